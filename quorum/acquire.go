@@ -1,0 +1,156 @@
+package quorum
+
+// Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
+// before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
+// a broken connection may have set when the next one is made. Close waits for neither longer than one InstanceTimeout.
+func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
+	kept := e.cfg.kept(req.TTL)
+	ms := kept.Milliseconds()
+	a := &attempt{req: req, kept: kept, done: done}
+	a.acquiring = true
+	e.stats.attempts.Add(1)
+	switch {
+	case req.Reentrant:
+		e.begin(&a.round, a, req.Key, luaReenter.args(req.Key.Name, req.Token, ms))
+	case req.WantHolder:
+		e.begin(&a.round, a, req.Key, luaTakeOrShow.args(req.Key.Name, req.Token, ms))
+	default:
+		e.begin(&a.round, a, req.Key, []any{"SET", req.Key.Name, req.Token, "NX", "PX", ms})
+	}
+}
+
+// An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
+type attempt struct {
+	round
+	req    AcquireRequest
+	kept   instant // how long masters keep the key
+	done   func(Acquired)
+	undone bool // guarded by round.mu: what it sets is to be removed
+}
+
+func (a *attempt) read(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return ballot(en.Err)
+	}
+	reply := en.Reply
+	if list, ok := reply.([]any); ok && len(list) > 0 {
+		reply = list[0]
+	}
+	switch reply {
+	case "OK", int64(1):
+		en.took = true
+		return Granted, ""
+	case int64(2): // it held the lock already, and has extended it
+		return Granted, ""
+	case nil, int64(0):
+		return Refused, ""
+	}
+	return unexpected()
+}
+
+func (a *attempt) decide(t Tally) Decision { return Decide(t) }
+
+func (a *attempt) ended(d Decision) {
+	e := a.engine
+	switch d {
+	case Won:
+		until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
+		if e.now() < until {
+			e.stats.acquired.Add(1)
+			a.done(Acquired{Lock: &Lock{attempt: a, until: until}})
+			return
+		}
+		e.stats.expired.Add(1)
+		a.undo(func() { a.done(Acquired{Refused: true}) })
+	case Lost:
+		e.stats.refused.Add(1)
+		a.undo(func() {
+			if a.wrongType() {
+				a.done(Acquired{Err: ErrWrongType})
+				return
+			}
+			a.done(Acquired{Refused: true, Holder: a.holder()})
+		})
+	default:
+		e.stats.noQuorum.Add(1)
+		err := a.failure() // of the votes as they are now, not as they are after the undo
+		a.undo(func() { a.done(Acquired{Err: err}) })
+	}
+}
+
+// holder returns the token that most masters refused for.
+func (a *attempt) holder() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen := make(map[string]int)
+	best := ""
+	for i := range a.entries {
+		if a.entries[i].vote != Refused { // its reply may be being read just now
+			continue
+		}
+		list, ok := a.entries[i].Reply.([]any)
+		if !ok || len(list) < 2 {
+			continue
+		}
+		if token, ok := list[1].(string); ok {
+			if seen[token]++; seen[token] > seen[best] {
+				best = token
+			}
+		}
+	}
+	return best
+}
+
+// undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one
+// InstanceTimeout has passed. Only the first undo of an attempt does anything.
+func (a *attempt) undo(after func()) {
+	var undos []*undo
+	a.mu.Lock()
+	a.undone = true
+	for i := range a.entries {
+		if u := a.entries[i].undo(a); u != nil {
+			undos = append(undos, u)
+		}
+	}
+	a.mu.Unlock()
+	if len(undos) == 0 {
+		after()
+		return
+	}
+	w := newWait(a.engine, len(undos), after)
+	for _, u := range undos {
+		u.done = w.one
+		u.lane.pushUndo(u)
+	}
+}
+
+// settled undoes a grant that came after the attempt had failed.
+func (a *attempt) settled(en *entry) {
+	a.mu.Lock()
+	var u *undo
+	if a.undone {
+		u = en.undo(a)
+	}
+	a.mu.Unlock()
+	if u != nil {
+		u.lane.pushUndo(u)
+	}
+}
+
+// undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
+// none: its undo waits for its answer, so that an undo never guesses on a live connection. It is called with the
+// round's mu held.
+func (en *entry) undo(a *attempt) *undo {
+	if en.undoing {
+		return nil
+	}
+	switch {
+	case en.fate == answered && en.took:
+		en.undoing = true
+		return newUndo(en.lane, a, en.answered)
+	case en.fate == unknown:
+		en.undoing = true
+		return newUndo(en.lane, a, noAnswer)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package quorum
+
+import (
+	"errors"
+	"time"
+)
+
+// A Key names a resource: a Redis key in one logical database.
+type Key struct {
+	DB   int
+	Name string
+}
+
+// Errors that a master's data, not its health, is the cause of.
+var (
+	// ErrWrongType says that a quorum holds something other than a string under the key.
+	ErrWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
+	// ErrTooLong says that an extension would outlive Config.TTLMax.
+	ErrTooLong = errors.New("the lock would outlive ttl_max")
+	// ErrClosed says that the engine was closed before the outcome was known.
+	ErrClosed = errors.New("lockproxy is shutting down")
+)
+
+// AcquireRequest asks for a lock. TTL must be positive and at most Config.TTLMax.
+type AcquireRequest struct {
+	Key   Key
+	Token string
+	TTL   time.Duration
+	// Reentrant extends the lock, instead of refusing it, where Token holds it already.
+	Reentrant bool
+	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
+	WantHolder bool
+}
+
+// Acquired is the outcome of an acquire. Exactly one of Err, Lock and Refused is set.
+type Acquired struct {
+	Err  error // *NoQuorum, ErrWrongType, ErrClosed
+	Lock *Lock // granted by a quorum, with validity left
+	// Refused says that no quorum can be won now: somebody holds the lock, or the votes were split, or the
+	// quorum answered too late to leave any validity. What the attempt set has been undone.
+	Refused bool
+	// Holder is, on a refusal with WantHolder, a token found in place.
+	Holder string
+}
+
+// WriteCondition says when a write applies.
+type WriteCondition uint8
+
+// The conditions of a write.
+const (
+	Always   WriteCondition = iota // SET k v
+	IfExists                       // SET k v XX: a quorum holds the key, whatever its value
+)
+
+// WriteRequest asks for a quorum write that replaces what is there. TTL as in AcquireRequest.
+type WriteRequest struct {
+	Key       Key
+	Value     string
+	TTL       time.Duration
+	Condition WriteCondition
+	KeepTTL   bool // keep the remaining TTL of an existing key; TTL is for one that does not exist
+	WantOld   bool // SET … GET: ErrWrongType if the key is no string
+}
+
+// Written is the outcome of a write.
+type Written struct {
+	Err    error // *NoQuorum, ErrWrongType, ErrClosed
+	Done   bool  // false: the condition did not hold
+	Old    string
+	HadOld bool
+}
+
+// Released is the outcome of a compare-and-delete.
+type Released struct {
+	Err    error // *NoQuorum, ErrWrongType, ErrClosed
+	Held   bool  // the token held the lock; it no longer does
+	Absent bool  // if not Held: the key was absent on a quorum
+}
+
+// ExtendRequest asks to set the remaining TTL of a lock that Token holds to TTL, or with Add to add TTL to it.
+type ExtendRequest struct {
+	Key   Key
+	Token string
+	TTL   time.Duration
+	Add   bool
+}
+
+// Extended is the outcome of a compare-and-expire.
+type Extended struct {
+	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrClosed
+	Held   bool      // a quorum extended it, and validity is left
+	Absent bool      // if not Held: the key was absent on a quorum
+	Until  time.Time // if Held: when the promised validity ends (monotonic)
+}
+
+// View is what a quorum agrees on about a key. If no answer can have a quorum, nobody holds the key: Exists is false.
+type View struct {
+	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only
+	Exists bool
+	Type   string        // "string", "hash", …; "none" if not Exists
+	Value  string        // of a string
+	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
+}
+
+// ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.
+type ExpireCondition uint8
+
+// The conditions of an Expire; they combine as in Redis (XX with GT or LT).
+const (
+	IfNoTTL   ExpireCondition = 1 << iota // NX: never true, every key has a TTL
+	IfTTL                                 // XX
+	IfGreater                             // GT
+	IfLess                                // LT
+)
+
+// ExpireRequest asks to change the TTL of whatever a quorum holds. A TTL that is zero or negative deletes the key.
+type ExpireRequest struct {
+	Key       Key
+	TTL       time.Duration
+	Condition ExpireCondition
+}
+
+// Changed is the outcome of Remove and Expire.
+type Changed struct {
+	Err     error // *NoQuorum, ErrClosed
+	Applied bool  // the key was there, the condition held, and a quorum applied it
+}

@@ -1,0 +1,140 @@
+package quorum
+
+import "time"
+
+// Release deletes the key if token holds it.
+func (e *Engine) Release(key Key, token string, done func(Released)) {
+	r := &release{done: done}
+	e.begin(&r.round, r, key, luaRelease.args(key.Name, token))
+}
+
+type release struct {
+	round
+	done func(Released)
+}
+
+func (r *release) read(en *entry) (Vote, string) { return comparison(en) }
+func (r *release) decide(t Tally) Decision       { return DecideRelease(t) }
+func (r *release) settled(*entry)                {}
+
+func (r *release) ended(d Decision) {
+	switch {
+	case d == Won:
+		r.engine.stats.released.Add(1)
+		r.done(Released{Held: true})
+	case d == Unanswered:
+		r.done(Released{Err: r.failure()})
+	case r.wrongType():
+		r.done(Released{Err: ErrWrongType})
+	default:
+		r.done(Released{Absent: r.absent()})
+	}
+}
+
+// Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
+// never makes a lock that is gone (rule 11). An extension that fails leaves the longer TTL on the masters that made it.
+func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
+	x := &extension{req: req, done: done}
+	if !req.Add {
+		ms := e.cfg.kept(req.TTL).Milliseconds()
+		e.begin(&x.round, x, req.Key, luaExtend.args(req.Key.Name, req.Token, ms))
+		return
+	}
+	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()
+	most := e.cfg.kept(e.cfg.TTLMax).Milliseconds()
+	e.begin(&x.round, x, req.Key, luaAdd.args(req.Key.Name, req.Token, ms, most))
+}
+
+type extension struct {
+	round
+	req  ExtendRequest
+	done func(Extended)
+}
+
+// read counts an addition beyond ttl_max as refused.
+func (x *extension) read(en *entry) (Vote, string) {
+	if ms, ok := en.Reply.(int64); ok && x.req.Add && en.Err == nil && ms != other {
+		if ms > 0 {
+			return Granted, ""
+		}
+		return Refused, ""
+	}
+	return comparison(en)
+}
+
+func (x *extension) decide(t Tally) Decision { return Decide(t) }
+func (x *extension) settled(*entry)          {}
+
+func (x *extension) ended(d Decision) {
+	e := x.engine
+	switch {
+	case d == Won:
+		until := x.until()
+		if e.now() >= until {
+			e.stats.expired.Add(1)
+			x.done(Extended{})
+			return
+		}
+		e.stats.extended.Add(1)
+		x.done(Extended{Held: true, Until: e.epoch.Add(until)})
+	case d == Unanswered:
+		x.done(Extended{Err: x.failure()})
+	case x.wrongType():
+		x.done(Extended{Err: ErrWrongType})
+	case x.req.Add && x.answers(-2) >= Quorum(len(x.entries)):
+		x.done(Extended{Err: ErrTooLong})
+	default:
+		x.done(Extended{Absent: x.absent()})
+	}
+}
+
+// until returns when the validity of a granted extension ends. An addition lasts as long as the least that a granting
+// master was left with.
+func (x *extension) until() instant {
+	ttl := x.req.TTL
+	if x.req.Add {
+		x.mu.Lock()
+		least := x.engine.cfg.kept(x.engine.cfg.TTLMax)
+		for i := range x.entries {
+			if x.entries[i].vote != Granted { // its reply may be being read just now
+				continue
+			}
+			if ms, ok := x.entries[i].Reply.(int64); ok {
+				least = min(least, instant(ms)*time.Millisecond)
+			}
+		}
+		x.mu.Unlock()
+		ttl = x.engine.cfg.shown(least)
+	}
+	return x.start + Validity(ttl, 0, x.engine.cfg.DriftFactor)
+}
+
+// comparison reads the reply of a script that compares before it changes.
+func comparison(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return ballot(en.Err)
+	}
+	switch en.Reply {
+	case int64(didIt):
+		return Granted, ""
+	case int64(other), int64(absent):
+		return Refused, ""
+	}
+	return unexpected()
+}
+
+// absent says that a quorum has no such key.
+func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries)) }
+
+// answers counts the masters that refused with the integer n.
+func (r *round) answers(n int64) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := 0
+	for i := range r.entries {
+		if en := &r.entries[i]; en.vote == Refused && en.Reply == n {
+			count++
+		}
+	}
+	return count
+}

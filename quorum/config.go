@@ -1,0 +1,67 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config holds what an engine must know. Zero values get the defaults.
+type Config struct {
+	// InstanceTimeout is how long a round waits for a master's vote. Default 100 ms.
+	InstanceTimeout time.Duration
+	// DriftFactor is the part of a TTL by which clocks may come apart: drift = TTL × DriftFactor + 2 ms. Default 0.01.
+	DriftFactor float64
+	// Grace is how much longer than TTL + drift a master keeps a key. Negative means none; default 10 ms.
+	Grace time.Duration
+	// TTLMax is the longest TTL, and the TTL of a key that asks for none. Default 1 h.
+	TTLMax time.Duration
+	// Lanes is the number of connections to one master for one database. Default 1.
+	Lanes int
+	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.
+	QueueMax int
+	// Databases is how many logical databases there are. Default 16.
+	Databases int
+	// Logger gets one line for each change of a lane's state. Default: none.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.InstanceTimeout, 100*time.Millisecond)
+	setDefault(&c.DriftFactor, 0.01)
+	setDefault(&c.Grace, 10*time.Millisecond)
+	setDefault(&c.TTLMax, time.Hour)
+	setDefault(&c.Lanes, 1)
+	setDefault(&c.QueueMax, 1<<16)
+	setDefault(&c.Databases, 16)
+	c.Grace = max(c.Grace, 0)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
+
+// maxMasters bounds N: beyond it every lock costs more than it gains.
+const maxMasters = 15
+
+func (c *Config) validate(n int) error {
+	switch {
+	case n == 0:
+		return errors.New("no masters")
+	case n > maxMasters:
+		return fmt.Errorf("%d masters: at most %d", n, maxMasters)
+	case c.InstanceTimeout < 0 || c.DriftFactor < 0 || c.DriftFactor >= 1 || c.TTLMax < 0:
+		return errors.New("negative timeouts, or a drift factor outside 0 to 1")
+	case c.Lanes < 0 || c.QueueMax < 0 || c.Databases < 0:
+		return errors.New("negative limits")
+	}
+	return nil
+}

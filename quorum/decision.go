@@ -1,0 +1,128 @@
+package quorum
+
+// A Vote is one master's answer in a round.
+type Vote uint8
+
+// The votes. A vote is Pending until the master answers or the round ends.
+const (
+	Pending Vote = iota
+	Granted
+	Refused
+	Failed
+)
+
+func (v Vote) String() string { return [...]string{"pending", "granted", "refused", "failed"}[v] }
+
+// Quorum returns how many of n masters are a majority: any two quorums share a master.
+func Quorum(n int) int { return n/2 + 1 }
+
+// A Tally counts the votes of a round.
+type Tally struct {
+	Masters                  int // N
+	Granted, Refused, Failed int
+}
+
+// Pending returns how many masters have not voted.
+func (t Tally) Pending() int { return t.Masters - t.Granted - t.Refused - t.Failed }
+
+// Answered returns how many masters voted other than Failed.
+func (t Tally) Answered() int { return t.Granted + t.Refused }
+
+// Add counts one vote.
+func (t *Tally) Add(v Vote) {
+	switch v {
+	case Granted:
+		t.Granted++
+	case Refused:
+		t.Refused++
+	case Failed:
+		t.Failed++
+	}
+}
+
+// A Decision is what a tally amounts to.
+type Decision uint8
+
+// The decisions. All but Undecided are final.
+const (
+	Undecided  Decision = iota
+	Won                 // a quorum granted
+	Lost                // a quorum answered, and no quorum can grant any more
+	Unanswered          // too many failed for a quorum to answer: the truth is not known
+)
+
+func (d Decision) String() string { return [...]string{"undecided", "won", "lost", "unanswered"}[d] }
+
+// Decide is the rule for taking and keeping a lock. It is asked again after each vote; its decision is never later
+// than it could be, and no later vote can overturn it.
+func Decide(t Tally) Decision {
+	q := Quorum(t.Masters)
+	switch {
+	case t.Granted >= q:
+		return Won
+	case t.Failed > t.Masters-q:
+		return Unanswered
+	case t.Refused+t.Failed > t.Masters-q && t.Answered() >= q:
+		return Lost
+	}
+	return Undecided
+}
+
+// DecideRelease is the rule for giving a lock back. Granted is a master that held the token and deleted it, Refused one
+// that held something else or nothing.
+//
+// A release differs from an acquire in the benefit of the doubt: if some masters deleted the token and those that
+// failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
+// "not held" would report a lock lost that its holder had to the end.
+func DecideRelease(t Tally) Decision {
+	q := Quorum(t.Masters)
+	spare := t.Masters - q // so many may refuse or fail
+	switch {
+	case t.Granted >= q:
+		return Won
+	case t.Failed > spare:
+		return Unanswered
+	case t.Refused > spare && t.Answered() >= q:
+		return Lost // even with all the others the token has no quorum
+	case t.Granted > 0 && t.Refused+t.Pending() <= spare && t.Failed+t.Pending() <= spare:
+		return Won
+	}
+	return Undecided
+}
+
+// An opinion is what one master says of a key, for reads.
+type opinion struct {
+	exists bool
+	kind   string // the type, as TYPE names it
+	value  string // the value of a string, a digest of anything else
+}
+
+// decideRead is the rule for reads. Votes are Granted (the master answered; its opinion counts) or Failed.
+// It returns the opinion that a quorum shares. If no opinion can have a quorum, even with every master that failed,
+// nobody holds the key: Lost.
+func decideRead(t Tally, opinions []opinion) (opinion, Decision) {
+	q := Quorum(t.Masters)
+	best, most := opinion{}, 0
+	for i, o := range opinions {
+		same := 1
+		for _, p := range opinions[i+1:] {
+			if p == o {
+				same++
+			}
+		}
+		if same > most {
+			best, most = o, same
+		}
+	}
+	switch {
+	case most >= q:
+		return best, Won
+	case t.Failed > t.Masters-q:
+		return opinion{}, Unanswered
+	case most+t.Pending()+t.Failed < q:
+		return opinion{}, Lost
+	case t.Pending() > 0:
+		return opinion{}, Undecided
+	}
+	return opinion{}, Unanswered // a quorum answered, but those that failed decide which opinion has a quorum
+}

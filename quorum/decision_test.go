@@ -1,0 +1,145 @@
+package quorum
+
+import (
+	"testing"
+)
+
+// patterns calls f with every tally that n masters can give.
+func patterns(n int, f func(Tally)) {
+	for g := 0; g <= n; g++ {
+		for r := 0; g+r <= n; r++ {
+			for x := 0; g+r+x <= n; x++ {
+				f(Tally{Masters: n, Granted: g, Refused: r, Failed: x})
+			}
+		}
+	}
+}
+
+// futures calls f with every complete tally that t can become.
+func futures(t Tally, f func(Tally)) {
+	if t.Pending() == 0 {
+		f(t)
+		return
+	}
+	for _, v := range []Vote{Granted, Refused, Failed} {
+		next := t
+		next.Add(v)
+		futures(next, f)
+	}
+}
+
+func TestEveryRoundEndsWithADecision(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		patterns(n, func(v Tally) {
+			if v.Pending() == 0 && (Decide(v) == Undecided || DecideRelease(v) == Undecided) {
+				t.Errorf("%+v: acquire %v, release %v", v, Decide(v), DecideRelease(v))
+			}
+		})
+	}
+}
+
+func TestNoLaterVoteOverturnsADecisionAndNoneComesLate(t *testing.T) {
+	rules := map[string]func(Tally) Decision{"acquire": Decide, "release": DecideRelease}
+	for name, rule := range rules {
+		for n := 1; n <= 7; n++ {
+			patterns(n, func(v Tally) {
+				outcomes := make(map[Decision]bool)
+				futures(v, func(f Tally) { outcomes[rule(f)] = true })
+				now := rule(v)
+				if now != Undecided && (len(outcomes) != 1 || !outcomes[now]) {
+					t.Errorf("%s %+v: decided %v, but it can still become %v", name, v, now, outcomes)
+				}
+				if now == Undecided && len(outcomes) == 1 {
+					t.Errorf("%s %+v: undecided, although only %v is left", name, v, outcomes)
+				}
+			})
+		}
+	}
+}
+
+// The model says in the plainest words what a complete set of votes means.
+func TestDecisionsMeanWhatTheyShould(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		patterns(n, func(v Tally) {
+			if v.Pending() > 0 {
+				return
+			}
+			majority := func(k int) bool { return 2*k > n }
+			var acquire, release Decision
+			switch {
+			case majority(v.Granted):
+				acquire, release = Won, Won
+			case !majority(v.Granted + v.Refused):
+				acquire, release = Unanswered, Unanswered
+			default:
+				acquire, release = Lost, Lost
+				if v.Granted > 0 && majority(v.Granted+v.Failed) {
+					release = Won
+				}
+			}
+			if Decide(v) != acquire || DecideRelease(v) != release {
+				t.Errorf("%+v: %v and %v, want %v and %v", v, Decide(v), DecideRelease(v), acquire, release)
+			}
+		})
+	}
+}
+
+// assignments calls f with every way in which n masters hold a, b or nothing, fail, or have not answered.
+func assignments(n int, f func(opinions []opinion, t Tally)) {
+	kinds := 5
+	total := 1
+	for range n {
+		total *= kinds
+	}
+	for code := range total {
+		t := Tally{Masters: n}
+		var seen []opinion
+		for i, c := 0, code; i < n; i, c = i+1, c/kinds {
+			switch c % kinds {
+			case 0:
+				seen = append(seen, opinion{})
+			case 1:
+				seen = append(seen, opinion{true, "string", "a"})
+			case 2:
+				seen = append(seen, opinion{true, "string", "b"})
+			case 3:
+				t.Add(Failed)
+			}
+		}
+		t.Granted = len(seen)
+		f(seen, t)
+	}
+}
+
+func TestAReadSaysWhatAQuorumHoldsAndNothingElse(t *testing.T) {
+	for n := 1; n <= 6; n++ {
+		assignments(n, func(seen []opinion, v Tally) {
+			count := make(map[opinion]int)
+			most := 0
+			for _, o := range seen {
+				count[o]++
+				most = max(most, count[o])
+			}
+			got, d := decideRead(v, seen)
+			q := Quorum(n)
+			switch d {
+			case Won:
+				if count[got] < q {
+					t.Errorf("%v %+v: %v has no quorum", seen, v, got)
+				}
+			case Lost:
+				if most+v.Failed+v.Pending() >= q {
+					t.Errorf("%v %+v: said that nobody can hold it", seen, v)
+				}
+			case Unanswered:
+				if most >= q || v.Answered() >= q && most+v.Failed < q {
+					t.Errorf("%v %+v: the answer was known", seen, v)
+				}
+			case Undecided:
+				if v.Pending() == 0 || most >= q || most+v.Failed+v.Pending() < q || v.Failed > n-q {
+					t.Errorf("%v %+v: undecided for nothing", seen, v)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,162 @@
+package quorum
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// An Engine runs rounds over N masters. Its methods do not block: each calls done exactly once, perhaps before it
+// returns, perhaps from a goroutine of the engine, which done must not block.
+//
+// Commands on one key reach each master in the order of the calls. Remove, Expire, and Write with a condition or
+// KeepTTL first read and then change what they read, so that a call on the same key that shall come after them must
+// wait for their done.
+type Engine struct {
+	cfg     Config
+	epoch   time.Time
+	masters []*master
+	sweeper *sweeper
+	stats   stats
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	loops   sync.WaitGroup // the lanes and the heartbeat
+	sweep   sync.WaitGroup
+	closing atomic.Bool
+
+	mu        sync.Mutex // guards the making of lanes
+	databases []atomic.Pointer[laneSet]
+}
+
+// A laneSet holds the lanes of one database: for each shard of the keys, one lane for each master.
+type laneSet struct {
+	shards [][]*lane
+}
+
+// New returns an engine over ms, in this order, and begins to connect.
+func New(cfg Config, ms []masters.Master) (*Engine, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(len(ms)); err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases)}
+	for _, m := range ms {
+		e.masters = append(e.masters, &master{Master: m})
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.sweeper = newSweeper(e)
+	e.sweep.Go(func() { e.sweeper.run(e.ctx.Done()) })
+	e.loops.Go(e.heartbeats)
+	e.lanesOf(Key{})
+	return e, nil
+}
+
+// Close ends all lanes and waits for every goroutine. Undos that wait for a connected master are given one
+// InstanceTimeout; operations still running end with ErrClosed.
+func (e *Engine) Close() {
+	if !e.closing.Swap(true) {
+		e.drainUndos()
+		e.cancel()
+	}
+	<-e.ctx.Done()
+	e.loops.Wait()
+	e.sweep.Wait()
+}
+
+// drainUndos waits until no connected lane has an undo left, or one InstanceTimeout has passed.
+func (e *Engine) drainUndos() {
+	deadline := e.now() + e.cfg.InstanceTimeout
+	for e.now() < deadline && e.undosWaiting() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (e *Engine) undosWaiting() bool {
+	waiting := false
+	e.eachLane(func(l *lane) {
+		l.mu.Lock()
+		waiting = waiting || l.down == "" && (len(l.undos) > 0 || l.busy != idle)
+		l.mu.Unlock()
+	})
+	return waiting
+}
+
+func (e *Engine) now() instant { return time.Since(e.epoch) }
+
+// lanesOf returns the lanes of key, one for each master.
+func (e *Engine) lanesOf(key Key) []*lane {
+	set := e.databases[key.DB].Load()
+	if set == nil {
+		set = e.openDatabase(key.DB)
+	}
+	if len(set.shards) == 1 {
+		return set.shards[0]
+	}
+	return set.shards[hash(key.Name)%uint32(len(set.shards))]
+}
+
+// openDatabase makes the lanes of a database when its first command comes.
+func (e *Engine) openDatabase(db int) *laneSet {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if set := e.databases[db].Load(); set != nil {
+		return set
+	}
+	set := &laneSet{shards: make([][]*lane, e.cfg.Lanes)}
+	for i := range set.shards {
+		for _, m := range e.masters {
+			l := newLane(e, m, db)
+			set.shards[i] = append(set.shards[i], l)
+			if e.closing.Load() {
+				l.close()
+				continue
+			}
+			e.loops.Go(func() { l.run(e.ctx) })
+		}
+	}
+	e.databases[db].Store(set)
+	return set
+}
+
+func (e *Engine) eachLane(f func(*lane)) {
+	for i := range e.databases {
+		set := e.databases[i].Load()
+		if set == nil {
+			continue
+		}
+		for _, shard := range set.shards {
+			for _, l := range shard {
+				f(l)
+			}
+		}
+	}
+}
+
+// heartbeatEvery bounds how long a broken idle connection stays unnoticed.
+const heartbeatEvery = 500 * time.Millisecond
+
+func (e *Engine) heartbeats() {
+	tick := time.NewTicker(heartbeatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			e.eachLane(func(l *lane) { l.nudge(e.now()) })
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// hash is FNV-1a.
+func hash(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
+}

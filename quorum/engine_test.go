@@ -1,0 +1,494 @@
+package quorum
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A world is an engine over fakes in a bubble, where time passes only when everything waits.
+type world struct {
+	*Engine
+	t     *testing.T
+	fakes []*fake
+}
+
+// inWorld runs f with an engine over n connected fakes, and checks that everything ends.
+func inWorld(t *testing.T, n int, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t}
+		var ms []masters.Master
+		for i := range n {
+			w.fakes = append(w.fakes, newFake(i))
+			ms = append(ms, w.fakes[i])
+		}
+		e, err := New(Config{}, ms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Engine = e
+		w.settle()
+		f(w)
+		for _, m := range w.fakes {
+			m.resume()
+		}
+		e.Close()
+		time.Sleep(time.Second) // for what the fakes still hold
+	})
+}
+
+// settle lets everything that was begun come to its end, without waiting for keys to expire. It ends between two
+// heartbeats, so that the lanes are idle.
+func (w *world) settle() { time.Sleep(2*time.Second + heartbeatEvery/2 - w.now()%heartbeatEvery) }
+
+func (w *world) acquire(key, token string, ttl time.Duration) Acquired {
+	return w.try(AcquireRequest{Key: Key{Name: key}, Token: token, TTL: ttl})
+}
+
+func (w *world) try(req AcquireRequest) Acquired {
+	c := make(chan Acquired, 1)
+	w.Acquire(req, func(a Acquired) { c <- a })
+	return <-c
+}
+
+func (w *world) release(key, token string) Released {
+	c := make(chan Released, 1)
+	w.Release(Key{Name: key}, token, func(r Released) { c <- r })
+	return <-c
+}
+
+func (w *world) extend(req ExtendRequest) Extended {
+	c := make(chan Extended, 1)
+	w.Extend(req, func(x Extended) { c <- x })
+	return <-c
+}
+
+func (w *world) read(key string) View {
+	c := make(chan View, 1)
+	w.Read(Key{Name: key}, func(v View) { c <- v })
+	return <-c
+}
+
+// holders draws who holds key on each master: one letter each, the token's first, or a point.
+func (w *world) holders(key string) string {
+	var b strings.Builder
+	for _, f := range w.fakes {
+		if t := f.has(key); t != "" {
+			b.WriteByte(t[0])
+		} else {
+			b.WriteByte('.')
+		}
+	}
+	return b.String()
+}
+
+func (w *world) expectHolders(key, want string) {
+	w.t.Helper()
+	if got := w.holders(key); got != want {
+		w.t.Errorf("masters hold %q, want %q", got, want)
+	}
+}
+
+const key, minute = "k", time.Minute
+
+func TestALockIsTakenRefusedAndReleased(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		if a := w.acquire(key, "other", minute); !a.Refused {
+			t.Fatalf("not refused: %+v", a)
+		}
+		if r := w.release(key, "other"); r.Held || r.Absent || r.Err != nil {
+			t.Fatalf("a stranger released: %+v", r)
+		}
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("the holder did not release: %+v", r)
+		}
+		w.settle()
+		w.expectHolders(key, "...")
+		if r := w.release(key, "mine"); !r.Absent {
+			t.Fatalf("want absent: %+v", r)
+		}
+	})
+}
+
+func TestValidityEndsBeforeTheMastersForget(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		before := time.Now()
+		a := w.acquire(key, "mine", minute)
+		if a.Lock == nil {
+			t.Fatal("not granted")
+		}
+		if got, want := a.Lock.Until().Sub(before), minute-602*time.Millisecond; got != want {
+			t.Errorf("valid for %v, want %v", got, want)
+		}
+		time.Sleep(minute - time.Since(before))
+		w.expectHolders(key, "mmm")
+		time.Sleep(minute / 50)
+		w.expectHolders(key, "...")
+	})
+}
+
+func TestAMinorityMayBeDownOrStalled(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		w.fakes[0].die()
+		w.fakes[1].stall()
+		began := time.Now()
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		if d := time.Since(began); d > 10*time.Millisecond {
+			t.Errorf("took %v: the reply must not wait for the slow", d)
+		}
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("not released: %+v", r)
+		}
+	})
+}
+
+func TestWithoutAQuorumTheErrorNamesEachCauseAndNothingIsLeft(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		w.fakes[0].die()
+		w.fakes[1].die()
+		w.settle()
+		w.fakes[2].stall()
+		began := time.Now()
+		a := w.acquire(key, "mine", minute)
+		if d := time.Since(began); d > 250*time.Millisecond {
+			t.Errorf("answered after %v", d)
+		}
+		var nq *NoQuorum
+		if !errors.As(a.Err, &nq) {
+			t.Fatalf("want NoQuorum: %+v", a)
+		}
+		want := "NOQUORUM 2 of 5 masters answered, 3 needed: m1 connection refused; m2 connection refused; " +
+			"m3 did not answer within 100ms"
+		if a.Err.Error() != want {
+			t.Errorf("got  %s\nwant %s", a.Err, want)
+		}
+		w.expectHolders(key, ".....")
+		w.fakes[2].resume()
+		w.settle()
+		w.expectHolders(key, ".....")
+	})
+}
+
+func TestARefusedAttemptLeavesNoVoteBehind(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for _, f := range w.fakes[:3] {
+			f.set(key, "other", minute)
+		}
+		a := w.acquire(key, "mine", minute)
+		if !a.Refused {
+			t.Fatalf("want refused: %+v", a)
+		}
+		w.settle()
+		w.expectHolders(key, "ooo..")
+	})
+}
+
+func TestALateGrantIsUndoneWhenItComes(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[0].set(key, "other", minute)
+		w.fakes[1].set(key, "other", minute)
+		w.fakes[2].stall()
+		if a := w.acquire(key, "mine", minute); !a.Refused {
+			t.Fatalf("want refused: %+v", a)
+		}
+		w.fakes[2].resume()
+		w.settle()
+		w.expectHolders(key, "oo.")
+	})
+}
+
+func TestAnAttemptOnABrokenConnectionIsKilledThenUndone(t *testing.T) {
+	for _, noKill := range []bool{false, true} {
+		inWorld(t, 3, func(w *world) {
+			late := w.fakes[2]
+			late.noKill = noKill
+			w.fakes[0].set(key, "other", minute)
+			w.fakes[1].set(key, "other", minute)
+			late.stall()
+			if a := w.acquire(key, "mine", minute); !a.Refused {
+				t.Fatalf("want refused: %+v", a)
+			}
+			late.mu.Lock()
+			for _, c := range late.conns { // the proxy sees the end of the connection, the master does not
+				_ = c.Close()
+			}
+			late.mu.Unlock()
+			time.Sleep(300 * time.Millisecond)
+			late.resume()
+			w.settle()
+			w.expectHolders(key, "oo.")
+			kill, undo := late.first("CLIENT KILL"), late.first("EVAL ")
+			if kill < 0 || undo < kill {
+				t.Errorf("noKill %v: killed at %d, undone at %d", noKill, kill, undo)
+			}
+			if n := late.ran("EVAL "); noKill && n < 2 || !noKill && n != 1 {
+				t.Errorf("noKill %v: undone %d times", noKill, n)
+			}
+		})
+	}
+}
+
+func TestAnUndoLeavesAnotherAttemptWithTheSameTokenAlone(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a := w.acquire(key, "mine", minute)
+		time.Sleep(10 * time.Second)
+		for _, f := range w.fakes { // released and taken again, with the same token, through another proxy
+			f.set(key, "mine", minute)
+		}
+		a.Lock.Abandon()
+		w.settle()
+		w.expectHolders(key, "mmm")
+		for _, f := range w.fakes {
+			if f.ran("EVAL ") != 1 {
+				t.Errorf("%s: the undo did not even try", f.addr)
+			}
+		}
+	})
+}
+
+func TestAnAbandonedLockIsFree(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		w.fakes[4].stall()
+		a := w.acquire(key, "mine", minute)
+		a.Lock.Abandon()
+		a.Lock.Abandon()
+		w.fakes[4].resume()
+		w.settle()
+		w.expectHolders(key, ".....")
+		if n := w.Stats().Undone; n != 5 {
+			t.Errorf("%d keys undone, want 5", n)
+		}
+	})
+}
+
+func TestAQuorumThatAnswersTooLateIsNoLock(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.setDelay(40 * time.Millisecond)
+		}
+		if a := w.acquire(key, "mine", 50*time.Millisecond); !a.Refused {
+			t.Fatalf("want refused: %+v", a)
+		}
+		w.expectHolders(key, "...")
+	})
+}
+
+func TestARequestPastItsDeadlineIsNeverSent(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		slow := w.fakes[0]
+		slow.stall()
+		w.Get(Key{Name: "x"}, func(View) {}) // occupies the lane
+		time.Sleep(10 * time.Millisecond)
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		time.Sleep(time.Second)
+		slow.resume()
+		w.settle()
+		if n := slow.ran("SET"); n != 0 {
+			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+func TestAReentrantAcquireExtendsAndUndoesOnlyWhatItMade(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		req := AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, Reentrant: true}
+		for range 2 {
+			if a := w.try(req); a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+		}
+		w.fakes[0].set(key, "other", minute)
+		w.fakes[1].set(key, "other", minute)
+		if a := w.try(req); !a.Refused {
+			t.Fatalf("want refused: %+v", a)
+		}
+		w.settle()
+		w.expectHolders(key, "oom")
+	})
+}
+
+func TestExtendCountsOnAQuorumAndNeverCreates(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		req := ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute}
+		if x := w.extend(req); x.Held || !x.Absent {
+			t.Fatalf("extended nothing: %+v", x)
+		}
+		w.expectHolders(key, "...")
+		w.acquire(key, "mine", 10*time.Second)
+		before := time.Now()
+		if x := w.extend(req); !x.Held || x.Until.Sub(before) != minute-602*time.Millisecond {
+			t.Fatalf("got %+v, %v", x, x.Until.Sub(before))
+		}
+		req.Add = true
+		if x := w.extend(req); !x.Held || x.Until.Sub(before) < 2*minute-3*time.Second || x.Until.Sub(before) > 2*minute {
+			t.Fatalf("got %+v, %v", x, x.Until.Sub(before))
+		}
+		req.TTL = time.Hour
+		if x := w.extend(req); !errors.Is(x.Err, ErrTooLong) {
+			t.Fatalf("want ErrTooLong: %+v", x)
+		}
+		w.fakes[0].die()
+		w.fakes[1].die()
+		if x := w.extend(req); x.Err == nil || x.Held {
+			t.Fatalf("extended without a quorum: %+v", x)
+		}
+	})
+}
+
+func TestRemoveTakesTheHoldersKeyAndNoOther(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for i, token := range []string{"a", "a", "a", "b", "b"} {
+			w.fakes[i].set(key, token, minute)
+		}
+		c := make(chan Changed, 1)
+		w.Remove(Key{Name: key}, func(x Changed) { c <- x })
+		if x := <-c; !x.Applied {
+			t.Fatalf("not removed: %+v", x)
+		}
+		w.settle()
+		w.expectHolders(key, "...bb")
+		w.Remove(Key{Name: key}, func(x Changed) { c <- x })
+		if x := <-c; !x.Applied && x.Err == nil {
+			w.expectHolders(key, "...bb")
+		} else {
+			t.Fatalf("removed a vote in flight: %+v", x)
+		}
+	})
+}
+
+func TestReadsAgreeOrSaySo(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for i, token := range []string{"a", "a", "b", "b"} {
+			w.fakes[i].set(key, token, minute)
+		}
+		if v := w.read(key); v.Exists || v.Err != nil {
+			t.Errorf("nobody has a quorum: %+v", v)
+		}
+		w.fakes[4].die()
+		if v := w.read(key); v.Err == nil {
+			t.Errorf("the dead master decides: %+v", v)
+		}
+		w.fakes[2].set(key, "a", 20*time.Second)
+		if v := w.read(key); !v.Exists || v.Value != "a" || v.TTL > 20*time.Second || v.TTL < 19*time.Second {
+			t.Errorf("got %+v", v)
+		}
+	})
+}
+
+func TestAForgottenScriptFailsOnceAndIsLoadedAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		for _, f := range w.fakes {
+			f.mu.Lock()
+			clear(f.loaded)
+			f.mu.Unlock()
+		}
+		if r := w.release(key, "mine"); r.Err == nil {
+			t.Fatalf("want an error: %+v", r)
+		}
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("not released: %+v", r)
+		}
+	})
+}
+
+func TestServiceIsBackWithinASecondOfTheMasters(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for _, f := range w.fakes[:3] {
+			f.die()
+		}
+		w.settle()
+		began := time.Now()
+		if a := w.acquire(key, "mine", minute); a.Err == nil || time.Since(began) > 150*time.Millisecond {
+			t.Fatalf("after %v: %+v", time.Since(began), a)
+		}
+		if w.Ready() == nil {
+			t.Error("ready without a quorum")
+		}
+		for _, f := range w.fakes[:3] {
+			f.comeBack()
+		}
+		time.Sleep(time.Second)
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		if err := w.Ready(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABrokenIdleConnectionIsFoundBeforeACommandIsLostOnIt(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.cut()
+		}
+		time.Sleep(time.Second)
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+	})
+}
+
+func TestCloseEndsWhatIsRunning(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.stall()
+		}
+		c := make(chan Acquired, 1)
+		w.Acquire(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute}, func(a Acquired) { c <- a })
+		go w.Close()
+		if a := <-c; a.Err == nil {
+			t.Errorf("got %+v", a)
+		}
+		for _, f := range w.fakes {
+			f.resume()
+		}
+	})
+}
+
+func TestOfManyContendersAtMostOneWins(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for i, f := range w.fakes {
+			f.setDelay(time.Duration(i+1) * time.Millisecond)
+		}
+		for round := range 50 {
+			const n = 8
+			c := make(chan Acquired, n)
+			for i := range n {
+				w.Acquire(AcquireRequest{Key: Key{Name: key}, Token: string(rune('a' + i)), TTL: minute},
+					func(a Acquired) { c <- a })
+			}
+			won := 0
+			for range n {
+				if a := <-c; a.Lock != nil {
+					won++
+					defer a.Lock.Abandon()
+				} else if a.Err != nil {
+					t.Fatal(a.Err)
+				}
+			}
+			if won > 1 {
+				t.Fatalf("round %d: %d holders", round, won)
+			}
+			w.settle()
+			for _, f := range w.fakes {
+				f.mu.Lock()
+				clear(f.keys)
+				f.mu.Unlock()
+			}
+		}
+	})
+}

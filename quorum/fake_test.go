@@ -1,0 +1,408 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A fake is a master whose time and fate a test steers. It runs the commands of this package as Redis would, one batch
+// at a time, after a network delay each way. While it is stalled it takes commands and does nothing; a connection that
+// is closed meanwhile leaves them behind, to be run later, as a real socket does.
+type fake struct {
+	addr string
+
+	mu      sync.Mutex    // guards all below
+	lag     time.Duration // each way
+	stalled chan struct{} // closed by resume
+	refuse  bool          // dials are refused
+	noKill  bool          // CLIENT KILL is not permitted
+	runID   int
+	nextID  int64
+	keys    map[string]value
+	conns   map[int64]*fakeConn
+	log     []string // the commands run, without the handshake
+	fail    map[string]string
+	loaded  map[string]*lua
+}
+
+type value struct {
+	text    string
+	kind    string
+	expires time.Time
+}
+
+func newFake(i int) *fake {
+	return &fake{
+		addr: fmt.Sprintf("m%d", i+1), lag: time.Millisecond, keys: make(map[string]value),
+		conns: make(map[int64]*fakeConn), fail: make(map[string]string), loaded: make(map[string]*lua),
+	}
+}
+
+func (f *fake) Addr() string { return f.addr }
+
+func (f *fake) Dial(_ context.Context, db int) (masters.Conn, error) {
+	time.Sleep(f.delay())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refuse {
+		return nil, syscall.ECONNREFUSED
+	}
+	f.nextID++
+	c := &fakeConn{fake: f, id: f.nextID, db: db, closed: make(chan struct{})}
+	f.conns[c.id] = c
+	return c, nil
+}
+
+type fakeConn struct {
+	fake   *fake
+	id     int64
+	db     int
+	once   sync.Once
+	closed chan struct{}
+	killed bool // guarded by fake.mu: what is still buffered never runs
+}
+
+func (c *fakeConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+func (c *fakeConn) Exec(calls []*masters.Call) error {
+	f := c.fake
+	// What runs is a copy: a caller that gave up must not see a reply.
+	copies := make([]*masters.Call, len(calls))
+	for i, call := range calls {
+		copies[i] = &masters.Call{Args: slices.Clone(call.Args)}
+	}
+	done := make(chan bool, 1)
+	go func() { done <- c.serve(copies) }()
+	select {
+	case ok := <-done:
+		if !ok {
+			return io.EOF
+		}
+		select {
+		case <-c.closed:
+			return io.EOF
+		case <-time.After(f.delay()):
+		}
+		for i := range calls {
+			*calls[i] = *copies[i]
+		}
+		return nil
+	case <-c.closed:
+		return io.EOF
+	}
+}
+
+// serve runs the batch when it has arrived and the master is not stalled.
+func (c *fakeConn) serve(calls []*masters.Call) bool {
+	f := c.fake
+	time.Sleep(f.delay())
+	for {
+		f.mu.Lock()
+		stalled := f.stalled
+		if stalled == nil {
+			break
+		}
+		f.mu.Unlock()
+		<-stalled
+	}
+	defer f.mu.Unlock()
+	if c.killed {
+		return false
+	}
+	for _, call := range calls {
+		f.run(c, call)
+	}
+	return true
+}
+
+func (f *fake) delay() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lag
+}
+
+func (f *fake) setDelay(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lag = d
+}
+
+func (f *fake) stall() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stalled == nil {
+		f.stalled = make(chan struct{})
+	}
+}
+
+func (f *fake) resume() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stalled != nil {
+		close(f.stalled)
+		f.stalled = nil
+	}
+}
+
+// cut breaks all connections; restart also loses what they held and all keys.
+func (f *fake) cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, c := range f.conns {
+		_ = c.Close()
+		delete(f.conns, id)
+	}
+}
+
+func (f *fake) die() {
+	f.mu.Lock()
+	f.refuse = true
+	f.runID++
+	for _, c := range f.conns {
+		c.killed = true
+	}
+	clear(f.keys)
+	clear(f.loaded)
+	f.mu.Unlock()
+	f.cut()
+}
+
+func (f *fake) comeBack() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = false
+}
+
+func (f *fake) set(key, text string, ttl time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keys[key] = value{text, "string", time.Now().Add(ttl)}
+}
+
+func (f *fake) get(key string) (value, bool) {
+	v, ok := f.keys[key]
+	if ok && !time.Now().Before(v.expires) {
+		delete(f.keys, key)
+		return value{}, false
+	}
+	return v, ok
+}
+
+func (f *fake) has(key string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v, _ := f.get(key)
+	return v.text
+}
+
+func (f *fake) ran(prefix string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, c := range f.log {
+		if strings.HasPrefix(c, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// first returns the place in the log of the first command with this prefix, or -1.
+func (f *fake) first(prefix string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.IndexFunc(f.log, func(c string) bool { return strings.HasPrefix(c, prefix) })
+}
+
+// run executes one command. It is called with mu held.
+func (f *fake) run(c *fakeConn, call *masters.Call) {
+	call.Answered = true
+	arg := func(i int) string { return fmt.Sprint(call.Args[i]) }
+	name := arg(0)
+	switch name {
+	case "CLIENT":
+		f.client(c, call, arg)
+		return
+	case "INFO":
+		call.Reply = fmt.Sprintf("redis_version:7.0.15\r\nrun_id:run%d\r\n", f.runID)
+		return
+	case "ROLE":
+		call.Reply = []any{"master", int64(0), []any{}}
+		return
+	case "SCRIPT":
+		for _, s := range loadedScripts {
+			if s.text == arg(2) {
+				f.loaded[s.sha] = s
+				call.Reply = s.sha
+			}
+		}
+		return
+	case "PING":
+		call.Reply = "PONG"
+		return
+	}
+	f.log = append(f.log, strings.TrimSpace(fmt.Sprintln(call.Args...)))
+	if text, ok := f.fail[name]; ok {
+		call.Err = errors.New(text)
+		return
+	}
+	switch name {
+	case "SET":
+		f.runSet(call, arg)
+	case "GET":
+		if v, ok := f.get(arg(1)); ok && v.kind != "string" {
+			call.Err = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
+		} else if ok {
+			call.Reply = v.text
+		}
+	case "EVALSHA":
+		s := f.loaded[arg(1)]
+		if s == nil {
+			call.Err = errors.New("NOSCRIPT No matching script. Please use EVAL.")
+			return
+		}
+		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
+	case "EVAL":
+		call.Reply, call.Err = f.script(luaUndo, arg(3), call.Args[4:])
+	default:
+		panic("the fake does not know " + name)
+	}
+}
+
+func (f *fake) client(c *fakeConn, call *masters.Call, arg func(int) string) {
+	if arg(1) == "ID" {
+		call.Reply = c.id
+		return
+	}
+	f.log = append(f.log, "CLIENT KILL")
+	if f.noKill {
+		call.Err = errors.New("NOPERM no permission to run CLIENT KILL")
+		return
+	}
+	id, _ := strconv.ParseInt(arg(3), 10, 64)
+	call.Reply = int64(0)
+	if old := f.conns[id]; old != nil {
+		old.killed = true
+		call.Reply = int64(1)
+	}
+}
+
+func (f *fake) runSet(call *masters.Call, arg func(int) string) {
+	v, ok := f.get(arg(1))
+	if arg(3) == "NX" {
+		if ok {
+			return
+		}
+		call.Args = append(call.Args[:3:3], call.Args[4:]...)
+	}
+	_ = v
+	f.put(arg(1), arg(2), fmt.Sprint(call.Args[4]))
+	call.Reply = "OK"
+}
+
+func (f *fake) put(key, text, ms string) {
+	n, _ := strconv.ParseInt(ms, 10, 64)
+	f.keys[key] = value{text, "string", time.Now().Add(time.Duration(n) * time.Millisecond)}
+}
+
+// script does what the Lua text of s says.
+func (f *fake) script(s *lua, key string, argv []any) (any, error) {
+	arg := func(i int) string { return fmt.Sprint(argv[i]) }
+	v, ok := f.get(key)
+	left := time.Until(v.expires).Milliseconds()
+	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaSetSeen && s != luaUndo {
+		return nil, errors.New("WRONGTYPE Operation against a key holding the wrong kind of value script: x")
+	}
+	expire := func(ms string) { f.put(key, v.text, ms) }
+	miss := func() (any, error) {
+		if ok {
+			return int64(0), nil
+		}
+		return int64(-1), nil
+	}
+	switch s {
+	case luaSee:
+		if !ok {
+			return []any{"none"}, nil
+		}
+		return []any{v.kind, v.text, left}, nil
+	case luaTakeOrShow:
+		if ok {
+			return []any{int64(0), v.text}, nil
+		}
+		f.put(key, arg(0), arg(1))
+		return []any{int64(1)}, nil
+	case luaReplace:
+		f.put(key, arg(0), arg(1))
+		if ok {
+			return []any{int64(1), v.text}, nil
+		}
+		return []any{int64(1)}, nil
+	case luaReenter:
+		switch {
+		case !ok:
+			f.put(key, arg(0), arg(1))
+			return int64(1), nil
+		case v.text == arg(0):
+			expire(arg(1))
+			return int64(2), nil
+		}
+		return int64(0), nil
+	case luaDeleteSeen, luaExpireSeen, luaSetSeen:
+		if !ok || v.kind != arg(0) || v.text != arg(1) {
+			return miss()
+		}
+		switch s {
+		case luaDeleteSeen:
+			delete(f.keys, key)
+		case luaExpireSeen:
+			expire(arg(2))
+		default:
+			if arg(3) == "0" {
+				f.keys[key] = value{arg(2), "string", v.expires}
+			} else {
+				f.put(key, arg(2), arg(3))
+			}
+		}
+		return int64(1), nil
+	}
+	if !ok || v.text != arg(0) {
+		if s == luaUndo {
+			return int64(0), nil
+		}
+		return miss()
+	}
+	switch s {
+	case luaRelease:
+		delete(f.keys, key)
+	case luaExtend:
+		expire(arg(1))
+	case luaAdd:
+		more, _ := strconv.ParseInt(arg(1), 10, 64)
+		most, _ := strconv.ParseInt(arg(2), 10, 64)
+		if left+more > most {
+			return int64(-2), nil
+		}
+		expire(strconv.FormatInt(left+more, 10))
+		return left + more, nil
+	case luaUndo:
+		if limit, _ := strconv.ParseInt(arg(1), 10, 64); left > limit {
+			return int64(0), nil
+		}
+		delete(f.keys, key)
+	}
+	return int64(1), nil
+}

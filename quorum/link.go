@@ -1,0 +1,199 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A link is one connection of a lane, and what its handshake learnt.
+type link struct {
+	conn     masters.Conn
+	unwatch  func() bool // ends the watch over the engine's context
+	clientID int64       // 0 if the master does not tell
+	identity identity
+}
+
+// An identity is what a master says of itself.
+type identity struct {
+	server, version, runID, role string
+}
+
+// connect makes the next connection. Before anything else is sent on it, the one before is killed on the master, so
+// that nothing still buffered there can run later (rule 3).
+func (l *lane) connect(ctx context.Context) bool {
+	next, err := l.dial(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.setDown(describe(err))
+		}
+		return false
+	}
+	l.link = next
+	l.mu.Lock()
+	l.down = ""
+	l.mu.Unlock()
+	l.master.connected(next.identity)
+	return true
+}
+
+// dial opens and prepares a connection. Closing the engine closes it, which ends whatever waits on it.
+func (l *lane) dial(ctx context.Context) (*link, error) {
+	conn, err := l.master.Dial(ctx, l.db)
+	if err != nil {
+		return nil, err
+	}
+	next := &link{conn: conn}
+	next.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if err = next.handshake(); err == nil {
+		err = l.killLast(next)
+	}
+	if err != nil {
+		next.close()
+		return nil, err
+	}
+	return next, nil
+}
+
+// killLast ends the former connection on the master. A client id means nothing to another process, nor is there
+// anything left to kill in it.
+func (l *lane) killLast(next *link) error {
+	last := l.last
+	if last == nil || last.identity.runID != next.identity.runID && last.identity.runID != "" {
+		l.last = nil
+		return nil
+	}
+	kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
+	if last.clientID != 0 {
+		if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
+			return err
+		}
+	}
+	l.last = nil
+	if last.clientID == 0 || kill.Err != nil {
+		l.unkilled = true
+		l.engine.cfg.Logger.Warn("the former connection could not be killed: undos will be repeated",
+			"master", l.master.Addr(), "db", l.db)
+	}
+	return nil
+}
+
+// handshake learns who answers, and refuses a server that is not a master. What the server does not permit us to ask
+// is tolerated.
+func (k *link) handshake() error {
+	id := &masters.Call{Args: []any{"CLIENT", "ID"}}
+	info := &masters.Call{Args: []any{"INFO", "server"}}
+	role := &masters.Call{Args: []any{"ROLE"}}
+	if err := k.conn.Exec([]*masters.Call{id, info, role}); err != nil {
+		return err
+	}
+	k.clientID, _ = id.Reply.(int64)
+	text, _ := info.Reply.(string)
+	k.identity = parseIdentity(text)
+	if list, ok := role.Reply.([]any); ok && len(list) > 0 {
+		k.identity.role, _ = list[0].(string)
+		if k.identity.role != "master" {
+			return fmt.Errorf("is a %s, not a master", k.identity.role)
+		}
+	}
+	return k.loadScripts()
+}
+
+func parseIdentity(info string) identity {
+	fields := make(map[string]string)
+	for line := range strings.Lines(info) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			fields[k] = v
+		}
+	}
+	id := identity{server: "redis", version: fields["redis_version"], runID: fields["run_id"]}
+	if v := fields["valkey_version"]; v != "" {
+		id.server, id.version = "valkey", v
+	}
+	return id
+}
+
+func (k *link) loadScripts() error {
+	calls := make([]*masters.Call, len(loadedScripts))
+	for i, s := range loadedScripts {
+		calls[i] = &masters.Call{Args: []any{"SCRIPT", "LOAD", s.text}}
+	}
+	if err := k.conn.Exec(calls); err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if c.Err != nil {
+			return fmt.Errorf("does not take our scripts: %w", c.Err)
+		}
+	}
+	return nil
+}
+
+func (k *link) close() {
+	k.unwatch()
+	_ = k.conn.Close()
+}
+
+// disconnect gives up the connection. What waits fails at once; undos wait for the next connection.
+func (l *lane) disconnect(cause string) {
+	l.link.close()
+	l.last, l.link = l.link, nil
+	l.setDown(cause)
+	l.master.disconnected(cause)
+}
+
+func (l *lane) setDown(cause string) {
+	l.mu.Lock()
+	first := l.down == ""
+	l.down = cause
+	queue := l.queue
+	l.queue = nil
+	l.mu.Unlock()
+	if first {
+		l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
+		l.master.failed(cause)
+	}
+	for _, r := range queue {
+		if en, ok := r.(*entry); ok {
+			en.giveUp(dropped, cause)
+		}
+	}
+}
+
+// pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.
+func (l *lane) pause(ctx context.Context, failures int) {
+	d := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
+	d = d/2 + rand.N(d/2)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// describe puts an I/O error into few words that name no local address.
+func describe(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return "is silent"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection lost"
+	case errors.As(err, &op):
+		return op.Op + " failed: " + op.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,33 @@
+// Package masters speaks to Redis masters. It knows connections and commands; it knows nothing of locks.
+package masters
+
+import "context"
+
+// A Master is one independent Redis or Valkey server.
+type Master interface {
+	// Addr names the master in logs, errors and metrics; it carries no secret.
+	Addr() string
+	// Dial opens a connection to database db, authenticated and ready for commands.
+	// The context bounds the dial and nothing that comes later.
+	Dial(ctx context.Context, db int) (Conn, error)
+}
+
+// A Conn is one connection. Commands run in the order of their Exec, and within an Exec in the order given.
+// It is used by one goroutine at a time, except for Close.
+type Conn interface {
+	// Exec sends all calls in one write and reads all replies. It sets Answered, and Reply or Err, of each call that
+	// was answered. An error says that the connection is of no more use: a call that is not Answered may have run,
+	// may run later while the master still holds its bytes, or may never run.
+	Exec(calls []*Call) error
+	// Close ends the connection and a running Exec. A command already sent may still run on the master.
+	Close() error
+}
+
+// A Call is one command and, after Exec, its reply.
+type Call struct {
+	Args []any // strings and int64s; Exec only reads them, so calls may share them
+
+	Answered bool
+	Reply    any   // nil, int64, string or []any
+	Err      error // the master's error reply
+}

@@ -1,0 +1,187 @@
+package masters
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Redis is a Master reached over TCP or TLS by go-redis.
+type Redis struct {
+	opt     redis.Options
+	silence time.Duration
+	dialer  net.Dialer
+}
+
+// RedisOptions are what the masters of a deployment have in common.
+type RedisOptions struct {
+	DialTimeout time.Duration // of TCP and TLS together; default 1 s
+	// Silence ends a connection on which the master owes a reply and sends nothing for so long; default 5 s.
+	Silence  time.Duration
+	Username string      // where the URL names none
+	Password string      // where the URL names none
+	TLS      *tls.Config // for rediss:// URLs
+}
+
+func init() {
+	// Every error that go-redis would print reaches the caller, and is logged there once.
+	logging.Disable()
+}
+
+// NewRedis returns the master at address, a redis:// or rediss:// URL or a plain host:port. It does not connect.
+func NewRedis(address string, o RedisOptions) (*Redis, error) {
+	if !strings.Contains(address, "://") {
+		address = "redis://" + address
+	}
+	opt, err := redis.ParseURL(address)
+	if err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "redis: "))
+	}
+	if opt.DB != 0 {
+		return nil, fmt.Errorf("master %s: leave the database out of the URL: a client's SELECT names it", opt.Addr)
+	}
+	if opt.Password == "" {
+		opt.Username, opt.Password = o.Username, o.Password
+	}
+	if opt.TLSConfig != nil && o.TLS != nil {
+		name := opt.TLSConfig.ServerName
+		opt.TLSConfig = o.TLS.Clone()
+		if opt.TLSConfig.ServerName == "" {
+			opt.TLSConfig.ServerName = name
+		}
+	}
+	if o.DialTimeout <= 0 {
+		o.DialTimeout = time.Second
+	}
+	if o.Silence <= 0 {
+		o.Silence = 5 * time.Second
+	}
+	// One connection, no retries, no features that write commands of their own: what goes over a lane, and in which
+	// order, is decided by the lane alone.
+	opt.Protocol = 2
+	opt.PoolSize, opt.MinIdleConns, opt.MaxRetries = 1, 0, -1
+	opt.DialerRetries = 1
+	opt.DialTimeout = o.DialTimeout
+	opt.ReadTimeout, opt.WriteTimeout = o.Silence, o.Silence
+	opt.DisableIdentity = true
+	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return &Redis{opt: *opt, silence: o.Silence, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}}, nil
+}
+
+// Addr returns host:port.
+func (m *Redis) Addr() string { return m.opt.Addr }
+
+// Dial connects, authenticates and selects db.
+func (m *Redis) Dial(ctx context.Context, db int) (Conn, error) {
+	raw, err := m.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// go-redis cannot be interrupted while it waits for the answer to HELLO; closing the socket under it can.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+
+	opt := m.opt
+	opt.DB = db
+	opt.Dialer = once(raw)
+	client := redis.NewClient(&opt)
+	c := &redisConn{raw: raw, client: client, conn: client.Conn()}
+	if err := c.conn.Ping(context.Background()).Err(); err != nil && !isReply(err) {
+		_ = c.Close()
+		return nil, err
+	} else if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// dial opens the socket itself, so that go-redis never dials: a lane must know of every new connection before a
+// command is sent on it.
+func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
+	network := m.opt.Network
+	if network == "" {
+		network = "tcp"
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
+	defer cancel()
+	if m.opt.TLSConfig != nil {
+		return (&tls.Dialer{NetDialer: &m.dialer, Config: m.opt.TLSConfig}).DialContext(ctx, network, m.opt.Addr)
+	}
+	return m.dialer.DialContext(ctx, network, m.opt.Addr)
+}
+
+// once returns a dialer that hands out raw, one time.
+func once(raw net.Conn) func(context.Context, string, string) (net.Conn, error) {
+	used := false
+	return func(context.Context, string, string) (net.Conn, error) {
+		if used {
+			return nil, net.ErrClosed
+		}
+		used = true
+		return raw, nil
+	}
+}
+
+type redisConn struct {
+	raw    net.Conn
+	client *redis.Client
+	conn   *redis.Conn
+	cmds   []*redis.Cmd // of the running Exec; kept for its capacity
+}
+
+func (c *redisConn) Exec(calls []*Call) error {
+	ctx := context.Background()
+	pipe := c.conn.Pipeline()
+	c.cmds = c.cmds[:0]
+	for _, call := range calls {
+		cmd := redis.NewCmd(ctx, call.Args...)
+		c.cmds = append(c.cmds, cmd)
+		_ = pipe.Process(ctx, cmd)
+	}
+	_, _ = pipe.Exec(ctx) // it returns the first command's error; each command carries its own
+	var broken error
+	for i, cmd := range c.cmds {
+		call := calls[i]
+		v, err := cmd.Result()
+		switch {
+		case err == nil:
+			call.Answered, call.Reply = true, v
+		case errors.Is(err, redis.Nil):
+			call.Answered = true
+		case isReply(err):
+			call.Answered, call.Err = true, err
+		default:
+			broken = err
+		}
+		c.cmds[i] = nil
+	}
+	return broken
+}
+
+// isReply tells an error that the master sent from one of the connection.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// Close may be called while Exec runs: it closes the socket first, which ends Exec.
+func (c *redisConn) Close() error {
+	err := c.raw.Close()
+	_ = c.client.Close()
+	return err
+}
+
+var (
+	_ Master = (*Redis)(nil)
+	_ Conn   = (*redisConn)(nil)
+)

@@ -1,0 +1,222 @@
+package quorum
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// An instant is a reading of the monotonic clock: the time since the engine was made.
+type instant = time.Duration
+
+// A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
+// deadline, which turns every vote still pending into a failed one.
+//
+// Lock order: a round's mu is taken before a lane's.
+type round struct {
+	engine   *Engine
+	owner    owner
+	start    instant // T1: read before the first byte is queued (rule 1)
+	deadline instant // start + InstanceTimeout
+	// acquiring says that a command not yet sent when the round is lost must not be sent.
+	acquiring bool
+
+	mu       sync.Mutex // guards all below, and the entries' fields but Call
+	entries  []entry    // by master
+	tally    Tally
+	decision Decision // the round is over if not Undecided
+}
+
+// An owner is the operation a round belongs to. It reads replies, knows the rule of decision, and takes the outcome.
+type owner interface {
+	// read turns a master's answer into a vote. It is called with the round's mu held.
+	read(e *entry) (Vote, string)
+	// decide is the operation's rule. It is called with the round's mu held.
+	decide(t Tally) Decision
+	// ended takes the decision, once, without mu.
+	ended(d Decision)
+	// settled is called without mu for each vote whose command was sent, when its fate is known after the round is
+	// over: answered late, or lost with its connection.
+	settled(e *entry)
+}
+
+// An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
+type entry struct {
+	masters.Call
+	round  *round
+	lane   *lane
+	master int
+
+	fate     fate
+	vote     Vote
+	cause    string  // of a Failed vote
+	took     bool    // the reply says that the command set the key where none was
+	undoing  bool    // an undo of it exists
+	answered instant // when the reply was read
+}
+
+// A fate is how far a command came.
+type fate uint8
+
+const (
+	waiting fate = iota // in the lane; it can still be kept from being sent
+	sent
+	answered
+	unknown // sent, and the connection broke before the reply
+	dropped // never sent
+)
+
+// begin makes a round of args and hands it to the lanes of key.
+func (e *Engine) begin(r *round, o owner, key Key, args []any) {
+	r.engine, r.owner = e, o
+	r.start = e.now()
+	r.deadline = r.start + e.cfg.InstanceTimeout
+	r.tally.Masters = len(e.masters)
+	r.entries = make([]entry, len(e.masters))
+	lanes := e.lanesOf(key)
+	for i := range r.entries {
+		r.entries[i] = entry{Call: masters.Call{Args: args}, round: r, lane: lanes[i], master: i}
+	}
+	e.sweeper.add(r)
+	for i := range r.entries {
+		en := &r.entries[i]
+		if cause := en.lane.push(en, r.start); cause != "" {
+			en.giveUp(dropped, cause)
+		}
+	}
+}
+
+// command, take, reply and lost make an entry a request of a lane.
+
+func (en *entry) command() *masters.Call { return &en.Call }
+
+// take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
+// one of an acquire that failed without it.
+func (en *entry) take(now instant) bool {
+	r := en.round
+	r.mu.Lock()
+	wanted := r.decision == Undecided || r.decision == Won || !r.acquiring
+	if wanted && now < r.deadline {
+		en.fate = sent
+		r.mu.Unlock()
+		return true
+	}
+	r.mu.Unlock()
+	en.giveUp(dropped, "was not sent in time")
+	return false
+}
+
+// reply takes the answer that is in Call.
+func (en *entry) reply(now instant) {
+	en.round.vote(en, func() (Vote, string) {
+		en.fate, en.answered = answered, now
+		return en.round.owner.read(en)
+	})
+}
+
+// lost is told that the connection broke after the entry was sent.
+func (en *entry) lost(cause string) { en.giveUp(unknown, cause) }
+
+func (en *entry) giveUp(f fate, cause string) {
+	en.round.vote(en, func() (Vote, string) {
+		en.fate = f
+		return Failed, cause
+	})
+}
+
+// vote records what cast returns, and ends the round if that decides it. A vote after the end changes nothing.
+func (r *round) vote(en *entry, cast func() (Vote, string)) {
+	r.mu.Lock()
+	v, cause := cast()
+	if en.vote == Pending {
+		en.vote, en.cause = v, cause
+		r.tally.Add(v)
+		r.engine.masters[en.master].count(v)
+	}
+	over := r.decision != Undecided
+	if !over {
+		r.decision = r.owner.decide(r.tally)
+	}
+	d := r.decision
+	r.mu.Unlock()
+
+	switch {
+	case !over && d != Undecided:
+		r.owner.ended(d)
+	case over && en.fate != dropped:
+		r.owner.settled(en)
+	}
+}
+
+// expire ends the round at its deadline: masters that have not answered have failed.
+func (r *round) expire() {
+	r.mu.Lock()
+	if r.decision != Undecided {
+		r.mu.Unlock()
+		return
+	}
+	for i := range r.entries {
+		en := &r.entries[i]
+		if en.vote == Pending {
+			en.vote, en.cause = Failed, "did not answer within "+r.engine.cfg.InstanceTimeout.String()
+			r.tally.Add(Failed)
+			r.engine.masters[i].count(Failed)
+		}
+	}
+	r.decision = r.owner.decide(r.tally)
+	d := r.decision
+	r.mu.Unlock()
+	r.owner.ended(d)
+}
+
+func (r *round) due() instant { return r.deadline }
+
+// failure returns the error of a round that a quorum did not answer.
+func (r *round) failure() error {
+	if r.engine.closing.Load() {
+		return ErrClosed
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := &NoQuorum{Masters: r.tally.Masters, Answered: r.tally.Answered()}
+	for i := range r.entries {
+		if en := &r.entries[i]; en.vote == Failed {
+			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), en.cause})
+		}
+	}
+	return err
+}
+
+// refusals counts the refused votes that are, as the owner read them, an error reply that begins with code.
+func (r *round) refusals(code string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for i := range r.entries {
+		if en := &r.entries[i]; en.vote == Refused && en.Err != nil && strings.HasPrefix(en.Err.Error(), code) {
+			n++
+		}
+	}
+	return n
+}
+
+// wrongType says that a quorum holds a key of another type.
+func (r *round) wrongType() bool { return r.refusals("WRONGTYPE") >= Quorum(len(r.entries)) }
+
+// ballot reads an error reply. That the key has another type is an answer; any other error is a failure.
+func ballot(err error) (Vote, string) {
+	text := err.Error()
+	if strings.HasPrefix(text, "WRONGTYPE") {
+		return Refused, ""
+	}
+	const most = 80
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return Failed, "answered " + text
+}
+
+// unexpected reads a reply that our own command cannot have.
+func unexpected() (Vote, string) { return Failed, "gave an answer that this command does not have" }

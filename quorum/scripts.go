@@ -1,0 +1,128 @@
+package quorum
+
+import (
+	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, not a safeguard
+	"encoding/hex"
+)
+
+// A lua is one of our scripts. They run by SHA-1; a lane loads them when it connects, and no acquire depends on them
+// being there (rule 13): taking a lock is a plain SET.
+type lua struct {
+	text string
+	sha  string
+}
+
+func newLua(text string) *lua {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
+	return &lua{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// The replies of scripts that compare.
+const (
+	didIt  = 1  // the comparison held
+	other  = 0  // something else is there
+	absent = -1 // nothing is there
+)
+
+var (
+	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
+	luaRelease = newLua(`
+local v = redis.call('GET', KEYS[1])
+if v == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+if v then return 0 end
+return -1`)
+
+	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it.
+	luaExtend = newLua(`
+local v = redis.call('GET', KEYS[1])
+if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if v then return 0 end
+return -1`)
+
+	// luaAdd KEYS[1]=resource ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies with the new
+	// remaining TTL, or -2 if that would be too much.
+	luaAdd = newLua(`
+local v = redis.call('GET', KEYS[1])
+if v == ARGV[1] then
+  local ms = redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2])
+  if ms > tonumber(ARGV[3]) then return -2 end
+  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ms))
+  return ms
+end
+if v then return 0 end
+return -1`)
+
+	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: delete it if the token holds it and it has no more than ms left.
+	luaUndo = newLua(`
+if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local left = redis.call('PTTL', KEYS[1])
+if left < 0 or left > tonumber(ARGV[2]) then return 0 end
+return redis.call('DEL', KEYS[1])`)
+
+	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: 1 taken, 2 the token held it already and it was extended.
+	luaReenter = newLua(`
+local v = redis.call('GET', KEYS[1])
+if v == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 2 end
+if v then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1`)
+
+	// luaTakeOrShow KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: {1} taken, or {0, who holds it}.
+	luaTakeOrShow = newLua(`
+local v = redis.call('GET', KEYS[1])
+if v then return {0, v} end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {1}`)
+
+	// luaReplace KEYS[1]=resource ARGV[1]=value ARGV[2]=ms: {1, the old value}, or {1} if there was none.
+	luaReplace = newLua(`
+local v = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if v then return {1, v} end
+return {1}`)
+)
+
+// What a quorum agrees on about a key is its type and its value; of anything but a string, a digest of the value.
+const luaSeen = `
+local kind = redis.call('TYPE', KEYS[1]).ok
+local seen = false
+if kind == 'string' then seen = redis.call('GET', KEYS[1])
+elseif kind ~= 'none' then seen = redis.sha1hex(redis.call('DUMP', KEYS[1])) end
+`
+
+// A change of what a quorum holds names what it saw there, and applies only where that still is.
+const luaIfSeen = luaSeen + `
+if kind == 'none' then return -1 end
+if kind ~= ARGV[1] or seen ~= ARGV[2] then return 0 end
+`
+
+var (
+	// luaSee KEYS[1]=resource: {type, value or digest, remaining ms}, or {"none"}.
+	luaSee = newLua(luaSeen + `
+if kind == 'none' then return {kind} end
+return {kind, seen, redis.call('PTTL', KEYS[1])}`)
+
+	// luaDeleteSeen KEYS[1]=resource ARGV[1]=type ARGV[2]=value or digest.
+	luaDeleteSeen = newLua(luaIfSeen + `return redis.call('DEL', KEYS[1])`)
+
+	// luaExpireSeen as luaDeleteSeen, and ARGV[3]=ms.
+	luaExpireSeen = newLua(luaIfSeen + `return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
+
+	// luaSetSeen as luaDeleteSeen, and ARGV[3]=the new value ARGV[4]=ms, or 0 to keep the remaining TTL.
+	luaSetSeen = newLua(luaIfSeen + `
+if ARGV[4] == '0' then redis.call('SET', KEYS[1], ARGV[3], 'KEEPTTL')
+else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
+return 1`)
+)
+
+// loadedScripts are loaded into every master by the handshake. luaUndo is not among them: it is always sent as a whole,
+// because an undo must not fail for a flushed script cache.
+var loadedScripts = []*lua{
+	luaRelease, luaExtend, luaAdd, luaReenter, luaTakeOrShow, luaReplace,
+	luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
+}
+
+// args returns the command that runs the script on one key.
+func (l *lua) args(key string, argv ...any) []any {
+	return append([]any{"EVALSHA", l.sha, int64(1), key}, argv...)
+}

@@ -1,0 +1,92 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+)
+
+// A sweeper ends what is past its deadline. All deadlines are one InstanceTimeout after something was added, so they
+// come due in the order of arrival, and one timer serves all. What has ended by itself stays until it comes due.
+type sweeper struct {
+	engine *Engine
+	wake   chan struct{}
+
+	mu     sync.Mutex // guards all below
+	queue  []expirer
+	head   int  // of queue
+	parked bool // the loop waits for wake
+}
+
+// An expirer is ended by expire unless it has ended before, which expire finds out itself.
+type expirer interface {
+	due() instant
+	expire()
+}
+
+func newSweeper(e *Engine) *sweeper { return &sweeper{engine: e, wake: make(chan struct{}, 1)} }
+
+func (s *sweeper) add(x expirer) {
+	s.mu.Lock()
+	s.queue = append(s.queue, x)
+	parked := s.parked
+	s.parked = false
+	s.mu.Unlock()
+	if parked {
+		s.wake <- struct{}{}
+	}
+}
+
+// run ends when done is closed; what is in the queue then is expired at once.
+func (s *sweeper) run(done <-chan struct{}) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next, any := s.sweep(s.engine.now())
+		var due <-chan time.Time
+		if any {
+			timer.Reset(next)
+			due = timer.C
+		}
+		select {
+		case <-due:
+		case <-s.wake:
+		case <-done:
+			for any {
+				_, any = s.sweep(1<<63 - 1)
+			}
+			return
+		}
+	}
+}
+
+// sweep expires what is due, and returns how long it is until the next.
+func (s *sweeper) sweep(now instant) (time.Duration, bool) {
+	for {
+		s.mu.Lock()
+		if s.head == len(s.queue) {
+			s.queue, s.head = s.queue[:0], 0
+			s.parked = true
+			s.mu.Unlock()
+			return 0, false
+		}
+		x := s.queue[s.head]
+		if x.due() > now {
+			s.compact()
+			s.mu.Unlock()
+			return x.due() - now, true
+		}
+		s.queue[s.head] = nil
+		s.head++
+		s.mu.Unlock()
+		x.expire()
+	}
+}
+
+// compact moves the live half of the queue to its front once the dead half is the larger.
+func (s *sweeper) compact() {
+	if s.head > len(s.queue)/2 {
+		n := copy(s.queue, s.queue[s.head:])
+		clear(s.queue[n:])
+		s.queue, s.head = s.queue[:n], 0
+	}
+}

@@ -1,0 +1,169 @@
+package quorum
+
+import "time"
+
+// Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and what it wrote on fewer
+// masters than that stays there until its TTL is over, because its value may be one that holds the lock.
+func (e *Engine) Write(req WriteRequest, done func(Written)) {
+	if req.Condition == Always && !req.KeepTTL {
+		w := &write{req: req, done: done}
+		ms := e.cfg.kept(req.TTL).Milliseconds()
+		if req.WantOld {
+			e.begin(&w.round, w, req.Key, luaReplace.args(req.Key.Name, req.Value, ms))
+		} else {
+			e.begin(&w.round, w, req.Key, []any{"SET", req.Key.Name, req.Value, "PX", ms})
+		}
+		return
+	}
+	e.see(req.Key, func(v view) {
+		switch {
+		case v.Err != nil:
+			done(Written{Err: v.Err})
+		case v.Exists && v.Type != "string" && req.WantOld:
+			done(Written{Err: ErrWrongType})
+		case v.Exists:
+			e.replace(req, v, done)
+		case req.Condition == IfExists:
+			done(Written{})
+		default: // there is no TTL to keep
+			req.KeepTTL = false
+			e.Write(req, done)
+		}
+	})
+}
+
+// replace sets the key where it still holds what a quorum holds.
+func (e *Engine) replace(req WriteRequest, v view, done func(Written)) {
+	ms := int64(0) // as luaSetSeen has it: keep the remaining TTL
+	if !req.KeepTTL {
+		ms = e.cfg.kept(req.TTL).Milliseconds()
+	}
+	args := luaSetSeen.args(req.Key.Name, v.seen.kind, v.seen.value, req.Value, ms)
+	e.change(req.Key, args, Decide, func(err error, applied bool) {
+		w := Written{Err: err, Done: applied}
+		if applied && req.WantOld {
+			w.Old, w.HadOld = v.Value, true
+		}
+		done(w)
+	})
+}
+
+// Remove deletes whatever a quorum holds, and never another attempt's vote in flight.
+func (e *Engine) Remove(key Key, done func(Changed)) {
+	e.see(key, func(v view) {
+		if v.Err != nil || !v.Exists {
+			done(Changed{Err: v.Err})
+			return
+		}
+		args := luaDeleteSeen.args(key.Name, v.seen.kind, v.seen.value)
+		e.change(key, args, DecideRelease, func(err error, applied bool) { done(Changed{err, applied}) })
+	})
+}
+
+// Expire changes the TTL of whatever a quorum holds.
+func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
+	e.see(req.Key, func(v view) {
+		if v.Err != nil || !v.Exists || !req.Condition.holds(req.TTL, v.TTL) {
+			done(Changed{Err: v.Err})
+			return
+		}
+		then := func(err error, applied bool) { done(Changed{err, applied}) }
+		if req.TTL <= 0 {
+			e.change(req.Key, luaDeleteSeen.args(req.Key.Name, v.seen.kind, v.seen.value), DecideRelease, then)
+			return
+		}
+		ms := e.cfg.kept(req.TTL).Milliseconds()
+		e.change(req.Key, luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, ms), Decide, then)
+	})
+}
+
+func (c ExpireCondition) holds(ttl, current time.Duration) bool {
+	switch {
+	case c&IfNoTTL != 0,
+		c&IfGreater != 0 && ttl <= current,
+		c&IfLess != 0 && ttl >= current:
+		return false
+	}
+	return true
+}
+
+// change runs a script that compares before it changes.
+func (e *Engine) change(key Key, args []any, rule func(Tally) Decision, done func(error, bool)) {
+	c := &change{rule: rule, done: done}
+	e.begin(&c.round, c, key, args)
+}
+
+type change struct {
+	round
+	rule func(Tally) Decision
+	done func(error, bool)
+}
+
+func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
+func (c *change) decide(t Tally) Decision       { return c.rule(t) }
+func (c *change) settled(*entry)                {}
+
+func (c *change) ended(d Decision) {
+	if d == Unanswered {
+		c.done(c.failure(), false)
+		return
+	}
+	c.done(nil, d == Won)
+}
+
+// A write is a round that replaces unconditionally.
+type write struct {
+	round
+	req      WriteRequest
+	done     func(Written)
+	opinions []opinion // of the old value; guarded by round.mu
+}
+
+func (w *write) read(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return ballot(en.Err)
+	}
+	switch reply := en.Reply.(type) {
+	case string:
+		return Granted, ""
+	case []any:
+		old := opinion{}
+		if len(reply) > 1 {
+			old.exists = true
+			old.value, _ = reply[1].(string)
+		}
+		if en.vote == Pending {
+			w.opinions = append(w.opinions, old)
+		}
+		return Granted, ""
+	}
+	return unexpected()
+}
+
+// decide waits, where the old value is asked for, until a quorum agrees on it.
+func (w *write) decide(t Tally) Decision {
+	if !w.req.WantOld || t.Refused > 0 {
+		return Decide(t)
+	}
+	_, d := decideRead(t, w.opinions)
+	if d == Lost { // written by a quorum, over values of which none had one
+		return Won
+	}
+	return d
+}
+
+func (w *write) settled(*entry) {}
+
+func (w *write) ended(d Decision) {
+	switch {
+	case d == Unanswered:
+		w.done(Written{Err: w.failure()})
+	case d == Lost: // the only refusal there is
+		w.done(Written{Err: ErrWrongType})
+	default:
+		w.mu.Lock()
+		old, _ := decideRead(w.tally, w.opinions)
+		w.mu.Unlock()
+		w.done(Written{Done: true, Old: old.value, HadOld: old.exists})
+	}
+}
