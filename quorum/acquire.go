@@ -7,7 +7,6 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	kept := e.cfg.kept(req.TTL)
 	ms := kept.Milliseconds()
 	a := &attempt{req: req, kept: kept, done: done}
-	a.acquiring = true
 	e.stats.attempts.Add(1)
 	switch {
 	case req.Reentrant:
@@ -22,10 +21,9 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 // An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
 type attempt struct {
 	round
-	req    AcquireRequest
-	kept   instant // how long masters keep the key
-	done   func(Acquired)
-	undone bool // guarded by round.mu: what it sets is to be removed
+	req  AcquireRequest
+	kept instant // how long masters keep the key
+	done func(Acquired)
 }
 
 func (a *attempt) read(en *entry) (Vote, string) {
@@ -106,7 +104,7 @@ func (a *attempt) holder() string {
 func (a *attempt) undo(after func()) {
 	var undos []*undo
 	a.mu.Lock()
-	a.undone = true
+	a.revoked = true
 	for i := range a.entries {
 		if u := a.entries[i].undo(a); u != nil {
 			undos = append(undos, u)
@@ -124,11 +122,12 @@ func (a *attempt) undo(after func()) {
 	}
 }
 
-// settled undoes a grant that came after the attempt had failed.
+// settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
+	owed := en.lane.owes(hold{a.req.Key.Name, a.req.Token})
 	a.mu.Lock()
 	var u *undo
-	if a.undone {
+	if a.revoked || owed {
 		u = en.undo(a)
 	}
 	a.mu.Unlock()

@@ -5,6 +5,7 @@ import "time"
 // Release deletes the key if token holds it.
 func (e *Engine) Release(key Key, token string, done func(Released)) {
 	r := &release{done: done}
+	r.releases = &hold{key.Name, token}
 	e.begin(&r.round, r, key, luaRelease.args(key.Name, token))
 }
 

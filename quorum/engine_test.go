@@ -207,6 +207,37 @@ func TestALateGrantIsUndoneWhenItComes(t *testing.T) {
 	})
 }
 
+func TestALockReleasedWhileAMasterSleptIsReleasedThereWhenItWakes(t *testing.T) {
+	for _, wait := range []time.Duration{0, 300 * time.Millisecond} { // before and after the lane is known to be late
+		for _, cut := range []bool{false, true} {
+			inWorld(t, 3, func(w *world) {
+				slow := w.fakes[2]
+				slow.stall()
+				if a := w.acquire(key, "mine", minute); a.Lock == nil {
+					t.Fatalf("not granted: %+v", a)
+				}
+				time.Sleep(wait)
+				if r := w.release(key, "mine"); !r.Held {
+					t.Fatalf("not released: %+v", r)
+				}
+				time.Sleep(300 * time.Millisecond)
+				if cut {
+					slow.hangUp()
+				}
+				slow.resume()
+				w.settle()
+				w.expectHolders(key, "...")
+				if slow.ran("SET") != 1 && !cut {
+					t.Error("the late SET never ran")
+				}
+				if t.Failed() {
+					t.Errorf("wait %v cut %v: %q", wait, cut, slow.log)
+				}
+			})
+		}
+	}
+}
+
 func TestAnAttemptOnABrokenConnectionIsKilledThenUndone(t *testing.T) {
 	for _, noKill := range []bool{false, true} {
 		inWorld(t, 3, func(w *world) {
@@ -218,11 +249,7 @@ func TestAnAttemptOnABrokenConnectionIsKilledThenUndone(t *testing.T) {
 			if a := w.acquire(key, "mine", minute); !a.Refused {
 				t.Fatalf("want refused: %+v", a)
 			}
-			late.mu.Lock()
-			for _, c := range late.conns { // the proxy sees the end of the connection, the master does not
-				_ = c.Close()
-			}
-			late.mu.Unlock()
+			late.hangUp()
 			time.Sleep(300 * time.Millisecond)
 			late.resume()
 			w.settle()

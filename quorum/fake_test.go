@@ -157,23 +157,31 @@ func (f *fake) resume() {
 	}
 }
 
-// cut breaks all connections; restart also loses what they held and all keys.
+// cut breaks all connections, and both ends know: what was on its way is gone.
 func (f *fake) cut() {
 	f.mu.Lock()
+	for _, c := range f.conns {
+		c.killed = true
+	}
+	f.mu.Unlock()
+	f.hangUp()
+}
+
+// hangUp ends all connections at our end. The master has not noticed, and will run what it was sent.
+func (f *fake) hangUp() {
+	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, c := range f.conns {
+	for _, c := range f.conns {
 		_ = c.Close()
-		delete(f.conns, id)
 	}
 }
+
+// die is kill -9, and a restart without data that refuses connections until comeBack.
 
 func (f *fake) die() {
 	f.mu.Lock()
 	f.refuse = true
 	f.runID++
-	for _, c := range f.conns {
-		c.killed = true
-	}
 	clear(f.keys)
 	clear(f.loaded)
 	f.mu.Unlock()

@@ -25,6 +25,7 @@ type lane struct {
 	queue  []request
 	down   string  // why there is no connection, once that is known
 	busy   instant // when the running batch was written; idle if none runs
+	owed   map[hold]bool
 	closed bool
 
 	// The rest belongs to the loop.
@@ -196,6 +197,9 @@ func (l *lane) exchange() {
 			r.lost(cause)
 		}
 	}
+	l.mu.Lock()
+	l.owed = nil
+	l.mu.Unlock()
 	clear(l.batch)
 	clear(l.calls)
 	if forgotten && l.link != nil {
@@ -204,6 +208,29 @@ func (l *lane) exchange() {
 			l.disconnect(describe(err))
 		}
 	}
+}
+
+// A hold is a token on a resource.
+type hold struct{ name, token string }
+
+// owe notes a release that could not be sent while a batch is in flight. If that batch takes the lock for the same
+// token, as one that a stalled master runs when it wakes, the key is to be removed.
+func (l *lane) owe(h hold) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy == idle || len(l.owed) >= l.engine.cfg.QueueMax {
+		return
+	}
+	if l.owed == nil {
+		l.owed = make(map[hold]bool)
+	}
+	l.owed[h] = true
+}
+
+func (l *lane) owes(h hold) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owed[h]
 }
 
 func (l *lane) setBusy(t instant) {

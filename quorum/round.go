@@ -20,13 +20,13 @@ type round struct {
 	owner    owner
 	start    instant // T1: read before the first byte is queued (rule 1)
 	deadline instant // start + InstanceTimeout
-	// acquiring says that a command not yet sent when the round is lost must not be sent.
-	acquiring bool
+	releases *hold   // what the round gives back, if it does; see lane.owe
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
 	tally    Tally
 	decision Decision // the round is over if not Undecided
+	revoked  bool     // what has not been sent must not be sent, and what was set is to be removed
 }
 
 // An owner is the operation a round belongs to. It reads replies, knows the rule of decision, and takes the outcome.
@@ -93,12 +93,11 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 func (en *entry) command() *masters.Call { return &en.Call }
 
 // take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
-// one of an acquire that failed without it.
+// one of an attempt that has failed without it.
 func (en *entry) take(now instant) bool {
 	r := en.round
 	r.mu.Lock()
-	wanted := r.decision == Undecided || r.decision == Won || !r.acquiring
-	if wanted && now < r.deadline {
+	if now < r.deadline && !r.revoked {
 		en.fate = sent
 		r.mu.Unlock()
 		return true
@@ -120,6 +119,9 @@ func (en *entry) reply(now instant) {
 func (en *entry) lost(cause string) { en.giveUp(unknown, cause) }
 
 func (en *entry) giveUp(f fate, cause string) {
+	if f == dropped && en.round.releases != nil {
+		en.lane.owe(*en.round.releases)
+	}
 	en.round.vote(en, func() (Vote, string) {
 		en.fate = f
 		return Failed, cause
@@ -153,10 +155,7 @@ func (r *round) vote(en *entry, cast func() (Vote, string)) {
 // expire ends the round at its deadline: masters that have not answered have failed.
 func (r *round) expire() {
 	r.mu.Lock()
-	if r.decision != Undecided {
-		r.mu.Unlock()
-		return
-	}
+	over := r.decision != Undecided
 	for i := range r.entries {
 		en := &r.entries[i]
 		if en.vote == Pending {
@@ -164,11 +163,18 @@ func (r *round) expire() {
 			r.tally.Add(Failed)
 			r.engine.masters[i].count(Failed)
 		}
+		if en.fate == waiting && r.releases != nil {
+			en.lane.owe(*r.releases)
+		}
 	}
-	r.decision = r.owner.decide(r.tally)
+	if !over {
+		r.decision = r.owner.decide(r.tally)
+	}
 	d := r.decision
 	r.mu.Unlock()
-	r.owner.ended(d)
+	if !over {
+		r.owner.ended(d)
+	}
 }
 
 func (r *round) due() instant { return r.deadline }

@@ -39,7 +39,7 @@ func (e *Engine) replace(req WriteRequest, v view, done func(Written)) {
 		ms = e.cfg.kept(req.TTL).Milliseconds()
 	}
 	args := luaSetSeen.args(req.Key.Name, v.seen.kind, v.seen.value, req.Value, ms)
-	e.change(req.Key, args, Decide, func(err error, applied bool) {
+	e.change(req.Key, args, func(err error, applied bool) {
 		w := Written{Err: err, Done: applied}
 		if applied && req.WantOld {
 			w.Old, w.HadOld = v.Value, true
@@ -55,9 +55,16 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 			done(Changed{Err: v.Err})
 			return
 		}
-		args := luaDeleteSeen.args(key.Name, v.seen.kind, v.seen.value)
-		e.change(key, args, DecideRelease, func(err error, applied bool) { done(Changed{err, applied}) })
+		e.remove(key, v, done)
 	})
+}
+
+// remove deletes the key where it still holds what a quorum holds.
+func (e *Engine) remove(key Key, v view, done func(Changed)) {
+	args := luaDeleteSeen.args(key.Name, v.seen.kind, v.seen.value)
+	c := &change{rule: DecideRelease, done: func(err error, applied bool) { done(Changed{err, applied}) }}
+	c.releases = &hold{key.Name, v.Value}
+	e.begin(&c.round, c, key, args)
 }
 
 // Expire changes the TTL of whatever a quorum holds.
@@ -67,13 +74,12 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			done(Changed{Err: v.Err})
 			return
 		}
-		then := func(err error, applied bool) { done(Changed{err, applied}) }
 		if req.TTL <= 0 {
-			e.change(req.Key, luaDeleteSeen.args(req.Key.Name, v.seen.kind, v.seen.value), DecideRelease, then)
+			e.remove(req.Key, v, done)
 			return
 		}
-		ms := e.cfg.kept(req.TTL).Milliseconds()
-		e.change(req.Key, luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, ms), Decide, then)
+		args := luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, e.cfg.kept(req.TTL).Milliseconds())
+		e.change(req.Key, args, func(err error, applied bool) { done(Changed{err, applied}) })
 	})
 }
 
@@ -88,8 +94,8 @@ func (c ExpireCondition) holds(ttl, current time.Duration) bool {
 }
 
 // change runs a script that compares before it changes.
-func (e *Engine) change(key Key, args []any, rule func(Tally) Decision, done func(error, bool)) {
-	c := &change{rule: rule, done: done}
+func (e *Engine) change(key Key, args []any, done func(error, bool)) {
+	c := &change{rule: Decide, done: done}
 	e.begin(&c.round, c, key, args)
 }
 

@@ -1,0 +1,166 @@
+package masters
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func dial(t *testing.T, address string, o RedisOptions) Conn {
+	t.Helper()
+	m, err := NewRedis(address, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := m.Dial(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func call(args ...any) *Call { return &Call{Args: args} }
+
+func TestABatchIsAnsweredInOrderErrorsIncluded(t *testing.T) {
+	s := miniredis.RunT(t)
+	c := dial(t, s.Addr(), RedisOptions{})
+	calls := []*Call{
+		call("SET", "k", "v", "NX", "PX", int64(1000)),
+		call("SET", "k", "w", "NX", "PX", int64(1000)),
+		call("LPUSH", "k", "x"),
+		call("GET", "k"),
+		call("EVAL", "return {1, 'a', false}", int64(0)),
+	}
+	if err := c.Exec(calls); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []any{"OK", nil, nil, "v"} {
+		if got := calls[i]; !got.Answered || got.Reply != want {
+			t.Errorf("%v: got %v, want %v", got.Args, got.Reply, want)
+		}
+	}
+	if err := calls[2].Err; err == nil || !strings.HasPrefix(err.Error(), "WRONGTYPE") {
+		t.Errorf("LPUSH on a string: %v", err)
+	}
+	if list, ok := calls[4].Reply.([]any); !ok || len(list) != 3 || list[0] != int64(1) || list[2] != nil {
+		t.Errorf("EVAL: %v", calls[4].Reply)
+	}
+}
+
+func TestSilenceEndsAConnectionAndLeavesCallsUnanswered(t *testing.T) {
+	l := echoHello(t)
+	c := dial(t, l.Addr().String(), RedisOptions{Silence: 50 * time.Millisecond})
+	get := call("GET", "k")
+	if err := c.Exec([]*Call{get}); err == nil || get.Answered {
+		t.Fatalf("err %v, answered %v", err, get.Answered)
+	}
+	if err := c.Exec([]*Call{get}); err == nil {
+		t.Fatal("the connection was opened again behind our back")
+	}
+}
+
+func TestCloseEndsAnExecThatWaits(t *testing.T) {
+	l := echoHello(t)
+	c := dial(t, l.Addr().String(), RedisOptions{Silence: time.Hour})
+	done := make(chan error, 1)
+	go func() { done <- c.Exec([]*Call{call("GET", "k")}) }()
+	_ = c.Close()
+	if err := <-done; err == nil {
+		t.Fatal("no error")
+	}
+}
+
+func TestADialEndsWithItsContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	m, _ := NewRedis(l.Addr().String(), RedisOptions{Silence: time.Hour})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := m.Dial(ctx, 0); err == nil {
+		t.Fatal("no error")
+	}
+}
+
+func TestAddressesThatCannotWorkAreRefused(t *testing.T) {
+	for _, a := range []string{"redis://h:1/3", "http://h:1", "redis://h:1/x"} {
+		if _, err := NewRedis(a, RedisOptions{}); err == nil {
+			t.Errorf("%s: no error", a)
+		}
+	}
+	m, err := NewRedis("redis://user:secret@h:1", RedisOptions{})
+	if err != nil || m.Addr() != "h:1" {
+		t.Errorf("got %v, %v", m.Addr(), err)
+	}
+}
+
+func TestAWrongPasswordIsAnErrorOfTheDial(t *testing.T) {
+	s := miniredis.RunT(t)
+	s.RequireAuth("right")
+	m, _ := NewRedis(s.Addr(), RedisOptions{Password: "wrong"})
+	if _, err := m.Dial(t.Context(), 0); err == nil {
+		t.Fatal("no error")
+	}
+	dial(t, s.Addr(), RedisOptions{Password: "right"})
+	m, _ = NewRedis(s.Addr(), RedisOptions{})
+	if _, err := m.Dial(t.Context(), 0); err == nil {
+		t.Fatal("no error without a password")
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	m, _ := NewRedis(addr, RedisOptions{})
+	var op *net.OpError
+	if _, err := m.Dial(t.Context(), 0); !errors.As(err, &op) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// echoHello is a server that answers the handshake and then nothing more.
+func echoHello(t *testing.T) net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = c.Close() }()
+		buf := make([]byte, 4096)
+		for {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			switch in := string(buf[:n]); {
+			case strings.Contains(strings.ToLower(in), "hello"):
+				_, _ = c.Write([]byte("-ERR unknown command 'HELLO'\r\n"))
+			case strings.Contains(strings.ToLower(in), "ping"):
+				_, _ = c.Write([]byte("+PONG\r\n"))
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done })
+	return l
+}
