@@ -64,24 +64,25 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	return next, nil
 }
 
-// killLast ends the former connection on the master. A client id means nothing to another process, nor is there
-// anything left to kill in it.
+// killLast ends the former connection on the master. In another process there is nothing left to kill, and its client
+// ids are other clients'; so without a run id to compare, nothing is killed.
 func (l *lane) killLast(next *link) error {
 	last := l.last
-	if last == nil || last.identity.runID != next.identity.runID && last.identity.runID != "" {
-		l.last = nil
+	if last == nil {
 		return nil
 	}
-	kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
-	if last.clientID != 0 {
+	known := last.clientID != 0 && last.identity.runID != ""
+	if known && last.identity.runID == next.identity.runID {
+		kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
 		if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
 			return err
 		}
+		known = kill.Err == nil
 	}
 	l.last = nil
-	if last.clientID == 0 || kill.Err != nil {
+	if !known && !l.unkilled {
 		l.unkilled = true
-		l.engine.cfg.Logger.Warn("the former connection could not be killed: undos will be repeated",
+		l.engine.cfg.Logger.Warn("former connections cannot be killed: their undos will be repeated",
 			"master", l.master.Addr(), "db", l.db)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,23 +137,21 @@ type redisConn struct {
 	raw    net.Conn
 	client *redis.Client
 	conn   *redis.Conn
-	cmds   []*redis.Cmd // of the running Exec; kept for its capacity
+	cmds   []redis.Cmd // of the running Exec; kept, because making them anew is a third of the garbage
 }
 
 func (c *redisConn) Exec(calls []*Call) error {
 	ctx := context.Background()
 	pipe := c.conn.Pipeline()
-	c.cmds = c.cmds[:0]
-	for _, call := range calls {
-		cmd := redis.NewCmd(ctx, call.Args...)
-		c.cmds = append(c.cmds, cmd)
-		_ = pipe.Process(ctx, cmd)
+	c.cmds = slices.Grow(c.cmds[:0], len(calls))[:len(calls)]
+	for i, call := range calls {
+		c.cmds[i] = *redis.NewCmd(ctx, call.Args...)
+		_ = pipe.Process(ctx, &c.cmds[i])
 	}
 	_, _ = pipe.Exec(ctx) // it returns the first command's error; each command carries its own
 	var broken error
-	for i, cmd := range c.cmds {
-		call := calls[i]
-		v, err := cmd.Result()
+	for i, call := range calls {
+		v, err := c.cmds[i].Result()
 		switch {
 		case err == nil:
 			call.Answered, call.Reply = true, v
@@ -163,8 +162,8 @@ func (c *redisConn) Exec(calls []*Call) error {
 		default:
 			broken = err
 		}
-		c.cmds[i] = nil
 	}
+	clear(c.cmds)
 	return broken
 }
 
