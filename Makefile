@@ -1,0 +1,42 @@
+# make test      all tests, under the race detector; installs redis-server if it can
+# make lint      format, vet, linters
+# make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
+# make fuzz      every fuzz target for FUZZTIME
+# make build     bin/lockproxy
+
+GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+STATICCHECK   = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 60s
+
+# The race detector needs a C compiler. .ci/need says so where there is none.
+RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+
+.PHONY: all test lint bench bench-go fuzz build
+all: lint build test
+
+test:
+	@.ci/need
+	go test $(RACE) -timeout 30m ./...
+
+lint:
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
+	go mod tidy -diff
+	go vet ./...
+	go run $(STATICCHECK) ./...
+	go run $(GOLANGCI_LINT) run
+
+bench:
+	@.ci/need
+	go run ./integration/bench $(BENCHFLAGS)
+
+bench-go:
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz:
+	.ci/fuzz $(FUZZTIME)
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/lockproxy ./cmd/lockproxy

@@ -1,0 +1,103 @@
+package admin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"lockproxy/quorum"
+)
+
+// registry returns a registry of its own, so that what some library registers globally does not show.
+func registry(engine Engine, front Front, version string) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&collector{engine: engine, front: front, version: version},
+	)
+	return r
+}
+
+// The metrics. Counters count since the start of the process.
+var (
+	descInfo = desc("build_info", "Always 1; the label says which lockproxy this is.", "version")
+
+	descReady     = desc("ready", "1 if a quorum of masters can vote now.")
+	descConnected = desc("master_connected", "1 if the master is connected and answers in time.", "master")
+	descRoundTrip = desc("master_round_trip_seconds", "How long the latest batch to the master took.", "master")
+	descVotes     = desc("master_votes_total", "Votes of the master: granted, refused or failed.", "master", "vote")
+
+	descAttempts = desc("attempts_total", "Attempts to acquire a lock.")
+	descOutcomes = desc("attempt_outcomes_total",
+		"How attempts ended: acquired, refused, noquorum, or expired (granted too late to leave any validity).", "outcome")
+	descReleased = desc("released_total", "Locks released by their holder.")
+	descExtended = desc("extended_total", "Locks extended by their holder.")
+	descUndone   = desc("undone_total", "Keys that the undo of a failed attempt removed from a master.")
+
+	descClients  = desc("clients", "Client connections now.")
+	descAccepted = desc("clients_accepted_total", "Client connections since the start.")
+	descRejected = desc("clients_rejected_total", "Client connections turned away: there were max_clients.")
+	descCommands = desc("commands_total", "Commands from clients.")
+	descProtocol = desc("protocol_errors_total", "Connections closed because what they sent is not RESP.")
+	descLate     = desc("late_replies_total",
+		"Locks and extensions whose validity had passed when the reply was to be written.")
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("lockproxy_"+name, help, labels, nil)
+}
+
+// A collector reads the engine and the front end when Prometheus asks; nothing is counted twice.
+type collector struct {
+	engine  Engine
+	front   Front
+	version string
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge(descInfo, 1, c.version)
+	gauge(descReady, one(c.engine.Ready() == nil))
+	for _, m := range c.engine.Masters() {
+		gauge(descConnected, one(m.Connected), m.Addr)
+		gauge(descRoundTrip, m.RoundTrip.Seconds(), m.Addr)
+		counter(descVotes, m.Votes.Granted, m.Addr, "granted")
+		counter(descVotes, m.Votes.Refused, m.Addr, "refused")
+		counter(descVotes, m.Votes.Failed, m.Addr, "failed")
+	}
+	locks(counter, c.engine.Stats())
+	front := c.front.Stats()
+	gauge(descClients, float64(front.Clients))
+	counter(descAccepted, front.Accepted)
+	counter(descRejected, front.Rejected)
+	counter(descCommands, front.Commands)
+	counter(descProtocol, front.ProtocolErrors)
+	counter(descLate, front.Late)
+}
+
+func locks(counter func(*prometheus.Desc, uint64, ...string), s quorum.Stats) {
+	counter(descAttempts, s.Attempts)
+	counter(descOutcomes, s.Acquired, "acquired")
+	counter(descOutcomes, s.Refused, "refused")
+	counter(descOutcomes, s.NoQuorum, "noquorum")
+	counter(descOutcomes, s.Expired, "expired")
+	counter(descReleased, s.Released)
+	counter(descExtended, s.Extended)
+	counter(descUndone, s.Undone)
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+)
+
+// check probes every master, prints what it found as a table, and returns 1 if a quorum could not vote.
+func check(l *config.Loaded, stdout, stderr io.Writer) int {
+	if l.Config.Embedded() {
+		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
+		return exitUsage
+	}
+	ms, err := dialable(l.Config, l.Config.Masters)
+	if err != nil {
+		fmt.Fprintln(stderr, "lockproxy:", err)
+		return exitUsage
+	}
+	for _, w := range l.Warnings {
+		fmt.Fprintln(stderr, "lockproxy: warning:", w)
+	}
+	probes := probeAll(l.Config, ms)
+	judge(l.Config, probes)
+	writeProbes(stdout, probes)
+
+	voters := 0
+	for _, p := range probes {
+		if p.votes {
+			voters++
+		}
+	}
+	needed := quorum.Quorum(len(probes))
+	fmt.Fprintf(stdout, "\n%d of %d masters could vote, %d needed.\n", voters, len(probes), needed)
+	if voters < needed {
+		return exitFailure
+	}
+	return exitOK
+}
+
+// A probe is what one master told, and what follows from it.
+type probe struct {
+	addr    string
+	info    masters.Info
+	err     error
+	votes   bool
+	verdict string
+}
+
+// probeAll asks all masters at once.
+func probeAll(cfg *config.Config, ms []*masters.Redis) []probe {
+	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
+	defer cancel()
+	probes := make([]probe, len(ms))
+	var all sync.WaitGroup
+	for i, m := range ms {
+		all.Go(func() {
+			info, err := m.Probe(ctx)
+			if err != nil && ctx.Err() != nil {
+				err = ctx.Err() // what the probe says then is that its connection was closed
+			}
+			probes[i] = probe{addr: m.Addr(), info: info, err: err}
+		})
+	}
+	all.Wait()
+	return probes
+}
+
+// judge says of each master whether it could vote, and what its operator should know.
+func judge(cfg *config.Config, probes []probe) {
+	seen := make(map[string]string) // run id: address
+	for i := range probes {
+		p := &probes[i]
+		first := seen[p.info.RunID]
+		evicts := p.info.MaxMemory > 0 && p.info.MaxMemoryPolicy != "noeviction"
+		switch {
+		case p.err != nil:
+			p.verdict = "no: " + reason(p.err)
+		case p.info.Role != "" && p.info.Role != "master":
+			p.verdict = "no: is a " + p.info.Role + ", name its master"
+		case p.info.RunID != "" && first != "":
+			p.verdict = "no: is the same server as " + first
+		case evicts:
+			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
+		case p.info.RoundTrip > cfg.InstanceTimeout:
+			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
+		case len(p.info.Missing) > 0:
+			p.votes, p.verdict = true, "votes; may not run "+strings.Join(p.info.Missing, ", ")
+		default:
+			p.votes, p.verdict = true, "votes"
+		}
+		if p.err == nil && first == "" {
+			seen[p.info.RunID] = p.addr
+		}
+	}
+}
+
+// reason puts an error of the connection into few words.
+func reason(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer"
+	case errors.As(err, &op) && op.Timeout():
+		return op.Op + " timed out"
+	case errors.As(err, &op):
+		return op.Err.Error()
+	}
+	return err.Error()
+}
+
+func writeProbes(w io.Writer, probes []probe) {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "MASTER\tSERVER\tROLE\tRUN ID\tPERSISTENCE\tMAXMEMORY\tCLOCK\tROUND TRIP\tVERDICT")
+	for _, p := range probes {
+		if p.err != nil {
+			fmt.Fprintf(table, "%s\t-\t-\t-\t-\t-\t-\t-\t%s\n", p.addr, p.verdict)
+			continue
+		}
+		i := p.info
+		fmt.Fprintf(table, "%s\t%s\t%s\t%.8s\t%s\t%s\t%s\t%s\t%s\n", p.addr, orDash(i.Server+" "+i.Version), orDash(i.Role),
+			orDash(i.RunID), persistence(i), memory(i), offset(i), i.RoundTrip.Round(time.Microsecond), p.verdict)
+	}
+	_ = table.Flush()
+}
+
+func orDash(s string) string {
+	if s = strings.TrimSpace(s); s == "" {
+		return "-"
+	}
+	return s
+}
+
+// persistence says what a restart leaves of the locks. Only AOF with fsync always leaves all.
+func persistence(i masters.Info) string {
+	switch {
+	case i.AppendFsync == "":
+		return "-"
+	case i.AppendOnly:
+		return "aof " + i.AppendFsync
+	}
+	return "no aof"
+}
+
+func memory(i masters.Info) string {
+	switch {
+	case i.MaxMemoryPolicy == "":
+		return "-"
+	case i.MaxMemory == 0:
+		return "unlimited"
+	}
+	return fmt.Sprintf("%dmb %s", i.MaxMemory>>20, i.MaxMemoryPolicy)
+}
+
+// offset is the master's clock less ours. Redlock does not need clocks that agree, only clocks that run alike.
+func offset(i masters.Info) string {
+	if i.ClockOffset > 0 {
+		return "+" + i.ClockOffset.Round(time.Millisecond/10).String()
+	}
+	return i.ClockOffset.Round(time.Millisecond / 10).String()
+}

@@ -1,0 +1,99 @@
+// Package config turns the file, the environment and the flags of lockproxy into one Config.
+//
+// One table, settings, drives all of it: the keys of the file, the LOCKPROXY_* variables, the flags, the defaults, the
+// messages and the help. Load reads the sources in the order default, file, environment, flag, so that the last one
+// wins, and then looks at how the values go together. It reports everything that is wrong, not only the first.
+//
+// Nothing in here prints a password: Secret, User and Master redact themselves.
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// Config is what lockproxy runs with. The table in settings.go says what each field means.
+type Config struct {
+	Masters            []Master // none: three embedded ones, for trying out
+	MasterUser         string
+	MasterPassword     Secret
+	MasterPasswordFile string
+	MasterTLSCA        string
+	MasterTLSCert      string
+	MasterTLSKey       string
+
+	Listen      string
+	TLSCert     string
+	TLSKey      string
+	TLSClientCA string
+	Users       []User
+	Admin       string // empty: off
+	Pprof       bool
+
+	InstanceTimeout time.Duration
+	DriftFactor     float64
+	Grace           time.Duration
+	TTLMax          time.Duration
+	MasterDeadAfter time.Duration
+	DialTimeout     time.Duration
+	Lanes           int
+	QueueMax        int
+	Databases       int
+	ScriptCache     int
+
+	MaxClients      int
+	MaxArgs         int
+	MaxBulk         int
+	MaxCommand      int
+	MaxInput        int
+	MaxPipeline     int
+	MaxOutput       int
+	MaxMemory       int
+	IdleTimeout     time.Duration
+	WriteTimeout    time.Duration
+	AuthTimeout     time.Duration
+	ShutdownTimeout time.Duration
+
+	LogLevel  string
+	LogFormat string
+}
+
+// Default returns the configuration of a lockproxy that is told nothing.
+func Default() *Config {
+	c := &Config{}
+	for _, s := range settings {
+		s.value.set(c, raw{text: s.def})
+	}
+	return c
+}
+
+// Embedded says that no masters are named, so that the embedded ones are used.
+func (c *Config) Embedded() bool { return len(c.Masters) == 0 }
+
+// A Problem is one thing that must be mended before lockproxy starts.
+type Problem struct {
+	Where string // the file and line, the variable or the flag; empty if it lies between settings
+	Key   string // the setting
+	Text  string // what is wrong, and the mend
+}
+
+func (p Problem) String() string {
+	switch {
+	case p.Key == "":
+		return p.Where + ": " + p.Text
+	case p.Where == "":
+		return p.Key + ": " + p.Text
+	}
+	return p.Where + ": " + p.Key + ": " + p.Text
+}
+
+// Problems are all that Load found, in the order of the sources.
+type Problems []Problem
+
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// A Loaded is what Load made of the sources.
+type Loaded struct {
+	Config   *Config
+	Warnings []string // what lockproxy runs with, but should not
+	Help     bool     // --help or -h was among the flags
+	problems Problems
+	bad      map[string]bool // settings with a problem: what they go together with is not looked at
+}
+
+// Load reads the flags args, the environment env and the file that --config or LOCKPROXY_CONFIG names. The error, if
+// any, is a Problems.
+func Load(args, env []string) (*Loaded, error) {
+	l := &Loaded{Config: Default(), bad: make(map[string]bool)}
+	flags, path := l.parseFlags(args)
+	if l.Help {
+		return l, nil
+	}
+	variables, fromEnv := l.parseEnv(env)
+	if path.text == "" {
+		path = fromEnv
+	}
+	if path.text != "" {
+		l.file(path)
+	}
+	for _, in := range append(variables, flags...) {
+		l.set(in.where, in.setting, raw{text: in.text})
+	}
+	l.finish()
+	if len(l.problems) > 0 {
+		return nil, l.problems
+	}
+	return l, nil
+}
+
+// An input is one text that a flag or a variable gives to a setting.
+type input struct {
+	where   string
+	setting *setting
+	text    string
+}
+
+func (l *Loaded) problem(where, key, text string) {
+	l.bad[key] = true
+	l.problems = append(l.problems, Problem{where, key, text})
+}
+
+func (l *Loaded) set(where string, s *setting, in raw) {
+	for _, f := range s.value.set(l.Config, in) {
+		at := where
+		if f.line > 0 {
+			at = fmt.Sprintf("%s:%d", where, f.line)
+		}
+		l.bad[s.name] = true
+		l.problems = append(l.problems, Problem{at, nameIn(where, s), f.text})
+	}
+}
+
+// nameIn leaves the key out where the source already names it.
+func nameIn(where string, s *setting) string {
+	if where == variableOf(s.name) || where == flagOf(s.name) {
+		return ""
+	}
+	return s.name
+}
+
+func variableOf(name string) string { return "LOCKPROXY_" + strings.ToUpper(name) }
+func flagOf(name string) string     { return "--" + strings.ReplaceAll(name, "_", "-") }
+
+// file reads the YAML file.
+func (l *Loaded) file(path input) {
+	text, err := os.ReadFile(path.text) //nolint:gosec // the operator names it
+	if err != nil {
+		l.problem(path.where, "", "cannot read "+cause(err)+"; name a file such as config.example.yaml")
+		return
+	}
+	entries, faults := readYAML(text)
+	for _, f := range faults {
+		l.problem(fmt.Sprintf("%s:%d", path.text, f.line), "", f.text)
+	}
+	for _, e := range entries {
+		if s := lookup(e.key); s != nil {
+			l.set(path.text, s, e.raw)
+			continue
+		}
+		l.problem(fmt.Sprintf("%s:%d", path.text, e.line), e.key,
+			"is no setting"+didYouMean(e.key, names(), "config.example.yaml lists them all"))
+	}
+}
+
+// parseFlags returns the settings that the flags give, and the file that --config names.
+func (l *Loaded) parseFlags(args []string) (inputs []input, path input) {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		name, text, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		name = strings.ReplaceAll(name, "-", "_")
+		s := lookup(name)
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+			l.problem(arg, "", "is no flag; write --name value, see lockproxy help")
+			continue
+		case name == "help" || name == "h":
+			l.Help = true
+			continue
+		case s == nil && name != "config":
+			l.problem(flagOf(name), "", "is no flag"+didYouMean(flagOf(name), flags(), "lockproxy help lists them all"))
+			// What follows is most likely its value, not another mistake.
+			if len(args) > 0 && !given && !strings.HasPrefix(args[0], "-") {
+				args = args[1:]
+			}
+			continue
+		case !given && s != nil && s.value.flag && (len(args) == 0 || strings.HasPrefix(args[0], "-")):
+			text = "true"
+		case !given && len(args) == 0:
+			l.problem(flagOf(name), "", "has no value; write "+flagOf(name)+" value")
+			continue
+		case !given:
+			text, args = args[0], args[1:]
+		}
+		switch {
+		case name == "config":
+			path = input{where: "--config", text: text}
+		case s.secret:
+			l.problem(flagOf(name), "", "would show the password to everybody on this machine; set "+
+				variableOf(name)+", or "+name+" in the file")
+		default:
+			inputs = append(inputs, input{flagOf(name), s, text})
+		}
+	}
+	return inputs, path
+}
+
+// flags returns all flags.
+func flags() []string {
+	all := []string{"--config", "--help"}
+	for _, s := range settings {
+		if !s.secret {
+			all = append(all, flagOf(s.name))
+		}
+	}
+	return all
+}
+
+// parseEnv returns the settings that the environment gives, and the file that LOCKPROXY_CONFIG names. An empty variable
+// is as good as none: compose files and unit files leave them behind.
+func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
+	for _, kv := range env {
+		variable, text, _ := strings.Cut(kv, "=")
+		name, ours := strings.CutPrefix(variable, "LOCKPROXY_")
+		if !ours || text == "" {
+			continue
+		}
+		name = strings.ToLower(name)
+		switch s := lookup(name); {
+		case name == "config":
+			path = input{where: variable, text: text}
+		case s != nil:
+			inputs = append(inputs, input{variable, s, text})
+		case !foreign(name):
+			l.Warnings = append(l.Warnings, variable+" is no setting"+
+				didYouMean(name, names(), "lockproxy help lists them all"))
+		}
+	}
+	return inputs, path
+}
+
+// foreign tells variables that others set for reasons of their own: Kubernetes does for every service called lockproxy
+// (LOCKPROXY_SERVICE_HOST, LOCKPROXY_PORT_6380_TCP …), our tests for themselves. An unknown variable is therefore only
+// warned of, where an unknown key or flag stops the start.
+func foreign(name string) bool {
+	return strings.HasPrefix(name, "service_") || name == "port" || strings.HasPrefix(name, "port_") ||
+		strings.HasPrefix(name, "require_") || name == "bin"
+}

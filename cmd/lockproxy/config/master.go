@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// A Master is the address of one master, with its credentials if the URL names some.
+type Master struct {
+	Addr string // host:port, with no secret
+	TLS  bool   // rediss://
+	URL  Secret // whole, as masters.NewRedis takes it
+}
+
+func (m Master) String() string {
+	scheme := "redis://"
+	if m.TLS {
+		scheme = "rediss://"
+	}
+	if u, err := url.Parse(m.URL.Reveal()); err == nil && u.User != nil {
+		scheme += u.User.Username() + ":" + redacted + "@"
+	}
+	return scheme + m.Addr
+}
+
+// LogValue keeps slog from showing the password.
+func (m Master) LogValue() slog.Value { return slog.StringValue(m.String()) }
+
+// mastersValue takes a list, or in a variable or flag a text with commas.
+func mastersValue() value {
+	return value{accepts: "host:port or redis://user:password@host:port, with commas between", set: setMasters}
+}
+
+func setMasters(c *Config, in raw) []fault {
+	items := in.items
+	switch {
+	case in.fields != nil:
+		return []fault{{in.line, "is no list; write the masters as [10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]"}}
+	case in.items == nil:
+		for part := range strings.SplitSeq(in.text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				items = append(items, raw{text: part, line: in.line})
+			}
+		}
+	}
+	var faults []fault
+	all := []Master{}
+	for i, item := range items {
+		m, wrong := parseMaster(item.text)
+		if item.items != nil || item.fields != nil {
+			wrong = "is no address; write host:port or a redis:// URL"
+		}
+		if wrong != "" {
+			faults = append(faults, fault{item.line, fmt.Sprintf("master %d %s", i+1, wrong)})
+			continue
+		}
+		all = append(all, m)
+	}
+	if len(faults) == 0 {
+		c.Masters = all
+	}
+	return faults
+}
+
+// parseMaster returns what is wrong with the address, in words that show no password.
+func parseMaster(text string) (Master, string) {
+	if !strings.Contains(text, "://") {
+		text = "redis://" + text
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		// The error of url.Parse quotes the whole text, and with it the password.
+		return Master{}, "is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"
+	case u.Scheme != "redis" && u.Scheme != "rediss":
+		return Master{}, fmt.Sprintf("has the scheme %q; write redis:// or, for TLS, rediss://", u.Scheme)
+	case u.Hostname() == "":
+		return Master{}, "names no host; write host:port or redis://user:password@host:port"
+	case u.RawQuery != "" || u.Fragment != "":
+		return Master{}, u.Host + " has parameters after the address; leave them out, the settings of lockproxy stand for them"
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
+		return Master{}, fmt.Sprintf("%s names the database %q; leave it out, database n of lockproxy is database n of the masters, and a client's SELECT names it", u.Host, db)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "6379"
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return Master{}, fmt.Sprintf("%s has the port %q; ports go from 1 to 65535", u.Host, port)
+	}
+	u.Host, u.Path = net.JoinHostPort(u.Hostname(), port), ""
+	return Master{Addr: u.Host, TLS: u.Scheme == "rediss", URL: NewSecret(u.String())}, ""
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FILE stands for the path of the file, which is what the first column holds.
+var fileProblems = []struct{ file, want string }{
+	// The shape of the file.
+	{"a: b: c", "FILE:1: is no YAML: mapping value is not allowed in this context"},
+	{"lanes: 1\nlanes: 2", "FILE:2: is no YAML: mapping key \"lanes\" already defined at [1:1]"},
+	{"- lanes", "FILE:1: is no mapping; write one \"key: value\" on each line"},
+	{"lanes", "FILE:1: is no mapping; write one \"key: value\" on each line"},
+	{"lanes: 1\n---\nlanes: 2", "FILE:3: a second document begins; keep all settings in one"},
+	{"grace:", "FILE:1: grace: has no value; give one, or remove the line"},
+	{"grace: &a 1ms", "FILE:1: grace: is more than a plain value; write it out, without anchors, aliases and tags"},
+	{"masters: [a, ~]", "FILE:1: masters: item 2 has no value; give one, or remove the line"},
+	{"users: [{name: ~}]", "FILE:1: users: item 1 name has no value; give one, or remove the line"},
+	// Unknown keys.
+	{"\nmaster: [a]", "FILE:2: master: is no setting; did you mean masters?"},
+	{"xyzzy: 1", "FILE:1: xyzzy: is no setting; config.example.yaml lists them all"},
+	// One of each kind of value.
+	{"lanes: [1]", "FILE:1: lanes: is a list; write one value: a whole number from 1 to 64"},
+	{"lanes: {a: 1}", "FILE:1: lanes: is a mapping; write one value: a whole number from 1 to 64"},
+	{"lanes: 1.5", `FILE:1: lanes: "1.5" is no whole number; write a whole number from 1 to 64`},
+	{"lanes: 65", "FILE:1: lanes: 65 is out of range; write a whole number from 1 to 64"},
+	{"grace: 10", "FILE:1: grace: 10 has no unit; write 10ms, 10s or the like"},
+	{"grace: soon", `FILE:1: grace: "soon" is no duration; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none`},
+	{"grace: 2h", "FILE:1: grace: 2h is out of range; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none"},
+	{"ttl_max: -1s", "FILE:1: ttl_max: -1s is out of range; write a duration from 10ms to 720h, such as 50ms, 5s or 1h"},
+	{"max_bulk: big", `FILE:1: max_bulk: "big" is no size; write a size from 1kb to 512mb, such as 512kb or 1mb`},
+	{"max_bulk: 1gb", "FILE:1: max_bulk: 1gb is out of range; write a size from 1kb to 512mb, such as 512kb or 1mb"},
+	{"max_bulk: 9223372036854775807gb", `FILE:1: max_bulk: "9223372036854775807gb" is no size; write a size from 1kb to 512mb, such as 512kb or 1mb`},
+	{"drift_factor: much", `FILE:1: drift_factor: "much" is no number; write a number from 0.0001 to 0.5`},
+	{"drift_factor: NaN", "FILE:1: drift_factor: NaN is out of range; write a number from 0.0001 to 0.5"},
+	{"pprof: perhaps", `FILE:1: pprof: "perhaps" is neither true nor false; write one of them`},
+	{"log_level: inf", `FILE:1: log_level: "inf" is not known; did you mean info?`},
+	{"log_format: logfmt", `FILE:1: log_format: "logfmt" is not known; write text or json`},
+	{"listen: localhost", `FILE:1: listen: "localhost" is no address; write host:port, or :port for all interfaces`},
+	{"listen: off", `FILE:1: listen: "off" is no address; write host:port, or :port for all interfaces`},
+	{"admin: a:70000", `FILE:1: admin: "a:70000" has no port from 0 to 65535; write host:port, or :port for all interfaces, or off`},
+	// Masters.
+	{"masters: {a: b}", "FILE:1: masters: is no list; write the masters as [10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]"},
+	{"masters:\n  - a\n  - [b]", "FILE:3: masters: master 2 is no address; write host:port or a redis:// URL"},
+	{"masters: [http://a]", `FILE:1: masters: master 1 has the scheme "http"; write redis:// or, for TLS, rediss://`},
+	{"masters: ['redis://:6379']", "FILE:1: masters: master 1 names no host; write host:port or redis://user:password@host:port"},
+	{"masters: ['redis://u:s3cr%t@a']", "FILE:1: masters: master 1 is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"},
+	{"masters: ['redis://u:s3cr3t@a:1/3']", `FILE:1: masters: master 1 a:1 names the database "3"; leave it out, database n of lockproxy is database n of the masters, and a client's SELECT names it`},
+	{"masters: ['redis://a:1?db=3']", "FILE:1: masters: master 1 a:1 has parameters after the address; leave them out, the settings of lockproxy stand for them"},
+	{"masters: ['a:0']", `FILE:1: masters: master 1 a:0 has the port "0"; ports go from 1 to 65535`},
+	{"masters: ['a:1', b, 'redis://u:p@a:1']", "masters: a:1 is there twice, and one server must not vote twice; remove one"},
+	{"masters: [a, a:6379]", "masters: a:6379 is there twice, and one server must not vote twice; remove one"},
+	{"masters: 'a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p'", "masters: 16 are too many; name at most 15"},
+	// Users.
+	{"users: {name: a}", "FILE:1: users: is no list; write - name: … and password: … for each user"},
+	{"users: [a]", "FILE:1: users: user 1 is no mapping; write name: … and password: …"},
+	{"users: [{password: s3cr3t}]", `FILE:1: users: user 1 has no name; give one, or "default" for clients that AUTH with a password alone`},
+	{"users: [{name: bob}]", "FILE:1: users: user 1 (bob) has no password; give password or password_file"},
+	{"users:\n  - {name: bob, password: s3cr3t}\n  - {name: bob, password: s3cr3t}", "FILE:3: users: user 2 (bob) is there twice; remove one"},
+	{"users: [{name: bob, pass: s3cr3t}]", `FILE:1: users: user 1 has the unknown key "pass"; there are name, password and password_file`},
+	{"users: [{name: [bob]}]", "FILE:1: users: user 1 name is no text"},
+	{"users: [{name: bob, password: s3cr3t, password_file: /x}]", "FILE:1: users: user 1 has both password and password_file; remove one"},
+	{"users: [{name: bob, password_file: /nowhere}]", "FILE:1: users: user 1 password_file cannot be read: /nowhere: no such file or directory; name a file that holds the password and nothing else"},
+	// How settings go together.
+	{"masters: [a]\nmaster_password: s3cr3t\nmaster_password_file: SECRET", "master_password: and master_password_file are both set; remove one"},
+	{"masters: [a]\nmaster_user: u", "master_user: has no password; set master_password or master_password_file"},
+	{"master_user: u\nmaster_password: s3cr3t", "master_user: or a password of the masters is set, but no masters; name them in masters"},
+	{"masters: [a]\nmaster_password_file: /nowhere", "master_password_file: cannot be read: /nowhere: no such file or directory; name a file that holds the password and nothing else"},
+	{"masters: [a]\nmaster_password_file: EMPTY", "master_password_file: EMPTY is empty; it must hold the password"},
+	{"masters: ['rediss://a']\nmaster_tls_key: KEY", "master_tls_cert: and master_tls_key belong together; set both or none"},
+	{"masters: [a]\nmaster_tls_ca: CERT", "master_tls_ca: or master_tls_cert is set, but no master is reached by TLS; write its address as rediss://host:port"},
+	{"masters: ['rediss://a']\nmaster_tls_ca: EMPTY", "master_tls_ca: EMPTY holds no PEM certificate; name a PEM file with certificates"},
+	{"masters: ['rediss://a']\nmaster_tls_cert: CERT\nmaster_tls_key: /nowhere", "master_tls_cert: cannot be used: /nowhere: no such file or directory; name a PEM certificate and the key that belongs to it"},
+	{"tls_cert: CERT", "tls_cert: and tls_key belong together; set both or none"},
+	{"tls_client_ca: CERT", "tls_client_ca: needs TLS; set tls_cert and tls_key too"},
+	{"tls_cert: CERT\ntls_key: /nowhere", "tls_cert: cannot be used: /nowhere: no such file or directory; name a PEM certificate and the key that belongs to it"},
+	{"tls_cert: CERT\ntls_key: KEY\ntls_client_ca: /nowhere", "tls_client_ca: cannot be read: /nowhere: no such file or directory; name a PEM file with certificates"},
+	{"admin: 127.0.0.1:6380", "admin: is the same address as listen; give it another port, or off"},
+	{"admin: off\npprof: true", "pprof: is on, but admin is off; give admin an address or set pprof: false"},
+	{"instance_timeout: 5s", "master_dead_after: 5s is not longer than instance_timeout (5s), so that every slow vote would end a connection; raise it or lower instance_timeout"},
+	{"ttl_max: 100ms", "ttl_max: 100ms leaves no validity: a round may take instance_timeout (100ms), and drift = ttl_max × drift_factor + 2ms is 3ms; raise it"},
+	{"shutdown_timeout: 50ms", "shutdown_timeout: 50ms is shorter than instance_timeout (100ms), so that running commands could not end; raise it"},
+	{"max_command: 512kb", "max_command: 524288 bytes are less than max_bulk (1048576); raise it"},
+	{"max_input: 1mb", "max_input: 1048576 bytes are less than max_command (4194304); raise it"},
+	{"max_output: 512kb", "max_output: 524288 bytes are less than max_bulk (1048576); raise it"},
+	{"max_memory: 8mb", "max_memory: 8388608 bytes are less than max_input (16777216); raise it"},
+	// A bad value is reported once, not again by what it goes together with.
+	{"ttl_max: soon\ninstance_timeout: 1h", "FILE:1: ttl_max: \"soon\" is no duration; write a duration from 10ms to 720h, such as 50ms, 5s or 1h\n" +
+		"FILE:2: instance_timeout: 1h is out of range; write a duration from 1ms to 1m, such as 50ms, 5s or 1h"},
+}
+
+func TestEveryProblemOfTheFileHasItsLine(t *testing.T) {
+	cert, key := certificate(t)
+	names := strings.NewReplacer("CERT", cert, "KEY", key, "SECRET", write(t, "secret", "s3cr3t"), "EMPTY", write(t, "empty", ""))
+	for _, c := range fileProblems {
+		file := write(t, "lockproxy.yaml", names.Replace(c.file))
+		_, err := Load([]string{"--config", file}, nil)
+		want := strings.ReplaceAll(names.Replace(c.want), "FILE", file)
+		switch {
+		case err == nil:
+			t.Errorf("%q: no problem, want %s", c.file, want)
+		case err.Error() != want:
+			t.Errorf("%q:\n got %s\nwant %s", c.file, err, want)
+		case strings.Contains(err.Error(), "s3cr"):
+			t.Errorf("%q: a password shows: %s", c.file, err)
+		}
+	}
+}
+
+// Every relation must have a line in fileProblems.
+func TestEveryRelationIsTested(t *testing.T) {
+	for _, r := range slices.Concat(relations, files) {
+		tested := slices.ContainsFunc(fileProblems, func(c struct{ file, want string }) bool {
+			return strings.HasPrefix(c.want, r.keys[0]+": ")
+		})
+		if !tested {
+			t.Errorf("no problem of %v is tested", r.keys)
+		}
+	}
+}
+
+func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
+	for _, c := range []struct {
+		args, env []string
+		want      string
+	}{
+		{args: []string{"--lanes", "x"}, want: `--lanes: "x" is no whole number; write a whole number from 1 to 64`},
+		{args: []string{"--lanes"}, want: "--lanes: has no value; write --lanes value"},
+		{args: []string{"--lane", "7"}, want: "--lane: is no flag; did you mean --lanes?"},
+		{args: []string{"--xyzzy"}, want: "--xyzzy: is no flag; lockproxy help lists them all"},
+		{args: []string{"10.0.0.1:6379"}, want: "10.0.0.1:6379: is no flag; write --name value, see lockproxy help"},
+		{args: []string{"--users", "bob:s3cr3t"}, want: "--users: would show the password to everybody on this machine; set LOCKPROXY_USERS, or users in the file"},
+		{args: []string{"--master-password=s3cr3t"}, want: "--master-password: would show the password to everybody on this machine; set LOCKPROXY_MASTER_PASSWORD, or master_password in the file"},
+		{args: []string{"--config", "/nowhere"}, want: "--config: cannot read /nowhere: no such file or directory; name a file such as config.example.yaml"},
+		{env: []string{"LOCKPROXY_CONFIG=/nowhere"}, want: "LOCKPROXY_CONFIG: cannot read /nowhere: no such file or directory; name a file such as config.example.yaml"},
+		{env: []string{"LOCKPROXY_USERS=bob"}, want: "LOCKPROXY_USERS: user 1 (bob) has no password; give password or password_file"},
+		{env: []string{"LOCKPROXY_MASTERS=redis://:s3cr%t@a"}, want: "LOCKPROXY_MASTERS: master 1 is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"},
+	} {
+		_, err := Load(c.args, c.env)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%q %q:\n got %v\nwant %s", c.args, c.env, err, c.want)
+		}
+	}
+}
+
+func TestTLSIsLoaded(t *testing.T) {
+	cert, key := certificate(t)
+	l, err := Load([]string{
+		"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert,
+		"--masters", "rediss://a", "--master-tls-ca", cert, "--master-tls-cert", cert, "--master-tls-key", key,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := l.Config.ListenTLS()
+	if err != nil || len(in.Certificates) != 1 || in.ClientCAs == nil {
+		t.Errorf("%+v, %v", in, err)
+	}
+	out, err := l.Config.MasterTLS()
+	if err != nil || len(out.Certificates) != 1 || out.RootCAs == nil {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// certificate writes a self-signed certificate and its key.
+func certificate(t *testing.T) (certPath, keyPath string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certPath, keyPath = filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")
+	for path, block := range map[string]*pem.Block{
+		certPath: {Type: "CERTIFICATE", Bytes: der}, keyPath: {Type: "PRIVATE KEY", Bytes: pkcs8},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certPath, keyPath
+}

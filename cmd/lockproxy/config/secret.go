@@ -1,0 +1,68 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+)
+
+// A Secret is a password. However it is printed, logged or marshalled, it does not show: not even where fmt calls no
+// methods (a wrong verb, an unexported field), because it then prints the pointer.
+type Secret struct{ text *string }
+
+const redacted = "[redacted]"
+
+// NewSecret returns a secret. The empty one is the zero Secret.
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{&text}
+}
+
+// Reveal returns the password itself.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// Empty says that there is no password.
+func (s Secret) Empty() bool { return s.text == nil }
+
+func (s Secret) String() string {
+	if s.Empty() {
+		return ""
+	}
+	return redacted
+}
+
+// GoString keeps %#v from showing it.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue keeps slog from showing it.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText keeps JSON and YAML from showing it.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+var (
+	_ fmt.Stringer   = Secret{}
+	_ fmt.GoStringer = Secret{}
+	_ slog.LogValuer = Secret{}
+)
+
+// readSecret reads a password from a file. One newline at its end is not part of it.
+func readSecret(path string) (Secret, string) {
+	text, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return Secret{}, "cannot be read: " + cause(err) + "; name a file that holds the password and nothing else"
+	}
+	s := NewSecret(strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"))
+	if s.Empty() {
+		return Secret{}, path + " is empty; it must hold the password"
+	}
+	return s, ""
+}

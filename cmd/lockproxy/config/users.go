@@ -1,0 +1,100 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+)
+
+// A User may AUTH. The user "default" is the one that AUTH with a password alone means.
+type User struct {
+	Name     string
+	Password Secret
+}
+
+func (u User) String() string { return u.Name }
+
+// LogValue keeps slog from showing the password.
+func (u User) LogValue() slog.Value { return slog.StringValue(u.Name) }
+
+// usersValue takes a list of mappings, or in a variable a text name:password with commas between.
+func usersValue() value {
+	return value{accepts: "name:password, with commas between", set: setUsers}
+}
+
+func setUsers(c *Config, in raw) []fault {
+	var faults []fault
+	all := []User{}
+	seen := make(map[string]bool)
+	add := func(u User, line int, wrong string) {
+		switch {
+		case wrong != "":
+		case u.Name == "":
+			wrong = "has no name; give one, or \"default\" for clients that AUTH with a password alone"
+		case u.Password.Empty():
+			wrong = fmt.Sprintf("(%s) has no password; give password or password_file", u.Name)
+		case seen[u.Name]:
+			wrong = fmt.Sprintf("(%s) is there twice; remove one", u.Name)
+		}
+		seen[u.Name] = true
+		all = append(all, u)
+		if wrong != "" {
+			faults = append(faults, fault{line, fmt.Sprintf("user %d %s", len(all), wrong)})
+		}
+	}
+	switch {
+	case in.fields != nil:
+		return []fault{{in.line, "is no list; write - name: … and password: … for each user"}}
+	case in.items != nil:
+		for _, item := range in.items {
+			u, wrong := parseUser(item)
+			add(u, item.line, wrong)
+		}
+	default:
+		for part := range strings.SplitSeq(in.text, ",") {
+			if part == "" {
+				continue
+			}
+			name, password, _ := strings.Cut(part, ":")
+			add(User{Name: strings.TrimSpace(name), Password: NewSecret(password)}, in.line, "")
+		}
+	}
+	if len(faults) == 0 {
+		c.Users = all
+	}
+	return faults
+}
+
+// parseUser reads one mapping of the file.
+func parseUser(in raw) (User, string) {
+	var u User
+	if in.fields == nil {
+		return u, "is no mapping; write name: … and password: …"
+	}
+	file := ""
+	for key, v := range in.fields {
+		switch {
+		case v.items != nil || v.fields != nil:
+			return u, key + " is no text"
+		case key == "name":
+			u.Name = v.text
+		case key == "password":
+			u.Password = NewSecret(v.text)
+		case key == "password_file":
+			file = v.text
+		default:
+			return u, fmt.Sprintf("has the unknown key %q; there are name, password and password_file", key)
+		}
+	}
+	if file == "" {
+		return u, ""
+	}
+	if !u.Password.Empty() {
+		return u, "has both password and password_file; remove one"
+	}
+	var wrong string
+	if u.Password, wrong = readSecret(file); wrong != "" {
+		return u, "password_file " + wrong
+	}
+	return u, ""
+}

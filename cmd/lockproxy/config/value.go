@@ -1,0 +1,233 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A raw is a value as a source gives it: a text, or in the file perhaps a list or a mapping.
+type raw struct {
+	text   string
+	items  []raw          // of a list, not nil
+	fields map[string]raw // of a mapping, not nil
+	line   int            // in the file, else 0
+}
+
+// A fault is what is wrong with one value, and the mend.
+type fault struct {
+	line int
+	text string
+}
+
+// A value knows what a setting accepts and where it goes.
+type value struct {
+	accepts string // for the help
+	flag    bool   // a bare --name means true
+	// set writes the value into c. If it returns faults, it has not.
+	set func(c *Config, in raw) []fault
+}
+
+// scalar makes a value of a function that reads a text and returns what is wrong with it.
+func scalar(accepts string, set func(c *Config, text string) string) value {
+	return value{accepts: accepts, set: func(c *Config, in raw) []fault {
+		wrong := ""
+		switch {
+		case in.items != nil:
+			wrong = "is a list; write one value: " + accepts
+		case in.fields != nil:
+			wrong = "is a mapping; write one value: " + accepts
+		default:
+			wrong = set(c, in.text)
+		}
+		if wrong == "" {
+			return nil
+		}
+		return []fault{{in.line, wrong}}
+	}}
+}
+
+// duration accepts low to high, and also 0 where zero is "off".
+func duration(field func(*Config) *time.Duration, low, high time.Duration, zero ...string) value {
+	accepts := fmt.Sprintf("a duration from %s to %s, such as 50ms, 5s or 1h", short(low), short(high))
+	if len(zero) > 0 {
+		accepts += ", or 0 for " + zero[0]
+	}
+	return scalar(accepts, func(c *Config, text string) string {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil && isNumber(text):
+			return fmt.Sprintf("%s has no unit; write %sms, %ss or the like", text, text, text)
+		case err != nil:
+			return fmt.Sprintf("%q is no duration; write %s", text, accepts)
+		case d == 0 && len(zero) > 0:
+		case d < low || d > high:
+			return fmt.Sprintf("%s is out of range; write %s", short(d), accepts)
+		}
+		*field(c) = d
+		return ""
+	})
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil
+}
+
+// short is d without the zeros that Duration.String ends with.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func integer(field func(*Config) *int, low, high int) value {
+	accepts := fmt.Sprintf("a whole number from %d to %d", low, high)
+	return scalar(accepts, func(c *Config, text string) string {
+		n, err := strconv.Atoi(strings.ReplaceAll(text, "_", ""))
+		if err != nil {
+			return fmt.Sprintf("%q is no whole number; write %s", text, accepts)
+		}
+		if n < low || n > high {
+			return fmt.Sprintf("%d is out of range; write %s", n, accepts)
+		}
+		*field(c) = n
+		return ""
+	})
+}
+
+// sizeUnits are those of redis.conf.
+var sizeUnits = []struct {
+	suffix string
+	bytes  int
+}{{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"b", 1}}
+
+// size is a number of bytes.
+func size(field func(*Config) *int, low, high string) value {
+	accepts := fmt.Sprintf("a size from %s to %s, such as 512kb or 1mb", low, high)
+	least, most := mustSize(low), mustSize(high)
+	return scalar(accepts, func(c *Config, text string) string {
+		n, ok := parseSize(text)
+		if !ok {
+			return fmt.Sprintf("%q is no size; write %s", text, accepts)
+		}
+		if n < least || n > most {
+			return fmt.Sprintf("%s is out of range; write %s", text, accepts)
+		}
+		*field(c) = n
+		return ""
+	})
+}
+
+func parseSize(text string) (int, bool) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	factor := 1
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
+			text, factor = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > (1<<50)/factor {
+		return 0, false
+	}
+	return n * factor, true
+}
+
+func mustSize(text string) int {
+	n, ok := parseSize(text)
+	if !ok {
+		panic("no size: " + text)
+	}
+	return n
+}
+
+func fraction(field func(*Config) *float64, low, high float64) value {
+	accepts := fmt.Sprintf("a number from %g to %g", low, high)
+	return scalar(accepts, func(c *Config, text string) string {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Sprintf("%q is no number; write %s", text, accepts)
+		}
+		if !(f >= low && f <= high) { // NaN is neither
+			return fmt.Sprintf("%s is out of range; write %s", text, accepts)
+		}
+		*field(c) = f
+		return ""
+	})
+}
+
+func boolean(field func(*Config) *bool) value {
+	v := scalar("true or false", func(c *Config, text string) string {
+		switch strings.ToLower(text) {
+		case "true", "yes", "on", "1":
+			*field(c) = true
+		case "false", "no", "off", "0":
+			*field(c) = false
+		default:
+			return fmt.Sprintf("%q is neither true nor false; write one of them", text)
+		}
+		return ""
+	})
+	v.flag = true
+	return v
+}
+
+func oneOf(field func(*Config) *string, words ...string) value {
+	accepts := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	return scalar(accepts, func(c *Config, text string) string {
+		text = strings.ToLower(text)
+		if !slices.Contains(words, text) {
+			return fmt.Sprintf("%q is not known%s", text, didYouMean(text, words, "write "+accepts))
+		}
+		*field(c) = text
+		return ""
+	})
+}
+
+func text(field func(*Config) *string, accepts string) value {
+	return scalar(accepts, func(c *Config, text string) string {
+		*field(c) = text
+		return ""
+	})
+}
+
+func secret(field func(*Config) *Secret, accepts string) value {
+	return scalar(accepts, func(c *Config, text string) string {
+		*field(c) = NewSecret(text)
+		return ""
+	})
+}
+
+// address is one to listen on. Where off is allowed, it may be empty.
+func address(field func(*Config) *string, off bool) value {
+	accepts := "host:port, or :port for all interfaces"
+	if off {
+		accepts += ", or off"
+	}
+	return scalar(accepts, func(c *Config, text string) string {
+		if off && (text == "" || text == "off") {
+			*field(c) = ""
+			return ""
+		}
+		host, port, err := net.SplitHostPort(text)
+		n, bad := strconv.Atoi(port)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("%q is no address; write %s", text, accepts)
+		case bad != nil || n < 0 || n > 65535:
+			return fmt.Sprintf("%q has no port from 0 to 65535; write %s", text, accepts)
+		}
+		*field(c) = net.JoinHostPort(host, port)
+		return ""
+	})
+}

@@ -1,0 +1,123 @@
+// Command lockproxy listens for Redis clients and turns their locking commands into Redlock majority locks over N
+// independent Redis masters.
+//
+// main.go says what can be run, serve.go in which order a proxy is built and torn down, check.go looks at masters.
+// The settings are in config, the operators' pages in admin, the masters for trying out in embedded.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"lockproxy/cmd/lockproxy/config"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2 // what it was told makes no sense
+)
+
+// A command is one thing that lockproxy can be told to do.
+type command struct {
+	name, help string
+	run        func(l *config.Loaded, stdout, stderr io.Writer) int
+}
+
+var commands = []command{
+	{"serve", "run the proxy (also without any command)", serve},
+	{"check", "look at every master and say whether a quorum could vote", check},
+	{"version", "print the version", nil},
+	{"help", "print this text", nil},
+}
+
+// aliases are flags that people try.
+var aliases = map[string]string{"-h": "help", "-help": "help", "--help": "help", "-v": "version", "--version": "version"}
+
+// run returns the exit code.
+func run(args, env []string, stdout, stderr io.Writer) int {
+	name := "serve"
+	if len(args) > 0 && (!strings.HasPrefix(args[0], "-") || aliases[args[0]] != "") {
+		name, args = args[0], args[1:]
+		if alias := aliases[name]; alias != "" {
+			name = alias
+		}
+	}
+	switch name {
+	case "help":
+		writeHelp(stdout)
+		return exitOK
+	case "version":
+		fmt.Fprintln(stdout, "lockproxy", versionText())
+		return exitOK
+	}
+	c := find(name)
+	if c == nil {
+		mend := "see lockproxy help"
+		if near := config.Nearest(name, commandNames()); near != "" {
+			mend = "did you mean " + near + "?"
+		}
+		fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", name, mend)
+		return exitUsage
+	}
+	l, err := config.Load(args, env)
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(stderr, "lockproxy: %s\n", strings.TrimSuffix(line, "\n"))
+		}
+		return exitUsage
+	}
+	if l.Help {
+		writeHelp(stdout)
+		return exitOK
+	}
+	return c.run(l, stdout, stderr)
+}
+
+func find(name string) *command {
+	for i := range commands {
+		if commands[i].name == name {
+			return &commands[i]
+		}
+	}
+	return nil
+}
+
+func commandNames() []string {
+	var all []string
+	for _, c := range commands {
+		all = append(all, c.name)
+	}
+	return all
+}
+
+func writeHelp(w io.Writer) {
+	fmt.Fprint(w, `lockproxy turns the locks that Redis clients take into Redlock majority locks over independent Redis masters.
+
+Usage:
+  lockproxy [command] [flags]
+
+Commands:
+`)
+	for _, c := range commands {
+		fmt.Fprintf(w, "  %-9s%s\n", c.name, c.help)
+	}
+	fmt.Fprint(w, `
+Examples:
+  lockproxy                                                       three embedded masters, for trying out only
+  lockproxy --masters 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379   masters of your own
+  lockproxy --config lockproxy.yaml                               everything in a file
+  lockproxy check --config lockproxy.yaml                         would it work?
+
+Settings, each as a flag, as LOCKPROXY_NAME in the environment, and as a key of the file; the flag wins, then the
+environment, then the file:
+`)
+	config.WriteHelp(w)
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"lockproxy/cmd/lockproxy/admin"
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/cmd/lockproxy/embedded"
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+	"lockproxy/resp"
+	"lockproxy/script"
+)
+
+// serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: no new
+// connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
+// once.
+func serve(l *config.Loaded, _, stderr io.Writer) int {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+
+	p := &process{cfg: l.Config, stderr: stderr, log: newLogger(l.Config, stderr), failed: make(chan error, 2)}
+	if err := p.start(l.Warnings); err != nil {
+		fmt.Fprintln(stderr, "lockproxy:", err)
+		p.stop()
+		return exitFailure
+	}
+	code := exitOK
+	select {
+	case s := <-signals:
+		p.log.Info("draining: a second signal ends at once", "signal", s.String(), "at_most", p.cfg.ShutdownTimeout)
+	case err := <-p.failed:
+		p.log.Error("cannot go on", "cause", err)
+		code = exitFailure
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.stop()
+	}()
+	select {
+	case <-stopped:
+		p.log.Info("stopped")
+		return code
+	case s := <-signals:
+		p.log.Warn("ended without draining", "signal", s.String())
+		return exitFailure
+	}
+}
+
+// A process is a running proxy: what was started, and how each part is stopped.
+type process struct {
+	cfg    *config.Config
+	stderr io.Writer
+	log    *slog.Logger
+
+	door      net.Listener // for Redis clients
+	adminDoor net.Listener // nil: off
+	addrs     []config.Master
+	engine    *quorum.Engine
+	front     *resp.Server
+
+	beforeStop func()
+	stops      []func(ctx context.Context) // undo start, last first
+	serves     sync.WaitGroup
+	failed     chan error // a part that ended by itself
+}
+
+// start builds bottom-up. What an error leaves behind, stop takes away.
+func (p *process) start(warnings []string) error {
+	for _, step := range []func() error{
+		p.openDoors,    // first: if an address is taken, nothing begins
+		p.startMasters, // the embedded ones, where none are named
+		p.startEngine,  // Redlock over the masters
+		p.startFront,   // what Redis clients see
+		p.startAdmin,   // what operators see
+		p.letClientsIn,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	for _, w := range warnings {
+		p.log.Warn(w)
+	}
+	p.log.Info("ready for clients", "version", versionText(), "listen", p.door.Addr().String(), "masters", len(p.addrs),
+		"quorum", quorum.Quorum(len(p.addrs)), "admin", addrOf(p.adminDoor))
+	return nil
+}
+
+// stop tears down top-down and waits for every part.
+func (p *process) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.ShutdownTimeout)
+	defer cancel()
+	if p.beforeStop != nil {
+		p.beforeStop()
+	}
+	for i := len(p.stops) - 1; i >= 0; i-- {
+		p.stops[i](ctx)
+	}
+	p.serves.Wait()
+}
+
+func (p *process) onStop(f func(ctx context.Context)) { p.stops = append(p.stops, f) }
+
+func (p *process) openDoors() error {
+	var err error
+	if p.door, err = listen("listen", p.cfg.Listen); err != nil {
+		return err
+	}
+	p.onStop(func(context.Context) { _ = p.door.Close() })
+	if p.cfg.Admin == "" {
+		return nil
+	}
+	if p.adminDoor, err = listen("admin", p.cfg.Admin); err != nil {
+		return err
+	}
+	p.onStop(func(context.Context) { _ = p.adminDoor.Close() })
+	return nil
+}
+
+func (p *process) startMasters() error {
+	p.addrs = p.cfg.Masters
+	if !p.cfg.Embedded() {
+		return nil
+	}
+	ms, err := embedded.Start(3)
+	if err != nil {
+		return err
+	}
+	p.onStop(func(context.Context) { ms.Close() })
+	for _, a := range ms.Addrs() {
+		p.addrs = append(p.addrs, config.Master{Addr: a, URL: config.NewSecret("redis://" + a)})
+	}
+	writeBanner(p.stderr, p.door.Addr(), p.cfg.TLSCert != "")
+	return nil
+}
+
+func (p *process) startEngine() error {
+	ms, err := dialable(p.cfg, p.addrs)
+	if err != nil {
+		return err
+	}
+	all := make([]masters.Master, len(ms))
+	for i, m := range ms {
+		all[i] = m
+	}
+	if p.engine, err = quorum.New(engineConfig(p.cfg, p.log), all); err != nil {
+		return err
+	}
+	p.onStop(func(context.Context) { p.engine.Close() })
+	return nil
+}
+
+func (p *process) startFront() error {
+	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache))
+	return nil
+}
+
+func (p *process) startAdmin() error {
+	if p.adminDoor == nil {
+		return nil
+	}
+	s := admin.New(p.engine, p.front, admin.Options{Version: versionText(), Pprof: p.cfg.Pprof, Logger: p.log})
+	p.serve("admin", func() error { return s.Serve(p.adminDoor) })
+	p.onStop(func(ctx context.Context) { _ = s.Close(ctx) })
+	p.beforeStop = s.Drain // load balancers shall know before the clients are sent away
+	return nil
+}
+
+func (p *process) letClientsIn() error {
+	p.onStop(func(ctx context.Context) {
+		if err := p.front.Shutdown(ctx); err != nil {
+			p.log.Warn("clients were cut off: raise shutdown_timeout", "cause", err)
+		}
+	})
+	t, err := p.cfg.ListenTLS()
+	if err != nil {
+		return err
+	}
+	door := p.door
+	if t != nil {
+		door = tls.NewListener(door, t)
+	}
+	p.serve("listen", func() error {
+		if err := p.front.Serve(door); !errors.Is(err, resp.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// serve runs one of the servers; stop waits for it.
+func (p *process) serve(name string, f func() error) {
+	p.serves.Go(func() {
+		if err := f(); err != nil {
+			p.failed <- fmt.Errorf("%s: %w", name, err)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+	"lockproxy/resp"
+)
+
+// newLogger returns the logger that everything in the process writes to.
+func newLogger(cfg *config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(cfg.LogLevel)) // the table lets only its words through
+	opt := &slog.HandlerOptions{Level: level}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opt))
+	}
+	return slog.New(slog.NewTextHandler(w, opt))
+}
+
+// listen opens a port; the error is one line that names the setting.
+func listen(setting, addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		return l, nil
+	}
+	reason := err
+	var op *net.OpError
+	if errors.As(err, &op) {
+		reason = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(reason, &call) {
+		reason = call.Err
+	}
+	return nil, fmt.Errorf("%s: cannot listen on %s: %w; stop what is there, or set %s to another address",
+		setting, addr, reason, setting)
+}
+
+func addrOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
+}
+
+// dialable returns the masters, not yet connected.
+func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, error) {
+	t, err := cfg.MasterTLS()
+	if err != nil {
+		return nil, err
+	}
+	var all []*masters.Redis
+	for _, a := range addrs {
+		m, err := masters.NewRedis(a.URL.Reveal(), masters.RedisOptions{
+			DialTimeout: cfg.DialTimeout,
+			Silence:     cfg.MasterDeadAfter,
+			Username:    cfg.MasterUser,
+			Password:    cfg.MasterPassword.Reveal(),
+			TLS:         t,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("masters: %s: %w", a.Addr, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
+	grace := cfg.Grace
+	if grace == 0 {
+		grace = -1 // to the engine, 0 is the default
+	}
+	return quorum.Config{
+		InstanceTimeout: cfg.InstanceTimeout,
+		DriftFactor:     cfg.DriftFactor,
+		Grace:           grace,
+		TTLMax:          cfg.TTLMax,
+		Lanes:           cfg.Lanes,
+		QueueMax:        cfg.QueueMax,
+		Databases:       cfg.Databases,
+		Logger:          log,
+	}
+}
+
+func frontConfig(cfg *config.Config, log *slog.Logger) resp.Config {
+	c := resp.Config{
+		TTLMax:    cfg.TTLMax,
+		Databases: cfg.Databases,
+		Version:   versionText(),
+		Limits: resp.Limits{
+			Clients:  cfg.MaxClients,
+			Args:     cfg.MaxArgs,
+			Bulk:     cfg.MaxBulk,
+			Command:  cfg.MaxCommand,
+			Input:    cfg.MaxInput,
+			Pipeline: cfg.MaxPipeline,
+			Output:   cfg.MaxOutput,
+			Memory:   cfg.MaxMemory,
+			Write:    cfg.WriteTimeout,
+			Idle:     cfg.IdleTimeout,
+			Auth:     cfg.AuthTimeout,
+		},
+		Logger: log,
+	}
+	for _, u := range cfg.Users {
+		c.Users = append(c.Users, resp.User{Name: u.Name, Password: u.Password.Reveal()})
+	}
+	return c
+}
+
+// writeBanner tells a person at a terminal what was started and what to type.
+func writeBanner(w io.Writer, door net.Addr, secure bool) {
+	host, port, _ := net.SplitHostPort(door.String())
+	client := "redis-cli -p " + port
+	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() && host != "127.0.0.1" {
+		client = "redis-cli -h " + host + " -p " + port
+	}
+	if secure {
+		client += " --tls"
+	}
+	fmt.Fprintf(w, `lockproxy runs on three embedded masters, for trying out only: nothing survives this process.
+
+Try in another terminal:
+  %[1]s SET job:7 me NX PX 30000
+  %[1]s EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end" 1 job:7 me
+
+With masters of your own: lockproxy --masters host1:6379,host2:6379,host3:6379
+
+`, client)
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTheTableOfRedisBenchmarkIsRead(t *testing.T) {
+	got, err := parseBenchmark("WARNING: something first\n" +
+		`"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"` + "\n" +
+		`"SET key:__rand_int__ tok NX PX 30000","102040.82","0.250","0.080","0.239","0.335","0.463","1.119"` + "\n")
+	want := result{perSecond: 102040.82, p50: 239 * time.Microsecond, p99: 463 * time.Microsecond}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if _, err := parseBenchmark("Could not connect"); err == nil {
+		t.Error("no table was read as one")
+	}
+}
+
+func TestMediansAreTakenForEachFigure(t *testing.T) {
+	got := median([]result{
+		{perSecond: 3, p50: 30, p99: 100}, {perSecond: 1, p50: 10, p99: 300}, {perSecond: 2, p50: 50, p99: 200},
+	})
+	if want := (result{perSecond: 2, p50: 30, p99: 200}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestATargetWithoutFiguresIsNotJudged(t *testing.T) {
+	r := &report{figures: []figure{{what: "set", subject: "a", clients: 1, pipeline: 1, result: result{perSecond: 8}}}}
+	rate := func(f figure) float64 { return f.perSecond }
+	a, missing := key{"set", "a", 1, 1}, key{"set", "b", 1, 1}
+	if _, measured := r.ratio(rate, a, missing)(); measured {
+		t.Error("a ratio to nothing")
+	}
+	if got, measured := r.ratio(rate, a, a)(); got != 1 || !measured {
+		t.Errorf("got %v, %v", got, measured)
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A report collects the figures that the ratios need.
+type report struct {
+	figures  []figure
+	commands [][]string
+	idleKB   float64
+}
+
+// A figure is one row of the table.
+type figure struct {
+	what              string // set or pairs
+	subject           string
+	clients, pipeline int
+	result
+}
+
+// rows measures and prints one row for each subject.
+func (r *report) rows(w io.Writer, s settings, what string, clients, pipeline int, subjects []subject) error {
+	results, err := compare(s, clients, pipeline, subjects)
+	if err != nil {
+		return err
+	}
+	for i, res := range results {
+		r.figures = append(r.figures, figure{what, subjects[i].name, clients, pipeline, res})
+		shape := fmt.Sprintf("%d clients", clients)
+		if pipeline > 1 {
+			shape += fmt.Sprintf(", -P %d", pipeline)
+		}
+		note := ""
+		if res.lost > 0.01 {
+			note = fmt.Sprintf("   (%.1f %% were not set!)", 100*res.lost)
+		}
+		_, _ = fmt.Fprintf(w, "  %-5s  %-18s %-36s %9.0f/s   p50 %8s   p99 %8s%s\n",
+			what, shape, subjects[i].name, res.perSecond, ms(res.p50), ms(res.p99), note)
+	}
+	return nil
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.3fms", float64(d)/float64(time.Millisecond)) }
+
+func (r *report) printMachine(w io.Writer, s settings) {
+	_, _ = fmt.Fprintf(w, "%s\n%d rounds of about %v for each figure; medians\n", machine(), s.rounds, s.duration)
+}
+
+// printCommands prints how to repeat the rows of redis-benchmark by hand.
+func (r *report) printCommands(w io.Writer) {
+	if len(r.commands) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintf(w, "\nThe commands (-n is chosen so that a round takes the duration):\n")
+	for _, words := range r.commands {
+		line := strings.NewReplacer(" -n 0 ", " -n N ").Replace(strings.Join(words, " "))
+		_, _ = fmt.Fprintf(w, "  redis-benchmark %s\n", line)
+	}
+}
+
+// A target is a ratio or a size to reach.
+type target struct {
+	what   string
+	want   float64
+	atMost bool
+	unit   string
+	got    func() (float64, bool)
+}
+
+// printRatios prints each target with what was reached. A target whose figures were not measured is left out.
+func (r *report) printRatios(w io.Writer, s settings) {
+	n := slices.Max(s.sizes)
+	proxy, redsync := fmt.Sprintf("lockproxy, %d masters", n), fmt.Sprintf("redsync, %d masters", n)
+	well, paused := proxy+", all well", proxy+", one paused"
+	rate := func(f figure) float64 { return f.perSecond }
+	p50 := func(f figure) float64 { return float64(f.p50) }
+	p99 := func(f figure) float64 { return float64(f.p99) }
+	targets := []target{
+		{"SET, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(rate, key{"set", proxy, 50, 1}, key{"set", redsync, 50, 1})},
+		{"SET, 50 clients: lockproxy to bare Redis", 0.4, false, "", r.ratio(rate, key{"set", proxy, 50, 1}, key{"set", "bare Redis", 50, 1})},
+		{"lock and unlock, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(rate, key{"pairs", proxy, 50, 1}, key{"pairs", redsync, 50, 1})},
+		{"SET, 1 client: p50 of lockproxy to p50 of redsync", 1, true, "", r.ratio(p50, key{"set", proxy, 1, 1}, key{"set", redsync, 1, 1})},
+		{"SET, 50 clients with -P 16: lockproxy to redsync without", 9, false, "", r.ratio(rate, key{"set", proxy, 50, 16}, key{"set", redsync, 50, 1})},
+		{"SET, one master paused: throughput to that with all well", 0.85, false, "", r.ratio(rate, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
+		{"SET, one master paused: p99 to that with all well", 2, true, "", r.ratio(p99, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
+		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
+		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
+		{"one of 10,000 idle connections", 25, true, " KB", func() (float64, bool) { return r.idleKB, r.idleKB > 0 }},
+	}
+	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
+	for _, t := range targets {
+		t.print(w)
+	}
+}
+
+func (t target) print(w io.Writer) {
+	got, measured := t.got()
+	if !measured {
+		return
+	}
+	bound, met := "at least", got >= t.want
+	if t.atMost {
+		bound, met = "at most", got <= t.want
+	}
+	verdict := "met"
+	if !met {
+		verdict = "MISSED"
+	}
+	_, _ = fmt.Fprintf(w, "  %-58s %8.2f%-3s  %-8s %5.2f  %s\n", t.what, got, t.unit, bound, t.want, verdict)
+}
+
+// A key names a figure.
+type key struct {
+	what, subject     string
+	clients, pipeline int
+}
+
+func (r *report) find(k key) (figure, bool) {
+	for _, f := range r.figures {
+		if f.what == k.what && f.subject == k.subject && f.clients == k.clients && f.pipeline == k.pipeline {
+			return f, true
+		}
+	}
+	return figure{}, false
+}
+
+func (r *report) ratio(of func(figure) float64, a, b key) func() (float64, bool) {
+	return func() (float64, bool) {
+		fa, okA := r.find(a)
+		fb, okB := r.find(b)
+		if !okA || !okB || of(fb) == 0 {
+			return 0, false
+		}
+		return of(fa) / of(fb), true
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"lockproxy/integration/harness"
+)
+
+const (
+	ttl     = 30 * time.Second
+	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+)
+
+// benchmarkWords is the redis-benchmark command. Its random part is one of -r numbers, the most it can count.
+func benchmarkWords(addr string, l load) []string {
+	_, port, _ := net.SplitHostPort(addr)
+	return []string{
+		"-h", "127.0.0.1", "-p", port, "-c", strconv.Itoa(l.clients), "-P", strconv.Itoa(l.pipeline), "-n", strconv.Itoa(l.requests),
+		"-r", "1000000000", "--csv", "SET", "key:__rand_int__", "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10),
+	}
+}
+
+// redisBenchmark measures addr with redis-benchmark.
+func redisBenchmark(addr string) func(load) (result, error) {
+	return func(l load) (result, error) {
+		out, err := exec.Command("redis-benchmark", benchmarkWords(addr, l)...).CombinedOutput()
+		if err != nil {
+			return result{}, fmt.Errorf("redis-benchmark: %w\n%s", err, out)
+		}
+		return parseBenchmark(string(out))
+	}
+}
+
+// parseBenchmark reads what redis-benchmark --csv prints: a line of names, and a line of figures in ms.
+func parseBenchmark(text string) (result, error) {
+	_, table, found := strings.Cut(text, `"test",`)
+	if !found {
+		return result{}, fmt.Errorf("redis-benchmark printed no table:\n%s", text)
+	}
+	rows, err := csv.NewReader(strings.NewReader(`"test",` + table)).ReadAll()
+	if err != nil || len(rows) != 2 {
+		return result{}, fmt.Errorf("redis-benchmark printed another table: %w\n%s", err, text)
+	}
+	figures := map[string]float64{}
+	for i, name := range rows[0] {
+		if figures[name], err = strconv.ParseFloat(rows[1][i], 64); err != nil && name != "test" {
+			return result{}, fmt.Errorf("redis-benchmark: %s: %w", name, err)
+		}
+	}
+	ms := func(name string) time.Duration { return time.Duration(figures[name] * float64(time.Millisecond)) }
+	return result{perSecond: figures["rps"], p50: ms("p50_latency_ms"), p99: ms("p99_latency_ms")}, nil
+}
+
+// pairs measures addr with clients that lock and unlock over a connection each.
+func pairs(addr string) func(load) (result, error) {
+	return func(l load) (result, error) {
+		return timed(l, func(int) (func() error, func(), error) {
+			p, err := newPairClient(addr)
+			if err != nil {
+				return nil, nil, err
+			}
+			return p.pair, func() { _ = p.conn.Close() }, nil
+		})
+	}
+}
+
+// A pairClient locks and unlocks random resources as cheaply as it can: what it costs is taken from the others here.
+type pairClient struct {
+	conn net.Conn
+	r    *bufio.Reader
+	buf  []byte
+	sha  string
+}
+
+func newPairClient(addr string) (*pairClient, error) {
+	c, err := harness.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.Do("SCRIPT", "LOAD", release)
+	if err != nil {
+		return nil, err
+	}
+	sha, ok := harness.Bulk(reply)
+	if !ok {
+		return nil, fmt.Errorf("SCRIPT LOAD: %q", reply)
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	return &pairClient{conn: c.Conn, r: bufio.NewReader(c.Conn), sha: sha}, nil
+}
+
+func (p *pairClient) pair() error {
+	key := "pair:" + strconv.FormatUint(rand.Uint64(), 36)
+	if err := p.do("+OK\r\n", "SET", key, "tok", "NX", "PX", "30000"); err != nil {
+		return err
+	}
+	return p.do(":1\r\n", "EVALSHA", p.sha, "1", key, "tok")
+}
+
+func (p *pairClient) do(want string, args ...string) error {
+	p.buf = harness.Encode(p.buf[:0], args...)
+	if _, err := p.conn.Write(p.buf); err != nil {
+		return err
+	}
+	line, err := p.r.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if string(line) != want {
+		return fmt.Errorf("%s: %q", args[0], line)
+	}
+	return nil
+}
+
+// redsyncOn prepares redsync on the masters as its documentation does, with a pool that is large enough for all
+// clients. It measures Lock alone or Lock and Unlock.
+func redsyncOn(masters []*harness.Redis, unlock bool) func(load) (result, error) {
+	return func(l load) (result, error) {
+		pools := make([]redsyncredis.Pool, len(masters))
+		for i, m := range masters {
+			client := redis.NewClient(&redis.Options{Addr: m.Addr, PoolSize: l.clients + 10})
+			defer func() { _ = client.Close() }()
+			if err := client.Ping(context.Background()).Err(); err != nil && !isTimeout(err) {
+				return result{}, err
+			}
+			pools[i] = goredis.NewPool(client)
+		}
+		rs := redsync.New(pools...)
+		return timed(l, func(int) (func() error, func(), error) {
+			return func() error { return redsyncOnce(rs, unlock) }, func() {}, nil
+		})
+	}
+}
+
+func redsyncOnce(rs *redsync.Redsync, unlock bool) error {
+	m := rs.NewMutex("redsync:"+strconv.FormatUint(rand.Uint64(), 36), redsync.WithExpiry(ttl), redsync.WithTries(1))
+	if err := m.Lock(); err != nil {
+		return err
+	}
+	if !unlock {
+		return nil
+	}
+	ok, err := m.Unlock()
+	if !ok {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil // an error beside a success is that of a minority
+}
+
+// isTimeout says that a master is silent, which one of them is meant to be in one part.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

@@ -1,0 +1,117 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Proxy is a running lockproxy.
+type Proxy struct {
+	*Process
+	Addr string
+}
+
+// BuildProxy compiles cmd/lockproxy into dir. LOCKPROXY_BIN names a ready binary instead.
+func BuildProxy(dir string, flags ...string) (string, error) {
+	if bin := os.Getenv("LOCKPROXY_BIN"); bin != "" {
+		return bin, nil
+	}
+	bin := filepath.Join(dir, "lockproxy")
+	args := append([]string{"build", "-o", bin}, flags...)
+	cmd := exec.Command("go", append(args, "lockproxy/cmd/lockproxy")...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build lockproxy/cmd/lockproxy: %w\n%s", err, out)
+	}
+	return bin, nil
+}
+
+// StartProxy starts bin in front of the masters and returns when it answers and a quorum of masters answers it.
+func StartProxy(bin string, masters []string, flags ...string) (*Proxy, error) {
+	p, err := LaunchProxy(bin, masters, flags...)
+	if err != nil {
+		return nil, err
+	}
+	if err := Poll(readyMax, p.quorumAnswers); err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("%w\n%s", err, p.Output())
+	}
+	return p, nil
+}
+
+// LaunchProxy starts bin and returns when it answers PING, whatever the masters do.
+func LaunchProxy(bin string, masters []string, flags ...string) (*Proxy, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	addr := loopback(port)
+	args := append([]string{"--listen", addr, "--masters", strings.Join(masters, ","), "--admin", ""}, flags...)
+	proc, err := startProcess("lockproxy "+addr, bin, args, proxyEnvironment())
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Process: proc, Addr: addr}
+	if err := Poll(readyMax, p.answers); err != nil {
+		p.Kill()
+		return nil, fmt.Errorf("%w\n%s", err, p.Output())
+	}
+	return p, nil
+}
+
+// proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.
+func proxyEnvironment() []string {
+	var env []string
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "LOCKPROXY_") {
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+func (p *Proxy) answers() error {
+	if p.Ended() {
+		return fmt.Errorf("%s ended at once", p.name)
+	}
+	return Ping(p.Addr)
+}
+
+func (p *Proxy) quorumAnswers() error {
+	if err := p.answers(); err != nil {
+		return err
+	}
+	c, err := Dial(p.Addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	reply, err := c.Do("GET", "nobody-ever-sets-this")
+	if err == nil && string(reply) != "$-1\r\n" {
+		err = fmt.Errorf("GET: %q", reply)
+	}
+	return err
+}
+
+// Stop ends the proxy with SIGTERM, as an operator would, and returns an error unless it exits with status 0: a
+// data race that a race-built binary reported is such an error.
+func (p *Proxy) Stop() error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := p.Wait(readyMax); err != nil {
+		p.Kill()
+		return fmt.Errorf("%w\n%s", err, p.Output())
+	}
+	if i := strings.Index(p.Output(), "WARNING: DATA RACE"); i >= 0 {
+		return fmt.Errorf("data race in %s:\n%s", p.name, p.Output()[i:])
+	}
+	return nil
+}
+
+// DrainMax is how long a test lets a proxy take to end after SIGTERM.
+const DrainMax = 20 * time.Second

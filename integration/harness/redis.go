@@ -1,0 +1,176 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// readyMax is how long a process may take to answer its first PING on a busy machine.
+const readyMax = 20 * time.Second
+
+// A Redis is one real redis-server without persistence.
+type Redis struct {
+	Addr string
+
+	port  int
+	dir   string
+	extra []string
+	proc  *Process
+}
+
+// HaveRedis returns nil if redis-server can be run.
+func HaveRedis() error {
+	_, err := exec.LookPath("redis-server")
+	return err
+}
+
+// StartRedis starts a redis-server on a free port and returns when it answers. The extra arguments are its own.
+func StartRedis(extra ...string) (*Redis, error) {
+	var err error
+	for range 5 { // somebody else may take the port between the look and the bind
+		r := &Redis{extra: extra}
+		if r.port, err = FreePort(); err != nil {
+			return nil, err
+		}
+		r.Addr = loopback(r.port)
+		if r.dir, err = os.MkdirTemp("", "lockproxy-redis-"); err != nil {
+			return nil, err
+		}
+		if err = r.start(); err == nil {
+			return r, nil
+		}
+		r.Stop()
+	}
+	return nil, err
+}
+
+// StartRedises starts n redis-servers.
+func StartRedises(n int, extra ...string) ([]*Redis, error) {
+	var all []*Redis
+	for range n {
+		r, err := StartRedis(extra...)
+		if err != nil {
+			StopAll(all)
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// StopAll stops the servers.
+func StopAll(all []*Redis) {
+	for _, r := range all {
+		r.Stop()
+	}
+}
+
+// Addrs returns the addresses of the servers.
+func Addrs(all []*Redis) []string {
+	var addrs []string
+	for _, r := range all {
+		addrs = append(addrs, r.Addr)
+	}
+	return addrs
+}
+
+func (r *Redis) start() error {
+	args := []string{
+		"--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning",
+	}
+	proc, err := startProcess("redis-server "+r.Addr, "redis-server", append(args, r.extra...), os.Environ())
+	if err != nil {
+		return err
+	}
+	r.proc = proc
+	return Poll(readyMax, func() error {
+		if proc.Ended() {
+			return fmt.Errorf("redis-server ended: %s", proc.Output())
+		}
+		return Ping(r.Addr)
+	})
+}
+
+// Pid returns the process id.
+func (r *Redis) Pid() int { return r.proc.Pid() }
+
+// Stop ends the server and removes its directory.
+func (r *Redis) Stop() {
+	if r.proc != nil {
+		r.proc.Kill()
+	}
+	_ = os.RemoveAll(r.dir)
+}
+
+// Kill ends the server as kill -9 does.
+func (r *Redis) Kill() { r.proc.Kill() }
+
+// Restart kills the server, if it still runs, and starts it again, empty, on the same port.
+func (r *Redis) Restart() error {
+	r.proc.Kill()
+	return r.start()
+}
+
+// Pause stops the server from running (SIGSTOP); the kernel still accepts connections and bytes for it.
+func (r *Redis) Pause() error { return r.proc.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (r *Redis) Resume() error { return r.proc.Signal(syscall.SIGCONT) }
+
+// Do sends one command on a connection of its own, in the given database, and returns the raw reply.
+func (r *Redis) Do(db int, args ...string) ([]byte, error) {
+	c, err := Dial(r.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if reply, err := c.Do("SELECT", strconv.Itoa(db)); err != nil || string(reply) != "+OK\r\n" {
+		return nil, fmt.Errorf("SELECT %d on %s: %q, %w", db, r.Addr, reply, errors.Join(err))
+	}
+	return c.Do(args...)
+}
+
+// LockKeys lists, sorted, the keys of a database that clients set: the proxy's own ("lockproxy:…") are left out.
+func (r *Redis) LockKeys(db int) ([]string, error) {
+	reply, err := r.Do(db, "KEYS", "*")
+	if err != nil {
+		return nil, err
+	}
+	keys, err := Strings(reply)
+	if err != nil {
+		return nil, err
+	}
+	keys = slices.DeleteFunc(keys, func(k string) bool { return strings.HasPrefix(k, "lockproxy:") })
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// clearScript removes what clients set and keeps the proxy's own keys, whose loss would mean something to it.
+const clearScript = `
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  if string.sub(key, 1, 10) ~= 'lockproxy:' then redis.call('UNLINK', key) end
+end`
+
+// Clear removes the keys of clients from database 0 and returns how many keys there were.
+func (r *Redis) Clear() (int, error) {
+	reply, err := r.Do(0, "DBSIZE")
+	if err != nil {
+		return 0, err
+	}
+	n, ok := Int(reply)
+	if !ok {
+		return 0, fmt.Errorf("DBSIZE on %s: %q", r.Addr, reply)
+	}
+	if reply, err = r.Do(0, "EVAL", clearScript, "0"); err != nil || reply[0] == '-' {
+		return 0, fmt.Errorf("clear %s: %q, %w", r.Addr, reply, errors.Join(err))
+	}
+	return int(n), nil
+}

@@ -1,0 +1,189 @@
+package harness
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// A Direction is one way through a Relay.
+type Direction int
+
+// The two directions, seen from the proxy.
+const (
+	ToMaster Direction = iota
+	ToProxy
+)
+
+// A Relay is a TCP link to a master that a test can hold, delay and cut. Bytes that are held are kept, not lost, as
+// a network keeps what it has not delivered yet.
+type Relay struct {
+	Addr string
+
+	target   string
+	listener net.Listener
+
+	mu      sync.Mutex // guards all below
+	changed *sync.Cond // signalled when any of them changes
+	held    [2]bool
+	delay   [2]time.Duration
+	refuse  bool
+	closed  bool
+	links   map[*link]struct{}
+	running sync.WaitGroup
+}
+
+// A link is one connection of the proxy and the connection to the master that it became.
+type link struct {
+	proxy, master net.Conn
+	stranded      bool // its bytes for the master wait for Deliver; guarded by Relay.mu
+}
+
+// StartRelay starts a relay to target.
+func StartRelay(target string) (*Relay, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &Relay{Addr: l.Addr().String(), target: target, listener: l, links: map[*link]struct{}{}}
+	r.changed = sync.NewCond(&r.mu)
+	r.running.Go(r.accept)
+	return r, nil
+}
+
+// Hold keeps back all bytes in one direction, on present and future connections, until Release.
+func (r *Relay) Hold(d Direction) { r.set(func() { r.held[d] = true }) }
+
+// Release delivers what was held back and lets the direction flow again.
+func (r *Relay) Release(d Direction) { r.set(func() { r.held[d] = false }) }
+
+// Delay makes every piece of bytes in one direction wait for the given time.
+func (r *Relay) Delay(d Direction, by time.Duration) { r.set(func() { r.delay[d] = by }) }
+
+// Refuse makes new connections end at once, or lets them pass again.
+func (r *Relay) Refuse(on bool) { r.set(func() { r.refuse = on }) }
+
+// Cut ends all present connections on both sides.
+func (r *Relay) Cut() {
+	r.each(func(l *link) { _ = errors.Join(l.proxy.Close(), l.master.Close()) })
+}
+
+// Strand ends the proxy's side of all present connections, and keeps what the proxy had sent on them until Deliver:
+// the stray packets of a link that broke. New connections flow.
+func (r *Relay) Strand() {
+	r.set(func() { r.held[ToMaster] = false; r.markStranded(true) })
+	r.each(func(l *link) {
+		if tcp, ok := l.proxy.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, so that the proxy sees the end at once
+		}
+		_ = l.proxy.Close()
+	})
+}
+
+// Deliver lets what Strand kept reach the master.
+func (r *Relay) Deliver() { r.set(func() { r.markStranded(false) }) }
+
+func (r *Relay) markStranded(on bool) {
+	for l := range r.links {
+		l.stranded = on
+	}
+}
+
+// Links counts the connections that are open on the master's side.
+func (r *Relay) Links() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.links)
+}
+
+// Stop ends the relay and waits for its goroutines.
+func (r *Relay) Stop() {
+	_ = r.listener.Close()
+	r.set(func() { r.closed = true })
+	r.Cut()
+	r.running.Wait()
+}
+
+func (r *Relay) set(change func()) {
+	r.mu.Lock()
+	change()
+	r.mu.Unlock()
+	r.changed.Broadcast()
+}
+
+func (r *Relay) each(do func(*link)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for l := range r.links {
+		do(l)
+	}
+}
+
+func (r *Relay) accept() {
+	for {
+		proxy, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		refuse := r.refuse || r.closed
+		r.mu.Unlock()
+		if refuse {
+			_ = proxy.Close()
+			continue
+		}
+		master, err := net.Dial("tcp", r.target)
+		if err != nil {
+			_ = proxy.Close()
+			continue
+		}
+		r.connect(&link{proxy: proxy, master: master})
+	}
+}
+
+// connect starts both directions of a link. Each ends when the side it reads from ends; the master's side stays open
+// after the proxy's has gone until everything held for it was delivered.
+func (r *Relay) connect(l *link) {
+	r.set(func() { r.links[l] = struct{}{} })
+	r.running.Go(func() {
+		r.copy(l, ToMaster, l.master, l.proxy)
+		_ = l.master.Close()
+		r.set(func() { delete(r.links, l) })
+	})
+	r.running.Go(func() {
+		r.copy(l, ToProxy, l.proxy, l.master)
+		_ = l.proxy.Close()
+	})
+}
+
+// copy reads before it waits, so that what is held back was already accepted from its sender.
+func (r *Relay) copy(l *link, d Direction, to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 && r.pass(l, d) {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass waits until bytes may flow; false means that the relay has stopped.
+func (r *Relay) pass(l *link, d Direction) bool {
+	r.mu.Lock()
+	if by := r.delay[d]; by > 0 {
+		r.mu.Unlock()
+		time.Sleep(by)
+		r.mu.Lock()
+	}
+	for (r.held[d] || l.stranded && d == ToMaster) && !r.closed {
+		r.changed.Wait()
+	}
+	defer r.mu.Unlock()
+	return !r.closed
+}

@@ -1,0 +1,169 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+func TestSigtermDrainsUnderLoad(t *testing.T) {
+	for _, clients := range []int{1, 20} {
+		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
+			masters := startMasters(t, 3)
+			proxy := startProxy(t, harness.Addrs(masters))
+			allVote(t, dial(t, proxy.Addr), masters)
+
+			var mu sync.Mutex // guards held
+			var held []string // what clients were told that they hold
+			var running sync.WaitGroup
+			for i := range clients {
+				running.Go(func() {
+					mine := lockUntilClosed(t, proxy.Addr, i)
+					mu.Lock()
+					defer mu.Unlock()
+					held = append(held, mine...)
+				})
+			}
+			eventually(t, progressMax, "the load runs", func() error {
+				if keys, err := masters[0].LockKeys(0); err != nil || len(keys) < 50*clients {
+					return fmt.Errorf("%d keys, %v", len(keys), err)
+				}
+				return nil
+			})
+			start := time.Now()
+			if err := proxy.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := proxy.Wait(harness.DrainMax); err != nil {
+				t.Errorf("the proxy did not end well: %v", err)
+			}
+			t.Logf("drained in %v", time.Since(start))
+			running.Wait()
+			slices.Sort(held)
+			for _, m := range masters {
+				demandHeld(t, m, held)
+			}
+		})
+	}
+}
+
+// lockUntilClosed takes one lock after another until the proxy closes the connection, and returns those granted. All
+// that the proxy sends must be whole replies.
+func lockUntilClosed(t *testing.T, addr string, client int) (held []string) {
+	c, err := harness.Dial(addr)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer c.Close()
+	for n := 0; ; n++ {
+		key := fmt.Sprintf("drain:%d:%d", client, n)
+		reply, err := c.Do("SET", key, "me", "NX", "PX", "60000")
+		if err != nil {
+			return held
+		}
+		switch {
+		case string(reply) == "+OK\r\n":
+			held = append(held, key)
+		case reply[0] != '-':
+			t.Errorf("SET: %q", reply)
+		}
+	}
+}
+
+// demandHeld compares the keys of a master with the locks that clients were told of: a key more is an orphan. One
+// key less is allowed per master only where the quorum did not need it, so it is not looked at here.
+func demandHeld(t *testing.T, m *harness.Redis, held []string) {
+	t.Helper()
+	keys, err := m.LockKeys(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var orphans []string
+	for _, k := range keys {
+		if _, found := slices.BinarySearch(held, k); !found {
+			orphans = append(orphans, k)
+		}
+	}
+	if len(orphans) > 0 {
+		t.Errorf("%s holds %d keys of which no client was told: %v", m.Addr, len(orphans), orphans[:min(5, len(orphans))])
+	}
+}
+
+func TestASecondSignalEndsTheProxyAtOnce(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxy, err := harness.StartProxy(proxyBinary, harness.Addrs(masters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Kill()
+	for range 2 {
+		if err := proxy.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	<-ended(proxy)
+	t.Logf("ended after %v", time.Since(start))
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func ended(p *harness.Proxy) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		_ = p.Wait(harness.DrainMax)
+		close(done)
+	}()
+	return done
+}
+
+// idleConnections is what one proxy is to carry with ease, and idleMaxKB what one connection may cost. The target is
+// 25 KB; a binary with the race detector in it needs a multiple.
+const (
+	idleConnections = 10_000
+	idleMaxKB       = 50
+)
+
+func TestTenThousandIdleConnectionsAreCheap(t *testing.T) {
+	requireRedis(t)
+	connections := idleConnections
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if room := int(limit.Cur) - 200; room < connections {
+		t.Logf("only %d of %d connections: ulimit -n is %d", room, connections, limit.Cur)
+		connections = room
+	}
+	masters := startMasters(t, 3)
+	proxy := startProxy(t, harness.Addrs(masters), "--max-clients", fmt.Sprint(connections+100))
+	probe := dial(t, proxy.Addr)
+	allVote(t, probe, masters)
+	before, err := proxy.MemoryKB()
+	if err != nil {
+		missing(t, "LOCKPROXY_REQUIRE_PROC", "the memory of a process cannot be read here: %v", err)
+	}
+	conns, err := harness.Idle(proxy.Addr, connections)
+	defer harness.CloseAll(conns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := proxy.MemoryKB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	perConnection := float64(after-before) / float64(connections)
+	t.Logf("%d idle connections: %.1f KB each", connections, perConnection)
+	if perConnection > idleMaxKB && !raceBuilt {
+		t.Errorf("an idle connection costs %.1f KB", perConnection)
+	}
+	expect(t, probe, "+OK\r\n", "SET", "beside-them", "me", "NX", "PX", "60000")
+	expect(t, conns[len(conns)-1], "$-1\r\n", "SET", "beside-them", "you", "NX", "PX", "60000")
+}

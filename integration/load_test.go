@@ -1,0 +1,213 @@
+package integration
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+const (
+	// loadTTL is far longer than any round, so that a key found afterwards was left behind and did not just live on.
+	loadTTL = 60 * time.Second
+	// cleanMax is how long what a failed attempt set may stay: far below loadTTL.
+	cleanMax = 8 * time.Second
+	// progressMax is how long a number of locks may take on a busy machine before service counts as lost.
+	progressMax = 30 * time.Second
+)
+
+// A load is a number of clients that lock and unlock. Every lock guards a counter that is read when it is obtained
+// and written before it is given back, so that two holders at once lose an update, besides being seen as two.
+type load struct {
+	name  string
+	addrs []string
+	stop  chan struct{}
+	done  sync.WaitGroup
+
+	mu         sync.Mutex // guards all below
+	holder     map[string]string
+	counter    map[string]int
+	tally      tally
+	violations []string
+	causes     map[string]int // the words of errors, without addresses
+}
+
+// A tally counts the outcomes of acquires.
+type tally struct{ granted, refused, failed int }
+
+// startLoad starts clients, spread over the proxies. The contended resources are few, the others are new each time.
+func startLoad(t testing.TB, clients int, addrs ...string) *load {
+	l := &load{
+		name: fmt.Sprintf("%s:%d", t.Name(), rand.Uint32()), addrs: addrs, stop: make(chan struct{}),
+		holder: map[string]string{}, counter: map[string]int{}, causes: map[string]int{},
+	}
+	for i := range clients {
+		l.done.Go(func() { l.client(i) })
+	}
+	t.Cleanup(l.end)
+	return l
+}
+
+// end stops the clients after they gave back what they hold.
+func (l *load) end() {
+	l.mu.Lock()
+	select {
+	case <-l.stop:
+	default:
+		close(l.stop)
+	}
+	l.mu.Unlock()
+	l.done.Wait()
+}
+
+func (l *load) ended() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *load) now() tally {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tally
+}
+
+// progress waits until n more locks were granted, and returns what else came meanwhile.
+func (l *load) progress(t testing.TB, n int) tally {
+	t.Helper()
+	before := l.now()
+	eventually(t, progressMax, fmt.Sprintf("%d more locks", n), func() error {
+		if got := l.now().granted - before.granted; got < n {
+			return fmt.Errorf("only %d; errors so far: %v", got, l.errors())
+		}
+		return nil
+	})
+	after := l.now()
+	return tally{after.granted - before.granted, after.refused - before.refused, after.failed - before.failed}
+}
+
+func (l *load) errors() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[string]int{}
+	for k, v := range l.causes {
+		all[k] = v
+	}
+	return all
+}
+
+// finish ends the load, demands that every success was exclusive, and that no server holds a key afterwards.
+func (l *load) finish(t testing.TB, servers ...*harness.Redis) {
+	t.Helper()
+	l.end()
+	l.mu.Lock()
+	for _, v := range l.violations {
+		t.Errorf("two holders at once: %s", v)
+	}
+	l.mu.Unlock()
+	eventually(t, cleanMax, "no key is left behind", func() error { return keysLeft(0, servers...) })
+}
+
+// client locks and unlocks until the load ends. A connection that breaks is replaced.
+func (l *load) client(i int) {
+	var c *harness.Conn
+	defer func() {
+		if c != nil {
+			_ = c.Close()
+		}
+	}()
+	for n := 0; !l.ended(); n++ {
+		if c == nil {
+			var err error
+			if c, err = harness.Dial(l.addrs[i%len(l.addrs)]); err != nil {
+				l.fail("dial: " + err.Error())
+				time.Sleep(time.Millisecond) // a client that backs off
+				continue
+			}
+		}
+		resource := fmt.Sprintf("%s:hot:%d", l.name, rand.IntN(3))
+		if n%2 == 0 {
+			resource = fmt.Sprintf("%s:%d:%d", l.name, i, n)
+		}
+		if err := l.lockOnce(c, resource, fmt.Sprintf("token-%d-%d", i, n)); err != nil {
+			l.fail(err.Error())
+			_ = c.Close()
+			c = nil
+		}
+	}
+}
+
+// lockOnce makes one attempt and, if it is granted, works and releases. An error means that the connection is broken.
+func (l *load) lockOnce(c *harness.Conn, resource, token string) error {
+	reply, err := c.Do("SET", resource, token, "NX", "PX", fmt.Sprint(loadTTL.Milliseconds()))
+	if err != nil {
+		return err
+	}
+	switch {
+	case string(reply) == "+OK\r\n":
+		l.work(resource, token)
+		return l.release(c, resource, token)
+	case string(reply) == "$-1\r\n":
+		l.mu.Lock()
+		l.tally.refused++
+		l.mu.Unlock()
+	default:
+		l.fail(string(reply))
+	}
+	return nil
+}
+
+func (l *load) work(resource, token string) {
+	l.mu.Lock()
+	l.tally.granted++
+	if other := l.holder[resource]; other != "" {
+		l.violations = append(l.violations, fmt.Sprintf("%s: %s while %s", resource, token, other))
+	}
+	l.holder[resource] = token
+	read := l.counter[resource]
+	l.mu.Unlock()
+
+	time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond) // the work
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counter[resource] != read {
+		l.violations = append(l.violations, fmt.Sprintf("%s: %s lost an update", resource, token))
+	}
+	l.counter[resource] = read + 1
+	delete(l.holder, resource)
+}
+
+// release repeats until it is answered, so that what is left afterwards was left by the proxy and not by us.
+func (l *load) release(c *harness.Conn, resource, token string) error {
+	for end := time.Now().Add(progressMax); ; {
+		reply, err := c.Do("EVAL", compareAndDelete, "1", resource, token)
+		if err != nil {
+			return err
+		}
+		if reply[0] == ':' {
+			return nil
+		}
+		l.fail("release: " + string(reply))
+		if time.Now().After(end) {
+			return fmt.Errorf("release: %q", reply)
+		}
+	}
+}
+
+func (l *load) fail(what string) {
+	if i := strings.Index(what, " needed"); i > 0 {
+		what = what[:i] // the addresses and causes follow
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tally.failed++
+	l.causes[strings.TrimSpace(what)]++
+}

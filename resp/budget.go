@@ -1,0 +1,33 @@
+package resp
+
+import "sync/atomic"
+
+// A budget bounds the memory that all clients together can make the server hold. Amounts too small to matter are not
+// counted, so that the common command touches no shared counter.
+type budget struct {
+	max  int64
+	used atomic.Int64
+}
+
+// countedFrom is the smallest amount a budget counts. 10,000 clients at the pipeline's limit with commands just below
+// it are bounded by Limits.Pipeline instead.
+const countedFrom = 4 << 10
+
+// take reserves n bytes, or nothing and says so.
+func (b *budget) take(n int) bool {
+	if n < countedFrom {
+		return true
+	}
+	if b.used.Add(int64(n)) > b.max {
+		b.used.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
+// give returns what one take reserved.
+func (b *budget) give(n int) {
+	if n >= countedFrom {
+		b.used.Add(-int64(n))
+	}
+}

@@ -1,0 +1,242 @@
+package resp
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+func runClientID(c *call) Reply { return Int(c.id) }
+
+func runClientSetName(c *call) Reply {
+	if !validName(c.args[2]) {
+		return errNameChars
+	}
+	c.setName(c.args[2])
+	return okReply
+}
+
+func runClientGetName(c *call) Reply {
+	if c.name == "" {
+		return Null{}
+	}
+	return Bulk(c.name)
+}
+
+// runClientSetInfo accepts what Redis 7.2 accepts; nothing is kept of it.
+func runClientSetInfo(c *call) Reply {
+	name := lower(c.args[2])
+	switch {
+	case name != "lib-name" && name != "lib-ver":
+		return Error("ERR Unrecognized option '" + c.args[2] + "'")
+	case !validName(c.args[3]):
+		return Error("ERR " + name + " cannot contain spaces, newlines or special characters.")
+	}
+	return okReply
+}
+
+func runClientInfo(c *call) Reply { return Verbatim(c.describe()) }
+
+// runOnOff is for what a client may switch without a difference.
+func runOnOff(c *call) Reply {
+	if !equalFold(c.args[2], "on") && !equalFold(c.args[2], "off") {
+		return errSyntax
+	}
+	return okReply
+}
+
+// runClientTracking refuses: a client that was told OK would wait for invalidations that never come.
+func runClientTracking(c *call) Reply {
+	switch {
+	case equalFold(c.args[2], "off"):
+		return okReply
+	case equalFold(c.args[2], "on"):
+		return Error("ERR lockproxy does not support CLIENT TRACKING; disable client side caching in the client")
+	}
+	return errSyntax
+}
+
+// muting is what CLIENT REPLY asked for.
+type muting struct {
+	off     bool
+	skip    int  // how many commands, this one included, get no reply
+	current bool // the command being run gets none
+}
+
+// advance is called between commands.
+func (m *muting) advance() {
+	if m.skip > 0 {
+		m.skip--
+	}
+	m.current = m.off || m.skip > 0
+}
+
+func runClientReply(c *call) Reply {
+	m := &c.mute
+	switch lower(c.args[2]) {
+	case "on":
+		*m = muting{}
+	case "off":
+		*m = muting{off: true, current: true}
+	case "skip":
+		if !m.off {
+			*m = muting{skip: 2, current: true}
+		}
+	default:
+		return errSyntax
+	}
+	return okReply
+}
+
+func runClientList(c *call) Reply {
+	selected, refused := parseClientList(c.args[2:])
+	if refused != nil {
+		return refused
+	}
+	var b strings.Builder
+	for _, s := range c.server.clientsByID() {
+		if selected(s) {
+			b.WriteString(s.describe())
+		}
+	}
+	return Verbatim(b.String())
+}
+
+// clientsByID returns those that are still there, the eldest first.
+func (s *Server) clientsByID() []*session {
+	all := slices.DeleteFunc(s.clients(), (*session).isGone)
+	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+func parseClientList(args []string) (func(*session) bool, Reply) {
+	switch {
+	case len(args) == 0:
+		return func(*session) bool { return true }, nil
+	case len(args) == 2 && equalFold(args[0], "type"):
+		return byType(args[1])
+	case len(args) > 1 && equalFold(args[0], "id"):
+		wanted := map[int64]bool{}
+		for _, arg := range args[1:] {
+			id, ok := parseInt(arg)
+			if !ok {
+				return nil, Error("ERR Invalid client ID")
+			}
+			wanted[id] = true
+		}
+		return func(s *session) bool { return wanted[s.id] }, nil
+	}
+	return nil, errSyntax
+}
+
+// byType selects all clients or none: there are only normal ones.
+func byType(name string) (func(*session) bool, Reply) {
+	switch lower(name) {
+	case "normal":
+		return func(*session) bool { return true }, nil
+	case "master", "replica", "slave", "pubsub":
+		return func(*session) bool { return false }, nil
+	}
+	return nil, Error("ERR Unknown client type '" + clip(name, len(name)) + "'")
+}
+
+func runClientKill(c *call) Reply {
+	filters := c.args[2:]
+	if len(filters) == 1 {
+		filters = []string{"addr", filters[0], "skipme", "no"}
+	}
+	selected, refused := c.parseClientKill(filters)
+	if refused != nil {
+		return refused
+	}
+	killed, self := 0, false
+	for _, s := range c.server.clientsByID() {
+		if !selected(s) {
+			continue
+		}
+		killed++
+		if s == c.session {
+			self = true
+			continue
+		}
+		s.kill("CLIENT KILL")
+	}
+	var reply Reply = Int(killed)
+	if len(c.args) == 3 {
+		reply = okReply
+		if killed == 0 {
+			reply = Error("ERR No such client")
+		}
+	}
+	if self {
+		c.answer(reply)
+		c.stop()
+		return later
+	}
+	return reply
+}
+
+func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
+	filters := []func(*session) bool{}
+	skipMe := true
+	for i := 0; i < len(args); i += 2 {
+		if i+1 == len(args) {
+			return nil, errSyntax
+		}
+		value := strings.Clone(args[i+1])
+		switch lower(args[i]) {
+		case "id":
+			id, ok := parseInt(value)
+			if !ok || id < 1 {
+				return nil, Error("ERR client-id should be greater than 0")
+			}
+			filters = append(filters, func(s *session) bool { return s.id == id })
+		case "type":
+			f, refused := byType(value)
+			if refused != nil {
+				return nil, refused
+			}
+			filters = append(filters, f)
+		case "addr":
+			filters = append(filters, func(s *session) bool { return s.addr() == value })
+		case "laddr":
+			filters = append(filters, func(s *session) bool { return s.conn.LocalAddr().String() == value })
+		case "user":
+			if value != defaultUser && !c.server.hasUser(value) {
+				return nil, Error("ERR No such user '" + clip(value, len(value)) + "'")
+			}
+			filters = append(filters, func(s *session) bool { return s.isUser(value) })
+		case "skipme":
+			switch lower(value) {
+			case "yes":
+				skipMe = true
+			case "no":
+				skipMe = false
+			default:
+				return nil, errSyntax
+			}
+		default:
+			return nil, errSyntax
+		}
+	}
+	return func(s *session) bool {
+		for _, f := range filters {
+			if !f(s) {
+				return false
+			}
+		}
+		return !skipMe || s != c.session
+	}, nil
+}
+
+func (s *session) isGone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone
+}
+
+func (s *session) isUser(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.user == name
+}

@@ -1,0 +1,163 @@
+package resp
+
+import (
+	"cmp"
+	"slices"
+)
+
+func runCommand(c *call) Reply {
+	all := make(Array, 0, len(c.server.commands.rows))
+	for _, cmd := range c.server.commands.rows {
+		all = append(all, cmd.info())
+	}
+	return all
+}
+
+func runCommandCount(c *call) Reply { return Int(len(c.server.commands.rows)) }
+
+func runCommandInfo(c *call) Reply {
+	if len(c.args) == 2 {
+		return runCommand(c)
+	}
+	found := make(Array, 0, len(c.args)-2)
+	for _, name := range c.args[2:] {
+		if cmd := c.server.commands.findFull(name); cmd != nil {
+			found = append(found, cmd.info())
+		} else {
+			found = append(found, Null{})
+		}
+	}
+	return found
+}
+
+// findFull finds a command or, as "container|subcommand", a subcommand.
+func (t *table) findFull(name string) *command {
+	for i := range len(name) {
+		if name[i] == '|' {
+			if cmd, ok := t.find(name[:i]); ok {
+				return cmd.sub(name[i+1:])
+			}
+			return nil
+		}
+	}
+	cmd, _ := t.find(name)
+	return cmd
+}
+
+// info is the command's entry in COMMAND: ten fields since Redis 7. Tips and key specifications are left empty; what
+// clients route by is in the fields before them.
+func (cmd *command) info() Reply {
+	subs := Array{}
+	for _, sub := range cmd.subs {
+		subs = append(subs, sub.info())
+	}
+	return Array{
+		Bulk(cmd.full), Int(cmd.arity), cmd.flags.names(),
+		Int(cmd.keys.first), Int(cmd.keys.last), Int(cmd.keys.step),
+		cmd.categories(), Array{}, Array{}, subs,
+	}
+}
+
+func runCommandDocs(c *call) Reply {
+	docs := Map{}
+	if len(c.args) == 2 {
+		for _, cmd := range c.server.commands.rows {
+			docs = append(docs, Bulk(cmd.full), cmd.docs())
+		}
+	}
+	for _, name := range c.args[2:] {
+		if cmd := c.server.commands.findFull(name); cmd != nil {
+			docs = append(docs, Bulk(cmd.full), cmd.docs())
+		}
+	}
+	return docs
+}
+
+func (cmd *command) docs() Reply {
+	doc := Map{
+		Bulk("summary"), Bulk(cmd.summary),
+		Bulk("since"), Bulk(cmp.Or(cmd.since, "1.0.0")),
+		Bulk("group"), Bulk(cmd.group),
+	}
+	if len(cmd.subs) > 0 {
+		subs := Map{}
+		for _, sub := range cmd.subs {
+			subs = append(subs, Bulk(sub.full), sub.docs())
+		}
+		doc = append(doc, Bulk("subcommands"), subs)
+	}
+	return doc
+}
+
+func runCommandList(c *call) Reply {
+	keep := func(*command) bool { return true }
+	if len(c.args) > 2 {
+		if len(c.args) != 5 || !equalFold(c.args[2], "filterby") {
+			return errSyntax
+		}
+		value := c.args[4]
+		switch lower(c.args[3]) {
+		case "pattern":
+			keep = func(cmd *command) bool { return matchGlob(lower(value), cmd.full) }
+		case "aclcat":
+			category := Status("@" + lower(value))
+			keep = func(cmd *command) bool { return slices.Contains(cmd.categories(), Reply(category)) }
+		case "module":
+			keep = func(*command) bool { return false }
+		default:
+			return errSyntax
+		}
+	}
+	names := Set{}
+	for _, cmd := range c.server.commands.rows {
+		for _, each := range append([]*command{cmd}, cmd.subs...) {
+			if keep(each) {
+				names = append(names, Bulk(each.full))
+			}
+		}
+	}
+	return names
+}
+
+func runCommandGetKeys(c *call) Reply {
+	args := c.args[2:]
+	cmd, ok := c.server.commands.find(args[0])
+	if ok && len(cmd.subs) > 0 && len(args) > 1 {
+		cmd = cmd.sub(args[1])
+	}
+	switch {
+	case !ok || cmd == nil:
+		return Error("ERR Invalid command specified")
+	case cmd.keys == keySpec{}:
+		return Error("ERR The command has no key arguments")
+	case !cmd.accepts(len(args)):
+		return Error("ERR Invalid number of arguments specified for command")
+	}
+	names := cmd.keys.of(args)
+	keys := make(Array, 0, len(names))
+	for _, name := range names {
+		keys = append(keys, Bulk(name))
+	}
+	return keys
+}
+
+// of returns the arguments that are keys: none if numkeys is not what may be there.
+func (k keySpec) of(args []string) []string {
+	if k.numkeys > 0 {
+		n, ok := parseInt(args[k.numkeys])
+		rest := args[k.numkeys+1:]
+		if !ok || n < 0 || n > int64(len(rest)) {
+			return nil
+		}
+		return rest[:n]
+	}
+	last := k.last
+	if last < 0 {
+		last += len(args)
+	}
+	var names []string
+	for i := k.first; i <= last; i += k.step {
+		names = append(names, args[i])
+	}
+	return names
+}

@@ -1,0 +1,51 @@
+package resp
+
+import "strconv"
+
+// settings are what CONFIG GET shows: what clients ask for, as a Redis would have it that is set up like this proxy.
+// Sorted by name.
+func (s *Server) settings() [][2]string {
+	num := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return [][2]string{
+		{"appendfsync", "everysec"},
+		{"appendonly", "no"},
+		{"databases", num(int64(s.cfg.Databases))},
+		{"maxclients", num(int64(s.cfg.Limits.Clients))},
+		{"maxmemory", "0"},
+		{"maxmemory-policy", "noeviction"},
+		{"notify-keyspace-events", ""},
+		{"proto-max-bulk-len", num(int64(s.cfg.Limits.Bulk))},
+		{"replica-read-only", "yes"},
+		{"save", ""},
+		{"slave-read-only", "yes"},
+		{"timeout", num(int64(s.cfg.Limits.Idle.Seconds()))},
+	}
+}
+
+func runConfigGet(c *call) Reply {
+	found := Map{}
+	for _, setting := range c.server.settings() {
+		if name, ok := matchSetting(c.args[2:], setting[0]); ok {
+			found = append(found, Bulk(name), Bulk(setting[1]))
+		}
+	}
+	return found
+}
+
+// matchSetting says whether one of the patterns is meant. A name without any pattern in it is repeated as it was given,
+// as Redis does.
+func matchSetting(patterns []string, name string) (string, bool) {
+	for _, p := range patterns {
+		if equalFold(p, name) {
+			return p, true
+		}
+		if matchGlob(lower(p), name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func runConfigChange(c *call) Reply {
+	return Error("ERR lockproxy does not support CONFIG " + upper(c.cmd.name) + "; its settings are in its configuration file")
+}

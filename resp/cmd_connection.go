@@ -1,0 +1,184 @@
+package resp
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"math"
+	"strings"
+)
+
+func runHello(c *call) Reply {
+	proto := int64(0)
+	var options []string
+	if len(c.args) > 1 {
+		var ok bool
+		if proto, ok = parseInt(c.args[1]); !ok {
+			return errProtoInt
+		}
+		if proto < 2 || proto > 3 {
+			return errNoProto
+		}
+		options = c.args[2:]
+	}
+	o, refused := parseHelloOptions(options)
+	if refused != nil {
+		return refused
+	}
+	if o.auth && !c.login(o.user, o.password) {
+		return errWrongPass
+	}
+	if !c.parser.authed {
+		return errHelloAuth
+	}
+	if o.setName {
+		c.setName(o.name)
+	}
+	if proto != 0 {
+		c.setProtocol(proto == 3)
+	}
+	return c.greeting()
+}
+
+type helloOptions struct {
+	auth, setName        bool
+	user, password, name string
+}
+
+func parseHelloOptions(args []string) (o helloOptions, refused Reply) {
+	for i := 0; i < len(args); i++ {
+		more := len(args) - 1 - i
+		switch opt := args[i]; {
+		case equalFold(opt, "auth") && more >= 2:
+			o.auth, o.user, o.password = true, args[i+1], args[i+2]
+			i += 2
+		case equalFold(opt, "setname") && more >= 1:
+			o.setName, o.name = true, args[i+1]
+			if !validName(o.name) {
+				return o, errNameChars
+			}
+			i++
+		default:
+			return o, Error("ERR Syntax error in HELLO option '" + clip(opt, len(opt)) + "'")
+		}
+	}
+	return o, nil
+}
+
+// greeting says what clients look for; keys and versions must be bulk strings, redis-cli insists.
+func (c *call) greeting() Reply {
+	proto := Int(2)
+	if c.resp3 {
+		proto = 3
+	}
+	return Map{
+		Bulk("server"), Bulk("redis"),
+		Bulk("version"), Bulk(redisVersion),
+		Bulk("proto"), proto,
+		Bulk("id"), Int(c.id),
+		Bulk("mode"), Bulk("standalone"),
+		Bulk("role"), Bulk("master"),
+		Bulk("modules"), Array{},
+	}
+}
+
+func runAuth(c *call) Reply {
+	switch {
+	case len(c.args) > 3:
+		return errSyntax
+	case len(c.args) == 3:
+		if !c.login(c.args[1], c.args[2]) {
+			return errWrongPass
+		}
+	case !c.server.hasUser(defaultUser):
+		return errNoPassword
+	case !c.login(defaultUser, c.args[1]):
+		return errWrongPass
+	}
+	return okReply
+}
+
+// defaultUser is who a client is that gives only a password, or needs none.
+const defaultUser = "default"
+
+func (s *Server) hasUser(name string) bool {
+	for _, u := range s.cfg.Users {
+		if u.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// login compares in a time that tells nothing about names and passwords.
+func (c *call) login(name, password string) bool {
+	users := c.server.cfg.Users
+	if len(users) == 0 {
+		return name == defaultUser // it has no password, and any will do, as in Redis
+	}
+	match := 0
+	for _, u := range users {
+		match |= sameString(u.Name, name) & sameString(u.Password, password)
+	}
+	if match == 0 {
+		c.server.log.Warn("login refused", "client", c.conn.RemoteAddr().String(), "id", c.id)
+		return false
+	}
+	c.parser.authed = true
+	c.mu.Lock()
+	c.user, c.loggedIn = strings.Clone(name), true
+	c.mu.Unlock()
+	return true
+}
+
+func sameString(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
+
+func runSelect(c *call) Reply {
+	n, ok := parseInt(c.args[1])
+	switch {
+	case !ok:
+		return errNotInt
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return errIntRange
+	case n < 0 || n >= int64(c.server.cfg.Databases):
+		return errDBRange
+	}
+	c.mu.Lock()
+	c.db = int(n)
+	c.mu.Unlock()
+	return okReply
+}
+
+// runQuit ends the session in order once its replies, this one included, are written.
+func runQuit(c *call) Reply {
+	c.answer(okReply)
+	c.stop()
+	return later
+}
+
+// runReset makes the connection what it was when it was new.
+func runReset(c *call) Reply {
+	c.parser.authed = len(c.server.cfg.Users) == 0
+	c.mu.Lock()
+	c.identity.reset(c.parser.authed)
+	c.mu.Unlock()
+	c.mute = muting{}
+	c.setProtocol(false)
+	return Status("RESET")
+}
+
+func runPing(c *call) Reply {
+	switch len(c.args) {
+	case 1:
+		return Status("PONG")
+	case 2:
+		return Bulk(c.args[1])
+	}
+	return errArity("ping")
+}
+
+func runEcho(c *call) Reply { return Bulk(c.args[1]) }
+
+func runOK(*call) Reply { return okReply }

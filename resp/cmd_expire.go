@@ -1,0 +1,83 @@
+package resp
+
+import (
+	"slices"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+func runExpire(c *call) Reply    { return c.expire(seconds) }
+func runPExpire(c *call) Reply   { return c.expire(millis) }
+func runExpireAt(c *call) Reply  { return c.expire(unixSeconds) }
+func runPExpireAt(c *call) Reply { return c.expire(unixMillis) }
+
+// expire checks the options first and the number then, as Redis does.
+func (c *call) expire(e expiry) Reply {
+	condition, refused := parseExpireOptions(c.args[3:])
+	if refused != nil {
+		return refused
+	}
+	n, ok := parseInt(c.args[2])
+	if !ok {
+		return errNotInt
+	}
+	ttl, ok := e.ttl(n, time.Now())
+	if !ok {
+		return errExpire(c.cmd.full)
+	}
+	if refused := c.checkTTLMax(ttl); refused != nil {
+		return refused
+	}
+	return c.setRemaining(ttl, condition)
+}
+
+// runPersist gives the key the longest TTL there is: none would let it outlive a forgotten owner for ever.
+func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
+
+func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
+	sl := c.claim(twoRounds, c.args[1], counted)
+	if sl == nil {
+		return wait
+	}
+	c.engine().Expire(quorum.ExpireRequest{Key: c.key(c.args[1]), TTL: ttl, Condition: condition}, sl.changed)
+	return later
+}
+
+func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
+	var cond quorum.ExpireCondition
+	for _, opt := range args {
+		switch lower(opt) {
+		case "nx":
+			cond |= quorum.IfNoTTL
+		case "xx":
+			cond |= quorum.IfTTL
+		case "gt":
+			cond |= quorum.IfGreater
+		case "lt":
+			cond |= quorum.IfLess
+		default:
+			return 0, Error("ERR Unsupported option " + opt)
+		}
+	}
+	switch {
+	case cond&quorum.IfNoTTL != 0 && cond != quorum.IfNoTTL:
+		return 0, Error("ERR NX and XX, GT or LT options at the same time are not compatible")
+	case cond&quorum.IfGreater != 0 && cond&quorum.IfLess != 0:
+		return 0, Error("ERR GT and LT options at the same time are not compatible")
+	}
+	return cond, nil
+}
+
+// runDel removes each name once, however often it is given.
+func runDel(c *call) Reply {
+	names := slices.Compact(slices.Sorted(slices.Values(c.args[1:])))
+	sl := c.claimAll(twoRounds, names, counted)
+	if sl == nil {
+		return wait
+	}
+	for _, name := range names {
+		c.engine().Remove(c.key(name), sl.changed)
+	}
+	return later
+}

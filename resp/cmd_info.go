@@ -1,0 +1,155 @@
+package resp
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"time"
+)
+
+// An infoSection writes one section of INFO.
+type infoSection struct {
+	name  string
+	write func(*Server, *infoWriter)
+}
+
+var infoSections = []infoSection{
+	{"Server", infoServer}, {"Clients", infoClients}, {"Memory", infoMemory}, {"Persistence", infoPersistence},
+	{"Stats", infoStats}, {"Replication", infoReplication}, {"Cluster", infoCluster}, {"Keyspace", infoKeyspace},
+	{"Lockproxy", infoLockproxy},
+}
+
+// runInfo answers the sections asked for; names that Redis has and this proxy has not are empty, as unknown ones are in
+// Redis.
+func runInfo(c *call) Reply {
+	wanted := map[string]bool{}
+	for _, name := range c.args[1:] {
+		wanted[lower(name)] = true
+	}
+	all := len(wanted) == 0 || wanted["all"] || wanted["default"] || wanted["everything"]
+	var w infoWriter
+	for _, section := range infoSections {
+		if all || wanted[lower(section.name)] {
+			if w.Len() > 0 {
+				w.WriteString("\r\n")
+			}
+			w.WriteString("# " + section.name + "\r\n")
+			section.write(c.server, &w)
+		}
+	}
+	return Verbatim(w.String())
+}
+
+type infoWriter struct{ strings.Builder }
+
+func (w *infoWriter) field(name string, value any) { fmt.Fprintf(w, "%s:%v\r\n", name, value) }
+
+func infoServer(s *Server, w *infoWriter) {
+	up := time.Since(s.started)
+	w.field("redis_version", redisVersion)
+	w.field("redis_git_sha1", "00000000")
+	w.field("redis_git_dirty", 0)
+	w.field("redis_mode", "standalone")
+	w.field("os", runtime.GOOS+" "+runtime.GOARCH)
+	w.field("arch_bits", 64)
+	w.field("process_id", os.Getpid())
+	w.field("run_id", s.runID)
+	w.field("tcp_port", s.port())
+	w.field("server_time_usec", time.Now().UnixMicro())
+	w.field("uptime_in_seconds", int64(up.Seconds()))
+	w.field("uptime_in_days", int64(up.Hours()/24))
+	w.field("lockproxy_version", s.cfg.Version)
+}
+
+func infoClients(s *Server, w *infoWriter) {
+	w.field("connected_clients", s.Stats().Clients)
+	w.field("cluster_connections", 0)
+	w.field("maxclients", s.cfg.Limits.Clients)
+	w.field("blocked_clients", 0)
+	w.field("tracking_clients", 0)
+}
+
+func infoMemory(s *Server, w *infoWriter) {
+	used := memoryInUse()
+	w.field("used_memory", used)
+	w.field("used_memory_human", fmt.Sprintf("%.2fM", float64(used)/(1<<20)))
+	w.field("client_buffers", s.memory.used.Load())
+	w.field("maxmemory", 0)
+	w.field("maxmemory_human", "0B")
+	w.field("maxmemory_policy", "noeviction")
+}
+
+// memoryInUse asks the runtime without stopping it.
+func memoryInUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+func infoPersistence(s *Server, w *infoWriter) {
+	w.field("loading", 0)
+	w.field("rdb_bgsave_in_progress", 0)
+	w.field("rdb_last_save_time", s.started.Unix())
+	w.field("aof_enabled", 0)
+}
+
+func infoStats(s *Server, w *infoWriter) {
+	st := s.Stats()
+	w.field("total_connections_received", st.Accepted)
+	w.field("total_commands_processed", st.Commands)
+	w.field("rejected_connections", st.Rejected)
+	w.field("expired_keys", 0)
+	w.field("evicted_keys", 0)
+	w.field("pubsub_channels", 0)
+	w.field("pubsub_patterns", 0)
+}
+
+func infoReplication(s *Server, w *infoWriter) {
+	w.field("role", "master")
+	w.field("connected_slaves", 0)
+	w.field("master_failover_state", "no-failover")
+	w.field("master_replid", s.runID)
+	w.field("master_repl_offset", 0)
+}
+
+func infoCluster(_ *Server, w *infoWriter) { w.field("cluster_enabled", 0) }
+
+// infoKeyspace is empty: the proxy holds no keys.
+func infoKeyspace(*Server, *infoWriter) {}
+
+func infoLockproxy(s *Server, w *infoWriter) {
+	masters, st := s.engine.Masters(), s.engine.Stats()
+	connected := 0
+	for _, m := range masters {
+		connected += count(m.Connected)
+	}
+	w.field("masters", len(masters))
+	w.field("quorum", len(masters)/2+1)
+	w.field("masters_connected", connected)
+	for i, m := range masters {
+		state := "connected"
+		if !m.Connected {
+			state = "disconnected"
+		}
+		w.field(fmt.Sprintf("master%d", i), fmt.Sprintf("addr=%s,state=%s,cause=%s,server=%s,version=%s,role=%s,"+
+			"round_trip_usec=%d,granted=%d,refused=%d,failed=%d", m.Addr, state, oneField(m.Cause), m.Server, m.Version,
+			m.Role, m.RoundTrip.Microseconds(), m.Votes.Granted, m.Votes.Refused, m.Votes.Failed))
+	}
+	w.field("attempts", st.Attempts)
+	w.field("acquired", st.Acquired)
+	w.field("refused", st.Refused)
+	w.field("no_quorum", st.NoQuorum)
+	w.field("released", st.Released)
+	w.field("extended", st.Extended)
+	w.field("undone_keys", st.Undone)
+	w.field("acquired_too_late", st.Expired)
+	w.field("replies_too_late", s.counters.late.Load())
+	w.field("protocol_errors", s.counters.protocolErrors.Load())
+}
+
+// oneField keeps a free text from looking like further fields or lines.
+func oneField(text string) string {
+	return strings.NewReplacer(",", ";", "\r", " ", "\n", " ").Replace(text)
+}

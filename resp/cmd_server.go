@@ -1,0 +1,37 @@
+package resp
+
+import (
+	"strconv"
+	"time"
+)
+
+// redisVersion is the Redis that clients are told they speak to.
+const redisVersion = "7.0.15"
+
+func runRole(*call) Reply { return Array{Bulk("master"), Int(0), Array{}} }
+
+func runTime(*call) Reply {
+	now := time.Now()
+	micros := now.Nanosecond() / int(time.Microsecond)
+	return Array{Bulk(strconv.FormatInt(now.Unix(), 10)), Bulk(strconv.Itoa(micros))}
+}
+
+// runLastSave says when the server was started, as a Redis does that never saves.
+func runLastSave(c *call) Reply { return Int(c.server.started.Unix()) }
+
+// runWait finds no replicas, after checking its arguments as Redis does.
+func runWait(c *call) Reply {
+	if _, ok := parseInt(c.args[1]); !ok {
+		return errNotInt
+	}
+	timeout, ok := parseInt(c.args[2])
+	switch {
+	case !ok:
+		return Error("ERR timeout is not an integer or out of range")
+	case timeout < 0:
+		return Error("ERR timeout is negative")
+	}
+	return Int(0)
+}
+
+func runCluster(*call) Reply { return errNoCluster }

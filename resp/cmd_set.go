@@ -1,0 +1,167 @@
+package resp
+
+import (
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// setOptions are the options of SET as the client gave them.
+type setOptions struct {
+	nx, xx, get, keepTTL bool
+	expires              bool
+	expiry               expiry
+	amount               string
+}
+
+// parseSetOptions reads them in any order and case. As in Redis, an option may be repeated but not contradicted, and
+// numbers are looked at only when all options are known to be well formed.
+func parseSetOptions(args []string) (setOptions, bool) {
+	var o setOptions
+	for i := 0; i < len(args); i++ {
+		switch opt := args[i]; {
+		case equalFold(opt, "nx") && !o.xx:
+			o.nx = true
+		case equalFold(opt, "xx") && !o.nx:
+			o.xx = true
+		case equalFold(opt, "get"):
+			o.get = true
+		case equalFold(opt, "keepttl") && !o.expires:
+			o.keepTTL = true
+		default:
+			e, ok := expiryOption(opt)
+			if !ok || o.keepTTL || o.expires && e != o.expiry || i+1 == len(args) {
+				return o, false
+			}
+			i++
+			o.expires, o.expiry, o.amount = true, e, args[i]
+		}
+	}
+	return o, true
+}
+
+func runSet(c *call) Reply {
+	o, ok := parseSetOptions(c.args[3:])
+	if !ok {
+		return errSyntax
+	}
+	ttl := c.server.cfg.TTLMax
+	if o.expires {
+		var refused Reply
+		if ttl, refused = c.setTTL(o.expiry, o.amount); refused != nil {
+			return refused
+		}
+	}
+	switch {
+	case o.nx:
+		return c.acquire(ttl, setNXAnswer(o.get), o.get)
+	case ttl <= 0:
+		return c.setExpired(o)
+	}
+	return c.write(quorum.WriteRequest{TTL: ttl, KeepTTL: o.keepTTL, WantOld: o.get}, o)
+}
+
+// acquire takes args[1] for the token args[2].
+func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolder bool) Reply {
+	sl := c.claim(oneRound, c.args[1], answer)
+	if sl == nil {
+		return wait
+	}
+	if ttl <= 0 { // a Unix time in the past: nothing can be held until then
+		sl.acquired(quorum.Acquired{Refused: true})
+		return later
+	}
+	c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, WantHolder: wantHolder},
+		sl.acquired)
+	return later
+}
+
+func (c *call) write(req quorum.WriteRequest, o setOptions) Reply {
+	r := oneRound
+	if o.xx {
+		req.Condition = quorum.IfExists
+	}
+	if o.xx || o.keepTTL || o.get {
+		r = twoRounds
+	}
+	answer := okOrNull
+	if o.get {
+		answer = oldValue
+	}
+	sl := c.claim(r, c.args[1], answer)
+	if sl == nil {
+		return wait
+	}
+	req.Key, req.Value = c.key(c.args[1]), c.args[2]
+	c.engine().Write(req, sl.written)
+	return later
+}
+
+// setExpired is SET with a Unix time in the past: Redis sets the key and it is gone at once. With GET the old value is
+// wanted, so the key is written for the shortest time there is.
+func (c *call) setExpired(o setOptions) Reply {
+	if o.get {
+		return c.write(quorum.WriteRequest{TTL: time.Millisecond, WantOld: true}, o)
+	}
+	answer := okOrNull
+	if !o.xx {
+		answer = func(*outcome) Reply { return okReply }
+	}
+	sl := c.claim(twoRounds, c.args[1], answer)
+	if sl == nil {
+		return wait
+	}
+	c.engine().Remove(c.key(c.args[1]), sl.changed)
+	return later
+}
+
+// setNXAnswer chooses how SET NX is answered. With GET the reply is the holder's token, and null if the lock was
+// acquired; a refusal whose holder is not known must therefore not be null.
+func setNXAnswer(get bool) func(*outcome) Reply {
+	if !get {
+		return okOrNull
+	}
+	return func(o *outcome) Reply {
+		if o.done > 0 {
+			return Null{}
+		}
+		return Bulk(o.text)
+	}
+}
+
+func okOrNull(o *outcome) Reply {
+	if o.done > 0 {
+		return okReply
+	}
+	return Null{}
+}
+
+func oldValue(o *outcome) Reply {
+	if o.hasOld {
+		return Bulk(o.text)
+	}
+	return Null{}
+}
+
+func counted(o *outcome) Reply { return Int(o.done) }
+
+func runSetNX(c *call) Reply { return c.acquire(c.server.cfg.TTLMax, counted, false) }
+
+func runSetEX(c *call) Reply { return c.setEX(seconds) }
+
+func runPSetEX(c *call) Reply { return c.setEX(millis) }
+
+func (c *call) setEX(e expiry) Reply {
+	ttl, refused := c.setTTL(e, c.args[2])
+	if refused != nil {
+		return refused
+	}
+	sl := c.claim(oneRound, c.args[1], okOrNull)
+	if sl == nil {
+		return wait
+	}
+	c.engine().Write(quorum.WriteRequest{Key: c.key(c.args[1]), Value: c.args[3], TTL: ttl}, sl.written)
+	return later
+}
+
+func (c *call) engine() Engine { return c.server.engine }

@@ -1,0 +1,152 @@
+package resp
+
+import (
+	"slices"
+
+	"lockproxy/quorum"
+)
+
+// A command is a row of the command table.
+type command struct {
+	name    string // lower case; of a subcommand without its container's
+	arity   int    // number of arguments with the name; negative: at least that many
+	flags   flags
+	keys    keySpec
+	group   string
+	since   string
+	summary string
+	run     func(*call) Reply
+	subs    []*command
+
+	full string // "client|id"; set by the table
+}
+
+// A keySpec says which arguments are keys: from first to last, in steps; a negative last counts from the end. If
+// numkeys is set, that argument says how many keys follow it.
+type keySpec struct{ first, last, step, numkeys int }
+
+var oneKey = keySpec{first: 1, last: 1, step: 1}
+
+// A call is one command being run. Handlers get it, and must not keep it or its args.
+type call struct {
+	*session
+	cmd  *command
+	args []string
+}
+
+// key returns the resource of that name in the client's database.
+func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: name} }
+
+// claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
+// turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
+func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(r, name, nil, answer)
+}
+
+// claimAll is claim for an operation on each of several keys, all different.
+func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(r, names[0], slices.Clone(names[1:]), answer)
+}
+
+func (c *call) claimSlot(r rounds, name string, others []string, answer func(*outcome) Reply) *slot {
+	s := c.session
+	sl := newSlot(s)
+	sl.resp3, sl.mute = s.resp3, s.mute.current
+	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
+	sl.weight, sl.held = 1+len(others), s.parser.size
+	sl.left = sl.weight
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
+		sl.recycle()
+		return nil
+	}
+	if r == twoRounds {
+		s.twoRounds++
+	}
+	return sl
+}
+
+// dispatch runs the command that the parser found. It returns false if that has to wait for earlier ones, and is then
+// called again.
+func (s *session) dispatch() bool {
+	if s.full() && s.pause() {
+		return false
+	}
+	c := &s.call
+	c.args = s.parser.args
+	reply := c.perform()
+	switch reply {
+	case wait:
+		return false
+	case later:
+	default:
+		s.answer(reply)
+	}
+	s.server.counters.commands.Add(1)
+	s.mute.advance()
+	return true
+}
+
+// pause makes the writer kick the reader when the queue has drained. It returns false if it just did.
+func (s *session) pause() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = s.full()
+	if s.paused && s.head != nil && s.head.left == 0 {
+		s.ready.Signal()
+	}
+	return s.paused
+}
+
+// perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
+func (c *call) perform() Reply {
+	cmd, ok := c.server.commands.find(c.args[0])
+	if !ok {
+		if isAttack(c.args[0]) {
+			c.stop()
+			return later
+		}
+		return errUnknownCommand(c.args)
+	}
+	if len(cmd.subs) > 0 && len(c.args) > 1 {
+		sub := cmd.sub(c.args[1])
+		if sub == nil {
+			return errUnknownSubcommand(upper(cmd.name), c.args[1])
+		}
+		cmd = sub
+	}
+	if !cmd.accepts(len(c.args)) || cmd.run == nil {
+		return errArity(cmd.full)
+	}
+	if !c.parser.authed && cmd.flags&noAuth == 0 {
+		return errNoAuth
+	}
+	c.cmd = cmd
+	c.last.Store(cmd)
+	return cmd.run(c)
+}
+
+func (cmd *command) accepts(n int) bool {
+	return n == cmd.arity || cmd.arity < 0 && n >= -cmd.arity
+}
+
+// isAttack recognises an HTTP request: a web page made somebody's browser talk to this port. Redis hangs up.
+func isAttack(name string) bool {
+	name = lower(name)
+	return name == "post" || name == "host:"
+}
+
+// answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
+func (s *session) answer(reply Reply) {
+	sl := newSlot(s)
+	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
+	sl.weight, sl.held = 1, 0
+	s.mu.Lock()
+	pushed := s.push(sl)
+	ok := !pushed || s.countOutput(sl, reply.size())
+	s.mu.Unlock()
+	if !ok {
+		s.kill("output limit reached: the client does not read")
+	}
+}

@@ -1,0 +1,89 @@
+package resp
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Config holds what a server must know. Zero values get the defaults.
+type Config struct {
+	// TTLMax is the longest TTL a client may ask for, and the TTL of a key that asks for none. Default 1 h.
+	TTLMax time.Duration
+	// Databases is how many logical databases SELECT reaches. Default 16.
+	Databases int
+	// Users may log in with AUTH. Empty: nobody needs to. AUTH with a password alone means the user "default".
+	Users []User
+	// Version is what INFO says of lockproxy itself. Default "dev".
+	Version string
+	Limits  Limits
+	// Logger never gets a token value or a password. Default: none.
+	Logger *slog.Logger
+}
+
+// A User may log in.
+type User struct {
+	Name     string
+	Password string
+}
+
+// Limits bound what clients can make the server hold. Zero values get the defaults; sizes are in bytes.
+type Limits struct {
+	// Clients is the number of connections. Default 10,000.
+	Clients int
+	// Args is the number of arguments of one command, its name included. Default 1024.
+	Args int
+	// Bulk is the size of one argument. Default 1 MiB.
+	Bulk int
+	// Command is the size of one command as sent. Default 4 MiB.
+	Command int
+	// Input is how much a client may send ahead while its earlier commands are running. Default 16 MiB.
+	Input int
+	// Pipeline is how many operations of one client may be under way. Further commands wait, unparsed. Default 1024.
+	Pipeline int
+	// Output is how much may wait for a client that does not read. Default 16 MiB.
+	Output int
+	// Memory bounds all of the above over all clients together. Default 256 MiB.
+	Memory int
+	// Write ends a connection whose client reads nothing for so long. Default 30 s.
+	Write time.Duration
+	// Idle ends a connection that sends nothing for so long while none of its commands is running. Default: never.
+	Idle time.Duration
+	// Auth is how long a client may take to log in, where users are configured. Default 10 s.
+	Auth time.Duration
+}
+
+// What a client may send before it has logged in, as in Redis, and how much of it.
+const (
+	argsBeforeAuth  = 10
+	bulkBeforeAuth  = 16 << 10
+	inputBeforeAuth = 256 << 10
+)
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.TTLMax, time.Hour)
+	setDefault(&c.Databases, 16)
+	setDefault(&c.Version, "dev")
+	l := &c.Limits
+	setDefault(&l.Clients, 10_000)
+	setDefault(&l.Args, 1024)
+	setDefault(&l.Bulk, 1<<20)
+	setDefault(&l.Command, 4<<20)
+	setDefault(&l.Input, 16<<20)
+	setDefault(&l.Pipeline, 1024)
+	setDefault(&l.Output, 16<<20)
+	setDefault(&l.Memory, 256<<20)
+	setDefault(&l.Write, 30*time.Second)
+	setDefault(&l.Auth, 10*time.Second)
+	l.Input = max(l.Input, l.Command) // a command must fit to be run at all
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}

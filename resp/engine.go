@@ -1,0 +1,41 @@
+package resp
+
+import (
+	"time"
+
+	"lockproxy/quorum"
+	"lockproxy/script"
+)
+
+// Engine is what the commands need of quorum.Engine. No method blocks. Each calls done exactly once, perhaps before it
+// returns, perhaps on a goroutine of its own.
+type Engine interface {
+	Acquire(req quorum.AcquireRequest, done func(quorum.Acquired))
+	Write(req quorum.WriteRequest, done func(quorum.Written))
+	Release(key quorum.Key, token string, done func(quorum.Released))
+	Extend(req quorum.ExtendRequest, done func(quorum.Extended))
+	Get(key quorum.Key, done func(quorum.View))
+	Read(key quorum.Key, done func(quorum.View))
+	Remove(key quorum.Key, done func(quorum.Changed))
+	Expire(req quorum.ExpireRequest, done func(quorum.Changed))
+	Masters() []quorum.MasterStatus
+	Stats() quorum.Stats
+}
+
+var _ Engine = (*quorum.Engine)(nil)
+
+// Scripts is what the commands need of script.Cache: the texts that clients sent, by SHA-1.
+type Scripts interface {
+	Load(text string) (*script.Script, error)
+	Lookup(sha string) (*script.Script, bool)
+	Exists(sha string) bool
+	Flush()
+}
+
+var _ Scripts = (*script.Cache)(nil)
+
+// A lock is a granted acquire on its way to the client: *quorum.Lock, or what a test puts in its place.
+type lock interface {
+	Until() time.Time
+	Abandon()
+}

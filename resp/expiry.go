@@ -1,0 +1,87 @@
+package resp
+
+import (
+	"math"
+	"time"
+)
+
+// An expiry is a time to live as a client gave it: a number with the unit and base that the option's name says.
+type expiry struct {
+	unit     time.Duration
+	absolute bool // a Unix time
+}
+
+var (
+	seconds     = expiry{unit: time.Second}
+	millis      = expiry{unit: time.Millisecond}
+	unixSeconds = expiry{unit: time.Second, absolute: true}
+	unixMillis  = expiry{unit: time.Millisecond, absolute: true}
+)
+
+// expiryOption finds the expiry that an option of SET names.
+func expiryOption(name string) (expiry, bool) {
+	switch {
+	case equalFold(name, "ex"):
+		return seconds, true
+	case equalFold(name, "px"):
+		return millis, true
+	case equalFold(name, "exat"):
+		return unixSeconds, true
+	case equalFold(name, "pxat"):
+		return unixMillis, true
+	}
+	return expiry{}, false
+}
+
+// ttl returns the time to live that n means at now, with Redis's overflow checks; the result is cut to what a Duration
+// can hold, far beyond any ttl_max. It is false if Redis would call n invalid.
+func (e expiry) ttl(n int64, now time.Time) (time.Duration, bool) {
+	ms := n
+	if e.unit == time.Second {
+		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
+			return 0, false
+		}
+		ms = n * 1000
+	}
+	unix := now.UnixMilli()
+	if e.absolute {
+		if ms < math.MinInt64+unix {
+			return math.MinInt64, true
+		}
+		return clampMillis(ms - unix), true
+	}
+	if ms > math.MaxInt64-unix {
+		return 0, false
+	}
+	return clampMillis(ms), true
+}
+
+func clampMillis(ms int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
+}
+
+// setTTL reads the expiry of a SET, which must be positive even if it is a Unix time. It returns a reply if the client
+// must be told off.
+func (c *call) setTTL(e expiry, text string) (time.Duration, Reply) {
+	n, ok := parseInt(text)
+	if !ok {
+		return 0, errNotInt
+	}
+	if n <= 0 {
+		return 0, errExpire(c.cmd.full)
+	}
+	ttl, ok := e.ttl(n, time.Now())
+	if !ok {
+		return 0, errExpire(c.cmd.full)
+	}
+	return ttl, c.checkTTLMax(ttl)
+}
+
+// checkTTLMax returns a reply if ttl exceeds ttl_max.
+func (c *call) checkTTLMax(ttl time.Duration) Reply {
+	if ttlMax := c.server.cfg.TTLMax; ttl > ttlMax {
+		return errTTLMax(ttl, ttlMax)
+	}
+	return nil
+}

@@ -1,0 +1,393 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockproxy/quorum"
+	"lockproxy/script"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fakeEngine is one Redis in memory with a TTL on every key. While it holds, operations take effect and their
+// callbacks are called when the test lets them.
+type fakeEngine struct {
+	mu    sync.Mutex
+	keys  map[quorum.Key]fakeEntry
+	locks map[*quorum.Lock]*fakeLock
+	err   error // every operation ends with it
+
+	holding bool
+	held    []func()
+	arrived chan string // one name per operation, if not nil
+	late    bool        // locks and extensions are granted with a validity that has passed
+}
+
+type fakeEntry struct {
+	kind, value string
+	expires     time.Time
+}
+
+type fakeLock struct {
+	until     time.Time
+	abandoned chan struct{}
+	once      sync.Once
+}
+
+func (l *fakeLock) Until() time.Time { return l.until }
+func (l *fakeLock) Abandon()         { l.once.Do(func() { close(l.abandoned) }) }
+
+func newFakeEngine() *fakeEngine {
+	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{}}
+}
+
+// do runs an operation now or when the test calls release.
+func (e *fakeEngine) do(name string, op func(map[quorum.Key]fakeEntry) func()) {
+	run := func() {
+		e.mu.Lock()
+		now := time.Now()
+		for k, v := range e.keys {
+			if !now.Before(v.expires) {
+				delete(e.keys, k)
+			}
+		}
+		done := op(e.keys)
+		e.mu.Unlock()
+		done()
+	}
+	e.mu.Lock()
+	holding, arrived := e.holding, e.arrived
+	if holding {
+		e.held = append(e.held, run)
+	}
+	e.mu.Unlock()
+	if !holding {
+		run()
+	}
+	if arrived != nil {
+		arrived <- name
+	}
+}
+
+// hold makes operations wait from here on, and returns a channel that says when they arrive.
+func (e *fakeEngine) hold() <-chan string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.holding, e.arrived = true, make(chan string, 1<<16)
+	return e.arrived
+}
+
+// release ends the i-th operation that waits.
+func (e *fakeEngine) release(i int) {
+	e.mu.Lock()
+	run := e.held[i]
+	e.held = append(e.held[:i:i], e.held[i+1:]...)
+	e.mu.Unlock()
+	run()
+}
+
+func (e *fakeEngine) grant(ttl time.Duration) *quorum.Lock {
+	l := &quorum.Lock{}
+	until := time.Now().Add(ttl)
+	if e.late {
+		until = time.Now().Add(-time.Millisecond)
+	}
+	e.locks[l] = &fakeLock{until: until, abandoned: make(chan struct{})}
+	return l
+}
+
+func (e *fakeEngine) lockOf(l *quorum.Lock) lock {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.locks[l]
+}
+
+// onlyLock is the lock of the only acquire that was granted.
+func (e *fakeEngine) onlyLock(t *testing.T) *fakeLock {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.locks) != 1 {
+		t.Fatalf("%d locks were granted, want 1", len(e.locks))
+	}
+	for _, l := range e.locks {
+		return l
+	}
+	return nil
+}
+
+func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)) {
+	e.do("acquire "+r.Key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		old, held := keys[r.Key]
+		a := quorum.Acquired{Err: e.err}
+		switch {
+		case e.err != nil:
+		case held && !(r.Reentrant && old.value == r.Token):
+			a.Refused = true
+			if r.WantHolder {
+				a.Holder = old.value
+			}
+		default:
+			keys[r.Key] = fakeEntry{"string", r.Token, time.Now().Add(r.TTL)}
+			a.Lock = e.grant(r.TTL)
+		}
+		return func() { done(a) }
+	})
+}
+
+func (e *fakeEngine) Write(r quorum.WriteRequest, done func(quorum.Written)) {
+	e.do("write "+r.Key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		old, had := keys[r.Key]
+		w := quorum.Written{Err: e.err}
+		switch {
+		case e.err != nil:
+		case r.WantOld && had && old.kind != "string":
+			w.Err = quorum.ErrWrongType
+		default:
+			if r.WantOld {
+				w.Old, w.HadOld = old.value, had
+			}
+			if had || r.Condition == quorum.Always {
+				expires := time.Now().Add(r.TTL)
+				if r.KeepTTL && had {
+					expires = old.expires
+				}
+				keys[r.Key] = fakeEntry{"string", r.Value, expires}
+				w.Done = true
+			}
+		}
+		return func() { done(w) }
+	})
+}
+
+func (e *fakeEngine) Release(key quorum.Key, token string, done func(quorum.Released)) {
+	e.do("release "+key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		old, had := keys[key]
+		r := quorum.Released{Err: e.err, Held: e.err == nil && had && old.value == token}
+		if r.Held {
+			delete(keys, key)
+		} else {
+			r.Absent = !had
+		}
+		return func() { done(r) }
+	})
+}
+
+func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) {
+	e.do("extend "+r.Key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		old, had := keys[r.Key]
+		x := quorum.Extended{Err: e.err, Held: e.err == nil && had && old.value == r.Token}
+		if x.Held {
+			base := time.Now()
+			if r.Add {
+				base = old.expires
+			}
+			old.expires = base.Add(r.TTL)
+			keys[r.Key] = old
+			x.Until = old.expires
+			if e.late {
+				x.Until = time.Now().Add(-time.Millisecond)
+			}
+		} else {
+			x.Absent = !had
+		}
+		return func() { done(x) }
+	})
+}
+
+func (e *fakeEngine) view(key quorum.Key, stringsOnly bool, done func(quorum.View)) func(map[quorum.Key]fakeEntry) func() {
+	return func(keys map[quorum.Key]fakeEntry) func() {
+		old, had := keys[key]
+		v := quorum.View{Err: e.err}
+		switch {
+		case e.err != nil:
+		case !had:
+			v.Type = "none"
+		case stringsOnly && old.kind != "string":
+			v.Err = quorum.ErrWrongType
+		default:
+			v.Exists, v.Type, v.Value = true, old.kind, old.value
+			if !stringsOnly {
+				v.TTL = time.Until(old.expires)
+			}
+		}
+		return func() { done(v) }
+	}
+}
+
+func (e *fakeEngine) Get(key quorum.Key, done func(quorum.View)) {
+	e.do("get "+key.Name, e.view(key, true, done))
+}
+
+func (e *fakeEngine) Read(key quorum.Key, done func(quorum.View)) {
+	e.do("read "+key.Name, e.view(key, false, done))
+}
+
+func (e *fakeEngine) Remove(key quorum.Key, done func(quorum.Changed)) {
+	e.do("remove "+key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		_, had := keys[key]
+		if e.err == nil {
+			delete(keys, key)
+		}
+		return func() { done(quorum.Changed{Err: e.err, Applied: had && e.err == nil}) }
+	})
+}
+
+func (e *fakeEngine) Expire(r quorum.ExpireRequest, done func(quorum.Changed)) {
+	e.do("expire "+r.Key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		old, had := keys[r.Key]
+		left := time.Until(old.expires)
+		ok := e.err == nil && had && r.Condition&quorum.IfNoTTL == 0 &&
+			(r.Condition&quorum.IfGreater == 0 || r.TTL > left) && (r.Condition&quorum.IfLess == 0 || r.TTL < left)
+		if ok {
+			old.expires = time.Now().Add(r.TTL)
+			keys[r.Key] = old
+		}
+		return func() { done(quorum.Changed{Err: e.err, Applied: ok}) }
+	})
+}
+
+func (e *fakeEngine) Masters() []quorum.MasterStatus {
+	return []quorum.MasterStatus{
+		{Addr: "10.0.0.1:6379", Connected: true, Server: "redis", Version: "7.0.15", Role: "master"},
+		{Addr: "10.0.0.2:6379", Cause: "connection refused, twice"},
+		{Addr: "10.0.0.3:6379", Connected: true},
+	}
+}
+
+func (e *fakeEngine) Stats() quorum.Stats { return quorum.Stats{Attempts: 3, Acquired: 2} }
+
+// A rig is a server on loopback with a fake engine.
+type rig struct {
+	t      testing.TB
+	server *Server
+	engine *fakeEngine
+	addr   string
+}
+
+func newRig(t testing.TB, cfg Config) *rig {
+	t.Helper()
+	r := &rig{t: t, engine: newFakeEngine()}
+	r.server = New(cfg, r.engine, script.NewCache(100))
+	r.server.lockOf = r.engine.lockOf
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = l.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		if err := r.server.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, ErrServerClosed) {
+			t.Errorf("Serve returned %v", err)
+		}
+	})
+	return r
+}
+
+// A client speaks to a rig in raw bytes.
+type client struct {
+	t testing.TB
+	net.Conn
+	r *bufio.Reader
+}
+
+func (r *rig) dial() *client {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	return &client{r.t, conn, bufio.NewReader(conn)}
+}
+
+// cmdline encodes words as a client library does.
+func cmdline(words ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}
+
+func (c *client) send(raw string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, raw); err != nil {
+		c.t.Fatalf("send: %v", err)
+	}
+}
+
+// want reads exactly these bytes.
+func (c *client) want(raw string) {
+	c.t.Helper()
+	got := make([]byte, len(raw))
+	n, err := io.ReadFull(c.r, got)
+	if err != nil || string(got) != raw {
+		more, _ := c.r.Peek(c.r.Buffered())
+		c.t.Fatalf("got %q%q (%v), want %q", got[:n], more, err, raw)
+	}
+}
+
+// wantEnd reads the end of the stream.
+func (c *client) wantEnd() {
+	c.t.Helper()
+	rest, err := io.ReadAll(c.r)
+	if err != nil || len(rest) > 0 {
+		c.t.Fatalf("got %q (%v), want the end", rest, err)
+	}
+}
+
+// ask sends one command and returns the raw reply.
+func (c *client) ask(words ...string) string {
+	c.t.Helper()
+	c.send(cmdline(words...))
+	return c.reply()
+}
+
+// reply reads one reply of any shape.
+func (c *client) reply() string {
+	c.t.Helper()
+	line, err := c.r.ReadString('\n')
+	if err != nil {
+		c.t.Fatalf("reply: %q, %v", line, err)
+	}
+	var n int
+	_, _ = fmt.Sscanf(line[1:], "%d", &n)
+	switch line[0] {
+	case '$', '=':
+		if n >= 0 {
+			body := make([]byte, n+2)
+			if _, err := io.ReadFull(c.r, body); err != nil {
+				c.t.Fatal(err)
+			}
+			line += string(body)
+		}
+	case '%':
+		n *= 2
+		fallthrough
+	case '*', '~', '>':
+		for range n {
+			line += c.reply()
+		}
+	}
+	return line
+}

@@ -1,0 +1,221 @@
+package resp
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/script"
+)
+
+var fuzzSeeds = []string{
+	"PING\r\n", "*1\r\n$4\r\nPING\r\n", words("SET k v NX PX 1000") + words("GET k"), "SET \"a\\x41\" 'b'\r\n",
+	"*2\r\n$9223372036854775807\r\n", "*2147483647\r\n", "*-1\r\n*0\r\n\r\n", words("HELLO 3") + words("COMMAND"),
+	words("EVAL return 1 1 k") + words("CLIENT REPLY SKIP") + words("QUIT"), words("DEL k k j") + words("EXPIRE k 1 GT"),
+	words("LOCK k 1000") + words("CLIENT LIST") + words("INFO"), words("SELECT 3") + words("RESET") + words("EXISTS a b c"),
+	words("COMMAND GETKEYS EVAL x 1 a b") + words("CONFIG GET *") + words("COMMAND LIST FILTERBY PATTERN [a-"),
+}
+
+// chunks cuts b into pieces whose sizes are the bytes of cuts, over and over.
+func chunks(b, cuts []byte) [][]byte {
+	var pieces [][]byte
+	for i := 0; len(b) > 0; i++ {
+		n := len(b)
+		if len(cuts) > 0 {
+			n = min(n, 1+int(cuts[i%len(cuts)]))
+		}
+		pieces = append(pieces, b[:n])
+		b = b[n:]
+	}
+	return pieces
+}
+
+// parse feeds pieces to a parser as a session does, and returns the commands and the error that ended it.
+func parse(pieces [][]byte, limits *Limits) (commands [][]string, err error) {
+	p := parser{limits: limits, authed: true}
+	in := input{budget: &budget{max: 1 << 20}}
+	for _, piece := range pieces {
+		for len(piece) > 0 {
+			space, ok := in.room()
+			if !ok {
+				return commands, errMemory
+			}
+			n := copy(space, piece)
+			in.filled(n)
+			piece = piece[n:]
+			for {
+				n, err := p.next(in.bytes())
+				if err != nil {
+					return commands, err
+				}
+				if n == 0 {
+					break
+				}
+				in.consume(n)
+				if len(p.args) > 0 {
+					commands = append(commands, slices.Clone(p.args))
+				}
+			}
+		}
+	}
+	return commands, nil
+}
+
+// However a request is cut into pieces, the same commands come out of it, within the limits.
+func FuzzParser(f *testing.F) {
+	for _, seed := range fuzzSeeds {
+		f.Add([]byte(seed), []byte{0})
+		f.Add([]byte(seed), []byte{3, 0, 7})
+	}
+	limits := &Limits{Args: 16, Bulk: 512, Command: 2048}
+	f.Fuzz(func(t *testing.T, b, cuts []byte) {
+		whole, err1 := parse(chunks(b, nil), limits)
+		cut, err2 := parse(chunks(b, cuts), limits)
+		if err1 != err2 && (err1 == nil || err2 == nil || err1.Error() != err2.Error()) && len(b) < lineMax {
+			t.Fatalf("whole: %v, cut: %v", err1, err2)
+		}
+		if !slices.EqualFunc(whole, cut, slices.Equal) {
+			t.Fatalf("whole: %q, cut: %q", whole, cut)
+		}
+		for _, args := range whole {
+			size := 0
+			for _, arg := range args {
+				size += len(arg)
+			}
+			if len(args) > limits.Args || size > len(b) {
+				t.Fatalf("%d arguments of %d bytes out of %d", len(args), size, len(b))
+			}
+		}
+	})
+}
+
+// A fuzzConn is a connection whose input is given and whose output is kept. It hangs up at the end of its input, or
+// after some bytes of output.
+type fuzzConn struct {
+	pieces [][]byte
+	out    bytes.Buffer
+	left   int
+	closed chan struct{}
+}
+
+func (c *fuzzConn) Read(b []byte) (int, error) {
+	if len(c.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, c.pieces[0])
+	if c.pieces[0] = c.pieces[0][n:]; len(c.pieces[0]) == 0 {
+		c.pieces = c.pieces[1:]
+	}
+	return n, nil
+}
+
+func (c *fuzzConn) Write(b []byte) (int, error) {
+	n := min(len(b), c.left)
+	c.left -= n
+	c.out.Write(b[:n])
+	if n < len(b) {
+		return n, io.ErrClosedPipe
+	}
+	return n, nil
+}
+
+func (c *fuzzConn) Close() error                     { return nil }
+func (c *fuzzConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (c *fuzzConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (c *fuzzConn) SetDeadline(time.Time) error      { return nil }
+func (c *fuzzConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *fuzzConn) SetWriteDeadline(time.Time) error { return nil }
+
+// A panicLog fails the test if a session logs an error: the only one is a panic that was caught.
+type panicLog struct{ t *testing.T }
+
+func (l panicLog) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "level=ERROR") {
+		l.t.Error(string(b))
+	}
+	return len(b), nil
+}
+
+// Whatever arrives in whatever pieces, the session ends, without a panic, all that it reserved is given back, every
+// lock is either answered or abandoned, and what was written are whole replies, in order.
+func FuzzSession(f *testing.F) {
+	for _, seed := range fuzzSeeds {
+		f.Add([]byte(seed), []byte{0}, uint16(60000))
+		f.Add([]byte(seed), []byte{5, 40}, uint16(20))
+	}
+	f.Fuzz(func(t *testing.T, b, cuts []byte, output uint16) {
+		engine := newFakeEngine()
+		srv := newServer(Config{Limits: Limits{Pipeline: 3, Args: 64, Bulk: 4096, Command: 8192, Memory: 1 << 20},
+			Logger: slog.New(slog.NewTextHandler(panicLog{t}, nil))}, engine, script.NewCache(10))
+		srv.lockOf = engine.lockOf
+		conn := &fuzzConn{pieces: chunks(b, cuts), left: int(output)}
+		s := newSession(srv, conn, 1)
+		s.run()
+		if used := srv.memory.used.Load(); used != 0 {
+			t.Errorf("%d bytes are still reserved", used)
+		}
+		if s.outBytes != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 || s.twoRounds != 0 {
+			t.Errorf("counts are off: out %d, depth %d, in %d, two rounds %d", s.outBytes, s.depth.Load(), s.inBytes.Load(), s.twoRounds)
+		}
+		checkReplies(t, conn.out.Bytes(), int(output))
+	})
+}
+
+// checkReplies demands whole replies, except for the last one where the output was cut.
+func checkReplies(t *testing.T, out []byte, limit int) {
+	for len(out) > 0 {
+		n, ok := skipReply(out, 0)
+		if !ok {
+			t.Fatalf("no reply: %q", out)
+		}
+		if n == 0 {
+			if limit > 0 && len(out) < 1<<16 {
+				return // cut
+			}
+			t.Fatalf("half a reply: %q", out)
+		}
+		out = out[n:]
+	}
+}
+
+// skipReply returns the length of the reply at the beginning, 0 if it is cut.
+func skipReply(b []byte, depth int) (int, bool) {
+	end := bytes.Index(b, []byte("\r\n"))
+	if end < 0 {
+		return 0, true
+	}
+	n, ok := parseInt(string(b[1:end]))
+	switch b[0] {
+	case '+', '-', '_':
+		return end + 2, true
+	case ':':
+		return end + 2, ok
+	case '$', '=':
+		if n < 0 {
+			return end + 2, ok
+		}
+		if len(b) < end+2+int(n)+2 {
+			return 0, ok
+		}
+		return end + 2 + int(n) + 2, ok && string(b[end+2+int(n):end+4+int(n)]) == "\r\n"
+	case '%':
+		n *= 2
+	case '*', '~', '>':
+	default:
+		return 0, false
+	}
+	at := end + 2
+	for range n {
+		size, ok := skipReply(b[at:], depth+1)
+		if !ok || size == 0 {
+			return 0, ok
+		}
+		at += size
+	}
+	return at, ok
+}

@@ -1,0 +1,224 @@
+package resp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+var small = Limits{Clients: 3, Args: 8, Bulk: 1000, Command: 3000, Input: 8000, Pipeline: 4, Output: 4 << 20, Memory: 64 << 20}
+
+// What a client must not be able to do, each with the answer it gets before the connection is closed.
+func TestHostileRequests(t *testing.T) {
+	for name, c := range map[string]struct{ send, want string }{
+		"a huge multibulk count":        {"*2147483647\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"a count of 64 bits":            {"*9223372036854775807\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"a count beyond 64 bits":        {"*99999999999999999999999\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"a count with a sign":           {"*+1\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"no count":                      {"*\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"more arguments than allowed":   {"*9\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"a count that does not end":     {"*" + strings.Repeat("0", lineMax+1), "-ERR Protocol error: too big mbulk count string\r\n"},
+		"a bulk of 2^63-1":              {"*1\r\n$9223372036854775807\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		"a bulk just below 2^63":        {"*1\r\n$9223372036854775800\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		"a negative bulk":               {"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		"a bulk larger than allowed":    {"*1\r\n$1001\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
+		"a bulk length that has no end": {"*1\r\n$" + strings.Repeat("1", lineMax+1), "-ERR Protocol error: too big bulk count string\r\n"},
+		"no dollar":                     {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
+		"an array in an array":          {"*1\r\n*1\r\n", "-ERR Protocol error: expected '$', got '*'\r\n"},
+		"a line end for a dollar":       {"*1\r\n\r\n", "-ERR Protocol error: expected '$', got ' '\r\n"},
+		"a large command of legal arguments": {"*8\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 3),
+			"-ERR Protocol error: command of more than 3000 bytes\r\n"},
+		"a line that does not end":        {strings.Repeat("a", lineMax+1), "-ERR Protocol error: too big inline request\r\n"},
+		"an open quote":                   {"GET \"a\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
+		"an open single quote":            {"GET 'a\\'\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
+		"an escape without its character": {"GET \"a\\\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
+		"many inline words":               {"A B C D E F G H I\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
+		"an HTTP request":                 {"POST / HTTP/1.1\r\nHost: x\r\n\r\n", ""},
+		"replies instead of requests":     {"+OK\r\n:1\r\n$-1\r\n", "-ERR unknown command '+OK', with args beginning with: \r\n"},
+		"a TLS greeting":                  {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", "-ERR unknown command '\x16\x03\x01\x02', with args beginning with: \r\n"},
+		"zero bytes":                      {"\x00\x00\x00\n\x00\n", ""},
+		"forged line ends in a name":      {"*1\r\n$9\r\nx\r\n+OK\r\ny\r\n", "-ERR unknown command 'x  +OK  y', with args beginning with: \r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{Limits: small})
+			cl := r.dial()
+			cl.send(c.send)
+			cl.want(c.want)
+			if strings.Contains(c.want, "Protocol error") || name == "an HTTP request" {
+				cl.wantEnd()
+				_ = cl.Close()
+			}
+			other := r.dial()
+			other.send(words("PING"))
+			other.want("+PONG\r\n")
+		})
+	}
+}
+
+func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
+	cfg := Config{Users: []User{{"default", "pw"}}}
+	for send, want := range map[string]string{
+		"*11\r\n":                        "-ERR Protocol error: unauthenticated multibulk length\r\n",
+		"*2\r\n$4\r\nAUTH\r\n$16385\r\n": "-ERR Protocol error: unauthenticated bulk length\r\n",
+	} {
+		c := newRig(t, cfg).dial()
+		c.send(send)
+		c.want(want)
+		c.wantEnd()
+	}
+	c := newRig(t, cfg).dial()
+	c.send(words("AUTH pw") + words("EXISTS 1 2 3 4 5 6 7 8 9 0 1 2 3"))
+	c.want("+OK\r\n:0\r\n")
+}
+
+func TestAClientThatDoesNotLogInIsSentAway(t *testing.T) {
+	c := newRig(t, Config{Users: []User{{"default", "pw"}}, Limits: Limits{Auth: 30 * time.Millisecond}}).dial()
+	c.wantEnd()
+}
+
+func TestAnIdleClientIsSentAwayUnlessItsCommandRuns(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Idle: 30 * time.Millisecond}})
+	arrived := r.engine.hold()
+	idle, busy := r.dial(), r.dial()
+	busy.send(words("GET k"))
+	<-arrived
+	idle.wantEnd()
+	for r.server.clock.Load() < 200 {
+		runtime.Gosched()
+	}
+	r.engine.release(0)
+	busy.want("$-1\r\n")
+	busy.wantEnd()
+}
+
+func TestTooManyClientsAreTurnedAway(t *testing.T) {
+	r := newRig(t, Config{Limits: small})
+	for range 3 {
+		r.dial().ask("PING")
+	}
+	c := r.dial()
+	c.want("-ERR max number of clients reached\r\n")
+	c.wantEnd()
+	if s := r.server.Stats(); s.Clients != 3 || s.Rejected != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestSendingTooFarAheadEndsTheConnection(t *testing.T) {
+	r := newRig(t, Config{Limits: small})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("DEL k"))
+	<-arrived
+	go func() { _, _ = io.WriteString(c, strings.Repeat(words("DEL k"), 1000)) }()
+	for !r.engine.holds() {
+		runtime.Gosched()
+	}
+	for !r.isClosing() {
+		runtime.Gosched()
+	}
+	r.engine.release(0)
+	c.want(":0\r\n-ERR more than 8000 bytes sent ahead of the replies\r\n")
+}
+
+// isClosing says whether some connection is being ended.
+func (r *rig) isClosing() bool {
+	for _, s := range r.server.clients() {
+		if s.closing.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// A client that does not read stops being read from; what waits for it is bounded, and in the end it is cut off.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	value := strings.Repeat("x", 1<<20)
+	for name, limits := range map[string]Limits{
+		"write timeout": {Write: 50 * time.Millisecond},
+		"output limit":  {Output: 3 << 20},
+		"memory":        {Memory: 6 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits.Bulk, limits.Command = 2<<20, 4<<20
+			r := newRig(t, Config{Limits: limits})
+			c := r.dial()
+			if got := c.ask("SET", "k", value); got != "+OK\r\n" {
+				t.Fatal(got)
+			}
+			go func() { _, _ = io.WriteString(c, strings.Repeat(words("GET k"), 500)) }()
+			for r.server.Stats().Clients > 0 {
+				time.Sleep(time.Millisecond) // the server owes nobody a signal
+			}
+			if used := r.server.memory.used.Load(); used != 0 {
+				t.Errorf("%d bytes are still reserved", used)
+			}
+		})
+	}
+}
+
+func TestTheMemoryBudgetBoundsAllClientsTogether(t *testing.T) {
+	limits := Limits{Bulk: 1 << 20, Command: 2 << 20, Memory: 1 << 20}
+	r := newRig(t, Config{Limits: limits})
+	lines := make(chan string, 8)
+	for range 8 {
+		c := r.dial()
+		go func() { _, _ = io.WriteString(c, "*2\r\n$4\r\nECHO\r\n$600000\r\n"+strings.Repeat("x", 500_000)) }()
+		go func() {
+			line, _ := c.r.ReadString('\n')
+			lines <- line
+		}()
+	}
+	for range 7 { // there is room for one
+		if line := <-lines; !strings.HasPrefix(line, "-ERR lockproxy holds as much") {
+			t.Errorf("got %q", line)
+		}
+	}
+}
+
+// Announced lengths cost nothing until the bytes arrive.
+func TestAnnouncedLengthsAreNotAllocated(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Bulk: 512 << 20, Command: 1 << 30}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 {
+		c := r.dial()
+		c.send("*1024\r\n$536870912\r\nx")
+	}
+	waitFor(t, func() bool { return r.server.Stats().Clients == 100 })
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 10<<20 {
+		t.Errorf("100 announcements of 512 MiB took %d bytes", grown)
+	}
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !done(); {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Whatever a client leaves half done must not keep anything.
+func TestHalfCommandsAndHangUps(t *testing.T) {
+	r := newRig(t, Config{})
+	for i, raw := range []string{"", "*", "*3", "*3\r", "*3\r\n", "*3\r\n$", "*3\r\n$3\r\nSE", "SET k", "\"", "*1\r\n$4\r\nPING\r"} {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprint(conn, raw)
+		if tcp := conn.(*net.TCPConn); i%2 == 0 {
+			_ = tcp.SetLinger(0) // a reset instead of an orderly end
+		}
+		_ = conn.Close()
+	}
+	waitFor(t, func() bool { return r.server.Stats().Clients == 0 })
+}

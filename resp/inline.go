@@ -1,0 +1,118 @@
+package resp
+
+// splitArgs appends to args the words of an inline command: as Redis's sdssplitargs, with "…" that knows \n \r \t \b
+// \a \xHH, and '…' that knows \'. It returns false if a quote is not closed, or is followed by anything but space.
+func splitArgs(args []string, line []byte) ([]string, bool) {
+	i := 0
+	for {
+		for i < len(line) && isSpace(line[i]) {
+			i++
+		}
+		if i == len(line) || line[i] == 0 {
+			return args, true
+		}
+		word, n, ok := splitWord(line[i:])
+		if !ok {
+			return args, false
+		}
+		args = append(args, word)
+		i += n
+	}
+}
+
+// splitWord reads one word and returns how many bytes it took.
+func splitWord(line []byte) (string, int, bool) {
+	var word []byte
+	for i := 0; i < len(line); {
+		switch c := line[i]; {
+		case isSpace(c) || c == 0:
+			return string(word), i, true
+		case c == '"' || c == '\'':
+			var n int
+			if c == '"' {
+				word, n = appendDoubleQuoted(word, line[i+1:])
+			} else {
+				word, n = appendSingleQuoted(word, line[i+1:])
+			}
+			i += 1 + n
+			if n == 0 || i < len(line) && !isSpace(line[i]) {
+				return "", 0, false
+			}
+			return string(word), i, true
+		default:
+			word = append(word, c)
+			i++
+		}
+	}
+	return string(word), len(line), true
+}
+
+// appendDoubleQuoted reads up to the closing quote and returns how many bytes it took, 0 if there is none.
+func appendDoubleQuoted(word, line []byte) ([]byte, int) {
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '"':
+			return word, i + 1
+		case c == 0:
+			return word, 0
+		case c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
+			word = append(word, hexValue(line[i+2])<<4|hexValue(line[i+3]))
+			i += 3
+		case c == '\\' && i+1 < len(line):
+			i++
+			word = append(word, unescape(line[i]))
+		default:
+			word = append(word, c)
+		}
+	}
+	return word, 0
+}
+
+func appendSingleQuoted(word, line []byte) ([]byte, int) {
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\'':
+			return word, i + 1
+		case c == 0:
+			return word, 0
+		case c == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			i++
+			word = append(word, '\'')
+		default:
+			word = append(word, c)
+		}
+	}
+	return word, 0
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	}
+	return c
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func hexValue(c byte) byte {
+	switch {
+	case c >= 'a':
+		return c - 'a' + 10
+	case c >= 'A':
+		return c - 'A' + 10
+	}
+	return c - '0'
+}

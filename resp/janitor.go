@@ -1,0 +1,50 @@
+package resp
+
+import "time"
+
+// janitor advances the server's coarse clock and ends the connections that took too long. One goroutine for all
+// connections is cheaper than deadlines set at every read and write; in exchange the timeouts are as exact as its tick.
+func (s *Server) janitor() {
+	defer s.running.Done()
+	t := time.NewTicker(s.tick())
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case <-t.C:
+			s.clock.Store(max(1, time.Since(s.started).Milliseconds()))
+			for _, sess := range s.clients() {
+				sess.checkTimes(s.clock.Load())
+			}
+		}
+	}
+}
+
+// tick is a tenth of the shortest timeout, between 10 ms and 1 s.
+func (s *Server) tick() time.Duration {
+	shortest := s.cfg.Limits.Write
+	for _, d := range []time.Duration{s.cfg.Limits.Idle, s.cfg.Limits.Auth} {
+		if d > 0 {
+			shortest = min(shortest, d)
+		}
+	}
+	return min(max(shortest/10, 10*time.Millisecond), time.Second)
+}
+
+// checkTimes ends the session if it took too long; now is the server's clock.
+func (s *session) checkTimes(now int64) {
+	limits := &s.server.cfg.Limits
+	if w := s.writing.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
+		s.kill("write timeout: the client does not read")
+		return
+	}
+	s.mu.Lock()
+	idle := limits.Idle > 0 && s.head == nil && now-s.active.Load() > limits.Idle.Milliseconds()
+	unknown := !s.loggedIn && now-s.since > limits.Auth.Milliseconds()
+	if (idle || unknown) && !s.closing.Load() {
+		s.closing.Store(true)
+		s.ready.Signal()
+	}
+	s.mu.Unlock()
+}

@@ -1,0 +1,183 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// lineMax is the longest inline command and the longest length line, as in Redis.
+const lineMax = 64 << 10
+
+// A protocolError ends the connection after it was told to the client, in Redis's words.
+type protocolError string
+
+func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
+
+const (
+	errMultibulkLength   protocolError = "invalid multibulk length"
+	errBulkLength        protocolError = "invalid bulk length"
+	errMultibulkString   protocolError = "too big mbulk count string"
+	errBulkString        protocolError = "too big bulk count string"
+	errInlineSize        protocolError = "too big inline request"
+	errInlineQuotes      protocolError = "unbalanced quotes in request"
+	errUnauthedMultibulk protocolError = "unauthenticated multibulk length"
+	errUnauthedBulk      protocolError = "unauthenticated bulk length"
+)
+
+// A parser finds commands in bytes that arrive in any pieces. It keeps its place in a command that is not complete,
+// so no byte of an argument is looked at twice. It allocates once for each command: the arguments are substrings of
+// one string.
+type parser struct {
+	limits *Limits
+	authed bool // the client may use the full limits
+
+	args []string // of the command found by the latest next
+	size int      // how much memory args hold on to
+
+	left  int    // arguments still to come; 0: between commands
+	pos   int    // where the next unseen part of the command begins
+	bulk  int    // length of the argument at pos, or -1 if its length line has not arrived
+	spans []span // arguments seen
+}
+
+type span struct{ from, to int }
+
+// keepArgs is how many arguments a parser of an idle connection keeps space for.
+const keepArgs = 64
+
+// next looks for a command at the beginning of b, which must begin where the bytes consumed so far ended. It returns
+// how many bytes the command takes, and 0 if it is not complete. args may be empty even so: empty commands are legal.
+// After an error the parser is of no more use.
+func (p *parser) next(b []byte) (int, error) {
+	p.args = p.args[:0]
+	if p.left == 0 {
+		if len(b) == 0 {
+			return 0, nil
+		}
+		if b[0] != '*' {
+			return p.inline(b)
+		}
+		if n, err := p.begin(b); p.left == 0 {
+			return n, err
+		}
+	}
+	for ; p.left > 0; p.left-- {
+		ok, err := p.argument(b)
+		if !ok || err != nil {
+			return 0, err
+		}
+	}
+	p.finish(b)
+	return p.pos, nil
+}
+
+// begin reads the line that says how many arguments follow.
+func (p *parser) begin(b []byte) (int, error) {
+	line, ok := lengthLine(b)
+	if !ok {
+		return 0, tooLong(b, errMultibulkString)
+	}
+	n, ok := parseInt(string(line[1:]))
+	switch {
+	case !ok || n > int64(p.limits.Args):
+		return 0, errMultibulkLength
+	case n > argsBeforeAuth && !p.authed:
+		return 0, errUnauthedMultibulk
+	}
+	p.pos = len(line) + 2
+	if n <= 0 {
+		return p.pos, nil
+	}
+	p.left, p.bulk, p.spans = int(n), -1, p.spans[:0]
+	return 0, nil
+}
+
+// argument reads one argument, and says whether all of it was there.
+func (p *parser) argument(b []byte) (bool, error) {
+	if p.bulk < 0 {
+		rest := b[p.pos:]
+		line, ok := lengthLine(rest)
+		if !ok {
+			return false, tooLong(rest, errBulkString)
+		}
+		if len(line) == 0 || line[0] != '$' {
+			return false, protocolError(fmt.Sprintf("expected '$', got '%c'", rest[0]))
+		}
+		n, ok := parseInt(string(line[1:]))
+		switch {
+		case !ok || n < 0 || n > int64(p.limits.Bulk):
+			return false, errBulkLength
+		case n > bulkBeforeAuth && !p.authed:
+			return false, errUnauthedBulk
+		}
+		p.bulk = int(n)
+		p.pos += len(line) + 2
+	}
+	if p.pos+p.bulk+2 > p.limits.Command {
+		return false, protocolError(fmt.Sprintf("command of more than %d bytes", p.limits.Command))
+	}
+	if len(b) < p.pos+p.bulk+2 {
+		return false, nil
+	}
+	p.spans = append(p.spans, span{p.pos, p.pos + p.bulk})
+	p.pos += p.bulk + 2 // what ends an argument is not looked at, as in Redis
+	p.bulk = -1
+	return true, nil
+}
+
+// finish makes args of spans.
+func (p *parser) finish(b []byte) {
+	base := p.spans[0].from
+	text := string(b[base:p.spans[len(p.spans)-1].to])
+	for _, s := range p.spans {
+		p.args = append(p.args, text[s.from-base:s.to-base])
+	}
+	p.size = len(text)
+	if cap(p.spans) > keepArgs {
+		p.spans = nil
+	}
+}
+
+// inline reads a command as a person types it.
+func (p *parser) inline(b []byte) (int, error) {
+	end := bytes.IndexByte(b, '\n')
+	if end > lineMax || end < 0 && len(b) > lineMax {
+		return 0, errInlineSize
+	}
+	if end < 0 {
+		return 0, nil
+	}
+	args, ok := splitArgs(p.args, bytes.TrimSuffix(b[:end], []byte{'\r'}))
+	if !ok {
+		return 0, errInlineQuotes
+	}
+	if len(args) > p.limits.Args {
+		return 0, errMultibulkLength
+	}
+	p.args, p.size = args, end
+	return end + 1, nil
+}
+
+// forget drops the arguments, so that an idle connection holds on to nothing.
+func (p *parser) forget() {
+	clear(p.args)
+	if cap(p.args) > keepArgs {
+		p.args = nil
+	}
+}
+
+// lengthLine returns the line at the beginning of b without its end, which is '\r' and any byte, as in Redis.
+func lengthLine(b []byte) ([]byte, bool) {
+	end := bytes.IndexByte(b, '\r')
+	if end < 0 || end+2 > len(b) {
+		return nil, false
+	}
+	return b[:end], true
+}
+
+func tooLong(b []byte, err protocolError) error {
+	if len(b) > lineMax {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package resp
+
+import "lockproxy/quorum"
+
+// The queue of a session: its slots in the order of their commands. All of this is done with session.mu held, except
+// that only the reader appends, so it may look at depth without.
+
+// push appends a slot. It returns false if the session is ending and answers nothing more.
+func (s *session) push(sl *slot) bool {
+	if s.closing.Load() || s.gone {
+		return false
+	}
+	if s.tail == nil {
+		s.head = sl
+	} else {
+		s.tail.next = sl
+	}
+	s.tail = sl
+	s.depth.Add(int64(sl.weight))
+	s.inBytes.Add(int64(sl.held))
+	return true
+}
+
+// conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with.
+func (s *session) conflict(sl *slot) *slot {
+	if sl.rounds == oneRound && s.twoRounds == 0 {
+		return nil // the common case costs nothing
+	}
+	var found *slot
+	for other := s.head; other != nil; other = other.next {
+		mixed := sl.rounds == twoRounds || other.rounds == twoRounds
+		if other.left > 0 && mixed && other.sharesKey(sl) {
+			found = other
+		}
+	}
+	return found
+}
+
+func (sl *slot) sharesKey(other *slot) bool {
+	if other.touches(sl.key) {
+		return true
+	}
+	for _, name := range sl.others {
+		if other.touches(quorum.Key{DB: sl.key.DB, Name: name}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (sl *slot) touches(key quorum.Key) bool {
+	if sl.key == key {
+		return true
+	}
+	if sl.key.DB != key.DB {
+		return false
+	}
+	for _, name := range sl.others {
+		if name == key.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock
+// must not be handed out any more, so it stops before the first one.
+func (s *session) take() *slot {
+	first := s.head
+	var end *slot
+	for sl := first; sl != nil && sl.left == 0; sl = sl.next {
+		if s.gone && sl.out.lock != nil {
+			break
+		}
+		end = sl
+	}
+	if end == nil {
+		return nil
+	}
+	s.head = end.next
+	if s.head == nil {
+		s.tail = nil
+	}
+	end.next = nil
+	return first
+}
+
+// countOutput notes that n bytes wait for the client, and says whether that is within the limits.
+func (s *session) countOutput(sl *slot, n int) bool {
+	s.outBytes += n
+	sl.output = n
+	limits := &s.server.cfg.Limits
+	if s.outBytes > limits.Output {
+		return false
+	}
+	if !s.server.memory.take(n) {
+		return false
+	}
+	sl.counted = true
+	return true
+}
+
+// uncount takes a written or dropped slot out of all counts.
+func (s *session) uncount(sl *slot) {
+	s.depth.Add(-int64(sl.weight))
+	s.inBytes.Add(-int64(sl.held))
+	s.outBytes -= sl.output
+	if sl.counted {
+		s.server.memory.give(sl.output)
+	}
+}
+
+// roomy says whether enough of the queue has drained for the reader to go on after it was paused.
+func (s *session) roomy() bool {
+	l := &s.server.cfg.Limits
+	return s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4
+}
+
+// full says whether another command must wait for earlier replies to be written.
+func (s *session) full() bool {
+	l := &s.server.cfg.Limits
+	return s.depth.Load() >= int64(l.Pipeline) || s.inBytes.Load() >= int64(l.Input)
+}

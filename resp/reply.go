@@ -1,0 +1,162 @@
+package resp
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tidwall/redcon"
+)
+
+// A Reply is what a handler answers. Each knows how it looks on the wire:
+//
+//	Reply      RESP2             RESP3
+//	Status     +…                +…
+//	Error      -…                -…
+//	Int        :n                :n
+//	Remaining  :n                :n
+//	Bulk       $n …              $n …
+//	Verbatim   $n …              =n txt:…
+//	Null       $-1               _
+//	NullArray  *-1               _
+//	Array      *n …              *n …
+//	Set        *n …              ~n …
+//	Map        *2n …             %n …
+//	Push       *n …              >n …
+type Reply interface {
+	// appendTo appends the reply in the client's protocol.
+	appendTo(b []byte, resp3 bool) []byte
+	// size is about how much memory the reply holds on to.
+	size() int
+}
+
+type (
+	// Status is a short text such as OK.
+	Status string
+	// Error is an error with its code word. Line ends in it become spaces.
+	Error string
+	// Int is an integer.
+	Int int64
+	// Bulk is a string of any bytes.
+	Bulk string
+	// Verbatim is a text meant to be read by people.
+	Verbatim string
+	// Null says that there is nothing.
+	Null struct{}
+	// NullArray is Null where Redis 2 would have answered an array.
+	NullArray struct{}
+	// Array is a sequence.
+	Array []Reply
+	// Set is a sequence in which order means nothing.
+	Set []Reply
+	// Map holds keys and values in turn.
+	Map []Reply
+	// Push is a message that answers no command.
+	Push []Reply
+	// Remaining is how many milliseconds are left until a moment, at the time of writing.
+	Remaining time.Time
+)
+
+var okReply Reply = Status("OK")
+
+func (r Status) appendTo(b []byte, _ bool) []byte { return redcon.AppendString(b, string(r)) }
+func (r Error) appendTo(b []byte, _ bool) []byte  { return redcon.AppendError(b, string(r)) }
+func (r Int) appendTo(b []byte, _ bool) []byte    { return redcon.AppendInt(b, int64(r)) }
+func (r Bulk) appendTo(b []byte, _ bool) []byte   { return redcon.AppendBulkString(b, string(r)) }
+
+func (r Verbatim) appendTo(b []byte, resp3 bool) []byte {
+	if !resp3 {
+		return redcon.AppendBulkString(b, string(r))
+	}
+	b = appendCount(b, '=', len(r)+len("txt:"))
+	b = append(b, "txt:"...)
+	b = append(b, r...)
+	return append(b, '\r', '\n')
+}
+
+func (Null) appendTo(b []byte, resp3 bool) []byte {
+	if resp3 {
+		return append(b, '_', '\r', '\n')
+	}
+	return redcon.AppendNull(b)
+}
+
+func (NullArray) appendTo(b []byte, resp3 bool) []byte {
+	if resp3 {
+		return append(b, '_', '\r', '\n')
+	}
+	return redcon.AppendArray(b, -1)
+}
+
+func (r Array) appendTo(b []byte, resp3 bool) []byte {
+	return appendAll(redcon.AppendArray(b, len(r)), r, resp3)
+}
+
+func (r Set) appendTo(b []byte, resp3 bool) []byte {
+	if resp3 {
+		return appendAll(appendCount(b, '~', len(r)), r, resp3)
+	}
+	return Array(r).appendTo(b, resp3)
+}
+
+func (r Map) appendTo(b []byte, resp3 bool) []byte {
+	if resp3 {
+		return appendAll(appendCount(b, '%', len(r)/2), r, resp3)
+	}
+	return Array(r).appendTo(b, resp3)
+}
+
+func (r Push) appendTo(b []byte, resp3 bool) []byte {
+	if resp3 {
+		return appendAll(appendCount(b, '>', len(r)), r, resp3)
+	}
+	return Array(r).appendTo(b, resp3)
+}
+
+func (r Remaining) appendTo(b []byte, _ bool) []byte {
+	left := max(0, time.Until(time.Time(r)).Milliseconds())
+	return redcon.AppendInt(b, left)
+}
+
+func appendAll(b []byte, items []Reply, resp3 bool) []byte {
+	for _, r := range items {
+		b = r.appendTo(b, resp3)
+	}
+	return b
+}
+
+func appendCount(b []byte, kind byte, n int) []byte {
+	b = strconv.AppendInt(append(b, kind), int64(n), 10)
+	return append(b, '\r', '\n')
+}
+
+func (r Status) size() int   { return len(r) }
+func (r Error) size() int    { return len(r) }
+func (Int) size() int        { return 0 }
+func (r Bulk) size() int     { return len(r) }
+func (r Verbatim) size() int { return len(r) }
+func (Null) size() int       { return 0 }
+func (NullArray) size() int  { return 0 }
+func (r Array) size() int    { return sizeOf(r) }
+func (r Set) size() int      { return sizeOf(r) }
+func (r Map) size() int      { return sizeOf(r) }
+func (r Push) size() int     { return sizeOf(r) }
+func (Remaining) size() int  { return 0 }
+
+func sizeOf(items []Reply) int {
+	n := 0
+	for _, r := range items {
+		n += 16 + r.size()
+	}
+	return n
+}
+
+// Two replies are never written.
+type (
+	laterReply struct{ Null } // the slot that the handler claimed gets the reply
+	waitReply  struct{ Null } // the handler must be called again when an earlier command is done
+)
+
+var (
+	later Reply = laterReply{}
+	wait  Reply = waitReply{}
+)

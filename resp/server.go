@@ -1,0 +1,217 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// ErrServerClosed is what Serve returns after Shutdown.
+var ErrServerClosed = errors.New("resp: server closed")
+
+// A Server serves Redis clients.
+type Server struct {
+	cfg      Config
+	log      *slog.Logger
+	engine   Engine
+	scripts  Scripts
+	commands *table
+	memory   budget
+	runID    string
+	started  time.Time
+	clock    atomic.Int64 // ms since started, advanced by the janitor
+	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.
+	lockOf   func(*quorum.Lock) lock
+	counters counters
+	nextID   atomic.Int64
+
+	mu        sync.Mutex // guards what follows
+	listeners map[net.Listener]struct{}
+	sessions  map[int64]*session
+	closing   bool
+	stopped   chan struct{} // closed by Shutdown
+
+	running sync.WaitGroup // sessions, accept loops, the janitor
+}
+
+type counters struct {
+	accepted, rejected, commands, protocolErrors, late atomic.Uint64
+}
+
+// Stats counts what the server did since it was made.
+type Stats struct {
+	Clients        int
+	Accepted       uint64
+	Rejected       uint64 // beyond Limits.Clients
+	Commands       uint64
+	ProtocolErrors uint64
+	Late           uint64 // locks and extensions whose validity had passed when the reply was to be written
+}
+
+// New returns a server that serves nobody yet.
+func New(cfg Config, engine Engine, scripts Scripts) *Server {
+	s := newServer(cfg, engine, scripts)
+	s.running.Add(1)
+	go s.janitor()
+	return s
+}
+
+func newServer(cfg Config, engine Engine, scripts Scripts) *Server {
+	cfg = cfg.withDefaults()
+	s := &Server{
+		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, commands: allCommands(),
+		runID: randomHex(20), started: time.Now(),
+		lockOf:    func(l *quorum.Lock) lock { return l },
+		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
+		stopped: make(chan struct{}),
+	}
+	s.memory.max = int64(cfg.Limits.Memory)
+	return s
+}
+
+// Serve accepts clients until the listener fails or Shutdown is called. It closes the listener.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return ErrServerClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if s.isClosing() {
+				return ErrServerClosed
+			}
+			if !temporary(err) {
+				return err
+			}
+			s.log.Warn("cannot accept a client", "cause", err)
+			select { // out of file descriptors, most likely: some will come free
+			case <-time.After(50 * time.Millisecond):
+			case <-s.stopped:
+			}
+			continue
+		}
+		s.admit(conn)
+	}
+}
+
+func temporary(err error) bool {
+	var t interface{ Temporary() bool }
+	return errors.As(err, &t) && t.Temporary()
+}
+
+// admit starts a session, or turns the client away.
+func (s *Server) admit(conn net.Conn) {
+	s.counters.accepted.Add(1)
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		_ = conn.Close()
+		return
+	}
+	if len(s.sessions) >= s.cfg.Limits.Clients {
+		s.mu.Unlock()
+		s.counters.rejected.Add(1)
+		_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, _ = conn.Write(errMaxClients.appendTo(nil, false))
+		_ = conn.Close()
+		return
+	}
+	sess := newSession(s, conn, s.nextID.Add(1))
+	s.sessions[sess.id] = sess
+	s.running.Add(1)
+	s.mu.Unlock()
+	go func() {
+		defer s.running.Done()
+		sess.run()
+		s.mu.Lock()
+		delete(s.sessions, sess.id)
+		s.mu.Unlock()
+	}()
+}
+
+// Shutdown accepts no more clients, runs no more commands, answers those that are running, and closes the connections.
+// When ctx ends it closes them as they are, and returns its error. Either way all goroutines have ended when Shutdown
+// returns; the engine may still have callbacks to call.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.closing {
+		s.closing = true
+		close(s.stopped)
+	}
+	for l := range s.listeners {
+		_ = l.Close()
+	}
+	s.mu.Unlock()
+	for _, sess := range s.clients() {
+		sess.stop()
+	}
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, sess := range s.clients() {
+		sess.kill("shutdown")
+	}
+	<-done
+	return ctx.Err()
+}
+
+// Stats returns what the server counted.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	clients := len(s.sessions)
+	s.mu.Unlock()
+	c := &s.counters
+	return Stats{
+		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
+		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
+	}
+}
+
+func (s *Server) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
+// clients returns the sessions of this moment.
+func (s *Server) clients() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*session, 0, len(s.sessions))
+	for _, sess := range s.sessions {
+		all = append(all, sess)
+	}
+	return all
+}
+
+// port is the first TCP port the server listens on, 0 if there is none.
+func (s *Server) port() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.listeners {
+		if addr, ok := l.Addr().(*net.TCPAddr); ok {
+			return addr.Port
+		}
+	}
+	return 0
+}

@@ -1,0 +1,225 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
+// writer writes the replies. The reader goes on reading while commands wait, so it notices at once when the client
+// hangs up. Between them stands the queue.
+//
+//	orderly end (QUIT, protocol error, drain): closing is set, the reader only discards, the writer writes
+//	    what is queued and shuts its side down, the reader waits for the client to close, for a moment
+//	the client is gone (EOF, I/O error, kill): gone is set, the connection is closed, locks whose
+//	    replies were not written are abandoned, now or when the engine grants them
+type session struct {
+	server *Server
+	conn   net.Conn
+	id     int64
+	since  int64 // server clock, ms
+	active atomic.Int64
+	// writing is when the write under way began, 0 if there is none; server clock, ms.
+	writing atomic.Int64
+
+	// Only the reader uses these.
+	in      input
+	parser  parser
+	call    call
+	pending bool // parser.args hold a command that has to wait
+	dumped  int  // bytes discarded while closing
+	resp3   bool
+	mute    muting
+
+	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
+	inBytes atomic.Int64 // what the commands in the queue hold on to
+	closing atomic.Bool  // no command is run any more; set with mu held
+
+	mu         sync.Mutex // guards what follows
+	ready      sync.Cond  // the writer waits for work
+	head, tail *slot
+	outBytes   int   // what waits for the client
+	twoRounds  int   // commands in flight that take two rounds
+	waitFor    *slot // the reader waits for it to be ready
+	paused     bool  // the reader waits for depth and inBytes to go down
+	gone       bool
+	written    bool // the writer has ended
+	identity
+}
+
+// lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
+// unread input would destroy the reply on its way.
+const (
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
+)
+
+func newSession(srv *Server, conn net.Conn, id int64) *session {
+	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load()}
+	s.ready.L = &s.mu
+	s.active.Store(s.since)
+	s.in.budget = &srv.memory
+	s.parser.limits = &srv.cfg.Limits
+	s.call.session = s
+	s.parser.authed = len(srv.cfg.Users) == 0
+	s.identity.reset(s.parser.authed)
+	return s
+}
+
+// run serves the connection until it ends. Both goroutines have ended when it returns.
+func (s *session) run() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.writeLoop()
+	}()
+	s.readLoop()
+	s.end()
+	<-done
+	_ = s.conn.Close()
+	s.in.release()
+}
+
+// readLoop reads and runs commands until the connection is of no more use.
+func (s *session) readLoop() {
+	defer s.recovered("reader")
+	for {
+		s.runAll()
+		space, err := s.space()
+		if err != nil {
+			s.refuse(Error(err.Error()))
+			continue
+		}
+		n, err := s.conn.Read(space)
+		if n > 0 {
+			s.active.Store(s.server.clock.Load())
+			s.in.filled(n)
+		}
+		if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && s.rearm()) {
+			return
+		}
+	}
+}
+
+// space returns where to read to. While commands wait this is bounded by Limits.Input; a single command is bounded by
+// the parser. While closing, it is what was read before.
+func (s *session) space() ([]byte, error) {
+	if s.closing.Load() {
+		s.dumped += s.in.len()
+		s.in.release()
+		if s.dumped > lingerBytes {
+			_ = s.conn.Close()
+		}
+	}
+	limit := s.server.cfg.Limits.Input
+	if !s.parser.authed {
+		limit = inputBeforeAuth
+	}
+	if s.pending && s.in.len() >= limit {
+		return nil, fmt.Errorf("ERR more than %d bytes sent ahead of the replies", limit)
+	}
+	space, ok := s.in.room()
+	if !ok {
+		return nil, errMemory
+	}
+	return space, nil
+}
+
+// rearm takes back the deadline that woke the reader, and says whether to go on.
+func (s *session) rearm() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written {
+		return false
+	}
+	return s.conn.SetReadDeadline(time.Time{}) == nil
+}
+
+// runAll runs all complete commands that have arrived, until one has to wait.
+func (s *session) runAll() {
+	for !s.closing.Load() {
+		if !s.pending {
+			n, err := s.parser.next(s.in.bytes())
+			if err != nil {
+				s.server.counters.protocolErrors.Add(1)
+				s.refuse(Error(err.Error()))
+				break
+			}
+			if n == 0 {
+				break
+			}
+			s.in.consume(n)
+			if len(s.parser.args) == 0 {
+				continue
+			}
+		}
+		s.pending = !s.dispatch()
+		if s.pending {
+			break
+		}
+		s.parser.forget()
+	}
+	s.wakeWriter()
+}
+
+// wakeWriter tells the writer of replies that handlers gave at once. They are written together.
+func (s *session) wakeWriter() {
+	s.mu.Lock()
+	if s.head != nil && s.head.left == 0 {
+		s.ready.Signal()
+	}
+	s.mu.Unlock()
+}
+
+// kickReader ends the reader's Read, so that it looks again at the command that waits. s.mu is held.
+func (s *session) kickReader() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
+
+// refuse answers with an error in place of any further command, and ends the connection in order.
+func (s *session) refuse(e Error) {
+	sl := newSlot(s)
+	sl.reply, sl.resp3 = e, s.resp3
+	s.mu.Lock()
+	s.push(sl)
+	s.closing.Store(true)
+	s.ready.Signal()
+	s.mu.Unlock()
+}
+
+// stop ends the session after the commands under way have been answered.
+func (s *session) stop() {
+	s.mu.Lock()
+	s.closing.Store(true)
+	s.ready.Signal()
+	s.mu.Unlock()
+}
+
+// end says that the client is gone.
+func (s *session) end() {
+	s.mu.Lock()
+	s.gone = true
+	s.ready.Signal()
+	s.mu.Unlock()
+}
+
+// kill ends the session at once.
+func (s *session) kill(reason string) {
+	s.server.log.Info("connection ended", "client", s.conn.RemoteAddr().String(), "id", s.id, "reason", reason)
+	s.end()
+	_ = s.conn.Close()
+}
+
+// recovered keeps a bug met on one connection from reaching the others.
+func (s *session) recovered(where string) {
+	if p := recover(); p != nil {
+		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,
+			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.end()
+		_ = s.conn.Close()
+	}
+}

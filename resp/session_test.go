@@ -1,0 +1,273 @@
+package resp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestALockIsTakenRefusedAndReleased(t *testing.T) {
+	r := newRig(t, Config{})
+	a, b := r.dial(), r.dial()
+	a.send(words("SET k me NX PX 30000"))
+	a.want("+OK\r\n")
+	b.send(words("set k you px 30000 nx"))
+	b.want("$-1\r\n")
+	b.send(words("UNLOCK k you"))
+	b.want(":0\r\n")
+	a.send(words("UNLOCK k me"))
+	a.want(":1\r\n")
+	b.send(words("SET k you NX PX 30000"))
+	b.want("+OK\r\n")
+}
+
+// An earlier reply is not held back by a later command that waits, and a later one does not overtake.
+func TestRepliesComeInTheOrderOfTheCommands(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("PING") + words("GET a") + words("GET b") + words("PING") + words("GET c"))
+	for range 3 {
+		<-arrived
+	}
+	c.want("+PONG\r\n") // although three commands wait
+	r.engine.release(2) // c
+	r.engine.release(1) // b
+	r.engine.release(0) // a
+	c.want("$-1\r\n$-1\r\n+PONG\r\n$-1\r\n")
+}
+
+func TestARequestMayArriveByteByByte(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	raw := words("SET k v NX EX 10") + "GET k\r\n" + words("ECHO abc")
+	for i := range len(raw) {
+		c.send(raw[i : i+1])
+	}
+	c.want("+OK\r\n$1\r\nv\r\n$3\r\nabc\r\n")
+}
+
+func TestPipeliningStopsAtTheLimitAndGoesOn(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Pipeline: 4}})
+	arrived := r.engine.hold()
+	c := r.dial()
+	var raw strings.Builder
+	for i := range 20 {
+		raw.WriteString(words(fmt.Sprintf("GET k%d", i)))
+	}
+	c.send(raw.String())
+	for i := range 4 {
+		<-arrived
+		if i == 3 {
+			select {
+			case name := <-arrived:
+				t.Errorf("%s was submitted beyond the limit", name)
+			case <-time.After(20 * time.Millisecond): // proves nothing when slow, finds a missing limit when not
+			}
+		}
+	}
+	for i := range 20 {
+		r.engine.release(0)
+		c.want("$-1\r\n")
+		if i < 16 {
+			<-arrived
+		}
+	}
+}
+
+// A command that reads first and compares then has its key to itself; single-round commands share it.
+func TestCommandsOnOneKeyWaitForEachOther(t *testing.T) {
+	for _, c := range []struct{ first, second, at string }{
+		{"DEL k", "GET k", "one"},
+		{"GET k", "DEL k", "one"},
+		{"DEL a k", "DEL k b", "one"},
+		{"DEL a k", "EXISTS b k", "one"},
+		{"SET k v XX", "SET k v", "one"},
+		{"SET k v KEEPTTL", "SET k v", "one"},
+		{"EXPIRE k 10", "EXPIRE k 10", "one"},
+		{"GET k", "GET k", "both"},
+		{"SET k v NX EX 10", "UNLOCK k v", "both"},
+		{"SET k v", "SET k v", "both"},
+		{"DEL k", "DEL j", "both"},
+		{"EXPIRE a 1", "GET k", "both"},
+	} {
+		r := newRig(t, Config{})
+		arrived := r.engine.hold()
+		cl := r.dial()
+		cl.send(words(c.first) + words(c.second) + words("PING"))
+		<-arrived
+		if c.first == "DEL a k" {
+			<-arrived
+		}
+		if c.at == "both" {
+			<-arrived
+		}
+		select {
+		case name := <-arrived:
+			t.Errorf("%s; %s: %s was submitted too early", c.first, c.second, name)
+		case <-time.After(5 * time.Millisecond):
+		}
+		for !cl.peek("+PONG\r\n") {
+			if r.engine.holds() {
+				r.engine.release(0)
+			}
+		}
+	}
+}
+
+// holds says whether an operation waits for the test.
+func (e *fakeEngine) holds() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.held) > 0
+}
+
+// peek reads one line if there is one, and says whether it was this.
+func (c *client) peek(raw string) bool {
+	_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+	line, err := c.r.ReadString('\n')
+	return err == nil && line == raw
+}
+
+func TestAHangUpIsNoticedWhileACommandWaits(t *testing.T) {
+	for name, behind := range map[string]string{
+		"nothing behind it":  "",
+		"a command behind":   words("DEL k"), // has to wait for the first, so reading is paused
+		"more than is run":   strings.Repeat(words("GET x"), 5000),
+		"half a command":     "*3\r\n$3\r\nSE",
+		"an inline fragment": "SET",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			arrived := r.engine.hold()
+			c := r.dial()
+			c.send(words("SET k me NX PX 30000") + behind)
+			<-arrived
+			hungUp := time.Now()
+			_ = c.Close()
+			for r.server.Stats().Clients > 0 {
+				time.Sleep(100 * time.Microsecond) // the server owes nobody a signal
+			}
+			if d := time.Since(hungUp); d > 100*time.Millisecond {
+				t.Errorf("noticed after %v", d)
+			}
+			r.engine.release(0)
+			<-r.engine.onlyLock(t).abandoned
+		})
+	}
+}
+
+func TestALockWhoseClientHangsUpBeforeTheReplyIsAbandoned(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	// The lock is granted, but its reply has to wait behind one that never comes.
+	c.send(words("GET never") + words("SET k me NX PX 30000"))
+	<-arrived
+	<-arrived
+	r.engine.release(1)
+	_ = c.Close()
+	<-r.engine.onlyLock(t).abandoned
+}
+
+func TestALockGrantedTooLateIsRefusedAndAbandoned(t *testing.T) {
+	for _, line := range []string{"SET k me NX PX 30000", "SETNX k me", "LOCK k 1000", "SET k me NX GET EX 10"} {
+		r := newRig(t, Config{})
+		r.engine.late = true
+		c := r.dial()
+		want := map[string]string{"SETNX k me": ":0\r\n", "SET k me NX GET EX 10": "$0\r\n\r\n"}[line]
+		if want == "" {
+			want = "$-1\r\n"
+		}
+		if got := c.ask(strings.Fields(line)...); got != want {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+		<-r.engine.onlyLock(t).abandoned
+		if late := r.server.Stats().Late; late != 1 {
+			t.Errorf("%d late locks counted", late)
+		}
+	}
+}
+
+func TestALockThatWasAnsweredIsNotAbandoned(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.ask("SET", "k", "me", "NX", "EX", "10")
+	_ = c.Close()
+	for r.server.Stats().Clients > 0 {
+		time.Sleep(100 * time.Microsecond)
+	}
+	select {
+	case <-r.engine.onlyLock(t).abandoned:
+		t.Error("the client's lock was undone behind its back")
+	default:
+	}
+}
+
+func TestAnExtensionThatCameTooLateIsRefused(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.ask("SET", "k", "me", "NX", "EX", "10")
+	r.engine.late = true
+	if got := c.ask("EXTEND", "k", "me", "1000"); got != ":0\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestShutdownAnswersWhatIsRunningAndRunsNothingMore(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	idle, busy := r.dial(), r.dial()
+	idle.ask("PING")
+	busy.send(words("SET k me NX EX 10"))
+	<-arrived
+	done := make(chan error)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		done <- r.server.Shutdown(ctx)
+	}()
+	idle.wantEnd()
+	_ = idle.Close()
+	busy.send(words("SET j me NX EX 10"))
+	r.engine.release(0)
+	busy.want("+OK\r\n")
+	busy.wantEnd()
+	_ = busy.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := net.Dial("tcp", r.addr); err == nil {
+		t.Error("the port is still open")
+	}
+}
+
+func TestShutdownGivesUpWhenItsContextEnds(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("SET k me NX EX 10"))
+	<-arrived
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := r.server.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	r.engine.release(0)
+	<-r.engine.onlyLock(t).abandoned
+}
+
+func TestAPanicEndsOneConnection(t *testing.T) {
+	r := newRig(t, Config{})
+	other, c := r.dial(), r.dial()
+	other.ask("PING")
+	r.server.scripts = nil
+	c.send(words("EVAL x 0"))
+	c.wantEnd()
+	other.send(words("PING"))
+	other.want("+PONG\r\n")
+}

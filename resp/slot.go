@@ -1,0 +1,198 @@
+package resp
+
+import (
+	"sync"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A slot is one command's place in the order of its session's replies. The reader makes it, the handler's reply or the
+// engine's outcomes fill it, and the writer writes it.
+//
+// Slots are reused, with the callbacks bound to them, so that a command in flight allocates nothing for its slot. This
+// rests on the engine calling each callback exactly once; and the handler must not touch a slot any more once it has
+// given the last callback away.
+type slot struct {
+	session *session
+	next    *slot
+	resp3   bool
+	mute    bool // CLIENT REPLY OFF: nothing is written
+
+	left   int                  // outcomes still to come; 0: ready. Guarded by session.mu
+	out    outcome              // guarded by session.mu until left is 0, then the writer's
+	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
+	reply  Reply                // if answer is nil
+
+	key    quorum.Key
+	others []string // further names, for commands on several
+	rounds rounds
+
+	weight  int  // what the slot counts towards Limits.Pipeline
+	held    int  // bytes of the command, counted in session.inBytes
+	output  int  // bytes of the reply, counted in session.outBytes
+	counted bool // output is reserved in the memory budget
+
+	acquired func(quorum.Acquired)
+	written  func(quorum.Written)
+	released func(quorum.Released)
+	extended func(quorum.Extended)
+	viewed   func(quorum.View)
+	changed  func(quorum.Changed)
+}
+
+// An outcome is what the engine said, whichever method was called. Over several keys it is their sum: the first error,
+// and how many were done.
+type outcome struct {
+	err    error
+	done   int       // granted, applied, held, there
+	absent bool      // not held because nobody holds it
+	until  time.Time // the reply is true only until then
+	lock   lock      // undone unless the reply is written
+	text   string    // a value or a holder
+	kind   string    // the type of what a read found
+	hasOld bool      // text is what a write replaced
+	ttl    time.Duration
+}
+
+// rounds says whether an operation may be in flight together with others on the same key.
+type rounds uint8
+
+const (
+	oneRound  rounds = iota
+	twoRounds        // reads first and compares then: nothing else on the key may come between
+)
+
+var slots = sync.Pool{New: func() any {
+	sl := new(slot)
+	sl.acquired = sl.onAcquired
+	sl.written = sl.onWritten
+	sl.released = sl.onReleased
+	sl.extended = sl.onExtended
+	sl.viewed = sl.onViewed
+	sl.changed = sl.onChanged
+	return sl
+}}
+
+func newSlot(s *session) *slot {
+	sl := slots.Get().(*slot)
+	sl.session = s
+	return sl
+}
+
+// recycle gives the slot back. All its outcomes have come.
+func (sl *slot) recycle() {
+	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
+	sl.out, sl.key, sl.others = outcome{}, quorum.Key{}, nil
+	sl.resp3, sl.mute, sl.rounds = false, false, oneRound
+	sl.left, sl.weight, sl.held, sl.output = 0, 0, 0, 0
+	sl.counted = false
+	slots.Put(sl)
+}
+
+// final returns the reply as of now. A lock or an extension whose validity has passed by now is answered as refused,
+// and the lock is undone: the client's clock has been counting since it sent the command.
+func (sl *slot) final(now func() time.Time) Reply {
+	if sl.answer == nil {
+		return sl.reply
+	}
+	o := &sl.out
+	if o.err != nil {
+		return errorReply(o.err)
+	}
+	if !o.until.IsZero() && !now().Before(o.until) {
+		o.done, o.until = 0, time.Time{}
+		sl.session.server.counters.late.Add(1)
+		o.abandon()
+	}
+	return sl.answer(o)
+}
+
+// abandon undoes the lock, if there is one whose reply has not been written.
+func (o *outcome) abandon() {
+	if o.lock != nil {
+		o.lock.Abandon()
+		o.lock = nil
+	}
+}
+
+func (sl *slot) onAcquired(a quorum.Acquired) {
+	o := outcome{err: a.Err, text: a.Holder}
+	if a.Lock != nil {
+		o.lock = sl.session.server.lockOf(a.Lock)
+		o.until = o.lock.Until()
+		o.done = 1
+	}
+	sl.resolve(o)
+}
+
+func (sl *slot) onWritten(w quorum.Written) {
+	sl.resolve(outcome{err: w.Err, done: count(w.Done), text: w.Old, hasOld: w.HadOld})
+}
+
+func (sl *slot) onReleased(r quorum.Released) {
+	sl.resolve(outcome{err: r.Err, done: count(r.Held), absent: r.Absent})
+}
+
+func (sl *slot) onExtended(e quorum.Extended) {
+	sl.resolve(outcome{err: e.Err, done: count(e.Held), absent: e.Absent, until: e.Until})
+}
+
+func (sl *slot) onViewed(v quorum.View) {
+	o := outcome{err: v.Err, done: count(v.Exists), absent: !v.Exists, text: v.Value, kind: v.Type, ttl: v.TTL}
+	sl.resolve(o)
+}
+
+func (sl *slot) onChanged(c quorum.Changed) {
+	sl.resolve(outcome{err: c.Err, done: count(c.Applied)})
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// resolve takes one outcome, on whatever goroutine the engine has. It does not block.
+func (sl *slot) resolve(o outcome) {
+	s := sl.session
+	s.mu.Lock()
+	sl.left--
+	if s.gone {
+		s.mu.Unlock()
+		o.abandon()
+		return
+	}
+	sl.merge(o)
+	if sl.left > 0 {
+		s.mu.Unlock()
+		return
+	}
+	if sl.rounds == twoRounds {
+		s.twoRounds--
+	}
+	ok := s.countOutput(sl, len(sl.out.text))
+	if s.head == sl {
+		s.ready.Signal()
+	}
+	if s.waitFor == sl {
+		s.waitFor = nil
+		s.kickReader()
+	}
+	s.mu.Unlock()
+	if !ok {
+		s.kill("output limit reached: the client does not read")
+	}
+}
+
+// merge adds one outcome to those that came before.
+func (sl *slot) merge(o outcome) {
+	first := sl.out.err
+	done := sl.out.done
+	sl.out = o
+	sl.out.done += done
+	if first != nil {
+		sl.out.err = first
+	}
+}

@@ -1,0 +1,53 @@
+package resp
+
+var commandCommands = []*command{
+	{name: "count", arity: 2, flags: loading | stale, since: "2.8.13", run: runCommandCount,
+		summary: "Get total number of Redis commands"},
+	{name: "info", arity: -2, flags: loading | stale, since: "2.8.13", run: runCommandInfo,
+		summary: "Get array of specific Redis command details, or all when no argument is given."},
+	{name: "docs", arity: -2, flags: loading | stale, since: "7.0.0", run: runCommandDocs,
+		summary: "Get array of specific Redis command documentation"},
+	{name: "list", arity: -2, flags: loading | stale, since: "7.0.0", run: runCommandList,
+		summary: "Get an array of Redis command names"},
+	{name: "getkeys", arity: -4, flags: loading | stale, since: "2.8.13", run: runCommandGetKeys,
+		summary: "Extract keys given a full Redis command"},
+}
+
+var serverCommands = []*command{
+	{name: "command", arity: -1, flags: loading | stale, group: "server", since: "2.8.13", run: runCommand,
+		summary: "Get array of Redis command details", subs: commandCommands},
+	{name: "config", arity: -2, group: "server", since: "2.0.0",
+		summary: "A container for server configuration commands", subs: []*command{
+			{name: "get", arity: -3, flags: adminClient, since: "2.0.0", run: runConfigGet,
+				summary: "Get the values of configuration parameters"},
+			{name: "set", arity: -4, flags: adminClient, since: "2.0.0", run: runConfigChange,
+				summary: "Set configuration parameters: refused, the configuration is a file"},
+			{name: "rewrite", arity: 2, flags: adminClient, since: "2.8.0", run: runConfigChange,
+				summary: "Rewrite the configuration file: refused"},
+			{name: "resetstat", arity: 2, flags: adminClient, since: "2.0.0", run: runConfigChange,
+				summary: "Reset the stats: refused"},
+		}},
+	{name: "info", arity: -1, flags: loading | stale, group: "server", since: "1.0.0", run: runInfo,
+		summary: "Get information and statistics about the server"},
+	{name: "role", arity: 1, flags: noScript | loading | stale | fast, group: "server", since: "2.8.12", run: runRole,
+		summary: "Return the role of the instance in the context of replication"},
+	{name: "time", arity: 1, flags: loading | stale | fast, group: "server", since: "2.6.0", run: runTime,
+		summary: "Return the current server time"},
+	{name: "lastsave", arity: 1, flags: loading | stale | fast, group: "server", since: "1.0.0", run: runLastSave,
+		summary: "Get the UNIX time stamp of the last successful save to disk"},
+	{name: "cluster", arity: -2, group: "cluster", since: "3.0.0",
+		summary: "A container for cluster commands: cluster support is disabled", subs: []*command{
+			{name: "info", arity: 2, flags: stale, since: "3.0.0", run: runCluster,
+				summary: "Provides info about Redis Cluster node state"},
+			{name: "nodes", arity: 2, flags: stale, since: "3.0.0", run: runCluster,
+				summary: "Get Cluster config for the node"},
+			{name: "slots", arity: 2, flags: loading | stale, since: "3.0.0", run: runCluster,
+				summary: "Get array of Cluster slot to node mappings"},
+			{name: "shards", arity: 2, flags: loading | stale, since: "7.0.0", run: runCluster,
+				summary: "Get array of cluster slots to shards"},
+			{name: "myid", arity: 2, flags: stale, since: "3.0.0", run: runCluster,
+				summary: "Return the node id"},
+			{name: "keyslot", arity: 3, flags: stale, since: "3.0.0", run: runCluster,
+				summary: "Returns the hash slot of the specified key"},
+		}},
+}

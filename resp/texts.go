@@ -1,0 +1,84 @@
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// What clients are told when something is wrong, in Redis's own words where Redis has words for it: clients compare.
+const (
+	errMaxClients  = Error("ERR max number of clients reached")
+	errSyntax      = Error("ERR syntax error")
+	errNotInt      = Error("ERR value is not an integer or out of range")
+	errNoAuth      = Error("NOAUTH Authentication required.")
+	errWrongPass   = Error("WRONGPASS invalid username-password pair or user is disabled.")
+	errNoPassword  = Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	errNoScript    = Error("NOSCRIPT No matching script. Please use EVAL.")
+	errNoCluster   = Error("ERR This instance has cluster support disabled")
+	errDBRange     = Error("ERR DB index is out of range")
+	errIntRange    = Error("ERR value is out of range, value must between -2147483648 and 2147483647")
+	errNoProto     = Error("NOPROTO unsupported protocol version")
+	errProtoInt    = Error("ERR Protocol version is not an integer or out of range")
+	errNameChars   = Error("ERR Client names cannot contain spaces, newlines or special characters.")
+	errKeysMany    = Error("ERR Number of keys can't be greater than number of args")
+	errKeysFew     = Error("ERR Number of keys can't be negative")
+	errFlushOption = Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	errHelloAuth   = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+)
+
+// errMemory says that Limits.Memory is spent.
+var errMemory = errors.New("ERR lockproxy holds as much unanswered input as its memory limit allows; try again later")
+
+func errArity(name string) Error {
+	return Error("ERR wrong number of arguments for '" + name + "' command")
+}
+
+func errExpire(name string) Error { return Error("ERR invalid expire time in '" + name + "' command") }
+
+// echoMax is how much of a client's own words Redis repeats in an error.
+const echoMax = 128
+
+func errUnknownCommand(args []string) Error {
+	var list string
+	for _, arg := range args[1:] {
+		if len(list) >= echoMax {
+			break
+		}
+		list += "'" + clip(arg, echoMax-len(list)) + "' "
+	}
+	return Error("ERR unknown command '" + clip(args[0], echoMax) + "', with args beginning with: " + list)
+}
+
+func errUnknownSubcommand(container, name string) Error {
+	return Error("ERR unknown subcommand '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
+}
+
+// clip cuts s as C's %.*s does: to n bytes, or before the first zero byte.
+func clip(s string, n int) string {
+	s = s[:min(n, len(s))]
+	for i := range len(s) {
+		if s[i] == 0 {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+func errTTLMax(ttl, ttlMax time.Duration) Error {
+	return Error(fmt.Sprintf("ERR lock TTL %d ms exceeds ttl_max %d ms; ask for less, or raise ttl_max on every lockproxy",
+		ttl.Milliseconds(), ttlMax.Milliseconds()))
+}
+
+// errorReply puts an engine's error on the wire.
+func errorReply(err error) Reply {
+	switch {
+	case errors.Is(err, quorum.ErrClosed):
+		return Error("ERR lockproxy is shutting down")
+	case errors.Is(err, quorum.ErrTooLong):
+		return Error("ERR the lock's TTL would exceed ttl_max; extend by less, or raise ttl_max on every lockproxy")
+	}
+	return Error(err.Error())
+}

@@ -1,0 +1,154 @@
+package resp
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// flushSize is how many bytes of replies are gathered before they are written even if more are ready.
+const flushSize = 64 << 10
+
+// A page is replies encoded to be written, and the locks among them. It is borrowed for one batch: an idle connection
+// has none.
+type page struct {
+	buf    []byte
+	grants []grant
+}
+
+var pages = sync.Pool{New: func() any { return &page{buf: make([]byte, 0, 4<<10)} }}
+
+// A grant is a slot with a lock whose reply ends at an offset of the buffer being written.
+type grant struct {
+	slot *slot
+	end  int
+}
+
+// writeLoop writes replies in the order of their commands until the session ends. What it cannot write any more it
+// abandons.
+func (s *session) writeLoop() {
+	var batch *slot
+	defer func() { s.dropQueue(batch) }()
+	defer s.recovered("writer")
+	for {
+		s.mu.Lock()
+		batch = s.take()
+		for batch == nil && !s.gone && !(s.closing.Load() && s.head == nil) {
+			s.ready.Wait()
+			batch = s.take()
+		}
+		s.mu.Unlock()
+		if batch == nil {
+			s.finish()
+			return
+		}
+		ok := s.send(batch)
+		batch = nil
+		if !ok {
+			return
+		}
+	}
+}
+
+// send writes a batch of replies, and says whether the connection is still of use.
+func (s *session) send(batch *slot) bool {
+	p := pages.Get().(*page)
+	ok := true
+	for sl := batch; sl != nil; sl = sl.next {
+		if !ok {
+			sl.out.abandon()
+			continue
+		}
+		reply := sl.final(time.Now)
+		if !sl.mute {
+			p.buf = reply.appendTo(p.buf, sl.resp3)
+		}
+		if sl.out.lock != nil {
+			p.grants = append(p.grants, grant{sl, len(p.buf)})
+		}
+		if len(p.buf) >= flushSize {
+			ok = s.write(p)
+		}
+	}
+	ok = ok && s.write(p)
+	if cap(p.buf) <= 2*flushSize {
+		pages.Put(p)
+	}
+	s.settle(batch)
+	return ok
+}
+
+// write writes a page and empties it. If that fails, the locks whose replies were not written whole are abandoned: their client
+// cannot know of them. One whose reply was written whole may be in use.
+func (s *session) write(p *page) bool {
+	if len(p.buf) == 0 {
+		return true
+	}
+	s.writing.Store(s.server.clock.Load())
+	n, err := s.conn.Write(p.buf)
+	s.writing.Store(0)
+	for _, g := range p.grants {
+		if g.end <= n {
+			g.slot.out.lock = nil // the client's own from here on
+		}
+		g.slot.out.abandon()
+	}
+	clear(p.grants)
+	p.buf, p.grants = p.buf[:0], p.grants[:0]
+	if err != nil {
+		s.kill("write failed: " + err.Error())
+	}
+	return err == nil
+}
+
+// settle takes written slots out of the counts and lets the reader go on.
+func (s *session) settle(batch *slot) {
+	s.mu.Lock()
+	for sl := batch; sl != nil; {
+		next := sl.next
+		s.uncount(sl)
+		sl.recycle()
+		sl = next
+	}
+	if s.paused && s.roomy() {
+		s.paused = false
+		s.kickReader()
+	}
+	s.mu.Unlock()
+}
+
+// finish ends the writing side in order.
+func (s *session) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = true
+	if s.gone {
+		return
+	}
+	if c, ok := s.conn.(*net.TCPConn); ok {
+		_ = c.CloseWrite()
+		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+		return
+	}
+	_ = s.conn.Close()
+}
+
+// dropQueue abandons what was not written: of the batch that a panic left behind, and of the queue. Locks granted from
+// here on are abandoned as they come.
+func (s *session) dropQueue(batch *slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = true
+	s.closing.Store(true)
+	s.gone = s.gone || s.head != nil
+	for ; batch != nil; batch = batch.next {
+		batch.out.abandon()
+	}
+	for sl := s.head; sl != nil; sl = sl.next {
+		s.uncount(sl)
+		if sl.left == 0 {
+			sl.out.abandon()
+		}
+	}
+	s.head, s.tail = nil, nil
+}

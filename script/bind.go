@@ -1,0 +1,157 @@
+package script
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// A Call is a Meaning with its arguments filled in.
+type Call struct {
+	Op    Op
+	Key   string
+	Token string        // meaningless if a Query does not compare
+	TTL   time.Duration // Extend, Acquire, AcquireOrExtend: positive, or zero if Forever
+
+	Add      bool // Extend: TTL is added to what remains
+	Forever  bool // the script leaves the key without a TTL
+	Compares bool // Query: the key's value is compared with Token
+}
+
+// Result returns how a Query ends, given what the key holds. Only a Call that compares can end with Done.
+func (c Call) Result(exists bool, value string) Result {
+	switch {
+	case !exists:
+		return Absent
+	case c.Compares && value == c.Token:
+		return Done
+	}
+	return NotMine
+}
+
+// Bind fills in the arguments of a call. The error is a whole Redis error, its code word included: in Redis's own
+// words where Redis would have refused the TTL too. (Redis would have done so only if the key was there.)
+//
+// An extension to a TTL of zero or less becomes a Release: EXPIRE deletes the key then, and answers as if not.
+func (m *Meaning) Bind(keys, args []string) (Call, error) {
+	if err := m.check(keys, args); err != nil {
+		return Call{}, err
+	}
+	for i := range m.cases {
+		if c := &m.cases[i]; c.applies(keys, args) {
+			return m.fill(c, keys, args)
+		}
+	}
+	return Call{}, fmt.Errorf("ERR script %s: no case fits the arguments", m.sha)
+}
+
+// check makes sure that all is there that the text mentions.
+func (m *Meaning) check(keys, args []string) error {
+	if len(keys) < m.keys || len(args) < m.args {
+		return fmt.Errorf("ERR script %s needs %d keys and %d arguments, got %d and %d",
+			m.sha, m.keys, m.args, len(keys), len(args))
+	}
+	if m.oneKey && len(keys) != 1 {
+		return fmt.Errorf("ERR script %s was called with %d keys; it can be run by quorum with one key only",
+			m.sha, len(keys))
+	}
+	for _, s := range m.numbers {
+		if _, err := parseNumber(s.in(keys, args)); err != nil {
+			return fmt.Errorf("ERR script %s: %v is not a number", m.sha, s)
+		}
+	}
+	return nil
+}
+
+func (c *choice) applies(keys, args []string) bool {
+	for _, condition := range c.when {
+		if !condition.met(keys, args) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Meaning) fill(c *choice, keys, args []string) (Call, error) {
+	call := Call{Op: c.op, Key: c.key.in(keys, args), Token: c.token.in(keys, args)}
+	if c.op == Query {
+		call.Compares = c.token.from != nowhere
+	}
+	if c.deletes(keys, args) {
+		call.Op = Release
+		return call, nil
+	}
+	for _, l := range c.ttls {
+		if _, err := m.duration(l, keys, args); err != nil {
+			return Call{}, err
+		}
+	}
+	if c.ttl.kind == limited {
+		call.TTL, _ = m.duration(c.ttl, keys, args) // no error: it is one of c.ttls
+	}
+	call.Add = c.ttl.amount.added
+	call.Forever = c.ttl.kind == forever
+	return call, nil
+}
+
+// deletes reports whether an extension is to a TTL of zero or less, and does nothing else that would notice.
+func (c *choice) deletes(keys, args []string) bool {
+	if c.op != Extend || c.ttl.kind != limited || c.ttl.amount.added || c.reread || len(c.ttls) > 1 ||
+		c.ttl.command != "expire" && c.ttl.command != "pexpire" {
+		return false
+	}
+	n, ok := c.ttl.count(keys, args)
+	return ok && n <= 0
+}
+
+// duration returns the TTL that a lifetime comes to.
+func (m *Meaning) duration(l lifetime, keys, args []string) (time.Duration, error) {
+	n, ok := l.count(keys, args)
+	if !ok {
+		return 0, m.refuse("ERR value is not an integer or out of range", l)
+	}
+	unit := int64(1)
+	if l.seconds {
+		unit = 1000
+	}
+	// Redis adds its clock, less than 1<<42, and refuses what overflows.
+	if n <= 0 || n > (math.MaxInt64-1<<42)/unit {
+		return 0, m.refuse("ERR invalid expire time in '"+l.command+"' command", l)
+	}
+	// A time.Duration ends at 292 years.
+	return time.Duration(min(n*unit, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, nil
+}
+
+// count returns the amount of a limited lifetime, in its unit. It is false where Redis finds no integer.
+func (l lifetime) count(keys, args []string) (int64, bool) {
+	a := l.amount
+	if a.source.from == nowhere {
+		return int64(a.offset), true
+	}
+	s := a.source.in(keys, args)
+	if !l.numeric {
+		// Redis takes decimal digits only: no plus, no leading zero, no blank.
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || s[0] == '+' || s[0] == '0' && len(s) > 1 || s[0] == '-' && s[1] == '0' {
+			return 0, false
+		}
+		return n, true
+	}
+	x, err := parseNumber(s)
+	x = x*a.scale + a.offset
+	if err != nil || x != math.Trunc(x) || math.Abs(x) >= exactMax {
+		return 0, false
+	}
+	return int64(x), true
+}
+
+// refuse returns an error as Redis words it for a command in a script.
+func (m *Meaning) refuse(text string, l lifetime) error {
+	return refusal(fmt.Sprintf("%s script: %s, on @user_script:%d.", text, m.sha, l.line))
+}
+
+// A refusal is an error in Redis's own words.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }

@@ -1,0 +1,110 @@
+package script
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// Bounds on the texts that a Cache keeps, in bytes.
+const (
+	textMax  = 256 << 10 // one text
+	textsMax = 32 << 20  // all of them
+)
+
+// ErrTextTooLong says that a text is longer than any that a Cache keeps.
+var ErrTextTooLong = errors.New("ERR script is longer than 262144 bytes, which is the most that lockproxy keeps")
+
+// A digest is a SHA-1, as Redis names scripts.
+type digest [sha1.Size]byte
+
+// A Cache keeps the scripts that clients sent. When there are too many, or too long ones, it forgets those not used
+// for longest; their clients are told NOSCRIPT then and send them again. It is safe for concurrent use.
+type Cache struct {
+	mu      sync.Mutex // guards all below
+	scripts *simplelru.LRU[digest, *Script]
+	bytes   int // of the texts in scripts
+}
+
+// NewCache returns an empty cache of at most size scripts. It panics if size is not positive.
+func NewCache(size int) *Cache {
+	c := &Cache{}
+	scripts, err := simplelru.NewLRU(size, func(_ digest, s *Script) { c.bytes -= len(s.Text) })
+	if err != nil {
+		panic("script: a cache needs a positive size")
+	}
+	c.scripts = scripts
+	return c
+}
+
+// Load returns the script with this text and keeps it. A text is recognised when it is first seen; later Loads find
+// it. The error is ErrTextTooLong.
+func (c *Cache) Load(text string) (*Script, error) {
+	if len(text) > textMax {
+		return nil, ErrTextTooLong
+	}
+	key := digestOf(text)
+	if s, ok := c.get(key); ok {
+		return s, nil
+	}
+	sha := hex.EncodeToString(key[:])
+	// Outside the lock: two clients that bring a new text at once both read it, and one result stays.
+	s := &Script{SHA: sha, Text: text, Meaning: recognise(text, sha)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if earlier, ok := c.scripts.Get(key); ok {
+		return earlier, nil
+	}
+	c.scripts.Add(key, s)
+	c.bytes += len(text)
+	for c.bytes > textsMax {
+		c.scripts.RemoveOldest()
+	}
+	return s, nil
+}
+
+// Lookup returns the script with this SHA-1, in hex digits of any case, and marks it as used.
+func (c *Cache) Lookup(sha string) (*Script, bool) {
+	key, ok := parseDigest(sha)
+	if !ok {
+		return nil, false
+	}
+	return c.get(key)
+}
+
+// Exists reports whether Lookup would find a script. It does not mark it as used.
+func (c *Cache) Exists(sha string) bool {
+	key, ok := parseDigest(sha)
+	if !ok {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.scripts.Contains(key)
+}
+
+// Flush forgets all scripts.
+func (c *Cache) Flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scripts.Purge()
+}
+
+func (c *Cache) get(key digest) (*Script, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.scripts.Get(key)
+}
+
+func digestOf(text string) digest { return sha1.Sum([]byte(text)) }
+
+func parseDigest(sha string) (key digest, ok bool) {
+	if len(sha) != 2*len(key) {
+		return key, false
+	}
+	_, err := hex.Decode(key[:], []byte(sha))
+	return key, err == nil
+}

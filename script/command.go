@@ -1,0 +1,242 @@
+package script
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// keyState is what a run has made of the key.
+type keyState struct {
+	exists bool
+	mine   bool // it holds the token
+	ttl    lifetime
+}
+
+// The worlds that a script can find.
+var (
+	worldAbsent = keyState{}
+	worldMine   = keyState{exists: true, mine: true}
+	worldOther  = keyState{exists: true}
+)
+
+// lifetimeKind says what became of a key's TTL.
+type lifetimeKind uint8
+
+const (
+	unchanged lifetimeKind = iota
+	forever
+	limited
+)
+
+// A lifetime is the TTL that a script gives to the key.
+type lifetime struct {
+	kind    lifetimeKind
+	seconds bool   // the amount counts seconds, not milliseconds
+	numeric bool   // the argument is read as Lua's tonumber does, not as an integer
+	amount  linear // limited
+	command string // for errors: the command that set it, lower case
+	line    int    // for errors
+}
+
+// same reports whether two lifetimes are one, wherever in the text they stand.
+func (l lifetime) same(m lifetime) bool {
+	l.command, l.line, m.command, m.line = "", 0, "", 0
+	return l == m
+}
+
+// A commandFunc carries out a command on the run's key. Its arguments are those after the key.
+type commandFunc func(r *run, args []symbol, at place) (symbol, error)
+
+// place says where in the text a command stands, for Redis's errors.
+type place struct {
+	command string
+	line    int
+}
+
+var commands map[string]struct {
+	args int // -1: any number
+	run  commandFunc
+}
+
+func init() {
+	commands = map[string]struct {
+		args int
+		run  commandFunc
+	}{
+		"get":     {0, (*run).get},
+		"set":     {-1, (*run).set},
+		"setnx":   {1, (*run).setnx},
+		"setex":   {2, (*run).setex},
+		"psetex":  {2, (*run).setex},
+		"expire":  {1, (*run).expire},
+		"pexpire": {1, (*run).expire},
+		"persist": {0, (*run).persist},
+		"del":     {0, (*run).del},
+		"unlink":  {0, (*run).del},
+		"exists":  {0, (*run).exists},
+		"ttl":     {0, (*run).remaining},
+		"pttl":    {0, (*run).remaining},
+	}
+}
+
+// command carries out redis.call. A pcall is the same: what it would catch, a wrong type or a bad TTL, is an error of
+// the operation or of Bind.
+func (r *run) command(args []symbol, line int) (symbol, error) {
+	if len(args) < 2 || args[0].kind != symString {
+		return symbol{}, errNotLua
+	}
+	name := strings.ToLower(args[0].text)
+	c, ok := commands[name]
+	if !ok || c.args >= 0 && c.args != len(args)-2 {
+		return symbol{}, errNotLua
+	}
+	if err := r.choice.bindKey(args[1]); err != nil {
+		return symbol{}, err
+	}
+	r.choice.reread = r.choice.reread || r.key.ttl.kind == limited
+	return c.run(r, args[2:], place{name, line})
+}
+
+func (r *run) get([]symbol, place) (symbol, error) {
+	if !r.key.exists {
+		return boolean(false), nil
+	}
+	return symbol{kind: symHeld, mine: r.key.mine}, nil
+}
+
+// put makes the key hold the token.
+func (r *run) put(value symbol, ttl lifetime) error {
+	if err := r.choice.bindToken(value); err != nil {
+		return err
+	}
+	r.key = keyState{exists: true, mine: true, ttl: ttl}
+	return nil
+}
+
+func (r *run) set(args []symbol, at place) (symbol, error) {
+	if len(args) == 0 {
+		return symbol{}, errNotLua
+	}
+	ttl := lifetime{kind: forever}
+	var ifAbsent, ifExists bool
+	for i := 1; i < len(args); i++ {
+		if args[i].kind != symString {
+			return symbol{}, errNotLua
+		}
+		switch option := strings.ToUpper(args[i].text); option {
+		case "NX":
+			ifAbsent = true
+		case "XX":
+			ifExists = true
+		case "EX", "PX":
+			i++
+			if i == len(args) || ttl.kind == limited {
+				return symbol{}, errNotLua
+			}
+			var err error
+			if ttl, err = r.lifetime(args[i], option == "EX", at); err != nil {
+				return symbol{}, err
+			}
+		default:
+			return symbol{}, errNotLua
+		}
+	}
+	if ifAbsent && ifExists {
+		return symbol{}, errNotLua
+	}
+	if ifAbsent && r.key.exists || ifExists && !r.key.exists {
+		return boolean(false), r.choice.bindToken(args[0])
+	}
+	return symbol{kind: symStatus, text: "OK"}, r.put(args[0], ttl)
+}
+
+func (r *run) setnx(args []symbol, _ place) (symbol, error) {
+	if r.key.exists {
+		return number(0), r.choice.bindToken(args[0])
+	}
+	return number(1), r.put(args[0], lifetime{kind: forever})
+}
+
+func (r *run) setex(args []symbol, at place) (symbol, error) {
+	ttl, err := r.lifetime(args[0], at.command == "setex", at)
+	if err != nil {
+		return symbol{}, err
+	}
+	return symbol{kind: symStatus, text: "OK"}, r.put(args[1], ttl)
+}
+
+func (r *run) expire(args []symbol, at place) (symbol, error) {
+	ttl, err := r.lifetime(args[0], at.command == "expire", at)
+	if err != nil {
+		return symbol{}, err
+	}
+	if !r.key.exists {
+		return number(0), nil
+	}
+	r.key.ttl = ttl
+	return number(1), nil
+}
+
+func (r *run) persist([]symbol, place) (symbol, error) {
+	if !r.key.exists || r.key.ttl.kind == forever {
+		return number(0), nil
+	}
+	r.key.ttl = lifetime{kind: forever}
+	return number(1), nil
+}
+
+func (r *run) del([]symbol, place) (symbol, error) {
+	if !r.key.exists {
+		return number(0), nil
+	}
+	r.key = worldAbsent
+	return number(1), nil
+}
+
+func (r *run) exists([]symbol, place) (symbol, error) {
+	if r.key.exists {
+		return number(1), nil
+	}
+	return number(0), nil
+}
+
+// remaining answers TTL and PTTL. The key had a TTL when the script began; lockproxy gives one to every key.
+func (r *run) remaining(_ []symbol, at place) (symbol, error) {
+	switch {
+	case !r.key.exists:
+		return number(-2), nil
+	case r.key.ttl.kind == forever:
+		return number(-1), nil
+	case r.key.ttl.kind == limited:
+		return symbol{}, errNotLua
+	case at.command == "ttl":
+		return symbol{kind: symSeconds}, nil
+	}
+	return symbol{kind: symLinear, linear: linear{added: true}}, nil
+}
+
+// lifetime reads the argument of a command that sets a TTL.
+func (r *run) lifetime(s symbol, seconds bool, at place) (lifetime, error) {
+	l := lifetime{kind: limited, seconds: seconds, command: at.command, line: at.line, numeric: s.kind == symLinear}
+	if s.kind == symString {
+		n, err := strconv.ParseInt(s.text, 10, 32)
+		if err != nil || strconv.FormatInt(n, 10) != s.text {
+			return lifetime{}, errNotLua
+		}
+	}
+	var err error
+	if l.amount, err = s.asLinear(); err != nil {
+		return lifetime{}, err
+	}
+	switch {
+	case l.amount.constant() && (l.amount.offset < 1 || l.amount.offset != float64(int64(l.amount.offset))):
+		return lifetime{}, errNotLua
+	case l.amount.added && (seconds || l.amount.source.from == nowhere):
+		return lifetime{}, errNotLua
+	}
+	if !slices.Contains(r.choice.ttls, l) {
+		r.choice.ttls = append(r.choice.ttls, l)
+	}
+	return l, nil
+}

@@ -1,0 +1,140 @@
+package script
+
+// A condition is a question about an argument that the text does not answer.
+type condition struct {
+	source  source
+	numeric bool    // the argument is compared as a number
+	op      string  // "==", and if numeric also "<" and "<="
+	text    string  // what it is compared with
+	number  float64 // the same, if numeric
+	holds   bool    // in the choice: whether it is true
+}
+
+// equal answers a == b. Values of different types are never equal in Lua, strings and numbers neither.
+func (r *run) equal(a, b symbol) (bool, error) {
+	if a.typeName() != b.typeName() {
+		return false, nil
+	}
+	switch a.typeName() {
+	case "nil":
+		return true, nil
+	case "boolean":
+		return a.truth == b.truth, nil
+	case "string":
+		return r.equalStrings(a, b)
+	case "number":
+		return r.compareNumbers("==", a, b)
+	}
+	return false, errNotLua // tables are compared by identity
+}
+
+func (r *run) equalStrings(a, b symbol) (bool, error) {
+	if rank(a) < rank(b) {
+		a, b = b, a
+	}
+	switch {
+	case a.kind == symHeld && b.kind == symHeld:
+		return false, errNotLua
+	case a.kind == symHeld:
+		if err := r.choice.bindToken(b); err != nil {
+			return false, err
+		}
+		return a.mine, nil
+	case a.kind == symSource && b.kind == symSource:
+		if a.source == b.source {
+			return true, nil
+		}
+		return false, errNotLua
+	case a.kind == symSource:
+		return r.decide(condition{source: a.source, op: "==", text: b.text})
+	}
+	return a.text == b.text, nil
+}
+
+// rank orders strings by how little is known of them.
+func rank(s symbol) int {
+	switch s.kind {
+	case symHeld:
+		return 2
+	case symSource:
+		return 1
+	}
+	return 0
+}
+
+// ordered answers a < b and its like. Strings are ordered by the locale in Lua: not here.
+func (r *run) ordered(op string, a, b symbol) (bool, error) {
+	if a.typeName() != "number" || b.typeName() != "number" {
+		return false, errNotLua
+	}
+	switch op {
+	case ">":
+		return r.compareNumbers("<", b, a)
+	case ">=":
+		return r.compareNumbers("<=", b, a)
+	}
+	return r.compareNumbers(op, a, b)
+}
+
+// compareNumbers answers op, which is == or < or <=, where one side at least is known.
+func (r *run) compareNumbers(op string, a, b symbol) (bool, error) {
+	switch {
+	case a.kind == symNumber && b.kind == symNumber:
+		return compareFloats(op, a.number, b.number), nil
+	case b.kind == symNumber:
+		return r.compareUnknown(op, a, b.number)
+	case a.kind == symNumber:
+		// n < x is not (x <= n).
+		flipped, negate := op, op != "=="
+		switch op {
+		case "<":
+			flipped = "<="
+		case "<=":
+			flipped = "<"
+		}
+		holds, err := r.compareUnknown(flipped, b, a.number)
+		return holds != negate, err
+	}
+	return false, errNotLua
+}
+
+// compareUnknown answers x op n where x is an argument or what remains of a TTL.
+//
+// What remains is at least 1 ms: at 0 the key would be gone one millisecond later, and the script could as well have
+// run one earlier. In seconds it is at least 0, for TTL rounds. More than that is not known.
+func (r *run) compareUnknown(op string, x symbol, n float64) (bool, error) {
+	least := 0.0
+	switch {
+	case x.kind == symLinear && x.linear == (linear{added: true}):
+		least = 1
+	case x.kind == symSeconds:
+	case x.kind == symLinear && x.linear == (linear{source: x.linear.source, scale: 1}):
+		return r.decide(condition{source: x.linear.source, numeric: true, op: op, number: n})
+	default:
+		return false, errNotLua
+	}
+	if n < least || op == "<" && n == least {
+		return false, nil
+	}
+	return false, errNotLua
+}
+
+func compareFloats(op string, a, b float64) bool {
+	switch op {
+	case "<":
+		return a < b
+	case "<=":
+		return a <= b
+	}
+	return a == b
+}
+
+// met reports whether the condition's question has the answer that its choice supposes.
+func (c condition) met(keys, args []string) bool {
+	s := c.source.in(keys, args)
+	if !c.numeric {
+		return (s == c.text) == c.holds
+	}
+	n, err := parseNumber(s)
+	return err == nil && compareFloats(c.op, n, c.number) == c.holds
+}

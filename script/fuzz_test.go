@@ -1,0 +1,81 @@
+package script
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// seeds are texts near to what is recognised.
+var seeds = []string{
+	releaseText, extendText, secondsText, acquireText, chooseText, againText, loopText,
+	`local r = redis.call if not r('get',KEYS[1]) then return {ok='OK'} end -- [[ x ]]`,
+	`return {redis.call("get", KEYS[1]), redis.call("pttl", KEYS[1])}`,
+	"local a = [==[\n]] ]==] return redis.error_reply(a) --[[",
+	`if tonumber(ARGV[2]) >= 1.5e3 then return #KEYS else return -(0x10 / 4) % 3 end`,
+	`return "\065\n\"" .. '\'' .. [[x]]`,
+}
+
+func FuzzRecognise(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(s, "0")
+	}
+	f.Fuzz(func(t *testing.T, text, arg string) {
+		start := time.Now()
+		m := recognise(text, "SHA")
+		if d := time.Since(start); d > 5*time.Second {
+			t.Fatalf("took %v", d)
+		}
+		if m == nil {
+			return
+		}
+		checkBind(t, m, arg)
+	})
+}
+
+// checkBind binds arguments and makes sure that what comes out can be carried out.
+func checkBind(t *testing.T, m *Meaning, arg string) {
+	keys, args := make([]string, m.keys), make([]string, m.args)
+	for i := range args {
+		args[i] = arg
+	}
+	call, err := m.Bind(keys, args)
+	if err != nil {
+		if !strings.HasPrefix(err.Error(), "ERR ") || strings.Contains(err.Error(), "no case fits") {
+			t.Fatalf("error %q", err)
+		}
+		return
+	}
+	limited := call.Op == Extend || call.Op == Acquire || call.Op == AcquireOrExtend
+	switch {
+	case call.Op < Release || call.Op > Query,
+		call.TTL < 0,
+		limited && call.Forever != (call.TTL == 0),
+		!limited && (call.TTL != 0 || call.Forever || call.Add),
+		call.Add && call.Op != Extend:
+		t.Fatalf("cannot be carried out: %+v", call)
+	}
+	for r := Done; r < results; r++ {
+		if v := m.Answer(Outcome{Result: r, Value: "v", TTL: time.Second}); !v.constant() {
+			t.Fatalf("answer %+v", v)
+		}
+	}
+}
+
+// A shape is the same for what the lexer cannot tell apart, and does not depend on white space around a text.
+func FuzzShape(f *testing.F) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, ok := Shape(text)
+		if !ok || len(text) > maxRecognised-100 {
+			return
+		}
+		for _, variant := range []string{" \t\n" + text + "\n", "-- comment\n" + text + "\n--[[ comment ]] ", text + "\n"} {
+			if got, ok := Shape(variant); !ok || got != id {
+				t.Fatalf("%q has shape %s, %q has %s", text, id, variant, got)
+			}
+		}
+	})
+}

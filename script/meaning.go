@@ -1,0 +1,149 @@
+package script
+
+import (
+	"strconv"
+	"time"
+)
+
+// Op is what a recognised script does to its key.
+type Op uint8
+
+// The operations. Mine means that the key holds the token, other that it holds something else.
+//
+//	Op                 absent    mine       other     outcomes
+//	Release            nothing   deleted    nothing   Done, NotMine, Absent
+//	Extend             nothing   new TTL    nothing   Done, NotMine, Absent
+//	Acquire            taken     nothing    nothing   Done, NotMine
+//	AcquireOrExtend    taken     new TTL    nothing   Done, Extended, NotMine
+//	Query              nothing   nothing    nothing   Done (mine), NotMine, Absent
+const (
+	Release Op = iota + 1
+	Extend
+	Acquire
+	AcquireOrExtend
+	Query
+)
+
+var opNames = [...]string{Release: "release", Extend: "extend", Acquire: "acquire",
+	AcquireOrExtend: "acquire or extend", Query: "query"}
+
+func (op Op) String() string {
+	if int(op) >= len(opNames) || op == 0 {
+		return "no operation"
+	}
+	return opNames[op]
+}
+
+// Result is how an operation ended.
+type Result uint8
+
+// The results.
+const (
+	Done     Result = iota // released, extended, acquired; for Query: the token holds the key
+	Extended               // AcquireOrExtend only: the token held the key already. Done may be said instead
+	NotMine                // somebody else holds the key; for Acquire: anybody
+	Absent                 // nobody holds the key
+	results
+)
+
+// An Outcome is what a Meaning turns into the reply that its library expects.
+type Outcome struct {
+	Result Result
+	Value  string        // what the key holds; for Query, if Result is not Absent
+	TTL    time.Duration // how long the key is still held; for Query, if Result is not Absent
+}
+
+// A Meaning is what a script does, for all keys and arguments, and how it answers. It is immutable.
+type Meaning struct {
+	cases   []choice // exactly one applies to any arguments
+	answers [results]answer
+	keys    int      // how many KEYS the text mentions
+	args    int      // how many ARGV the text mentions
+	numbers []source // the arguments that must be numbers
+	oneKey  bool     // the text is about all KEYS: understood for one only
+	sha     string
+}
+
+// An answer is known if some choice has this result.
+type answer struct {
+	value Value
+	known bool
+}
+
+// Op returns what the script does, and false if that depends on its arguments.
+func (m *Meaning) Op() (Op, bool) {
+	for _, c := range m.cases {
+		if c.op != m.cases[0].op {
+			return 0, false
+		}
+	}
+	return m.cases[0].op, true
+}
+
+// Answer returns the reply for an outcome of a Call of m.
+//
+// A result that the operation cannot have by its table is answered like its nearest relation: Extended like Done,
+// Absent like NotMine. (A quorum may find a key absent that refused a moment ago.)
+func (m *Meaning) Answer(o Outcome) Value {
+	a := m.answers[o.Result]
+	if !a.known {
+		switch o.Result {
+		case Extended:
+			a = m.answers[Done]
+		case Absent:
+			a = m.answers[NotMine]
+		}
+	}
+	return a.value.fill(o.Value, o.TTL)
+}
+
+// A choice is what a script does under some conditions on its arguments.
+type choice struct {
+	when  []condition // all hold
+	op    Op
+	key   source
+	token source // for Query: empty if the script does not compare
+	ttl   lifetime
+	ttls  []lifetime // all that some command is given in some world: Redis checks them, effect or not
+	// reread: the key is used again after it was given a TTL, so that a TTL of zero would show.
+	reread bool
+}
+
+// Where a string comes from.
+type origin uint8
+
+const (
+	nowhere origin = iota
+	fromKeys
+	fromArgs
+	fromText
+)
+
+// A source says where a Call takes a key, a token or a TTL from.
+type source struct {
+	from  origin
+	index int    // from 1: KEYS[index] or ARGV[index]
+	text  string // fromText: a literal of the script
+}
+
+func (s source) String() string {
+	switch s.from {
+	case fromKeys:
+		return "KEYS[" + strconv.Itoa(s.index) + "]"
+	case fromArgs:
+		return "ARGV[" + strconv.Itoa(s.index) + "]"
+	case fromText:
+		return strconv.Quote(s.text)
+	}
+	return "nothing"
+}
+
+func (s source) in(keys, args []string) string {
+	switch s.from {
+	case fromKeys:
+		return keys[s.index-1]
+	case fromArgs:
+		return args[s.index-1]
+	}
+	return s.text
+}

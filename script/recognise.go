@@ -1,0 +1,210 @@
+package script
+
+import (
+	"errors"
+	"slices"
+)
+
+// Bounds on what is looked into. No text within them can make recognising slow: there are no loops to run.
+const (
+	maxRecognised = 16 << 10 // bytes of text
+	choicesMax    = 8        // ways in which arguments can steer a script
+	questionsMax  = 4        // questions about arguments on one of them
+)
+
+// errFork says that a run met a question about an argument that its choice has not answered.
+var errFork = errors.New("an argument decides")
+
+// choices is the state of understanding a text under some answers to its questions.
+type choices struct {
+	when    []condition // the answers so far
+	pending condition   // with errFork: the next question
+	key     source
+	token   source
+	oneKey  bool
+	reread  bool // the key was used again after it had been given a TTL
+	keys    int  // the highest index into KEYS met so far
+	args    int
+	numbers []source // the arguments that must be numbers
+	ttls    []lifetime
+}
+
+// recognise returns what a text means, nil if that is not understood.
+func recognise(text, sha string) *Meaning {
+	if len(text) > maxRecognised {
+		return nil
+	}
+	body, err := parse(text)
+	if err != nil {
+		return nil
+	}
+	m := &Meaning{sha: sha}
+	if !m.explore(body, nil) {
+		return nil
+	}
+	return m
+}
+
+// explore understands a text under the given answers. Where they do not suffice, it goes both ways.
+func (m *Meaning) explore(body []stmt, when []condition) bool {
+	if len(m.cases) == choicesMax || len(when) > questionsMax {
+		return false
+	}
+	c := &choices{when: when}
+	ends, replies, err := c.runWorlds(body)
+	if errors.Is(err, errFork) {
+		yes, no := c.pending, c.pending
+		yes.holds = true
+		return m.explore(body, with(when, yes)) && m.explore(body, with(when, no))
+	}
+	if err != nil || c.key.from == nowhere {
+		return false
+	}
+	found, ok := classify(ends)
+	if !ok {
+		return false
+	}
+	found.when, found.key, found.token = when, c.key, c.token
+	found.ttls, found.reread = c.ttls, c.reread
+	m.cases = append(m.cases, found)
+	m.keys, m.args = max(m.keys, c.keys), max(m.args, c.args)
+	m.oneKey = m.oneKey || c.oneKey
+	for _, s := range c.numbers {
+		if !slices.Contains(m.numbers, s) {
+			m.numbers = append(m.numbers, s)
+		}
+	}
+	return m.learn(found.op, replies)
+}
+
+func with(when []condition, c condition) []condition {
+	return append(slices.Clip(when), c)
+}
+
+// The places of the worlds in ends and replies.
+const (
+	absent = iota
+	mine
+	other
+	worlds
+)
+
+// runWorlds runs a text in every world and returns what became of the key and what was returned.
+func (c *choices) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds]Value, err error) {
+	for i, world := range [worlds]keyState{worldAbsent, worldMine, worldOther} {
+		r := &run{choice: c, key: world}
+		returned, err := r.execute(body)
+		if err != nil {
+			return ends, replies, err
+		}
+		ends[i] = r.key
+		if replies[i], err = returned.reply(); err != nil {
+			return ends, replies, err
+		}
+	}
+	return ends, replies, nil
+}
+
+// classify names the operation that has these effects.
+func classify(ends [worlds]keyState) (choice, bool) {
+	if ends[other] != worldOther {
+		return choice{}, false // what others hold is not touched
+	}
+	taken := ends[absent].exists
+	kept := ends[mine].exists && ends[mine].ttl.kind == unchanged
+	switch {
+	case !taken && !ends[mine].exists:
+		return choice{op: Release}, true
+	case !taken && kept:
+		return choice{op: Query}, true
+	case !taken:
+		return choice{op: Extend, ttl: ends[mine].ttl}, true
+	case kept:
+		return choice{op: Acquire, ttl: ends[absent].ttl}, true
+	case ends[mine].exists && ends[mine].ttl.same(ends[absent].ttl):
+		return choice{op: AcquireOrExtend, ttl: ends[absent].ttl}, true
+	}
+	return choice{}, false
+}
+
+// learn notes how an operation answers. It is false if the answers are not those of that operation, or if another
+// choice answers otherwise.
+func (m *Meaning) learn(op Op, replies [worlds]Value) bool {
+	for _, v := range replies {
+		if op != Query && !v.constant() {
+			return false
+		}
+	}
+	switch op {
+	case Acquire:
+		// A quorum that refuses does not say for whom.
+		return replies[mine].equal(replies[other]) &&
+			m.note(Done, replies[absent]) && m.note(NotMine, replies[other])
+	case AcquireOrExtend:
+		// A quorum that grants does not say whether it extended: both must be a yes.
+		same := replies[absent].equal(replies[mine]) || replies[absent].affirmative() && replies[mine].affirmative()
+		return same && m.note(Done, replies[absent]) && m.note(Extended, replies[mine]) && m.note(NotMine, replies[other])
+	}
+	return m.note(Done, replies[mine]) && m.note(NotMine, replies[other]) && m.note(Absent, replies[absent])
+}
+
+func (m *Meaning) note(r Result, v Value) bool {
+	if a := m.answers[r]; a.known {
+		return a.value.equal(v)
+	}
+	m.answers[r] = answer{value: v, known: true}
+	return true
+}
+
+// mention returns KEYS[i] or ARGV[i]. Every call must bring what was mentioned.
+func (c *choices) mention(from origin, index int) symbol {
+	if from == fromKeys {
+		c.keys = max(c.keys, index)
+	} else {
+		c.args = max(c.args, index)
+	}
+	return symbol{kind: symSource, source: source{from: from, index: index}}
+}
+
+// mustBeNumber notes that every call must bring a number there: Lua calculates with it.
+func (c *choices) mustBeNumber(s source) { c.numbers = append(c.numbers, s) }
+
+// bindKey makes s the key of the script. A script has one.
+func (c *choices) bindKey(s symbol) error { return bind(&c.key, s) }
+
+// bindToken makes s the token of the script. It has one: what the key's value is compared with is what is written.
+func (c *choices) bindToken(s symbol) error { return bind(&c.token, s) }
+
+func bind(to *source, s symbol) error {
+	if s.kind == symNumber {
+		var err error
+		if s, err = integerText(s.number); err != nil {
+			return err
+		}
+	}
+	from := s.source
+	switch s.kind {
+	case symSource:
+	case symString:
+		from = source{from: fromText, text: s.text}
+	default:
+		return errNotLua
+	}
+	if to.from != nowhere && *to != from {
+		return errNotLua
+	}
+	*to = from
+	return nil
+}
+
+// decide answers a question about an argument, or leaves it pending.
+func (r *run) decide(c condition) (bool, error) {
+	for _, known := range r.choice.when {
+		holds := known.holds
+		if known.holds = false; known == c {
+			return holds, nil
+		}
+	}
+	r.choice.pending = c
+	return false, errFork
+}

@@ -1,0 +1,156 @@
+package script
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Shape returns twelve hex digits that are the same for texts which differ only on the surface: comments, white space,
+// semicolons, quotes, the case of command names and of SET's options, identifier names, redis.call or redis.pcall or
+// server.call or a local alias of it, one pair of parentheses around a condition. It is false for what are no Lua
+// tokens.
+//
+// A shape names a script in logs and tables across the formatting of library versions. It decides nothing: that is
+// for the Meaning.
+func Shape(text string) (string, bool) {
+	if len(text) > maxRecognised {
+		return "", false
+	}
+	tokens, err := tokenize(text)
+	if err != nil {
+		return "", false
+	}
+	sum := sha256.Sum256([]byte(strings.Join(normalise(tokens), " ")))
+	return hex.EncodeToString(sum[:6]), true
+}
+
+// normalise returns the tokens of a shape, as text.
+func normalise(tokens []token) []string {
+	tokens = withoutConditionParens(tokens)
+	n := normaliser{tokens: tokens, names: map[string]string{}, aliases: map[string]bool{}}
+	for n.at < len(tokens)-1 { // the last is tokEOF
+		n.step()
+	}
+	return n.out
+}
+
+type normaliser struct {
+	tokens  []token
+	at      int
+	out     []string
+	names   map[string]string
+	aliases map[string]bool // local names for redis.call
+}
+
+func (n *normaliser) step() {
+	t := n.tokens[n.at]
+	switch {
+	case t.is(";"):
+		n.at++
+	case n.isAliasDeclaration():
+		n.aliases[n.tokens[n.at+1].text] = true
+		n.at += 6
+	case n.isCall(n.at):
+		n.at += 3
+		n.call()
+	case t.kind == tokName && n.aliases[t.text]:
+		n.at++
+		n.call()
+	default:
+		n.out = append(n.out, n.render(t))
+		n.at++
+	}
+}
+
+// call writes CALL and the command's name.
+func (n *normaliser) call() {
+	n.out = append(n.out, "CALL")
+	if n.tokens[n.at].is("(") && n.tokens[n.at+1].kind == tokString {
+		n.out = append(n.out, "(", quoted(strings.ToLower(n.tokens[n.at+1].text)))
+		n.at += 2
+	}
+}
+
+// isCall reports whether redis.call, or one of its like, stands at i.
+func (n *normaliser) isCall(i int) bool {
+	if i+2 >= len(n.tokens) || !n.tokens[i+1].is(".") {
+		return false
+	}
+	library, function := n.tokens[i], n.tokens[i+2]
+	return library.kind == tokName && function.kind == tokName &&
+		(library.text == "redis" || library.text == "server") &&
+		(function.text == "call" || function.text == "pcall")
+}
+
+// isAliasDeclaration reports whether local name = redis.call stands here.
+func (n *normaliser) isAliasDeclaration() bool {
+	return n.at+5 < len(n.tokens) && n.tokens[n.at].is("local") && n.tokens[n.at+1].kind == tokName &&
+		n.tokens[n.at+2].is("=") && n.isCall(n.at+3) && !n.tokens[n.at+6].is("(")
+}
+
+func (n *normaliser) render(t token) string {
+	switch t.kind {
+	case tokString:
+		if setOptions[strings.ToUpper(t.text)] {
+			return quoted(strings.ToUpper(t.text))
+		}
+		return quoted(t.text)
+	case tokName:
+		if keptNames[t.text] {
+			return t.text
+		}
+		if n.names[t.text] == "" {
+			n.names[t.text] = "v" + strconv.Itoa(len(n.names)+1)
+		}
+		return n.names[t.text]
+	}
+	return t.text
+}
+
+// keptNames are the names that a shape does not replace. The list has no deeper reason; it is what the known shapes
+// were computed with.
+var keptNames = map[string]bool{
+	"KEYS": true, "ARGV": true, "redis": true, "status_reply": true, "error_reply": true, "ipairs": true, "pairs": true,
+	"tonumber": true, "tostring": true, "unpack": true, "string": true, "sub": true, "table": true, "insert": true,
+}
+
+var setOptions = map[string]bool{"NX": true, "XX": true, "PX": true, "EX": true, "PXAT": true, "EXAT": true, "KEEPTTL": true}
+
+func quoted(text string) string { return "'" + text + "'" }
+
+// withoutConditionParens drops the parentheses around a whole condition: if ( … ) then.
+func withoutConditionParens(tokens []token) []token {
+	out := make([]token, 0, len(tokens))
+	closing := -1
+	for i, t := range tokens {
+		if i == closing {
+			continue
+		}
+		if i > 0 && t.is("(") && (tokens[i-1].is("if") || tokens[i-1].is("elseif")) {
+			if end := matching(tokens, i); end > 0 && tokens[end+1].is("then") {
+				closing = end
+				continue
+			}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// matching returns the place of the parenthesis that closes the one at open, or -1.
+func matching(tokens []token, open int) int {
+	depth := 0
+	for i := open; i < len(tokens); i++ {
+		switch {
+		case tokens[i].is("("):
+			depth++
+		case tokens[i].is(")"):
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,201 @@
+package script
+
+import "math"
+
+// symbolKind is the kind of a value during a symbolic run.
+type symbolKind uint8
+
+const (
+	symNil symbolKind = iota
+	symBool
+	symNumber    // a known number
+	symString    // a known string
+	symSource    // the string that KEYS or ARGV will bring
+	symHeld      // the string that the key holds
+	symLinear    // a number made of an argument and of what remains of the TTL
+	symSeconds   // the remaining TTL in seconds, rounded
+	symStatus    // a table {ok = text}
+	symErrorText // a table {err = text}
+	symList      // any other table, without named fields
+	symFunction  // a library function, by its name in text
+	symKeys      // the table KEYS
+	symArgv      // the table ARGV
+	symLibrary   // the table redis
+)
+
+// A symbol is a Lua value of which only some is known.
+type symbol struct {
+	kind   symbolKind
+	truth  bool     // symBool
+	number float64  // symNumber
+	text   string   // symString, symStatus, symErrorText, symFunction
+	source source   // symSource
+	mine   bool     // symHeld: it is the token
+	linear linear   // symLinear
+	items  []symbol // symList
+}
+
+// A linear is scale × the number in source + offset, + the remaining milliseconds if added is set.
+type linear struct {
+	source source // nowhere: only the rest counts
+	scale  float64
+	offset float64
+	added  bool
+}
+
+// exactMax bounds the numbers that are calculated with: below it, every integer is exact.
+const exactMax = 1 << 53
+
+func number(n float64) symbol { return symbol{kind: symNumber, number: n} }
+
+func text(s string) symbol { return symbol{kind: symString, text: s} }
+
+func boolean(b bool) symbol { return symbol{kind: symBool, truth: b} }
+
+// truthy follows Lua: only nil and false are not. Zero is true.
+func (s symbol) truthy() bool { return s.kind != symNil && (s.kind != symBool || s.truth) }
+
+// typeName is what Lua's type returns.
+func (s symbol) typeName() string {
+	switch s.kind {
+	case symNil:
+		return "nil"
+	case symBool:
+		return "boolean"
+	case symNumber, symLinear, symSeconds:
+		return "number"
+	case symString, symSource, symHeld:
+		return "string"
+	case symFunction:
+		return "function"
+	}
+	return "table"
+}
+
+// asLinear returns a number as a linear, with strings taken for the numbers they hold, as Lua's arithmetic does.
+func (s symbol) asLinear() (linear, error) {
+	switch s.kind {
+	case symNumber:
+		return linear{offset: s.number}, nil
+	case symLinear:
+		return s.linear, nil
+	case symSource:
+		return linear{source: s.source, scale: 1}, nil
+	case symString:
+		n, err := parseNumber(s.text)
+		return linear{offset: n}, err
+	}
+	return linear{}, errNotLua
+}
+
+func (l linear) constant() bool { return l.source.from == nowhere && !l.added }
+
+// symbol returns l as a number, a known one if it is.
+func (l linear) symbol() (symbol, error) {
+	if math.Abs(l.scale) >= exactMax || math.Abs(l.offset) >= exactMax || l.scale != l.scale || l.offset != l.offset {
+		return symbol{}, errNotLua
+	}
+	if l.constant() {
+		return number(l.offset), nil
+	}
+	return symbol{kind: symLinear, linear: l}, nil
+}
+
+// arithmetic calculates as far as the result is linear.
+func arithmetic(op string, left, right symbol) (symbol, error) {
+	a, err := left.asLinear()
+	if err != nil {
+		return symbol{}, err
+	}
+	b, err := right.asLinear()
+	if err != nil {
+		return symbol{}, err
+	}
+	switch op {
+	case "-":
+		if !b.constant() {
+			return symbol{}, errNotLua
+		}
+		a.offset -= b.offset
+		return a.symbol()
+	case "+":
+		return a.plus(b)
+	case "*":
+		if a.constant() {
+			a, b = b, a
+		}
+		if !b.constant() || a.added {
+			return symbol{}, errNotLua
+		}
+		a.scale *= b.offset
+		a.offset *= b.offset
+		return a.symbol()
+	case "/":
+		if !a.constant() || !b.constant() || b.offset == 0 {
+			return symbol{}, errNotLua
+		}
+		return linear{offset: a.offset / b.offset}.symbol()
+	}
+	return symbol{}, errNotLua
+}
+
+// plus adds, as long as there is one argument and one remaining TTL in the sum.
+func (l linear) plus(m linear) (symbol, error) {
+	if l.source.from != nowhere && m.source.from != nowhere || l.added && m.added {
+		return symbol{}, errNotLua
+	}
+	if l.source.from == nowhere {
+		l.source, l.scale = m.source, m.scale
+	}
+	l.offset += m.offset
+	l.added = l.added || m.added
+	return l.symbol()
+}
+
+// reply converts what a script returned, as Redis does.
+func (s symbol) reply() (Value, error) {
+	switch s.kind {
+	case symNil:
+		return Value{}, nil
+	case symBool:
+		if s.truth {
+			return Value{Kind: Int, Int: 1}, nil
+		}
+		return Value{}, nil
+	case symNumber:
+		return Value{Kind: Int, Int: int64(s.number)}, nil // truncated
+	case symString:
+		return Value{Kind: Bulk, Text: s.text}, nil
+	case symHeld:
+		return Value{Kind: heldValue}, nil
+	case symLinear:
+		if s.linear == (linear{added: true}) {
+			return Value{Kind: remainingMillis}, nil
+		}
+	case symSeconds:
+		return Value{Kind: remainingSeconds}, nil
+	case symStatus:
+		return Value{Kind: Status, Text: s.text}, nil
+	case symErrorText:
+		return Value{Kind: Error, Text: s.text}, nil
+	case symList:
+		return s.listReply()
+	}
+	return Value{}, errNotLua
+}
+
+// listReply ends the array at the first nil, as Redis does; false is a null in it.
+func (s symbol) listReply() (Value, error) {
+	v := Value{Kind: Array, Items: []Value{}}
+	for _, item := range s.items {
+		if item.kind == symNil {
+			break
+		}
+		w, err := item.reply()
+		if err != nil {
+			return Value{}, err
+		}
+		v.Items = append(v.Items, w)
+	}
+	return v, nil
+}

@@ -1,0 +1,83 @@
+package script
+
+import "time"
+
+// Kind is the type of a reply.
+type Kind uint8
+
+// The kinds of replies a script can have.
+const (
+	Nil    Kind = iota
+	Int         // Value.Int
+	Status      // Value.Text
+	Bulk        // Value.Text
+	Error       // Value.Text, with its code word and without the leading dash
+	Array       // Value.Items
+
+	// Only in the answers of a Meaning; Answer replaces them.
+	heldValue        // Bulk: the value of the key
+	remainingMillis  // Int: its TTL as PTTL counts
+	remainingSeconds // Int: its TTL as TTL counts
+)
+
+// A Value is a reply, in no particular protocol. Lua's true has already become 1 and its false Nil, as Redis does it
+// for RESP2 and RESP3 alike.
+type Value struct {
+	Kind  Kind
+	Int   int64
+	Text  string
+	Items []Value
+}
+
+func (v Value) equal(w Value) bool {
+	if v.Kind != w.Kind || v.Int != w.Int || v.Text != w.Text || len(v.Items) != len(w.Items) {
+		return false
+	}
+	for i := range v.Items {
+		if !v.Items[i].equal(w.Items[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// constant reports whether v says the same whatever the key holds.
+func (v Value) constant() bool {
+	for _, item := range v.Items {
+		if !item.constant() {
+			return false
+		}
+	}
+	return v.Kind < heldValue
+}
+
+// affirmative reports whether v is one of the ways to say yes.
+func (v Value) affirmative() bool {
+	switch v.Kind {
+	case Int:
+		return v.Int == 1
+	case Status, Bulk:
+		return v.Text == "OK"
+	}
+	return false
+}
+
+// fill replaces what stands for the key's value and TTL.
+func (v Value) fill(held string, ttl time.Duration) Value {
+	switch v.Kind {
+	case heldValue:
+		return Value{Kind: Bulk, Text: held}
+	case remainingMillis:
+		return Value{Kind: Int, Int: ttl.Milliseconds()}
+	case remainingSeconds:
+		// TTL rounds to the nearest second.
+		return Value{Kind: Int, Int: (ttl.Milliseconds() + 500) / 1000}
+	case Array:
+		items := make([]Value, len(v.Items))
+		for i, item := range v.Items {
+			items[i] = item.fill(held, ttl)
+		}
+		return Value{Kind: Array, Items: items}
+	}
+	return v
+}
