@@ -4,8 +4,8 @@
 # make fuzz      every fuzz target for FUZZTIME
 # make build     bin/lockproxy
 
+# It includes staticcheck.
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-STATICCHECK   = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 60s
@@ -23,9 +23,7 @@ test:
 lint:
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
-	go mod tidy -diff
 	go vet ./...
-	go run $(STATICCHECK) ./...
 	go run $(GOLANGCI_LINT) run
 
 bench:

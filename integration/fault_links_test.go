@@ -52,8 +52,7 @@ func TestASetThatWasStrandedOnABrokenLinkLeavesNoKey(t *testing.T) {
 			}
 			if !deliverFirst {
 				eventually(t, cleanMax, "the proxy has connected again beside the old links", func() error {
-					if n := relays[0].Links() + relays[1].Links(); n < links+2 && holdEverywhere(masters, "probe") != nil {
-						_, _ = c.Do("SET", "probe", "me", "PX", "60000")
+					if n := relays[0].Links() + relays[1].Links(); n < links+2 {
 						return fmt.Errorf("%d links, %d before", n, links)
 					}
 					return nil
@@ -64,7 +63,6 @@ func TestASetThatWasStrandedOnABrokenLinkLeavesNoKey(t *testing.T) {
 				r.Refuse(false)
 			}
 			allVote(t, c, masters)
-			_, _ = c.Do("DEL", "probe")
 			eventually(t, cleanMax, "the stranded SET left nothing", func() error { return keysLeft(0, masters...) })
 			expect(t, c, "+OK\r\n", "SET", "stranded", "you", "NX", "PX", "60000")
 		})
@@ -88,6 +86,22 @@ func TestLostRepliesCountAsNoVoteAndLeaveNoKey(t *testing.T) {
 	relays[1].Release(harness.ToProxy)
 	eventually(t, cleanMax, "what was set without our knowing is undone", func() error { return keysLeft(0, masters...) })
 	allVote(t, c, masters)
+}
+
+func TestAReleaseReachesTheMasterWhoseLinkWasDown(t *testing.T) {
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	proxy := startProxy(t, addrs)
+	c := dial(t, proxy.Addr)
+	allVote(t, c, masters)
+	expect(t, c, "+OK\r\n", "SET", "released", "me", "NX", "PX", "60000")
+	eventually(t, cleanMax, "all hold it", func() error { return holdEverywhere(masters, "released") })
+
+	relays[0].Refuse(true)
+	relays[0].Cut()
+	expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", "released", "me")
+	relays[0].Refuse(false)
+	eventually(t, cleanMax, "the master behind the link has released it too", func() error { return keysLeft(0, masters...) })
 }
 
 func TestSlowLinksAreNoVotesBeyondTheInstanceTimeout(t *testing.T) {

@@ -33,7 +33,8 @@ type load struct {
 	counter    map[string]int
 	tally      tally
 	violations []string
-	causes     map[string]int // the words of errors, without addresses
+	causes     map[string]int    // the words of errors, without addresses
+	fates      map[string]string // of each token: what became of its last request
 }
 
 // A tally counts the outcomes of acquires.
@@ -43,7 +44,7 @@ type tally struct{ granted, refused, failed int }
 func startLoad(t testing.TB, clients int, addrs ...string) *load {
 	l := &load{
 		name: fmt.Sprintf("%s:%d", t.Name(), rand.Uint32()), addrs: addrs, stop: make(chan struct{}),
-		holder: map[string]string{}, counter: map[string]int{}, causes: map[string]int{},
+		holder: map[string]string{}, counter: map[string]int{}, causes: map[string]int{}, fates: map[string]string{},
 	}
 	for i := range clients {
 		l.done.Go(func() { l.client(i) })
@@ -112,7 +113,32 @@ func (l *load) finish(t testing.TB, servers ...*harness.Redis) {
 		t.Errorf("two holders at once: %s", v)
 	}
 	l.mu.Unlock()
-	eventually(t, cleanMax, "no key is left behind", func() error { return keysLeft(0, servers...) })
+	err := harness.Poll(cleanMax, func() error { return keysLeft(0, servers...) })
+	if err != nil {
+		t.Errorf("no key is to be left behind: %v\nTheir tokens' fates: %v", err, l.fatesOfKeysLeft(servers))
+	}
+}
+
+// fatesOfKeysLeft says what became of the requests whose keys are left: whether a failed attempt or a release left them.
+func (l *load) fatesOfKeysLeft(servers []*harness.Redis) map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fates := map[string]int{}
+	for _, r := range servers {
+		keys, _ := r.LockKeys(0)
+		for _, k := range keys {
+			reply, _ := r.Do(0, "GET", k)
+			token, _ := harness.Bulk(reply)
+			fates[l.fates[token]]++
+		}
+	}
+	return fates
+}
+
+func (l *load) fate(token, what string) {
+	l.mu.Lock()
+	l.fates[token] = what
+	l.mu.Unlock()
 }
 
 // client locks and unlocks until the load ends. A connection that breaks is replaced.
@@ -128,7 +154,6 @@ func (l *load) client(i int) {
 			var err error
 			if c, err = harness.Dial(l.addrs[i%len(l.addrs)]); err != nil {
 				l.fail("dial: " + err.Error())
-				time.Sleep(time.Millisecond) // a client that backs off
 				continue
 			}
 		}
@@ -136,7 +161,7 @@ func (l *load) client(i int) {
 		if n%2 == 0 {
 			resource = fmt.Sprintf("%s:%d:%d", l.name, i, n)
 		}
-		if err := l.lockOnce(c, resource, fmt.Sprintf("token-%d-%d", i, n)); err != nil {
+		if err := l.lockOnce(c, resource, fmt.Sprintf("%s:%d:%d", l.name, i, n)); err != nil {
 			l.fail(err.Error())
 			_ = c.Close()
 			c = nil
@@ -152,13 +177,16 @@ func (l *load) lockOnce(c *harness.Conn, resource, token string) error {
 	}
 	switch {
 	case string(reply) == "+OK\r\n":
+		l.fate(token, "granted")
 		l.work(resource, token)
 		return l.release(c, resource, token)
 	case string(reply) == "$-1\r\n":
+		l.fate(token, "refused")
 		l.mu.Lock()
 		l.tally.refused++
 		l.mu.Unlock()
 	default:
+		l.fate(token, "failed")
 		l.fail(string(reply))
 	}
 	return nil
@@ -193,6 +221,7 @@ func (l *load) release(c *harness.Conn, resource, token string) error {
 			return err
 		}
 		if reply[0] == ':' {
+			l.fate(token, "released with "+strings.TrimSpace(string(reply)))
 			return nil
 		}
 		l.fail("release: " + string(reply))
@@ -202,7 +231,9 @@ func (l *load) release(c *harness.Conn, resource, token string) error {
 	}
 }
 
+// fail counts an error. The client waits a little, as clients do: an error can come at once, thousands in a second.
 func (l *load) fail(what string) {
+	defer time.Sleep(2 * time.Millisecond)
 	if i := strings.Index(what, " needed"); i > 0 {
 		what = what[:i] // the addresses and causes follow
 	}

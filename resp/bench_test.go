@@ -67,13 +67,13 @@ func BenchmarkSession(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			batch := strings.Repeat(string(benchSet), c.depth)
+			batch := []byte(strings.Repeat(string(benchSet), c.depth))
 			r := bufio.NewReader(conn)
 			reply := make([]byte, len("+OK\r\n")*c.depth)
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := 0; i < b.N; i += c.depth {
-				_, _ = io.WriteString(conn, batch)
+				_, _ = conn.Write(batch)
 				if _, err := io.ReadFull(r, reply); err != nil {
 					b.Fatal(err)
 				}

@@ -9,9 +9,9 @@ type budget struct {
 	used atomic.Int64
 }
 
-// countedFrom is the smallest amount a budget counts. 10,000 clients at the pipeline's limit with commands just below
-// it are bounded by Limits.Pipeline instead.
-const countedFrom = 4 << 10
+// countedFrom is the smallest amount a budget counts: twice what a lock command usually takes. How many smaller ones
+// there can be is bounded by Limits.Pipeline.
+const countedFrom = 256
 
 // take reserves n bytes, or nothing and says so.
 func (b *budget) take(n int) bool {

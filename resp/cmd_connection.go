@@ -120,7 +120,7 @@ func (c *call) login(name, password string) bool {
 		match |= sameString(u.Name, name) & sameString(u.Password, password)
 	}
 	if match == 0 {
-		c.server.log.Warn("login refused", "client", c.conn.RemoteAddr().String(), "id", c.id)
+		c.server.log.Warn("login refused", "client", c.addr(), "id", c.id)
 		return false
 	}
 	c.parser.authed = true
@@ -162,7 +162,7 @@ func runQuit(c *call) Reply {
 func runReset(c *call) Reply {
 	c.parser.authed = len(c.server.cfg.Users) == 0
 	c.mu.Lock()
-	c.identity.reset(c.parser.authed)
+	c.identity.reset(c.parser.authed, c.server.clock.Load())
 	c.mu.Unlock()
 	c.mute = muting{}
 	c.setProtocol(false)

@@ -64,6 +64,7 @@ func (c *call) claimSlot(r rounds, name string, others []string, answer func(*ou
 	if r == twoRounds {
 		s.twoRounds++
 	}
+	sl.reserve, s.reserve = s.reserve, 0
 	return sl
 }
 
@@ -72,6 +73,14 @@ func (c *call) claimSlot(r rounds, name string, others []string, answer func(*ou
 func (s *session) dispatch() bool {
 	if s.full() && s.pause() {
 		return false
+	}
+	memory := &s.server.memory
+	if s.reserve == 0 {
+		if !memory.take(s.parser.size) {
+			s.refuse(Error(errMemory.Error()))
+			return true
+		}
+		s.reserve = s.parser.size
 	}
 	c := &s.call
 	c.args = s.parser.args
@@ -83,6 +92,8 @@ func (s *session) dispatch() bool {
 	default:
 		s.answer(reply)
 	}
+	memory.give(s.reserve)
+	s.reserve = 0
 	s.server.counters.commands.Add(1)
 	s.mute.advance()
 	return true
@@ -93,9 +104,6 @@ func (s *session) pause() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paused = s.full()
-	if s.paused && s.head != nil && s.head.left == 0 {
-		s.ready.Signal()
-	}
 	return s.paused
 }
 

@@ -31,7 +31,9 @@ type fakeEngine struct {
 	holding bool
 	held    []func()
 	arrived chan string // one name per operation, if not nil
-	late    bool        // locks and extensions are granted with a validity that has passed
+	async   bool        // operations run on goroutines of their own
+	running sync.WaitGroup
+	late    bool // locks and extensions are granted with a validity that has passed
 }
 
 type fakeEntry struct {
@@ -72,7 +74,11 @@ func (e *fakeEngine) do(name string, op func(map[quorum.Key]fakeEntry) func()) {
 		e.held = append(e.held, run)
 	}
 	e.mu.Unlock()
-	if !holding {
+	switch {
+	case holding:
+	case e.async:
+		e.running.Go(run)
+	default:
 		run()
 	}
 	if arrived != nil {

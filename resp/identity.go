@@ -9,16 +9,19 @@ import (
 // An identity is what a session says of itself in CLIENT LIST. session.mu guards it; its own reader may read it
 // without.
 type identity struct {
-	user     string
-	loggedIn bool
-	db       int
-	name     string
-	proto3   bool
-	last     atomic.Pointer[command]
+	user         string
+	loggedIn     bool
+	unknownSince int64 // if not loggedIn: since when; server clock, ms
+	db           int
+	name         string
+	proto3       bool
+	last         atomic.Pointer[command]
 }
 
-func (i *identity) reset(loggedIn bool) {
-	i.user, i.loggedIn, i.db, i.name, i.proto3 = defaultUser, loggedIn, 0, "", false
+// reset makes a new client of it; now is the server's clock.
+func (i *identity) reset(loggedIn bool, now int64) {
+	i.user, i.loggedIn, i.unknownSince = defaultUser, loggedIn, now
+	i.db, i.name, i.proto3 = 0, "", false
 }
 
 func (c *call) setName(name string) {

@@ -41,7 +41,7 @@ func (s *session) checkTimes(now int64) {
 	}
 	s.mu.Lock()
 	idle := limits.Idle > 0 && s.head == nil && now-s.active.Load() > limits.Idle.Milliseconds()
-	unknown := !s.loggedIn && now-s.since > limits.Auth.Milliseconds()
+	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {
 		s.closing.Store(true)
 		s.ready.Signal()

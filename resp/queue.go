@@ -105,6 +105,7 @@ func (s *session) uncount(sl *slot) {
 	s.depth.Add(-int64(sl.weight))
 	s.inBytes.Add(-int64(sl.held))
 	s.outBytes -= sl.output
+	s.server.memory.give(sl.reserve)
 	if sl.counted {
 		s.server.memory.give(sl.output)
 	}

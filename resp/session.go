@@ -33,6 +33,7 @@ type session struct {
 	parser  parser
 	call    call
 	pending bool // parser.args hold a command that has to wait
+	reserve int  // bytes of the memory budget that this command has, until its slot takes them over
 	dumped  int  // bytes discarded while closing
 	resp3   bool
 	mute    muting
@@ -68,7 +69,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.parser.limits = &srv.cfg.Limits
 	s.call.session = s
 	s.parser.authed = len(srv.cfg.Users) == 0
-	s.identity.reset(s.parser.authed)
+	s.identity.reset(s.parser.authed, s.since)
 	return s
 }
 
@@ -84,6 +85,7 @@ func (s *session) run() {
 	<-done
 	_ = s.conn.Close()
 	s.in.release()
+	s.server.memory.give(s.reserve)
 }
 
 // readLoop reads and runs commands until the connection is of no more use.
@@ -111,11 +113,7 @@ func (s *session) readLoop() {
 // the parser. While closing, it is what was read before.
 func (s *session) space() ([]byte, error) {
 	if s.closing.Load() {
-		s.dumped += s.in.len()
-		s.in.release()
-		if s.dumped > lingerBytes {
-			_ = s.conn.Close()
-		}
+		s.discard()
 	}
 	limit := s.server.cfg.Limits.Input
 	if !s.parser.authed {
@@ -129,6 +127,17 @@ func (s *session) space() ([]byte, error) {
 		return nil, errMemory
 	}
 	return space, nil
+}
+
+// discard drops what a client sends after its last command. Once it has been answered, only so much of it.
+func (s *session) discard() {
+	s.dumped += s.in.len()
+	s.in.release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written && s.dumped > lingerBytes {
+		_ = s.conn.Close()
+	}
 }
 
 // rearm takes back the deadline that woke the reader, and says whether to go on.
@@ -209,7 +218,7 @@ func (s *session) end() {
 
 // kill ends the session at once.
 func (s *session) kill(reason string) {
-	s.server.log.Info("connection ended", "client", s.conn.RemoteAddr().String(), "id", s.id, "reason", reason)
+	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "reason", reason)
 	s.end()
 	_ = s.conn.Close()
 }

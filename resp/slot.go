@@ -30,6 +30,7 @@ type slot struct {
 
 	weight  int  // what the slot counts towards Limits.Pipeline
 	held    int  // bytes of the command, counted in session.inBytes
+	reserve int  // of these, what the memory budget has counted
 	output  int  // bytes of the reply, counted in session.outBytes
 	counted bool // output is reserved in the memory budget
 
@@ -85,7 +86,7 @@ func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
 	sl.out, sl.key, sl.others = outcome{}, quorum.Key{}, nil
 	sl.resp3, sl.mute, sl.rounds = false, false, oneRound
-	sl.left, sl.weight, sl.held, sl.output = 0, 0, 0, 0
+	sl.left, sl.weight, sl.held, sl.reserve, sl.output = 0, 0, 0, 0, 0
 	sl.counted = false
 	slots.Put(sl)
 }

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"net"
 	"sync"
 	"time"
 )
@@ -81,12 +80,12 @@ func (s *session) send(batch *slot) bool {
 // write writes a page and empties it. If that fails, the locks whose replies were not written whole are abandoned: their client
 // cannot know of them. One whose reply was written whole may be in use.
 func (s *session) write(p *page) bool {
-	if len(p.buf) == 0 {
-		return true
+	n, err := 0, error(nil)
+	if len(p.buf) > 0 {
+		s.writing.Store(s.server.clock.Load())
+		n, err = s.conn.Write(p.buf)
+		s.writing.Store(0)
 	}
-	s.writing.Store(s.server.clock.Load())
-	n, err := s.conn.Write(p.buf)
-	s.writing.Store(0)
 	for _, g := range p.grants {
 		if g.end <= n {
 			g.slot.out.lock = nil // the client's own from here on
@@ -96,7 +95,9 @@ func (s *session) write(p *page) bool {
 	clear(p.grants)
 	p.buf, p.grants = p.buf[:0], p.grants[:0]
 	if err != nil {
-		s.kill("write failed: " + err.Error())
+		s.server.log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", err)
+		s.end()
+		_ = s.conn.Close()
 	}
 	return err == nil
 }
@@ -125,9 +126,9 @@ func (s *session) finish() {
 	if s.gone {
 		return
 	}
-	if c, ok := s.conn.(*net.TCPConn); ok {
+	if c, ok := s.conn.(interface{ CloseWrite() error }); ok {
 		_ = c.CloseWrite()
-		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+		_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
 		return
 	}
 	_ = s.conn.Close()

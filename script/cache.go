@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -41,7 +42,7 @@ func NewCache(size int) *Cache {
 }
 
 // Load returns the script with this text and keeps it. A text is recognised when it is first seen; later Loads find
-// it. The error is ErrTextTooLong.
+// it. The text is copied only when it is new. The error is ErrTextTooLong.
 func (c *Cache) Load(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
@@ -51,6 +52,7 @@ func (c *Cache) Load(text string) (*Script, error) {
 		return s, nil
 	}
 	sha := hex.EncodeToString(key[:])
+	text = strings.Clone(text) // the script outlives the request that the text is a part of
 	// Outside the lock: two clients that bring a new text at once both read it, and one result stays.
 	s := &Script{SHA: sha, Text: text, Meaning: recognise(text, sha)}
 	c.mu.Lock()

@@ -79,3 +79,28 @@ func FuzzShape(f *testing.F) {
 		}
 	})
 }
+
+// The costliest texts there are: as long as allowed, with as many questions as allowed, each asked at the end.
+func TestRecognisingTakesBoundedTime(t *testing.T) {
+	questions := ""
+	for i := range questionsMax {
+		questions += strings.Repeat(" ", i) + "if ARGV[" + string(rune('2'+i)) + "] == 'x' then redis.call('get',KEYS[1]) end "
+	}
+	for _, text := range []string{
+		fill("local v = redis.call('get',KEYS[1]) == ARGV[1] ", questions+"return 1"),
+		fill("local v=1+1*2 ", questions+"return 1"),
+		fill("if(", ""), fill("(", ""), fill("[=", ""), fill("--[[]]", ""), fill("{", ""), fill("not ", ""),
+		fill("do ", ""), fill("if v then ", ""), fill("'\\1'..", ""), fill("a.", ""), fill("local v=1+1 ", "return 1"+strings.Repeat("+1", 1000)),
+	} {
+		start := time.Now()
+		recognise(text, "SHA")
+		Shape(text)
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("took %v: %.40s", d, text)
+		}
+	}
+}
+
+func fill(part, end string) string {
+	return strings.Repeat(part, (maxRecognised-len(end))/len(part)) + end
+}

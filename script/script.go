@@ -19,7 +19,11 @@
 // of Lua and of commands known here is not recognised; nothing is guessed. Recognising takes bounded time and memory
 // for any text.
 //
-// Not promised: scripts over several keys, other types than strings, loops, functions, PUBLISH.
+// Not promised: other types than strings, functions, PUBLISH, calls with several keys. (A loop over KEYS is understood
+// for calls with one key; Bind refuses others.) A script that tells who holds the lock, or for how long, is understood
+// only if it does nothing else.
+//
+// Shape and Library are for people who read logs. They decide nothing.
 package script
 
 // A Script is a Lua text and what it means.

@@ -122,35 +122,25 @@ func quoted(text string) string { return "'" + text + "'" }
 
 // withoutConditionParens drops the parentheses around a whole condition: if ( … ) then.
 func withoutConditionParens(tokens []token) []token {
-	out := make([]token, 0, len(tokens))
-	closing := -1
+	drop := make([]bool, len(tokens))
+	var open []int // the parentheses that are not closed yet
 	for i, t := range tokens {
-		if i == closing {
-			continue
-		}
-		if i > 0 && t.is("(") && (tokens[i-1].is("if") || tokens[i-1].is("elseif")) {
-			if end := matching(tokens, i); end > 0 && tokens[end+1].is("then") {
-				closing = end
-				continue
+		switch {
+		case t.is("("):
+			open = append(open, i)
+		case t.is(")") && len(open) > 0:
+			start := open[len(open)-1]
+			open = open[:len(open)-1]
+			if start > 0 && (tokens[start-1].is("if") || tokens[start-1].is("elseif")) && tokens[i+1].is("then") {
+				drop[start], drop[i] = true, true
 			}
 		}
-		out = append(out, t)
+	}
+	out := make([]token, 0, len(tokens))
+	for i, t := range tokens {
+		if !drop[i] {
+			out = append(out, t)
+		}
 	}
 	return out
-}
-
-// matching returns the place of the parenthesis that closes the one at open, or -1.
-func matching(tokens []token, open int) int {
-	depth := 0
-	for i := open; i < len(tokens); i++ {
-		switch {
-		case tokens[i].is("("):
-			depth++
-		case tokens[i].is(")"):
-			if depth--; depth == 0 {
-				return i
-			}
-		}
-	}
-	return -1
 }

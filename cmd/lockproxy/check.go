@@ -107,16 +107,15 @@ func judge(cfg *config.Config, probes []probe) {
 
 // reason puts an error of the connection into few words.
 func reason(err error) string {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	var network net.Error
+	switch text := innermost(err).Error(); {
+	case errors.As(err, &network) && network.Timeout():
 		return "no answer"
-	case errors.As(err, &op) && op.Timeout():
-		return op.Op + " timed out"
-	case errors.As(err, &op):
-		return op.Err.Error()
+	case strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "WRONGPASS"):
+		return strings.TrimSuffix(text, ".") + ", set master_user and master_password"
+	default:
+		return text
 	}
-	return err.Error()
 }
 
 func writeProbes(w io.Writer, probes []probe) {
@@ -164,8 +163,9 @@ func memory(i masters.Info) string {
 
 // offset is the master's clock less ours. Redlock does not need clocks that agree, only clocks that run alike.
 func offset(i masters.Info) string {
-	if i.ClockOffset > 0 {
-		return "+" + i.ClockOffset.Round(time.Millisecond/10).String()
+	d := i.ClockOffset.Round(time.Millisecond / 10)
+	if d > 0 {
+		return "+" + d.String()
 	}
-	return i.ClockOffset.Round(time.Millisecond / 10).String()
+	return d.String()
 }

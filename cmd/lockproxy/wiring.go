@@ -31,17 +31,21 @@ func listen(setting, addr string) (net.Listener, error) {
 	if err == nil {
 		return l, nil
 	}
-	reason := err
+	return nil, fmt.Errorf("%s: cannot listen on %s: %w; stop what is there, or set %s to another address",
+		setting, addr, innermost(err), setting)
+}
+
+// innermost is a network error without what the caller says anyway: the operation and the addresses.
+func innermost(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		reason = op.Err
+		err = op.Err
 	}
 	var call *os.SyscallError
-	if errors.As(reason, &call) {
-		reason = call.Err
+	if errors.As(err, &call) {
+		err = call.Err
 	}
-	return nil, fmt.Errorf("%s: cannot listen on %s: %w; stop what is there, or set %s to another address",
-		setting, addr, reason, setting)
+	return err
 }
 
 func addrOf(l net.Listener) string {

@@ -76,7 +76,7 @@ func flagOf(name string) string     { return "--" + strings.ReplaceAll(name, "_"
 
 // file reads the YAML file.
 func (l *Loaded) file(path input) {
-	text, err := os.ReadFile(path.text) //nolint:gosec // the operator names it
+	text, err := os.ReadFile(path.text)
 	if err != nil {
 		l.problem(path.where, "", "cannot read "+cause(err)+"; name a file such as config.example.yaml")
 		return

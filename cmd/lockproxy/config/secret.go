@@ -56,7 +56,7 @@ var (
 
 // readSecret reads a password from a file. One newline at its end is not part of it.
 func readSecret(path string) (Secret, string) {
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return Secret{}, "cannot be read: " + cause(err) + "; name a file that holds the password and nothing else"
 	}

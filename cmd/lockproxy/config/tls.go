@@ -67,7 +67,7 @@ func (c *Config) MasterTLS() (*tls.Config, error) {
 }
 
 func pool(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, errors.New("cannot be read: " + cause(err))
 	}

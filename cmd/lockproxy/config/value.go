@@ -34,7 +34,7 @@ type value struct {
 // scalar makes a value of a function that reads a text and returns what is wrong with it.
 func scalar(accepts string, set func(c *Config, text string) string) value {
 	return value{accepts: accepts, set: func(c *Config, in raw) []fault {
-		wrong := ""
+		var wrong string
 		switch {
 		case in.items != nil:
 			wrong = "is a list; write one value: " + accepts

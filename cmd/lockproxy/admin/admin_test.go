@@ -1,0 +1,176 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockproxy/quorum"
+	"lockproxy/resp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fake is an engine and a front end of which everything is known.
+type fake struct{ ready error }
+
+func (f *fake) Ready() error { return f.ready }
+
+func (f *fake) Masters() []quorum.MasterStatus {
+	return []quorum.MasterStatus{
+		{Addr: "a:1", Connected: true, RoundTrip: 1500 * time.Microsecond, Votes: quorum.Votes{Granted: 7, Refused: 8, Failed: 9}},
+		{Addr: "b:1", Cause: "connection refused"},
+	}
+}
+
+func (f *fake) Stats() quorum.Stats {
+	return quorum.Stats{Attempts: 10, Acquired: 1, Refused: 2, NoQuorum: 3, Released: 4, Extended: 5, Undone: 6, Expired: 11}
+}
+
+type fakeFront struct{}
+
+func (fakeFront) Stats() resp.Stats {
+	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26}
+}
+
+// serve runs a server and returns how to get a page of it.
+func serve(t *testing.T, engine Engine, pprof bool) (s *Server, get func(path string) (int, string)) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = New(engine, fakeFront{}, Options{Version: "v9", Pprof: pprof, Logger: slog.New(slog.DiscardHandler)})
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	return s, func(path string) (int, string) {
+		t.Helper()
+		resp, err := client.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+}
+
+func TestReadyFollowsTheEngine(t *testing.T) {
+	engine := &fake{}
+	s, get := serve(t, engine, false)
+	if status, body := get("/readyz"); status != 200 || body != "ok\n" {
+		t.Errorf("%d %q", status, body)
+	}
+	s.Drain()
+	if status, body := get("/readyz"); status != 503 || body != "lockproxy is shutting down\n" {
+		t.Errorf("%d %q", status, body)
+	}
+}
+
+func TestNotReadySaysWhy(t *testing.T) {
+	_, get := serve(t, &fake{ready: errors.New("NOQUORUM 1 of 3 masters answered, 2 needed: b:1 connection refused")}, false)
+	if status, body := get("/readyz"); status != 503 || !strings.HasPrefix(body, "NOQUORUM 1 of 3") {
+		t.Errorf("%d %q", status, body)
+	}
+	if status, body := get("/healthz"); status != 200 || body != "ok\n" {
+		t.Errorf("the process is up all the same: %d %q", status, body)
+	}
+}
+
+func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
+	_, get := serve(t, &fake{}, false)
+	status, page := get("/metrics")
+	if status != 200 {
+		t.Fatalf("%d %s", status, page)
+	}
+	for _, want := range []string{
+		`lockproxy_build_info{version="v9"} 1`,
+		`lockproxy_ready 1`,
+		`lockproxy_master_connected{master="a:1"} 1`,
+		`lockproxy_master_connected{master="b:1"} 0`,
+		`lockproxy_master_round_trip_seconds{master="a:1"} 0.0015`,
+		`lockproxy_master_votes_total{master="a:1",vote="granted"} 7`,
+		`lockproxy_master_votes_total{master="a:1",vote="refused"} 8`,
+		`lockproxy_master_votes_total{master="a:1",vote="failed"} 9`,
+		`lockproxy_attempts_total 10`,
+		`lockproxy_attempt_outcomes_total{outcome="acquired"} 1`,
+		`lockproxy_attempt_outcomes_total{outcome="refused"} 2`,
+		`lockproxy_attempt_outcomes_total{outcome="noquorum"} 3`,
+		`lockproxy_attempt_outcomes_total{outcome="expired"} 11`,
+		`lockproxy_released_total 4`,
+		`lockproxy_extended_total 5`,
+		`lockproxy_undone_total 6`,
+		`lockproxy_clients 21`,
+		`lockproxy_clients_accepted_total 22`,
+		`lockproxy_clients_rejected_total 23`,
+		`lockproxy_commands_total 24`,
+		`lockproxy_protocol_errors_total 25`,
+		`lockproxy_late_replies_total 26`,
+		`go_goroutines `,
+	} {
+		if !strings.Contains(page, "\n"+want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestProfilesAreThereOnlyIfAskedFor(t *testing.T) {
+	_, get := serve(t, &fake{}, false)
+	if status, _ := get("/debug/pprof/"); status != 404 {
+		t.Errorf("off: %d", status)
+	}
+	_, get = serve(t, &fake{}, true)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline"} {
+		if status, _ := get(path); status != 200 {
+			t.Errorf("%s on: %d", path, status)
+		}
+	}
+}
+
+func TestOtherPagesAndMethods(t *testing.T) {
+	_, get := serve(t, &fake{}, false)
+	if status, body := get("/"); status != 200 || !strings.Contains(body, "/readyz") {
+		t.Errorf("%d %q", status, body)
+	}
+	if status, _ := get("/nothing"); status != 404 {
+		t.Errorf("%d", status)
+	}
+}
+
+func TestAListenerThatFailsIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	s := New(&fake{}, fakeFront{}, Options{Logger: slog.New(slog.DiscardHandler)})
+	if err := s.Serve(l); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestMetricsDescribeWhatTheyCollect(t *testing.T) {
+	if _, err := registry(&fake{}, fakeFront{}, "v").Gather(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/quorum/masters"
+)
+
+// startRedis starts a real redis-server and returns its address. Where there is none the test is skipped, or fails with
+// LOCKPROXY_REQUIRE_REDIS=1.
+func startRedis(t *testing.T, args ...string) string {
+	t.Helper()
+	bin, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("LOCKPROXY_REQUIRE_REDIS") == "1" {
+			t.Fatal("redis-server is missing, and LOCKPROXY_REQUIRE_REDIS=1 demands it")
+		}
+		t.Skip("NOT RUN: redis-server is missing, so check was not tried against real masters")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	cmd := exec.Command(bin, append([]string{
+		"--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "", "--loglevel", "warning",
+	}, args...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	eventually(t, "redis-server never listened", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	return addr
+}
+
+// runCheck returns the exit code and what was printed.
+func runCheck(args ...string) (int, string) {
+	var stdout, stderr bytes.Buffer
+	code := run(append([]string{"check"}, args...), nil, &stdout, &stderr)
+	return code, stdout.String() + stderr.String()
+}
+
+func TestCheckShowsEveryMaster(t *testing.T) {
+	good := startRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	locked := startRedis(t, "--requirepass", "s3cr3t")
+	other := startRedis(t)
+	code, out := runCheck("--instance-timeout", "2s", "--masters", "redis://:s3cr3t@"+locked+","+good+","+other)
+	if code != exitOK || !strings.HasSuffix(out, "\n3 of 3 masters could vote, 2 needed.\n") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	for _, want := range []string{
+		`(?m)^MASTER +SERVER +ROLE +RUN ID +PERSISTENCE +MAXMEMORY +CLOCK +ROUND TRIP +VERDICT$`,
+		`(?m)^` + regexp.QuoteMeta(good) + ` +redis [0-9.]+ +master +[0-9a-f]{8} +aof always +unlimited +[-+0-9.mµs]+ +[0-9.mµs]+ +votes$`,
+		`(?m)^` + regexp.QuoteMeta(other) + ` +redis [0-9.]+ +master +[0-9a-f]{8} +no aof +unlimited `,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no line like %s in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "s3cr3t") {
+		t.Errorf("a password shows:\n%s", out)
+	}
+}
+
+func TestCheckFailsWithoutAQuorum(t *testing.T) {
+	good := startRedis(t)
+	locked := startRedis(t, "--requirepass", "s3cr3t")
+	evicting := startRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	_, port, _ := net.SplitHostPort(good)
+	replica := startRedis(t, "--replicaof", "127.0.0.1 "+port)
+	gone := silentMaster(t) // accepts, says nothing
+	start := time.Now()
+	code, out := runCheck("--dial-timeout", "1s", "--master-dead-after", "2s", "--instance-timeout", "1s",
+		"--masters", strings.Join([]string{good, locked, evicting, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
+	if code != exitFailure || !strings.HasSuffix(out, "\n1 of 7 masters could vote, 4 needed.\n") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("it took %v", d)
+	}
+	for addr, want := range map[string]string{
+		good: "votes", evicting: "no: may evict locks, set maxmemory-policy noeviction",
+		replica: "no: is a slave, name its master", gone: "no: no answer",
+		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
+		locked: "no: NOAUTH Authentication required, set master_user and master_password",
+	} {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(addr) + ` .*` + regexp.QuoteMeta(want) + `$`).MatchString(out) {
+			t.Errorf("%s: no %q in\n%s", addr, want, out)
+		}
+	}
+}
+
+func TestTheVerdictOnAMaster(t *testing.T) {
+	fine := masters.Info{Server: "redis", Version: "7.0.15", RunID: "r", Role: "master", RoundTrip: time.Millisecond}
+	for _, c := range []struct {
+		change func(*masters.Info)
+		want   string
+		votes  bool
+	}{
+		{func(*masters.Info) {}, "votes", true},
+		{func(i *masters.Info) { i.Role = "" }, "votes", true},
+		{func(i *masters.Info) { i.Missing = []string{"ROLE", "CONFIG GET"} }, "votes; may not run ROLE, CONFIG GET", true},
+		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "noeviction" }, "votes", true},
+		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
+		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms", false},
+		{func(i *masters.Info) { i.Role = "slave" }, "no: is a slave, name its master", false},
+	} {
+		info := fine
+		c.change(&info)
+		probes := []probe{{addr: "a:1", info: info}}
+		judge(config.Default(), probes)
+		if probes[0].verdict != c.want || probes[0].votes != c.votes {
+			t.Errorf("%+v: %q %v, want %q", info, probes[0].verdict, probes[0].votes, c.want)
+		}
+	}
+}
+
+// Masters that do not tell their run id are not taken for one.
+func TestUnknownRunIDsAreNotTheSame(t *testing.T) {
+	info := masters.Info{RoundTrip: time.Millisecond}
+	probes := []probe{{addr: "a:1", info: info}, {addr: "b:1", info: info}}
+	judge(config.Default(), probes)
+	if !probes[0].votes || !probes[1].votes {
+		t.Errorf("%+v", probes)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockproxy/cmd/lockproxy/config"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if bin, err := build(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(bin))
+	}
+	if err := goleak.Find(); code == 0 && err != nil {
+		_, _ = os.Stderr.WriteString("leaked: " + err.Error() + "\n")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestCommands(t *testing.T) {
+	for _, c := range []struct {
+		args   string
+		code   int
+		stdout string // a part of it
+		stderr string // all of it
+	}{
+		{"help", 0, "lockproxy --masters", ""},
+		{"--help", 0, "--instance-timeout", ""},
+		{"-h", 0, "LOCKPROXY_USERS", ""},
+		{"check --help", 0, "--instance-timeout", ""},
+		{"--lanes 1 --help", 0, "--instance-timeout", ""},
+		{"version", 0, "lockproxy ", ""},
+		{"--version", 0, "lockproxy ", ""},
+		{"chekc", 2, "", "lockproxy: chekc is no command; did you mean check?\n"},
+		{"frobnicate", 2, "", "lockproxy: frobnicate is no command; see lockproxy help\n"},
+		{"--lane 3 --grace x", 2, "", "lockproxy: --lane: is no flag; did you mean --lanes?\n" +
+			"lockproxy: --grace: \"x\" is no duration; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none\n"},
+		{"check", 2, "", "lockproxy: check: no masters to look at; name them with --masters or --config\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(strings.Fields(c.args), nil, &stdout, &stderr)
+		if code != c.code || !strings.Contains(stdout.String(), c.stdout) || stderr.String() != c.stderr {
+			t.Errorf("%s: code %d\n%s%s", c.args, code, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// A setting that does not reach the engine or the front end would do nothing.
+func TestEverySettingReachesItsSubsystem(t *testing.T) {
+	cfg := config.Default()
+	cfg.IdleTimeout = time.Hour
+	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x")}}
+	log := newLogger(cfg, &bytes.Buffer{})
+	for _, v := range []any{engineConfig(cfg, log), frontConfig(cfg, log), frontConfig(cfg, log).Limits} {
+		s := reflect.ValueOf(v)
+		for i := range s.NumField() {
+			if s.Field(i).IsZero() {
+				t.Errorf("%T.%s has no value", v, s.Type().Field(i).Name)
+			}
+		}
+	}
+	cfg.Grace = 0
+	if got := engineConfig(cfg, log).Grace; got >= 0 {
+		t.Errorf("grace 0 means none; to the engine it is %v, which it takes for its default", got)
+	}
+}
+
+func TestLogFormatsAndLevels(t *testing.T) {
+	for _, c := range []struct{ level, format, want string }{
+		{"info", "text", "level=INFO msg=seen"},
+		{"debug", "json", `"msg":"seen"`},
+		{"error", "text", ""},
+	} {
+		cfg := config.Default()
+		cfg.LogLevel, cfg.LogFormat = c.level, c.format
+		var out bytes.Buffer
+		newLogger(cfg, &out).Info("seen")
+		if c.want == "" && out.Len() > 0 || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s %s: %q", c.level, c.format, out.String())
+		}
+	}
+}
+
+// Nothing of a proxy may be left when it has stopped, nor of one that could not start.
+func TestStopLeavesNothingBehind(t *testing.T) {
+	l, err := config.Load([]string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		var out bytes.Buffer
+		p := &process{cfg: l.Config, stderr: &out, log: newLogger(l.Config, &bytes.Buffer{}), failed: make(chan error, 2)}
+		if err := p.start(nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(t, p.door.Addr().String(), "PING"); got != "+PONG" {
+			t.Error(got)
+		}
+		p.stop()
+		if err := goleak.Find(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := *l.Config
+	cfg.Admin = "256.0.0.1:1"
+	p := &process{cfg: &cfg, stderr: &bytes.Buffer{}, log: newLogger(&cfg, &bytes.Buffer{}), failed: make(chan error, 2)}
+	if err := p.start(nil); err == nil {
+		t.Error("started on an address that is none")
+	}
+	p.stop()
+	if err := goleak.Find(); err != nil {
+		t.Fatal(err)
+	}
+}

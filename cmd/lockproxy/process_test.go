@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// waitMax bounds every wait for another process.
+const waitMax = 30 * time.Second
+
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "lockproxy-test-")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "lockproxy")
+	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return bin, nil
+})
+
+// A running is a lockproxy process under test.
+type running struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string // of its standard error
+	past  []string
+}
+
+func launch(t *testing.T, args ...string) *running {
+	t.Helper()
+	bin, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, cmd: exec.Command(bin, args...), lines: make(chan string, 1000)}
+	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := r.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			r.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	return r
+}
+
+// await returns the next line with this text in it.
+func (r *running) await(text string) string {
+	r.t.Helper()
+	deadline := time.After(waitMax)
+	for {
+		select {
+		case line, ok := <-r.lines:
+			if !ok {
+				r.t.Fatalf("the process ended without saying %q; it said\n%s", text, strings.Join(r.past, "\n"))
+			}
+			r.past = append(r.past, line)
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-deadline:
+			r.t.Fatalf("the process did not say %q; it said\n%s", text, strings.Join(r.past, "\n"))
+		}
+	}
+}
+
+func (r *running) signal(s os.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// exit returns the exit code and everything that was said.
+func (r *running) exit() (int, string) {
+	r.t.Helper()
+	kill := time.AfterFunc(waitMax, func() { _ = r.cmd.Process.Kill() })
+	defer kill.Stop()
+	for line := range r.lines { // to the end of the output, before Wait closes the pipe
+		r.past = append(r.past, line)
+	}
+	_ = r.cmd.Wait()
+	return r.cmd.ProcessState.ExitCode(), strings.Join(r.past, "\n")
+}
+
+// field returns the value of key=value in a log line.
+func field(line, key string) string {
+	for part := range strings.FieldsSeq(line) {
+		if v, ok := strings.CutPrefix(part, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// ask sends one inline command and returns the first line of the reply.
+func ask(t *testing.T, addr, command string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(waitMax))
+	if _, err := io.WriteString(conn, command+"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// get returns the status and the body of a page.
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	client := &http.Client{Timeout: waitMax, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// eventually calls check until it is content.
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(waitMax); !check(); {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+		time.Sleep(time.Millisecond) // between two looks, not instead of one
+	}
+}
+
+func TestWithNothingItRunsOnEmbeddedMasters(t *testing.T) {
+	r := launch(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	ready := r.await("ready for clients")
+	addr, adminAddr := field(ready, "listen"), field(ready, "admin")
+	_, port, _ := net.SplitHostPort(addr)
+	said := strings.Join(r.past, "\n")
+	for _, want := range []string{
+		"for trying out only", "nothing survives",
+		"redis-cli -p " + port + " SET job:7 me NX PX 30000", "redis-cli -p " + port + " EVAL",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it did not say %q, but\n%s", want, said)
+		}
+	}
+	eventually(t, "never ready", func() bool {
+		status, _ := get(t, "http://"+adminAddr+"/readyz")
+		return status == http.StatusOK
+	})
+	for _, step := range []struct{ command, want string }{
+		{"SET job:7 me NX PX 30000", "+OK"},
+		{"SET job:7 you NX PX 30000", "$-1"},
+		{`EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end" 1 job:7 you`, ":0"},
+		{`EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end" 1 job:7 me`, ":1"},
+		{"SET job:7 you NX PX 30000", "+OK"},
+		{"EXPIRE job:7 20", ":1"},
+		{"SET job:7 other XX GET", "$3"},
+		{"DEL job:7", ":1"},
+		{"TYPE job:7", "+none"},
+		{"LOCK job:8 30000 TOKEN x", "*…"},
+		{"EXTEND job:8 x 20000", ":…"},
+		{"UNLOCK job:8 x", ":1"},
+		{"SET short me NX PX 50", "+OK"},
+	} {
+		got := ask(t, addr, step.command)
+		begin, open := strings.CutSuffix(step.want, "…")
+		if got != step.want && !(open && strings.HasPrefix(got, begin)) {
+			t.Errorf("%s: %s, want %s", step.command, got, step.want)
+		}
+	}
+	eventually(t, "the lock never expired", func() bool { return ask(t, addr, "EXISTS short") == ":0" })
+	if _, page := get(t, "http://"+adminAddr+"/metrics"); !strings.Contains(page, "lockproxy_attempts_total") {
+		t.Errorf("/metrics: %.200s", page)
+	}
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// silentMaster accepts connections and answers nothing: a command on it runs until instance_timeout.
+func silentMaster(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// launchStuck starts a proxy in which one command is running and will not end by itself.
+func launchStuck(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := launch(t, append([]string{
+		"--masters", silentMaster(t), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--instance-timeout", "1m", "--master-dead-after", "10m", "--dial-timeout", "1m",
+	}, args...)...)
+	ready := r.await("ready for clients")
+	conn, err := net.Dial("tcp", field(ready, "listen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, "SET k v NX PX 300000\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command never began", func() bool {
+		_, page := get(t, "http://"+field(ready, "admin")+"/metrics")
+		return strings.Contains(page, "\nlockproxy_attempts_total 1\n")
+	})
+	return r
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	r := launchStuck(t, "--shutdown-timeout", "10m")
+	r.signal(syscall.SIGTERM)
+	r.await("draining")
+	r.signal(os.Interrupt)
+	code, out := r.exit()
+	if code != exitFailure || !strings.Contains(out, "ended without draining") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+func TestDrainingEndsAtShutdownTimeout(t *testing.T) {
+	// instance_timeout may not exceed shutdown_timeout, so the command would take as long as draining may.
+	r := launchStuck(t, "--instance-timeout", "2s", "--shutdown-timeout", "2s")
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != exitOK || !strings.Contains(out, "msg=stopped") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+func TestATakenAddressIsOneClearLine(t *testing.T) {
+	taken := silentMaster(t)
+	for _, args := range [][]string{
+		{"--listen", taken, "--admin", "off"}, {"--admin", taken, "--listen", "127.0.0.1:0"},
+	} {
+		code, out := launch(t, args...).exit()
+		want := "lockproxy: " + args[0][2:] + ": cannot listen on " + taken + ": address already in use; " +
+			"stop what is there, or set " + args[0][2:] + " to another address"
+		if code != exitFailure || out != want {
+			t.Errorf("exit code %d\n got %s\nwant %s", code, out, want)
+		}
+	}
+}
+
+func TestWhatMakesNoSenseIsExitCode2(t *testing.T) {
+	code, out := launch(t, "--lanes", "0", "--grace", "x", "--masters", "redis://u:s3cr3t@a/7").exit()
+	if code != exitUsage || strings.Count(out, "\n") != 2 || strings.Contains(out, "s3cr3t") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}

@@ -1,0 +1,41 @@
+// Package resp is what a Redis client sees of lockproxy: connections, the protocol, and the commands.
+//
+// # The life of one request
+//
+//	client ──bytes──► reader: input ─► parser ─► dispatch ─► handler ──► Engine
+//	                                                │           │          │
+//	                                            session's       │       outcome
+//	                                             queue  ◄─ slot ┘          │
+//	client ◄─bytes─── writer ◄─── slots, in order ◄────────────────────────┘
+//
+// A session is one connection with two goroutines. The reader takes what arrives into its input, and the parser finds
+// commands there, in whatever pieces they come. dispatch looks the name up in the command table, makes the checks that
+// Redis makes before a command runs, and calls the row's handler. A handler either answers at once with a Reply, or
+// claims a slot, gives the slot's callback to the Engine, and returns. Either way the command has its place in the
+// session's queue before the next one is parsed: pipelined commands are under way together. The writer takes the slots
+// that are ready from the head of the queue, makes replies of their outcomes, and writes them in one go. It is the only
+// place that writes.
+//
+// To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
+// handler parses first, then claims, then acts; it may be called twice if claim told it to wait.
+//
+// # Promises
+//
+// Replies come in the order of the commands, and none is held back by a later command that waits. Commands on one key
+// reach the Engine in the order of the client's sending, and those that read first and compare then have it to
+// themselves.
+//
+// A lock is answered as acquired only if its validity lasts at the moment of writing. A lock whose reply was not
+// written, because that came too late, or the client was gone, or the write failed half way, is undone. The reader goes
+// on reading while commands wait, so that a client that hangs up is noticed at once.
+//
+// Whatever clients send is bounded, by Limits, before and after they log in; what one of them announces is not
+// allocated before it arrives; and a bug met on one connection ends that connection alone. This is why the package
+// reads by itself and leaves only the encoding of replies to redcon, which reads without limits, and reads nothing
+// while a handler runs.
+//
+// # Not promised
+//
+// That the client got a reply that was written: it may still be in the network when the client dies. Then the lock
+// lives for its TTL. A client that shuts down only its sending side counts as gone.
+package resp
