@@ -21,7 +21,7 @@ test:
 	go test $(RACE) -timeout 30m ./...
 
 lint:
-	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	@files=$$(gofmt -l cmd integration quorum resp script); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
 	go vet ./...
 	go run $(GOLANGCI_LINT) run

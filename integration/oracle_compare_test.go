@@ -71,6 +71,8 @@ var loosenings = map[string]func(replyPair) error{
 	},
 	// The oracle is Redis 7.0.15. Clients send this and go on whatever the one reply is.
 	"newer_than_the_oracle": func(p replyPair) error { return p.proxyMatches(`^(\+OK|-ERR .*)\r\n$`) },
+	// A replica-only or cluster-only command: harmless where there is neither.
+	"ok_or_error": func(p replyPair) error { return p.proxyMatches(`^(\+OK|-ERR .*)\r\n$`) },
 	// Commands of Redis that this proxy does not have get the text of a command that Redis does not have.
 	"unknown_here": func(p replyPair) error {
 		return p.proxyMatches(`^-ERR unknown command '` + regexp.QuoteMeta(p.request[0]) + `', with args beginning with: .*\r\n$`)

@@ -2,7 +2,7 @@ package quorum
 
 // Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
 // before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
-// a broken connection may have set when the next one is made. Close waits for neither longer than one InstanceTimeout.
+// a broken connection may have set when the next one is made. Close waits at most one InstanceTimeout for undos.
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	kept := e.cfg.kept(req.TTL)
 	ms := kept.Milliseconds()
@@ -10,9 +10,9 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	e.stats.attempts.Add(1)
 	switch {
 	case req.Reentrant:
-		e.begin(&a.round, a, req.Key, luaReenter.args(req.Key.Name, req.Token, ms))
+		e.begin(&a.round, a, req.Key, luaReenter.whole(req.Key.Name, req.Token, ms))
 	case req.WantHolder:
-		e.begin(&a.round, a, req.Key, luaTakeOrShow.args(req.Key.Name, req.Token, ms))
+		e.begin(&a.round, a, req.Key, luaTakeOrShow.whole(req.Key.Name, req.Token, ms))
 	default:
 		e.begin(&a.round, a, req.Key, []any{"SET", req.Key.Name, req.Token, "NX", "PX", ms})
 	}
@@ -102,21 +102,29 @@ func (a *attempt) holder() string {
 // undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one
 // InstanceTimeout has passed. Only the first undo of an attempt does anything.
 func (a *attempt) undo(after func()) {
-	var undos []*undo
+	var granted, unknown []*undo
 	a.mu.Lock()
 	a.revoked = true
 	for i := range a.entries {
-		if u := a.entries[i].undo(a); u != nil {
-			undos = append(undos, u)
+		u := a.entries[i].undo(a)
+		switch {
+		case u == nil:
+		case a.entries[i].fate == answered:
+			granted = append(granted, u)
+		default:
+			unknown = append(unknown, u)
 		}
 	}
 	a.mu.Unlock()
-	if len(undos) == 0 {
+	for _, u := range unknown {
+		u.lane.pushUndo(u)
+	}
+	if len(granted) == 0 {
 		after()
 		return
 	}
-	w := newWait(a.engine, len(undos), after)
-	for _, u := range undos {
+	w := newWait(a.engine, len(granted), after)
+	for _, u := range granted {
 		u.done = w.one
 		u.lane.pushUndo(u)
 	}
@@ -124,7 +132,7 @@ func (a *attempt) undo(after func()) {
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
-	owed := en.lane.owes(hold{a.req.Key.Name, a.req.Token})
+	owed := en.lane.owes(en.hold(a))
 	a.mu.Lock()
 	var u *undo
 	if a.revoked || owed {
@@ -136,20 +144,18 @@ func (a *attempt) settled(en *entry) {
 	}
 }
 
+func (en *entry) hold(a *attempt) hold { return hold{a.req.Key.Name, a.req.Token} }
+
 // undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
-// none: its undo waits for its answer, so that an undo never guesses on a live connection. It is called with the
-// round's mu held.
+// none: its undo waits for its answer, so that an undo never guesses on a live connection. A re-entrant command of
+// unknown fate gives none either: it may have extended a lock that was granted before. It is called with the round's
+// mu held.
 func (en *entry) undo(a *attempt) *undo {
-	if en.undoing {
+	certain := en.fate == answered && en.took
+	possible := en.fate == unknown && !a.req.Reentrant
+	if en.undoing || en.passed || !certain && !possible {
 		return nil
 	}
-	switch {
-	case en.fate == answered && en.took:
-		en.undoing = true
-		return newUndo(en.lane, a, en.answered)
-	case en.fate == unknown:
-		en.undoing = true
-		return newUndo(en.lane, a, noAnswer)
-	}
-	return nil
+	en.undoing = true
+	return newUndo(en, a)
 }

@@ -28,7 +28,9 @@ type Engine struct {
 	sweep   sync.WaitGroup
 	closing atomic.Bool
 
-	mu        sync.Mutex // guards the making of lanes
+	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
+
+	mu        sync.Mutex // guards the making of lanes, and is held to set closing
 	databases []atomic.Pointer[laneSet]
 }
 
@@ -58,7 +60,10 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 // Close ends all lanes and waits for every goroutine. Undos that wait for a connected master are given one
 // InstanceTimeout; operations still running end with ErrClosed.
 func (e *Engine) Close() {
-	if !e.closing.Swap(true) {
+	e.mu.Lock()
+	first := !e.closing.Swap(true)
+	e.mu.Unlock()
+	if first {
 		e.drainUndos()
 		e.cancel()
 	}

@@ -261,6 +261,10 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 	case "PING":
 		call.Reply = "PONG"
 		return
+	case "TIME":
+		now := time.Now().UnixMicro()
+		call.Reply = []any{strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10)}
+		return
 	}
 	f.log = append(f.log, strings.TrimSpace(fmt.Sprintln(call.Args...)))
 	if text, ok := f.fail[name]; ok {
@@ -284,7 +288,11 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		}
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
-		call.Reply, call.Err = f.script(luaUndo, arg(3), call.Args[4:])
+		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow} {
+			if s.text == arg(1) {
+				call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
+			}
+		}
 	default:
 		panic("the fake does not know " + name)
 	}
@@ -407,7 +415,11 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		expire(strconv.FormatInt(left+more, 10))
 		return left + more, nil
 	case luaUndo:
-		if limit, _ := strconv.ParseInt(arg(1), 10, 64); left > limit {
+		var n [4]int64
+		for i := 1; i < 4; i++ {
+			n[i], _ = strconv.ParseInt(arg(i), 10, 64)
+		}
+		if set := v.expires.UnixMilli() - n[1]; set < n[2] || set > n[3] {
 			return int64(0), nil
 		}
 		delete(f.keys, key)

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,21 +21,24 @@ type lane struct {
 	db     int
 	wake   chan struct{}
 
-	mu     sync.Mutex // guards all below
-	undos  []*undo
-	queue  []request
-	down   string  // why there is no connection, once that is known
-	busy   instant // when the running batch was written; idle if none runs
-	owed   map[hold]bool
-	closed bool
+	mu        sync.Mutex // guards all below
+	undos     []*undo
+	postponed []*undo // until the next heartbeat
+	queue     []request
+	down      string  // why there is no connection, once that is known
+	busy      instant // when the running batch was gathered; idle if none runs
+	handing   bool    // the running batch has been answered and is being handed out
+	owed      map[hold]bool
+	broken    map[hold]*entry // attempts of unknown fate, until the next connection
+	closed    bool
 
 	// The rest belongs to the loop.
-	link     *link
-	last     *link // the connection before
-	unkilled bool  // a former connection could not be killed: what it held may still run
-	batch    []request
-	spare    []request // the queue's other buffer
-	calls    []*masters.Call
+	link   *link
+	last   *link // the connection before
+	recent recent
+	batch  []request
+	calls  []*masters.Call
+	clock  masters.Call // TIME, at the end of every batch
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
@@ -48,10 +52,11 @@ type request interface {
 	lost(cause string)
 }
 
-const (
-	idle     instant = -1
-	batchMax         = 1024
-)
+// idle is the busy of a lane without a batch.
+const idle instant = -1
+
+// batchMax bounds how many requests wait for one exchange.
+const batchMax = 1024
 
 func newLane(e *Engine, m *master, db int) *lane {
 	return &lane{engine: e, master: m, db: db, wake: make(chan struct{}, 1), busy: idle}
@@ -79,7 +84,7 @@ func (l *lane) push(r request, now instant) string {
 // late says how long the master has owed an answer, if longer than a vote may take: what is sent now cannot be
 // answered in time either. It is called with mu held.
 func (l *lane) late(now instant) string {
-	if l.busy == idle || now-l.busy <= l.engine.cfg.InstanceTimeout {
+	if l.busy == idle || l.handing || now-l.busy <= l.engine.cfg.InstanceTimeout {
 		return ""
 	}
 	return "has not answered for " + (now - l.busy).Round(time.Millisecond).String()
@@ -132,26 +137,7 @@ func (l *lane) run(ctx context.Context) {
 
 // gather waits for requests and takes those that are still wanted into the batch.
 func (l *lane) gather(ctx context.Context) bool {
-	for {
-		l.mu.Lock()
-		l.batch = l.batch[:0]
-		n := min(len(l.undos), batchMax)
-		for _, u := range l.undos[:n] {
-			l.batch = append(l.batch, u)
-		}
-		l.undos = append(l.undos[:0], l.undos[n:]...)
-		n = min(len(l.queue), batchMax-n)
-		l.batch = append(l.batch, l.queue[:n]...)
-		if n == len(l.queue) {
-			clear(l.queue)
-			l.queue, l.spare = l.spare[:0], l.queue[:0]
-		} else {
-			l.queue = append(l.queue[:0], l.queue[n:]...)
-		}
-		l.mu.Unlock()
-		if len(l.batch) > 0 {
-			break
-		}
+	for !l.fill() {
 		select {
 		case <-l.wake:
 		case <-ctx.Done():
@@ -167,64 +153,135 @@ func (l *lane) gather(ctx context.Context) bool {
 	}
 	clear(l.batch[len(wanted):])
 	l.batch = wanted
+	if len(wanted) == 0 {
+		l.rest()
+	}
 	return len(wanted) > 0
+}
+
+// fill moves what waits into the batch.
+func (l *lane) fill() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.batch = l.batch[:0]
+	n := min(len(l.undos), batchMax)
+	for _, u := range l.undos[:n] {
+		l.batch = append(l.batch, u)
+	}
+	l.undos = slices.Delete(l.undos, 0, n)
+	n = min(len(l.queue), batchMax-n)
+	l.batch = append(l.batch, l.queue[:n]...)
+	l.queue = slices.Delete(l.queue, 0, n)
+	if len(l.batch) == 0 {
+		return false
+	}
+	l.busy = l.engine.now()
+	return true
+}
+
+// rest ends a batch.
+func (l *lane) rest() {
+	clear(l.batch)
+	clear(l.calls)
+	l.mu.Lock()
+	l.busy, l.handing, l.owed = idle, false, nil
+	l.mu.Unlock()
 }
 
 // exchange writes the batch, reads the replies, and hands each to its request.
 func (l *lane) exchange() {
+	stamp := &stamp{from: l.link.clock - 1, open: true}
 	l.calls = l.calls[:0]
 	for _, r := range l.batch {
 		l.calls = append(l.calls, r.command())
+		if en, ok := r.(*entry); ok {
+			en.stamp = stamp
+		}
 	}
+	l.clock = masters.Call{Args: clockArgs}
+	l.calls = append(l.calls, &l.clock)
 	began := l.engine.now()
-	l.setBusy(began)
 	err := l.link.conn.Exec(l.calls)
 	now := l.engine.now()
-	l.setBusy(idle)
 	l.master.roundTrip.Store(int64(now - began))
+	l.mu.Lock()
+	l.handing = true
+	l.mu.Unlock()
 
+	if ms, ok := millis(&l.clock); ok && err == nil {
+		l.link.clock = ms
+		stamp.to, stamp.open = ms, false
+		l.recent.turn(ms)
+	}
+	l.link.stamp = stamp
 	cause := ""
 	if err != nil {
 		cause = describe(err)
 		l.disconnect(cause) // first, so that no new request comes before the cause is known
 	}
-	forgotten := false
-	for i, r := range l.batch {
-		if c := l.calls[i]; c.Answered {
-			forgotten = forgotten || c.Err != nil && strings.HasPrefix(c.Err.Error(), "NOSCRIPT")
-			r.reply(now)
-		} else {
-			r.lost(cause)
-		}
-	}
-	l.mu.Lock()
-	l.owed = nil
-	l.mu.Unlock()
-	clear(l.batch)
-	clear(l.calls)
-	if forgotten && l.link != nil {
-		// The script cache was flushed. Those commands have failed; the next ones will find the scripts.
-		if err := l.link.loadScripts(); err != nil {
+	mend := l.handOut(now, cause)
+	l.rest()
+	if mend != nil && l.link != nil {
+		if err := mend(l.link); err != nil {
 			l.disconnect(describe(err))
 		}
 	}
 }
 
+// handOut gives each request its answer, and returns what the answers ask to be done about the link.
+func (l *lane) handOut(now instant, cause string) (mend func(*link) error) {
+	for i, r := range l.batch {
+		c := l.calls[i]
+		if !c.Answered {
+			r.lost(cause)
+			continue
+		}
+		if c.Err != nil {
+			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
+			case "NOSCRIPT": // the script cache was flushed: those commands have failed, the next will find the scripts
+				mend = (*link).loadScripts
+			case "READONLY", "NOAUTH", "MASTERDOWN": // it is no longer what the handshake found: shake hands again
+				mend = func(*link) error { return c.Err }
+			}
+		}
+		r.reply(now)
+	}
+	return mend
+}
+
+var clockArgs = []any{"TIME"}
+
+// millis reads the reply of TIME.
+func millis(c *masters.Call) (int64, bool) {
+	t, ok := masters.ParseTime(c.Reply)
+	return t.UnixMilli(), ok && c.Answered && c.Err == nil
+}
+
 // A hold is a token on a resource.
 type hold struct{ name, token string }
 
-// owe notes a release that could not be sent while a batch is in flight. If that batch takes the lock for the same
-// token, as one that a stalled master runs when it wakes, the key is to be removed.
+// owe notes a release that could not be sent. If a batch that is in flight takes the lock for the same token, as one that
+// a stalled master runs when it wakes, or if a broken connection may have, the key is to be removed.
 func (l *lane) owe(h hold) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.busy == idle || len(l.owed) >= l.engine.cfg.QueueMax {
+	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
+		if l.owed == nil {
+			l.owed = make(map[hold]bool)
+		}
+		l.owed[h] = true
+	}
+	en := l.broken[h]
+	l.mu.Unlock()
+	if en == nil {
 		return
 	}
-	if l.owed == nil {
-		l.owed = make(map[hold]bool)
+	a, _ := en.round.owner.(*attempt)
+	en.round.mu.Lock()
+	u := en.undo(a)
+	en.round.mu.Unlock()
+	if u != nil {
+		l.pushUndo(u)
 	}
-	l.owed[h] = true
 }
 
 func (l *lane) owes(h hold) bool {
@@ -233,19 +290,37 @@ func (l *lane) owes(h hold) bool {
 	return l.owed[h]
 }
 
-func (l *lane) setBusy(t instant) {
+// remember keeps an attempt of unknown fate until the next connection, for owe.
+func (l *lane) remember(h hold, en *entry) {
 	l.mu.Lock()
-	l.busy = t
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	if l.broken == nil {
+		l.broken = make(map[hold]*entry)
+	}
+	l.broken[h] = en
 }
 
 // nudge makes an idle lane say something, so that a broken connection is found before a command is lost on it.
 func (l *lane) nudge(now instant) {
 	l.mu.Lock()
 	quiet := l.busy == idle && len(l.queue) == 0 && l.down == ""
+	if len(l.postponed) > 0 {
+		l.undos = append(l.undos, l.postponed...)
+		l.postponed = nil
+		l.signal()
+	}
 	l.mu.Unlock()
 	if quiet {
 		l.push(&heartbeat{Call: masters.Call{Args: heartbeatArgs}}, now)
+	}
+}
+
+// postpone queues an undo for the next heartbeat.
+func (l *lane) postpone(u *undo) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed && len(l.postponed) < l.engine.cfg.QueueMax {
+		l.postponed = append(l.postponed, u)
 	}
 }
 
@@ -254,13 +329,20 @@ func (l *lane) close() {
 	l.mu.Lock()
 	l.closed = true
 	queue, undos := l.queue, l.undos
-	l.queue, l.undos = nil, nil
+	l.queue, l.undos, l.postponed = nil, nil, nil
 	l.mu.Unlock()
-	for _, r := range queue {
-		r.lost(ErrClosed.Error())
-	}
+	drop(queue, ErrClosed.Error())
 	for _, u := range undos {
 		u.finish()
+	}
+}
+
+// drop fails requests that were not sent.
+func drop(queue []request, cause string) {
+	for _, r := range queue {
+		if en, ok := r.(*entry); ok {
+			en.giveUp(dropped, cause)
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ type link struct {
 	unwatch  func() bool // ends the watch over the engine's context
 	clientID int64       // 0 if the master does not tell
 	identity identity
+	clock    int64  // the master's latest TIME, ms
+	stamp    *stamp // of the latest batch
 }
 
 // An identity is what a master says of itself.
@@ -64,27 +66,40 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	return next, nil
 }
 
-// killLast ends the former connection on the master. In another process there is nothing left to kill, and its client
-// ids are other clients'; so without a run id to compare, nothing is killed.
+// killLast ends the former connection on the master, so that what it still held there can be undone. In another process
+// there is nothing left to kill, and its client ids are other clients'; so without run ids to compare, nothing is
+// killed, and what may have been set is left to its TTL.
 func (l *lane) killLast(next *link) error {
 	last := l.last
-	if last == nil {
-		return nil
-	}
-	known := last.clientID != 0 && last.identity.runID != ""
-	if known && last.identity.runID == next.identity.runID {
-		kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
-		if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
-			return err
+	clock := &masters.Call{Args: clockArgs}
+	calls := []*masters.Call{clock}
+	over := true // nothing of the former connection can run any more
+	if last != nil {
+		was, is := last.identity.runID, next.identity.runID
+		if over = was != "" && is != ""; over && was == is {
+			kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
+			if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
+				return err
+			}
+			over = last.clientID != 0 && kill.Err == nil
 		}
-		known = kill.Err == nil
 	}
-	l.last = nil
-	if !known && !l.unkilled {
-		l.unkilled = true
-		l.engine.cfg.Logger.Warn("former connections cannot be killed: their undos will be repeated",
+	if err := next.conn.Exec(calls); err != nil {
+		return err
+	}
+	ms, ok := millis(clock)
+	next.clock = ms
+	if last != nil && last.stamp != nil && last.stamp.open && over && ok {
+		last.stamp.to, last.stamp.open = ms, false
+	}
+	if last != nil && !over {
+		l.engine.cfg.Logger.Warn("the former connection could not be killed: a key that it set late stays until its TTL",
 			"master", l.master.Addr(), "db", l.db)
 	}
+	l.last = nil
+	l.mu.Lock()
+	l.broken = nil
+	l.mu.Unlock()
 	return nil
 }
 
@@ -163,11 +178,7 @@ func (l *lane) setDown(cause string) {
 		l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
 		l.master.failed(cause)
 	}
-	for _, r := range queue {
-		if en, ok := r.(*entry); ok {
-			en.giveUp(dropped, cause)
-		}
-	}
+	drop(queue, cause)
 }
 
 // pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.

@@ -9,7 +9,7 @@ import (
 // or may not have happened; a lock was not acquired.
 type NoQuorum struct {
 	Masters  int
-	Answered int
+	Answered int     // or have not failed yet: the error does not wait for them
 	Causes   []Cause // of each master whose vote failed, in the order of the configuration
 }
 

@@ -124,14 +124,14 @@ func (r *reading) remaining() time.Duration {
 	defer r.mu.Unlock()
 	var left []time.Duration
 	for _, s := range r.left {
-		if s.opinion == r.agreed {
-			left = append(left, s.left)
+		if s.opinion != r.agreed {
+			continue
 		}
+		if s.left < 0 { // set on the master by someone else, for ever
+			s.left = r.engine.cfg.kept(r.engine.cfg.TTLMax)
+		}
+		left = append(left, s.left)
 	}
 	slices.Sort(left)
-	nth := left[len(left)-Quorum(len(r.entries))]
-	if nth < 0 { // set on the masters by someone else, for ever
-		return r.engine.cfg.TTLMax
-	}
-	return r.engine.cfg.shown(nth)
+	return r.engine.cfg.shown(left[len(left)-Quorum(len(r.entries))])
 }

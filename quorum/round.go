@@ -14,7 +14,7 @@ type instant = time.Duration
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
 // deadline, which turns every vote still pending into a failed one.
 //
-// Lock order: a round's mu is taken before a lane's.
+// Lock order: the mu of a round that releases, the mu of an attempt's round, the mu of a lane.
 type round struct {
 	engine   *Engine
 	owner    owner
@@ -49,12 +49,14 @@ type entry struct {
 	lane   *lane
 	master int
 
-	fate     fate
-	vote     Vote
-	cause    string  // of a Failed vote
-	took     bool    // the reply says that the command set the key where none was
-	undoing  bool    // an undo of it exists
-	answered instant // when the reply was read
+	stamp *stamp // when it ran; of use to the lane alone
+
+	fate    fate
+	vote    Vote
+	cause   string // of a Failed vote
+	took    bool   // the reply says that the command set the key where none was
+	undoing bool   // an undo of it exists
+	passed  bool   // it must not be undone; see recent
 }
 
 // A fate is how far a command came.
@@ -80,10 +82,17 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 		r.entries[i] = entry{Call: masters.Call{Args: args}, round: r, lane: lanes[i], master: i}
 	}
 	e.sweeper.add(r)
+	var causes [maxMasters]string
+	// Two rounds on one key are in the same order in every lane, or each might win where the other lost.
+	order := &e.order[hash(key.Name)%uint32(len(e.order))]
+	order.Lock()
 	for i := range r.entries {
-		en := &r.entries[i]
-		if cause := en.lane.push(en, r.start); cause != "" {
-			en.giveUp(dropped, cause)
+		causes[i] = lanes[i].push(&r.entries[i], r.start)
+	}
+	order.Unlock()
+	for i := range r.entries {
+		if causes[i] != "" {
+			r.entries[i].giveUp(dropped, causes[i])
 		}
 	}
 }
@@ -108,15 +117,32 @@ func (en *entry) take(now instant) bool {
 }
 
 // reply takes the answer that is in Call.
-func (en *entry) reply(now instant) {
+func (en *entry) reply(instant) {
+	took := false
 	en.round.vote(en, func() (Vote, string) {
-		en.fate, en.answered = answered, now
-		return en.round.owner.read(en)
+		en.fate = answered
+		v, cause := en.round.owner.read(en)
+		took = en.took
+		return v, cause
 	})
+	if took {
+		if a, ok := en.round.owner.(*attempt); ok {
+			en.lane.recent.took(en.hold(a), en)
+		}
+	}
 }
 
 // lost is told that the connection broke after the entry was sent.
-func (en *entry) lost(cause string) { en.giveUp(unknown, cause) }
+func (en *entry) lost(cause string) {
+	if a, ok := en.round.owner.(*attempt); ok {
+		h := en.hold(a)
+		if last := en.lane.recent.last(h); last != nil {
+			en.pass() // by its time alone that key could be this one
+		}
+		en.lane.remember(h, en)
+	}
+	en.giveUp(unknown, cause)
+}
 
 func (en *entry) giveUp(f fate, cause string) {
 	if f == dropped && en.round.releases != nil {
@@ -186,7 +212,7 @@ func (r *round) failure() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := &NoQuorum{Masters: r.tally.Masters, Answered: r.tally.Answered()}
+	err := &NoQuorum{Masters: r.tally.Masters, Answered: r.tally.Masters - r.tally.Failed}
 	for i := range r.entries {
 		if en := &r.entries[i]; en.vote == Failed {
 			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), en.cause})
@@ -195,26 +221,29 @@ func (r *round) failure() error {
 	return err
 }
 
-// refusals counts the refused votes that are, as the owner read them, an error reply that begins with code.
-func (r *round) refusals(code string) int {
+// wrongType says that a quorum holds a key of another type.
+func (r *round) wrongType() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
 	for i := range r.entries {
-		if en := &r.entries[i]; en.vote == Refused && en.Err != nil && strings.HasPrefix(en.Err.Error(), code) {
+		if en := &r.entries[i]; en.vote == Refused && en.Err != nil && isWrongType(en.Err.Error()) {
 			n++
 		}
 	}
-	return n
+	return n >= Quorum(len(r.entries))
 }
 
-// wrongType says that a quorum holds a key of another type.
-func (r *round) wrongType() bool { return r.refusals("WRONGTYPE") >= Quorum(len(r.entries)) }
+// isWrongType recognises the error by itself and, before Redis 7, inside that of a script.
+func isWrongType(text string) bool {
+	return strings.HasPrefix(text, "WRONGTYPE") ||
+		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
+}
 
 // ballot reads an error reply. That the key has another type is an answer; any other error is a failure.
 func ballot(err error) (Vote, string) {
 	text := err.Error()
-	if strings.HasPrefix(text, "WRONGTYPE") {
+	if isWrongType(text) {
 		return Refused, ""
 	}
 	const most = 80

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// A lua is one of our scripts. They run by SHA-1; a lane loads them when it connects, and no acquire depends on them
-// being there (rule 13): taking a lock is a plain SET.
+// A lua is one of our scripts. They run by SHA-1, and a lane loads them when it connects. Those that take a lock or undo
+// one are always sent as a whole: they must not fail for a flushed script cache (rule 13).
 type lua struct {
 	text string
 	sha  string
@@ -52,11 +52,17 @@ end
 if v then return 0 end
 return -1`)
 
-	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: delete it if the token holds it and it has no more than ms left.
+	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=ms that the key was set for ARGV[3], ARGV[4]=the first and the
+	// last ms, on the master's clock, at which it can have been set: delete it if it is that key.
 	luaUndo = newLua(`
 if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-local left = redis.call('PTTL', KEYS[1])
-if left < 0 or left > tonumber(ARGV[2]) then return 0 end
+local expires = redis.pcall('PEXPIRETIME', KEYS[1])
+if type(expires) ~= 'number' then -- before Redis 7
+  local now = redis.call('TIME')
+  expires = now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', KEYS[1])
+end
+local set = expires - ARGV[2]
+if set < tonumber(ARGV[3]) or set > tonumber(ARGV[4]) then return 0 end
 return redis.call('DEL', KEYS[1])`)
 
 	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: 1 taken, 2 the token held it already and it was extended.
@@ -115,14 +121,17 @@ else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return 1`)
 )
 
-// loadedScripts are loaded into every master by the handshake. luaUndo is not among them: it is always sent as a whole,
-// because an undo must not fail for a flushed script cache.
+// loadedScripts are loaded into every master by the handshake.
 var loadedScripts = []*lua{
-	luaRelease, luaExtend, luaAdd, luaReenter, luaTakeOrShow, luaReplace,
-	luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
+	luaRelease, luaExtend, luaAdd, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
 }
 
-// args returns the command that runs the script on one key.
+// args returns the command that runs a loaded script on one key.
 func (l *lua) args(key string, argv ...any) []any {
 	return append([]any{"EVALSHA", l.sha, int64(1), key}, argv...)
+}
+
+// whole is args for a script that must not depend on being loaded.
+func (l *lua) whole(key string, argv ...any) []any {
+	return append([]any{"EVAL", l.text, int64(1), key}, argv...)
 }

@@ -2,71 +2,66 @@ package quorum
 
 import (
 	"sync/atomic"
-	"time"
 
 	"lockproxy/quorum/masters"
 )
 
-// noAnswer stands for the time of an answer that never came.
-const noAnswer instant = -1
-
 // An undo removes the key that one attempt set on one master (rule 4). It goes through the lane that the attempt went
-// through, so it cannot overtake it, and it is exact: the key must hold the attempt's token, and must not have more
-// time left than the attempt's own key can have. A token that is used again, or a constant one, therefore does not
-// cost another attempt its vote.
+// through, so it cannot overtake it, and it is exact: the key must hold the attempt's token, and must have been set, by
+// the master's own clock, while the attempt's batch ran. A token that is used again, or a constant one, therefore does
+// not cost another attempt its vote. Two keys set in the same millisecond are told apart by recent.
 //
-// It outlives the attempt: a lane keeps it over reconnections until it is answered or the key is gone by itself.
+// It outlives the attempt: a lane keeps it over reconnections until it is answered or the key is gone by itself. If the
+// attempt's connection broke, and the master does not let it be killed, its SET may run at any later time: then no undo
+// can tell that key from a younger one, and leaves it to its TTL.
 type undo struct {
 	masters.Call
-	lane     *lane
-	kept     instant
-	answered instant // when the attempt's command was answered, or noAnswer
-	gone     instant // when the key must have expired
-	repeat   bool    // the attempt's command may still run: undo again until gone
-	done     func()  // called at the first answer, or when there is nothing left to undo; may be nil
+	entry *entry
+	lane  *lane
+	kept  instant
+	gone  instant // when the key must have expired; 0 before the first try
+	done  func()  // called at the first answer, or when there is nothing left to undo; may be nil
 }
 
-func newUndo(l *lane, a *attempt, answered instant) *undo {
-	return &undo{
-		Call:     masters.Call{Args: []any{"EVAL", luaUndo.text, int64(1), a.req.Key.Name, a.req.Token, int64(0)}},
-		lane:     l,
-		kept:     a.kept,
-		answered: answered,
-		gone:     l.engine.now() + a.kept + Drift(a.kept, l.engine.cfg.DriftFactor),
-	}
+// A stamp says when a batch ran, in milliseconds on the master's clock. The lane that wrote the batch fills it in before
+// it hands out the replies; if the connection broke, when the connection has been killed.
+type stamp struct {
+	from, to int64 // no command of the batch ran before from or after to
+	open     bool  // to is not known: the batch may still run
+}
+
+func newUndo(en *entry, a *attempt) *undo {
+	ms := a.kept.Milliseconds()
+	args := luaUndo.whole(a.req.Key.Name, a.req.Token, ms, nil, nil)
+	return &undo{Call: masters.Call{Args: args}, entry: en, lane: en.lane, kept: a.kept}
 }
 
 func (u *undo) command() *masters.Call { return &u.Call }
 
-// take computes, as late as can be, how much time the attempt's own key can have left: it was set before its answer
-// came, and the master's clock may be slow by the drift factor.
+// take is called by the lane, which alone knows the stamp.
 func (u *undo) take(now instant) bool {
-	if now >= u.gone {
+	if u.gone == 0 {
+		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
+	}
+	s := u.entry.stamp
+	if now >= u.gone || s.open || u.entry.hasPassed() {
 		u.finish()
 		return false
 	}
-	left := u.kept
-	if u.answered != noAnswer {
-		since := float64(now-u.answered) * (1 - u.lane.engine.cfg.DriftFactor)
-		left -= instant(since)
-	}
-	u.Answered = false
-	u.repeat = u.answered == noAnswer && u.lane.unkilled
-	u.Args[5] = ceilMillis(left).Milliseconds()
+	u.Call = masters.Call{Args: u.Args}
+	u.Args[6], u.Args[7] = s.from, s.to
 	return true
 }
 
-// repeatEvery is how often an undo is repeated where the master does not let us kill the old connection.
-const repeatEvery = time.Second
-
+// reply is the end, unless the master answered an error: then the undo is tried again.
 func (u *undo) reply(now instant) {
 	if u.Reply == int64(1) {
 		u.lane.engine.stats.undone.Add(1)
 	}
-	if u.repeat && now < u.gone {
-		time.AfterFunc(repeatEvery, func() { u.lane.pushUndo(u) })
-	}
 	u.finish()
+	if u.Err != nil && now < u.gone {
+		u.lane.postpone(u)
+	}
 }
 
 // lost keeps the undo for the next connection.

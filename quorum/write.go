@@ -148,11 +148,13 @@ func (w *write) read(en *entry) (Vote, string) {
 
 // decide waits, where the old value is asked for, until a quorum agrees on it.
 func (w *write) decide(t Tally) Decision {
-	if !w.req.WantOld || t.Refused > 0 {
+	if !w.req.WantOld || t.Refused >= Quorum(t.Masters) {
 		return Decide(t)
 	}
+	written := t.Granted >= Quorum(t.Masters)
+	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other
 	_, d := decideRead(t, w.opinions)
-	if d == Lost { // written by a quorum, over values of which none had one
+	if d == Lost && written { // written by a quorum, over values of which none had one
 		return Won
 	}
 	return d

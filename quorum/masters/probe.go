@@ -55,7 +55,7 @@ func (m *Redis) Probe(ctx context.Context) (Info, error) {
 			info.Missing = append(info.Missing, name(c.Args))
 		}
 	}
-	if t, ok := parseTime(clock.Reply); ok {
+	if t, ok := ParseTime(clock.Reply); ok {
 		info.ClockOffset = t.Sub(began.Add(info.RoundTrip / 2))
 	}
 	info.readServer(server.Reply)
@@ -76,7 +76,8 @@ func name(args []any) string {
 	return text
 }
 
-func parseTime(reply any) (time.Time, bool) {
+// ParseTime reads the reply of TIME.
+func ParseTime(reply any) (time.Time, bool) {
 	list, ok := reply.([]any)
 	if !ok || len(list) != 2 {
 		return time.Time{}, false

@@ -25,7 +25,7 @@ type Redis struct {
 // RedisOptions are what the masters of a deployment have in common.
 type RedisOptions struct {
 	DialTimeout time.Duration // of TCP and TLS together; default 1 s
-	// Silence ends a connection on which the master owes a reply and sends nothing for so long; default 5 s.
+	// Silence ends a connection on which a batch has not been answered for so long; default 5 s.
 	Silence  time.Duration
 	Username string      // where the URL names none
 	Password string      // where the URL names none
@@ -148,14 +148,38 @@ func (c *redisConn) Exec(calls []*Call) error {
 		c.cmds[i] = *redis.NewCmd(ctx, call.Args...)
 		_ = pipe.Process(ctx, &c.cmds[i])
 	}
-	_, _ = pipe.Exec(ctx) // it returns the first command's error; each command carries its own
+	defer clear(c.cmds)
+	_, err := pipe.Exec(ctx)
+	if err != nil && !c.anyFailed() {
+		// It gave up this connection after an earlier reply, such as READONLY, and has sent nothing. %v, because the
+		// error wraps that reply.
+		return fmt.Errorf("the connection was given up: %v", err)
+	}
+	return c.collect(calls)
+}
+
+func (c *redisConn) anyFailed() bool {
+	for i := range c.cmds {
+		if c.cmds[i].Err() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// collect hands the replies to their calls. An I/O error is put by go-redis on every command of a batch, so a command
+// that has a value was answered before.
+func (c *redisConn) collect(calls []*Call) error {
 	var broken error
 	for i, call := range calls {
 		v, err := c.cmds[i].Result()
-		switch {
-		case err == nil:
+		switch list, isList := v.([]any); {
+		case broken != nil && isReply(broken): // what follows is out of step
+		case isList && list == nil && err != nil && !errors.Is(err, redis.Nil):
+			broken = fmt.Errorf("an array was not read to its end: %w", err)
+		case v != nil:
 			call.Answered, call.Reply = true, v
-		case errors.Is(err, redis.Nil):
+		case err == nil || errors.Is(err, redis.Nil):
 			call.Answered = true
 		case isReply(err):
 			call.Answered, call.Err = true, err
@@ -163,7 +187,6 @@ func (c *redisConn) Exec(calls []*Call) error {
 			broken = err
 		}
 	}
-	clear(c.cmds)
 	return broken
 }
 

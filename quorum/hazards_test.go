@@ -1,0 +1,373 @@
+package quorum
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func (w *world) start(req AcquireRequest) chan Acquired {
+	c := make(chan Acquired, 1)
+	w.Acquire(req, func(a Acquired) { c <- a })
+	return c
+}
+
+func req1(token string, ttl time.Duration) AcquireRequest {
+	return AcquireRequest{Key: Key{Name: key}, Token: token, TTL: ttl}
+}
+
+// A contender with the holder's constant token loses its connections before its SETs run.
+func TestALostAttemptDoesNotTakeTheVotesOfAHolderWithTheSameToken(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		held := w.acquire(key, "1", minute)
+		for _, f := range w.fakes[:2] {
+			f.setDelay(20 * time.Millisecond)
+		}
+		c := w.start(req1("1", minute))
+		time.Sleep(5 * time.Millisecond)
+		w.fakes[0].cut() // the SETs never even ran
+		w.fakes[1].cut()
+		<-c
+		w.settle()
+		w.expectHolders(key, "111")
+		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(held.Lock.Until()) {
+			t.Errorf("two holders for %v", time.Until(held.Lock.Until()))
+		}
+	})
+}
+
+// The holder itself re-enters, and its connections break.
+func TestALostReentryDoesNotTakeTheLockItself(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		r := req1("mine", minute)
+		r.Reentrant = true
+		held := w.try(r)
+		for _, f := range w.fakes[:2] {
+			f.setDelay(20 * time.Millisecond)
+		}
+		c := w.start(r)
+		time.Sleep(5 * time.Millisecond)
+		w.fakes[0].cut()
+		w.fakes[1].cut()
+		<-c
+		w.settle()
+		w.expectHolders(key, "mmm")
+		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(held.Lock.Until()) {
+			t.Errorf("two holders for %v", time.Until(held.Lock.Until()))
+		}
+	})
+}
+
+// Nobody knows whether the SET of the lost attempt will still run.
+func TestALostAttemptThatCannotBeKilledDoesNotTakeLaterLocks(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes[:2] {
+			f.noKill = true
+			f.setDelay(20 * time.Millisecond)
+		}
+		c := w.start(req1("1", minute))
+		time.Sleep(5 * time.Millisecond)
+		w.fakes[0].cut()
+		w.fakes[1].cut()
+		<-c
+		w.fakes[0].setDelay(time.Millisecond)
+		w.fakes[1].setDelay(time.Millisecond)
+		w.settle()
+		held := w.acquire(key, "1", 30*time.Second)
+		if held.Lock == nil {
+			t.Fatalf("%+v", held)
+		}
+		time.Sleep(3 * time.Second)
+		w.expectHolders(key, "111")
+		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(held.Lock.Until()) {
+			t.Errorf("two holders for %v", time.Until(held.Lock.Until()))
+		}
+	})
+}
+
+// No fault but one master that is down. In one batch X takes, R releases, Y takes; X loses.
+func TestAnUndoDoesNotTakeAVoteOfTheSameBatch(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[1].set(key, "1", 10*time.Second) // B's lock, taken while m1 was away
+		w.fakes[2].set(key, "1", 10*time.Second)
+		w.fakes[2].mu.Lock()
+		w.fakes[2].refuse = true // cannot be reached; keeps what it has
+		w.fakes[2].mu.Unlock()
+		w.fakes[2].cut()
+		w.settle()
+		w.Get(Key{Name: "x"}, func(View) {}) // occupies the lanes, so that the next three share a batch
+		time.Sleep(500 * time.Microsecond)
+		x := w.start(req1("1", minute))
+		r := make(chan Released, 1)
+		w.Release(Key{Name: key}, "1", func(x Released) { r <- x })
+		y := w.start(req1("1", minute))
+		yy := <-y
+		<-x
+		<-r
+		w.settle()
+		if yy.Lock == nil {
+			t.Fatal("Y not granted")
+		}
+		w.expectHolders(key, "111")
+		w.fakes[2].comeBack()
+		time.Sleep(10 * time.Second) // B's key on m3 expires
+		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(yy.Lock.Until()) {
+			t.Errorf("two holders for %v", time.Until(yy.Lock.Until()))
+		}
+	})
+}
+
+// The undo is late on the wire, or the younger key has a shorter TTL.
+func TestALateUndoDoesNotTakeAYoungerKey(t *testing.T) {
+	for _, ttl := range []time.Duration{minute, 10 * time.Second} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.fakes[1].set(key, "1", minute)
+				w.fakes[2].set(key, "1", minute)
+				m1 := w.fakes[0]
+				c := w.start(req1("1", minute))
+				time.Sleep(1500 * time.Microsecond) // m1 has run the SET, its answer is on the way
+				if ttl == minute {
+					m1.setDelay(80 * time.Millisecond) // the undo is late on the wire
+					time.Sleep(20 * time.Millisecond)
+				}
+				// The holder releases through another proxy, and its next owner takes all, with the same constant token.
+				for _, f := range w.fakes {
+					f.set(key, "1", w.cfg.kept(ttl))
+				}
+				<-c
+				w.settle()
+				w.expectHolders(key, "111")
+			})
+		})
+	}
+}
+
+func TestAnUndoAnsweredWithAnErrorIsRepeated(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[0].set(key, "other", minute)
+		w.fakes[1].set(key, "other", minute)
+		m3 := w.fakes[2]
+		m3.mu.Lock()
+		m3.fail["EVAL"] = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+		m3.mu.Unlock()
+		w.acquire(key, "mine", minute)
+		time.Sleep(100 * time.Millisecond)
+		m3.mu.Lock()
+		clear(m3.fail)
+		m3.mu.Unlock()
+		w.settle()
+		w.expectHolders(key, "oo.")
+	})
+}
+
+// What counts is when the SET can no longer run.
+func TestAnUndoOutlivesAStallLongerThanTheTTL(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[0].set(key, "other", time.Hour)
+		w.fakes[1].set(key, "other", time.Hour)
+		late := w.fakes[2]
+		late.stall()
+		w.acquire(key, "mine", 30*time.Second)
+		late.hangUp()
+		time.Sleep(40 * time.Second)
+		late.resume() // runs the SET
+		w.settle()
+		w.expectHolders(key, "oo.")
+	})
+}
+
+// The connection breaks before the waiting release expires, or before the release is asked for.
+func TestAReleaseLostWithItsConnectionIsOwed(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		t.Run("", func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				slow := w.fakes[2]
+				slow.stall()
+				a := w.acquire(key, "mine", minute)
+				if a.Lock == nil {
+					t.Fatal("no")
+				}
+				if before {
+					slow.hangUp()
+					time.Sleep(5 * time.Millisecond)
+				}
+				w.release(key, "mine")
+				if !before {
+					slow.hangUp()
+				}
+				time.Sleep(5 * time.Millisecond)
+				slow.resume()
+				w.settle()
+				w.expectHolders(key, "...")
+			})
+		})
+	}
+}
+
+func TestANegativeReplyWaitsOnlyForMastersThatGranted(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[0].set(key, "other", minute)
+		w.fakes[1].set(key, "other", minute)
+		w.fakes[0].setDelay(10 * time.Millisecond)
+		w.fakes[1].setDelay(10 * time.Millisecond)
+		w.fakes[2].setDelay(10 * time.Millisecond)
+		began := time.Now()
+		c := w.start(req1("mine", minute))
+		time.Sleep(5 * time.Millisecond)
+		w.fakes[2].die()
+		<-c
+		if d := time.Since(began); d > 30*time.Millisecond {
+			t.Errorf("refused after %v", d)
+		}
+	})
+}
+
+func TestAKeyWithoutTTLOnOneMasterDoesNotShortenOrLengthenTheAnswer(t *testing.T) {
+	r := &reading{}
+	r.engine = &Engine{cfg: Config{}.withDefaults()}
+	r.entries = make([]entry, 3)
+	r.agreed = opinion{true, "string", "a"}
+	r.left = []sighting{{r.agreed, -time.Millisecond}, {r.agreed, 3 * time.Second}}
+	if d := r.remaining(); d > 3*time.Second {
+		t.Errorf("a quorum holds it for 3 s; told %v", d)
+	}
+}
+
+func TestContendersForAFreeLockAlwaysHaveAWinner(t *testing.T) {
+	split, total := 0, 0
+	inWorld(t, 5, func(w *world) {
+		for range 200 {
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			won := 0
+			gate := make(chan struct{})
+			for i := range 4 {
+				wg.Go(func() {
+					<-gate
+					a := w.try(req1(string(rune('a'+i)), minute))
+					mu.Lock()
+					if a.Lock != nil {
+						won++
+					}
+					mu.Unlock()
+				})
+			}
+			time.Sleep(time.Millisecond)
+			close(gate)
+			wg.Wait()
+			total++
+			if won == 0 {
+				split++
+			}
+			time.Sleep(300 * time.Millisecond)
+			for _, f := range w.fakes {
+				f.mu.Lock()
+				clear(f.keys)
+				f.log = nil
+				f.mu.Unlock()
+			}
+		}
+	})
+	if split > 0 {
+		t.Errorf("%d of %d races over a free key had no winner", split, total)
+	}
+}
+
+// straddled runs f once, between two pushes of begin: it stands for a preemption there.
+type straddled struct {
+	*attempt
+	f func()
+}
+
+func (s *straddled) decide(t Tally) Decision {
+	if f := s.f; f != nil {
+		s.f = nil
+		f()
+	}
+	return s.attempt.decide(t)
+}
+
+// A release between X's pushes must not come after X on one master and before X on another.
+func TestRoundsOnOneKeyHaveOneOrderOnAllMasters(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[1].set(key, "1", 5*time.Second) // B's lock, on m2 and m3
+		w.fakes[2].set(key, "1", 5*time.Second)
+		m2 := w.fakes[1]
+		m2.mu.Lock()
+		m2.refuse = true
+		m2.mu.Unlock()
+		m2.cut()
+		w.settle()
+		w.Get(Key{Name: "x"}, func(View) {}) // occupies the lanes
+		time.Sleep(500 * time.Microsecond)
+
+		won := make(chan Acquired, 1)
+		released := make(chan Released, 1)
+		a := &attempt{req: req1("1", minute), kept: w.cfg.kept(minute), done: func(a Acquired) { won <- a }}
+		b := &straddled{a, func() { w.Release(Key{Name: key}, "1", func(r Released) { released <- r }) }}
+		w.begin(&a.round, b, Key{Name: key}, []any{"SET", key, "1", "NX", "PX", a.kept.Milliseconds()})
+		x := <-won
+		<-released
+		if x.Lock == nil {
+			return
+		}
+		w.expectHolders(key, "111")
+		m2.comeBack()
+		time.Sleep(5 * time.Second)
+		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(x.Lock.Until()) {
+			t.Errorf("two holders for %v", time.Until(x.Lock.Until()))
+		}
+	})
+}
+
+// Rule 13, for the acquires that are scripts.
+func TestAnAcquireSurvivesAFlushedScriptCache(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.mu.Lock()
+			clear(f.loaded)
+			f.mu.Unlock()
+		}
+		r := req1("mine", minute)
+		r.WantHolder = true
+		if a := w.try(r); a.Lock == nil {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+func TestNoQuorumCountsMastersThatDidNotFail(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for _, f := range w.fakes[:3] {
+			f.die()
+		}
+		w.settle()
+		err := w.acquire(key, "mine", minute).Err
+		if err == nil || !strings.HasPrefix(err.Error(), "NOQUORUM 2 of 5 masters answered, 3 needed: m1 ") {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheOldValueIsWhatAQuorumHeldThoughOneMasterHoldsAHash(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for i, tok := range []string{"", "a", "a", "b", "a"} {
+			if tok == "" {
+				w.fakes[i].mu.Lock()
+				w.fakes[i].keys[key] = value{"h", "hash", time.Now().Add(minute)}
+				w.fakes[i].mu.Unlock()
+				continue
+			}
+			w.fakes[i].set(key, tok, minute)
+		}
+		w.fakes[4].setDelay(20 * time.Millisecond)
+		c := make(chan Written, 1)
+		w.Write(WriteRequest{Key: Key{Name: key}, Value: "n", TTL: minute, WantOld: true}, func(x Written) { c <- x })
+		x := <-c
+		if x.Done && !x.HadOld {
+			t.Errorf("a quorum held a: %+v", x)
+		}
+	})
+}
