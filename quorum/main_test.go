@@ -2,7 +2,9 @@ package quorum
 
 import (
 	"context"
+	"strconv"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,6 +22,9 @@ func (instantMaster) Close() error                                    { return n
 func (instantMaster) Exec(calls []*masters.Call) error {
 	for _, c := range calls {
 		c.Answered, c.Reply = true, "OK"
+		if c.Args[0] == "TIME" {
+			c.Reply = []any{strconv.FormatInt(time.Now().Unix(), 10), "0"}
+		}
 	}
 	return nil
 }

@@ -17,9 +17,6 @@ func (r *recent) turn(now int64) {
 	}
 	r.young, r.old = r.old, r.young
 	clear(r.young)
-	if r.young == nil {
-		r.young = make(map[hold]*entry)
-	}
 	r.turned = now
 }
 
@@ -28,6 +25,9 @@ func (r *recent) turn(now int64) {
 func (r *recent) took(h hold, en *entry) {
 	if last := r.last(h); last != nil && last != en {
 		last.pass()
+	}
+	if r.young == nil {
+		r.young = make(map[hold]*entry)
 	}
 	r.young[h] = en
 }

@@ -65,7 +65,7 @@ func LaunchProxy(bin string, masters []string, flags ...string) (*Proxy, error) 
 
 // proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.
 func proxyEnvironment() []string {
-	var env []string
+	env := []string{"GORACE=atexit_sleep_ms=0"} // a race-built proxy would otherwise wait for a second before it ends
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "LOCKPROXY_") {
 			env = append(env, kv)
