@@ -17,6 +17,7 @@ const differentialSteps = 4000
 // TestRandomSequencesAnswerAsOneRedis compares random commands on a few keys and tokens with the oracle. A failure
 // prints its seed; LOCKPROXY_SEED=… plays it again.
 func TestRandomSequencesAnswerAsOneRedis(t *testing.T) {
+	requireRedis(t)
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("LOCKPROXY_SEED"); s != "" {
 		var err error

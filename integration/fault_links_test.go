@@ -33,6 +33,7 @@ func demandRefusal(t testing.TB, c *harness.Conn, key string) {
 }
 
 func TestASetThatWasStrandedOnABrokenLinkLeavesNoKey(t *testing.T) {
+	requireRedis(t)
 	for _, deliverFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("delivered before the next connection: %v", deliverFirst), func(t *testing.T) {
 			masters := startMasters(t, 3)

@@ -100,6 +100,7 @@ func loseTwo(t *testing.T, f fault, proxy *harness.Proxy, masters []*harness.Red
 }
 
 func TestWithoutAQuorumClientsAreToldInTimeAndServedAgainSoonAfter(t *testing.T) {
+	requireRedis(t)
 	for _, f := range []fault{killed, paused} {
 		t.Run(f.name, func(t *testing.T) {
 			masters := startMasters(t, 5)
@@ -198,6 +199,7 @@ func TestAMasterThatWakesUpUndoesTheAttemptsItMissed(t *testing.T) {
 }
 
 func TestAReleaseReachesTheMasterThatWasNotThereForIt(t *testing.T) {
+	requireRedis(t)
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("known to be late: %v", busy), func(t *testing.T) {
 			masters := startMasters(t, 3)

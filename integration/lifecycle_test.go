@@ -14,6 +14,7 @@ import (
 )
 
 func TestSigtermDrainsUnderLoad(t *testing.T) {
+	requireRedis(t)
 	for _, clients := range []int{1, 20} {
 		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
 			masters := startMasters(t, 3)

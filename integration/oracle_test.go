@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ type mode struct {
 	name     string
 	hello    string // the RESP version to ask for first, or none
 	together bool   // commands that follow one another are sent in one write
+	pieces   bool   // requests are cut into many writes
 }
 
 var modes = []mode{
@@ -35,6 +38,8 @@ var modes = []mode{
 	{name: "RESP3", hello: "3"},
 	{name: "pipelined", together: true},
 	{name: "pipelined RESP3", hello: "3", together: true},
+	{name: "in pieces", pieces: true},
+	{name: "pipelined in pieces", together: true, pieces: true},
 }
 
 func TestAnswersAreThoseOfOneRedisByteForByte(t *testing.T) {
@@ -45,6 +50,9 @@ func TestAnswersAreThoseOfOneRedisByteForByte(t *testing.T) {
 			tw := startTwin(t, n)
 			for _, m := range modes {
 				for i, c := range cases {
+					if m.pieces && c.closes() {
+						continue // what is sent after the close resets the connection, and with it the last reply
+					}
 					t.Run(fmt.Sprintf("%s/%s/%s", m.name, strings.TrimSuffix(c.file, ".txt"), c.title), func(t *testing.T) {
 						tw.run(t, c, m, fmt.Sprintf("%s:%d:", strings.ReplaceAll(m.name, " ", "_"), i))
 					})
@@ -52,6 +60,11 @@ func TestAnswersAreThoseOfOneRedisByteForByte(t *testing.T) {
 			}
 		})
 	}
+}
+
+// closes says that the server is to close the connection.
+func (c oracleCase) closes() bool {
+	return slices.ContainsFunc(c.steps, func(s oracleStep) bool { return s.kind == stepClosed })
 }
 
 // run plays one case against both and reports every line that differs.
@@ -71,7 +84,7 @@ func (tw *twin) run(t *testing.T, c oracleCase, m mode, prefix string) {
 		for m.together && steps[0].kind == stepCommand && group < len(steps) && steps[group].kind == stepCommand {
 			group++
 		}
-		if !tw.play(t, c, steps[:group], o, p, prefix, start) {
+		if !tw.play(t, c, m, steps[:group], o, p, prefix, start) {
 			return
 		}
 		steps = steps[group:]
@@ -79,7 +92,7 @@ func (tw *twin) run(t *testing.T, c oracleCase, m mode, prefix string) {
 }
 
 // play sends the steps, all commands or a single one of another kind. False means that the case cannot go on.
-func (tw *twin) play(t *testing.T, c oracleCase, steps []oracleStep, o, p *harness.Conn, prefix string, start time.Time) bool {
+func (tw *twin) play(t *testing.T, c oracleCase, m mode, steps []oracleStep, o, p *harness.Conn, prefix string, start time.Time) bool {
 	words := make([][]string, len(steps))
 	var raw []byte
 	for i, s := range steps {
@@ -103,11 +116,8 @@ func (tw *twin) play(t *testing.T, c oracleCase, steps []oracleStep, o, p *harne
 			return true
 		}
 	}
-	if err := o.Send(raw); err != nil {
-		t.Fatalf("%s:%d: to the oracle: %v", c.file, steps[0].line, err)
-	}
-	if err := p.Send(raw); err != nil {
-		t.Fatalf("%s:%d: to the proxy: %v", c.file, steps[0].line, err)
+	if err := errors.Join(m.send(o, raw), m.send(p, raw)); err != nil {
+		t.Fatalf("%s:%d: %v", c.file, steps[0].line, err)
 	}
 	for i, s := range steps {
 		for range s.replies {
@@ -117,6 +127,19 @@ func (tw *twin) play(t *testing.T, c oracleCase, steps []oracleStep, o, p *harne
 		}
 	}
 	return true
+}
+
+// send writes raw at once, or in pieces so small that few of them are a whole request.
+func (m mode) send(c *harness.Conn, raw []byte) error {
+	if !m.pieces {
+		return c.Send(raw)
+	}
+	for piece := range slices.Chunk(raw, 3+len(raw)/500) {
+		if err := c.Send(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // comparePair reads one reply from each and compares them. False means that a reply is missing.

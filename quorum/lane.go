@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +78,9 @@ func (l *lane) push(r request, now instant) string {
 		return "has too many commands waiting (queue_max)"
 	}
 	l.queue = append(l.queue, r)
-	l.signal()
+	if l.busy == idle { // else the loop comes by itself
+		l.signal()
+	}
 	return ""
 }
 
@@ -124,6 +127,7 @@ func (l *lane) run(ctx context.Context) {
 			l.pause(ctx, failures)
 			continue
 		}
+		runtime.Gosched() // those who have just been answered may have more to ask: a larger batch costs each of them less
 		if l.gather(ctx) {
 			l.exchange()
 		}

@@ -206,3 +206,29 @@ func TestTTLsAreRounded(t *testing.T) {
 		}
 	}
 }
+
+func TestOneFailureAmongSeveralKeysIsTheAnswer(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r := newRig(t, Config{})
+		arrived := r.engine.hold()
+		c := r.dial()
+		c.send(words("EXISTS a b"))
+		<-arrived
+		<-arrived
+		for i := range 2 {
+			r.engine.fail(nil)
+			if (i == 0) == first {
+				r.engine.fail(quorum.ErrClosed)
+			}
+			r.engine.release(0)
+		}
+		c.want("-ERR lockproxy is shutting down\r\n")
+	}
+}
+
+// fail makes every operation end with err from here on.
+func (e *fakeEngine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+}

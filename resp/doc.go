@@ -31,8 +31,7 @@
 //
 // Whatever clients send is bounded, by Limits, before and after they log in; what one of them announces is not
 // allocated before it arrives; and a bug met on one connection ends that connection alone. This is why the package
-// reads by itself and leaves only the encoding of replies to redcon, which reads without limits, and reads nothing
-// while a handler runs.
+// reads by itself and leaves to redcon, which reads without limits, only the encoding of replies.
 //
 // # Not promised
 //

@@ -90,8 +90,10 @@ func TestAnIdleClientIsSentAwayUnlessItsCommandRuns(t *testing.T) {
 	for r.server.clock.Load() < 200 {
 		runtime.Gosched()
 	}
+	busy.send(words("PING")) // is still served, although it came long after the timeout
+	waitFor(t, func() bool { return r.server.Stats().Commands == 2 })
 	r.engine.release(0)
-	busy.want("$-1\r\n")
+	busy.want("$-1\r\n+PONG\r\n")
 	busy.wantEnd()
 }
 
@@ -139,9 +141,9 @@ func (r *rig) isClosing() bool {
 func TestAClientThatDoesNotRead(t *testing.T) {
 	value := strings.Repeat("x", 1<<20)
 	for name, limits := range map[string]Limits{
-		"write timeout": {Write: 50 * time.Millisecond},
-		"output limit":  {Output: 3 << 20},
-		"memory":        {Memory: 6 << 20},
+		"write timeout": {Write: 50 * time.Millisecond, Output: 1 << 40, Memory: 1 << 40},
+		"output limit":  {Output: 3 << 20, Memory: 1 << 40},
+		"memory":        {Output: 1 << 40, Memory: 6 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits.Bulk, limits.Command = 2<<20, 4<<20
@@ -178,6 +180,19 @@ func TestTheMemoryBudgetBoundsAllClientsTogether(t *testing.T) {
 			t.Errorf("got %q", line)
 		}
 	}
+}
+
+// The budget counts a command for as long as it runs, because the engine holds on to it.
+func TestRunningCommandsCountTowardsTheMemoryBudget(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(cmdline("SET", "k", strings.Repeat("x", 100_000)))
+	<-arrived
+	waitFor(t, func() bool { used := r.server.memory.used.Load(); return used > 100_000 && used < 110_000 })
+	r.engine.release(0)
+	c.want("+OK\r\n")
+	waitFor(t, func() bool { return r.server.memory.used.Load() == 0 })
 }
 
 // Announced lengths cost nothing until the bytes arrive.
