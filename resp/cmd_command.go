@@ -108,7 +108,7 @@ func runCommandList(c *call) Reply {
 			return errSyntax
 		}
 	}
-	names := Set{}
+	names := Array{}
 	for _, cmd := range c.server.commands.rows {
 		for _, each := range append([]*command{cmd}, cmd.subs...) {
 			if keep(each) {

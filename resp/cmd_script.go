@@ -1,8 +1,6 @@
 package resp
 
 import (
-	"strings"
-
 	"lockproxy/quorum"
 	"lockproxy/script"
 )
@@ -12,8 +10,7 @@ func runEval(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	// A copy, because the cache outlives the command that the text is a part of.
-	s, err := c.server.scripts.Load(strings.Clone(c.args[1]))
+	s, err := c.server.scripts.Load(c.args[1])
 	if err != nil {
 		return errorReply(err)
 	}
@@ -158,7 +155,7 @@ func valueReply(v script.Value) Reply {
 }
 
 func runScriptLoad(c *call) Reply {
-	s, err := c.server.scripts.Load(strings.Clone(c.args[2]))
+	s, err := c.server.scripts.Load(c.args[2])
 	if err != nil {
 		return errorReply(err)
 	}

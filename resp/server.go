@@ -71,6 +71,7 @@ func newServer(cfg Config, engine Engine, scripts Scripts) *Server {
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
 		stopped: make(chan struct{}),
 	}
+	s.clock.Store(1) // never 0: that is what session.writing has for no write
 	s.memory.max = int64(cfg.Limits.Memory)
 	return s
 }

@@ -42,7 +42,8 @@ func NewCache(size int) *Cache {
 }
 
 // Load returns the script with this text and keeps it. A text is recognised when it is first seen; later Loads find
-// it. The text is copied only when it is new. The error is ErrTextTooLong.
+// it. The text is copied only when it is new. The error, for the client to read, is ErrTextTooLong or says why the text
+// is not Lua.
 func (c *Cache) Load(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
@@ -55,6 +56,11 @@ func (c *Cache) Load(text string) (*Script, error) {
 	text = strings.Clone(text) // the script outlives the request that the text is a part of
 	// Outside the lock: two clients that bring a new text at once both read it, and one result stays.
 	s := &Script{SHA: sha, Text: text, Meaning: recognise(text, sha)}
+	if s.Meaning == nil {
+		if err := compile(text); err != nil {
+			return nil, err
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if earlier, ok := c.scripts.Get(key); ok {
