@@ -59,9 +59,7 @@ func TestClientLibrariesOfOtherLanguagesLock(t *testing.T) {
 			if err != nil || !strings.Contains(string(out), "ok "+p.name) {
 				t.Errorf("%v\n%s", err, out)
 			}
-			if err := keysLeft(0, masters...); err != nil {
-				t.Error(err)
-			}
+			eventually(t, cleanMax, "no key is left", func() error { return keysLeft(0, masters...) })
 		})
 	}
 }

@@ -113,10 +113,22 @@ func (l *load) finish(t testing.TB, servers ...*harness.Redis) {
 		t.Errorf("two holders at once: %s", v)
 	}
 	l.mu.Unlock()
-	err := harness.Poll(cleanMax, func() error { return keysLeft(0, servers...) })
+	err := harness.Poll(cleanMax, func() error { return l.attemptsLeft(servers) })
 	if err != nil {
-		t.Errorf("no key is to be left behind: %v\nTheir tokens' fates: %v", err, l.fatesOfKeysLeft(servers))
+		t.Errorf("no failed attempt is to leave a key behind: %v", err)
 	}
+}
+
+// attemptsLeft is an error if a key is left that is not of a lock that was released. Where a master could not be
+// reached at the moment of a release, it keeps the key until its TTL: a release is not sent after its time.
+func (l *load) attemptsLeft(servers []*harness.Redis) error {
+	fates := l.fatesOfKeysLeft(servers)
+	for fate := range fates {
+		if fate != "released with :1" {
+			return fmt.Errorf("keys left by the fates of their tokens: %v", fates)
+		}
+	}
+	return nil
 }
 
 // fatesOfKeysLeft says what became of the requests whose keys are left: whether a failed attempt or a release left them.
