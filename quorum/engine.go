@@ -22,6 +22,8 @@ type Engine struct {
 	sweeper *sweeper
 	stats   stats
 
+	lateCause string // of the vote of a master that does not answer in time
+
 	ctx     context.Context
 	cancel  context.CancelFunc
 	loops   sync.WaitGroup // the lanes and the heartbeat
@@ -45,7 +47,10 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	if err := cfg.validate(len(ms)); err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases)}
+	e := &Engine{
+		cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
+		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
+	}
 	for _, m := range ms {
 		e.masters = append(e.masters, &master{Master: m})
 	}

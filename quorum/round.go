@@ -90,10 +90,25 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 		causes[i] = lanes[i].push(&r.entries[i], r.start)
 	}
 	order.Unlock()
-	for i := range r.entries {
-		if causes[i] != "" {
-			r.entries[i].giveUp(dropped, causes[i])
+	r.turnedAway(causes[:len(lanes)])
+}
+
+// turnedAway takes the causes for which lanes did not take their entries; all at once, so that an error names them all.
+func (r *round) turnedAway(causes []string) {
+	last := -1
+	r.mu.Lock() // those before the last do not decide
+	for i, cause := range causes {
+		if cause == "" {
+			continue
 		}
+		if last >= 0 {
+			r.entries[last].fail(dropped, causes[last])
+		}
+		last = i
+	}
+	r.mu.Unlock()
+	if last >= 0 {
+		r.entries[last].giveUp(dropped, causes[last])
 	}
 }
 
@@ -154,15 +169,29 @@ func (en *entry) giveUp(f fate, cause string) {
 	})
 }
 
+// fail records a failed vote without deciding. The round's mu is held.
+func (en *entry) fail(f fate, cause string) {
+	if f == dropped && en.round.releases != nil {
+		en.lane.owe(*en.round.releases)
+	}
+	en.fate = f
+	en.record(Failed, cause)
+}
+
+// record counts the entry's vote, unless it has one: a late answer changes nothing. The round's mu is held.
+func (en *entry) record(v Vote, cause string) {
+	if en.vote != Pending {
+		return
+	}
+	en.vote, en.cause = v, cause
+	en.round.tally.Add(v)
+	en.round.engine.masters[en.master].count(v)
+}
+
 // vote records what cast returns, and ends the round if that decides it. A vote after the end changes nothing.
 func (r *round) vote(en *entry, cast func() (Vote, string)) {
 	r.mu.Lock()
-	v, cause := cast()
-	if en.vote == Pending {
-		en.vote, en.cause = v, cause
-		r.tally.Add(v)
-		r.engine.masters[en.master].count(v)
-	}
+	en.record(cast())
 	over := r.decision != Undecided
 	if !over {
 		r.decision = r.owner.decide(r.tally)
@@ -184,11 +213,7 @@ func (r *round) expire() {
 	over := r.decision != Undecided
 	for i := range r.entries {
 		en := &r.entries[i]
-		if en.vote == Pending {
-			en.vote, en.cause = Failed, "did not answer within "+r.engine.cfg.InstanceTimeout.String()
-			r.tally.Add(Failed)
-			r.engine.masters[i].count(Failed)
-		}
+		en.record(Failed, r.engine.lateCause)
 		if en.fate == waiting && r.releases != nil {
 			en.lane.owe(*r.releases)
 		}

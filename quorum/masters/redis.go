@@ -151,9 +151,9 @@ func (c *redisConn) Exec(calls []*Call) error {
 	defer clear(c.cmds)
 	_, err := pipe.Exec(ctx)
 	if err != nil && !c.anyFailed() {
-		// It gave up this connection after an earlier reply, such as READONLY, and has sent nothing. %v, because the
-		// error wraps that reply.
-		return fmt.Errorf("the connection was given up: %v", err)
+		// It gave up this connection after an earlier reply, such as READONLY, and has sent nothing. The error is not
+		// wrapped, because inside it is that reply.
+		return errors.New("the connection was given up: " + err.Error())
 	}
 	return c.collect(calls)
 }
