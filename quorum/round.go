@@ -95,20 +95,21 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 
 // turnedAway takes the causes for which lanes did not take their entries; all at once, so that an error names them all.
 func (r *round) turnedAway(causes []string) {
-	last := -1
+	var last *entry
+	why := ""
 	r.mu.Lock() // those before the last do not decide
 	for i, cause := range causes {
 		if cause == "" {
 			continue
 		}
-		if last >= 0 {
-			r.entries[last].fail(dropped, causes[last])
+		if last != nil {
+			last.fail(dropped, why)
 		}
-		last = i
+		last, why = &r.entries[i], cause
 	}
 	r.mu.Unlock()
-	if last >= 0 {
-		r.entries[last].giveUp(dropped, causes[last])
+	if last != nil {
+		last.giveUp(dropped, why)
 	}
 }
 
