@@ -22,6 +22,8 @@ type Engine struct {
 	sweeper *sweeper
 	stats   stats
 
+	patience patience
+
 	lateCause string // of the vote of a master that does not answer in time
 
 	ctx     context.Context
@@ -58,6 +60,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.sweeper = newSweeper(e)
 	e.sweep.Go(func() { e.sweeper.run(e.ctx.Done()) })
 	e.loops.Go(e.heartbeats)
+	e.loops.Go(func() { e.patience.run(e.now, e.ctx.Done()) })
 	e.lanesOf(Key{})
 	return e, nil
 }
@@ -96,6 +99,9 @@ func (e *Engine) undosWaiting() bool {
 }
 
 func (e *Engine) now() instant { return time.Since(e.epoch) }
+
+// waited is the clock by which masters are late.
+func (e *Engine) waited() instant { return e.patience.at(e.now()) }
 
 // lanesOf returns the lanes of key, one for each master.
 func (e *Engine) lanesOf(key Key) []*lane {
@@ -155,7 +161,7 @@ func (e *Engine) heartbeats() {
 	for {
 		select {
 		case <-tick.C:
-			e.eachLane(func(l *lane) { l.nudge(e.now()) })
+			e.eachLane(func(l *lane) { l.nudge(e.waited()) })
 		case <-e.ctx.Done():
 			return
 		}

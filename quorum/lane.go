@@ -148,7 +148,7 @@ func (l *lane) gather(ctx context.Context) bool {
 			return false
 		}
 	}
-	now := l.engine.now()
+	now := l.engine.waited()
 	wanted := l.batch[:0]
 	for _, r := range l.batch {
 		if r.take(now) {
@@ -179,7 +179,7 @@ func (l *lane) fill() bool {
 	if len(l.batch) == 0 {
 		return false
 	}
-	l.busy = l.engine.now()
+	l.busy = l.engine.waited()
 	return true
 }
 

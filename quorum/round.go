@@ -19,7 +19,7 @@ type round struct {
 	engine   *Engine
 	owner    owner
 	start    instant // T1: read before the first byte is queued (rule 1)
-	deadline instant // start + InstanceTimeout
+	deadline instant // by the engine's patience: InstanceTimeout after start
 	releases *hold   // what the round gives back, if it does; see lane.owe
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
@@ -74,7 +74,8 @@ const (
 func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 	r.engine, r.owner = e, o
 	r.start = e.now()
-	r.deadline = r.start + e.cfg.InstanceTimeout
+	waited := e.patience.at(r.start)
+	r.deadline = waited + e.cfg.InstanceTimeout
 	r.tally.Masters = len(e.masters)
 	r.entries = make([]entry, len(e.masters))
 	lanes := e.lanesOf(key)
@@ -87,7 +88,7 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 	order := &e.order[hash(key.Name)%uint32(len(e.order))]
 	order.Lock()
 	for i := range r.entries {
-		causes[i] = lanes[i].push(&r.entries[i], r.start)
+		causes[i] = lanes[i].push(&r.entries[i], waited)
 	}
 	order.Unlock()
 	r.turnedAway(causes[:len(lanes)])

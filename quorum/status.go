@@ -126,7 +126,7 @@ func (e *Engine) stalled(i int) string {
 	l := set.shards[0][i]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.late(e.now())
+	return l.late(e.waited())
 }
 
 // Ready returns nil if a quorum of masters can vote now, else a *NoQuorum.

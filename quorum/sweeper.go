@@ -41,7 +41,7 @@ func (s *sweeper) run(done <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		next, any := s.sweep(s.engine.now())
+		next, any := s.sweep(s.engine.waited())
 		var due <-chan time.Time
 		if any {
 			timer.Reset(next)

@@ -83,7 +83,7 @@ type wait struct {
 }
 
 func newWait(e *Engine, n int, after func()) *wait {
-	w := &wait{deadline: e.now() + e.cfg.InstanceTimeout, after: after}
+	w := &wait{deadline: e.waited() + e.cfg.InstanceTimeout, after: after}
 	w.left.Store(int32(n))
 	e.sweeper.add(w)
 	return w

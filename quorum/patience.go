@@ -1,0 +1,47 @@
+package quorum
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A patience measures how long the masters have had to answer. It is the monotonic clock less the time in which this
+// process itself stood still: suspended, stopped, or without a processor. What the masters did not answer meanwhile is
+// no failure of theirs. Validity is never measured by it.
+type patience struct {
+	ticked atomic.Int64 // instant of the latest tick
+	stood  atomic.Int64 // how long the process has stood still before that
+}
+
+const (
+	patienceTick = 10 * time.Millisecond
+	// standstill is how late a tick must be to mean that the process stood still.
+	standstill = 3 * patienceTick
+)
+
+// run ticks until done is closed.
+func (p *patience) run(now func() instant, done <-chan struct{}) {
+	t := time.NewTicker(patienceTick)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			at := now()
+			p.stood.Store(int64(at - p.at(at)))
+			p.ticked.Store(int64(at))
+		case <-done:
+			return
+		}
+	}
+}
+
+// at returns the reading for a moment of the monotonic clock. A tick that is overdue at that moment counts at once:
+// after a standstill nobody knows who runs first.
+func (p *patience) at(now instant) instant {
+	late := now - instant(p.ticked.Load())
+	stood := instant(p.stood.Load())
+	if late > standstill {
+		stood += late - patienceTick
+	}
+	return now - stood
+}

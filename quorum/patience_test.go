@@ -1,0 +1,47 @@
+package quorum
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPatienceDoesNotPassWhileTheProcessStandsStill(t *testing.T) {
+	var p patience
+	tick := func(at instant) {
+		p.stood.Store(int64(at - p.at(at)))
+		p.ticked.Store(int64(at))
+	}
+	ms := time.Millisecond
+	for _, at := range []instant{10 * ms, 20 * ms, 31 * ms} {
+		tick(at)
+		if got := p.at(at + 5*ms); got != at+5*ms {
+			t.Fatalf("at %v it is %v", at+5*ms, got)
+		}
+	}
+	// From 31 ms on it stands still; somebody asks before the tick that comes at 531 ms, and after it.
+	if got := p.at(530 * ms); got != 41*ms {
+		t.Errorf("before the tick: %v", got)
+	}
+	tick(531 * ms)
+	if got := p.at(535 * ms); got != 45*ms {
+		t.Errorf("after the tick: %v", got)
+	}
+}
+
+func TestAProxyThatStoodStillDoesNotBlameTheMasters(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.setDelay(80 * time.Millisecond)
+		}
+		if a := <-w.start(req1("mine", minute)); a.Err == nil {
+			t.Errorf("160 ms are more than the masters have: %+v", a)
+		}
+		w.settle()
+		c := w.start(req1("mine", minute))
+		time.Sleep(5 * time.Millisecond)
+		w.patience.stood.Add(int64(70 * time.Millisecond))
+		if a := <-c; a.Lock == nil {
+			t.Errorf("70 of them were ours: %+v", a)
+		}
+	})
+}
