@@ -482,6 +482,28 @@ func TestABrokenIdleConnectionIsFoundBeforeACommandIsLostOnIt(t *testing.T) {
 	})
 }
 
+func TestAMasterThatIsSilentForTooLongIsConnectedToAnew(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		silent := w.fakes[0]
+		silent.stall()
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		time.Sleep(w.cfg.MasterDeadAfter + time.Second)
+		if s := w.Masters()[0]; s.Connected || s.Cause != "is silent" {
+			t.Errorf("got %+v", s)
+		}
+		silent.resume()
+		w.settle()
+		if err := w.Ready(); err != nil || !w.Masters()[0].Connected {
+			t.Errorf("not back: %v, %+v", err, w.Masters()[0])
+		}
+		if silent.ran("CLIENT KILL") != 1 {
+			t.Error("the silent connection was not killed")
+		}
+	})
+}
+
 func TestCloseEndsWhatIsRunning(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		for _, f := range w.fakes {

@@ -28,6 +28,7 @@ type lane struct {
 	queue     []request
 	down      string  // why there is no connection, once that is known
 	busy      instant // when the running batch was gathered; idle if none runs
+	current   *link   // link, for nudge
 	handing   bool    // the running batch has been answered and is being handed out
 	owed      map[hold]bool
 	broken    map[hold]*entry // attempts of unknown fate, until the next connection
@@ -221,6 +222,9 @@ func (l *lane) exchange() {
 	cause := ""
 	if err != nil {
 		cause = describe(err)
+		if l.link.silent.Load() {
+			cause = "is silent"
+		}
 		l.disconnect(cause) // first, so that no new request comes before the cause is known
 	}
 	mend := l.handOut(now, cause)
@@ -308,6 +312,10 @@ func (l *lane) remember(h hold, en *entry) {
 func (l *lane) nudge(now instant) {
 	l.mu.Lock()
 	quiet := l.busy == idle && len(l.queue) == 0 && l.down == ""
+	if l.busy != idle && !l.handing && now-l.busy > l.engine.cfg.MasterDeadAfter && l.current != nil {
+		l.current.silent.Store(true)
+		_ = l.current.conn.Close() // its exchange ends, and the lane connects anew
+	}
 	if len(l.postponed) > 0 {
 		l.undos = append(l.undos, l.postponed...)
 		l.postponed = nil

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,8 +22,9 @@ type link struct {
 	unwatch  func() bool // ends the watch over the engine's context
 	clientID int64       // 0 if the master does not tell
 	identity identity
-	clock    int64  // the master's latest TIME, ms
-	stamp    *stamp // of the latest batch
+	silent   atomic.Bool // it was closed for not answering
+	clock    int64       // the master's latest TIME, ms
+	stamp    *stamp      // of the latest batch
 }
 
 // An identity is what a master says of itself.
@@ -42,25 +44,35 @@ func (l *lane) connect(ctx context.Context) bool {
 	}
 	l.link = next
 	l.mu.Lock()
-	l.down = ""
+	l.down, l.current = "", next
 	l.mu.Unlock()
 	l.master.connected(next.identity)
 	return true
 }
 
-// dial opens and prepares a connection. Closing the engine closes it, which ends whatever waits on it.
+// dial opens and prepares a connection. Closing the engine closes it, which ends whatever waits on it; so does a master
+// that does not answer in time.
 func (l *lane) dial(ctx context.Context) (*link, error) {
-	conn, err := l.master.Dial(ctx, l.db)
+	patient, cancel := context.WithTimeout(ctx, l.engine.cfg.MasterDeadAfter)
+	defer cancel()
+	conn, err := l.master.Dial(patient, l.db)
 	if err != nil {
 		return nil, err
 	}
 	next := &link{conn: conn}
 	next.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(patient, func() { _ = conn.Close() })
 	if err = next.handshake(); err == nil {
 		err = l.killLast(next)
 	}
+	if !stop() && err == nil {
+		err = context.DeadlineExceeded
+	}
 	if err != nil {
 		next.close()
+		if patient.Err() != nil {
+			err = patient.Err()
+		}
 		return nil, err
 	}
 	return next, nil

@@ -65,7 +65,6 @@ func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, erro
 	for _, a := range addrs {
 		m, err := masters.NewRedis(a.URL.Reveal(), masters.RedisOptions{
 			DialTimeout: cfg.DialTimeout,
-			Silence:     cfg.MasterDeadAfter,
 			Username:    cfg.MasterUser,
 			Password:    cfg.MasterPassword.Reveal(),
 			TLS:         t,
@@ -88,6 +87,7 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 		DriftFactor:     cfg.DriftFactor,
 		Grace:           grace,
 		TTLMax:          cfg.TTLMax,
+		MasterDeadAfter: cfg.MasterDeadAfter,
 		Lanes:           cfg.Lanes,
 		QueueMax:        cfg.QueueMax,
 		Databases:       cfg.Databases,

@@ -17,7 +17,8 @@ type Master interface {
 type Conn interface {
 	// Exec sends all calls in one write and reads all replies. It sets Answered, and Reply or Err, of each call that
 	// was answered. An error says that the connection is of no more use: a call that is not Answered may have run,
-	// may run later while the master still holds its bytes, or may never run.
+	// may run later while the master still holds its bytes, or may never run. Exec waits until Close for a master that
+	// does not answer.
 	Exec(calls []*Call) error
 	// Close ends the connection and a running Exec. A command already sent may still run on the master.
 	Close() error

@@ -17,19 +17,16 @@ import (
 
 // Redis is a Master reached over TCP or TLS by go-redis.
 type Redis struct {
-	opt     redis.Options
-	silence time.Duration
-	dialer  net.Dialer
+	opt    redis.Options
+	dialer net.Dialer
 }
 
 // RedisOptions are what the masters of a deployment have in common.
 type RedisOptions struct {
 	DialTimeout time.Duration // of TCP and TLS together; default 1 s
-	// Silence ends a connection on which a batch has not been answered for so long; default 5 s.
-	Silence  time.Duration
-	Username string      // where the URL names none
-	Password string      // where the URL names none
-	TLS      *tls.Config // for rediss:// URLs
+	Username    string        // where the URL names none
+	Password    string        // where the URL names none
+	TLS         *tls.Config   // for rediss:// URLs
 }
 
 func init() {
@@ -62,20 +59,18 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = time.Second
 	}
-	if o.Silence <= 0 {
-		o.Silence = 5 * time.Second
-	}
 	// One connection, no retries, no features that write commands of their own: what goes over a lane, and in which
 	// order, is decided by the lane alone.
 	opt.Protocol = 2
 	opt.PoolSize, opt.MinIdleConns, opt.MaxRetries = 1, 0, -1
 	opt.DialerRetries = 1
 	opt.DialTimeout = o.DialTimeout
-	opt.ReadTimeout, opt.WriteTimeout = o.Silence, o.Silence
+	// No deadlines on the socket: they cost a few percent of our time. Whoever waits for too long closes the connection.
+	opt.ReadTimeout, opt.WriteTimeout = -2, -2
 	opt.DisableIdentity = true
 	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return &Redis{opt: *opt, silence: o.Silence, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}}, nil
+	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}}, nil
 }
 
 // Addr returns host:port.

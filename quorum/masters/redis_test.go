@@ -56,10 +56,11 @@ func TestABatchIsAnsweredInOrderErrorsIncluded(t *testing.T) {
 	}
 }
 
-func TestSilenceEndsAConnectionAndLeavesCallsUnanswered(t *testing.T) {
+func TestAnEndedConnectionLeavesCallsUnansweredAndStaysEnded(t *testing.T) {
 	l := echoHello(t)
-	c := dial(t, l.Addr().String(), RedisOptions{Silence: 50 * time.Millisecond})
+	c := dial(t, l.Addr().String(), RedisOptions{})
 	get := call("GET", "k")
+	time.AfterFunc(50*time.Millisecond, func() { _ = c.Close() })
 	if err := c.Exec([]*Call{get}); err == nil || get.Answered {
 		t.Fatalf("err %v, answered %v", err, get.Answered)
 	}
@@ -70,7 +71,7 @@ func TestSilenceEndsAConnectionAndLeavesCallsUnanswered(t *testing.T) {
 
 func TestCloseEndsAnExecThatWaits(t *testing.T) {
 	l := echoHello(t)
-	c := dial(t, l.Addr().String(), RedisOptions{Silence: time.Hour})
+	c := dial(t, l.Addr().String(), RedisOptions{})
 	done := make(chan error, 1)
 	go func() { done <- c.Exec([]*Call{call("GET", "k")}) }()
 	_ = c.Close()
@@ -85,7 +86,7 @@ func TestADialEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	m, _ := NewRedis(l.Addr().String(), RedisOptions{Silence: time.Hour})
+	m, _ := NewRedis(l.Addr().String(), RedisOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := m.Dial(ctx, 0); err == nil {
