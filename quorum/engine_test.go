@@ -444,6 +444,30 @@ func TestAForgottenScriptFailsOnceAndIsLoadedAgain(t *testing.T) {
 	})
 }
 
+func TestAMasterThatFallsSilentWhileItIsMendedIsConnectedToAnew(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		for _, f := range w.fakes {
+			f.mu.Lock()
+			clear(f.loaded)
+			f.mu.Unlock()
+		}
+		if r := w.release(key, "mine"); r.Err == nil {
+			t.Fatalf("want an error: %+v", r)
+		}
+		w.fakes[0].stall() // its scripts are on their way
+		time.Sleep(w.cfg.MasterDeadAfter + time.Second)
+		if w.Masters()[0].Connected {
+			t.Error("still waited for")
+		}
+		w.fakes[0].resume()
+		w.settle()
+		if !w.Masters()[0].Connected || w.fakes[0].ran("CLIENT KILL") != 1 {
+			t.Errorf("not connected to anew: %+v", w.Masters()[0])
+		}
+	})
+}
+
 func TestServiceIsBackWithinASecondOfTheMasters(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for _, f := range w.fakes[:3] {

@@ -230,10 +230,19 @@ func (l *lane) exchange() {
 	mend := l.handOut(now, cause)
 	l.rest()
 	if mend != nil && l.link != nil {
-		if err := mend(l.link); err != nil {
-			l.disconnect(describe(err))
-		}
+		l.mend(mend)
 	}
+}
+
+// mend does to the link what answers asked for, or gives it up. The lane is busy meanwhile, so that silence ends this too.
+func (l *lane) mend(f func(*link) error) {
+	l.mu.Lock()
+	l.busy = l.engine.waited()
+	l.mu.Unlock()
+	if err := f(l.link); err != nil {
+		l.disconnect(describe(err))
+	}
+	l.rest()
 }
 
 // handOut gives each request its answer, and returns what the answers ask to be done about the link.
