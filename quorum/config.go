@@ -20,8 +20,6 @@ type Config struct {
 	// MasterDeadAfter is how long a master may owe an answer before its connection is given up, and how long connecting
 	// may take. Default 5 s.
 	MasterDeadAfter time.Duration
-	// Lanes is the number of connections to one master for one database. Default 1.
-	Lanes int
 	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.
 	QueueMax int
 	// Databases is how many logical databases there are. Default 16.
@@ -36,7 +34,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Grace, 10*time.Millisecond)
 	setDefault(&c.TTLMax, time.Hour)
 	setDefault(&c.MasterDeadAfter, 5*time.Second)
-	setDefault(&c.Lanes, 1)
 	setDefault(&c.QueueMax, 1<<16)
 	setDefault(&c.Databases, 16)
 	c.Grace = max(c.Grace, 0)
@@ -64,7 +61,7 @@ func (c *Config) validate(n int) error {
 		return fmt.Errorf("%d masters: at most %d", n, maxMasters)
 	case c.InstanceTimeout < 0 || c.DriftFactor < 0 || c.DriftFactor >= 1 || c.TTLMax < 0 || c.MasterDeadAfter < 0:
 		return errors.New("negative timeouts, or a drift factor outside 0 to 1")
-	case c.Lanes < 0 || c.QueueMax < 0 || c.Databases < 0:
+	case c.QueueMax < 0 || c.Databases < 0:
 		return errors.New("negative limits")
 	}
 	return nil

@@ -38,10 +38,8 @@ type Engine struct {
 	databases []atomic.Pointer[laneSet]
 }
 
-// A laneSet holds the lanes of one database: for each shard of the keys, one lane for each master.
-type laneSet struct {
-	shards [][]*lane
-}
+// A laneSet holds the lanes of one database, one for each master.
+type laneSet []*lane
 
 // New returns an engine over ms, in this order, and begins to connect.
 func New(cfg Config, ms []masters.Master) (*Engine, error) {
@@ -61,7 +59,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.sweep.Go(func() { e.sweeper.run(e.ctx.Done()) })
 	e.loops.Go(e.heartbeats)
 	e.loops.Go(func() { e.patience.run(e.now, e.ctx.Done()) })
-	e.lanesOf(Key{})
+	e.lanesOf(0)
 	return e, nil
 }
 
@@ -103,49 +101,39 @@ func (e *Engine) now() instant { return time.Since(e.epoch) }
 // waited is the clock by which masters are late.
 func (e *Engine) waited() instant { return e.patience.at(e.now()) }
 
-// lanesOf returns the lanes of key, one for each master.
-func (e *Engine) lanesOf(key Key) []*lane {
-	set := e.databases[key.DB].Load()
-	if set == nil {
-		set = e.openDatabase(key.DB)
+// lanesOf returns the lanes of a database, one for each master.
+func (e *Engine) lanesOf(db int) laneSet {
+	if set := e.databases[db].Load(); set != nil {
+		return *set
 	}
-	if len(set.shards) == 1 {
-		return set.shards[0]
-	}
-	return set.shards[hash(key.Name)%uint32(len(set.shards))]
+	return e.openDatabase(db)
 }
 
 // openDatabase makes the lanes of a database when its first command comes.
-func (e *Engine) openDatabase(db int) *laneSet {
+func (e *Engine) openDatabase(db int) laneSet {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if set := e.databases[db].Load(); set != nil {
-		return set
+		return *set
 	}
-	set := &laneSet{shards: make([][]*lane, e.cfg.Lanes)}
-	for i := range set.shards {
-		for _, m := range e.masters {
-			l := newLane(e, m, db)
-			set.shards[i] = append(set.shards[i], l)
-			if e.closing.Load() {
-				l.close()
-				continue
-			}
-			e.loops.Go(func() { l.run(e.ctx) })
+	set := make(laneSet, len(e.masters))
+	for i, m := range e.masters {
+		l := newLane(e, m, db)
+		set[i] = l
+		if e.closing.Load() {
+			l.close()
+			continue
 		}
+		e.loops.Go(func() { l.run(e.ctx) })
 	}
-	e.databases[db].Store(set)
+	e.databases[db].Store(&set)
 	return set
 }
 
 func (e *Engine) eachLane(f func(*lane)) {
 	for i := range e.databases {
-		set := e.databases[i].Load()
-		if set == nil {
-			continue
-		}
-		for _, shard := range set.shards {
-			for _, l := range shard {
+		if set := e.databases[i].Load(); set != nil {
+			for _, l := range *set {
 				f(l)
 			}
 		}

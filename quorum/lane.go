@@ -11,8 +11,8 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A lane is one ordered connection to one master and database. All commands on one resource go to one lane (rule 2),
-// in the order in which they were pushed, except that undos go first: the key they remove was set before.
+// A lane is the one ordered connection to one master and database. So all commands on one resource go through one lane
+// (rule 2), in the order in which they were pushed, except that undos go first: the key they remove was set before.
 //
 // A lane gathers what waits, writes it in one batch, reads the replies, and gathers again, so batches grow with load.
 // A late master loses votes, not its connection (rule 3): only an I/O error or silence ends one.

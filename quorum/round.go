@@ -70,7 +70,7 @@ const (
 	dropped // never sent
 )
 
-// begin makes a round of args and hands it to the lanes of key.
+// begin makes a round of args and hands it to the lanes of its database.
 func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 	r.engine, r.owner = e, o
 	r.start = e.now()
@@ -78,7 +78,7 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 	r.deadline = waited + e.cfg.InstanceTimeout
 	r.tally.Masters = len(e.masters)
 	r.entries = make([]entry, len(e.masters))
-	lanes := e.lanesOf(key)
+	lanes := e.lanesOf(key.DB)
 	for i := range r.entries {
 		r.entries[i] = entry{Call: masters.Call{Args: args}, round: r, lane: lanes[i], master: i}
 	}

@@ -122,8 +122,7 @@ func (e *Engine) Masters() []MasterStatus {
 
 // stalled says how long master i has owed an answer, if longer than a vote may take.
 func (e *Engine) stalled(i int) string {
-	set := e.databases[0].Load()
-	l := set.shards[0][i]
+	l := e.lanesOf(0)[i]
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.late(e.waited())

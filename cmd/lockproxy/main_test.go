@@ -37,12 +37,12 @@ func TestCommands(t *testing.T) {
 		{"--help", 0, "--instance-timeout", ""},
 		{"-h", 0, "LOCKPROXY_USERS", ""},
 		{"check --help", 0, "--instance-timeout", ""},
-		{"--lanes 1 --help", 0, "--instance-timeout", ""},
+		{"--databases 1 --help", 0, "--instance-timeout", ""},
 		{"version", 0, "lockproxy ", ""},
 		{"--version", 0, "lockproxy ", ""},
 		{"chekc", 2, "", "lockproxy: chekc is no command; did you mean check?\n"},
 		{"frobnicate", 2, "", "lockproxy: frobnicate is no command; see lockproxy help\n"},
-		{"--lane 3 --grace x", 2, "", "lockproxy: --lane: is no flag; did you mean --lanes?\n" +
+		{"--database 3 --grace x", 2, "", "lockproxy: --database: is no flag; did you mean --databases?\n" +
 			"lockproxy: --grace: \"x\" is no duration; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none\n"},
 		{"check", 2, "", "lockproxy: check: no masters to look at; name them with --masters or --config\n"},
 	} {

@@ -88,7 +88,6 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 		Grace:           grace,
 		TTLMax:          cfg.TTLMax,
 		MasterDeadAfter: cfg.MasterDeadAfter,
-		Lanes:           cfg.Lanes,
 		QueueMax:        cfg.QueueMax,
 		Databases:       cfg.Databases,
 		Logger:          log,

@@ -36,7 +36,6 @@ type Config struct {
 	TTLMax          time.Duration
 	MasterDeadAfter time.Duration
 	DialTimeout     time.Duration
-	Lanes           int
 	QueueMax        int
 	Databases       int
 	ScriptCache     int

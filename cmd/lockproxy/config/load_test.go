@@ -23,8 +23,8 @@ func write(t *testing.T, name, text string) string {
 }
 
 func TestTheLaterSourceWins(t *testing.T) {
-	file := write(t, "lockproxy.yaml", "instance_timeout: 20ms\nlanes: 2\ngrace: 3ms\n")
-	env := []string{"LOCKPROXY_LANES=3", "LOCKPROXY_GRACE=4ms", "LOCKPROXY_TTL_MAX=", "HOME=/"}
+	file := write(t, "lockproxy.yaml", "instance_timeout: 20ms\ndatabases: 2\ngrace: 3ms\n")
+	env := []string{"LOCKPROXY_DATABASES=3", "LOCKPROXY_GRACE=4ms", "LOCKPROXY_TTL_MAX=", "HOME=/"}
 	l, err := Load([]string{"--config=" + file, "--grace", "5ms"}, env)
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestTheLaterSourceWins(t *testing.T) {
 	if c.InstanceTimeout != 20*time.Millisecond { // file over default
 		t.Errorf("instance_timeout %v", c.InstanceTimeout)
 	}
-	if c.Lanes != 3 { // environment over file
-		t.Errorf("lanes %d", c.Lanes)
+	if c.Databases != 3 { // environment over file
+		t.Errorf("databases %d", c.Databases)
 	}
 	if c.Grace != 5*time.Millisecond { // flag over environment
 		t.Errorf("grace %v", c.Grace)
@@ -45,15 +45,15 @@ func TestTheLaterSourceWins(t *testing.T) {
 }
 
 func TestTheEnvironmentCanNameTheFile(t *testing.T) {
-	file := write(t, "a.yaml", "lanes: 2\n")
-	other := write(t, "b.yaml", "lanes: 5\n")
+	file := write(t, "a.yaml", "databases: 2\n")
+	other := write(t, "b.yaml", "databases: 5\n")
 	l, err := Load(nil, []string{"LOCKPROXY_CONFIG=" + file})
-	if err != nil || l.Config.Lanes != 2 {
-		t.Errorf("lanes %v, %v", l, err)
+	if err != nil || l.Config.Databases != 2 {
+		t.Errorf("databases %v, %v", l, err)
 	}
 	l, err = Load([]string{"--config", other}, []string{"LOCKPROXY_CONFIG=" + file})
-	if err != nil || l.Config.Lanes != 5 {
-		t.Errorf("lanes %v, %v", l, err)
+	if err != nil || l.Config.Databases != 5 {
+		t.Errorf("databases %v, %v", l, err)
 	}
 }
 
@@ -81,12 +81,12 @@ func TestFlagsAsPeopleWriteThem(t *testing.T) {
 }
 
 func TestAllSourcesReportAllProblems(t *testing.T) {
-	file := write(t, "lockproxy.yaml", "instance_timout: 20ms\nlanes: none\n")
+	file := write(t, "lockproxy.yaml", "instance_timout: 20ms\ndatabases: none\n")
 	_, err := Load([]string{"--config", file, "--grce", "1ms", "--ttl-max", "1"}, []string{"LOCKPROXY_DATABASES=0"})
 	want := strings.Join([]string{
 		"--grce: is no flag; did you mean --grace?",
 		file + ":1: instance_timout: is no setting; did you mean instance_timeout?",
-		file + `:2: lanes: "none" is no whole number; write a whole number from 1 to 64`,
+		file + `:2: databases: "none" is no whole number; write a whole number from 1 to 1024`,
 		"LOCKPROXY_DATABASES: 0 is out of range; write a whole number from 1 to 1024",
 		"--ttl-max: 1 has no unit; write 1ms, 1s or the like",
 	}, "\n")
@@ -97,13 +97,13 @@ func TestAllSourcesReportAllProblems(t *testing.T) {
 
 func TestAnUnknownVariableIsOnlyWarnedOf(t *testing.T) {
 	l, err := Load(nil, []string{
-		"LOCKPROXY_LANE=3", "LOCKPROXY_SERVICE_HOST=10.0.0.1", "LOCKPROXY_PORT=tcp://10.0.0.1:6380",
+		"LOCKPROXY_DATABASE=3", "LOCKPROXY_SERVICE_HOST=10.0.0.1", "LOCKPROXY_PORT=tcp://10.0.0.1:6380",
 		"LOCKPROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "LOCKPROXY_REQUIRE_REDIS=1",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(l.Warnings, "\n"); got != "LOCKPROXY_LANE is no setting; did you mean lanes?" {
+	if got := strings.Join(l.Warnings, "\n"); got != "LOCKPROXY_DATABASE is no setting; did you mean databases?" {
 		t.Errorf("warnings: %s", got)
 	}
 }
@@ -188,7 +188,7 @@ func TestHelpNamesEverySetting(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	for _, c := range [][2]string{
-		{"instnace_timeout", "instance_timeout"}, {"lane", "lanes"}, {"password", "master_password"}, {"xyzzy", ""},
+		{"instnace_timeout", "instance_timeout"}, {"database", "databases"}, {"password", "master_password"}, {"xyzzy", ""},
 		{"mastres", "masters"},
 	} {
 		want := c[1]

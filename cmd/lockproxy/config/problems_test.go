@@ -20,10 +20,10 @@ import (
 var fileProblems = []struct{ file, want string }{
 	// The shape of the file.
 	{"a: b: c", "FILE:1: is no YAML: mapping value is not allowed in this context"},
-	{"lanes: 1\nlanes: 2", "FILE:2: is no YAML: mapping key \"lanes\" already defined at [1:1]"},
-	{"- lanes", "FILE:1: is no mapping; write one \"key: value\" on each line"},
-	{"lanes", "FILE:1: is no mapping; write one \"key: value\" on each line"},
-	{"lanes: 1\n---\nlanes: 2", "FILE:3: a second document begins; keep all settings in one"},
+	{"databases: 1\ndatabases: 2", "FILE:2: is no YAML: mapping key \"databases\" already defined at [1:1]"},
+	{"- databases", "FILE:1: is no mapping; write one \"key: value\" on each line"},
+	{"databases", "FILE:1: is no mapping; write one \"key: value\" on each line"},
+	{"databases: 1\n---\ndatabases: 2", "FILE:3: a second document begins; keep all settings in one"},
 	{"grace:", "FILE:1: grace: has no value; give one, or remove the line"},
 	{"grace: &a 1ms", "FILE:1: grace: is more than a plain value; write it out, without anchors, aliases and tags"},
 	{"masters: [a, ~]", "FILE:1: masters: item 2 has no value; give one, or remove the line"},
@@ -32,10 +32,10 @@ var fileProblems = []struct{ file, want string }{
 	{"\nmaster: [a]", "FILE:2: master: is no setting; did you mean masters?"},
 	{"xyzzy: 1", "FILE:1: xyzzy: is no setting; config.example.yaml lists them all"},
 	// One of each kind of value.
-	{"lanes: [1]", "FILE:1: lanes: is a list; write one value: a whole number from 1 to 64"},
-	{"lanes: {a: 1}", "FILE:1: lanes: is a mapping; write one value: a whole number from 1 to 64"},
-	{"lanes: 1.5", `FILE:1: lanes: "1.5" is no whole number; write a whole number from 1 to 64`},
-	{"lanes: 65", "FILE:1: lanes: 65 is out of range; write a whole number from 1 to 64"},
+	{"databases: [1]", "FILE:1: databases: is a list; write one value: a whole number from 1 to 1024"},
+	{"databases: {a: 1}", "FILE:1: databases: is a mapping; write one value: a whole number from 1 to 1024"},
+	{"databases: 1.5", `FILE:1: databases: "1.5" is no whole number; write a whole number from 1 to 1024`},
+	{"databases: 1025", "FILE:1: databases: 1025 is out of range; write a whole number from 1 to 1024"},
 	{"grace: 10", "FILE:1: grace: 10 has no unit; write 10ms, 10s or the like"},
 	{"grace: soon", `FILE:1: grace: "soon" is no duration; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none`},
 	{"grace: 2h", "FILE:1: grace: 2h is out of range; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none"},
@@ -136,9 +136,9 @@ func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
 		args, env []string
 		want      string
 	}{
-		{args: []string{"--lanes", "x"}, want: `--lanes: "x" is no whole number; write a whole number from 1 to 64`},
-		{args: []string{"--lanes"}, want: "--lanes: has no value; write --lanes value"},
-		{args: []string{"--lane", "7"}, want: "--lane: is no flag; did you mean --lanes?"},
+		{args: []string{"--databases", "x"}, want: `--databases: "x" is no whole number; write a whole number from 1 to 1024`},
+		{args: []string{"--databases"}, want: "--databases: has no value; write --databases value"},
+		{args: []string{"--database", "7"}, want: "--database: is no flag; did you mean --databases?"},
 		{args: []string{"--xyzzy"}, want: "--xyzzy: is no flag; lockproxy help lists them all"},
 		{args: []string{"10.0.0.1:6379"}, want: "10.0.0.1:6379: is no flag; write --name value, see lockproxy help"},
 		{args: []string{"--users", "bob:s3cr3t"}, want: "--users: would show the password to everybody on this machine; set LOCKPROXY_USERS, or users in the file"},

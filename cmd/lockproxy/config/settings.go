@@ -53,8 +53,6 @@ var settings = []setting{
 		duration(func(c *Config) *time.Duration { return &c.MasterDeadAfter }, 10*time.Millisecond, 10*time.Minute)},
 	{"dial_timeout", "1s", "how long connecting to a master may take", false,
 		duration(func(c *Config) *time.Duration { return &c.DialTimeout }, 10*time.Millisecond, time.Minute)},
-	{"lanes", "1", "connections to each master for each database", false,
-		integer(func(c *Config) *int { return &c.Lanes }, 1, 64)},
 	{"queue_max", "65536", "commands that may wait for one lane", false,
 		integer(func(c *Config) *int { return &c.QueueMax }, 16, 1<<24)},
 	{"databases", "16", "logical databases that SELECT reaches", false,
