@@ -21,6 +21,7 @@ type Engine struct {
 	masters []*master
 	sweeper *sweeper
 	stats   stats
+	labels  labels
 
 	patience patience
 
@@ -51,6 +52,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
+	e.labels.init()
 	for _, m := range ms {
 		e.masters = append(e.masters, &master{Master: m})
 	}

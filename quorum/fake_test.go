@@ -272,6 +272,8 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		return
 	}
 	switch name {
+	case "PUBLISH":
+		call.Reply = int64(len(arg(1)))
 	case "SET":
 		f.runSet(call, arg)
 	case "GET":

@@ -269,15 +269,20 @@ func isWrongType(text string) bool {
 
 // ballot reads an error reply. That the key has another type is an answer; any other error is a failure.
 func ballot(err error) (Vote, string) {
-	text := err.Error()
-	if isWrongType(text) {
+	if isWrongType(err.Error()) {
 		return Refused, ""
 	}
+	return Failed, failureText(err)
+}
+
+// failureText is the cause that an error reply is.
+func failureText(err error) string {
+	text := err.Error()
 	const most = 80
 	if len(text) > most {
 		text = text[:most] + "…"
 	}
-	return Failed, "answered " + text
+	return "answered " + text
 }
 
 // unexpected reads a reply that our own command cannot have.

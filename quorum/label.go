@@ -1,0 +1,71 @@
+package quorum
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// A message that is published on N masters comes back N times, and two messages may be alike. So each travels in an
+// envelope that says which publication it is: a label, one for all masters, and the message's number among those that
+// one script published.
+//
+//	lockproxy:<publisher, 16 hex digits><sequence, 12 hex digits><part, 4 hex digits>:<the client's message>
+const (
+	labelPrefix  = "lockproxy:"
+	publisherLen = 16
+	orderLen     = 16 // sequence and part
+	envelopeLen  = len(labelPrefix) + publisherLen + orderLen + len(":")
+	partBits     = 16
+)
+
+// ShardPrefix is put before the names of sharded channels. On masters they are channels like others.
+const ShardPrefix = "lockproxy:shard:"
+
+// A Publication says which publication a message is a copy of.
+type Publication struct {
+	Publisher string // one run of one lockproxy
+	Order     uint64 // later publications of one publisher have greater ones
+}
+
+// labels are handed out by one engine.
+type labels struct {
+	publisher string
+	sequence  atomic.Uint64
+}
+
+func (l *labels) init() {
+	var b [publisherLen / 2]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand crashes the program instead
+	l.publisher = pad(binary.BigEndian.Uint64(b[:]), publisherLen)
+}
+
+// next returns the label of a publication that is about to be sent.
+func (l *labels) next() string {
+	n := l.sequence.Add(1) << partBits >> partBits
+	return labelPrefix + l.publisher + pad(n, orderLen-partBits/4)
+}
+
+// seal puts a message into its envelope. The wrapper of voted scripts does the same in Lua.
+func seal(label string, part uint16, message string) string {
+	return label + pad(uint64(part), partBits/4) + ":" + message
+}
+
+// OpenEnvelope returns which publication a payload that came from a master is a copy of, and its message. It returns
+// false for one that no lockproxy sealed.
+func OpenEnvelope(payload string) (p Publication, message string, ok bool) {
+	if len(payload) < envelopeLen || !strings.HasPrefix(payload, labelPrefix) || payload[envelopeLen-1] != ':' {
+		return Publication{}, "", false
+	}
+	id := payload[len(labelPrefix) : envelopeLen-1]
+	order, err := strconv.ParseUint(id[publisherLen:], 16, 64)
+	return Publication{Publisher: id[:publisherLen], Order: order}, payload[envelopeLen:], err == nil
+}
+
+// pad writes n with so many hex digits.
+func pad(n uint64, digits int) string {
+	text := strconv.FormatUint(n, 16)
+	return strings.Repeat("0", digits-len(text)) + text
+}
