@@ -55,7 +55,7 @@ func (a *attempt) ended(d Decision) {
 		until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
 		if e.now() < until {
 			e.stats.acquired.Add(1)
-			a.done(Acquired{Lock: &Lock{attempt: a, until: until}})
+			a.done(Acquired{Lock: &Lock{engine: e, taken: a, until: until}})
 			return
 		}
 		e.stats.expired.Add(1)
@@ -116,23 +116,12 @@ func (a *attempt) undo(after func()) {
 		}
 	}
 	a.mu.Unlock()
-	for _, u := range unknown {
-		u.lane.pushUndo(u)
-	}
-	if len(granted) == 0 {
-		after()
-		return
-	}
-	w := newWait(a.engine, len(granted), after)
-	for _, u := range granted {
-		u.done = w.one
-		u.lane.pushUndo(u)
-	}
+	pushUndos(a.engine, granted, unknown, after)
 }
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
-	owed := en.lane.owes(en.hold(a))
+	owed := en.lane.owes(a.hold(0))
 	a.mu.Lock()
 	var u *undo
 	if a.revoked || owed {
@@ -144,7 +133,10 @@ func (a *attempt) settled(en *entry) {
 	}
 }
 
-func (en *entry) hold(a *attempt) hold { return hold{a.req.Key.Name, a.req.Token} }
+func (a *attempt) holds() int    { return 1 }
+func (a *attempt) hold(int) hold { return hold{a.req.Key.Name, a.req.Token} }
+
+func (a *attempt) owed(en *entry, _ hold) *undo { return en.undo(a) }
 
 // undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
 // none: its undo waits for its answer, so that an undo never guesses on a live connection. A re-entrant command of
@@ -157,5 +149,5 @@ func (en *entry) undo(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return newUndo(en, a)
+	return newUndo(en, a.kept, luaUndo.whole(a.req.Key.Name, a.req.Token, a.kept.Milliseconds(), nil, nil))
 }

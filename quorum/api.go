@@ -99,6 +99,7 @@ type View struct {
 	Exists bool
 	Type   string        // "string", "hash", …; "none" if not Exists
 	Value  string        // of a string
+	Digest string        // of anything else that exists; seen by a Plan only
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
 }
 

@@ -33,6 +33,7 @@ type Engine struct {
 	sweep   sync.WaitGroup
 	closing atomic.Bool
 
+	turns turns           // of Execs
 	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
 
 	mu        sync.Mutex // guards the making of lanes, and is held to set closing

@@ -290,10 +290,17 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		}
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
-		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow} {
+		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaPutBack, luaRestore} {
 			if s.text == arg(1) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 			}
+		}
+		n, _ := call.Args[2].(int64)
+		switch arg(1) {
+		case luaLook.text:
+			call.Reply = f.look(call.Args[3:])
+		case luaEdit.text:
+			call.Reply = f.edit(call.Args[3:3+n], call.Args[3+n:])
 		}
 	default:
 		panic("the fake does not know " + name)
@@ -379,6 +386,12 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 			return int64(2), nil
 		}
 		return int64(0), nil
+	case luaRestore:
+		if ok {
+			return int64(0), nil
+		}
+		f.putBack(key, arg(0), arg(2), arg(1))
+		return int64(1), nil
 	case luaDeleteSeen, luaExpireSeen, luaSetSeen:
 		if !ok || v.kind != arg(0) || v.text != arg(1) {
 			return miss()
@@ -398,7 +411,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		return int64(1), nil
 	}
 	if !ok || v.text != arg(0) {
-		if s == luaUndo {
+		if s == luaUndo || s == luaPutBack {
 			return int64(0), nil
 		}
 		return miss()
@@ -416,7 +429,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		}
 		expire(strconv.FormatInt(left+more, 10))
 		return left + more, nil
-	case luaUndo:
+	case luaUndo, luaPutBack:
 		var n [4]int64
 		for i := 1; i < 4; i++ {
 			n[i], _ = strconv.ParseInt(arg(i), 10, 64)
@@ -424,7 +437,67 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		if set := v.expires.UnixMilli() - n[1]; set < n[2] || set > n[3] {
 			return int64(0), nil
 		}
-		delete(f.keys, key)
+		if s == luaPutBack {
+			f.putBack(key, arg(4), fmt.Sprint(v.expires.UnixMilli()-n[1]), arg(5))
+		} else {
+			delete(f.keys, key)
+		}
 	}
 	return int64(1), nil
+}
+
+func (f *fake) putBack(key, text, at, ms string) {
+	from, _ := strconv.ParseInt(at, 10, 64)
+	left, _ := strconv.ParseInt(ms, 10, 64)
+	f.keys[key] = value{text, "string", time.UnixMilli(from + left)}
+}
+
+func (f *fake) look(names []any) any {
+	var all []any
+	for _, name := range names {
+		if v, ok := f.get(name.(string)); ok {
+			all = append(all, []any{v.kind, v.text, time.Until(v.expires).Milliseconds()})
+		} else {
+			all = append(all, []any{"none"})
+		}
+	}
+	return all
+}
+
+func (f *fake) edit(names, argv []any) any {
+	arg := func(i int) string { return fmt.Sprint(argv[i]) }
+	for i, name := range names {
+		v, ok := f.get(name.(string))
+		if !ok {
+			v = value{kind: "none"}
+		}
+		if v.kind != arg(5*i) || v.text != arg(5*i+1) {
+			return int64(0)
+		}
+	}
+	reply := []any{int64(1)}
+	for i, n := range names {
+		name := n.(string)
+		v, ok := f.get(name)
+		left := int64(-2)
+		if ok {
+			left = time.Until(v.expires).Milliseconds()
+		}
+		reply = append(reply, left)
+		text, ms := arg(5*i+3), arg(5*i+4)
+		switch arg(5*i + 2) {
+		case "put":
+			if ms == "0" {
+				ms = fmt.Sprint(left)
+			}
+			f.put(name, text, ms)
+		case "expire":
+			ms, _ := strconv.ParseInt(ms, 10, 64)
+			v.expires = time.Now().Add(time.Duration(ms) * time.Millisecond)
+			f.keys[name] = v
+		case "delete":
+			delete(f.keys, name)
+		}
+	}
+	return reply
 }

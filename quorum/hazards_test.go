@@ -225,12 +225,9 @@ func TestANegativeReplyWaitsOnlyForMastersThatGranted(t *testing.T) {
 }
 
 func TestAKeyWithoutTTLOnOneMasterDoesNotShortenOrLengthenTheAnswer(t *testing.T) {
-	r := &reading{}
-	r.engine = &Engine{cfg: Config{}.withDefaults()}
-	r.entries = make([]entry, 3)
-	r.agreed = opinion{true, "string", "a"}
-	r.left = []sighting{{r.agreed, -time.Millisecond}, {r.agreed, 3 * time.Second}}
-	if d := r.remaining(); d > 3*time.Second {
+	e := &Engine{cfg: Config{}.withDefaults(), masters: make([]*master, 3)}
+	agreed := opinion{true, "string", "a"}
+	if d := e.remaining([]sighting{{agreed, -time.Millisecond}, {agreed, 3 * time.Second}}, agreed); d > 3*time.Second {
 		t.Errorf("a quorum holds it for 3 s; told %v", d)
 	}
 }

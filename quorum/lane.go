@@ -31,7 +31,7 @@ type lane struct {
 	current   *link   // link, for nudge
 	handing   bool    // the running batch has been answered and is being handed out
 	owed      map[hold]bool
-	broken    map[hold]*entry // attempts of unknown fate, until the next connection
+	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	closed    bool
 
 	// The rest belongs to the loop.
@@ -292,9 +292,8 @@ func (l *lane) owe(h hold) {
 	if en == nil {
 		return
 	}
-	a, _ := en.round.owner.(*attempt)
 	en.round.mu.Lock()
-	u := en.undo(a)
+	u := en.round.owner.(taker).owed(en, h)
 	en.round.mu.Unlock()
 	if u != nil {
 		l.pushUndo(u)

@@ -2,15 +2,16 @@ package quorum
 
 import "time"
 
-// A Lock is a granted acquire.
+// A Lock is what a granted acquire, or an Exec that set keys, has taken.
 type Lock struct {
-	attempt *attempt
-	until   instant
+	engine *Engine
+	taken  interface{ undo(after func()) }
+	until  instant
 }
 
 // Until returns when the promised validity ends, on the monotonic clock.
-func (l *Lock) Until() time.Time { return l.attempt.engine.epoch.Add(l.until) }
+func (l *Lock) Until() time.Time { return l.engine.epoch.Add(l.until) }
 
-// Abandon undoes the acquire: its client is gone, or the reply would come too late. It does not wait, and only the
-// first call counts.
-func (l *Lock) Abandon() { l.attempt.undo(func() {}) }
+// Abandon undoes it: its client is gone, or the reply would come too late. It does not wait, and only the first call
+// counts.
+func (l *Lock) Abandon() { l.taken.undo(func() {}) }

@@ -106,7 +106,9 @@ func (r *reading) ended(d Decision) {
 		if r.agreed.kind == "string" {
 			v.Value = r.agreed.value
 		}
-		v.TTL = r.remaining()
+		r.mu.Lock()
+		v.TTL = r.engine.remaining(r.left, r.agreed)
+		r.mu.Unlock()
 	}
 	if r.see != nil {
 		r.see(v)
@@ -119,19 +121,17 @@ func (r *reading) ended(d Decision) {
 }
 
 // remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts.
-func (r *reading) remaining() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (e *Engine) remaining(seen []sighting, agreed opinion) time.Duration {
 	var left []time.Duration
-	for _, s := range r.left {
-		if s.opinion != r.agreed {
+	for _, s := range seen {
+		if s.opinion != agreed {
 			continue
 		}
 		if s.left < 0 { // set on the master by someone else, for ever
-			s.left = r.engine.cfg.kept(r.engine.cfg.TTLMax)
+			s.left = e.cfg.kept(e.cfg.TTLMax)
 		}
 		left = append(left, s.left)
 	}
 	slices.Sort(left)
-	return r.engine.cfg.shown(left[len(left)-Quorum(len(r.entries))])
+	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))])
 }

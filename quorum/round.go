@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,18 @@ type owner interface {
 	settled(e *entry)
 }
 
+// A taker is an owner that sets keys, each to a value that holds it, and can take that back.
+type taker interface {
+	owner
+	// holds returns how many keys the operation sets.
+	holds() int
+	// hold returns the i-th of them.
+	hold(i int) hold
+	// owed returns what removes h from the entry's master, where the entry set it or may have, or nil. It is called
+	// with the round's mu held.
+	owed(en *entry, h hold) *undo
+}
+
 // An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
 type entry struct {
 	masters.Call
@@ -71,7 +84,10 @@ const (
 )
 
 // begin makes a round of args and hands it to the lanes of its database.
-func (e *Engine) begin(r *round, o owner, key Key, args []any) {
+func (e *Engine) begin(r *round, o owner, key Key, args []any) { e.beginAll(r, o, key, nil, args) }
+
+// beginAll is begin for a command on further keys of the same database.
+func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []any) {
 	r.engine, r.owner = e, o
 	r.start = e.now()
 	waited := e.patience.at(r.start)
@@ -85,13 +101,49 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 	e.sweeper.add(r)
 	var causes [maxMasters]string
 	// Two rounds on one key are in the same order in every lane, or each might win where the other lost.
-	order := &e.order[hash(key.Name)%uint32(len(e.order))]
-	order.Lock()
+	stripe := e.stripe(key.Name)
+	stripes := e.stripes(stripe, others)
+	e.lockOrder(stripe, stripes)
 	for i := range r.entries {
 		causes[i] = lanes[i].push(&r.entries[i], waited)
 	}
-	order.Unlock()
+	e.unlockOrder(stripe, stripes)
 	r.turnedAway(causes[:len(lanes)])
+}
+
+// stripe returns which mutex of order keeps the rounds on name in order.
+func (e *Engine) stripe(name string) int { return int(hash(name) % uint32(len(e.order))) }
+
+// stripes returns the stripes of several keys, ascending, so that two rounds cannot each wait for the other; nil for
+// one key.
+func (e *Engine) stripes(first int, others []string) []int {
+	if len(others) == 0 {
+		return nil
+	}
+	all := []int{first}
+	for _, name := range others {
+		all = append(all, e.stripe(name))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (e *Engine) lockOrder(only int, stripes []int) {
+	if stripes == nil {
+		e.order[only].Lock()
+	}
+	for _, s := range stripes {
+		e.order[s].Lock()
+	}
+}
+
+func (e *Engine) unlockOrder(only int, stripes []int) {
+	if stripes == nil {
+		e.order[only].Unlock()
+	}
+	for _, s := range stripes {
+		e.order[s].Unlock()
+	}
 }
 
 // turnedAway takes the causes for which lanes did not take their entries; all at once, so that an error names them all.
@@ -143,20 +195,24 @@ func (en *entry) reply(instant) {
 		return v, cause
 	})
 	if took {
-		if a, ok := en.round.owner.(*attempt); ok {
-			en.lane.recent.took(en.hold(a), en)
+		if t, ok := en.round.owner.(taker); ok {
+			for i := range t.holds() {
+				en.lane.recent.took(t.hold(i), en)
+			}
 		}
 	}
 }
 
 // lost is told that the connection broke after the entry was sent.
 func (en *entry) lost(cause string) {
-	if a, ok := en.round.owner.(*attempt); ok {
-		h := en.hold(a)
-		if last := en.lane.recent.last(h); last != nil {
-			en.pass() // by its time alone that key could be this one
+	if t, ok := en.round.owner.(taker); ok {
+		for i := range t.holds() {
+			h := t.hold(i)
+			if last := en.lane.recent.last(h); last != nil {
+				en.pass() // by its time alone that key could be this one
+			}
+			en.lane.remember(h, en)
 		}
-		en.lane.remember(h, en)
 	}
 	en.giveUp(unknown, cause)
 }

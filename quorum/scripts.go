@@ -24,6 +24,18 @@ const (
 	absent = -1 // nothing is there
 )
 
+// luaSetAt is the head of an undo: it ends the script unless the key is the one that was set, and knows when that was.
+const luaSetAt = `
+if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local expires = redis.pcall('PEXPIRETIME', KEYS[1])
+if type(expires) ~= 'number' then -- before Redis 7
+  local now = redis.call('TIME')
+  expires = now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', KEYS[1])
+end
+local set = expires - ARGV[2]
+if set < tonumber(ARGV[3]) or set > tonumber(ARGV[4]) then return 0 end
+`
+
 var (
 	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
 	luaRelease = newLua(`
@@ -54,16 +66,7 @@ return -1`)
 
 	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=ms that the key was set for ARGV[3], ARGV[4]=the first and the
 	// last ms, on the master's clock, at which it can have been set: delete it if it is that key.
-	luaUndo = newLua(`
-if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-local expires = redis.pcall('PEXPIRETIME', KEYS[1])
-if type(expires) ~= 'number' then -- before Redis 7
-  local now = redis.call('TIME')
-  expires = now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', KEYS[1])
-end
-local set = expires - ARGV[2]
-if set < tonumber(ARGV[3]) or set > tonumber(ARGV[4]) then return 0 end
-return redis.call('DEL', KEYS[1])`)
+	luaUndo = newLua(luaSetAt + `return redis.call('DEL', KEYS[1])`)
 
 	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: 1 taken, 2 the token held it already and it was extended.
 	luaReenter = newLua(`
@@ -121,6 +124,60 @@ else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return 1`)
 )
 
+// luaKeys is luaSeen for scripts on several keys.
+const luaKeys = `
+local function look(key)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'none' then return kind, '' end
+  if kind == 'string' then return kind, redis.call('GET', key) end
+  return kind, redis.sha1hex(redis.call('DUMP', key))
+end
+`
+
+var (
+	// luaLook KEYS: for each of them, in an array, what luaSee replies.
+	luaLook = newLua(luaKeys + `
+local all = {}
+for i, key in ipairs(KEYS) do
+  local kind, seen = look(key)
+  if kind == 'none' then all[i] = {kind} else all[i] = {kind, seen, redis.call('PTTL', key)} end
+end
+return all`)
+
+	// luaEdit KEYS, and for each of them five in ARGV: the type ('none' if absent) and the value or digest that are to
+	// be there, what to do, the new value, and its ms, or 0 to keep the remaining TTL. It does nothing and replies 0 if
+	// anything else is there; else it replies with 1 and the remaining ms that each key had.
+	luaEdit = newLua(luaKeys + `
+for i, key in ipairs(KEYS) do
+  local kind, seen = look(key)
+  if kind ~= ARGV[5 * i - 4] or seen ~= ARGV[5 * i - 3] then return 0 end
+end
+local reply = {1}
+for i, key in ipairs(KEYS) do
+  local edit, value, ms = ARGV[5 * i - 2], ARGV[5 * i - 1], ARGV[5 * i]
+  local left = redis.call('PTTL', key)
+  reply[i + 1] = left
+  if edit == 'put' and ms ~= '0' then redis.call('SET', key, value, 'PX', ms)
+  elseif edit == 'put' and left >= 0 then redis.call('SET', key, value, 'PX', math.max(left, 1))
+  elseif edit == 'put' then redis.call('SET', key, value) -- set by someone else, for ever
+  elseif edit == 'expire' then redis.call('PEXPIRE', key, ms)
+  elseif edit == 'delete' then redis.call('DEL', key) end
+end
+return reply`)
+
+	// luaPutBack as luaUndo, and ARGV[5]=the value that was there before ARGV[6]=the ms it had left when it was replaced.
+	luaPutBack = newLua(luaSetAt + `
+redis.call('SET', KEYS[1], ARGV[5])
+return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', set + ARGV[6]))`)
+
+	// luaRestore KEYS[1]=resource ARGV[1]=the value that was deleted ARGV[2]=the ms it had left then ARGV[3], ARGV[4]=
+	// the first and the last ms, on the master's clock, at which that can have been: set it again if nothing is there.
+	luaRestore = newLua(`
+if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', ARGV[3] + ARGV[2]))`)
+)
+
 // loadedScripts are loaded into every master by the handshake.
 var loadedScripts = []*lua{
 	luaRelease, luaExtend, luaAdd, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
@@ -134,4 +191,13 @@ func (l *lua) args(key string, argv ...any) []any {
 // whole is args for a script that must not depend on being loaded.
 func (l *lua) whole(key string, argv ...any) []any {
 	return append([]any{"EVAL", l.text, int64(1), key}, argv...)
+}
+
+// all is whole for a script on several keys.
+func (l *lua) all(keys []string, argv []any) []any {
+	args := append(make([]any, 0, 3+len(keys)+len(argv)), "EVAL", l.text, int64(len(keys)))
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	return append(args, argv...)
 }

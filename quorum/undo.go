@@ -30,10 +30,25 @@ type stamp struct {
 	open     bool  // to is not known: the batch may still run
 }
 
-func newUndo(en *entry, a *attempt) *undo {
-	ms := a.kept.Milliseconds()
-	args := luaUndo.whole(a.req.Key.Name, a.req.Token, ms, nil, nil)
-	return &undo{Call: masters.Call{Args: args}, entry: en, lane: en.lane, kept: a.kept}
+// newUndo takes the command, luaUndo or luaPutBack, whose times take fills in, and how long the key was set for.
+func newUndo(en *entry, kept instant, args []any) *undo {
+	return &undo{Call: masters.Call{Args: args}, entry: en, lane: en.lane, kept: kept}
+}
+
+// pushUndos sends undos, and calls after when the certain ones are answered, or one InstanceTimeout has passed.
+func pushUndos(e *Engine, certain, possible []*undo, after func()) {
+	for _, u := range possible {
+		u.lane.pushUndo(u)
+	}
+	if len(certain) == 0 {
+		after()
+		return
+	}
+	w := newWait(e, len(certain), after)
+	for _, u := range certain {
+		u.done = w.one
+		u.lane.pushUndo(u)
+	}
 }
 
 func (u *undo) command() *masters.Call { return &u.Call }

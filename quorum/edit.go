@@ -1,0 +1,227 @@
+package quorum
+
+import "time"
+
+// An editing is the second round of an Exec: it changes keys where all of them are as the first round saw them.
+type editing struct {
+	round
+	exec   *exec
+	looked *looking
+	views  []view
+	edits  []Edit
+	puts   []int // the keys that are put
+}
+
+func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
+	d := &editing{exec: x, looked: l, views: views, edits: edits}
+	argv := make([]any, 0, 5*len(edits))
+	for i := range edits {
+		d.expireByPut(i)
+		kind, value, ms := "keep", "", int64(0)
+		switch ed := &edits[i]; ed.Kind {
+		case Put:
+			d.puts = append(d.puts, i)
+			kind, value = "put", ed.Value
+			if !ed.KeepTTL {
+				ms = e.cfg.kept(ed.TTL).Milliseconds()
+			}
+		case Expire:
+			kind, ms = "expire", e.cfg.kept(ed.TTL).Milliseconds()
+		case Delete:
+			kind = "delete"
+		}
+		seen := views[i].seen
+		if !seen.exists {
+			seen.kind = "none"
+		}
+		argv = append(argv, seen.kind, seen.value, kind, value, ms)
+	}
+	if len(edits) == 1 && edits[0].Kind == Delete {
+		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
+	}
+	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], luaEdit.all(x.req.Keys, argv))
+}
+
+// expireByPut makes a new TTL of a string a put of the value that is there, so that it can be put back like one.
+func (d *editing) expireByPut(i int) {
+	if ed := &d.edits[i]; ed.Kind == Expire && d.views[i].Type == "string" {
+		ed.Kind, ed.Value = Put, d.views[i].Value
+	}
+}
+
+// read takes 0 for refused, and an array of 1 and the TTLs that the keys had for granted.
+func (d *editing) read(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return ballot(en.Err)
+	}
+	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.edits) {
+		en.took = len(d.puts) > 0
+		return Granted, ""
+	}
+	if en.Reply == int64(other) {
+		return Refused, ""
+	}
+	return unexpected()
+}
+
+// decide gives deletions the benefit of the doubt, as a release.
+func (d *editing) decide(t Tally) Decision {
+	if d.releases != nil {
+		return DecideRelease(t)
+	}
+	return Decide(t)
+}
+
+func (d *editing) ended(decision Decision) {
+	e := d.engine
+	switch decision {
+	case Won:
+		if len(d.puts) == 0 {
+			d.exec.done(Executed{Done: true})
+			return
+		}
+		until := d.until()
+		if e.now() < until {
+			d.exec.done(Executed{Done: true, Lock: &Lock{engine: e, taken: d, until: until}})
+			return
+		}
+		d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
+	case Lost:
+		err := d.failure()
+		d.undo(func() { d.exec.again(err) })
+	default:
+		err := d.failure()
+		d.undo(func() { d.exec.done(Executed{Err: err}) })
+	}
+}
+
+// until returns when the first of the keys that were put may be gone.
+func (d *editing) until() instant {
+	until := instant(1<<63 - 1)
+	for _, i := range d.puts {
+		ttl := d.edits[i].TTL
+		if d.edits[i].KeepTTL {
+			ttl = d.views[i].TTL
+		}
+		until = min(until, d.start+Validity(ttl, 0, d.engine.cfg.DriftFactor))
+	}
+	return until
+}
+
+func (d *editing) holds() int { return len(d.puts) }
+
+func (d *editing) hold(i int) hold {
+	return hold{d.exec.req.Keys[d.puts[i]], d.edits[d.puts[i]].Value}
+}
+
+// undo puts back what was there, on every master that made the change or may have made it, and calls after when those
+// that did have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
+func (d *editing) undo(after func()) {
+	var certain, possible []*undo
+	d.mu.Lock()
+	first := !d.revoked
+	d.revoked = true
+	if first {
+		for i := range d.entries {
+			en := &d.entries[i]
+			if en.fate == answered {
+				certain = append(certain, d.undos(en)...)
+			} else {
+				possible = append(possible, d.undos(en)...)
+			}
+		}
+	}
+	d.mu.Unlock()
+	pushUndos(d.engine, certain, possible, after)
+}
+
+// settled undoes what a late master did after this had failed, or after what it put was released.
+func (d *editing) settled(en *entry) {
+	var late []*undo
+	d.mu.Lock()
+	if d.revoked {
+		late = d.undos(en)
+	}
+	d.mu.Unlock()
+	for i := range d.puts {
+		if h := d.hold(i); en.lane.owes(h) {
+			d.mu.Lock()
+			if u := d.owed(en, h); u != nil {
+				late = append(late, u)
+			}
+			d.mu.Unlock()
+		}
+	}
+	for _, u := range late {
+		u.lane.pushUndo(u)
+	}
+}
+
+// undos returns what puts back all that one master changed, once. It is called with round.mu held.
+func (d *editing) undos(en *entry) []*undo {
+	done := en.fate == answered && en.vote != Refused && en.Err == nil
+	if en.undoing || en.passed || !done && en.fate != unknown {
+		return nil
+	}
+	en.undoing = true
+	var all []*undo
+	for i := range d.edits {
+		if u := d.putBack(en, i); u != nil {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// putBack returns what takes back one change on one master, or nil if that cannot be done.
+func (d *editing) putBack(en *entry, i int) *undo {
+	ed, old := &d.edits[i], d.views[i].seen
+	name := d.exec.req.Keys[i]
+	had, ok := d.had(en, i)
+	restorable := old.kind == "string" && ok && had > 0
+	switch {
+	case ed.Kind == Put:
+		kept := d.engine.cfg.kept(ed.TTL)
+		if ed.KeepTTL {
+			if kept = had; kept <= 0 {
+				return nil
+			}
+		}
+		ms := kept.Milliseconds()
+		if restorable {
+			return newUndo(en, kept, luaPutBack.whole(name, ed.Value, ms, nil, nil, old.value, had.Milliseconds()))
+		}
+		return newUndo(en, kept, luaUndo.whole(name, ed.Value, ms, nil, nil))
+	case ed.Kind == Delete && restorable && d.releases == nil && en.fate == answered:
+		return newUndo(en, had, luaRestore.whole(name, old.value, had.Milliseconds(), nil, nil))
+	}
+	return nil
+}
+
+// had returns how long the master would have kept the key when it was changed: what it answered or, where its answer
+// was lost, what it said when it was looked at.
+func (d *editing) had(en *entry, i int) (time.Duration, bool) {
+	if en.fate != answered {
+		left := d.looked.left(en.master, i)
+		return left, left > 0
+	}
+	list, _ := en.Reply.([]any)
+	ms, ok := list[1+i].(int64)
+	return time.Duration(ms) * time.Millisecond, ok
+}
+
+// owed returns what removes h where it was put: its release could not be sent.
+func (d *editing) owed(en *entry, h hold) *undo {
+	done := en.fate == answered && en.took
+	if en.undoing || en.passed || !done && en.fate != unknown {
+		return nil
+	}
+	for i := range d.puts {
+		if ed := &d.edits[d.puts[i]]; d.hold(i) == h && !ed.KeepTTL {
+			en.undoing = true
+			kept := d.engine.cfg.kept(ed.TTL)
+			return newUndo(en, kept, luaUndo.whole(h.name, h.token, kept.Milliseconds(), nil, nil))
+		}
+	}
+	return nil
+}

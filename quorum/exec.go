@@ -1,0 +1,133 @@
+package quorum
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"time"
+)
+
+// ErrLate says that a quorum did what was asked, but too late to leave any validity. It has been undone.
+var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is left of the TTL")
+
+// Exec is compare-and-do: what GETSET, MSETNX, SET … IFEQ, and WATCH with MULTI and EXEC come to. It looks at all keys
+// at once, lets the plan decide what a quorum's view of them calls for, and then makes one round: each master does all
+// of it if every key there still is as the quorum saw it, or nothing.
+//
+// Why two clients that GETSET one expired lock cannot both get the old value, whatever proxies they use: each is told a
+// value that a quorum held when it looked, and has replaced it on a quorum where it still was. Two quorums share a
+// master. That master can have replaced the old value for the second client only if it held it again after it was
+// replaced for the first, and it does so only if the first was taken back, which is done only for one that was not
+// told of success. (One whose reply could not be delivered, or came too late, is taken back as well.) So of all that
+// try, one wins, or, where the votes are split between more than two proxies, none; those that lose look again, and
+// find the winner's value.
+//
+// An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was
+// left of it, and only where its own value still is, set at that time. It goes over a key's lane like an acquire's
+// undo. What is not put back: keys that hold anything but strings; and what the only change of an Exec deleted, because
+// whoever deletes does not want it back.
+//
+// Watched keys are compared by what they hold. That somebody changed one and changed it back, or only its TTL, is not
+// noticed.
+func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
+	x := &exec{engine: e, req: req}
+	order := slices.Sorted(slices.Values(req.Keys))
+	x.done = func(r Executed) {
+		e.turns.give(req.DB, order)
+		done(r)
+	}
+	e.turns.take(req.DB, order, x.try)
+}
+
+// ExecRequest is a compare-and-do on keys of one database.
+type ExecRequest struct {
+	DB      int
+	Keys    []string // at least one, all different
+	Watched []Mark   // what the first so many keys must hold
+	Plan    Plan
+}
+
+// A Plan says what to do with keys, given what a quorum holds: one Edit for each key, or nil to change nothing. It is
+// called once for each try, on any goroutine, and must not block.
+type Plan func(now []View) []Edit
+
+// An Edit is what a plan does to one key.
+type Edit struct {
+	Kind    EditKind
+	Value   string        // of Put
+	TTL     time.Duration // of Put and Expire; as in AcquireRequest
+	KeepTTL bool          // of Put: keep the remaining TTL; the key must exist
+}
+
+// An EditKind is a way to change a key.
+type EditKind uint8
+
+// The ways to change a key.
+const (
+	Keep EditKind = iota
+	Put
+	Expire
+	Delete
+)
+
+// Executed is the outcome of an Exec.
+type Executed struct {
+	Err  error // *NoQuorum, ErrLate, ErrClosed
+	Done bool  // false: a watched key has changed, and nothing was done
+	Lock *Lock // if keys were put
+}
+
+// A Mark stands for what a key holds. The zero Mark is no key's.
+type Mark [sha256.Size]byte
+
+// Mark returns the mark of what was viewed. Its TTL does not matter.
+func (v View) Mark() Mark {
+	return sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest))
+}
+
+// execPatience bounds how long an Exec looks again after another's change came between, in InstanceTimeouts.
+const execPatience = 10
+
+type exec struct {
+	engine   *Engine
+	req      ExecRequest
+	done     func(Executed)
+	deadline instant // of the latest try's beginning; 0 before the first
+}
+
+func (x *exec) try() {
+	if x.deadline == 0 {
+		x.deadline = x.engine.waited() + execPatience*x.engine.cfg.InstanceTimeout
+	}
+	x.engine.look(x.req.DB, x.req.Keys, func(err error, views []view, l *looking) {
+		if err != nil {
+			x.done(Executed{Err: err})
+			return
+		}
+		for i, m := range x.req.Watched {
+			if views[i].Mark() != m {
+				x.done(Executed{})
+				return
+			}
+		}
+		plain := make([]View, len(views))
+		for i := range views {
+			plain[i] = views[i].View
+		}
+		edits := x.req.Plan(plain)
+		if !slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind != Keep }) {
+			x.done(Executed{Done: true})
+			return
+		}
+		x.engine.edit(x, l, views, edits)
+	})
+}
+
+// again begins anew after another's change came between, unless that has happened for too long.
+func (x *exec) again(err error) {
+	if x.engine.waited() >= x.deadline {
+		x.done(Executed{Err: err})
+		return
+	}
+	x.try()
+}

@@ -1,0 +1,304 @@
+package quorum
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+func (w *world) exec(req ExecRequest) Executed {
+	c := make(chan Executed, 1)
+	w.Exec(req, func(x Executed) { c <- x })
+	return <-c
+}
+
+// getSet is GETSET: it returns what was there, or "-".
+func (w *world) getSet(name, text string, ttl time.Duration) (string, Executed) {
+	old := "-"
+	x := w.exec(ExecRequest{Keys: []string{name}, Plan: func(now []View) []Edit {
+		if old = "-"; now[0].Exists {
+			old = now[0].Value
+		}
+		return []Edit{{Kind: Put, Value: text, TTL: ttl}}
+	}})
+	return old, x
+}
+
+func (w *world) marks(names ...string) []Mark {
+	var marks []Mark
+	w.exec(ExecRequest{Keys: names, Plan: func(now []View) []Edit {
+		for _, v := range now {
+			marks = append(marks, v.Mark())
+		}
+		return nil
+	}})
+	return marks
+}
+
+func always(edits ...Edit) Plan { return func([]View) []Edit { return edits } }
+
+func TestExecReplacesWhatAQuorumHolds(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for i, text := range []string{"old", "old", "old", "xxx", ""} {
+			if text != "" {
+				w.fakes[i].set(key, text, minute)
+			}
+		}
+		old, x := w.getSet(key, "new", minute)
+		if old != "old" || !x.Done || x.Lock == nil {
+			t.Fatalf("%q, %+v", old, x)
+		}
+		w.settle()
+		w.expectHolders(key, "nnnx.")
+		old, x = w.getSet("free", "new", minute)
+		if old != "-" || !x.Done {
+			t.Fatalf("%q, %+v", old, x)
+		}
+		w.settle()
+		w.expectHolders("free", "nnnnn")
+	})
+}
+
+func TestExecWithoutAnEditOnlyReads(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		var seen []View
+		x := w.exec(ExecRequest{Keys: []string{key, "b"}, Plan: func(now []View) []Edit {
+			seen = now
+			return nil
+		}})
+		if !x.Done || x.Lock != nil || seen[0].Value != "mine" || seen[0].TTL < minute-time.Second || seen[1].Exists {
+			t.Errorf("%+v, %+v", x, seen)
+		}
+		if n := w.fakes[0].ran("EVAL"); n != 1 {
+			t.Errorf("%d scripts ran, want one", n)
+		}
+	})
+}
+
+func TestWatchedKeysDecide(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		marks := w.marks(key, "b")
+		req := ExecRequest{Keys: []string{key, "b"}, Watched: marks, Plan: always(Edit{}, Edit{Kind: Put, Value: "x", TTL: minute})}
+		if x := w.exec(req); !x.Done {
+			t.Fatalf("unchanged, and yet %+v", x)
+		}
+		if x := w.exec(req); x.Done || x.Err != nil {
+			t.Fatalf("b has changed, and yet %+v", x)
+		}
+		w.release(key, "mine")
+		req.Watched = marks[:1]
+		if x := w.exec(req); x.Done || x.Err != nil {
+			t.Fatalf("k is gone, and yet %+v", x)
+		}
+		req.Watched = []Mark{{}}
+		if x := w.exec(req); x.Done {
+			t.Fatalf("no key has the zero mark, and yet %+v", x)
+		}
+		w.settle()
+		w.expectHolders("b", "xxx")
+	})
+}
+
+// What is seen in the first round and changed before the second must not be overwritten.
+func TestExecThatLosesPutsBackAndLooksAgain(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for _, f := range w.fakes {
+			f.set(key, "old", minute)
+			f.set("gone", "gone", minute)
+		}
+		before := w.fakes[0].keys[key].expires
+		tries := 0
+		x := w.exec(ExecRequest{Keys: []string{key, "gone", "free"}, Plan: func(now []View) []Edit {
+			if tries++; tries == 1 {
+				for _, f := range w.fakes[2:] {
+					f.set(key, "theirs", minute)
+				}
+				return []Edit{{Kind: Put, Value: "mine", TTL: time.Second}, {Kind: Delete}, {Kind: Put, Value: "mine", TTL: minute}}
+			}
+			if now[0].Value != "theirs" || now[1].Value != "gone" || now[2].Exists {
+				t.Errorf("saw %+v", now)
+			}
+			w.expectHolders(key, "oottt")
+			w.expectHolders("gone", "ggggg")
+			w.expectHolders("free", ".....")
+			return nil
+		}})
+		if !x.Done || tries != 2 {
+			t.Errorf("%+v after %d tries", x, tries)
+		}
+		if off := w.fakes[0].keys[key].expires.Sub(before).Abs(); off > time.Millisecond {
+			t.Errorf("the TTL was put back wrong by %v", off)
+		}
+	})
+}
+
+func TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.set(key, "old", minute)
+		}
+		x := w.exec(ExecRequest{Keys: []string{key, "b"}, Plan: func([]View) []Edit {
+			w.fakes[1].stall()
+			w.fakes[2].stall()
+			return []Edit{{Kind: Put, Value: "new", TTL: minute}, {Kind: Put, Value: "new", TTL: minute}}
+		}})
+		var no *NoQuorum
+		if !errors.As(x.Err, &no) || x.Lock != nil {
+			t.Fatalf("%+v", x)
+		}
+		w.fakes[1].resume()
+		w.fakes[2].hangUp() // what it was sent runs when it wakes
+		w.fakes[2].resume()
+		w.settle()
+		w.expectHolders(key, "ooo")
+		w.expectHolders("b", "...")
+	})
+}
+
+func TestAbandonPutsBack(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "old", minute)
+		_, x := w.getSet(key, "new", minute)
+		x.Lock.Abandon()
+		w.settle()
+		w.expectHolders(key, "ooo")
+		if r := w.release(key, "old"); !r.Held {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestAnUndoOfAnExecSparesWhatWasPutLater(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		_, first := w.getSet(key, "1", minute)
+		w.release(key, "1")
+		time.Sleep(2 * time.Millisecond)
+		if _, second := w.getSet(key, "1", minute); !second.Done {
+			t.Fatal(second)
+		}
+		first.Lock.Abandon()
+		w.settle()
+		w.expectHolders(key, "111")
+	})
+}
+
+func TestExecTooLateToBeValidIsPutBack(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "old", minute)
+		for _, f := range w.fakes {
+			f.setDelay(20 * time.Millisecond)
+		}
+		if _, x := w.getSet(key, "new", 30*time.Millisecond); !errors.Is(x.Err, ErrLate) {
+			t.Fatalf("%+v", x)
+		}
+		w.settle()
+		w.expectHolders(key, "ooo")
+	})
+}
+
+func TestExecDeletesAndExpires(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		x := w.exec(ExecRequest{Keys: []string{key}, Plan: always(Edit{Kind: Expire, TTL: 10 * time.Second})})
+		if v := w.read(key); !x.Done || v.TTL > 10*time.Second || v.TTL < 9*time.Second || v.Value != "mine" {
+			t.Fatalf("%+v, %+v", x, v)
+		}
+		x = w.exec(ExecRequest{Keys: []string{key}, Plan: always(Edit{Kind: Put, Value: "more", KeepTTL: true})})
+		if v := w.read(key); !x.Done || v.TTL > 10*time.Second || v.Value != "more" {
+			t.Fatalf("%+v, %+v", x, v)
+		}
+		w.fakes[2].stall()
+		x = w.exec(ExecRequest{Keys: []string{key}, Plan: always(Edit{Kind: Delete})})
+		if !x.Done || x.Lock != nil {
+			t.Fatalf("%+v", x)
+		}
+		w.fakes[2].resume()
+		w.settle()
+		w.expectHolders(key, "...")
+	})
+}
+
+// A release that a stalled master never got must not leave there what an Exec put late.
+func TestReleaseOfWhatAnExecPutReachesAStalledMaster(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		x := w.exec(ExecRequest{Keys: []string{key}, Plan: func([]View) []Edit {
+			w.fakes[2].stall()
+			return []Edit{{Kind: Put, Value: "mine", TTL: minute}}
+		}})
+		if !x.Done {
+			t.Fatal(x)
+		}
+		time.Sleep(200 * time.Millisecond) // now it is known to be late, and the release is not sent to it
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("%+v", r)
+		}
+		w.fakes[2].resume()
+		w.settle()
+		w.expectHolders(key, "...")
+	})
+}
+
+// Many take an expired lock by GETSET, through three proxies: each value is seen by one only.
+func TestOnlyOneGetsTheOldValue(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			var worlds []*world
+			var ms []masters.Master
+			var fakes []*fake
+			for i := range n {
+				f := newFake(i)
+				f.set(key, "old", minute)
+				fakes, ms = append(fakes, f), append(ms, f)
+			}
+			for range 3 {
+				e, err := New(Config{}, ms)
+				if err != nil {
+					t.Fatal(err)
+				}
+				worlds = append(worlds, &world{Engine: e, t: t, fakes: fakes})
+			}
+			worlds[0].settle()
+			for i, f := range fakes {
+				f.setDelay(time.Duration(1+i) * time.Millisecond)
+			}
+			var mu sync.Mutex
+			seen := map[string]int{}
+			failed := 0
+			var wg sync.WaitGroup
+			for i := range 30 {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i%7) * 300 * time.Microsecond)
+					old, x := worlds[i%3].getSet(key, "value "+string(rune('a'+i)), minute)
+					mu.Lock()
+					defer mu.Unlock()
+					if x.Err != nil {
+						failed++
+						return
+					}
+					seen[old]++
+				})
+			}
+			wg.Wait()
+			for value, times := range seen {
+				if times != 1 {
+					t.Errorf("%d got %q", times, value)
+				}
+			}
+			t.Logf("%d masters: %d of 30 had an answer", n, 30-failed)
+			if len(seen) == 0 || seen["old"] != 1 {
+				t.Errorf("%v: nobody, or too many, got the first value", seen)
+			}
+			worlds[0].settle()
+			for _, w := range worlds {
+				w.Close()
+			}
+			time.Sleep(time.Second)
+		})
+	}
+}

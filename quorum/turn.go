@@ -1,0 +1,52 @@
+package quorum
+
+import "sync"
+
+// turns lets the Execs of this engine on one key run one after the other, in the order in which they came. Each reads
+// and then compares, so of two at a time one would have to begin again; with turns only other proxies and commands of
+// one round can make that happen.
+type turns struct {
+	mu    sync.Mutex
+	taken map[Key][]func() // those waiting for it
+}
+
+// take calls f when all keys are free, and theirs is then this caller's. Keys are taken one by one in the order
+// given, which must be the same for all callers: ascending.
+func (t *turns) take(db int, names []string, f func()) {
+	for i, name := range names {
+		key := Key{db, name}
+		t.mu.Lock()
+		queue, busy := t.taken[key]
+		if busy {
+			t.taken[key] = append(queue, func() { t.take(db, names[i+1:], f) })
+			t.mu.Unlock()
+			return
+		}
+		if t.taken == nil {
+			t.taken = make(map[Key][]func())
+		}
+		t.taken[key] = nil
+		t.mu.Unlock()
+	}
+	f()
+}
+
+// give ends the turn on all keys, and begins the next ones.
+func (t *turns) give(db int, names []string) {
+	var next []func()
+	t.mu.Lock()
+	for _, name := range names {
+		key := Key{db, name}
+		queue := t.taken[key]
+		if len(queue) == 0 {
+			delete(t.taken, key)
+			continue
+		}
+		next = append(next, queue[0])
+		t.taken[key] = queue[1:]
+	}
+	t.mu.Unlock()
+	for _, f := range next {
+		f()
+	}
+}
