@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,7 +89,8 @@ func (m *Redis) Dial(ctx context.Context, db int) (Conn, error) {
 	opt.DB = db
 	opt.Dialer = once(raw)
 	client := redis.NewClient(&opt)
-	c := &redisConn{raw: raw, client: client, conn: client.Conn()}
+	conn := client.Conn()
+	c := &redisConn{raw: raw, client: client, conn: conn, pipe: conn.Pipeline()}
 	if err := c.conn.Ping(context.Background()).Err(); err != nil && !isReply(err) {
 		_ = c.Close()
 		return nil, err
@@ -132,19 +132,32 @@ type redisConn struct {
 	raw    net.Conn
 	client *redis.Client
 	conn   *redis.Conn
-	cmds   []redis.Cmd // of the running Exec; kept, because making them anew is a third of the garbage
+	pipe   redis.Pipeliner
+	cmds   []redis.Cmd   // of the running Exec; kept, because making them anew is a third of the garbage
+	list   []redis.Cmder // the addresses of cmds
+}
+
+// room makes place for n commands.
+func (c *redisConn) room(n int) {
+	if n > len(c.list) {
+		c.cmds = make([]redis.Cmd, 2*n)
+		c.list = make([]redis.Cmder, 2*n)
+		for i := range c.cmds {
+			c.list[i] = &c.cmds[i]
+		}
+	}
+	c.cmds = c.cmds[:n]
 }
 
 func (c *redisConn) Exec(calls []*Call) error {
 	ctx := context.Background()
-	pipe := c.conn.Pipeline()
-	c.cmds = slices.Grow(c.cmds[:0], len(calls))[:len(calls)]
+	c.room(len(calls))
 	for i, call := range calls {
 		c.cmds[i] = *redis.NewCmd(ctx, call.Args...)
-		_ = pipe.Process(ctx, &c.cmds[i])
 	}
 	defer clear(c.cmds)
-	_, err := pipe.Exec(ctx)
+	_ = c.pipe.BatchProcess(ctx, c.list[:len(calls)]...)
+	_, err := c.pipe.Exec(ctx)
 	if err != nil && !c.anyFailed() {
 		// It gave up this connection after an earlier reply, such as READONLY, and has sent nothing. The error is not
 		// wrapped, because inside it is that reply.
