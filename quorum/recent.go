@@ -1,14 +1,37 @@
 package quorum
 
+import "hash/maphash"
+
 // recent remembers which entry took which hold on one lane, for the last few milliseconds of the master's clock: time
 // alone does not tell two keys apart that were set in the same millisecond. It belongs to the lane's loop.
 type recent struct {
-	young, old map[hold]*entry
+	young, old generation
 	turned     int64 // when old was young, ms on the master's clock
 }
 
-// recentFor is how long an entry is remembered at least, ms.
-const recentFor = 5
+// A generation is a hash table whose parts are used again: every lock costs one insert on every master, and a map
+// would be half as fast.
+type generation struct {
+	chains []int32 // by the hash of a hold: 1 + the index of its latest taking, 0 if there is none
+	all    []taking
+}
+
+// A taking is one key that an entry set.
+type taking struct {
+	hold
+	entry *entry
+	older int32 // as in chains
+}
+
+const (
+	// recentFor is how long an entry is remembered at least, ms.
+	recentFor = 5
+	// recentChains is about how many keys a fast master sets in that time.
+	recentChains = 1024
+)
+
+// seed keeps clients from choosing names that meet in one chain.
+var seed = maphash.MakeSeed()
 
 // turn forgets what is older than two generations.
 func (r *recent) turn(now int64) {
@@ -16,28 +39,58 @@ func (r *recent) turn(now int64) {
 		return
 	}
 	r.young, r.old = r.old, r.young
-	clear(r.young)
+	r.young.forget()
 	r.turned = now
 }
 
 // took notes that en set the key of h where none was. So the key of any entry before it is gone, and is not to be
 // undone.
 func (r *recent) took(h hold, en *entry) {
-	if last := r.last(h); last != nil && last != en {
+	chain := maphash.Comparable(seed, h) % recentChains
+	if last := r.lastIn(chain, h); last != nil && last != en {
 		last.pass()
 	}
-	if r.young == nil {
-		r.young = make(map[hold]*entry)
-	}
-	r.young[h] = en
+	r.young.add(chain, h, en)
 }
 
 // last returns the latest entry that took h, if that was recently.
-func (r *recent) last(h hold) *entry {
-	if en := r.young[h]; en != nil {
+func (r *recent) last(h hold) *entry { return r.lastIn(maphash.Comparable(seed, h)%recentChains, h) }
+
+func (r *recent) lastIn(chain uint64, h hold) *entry {
+	if en := r.young.last(chain, h); en != nil {
 		return en
 	}
-	return r.old[h]
+	return r.old.last(chain, h)
+}
+
+func (g *generation) add(chain uint64, h hold, en *entry) {
+	if g.chains == nil {
+		g.chains = make([]int32, recentChains)
+	}
+	g.all = append(g.all, taking{h, en, g.chains[chain]})
+	g.chains[chain] = int32(len(g.all))
+}
+
+func (g *generation) last(chain uint64, h hold) *entry {
+	if len(g.all) == 0 {
+		return nil
+	}
+	for i := g.chains[chain]; i > 0; i = g.all[i-1].older {
+		if g.all[i-1].hold == h {
+			return g.all[i-1].entry
+		}
+	}
+	return nil
+}
+
+// forget empties the generation. After a burst it gives the memory back.
+func (g *generation) forget() {
+	clear(g.chains)
+	clear(g.all)
+	g.all = g.all[:0]
+	if cap(g.all) > 4*recentChains {
+		g.all = nil
+	}
 }
 
 // pass says that no key of this entry is there, or that it cannot be told from another's: it is not to be undone.
