@@ -61,13 +61,16 @@ func (b blow) String() string {
 	return fmt.Sprintf("%s, %d masters in turn", b.name, b.victims)
 }
 
-// apply does everything from prepare to heal, and returns when the last one has healed.
-func (b blow) apply(d *deployment) error {
-	all := len(d.masters)
+// pick returns the numbers of those that it befalls.
+func (b blow) pick(d *deployment) []int {
 	if b.proxy {
-		all = len(d.proxies)
+		return rand.Perm(len(d.proxies))[:b.victims]
 	}
-	victims := rand.Perm(all)[:b.victims]
+	return rand.Perm(len(d.masters))[:b.victims]
+}
+
+// apply does everything from prepare to heal, and returns when the last one has healed.
+func (b blow) apply(d *deployment, victims []int) error {
 	if b.prepare != nil {
 		if err := each(victims, func(i int) error { return b.prepare(d, i) }); err != nil {
 			return err
@@ -146,11 +149,15 @@ func strike(t *testing.T, d *deployment, b blow, name string, clients func() []c
 	}
 	more(10, "before")
 	began := time.Now()
-	f.errs = append(f.errs, b.apply(d))
+	victims := b.pick(d)
+	f.errs = append(f.errs, b.apply(d, victims))
 	f.errs = append(f.errs, harness.Poll(readyMax, d.atFullStrength))
 	f.strength = time.Since(began)
 	more(10, "after")
 	f.causes, f.gone = s.finish()
+	if b.tidy != nil {
+		f.errs = append(f.errs, each(victims, func(i int) error { return b.tidy(d, i) }))
+	}
 	var causes map[string]int
 	f.tally, causes, err = c.finish()
 	f.errs = append(f.errs, err)

@@ -21,6 +21,7 @@ type fault struct {
 	hit     func(d *deployment, i int) error
 	lasts   time.Duration // from hit to heal
 	heal    func(d *deployment, i int) error
+	tidy    func(d *deployment, i int) error // when all is over, for the faults that follow
 }
 
 // lasting is how long a fault lasts that is not over at once: longer than a vote may take, shorter than a TTL.
@@ -29,9 +30,10 @@ const lasting = 600 * time.Millisecond
 var faults = []fault{
 	{name: "killed, restarted empty", forgets: true, hit: func(d *deployment, i int) error { return d.masters[i].Restart() }},
 	{name: "killed, down for a while, restarted empty", forgets: true, lasts: lasting,
-		hit:  func(d *deployment, i int) error { d.masters[i].Kill(); return nil },
+		hit:  (*deployment).kill,
 		heal: func(d *deployment, i int) error { return d.masters[i].Restart() }},
-	{name: "crashed, AOF everysec", forgets: true, prepare: appendOnly, lasts: lasting / 4, hit: crash, heal: reload},
+	{name: "crashed, AOF everysec", forgets: true, prepare: appendOnly("everysec"), lasts: lasting / 4, hit: crash, heal: reload("everysec"), tidy: appendNoMore},
+	{name: "killed, AOF always", prepare: appendOnly("always"), lasts: lasting / 4, hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
 	{name: "flushed (FLUSHALL)", forgets: true, hit: command("FLUSHALL")},
 	{name: "flushed (FLUSHDB)", forgets: true, hit: command("FLUSHDB")},
 	{name: "SWAPDB", forgets: true, hit: command("SWAPDB", "0", "1")},
@@ -93,33 +95,46 @@ func configSet(m *harness.Redis, pairs ...string) error {
 	return nil
 }
 
-// appendOnly turns on what most people run, and remembers what is on the disk: a crash of the machine can lose what
-// came after the latest fsync, a second ago. (kill -9 alone loses nothing, as the kernel has it already.)
-func appendOnly(d *deployment, i int) error {
-	m := d.masters[i]
-	if err := configSet(m, "appendfsync", "everysec", "appendonly", "yes"); err != nil {
-		return err
+func (d *deployment) kill(i int) error {
+	d.masters[i].Kill()
+	return nil
+}
+
+// appendOnly turns on the append-only file, and remembers how much of it a crash of the machine leaves if it is not
+// flushed each time: what came after the latest fsync, a second ago, is lost. (kill -9 alone loses nothing, as the
+// kernel has it already.) The links are cut for the proxies to see the setting when they connect again.
+func appendOnly(fsync string) func(*deployment, int) error {
+	return func(d *deployment, i int) error {
+		m := d.masters[i]
+		if err := configSet(m, "appendfsync", fsync, "appendonly", "yes"); err != nil {
+			return err
+		}
+		if err := appendsOnly(m); err != nil {
+			return err
+		}
+		name, err := appendOnlyFile(m)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		d.files[i] = info.Size()
+		d.relays[i].Cut()
+		return nil
 	}
-	err := harness.Poll(readyMax, func() error {
+}
+
+// appendsOnly waits until everything goes to the file.
+func appendsOnly(m *harness.Redis) error {
+	return harness.Poll(readyMax, func() error {
 		reply, err := m.Do(0, "INFO", "persistence")
 		if err == nil && (!strings.Contains(string(reply), "aof_enabled:1") || !strings.Contains(string(reply), "aof_rewrite_in_progress:0")) {
 			err = errors.New("the append-only file is not written yet")
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	name, err := appendOnlyFile(m)
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	d.files[i] = info.Size()
-	return nil
 }
 
 // appendOnlyFile returns the path of the file that grows.
@@ -143,15 +158,17 @@ func crash(d *deployment, i int) error {
 	return os.Truncate(name, d.files[i])
 }
 
-func reload(d *deployment, i int) error {
-	m := d.masters[i]
-	if err := m.StartAgain("--appendonly", "yes", "--appendfsync", "everysec"); err != nil {
+func reload(fsync string) func(*deployment, int) error {
+	return func(d *deployment, i int) error {
+		return d.masters[i].StartAgain("--appendonly", "yes", "--appendfsync", fsync)
+	}
+}
+
+func appendNoMore(d *deployment, i int) error {
+	if err := configSet(d.masters[i], "appendonly", "no"); err != nil {
 		return err
 	}
-	if err := configSet(m, "appendonly", "no"); err != nil {
-		return err
-	}
-	return os.RemoveAll(filepath.Join(m.Dir(), "appendonlydir"))
+	return os.RemoveAll(filepath.Join(d.masters[i].Dir(), "appendonlydir"))
 }
 
 // evict takes so much memory from a master that all must go that the policy lets go: all keys, or with volatile-ttl
