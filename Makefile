@@ -1,4 +1,5 @@
 # make test      all tests, under the race detector; installs redis-server if it can
+# make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the README's table of them
 # make lint      format, vet, linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
 # make chaos     faults of real masters, links and proxies, one after another for DURATION
@@ -15,12 +16,17 @@ DURATION ?= 10m
 # The race detector needs a C compiler. .ci/need says so where there is none.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test lint bench bench-go chaos fuzz build
+.PHONY: all test test-clients lint bench bench-go chaos fuzz build
 all: lint build test
 
 test:
 	@.ci/need
 	go test $(RACE) -timeout 30m ./...
+
+# CLIENTSFLAGS="-languages python -libraries Lock" runs a part.
+test-clients:
+	@.ci/need clients
+	go run ./integration/clients/run $(if $(UPDATE),-update) $(CLIENTSFLAGS)
 
 lint:
 	@files=$$(gofmt -l cmd integration quorum resp script); \
