@@ -28,7 +28,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if proxyBinary, err = harness.BuildProxy(dir); err != nil {
+	var flags []string
+	if raceBuilt {
+		flags = append(flags, "-race")
+	}
+	if proxyBinary, err = harness.BuildProxy(dir, flags...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

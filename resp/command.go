@@ -130,9 +130,6 @@ func (c *call) perform() Reply {
 	if !c.parser.authed && cmd.flags&noAuth == 0 {
 		return errNoAuth
 	}
-	if !c.resp3 && c.total.Load() > 0 && cmd.flags&subscribedToo == 0 {
-		return errSubscribed(cmd.full)
-	}
 	c.cmd = cmd
 	c.last.Store(cmd)
 	return cmd.run(c)
@@ -149,18 +146,12 @@ func isAttack(name string) bool {
 }
 
 // answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
-func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
-
-// answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
-func (s *session) answerAs(reply Reply, adjust func(*slot)) {
+func (s *session) answer(reply Reply) {
 	sl := newSlot(s)
 	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
 	sl.weight, sl.held = 1, 0
 	s.mu.Lock()
 	pushed := s.push(sl)
-	if pushed && adjust != nil {
-		adjust(sl)
-	}
 	ok := !pushed || s.countOutput(sl, reply.size())
 	s.mu.Unlock()
 	if !ok {

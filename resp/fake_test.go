@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/quorum"
-	"lockproxy/quorum/pubsub"
 	"lockproxy/script"
 )
 
@@ -34,8 +33,7 @@ type fakeEngine struct {
 	arrived chan string // one name per operation, if not nil
 	async   bool        // operations run on goroutines of their own
 	running sync.WaitGroup
-	*fakeMessages
-	late bool // locks and extensions are granted with a validity that has passed
+	late    bool // locks and extensions are granted with a validity that has passed
 }
 
 type fakeEntry struct {
@@ -53,8 +51,7 @@ func (l *fakeLock) Until() time.Time { return l.until }
 func (l *fakeLock) Abandon()         { l.once.Do(func() { close(l.abandoned) }) }
 
 func newFakeEngine() *fakeEngine {
-	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{},
-		fakeMessages: &fakeMessages{topics: map[pubsub.Topic]map[pubsub.Subscriber]bool{}}}
+	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{}}
 }
 
 // do runs an operation now or when the test calls release.
@@ -288,7 +285,7 @@ type rig struct {
 func newRig(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	r := &rig{t: t, engine: newFakeEngine()}
-	r.server = New(cfg, r.engine, script.NewCache(100), r.engine.fakeMessages)
+	r.server = New(cfg, r.engine, script.NewCache(100))
 	r.server.lockOf = r.engine.lockOf
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -72,9 +72,6 @@ func (s *session) take() *slot {
 		if s.gone && sl.out.lock != nil {
 			break
 		}
-		if s.latest == sl {
-			s.latest = nil
-		}
 		end = sl
 	}
 	if end == nil {

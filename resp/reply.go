@@ -22,7 +22,6 @@ import (
 //	Set        *n …              ~n …
 //	Map        *2n …             %n …
 //	Push       *n …              >n …
-//	Sequence   its items, one after the other
 type Reply interface {
 	// appendTo appends the reply in the client's protocol.
 	appendTo(b []byte, resp3 bool) []byte
@@ -53,8 +52,6 @@ type (
 	Map []Reply
 	// Push is a message that answers no command.
 	Push []Reply
-	// Sequence is several replies to one command.
-	Sequence []Reply
 	// Remaining is how many milliseconds are left until a moment, at the time of writing.
 	Remaining time.Time
 )
@@ -115,8 +112,6 @@ func (r Push) appendTo(b []byte, resp3 bool) []byte {
 	return Array(r).appendTo(b, resp3)
 }
 
-func (r Sequence) appendTo(b []byte, resp3 bool) []byte { return appendAll(b, r, resp3) }
-
 func (r Remaining) appendTo(b []byte, _ bool) []byte {
 	left := max(0, time.Until(time.Time(r)).Milliseconds())
 	return redcon.AppendInt(b, left)
@@ -145,7 +140,6 @@ func (r Array) size() int    { return sizeOf(r) }
 func (r Set) size() int      { return sizeOf(r) }
 func (r Map) size() int      { return sizeOf(r) }
 func (r Push) size() int     { return sizeOf(r) }
-func (r Sequence) size() int { return sizeOf(r) }
 func (Remaining) size() int  { return 0 }
 
 func sizeOf(items []Reply) int {

@@ -21,7 +21,6 @@ type Server struct {
 	log      *slog.Logger
 	engine   Engine
 	scripts  Scripts
-	messages Messages
 	commands *table
 	memory   budget
 	runID    string
@@ -56,17 +55,17 @@ type Stats struct {
 }
 
 // New returns a server that serves nobody yet.
-func New(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
-	s := newServer(cfg, engine, scripts, messages)
+func New(cfg Config, engine Engine, scripts Scripts) *Server {
+	s := newServer(cfg, engine, scripts)
 	s.running.Add(1)
 	go s.janitor()
 	return s
 }
 
-func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
+func newServer(cfg Config, engine Engine, scripts Scripts) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, commands: allCommands(),
+		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, commands: allCommands(),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},

@@ -52,7 +52,6 @@ type session struct {
 	gone       bool
 	written    bool // the writer has ended
 	identity
-	subscriptions
 }
 
 // lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
@@ -83,7 +82,6 @@ func (s *session) run() {
 	}()
 	s.readLoop()
 	s.end()
-	s.unsubscribeAll()
 	<-done
 	_ = s.conn.Close()
 	s.in.release()

@@ -10,8 +10,8 @@ import (
 
 // allCommands makes the table once for all servers.
 var allCommands = sync.OnceValue(func() *table {
-	return newTable(slices.Concat(lockCommands, stringCommands, genericCommands, scriptCommands, pubsubCommands,
-		connectionCommands, serverCommands))
+	return newTable(slices.Concat(lockCommands, stringCommands, genericCommands, scriptCommands, connectionCommands,
+		serverCommands))
 })
 
 var lockCommands = []*command{
@@ -98,13 +98,13 @@ var connectionCommands = []*command{
 		summary: "Handshake with Redis"},
 	{name: "auth", arity: -2, flags: handshake, group: "connection", since: "1.0.0", run: runAuth,
 		summary: "Authenticate to the server"},
-	{name: "quit", arity: -1, flags: handshake | subscribedToo, group: "connection", since: "1.0.0", run: runQuit,
+	{name: "quit", arity: -1, flags: handshake, group: "connection", since: "1.0.0", run: runQuit,
 		summary: "Close the connection"},
-	{name: "reset", arity: 1, flags: handshake | subscribedToo, group: "connection", since: "6.2.0", run: runReset,
+	{name: "reset", arity: 1, flags: handshake, group: "connection", since: "6.2.0", run: runReset,
 		summary: "Reset the connection"},
 	{name: "select", arity: 2, flags: loading | stale | fast, group: "connection", since: "1.0.0", run: runSelect,
 		summary: "Change the selected database for the current connection"},
-	{name: "ping", arity: -1, flags: fast | subscribedToo, group: "connection", since: "1.0.0", run: runPing,
+	{name: "ping", arity: -1, flags: fast, group: "connection", since: "1.0.0", run: runPing,
 		summary: "Ping the server"},
 	{name: "echo", arity: 2, flags: loading | stale | fast, group: "connection", since: "1.0.0", run: runEcho,
 		summary: "Echo the given string"},

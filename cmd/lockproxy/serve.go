@@ -18,7 +18,6 @@ import (
 	"lockproxy/cmd/lockproxy/embedded"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
-	"lockproxy/quorum/pubsub"
 	"lockproxy/resp"
 	"lockproxy/script"
 )
@@ -70,7 +69,6 @@ type process struct {
 	adminDoor net.Listener // nil: off
 	addrs     []config.Master
 	engine    *quorum.Engine
-	hub       *pubsub.Hub
 	front     *resp.Server
 
 	beforeStop func()
@@ -84,7 +82,7 @@ func (p *process) start(warnings []string) error {
 	for _, step := range []func() error{
 		p.openDoors,    // first: if an address is taken, nothing begins
 		p.startMasters, // the embedded ones, where none are named
-		p.startEngine,  // Redlock over the masters, and their messages
+		p.startEngine,  // Redlock over the masters
 		p.startFront,   // what Redis clients see
 		p.startAdmin,   // what operators see
 		p.letClientsIn,
@@ -154,23 +152,19 @@ func (p *process) startEngine() error {
 	if err != nil {
 		return err
 	}
-	all, sources := make([]masters.Master, len(ms)), make([]masters.Source, len(ms))
+	all := make([]masters.Master, len(ms))
 	for i, m := range ms {
-		all[i], sources[i] = m, m
+		all[i] = m
 	}
 	if p.engine, err = quorum.New(engineConfig(p.cfg, p.log), all); err != nil {
 		return err
 	}
 	p.onStop(func(context.Context) { p.engine.Close() })
-	p.hub = pubsub.New(pubsub.Config{
-		Patience: p.cfg.InstanceTimeout, DeadAfter: p.cfg.MasterDeadAfter, Logger: p.log,
-	}, sources)
-	p.onStop(func(context.Context) { p.hub.Close() })
 	return nil
 }
 
 func (p *process) startFront() error {
-	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache), p.hub)
+	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache))
 	return nil
 }
 

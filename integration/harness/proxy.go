@@ -14,22 +14,15 @@ import (
 type Proxy struct {
 	*Process
 	Addr string
-
-	bin  string
-	args []string
 }
 
-// BuildProxy compiles cmd/lockproxy into dir, with the race detector if this program has it. LOCKPROXY_BIN names a
-// ready binary instead.
-func BuildProxy(dir string) (string, error) {
+// BuildProxy compiles cmd/lockproxy into dir. LOCKPROXY_BIN names a ready binary instead.
+func BuildProxy(dir string, flags ...string) (string, error) {
 	if bin := os.Getenv("LOCKPROXY_BIN"); bin != "" {
 		return bin, nil
 	}
 	bin := filepath.Join(dir, "lockproxy")
-	args := []string{"build", "-o", bin}
-	if RaceBuilt {
-		args = append(args, "-race")
-	}
+	args := append([]string{"build", "-o", bin}, flags...)
 	cmd := exec.Command("go", append(args, "lockproxy/cmd/lockproxy")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build lockproxy/cmd/lockproxy: %w\n%s", err, out)
@@ -58,33 +51,16 @@ func LaunchProxy(bin string, masters []string, flags ...string) (*Proxy, error) 
 	}
 	addr := loopback(port)
 	args := append([]string{"--listen", addr, "--masters", strings.Join(masters, ","), "--admin", ""}, flags...)
-	p := &Proxy{Addr: addr, bin: bin, args: args}
-	return p, p.Start()
-}
-
-// Start starts the proxy, again after it has ended, on the same port, and returns when it answers PING.
-func (p *Proxy) Start() error {
-	proc, err := startProcess("lockproxy "+p.Addr, p.bin, p.args, proxyEnvironment())
+	proc, err := startProcess("lockproxy "+addr, bin, args, proxyEnvironment())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.Process = proc
+	p := &Proxy{Process: proc, Addr: addr}
 	if err := Poll(readyMax, p.answers); err != nil {
 		p.Kill()
-		return fmt.Errorf("%w\n%s", err, p.Output())
+		return nil, fmt.Errorf("%w\n%s", err, p.Output())
 	}
-	return nil
-}
-
-// Restart stops the proxy as Stop does and starts it again. It returns when a quorum of masters answers it.
-func (p *Proxy) Restart() error {
-	if err := p.Stop(); err != nil {
-		return err
-	}
-	if err := p.Start(); err != nil {
-		return err
-	}
-	return Poll(readyMax, p.quorumAnswers)
+	return p, nil
 }
 
 // proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.

@@ -1,0 +1,2 @@
+# Runs a compiled program. usage: java.sh CLASS HOST PORT
+exec java -cp "target/classes:$(cat classpath)" "$@"
