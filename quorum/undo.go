@@ -21,6 +21,8 @@ type undo struct {
 	kept  instant
 	gone  instant // when the key must have expired; 0 before the first try
 	done  func()  // called at the first answer, or when there is nothing left to undo; may be nil
+
+	timeless bool // the command does not need the times of the batch
 }
 
 // A stamp says when a batch ran, in milliseconds on the master's clock. The lane that wrote the batch fills it in before
@@ -59,12 +61,14 @@ func (u *undo) take(now instant) bool {
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}
 	s := u.entry.stamp
-	if now >= u.gone || s.open || u.entry.hasPassed() {
+	if now >= u.gone || !u.timeless && (s.open || u.entry.hasPassed()) {
 		u.finish()
 		return false
 	}
 	u.Call = masters.Call{Args: u.Args}
-	u.Args[6], u.Args[7] = s.from, s.to
+	if !u.timeless {
+		u.Args[6], u.Args[7] = s.from, s.to
+	}
 	return true
 }
 

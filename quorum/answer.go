@@ -1,0 +1,139 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// An answer is what one master's run of a script came to.
+type answer struct {
+	value   Value
+	encoded string   // the reply as it was sent: two replies are the same if this is
+	stopped bool     // the guard stopped it: it did nothing
+	field   string   // what KEYS[1] held in Rule.Field afterwards
+	effects []effect // by name: the keys that are not as they were
+}
+
+// An effect is what a script did to one key.
+type effect struct {
+	name   string
+	kind   effectKind
+	ttl    time.Duration // that it set, as the client counts; 0 if it set none
+	ends   string        // the expiry that it left, ms on the master's clock
+	digest string        // of the value that it left
+	before string        // the value before, as DUMP has it; empty if there was none
+	was    string        // the expiry before
+}
+
+// An effectKind is what became of a key.
+type effectKind byte
+
+// The effects of a script.
+const (
+	created  effectKind = 'c'
+	changed  effectKind = 'm'
+	expiring effectKind = 'e' // only its expiry is another
+	deleted  effectKind = 'd'
+)
+
+func (k effectKind) String() string {
+	switch k {
+	case created:
+		return "created"
+	case changed:
+		return "changed"
+	case expiring:
+		return "changed the expiry of"
+	}
+	return "deleted"
+}
+
+// effectFields is how many fields the wrapper sends for each effect.
+const effectFields = 7
+
+// parseAnswer reads the reply of the wrapper of s. An error means that it is none.
+func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
+	list, ok := c.Reply.([]any)
+	if !ok || len(list) < 2 || (len(list)-2)%effectFields != 0 {
+		return nil, errEncoding
+	}
+	fields := make([]string, len(list))
+	for i, x := range list {
+		if fields[i], ok = x.(string); !ok {
+			return nil, errEncoding
+		}
+	}
+	a := &answer{encoded: fields[0], field: fields[1]}
+	a.stopped = strings.HasPrefix(a.encoded, string(stoppedValue))
+	var err error
+	if a.value, err = decodeValue(a.encoded, s); err != nil {
+		return nil, err
+	}
+	for f := fields[2:]; len(f) > 0; f = f[effectFields:] {
+		ttl, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil || len(f[1]) != 1 {
+			return nil, errEncoding
+		}
+		a.effects = append(a.effects, effect{
+			name: f[0], kind: effectKind(f[1][0]), ttl: time.Duration(ttl) * time.Millisecond,
+			ends: f[3], digest: f[4], before: f[5], was: f[6],
+		})
+	}
+	slices.SortFunc(a.effects, func(x, y effect) int { return strings.Compare(x.name, y.name) })
+	return a, nil
+}
+
+// did says what the script did, in a form that can be compared.
+func (a *answer) did() string {
+	var b strings.Builder
+	for _, e := range a.effects {
+		fmt.Fprintf(&b, "%c%d:%s", e.kind, len(e.name), e.name)
+	}
+	return b.String()
+}
+
+// ttl returns the shortest TTL that the script set, 0 if it set none.
+func (a *answer) ttl() time.Duration {
+	least := time.Duration(0)
+	for _, e := range a.effects {
+		if e.ttl > 0 && (least == 0 || e.ttl < least) {
+			least = e.ttl
+		}
+	}
+	return least
+}
+
+func (a *answer) creates() bool {
+	return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind == created })
+}
+
+// describe is for the error that says how masters disagree. It names no value of a key.
+func (a *answer) describe() string {
+	text := "answered " + a.value.describe()
+	for i, e := range a.effects {
+		if i == 2 {
+			return text + " …"
+		}
+		text += fmt.Sprintf(" and %v %.40q", e.kind, e.name)
+	}
+	return text
+}
+
+func (v Value) describe() string {
+	switch v.Kind {
+	case NilValue:
+		return "nil"
+	case IntValue:
+		return strconv.FormatInt(v.Int, 10)
+	case StatusValue, ErrorValue:
+		return fmt.Sprintf("%.60q", v.Text)
+	case ArrayValue, SetValue, MapValue:
+		return fmt.Sprintf("%d items", len(v.Items))
+	}
+	return "a value"
+}

@@ -1,0 +1,295 @@
+package quorum
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Rule says how the answers of N masters to one script merge. The zero Rule is for a script of which nothing is known.
+type Rule struct {
+	Merge Merge
+	// Granted says which replies grant: of Taking, Extending and Releasing. An error never does.
+	Granted func(Value) bool
+	// Each says that the reply of an extension is an array of integers, one vote for each: 1 granted, 0 refused.
+	Each bool
+	// Field is a field of the hash KEYS[1] whose value, after the script, a quorum must agree on: of Taking.
+	Field string
+	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking and Extending.
+	Late Value
+	// Derived says that the script may touch keys that begin with one of KEYS and a colon.
+	Derived bool
+}
+
+// A Merge is a way to merge.
+type Merge uint8
+
+// The ways to merge.
+//
+//	Merge      a quorum must                         else the reply is    what is put back
+//	Agreeing   reply the same, with the same         an error             what differs from what was agreed on,
+//	           effects                                                    or all
+//	Taking     grant, and agree on Field             the refused one      grants, where they lose
+//	Extending  grant                                 the refused one      nothing
+//	Releasing  grant, as DecideRelease has it        the refused one      nothing
+//	Telling    answer; the commonest reply counts    -                    nothing
+//
+// To put back is to make a key that the script created or changed what it was, where it still is as the script left it.
+//
+// Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest.
+// Integers that grant an extension or a release merge to the largest that a quorum says at least, and to the least if
+// those who granted are no quorum. Redisson's unlock replies 1 if it freed the lock and 0 if it is held on: to say 1 too
+// early would end the watchdog of a holder that relies on its lock.
+const (
+	Agreeing Merge = iota
+	Taking
+	Extending
+	Releasing
+	Telling
+)
+
+// A count is the state of a merge: the answers so far, by master, nil where there is none.
+type count struct {
+	rule    Rule
+	masters int
+	answers []*answer
+	failed  int
+}
+
+// vote returns what an answer is for a rule.
+func (r *Rule) vote(a *answer) Vote {
+	switch r.Merge {
+	case Agreeing, Telling:
+		return Granted
+	case Extending:
+		if r.Each && a.value.Kind == ArrayValue {
+			return Granted // its elements are the votes
+		}
+	}
+	if a.stopped || a.value.Kind == ErrorValue || !r.Granted(a.value) {
+		return Refused
+	}
+	return Granted
+}
+
+// class returns what those who vote Granted must agree on.
+func (r *Rule) class(a *answer) string {
+	switch {
+	case r.Merge == Agreeing:
+		return a.encoded + "\n" + a.did()
+	case r.Merge == Taking && r.Field != "":
+		return a.field
+	}
+	return ""
+}
+
+// largest returns the class that most granted answers are in, and how many.
+func (c *count) largest() (class string, n int) {
+	seen := make(map[string]int, 1)
+	for _, a := range c.answers {
+		if a == nil || c.rule.vote(a) != Granted {
+			continue
+		}
+		k := c.rule.class(a)
+		if seen[k]++; seen[k] > n {
+			class, n = k, seen[k]
+		}
+	}
+	return class, n
+}
+
+// decide is the rule for t, the votes so far.
+func (c *count) decide(t Tally) Decision {
+	q := Quorum(t.Masters)
+	switch {
+	case c.rule.Merge == Releasing:
+		d := DecideRelease(t)
+		if d == Won && t.Pending() > 0 && !c.givenIsClear(t) {
+			return Undecided
+		}
+		return d
+	case c.rule.Merge == Extending && c.rule.Each:
+		return c.decideEach(t)
+	case c.rule.Merge == Agreeing:
+		_, same := c.largest()
+		switch {
+		case same >= q:
+			return Won
+		case t.Failed > t.Masters-q:
+			return Unanswered
+		case same+t.Pending() < q && t.Answered() >= q:
+			return Lost
+		}
+		return Undecided
+	case c.rule.Field != "":
+		_, same := c.largest()
+		t.Refused += t.Granted - same
+		t.Granted = same
+	}
+	return Decide(t)
+}
+
+// decideEach waits until every element is decided.
+func (c *count) decideEach(t Tally) Decision {
+	q := Quorum(t.Masters)
+	if t.Failed > t.Masters-q {
+		return Unanswered
+	}
+	for i := range c.width() {
+		if Decide(c.tallyOf(i, t)) == Undecided {
+			return Undecided
+		}
+	}
+	if t.Answered() < q {
+		return Undecided
+	}
+	return Won
+}
+
+// tallyOf counts the votes on one element. An answer that is too short, or no array, refuses.
+func (c *count) tallyOf(i int, t Tally) Tally {
+	one := Tally{Masters: t.Masters, Failed: t.Failed}
+	for _, a := range c.answers {
+		switch {
+		case a == nil:
+		case i < len(a.value.Items) && a.value.Items[i].Int > 0:
+			one.Granted++
+		default:
+			one.Refused++
+		}
+	}
+	return one
+}
+
+func (c *count) width() int {
+	n := 0
+	for _, a := range c.answers {
+		if a != nil {
+			n = max(n, len(a.value.Items))
+		}
+	}
+	return n
+}
+
+// givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
+func (c *count) givenIsClear(t Tally) bool {
+	q, n := Quorum(t.Masters), c.granted()
+	low, high := n, n
+	for range t.Pending() {
+		low, high = append([]int64{-1 << 63}, low...), append(high, 1<<63-1)
+	}
+	slices.Sort(high)
+	if len(low) < q || len(high) < q {
+		return false
+	}
+	return low[len(low)-q] == high[len(high)-q]
+}
+
+// granted returns the integers of the granted answers, ascending.
+func (c *count) granted() []int64 {
+	var n []int64
+	for _, a := range c.answers {
+		if a != nil && c.rule.vote(a) == Granted {
+			n = append(n, a.value.Int)
+		}
+	}
+	slices.Sort(n)
+	return n
+}
+
+// won returns the reply of a round that a quorum granted.
+func (c *count) won() Value {
+	class, _ := c.largest()
+	switch {
+	case c.rule.Merge == Extending && c.rule.Each:
+		return c.each()
+	case c.rule.Merge >= Extending && c.rule.Merge <= Releasing:
+		if n := c.granted(); len(n) > 0 {
+			i := max(len(n)-Quorum(c.masters), 0)
+			return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && a.value.Int == n[i] })
+		}
+	}
+	return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && c.rule.class(a) == class })
+}
+
+// each merges arrays, element by element.
+func (c *count) each() Value {
+	v := Value{Kind: ArrayValue}
+	for i := range c.width() {
+		one := Value{Kind: IntValue}
+		if Decide(c.tallyOf(i, Tally{Masters: c.masters, Failed: c.failed})) == Won {
+			one.Int = 1
+		}
+		v.Items = append(v.Items, one)
+	}
+	return v
+}
+
+// refused returns the reply of those that refused, and false if nobody did.
+func (c *count) refused() (Value, bool) {
+	isRefusal := func(a *answer) bool { return c.rule.vote(a) == Refused }
+	numbers, others := 0, make(map[string]int)
+	most, largest := 0, Value{}
+	for _, a := range c.answers {
+		switch {
+		case a == nil || !isRefusal(a):
+		case a.value.Kind == IntValue:
+			if numbers++; numbers == 1 || a.value.Int > largest.Int {
+				largest = a.value
+			}
+		default:
+			others[a.encoded]++
+			most = max(most, others[a.encoded])
+		}
+	}
+	if numbers > 0 && numbers >= most {
+		return largest, true
+	}
+	return c.commonest(isRefusal), most > 0
+}
+
+// commonest returns the reply that most of some answers gave; of several, the one that sorts first.
+func (c *count) commonest(of func(*answer) bool) Value {
+	seen := make(map[string]int)
+	var best *answer
+	for _, a := range c.answers {
+		if a == nil || !of(a) {
+			continue
+		}
+		seen[a.encoded]++
+		if best == nil || seen[a.encoded] > seen[best.encoded] ||
+			seen[a.encoded] == seen[best.encoded] && cmp.Less(a.encoded, best.encoded) {
+			best = a
+		}
+	}
+	if best == nil {
+		return Value{}
+	}
+	return best.value
+}
+
+// wrong says that what this answer did is to be put back, given how the round ended.
+func (c *count) wrong(a *answer, d Decision) bool {
+	switch c.rule.Merge {
+	case Agreeing:
+		class, _ := c.largest()
+		return d != Won || c.rule.class(a) != class
+	case Taking:
+		class, _ := c.largest()
+		return c.rule.vote(a) == Granted && (d != Won || c.rule.class(a) != class)
+	}
+	return false
+}
+
+// ttl returns the shortest TTL that those who granted have set, 0 if they set none.
+func (c *count) ttl() (least int64) {
+	class, _ := c.largest()
+	for _, a := range c.answers {
+		if a == nil || c.rule.vote(a) != Granted || c.rule.class(a) != class {
+			continue
+		}
+		if ms := a.ttl().Milliseconds(); ms > 0 && (least == 0 || ms < least) {
+			least = ms
+		}
+	}
+	return least
+}

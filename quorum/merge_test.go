@@ -1,0 +1,252 @@
+package quorum
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A merging is a rule and what masters may say to it, one letter for each kind of answer; x is a failure.
+type merging struct {
+	name    string
+	rule    Rule
+	letters map[byte]*answer
+	// final is the rule in the plainest words, for a complete set of votes: the decision, and the reply where that may not
+	// depend on the order of the votes.
+	final func(votes string) (Decision, string)
+}
+
+func integer(n int64, field string) *answer {
+	return &answer{value: Value{Kind: IntValue, Int: n}, encoded: fmt.Sprintf(":%d;", n), field: field}
+}
+
+func none(field string) *answer { return &answer{encoded: "_", field: field} }
+
+func pair(a, b int64) *answer {
+	return &answer{
+		value:   Value{Kind: ArrayValue, Items: []Value{{Kind: IntValue, Int: a}, {Kind: IntValue, Int: b}}},
+		encoded: fmt.Sprintf("*2;:%d;:%d;", a, b),
+	}
+}
+
+func positive(v Value) bool { return v.Kind == IntValue && v.Int > 0 }
+func isNil(v Value) bool    { return v.Kind == NilValue }
+func notNil(v Value) bool   { return v.Kind != NilValue }
+
+func majority(votes, of string) bool { return 2*strings.Count(votes, of) > len(votes) }
+
+func answeredBy(votes string) bool { return 2*strings.Count(votes, "x") < len(votes) }
+
+func most(votes string, of ...string) Decision {
+	for _, o := range of {
+		if majority(votes, o) {
+			return Won
+		}
+	}
+	if !answeredBy(votes) {
+		return Unanswered
+	}
+	return Lost
+}
+
+var mergings = []merging{
+	{"agreeing", Rule{}, map[byte]*answer{'a': integer(1, ""), 'b': integer(2, ""), 'c': none("")},
+		func(v string) (Decision, string) { return most(v, "a", "b", "c"), "" }},
+	{"taking", Rule{Merge: Taking, Granted: isNil, Field: "me"},
+		map[byte]*answer{'1': none("1"), '2': none("2"), 'r': integer(500, "")},
+		func(v string) (Decision, string) { return most(v, "1", "2"), "" }},
+	{"extending", Rule{Merge: Extending, Granted: positive}, map[byte]*answer{'g': integer(1, ""), 'r': integer(0, "")},
+		func(v string) (Decision, string) { return most(v, "g"), "" }},
+	{"releasing", Rule{Merge: Releasing, Granted: notNil},
+		map[byte]*answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
+		func(v string) (Decision, string) {
+			granted := strings.Count(v, "0") + strings.Count(v, "1")
+			d := DecideRelease(Tally{len(v), granted, strings.Count(v, "r"), strings.Count(v, "x")})
+			switch {
+			case d != Won:
+				return d, ""
+			case majority(v, "1"), granted == strings.Count(v, "1"):
+				return d, "1"
+			}
+			return d, "0"
+		}},
+	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
+		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1)},
+		func(v string) (Decision, string) {
+			if !answeredBy(v) {
+				return Unanswered, ""
+			}
+			one := func(with string) int {
+				if 2*(strings.Count(v, with)+strings.Count(v, "b")) > len(v) {
+					return 1
+				}
+				return 0
+			}
+			return Won, fmt.Sprintf("[%d %d]", one("l"), one("r"))
+		}},
+	{"telling", Rule{Merge: Telling}, map[byte]*answer{'a': none(""), 'b': integer(1, "")},
+		func(v string) (Decision, string) {
+			if !answeredBy(v) {
+				return Unanswered, ""
+			}
+			return Won, ""
+		}},
+}
+
+// after returns the state when these masters have voted, of n.
+func (m *merging) after(votes string, n int) (*count, Tally) {
+	c := &count{rule: m.rule, masters: n, answers: make([]*answer, n)}
+	t := Tally{Masters: n}
+	for i := range votes {
+		a := m.letters[votes[i]]
+		if a == nil {
+			t.Add(Failed)
+			continue
+		}
+		c.answers[i] = a
+		t.Add(m.rule.vote(a))
+	}
+	c.failed = t.Failed
+	return c, t
+}
+
+func (c *count) reply() string {
+	v := c.won()
+	if v.Kind != ArrayValue {
+		return fmt.Sprint(v.Int)
+	}
+	var n []int64
+	for _, item := range v.Items {
+		n = append(n, item.Int)
+	}
+	return fmt.Sprint(n)
+}
+
+// Every sequence of answers of up to five masters, vote by vote.
+func TestMergesAreFinalAndMeanWhatTheySay(t *testing.T) {
+	for _, m := range mergings {
+		letters := slices.Sorted(maps.Keys(m.letters))
+		letters = append(letters, 'x')
+		for n := 1; n <= 5; n++ {
+			m.every("", n, letters, func(votes string) {
+				want, reply := m.final(votes)
+				early, said := Undecided, ""
+				for i := range len(votes) + 1 {
+					c, tally := m.after(votes[:i], n)
+					d := c.decide(tally)
+					if early == Undecided && d != Undecided {
+						early = d
+						if reply != "" {
+							said = c.reply()
+						}
+					}
+				}
+				if early != want || said != reply {
+					t.Errorf("%s %q: decided %v %q, want %v %q", m.name, votes, early, said, want, reply)
+				}
+			})
+		}
+	}
+}
+
+func (m *merging) every(votes string, n int, letters []byte, f func(string)) {
+	if len(votes) == n {
+		f(votes)
+		return
+	}
+	for _, l := range letters {
+		m.every(votes+string(l), n, letters, f)
+	}
+}
+
+// A decision must not wait for votes that can change nothing.
+func TestMergesDecideAsSoonAsTheyCan(t *testing.T) {
+	for _, m := range mergings {
+		letters := append(slices.Sorted(maps.Keys(m.letters)), 'x')
+		for n := 1; n <= 3; n++ {
+			for have := range n {
+				m.every("", have, letters, func(votes string) {
+					c, tally := m.after(votes, n)
+					if c.decide(tally) != Undecided {
+						return
+					}
+					outcomes := map[string]bool{}
+					m.every(votes, n, letters, func(all string) {
+						d, reply := m.final(all)
+						outcomes[d.String()+reply] = true
+					})
+					if len(outcomes) == 1 {
+						t.Errorf("%s %q of %d: undecided, although only %v is left", m.name, votes, n, outcomes)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestRefusalsMerge(t *testing.T) {
+	taking := Rule{Merge: Taking, Granted: isNil}
+	wrong := &answer{value: Value{Kind: ErrorValue, Text: "WRONGTYPE"}, encoded: "-9:WRONGTYPE"}
+	for _, c := range []struct {
+		name    string
+		answers []*answer
+		want    Value
+		ok      bool
+	}{
+		{"the largest TTL", []*answer{integer(29990, ""), integer(29997, ""), integer(29993, "")}, Value{Kind: IntValue, Int: 29997}, true},
+		{"whoever granted has no say", []*answer{none(""), integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
+		{"the commonest kind", []*answer{wrong, wrong, integer(5, "")}, wrong.value, true},
+		{"a TTL says more than an error", []*answer{wrong, integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
+		{"nobody", []*answer{none(""), nil, nil}, Value{}, false},
+	} {
+		got, ok := (&count{rule: taking, masters: 3, answers: c.answers}).refused()
+		if ok != c.ok || got.Kind != c.want.Kind || got.Int != c.want.Int || got.Text != c.want.Text {
+			t.Errorf("%s: got %+v %v, want %+v %v", c.name, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestWhatIsPutBack(t *testing.T) {
+	taking := Rule{Merge: Taking, Granted: isNil, Field: "me"}
+	one, two, refused := none("1"), none("2"), integer(5, "")
+	for _, c := range []struct {
+		name    string
+		rule    Rule
+		answers []*answer
+		decided Decision
+		want    []bool
+	}{
+		{"a lost attempt", taking, []*answer{one, refused, refused}, Lost, []bool{true, false, false}},
+		{"a won one", taking, []*answer{one, one, refused}, Won, []bool{false, false, false}},
+		{"who is ahead of the quorum", taking, []*answer{one, one, two}, Won, []bool{false, false, true}},
+		{"no quorum", taking, []*answer{one, nil, nil}, Unanswered, []bool{true, false, false}},
+		{"who does not agree", Rule{}, []*answer{one, one, refused}, Won, []bool{false, false, true}},
+		{"all if none agree", Rule{}, []*answer{one, integer(7, ""), refused}, Lost, []bool{true, true, true}},
+		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, Lost, []bool{false, false, false}},
+	} {
+		count := &count{rule: c.rule, masters: 3, answers: c.answers}
+		for i, a := range c.answers {
+			if a != nil && count.wrong(a, c.decided) != c.want[i] {
+				t.Errorf("%s: master %d is put back: %v", c.name, i, !c.want[i])
+			}
+		}
+	}
+}
+
+func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
+	set := func(field string, ms ...time.Duration) *answer {
+		a := none(field)
+		for _, d := range ms {
+			a.effects = append(a.effects, effect{kind: created, ttl: d * time.Millisecond})
+		}
+		return a
+	}
+	c := &count{rule: Rule{Merge: Taking, Granted: isNil, Field: "me"}, masters: 3,
+		answers: []*answer{set("1", 1000, 0, 900), set("1", 950), set("2", 5)}}
+	if got := c.ttl(); got != 900 {
+		t.Errorf("got %d", got)
+	}
+}

@@ -1,0 +1,379 @@
+package pubsub
+
+import (
+	"context"
+	"log/slog"
+	"math/bits"
+	"strings"
+	"sync"
+	"time"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+)
+
+// A Topic is what can be subscribed to.
+type Topic struct {
+	Kind Kind
+	Name string
+}
+
+// A Kind tells channels from patterns and from sharded channels, which have names of their own.
+type Kind uint8
+
+// The kinds of topics.
+const (
+	Channel Kind = iota
+	Pattern
+	Shard
+)
+
+// A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern.
+type Message struct {
+	Topic   Topic
+	Channel string
+	Payload string
+}
+
+// A Subscriber takes messages. It is compared with ==.
+type Subscriber interface {
+	// Deliver is called with the hub's mu held: it must not block, and not call the hub.
+	Deliver(m Message)
+}
+
+// Config holds what a hub must know. Zero values get the defaults.
+type Config struct {
+	// Patience is how long masters have to confirm a subscription, and how long a message waits for the copies of a
+	// quorum. Default 100 ms.
+	Patience time.Duration
+	// DeadAfter is the silence that ends a link which owes an answer, and how long connecting may take. Default 5 s.
+	DeadAfter time.Duration
+	// Logger gets one line for each change of a link's state. Default: none.
+	Logger *slog.Logger
+}
+
+// A Hub is the subscriptions of one proxy.
+type Hub struct {
+	cfg    Config
+	epoch  time.Time
+	quorum int
+	links  []*link
+	wake   chan struct{} // the timer has something new to wait for
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+
+	mu      sync.Mutex // guards all below, and what links say it does
+	topics  map[Topic]*topic
+	sieve   *sieve
+	tickets []*ticket // that are not done, and some that are, by deadline
+	out     []Message // kept, because making it anew is garbage
+	closed  bool
+}
+
+// A topic is one that somebody subscribed to.
+type topic struct {
+	Topic
+	on          uint64 // the links that confirmed it
+	failed      uint64 // the links that refused it
+	refusal     string // what one of them said
+	subscribers map[Subscriber]struct{}
+	tickets     []*ticket // that wait for it
+}
+
+// A ticket is a subscription that is not confirmed yet.
+type ticket struct {
+	subscriber Subscriber
+	added      []Topic // what is taken back if it fails
+	waits      []*topic
+	left       int // of waits, how many are not confirmed
+	due        instant
+	done       func(error) // nil: it was called
+}
+
+// New returns a hub over all masters, in the order of the engine's, and begins to connect.
+func New(cfg Config, sources []masters.Source) *Hub {
+	if cfg.Patience <= 0 {
+		cfg.Patience = 100 * time.Millisecond
+	}
+	if cfg.DeadAfter <= 0 {
+		cfg.DeadAfter = 5 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	q := quorum.Quorum(len(sources))
+	h := &Hub{
+		cfg: cfg, epoch: time.Now(), quorum: q, wake: make(chan struct{}, 1),
+		topics: map[Topic]*topic{}, sieve: newSieve(q, cfg.Patience),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.cancel = cancel
+	for i, s := range sources {
+		l := &link{hub: h, index: i, source: s, wake: make(chan struct{}, 1), cause: connecting}
+		h.links = append(h.links, l)
+		h.loops.Go(func() { l.run(ctx) })
+	}
+	h.loops.Go(func() { h.keepTime(ctx) })
+	return h
+}
+
+// Close ends all links and waits for every goroutine. Subscriptions that are not confirmed end with ErrClosed.
+func (h *Hub) Close() {
+	h.cancel()
+	h.loops.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, t := range h.tickets {
+		h.end(t, quorum.ErrClosed)
+	}
+	h.tickets = nil
+}
+
+func (h *Hub) now() instant { return time.Since(h.epoch) }
+
+// Subscribe adds s to the topics, and calls done once, with h.mu held, when a quorum of masters has confirmed all of
+// them: what is published from then on is delivered. If that takes longer than Patience, or too many masters refuse, done
+// gets a *NoQuorum, and those of the topics that s did not have before are taken back.
+func (h *Hub) Subscribe(s Subscriber, topics []Topic, done func(error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := &ticket{subscriber: s, due: h.now() + h.cfg.Patience, done: done}
+	for _, name := range topics {
+		tp := h.open(name)
+		if _, has := tp.subscribers[s]; !has {
+			tp.subscribers[s] = struct{}{}
+			t.added = append(t.added, name)
+		}
+		if bits.OnesCount64(tp.on) < h.quorum {
+			tp.tickets = append(tp.tickets, t)
+			t.waits = append(t.waits, tp)
+		}
+	}
+	t.left = len(t.waits)
+	switch {
+	case h.closed:
+		h.end(t, quorum.ErrClosed)
+	case t.left == 0:
+		h.end(t, nil)
+	default:
+		h.tickets = append(h.tickets, t)
+		signal(h.wake)
+		for _, tp := range t.waits {
+			h.judge(tp)
+		}
+	}
+}
+
+// Unsubscribe takes s from the topics. Nothing of them is delivered to it any more.
+func (h *Hub) Unsubscribe(s Subscriber, topics []Topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave(s, topics)
+}
+
+// leave is Unsubscribe with mu held.
+func (h *Hub) leave(s Subscriber, topics []Topic) {
+	for _, name := range topics {
+		tp := h.topics[name]
+		if tp == nil {
+			continue
+		}
+		delete(tp.subscribers, s)
+		if len(tp.subscribers) > 0 {
+			continue
+		}
+		delete(h.topics, name)
+		command, name := tp.command(masters.Unsubscribe, masters.PUnsubscribe)
+		for _, l := range h.links {
+			l.ask(op{command: command, name: name})
+		}
+		h.confirmed(tp) // nobody has it any more who could miss something
+	}
+}
+
+// open returns the topic, which becomes one if it is none. mu is held.
+func (h *Hub) open(name Topic) *topic {
+	tp := h.topics[name]
+	if tp == nil {
+		tp = &topic{Topic: name, subscribers: map[Subscriber]struct{}{}}
+		h.topics[name] = tp
+		for _, l := range h.links {
+			l.subscribe(tp)
+		}
+	}
+	return tp
+}
+
+// command returns what asks masters for the topic, and the name that it has there.
+func (t *topic) command(channel, pattern masters.Command) (masters.Command, string) {
+	if t.Kind == Pattern {
+		return pattern, t.Name
+	}
+	return channel, MasterChannel(t.Topic)
+}
+
+// judge ends the tickets that wait for the topic if it is decided whether a quorum confirms it. mu is held.
+func (h *Hub) judge(tp *topic) {
+	if len(tp.tickets) == 0 {
+		return
+	}
+	if bits.OnesCount64(tp.on) >= h.quorum {
+		h.confirmed(tp)
+		return
+	}
+	possible := 0
+	for _, l := range h.links {
+		if l.cause == "" && tp.failed&l.bit() == 0 || l.connecting() {
+			possible++
+		}
+	}
+	if possible < h.quorum {
+		h.fail(tp)
+	}
+}
+
+// fail ends all tickets that wait for the topic. mu is held.
+func (h *Hub) fail(tp *topic) {
+	err, tickets := h.failure(tp), tp.tickets
+	tp.tickets = nil
+	for _, t := range tickets {
+		h.end(t, err)
+	}
+}
+
+// confirmed tells those that wait for the topic. mu is held.
+func (h *Hub) confirmed(tp *topic) {
+	tickets := tp.tickets
+	tp.tickets = nil
+	for _, t := range tickets {
+		if t.left--; t.left == 0 {
+			h.end(t, nil)
+		}
+	}
+}
+
+// end calls the ticket's done, once, and takes a failed one back. mu is held.
+func (h *Hub) end(t *ticket, err error) {
+	if t.done == nil {
+		return
+	}
+	done := t.done
+	t.done = nil
+	if err != nil {
+		h.leave(t.subscriber, t.added)
+	}
+	done(err)
+}
+
+// failure says why no quorum confirmed the topic. mu is held.
+func (h *Hub) failure(tp *topic) error {
+	err := &quorum.NoQuorum{Masters: len(h.links), Answered: bits.OnesCount64(tp.on)}
+	for _, l := range h.links {
+		switch {
+		case tp.on&l.bit() != 0:
+		case l.cause != "":
+			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: l.cause})
+		case tp.failed&l.bit() != 0:
+			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: "answered " + tp.refusal})
+		default:
+			text := "did not answer within " + h.cfg.Patience.String()
+			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: text})
+		}
+	}
+	return err
+}
+
+// hear takes a copy that a link heard. mu is held.
+func (h *Hub) hear(l *link, heard masters.Heard) {
+	p, payload, sealed := quorum.OpenEnvelope(heard.Payload)
+	if !sealed {
+		return
+	}
+	name := Topic{Kind: Channel, Name: heard.Channel}
+	switch shard, sharded := strings.CutPrefix(heard.Channel, quorum.ShardPrefix); {
+	case heard.Pattern != "" && sharded:
+		return // patterns do not meet sharded channels
+	case heard.Pattern != "":
+		name = Topic{Kind: Pattern, Name: heard.Pattern}
+	case sharded:
+		name = Topic{Kind: Shard, Name: shard}
+		heard.Channel = shard
+	}
+	if h.topics[name] == nil {
+		return
+	}
+	waited := h.sieve.waiting.first() != nil
+	h.out = h.sieve.add(publication{p, name}, Message{name, heard.Channel, payload}, l.index, h.now(), h.out[:0])
+	h.deliver()
+	if !waited && h.sieve.waiting.first() != nil {
+		signal(h.wake)
+	}
+}
+
+// deliver hands out what is in h.out. mu is held.
+func (h *Hub) deliver() {
+	for _, m := range h.out {
+		if tp := h.topics[m.Topic]; tp != nil {
+			for s := range tp.subscribers {
+				s.Deliver(m)
+			}
+		}
+	}
+	clear(h.out)
+}
+
+// keepTime ends what has waited for too long, and makes links show that they live.
+func (h *Hub) keepTime(ctx context.Context) {
+	beat := time.NewTicker(heartbeatEvery)
+	defer beat.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			h.mu.Lock()
+			for _, l := range h.links {
+				l.beat()
+			}
+			h.mu.Unlock()
+		case <-timer.C:
+		case <-h.wake:
+		}
+		if next, any := h.expire(); any {
+			timer.Reset(next)
+		}
+	}
+}
+
+// expire ends what is due, and returns how long it is until the next.
+func (h *Hub) expire() (time.Duration, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	h.out = h.sieve.due(now, h.out[:0])
+	h.deliver()
+	for len(h.tickets) > 0 && (h.tickets[0].done == nil || h.tickets[0].due <= now) {
+		t := h.tickets[0]
+		h.tickets = h.tickets[1:]
+		for _, tp := range t.waits {
+			if bits.OnesCount64(tp.on) < h.quorum { // else it was confirmed, and may have lost a link since
+				h.fail(tp)
+			}
+		}
+	}
+	next, any := h.sieve.next()
+	if len(h.tickets) > 0 && (!any || h.tickets[0].due < next) {
+		next, any = h.tickets[0].due, true
+	}
+	return next - now, any
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,310 @@
+package pubsub
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	news     = Topic{Channel, "news"}
+	allNews  = Topic{Pattern, "n*"}
+	shard    = Topic{Shard, "news"}
+	patience = 100 * time.Millisecond
+)
+
+func TestEachSubscriberGetsEachMessageOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a, b, p := &reader{}, &reader{}, &reader{}
+		w.mustSubscribe(a, news)
+		w.mustSubscribe(b, news, Topic{Channel, "other"})
+		w.mustSubscribe(p, allNews)
+		w.publish("news", "0", 0, 1, 2)
+		w.publish("news", "0", 2, 1, 0)
+		w.publish("other", "x", 0, 1, 2)
+		w.want(a, "news=0", "news=0")
+		w.want(b, "news=0", "news=0", "other=x")
+		w.want(p, "n*:news=0", "n*:news=0")
+		w.Unsubscribe(a, []Topic{news})
+		w.publish("news", "1", 0, 1, 2)
+		w.want(a)
+		w.want(b, "news=1")
+	})
+}
+
+func TestShardedChannelsHaveNamesOfTheirOwn(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a, b, p := &reader{}, &reader{}, &reader{}
+		w.mustSubscribe(a, news)
+		w.mustSubscribe(b, shard)
+		w.mustSubscribe(p, Topic{Pattern, "*"})
+		w.publish(quorum.ShardPrefix+"news", "s", 0, 1, 2)
+		w.want(a)
+		w.want(b, "news=s")
+		w.want(p)
+	})
+}
+
+func TestWhatHasNoEnvelopeIsNotDelivered(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		a := &reader{}
+		w.mustSubscribe(a, news)
+		w.masters[0].publish("news", "0")
+		w.publish("news", "1", 0)
+		w.want(a, "news=1")
+	})
+}
+
+func TestMastersAreAskedForATopicOnceAndToldWhenTheLastLeaves(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a, b := &reader{}, &reader{}
+		w.mustSubscribe(a, news)
+		w.mustSubscribe(b, news)
+		w.mustSubscribe(b, news)
+		w.Unsubscribe(a, []Topic{news})
+		synctest.Wait()
+		if on, off := w.masters[0].count(masters.Subscribe, "news"), w.masters[0].count(masters.Unsubscribe, "news"); on != 1 || off != 0 {
+			t.Errorf("%d subscriptions, %d taken back", on, off)
+		}
+		w.Unsubscribe(b, []Topic{news})
+		w.Unsubscribe(b, []Topic{news})
+		synctest.Wait()
+		if off := w.masters[0].count(masters.Unsubscribe, "news"); off != 1 || len(w.topics) != 0 {
+			t.Errorf("%d taken back, %d topics", off, len(w.topics))
+		}
+	})
+}
+
+func TestASubscriptionIsConfirmedByAQuorum(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a := &reader{}
+		w.masters[0].set(func(f *fake) { f.stalled = true })
+		w.masters[1].set(func(f *fake) { f.lag = 30 * time.Millisecond })
+		began := time.Now()
+		w.mustSubscribe(a, news, allNews)
+		if d := time.Since(began); d != 30*time.Millisecond {
+			t.Errorf("confirmed after %v", d)
+		}
+	})
+}
+
+func TestASubscriptionThatNoQuorumConfirmsIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault func(*fake)
+		after time.Duration
+		text  string
+	}{
+		"stalled": {func(f *fake) { f.stalled = true }, patience,
+			"m2 did not answer within 100ms; m3 did not answer within 100ms"},
+		"refused": {func(f *fake) { f.deny = "news" }, 0,
+			"m2 answered NOPERM no; m3 answered NOPERM no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				a, b := &reader{}, &reader{}
+				other := Topic{Channel, "other"}
+				w.mustSubscribe(a, other)
+				w.masters[1].set(c.fault)
+				w.masters[2].set(c.fault)
+				second := make(chan error, 1)
+				began := time.Now()
+				done := make(chan error, 1)
+				w.Subscribe(a, []Topic{other, news}, func(err error) { done <- err })
+				w.Subscribe(b, []Topic{news}, func(err error) { second <- err })
+				err := <-done
+				if d := time.Since(began); err == nil || !strings.HasPrefix(err.Error(), "NOQUORUM ") || !strings.HasSuffix(err.Error(), c.text) || d != c.after {
+					t.Errorf("after %v: %v", d, err)
+				}
+				if err := <-second; err == nil {
+					t.Error("the second was confirmed")
+				}
+				w.mu.Lock()
+				if len(w.topics) != 1 || w.topics[other] == nil {
+					t.Errorf("the topics are %v", w.topics)
+				}
+				w.mu.Unlock()
+			})
+		})
+	}
+}
+
+func TestWhenMastersAreDownASubscriptionFailsAtOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, m := range w.masters[:2] {
+			m.set(func(f *fake) { f.refuse = true })
+			m.cut()
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		err := w.subscribe(&reader{}, news)
+		want := "NOQUORUM 0 of 3 masters answered, 2 needed: m1 connection refused; m2 connection refused; m3 did not answer within 100ms"
+		if err == nil || err.Error() != want || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// One master after the other breaks and comes back; of each message a quorum of copies is sent, and one at least heard.
+func TestNoMessageIsLostWhileMastersComeAndGo(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a := &reader{}
+		w.mustSubscribe(a, news)
+		for down := range w.masters {
+			m := w.masters[down]
+			m.set(func(f *fake) { f.refuse = true })
+			m.cut()
+			others := []int{(down + 1) % 3, (down + 2) % 3}
+			w.publish("news", "1", others...)
+			w.want(a, "news=1")
+			time.Sleep(time.Second)
+			w.publish("news", "2", others...)
+			w.want(a, "news=2")
+			m.set(func(f *fake) { f.refuse = false })
+			time.Sleep(time.Second)
+			w.publish("news", "3", down, others[0])
+			w.want(a, "news=3")
+			w.publish("news", "4", others[1]) // its other copy was on a link that broke
+			w.want(a)
+			time.Sleep(patience)
+			w.want(a, "news=4")
+		}
+	})
+}
+
+func TestAMessageInTwoRemainingCopiesWaitsForNobody(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		a := &reader{}
+		w.mustSubscribe(a, news)
+		w.publish("news", "1", 0, 1)
+		w.want(a)
+		w.masters[4].publish("news", envelope(w.n, "1"))
+		w.want(a, "news=1")
+		w.masters[3].publish("news", envelope(w.n, "1"))
+		time.Sleep(patience)
+		w.want(a)
+	})
+}
+
+func TestASilentMasterIsConnectedToAnew(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a := &reader{}
+		w.mustSubscribe(a, news)
+		w.masters[0].set(func(f *fake) { f.stalled = true })
+		time.Sleep(7 * time.Second)
+		w.masters[0].set(func(f *fake) { f.stalled = false })
+		time.Sleep(7 * time.Second)
+		w.publish("news", "1", 0)
+		time.Sleep(patience)
+		w.want(a, "news=1")
+		if n := w.masters[0].count(masters.Subscribe, "news"); n < 2 {
+			t.Errorf("subscribed %d times", n)
+		}
+		if n := w.masters[1].count(masters.Subscribe, "news"); n != 1 {
+			t.Errorf("a master that answers was subscribed to %d times", n)
+		}
+	})
+}
+
+// A confirmation that belongs to a topic given up meanwhile does not count for the one that took its place.
+func TestAConfirmationCountsForItsOwnSubscription(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.masters[0].set(func(f *fake) { f.lag = 10 * time.Millisecond })
+		a := &reader{}
+		first, second := make(chan error, 1), make(chan error, 1)
+		w.Subscribe(a, []Topic{news}, func(err error) { first <- err })
+		w.Unsubscribe(a, []Topic{news})
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+		began := time.Now()
+		w.Subscribe(a, []Topic{news}, func(err error) { second <- err })
+		if err := <-second; err != nil || time.Since(began) != 10*time.Millisecond {
+			t.Errorf("confirmed after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestCloseEndsWhatWaits(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.masters[0].set(func(f *fake) { f.stalled = true })
+		done := make(chan error, 2)
+		w.Subscribe(&reader{}, []Topic{news}, func(err error) { done <- err })
+		w.Close()
+		w.Subscribe(&reader{}, []Topic{news}, func(err error) { done <- err })
+		for range 2 {
+			if err := <-done; !errors.Is(err, quorum.ErrClosed) {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
+
+func TestAMasterThatDoesNotReadIsGivenUp(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.masters[0].set(func(f *fake) { f.stalled = true })
+		a := &reader{}
+		for range outboxMax {
+			w.mustSubscribe(a, news)
+			w.Unsubscribe(a, []Topic{news})
+		}
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, l := range w.links {
+			if n := len(l.asked) + len(l.outbox); n > outboxMax+1 {
+				t.Errorf("%d commands wait for %s", n, l.source.Addr())
+			}
+		}
+	})
+}
+
+func TestReceiversAreTheClientsHereAndTheOtherProxies(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a, b := &reader{}, &reader{}
+		all := func(string) bool { return true }
+		for _, c := range []struct {
+			counts []int64
+			match  func(string) bool
+			want   int64
+		}{
+			{[]int64{0, 0, 0}, all, 0}, {[]int64{2, 2, -1}, nil, 2},
+		} {
+			if got := w.Receivers(news, c.match, c.counts); got != c.want {
+				t.Errorf("nobody here: got %d, want %d", got, c.want)
+			}
+		}
+		w.mustSubscribe(a, news, shard)
+		w.mustSubscribe(b, news, allNews)
+		synctest.Wait()
+		for _, c := range []struct {
+			topic  Topic
+			counts []int64
+			match  func(string) bool
+			want   int64
+		}{
+			{news, []int64{2, 2, 2}, all, 3}, // two on the channel, one on the pattern; one of ours for each on the masters
+			{news, []int64{2, 2, -1}, all, 3},
+			{news, []int64{1, 1, 1}, nil, 2},
+			{news, []int64{-1, 4, 3}, all, 5}, // and two elsewhere
+			{shard, []int64{1, 1, 1}, nil, 1},
+			{Topic{Channel, "none"}, []int64{1, 0, 0}, nil, 1},
+		} {
+			if got := w.Receivers(c.topic, c.match, c.counts); got != c.want {
+				t.Errorf("%v: got %d, want %d", c, got, c.want)
+			}
+		}
+		if names := w.Topics(Pattern); len(names) != 1 || names[0] != "n*" {
+			t.Errorf("patterns: %q", names)
+		}
+	})
+}

@@ -1,0 +1,238 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A link is the connection to one master that hears messages, or the way to the next one. It reads on its own
+// goroutine and writes on another, so that it goes on hearing while a master does not read.
+type link struct {
+	hub    *Hub
+	index  int
+	source masters.Source
+	wake   chan struct{} // for the writer: there is something to write
+
+	// The hub's mu guards what follows.
+	conn    masters.Listener // nil: none
+	cause   string           // of having none
+	outbox  []op             // to be written
+	asked   []op             // written, or about to be; not answered
+	silence int              // beats without a word of a master that owes an answer
+}
+
+// An op is a command, and whom the answer is for.
+type op struct {
+	command masters.Command
+	name    string
+	topic   *topic // of a subscription; nil: the answer means nothing
+}
+
+const (
+	// heartbeatEvery is how often an idle link makes its master speak.
+	heartbeatEvery = 500 * time.Millisecond
+	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions there are.
+	outboxMax = 1 << 14
+)
+
+// connecting is the cause of a link that has not been tried yet.
+const connecting = "is being connected to"
+
+func (l *link) connecting() bool { return l.cause == connecting }
+
+func (l *link) bit() uint64 { return 1 << l.index }
+
+// run keeps a connection until ctx ends.
+func (l *link) run(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; failures++ {
+		if failures > 0 {
+			pause(ctx, failures)
+		}
+		dialing, cancel := context.WithTimeout(ctx, l.hub.cfg.DeadAfter)
+		conn, err := l.source.Listen(dialing)
+		cancel()
+		if err == nil {
+			failures = 0
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			err = l.serve(conn)
+			stop()
+		}
+		l.down(ctx, describe(err))
+	}
+}
+
+// serve hears what the master says until the connection breaks.
+func (l *link) serve(conn masters.Listener) error {
+	h := l.hub
+	h.mu.Lock()
+	if l.cause != connecting {
+		h.cfg.Logger.Info("hears messages again", "master", l.source.Addr())
+	}
+	l.conn, l.cause, l.silence = conn, "", 0
+	for _, tp := range h.topics {
+		l.subscribe(tp)
+	}
+	h.mu.Unlock()
+
+	var writer sync.WaitGroup
+	broken := make(chan struct{})
+	writer.Go(func() { l.write(conn, broken) })
+	var err error
+	for err == nil {
+		var heard masters.Heard
+		if heard, err = conn.Next(); err == nil {
+			h.mu.Lock()
+			err = l.hear(heard)
+			h.mu.Unlock()
+		}
+	}
+	_ = conn.Close()
+	close(broken)
+	writer.Wait()
+	return err
+}
+
+// write writes what is in the outbox until the connection is broken.
+func (l *link) write(conn masters.Listener, broken <-chan struct{}) {
+	var ops []op
+	for {
+		l.hub.mu.Lock()
+		ops = append(ops[:0], l.outbox...)
+		l.asked = append(l.asked, ops...)
+		l.outbox = l.outbox[:0]
+		l.hub.mu.Unlock()
+		for _, o := range ops {
+			if err := conn.Send(o.command, o.name); err != nil {
+				_ = conn.Close()
+				return
+			}
+		}
+		if len(ops) > 0 {
+			continue
+		}
+		select {
+		case <-l.wake:
+		case <-broken:
+			return
+		}
+	}
+}
+
+var errUnasked = errors.New("answered what was not asked")
+
+// hear takes one thing that the master said. The hub's mu is held.
+func (l *link) hear(heard masters.Heard) error {
+	l.silence = 0
+	if heard.Kind == masters.Message {
+		l.hub.hear(l, heard)
+		return nil
+	}
+	if len(l.asked) == 0 {
+		return errUnasked
+	}
+	o := l.asked[0]
+	l.asked = l.asked[1:]
+	switch {
+	case heard.Kind == masters.Refused:
+		if o.topic != nil {
+			o.topic.failed |= l.bit()
+			o.topic.refusal = heard.Err.Error()
+			l.hub.judge(o.topic)
+		}
+	case o.topic != nil:
+		o.topic.on |= l.bit()
+		l.hub.judge(o.topic)
+	}
+	return nil
+}
+
+// subscribe asks the master for a topic. The hub's mu is held.
+func (l *link) subscribe(tp *topic) {
+	tp.failed &^= l.bit()
+	command, name := tp.command(masters.Subscribe, masters.PSubscribe)
+	l.ask(op{command, name, tp})
+}
+
+// ask queues a command, if there is a connection. The hub's mu is held.
+func (l *link) ask(o op) {
+	if l.conn == nil {
+		return
+	}
+	if len(l.outbox)+len(l.asked) > outboxMax+len(l.hub.topics) {
+		_ = l.conn.Close()
+		return
+	}
+	l.outbox = append(l.outbox, o)
+	signal(l.wake)
+}
+
+// beat makes the master speak, and ends the connection of one that owes an answer and has been silent for DeadAfter.
+// It counts beats instead of asking a clock: a proxy that stood still does not blame its masters. The hub's mu is held.
+func (l *link) beat() {
+	if l.conn == nil {
+		return
+	}
+	if len(l.asked) == 0 && len(l.outbox) == 0 {
+		l.ask(op{command: masters.Ping})
+		return
+	}
+	if l.silence++; time.Duration(l.silence)*heartbeatEvery > l.hub.cfg.DeadAfter {
+		l.silence = 0
+		_ = l.conn.Close()
+	}
+}
+
+// down notes why there is no connection.
+func (l *link) down(ctx context.Context, cause string) {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := l.conn != nil || l.connecting()
+	l.conn, l.cause, l.outbox, l.asked = nil, cause, nil, nil
+	if ctx.Err() != nil {
+		return // Close ends what waits
+	}
+	if first {
+		h.cfg.Logger.Warn("hears no messages", "master", l.source.Addr(), "cause", cause)
+	}
+	for _, tp := range h.topics {
+		tp.on &^= l.bit()
+		h.judge(tp)
+	}
+}
+
+// pause waits before the next dial: 10 ms, doubling to 250 ms.
+func pause(ctx context.Context, failures int) {
+	d := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
+	timer := time.NewTimer(d/2 + rand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// describe puts an I/O error into few words that name no local address.
+func describe(err error) string {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "is silent"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return "connection lost"
+	case errors.As(err, &op):
+		return op.Op + " failed: " + op.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,57 @@
+package quorum
+
+import "time"
+
+// luaRestoreAll KEYS=what a script created or changed, and for each in ARGV: the digest and the expiry that it left, the
+// value before as DUMP has it, and the expiry before. Each key that is still as the script left it becomes what it was.
+// It returns 1 if any was.
+var luaRestoreAll = newLua(`
+local put = 0
+for i, key in ipairs(KEYS) do
+  local digest, ends, before, was = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), ARGV[4 * i - 1], ARGV[4 * i]
+  local now = redis.call('DUMP', key)
+  if now and redis.sha1hex(now) == digest then
+    local expires, slack = redis.pcall('PEXPIRETIME', key), 0
+    if type(expires) ~= 'number' then -- before Redis 7
+      local t = redis.call('TIME')
+      expires, slack = t[1] * 1000 + math.floor(t[2] / 1000) + redis.call('PTTL', key), 2
+    end
+    if math.abs(expires - ends) <= slack then
+      put = 1
+      if before == '' then redis.call('DEL', key)
+      else redis.call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL') end
+    end
+  end
+end
+return put`)
+
+// undoOf returns what puts back all that the script created or changed on one master, once. It is exact without the
+// times of the batch: a key is as the script left it only if its value and its expiry, an instant in milliseconds on
+// the master's clock, both are. It is called with round.mu held.
+func (r *voting) undoOf(master int) []*undo {
+	en := &r.entries[master]
+	if en.undoing {
+		return nil
+	}
+	var keys []string
+	var argv []any
+	longest := time.Duration(0)
+	for _, e := range r.all[master].effects {
+		if e.kind == deleted {
+			continue
+		}
+		keys = append(keys, e.name)
+		argv = append(argv, e.digest, e.ends, e.before, e.was)
+		longest = max(longest, e.ttl)
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	en.undoing = true
+	if longest == 0 { // only values were changed
+		longest = r.engine.cfg.TTLMax
+	}
+	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.all(keys, argv))
+	u.timeless = true
+	return []*undo{u}
+}

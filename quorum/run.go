@@ -1,0 +1,237 @@
+package quorum
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// RunRequest asks to run a script by vote.
+type RunRequest struct {
+	DB       int
+	Script   *Script
+	Keys     []string
+	Args     []string
+	Rule     Rule
+	ReadOnly bool // EVAL_RO: it may not write
+}
+
+// Ran is the outcome of a Run. If Err is nil, Reply is the script's.
+type Ran struct {
+	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrClosed
+	Reply Value
+	// Lock is set if the script took or extended something: the reply is true until then, and Late is the reply, or if
+	// Rule has none ErrLate is the error, where it cannot be written in time.
+	Lock *Lock
+}
+
+// A Disagreement says that the masters answered, and no quorum of them alike.
+type Disagreement struct {
+	SHA     string
+	Masters int
+	Answers []Cause // by master, in the order of the configuration; also what failed
+}
+
+// Error is the text that clients see.
+func (e *Disagreement) Error() string {
+	text := fmt.Sprintf("NOQUORUM script %s: no %d of %d masters agree on what it comes to", e.SHA, Quorum(e.Masters), e.Masters)
+	sep := ": "
+	for _, a := range e.Answers {
+		text += sep + a.Addr + " " + a.Text
+		sep = "; "
+	}
+	return text + "; what it created or changed has been put back"
+}
+
+// Run runs a script on every master, in one EVAL each, and merges their answers by the rule. A script that takes a lock
+// is undone, where it did not win or its client is gone, as an attempt to acquire is: on masters that answered before
+// done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
+// connection that broke before its answer is not known, and left to its TTL.
+func (e *Engine) Run(req RunRequest, done func(Ran)) {
+	r := &voting{req: req, done: done}
+	r.count = count{rule: req.Rule, masters: len(e.masters), answers: make([]*answer, len(e.masters))}
+	r.all = make([]*answer, len(e.masters))
+	first, others := "", []string(nil)
+	if len(req.Keys) > 0 {
+		first, others = req.Keys[0], req.Keys[1:]
+	}
+	e.beginAll(&r.round, r, Key{req.DB, first}, others, e.wrapped(&req))
+}
+
+// wrapped returns the command. It is sent as a whole, because it may take a lock (rule 13).
+func (e *Engine) wrapped(req *RunRequest) []any {
+	mode := "w"
+	if req.ReadOnly || req.Script.noWrite {
+		mode = "r"
+	}
+	if req.Rule.Derived {
+		mode += "d"
+	}
+	args := make([]any, 0, 3+len(req.Keys)+len(req.Args)+wrapperParams)
+	args = append(args, "EVAL", req.Script.wrapped.text, int64(len(req.Keys)))
+	for _, k := range req.Keys {
+		args = append(args, k)
+	}
+	for _, a := range req.Args {
+		args = append(args, a)
+	}
+	extra := ceilMillis(clockFloor + e.cfg.Grace).Milliseconds()
+	return append(args, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), extra,
+		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field)
+}
+
+// A voting is the round of a script.
+type voting struct {
+	round
+	req   RunRequest
+	done  func(Ran)
+	count count     // guarded by round.mu
+	all   []*answer // by master, late ones too; guarded by round.mu
+}
+
+func (r *voting) read(en *entry) (Vote, string) {
+	a, v, cause := r.answer(&en.Call)
+	if a != nil {
+		r.all[en.master] = a
+		if en.vote == Pending { // an answer after the deadline has no say
+			r.count.answers[en.master] = a
+		}
+	}
+	return v, cause
+}
+
+// answer reads what a master answered. Its own errors are failures, but for those that its Lua compiler has with the
+// text: these are the script's.
+func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
+	if c.Err != nil {
+		text := c.Err.Error()
+		if !strings.HasPrefix(text, "ERR Error compiling script") {
+			return nil, Failed, failureText(c.Err)
+		}
+		a := &answer{encoded: "-" + text, value: Value{Kind: ErrorValue, Text: text}}
+		return a, r.req.Rule.vote(a), ""
+	}
+	a, err := parseAnswer(c, r.req.Script)
+	if err != nil {
+		v, cause := unexpected()
+		return nil, v, cause
+	}
+	return a, r.req.Rule.vote(a), ""
+}
+
+func (r *voting) decide(t Tally) Decision { return r.count.decide(t) }
+
+func (r *voting) ended(d Decision) {
+	e := r.engine
+	r.mu.Lock()
+	r.count.failed = r.tally.Failed
+	refusal, refused := r.count.refused()
+	reply, ms := r.count.won(), r.count.ttl()
+	r.mu.Unlock()
+	switch {
+	case d == Won && (ms == 0 || r.req.Rule.Merge >= Releasing):
+		r.putBack(d, func() { r.done(Ran{Reply: reply}) })
+	case d == Won:
+		until := r.start + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
+		if e.now() < until {
+			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}}) })
+			return
+		}
+		e.stats.expired.Add(1)
+		late := Ran{Reply: r.req.Rule.Late}
+		if r.req.Rule.Merge == Agreeing {
+			late.Err = ErrLate
+		}
+		r.undo(func() { r.done(late) })
+	case d == Lost && refused:
+		r.putBack(d, func() { r.done(Ran{Reply: refusal}) })
+	case d == Lost:
+		err := r.disagreement()
+		r.putBack(d, func() { r.done(Ran{Err: err}) })
+	default:
+		err := r.failure()
+		r.putBack(d, func() { r.done(Ran{Err: err}) })
+	}
+}
+
+// disagreement returns the error of a round that ended without a quorum of like answers.
+func (r *voting) disagreement() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}
+	for i := range r.entries {
+		text := r.entries[i].cause
+		if a := r.count.answers[i]; a != nil {
+			text = a.describe()
+		}
+		if text != "" {
+			err.Answers = append(err.Answers, Cause{r.entries[i].lane.master.Addr(), text})
+		}
+	}
+	return err
+}
+
+// putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
+// InstanceTimeout has passed.
+func (r *voting) putBack(d Decision, after func()) {
+	var certain []*undo
+	r.mu.Lock()
+	if d != Won && r.req.Rule.Merge <= Taking {
+		r.revoked = true
+	}
+	for i, a := range r.all {
+		if a != nil && r.count.wrong(a, d) {
+			certain = append(certain, r.undoOf(i)...)
+		}
+	}
+	r.mu.Unlock()
+	pushUndos(r.engine, certain, nil, after)
+}
+
+// undo puts back all that the script has done on any master, because nobody will know of it. What it did besides taking
+// something stays.
+func (r *voting) undo(after func()) {
+	var certain []*undo
+	r.mu.Lock()
+	if r.takes() {
+		r.revoked = true
+		for i, a := range r.all {
+			if a != nil && r.req.Rule.vote(a) == Granted {
+				certain = append(certain, r.undoOf(i)...)
+			}
+		}
+	}
+	r.mu.Unlock()
+	pushUndos(r.engine, certain, nil, after)
+}
+
+// takes says that what the script did is a lock of its client's. It is called with round.mu held.
+func (r *voting) takes() bool {
+	if r.req.Rule.Merge != Agreeing {
+		return r.req.Rule.Merge == Taking
+	}
+	for _, a := range r.all {
+		if a != nil && a.creates() {
+			return true
+		}
+	}
+	return false
+}
+
+// settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
+func (r *voting) settled(en *entry) {
+	var late []*undo
+	r.mu.Lock()
+	if a := r.all[en.master]; a != nil {
+		if r.count.wrong(a, r.decision) || r.revoked && r.req.Rule.vote(a) == Granted {
+			late = r.undoOf(en.master)
+		}
+	}
+	r.mu.Unlock()
+	for _, u := range late {
+		u.lane.pushUndo(u)
+	}
+}

@@ -1,0 +1,76 @@
+package quorum
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"lockproxy/quorum/masters"
+)
+
+func TestRepliesAreDecoded(t *testing.T) {
+	s := NewScript("return 1")
+	at := " script: " + s.sha + ", on @user_script:"
+	for _, c := range []struct {
+		text string
+		want Value
+	}{
+		{":12;", Value{Kind: IntValue, Int: 12}},
+		{":-3.8999999999999999;", Value{Kind: IntValue, Int: -3}},
+		{":1e+30;", Value{Kind: IntValue, Int: math.MinInt64}},
+		{":-nan;", Value{Kind: IntValue, Int: math.MinInt64}},
+		{":inf;", Value{Kind: IntValue, Int: math.MinInt64}},
+		{"$0:", Value{Kind: BulkValue}},
+		{"$3:a:;", Value{Kind: BulkValue, Text: "a:;"}},
+		{"+2:OK", Value{Kind: StatusValue, Text: "OK"}},
+		{"-5:ERR x", Value{Kind: ErrorValue, Text: "ERR x"}},
+		{"_", Value{}},
+		{"t", Value{Kind: TrueValue}},
+		{"f", Value{Kind: FalseValue}},
+		{",1.5;", Value{Kind: DoubleValue, Text: "1.5"}},
+		{"(2:12", Value{Kind: BigNumberValue, Text: "12"}},
+		{"=5:txtab", Value{Kind: VerbatimValue, Text: "txtab"}},
+		{"*2;:1;*1;_", Value{Kind: ArrayValue, Items: []Value{{Kind: IntValue, Int: 1}, {Kind: ArrayValue, Items: []Value{{}}}}}},
+		{"%1;$1:a:1;", Value{Kind: MapValue, Items: []Value{{Kind: BulkValue, Text: "a"}, {Kind: IntValue, Int: 1}}}},
+		{"~0;", Value{Kind: SetValue, Items: []Value{}}},
+		{"!2;5:ERR x", Value{Kind: ErrorValue, Text: "ERR x" + at + "2."}},
+		{"!0;5:ERR x", Value{Kind: ErrorValue, Text: "ERR x" + at + "1."}},
+	} {
+		if got, err := decodeValue(c.text, s); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q: got %+v, %v, want %+v", c.text, got, err, c.want)
+		}
+	}
+}
+
+func TestWhatTheWrapperDoesNotSendIsAnError(t *testing.T) {
+	for _, text := range []string{"", "x", ":1", ":1;_", "$", "$2:a", "$-1:", "$x:a", "*1;", "*-1;", "*99999999999;_", "%1;_",
+		"!1", "!1;9:x", "?", strings.Repeat("*1;", 200) + "_", ":1"} {
+		if v, err := decodeValue(text, NewScript("")); err == nil {
+			t.Errorf("%q: decoded as %+v", text, v)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"*2;:1;$1:a", "%1;$1:a:1;", "!1;2:xy", "?1:x", ",1;", "=3:txt"} {
+		f.Add(s)
+	}
+	s := NewScript("")
+	f.Fuzz(func(_ *testing.T, text string) {
+		_, _ = decodeValue(text, s)
+		_, _ = parseAnswer(&masters.Call{Reply: []any{text, "", text, text, text, text, text, text, text}}, s)
+	})
+}
+
+func TestTheLineOfATailCallIsGuessed(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"return redis.call('x')", "1"},
+		{"local a = 1\nif a then\n  return redis.call('x') end", "3"},
+		{"local a = 1", "1"},
+	} {
+		if got := NewScript(c.text).tailCallLine(); got != c.want {
+			t.Errorf("%q: got %s, want %s", c.text, got, c.want)
+		}
+	}
+}
