@@ -46,6 +46,10 @@ func (m *Meaning) Bind(keys, args []string) (Call, error) {
 	return Call{}, fmt.Errorf("ERR script %s: no case fits the arguments", m.sha)
 }
 
+// Fits says that these arguments are such as the Meaning is about. If not, Bind returns an error, and Redis might still
+// have run the script.
+func (m *Meaning) Fits(keys, args []string) bool { return m.check(keys, args) == nil }
+
 // check makes sure that all is there that the text mentions.
 func (m *Meaning) check(keys, args []string) error {
 	if len(keys) < m.keys || len(args) < m.args {

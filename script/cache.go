@@ -25,14 +25,17 @@ type digest [sha1.Size]byte
 // A Cache keeps the scripts that clients sent. When there are too many, or too long ones, it forgets those not used
 // for longest; their clients are told NOSCRIPT then and send them again. It is safe for concurrent use.
 type Cache struct {
+	own *families // rows that the configuration adds; they go before ours
+
 	mu      sync.Mutex // guards all below
 	scripts *simplelru.LRU[digest, *Script]
 	bytes   int // of the texts in scripts
 }
 
-// NewCache returns an empty cache of at most size scripts. It panics if size is not positive.
-func NewCache(size int) *Cache {
-	c := &Cache{}
+// NewCache returns an empty cache of at most size scripts. It panics if size is not positive. The rows are added to the
+// table of known scripts, by SHA-1, and go before what is known otherwise of a text.
+func NewCache(size int, rows ...Family) *Cache {
+	c := &Cache{own: newFamilies(rows)}
 	scripts, err := simplelru.NewLRU(size, func(_ digest, s *Script) { c.bytes -= len(s.Text) })
 	if err != nil {
 		panic("script: a cache needs a positive size")
@@ -55,11 +58,9 @@ func (c *Cache) Load(text string) (*Script, error) {
 	sha := hex.EncodeToString(key[:])
 	text = strings.Clone(text) // the script outlives the request that the text is a part of
 	// Outside the lock: two clients that bring a new text at once both read it, and one result stays.
-	s := &Script{SHA: sha, Text: text, Meaning: recognise(text, sha)}
-	if s.Meaning == nil {
-		if err := compile(text); err != nil {
-			return nil, err
-		}
+	s, err := understand(text, sha, c.own)
+	if err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,6 +71,19 @@ func (c *Cache) Load(text string) (*Script, error) {
 	c.bytes += len(text)
 	for c.bytes > textsMax {
 		c.scripts.RemoveOldest()
+	}
+	return s, nil
+}
+
+// understand finds out what a text means, or which family it is of. The error is that of Load.
+func understand(text, sha string, own *families) (*Script, error) {
+	s := &Script{SHA: sha, Text: text, Family: own.find(sha, text)}
+	if s.Family != nil {
+		return s, compile(text)
+	}
+	s.Family = known.find(sha, text)
+	if s.Meaning = recognise(text, sha); s.Meaning == nil {
+		return s, compile(text)
 	}
 	return s, nil
 }

@@ -31,4 +31,5 @@ type Script struct {
 	SHA     string   // SHA-1 of Text, 40 lower-case hex digits
 	Text    string   // as the client sent it
 	Meaning *Meaning // nil: not recognised
+	Family  *Family  // nil: not in the table
 }

@@ -1,0 +1,153 @@
+package script
+
+// knownFamilies is the table. Every SHA-1 was computed from a released version of its library and checked with a real
+// Redis; first and last name the releases that have the text, "now" the newest that was looked at (Redisson 4.7).
+var knownFamilies = concat(
+	redisson("RLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2}, []familyText{
+		{"149c5a8bf18676fd99e9e6e24923bd64d9b62f94", "lock, tryLock", "3.19-now"},
+		{"dad0f8d619e548e04f21fb48d50be5034df3adae", "lock, tryLock; of RSpinLock to now", "3.12.3-3.18"},
+		{"9401052d872adfd0179ef8c8e8c028512707629a", "lock, tryLock", "2.2-3.12.2"},
+		{"3daa7be6cf69d9309ad990442e83bf25094f9b22", "lock, tryLock of RNonReentrantLock", "4.4-now"},
+	}),
+	redisson("RLock", Family{Kind: Releases, Granted: GrantNotNil}, []familyText{
+		{"6866459238a13a701d42f4971f12d9f3a50e2442", "unlock", "3.24-now"},
+		{"778cea8aada230ae060b432fc333adaec85f2f4c", "unlock", "3.22-3.23"},
+		{"3ffe249c16dee540ac8ab32e39bd408626b9aff7", "unlock", "3.10.6-3.21"},
+		{"93cfc048f82624d1670a310aa0ad58918c0824a5", "unlock", "2.2-3.10.5"},
+		{"73ac2729af29ea9a975f95e8097f7ee9a74cce3d", "unlock of RSpinLock", "3.24-now"},
+		{"5b9e58d1bcb8498e14aa1d5b49a1ca5b90748946", "unlock of RSpinLock", "3.15-3.23"},
+	}),
+	redisson("RLock", Family{Kind: Releases}, []familyText{
+		{"605e338249a7a1d40df83b04f7658354f883b41b", "forceUnlock", "3.22-now"},
+		{"7e9c80b3d786b95d5d4aaf8fd73adb9775fa6fb1", "forceUnlock", "2.2-3.21"},
+		{"51b433c3cc9a6ca991b3aefec63d23490c246318", "forceUnlock of RSpinLock", "3.15-now"},
+	}),
+	redisson("RLock", Family{Kind: Extends, Each: true}, []familyText{
+		{"6a3d31570dc6f4b0bd32bcdc8e75667747c6f635", "watchdog, many locks at once", "3.44-now"},
+	}),
+	redisson("RLock", Family{Kind: Extends}, []familyText{
+		{"8e19a1ddbdee9138df9f32a480c57addab4353d1", "watchdog", "2.6-3.43"},
+		{"3fd750e0b43af99dbd223e5523718f18cded3664", "expire, lease of a MultiLock", "3.17-now"},
+		{"3adcab8843f28538b47f67950913e2a88189dddd", "expire, lease of a MultiLock", "3.13-3.16"},
+	}),
+	redisson("RReadWriteLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2, Derived: true}, []familyText{
+		{"95553a6ff11176c18e71344e89d116b06fd6f753", "read lock", "3.11.1-now"},
+		{"3e6597e1d1157c59ac0d6efa2ba7e92ef418c41e", "read lock", "2.10-3.11.0"},
+		{"6306ba3bf1f563b284bed52d305fce615c6664d9", "write lock", "2.10-now"},
+	}),
+	redisson("RReadWriteLock", Family{Kind: Releases, Granted: GrantNotNil, Derived: true}, []familyText{
+		{"6e1b10e11ac0a3ed8e902562ecd32ce01b553039", "read unlock", "3.44-now"},
+		{"5947c0fee6ca25ae094ec1b3e7a2559a9273d29f", "read unlock", "3.24-3.43"},
+		{"92a54c31a4dc3b46f81e24a6dd5bb7d677c6f882", "read unlock", "3.22-3.23"},
+		{"f5469be4bfe5232d519471092634b3ee84e5ee6f", "read unlock", "2.10-3.21"},
+		{"21f5fb0f8ddfa9be5c3e0c9757c128796add75c6", "write unlock", "3.44-now"},
+		{"d29c5559782035515d32e926762830b3304b49be", "write unlock", "3.24-3.43"},
+		{"319a1cdf1b56c767a0a9adf2224250bf811f110c", "write unlock", "3.22-3.23"},
+		{"baa634f6184acc1b8f145e810a0e0e00967a3cbe", "write unlock", "2.7-3.21"},
+	}),
+	redisson("RReadWriteLock", Family{Kind: Releases, Derived: true}, []familyText{
+		{"27dbe744e95c1d854a7f556cc6817030de2d0d01", "read forceUnlock", "3.22-now"},
+		{"23f9bc91439172625235ce2ee06d6647f08a7e27", "read forceUnlock", "2.8-3.21"},
+		{"2e2cb2a3b13e2e80e4236ef6a25beaf365dba608", "write forceUnlock", "3.22-now"},
+		{"23639b0b2d18d26ce352e148ff4ac5b8e984b696", "write forceUnlock", "2.8-3.21"},
+	}),
+	redisson("RReadWriteLock", Family{Kind: Extends, Each: true, Derived: true}, []familyText{
+		{"38d2b478dfbe264ab67c221b7e4be62245f00ba0", "read watchdog", "4.4-now"},
+		{"d6564f42b98d6eece0e940a478ee248f80b8a90a", "read watchdog", "4.0-4.3"},
+		{"1affef780a01e1406cb1968c62918f618d10d6a3", "read watchdog", "3.44-3.52"},
+	}),
+	redisson("RReadWriteLock", Family{Kind: Extends, Derived: true}, []familyText{
+		{"6563941ff57e01b8cf61e86907b80686438a2f74", "read watchdog", "2.13-3.43"},
+	}),
+	redisson("RFairLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2}, []familyText{
+		{"8f6ed299ffd259f0539c20f89253998c0777ea75", "lock, tryLock with a wait", "3.45-now"},
+		{"929defe0321e0a4c943b4244951d3a730b6eaabc", "lock, tryLock with a wait", "3.32-3.44"},
+		{"762bfafa6be221431a0b668685dd15c926483619", "lock, tryLock with a wait", "3.11.1-3.30"},
+		{"c10436d1a94338a33b5ca6ac6f483f6b92193d48", "lock, tryLock with a wait", "2.7-3.11.0"},
+		{"d20501c26a30adf6fb0fe9883bbbcc497e6157e2", "tryLock", "3.32-now"},
+		{"aa0a28d2eb7cbeb50151315a58eb75302d8dfa40", "tryLock", "3.11.1-3.30"},
+		{"706c2b7e93b133c46a7d8593a3a95d5ab55e6721", "tryLock", "2.7-3.11.0"},
+		{"46724422f148047badd768b1b1a3d750d86bded2", "lock of RNonReentrantFairLock", "4.4-now"},
+		{"5bea9498faee85066db11f2f8bf80fccbf222eaf", "tryLock of RNonReentrantFairLock", "4.4-now"},
+	}),
+	redisson("RFairLock", Family{Kind: Releases, Granted: GrantNotNil}, []familyText{
+		{"367f80bd2e300e411fb0936d9b601e5bcb3fd4b6", "unlock", "3.32-now"},
+		{"ca303f8587d0942f8a0021f62338626ca4dd0118", "unlock", "3.24-3.30"},
+		{"14f85250fb2a386500bf8e4b25a8e95db140ff0c", "unlock", "3.22-3.23"},
+		{"35d32367b21753c39b55dc64d1906fee627cc9a8", "unlock", "2.8-3.21"},
+	}),
+	redisson("RFairLock", Family{Kind: Releases}, []familyText{
+		{"71ed11d4e4818119ac560b3d670a7f08256afc46", "forceUnlock", "3.32-now"},
+		{"047c11d7fec40d0102fe9903ff1e19e9a1dec610", "forceUnlock", "3.22-3.30"},
+		{"95cdf4b03f82c82edf987c7d216b4b67d861b14f", "forceUnlock", "2.7-3.21"},
+	}),
+	redisson("RFairLock", Family{Kind: Tells}, []familyText{
+		{"d1ddef65ad80886b5d36e023c99930044ddd653a", "leaving the queue", "3.11.1-now"},
+		{"33148f0ca0bbc1fae2674efa67209dcb1f6c6431", "leaving the queue", "2.10-3.11.0"},
+	}),
+	redisson("RFencedLock", Family{Kind: Refused, Why: whyFence}, []familyText{
+		{"49babb5a1e6a0c5f188c2ae62b93b51cdfd63e45", "lockAndGetToken", "3.19-now"},
+		{"46b5551ba403d6152a7a6eca122e08728d6c8c66", "lock, tryLock", "3.19-now"},
+	}),
+	redisson("RSemaphore", Family{Kind: Refused, Why: whyCounter}, semaphoreTexts),
+	redisson("RPermitExpirableSemaphore", Family{Kind: Refused, Why: whyCounter}, permitTexts),
+	redisson("RCountDownLatch", Family{Kind: Refused, Why: whyCounter}, latchTexts),
+	others,
+)
+
+// others are known by their shape: their libraries format them differently from release to release.
+var others = concat(
+	like(Family{Kind: Releases, Library: "Spring Integration", Does: "unlock and publish, 5.5-now"},
+		"8d39e24733a6", "a31511cd1ae2", "6880264e7227", "4839f16d1887", "b543700df22f", "487b4a2c1711"),
+	like(Family{Kind: Refused, Why: whyList, Library: "python-redis-lock", Does: "release, reset"},
+		"feb9a22d7971", "b62c5ae4a944", "a093dc0d8326", "77517b01f3e7", "71bbbc325b71", "757a329a59e6", "230daf3ddec0",
+		"c30e1e0437ba", "afe8baa514df", "97de66c28c6a", "9164bf6f71e6", "8524456d87dd", "9549cdbc752a"),
+	like(Family{Kind: Refused, Why: whyList, Library: "walrus", Does: "release"}, "044f424e8da6"),
+	like(Family{Kind: Refused, Why: whyCounter, Library: "redis-semaphore", Does: "semaphores"},
+		"c8c73c4b1952", "23bbf01abcdc", "bff9e90bbd5d", "871d1c23aaf2", "01b79aaa678f"),
+	[]Family{
+		{Shape: "e6c3f9672db9", Kind: Takes, Granted: GrantKeys, Library: "node-redlock", Does: "acquire several, 4-5"},
+		{Shape: "d1f9d751b019", Kind: Extends, Granted: GrantKeys, Library: "node-redlock", Does: "extend several, 4-5"},
+		{Shape: "54aba1735505", Kind: Releases, Library: "node-redlock", Does: "release several, 4-5"},
+	},
+)
+
+// Why some scripts are refused.
+const (
+	whyCounter = "its count would diverge between masters, and a majority of them admits more holders than one Redis; " +
+		"see Scripts that are refused in the README"
+	whyList = "it wakes waiters through a list, and each master would hand its element to another waiter; " +
+		"see Scripts that are refused in the README"
+	whyFence = "each master would count its fencing tokens for itself; use RLock, or the command LOCK, whose fence grows; " +
+		"see Scripts that are refused in the README"
+)
+
+// A familyText is one script of a library.
+type familyText struct{ sha, does, versions string }
+
+func redisson(class string, like Family, texts []familyText) []Family {
+	var rows []Family
+	for _, t := range texts {
+		row := like
+		row.SHA, row.Library, row.Does = t.sha, "Redisson "+class, t.does+", "+t.versions
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func like(row Family, shapes ...string) []Family {
+	rows := make([]Family, len(shapes))
+	for i, shape := range shapes {
+		rows[i] = row
+		rows[i].Shape = shape
+	}
+	return rows
+}
+
+func concat(parts ...[]Family) []Family {
+	var all []Family
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	return all
+}

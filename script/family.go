@@ -1,0 +1,110 @@
+package script
+
+// A Family is a row of the table of known scripts that cannot be understood as an operation on one string, and so run by
+// vote: it says how the replies of N masters merge.
+type Family struct {
+	SHA   string // of the text; or
+	Shape string // of any text of that shape
+
+	Kind    FamilyKind
+	Granted Grant // of Takes, Extends and Releases: which replies grant
+	// Holder is which of ARGV, from 1, is the field of the hash KEYS[1] that counts the caller's holds; 0 if there is none.
+	// A lock is granted only if a quorum agrees on that count.
+	Holder int
+	// Each says that the reply of Extends is an array with a 1 or 0 for each of several locks.
+	Each bool
+	// Derived says that the text makes names of further keys from its KEYS, each of them one of KEYS, a colon, and more.
+	Derived bool
+
+	Library string // who sends it
+	Does    string // what it is for, with the versions that have it
+	Why     string // of Refused
+}
+
+// A FamilyKind says what a script is to a quorum.
+type FamilyKind uint8
+
+// The kinds of families.
+const (
+	Agrees   FamilyKind = iota // nothing is known of it: a quorum must do and answer the same
+	Takes                      // a lock
+	Extends                    // it
+	Releases                   // it
+	Tells                      // nothing that anything hangs on
+	Asks                       // for a number, of which the largest that a quorum says at least is right
+	Refused                    // it cannot be voted on safely
+)
+
+var familyKindNames = [...]string{"agree", "take", "extend", "release", "tell", "ask", "refuse"}
+
+func (k FamilyKind) String() string { return familyKindNames[k] }
+
+// ParseFamilyKind is the inverse of String.
+func ParseFamilyKind(name string) (FamilyKind, bool) {
+	for k, n := range familyKindNames {
+		if n == name {
+			return FamilyKind(k), true
+		}
+	}
+	return 0, false
+}
+
+// A Grant says which replies grant.
+type Grant uint8
+
+// The replies that grant.
+const (
+	GrantPositive Grant = iota // an integer above 0
+	GrantNil                   // nil
+	GrantNotNil                // anything but nil
+	GrantOK                    // OK, as a status or as a string
+	GrantKeys                  // an integer: how many KEYS there are
+)
+
+var grantNames = [...]string{"positive", "nil", "not nil", "OK", "keys"}
+
+func (g Grant) String() string { return grantNames[g] }
+
+// ParseGrant is the inverse of String.
+func ParseGrant(name string) (Grant, bool) {
+	for g, n := range grantNames {
+		if n == name {
+			return Grant(g), true
+		}
+	}
+	return 0, false
+}
+
+// families is a table with its indexes.
+type families struct {
+	bySHA, byShape map[string]*Family
+}
+
+func newFamilies(rows []Family) *families {
+	f := &families{bySHA: make(map[string]*Family), byShape: make(map[string]*Family)}
+	for i := range rows {
+		r := &rows[i]
+		if r.SHA != "" {
+			f.bySHA[r.SHA] = r
+		} else {
+			f.byShape[r.Shape] = r
+		}
+	}
+	return f
+}
+
+func (f *families) find(sha, text string) *Family {
+	if r := f.bySHA[sha]; r != nil || len(f.byShape) == 0 {
+		return r
+	}
+	shape, ok := Shape(text)
+	if !ok {
+		return nil
+	}
+	return f.byShape[shape]
+}
+
+var known = newFamilies(knownFamilies)
+
+// Families returns the table of known scripts, in the order in which it is read best.
+func Families() []Family { return knownFamilies }
