@@ -1,9 +1,8 @@
 # make test      all tests, under the race detector; installs redis-server if it can
 # make lint      format, vet, linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
+# make chaos     faults of real masters, links and proxies, one after another for DURATION
 # make fuzz      every fuzz target for FUZZTIME
-# make sim       SEED=n: replay one seed of the simulation with a trace of all that happens in it
-# make sim-soak  DURATION=10m: run seeds of the simulation on all cores
 # make build     bin/lockproxy
 
 # It includes staticcheck.
@@ -16,7 +15,7 @@ DURATION ?= 10m
 # The race detector needs a C compiler. .ci/need says so where there is none.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test lint bench bench-go fuzz sim sim-soak build
+.PHONY: all test lint bench bench-go chaos fuzz build
 all: lint build test
 
 test:
@@ -36,14 +35,12 @@ bench:
 bench-go:
 	go test -run '^$$' -bench . -benchmem ./...
 
+chaos:
+	@.ci/need
+	go test -timeout 0 -v -run NoFault ./integration/chaos -duration $(DURATION)
+
 fuzz:
 	.ci/fuzz $(FUZZTIME)
-
-sim:
-	GODEBUG=asyncpreemptoff=1 go test ./quorum/sim -v -count=1 -run '^TestReplay$$' -seed $(SEED)
-
-sim-soak:
-	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestSoak$$' -soak $(DURATION)
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/lockproxy ./cmd/lockproxy

@@ -7,6 +7,7 @@
 //   - The client tests run real client libraries: Go ones here, the others under clients/.
 //   - The fault tests (fault_*_test.go) kill, pause, restart and cut off masters under load, and check that no two
 //     clients hold one resource, that a failed attempt leaves no key behind, and that service comes back.
+//   - chaos, below here, counts the updates that locks failed to guard under one fault after another.
 //
 // They need redis-server in the PATH and are skipped, with a line that says so, where it is missing; with
 // LOCKPROXY_REQUIRE_REDIS=1 that is a failure. LOCKPROXY_REQUIRE_CLIENTS=1 demands the runtimes of the client

@@ -181,7 +181,7 @@ func TestTenThousandIdleConnectionsAreCheap(t *testing.T) {
 	}
 	perConnection := float64(after-before) / float64(connections)
 	t.Logf("%d idle connections: %.1f KB each", connections, perConnection)
-	if perConnection > idleMaxKB && !raceBuilt {
+	if perConnection > idleMaxKB && !harness.RaceBuilt {
 		t.Errorf("an idle connection costs %.1f KB", perConnection)
 	}
 	expect(t, probe, "+OK\r\n", "SET", "beside-them", "me", "NX", "PX", "60000")

@@ -28,11 +28,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	var flags []string
-	if raceBuilt {
-		flags = append(flags, "-race")
-	}
-	if proxyBinary, err = harness.BuildProxy(dir, flags...); err != nil {
+	if proxyBinary, err = harness.BuildProxy(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

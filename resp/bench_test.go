@@ -56,7 +56,7 @@ func BenchmarkSession(b *testing.B) {
 	}{{"one", 1}, {"pipelined16", 16}} {
 		b.Run(c.name, func(b *testing.B) {
 			e := &grantingEngine{newFakeEngine(), &quorum.Lock{}, &fakeLock{until: time.Now().Add(time.Hour), abandoned: make(chan struct{})}}
-			srv := New(Config{}, e, script.NewCache(1))
+			srv := New(Config{}, e, script.NewCache(1), e.fakeMessages)
 			srv.lockOf = func(*quorum.Lock) lock { return e.held }
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

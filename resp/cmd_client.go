@@ -129,12 +129,14 @@ func parseClientList(args []string) (func(*session) bool, Reply) {
 	return nil, errSyntax
 }
 
-// byType selects all clients or none: there are only normal ones.
+// byType selects those with subscriptions, those without, or none.
 func byType(name string) (func(*session) bool, Reply) {
 	switch lower(name) {
 	case "normal":
-		return func(*session) bool { return true }, nil
-	case "master", "replica", "slave", "pubsub":
+		return func(s *session) bool { return s.total.Load() == 0 }, nil
+	case "pubsub":
+		return func(s *session) bool { return s.total.Load() > 0 }, nil
+	case "master", "replica", "slave":
 		return func(*session) bool { return false }, nil
 	}
 	return nil, Error("ERR Unknown client type '" + clip(name, len(name)) + "'")

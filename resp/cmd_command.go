@@ -128,7 +128,7 @@ func runCommandGetKeys(c *call) Reply {
 	switch {
 	case !ok || cmd == nil:
 		return Error("ERR Invalid command specified")
-	case cmd.keys == keySpec{}:
+	case cmd.keys == keySpec{} || cmd.group == "pubsub": // where Redis lists sharded channels as keys, that is for routing
 		return Error("ERR The command has no key arguments")
 	case !cmd.accepts(len(args)):
 		return Error("ERR Invalid number of arguments specified for command")

@@ -160,6 +160,7 @@ func runQuit(c *call) Reply {
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
+	c.unsubscribeAll()
 	c.parser.authed = len(c.server.cfg.Users) == 0
 	c.mu.Lock()
 	c.identity.reset(c.parser.authed, c.server.clock.Load())
@@ -169,7 +170,14 @@ func runReset(c *call) Reply {
 	return Status("RESET")
 }
 
+// runPing answers a subscribed RESP2 client in the shape of a message, so that it can tell them apart.
 func runPing(c *call) Reply {
+	switch subscribed := !c.resp3 && c.total.Load() > 0; {
+	case subscribed && len(c.args) == 1:
+		return Array{Bulk("pong"), Bulk("")}
+	case subscribed && len(c.args) == 2:
+		return Array{Bulk("pong"), Bulk(c.args[1])}
+	}
 	switch len(c.args) {
 	case 1:
 		return Status("PONG")

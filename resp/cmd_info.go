@@ -7,6 +7,8 @@ import (
 	"runtime/metrics"
 	"strings"
 	"time"
+
+	"lockproxy/quorum/pubsub"
 )
 
 // An infoSection writes one section of INFO.
@@ -102,8 +104,8 @@ func infoStats(s *Server, w *infoWriter) {
 	w.field("rejected_connections", st.Rejected)
 	w.field("expired_keys", 0)
 	w.field("evicted_keys", 0)
-	w.field("pubsub_channels", 0)
-	w.field("pubsub_patterns", 0)
+	w.field("pubsub_channels", len(s.messages.Topics(pubsub.Channel)))
+	w.field("pubsub_patterns", len(s.messages.Topics(pubsub.Pattern)))
 }
 
 func infoReplication(s *Server, w *infoWriter) {

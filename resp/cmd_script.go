@@ -51,11 +51,11 @@ func (c *call) scriptArgs() (keys, args []string, refused Reply) {
 }
 
 // runScript turns a recognised script into the quorum operation that it means, and the outcome into the reply that its
-// library expects.
+// library expects. Any other runs by vote.
 func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 	m := s.Meaning
-	if m == nil {
-		return errScript(s.SHA)
+	if m == nil || !m.Fits(keys, args) || c.cmd.flags&readOnly != 0 {
+		return c.runByVote(s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
 	if err != nil {
@@ -81,12 +81,7 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 	case script.Query:
 		return c.query(op, m)
 	}
-	return errScript(s.SHA)
-}
-
-func errScript(sha string) Error {
-	return Error("ERR script " + sha + " is not recognised as a lock script, so lockproxy cannot run it by quorum; " +
-		"send the lock library's own script, or use SET NX, LOCK, EXTEND and UNLOCK")
+	return c.runByVote(s, keys, args)
 }
 
 // scriptAnswer answers in the script's dialect.

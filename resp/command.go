@@ -40,21 +40,20 @@ func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: n
 // claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
 // turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
 func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, name, nil, answer)
+	return c.claimSlot(r, name, nil, 1, answer)
 }
 
 // claimAll is claim for an operation on each of several keys, all different.
 func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], slices.Clone(names[1:]), answer)
+	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), answer)
 }
 
-func (c *call) claimSlot(r rounds, name string, others []string, answer func(*outcome) Reply) *slot {
+func (c *call) claimSlot(r rounds, name string, others []string, outcomes int, answer func(*outcome) Reply) *slot {
 	s := c.session
 	sl := newSlot(s)
 	sl.resp3, sl.mute = s.resp3, s.mute.current
 	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
-	sl.weight, sl.held = 1+len(others), s.parser.size
-	sl.left = sl.weight
+	sl.left, sl.weight, sl.held = outcomes, outcomes, s.parser.size
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
@@ -130,6 +129,9 @@ func (c *call) perform() Reply {
 	if !c.parser.authed && cmd.flags&noAuth == 0 {
 		return errNoAuth
 	}
+	if !c.resp3 && c.total.Load() > 0 && cmd.flags&subscribedToo == 0 {
+		return errSubscribed(cmd.full)
+	}
 	c.cmd = cmd
 	c.last.Store(cmd)
 	return cmd.run(c)
@@ -146,12 +148,18 @@ func isAttack(name string) bool {
 }
 
 // answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
-func (s *session) answer(reply Reply) {
+func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
+
+// answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
+func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	sl := newSlot(s)
 	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
 	sl.weight, sl.held = 1, 0
 	s.mu.Lock()
 	pushed := s.push(sl)
+	if pushed && adjust != nil {
+		adjust(sl)
+	}
 	ok := !pushed || s.countOutput(sl, reply.size())
 	s.mu.Unlock()
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
 	"lockproxy/script"
 )
 
@@ -18,11 +19,24 @@ type Engine interface {
 	Read(key quorum.Key, done func(quorum.View))
 	Remove(key quorum.Key, done func(quorum.Changed))
 	Expire(req quorum.ExpireRequest, done func(quorum.Changed))
+	Publish(channel, message string, done func(quorum.Published))
+	Survey(question []any, done func(quorum.Surveyed))
+	Run(req quorum.RunRequest, done func(quorum.Ran))
 	Masters() []quorum.MasterStatus
 	Stats() quorum.Stats
 }
 
 var _ Engine = (*quorum.Engine)(nil)
+
+// Messages is what the commands need of pubsub.Hub. No method blocks.
+type Messages interface {
+	Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error))
+	Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic)
+	Receivers(t pubsub.Topic, match func(pattern string) bool, counts []int64) int64
+	Topics(kind pubsub.Kind) []string
+}
+
+var _ Messages = (*pubsub.Hub)(nil)
 
 // Scripts is what the commands need of script.Cache: the texts that clients sent, by SHA-1.
 type Scripts interface {

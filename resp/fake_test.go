@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
 	"lockproxy/script"
 )
 
@@ -33,7 +34,12 @@ type fakeEngine struct {
 	arrived chan string // one name per operation, if not nil
 	async   bool        // operations run on goroutines of their own
 	running sync.WaitGroup
-	late    bool // locks and extensions are granted with a validity that has passed
+	*fakeMessages
+	late bool // locks and extensions are granted with a validity that has passed
+
+	reply   quorum.Value // of Run
+	locking bool         // Run takes a lock
+	ran     []quorum.RunRequest
 }
 
 type fakeEntry struct {
@@ -51,7 +57,8 @@ func (l *fakeLock) Until() time.Time { return l.until }
 func (l *fakeLock) Abandon()         { l.once.Do(func() { close(l.abandoned) }) }
 
 func newFakeEngine() *fakeEngine {
-	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{}}
+	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{},
+		fakeMessages: &fakeMessages{topics: map[pubsub.Topic]map[pubsub.Subscriber]bool{}}}
 }
 
 // do runs an operation now or when the test calls release.
@@ -264,6 +271,18 @@ func (e *fakeEngine) Expire(r quorum.ExpireRequest, done func(quorum.Changed)) {
 	})
 }
 
+// Run answers with e.reply: no script is run here.
+func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
+	e.do("run", func(keys map[quorum.Key]fakeEntry) func() {
+		ran := quorum.Ran{Err: e.err, Reply: e.reply}
+		if e.err == nil && e.locking {
+			ran.Lock = e.grant(time.Minute)
+		}
+		e.ran = append(e.ran, r)
+		return func() { done(ran) }
+	})
+}
+
 func (e *fakeEngine) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
 		{Addr: "10.0.0.1:6379", Connected: true, Server: "redis", Version: "7.0.15", Role: "master"},
@@ -285,7 +304,7 @@ type rig struct {
 func newRig(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	r := &rig{t: t, engine: newFakeEngine()}
-	r.server = New(cfg, r.engine, script.NewCache(100))
+	r.server = New(cfg, r.engine, script.NewCache(100), r.engine.fakeMessages)
 	r.server.lockOf = r.engine.lockOf
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,6 +10,7 @@ const (
 	readOnly
 	denyOOM
 	admin
+	pubSub
 	noScript
 	loading
 	stale
@@ -19,9 +20,10 @@ const (
 	allowBusy
 	noMandatoryKeys
 	movableKeys
+	subscribedToo // allowed to a subscribed RESP2 client; COMMAND has no name for it
 )
 
-var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "noscript", "loading", "stale", "skip_monitor",
+var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",
 	"fast", "no_auth", "allow_busy", "no_mandatory_keys", "movablekeys"}
 
 func (f flags) names() Set {
@@ -47,6 +49,7 @@ func (cmd *command) categories() Set {
 	add("read", f&readOnly != 0)
 	add("write", f&write != 0)
 	add("string", cmd.group == "string")
+	add("pubsub", f&pubSub != 0)
 	add("admin", f&admin != 0)
 	add("fast", f&fast != 0)
 	add("slow", f&fast == 0)

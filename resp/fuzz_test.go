@@ -18,6 +18,8 @@ import (
 var fuzzSeeds = []string{
 	"PING\r\n", "*1\r\n$4\r\nPING\r\n", words("SET k v NX PX 1000") + words("GET k"), "SET \"a\\x41\" 'b'\r\n",
 	"*2\r\n$9223372036854775807\r\n", "*2147483647\r\n", "*-1\r\n*0\r\n\r\n", words("HELLO 3") + words("COMMAND"),
+	words("SUBSCRIBE a b a") + words("PUBLISH a x") + words("PING") + words("GET x") + words("UNSUBSCRIBE"),
+	words("HELLO 3") + words("PSUBSCRIBE [*") + words("GET k") + words("PUBLISH [ x") + words("RESET") + words("PUBSUB NUMSUB a"),
 	words("EVAL return 1 1 k") + words("CLIENT REPLY SKIP") + words("QUIT"), words("DEL k k j") + words("EXPIRE k 1 GT"),
 	words("LOCK k 1000") + words("CLIENT LIST") + words("INFO"), words("SELECT 3") + words("RESET") + words("EXISTS a b c"),
 	words("COMMAND GETKEYS EVAL x 1 a b") + words("CONFIG GET *") + words("COMMAND LIST FILTERBY PATTERN [a-"),
@@ -183,7 +185,7 @@ func FuzzSession(f *testing.F) {
 		engine := newFakeEngine()
 		engine.async = async
 		srv := newServer(Config{Limits: Limits{Pipeline: 3, Args: 64, Bulk: 4096, Command: 8192, Memory: 1 << 20},
-			Logger: slog.New(slog.NewTextHandler(panicLog{t}, nil))}, engine, script.NewCache(10))
+			Logger: slog.New(slog.NewTextHandler(panicLog{t}, nil))}, engine, script.NewCache(10), engine.fakeMessages)
 		srv.lockOf = engine.lockOf
 		conn := &fuzzConn{pieces: chunks(b, cuts), left: int(output), kicked: make(chan struct{}, 1), closed: make(chan struct{})}
 		s := newSession(srv, conn, 1)

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"lockproxy/quorum/pubsub"
 )
 
 // An identity is what a session says of itself in CLIENT LIST. session.mu guards it; its own reader may read it
@@ -65,13 +67,22 @@ func (s *session) describe() string {
 	for _, f := range []string{
 		"id=", num(s.id), " addr=", s.addr(), " laddr=", s.conn.LocalAddr().String(), " fd=0 name=", s.name,
 		" age=", num((now - s.since) / 1000), " idle=", num((now - s.active.Load()) / 1000),
-		" flags=N db=", num(int64(s.db)), " sub=0 psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=",
+		" flags=", s.kindFlag(), " db=", num(int64(s.db)), " sub=", num(int64(s.counts[pubsub.Channel])),
+		" psub=", num(int64(s.counts[pubsub.Pattern])), " ssub=", num(int64(s.counts[pubsub.Shard])), " multi=-1 qbuf=0 qbuf-free=0 argv-mem=",
 		num(s.inBytes.Load()), " multi-mem=0 rbs=0 rbp=0 obl=0 oll=", num(s.depth.Load()),
 		" omem=", num(int64(s.outBytes)), " tot-mem=0 events=r cmd=", cmd, " user=", s.user, " redir=-1 resp=", proto, "\n",
 	} {
 		b.WriteString(f)
 	}
 	return b.String()
+}
+
+// kindFlag is P for a client that has subscriptions, N for others.
+func (s *session) kindFlag() string {
+	if s.total.Load() > 0 {
+		return "P"
+	}
+	return "N"
 }
 
 func (s *session) addr() string { return s.conn.RemoteAddr().String() }

@@ -72,6 +72,9 @@ func (s *session) take() *slot {
 		if s.gone && sl.out.lock != nil {
 			break
 		}
+		if s.latest == sl {
+			s.latest = nil
+		}
 		end = sl
 	}
 	if end == nil {

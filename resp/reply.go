@@ -2,6 +2,7 @@ package resp
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -16,12 +17,17 @@ import (
 //	Remaining  :n                :n
 //	Bulk       $n …              $n …
 //	Verbatim   $n …              =n txt:…
+//	Formatted  $n …              =n …:…
+//	Double     $n …              ,…
+//	BigNumber  $n …              (…
+//	Bool       :1 or :0          #t or #f
 //	Null       $-1               _
 //	NullArray  *-1               _
 //	Array      *n …              *n …
 //	Set        *n …              ~n …
 //	Map        *2n …             %n …
 //	Push       *n …              >n …
+//	Sequence   its items, one after the other
 type Reply interface {
 	// appendTo appends the reply in the client's protocol.
 	appendTo(b []byte, resp3 bool) []byte
@@ -40,6 +46,14 @@ type (
 	Bulk string
 	// Verbatim is a text meant to be read by people.
 	Verbatim string
+	// Formatted is a Verbatim of some format: its first three letters.
+	Formatted string
+	// Double is a number as C's %.17g writes it.
+	Double string
+	// BigNumber is an integer of any size, in decimal digits.
+	BigNumber string
+	// Bool is a truth value.
+	Bool bool
 	// Null says that there is nothing.
 	Null struct{}
 	// NullArray is Null where Redis 2 would have answered an array.
@@ -52,6 +66,8 @@ type (
 	Map []Reply
 	// Push is a message that answers no command.
 	Push []Reply
+	// Sequence is several replies to one command.
+	Sequence []Reply
 	// Remaining is how many milliseconds are left until a moment, at the time of writing.
 	Remaining time.Time
 )
@@ -71,6 +87,42 @@ func (r Verbatim) appendTo(b []byte, resp3 bool) []byte {
 	b = append(b, "txt:"...)
 	b = append(b, r...)
 	return append(b, '\r', '\n')
+}
+
+func (r Formatted) appendTo(b []byte, resp3 bool) []byte {
+	format, text := string(r[:3]), string(r[3:])
+	if !resp3 {
+		return redcon.AppendBulkString(b, text)
+	}
+	b = appendCount(b, '=', len(r)+len(":"))
+	b = append(append(b, format...), ':')
+	return append(append(b, text...), '\r', '\n')
+}
+
+func (r Double) appendTo(b []byte, resp3 bool) []byte { return appendNumber(b, ',', string(r), resp3) }
+
+func (r BigNumber) appendTo(b []byte, resp3 bool) []byte {
+	return appendNumber(b, '(', string(r), resp3)
+}
+
+func appendNumber(b []byte, kind byte, digits string, resp3 bool) []byte {
+	if !resp3 {
+		return redcon.AppendBulkString(b, digits)
+	}
+	b = append(append(b, kind), strings.NewReplacer("\r", " ", "\n", " ").Replace(digits)...)
+	return append(b, '\r', '\n')
+}
+
+func (r Bool) appendTo(b []byte, resp3 bool) []byte {
+	switch {
+	case !resp3 && bool(r):
+		return append(b, ":1\r\n"...)
+	case !resp3:
+		return append(b, ":0\r\n"...)
+	case bool(r):
+		return append(b, "#t\r\n"...)
+	}
+	return append(b, "#f\r\n"...)
 }
 
 func (Null) appendTo(b []byte, resp3 bool) []byte {
@@ -112,6 +164,8 @@ func (r Push) appendTo(b []byte, resp3 bool) []byte {
 	return Array(r).appendTo(b, resp3)
 }
 
+func (r Sequence) appendTo(b []byte, resp3 bool) []byte { return appendAll(b, r, resp3) }
+
 func (r Remaining) appendTo(b []byte, _ bool) []byte {
 	left := max(0, time.Until(time.Time(r)).Milliseconds())
 	return redcon.AppendInt(b, left)
@@ -129,18 +183,23 @@ func appendCount(b []byte, kind byte, n int) []byte {
 	return append(b, '\r', '\n')
 }
 
-func (r Status) size() int   { return len(r) }
-func (r Error) size() int    { return len(r) }
-func (Int) size() int        { return 0 }
-func (r Bulk) size() int     { return len(r) }
-func (r Verbatim) size() int { return len(r) }
-func (Null) size() int       { return 0 }
-func (NullArray) size() int  { return 0 }
-func (r Array) size() int    { return sizeOf(r) }
-func (r Set) size() int      { return sizeOf(r) }
-func (r Map) size() int      { return sizeOf(r) }
-func (r Push) size() int     { return sizeOf(r) }
-func (Remaining) size() int  { return 0 }
+func (r Status) size() int    { return len(r) }
+func (r Error) size() int     { return len(r) }
+func (Int) size() int         { return 0 }
+func (r Bulk) size() int      { return len(r) }
+func (r Verbatim) size() int  { return len(r) }
+func (r Formatted) size() int { return len(r) }
+func (r Double) size() int    { return len(r) }
+func (r BigNumber) size() int { return len(r) }
+func (Bool) size() int        { return 0 }
+func (Null) size() int        { return 0 }
+func (NullArray) size() int   { return 0 }
+func (r Array) size() int     { return sizeOf(r) }
+func (r Set) size() int       { return sizeOf(r) }
+func (r Map) size() int       { return sizeOf(r) }
+func (r Push) size() int      { return sizeOf(r) }
+func (r Sequence) size() int  { return sizeOf(r) }
+func (Remaining) size() int   { return 0 }
 
 func sizeOf(items []Reply) int {
 	n := 0

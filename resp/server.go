@@ -21,6 +21,8 @@ type Server struct {
 	log      *slog.Logger
 	engine   Engine
 	scripts  Scripts
+	messages Messages
+	voted    *voted
 	commands *table
 	memory   budget
 	runID    string
@@ -55,17 +57,18 @@ type Stats struct {
 }
 
 // New returns a server that serves nobody yet.
-func New(cfg Config, engine Engine, scripts Scripts) *Server {
-	s := newServer(cfg, engine, scripts)
+func New(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
+	s := newServer(cfg, engine, scripts, messages)
 	s.running.Add(1)
 	go s.janitor()
 	return s
 }
 
-func newServer(cfg Config, engine Engine, scripts Scripts) *Server {
+func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, commands: allCommands(),
+		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, commands: allCommands(),
+		voted: newVoted(),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},

@@ -52,6 +52,7 @@ type session struct {
 	gone       bool
 	written    bool // the writer has ended
 	identity
+	subscriptions
 }
 
 // lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
@@ -82,6 +83,7 @@ func (s *session) run() {
 	}()
 	s.readLoop()
 	s.end()
+	s.unsubscribeAll()
 	<-done
 	_ = s.conn.Close()
 	s.in.release()

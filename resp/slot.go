@@ -40,6 +40,7 @@ type slot struct {
 	extended func(quorum.Extended)
 	viewed   func(quorum.View)
 	changed  func(quorum.Changed)
+	ran      func(quorum.Ran)
 }
 
 // An outcome is what the engine said, whichever method was called. Over several keys it is their sum: the first error,
@@ -54,6 +55,7 @@ type outcome struct {
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
 	ttl    time.Duration
+	value  quorum.Value // what a script replied
 }
 
 // rounds says whether an operation may be in flight together with others on the same key.
@@ -72,6 +74,7 @@ var slots = sync.Pool{New: func() any {
 	sl.extended = sl.onExtended
 	sl.viewed = sl.onViewed
 	sl.changed = sl.onChanged
+	sl.ran = sl.onRan
 	return sl
 }}
 
@@ -148,6 +151,15 @@ func (sl *slot) onChanged(c quorum.Changed) {
 	sl.resolve(outcome{err: c.Err, done: count(c.Applied)})
 }
 
+func (sl *slot) onRan(r quorum.Ran) {
+	o := outcome{err: r.Err, done: 1, value: r.Reply}
+	if r.Lock != nil {
+		o.lock = sl.session.server.lockOf(r.Lock)
+		o.until = o.lock.Until()
+	}
+	sl.resolve(o)
+}
+
 func count(yes bool) int {
 	if yes {
 		return 1
@@ -173,7 +185,7 @@ func (sl *slot) resolve(o outcome) {
 	if sl.rounds == twoRounds {
 		s.twoRounds--
 	}
-	ok := s.countOutput(sl, len(sl.out.text))
+	ok := s.countOutput(sl, len(sl.out.text)+runReply(sl.out.value).size())
 	if s.head == sl {
 		s.ready.Signal()
 	}

@@ -10,8 +10,8 @@ import (
 
 // allCommands makes the table once for all servers.
 var allCommands = sync.OnceValue(func() *table {
-	return newTable(slices.Concat(lockCommands, stringCommands, genericCommands, scriptCommands, connectionCommands,
-		serverCommands))
+	return newTable(slices.Concat(lockCommands, stringCommands, genericCommands, scriptCommands, pubsubCommands,
+		connectionCommands, serverCommands))
 })
 
 var lockCommands = []*command{
@@ -71,7 +71,10 @@ var genericCommands = []*command{
 		summary: "Wait for replication: there are no replicas to wait for"},
 }
 
-const scripting = noScript | stale | skipMonitor | noMandatoryKeys | movableKeys
+const (
+	scripting     = noScript | stale | skipMonitor | noMandatoryKeys | movableKeys
+	readingScript = scripting | readOnly
+)
 
 var scriptKeys = keySpec{numkeys: 2}
 
@@ -80,6 +83,10 @@ var scriptCommands = []*command{
 		summary: "Execute a Lua script server side"},
 	{name: "evalsha", arity: -3, flags: scripting, keys: scriptKeys, group: "scripting", since: "2.6.0", run: runEvalSHA,
 		summary: "Execute a Lua script server side"},
+	{name: "eval_ro", arity: -3, flags: readingScript, keys: scriptKeys, group: "scripting", since: "7.0.0", run: runEval,
+		summary: "Execute a read-only Lua script server side"},
+	{name: "evalsha_ro", arity: -3, flags: readingScript, keys: scriptKeys, group: "scripting", since: "7.0.0", run: runEvalSHA,
+		summary: "Execute a read-only Lua script server side"},
 	{name: "script", arity: -2, group: "scripting", since: "2.6.0",
 		summary: "A container for Lua scripts management commands", subs: []*command{
 			{name: "load", arity: 3, flags: noScript | stale, since: "2.6.0", run: runScriptLoad,
@@ -98,13 +105,13 @@ var connectionCommands = []*command{
 		summary: "Handshake with Redis"},
 	{name: "auth", arity: -2, flags: handshake, group: "connection", since: "1.0.0", run: runAuth,
 		summary: "Authenticate to the server"},
-	{name: "quit", arity: -1, flags: handshake, group: "connection", since: "1.0.0", run: runQuit,
+	{name: "quit", arity: -1, flags: handshake | subscribedToo, group: "connection", since: "1.0.0", run: runQuit,
 		summary: "Close the connection"},
-	{name: "reset", arity: 1, flags: handshake, group: "connection", since: "6.2.0", run: runReset,
+	{name: "reset", arity: 1, flags: handshake | subscribedToo, group: "connection", since: "6.2.0", run: runReset,
 		summary: "Reset the connection"},
 	{name: "select", arity: 2, flags: loading | stale | fast, group: "connection", since: "1.0.0", run: runSelect,
 		summary: "Change the selected database for the current connection"},
-	{name: "ping", arity: -1, flags: fast, group: "connection", since: "1.0.0", run: runPing,
+	{name: "ping", arity: -1, flags: fast | subscribedToo, group: "connection", since: "1.0.0", run: runPing,
 		summary: "Ping the server"},
 	{name: "echo", arity: 2, flags: loading | stale | fast, group: "connection", since: "1.0.0", run: runEcho,
 		summary: "Echo the given string"},

@@ -36,6 +36,11 @@ func errArity(name string) Error {
 	return Error("ERR wrong number of arguments for '" + name + "' command")
 }
 
+func errSubscribed(name string) Error {
+	return Error("ERR Can't execute '" + name +
+		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}
+
 func errExpire(name string) Error { return Error("ERR invalid expire time in '" + name + "' command") }
 
 // echoMax is how much of a client's own words Redis repeats in an error.

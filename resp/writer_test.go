@@ -9,7 +9,7 @@ import (
 
 // bareSession is a session that nobody runs, on a connection that takes so many bytes of output.
 func bareSession(e *fakeEngine, input string, output int) (*session, *fuzzConn) {
-	srv := newServer(Config{}, e, script.NewCache(1))
+	srv := newServer(Config{}, e, script.NewCache(1), e.fakeMessages)
 	srv.lockOf = e.lockOf
 	conn := &fuzzConn{left: output, kicked: make(chan struct{}, 1), closed: make(chan struct{})}
 	if input != "" {

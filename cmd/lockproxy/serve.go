@@ -18,6 +18,7 @@ import (
 	"lockproxy/cmd/lockproxy/embedded"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/pubsub"
 	"lockproxy/resp"
 	"lockproxy/script"
 )
@@ -69,6 +70,7 @@ type process struct {
 	adminDoor net.Listener // nil: off
 	addrs     []config.Master
 	engine    *quorum.Engine
+	hub       *pubsub.Hub
 	front     *resp.Server
 
 	beforeStop func()
@@ -82,7 +84,7 @@ func (p *process) start(warnings []string) error {
 	for _, step := range []func() error{
 		p.openDoors,    // first: if an address is taken, nothing begins
 		p.startMasters, // the embedded ones, where none are named
-		p.startEngine,  // Redlock over the masters
+		p.startEngine,  // Redlock over the masters, and their messages
 		p.startFront,   // what Redis clients see
 		p.startAdmin,   // what operators see
 		p.letClientsIn,
@@ -152,19 +154,23 @@ func (p *process) startEngine() error {
 	if err != nil {
 		return err
 	}
-	all := make([]masters.Master, len(ms))
+	all, sources := make([]masters.Master, len(ms)), make([]masters.Source, len(ms))
 	for i, m := range ms {
-		all[i] = m
+		all[i], sources[i] = m, m
 	}
 	if p.engine, err = quorum.New(engineConfig(p.cfg, p.log), all); err != nil {
 		return err
 	}
 	p.onStop(func(context.Context) { p.engine.Close() })
+	p.hub = pubsub.New(pubsub.Config{
+		Patience: p.cfg.InstanceTimeout, DeadAfter: p.cfg.MasterDeadAfter, Logger: p.log,
+	}, sources)
+	p.onStop(func(context.Context) { p.hub.Close() })
 	return nil
 }
 
 func (p *process) startFront() error {
-	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache))
+	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache), p.hub)
 	return nil
 }
 

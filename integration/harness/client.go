@@ -18,17 +18,21 @@ const replyMax = 5 * time.Second
 // byte for byte. It is used by one goroutine at a time.
 type Conn struct {
 	net.Conn
-	r   *bufio.Reader
-	buf []byte // of the request being sent
+	patience time.Duration // for each request and each reply
+	r        *bufio.Reader
+	buf      []byte // of the request being sent
 }
 
 // Dial connects to addr.
-func Dial(addr string) (*Conn, error) {
-	c, err := net.DialTimeout("tcp", addr, replyMax)
+func Dial(addr string) (*Conn, error) { return DialPatiently(addr, replyMax) }
+
+// DialPatiently connects to addr. The client waits for so long for the connection, and then for each reply.
+func DialPatiently(addr string, patience time.Duration) (*Conn, error) {
+	c, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c, r: bufio.NewReader(c)}, nil
+	return &Conn{Conn: c, patience: patience, r: bufio.NewReader(c)}, nil
 }
 
 // Ping connects to addr and returns nil if it answers PING.
@@ -62,7 +66,7 @@ func Encode(dst []byte, args ...string) []byte {
 
 // Send writes raw bytes.
 func (c *Conn) Send(raw []byte) error {
-	if err := c.SetWriteDeadline(time.Now().Add(replyMax)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
 		return err
 	}
 	_, err := c.Write(raw)
@@ -80,7 +84,7 @@ func (c *Conn) Do(args ...string) ([]byte, error) {
 
 // Reply reads one raw reply of RESP2 or RESP3.
 func (c *Conn) Reply() ([]byte, error) {
-	if err := c.SetReadDeadline(time.Now().Add(replyMax)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
 		return nil, err
 	}
 	return appendReply(nil, c.r)
@@ -88,7 +92,7 @@ func (c *Conn) Reply() ([]byte, error) {
 
 // ExpectClosed returns nil if the server closes the connection and sends nothing more before that.
 func (c *Conn) ExpectClosed() error {
-	if err := c.SetReadDeadline(time.Now().Add(replyMax)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {
 		return err
 	}
 	b, err := c.r.ReadByte()

@@ -69,6 +69,12 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
+// Pause stops the process from running (SIGSTOP); the kernel still accepts connections and bytes for it.
+func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
 // Ended says whether the process has ended.
 func (p *Process) Ended() bool {
 	select {

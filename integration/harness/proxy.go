@@ -14,15 +14,22 @@ import (
 type Proxy struct {
 	*Process
 	Addr string
+
+	bin  string
+	args []string
 }
 
-// BuildProxy compiles cmd/lockproxy into dir. LOCKPROXY_BIN names a ready binary instead.
-func BuildProxy(dir string, flags ...string) (string, error) {
+// BuildProxy compiles cmd/lockproxy into dir, with the race detector if this program has it. LOCKPROXY_BIN names a
+// ready binary instead.
+func BuildProxy(dir string) (string, error) {
 	if bin := os.Getenv("LOCKPROXY_BIN"); bin != "" {
 		return bin, nil
 	}
 	bin := filepath.Join(dir, "lockproxy")
-	args := append([]string{"build", "-o", bin}, flags...)
+	args := []string{"build", "-o", bin}
+	if RaceBuilt {
+		args = append(args, "-race")
+	}
 	cmd := exec.Command("go", append(args, "lockproxy/cmd/lockproxy")...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build lockproxy/cmd/lockproxy: %w\n%s", err, out)
@@ -51,16 +58,22 @@ func LaunchProxy(bin string, masters []string, flags ...string) (*Proxy, error) 
 	}
 	addr := loopback(port)
 	args := append([]string{"--listen", addr, "--masters", strings.Join(masters, ","), "--admin", ""}, flags...)
-	proc, err := startProcess("lockproxy "+addr, bin, args, proxyEnvironment())
+	p := &Proxy{Addr: addr, bin: bin, args: args}
+	return p, p.Start()
+}
+
+// Start starts the proxy, again after it has ended, on the same port, and returns when it answers PING.
+func (p *Proxy) Start() error {
+	proc, err := startProcess("lockproxy "+p.Addr, p.bin, p.args, proxyEnvironment())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p := &Proxy{Process: proc, Addr: addr}
+	p.Process = proc
 	if err := Poll(readyMax, p.answers); err != nil {
 		p.Kill()
-		return nil, fmt.Errorf("%w\n%s", err, p.Output())
+		return fmt.Errorf("%w\n%s", err, p.Output())
 	}
-	return p, nil
+	return nil
 }
 
 // proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -22,6 +21,8 @@ type Redis struct {
 	port  int
 	dir   string
 	extra []string
+	clock string // file of the step of its clock; "" if its clock cannot be stepped
+	shim  string
 	proc  *Process
 }
 
@@ -32,10 +33,12 @@ func HaveRedis() error {
 }
 
 // StartRedis starts a redis-server on a free port and returns when it answers. The extra arguments are its own.
-func StartRedis(extra ...string) (*Redis, error) {
+func StartRedis(extra ...string) (*Redis, error) { return startRedis("", extra) }
+
+func startRedis(shim string, extra []string) (*Redis, error) {
 	var err error
 	for range 5 { // somebody else may take the port between the look and the bind
-		r := &Redis{extra: extra}
+		r := &Redis{extra: extra, shim: shim}
 		if r.port, err = FreePort(); err != nil {
 			return nil, err
 		}
@@ -43,7 +46,10 @@ func StartRedis(extra ...string) (*Redis, error) {
 		if r.dir, err = os.MkdirTemp("", "lockproxy-redis-"); err != nil {
 			return nil, err
 		}
-		if err = r.start(); err == nil {
+		if err = r.prepareClock(); err == nil {
+			err = r.start()
+		}
+		if err == nil {
 			return r, nil
 		}
 		r.Stop()
@@ -81,12 +87,13 @@ func Addrs(all []*Redis) []string {
 	return addrs
 }
 
-func (r *Redis) start() error {
+func (r *Redis) start(more ...string) error {
 	args := []string{
 		"--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--dir", r.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning",
 	}
-	proc, err := startProcess("redis-server "+r.Addr, "redis-server", append(args, r.extra...), os.Environ())
+	args = append(append(args, r.extra...), more...)
+	proc, err := startProcess("redis-server "+r.Addr, "redis-server", args, r.environment())
 	if err != nil {
 		return err
 	}
@@ -119,11 +126,18 @@ func (r *Redis) Restart() error {
 	return r.start()
 }
 
+// StartAgain starts a server that was killed, on the same port and with whatever its directory holds. What it loads
+// from there is for the arguments to say.
+func (r *Redis) StartAgain(more ...string) error { return r.start(more...) }
+
+// Dir returns the directory of the server's files. It goes with the server.
+func (r *Redis) Dir() string { return r.dir }
+
 // Pause stops the server from running (SIGSTOP); the kernel still accepts connections and bytes for it.
-func (r *Redis) Pause() error { return r.proc.Signal(syscall.SIGSTOP) }
+func (r *Redis) Pause() error { return r.proc.Pause() }
 
 // Resume lets a paused server go on.
-func (r *Redis) Resume() error { return r.proc.Signal(syscall.SIGCONT) }
+func (r *Redis) Resume() error { return r.proc.Resume() }
 
 // Do sends one command on a connection of its own, in the given database, and returns the raw reply.
 func (r *Redis) Do(db int, args ...string) ([]byte, error) {

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"sync"
@@ -21,14 +22,16 @@ const (
 type Relay struct {
 	Addr string
 
-	target   string
 	listener net.Listener
 
 	mu      sync.Mutex // guards all below
+	target  string
 	changed *sync.Cond // signalled when any of them changes
 	held    [2]bool
 	delay   [2]time.Duration
 	refuse  bool
+	wanted  []byte // see Catch; in lower case, nil if nothing is to be caught
+	caught  bool
 	closed  bool
 	links   map[*link]struct{}
 	running sync.WaitGroup
@@ -81,8 +84,30 @@ func (r *Relay) Strand() {
 	})
 }
 
-// Deliver lets what Strand kept reach the master.
-func (r *Relay) Deliver() { r.set(func() { r.markStranded(false) }) }
+// Deliver lets what Strand and Catch kept reach the master, even if its sender has gone.
+func (r *Relay) Deliver() { r.set(func() { r.wanted = nil; r.markStranded(false) }) }
+
+// Catch keeps back the next bytes for the master that contain this text, in any case, and what follows them on their
+// connection, until Deliver: a packet that was lost and will be sent again. All other connections flow.
+func (r *Relay) Catch(text string) {
+	r.set(func() { r.wanted, r.caught = bytes.ToLower([]byte(text)), false })
+}
+
+// Caught returns nil if such bytes have come since Catch.
+func (r *Relay) Caught() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.caught {
+		return errors.New("nothing of the kind was sent on the link")
+	}
+	return nil
+}
+
+// Retarget makes new connections reach another server, as a failover behind one address does, and ends the present ones.
+func (r *Relay) Retarget(addr string) {
+	r.set(func() { r.target = addr })
+	r.Cut()
+}
 
 func (r *Relay) markStranded(on bool) {
 	for l := range r.links {
@@ -127,13 +152,13 @@ func (r *Relay) accept() {
 			return
 		}
 		r.mu.Lock()
-		refuse := r.refuse || r.closed
+		refuse, target := r.refuse || r.closed, r.target
 		r.mu.Unlock()
 		if refuse {
 			_ = proxy.Close()
 			continue
 		}
-		master, err := net.Dial("tcp", r.target)
+		master, err := net.Dial("tcp", target)
 		if err != nil {
 			_ = proxy.Close()
 			continue
@@ -162,6 +187,9 @@ func (r *Relay) copy(l *link, d Direction, to, from net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
+		if d == ToMaster {
+			r.look(l, buf[:n])
+		}
 		if n > 0 && r.pass(l, d) {
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
@@ -170,6 +198,15 @@ func (r *Relay) copy(l *link, d Direction, to, from net.Conn) {
 		if err != nil {
 			return
 		}
+	}
+}
+
+// look strands the link if the bytes are those to be caught.
+func (r *Relay) look(l *link, b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wanted != nil && bytes.Contains(bytes.ToLower(b), r.wanted) {
+		r.wanted, r.caught, l.stranded = nil, true, true
 	}
 }
 

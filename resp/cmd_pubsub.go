@@ -1,0 +1,237 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
+)
+
+func runSubscribe(c *call) Reply  { return c.subscribe(pubsub.Channel, "subscribe") }
+func runPSubscribe(c *call) Reply { return c.subscribe(pubsub.Pattern, "psubscribe") }
+func runSSubscribe(c *call) Reply { return c.subscribe(pubsub.Shard, "ssubscribe") }
+
+func runUnsubscribe(c *call) Reply  { return c.unsubscribe(pubsub.Channel, "unsubscribe") }
+func runPUnsubscribe(c *call) Reply { return c.unsubscribe(pubsub.Pattern, "punsubscribe") }
+func runSUnsubscribe(c *call) Reply { return c.unsubscribe(pubsub.Shard, "sunsubscribe") }
+
+// subscribe is confirmed when a quorum of masters has confirmed it. If that fails, all of the command has failed.
+func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
+	s := c.session
+	topics := make([]pubsub.Topic, 0, len(c.args)-1)
+	for _, name := range c.args[1:] {
+		topics = append(topics, pubsub.Topic{Kind: kind, Name: strings.Clone(name)})
+	}
+	added := s.missing(topics)
+	if !c.reserveTopics(added) {
+		s.refuse(Error(errMemory.Error()))
+		return later
+	}
+	confirmed := make(Sequence, 0, len(topics))
+	sl := c.claim(oneRound, c.args[1], func(*outcome) Reply { return confirmed })
+	if sl == nil {
+		c.unreserveTopics(added)
+		return wait
+	}
+	s.mu.Lock()
+	sl.mute, s.latest = false, sl
+	for _, t := range topics {
+		confirmed = append(confirmed, Push{Bulk(word), Bulk(t.Name), Int(s.remember(t))})
+	}
+	s.mu.Unlock()
+	s.server.messages.Subscribe(s, topics, func(err error) {
+		if err != nil {
+			s.mu.Lock()
+			for _, t := range added {
+				s.forget(t)
+			}
+			s.mu.Unlock()
+		}
+		sl.resolve(outcome{err: err})
+	})
+	return later
+}
+
+// reserveTopics counts subscriptions in the memory budget.
+func (c *call) reserveTopics(topics []pubsub.Topic) bool {
+	for i, t := range topics {
+		if !c.server.memory.take(subscriptionOverhead + len(t.Name)) {
+			c.unreserveTopics(topics[:i])
+			return false
+		}
+	}
+	return true
+}
+
+func (c *call) unreserveTopics(topics []pubsub.Topic) {
+	for _, t := range topics {
+		c.server.memory.give(subscriptionOverhead + len(t.Name))
+	}
+}
+
+// unsubscribe is done when it is said: what masters still send is not delivered.
+func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
+	s := c.session
+	names := c.args[1:]
+	if len(names) == 0 {
+		names = s.names(kind)
+	}
+	var told Sequence
+	var topics []pubsub.Topic
+	s.mu.Lock()
+	for _, name := range names {
+		t := pubsub.Topic{Kind: kind, Name: name}
+		topics = append(topics, t)
+		told = append(told, Push{Bulk(word), Bulk(name), Int(s.forget(t))})
+	}
+	if len(names) == 0 {
+		told = Sequence{Push{Bulk(word), Null{}, Int(s.countOf(kind))}}
+	}
+	s.mu.Unlock()
+	s.server.messages.Unsubscribe(s, topics)
+	s.answerAs(told, func(sl *slot) { sl.mute, s.latest = false, sl })
+	return later
+}
+
+// reservedPrefix begins the names of channels that are lockproxy's own.
+const reservedPrefix = "lockproxy:"
+
+func runPublish(c *call) Reply  { return c.publish(pubsub.Channel) }
+func runSPublish(c *call) Reply { return c.publish(pubsub.Shard) }
+
+// publish answers with how many subscriptions the message meets.
+func (c *call) publish(kind pubsub.Kind) Reply {
+	if strings.HasPrefix(c.args[1], reservedPrefix) {
+		return Error("ERR channels that begin with " + reservedPrefix + " are lockproxy's own; publish on another")
+	}
+	sl := c.claim(oneRound, c.args[1], counted)
+	if sl == nil {
+		return wait
+	}
+	messages, t := c.server.messages, pubsub.Topic{Kind: kind, Name: c.args[1]}
+	var match func(string) bool
+	if kind == pubsub.Channel {
+		match = func(pattern string) bool { return matchGlob(pattern, t.Name) }
+	}
+	c.engine().Publish(pubsub.MasterChannel(t), c.args[2], func(p quorum.Published) {
+		o := outcome{err: p.Err}
+		if p.Err == nil {
+			o.done = int(messages.Receivers(t, match, p.Receivers))
+		}
+		sl.resolve(o)
+	})
+	return later
+}
+
+func runPubsubChannels(c *call) Reply      { return c.channels(pubsub.Channel) }
+func runPubsubShardChannels(c *call) Reply { return c.channels(pubsub.Shard) }
+
+// channels lists what anybody on any proxy has subscribed to, patterns apart.
+func (c *call) channels(kind pubsub.Kind) Reply {
+	pattern := "*"
+	switch len(c.args) {
+	case 2:
+	case 3:
+		pattern = strings.Clone(c.args[2])
+	default:
+		return Error("ERR unknown subcommand or wrong number of arguments for '" + clip(c.args[1], echoMax) + "'. Try PUBSUB HELP.")
+	}
+	here := c.server.messages.Topics(kind)
+	return c.survey([]any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {
+		seen := map[string]bool{}
+		for _, name := range here {
+			seen[name] = true
+		}
+		for _, name := range elsewhere(replies) {
+			switch shard, sharded := strings.CutPrefix(name, quorum.ShardPrefix); {
+			case sharded && kind == pubsub.Shard:
+				seen[shard] = true
+			case kind == pubsub.Channel && !strings.HasPrefix(name, reservedPrefix):
+				seen[name] = true
+			}
+		}
+		found := Array{}
+		for name := range seen {
+			if matchGlob(pattern, name) {
+				found = append(found, Bulk(name))
+			}
+		}
+		slices.SortFunc(found, func(a, b Reply) int { return strings.Compare(string(a.(Bulk)), string(b.(Bulk))) })
+		return found
+	})
+}
+
+// elsewhere returns the strings of all masters' lists.
+func elsewhere(replies []any) []string {
+	var all []string
+	for _, reply := range replies {
+		list, _ := reply.([]any)
+		for _, item := range list {
+			if name, ok := item.(string); ok {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+func runPubsubNumSub(c *call) Reply      { return c.numSub(pubsub.Channel) }
+func runPubsubShardNumSub(c *call) Reply { return c.numSub(pubsub.Shard) }
+
+// numSub counts subscribers as PUBLISH does, without patterns.
+func (c *call) numSub(kind pubsub.Kind) Reply {
+	if len(c.args) == 2 {
+		return Array{}
+	}
+	question := []any{"PUBSUB", "NUMSUB"}
+	var topics []pubsub.Topic
+	for _, name := range c.args[2:] {
+		t := pubsub.Topic{Kind: kind, Name: strings.Clone(name)}
+		topics = append(topics, t)
+		question = append(question, pubsub.MasterChannel(t))
+	}
+	messages := c.server.messages
+	return c.survey(question, func(replies []any) Reply {
+		found := Array{}
+		for i, t := range topics {
+			counts := make([]int64, len(replies))
+			for m, reply := range replies {
+				counts[m] = -1
+				if list, _ := reply.([]any); len(list) == 2*len(topics) {
+					counts[m], _ = list[2*i+1].(int64)
+				}
+			}
+			found = append(found, Bulk(t.Name), Int(messages.Receivers(t, nil, counts)))
+		}
+		return found
+	})
+}
+
+// runPubsubNumPat counts the patterns that anybody on any proxy has subscribed to.
+func runPubsubNumPat(c *call) Reply {
+	most := int64(len(c.server.messages.Topics(pubsub.Pattern)))
+	return c.survey([]any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
+		for _, reply := range replies {
+			n, _ := reply.(int64)
+			most = max(most, n)
+		}
+		return Int(most)
+	})
+}
+
+// survey asks all masters, and makes a reply of what they say.
+func (c *call) survey(question []any, merge func(replies []any) Reply) Reply {
+	var reply Reply
+	sl := c.claim(oneRound, "", func(*outcome) Reply { return reply })
+	if sl == nil {
+		return wait
+	}
+	c.engine().Survey(question, func(s quorum.Surveyed) {
+		if s.Err == nil {
+			reply = merge(s.Replies)
+		}
+		sl.resolve(outcome{err: s.Err})
+	})
+	return later
+}

@@ -1,0 +1,168 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"lockproxy/quorum"
+	"lockproxy/script"
+)
+
+// votedMax bounds how many scripts are kept ready. Each holds its text, of at most 256 KiB, and its wrapper.
+const votedMax = 128
+
+// voted keeps scripts that run by vote ready, by SHA-1.
+type voted struct {
+	ready *lru.Cache[string, *quorum.Script]
+}
+
+func newVoted() *voted {
+	ready, err := lru.New[string, *quorum.Script](votedMax)
+	if err != nil {
+		panic("resp: a cache needs a positive size")
+	}
+	return &voted{ready: ready}
+}
+
+func (v *voted) get(s *script.Script) *quorum.Script {
+	if ready, ok := v.ready.Get(s.SHA); ok {
+		return ready
+	}
+	ready := quorum.NewScript(s.Text)
+	v.ready.Add(s.SHA, ready)
+	return ready
+}
+
+// runByVote runs a script on every master and answers what a quorum answered.
+func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
+	rule, refused := ruleOf(s, keys, args)
+	if refused != nil {
+		return refused
+	}
+	late := errorReply(quorum.ErrLate)
+	if rule.Merge != quorum.Agreeing {
+		late = runReply(rule.Late)
+	}
+	sl := c.claimRun(keys, func(o *outcome) Reply {
+		if o.done == 0 {
+			return late
+		}
+		return runReply(o.value)
+	})
+	if sl == nil {
+		return wait
+	}
+	c.engine().Run(quorum.RunRequest{
+		DB: c.db, Script: c.server.voted.get(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
+		ReadOnly: c.cmd.flags&readOnly != 0,
+	}, sl.ran)
+	return later
+}
+
+// claimRun is claim for one operation on any number of keys.
+func (c *call) claimRun(keys []string, answer func(*outcome) Reply) *slot {
+	first, others := "", []string(nil)
+	if len(keys) > 0 {
+		first, others = keys[0], slices.Clone(keys[1:])
+	}
+	return c.claimSlot(oneRound, first, others, 1, answer)
+}
+
+// ruleOf says how the answers of the masters merge, or why they cannot.
+func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
+	f := s.Family
+	if f == nil {
+		return quorum.Rule{}, nil
+	}
+	rule := quorum.Rule{Each: f.Each, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
+	if i := f.Holder; i > 0 && i <= len(args) {
+		rule.Field = args[i-1]
+	}
+	switch f.Kind {
+	case script.Refused:
+		return rule, Error("ERR script " + s.SHA + " (" + f.Library + ", " + f.Does + ") is refused: " + f.Why)
+	case script.Takes:
+		rule.Merge = quorum.Taking
+	case script.Extends, script.Asks:
+		rule.Merge = quorum.Extending
+	case script.Releases:
+		rule.Merge = quorum.Releasing
+	case script.Tells:
+		rule.Merge = quorum.Telling
+	}
+	rule.Late = lateReply(f, len(keys))
+	return rule, nil
+}
+
+// lateReply is what says no to the library. Those that take nil for a yes take an integer for the milliseconds to wait.
+func lateReply(f *script.Family, keys int) quorum.Value {
+	zero := quorum.Value{Kind: quorum.IntValue}
+	switch {
+	case f.Each:
+		v := quorum.Value{Kind: quorum.ArrayValue}
+		for range keys {
+			v.Items = append(v.Items, zero)
+		}
+		return v
+	case f.Granted == script.GrantNil:
+		return quorum.Value{Kind: quorum.IntValue, Int: 1}
+	case f.Granted == script.GrantOK, f.Granted == script.GrantNotNil:
+		return quorum.Value{}
+	}
+	return zero
+}
+
+func grants(g script.Grant, keys int) func(quorum.Value) bool {
+	switch g {
+	case script.GrantNil:
+		return func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+	case script.GrantNotNil:
+		return func(v quorum.Value) bool { return v.Kind != quorum.NilValue }
+	case script.GrantOK:
+		return func(v quorum.Value) bool {
+			return (v.Kind == quorum.StatusValue || v.Kind == quorum.BulkValue) && v.Text == "OK"
+		}
+	case script.GrantKeys:
+		return func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int == int64(keys) }
+	}
+	return func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
+}
+
+// runReply puts the reply of a script that ran by vote into the client's protocol.
+func runReply(v quorum.Value) Reply {
+	switch v.Kind {
+	case quorum.IntValue:
+		return Int(v.Int)
+	case quorum.BulkValue:
+		return Bulk(v.Text)
+	case quorum.StatusValue:
+		return Status(v.Text)
+	case quorum.ErrorValue:
+		return Error(strings.TrimRight(v.Text, "\r\n"))
+	case quorum.TrueValue, quorum.FalseValue:
+		return Bool(v.Kind == quorum.TrueValue)
+	case quorum.DoubleValue:
+		return Double(v.Text)
+	case quorum.BigNumberValue:
+		return BigNumber(v.Text)
+	case quorum.VerbatimValue:
+		return Formatted(v.Text)
+	case quorum.ArrayValue:
+		return Array(runReplies(v.Items))
+	case quorum.SetValue:
+		return Set(runReplies(v.Items))
+	case quorum.MapValue:
+		return Map(runReplies(v.Items))
+	}
+	return Null{}
+}
+
+func runReplies(items []quorum.Value) []Reply {
+	all := make([]Reply, len(items))
+	for i, v := range items {
+		all[i] = runReply(v)
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+package resp
+
+import (
+	"strings"
+	"testing"
+
+	"lockproxy/quorum"
+	"lockproxy/script"
+)
+
+func TestRepliesOfVotedScriptsInBothProtocols(t *testing.T) {
+	one := quorum.Value{Kind: quorum.IntValue, Int: 1}
+	for _, c := range []struct {
+		reply        quorum.Value
+		resp2, resp3 string
+	}{
+		{quorum.Value{}, "$-1\r\n", "_\r\n"},
+		{one, ":1\r\n", ":1\r\n"},
+		{quorum.Value{Kind: quorum.BulkValue, Text: "a\r\n"}, "$3\r\na\r\n\r\n", "$3\r\na\r\n\r\n"},
+		{quorum.Value{Kind: quorum.StatusValue, Text: "OK"}, "+OK\r\n", "+OK\r\n"},
+		{quorum.Value{Kind: quorum.ErrorValue, Text: "MY error\r\nx\r\n"}, "-MY error  x\r\n", "-MY error  x\r\n"},
+		{quorum.Value{Kind: quorum.TrueValue}, ":1\r\n", "#t\r\n"},
+		{quorum.Value{Kind: quorum.FalseValue}, ":0\r\n", "#f\r\n"},
+		{quorum.Value{Kind: quorum.DoubleValue, Text: "1.5"}, "$3\r\n1.5\r\n", ",1.5\r\n"},
+		{quorum.Value{Kind: quorum.BigNumberValue, Text: "12\r\n"}, "$4\r\n12\r\n\r\n", "(12  \r\n"},
+		{quorum.Value{Kind: quorum.VerbatimValue, Text: "mkd# x"}, "$3\r\n# x\r\n", "=7\r\nmkd:# x\r\n"},
+		{quorum.Value{Kind: quorum.ArrayValue, Items: []quorum.Value{one, {}}}, "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"},
+		{quorum.Value{Kind: quorum.SetValue, Items: []quorum.Value{one}}, "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
+		{quorum.Value{Kind: quorum.MapValue, Items: []quorum.Value{one, one}}, "*2\r\n:1\r\n:1\r\n", "%1\r\n:1\r\n:1\r\n"},
+	} {
+		if got := string(runReply(c.reply).appendTo(nil, false)); got != c.resp2 {
+			t.Errorf("%+v in RESP2: got %q, want %q", c.reply, got, c.resp2)
+		}
+		if got := string(runReply(c.reply).appendTo(nil, true)); got != c.resp3 {
+			t.Errorf("%+v in RESP3: got %q, want %q", c.reply, got, c.resp3)
+		}
+	}
+}
+
+const unheardOf = "return {KEYS[1], 1}"
+
+func TestAScriptThatNobodyKnowsIsRunByVote(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.reply = quorum.Value{Kind: quorum.IntValue, Int: 7}
+	c := r.dial()
+	for _, words := range [][]string{
+		{"EVAL", unheardOf, "2", "k", "j", "a", "b"},
+		{"EVAL_RO", unheardOf, "2", "k", "j", "a", "b"},
+		{"EVAL", unheardOf, "0"},
+	} {
+		if got := c.ask(words...); got != ":7\r\n" {
+			t.Errorf("%q: got %q", words, got)
+		}
+	}
+	if len(r.engine.ran) != 3 {
+		t.Fatalf("%d runs", len(r.engine.ran))
+	}
+	first := r.engine.ran[0]
+	if strings.Join(first.Keys, " ") != "k j" || strings.Join(first.Args, " ") != "a b" || first.ReadOnly ||
+		first.Rule.Merge != quorum.Agreeing {
+		t.Errorf("ran %+v", first)
+	}
+	if !r.engine.ran[1].ReadOnly {
+		t.Error("EVAL_RO may write")
+	}
+}
+
+// A release that is sent with two keys is not the release that was understood, and a read-only one must not delete.
+func TestAKnownTextIsRunByVoteWhereItsMeaningDoesNotFit(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	loop := "for i, key in ipairs(KEYS) do if redis.call('get', key) == ARGV[1] then redis.call('del', key) end end return 0"
+	for _, words := range [][]string{
+		{"EVAL", loop, "2", "k", "j", "t"},
+		{"EVAL_RO", releaseText, "1", "k", "t"},
+		{"EVAL", releaseText, "0"},
+	} {
+		before := len(r.engine.ran)
+		c.ask(words...)
+		if len(r.engine.ran) != before+1 {
+			t.Errorf("%q did not run by vote", words)
+		}
+	}
+}
+
+func TestALockThatAScriptTookIsGivenBackIfItsReplyComesTooLate(t *testing.T) {
+	e := newFakeEngine()
+	e.late, e.locking = true, true
+	r := newRig(t, Config{})
+	r.server.engine, r.server.lockOf = e, e.lockOf
+	if got, want := r.dial().ask("EVAL", unheardOf, "1", "k"), "-NOQUORUM the masters answered too late: no validity is left of the TTL\r\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !e.onlyLock(t).isAbandoned() {
+		t.Error("the lock is kept")
+	}
+}
+
+func TestWhichRepliesGrant(t *testing.T) {
+	granted := func(f script.Family, v quorum.Value, keys int) bool { return grants(f.Granted, keys)(v) }
+	integer := func(n int64) quorum.Value { return quorum.Value{Kind: quorum.IntValue, Int: n} }
+	null, ok := quorum.Value{}, quorum.Value{Kind: quorum.StatusValue, Text: "OK"}
+	for _, c := range []struct {
+		grant   script.Grant
+		yes, no []quorum.Value
+		late    quorum.Value
+	}{
+		{script.GrantNil, []quorum.Value{null}, []quorum.Value{integer(0), integer(1), ok}, integer(1)},
+		{script.GrantNotNil, []quorum.Value{integer(0), ok}, []quorum.Value{null}, null},
+		{script.GrantOK, []quorum.Value{ok, {Kind: quorum.BulkValue, Text: "OK"}}, []quorum.Value{null, integer(1)}, null},
+		{script.GrantPositive, []quorum.Value{integer(1), integer(9)}, []quorum.Value{integer(0), integer(-1), null, ok}, integer(0)},
+		{script.GrantKeys, []quorum.Value{integer(2)}, []quorum.Value{integer(0), integer(1), null}, integer(0)},
+	} {
+		f := script.Family{Granted: c.grant, Kind: script.Takes}
+		for _, v := range c.yes {
+			if !granted(f, v, 2) {
+				t.Errorf("%v: %+v does not grant", c.grant, v)
+			}
+		}
+		for _, v := range append(c.no, lateReply(&f, 2)) {
+			if granted(f, v, 2) {
+				t.Errorf("%v: %+v grants", c.grant, v)
+			}
+		}
+		if late := lateReply(&f, 2); late.Kind != c.late.Kind || late.Int != c.late.Int {
+			t.Errorf("%v: late is %+v", c.grant, late)
+		}
+	}
+}

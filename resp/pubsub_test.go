@@ -1,0 +1,180 @@
+package resp
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// subscribers waits until the channel has so many; the server owes nobody a signal.
+func (r *rig) subscribers(channel string, n int) {
+	r.t.Helper()
+	for range 5000 {
+		if strings.HasSuffix(r.dial().ask("PUBSUB", "NUMSUB", channel), ":"+string(rune('0'+n))+"\r\n") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.t.Fatalf("%s has not got %d subscribers", channel, n)
+}
+
+const (
+	subscribedA = "3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"
+	messageA    = "3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n"
+)
+
+func TestMessagesComeBetweenRepliesInRESP3(t *testing.T) {
+	r := newRig(t, Config{})
+	c, other := r.dial(), r.dial()
+	c.ask("HELLO", "3")
+	c.send(words("SUBSCRIBE a"))
+	c.want(">" + subscribedA)
+	arrived := r.engine.hold()
+	c.send(words("GET k"))
+	<-arrived
+	r.engine.publish("a", "x") // while GET waits for its outcome
+	r.engine.publish("a", "x")
+	c.want(">" + messageA + ">" + messageA)
+	r.engine.release(0)
+	c.want("_\r\n")
+	other.send(words("PUBSUB NUMPAT"))
+}
+
+// A message of a channel never comes before the confirmation of its subscription.
+func TestMessagesWaitForTheConfirmation(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	r.engine.park()
+	c.send(words("SUBSCRIBE a"))
+	r.subscribers("a", 1)
+	r.engine.publish("a", "x")
+	c.send(words("UNSUBSCRIBE a"))
+	r.subscribers("a", 0)
+	r.engine.publish("a", "late")
+	r.engine.unpark(nil)
+	c.want("*" + subscribedA + "*" + messageA + "*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n")
+	c.send(words("PING"))
+	c.want("+PONG\r\n")
+}
+
+func TestASubscriptionThatFailsIsAnErrorAndLeavesTheClientAsItWas(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("SUBSCRIBE a"))
+	c.want("*" + subscribedA)
+	r.engine.failed = &quorum.NoQuorum{Masters: 3, Answered: 1}
+	c.send(words("SUBSCRIBE b c a"))
+	c.want("-NOQUORUM 1 of 3 masters answered, 2 needed\r\n")
+	r.engine.failed = nil
+	c.send(words("PSUBSCRIBE p"))
+	c.want("*3\r\n$10\r\npsubscribe\r\n$1\r\np\r\n:2\r\n")
+	c.send(words("RESET") + words("SUBSCRIBE") + words("PING"))
+	c.want("+RESET\r\n-ERR wrong number of arguments for 'subscribe' command\r\n+PONG\r\n")
+	r.engine.park()
+	c.send(words("SUBSCRIBE a"))
+	r.subscribers("a", 1)
+	r.engine.unpark(errors.New("NOQUORUM x"))
+	c.want("-NOQUORUM x\r\n")
+	c.send(words("PING"))
+	c.want("+PONG\r\n")
+}
+
+func TestAMessageThatNoQuorumHasIsAnErrorToItsPublisher(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.err = &quorum.NoQuorum{Masters: 3, Answered: 1}
+	for _, request := range []string{"PUBLISH a x", "PUBSUB NUMSUB a", "PUBSUB CHANNELS", "PUBSUB NUMPAT"} {
+		c := r.dial()
+		c.send(words(request))
+		c.want("-NOQUORUM 1 of 3 masters answered, 2 needed\r\n")
+	}
+}
+
+func TestChannelsOfOurOwnCannotBePublishedTo(t *testing.T) {
+	r := newRig(t, Config{})
+	if got := r.dial().ask("PUBLISH", "lockproxy:shard:x", "m"); !strings.HasPrefix(got, "-ERR channels that begin with lockproxy:") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAClientThatLeavesLeavesItsChannels(t *testing.T) {
+	for name, leave := range map[string]func(*client){
+		"hangs up": func(c *client) { _ = c.Close() },
+		"QUIT":     func(c *client) { c.send(words("QUIT")) },
+		"RESET":    func(c *client) { c.send(words("RESET")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			c := r.dial()
+			c.send(words("SUBSCRIBE a") + words("PSUBSCRIBE a") + words("SSUBSCRIBE a"))
+			r.subscribers("a", 1)
+			leave(c)
+			r.subscribers("a", 0)
+			if n := r.server.memory.used.Load(); n != 0 {
+				t.Errorf("%d bytes are still counted", n)
+			}
+		})
+	}
+}
+
+func TestAClientThatDoesNotReadItsMessagesIsCutOff(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Output: 1 << 20}})
+	slow, quick := r.dial(), r.dial()
+	for _, c := range []*client{slow, quick} {
+		c.send(words("SUBSCRIBE a"))
+		c.want("*" + subscribedA)
+	}
+	text := strings.Repeat("x", 100_000)
+	for range 1000 {
+		r.engine.publish("a", text)
+		quick.reply()
+		if r.server.Stats().Clients == 1 {
+			break
+		}
+	}
+	r.subscribers("a", 1)
+}
+
+// Small messages hold more memory than their text.
+func TestManySmallMessagesAreBounded(t *testing.T) {
+	s, conn := bareSession(newFakeEngine(), "", 0)
+	defer conn.Close()
+	for range s.server.cfg.Limits.Output / messageOverhead {
+		if s.gone {
+			t.Fatal("cut off before the limit")
+		}
+		s.Deliver(pubsubMessage("a", ""))
+		if s.outBytes > s.server.cfg.Limits.Output {
+			break
+		}
+	}
+	s.Deliver(pubsubMessage("a", ""))
+	if !s.gone {
+		t.Errorf("%d bytes wait, and the client is still there", s.outBytes)
+	}
+}
+
+func TestAnIdleSubscriberIsNotTimedOut(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Idle: 50 * time.Millisecond}})
+	c, idle := r.dial(), r.dial()
+	c.send(words("SUBSCRIBE a"))
+	c.want("*" + subscribedA)
+	idle.wantEnd()
+	r.engine.publish("a", "x")
+	c.want("*" + messageA)
+}
+
+func TestSubscriptionsCountAgainstTheMemoryLimit(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20, Input: 1 << 20, Args: 1 << 20}})
+	c := r.dial()
+	var names strings.Builder
+	for i := range 5000 {
+		names.WriteString(" name-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/26))
+	}
+	c.send(words("SUBSCRIBE" + names.String()))
+	c.want("-ERR lockproxy holds as much unanswered input as its memory limit allows; try again later\r\n")
+	c.wantEnd()
+	r.subscribers("name-a", 0)
+}

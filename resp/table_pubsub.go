@@ -1,0 +1,35 @@
+package resp
+
+const subscribing = pubSub | noScript | loading | stale | subscribedToo
+
+var pubsubCommands = []*command{
+	{name: "subscribe", arity: -2, flags: subscribing, group: "pubsub", since: "2.0.0", run: runSubscribe,
+		summary: "Listen for messages published to the given channels"},
+	{name: "unsubscribe", arity: -1, flags: subscribing, group: "pubsub", since: "2.0.0", run: runUnsubscribe,
+		summary: "Stop listening for messages posted to the given channels"},
+	{name: "psubscribe", arity: -2, flags: subscribing, group: "pubsub", since: "2.0.0", run: runPSubscribe,
+		summary: "Listen for messages published to channels matching the given patterns"},
+	{name: "punsubscribe", arity: -1, flags: subscribing, group: "pubsub", since: "2.0.0", run: runPUnsubscribe,
+		summary: "Stop listening for messages posted to channels matching the given patterns"},
+	{name: "ssubscribe", arity: -2, flags: subscribing, keys: allKeys, group: "pubsub", since: "7.0.0", run: runSSubscribe,
+		summary: "Listen for messages published to the given shard channels"},
+	{name: "sunsubscribe", arity: -1, flags: subscribing, keys: allKeys, group: "pubsub", since: "7.0.0", run: runSUnsubscribe,
+		summary: "Stop listening for messages posted to the given shard channels"},
+	{name: "publish", arity: 3, flags: pubSub | loading | stale | fast, group: "pubsub", since: "2.0.0", run: runPublish,
+		summary: "Post a message to a channel"},
+	{name: "spublish", arity: 3, flags: pubSub | loading | stale | fast, keys: oneKey, group: "pubsub", since: "7.0.0", run: runSPublish,
+		summary: "Post a message to a shard channel"},
+	{name: "pubsub", arity: -2, group: "pubsub", since: "2.8.0",
+		summary: "A container for Pub/Sub commands", subs: []*command{
+			{name: "channels", arity: -2, flags: pubSub | loading | stale, since: "2.8.0", run: runPubsubChannels,
+				summary: "List active channels"},
+			{name: "numpat", arity: 2, flags: pubSub | loading | stale, since: "2.8.0", run: runPubsubNumPat,
+				summary: "Get the count of unique patterns pattern subscriptions"},
+			{name: "numsub", arity: -2, flags: pubSub | loading | stale, since: "2.8.0", run: runPubsubNumSub,
+				summary: "Get the count of subscribers for channels"},
+			{name: "shardchannels", arity: -2, flags: pubSub | loading | stale, since: "7.0.0", run: runPubsubShardChannels,
+				summary: "List active shard channels"},
+			{name: "shardnumsub", arity: -2, flags: pubSub | loading | stale, since: "7.0.0", run: runPubsubShardNumSub,
+				summary: "Get the count of subscribers for shard channels"},
+		}},
+}
