@@ -20,7 +20,8 @@ type generation struct {
 type taking struct {
 	hold
 	entry *entry
-	older int32 // as in chains
+	tag   uint32 // more of the hash than its chain
+	older int32  // as in chains
 }
 
 const (
@@ -46,39 +47,42 @@ func (r *recent) turn(now int64) {
 // took notes that en set the key of h where none was. So the key of any entry before it is gone, and is not to be
 // undone.
 func (r *recent) took(h hold, en *entry) {
-	chain := maphash.Comparable(seed, h) % recentChains
-	if last := r.lastIn(chain, h); last != nil && last != en {
+	hash := maphash.Comparable(seed, h)
+	if last := r.lastOf(hash, h); last != nil && last != en {
 		last.pass()
 	}
-	r.young.add(chain, h, en)
+	r.young.add(hash, h, en)
 }
 
 // last returns the latest entry that took h, if that was recently.
-func (r *recent) last(h hold) *entry { return r.lastIn(maphash.Comparable(seed, h)%recentChains, h) }
+func (r *recent) last(h hold) *entry { return r.lastOf(maphash.Comparable(seed, h), h) }
 
-func (r *recent) lastIn(chain uint64, h hold) *entry {
-	if en := r.young.last(chain, h); en != nil {
+func (r *recent) lastOf(hash uint64, h hold) *entry {
+	if en := r.young.last(hash, h); en != nil {
 		return en
 	}
-	return r.old.last(chain, h)
+	return r.old.last(hash, h)
 }
 
-func (g *generation) add(chain uint64, h hold, en *entry) {
+func (g *generation) add(hash uint64, h hold, en *entry) {
 	if g.chains == nil {
 		g.chains = make([]int32, recentChains)
 	}
-	g.all = append(g.all, taking{h, en, g.chains[chain]})
-	g.chains[chain] = int32(len(g.all))
+	chain := &g.chains[hash%recentChains]
+	g.all = append(g.all, taking{h, en, uint32(hash >> 32), *chain})
+	*chain = int32(len(g.all))
 }
 
-func (g *generation) last(chain uint64, h hold) *entry {
+func (g *generation) last(hash uint64, h hold) *entry {
 	if len(g.all) == 0 {
 		return nil
 	}
-	for i := g.chains[chain]; i > 0; i = g.all[i-1].older {
-		if g.all[i-1].hold == h {
-			return g.all[i-1].entry
+	for i := g.chains[hash%recentChains]; i > 0; {
+		t := &g.all[i-1]
+		if t.tag == uint32(hash>>32) && t.hold == h {
+			return t.entry
 		}
+		i = t.older
 	}
 	return nil
 }
