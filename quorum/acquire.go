@@ -14,16 +14,19 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	case req.WantHolder:
 		e.begin(&a.round, a, req.Key, luaTakeOrShow.whole(req.Key.Name, req.Token, ms))
 	default:
-		e.begin(&a.round, a, req.Key, []any{"SET", req.Key.Name, req.Token, "NX", "PX", ms})
+		a.words = [...]any{"SET", req.Key.Name, req.Token, "NX", "PX", ms}
+		e.begin(&a.round, a, req.Key, a.words[:])
 	}
 }
 
 // An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
 type attempt struct {
 	round
-	req  AcquireRequest
-	kept instant // how long masters keep the key
-	done func(Acquired)
+	req   AcquireRequest
+	kept  instant // how long masters keep the key
+	words [6]any  // of the usual command
+	lock  Lock    // if it is won
+	done  func(Acquired)
 }
 
 func (a *attempt) read(en *entry) (Vote, string) {
@@ -55,7 +58,8 @@ func (a *attempt) ended(d Decision) {
 		until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
 		if e.now() < until {
 			e.stats.acquired.Add(1)
-			a.done(Acquired{Lock: &Lock{engine: e, taken: a, until: until}})
+			a.lock = Lock{engine: e, taken: a, until: until}
+			a.done(Acquired{Lock: &a.lock})
 			return
 		}
 		e.stats.expired.Add(1)

@@ -25,6 +25,7 @@ type round struct {
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
+	few      [5]entry   // where entries are if they are no more than that: one allocation for a round
 	tally    Tally
 	decision Decision // the round is over if not Undecided
 	revoked  bool     // what has not been sent must not be sent, and what was set is to be removed
@@ -93,10 +94,14 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 	waited := e.patience.at(r.start)
 	r.deadline = waited + e.cfg.InstanceTimeout
 	r.tally.Masters = len(e.masters)
-	r.entries = make([]entry, len(e.masters))
+	if r.entries = r.few[:]; len(e.masters) > len(r.few) {
+		r.entries = make([]entry, len(e.masters))
+	}
+	r.entries = r.entries[:len(e.masters)]
 	lanes := e.lanesOf(key.DB)
 	for i := range r.entries {
-		r.entries[i] = entry{Call: masters.Call{Args: args}, round: r, lane: lanes[i], master: i}
+		en := &r.entries[i]
+		en.Args, en.round, en.lane, en.master = args, r, lanes[i], i
 	}
 	e.sweeper.add(r)
 	var causes [maxMasters]string
