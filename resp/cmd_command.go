@@ -47,14 +47,14 @@ func (t *table) findFull(name string) *command {
 // info is the command's entry in COMMAND: ten fields since Redis 7. Tips and key specifications are left empty; what
 // clients route by is in the fields before them.
 func (cmd *command) info() Reply {
-	subs := Array{}
+	subs := Set{}
 	for _, sub := range cmd.subs {
 		subs = append(subs, sub.info())
 	}
 	return Array{
 		Bulk(cmd.full), Int(cmd.arity), cmd.flags.names(),
 		Int(cmd.keys.first), Int(cmd.keys.last), Int(cmd.keys.step),
-		cmd.categories(), Array{}, Array{}, subs,
+		cmd.categories(), Set{}, Set{}, subs,
 	}
 }
 

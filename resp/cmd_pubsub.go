@@ -110,11 +110,9 @@ func (c *call) publish(kind pubsub.Kind) Reply {
 		return wait
 	}
 	messages, t := c.server.messages, pubsub.Topic{Kind: kind, Name: c.args[1]}
-	var match func(string) bool
-	if kind == pubsub.Channel {
-		match = func(pattern string) bool { return matchGlob(pattern, t.Name) }
-	}
-	c.engine().Publish(pubsub.MasterChannel(t), c.args[2], func(p quorum.Published) {
+	channel := pubsub.MasterChannel(t)
+	match := func(pattern string) bool { return matchGlob(pattern, channel) }
+	c.engine().Publish(channel, c.args[2], func(p quorum.Published) {
 		o := outcome{err: p.Err}
 		if p.Err == nil {
 			o.done = int(messages.Receivers(t, match, p.Receivers))

@@ -4,16 +4,18 @@ import "lockproxy/quorum"
 
 // Receivers returns how many subscriptions a message on a channel of that kind meets: those of the clients of this proxy,
 // and one for each other proxy that listens for its own. counts are what masters said, -1 where one did not; our own
-// links are among them. match tells the patterns that count too; nil: none.
+// links are among them. match tells the patterns that masters matched with it; nil: they were asked for the channel alone.
 func (h *Hub) Receivers(t Topic, match func(pattern string) bool, counts []int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	here := int64(0)
 	ours := make([]int64, len(h.links))
 	count := func(tp *topic) {
-		here += int64(len(tp.subscribers))
+		if tp.Kind == t.Kind || t.Kind == Channel { // to masters a sharded channel is one that patterns match
+			here += int64(len(tp.subscribers))
+		}
 		for i, l := range h.links {
-			if tp.on&l.bit() != 0 {
+			if tp.asked&l.bit() != 0 {
 				ours[i]++
 			}
 		}
@@ -24,6 +26,11 @@ func (h *Hub) Receivers(t Topic, match func(pattern string) bool, counts []int64
 	for name, tp := range h.topics {
 		if match != nil && name.Kind == Pattern && match(name.Name) {
 			count(tp)
+		}
+	}
+	for tp := range h.leaving {
+		if tp.Topic == t || match != nil && tp.Kind == Pattern && match(tp.Name) {
+			count(tp) // it has no subscribers
 		}
 	}
 	others := int64(0)

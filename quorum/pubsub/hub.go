@@ -64,6 +64,7 @@ type Hub struct {
 
 	mu      sync.Mutex // guards all below, and what links say it does
 	topics  map[Topic]*topic
+	leaving map[*topic]struct{} // that links have been told to leave, and some may not have yet
 	sieve   *sieve
 	tickets []*ticket // that are not done, and some that are, by deadline
 	out     []Message // kept, because making it anew is garbage
@@ -73,6 +74,7 @@ type Hub struct {
 // A topic is one that somebody subscribed to.
 type topic struct {
 	Topic
+	asked       uint64 // the links on which it may be subscribed
 	on          uint64 // the links that confirmed it
 	failed      uint64 // the links that refused it
 	refusal     string // what one of them said
@@ -104,7 +106,7 @@ func New(cfg Config, sources []masters.Source) *Hub {
 	q := quorum.Quorum(len(sources))
 	h := &Hub{
 		cfg: cfg, epoch: time.Now(), quorum: q, wake: make(chan struct{}, 1),
-		topics: map[Topic]*topic{}, sieve: newSieve(q, cfg.Patience),
+		topics: map[Topic]*topic{}, leaving: map[*topic]struct{}{}, sieve: newSieve(q, cfg.Patience),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
@@ -186,9 +188,19 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		delete(h.topics, name)
 		command, name := tp.command(masters.Unsubscribe, masters.PUnsubscribe)
 		for _, l := range h.links {
-			l.ask(op{command: command, name: name})
+			l.ask(op{command, name, tp})
+		}
+		if tp.asked != 0 {
+			h.leaving[tp] = struct{}{}
 		}
 		h.confirmed(tp) // nobody has it any more who could miss something
+	}
+}
+
+// left notes that a link has left the topic. mu is held.
+func (h *Hub) left(tp *topic, l *link) {
+	if tp.asked &^= l.bit(); tp.asked == 0 {
+		delete(h.leaving, tp)
 	}
 }
 
@@ -229,13 +241,13 @@ func (h *Hub) judge(tp *topic) {
 		}
 	}
 	if possible < h.quorum {
-		h.fail(tp)
+		h.fail(tp, h.failure(tp, false))
 	}
 }
 
 // fail ends all tickets that wait for the topic. mu is held.
-func (h *Hub) fail(tp *topic) {
-	err, tickets := h.failure(tp), tp.tickets
+func (h *Hub) fail(tp *topic, err error) {
+	tickets := tp.tickets
 	tp.tickets = nil
 	for _, t := range tickets {
 		h.end(t, err)
@@ -266,9 +278,9 @@ func (h *Hub) end(t *ticket, err error) {
 	done(err)
 }
 
-// failure says why no quorum confirmed the topic. mu is held.
-func (h *Hub) failure(tp *topic) error {
-	err := &quorum.NoQuorum{Masters: len(h.links), Answered: bits.OnesCount64(tp.on)}
+// failure says why no quorum confirmed the topic; late: in time. mu is held.
+func (h *Hub) failure(tp *topic, late bool) error {
+	err := &quorum.NoQuorum{Masters: len(h.links), Answered: len(h.links)}
 	for _, l := range h.links {
 		switch {
 		case tp.on&l.bit() != 0:
@@ -276,11 +288,12 @@ func (h *Hub) failure(tp *topic) error {
 			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: l.cause})
 		case tp.failed&l.bit() != 0:
 			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: "answered " + tp.refusal})
-		default:
+		case late:
 			text := "did not answer within " + h.cfg.Patience.String()
 			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: text})
 		}
 	}
+	err.Answered -= len(err.Causes)
 	return err
 }
 
@@ -360,7 +373,7 @@ func (h *Hub) expire() (time.Duration, bool) {
 		h.tickets = h.tickets[1:]
 		for _, tp := range t.waits {
 			if bits.OnesCount64(tp.on) < h.quorum { // else it was confirmed, and may have lost a link since
-				h.fail(tp)
+				h.fail(tp, h.failure(tp, true))
 			}
 		}
 	}

@@ -33,7 +33,7 @@ type link struct {
 type op struct {
 	command masters.Command
 	name    string
-	topic   *topic // of a subscription; nil: the answer means nothing
+	topic   *topic // nil: of a Ping
 }
 
 const (
@@ -141,13 +141,15 @@ func (l *link) hear(heard masters.Heard) error {
 	o := l.asked[0]
 	l.asked = l.asked[1:]
 	switch {
+	case o.topic == nil:
+	case o.command == masters.Unsubscribe || o.command == masters.PUnsubscribe:
+		l.hub.left(o.topic, l)
 	case heard.Kind == masters.Refused:
-		if o.topic != nil {
-			o.topic.failed |= l.bit()
-			o.topic.refusal = heard.Err.Error()
-			l.hub.judge(o.topic)
-		}
-	case o.topic != nil:
+		o.topic.asked &^= l.bit()
+		o.topic.failed |= l.bit()
+		o.topic.refusal = heard.Err.Error()
+		l.hub.judge(o.topic)
+	default:
 		o.topic.on |= l.bit()
 		l.hub.judge(o.topic)
 	}
@@ -157,6 +159,7 @@ func (l *link) hear(heard masters.Heard) error {
 // subscribe asks the master for a topic. The hub's mu is held.
 func (l *link) subscribe(tp *topic) {
 	tp.failed &^= l.bit()
+	tp.asked |= l.bit()
 	command, name := tp.command(masters.Subscribe, masters.PSubscribe)
 	l.ask(op{command, name, tp})
 }
@@ -164,6 +167,9 @@ func (l *link) subscribe(tp *topic) {
 // ask queues a command, if there is a connection. The hub's mu is held.
 func (l *link) ask(o op) {
 	if l.conn == nil {
+		if o.topic != nil {
+			o.topic.asked &^= l.bit()
+		}
 		return
 	}
 	if len(l.outbox)+len(l.asked) > outboxMax+len(l.hub.topics) {
@@ -203,7 +209,11 @@ func (l *link) down(ctx context.Context, cause string) {
 	if first {
 		h.cfg.Logger.Warn("hears no messages", "master", l.source.Addr(), "cause", cause)
 	}
+	for tp := range h.leaving {
+		h.left(tp, l)
+	}
 	for _, tp := range h.topics {
+		tp.asked &^= l.bit()
 		tp.on &^= l.bit()
 		h.judge(tp)
 	}
