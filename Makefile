@@ -1,8 +1,11 @@
 # make test      all tests, under the race detector; installs redis-server if it can
+# make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the README's table of them
 # make lint      format, vet, linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
 # make chaos     faults of real masters, links and proxies, one after another for DURATION
 # make fuzz      every fuzz target for FUZZTIME
+# make sim       SEED=n: replay one seed of the simulation with a trace of all that happens in it
+# make sim-soak  seeds of the simulation on all cores for DURATION
 # make build     bin/lockproxy
 
 # It includes staticcheck.
@@ -15,12 +18,17 @@ DURATION ?= 10m
 # The race detector needs a C compiler. .ci/need says so where there is none.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test lint bench bench-go chaos fuzz build
+.PHONY: all test test-clients lint bench bench-go chaos fuzz sim sim-soak build
 all: lint build test
 
 test:
 	@.ci/need
 	go test $(RACE) -timeout 30m ./...
+
+# CLIENTSFLAGS="-languages python -libraries Lock" runs a part.
+test-clients:
+	@.ci/need clients
+	go run ./integration/clients/run $(if $(UPDATE),-update) $(CLIENTSFLAGS)
 
 lint:
 	@files=$$(gofmt -l cmd integration quorum resp script); \
@@ -41,6 +49,12 @@ chaos:
 
 fuzz:
 	.ci/fuzz $(FUZZTIME)
+
+sim:
+	GODEBUG=asyncpreemptoff=1 go test ./quorum/sim -v -count=1 -run '^TestReplay$$' -seed $(SEED)
+
+sim-soak:
+	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestSoak$$' -soak $(DURATION)
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/lockproxy ./cmd/lockproxy

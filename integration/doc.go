@@ -4,14 +4,14 @@
 //     proxy in front of 1, 3 and 5 masters and demands the same bytes. Where the proxy must answer differently, the
 //     line of the script says so by name: see loosenings.
 //   - The differential test (differential_test.go) does so with random sequences.
-//   - The client tests run real client libraries: Go ones here, the others under clients/.
+//   - redis-cli and redis-benchmark run here (tools_test.go); client libraries under clients/, by "make test-clients".
 //   - The fault tests (fault_*_test.go) kill, pause, restart and cut off masters under load, and check that no two
 //     clients hold one resource, that a failed attempt leaves no key behind, and that service comes back.
 //   - chaos, below here, counts the updates that locks failed to guard under one fault after another.
 //
 // They need redis-server in the PATH and are skipped, with a line that says so, where it is missing; with
-// LOCKPROXY_REQUIRE_REDIS=1 that is a failure. LOCKPROXY_REQUIRE_CLIENTS=1 demands the runtimes of the client
-// programs in the same way. LOCKPROXY_BIN names a ready lockproxy binary to test instead of building one.
+// LOCKPROXY_REQUIRE_REDIS=1 that is a failure. LOCKPROXY_BIN names a ready lockproxy binary to test instead of
+// building one.
 //
 // The benchmark is bench, run by "make bench".
 package integration

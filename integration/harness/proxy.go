@@ -76,6 +76,17 @@ func (p *Proxy) Start() error {
 	return nil
 }
 
+// Restart stops the proxy as Stop does and starts it again. It returns when a quorum of masters answers it.
+func (p *Proxy) Restart() error {
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	if err := p.Start(); err != nil {
+		return err
+	}
+	return Poll(readyMax, p.quorumAnswers)
+}
+
 // proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.
 func proxyEnvironment() []string {
 	env := []string{"GORACE=atexit_sleep_ms=0"} // a race-built proxy would otherwise wait for a second before it ends

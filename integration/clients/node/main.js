@@ -1,0 +1,173 @@
+// Libraries of Node. Each has a name, a version, client(), close(client) and lock(client, name, ttl, { token, keep }),
+// and says what it has: tells (release says whether the lock was still held), extends, tokens (the caller chooses the
+// token), watchdog (the TTL of a lock that keep keeps alive). Locks have acquire(wait), release() and extend(ttl), which
+// resolve to whether they succeeded; an error that is not "somebody else has it" rejects.
+'use strict'
+
+const { randomBytes } = require('node:crypto')
+const { run, want, polling, versionOf, host, port } = require('./scenarios.js')
+
+const RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end'
+const EXTEND = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end'
+
+function ioredis (major) {
+  const Redis = require(`ioredis-${major}`)
+  const library = {
+    name: 'ioredis',
+    version: versionOf(`ioredis-${major}`),
+    tells: true,
+    extends: true,
+    tokens: true,
+    async client () {
+      const client = new Redis({ host, port, lazyConnect: true, connectionName: 'by-hand', retryStrategy: () => 50 })
+      client.on('error', () => {}) // the scenarios see it as a rejected command
+      client.defineCommand('release', { numberOfKeys: 1, lua: RELEASE })
+      await client.connect()
+      return client
+    },
+    async close (client) { client.disconnect() },
+    lock (client, name, ttl, { token = randomBytes(16) }) {
+      return {
+        acquire: polling(async () => {
+          const reply = await client.set(name, token, 'PX', ttl, 'NX')
+          want(reply === 'OK' || reply === null, `SET: ${reply}`)
+          if (reply === null) return false
+          want(token.equals(await client.getBuffer(name)), 'GET tells another token')
+          return true
+        }),
+        release: async () => await client.release(name, token) === 1, // EVALSHA, and EVAL on NOSCRIPT
+        extend: async (ttl) => await client.eval(EXTEND, 1, name, token, ttl) === 1
+      }
+    }
+  }
+  return library
+}
+
+function nodeRedis (major) {
+  const { createClient, commandOptions, RESP_TYPES } = require(`redis-${major}`)
+  const get = (client, name) => commandOptions
+    ? client.get(commandOptions({ returnBuffers: true }), name)
+    : client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).get(name)
+  return {
+    name: 'node-redis',
+    version: versionOf(`redis-${major}`),
+    tells: true,
+    extends: true,
+    tokens: true,
+    async client () {
+      const client = createClient({ socket: { host, port, reconnectStrategy: () => 50 }, name: 'by-hand' })
+      client.on('error', () => {}) // the scenarios see it as a rejected command
+      await client.connect()
+      return client
+    },
+    async close (client) { await (client.destroy ? client.destroy() : client.disconnect()) },
+    lock (client, name, ttl, { token = randomBytes(16) }) {
+      let sha
+      return {
+        acquire: polling(async () => {
+          const reply = await client.set(name, token, { NX: true, PX: ttl })
+          want(reply === 'OK' || reply === null, `SET: ${reply}`)
+          if (reply === null) return false
+          want(token.equals(await get(client, name)), 'GET tells another token')
+          return true
+        }),
+        release: async () => {
+          sha ??= await client.scriptLoad(RELEASE)
+          return await client.evalSha(sha, { keys: [name], arguments: [token] }) === 1
+        },
+        extend: async (ttl) => await client.eval(EXTEND, { keys: [name], arguments: [token, String(ttl)] }) === 1
+      }
+    }
+  }
+}
+
+// The locks of the old and the new redlock have release or unlock; extending makes a new one. One with keep is held in
+// using(), which extends it until its function returns.
+function redlock (major, clients, name, keysOf) {
+  const Redlock = major === 4 ? require('redlock-4') : require('redlock-5').default
+  const refused = major === 4 ? Redlock.LockError : require('redlock-5').ExecutionError
+  const orFalse = async (act) => {
+    try {
+      return await act()
+    } catch (e) {
+      if (e instanceof refused) return false
+      throw e
+    }
+  }
+  return {
+    ...clients,
+    name,
+    version: versionOf(`redlock-${major}`),
+    tokens: false,
+    watchdog: major === 5 ? SHORT_LEASE : undefined,
+    lock (client, name, ttl, { keep }) {
+      const redlock = new Redlock([client], { retryCount: 0, retryDelay: 50, retryJitter: 0 })
+      const waiting = new Redlock([client], { retryCount: 300, retryDelay: 50, retryJitter: 0 })
+      for (const r of [redlock, waiting]) r.on(major === 4 ? 'clientError' : 'error', () => {})
+      const keys = keysOf(name)
+      if (keep) return keptLock(redlock, keys, ttl)
+      let held
+      return {
+        acquire: (wait = 0) => orFalse(async () => {
+          held = await (wait ? waiting : redlock).acquire(keys, ttl)
+          return true
+        }),
+        release: () => orFalse(async () => { await (held.release ?? held.unlock).call(held); return true }),
+        extend: (ttl) => orFalse(async () => { held = await held.extend(ttl); return true })
+      }
+    }
+  }
+}
+
+const SHORT_LEASE = 1000 // ms
+
+function keptLock (redlock, keys, ttl) {
+  let done, ended
+  return {
+    acquire: () => new Promise((resolve, reject) => {
+      ended = redlock.using(keys, ttl, { automaticExtensionThreshold: ttl / 2 }, (signal) => {
+        resolve(true)
+        return new Promise((resolve) => { done = () => resolve(!signal.aborted) })
+      })
+      ended.catch(reject)
+    }),
+    release: () => { done(); return ended }
+  }
+}
+
+function semaphore (clients) {
+  const { Mutex } = require('redis-semaphore')
+  return {
+    ...clients,
+    name: 'redis-semaphore Mutex',
+    version: versionOf('redis-semaphore'),
+    extends: false,
+    tells: false,
+    tokens: false,
+    watchdog: SHORT_LEASE,
+    lock (client, name, ttl, { keep }) {
+      const mutexOf = (wait) => new Mutex(client, name, {
+        lockTimeout: ttl, acquireTimeout: Math.max(wait, 1), retryInterval: 50, refreshInterval: keep ? ttl / 3 : 0
+      })
+      let mutex
+      return {
+        acquire: async (wait = 0) => {
+          mutex = mutexOf(wait)
+          return wait ? mutex.acquire().then(() => true) : mutex.tryAcquire()
+        },
+        release: async () => { await mutex.release(); return true }
+      }
+    }
+  }
+}
+
+async function main () {
+  for (const major of [4, 5, 6]) await run(ioredis(major))
+  for (const major of [4, 5, 6]) await run(nodeRedis(major))
+  await run(redlock(4, ioredis(4), 'redlock', (name) => [name]))
+  await run(redlock(5, ioredis(5), 'redlock', (name) => [name]))
+  await run(redlock(5, ioredis(5), 'redlock, two resources', (name) => [`${name}:a`, `${name}:b`]))
+  await run(semaphore(ioredis(5)))
+}
+
+main().then(() => process.exit(0), (err) => { console.error(err); process.exit(1) })

@@ -1,0 +1,106 @@
+"""Lock libraries over redis-py: redlock-py, pottery, django-redis."""
+
+import importlib.metadata
+import time
+
+import redis
+
+import scenarios
+from own_lock import OwnLock
+
+
+class RedlockPy(scenarios.Library):
+    """redlock-py with the proxy as its one server. Its unlock tells nothing."""
+
+    name, version = "redlock-py", importlib.metadata.version("redlock-py")
+    tells = extends = False
+
+    def client(self):
+        import redlock
+
+        server = {"host": scenarios.HOST, "port": scenarios.PORT, "db": 0}
+        return redlock.Redlock([server], retry_count=1)
+
+    def close(self, client):
+        for server in client.servers:
+            server.close()
+
+    def lock(self, client, name, ttl, token=None, keep=False):
+        return RedlockPyLock(client, name, ttl)
+
+
+class RedlockPyLock:
+    def __init__(self, client, name, ttl):
+        self.client, self.name, self.ms, self.held = client, name, int(ttl * 1000), None
+
+    def acquire(self, wait=0.0):
+        end = time.monotonic() + wait
+        while True:
+            self.held = self.client.lock(self.name, self.ms)
+            if self.held or time.monotonic() >= end:
+                return bool(self.held)
+            time.sleep(0.05)
+
+    def release(self):
+        self.client.unlock(self.held)
+        return True
+
+
+class Pottery(scenarios.Library):
+    name, version = "pottery Redlock", importlib.metadata.version("pottery")
+
+    def client(self):
+        return redis.Redis(scenarios.HOST, scenarios.PORT)
+
+    def lock(self, client, name, ttl, token=None, keep=False):
+        from pottery import Redlock
+
+        return PotteryLock(Redlock(key=name, masters={client}, auto_release_time=ttl))
+
+
+class PotteryLock:
+    def __init__(self, lock):
+        self.lock = lock
+
+    def acquire(self, wait=0.0):
+        return self.lock.acquire(blocking=wait > 0, timeout=wait or -1)
+
+    def release(self):
+        from pottery import ReleaseUnlockedLock
+
+        try:
+            self.lock.release()
+        except ReleaseUnlockedLock:
+            return False
+        return True
+
+    def extend(self, ttl):
+        from pottery import ExtendUnlockedLock
+
+        self.lock.auto_release_time = ttl
+        try:
+            self.lock.extend()
+        except ExtendUnlockedLock:
+            return False
+        return True
+
+
+class DjangoRedis(scenarios.Library):
+    """cache.lock of django-redis."""
+
+    name, version = "django-redis", importlib.metadata.version("django-redis")
+
+    def client(self):
+        import django.conf
+        from django_redis.cache import RedisCache
+
+        if not django.conf.settings.configured:
+            django.conf.settings.configure()
+        return RedisCache(f"redis://{scenarios.HOST}:{scenarios.PORT}/0", {})
+
+    def lock(self, client, name, ttl, token=None, keep=False):
+        return OwnLock(client.lock(name, timeout=ttl, thread_local=False))
+
+
+for library in (RedlockPy(), Pottery(), DjangoRedis()):
+    scenarios.run(library)

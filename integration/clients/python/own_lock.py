@@ -1,0 +1,25 @@
+"""The lock of redis-py, which others hand on."""
+
+import redis
+
+
+class OwnLock:
+    def __init__(self, lock):
+        self.lock = lock
+
+    def acquire(self, wait=0.0):
+        return self.lock.acquire(blocking=wait > 0, blocking_timeout=wait or None)
+
+    def release(self):
+        try:
+            self.lock.release()
+        except redis.exceptions.LockError:
+            return False
+        return True
+
+    def extend(self, ttl):
+        self.lock.timeout = ttl  # reacquire sets it again
+        try:
+            return self.lock.extend(ttl, replace_ttl=True) and self.lock.reacquire() and self.lock.owned()
+        except redis.exceptions.LockError:
+            return False

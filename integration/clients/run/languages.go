@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// programMax is how long one program may run.
+const programMax = 5 * time.Minute
+
+// A language is a folder of programs. Commands run in the folder's place in the cache; {source} is the folder itself.
+type language struct {
+	name     string     // of the folder
+	title    string     // in the table
+	needs    []string   // programs that must be installed
+	files    []string   // which decide, with the steps, whether the dependencies have to be installed anew
+	install  [][]string // dependencies, once
+	build    [][]string // every time
+	programs [][]string
+}
+
+// A prepared language can run: its dependencies are in the directory.
+type prepared struct {
+	language
+	source, dir string
+}
+
+// A job is one program, and what came of it.
+type job struct {
+	prepared
+	words   []string
+	results []result
+	err     error
+}
+
+var languages = []language{
+	{
+		name: "python", title: "Python", needs: []string{"python3"},
+		files: []string{"redis-4.txt", "redis-5.txt", "redis-8.txt", "libraries.txt"},
+		install: [][]string{
+			{"sh", "{source}/install.sh", "redis-4", "redis-5", "redis-8", "libraries"},
+		},
+		programs: [][]string{
+			{"redis-4/bin/python", "{source}/redis_py.py"},
+			{"redis-5/bin/python", "{source}/redis_py.py"},
+			{"redis-8/bin/python", "{source}/redis_py.py"},
+			{"libraries/bin/python", "{source}/libraries.py"},
+		},
+	},
+	{
+		name: "node", title: "Node", needs: []string{"node", "npm"},
+		files: []string{"package.json", "package-lock.json"},
+		install: [][]string{
+			{"cp", "{source}/package.json", "{source}/package-lock.json", "."},
+			{"npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"},
+		},
+		programs: [][]string{{"node", "{source}/main.js"}},
+	},
+	{
+		name: "go", title: "Go", needs: []string{"go"},
+		build: [][]string{
+			{"sh", "{source}/build.sh"},
+		},
+		programs: [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}},
+	},
+}
+
+func languageNamed(name string) (language, bool) {
+	i := slices.IndexFunc(languages, func(l language) bool { return l.name == name })
+	if i < 0 {
+		return language{}, false
+	}
+	return languages[i], true
+}
+
+// prepare installs the dependencies in the cache, unless that was done for the same build files before, and builds.
+func (l language) prepare(clients string) (prepared, error) {
+	p := prepared{language: l}
+	for _, tool := range l.needs {
+		if _, err := exec.LookPath(tool); err != nil {
+			return p, fmt.Errorf("%s is not installed", tool)
+		}
+	}
+	var err error
+	if p.source, err = filepath.Abs(filepath.Join(clients, l.name)); err != nil {
+		return p, err
+	}
+	if p.dir, err = l.place(p.source); err != nil {
+		return p, err
+	}
+	installed := filepath.Join(p.dir, "installed")
+	if _, err := os.Stat(installed); err == nil {
+		return p, p.do(l.build)
+	}
+	if err := errors.Join(os.RemoveAll(p.dir), os.MkdirAll(p.dir, 0o755)); err != nil {
+		return p, err
+	}
+	if err := p.do(l.install); err != nil {
+		return p, err
+	}
+	if err := os.WriteFile(installed, nil, 0o644); err != nil {
+		return p, err
+	}
+	return p, p.do(l.build)
+}
+
+// place names the directory of the dependencies, by all that decides what they are.
+func (l language) place(source string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for dependencies: %w", err)
+	}
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%s %q", source, l.install)
+	for _, name := range l.files {
+		content, err := os.ReadFile(filepath.Join(source, name))
+		if err != nil {
+			return "", err
+		}
+		_, _ = fmt.Fprintf(h, "%s %d\n%s", name, len(content), content)
+	}
+	return filepath.Join(cache, "lockproxy-clients", fmt.Sprintf("%s-%x", l.name, h.Sum(nil)[:6])), nil
+}
+
+func (p prepared) do(steps [][]string) error {
+	for _, step := range steps {
+		if out, err := p.command(context.Background(), step).CombinedOutput(); err != nil {
+			return fmt.Errorf("%q: %w\n%s", step, err, out)
+		}
+	}
+	return nil
+}
+
+func (p prepared) command(ctx context.Context, words []string) *exec.Cmd {
+	var args []string
+	for _, w := range words {
+		args = append(args, strings.ReplaceAll(w, "{source}", p.source))
+	}
+	if strings.Contains(args[0], "/") && !filepath.IsAbs(args[0]) {
+		args[0] = filepath.Join(p.dir, args[0])
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = p.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a program that is stopped takes its children along
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// run runs the program against fresh masters and reads what it reports.
+func (j *job) run(o options, bin string) {
+	start := time.Now()
+	name := strings.ReplaceAll(strings.Join(j.words, " "), "{source}/", "")
+	s, err := startStack(bin)
+	if err != nil {
+		j.err = err
+		return
+	}
+	defer s.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), programMax)
+	defer cancel()
+	cmd := j.command(ctx, j.words)
+	cmd.Env = append(os.Environ(), s.environment()...)
+	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "NODE_PATH="+filepath.Join(j.dir, "node_modules"))
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	j.err = cmd.Run()
+	if j.results, err = readResults(j.title, out.Bytes()); j.err == nil && len(j.results) == 0 && o.libraries == "" {
+		err = errors.New("no results")
+	}
+	if j.err = errors.Join(j.err, err, s.healthy()); j.err != nil {
+		j.err = fmt.Errorf("%s: %w\n%s\n%s", name, j.err, problems.Bytes(), out.Bytes())
+	}
+	if o.verbose {
+		fmt.Printf("%s%s", problems.Bytes(), out.Bytes())
+	}
+	fmt.Printf("%s: %s: %d scenarios in %.0f s\n", j.title, name, len(j.results), time.Since(start).Seconds())
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The table stands between these lines of the README.
+const (
+	tableBegin = "<!-- the table of make test-clients -->"
+	tableEnd   = "<!-- end of the table -->"
+	tableHead  = "| language | library | versions | scenarios passed | not in the library | does not work, and why |\n" +
+		"| --- | --- | --- | --- | --- | --- |\n"
+)
+
+// updateReadme compares the README's table with the results, or writes it. Rows of languages that were not run stay.
+func updateReadme(path string, ran []prepared, results []result, known []knownFailure, write bool) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), tableBegin+"\n")
+	old, after, ended := strings.Cut(rest, tableEnd)
+	if !found || !ended {
+		return fmt.Errorf("%s has no lines %q and %q", path, tableBegin, tableEnd)
+	}
+	fresh := mergeTables(old, ran, renderRows(results, known))
+	switch {
+	case fresh == old:
+		return nil
+	case write:
+		return os.WriteFile(path, []byte(before+tableBegin+"\n"+fresh+tableEnd+after), 0o644)
+	}
+	return fmt.Errorf("the table of clients in %s is stale; \"make test-clients UPDATE=1\" writes this:\n%s", path, fresh)
+}
+
+// mergeTables replaces the rows of the languages that were run, in the order of the languages.
+func mergeTables(old string, ran []prepared, rows []string) string {
+	var b strings.Builder
+	b.WriteString(tableHead)
+	for _, l := range languages {
+		from := strings.SplitAfter(old, "\n")
+		if slices.ContainsFunc(ran, func(p prepared) bool { return p.name == l.name }) {
+			from = rows
+		}
+		for _, row := range from {
+			if strings.HasPrefix(row, "| "+l.title+" |") {
+				b.WriteString(row)
+			}
+		}
+	}
+	return b.String()
+}
+
+// renderRows makes a row for each library; versions that fare alike share one.
+func renderRows(results []result, known []knownFailure) []string {
+	type group struct {
+		language, library, rest string
+		versions                []string
+	}
+	var groups []*group
+	for _, r := range rowsOf(results) {
+		rest := renderResults(results, known, r)
+		same := func(g *group) bool { return g.language == r.language && g.library == r.Library && g.rest == rest }
+		if i := slices.IndexFunc(groups, same); i >= 0 {
+			groups[i].versions = append(groups[i].versions, r.Version)
+		} else {
+			groups = append(groups, &group{r.language, r.Library, rest, []string{r.Version}})
+		}
+	}
+	var rows []string
+	for _, g := range groups {
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", g.language, g.library, strings.Join(g.versions, ", "), g.rest))
+	}
+	return rows
+}
+
+// renderResults renders how one version of a library fared: the last three columns.
+func renderResults(results []result, known []knownFailure, row result) string {
+	passed, tried := 0, 0
+	var without, reasons []string
+	for _, r := range results {
+		if r.Library != row.Library || r.Version != row.Version {
+			continue
+		}
+		switch r.Result {
+		case absent:
+			without = append(without, r.Scenario)
+			continue
+		case ok:
+			passed++
+		case failed:
+			reasons = addReason(reasons, r.Scenario, reasonFor(r, known))
+		}
+		tried++
+	}
+	if why := reasonFor(result{Library: row.Library, Version: row.Version, Scenario: "*"}, known); why != "" && passed == 0 {
+		reasons = []string{"everything: " + why}
+	}
+	return fmt.Sprintf("%d of %d | %s | %s", passed, tried, orDash(strings.Join(without, ", ")), orDash(strings.Join(reasons, "; ")))
+}
+
+// addReason says a reason once, after the names of all scenarios that fail for it.
+func addReason(reasons []string, scenario, why string) []string {
+	for i, r := range reasons {
+		if names, found := strings.CutSuffix(r, ": "+why); found {
+			reasons[i] = names + ", " + scenario + ": " + why
+			return reasons
+		}
+	}
+	return append(reasons, scenario+": "+why)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+const (
+	mastersCount = 3
+	quorum       = mastersCount/2 + 1
+	settledMax   = 5 * time.Second // until an undo, a release or a new connection has reached every master
+)
+
+// A stack is what one program runs against: masters, a relay before each of them, and the proxy.
+type stack struct {
+	masters []*harness.Redis
+	relays  []*harness.Relay
+	proxy   *harness.Proxy
+	control *control
+}
+
+func startStack(bin string) (*stack, error) {
+	s := &stack{}
+	err := s.start(bin)
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stack) start(bin string) error {
+	var err error
+	if s.masters, err = harness.StartRedises(mastersCount, "--databases", "2"); err != nil {
+		return err
+	}
+	var addrs []string
+	for _, m := range s.masters {
+		r, err := harness.StartRelay(m.Addr)
+		if err != nil {
+			return err
+		}
+		s.relays, addrs = append(s.relays, r), append(addrs, r.Addr)
+	}
+	if s.proxy, err = harness.StartProxy(bin, addrs, "--databases", "2"); err != nil {
+		return err
+	}
+	s.control, err = startControl(s)
+	return err
+}
+
+func (s *stack) stop() {
+	if s.control != nil {
+		s.control.stop()
+	}
+	if s.proxy != nil {
+		s.proxy.Kill()
+	}
+	for _, r := range s.relays {
+		r.Stop()
+	}
+	harness.StopAll(s.masters)
+}
+
+// healthy stops the proxy, which must end as it should and must not have reported a panic.
+func (s *stack) healthy() error {
+	if err := s.proxy.Stop(); err != nil {
+		return err
+	}
+	if out := s.proxy.Output(); strings.Contains(out, "panic") {
+		return fmt.Errorf("the proxy panicked:\n%s", out)
+	}
+	return nil
+}
+
+// environment tells a program where everything is.
+func (s *stack) environment() []string {
+	host, port, _ := net.SplitHostPort(s.proxy.Addr)
+	_, controlPort, _ := net.SplitHostPort(s.control.addr())
+	return []string{
+		"PROXY_HOST=" + host, "PROXY_PORT=" + port, "CONTROL_PORT=" + controlPort,
+		"MASTERS=" + strings.Join(harness.Addrs(s.masters), ","),
+	}
+}
+
+// down makes the last n masters unreachable. They go on running, and forget nothing.
+func (s *stack) down(n int) error {
+	if n < 0 || n > len(s.relays) {
+		return fmt.Errorf("there are %d masters", len(s.relays))
+	}
+	for _, r := range s.relays[len(s.relays)-n:] {
+		r.Refuse(true)
+		r.Cut()
+	}
+	return nil
+}
+
+// up makes all masters reachable and waits until the proxy is connected to every one and answers.
+func (s *stack) up() error {
+	for _, r := range s.relays {
+		r.Refuse(false)
+	}
+	return harness.Poll(settledMax, func() error {
+		for _, r := range s.relays {
+			if r.Links() == 0 {
+				return errors.New("the proxy is not connected to all masters")
+			}
+		}
+		return s.answers()
+	})
+}
+
+func (s *stack) answers() error {
+	c, err := harness.Dial(s.proxy.Addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	reply, err := c.Do("GET", "nobody-ever-sets-this")
+	if err == nil && string(reply) != "$-1\r\n" {
+		err = fmt.Errorf("GET: %q", reply)
+	}
+	return err
+}
+
+// lose removes every key of the clients from all masters, behind the proxy's back.
+func (s *stack) lose() error {
+	for _, m := range s.masters {
+		if _, err := m.Clear(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held waits until a quorum of masters hold a key of the clients: the lock is a majority lock.
+func (s *stack) held() error {
+	return harness.Poll(settledMax, func() error {
+		n, err := s.holding()
+		if err == nil && n < quorum {
+			err = fmt.Errorf("%d masters hold a key of the clients, want %d", n, quorum)
+		}
+		return err
+	})
+}
+
+// empty waits until no master holds a key of the clients: nothing was left behind.
+func (s *stack) empty() error {
+	return harness.Poll(settledMax, func() error {
+		n, err := s.holding()
+		if err == nil && n > 0 {
+			err = fmt.Errorf("%d masters still hold a key of the clients", n)
+		}
+		return err
+	})
+}
+
+func (s *stack) holding() (int, error) {
+	n := 0
+	for _, m := range s.masters {
+		keys, err := m.LockKeys(0)
+		if err != nil {
+			return 0, err
+		}
+		if len(keys) > 0 {
+			n++
+		}
+	}
+	return n, nil
+}
