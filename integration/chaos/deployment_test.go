@@ -63,6 +63,11 @@ func deploy(t testing.TB, proxies int, flags ...string) *deployment {
 		}
 		d.relays = append(d.relays, r)
 	}
+	if vouched {
+		if err := harness.InitMasters(proxyBinary, d.masterAddrs(), flags...); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range proxies {
 		p, err := harness.StartProxy(proxyBinary, d.masterAddrs(), flags...)
 		if err != nil {
@@ -136,18 +141,32 @@ func (d *deployment) atFullStrength() error {
 	for i, p := range d.proxies {
 		w := &plain{wire{addrs: []string{p.Addr}}}
 		key := fmt.Sprintf("full-strength:%d:%d", i, time.Now().UnixNano())
-		o, cause := w.acquire(key, "probe", time.Second)
-		if o == done {
-			err := harness.Poll(50*time.Millisecond, func() error { return d.holdEverywhere(key) })
-			w.release(key, "probe")
-			w.close()
-			if err != nil {
-				return err
-			}
-			continue
+		err := d.reaches(w, key)
+		if vouched && err == nil {
+			err = allClean(w)
 		}
 		w.close()
-		return fmt.Errorf("SET by proxy %d: %s %s", i, o, cause)
+		if err != nil {
+			return fmt.Errorf("proxy %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// reaches returns nil if a lock is granted, and every master has it.
+func (d *deployment) reaches(c *plain, key string) error {
+	if o, cause := c.acquire(key, "probe", time.Second); o != done {
+		return fmt.Errorf("SET: %s %s", o, cause)
+	}
+	defer c.release(key, "probe")
+	return harness.Poll(50*time.Millisecond, func() error { return d.holdEverywhere(key) })
+}
+
+// allClean returns nil if the proxy says that no master is in quarantine.
+func allClean(c *plain) error {
+	reply, cause := c.do("INFO", "lockproxy")
+	if n := strings.Count(reply, "state=clean"); n != mastersMax {
+		return fmt.Errorf("%d masters are clean %s", n, cause)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,6 +49,28 @@ func StartProxy(bin string, masters []string, flags ...string) (*Proxy, error) {
 		return nil, fmt.Errorf("%w\n%s", err, p.Output())
 	}
 	return p, nil
+}
+
+// InitMasters marks new masters clean, as an operator does once: before that their votes do not count. Flags are those
+// of the proxies.
+func InitMasters(bin string, masters []string, flags ...string) error {
+	code, out, err := RunProxy(bin, append([]string{"init", "--yes", "--masters", strings.Join(masters, ",")}, flags...)...)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("lockproxy init: exit code %d\n%s", code, out)
+	}
+	return err
+}
+
+// RunProxy runs bin to its end, and returns its exit code and what it printed.
+func RunProxy(bin string, args ...string) (code int, output string, err error) {
+	cmd := exec.Command(bin, args...)
+	cmd.Env = proxyEnvironment()
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), string(out), nil
+	}
+	return 0, string(out), err
 }
 
 // LaunchProxy starts bin and returns when it answers PING, whatever the masters do.

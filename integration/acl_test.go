@@ -1,0 +1,149 @@
+package integration
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockproxy/integration/harness"
+)
+
+// documentedRules reads from the README what lockproxy's user on the masters needs.
+func documentedRules(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("The user that lockproxy has on the masters needs `([^`]+)`").FindSubmatch(text)
+	if found == nil {
+		t.Fatal("the README does not say what lockproxy's user on the masters needs")
+	}
+	return strings.Fields(string(found[1]))
+}
+
+// restrict makes a user on every master, and returns the addresses that a proxy logs in with.
+func restrict(t *testing.T, masters []*harness.Redis, rules ...string) []string {
+	t.Helper()
+	var addrs []string
+	for _, m := range masters {
+		addrs = append(addrs, "redis://locks:opensesame@"+m.Addr)
+	}
+	direct(t, masters, 0, append([]string{"ACL", "SETUSER", "locks", "reset", "on", ">opensesame"}, rules...)...)
+	return addrs
+}
+
+var deniedObject = regexp.MustCompile(`object\r\n\$\d+\r\n(.*?)\r\n`)
+
+// denials lists what the masters refused to run.
+func denials(t *testing.T, masters []*harness.Redis) []string {
+	t.Helper()
+	var all []string
+	for _, m := range masters {
+		reply, err := m.Do(0, "ACL", "LOG")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range deniedObject.FindAllStringSubmatch(string(reply), -1) {
+			all = append(all, found[1])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// useAll has the proxy do everything that it does on masters.
+func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
+	t.Helper()
+	c := dial(t, proxy.Addr)
+	allVote(t, c, masters)
+	expect(t, c, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	expect(t, c, "$2\r\nme\r\n", "SET", "k", "you", "NX", "GET", "PX", "60000")
+	expect(t, c, "$2\r\nme\r\n", "GET", "k")
+	expect(t, c, ":1\r\n", "PEXPIRE", "k", "30000")
+	expect(t, c, ":1\r\n", "EVAL", compareAndExpire, "1", "k", "me", "60000")
+	expect(t, c, "+OK\r\n", "SET", "k", "me2", "XX", "KEEPTTL")
+	expect(t, c, "$3\r\nme2\r\n", "SET", "k", "me", "GET")
+	expect(t, c, "$2\r\nme\r\n", "EVAL", `return redis.call('get', KEYS[1])`, "1", "k")
+	expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", "k", "me")
+
+	direct(t, masters, 0, "HSET", "hash", "f", "v")
+	expect(t, c, "+hash\r\n", "TYPE", "hash")
+	expect(t, c, ":1\r\n", "DEL", "hash")
+
+	// Somebody else has two masters, so the vote of the third one is undone.
+	direct(t, masters[:2], 0, "SET", "undone", "other", "PX", "60000")
+	expect(t, c, "$-1\r\n", "SET", "undone", "me", "NX", "PX", "60000")
+	eventually(t, cleanMax, "the vote is undone", func() error { return keysLeft(0, masters[2:]...) })
+	direct(t, masters[:2], 0, "DEL", "undone")
+
+	// The masters disagree, so what the script did there is put back.
+	for i, m := range masters {
+		direct(t, []*harness.Redis{m}, 0, "SET", "torn", string(rune('a'+i)), "PX", "60000")
+	}
+	const swap = `local v = redis.call('get', KEYS[1]) redis.call('set', KEYS[1], 'x', 'px', 60000) return {v}`
+	if reply, err := c.Do("EVAL", swap, "1", "torn"); err != nil || reply[0] != '-' {
+		t.Errorf("a script that the masters disagree on: %q, %v", reply, err)
+	}
+	direct(t, masters, 0, "DEL", "torn")
+
+	listenAndSpeak(t, proxy)
+}
+
+// listenAndSpeak subscribes, and publishes to itself.
+func listenAndSpeak(t *testing.T, proxy *harness.Proxy) {
+	t.Helper()
+	reader, writer := dial(t, proxy.Addr), dial(t, proxy.Addr)
+	expect(t, reader, "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", "SUBSCRIBE", "news")
+	expect(t, reader, "*3\r\n$10\r\npsubscribe\r\n$2\r\nn*\r\n:2\r\n", "PSUBSCRIBE", "n*")
+	expect(t, writer, ":2\r\n", "PUBLISH", "news", "hello")
+	for range 2 {
+		if _, err := reader.Reply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, request := range [][]string{{"PUBSUB", "NUMSUB", "news"}, {"PUBSUB", "CHANNELS"}, {"PUBSUB", "NUMPAT"}} {
+		if reply, err := writer.Do(request...); err != nil || reply[0] == '-' {
+			t.Errorf("%q: %q, %v", request, reply, err)
+		}
+	}
+	expect(t, reader, "*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:1\r\n", "UNSUBSCRIBE", "news")
+	expect(t, reader, "*3\r\n$12\r\npunsubscribe\r\n$2\r\nn*\r\n:0\r\n", "PUNSUBSCRIBE", "n*")
+}
+
+func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
+	masters := startMasters(t, 3)
+	rules := documentedRules(t)
+	addrs := restrict(t, masters, rules...)
+	proxy := startProxy(t, addrs)
+	direct(t, masters, 0, "CONFIG", "RESETSTAT")
+	useAll(t, proxy, masters)
+	direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
+	useAll(t, proxy, masters)
+	cutOff(t, proxy, masters)
+	code, out, err := harness.RunProxy(proxyBinary, "check", "--masters", strings.Join(addrs, ","))
+	if err != nil || code != 0 || strings.Contains(out, "may not run") {
+		t.Errorf("check: exit code %d, %v\n%s", code, err, out)
+	}
+	if got := denials(t, masters); len(got) > 0 {
+		t.Errorf("not permitted: %q", got)
+	}
+	stats, err := masters[0].Do(0, "INFO", "commandstats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		if name, isCommand := strings.CutPrefix(rule, "+"); isCommand && !strings.Contains(string(stats), "cmdstat_"+name+":") {
+			t.Errorf("%s is not needed", rule)
+		}
+	}
+}
+
+// cutOff makes the proxy kill a connection that it had, over the one that follows.
+func cutOff(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
+	t.Helper()
+	direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
+	allVote(t, dial(t, proxy.Addr), masters)
+}
