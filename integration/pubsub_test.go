@@ -1,8 +1,11 @@
 package integration
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -319,5 +322,74 @@ func TestASubscriptionNeedsAQuorumOfMasters(t *testing.T) {
 	got, err := c.Reply()
 	if want := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n"; err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+// deleteAndPublish is how lock libraries wake those that wait for the lock.
+const deleteAndPublish = `
+if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('del', KEYS[1])
+redis.call('publish', KEYS[2], 'free')
+return 1`
+
+// A message published by the script that releases a lock comes when a quorum has released it: whoever is woken by it
+// finds the lock free, through any proxy.
+func TestWhoIsWokenByAReleaseFindsTheLockFree(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxies := []*harness.Proxy{startProxy(t, harness.Addrs(masters)), startProxy(t, harness.Addrs(masters))}
+	holder, waiter, woken := dial(t, proxies[0].Addr), dial(t, proxies[1].Addr), dial(t, proxies[1].Addr)
+	expect(t, woken, "*3\r\n$9\r\nsubscribe\r\n$4\r\nwake\r\n:1\r\n", "SUBSCRIBE", "wake")
+	for i := range 300 {
+		name := fmt.Sprintf("job-%d", i)
+		expect(t, holder, "+OK\r\n", "SET", name, "me", "NX", "PX", "30000")
+		expect(t, waiter, "$-1\r\n", "SET", name, "you", "NX", "PX", "30000")
+		if err := holder.Send(harness.Encode(nil, "EVAL", deleteAndPublish, "2", name, "wake", "me")); err != nil {
+			t.Fatal(err)
+		}
+		got, err := woken.Reply()
+		if want := "*3\r\n$7\r\nmessage\r\n$4\r\nwake\r\n$4\r\nfree\r\n"; err != nil || string(got) != want {
+			t.Fatalf("got %q, %v, want %q", got, err, want)
+		}
+		expect(t, waiter, "+OK\r\n", "SET", name, "you", "NX", "PX", "30000")
+		if got, err := holder.Reply(); err != nil || string(got) != ":1\r\n" {
+			t.Fatalf("EVAL: %q, %v", got, err)
+		}
+	}
+	expect(t, woken, "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
+}
+
+func TestRedisCliSubscribes(t *testing.T) {
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		missing(t, "LOCKPROXY_REQUIRE_REDIS", "redis-cli is not installed")
+	}
+	masters := startMasters(t, 3)
+	proxies := []*harness.Proxy{startProxy(t, harness.Addrs(masters)), startProxy(t, harness.Addrs(masters))}
+	for _, protocol := range []string{"-2", "-3"} {
+		_, port, _ := net.SplitHostPort(proxies[0].Addr)
+		cli := exec.Command("redis-cli", protocol, "-p", port, "PSUBSCRIBE", "new*")
+		out, err := cli.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cli.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		read := func(want ...string) {
+			t.Helper()
+			for _, w := range want {
+				if !lines.Scan() || lines.Text() != w {
+					t.Fatalf("redis-cli %s: got %q, want %q", protocol, lines.Text(), w)
+				}
+			}
+		}
+		read("psubscribe", "new*", "1")
+		for range 2 {
+			expect(t, dial(t, proxies[1].Addr), ":1\r\n", "PUBLISH", "news", "0")
+		}
+		read("pmessage", "new*", "news", "0", "pmessage", "new*", "news", "0")
+		_ = cli.Process.Kill()
+		_ = cli.Wait()
+		eventually(t, 5*time.Second, "the proxy notices that it left", nobodyListens(masters))
 	}
 }
