@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
@@ -196,13 +195,20 @@ func (l *lane) setDown(cause string) {
 // pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.
 func (l *lane) pause(ctx context.Context, failures int) {
 	d := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
-	d = d/2 + rand.N(d/2)
+	d = d/2 + l.spread(d/2, failures)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// spread returns a part of most that differs between proxies, lanes and failures, so that a master that is back is not
+// met by all at once. It is not random: a simulation can repeat it.
+func (l *lane) spread(most time.Duration, failures int) time.Duration {
+	name := fmt.Sprint(l.engine.epoch.UnixNano(), l.master.Addr(), l.db, failures)
+	return time.Duration(int64(most) * int64(hash(name)) >> 32)
 }
 
 // describe puts an I/O error into few words that name no local address.

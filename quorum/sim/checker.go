@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A Finding is something that must never be.
+type Finding struct {
+	Rule string
+	At   time.Duration
+	Text string
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s at %.6f: %s", f.Rule, f.At.Seconds(), f.Text)
+}
+
+// The rules. No two clients rely on one resource at the same time, on what they were told or on their own count of the
+// TTL; a lock that was promised is there for as long as that; a key ends; what failed leaves nothing behind on a master
+// that can be reached; every attempt ends; when nothing is broken any more, what is free can be locked.
+const (
+	twoHolders = "two holders"
+	lostLock   = "a promised lock is gone"
+	forEver    = "a key outlives its TTL"
+	orphan     = "an orphan"
+	noEnd      = "an attempt without end"
+	notFree    = "a free resource cannot be locked"
+)
+
+// A checker watches what clients are told and what masters hold. All is guarded by the world's mu.
+type checker struct {
+	world    *World
+	findings []Finding
+	promises map[string][]*promise // by resource: those that may not be over
+	doubtful map[string]time.Duration
+	attempts map[string]*fate // by token, of those used once
+	keptMost time.Duration
+	counts   Counts
+}
+
+// Counts are what happened in a world.
+type Counts struct {
+	Attempts, Granted, Refused, NoQuorum, Lost int
+}
+
+// Add adds the counts of another world.
+func (c *Counts) Add(d Counts) {
+	c.Attempts += d.Attempts
+	c.Granted += d.Granted
+	c.Refused += d.Refused
+	c.NoQuorum += d.NoQuorum
+	c.Lost += d.Lost
+}
+
+// A promise is a lock that a client relies on.
+type promise struct {
+	resource, token string
+	client          *client
+	until           time.Duration // true time
+	over            bool
+	doubtful        bool // somebody took it away, or may have
+}
+
+// A fate is what became of an attempt with a token of its own.
+type fate struct {
+	life   *life
+	failed bool
+}
+
+func (k *checker) init(w *World) {
+	*k = checker{
+		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
+		attempts: make(map[string]*fate),
+	}
+	c := w.plan.Config
+	k.keptMost = c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + time.Millisecond
+}
+
+func (k *checker) report(rule, format string, args ...any) {
+	f := Finding{rule, k.world.now(), fmt.Sprintf(format, args...)}
+	k.world.logf("FINDING", "%s: %s", f.Rule, f.Text)
+	k.findings = append(k.findings, f)
+}
+
+// granted notes that a client may rely on a resource from now on.
+func (k *checker) granted(p *promise) {
+	now := k.world.now()
+	p.doubtful = now < k.doubtful[p.resource]
+	live := k.promises[p.resource][:0]
+	for _, other := range k.promises[p.resource] {
+		if other.over || other.until <= now {
+			continue
+		}
+		live = append(live, other)
+		if other.client != p.client && !other.doubtful && !p.doubtful {
+			k.report(twoHolders, "%s: %s (%s) got it, while %s (%s) may rely on it for %v",
+				p.resource, p.client.name, p.token, other.client.name, other.token, other.until-now)
+		}
+	}
+	k.promises[p.resource] = append(live, p)
+}
+
+// doubt says that somebody takes a resource from its holder, now or until a true time: nothing is promised until then,
+// and nothing that was promised holds.
+func (k *checker) doubt(resource string, until time.Duration) {
+	k.doubtful[resource] = max(k.doubtful[resource], until)
+	for _, p := range k.promises[resource] {
+		p.doubtful = true
+	}
+}
+
+// stands says that a promise holds now, so that whoever asks must find the lock there.
+func (k *checker) stands(p *promise) bool {
+	return !p.over && !p.doubtful && k.world.now() < p.until
+}
+
+// gone is called when a client was told that it does not hold its lock.
+func (k *checker) gone(p *promise, by string) {
+	if k.stands(p) {
+		k.report(lostLock, "%s of %s (%s) is gone, says %s, %v early",
+			p.resource, p.client.name, p.token, by, p.until-k.world.now())
+	}
+}
+
+// wrote checks a key that a master has set.
+func (k *checker) wrote(s *server, key string, it item) {
+	if strings.HasPrefix(key, "lockproxy:") {
+		return
+	}
+	left := time.Duration(it.expires-s.clock.millis(s.now())) * time.Millisecond
+	if it.expires == 0 || left > k.keptMost {
+		k.report(forEver, "%s: %s expires in %v", s.addr, key, left)
+	}
+}
+
+// ended checks how long an attempt took: the round may take one InstanceTimeout, and so may its undo.
+func (k *checker) ended(took time.Duration, what string) {
+	const slack = 50 * time.Millisecond // the patience of the engine counts in ticks
+	if most := 2*k.world.plan.Config.InstanceTimeout + slack; took > most {
+		k.report(noEnd, "%s took %v", what, took)
+	}
+}
+
+// attempt notes what became of an attempt whose token is used once.
+func (k *checker) attempt(token string, l *life, failed bool) {
+	k.attempts[token] = &fate{l, failed}
+}
+
+// orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
+// is what cannot be told from another's.
+func (k *checker) orphans() {
+	for _, s := range k.world.servers {
+		now := s.clock.millis(s.now())
+		for key, it := range s.store.dbs[0] {
+			f := k.attempts[it.text]
+			if f != nil && f.failed && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
+				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.text, it.expires-now)
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inWorld runs f in a world without proxies and clients, where it calls the checker itself.
+func inWorld(t *testing.T, f func(w *World, a, b *client)) []string {
+	t.Helper()
+	var rules []string
+	synctest.Test(t, func(*testing.T) {
+		p := NewPlan(1)
+		p.Proxies = 0
+		w := newWorld(p, nil)
+		f(w, &client{name: "a"}, &client{name: "b"})
+		for _, found := range w.checker.findings {
+			rules = append(rules, found.Rule)
+		}
+	})
+	return rules
+}
+
+func promised(c *client, until time.Duration) *promise {
+	return &promise{resource: "r", token: c.name, client: c, until: until}
+}
+
+func TestTheCheckerFindsTwoHolders(t *testing.T) {
+	const second = time.Second
+	tests := []struct {
+		name string
+		do   func(w *World, a, b *client)
+		want []string
+	}{
+		{"one after the other", func(w *World, a, b *client) {
+			w.checker.granted(promised(a, second))
+			time.Sleep(second)
+			w.checker.granted(promised(b, 2*second))
+		}, nil},
+		{"one too early", func(w *World, a, b *client) {
+			w.checker.granted(promised(a, second))
+			time.Sleep(second - 1)
+			w.checker.granted(promised(b, 2*second))
+		}, []string{twoHolders}},
+		{"after a release", func(w *World, a, b *client) {
+			p := promised(a, second)
+			w.checker.granted(p)
+			p.over = true
+			w.checker.granted(promised(b, second))
+		}, nil},
+		{"the holder again", func(w *World, a, _ *client) {
+			w.checker.granted(promised(a, second))
+			w.checker.granted(promised(a, second))
+		}, nil},
+		{"taken by a write", func(w *World, a, b *client) {
+			w.checker.granted(promised(a, second))
+			w.checker.doubt("r", second/2)
+			w.checker.granted(promised(b, second))
+		}, nil},
+		{"the doubt is over", func(w *World, a, b *client) {
+			w.checker.doubt("r", second/2)
+			time.Sleep(second)
+			w.checker.granted(promised(a, 2*second))
+			w.checker.granted(promised(b, 2*second))
+		}, []string{twoHolders}},
+	}
+	for _, test := range tests {
+		if got := inWorld(t, test.do); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(w *World, a *client)
+		want string
+	}{
+		{"a lock that is gone", func(w *World, a *client) {
+			w.checker.gone(promised(a, time.Second), "a test")
+		}, lostLock},
+		{"a lock that is over", func(w *World, a *client) {
+			time.Sleep(time.Second)
+			w.checker.gone(promised(a, time.Second), "a test")
+		}, ""},
+		{"a key for ever", func(w *World, _ *client) {
+			w.servers[0].do(&session{}, []string{"SET", "k", "v"})
+		}, forEver},
+		{"a key for too long", func(w *World, _ *client) {
+			w.servers[0].do(&session{}, []string{"SET", "k", "v", "EX", "3600"})
+		}, forEver},
+		{"an ordinary key", func(w *World, _ *client) {
+			w.servers[0].do(&session{}, []string{"SET", "k", "v", "PX", "100"})
+		}, ""},
+		{"an attempt that took too long", func(w *World, _ *client) {
+			w.checker.ended(2*w.plan.Config.InstanceTimeout+51*time.Millisecond, "a test")
+		}, noEnd},
+		{"an orphan", func(w *World, _ *client) { orphaned(w, "left") }, orphan},
+		{"a lock that was granted", func(w *World, _ *client) { orphaned(w, "granted") }, ""},
+	}
+	for _, test := range tests {
+		got := strings.Join(inWorld(t, func(w *World, a, _ *client) { test.do(w, a) }), ", ")
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func orphaned(w *World, token string) {
+	p := &proxy{world: w}
+	p.life = &life{proxy: p}
+	w.checker.attempt("left", p.life, true)
+	w.checker.attempt("granted", p.life, false)
+	w.servers[0].do(&session{}, []string{"SET", "k", token, "PX", "100"})
+	w.checker.orphans()
+}

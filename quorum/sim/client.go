@@ -1,0 +1,299 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A client takes locks, one after the other, and does with them what clients do. Its tokens are new for each attempt;
+// or the same until an attempt succeeds, as redis-py and redsync have it; or always the same for all clients of one
+// proxy. Such clients stay with their proxy, and live where nothing of theirs can run late: a release that was sent
+// to a proxy that then died may take the lock of the next client with the same token, on one Redis as here. And they all
+// use one TTL and never extend it, because the undo of an attempt whose connection broke knows a key by its expiry.
+type client struct {
+	world    *World
+	name     string
+	rng      *rand.Rand
+	proxy    *proxy
+	constant bool
+	reuses   bool
+	tries    int
+	token    string // of the latest attempt
+	retry    bool   // the latest attempt failed
+}
+
+func newClient(w *World, id int) *client {
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id)}
+	c.proxy = pick(c.rng, w.proxies...)
+	c.constant = w.plan.Constant && chance(c.rng, 0.7)
+	c.reuses = chance(c.rng, 0.4)
+	return c
+}
+
+// run is a client's life.
+func (c *client) run() {
+	w := c.world
+	for range w.plan.Attempts {
+		w.sleep(between(c.rng, 0, w.plan.Think))
+		resource := fmt.Sprintf("r%d", 1+c.rng.IntN(w.plan.Resources))
+		ttl := between(c.rng, w.plan.TTLLeast, w.plan.TTLMost).Truncate(time.Millisecond)
+		if c.constant {
+			ttl = w.plan.TTLMost
+		}
+		if chance(c.rng, w.plan.Takeovers) {
+			c.takeOver(resource, ttl)
+			continue
+		}
+		if p := c.acquire(resource, ttl); p != nil {
+			c.use(p, ttl)
+		}
+	}
+}
+
+// nextToken returns the token of the next attempt, and whether it is used but once.
+func (c *client) nextToken() (string, bool) {
+	c.tries++
+	switch {
+	case c.constant:
+		return fmt.Sprintf("const-p%d", c.proxy.id+1), false
+	case c.reuses && c.retry:
+		return c.token, false
+	}
+	return fmt.Sprintf("%s-%d", c.name, c.tries), !c.reuses
+}
+
+// acquire makes one attempt. A client that was not answered, or without a quorum, may try another proxy next.
+func (c *client) acquire(resource string, ttl time.Duration) *promise {
+	w := c.world
+	token, once := c.nextToken()
+	c.token = token
+	req := quorum.AcquireRequest{Key: quorum.Key{Name: resource}, Token: token, TTL: ttl}
+	switch kind := c.rng.Float64(); {
+	case kind < 0.1:
+		req.WantHolder = true
+	case kind < 0.2:
+		req.Reentrant = !c.constant // else it would share the lock with others
+	}
+	leaves := chance(c.rng, 0.04)
+	var p *promise
+	began := w.now()
+	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
+		p = c.told(l, req, a, began, leaves, once)
+	}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
+	w.mu.Lock()
+	w.checker.counts.Attempts++
+	if !ok {
+		w.checker.counts.Lost++
+		w.logf(c.name, "was not answered on %s with %s", resource, token)
+	}
+	w.mu.Unlock()
+	c.retry = p == nil
+	if leaves && a.Lock != nil {
+		w.sleep(between(c.rng, 0, time.Millisecond))
+		a.Lock.Abandon()
+		return nil
+	}
+	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
+		c.proxy = pick(c.rng, w.proxies...)
+	}
+	return p
+}
+
+// told takes the answer to an attempt, at the instant at which it is given.
+func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began time.Duration, leaves, once bool) *promise {
+	w, k := c.world, &c.world.checker
+	took := w.now() - began
+	k.ended(took, "an attempt of "+c.name)
+	if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
+		k.attempt(req.Token, l, a.Lock == nil || leaves)
+	}
+	switch {
+	case a.Err != nil:
+		k.counts.NoQuorum++
+		w.logf(c.name, "via %s: %s for %s, token %s: %v", l.name, req.Key.Name, req.TTL, req.Token, a.Err)
+		return nil
+	case a.Lock == nil:
+		k.counts.Refused++
+		w.logf(c.name, "via %s: %s for %s, token %s: refused after %v", l.name, req.Key.Name, req.TTL, req.Token, took)
+		return nil
+	}
+	k.counts.Granted++
+	// It relies on what the proxy promises, or counts the TTL from its own send.
+	until := max(a.Lock.Until().Sub(w.start), began+req.TTL)
+	w.logf(c.name, "via %s: %s for %s, token %s: GRANTED until %.6f", l.name, req.Key.Name, req.TTL, req.Token, until.Seconds())
+	if leaves {
+		w.logf(c.name, "has gone")
+		return nil
+	}
+	p := &promise{resource: req.Key.Name, token: req.Token, client: c, until: until}
+	k.granted(p)
+	return p
+}
+
+// use holds a lock for a while, and lets it go.
+func (c *client) use(p *promise, ttl time.Duration) {
+	w := c.world
+	for chance(c.rng, 0.3) {
+		w.sleep(between(c.rng, 0, min(w.plan.Hold, ttl)))
+		if !c.touch(p, ttl) {
+			return
+		}
+	}
+	w.sleep(between(c.rng, 0, min(w.plan.Hold, 2*ttl)))
+	switch end := c.rng.Float64(); {
+	case end < 0.1: // it forgets the lock, or dies; as for the others, its promise lasts
+		w.sleep(min(ttl, w.plan.Hold))
+	case c.constant && w.now() >= p.until: // it may be another's by now
+	default:
+		c.release(p)
+	}
+}
+
+// touch does something to a lock that is held: extends it, adds to it, takes it again, or looks at it.
+func (c *client) touch(p *promise, ttl time.Duration) bool {
+	switch kind := c.rng.Float64(); {
+	case c.constant && c.world.now() >= p.until: // it may be another's by now
+		return false
+	case c.constant:
+	case kind < 0.4:
+		return c.extend(p, quorum.ExtendRequest{TTL: pick(c.rng, ttl, ttl, c.world.plan.TTLLeast, c.world.plan.TTLMost)})
+	case kind < 0.55:
+		return c.extend(p, quorum.ExtendRequest{TTL: ttl, Add: true})
+	case kind < 0.7:
+		return c.reenter(p, ttl)
+	}
+	c.look(p)
+	return true
+}
+
+func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
+	w := c.world
+	req.Key, req.Token = quorum.Key{Name: p.resource}, p.token
+	began := w.now()
+	before := p.until
+	if !req.Add { // it may be shorter
+		w.mu.Lock()
+		c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.Config.DriftFactor))
+		w.mu.Unlock()
+	}
+	x, ok := ask(c.proxy, func(l *life, x quorum.Extended) {
+		w.logf(c.name, "via %s: extended %s to %v (add %v), token %s: held %v, absent %v, %v", l.name, p.resource, req.TTL,
+			req.Add, p.token, x.Held, x.Absent, x.Err)
+		w.checker.ended(w.now()-began, "an extension of "+c.name)
+		switch {
+		case x.Held:
+			until := x.Until.Sub(w.start)
+			if !req.Add {
+				until = max(until, began+req.TTL)
+			}
+			p.over = true
+			q := *p
+			q.over, q.until = false, until
+			*p = q
+			c.renew(p)
+		case x.Absent && w.now() < before:
+			w.checker.gone(p, "an extension")
+			p.over = true
+		case x.Err == nil:
+			p.over = true
+		}
+	}, func(e *quorum.Engine, done func(quorum.Extended)) { e.Extend(req, done) })
+	return ok && x.Held
+}
+
+// renew registers a promise again that was made longer: others must have ended by then.
+func (c *client) renew(p *promise) {
+	k := &c.world.checker
+	list := k.promises[p.resource]
+	for i, other := range list {
+		if other == p {
+			k.promises[p.resource] = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	doubtful := p.doubtful
+	k.granted(p)
+	p.doubtful = p.doubtful || doubtful
+}
+
+func (c *client) shorten(p *promise, until time.Duration) { p.until = min(p.until, until) }
+
+// reenter takes the lock again with its token.
+func (c *client) reenter(p *promise, ttl time.Duration) bool {
+	w := c.world
+	req := quorum.AcquireRequest{Key: quorum.Key{Name: p.resource}, Token: p.token, TTL: ttl, Reentrant: true}
+	began := w.now()
+	w.mu.Lock()
+	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.Config.DriftFactor))
+	delete(w.checker.attempts, p.token)
+	w.mu.Unlock()
+	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
+		if q := c.told(l, req, a, began, false, false); q != nil {
+			p.over = true
+			*p = *q
+			list := w.checker.promises[p.resource]
+			list[len(list)-1] = p
+		} else if a.Refused {
+			p.over = true
+		}
+	}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
+	return ok && a.Lock != nil
+}
+
+// look reads the lock.
+func (c *client) look(p *promise) {
+	began := c.world.now()
+	_, _ = ask(c.proxy, func(_ *life, v quorum.View) {
+		c.world.checker.ended(c.world.now()-began, "a read of "+c.name)
+		if v.Err == nil && v.Value != p.token {
+			c.world.checker.gone(p, "a read")
+		}
+	}, func(e *quorum.Engine, done func(quorum.View)) { e.Get(quorum.Key{Name: p.resource}, done) })
+}
+
+// release gives the lock back: from the moment at which it asks, the client does not rely on it.
+func (c *client) release(p *promise) {
+	w := c.world
+	w.mu.Lock()
+	stood := *p
+	p.over = true
+	w.mu.Unlock()
+	_, _ = ask(c.proxy, func(l *life, r quorum.Released) {
+		w.logf(c.name, "via %s: released %s, token %s: held %v, absent %v, %v", l.name, p.resource, p.token, r.Held, r.Absent, r.Err)
+		if r.Err == nil && !r.Held {
+			stood.doubtful = p.doubtful
+			w.checker.gone(&stood, "a release")
+		}
+	}, func(e *quorum.Engine, done func(quorum.Released)) {
+		e.Release(quorum.Key{Name: p.resource}, p.token, done)
+	})
+}
+
+// takeOver changes a resource that the client does not hold.
+func (c *client) takeOver(resource string, ttl time.Duration) {
+	w := c.world
+	key := quorum.Key{Name: resource}
+	c.tries++
+	value := fmt.Sprintf("%s-w%d", c.name, c.tries)
+	w.mu.Lock()
+	w.logf(c.name, "takes over %s with %s", resource, value)
+	// What it sends may run as late as anything may.
+	w.checker.doubt(resource, w.now()+time.Hour)
+	w.mu.Unlock()
+	switch kind := c.rng.Float64(); {
+	case kind < 0.4:
+		r := quorum.WriteRequest{Key: key, Value: value, TTL: ttl, WantOld: chance(c.rng, 0.3), KeepTTL: chance(c.rng, 0.3)}
+		if chance(c.rng, 0.3) {
+			r.Condition = quorum.IfExists
+		}
+		_, _ = ask(c.proxy, func(*life, quorum.Written) {}, func(e *quorum.Engine, done func(quorum.Written)) { e.Write(r, done) })
+	case kind < 0.7:
+		_, _ = ask(c.proxy, func(*life, quorum.Changed) {}, func(e *quorum.Engine, done func(quorum.Changed)) { e.Remove(key, done) })
+	default:
+		r := quorum.ExpireRequest{Key: key, TTL: ttl}
+		_, _ = ask(c.proxy, func(*life, quorum.Changed) {}, func(e *quorum.Engine, done func(quorum.Changed)) { e.Expire(r, done) })
+	}
+}

@@ -1,0 +1,24 @@
+package sim
+
+import "time"
+
+// A clock is the wall clock of a master: it runs at a rate of its own.
+type clock struct {
+	since time.Duration // the true time of the latest change
+	read  float64       // what it read then, in ns since 1970
+	rate  float64       // seconds it counts in a true second
+}
+
+// epoch is what a clock without an offset reads when a world begins.
+const epoch = 1_000_000_000 * float64(time.Second)
+
+func newClock(offset time.Duration, rate float64) clock {
+	return clock{read: epoch + float64(offset), rate: rate}
+}
+
+// at returns what the clock reads at a true time, in ns.
+func (c *clock) at(now time.Duration) float64 { return c.read + float64(now-c.since)*c.rate }
+
+func (c *clock) millis(now time.Duration) int64 { return int64(c.at(now) / 1e6) }
+
+func (c *clock) micros(now time.Duration) int64 { return int64(c.at(now) / 1e3) }

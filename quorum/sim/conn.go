@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"io"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// The two directions of a connection.
+const (
+	up   = 0 // to the master
+	down = 1
+)
+
+// A link is the network between one proxy and one master.
+type link struct {
+	blocked [2]bool       // by direction: what arrives is held, and comes when the link is whole again
+	held    [2][]*segment // what waits for that
+	slow    time.Duration // added to every delay
+}
+
+// A conn is one connection, both ends of it. A segment that was sent arrives whatever becomes of the end that sent it,
+// at its time or much later, and in order; only a master that has closed its end takes no more.
+type conn struct {
+	world   *World
+	life    *life
+	server  *server
+	link    *link
+	name    string
+	rng     *rand.Rand
+	session *session      // what the master knows of it; nil until it has accepted
+	streams [2][]*segment // what travels, in order
+	running *batch
+	gone    bool // the proxy's end is closed
+	killed  bool // the master's end is closed
+}
+
+// A segment is what travels at once: a part of a batch, a reply, or the end of a stream.
+type segment struct {
+	conn    *conn
+	way     int
+	arrived bool
+	lost    bool
+	deliver func()
+}
+
+// A batch is one Exec. The master works on copies: who gave up must not see a reply.
+type batch struct {
+	words   [][]string // of each command
+	replies []answer
+	heard   int // so many replies have reached the proxy
+	err     error
+	done    chan struct{}
+	ended   bool
+}
+
+// An answer is what go-redis makes of a reply.
+type answer struct {
+	reply any
+	err   error
+}
+
+func (b *batch) end(err error) {
+	if !b.ended {
+		b.ended, b.err = true, err
+		close(b.done)
+	}
+}
+
+// send lets a segment travel.
+func (c *conn) send(way int, deliver func()) {
+	s := &segment{conn: c, way: way, deliver: deliver}
+	c.streams[way] = append(c.streams[way], s)
+	c.travel(s, c.delay())
+}
+
+func (c *conn) travel(s *segment, d time.Duration) {
+	c.world.after(d, func() {
+		if c.link.blocked[s.way] {
+			c.link.held[s.way] = append(c.link.held[s.way], s)
+			return
+		}
+		s.arrived = true
+		for len(c.streams[s.way]) > 0 && c.streams[s.way][0].arrived {
+			first := c.streams[s.way][0]
+			c.streams[s.way] = c.streams[s.way][1:]
+			if !first.lost {
+				first.deliver()
+			}
+		}
+	})
+}
+
+// delay is how long the network takes; a segment that was lost comes when it has been sent again.
+func (c *conn) delay() time.Duration {
+	p := &c.world.plan
+	d := between(c.rng, p.Latency/2, p.Latency*2) + c.link.slow
+	if !c.world.quiet && chance(c.rng, p.Lossy) {
+		c.world.faults["late segment"]++
+		d += between(c.rng, time.Millisecond, p.LateMost)
+	}
+	return d
+}
+
+// block holds what travels one way, or lets it go on.
+func (l *link) block(way int) { l.blocked[way] = true }
+
+func (l *link) heal() {
+	for way := range l.blocked {
+		l.blocked[way] = false
+		held := l.held[way]
+		l.held[way] = nil
+		for _, s := range held {
+			s.conn.travel(s, s.conn.delay()+between(s.conn.rng, 0, 50*time.Millisecond))
+		}
+	}
+	l.slow = 0
+}
+
+// Exec sends a batch and waits for its replies.
+func (c *conn) Exec(calls []*masters.Call) error {
+	w := c.world
+	w.mu.Lock()
+	b := &batch{words: make([][]string, len(calls)), replies: make([]answer, len(calls)), done: make(chan struct{})}
+	for i, call := range calls {
+		b.words[i] = words(call.Args)
+	}
+	c.running = b
+	if c.gone {
+		c.fail(b, io.EOF)
+	} else {
+		c.write(b)
+	}
+	w.mu.Unlock()
+	<-b.done
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.running = nil
+	for i, call := range calls[:b.heard] {
+		call.Answered, call.Reply, call.Err = true, b.replies[i].reply, b.replies[i].err
+	}
+	return b.err
+}
+
+// write sends a batch, in one or two segments.
+func (c *conn) write(b *batch) {
+	all := len(b.words)
+	cut := all
+	if all > 1 && chance(c.rng, c.world.plan.Split) {
+		cut = 1 + c.rng.IntN(all-1)
+	}
+	c.send(up, func() { c.server.arrived(&parcel{conn: c, batch: b, from: 0, to: cut}) })
+	if cut < all {
+		c.send(up, func() { c.server.arrived(&parcel{conn: c, batch: b, from: cut, to: all}) })
+	}
+}
+
+// answer takes the replies to the calls before an index back to the proxy.
+func (c *conn) answer(b *batch, to int) {
+	c.send(down, func() {
+		if c.gone {
+			return
+		}
+		b.heard = to
+		if to == len(b.words) {
+			b.end(nil)
+		}
+	})
+}
+
+// Close ends the proxy's end. What was sent may still arrive, and so may the news of the end.
+func (c *conn) Close() error {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.hangUp(net0)
+	return nil
+}
+
+// net0 is what a closed connection answers.
+var net0 = io.ErrClosedPipe
+
+// hangUp ends the proxy's end of the connection, and perhaps loses what has not arrived.
+func (c *conn) hangUp(err error) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.fail(c.running, err)
+	if chance(c.rng, 0.3) {
+		for _, s := range c.streams[up] {
+			s.lost = true
+		}
+	}
+	if chance(c.rng, 0.7) { // else the master never hears of it
+		c.send(up, func() { c.server.arrived(&parcel{conn: c, fin: true}) })
+	}
+}
+
+// fail ends a batch, at an instant of its own: several connections may be closed at once.
+func (c *conn) fail(b *batch, err error) {
+	if b != nil {
+		c.world.after(between(c.rng, time.Microsecond, 10*time.Microsecond), func() { b.end(err) })
+	}
+}
+
+// reset tells the proxy that the master's end is closed.
+func (c *conn) reset() {
+	c.killed = true
+	c.send(down, func() { c.hangUp(syscall.ECONNRESET) })
+}

@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"lockproxy/quorum/masters"
+)
+
+// An endpoint is a master as one life of one proxy reaches it.
+type endpoint struct {
+	life   *life
+	server *server
+	dials  int
+}
+
+func (e *endpoint) Addr() string { return e.server.addr }
+
+// Dial connects and selects a database. The context bounds it.
+func (e *endpoint) Dial(ctx context.Context, db int) (masters.Conn, error) {
+	w := e.server.world
+	w.mu.Lock()
+	e.dials++
+	c := &conn{
+		world: w, life: e.life, server: e.server, link: w.links[e.life.proxy.id][e.server.id],
+		name: fmt.Sprintf("%s>%s#%d", e.life.name, e.server.addr, e.dials),
+		rng:  w.random("conn", e.life.proxy.id, e.life.number, e.server.id, e.dials),
+	}
+	w.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	if err := c.open(db); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// open shakes hands with the master.
+func (c *conn) open(db int) error {
+	w := c.world
+	w.mu.Lock()
+	b := &batch{done: make(chan struct{})}
+	c.running = b
+	if c.life.dead || c.gone {
+		c.fail(b, io.EOF)
+	} else {
+		c.send(up, func() { c.server.accept(c) })
+		c.life.conns = append(c.life.conns, c)
+	}
+	w.mu.Unlock()
+	<-b.done
+	if b.err != nil {
+		return b.err
+	}
+	hello := &masters.Call{Args: []any{"SELECT", int64(db)}}
+	if err := c.Exec([]*masters.Call{hello}); err != nil {
+		return err
+	}
+	return hello.Err
+}

@@ -1,0 +1,20 @@
+// Package sim runs the shipping engine, package quorum as it is, in a world that one number decides: a few proxies and
+// clients over simulated masters, in a testing/synctest bubble, where time passes only when everything waits.
+//
+// The life of one seed:
+//
+//	plan       the number becomes a world: how many masters, how their clocks run, what clients do, what goes wrong
+//	world      the events: each at an instant of its own, so that no order is left to the scheduler
+//	proxy      a quorum.Engine whose connections are simulated
+//	conn       a connection: bytes that travel, are late, are cut into pieces, and arrive after they were given up
+//	server     a master: an event loop, a clock of its own, keys that expire by it, our Lua text run by an interpreter
+//	client     takes, holds, extends and gives back locks, as well-behaved and as badly as clients do
+//	faults     breaks the rest, and in the end makes it whole again
+//	checker    says what must never be: two holders, a key for ever, an attempt without end, an orphan, a leak
+//
+// Reading order: plan.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
+// checker.go.
+//
+// What it cannot do: stop the goroutines of one proxy while time passes. A proxy that is suspended hears nothing from
+// its masters and its clients nothing from it, but its timers run.
+package sim

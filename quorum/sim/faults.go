@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A faultKind is a way to break something, and to mend it again.
+type faultKind struct {
+	name      string
+	endsProxy bool
+	strike    func(w *World, r *rand.Rand) (mend func())
+}
+
+var faultKinds = []faultKind{
+	{name: "link cut towards the master", strike: cut(up)},
+	{name: "link cut towards the proxy", strike: cut(down)},
+	{name: "link cut", strike: cut(up, down)},
+	{name: "link slow", strike: slowLink},
+	{name: "proxy cut off", strike: cutOff},
+	{name: "connection reset for the proxy", strike: reset(true, false)},
+	{name: "connection reset for the master", strike: reset(false, true)},
+	{name: "connection reset", strike: reset(true, true)},
+	{name: "master stopped", strike: stopMaster},
+	{name: "master slow", strike: slowMaster},
+	{name: "scripts flushed", strike: flushScripts},
+	{name: "master killed, nothing lost", strike: killMaster(false)},
+	{name: "machine lost, nothing else", strike: killMaster(true)},
+	{name: "proxy killed", endsProxy: true, strike: endProxy((*proxy).kill)},
+	{name: "proxy restarted", endsProxy: true, strike: endProxy((*proxy).stop)},
+}
+
+// startFaults begins to break things, until the world is quiet.
+func (w *World) startFaults() {
+	if len(w.plan.Faults) == 0 {
+		return
+	}
+	r := w.random("faults")
+	var next func()
+	next = func() {
+		if w.quiet {
+			return
+		}
+		name := pick(r, w.plan.Faults...)
+		i := slices.IndexFunc(faultKinds, func(f faultKind) bool { return f.name == name })
+		if mend := faultKinds[i].strike(w, r); mend != nil {
+			w.faults[name]++
+			w.after(duration(r), func() {
+				if !w.quiet {
+					mend()
+				}
+			})
+		}
+		w.after(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), next)
+	}
+	w.after(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), next)
+}
+
+// duration is that of a fault: from 1 ms to 2 s, each order of magnitude as likely.
+func duration(r *rand.Rand) time.Duration {
+	return time.Duration(float64(time.Millisecond) * math.Pow(2000, r.Float64()))
+}
+
+// mendAll ends every fault.
+func (w *World) mendAll() {
+	w.quiet = true
+	w.logf("world", "the faults are over")
+	for _, links := range w.links {
+		for _, l := range links {
+			l.heal()
+		}
+	}
+	for _, s := range w.servers {
+		if s.down {
+			s.boot()
+		}
+		s.resume()
+		s.slow = 0
+	}
+	for _, p := range w.proxies {
+		if p.life == nil {
+			p.boot()
+		}
+	}
+}
+
+func (w *World) anyLink(r *rand.Rand) (*link, string) {
+	p, s := r.IntN(len(w.proxies)), r.IntN(len(w.servers))
+	return w.links[p][s], w.servers[s].addr
+}
+
+func cut(ways ...int) func(*World, *rand.Rand) func() {
+	return func(w *World, r *rand.Rand) func() {
+		l, name := w.anyLink(r)
+		w.logf("fault", "a link to %s is cut (%v)", name, ways)
+		for _, way := range ways {
+			l.block(way)
+		}
+		return l.heal
+	}
+}
+
+func slowLink(w *World, r *rand.Rand) func() {
+	l, name := w.anyLink(r)
+	l.slow = between(r, time.Millisecond, 60*time.Millisecond)
+	w.logf("fault", "a link to %s is slow", name)
+	return func() { l.slow = 0 }
+}
+
+func cutOff(w *World, r *rand.Rand) func() {
+	p := r.IntN(len(w.proxies))
+	w.logf("fault", "p%d is cut off", p+1)
+	for _, l := range w.links[p] {
+		l.block(up)
+		l.block(down)
+	}
+	return func() {
+		for _, l := range w.links[p] {
+			l.heal()
+		}
+	}
+}
+
+// reset breaks the connections over one link: for one of its ends, which the other may not notice, or for both.
+func reset(proxyEnd, masterEnd bool) func(*World, *rand.Rand) func() {
+	return func(w *World, r *rand.Rand) func() {
+		p, s := pick(r, w.proxies...), pick(r, w.servers...)
+		if p.life == nil {
+			return nil
+		}
+		w.logf("fault", "connections from %s to %s break", p.life.name, s.addr)
+		for _, c := range p.life.conns {
+			if c.server != s || c.gone || c.session == nil {
+				continue
+			}
+			if masterEnd && !c.killed {
+				s.drop(c)
+			}
+			if proxyEnd {
+				c.hangUp(net0)
+			}
+		}
+		return func() {}
+	}
+}
+
+func stopMaster(w *World, r *rand.Rand) func() {
+	s := pick(r, w.servers...)
+	if s.down || s.stopped {
+		return nil
+	}
+	s.stopped = true
+	w.logf("fault", "%s is stopped", s.addr)
+	return s.resume
+}
+
+func (s *server) resume() {
+	if s.stopped {
+		s.stopped = false
+		s.logf("goes on")
+		s.work()
+	}
+}
+
+func slowMaster(w *World, r *rand.Rand) func() {
+	s := pick(r, w.servers...)
+	s.slow = between(r, 100*time.Microsecond, 20*time.Millisecond)
+	w.logf("fault", "%s is slow", s.addr)
+	return func() { s.slow = 0 }
+}
+
+func flushScripts(w *World, r *rand.Rand) func() {
+	clear(pick(r, w.servers...).scripts)
+	return func() {}
+}
+
+// killMaster ends a master that writes all it is told to its append-only file before it answers.
+func killMaster(silent bool) func(*World, *rand.Rand) func() {
+	return func(w *World, r *rand.Rand) func() {
+		s := pick(r, w.servers...)
+		if s.down || s.append != "always" {
+			return nil
+		}
+		w.logf("fault", "%s is killed", s.addr)
+		s.crash(silent)
+		return s.restart
+	}
+}
+
+func (s *server) restart() {
+	if s.down {
+		s.boot()
+		s.logf("is back")
+	}
+}
+
+func endProxy(how func(*proxy)) func(*World, *rand.Rand) func() {
+	return func(w *World, r *rand.Rand) func() {
+		p := pick(r, w.proxies...)
+		if p.life == nil {
+			return nil
+		}
+		how(p)
+		return func() {
+			if p.life == nil {
+				p.boot()
+			}
+		}
+	}
+}

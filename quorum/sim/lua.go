@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// protos are the scripts that were compiled, by text: they are few, and the same in every world.
+var protos sync.Map
+
+// compile answers Redis's error for a text that is not Lua, else nil.
+func compile(text string) reply {
+	if _, ok := protos.Load(text); ok {
+		return nil
+	}
+	chunk, err := parse.Parse(strings.NewReader(text), "user_script")
+	if err != nil {
+		return fault("ERR Error compiling script (new function): " + err.Error())
+	}
+	proto, err := lua.Compile(chunk, "user_script")
+	if err != nil {
+		return fault("ERR Error compiling script (new function): " + err.Error())
+	}
+	protos.Store(text, proto)
+	return nil
+}
+
+// An interpreter runs scripts, one at a time, for the server that it has been lent to.
+type interpreter struct {
+	state *lua.LState
+	funcs map[string]*lua.LFunction
+	host  *server
+	from  *session
+}
+
+// interpreters are kept from world to world: a new one costs more than all that a world does with it.
+var interpreters = sync.Pool{New: func() any { return newInterpreter() }}
+
+func newInterpreter() *interpreter {
+	in := &interpreter{state: lua.NewState(lua.Options{SkipOpenLibs: true}), funcs: make(map[string]*lua.LFunction)}
+	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenTable, lua.OpenString, lua.OpenMath} {
+		in.state.Push(in.state.NewFunction(open))
+		in.state.Call(0, 0)
+	}
+	api := in.state.NewTable()
+	api.RawSetString("call", in.state.NewFunction(func(l *lua.LState) int { return in.call(l, true) }))
+	api.RawSetString("pcall", in.state.NewFunction(func(l *lua.LState) int { return in.call(l, false) }))
+	api.RawSetString("sha1hex", in.state.NewFunction(func(l *lua.LState) int {
+		l.Push(lua.LString(sha1hex(l.CheckString(1))))
+		return 1
+	}))
+	for name, field := range map[string]string{"status_reply": "ok", "error_reply": "err"} {
+		api.RawSetString(name, in.state.NewFunction(func(l *lua.LState) int {
+			t := l.NewTable()
+			t.RawSetString(field, lua.LString(l.CheckString(1)))
+			l.Push(t)
+			return 1
+		}))
+	}
+	in.state.SetGlobal("redis", api)
+	return in
+}
+
+// eval runs a compiled text. words are the number of keys, the keys and the arguments.
+func (s *server) eval(c *session, text string, words []string) reply {
+	n, err := strconv.Atoi(words[0])
+	switch {
+	case err != nil:
+		return errInteger
+	case n < 0:
+		return fault("ERR Number of keys can't be negative")
+	case n > len(words)-1:
+		return fault("ERR Number of keys can't be greater than number of args")
+	}
+	in := interpreters.Get().(*interpreter)
+	defer interpreters.Put(in)
+	in.host, in.from = s, &session{id: c.id, db: c.db, script: true}
+	return in.run(text, words[1:1+n], words[1+n:])
+}
+
+func (in *interpreter) run(text string, keys, argv []string) reply {
+	l := in.state
+	f := in.funcs[text]
+	if f == nil {
+		proto, _ := protos.Load(text)
+		f = l.NewFunctionFromProto(proto.(*lua.FunctionProto))
+		in.funcs[text] = f
+	}
+	l.SetGlobal("KEYS", in.list(keys))
+	l.SetGlobal("ARGV", in.list(argv))
+	l.SetTop(0)
+	if err := l.CallByParam(lua.P{Fn: f, NRet: 1, Protect: true}); err != nil {
+		return raised(err)
+	}
+	v := l.Get(-1)
+	l.Pop(1)
+	return toReply(v)
+}
+
+// raised turns an error that left the script into a reply: that of the command, or Redis's words for one of Lua.
+func raised(err error) reply {
+	var api *lua.ApiError
+	if !errors.As(err, &api) {
+		return fault("ERR " + err.Error())
+	}
+	if t, ok := api.Object.(*lua.LTable); ok {
+		if text, ok := t.RawGetString("err").(lua.LString); ok {
+			return fault(text)
+		}
+	}
+	return fault("ERR " + strings.ReplaceAll(api.Object.String(), "\n", " "))
+}
+
+func (in *interpreter) list(words []string) *lua.LTable {
+	t := in.state.CreateTable(len(words), 0)
+	for i, w := range words {
+		t.RawSetInt(i+1, lua.LString(w))
+	}
+	return t
+}
+
+// call is redis.call, which raises errors, or redis.pcall, which returns them.
+func (in *interpreter) call(l *lua.LState, raise bool) int {
+	args := make([]string, 0, l.GetTop())
+	for i := range l.GetTop() {
+		switch v := l.Get(i + 1).(type) {
+		case lua.LString:
+			args = append(args, string(v))
+		case lua.LNumber:
+			args = append(args, strconv.FormatFloat(float64(v), 'g', 17, 64))
+			if n := int64(v); lua.LNumber(n) == v {
+				args[i] = strconv.FormatInt(n, 10)
+			}
+		default:
+			return in.give(l, fault("ERR Lua redis lib command arguments must be strings or integers"), raise)
+		}
+	}
+	if len(args) == 0 {
+		return in.give(l, fault("ERR Please specify at least one argument for this redis.call() call"), raise)
+	}
+	answer := in.host.do(in.from, args)
+	switch text, _ := answer.(fault); {
+	case strings.HasPrefix(string(text), "ERR unknown command"):
+		answer = fault("ERR Unknown Redis command called from script")
+	case strings.HasPrefix(string(text), "ERR wrong number of arguments"):
+		answer = fault("ERR Wrong number of args calling Redis command from script")
+	}
+	return in.give(l, answer, raise)
+}
+
+func (in *interpreter) give(l *lua.LState, answer reply, raise bool) int {
+	v := toLua(l, answer)
+	if _, failed := answer.(fault); failed && raise {
+		l.Error(v, 1)
+	}
+	l.Push(v)
+	return 1
+}
+
+func toLua(l *lua.LState, r reply) lua.LValue {
+	switch r := r.(type) {
+	case nil:
+		return lua.LFalse
+	case int64:
+		return lua.LNumber(r)
+	case string:
+		return lua.LString(r)
+	case status:
+		t := l.NewTable()
+		t.RawSetString("ok", lua.LString(r))
+		return t
+	case fault:
+		t := l.NewTable()
+		t.RawSetString("err", lua.LString(r))
+		return t
+	case []any:
+		t := l.NewTable()
+		for i, e := range r {
+			t.RawSetInt(i+1, toLua(l, e))
+		}
+		return t
+	}
+	panic(fmt.Sprintf("no Lua value for a %T", r))
+}
+
+// toReply is what Redis makes of a script's value: numbers lose their fraction, false is null, and an array ends at
+// its first nil.
+func toReply(v lua.LValue) reply {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v)
+	case lua.LNumber:
+		return int64(v)
+	case lua.LBool:
+		if v {
+			return int64(1)
+		}
+	case *lua.LTable:
+		if text, ok := v.RawGetString("err").(lua.LString); ok {
+			return fault(text)
+		}
+		if text, ok := v.RawGetString("ok").(lua.LString); ok {
+			return status(text)
+		}
+		list := []any{}
+		for i := 1; v.RawGetInt(i) != lua.LNil; i++ {
+			list = append(list, toReply(v.RawGetInt(i)))
+		}
+		return list
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A Plan is what a seed says: how the world is made, what clients do, and what goes wrong.
+type Plan struct {
+	Seed uint64
+
+	Masters, Proxies, Clients, Resources int
+	Attempts                             int // of each client
+	Config                               quorum.Config
+
+	Latency  time.Duration // one way, typically
+	Lossy    float64       // how often a segment is late
+	LateMost time.Duration
+	Split    float64       // how often a batch comes in two segments
+	Offset   time.Duration // of the masters' clocks, either way
+	Rate     float64       // so far they are too fast or too slow
+	Old      float64       // how many masters are of version 6
+	Append   string        // appendfsync of the masters; "" is no append-only file
+	Denied   []string      // commands that the masters do not permit
+
+	TTLLeast, TTLMost time.Duration
+	Think, Hold       time.Duration // at most; a hold is also bounded by twice the TTL
+	Takeovers         float64       // how often a client writes, removes or expires without holding
+	Constant          bool          // clients use constant tokens, each proxy its own
+
+	Faults []string // the kinds that occur
+	Gap    time.Duration
+}
+
+// NewPlan makes a plan of a seed.
+func NewPlan(seed uint64) Plan {
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := Plan{Seed: seed}
+	p.Masters = pick(r, 3, 3, 3, 5, 5, 4)
+	p.Proxies = pick(r, 1, 2, 2, 2, 3)
+	p.Clients = 3 + r.IntN(4)
+	p.Resources = 1 + r.IntN(3)
+	p.Attempts = 25 + r.IntN(30)
+
+	p.Latency = pick(r, 100*time.Microsecond, 300*time.Microsecond, time.Millisecond)
+	p.Lossy = pick(r, 0, 0.002, 0.01, 0.05)
+	p.LateMost = pick(r, 20*time.Millisecond, 200*time.Millisecond, 2*time.Second)
+	p.Split = pick(r, 0, 0, 0.05, 0.3)
+	p.Offset = pick(r, 0, time.Millisecond, time.Hour)
+	p.Old = pick(r, 0, 0, 0.3, 1)
+	p.Append = pick(r, "", "everysec", "always", "always")
+
+	p.config(r)
+	p.behaviour(r)
+	p.faults(r)
+	return p
+}
+
+func (p *Plan) config(r *rand.Rand) {
+	c := quorum.Config{Databases: databases}
+	c.InstanceTimeout = pick(r, 10*time.Millisecond, 30*time.Millisecond, 100*time.Millisecond)
+	c.DriftFactor = pick(r, 0.01, 0.01, 0.05)
+	c.Grace = pick(r, -1, 10*time.Millisecond)
+	c.TTLMax = pick(r, 2*time.Second, 5*time.Second)
+	c.MasterDeadAfter = pick(r, 200*time.Millisecond, time.Second)
+	p.Config = c
+	p.Rate = c.DriftFactor * pick(r, 0, 0.5, 0.95)
+	p.TTLLeast = pick(r, 5*time.Millisecond, 50*time.Millisecond, 300*time.Millisecond)
+	p.TTLMost = pick(r, p.TTLLeast*2, c.TTLMax/4, c.TTLMax)
+	p.TTLMost = max(p.TTLMost, p.TTLLeast)
+}
+
+func (p *Plan) behaviour(r *rand.Rand) {
+	p.Think = pick(r, 2*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
+	p.Hold = pick(r, 5*time.Millisecond, 30*time.Millisecond, 200*time.Millisecond)
+	p.Takeovers = pick(r, 0, 0, 0.01, 0.05)
+	p.Constant = chance(r, 0.2)
+	if chance(r, 0.1) && !p.Constant { // see client.go
+		p.Denied = []string{"KILL"}
+	}
+}
+
+func (p *Plan) faults(r *rand.Rand) {
+	p.Gap = pick(r, 10*time.Millisecond, 30*time.Millisecond, 100*time.Millisecond, 400*time.Millisecond)
+	often := pick(r, 0.05, 0.2, 0.6)
+	for _, f := range faultKinds {
+		if chance(r, often) && !(p.Constant && f.endsProxy) {
+			p.Faults = append(p.Faults, f.name)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+)
+
+// A proxy is an address at which clients find an engine, from time to time another one.
+type proxy struct {
+	world *World
+	id    int
+	lives int
+	life  *life // nil while it is down
+}
+
+// A life is one process of a proxy.
+type life struct {
+	proxy   *proxy
+	number  int
+	name    string
+	engine  *quorum.Engine
+	conns   []*conn
+	dead    bool
+	pending []*question
+}
+
+// A question is a request whose answer a client waits for.
+type question struct {
+	over bool
+	lost func()
+}
+
+// boot starts a process. It is called with the world's mu held, or before anything runs.
+func (p *proxy) boot() {
+	w := p.world
+	p.lives++
+	l := &life{proxy: p, number: p.lives, name: fmt.Sprintf("p%d.%d", p.id+1, p.lives)}
+	var ms []masters.Master
+	for _, s := range w.servers {
+		ms = append(ms, &endpoint{life: l, server: s})
+	}
+	cfg := w.plan.Config
+	if w.trace != nil {
+		cfg.Logger = slog.New(&traceHandler{life: l})
+	}
+	e, err := quorum.New(cfg, ms)
+	if err != nil {
+		panic(err)
+	}
+	l.engine, p.life = e, l
+	w.logf(l.name, "is up")
+}
+
+// kill is kill -9: nothing more leaves the process, and its clients are told that their connections broke.
+func (p *proxy) kill() {
+	l := p.life
+	if l == nil {
+		return
+	}
+	p.world.logf(l.name, "is killed")
+	l.dead, p.life = true, nil
+	for _, c := range l.conns {
+		c.hangUp(net0)
+	}
+	l.loseClients()
+	p.end(l)
+}
+
+// stop is an orderly end: the engine is closed, and only then its clients are left.
+func (p *proxy) stop() {
+	l := p.life
+	if l == nil {
+		return
+	}
+	p.world.logf(l.name, "is told to stop")
+	p.life = nil
+	p.end(l)
+}
+
+func (p *proxy) end(l *life) {
+	p.world.closing.Go(func() {
+		l.engine.Close()
+		p.world.mu.Lock()
+		l.loseClients()
+		l.dead = true
+		p.world.mu.Unlock()
+	})
+}
+
+func (l *life) loseClients() {
+	for _, q := range l.pending {
+		if !q.over {
+			q.over = true
+			q.lost()
+		}
+	}
+	l.pending = nil
+}
+
+// ask puts a question to the engine of a proxy, and returns its answer; false if the connection to the proxy broke.
+// heard is told of the answer at the instant it is given, with the world's mu held.
+func ask[T any](p *proxy, heard func(l *life, answer T), start func(e *quorum.Engine, done func(T))) (T, bool) {
+	w := p.world
+	c := make(chan T, 1)
+	w.mu.Lock()
+	l := p.life
+	if l == nil {
+		w.mu.Unlock()
+		var none T
+		return none, false
+	}
+	q := &question{lost: func() { close(c) }}
+	l.pending = append(l.pending, q)
+	if len(l.pending) > 32 {
+		l.prune()
+	}
+	w.mu.Unlock()
+	start(l.engine, func(answer T) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if q.over {
+			return
+		}
+		q.over = true
+		heard(l, answer)
+		c <- answer
+	})
+	answer, ok := <-c
+	return answer, ok
+}
+
+// prune forgets the questions that were answered.
+func (l *life) prune() {
+	kept := l.pending[:0]
+	for _, q := range l.pending {
+		if !q.over {
+			kept = append(kept, q)
+		}
+	}
+	clear(l.pending[len(kept):])
+	l.pending = kept
+}
+
+// A traceHandler puts the engine's log into the trace.
+type traceHandler struct{ life *life }
+
+// Enabled says that every line is wanted.
+func (h *traceHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle writes one line. An engine logs without the world's mu.
+func (h *traceHandler) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	b.WriteString("log: " + r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(" " + a.String())
+		return true
+	})
+	w := h.life.proxy.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.logf(h.life.name, "%s", b.String())
+	return nil
+}
+
+// WithAttrs is not used by the engine.
+func (h *traceHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// WithGroup is not used by the engine.
+func (h *traceHandler) WithGroup(string) slog.Handler { return h }

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A Report is what became of one seed.
+type Report struct {
+	Findings []Finding
+	Counts
+	Faults  map[string]int
+	Virtual time.Duration // how long it lasted in its own time
+}
+
+// Run plays a plan to its end. It must be called in a synctest bubble; trace, if not nil, gets every line of what
+// happens.
+func Run(p Plan, trace func(string)) Report {
+	w := newWorld(p, trace)
+	w.play()
+	return Report{w.checker.findings, w.checker.counts, w.faults, w.now()}
+}
+
+func (w *World) play() {
+	w.sleep(50 * time.Millisecond) // the first connections
+	w.mu.Lock()
+	w.startFaults()
+	w.mu.Unlock()
+	for i := range w.plan.Clients {
+		c := newClient(w, i)
+		w.clients.Go(c.run)
+	}
+	w.clients.Wait()
+	w.settle()
+	w.lockAll()
+	for _, p := range w.proxies {
+		w.mu.Lock()
+		p.stop()
+		w.mu.Unlock()
+		w.sleep(time.Millisecond)
+	}
+	w.closing.Wait()
+}
+
+// settle ends the faults, and waits until what was broken has come together: connections that are silent have been
+// given up, and what waited for a heartbeat has been tried again.
+func (w *World) settle() {
+	w.mu.Lock()
+	w.mendAll()
+	w.mu.Unlock()
+	w.sleep(2*w.plan.Config.MasterDeadAfter + 3*time.Second)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checker.orphans()
+}
+
+// lockAll waits until every TTL is over, and then locks everything through every proxy.
+func (w *World) lockAll() {
+	w.sleep(2 * w.checker.keptMost)
+	for i, p := range w.proxies {
+		for j := range w.plan.Resources {
+			w.sleep(time.Millisecond)
+			req := quorum.AcquireRequest{
+				Key: quorum.Key{Name: fmt.Sprintf("r%d", j+1)}, Token: fmt.Sprintf("last-%d", i), TTL: 500 * time.Millisecond,
+			}
+			a, _ := ask(p, func(*life, quorum.Acquired) {}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
+			if a.Lock == nil {
+				w.mu.Lock()
+				w.checker.report(notFree, "%s through p%d: refused %v, %v", req.Key.Name, i+1, a.Refused, a.Err)
+				w.mu.Unlock()
+				continue
+			}
+			w.sleep(time.Second) // a release might find its script flushed
+		}
+	}
+}
+
+// brief shows a command in the trace, its script by its first words.
+func brief(args []string) string {
+	shown := append([]string(nil), args...)
+	if shown[0] == "EVAL" || shown[0] == "EVALSHA" {
+		shown[1] = scriptName(shown[1])
+	}
+	return strings.Join(shown, " ")
+}
+
+// scriptName shows a script by the first eight digits of its SHA-1.
+func scriptName(text string) string {
+	if len(text) != 40 {
+		text = sha1hex(text)
+	}
+	return text[:8]
+}
+
+func (a answer) show() string {
+	if a.err != nil {
+		return a.err.Error()
+	}
+	return fmt.Sprint(a.reply)
+}

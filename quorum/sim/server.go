@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// A server is a simulated master: it takes one parcel after the other, runs its commands at one instant, and answers
+// when it has worked for a while. What has arrived while it is stopped waits in its sockets.
+type server struct {
+	world *World
+	id    int
+	addr  string
+	rng   *rand.Rand
+	clock clock
+	store store
+
+	lives    int               // it is another process each time
+	born     time.Duration     // true time
+	scripts  map[string]string // by SHA-1
+	nextID   int64
+	sessions map[int64]*conn
+	inbox    []*parcel
+	busy     bool // it works on a parcel
+
+	down    bool          // there is no process
+	silent  bool          // nor a machine: nobody says so
+	stopped bool          // SIGSTOP
+	slow    time.Duration // added to the work on a parcel
+
+	old     bool // version 6: what came later is unknown
+	replica bool
+	denied  map[string]bool // commands that the user may not run
+	append  string          // appendfsync, or "" without appendonly
+	policy  string          // maxmemory-policy, or "" without maxmemory
+	evicted int64
+}
+
+// A session is what a server knows of a connection.
+type session struct {
+	id     int64
+	db     int
+	script bool // a script of it runs
+}
+
+// A parcel is what came over a connection at once: calls of a batch, or its end.
+type parcel struct {
+	conn     *conn
+	batch    *batch
+	from, to int
+	fin      bool
+}
+
+func newServer(w *World, id int) *server {
+	s := &server{
+		world: w, id: id, addr: fmt.Sprintf("m%d", id+1), rng: w.random("server", id), store: newStore(),
+		scripts: make(map[string]string), sessions: make(map[int64]*conn), denied: make(map[string]bool),
+	}
+	p := &w.plan
+	s.clock = newClock(between(s.rng, -p.Offset, p.Offset), 1+p.Rate*(2*s.rng.Float64()-1))
+	s.old, s.append = chance(s.rng, p.Old), p.Append
+	for _, name := range p.Denied {
+		s.denied[name] = true
+	}
+	return s
+}
+
+func (s *server) now() time.Duration { return s.world.now() }
+
+func (s *server) version() string {
+	if s.old {
+		return "6.2.14"
+	}
+	return "7.0.15"
+}
+
+func (s *server) runID() string { return fmt.Sprintf("%037d%d%02d", 7, s.id, s.lives) }
+
+func (s *server) setting(name string) string {
+	switch {
+	case name == "appendonly" && s.append != "":
+		return "yes"
+	case name == "appendonly":
+		return "no"
+	case name == "appendfsync" && s.append != "":
+		return s.append
+	case name == "appendfsync":
+		return "everysec"
+	case name == "maxmemory" && s.policy != "":
+		return "100000000"
+	case name == "maxmemory":
+		return "0"
+	case s.policy != "":
+		return s.policy
+	}
+	return "noeviction"
+}
+
+// accept is the kernel's: it needs no running process, but one that listens.
+func (s *server) accept(c *conn) {
+	if s.down && s.silent {
+		return
+	}
+	if s.down {
+		c.killed = true
+		c.send(down, func() { c.hangUp(syscall.ECONNREFUSED) })
+		return
+	}
+	s.nextID++
+	c.session = &session{id: s.nextID}
+	s.sessions[s.nextID] = c
+	b := c.running
+	c.send(down, func() {
+		if b != nil {
+			b.end(nil)
+		}
+	})
+}
+
+// arrived takes what came over a connection.
+func (s *server) arrived(p *parcel) {
+	c := p.conn
+	switch {
+	case c.killed || c.session == nil || s.sessions[c.session.id] != c:
+		if !s.down || !s.silent {
+			c.reset()
+		}
+		if p.batch != nil {
+			s.logf("%s: its connection is closed here: not run", c.name)
+		}
+		return
+	case s.down:
+		return
+	}
+	s.inbox = append(s.inbox, p)
+	s.work()
+}
+
+// work runs the next parcel, if it can.
+func (s *server) work() {
+	for !s.busy && !s.down && !s.stopped && len(s.inbox) > 0 {
+		p := s.inbox[0]
+		s.inbox = s.inbox[1:]
+		if p.conn.killed {
+			continue
+		}
+		if p.fin {
+			s.drop(p.conn)
+			continue
+		}
+		for i := p.from; i < p.to; i++ {
+			s.runCall(p, i)
+		}
+		s.busy = true
+		life := s.lives
+		s.world.after(between(s.rng, time.Microsecond, 20*time.Microsecond)+s.slow, func() {
+			if s.lives != life {
+				return
+			}
+			s.busy = false
+			p.conn.answer(p.batch, p.to)
+			s.work()
+		})
+	}
+}
+
+// runCall runs one command of a parcel.
+func (s *server) runCall(p *parcel, i int) {
+	if p.conn.killed { // by a command before it
+		return
+	}
+	args, a := p.batch.words[i], &p.batch.replies[i]
+	switch r := s.do(p.conn.session, args).(type) {
+	case fault:
+		a.err = r
+	default:
+		a.reply = plain(r)
+	}
+	if s.world.trace != nil && !dull[args[0]] {
+		late := ""
+		if p.conn.gone {
+			late = " (its connection was given up)"
+		}
+		s.logf("%s ran %s -> %s%s", p.conn.name, brief(args), a.show(), late)
+	}
+}
+
+// dull commands are not worth a line of the trace.
+var dull = map[string]bool{"PING": true, "TIME": true, "SCRIPT": true, "SELECT": true, "ROLE": true}
+
+// words turns arguments into strings.
+func words(args []any) []string {
+	list := make([]string, len(args))
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			list[i] = a
+		case int64:
+			list[i] = strconv.FormatInt(a, 10)
+		default:
+			list[i] = fmt.Sprint(a)
+		}
+	}
+	return list
+}
+
+// plain turns a reply into what go-redis makes of it.
+func plain(r reply) any {
+	switch r := r.(type) {
+	case status:
+		return string(r)
+	case []any:
+		list := make([]any, len(r))
+		for i := range r {
+			list[i] = plain(r[i])
+		}
+		return list
+	}
+	return r
+}
+
+// drop closes the master's end of a connection.
+func (s *server) drop(c *conn) {
+	c.killed = true
+	delete(s.sessions, c.session.id)
+}
+
+// kill is CLIENT KILL ID: what waits in the socket never runs.
+func (s *server) kill(id int64) int64 {
+	c := s.sessions[id]
+	if c == nil {
+		return 0
+	}
+	s.drop(c)
+	c.reset()
+	return 1
+}
+
+func cmdClient(s *server, c *session, args []string) reply {
+	switch {
+	case args[1] == "ID":
+		return c.id
+	case args[1] == "KILL" && len(args) == 4 && args[2] == "ID":
+		id, err := strconv.ParseInt(args[3], 10, 64)
+		if err != nil {
+			return fault("ERR client-id should be greater than 0")
+		}
+		if s.denied["KILL"] {
+			return fault("NOPERM this user has no permissions to run the 'client|kill' command")
+		}
+		return s.kill(id)
+	}
+	return fault("ERR unknown subcommand or wrong number of arguments for '" + args[1] + "'. Try CLIENT HELP.")
+}
+
+// crash ends the process. Its connections end, and nobody is told if the machine went with it.
+func (s *server) crash(silent bool) {
+	s.down, s.silent, s.busy = true, silent, false
+	s.lives++
+	s.inbox = nil
+	ids := make([]int64, 0, len(s.sessions))
+	for id := range s.sessions {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		c := s.sessions[id]
+		c.killed = true
+		if !silent {
+			c.reset()
+		}
+	}
+	clear(s.sessions)
+	clear(s.scripts)
+}
+
+// boot starts a process on the data that is there.
+func (s *server) boot() {
+	s.down, s.stopped, s.slow, s.replica = false, false, 0, false
+	s.born, s.nextID, s.evicted = s.now(), 0, 0
+}
+
+func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format, args...) }
+
+// wrote tells the checker of a key that was set.
+func (s *server) wrote(_ int, key string, it item) { s.world.checker.wrote(s, key, it) }

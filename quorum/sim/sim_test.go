@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "replay this seed with a trace")
+	fixedFlag = flag.Int("fixed", 150, "how many fixed seeds to run")
+	freshFlag = flag.Duration("fresh", 5*time.Second, "how long to run seeds that nobody has chosen")
+)
+
+// One processor: what the scheduler may choose is then so little that a seed decides the rest.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
+// play runs one plan in a bubble of its own, which also finds goroutines that do not end.
+func play(t *testing.T, p Plan, trace func(string)) Report {
+	t.Helper()
+	var r Report
+	synctest.Test(t, func(*testing.T) { r = Run(p, trace) })
+	return r
+}
+
+// expectNothing runs a seed and fails for each finding.
+func expectNothing(t *testing.T, seed uint64) Counts {
+	t.Helper()
+	r := play(t, NewPlan(seed), nil)
+	for _, f := range r.Findings {
+		t.Errorf("make sim SEED=%d: %v", seed, f)
+	}
+	return r.Counts
+}
+
+// TestReplay prints all that happens in one seed.
+func TestReplay(t *testing.T) {
+	if *seedFlag == 0 {
+		t.Skip("no -seed")
+	}
+	p := NewPlan(*seedFlag)
+	fmt.Printf("%+v\n", p)
+	r := play(t, p, func(line string) { fmt.Println(line) })
+	fmt.Printf("%+v\nfaults: %v\n", r.Counts, r.Faults)
+	for _, f := range r.Findings {
+		t.Error(f)
+	}
+}
+
+func TestFixedSeeds(t *testing.T) {
+	sum := Counts{}
+	for seed := range uint64(*fixedFlag) {
+		sum.Add(expectNothing(t, seed+1))
+	}
+	t.Logf("%+v", sum)
+	if sum.Granted*20 < sum.Attempts {
+		t.Errorf("only %d of %d attempts were granted: the worlds are too broken to show anything", sum.Granted, sum.Attempts)
+	}
+}
+
+func TestFreshSeeds(t *testing.T) {
+	first := uint64(time.Now().UnixNano())
+	n := uint64(0)
+	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
+		expectNothing(t, first+n)
+	}
+	t.Logf("%d seeds from %d", n, first)
+}
+
+// TestRegressions replays every seed that ever failed.
+func TestRegressions(t *testing.T) {
+	f, err := os.Open("regressions.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		seed, _, _ := strings.Cut(lines.Text(), " ")
+		if seed == "" || seed == "#" {
+			continue
+		}
+		n, err := strconv.ParseUint(seed, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expectNothing(t, n)
+	}
+}
+
+// The race detector's scheduler is random on purpose; see race_test.go.
+func TestASeedDecidesEverything(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector mixes goroutines up on purpose")
+	}
+	for seed := range uint64(20) {
+		var sums [2]uint64
+		for i := range sums {
+			h := fnv.New64a()
+			play(t, NewPlan(seed), func(line string) { _, _ = h.Write([]byte(line)) })
+			sums[i] = h.Sum64()
+		}
+		if sums[0] != sums[1] {
+			t.Errorf("seed %d made two different worlds", seed)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	soakFlag   = flag.Duration("soak", 0, "run seeds on all cores for so long")
+	fromFlag   = flag.Uint64("from", 0, "the first seed of a soak; 0 is one that nobody has chosen")
+	strideFlag = flag.Uint64("stride", 0, "set by a soak for its workers")
+)
+
+// A line is what a worker says of a seed.
+type line struct {
+	Seed     uint64
+	Counts   Counts
+	Faults   map[string]int
+	Findings []string
+}
+
+// TestSoak runs seeds until its time is over, in one process for each core: only alone on its processor a seed decides
+// everything.
+func TestSoak(t *testing.T) {
+	if *soakFlag == 0 || *strideFlag != 0 {
+		t.Skip("no -soak")
+	}
+	from := *fromFlag
+	if from == 0 {
+		from = uint64(time.Now().UnixNano())
+	}
+	s := &soak{began: time.Now(), faults: make(map[string]int)}
+	ctx, cancel := context.WithTimeout(t.Context(), *soakFlag)
+	defer cancel()
+	var workers sync.WaitGroup
+	for i := range runtime.NumCPU() {
+		workers.Go(func() {
+			if err := s.worker(ctx, from+uint64(i)); err != nil && ctx.Err() == nil {
+				t.Errorf("a worker ended: %v", err)
+			}
+		})
+	}
+	go s.tell(ctx)
+	workers.Wait()
+	fmt.Println(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for kind, n := range maps.All(s.faults) {
+		fmt.Printf("%10d %s\n", n, kind)
+	}
+	for _, f := range s.findings {
+		t.Error(f)
+	}
+}
+
+// TestSoakWorker is a worker of TestSoak.
+func TestSoakWorker(t *testing.T) {
+	if *strideFlag == 0 {
+		t.Skip("no -stride")
+	}
+	out := json.NewEncoder(os.Stdout)
+	for seed := *fromFlag; ; seed += *strideFlag {
+		_ = out.Encode(line{Seed: seed}) // a world that deadlocks ends the process: this says which
+		r := play(t, NewPlan(seed), nil)
+		l := line{Seed: seed, Counts: r.Counts, Faults: r.Faults}
+		for _, f := range r.Findings {
+			l.Findings = append(l.Findings, f.String())
+		}
+		if out.Encode(l) != nil {
+			return
+		}
+	}
+}
+
+type soak struct {
+	began time.Time
+
+	mu       sync.Mutex // guards all below
+	seeds    int
+	counts   Counts
+	faults   map[string]int
+	findings []string
+}
+
+func (s *soak) worker(ctx context.Context, from uint64) error {
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSoakWorker$", "-test.timeout=0", //nolint:gosec // ourselves
+		fmt.Sprintf("-from=%d", from), fmt.Sprintf("-stride=%d", runtime.NumCPU()))
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	var trouble strings.Builder
+	cmd.Stderr = &trouble
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	last := line{}
+	for in := bufio.NewScanner(pipe); in.Scan(); {
+		l := line{}
+		if json.Unmarshal(in.Bytes(), &l) == nil {
+			last = l
+			s.take(l)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("seed %d: %w: %.2000s", last.Seed, err, trouble.String())
+	}
+	return nil
+}
+
+func (s *soak) take(l line) {
+	if l.Counts.Attempts == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seeds++
+	s.counts.Add(l.Counts)
+	for kind, n := range l.Faults {
+		s.faults[kind] += n
+	}
+	for _, f := range l.Findings {
+		f = fmt.Sprintf("make sim SEED=%d: %s", l.Seed, f)
+		fmt.Println(f)
+		if !slices.Contains(s.findings, f) {
+			s.findings = append(s.findings, f)
+		}
+	}
+}
+
+func (s *soak) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took := time.Since(s.began)
+	faults := 0
+	for _, n := range s.faults {
+		faults += n
+	}
+	return fmt.Sprintf("%v: %d seeds, %d attempts (%d granted, %d refused, %d no quorum, %d not answered), %.0f attempts/s, %d faults, %d findings",
+		took.Round(time.Second), s.seeds, s.counts.Attempts, s.counts.Granted, s.counts.Refused, s.counts.NoQuorum,
+		s.counts.Lost, float64(s.counts.Attempts)/took.Seconds(), faults, len(s.findings))
+}
+
+// tell reports now and then.
+func (s *soak) tell(ctx context.Context) {
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			fmt.Println(s)
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package sim
+
+import "time"
+
+// An item is the value of a key. Every key is a string.
+type item struct {
+	text    string
+	expires int64 // ms on the master's clock; 0 is never
+}
+
+// A store is the data of a master, and how it came about: what a restart forgets is the end of that history.
+type store struct {
+	dbs     [databases]map[string]item
+	journal []mutation
+}
+
+// databases is how many a master has.
+const databases = 2
+
+// A mutation is one change of one key, or of a whole database.
+type mutation struct {
+	at   time.Duration // true time
+	db   int
+	kind mutationKind
+	key  string
+	item item
+}
+
+type mutationKind uint8
+
+const (
+	put mutationKind = iota
+	removed
+	flushed
+	swapped // databases 0 and 1
+)
+
+func newStore() store {
+	s := store{}
+	for i := range s.dbs {
+		s.dbs[i] = make(map[string]item)
+	}
+	return s
+}
+
+// do makes a change and remembers it.
+func (s *store) do(m mutation) {
+	s.journal = append(s.journal, m)
+	s.apply(m)
+}
+
+func (s *store) apply(m mutation) {
+	switch m.kind {
+	case put:
+		s.dbs[m.db][m.key] = m.item
+	case removed:
+		delete(s.dbs[m.db], m.key)
+	case flushed:
+		clear(s.dbs[m.db])
+	case swapped:
+		s.dbs[0], s.dbs[1] = s.dbs[1], s.dbs[0]
+	}
+}
+
+// rewind forgets what happened after a true time.
+func (s *store) rewind(to time.Duration) {
+	kept := s.journal
+	for i, m := range kept {
+		if m.at > to {
+			kept = kept[:i]
+			break
+		}
+	}
+	*s = newStore()
+	s.journal = kept
+	for _, m := range kept {
+		s.apply(m)
+	}
+}
+
+// get returns a key that has not expired by the master's clock.
+func (s *store) get(db int, key string, now int64) (item, bool) {
+	it, ok := s.dbs[db][key]
+	if ok && it.expires != 0 && now > it.expires {
+		delete(s.dbs[db], key)
+		return item{}, false
+	}
+	return it, ok
+}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// A World is all that one seed decides. Everything that happens in it is an event: a function that runs alone, at an
+// instant that no other event has. Clients wake at even nanoseconds and the network at odd ones, so that a timer that the
+// engine sets on behalf of a client never comes due together with a message. So nothing depends on who runs first.
+type World struct {
+	plan  Plan
+	start time.Time
+
+	mu      sync.Mutex // held by each event; guards all below
+	taken   map[time.Duration]bool
+	servers []*server
+	links   [][]*link // by proxy and server
+	proxies []*proxy
+	clients sync.WaitGroup
+	closing sync.WaitGroup // engines
+	checker checker
+	faults  map[string]int
+	quiet   bool // the faults are over
+	trace   func(line string)
+}
+
+// newWorld makes the servers and the proxies, and starts the proxies soon.
+func newWorld(p Plan, trace func(string)) *World {
+	w := &World{plan: p, start: time.Now(), taken: make(map[time.Duration]bool), faults: make(map[string]int), trace: trace}
+	w.checker.init(w)
+	for i := range p.Masters {
+		w.servers = append(w.servers, newServer(w, i))
+	}
+	r := w.random("boot")
+	for i := range p.Proxies {
+		links := make([]*link, p.Masters)
+		for j := range links {
+			links[j] = &link{}
+		}
+		w.links = append(w.links, links)
+		p := &proxy{world: w, id: i}
+		w.proxies = append(w.proxies, p)
+		w.after(between(r, 0, time.Millisecond), p.boot)
+	}
+	return w
+}
+
+// now returns the true time: that since the world began.
+func (w *World) now() time.Duration { return time.Since(w.start) }
+
+// random returns the stream of random numbers that belongs to a name.
+func (w *World) random(name string, ids ...int) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, name, ids)
+	return rand.New(rand.NewPCG(w.plan.Seed, h.Sum64()))
+}
+
+// take reserves an instant at or after now + d. The parity is 1 for the network, and 0 for clients.
+func (w *World) take(d time.Duration, parity time.Duration) time.Duration {
+	at := w.now() + max(d, 1)
+	if at&1 != parity {
+		at++
+	}
+	for w.taken[at] {
+		at += 2
+	}
+	w.taken[at] = true
+	return at
+}
+
+// after runs an event d later. It is called with mu held, and so is f.
+func (w *World) after(d time.Duration, f func()) {
+	at := w.take(d, 1)
+	time.AfterFunc(at-w.now(), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.taken, at)
+		f()
+	})
+}
+
+// sleep lets a client wait. It is called without mu.
+func (w *World) sleep(d time.Duration) {
+	w.mu.Lock()
+	at := w.take(d, 0)
+	w.mu.Unlock()
+	time.Sleep(at - w.now())
+	w.mu.Lock()
+	delete(w.taken, at)
+	w.mu.Unlock()
+}
+
+// logf writes a line of the trace. It is called with mu held.
+func (w *World) logf(who, format string, args ...any) {
+	if w.trace != nil {
+		w.trace(fmt.Sprintf("%12.6f %-10s ", w.now().Seconds(), who) + fmt.Sprintf(format, args...))
+	}
+}
+
+// between returns a duration from least to most.
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(r.Int64N(int64(most-least)+1))
+}
+
+// chance is true with probability p.
+func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
+
+// pick returns one of several.
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
