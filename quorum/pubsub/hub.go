@@ -313,11 +313,12 @@ func (h *Hub) hear(l *link, heard masters.Heard) {
 		name = Topic{Kind: Shard, Name: shard}
 		heard.Channel = shard
 	}
-	if h.topics[name] == nil {
+	tp := h.topics[name]
+	if tp == nil {
 		return
 	}
 	waited := h.sieve.waiting.first() != nil
-	h.out = h.sieve.add(publication{p, name}, Message{name, heard.Channel, payload}, l.index, h.now(), h.out[:0])
+	h.out = h.sieve.add(publication{p, tp.Topic}, Message{tp.Topic, heard.Channel, payload}, l.index, h.now(), h.out[:0])
 	h.deliver()
 	if !waited && h.sieve.waiting.first() != nil {
 		signal(h.wake)

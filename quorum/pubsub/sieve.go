@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"math/bits"
+	"strings"
 	"time"
 
 	"lockproxy/quorum"
@@ -29,7 +30,7 @@ type sieve struct {
 	quorum   int
 	patience time.Duration
 
-	known      map[publication]*message
+	known      map[key]*message
 	arrived    queue // all that are known, by first copy
 	waiting    queue // those not delivered, and some that are, by first copy
 	held       int   // bytes of messages not delivered
@@ -39,19 +40,26 @@ type sieve struct {
 // What a sieve holds on to.
 const (
 	remembered    = time.Minute
-	knownMax      = 1 << 16
+	knownMax      = 1 << 15
 	heldMax       = 64 << 20 // bytes that wait for copies; beyond it the oldest are delivered at once
 	publishersMax = 1024     // of those that have nothing known, the one that was silent longest is forgotten
 )
 
-// A publication met one of our subscriptions.
+// A publication met one of our subscriptions. Its topic's name is the subscription's own string.
 type publication struct {
 	quorum.Publication
 	topic Topic
 }
 
+// A key is a publication in a form that keeps nothing alive of what a master sent.
+type key struct {
+	by    *publisher
+	order uint64
+	topic Topic
+}
+
 type message struct {
-	publication
+	key
 	Message
 	since     instant
 	from      uint64 // masters
@@ -65,7 +73,7 @@ type publisher struct {
 }
 
 func newSieve(quorum int, patience time.Duration) *sieve {
-	return &sieve{quorum: quorum, patience: patience, known: map[publication]*message{}, publishers: map[string]*publisher{}}
+	return &sieve{quorum: quorum, patience: patience, known: map[key]*message{}, publishers: map[string]*publisher{}}
 }
 
 // add takes the copy of a master, and appends to out what is to be delivered now.
@@ -75,14 +83,15 @@ func (s *sieve) add(p publication, m Message, master int, now instant, out []Mes
 	if by == nil {
 		by = s.meet(p.Publisher)
 	}
-	known := s.known[p]
+	k := key{by, p.Order, p.topic}
+	known := s.known[k]
 	if known == nil && p.Order <= by.floor {
 		return out
 	}
 	by.last = now
 	if known == nil {
-		known = &message{publication: p, Message: m, since: now}
-		s.known[p] = known
+		known = &message{key: k, Message: m, since: now}
+		s.known[k] = known
 		s.arrived.push(known)
 		s.waiting.push(known)
 		s.held += known.size()
@@ -132,10 +141,9 @@ func (s *sieve) deliver(m *message, out []Message) []Message {
 func (s *sieve) forget(now instant, out []Message) []Message {
 	for m := s.arrived.first(); m != nil && (now-m.since > remembered || len(s.known) >= knownMax); m = s.arrived.first() {
 		out = s.deliver(s.arrived.pop(), out)
-		delete(s.known, m.publication)
-		by := s.publishers[m.Publisher]
-		by.known--
-		by.floor = max(by.floor, m.Order)
+		delete(s.known, m.key)
+		m.by.known--
+		m.by.floor = max(m.by.floor, m.order)
 	}
 	return out
 }
@@ -154,7 +162,7 @@ func (s *sieve) meet(name string) *publisher {
 		}
 	}
 	p := &publisher{}
-	s.publishers[name] = p
+	s.publishers[strings.Clone(name)] = p
 	return p
 }
 
