@@ -111,7 +111,7 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning) Rep
 // query answers what a script asks about its key. The slot's outcome is read when all is known.
 func (c *call) query(op script.Call, m *script.Meaning) Reply {
 	sl := c.claim(oneRound, op.Key, func(o *outcome) Reply {
-		if o.done > 0 && o.kind != "string" {
+		if o.done > 0 && o.kind != "string" && m.Gets() {
 			return errorReply(quorum.ErrWrongType)
 		}
 		return valueReply(m.Answer(script.Outcome{

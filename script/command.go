@@ -99,6 +99,7 @@ func (r *run) command(args []symbol, line int) (symbol, error) {
 }
 
 func (r *run) get([]symbol, place) (symbol, error) {
+	r.choice.gets = true
 	if !r.key.exists {
 		return boolean(false), nil
 	}

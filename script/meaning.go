@@ -61,6 +61,7 @@ type Meaning struct {
 	args    int      // how many ARGV the text mentions
 	numbers []source // the arguments that must be numbers
 	oneKey  bool     // the text is about all KEYS: understood for one only
+	gets    bool
 	sha     string
 }
 
@@ -79,6 +80,9 @@ func (m *Meaning) Op() (Op, bool) {
 	}
 	return m.cases[0].op, true
 }
+
+// Gets says that the script reads the value of its key, so that Redis refuses it where that is no string.
+func (m *Meaning) Gets() bool { return m.gets }
 
 // Answer returns the reply for an outcome of a Call of m.
 //

@@ -23,6 +23,7 @@ type choices struct {
 	token   source
 	oneKey  bool
 	reread  bool // the key was used again after it had been given a TTL
+	gets    bool // the value was read
 	keys    int  // the highest index into KEYS met so far
 	args    int
 	numbers []source // the arguments that must be numbers
@@ -69,6 +70,7 @@ func (m *Meaning) explore(body []stmt, when []condition) bool {
 	m.cases = append(m.cases, found)
 	m.keys, m.args = max(m.keys, c.keys), max(m.args, c.args)
 	m.oneKey = m.oneKey || c.oneKey
+	m.gets = m.gets || c.gets
 	for _, s := range c.numbers {
 		if !slices.Contains(m.numbers, s) {
 			m.numbers = append(m.numbers, s)

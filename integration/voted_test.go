@@ -1,0 +1,163 @@
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+// A lock that somebody wrote for themselves: a hash of holders and counts. It replies 1 if it was taken, else 0.
+const ownLock = `
+if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then
+  redis.call('hincrby', KEYS[1], ARGV[1], 1)
+  redis.call('pexpire', KEYS[1], ARGV[2])
+  return 1
+end
+return 0`
+
+const counter = `local n = redis.call('incr', KEYS[1]) redis.call('pexpire', KEYS[1], 30000) return n`
+
+// A split is three masters that do not hold the same.
+type split struct {
+	*testing.T
+	masters []*harness.Redis
+	client  *harness.Conn
+}
+
+func startSplit(t *testing.T) *split {
+	s := &split{T: t, masters: startMasters(t, 3)}
+	s.client = dial(t, startProxy(t, harness.Addrs(s.masters)).Addr)
+	return s
+}
+
+// on sends a command to one master, past the proxy, and returns its raw reply.
+func (s *split) on(master int, args ...string) string {
+	s.Helper()
+	reply, err := s.masters[master].Do(0, args...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(reply)
+}
+
+// everywhere checks what each master replies.
+func (s *split) everywhere(want []string, args ...string) {
+	s.Helper()
+	for i, w := range want {
+		if got := s.on(i, args...); got != w {
+			s.Errorf("master %d, %q: got %q, want %q", i+1, args, got, w)
+		}
+	}
+}
+
+func (s *split) eval(want, text, key string, args ...string) {
+	s.Helper()
+	reply, err := s.client.Do(append([]string{"EVAL", text, "1", key}, args...)...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if got := string(reply); got != want && (want == "" || want[0] != '-' || !strings.HasPrefix(got, want)) {
+		s.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func TestAVotedScriptWinsWithAQuorum(t *testing.T) {
+	s := startSplit(t)
+	s.on(0, "HSET", "k", "you", "1")
+	s.on(0, "PEXPIRE", "k", "30000")
+	s.eval(":1\r\n", ownLock, "k", "me", "20000")
+	s.everywhere([]string{"$1\r\n1\r\n", "$-1\r\n", "$-1\r\n"}, "HGET", "k", "you")
+	s.everywhere([]string{"$-1\r\n", "$1\r\n1\r\n", "$1\r\n1\r\n"}, "HGET", "k", "me")
+}
+
+func TestWhatAVotedScriptDidAgainstTheQuorumIsPutBack(t *testing.T) {
+	s := startSplit(t)
+	for _, i := range []int{0, 2} {
+		s.on(i, "HSET", "k", "you", "1")
+		s.on(i, "PEXPIRE", "k", "30000")
+	}
+	s.eval(":0\r\n", ownLock, "k", "me", "20000")
+	s.everywhere([]string{":1\r\n", ":0\r\n", ":1\r\n"}, "EXISTS", "k")
+}
+
+func TestMastersThatDisagreeAreAllPutBackWithTheirTTLs(t *testing.T) {
+	s := startSplit(t)
+	before := make([]string, 3)
+	for i, n := range []string{"1", "5", "9"} {
+		s.on(i, "SET", "k", n, "PX", strconv.Itoa(100_000+i*1000))
+		before[i] = s.on(i, "PEXPIRETIME", "k")
+	}
+	s.eval("-NOQUORUM script ", counter, "k")
+	s.everywhere([]string{"$1\r\n1\r\n", "$1\r\n5\r\n", "$1\r\n9\r\n"}, "GET", "k")
+	s.everywhere(before, "PEXPIRETIME", "k")
+}
+
+func TestWhatAVotedScriptDeletedStaysDeleted(t *testing.T) {
+	s := startSplit(t)
+	for i := range 3 {
+		s.on(i, "SET", "k", strconv.Itoa(i), "PX", "30000")
+	}
+	s.eval("-NOQUORUM script ", "local v = redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) return v", "k")
+	s.everywhere([]string{":0\r\n", ":0\r\n", ":0\r\n"}, "EXISTS", "k")
+}
+
+// A master that answers after the others have decided must not keep what they decided against.
+func TestALateVoteIsPutBack(t *testing.T) {
+	s := startSplit(t)
+	s.eval(":1\r\n", ownLock, "warm", "me", "20000")
+	s.on(0, "HSET", "k", "you", "1")
+	s.on(1, "HSET", "k", "you", "1")
+	if err := s.masters[2].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	s.eval(":0\r\n", ownLock, "k", "me", "20000")
+	if err := s.masters[2].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	err := harness.Poll(5*time.Second, func() error {
+		if got := s.on(2, "INFO", "commandstats"); !strings.Contains(got, "cmdstat_eval:calls=3,") {
+			return fmt.Errorf("the late master has not run the script and what puts it back: %s", got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	s.everywhere([]string{":1\r\n", ":1\r\n", ":0\r\n"}, "EXISTS", "k")
+}
+
+func TestAVotedScriptNeedsAQuorum(t *testing.T) {
+	s := startSplit(t)
+	s.eval(":1\r\n", ownLock, "warm", "me", "20000")
+	s.masters[1].Kill()
+	s.eval(":1\r\n", ownLock, "k", "me", "20000")
+	s.masters[2].Kill()
+	s.eval("-NOQUORUM 1 of 3 masters answered", ownLock, "k2", "me", "20000")
+	if got := s.on(0, "EXISTS", "k2"); got != ":0\r\n" {
+		t.Errorf("the attempt without a quorum left its key: %q", got)
+	}
+}
+
+// The TTL is kept by the masters for longer than the script asked for, and the script does not see that.
+func TestKeysOfVotedScriptsAreKeptLikeAnyLock(t *testing.T) {
+	s := startSplit(t)
+	s.eval(":1\r\n", ownLock, "k", "me", "100000")
+	for i := range 3 {
+		ms, ok := harness.Int([]byte(s.on(i, "PTTL", "k")))
+		if most := int64(100_000 + 1000 + 2 + 10); !ok || ms > most || ms < most-500 {
+			t.Errorf("master %d keeps the key for %d ms, want about %d", i+1, ms, most)
+		}
+		horizon, ok := harness.Int([]byte(s.on(i, "PTTL", "lockproxy:horizon")))
+		if !ok || horizon < ms {
+			t.Errorf("master %d: the horizon is %d ms, less than the lock's %d", i+1, horizon, ms)
+		}
+	}
+	reply, err := s.client.Do("EVAL", "return redis.call('pttl', KEYS[1]) + 0", "1", "k")
+	if ms, ok := harness.Int(reply); err != nil || !ok || ms > 100_000 || ms < 99_000 {
+		t.Errorf("the script sees a TTL of %q, %v", reply, err)
+	}
+}
