@@ -109,6 +109,11 @@ var others = concat(
 		{Shape: "e6c3f9672db9", Kind: Takes, Granted: GrantKeys, Library: "node-redlock", Does: "acquire several, 4-5"},
 		{Shape: "d1f9d751b019", Kind: Extends, Granted: GrantKeys, Library: "node-redlock", Does: "extend several, 4-5"},
 		{Shape: "54aba1735505", Kind: Releases, Library: "node-redlock", Does: "release several, 4-5"},
+		{SHA: "eb0c00d98f6f33b4262419a509002884540f30be", Kind: Takes, Granted: GrantOK, Library: "bsm/redislock", Does: "obtain, 0.10"},
+		{Shape: "cd67214f6cd2", Kind: Takes, Granted: GrantOK, Library: "bsm/redislock", Does: "obtain, 0.9.4"},
+		{SHA: "5a22d7e8431313862816d4416b5e46dd70fc340d", Kind: Extends, Granted: GrantOK, Library: "bsm/redislock", Does: "refresh, 0.10"},
+		{SHA: "9470c810040e272ee6c579d8d4331aaf6332a7b1", Kind: Releases, Granted: GrantOK, Library: "bsm/redislock", Does: "release, 0.10"},
+		{SHA: "66e1084c2d842a7e8c271925aae90219fac4e129", Kind: Asks, Library: "bsm/redislock", Does: "TTL, 0.10"},
 	},
 )
 
