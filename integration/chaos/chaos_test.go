@@ -109,7 +109,7 @@ func blows(long bool) []blow {
 			all = append(all, blow{f, 3, rand.IntN(2) == 0})
 		}
 	}
-	all = append(all, blow{faults[0], mastersMax, true})
+	all = append(all, blow{restartedEmpty, mastersMax, true})
 	if long {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}

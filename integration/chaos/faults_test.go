@@ -27,8 +27,14 @@ type fault struct {
 // lasting is how long a fault lasts that is not over at once: longer than a vote may take, shorter than a TTL.
 const lasting = 600 * time.Millisecond
 
+var restartedEmpty = fault{
+	name: "killed, restarted empty", forgets: true, hit: func(d *deployment, i int) error { return d.masters[i].Restart() },
+}
+
+// SWAPDB is the first, as all databases of new masters look alike.
 var faults = []fault{
-	{name: "killed, restarted empty", forgets: true, hit: func(d *deployment, i int) error { return d.masters[i].Restart() }},
+	{name: "SWAPDB", forgets: true, hit: command("SWAPDB", "0", "1")},
+	restartedEmpty,
 	{name: "killed, down for a while, restarted empty", forgets: true, lasts: lasting,
 		hit:  (*deployment).kill,
 		heal: func(d *deployment, i int) error { return d.masters[i].Restart() }},
@@ -36,7 +42,6 @@ var faults = []fault{
 	{name: "killed, AOF always", prepare: appendOnly("always"), lasts: lasting / 4, hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
 	{name: "flushed (FLUSHALL)", forgets: true, hit: command("FLUSHALL")},
 	{name: "flushed (FLUSHDB)", forgets: true, hit: command("FLUSHDB")},
-	{name: "SWAPDB", forgets: true, hit: command("SWAPDB", "0", "1")},
 	{name: "evicting (allkeys-lru)", forgets: true, hit: evict("allkeys-lru"), lasts: lasting, heal: enoughMemory},
 	{name: "evicting (volatile-ttl)", forgets: true, hit: evict("volatile-ttl"), lasts: lasting, heal: enoughMemory},
 	{name: "stale replica promoted", forgets: true, prepare: replicate, hit: failOver},
