@@ -274,6 +274,15 @@ for _, key in ipairs(written) do
   if not stop then pcall(report, key) end
 end
 
+local field = ''
+if probe ~= '' and not stop then
+  field = call('HGET', keys[1], probe) or ''
+  if type(field) == 'table' then
+    if not find(field.err, 'WRONGTYPE', 1, true) then stop = 'HGET: ' .. field.err end
+    field = ''
+  end
+end
+
 if stop then
   for i = #written, 1, -1 do
     local key = written[i]
@@ -286,8 +295,7 @@ end
 if longest > 0 and call('PTTL', '` + horizonKey + `') < longest then
   call('SET', '` + horizonKey + `', '', 'PX', format('%.0f', 2 * longest))
 end
-local answer = {reply, probe ~= '' and call('HGET', KEYS[1], probe) or ''}
-if type(answer[2]) ~= 'string' then answer[2] = '' end
+local answer = {reply, field}
 for _, o in ipairs(out) do
   for _, x in ipairs(o) do answer[#answer + 1] = type(x) == 'number' and format('%.0f', x) or x end
 end
