@@ -302,6 +302,9 @@ end
 return answer`
 )
 
+// MayVote says whether a script that runs by vote may call this command, in lower case.
+func MayVote(command string) bool { return strings.Contains(shortTail, " "+command+"=") }
+
 // wrapperParams is how many arguments of ours follow the client's.
 const wrapperParams = 6
 

@@ -123,6 +123,11 @@ func (c *Cache) get(key digest) (*Script, bool) {
 
 func digestOf(text string) digest { return sha1.Sum([]byte(text)) }
 
+func shaOf(text string) string {
+	key := digestOf(text)
+	return hex.EncodeToString(key[:])
+}
+
 func parseDigest(sha string) (key digest, ok bool) {
 	if len(sha) != 2*len(key) {
 		return key, false

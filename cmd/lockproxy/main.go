@@ -42,6 +42,7 @@ type command struct {
 var commands = []command{
 	{"serve", "run the proxy (also without any command)", serve},
 	{"check", "look at every master and say whether a quorum could vote", check},
+	{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", nil},
 	{"version", "print the version", nil},
 	{"help", "print this text", nil},
 }
@@ -65,6 +66,8 @@ func run(args, env []string, stdout, stderr io.Writer) int {
 	case "version":
 		fmt.Fprintln(stdout, "lockproxy", versionText())
 		return exitOK
+	case "scripts":
+		return scripts(args, env, stdout, stderr)
 	}
 	c := find(name)
 	if c == nil {
@@ -75,18 +78,27 @@ func run(args, env []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", name, mend)
 		return exitUsage
 	}
+	l, code := load(args, env, stdout, stderr)
+	if l == nil {
+		return code
+	}
+	return c.run(l, stdout, stderr)
+}
+
+// load returns the settings, or nil and the exit code.
+func load(args, env []string, stdout, stderr io.Writer) (*config.Loaded, int) {
 	l, err := config.Load(args, env)
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(stderr, "lockproxy: %s\n", strings.TrimSuffix(line, "\n"))
 		}
-		return exitUsage
+		return nil, exitUsage
 	}
 	if l.Help {
 		writeHelp(stdout)
-		return exitOK
+		return nil, exitOK
 	}
-	return c.run(l, stdout, stderr)
+	return l, exitOK
 }
 
 func find(name string) *command {

@@ -170,7 +170,7 @@ func (p *process) startEngine() error {
 }
 
 func (p *process) startFront() error {
-	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache), p.hub)
+	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)
 	return nil
 }
 

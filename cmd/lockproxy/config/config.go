@@ -39,6 +39,7 @@ type Config struct {
 	QueueMax        int
 	Databases       int
 	ScriptCache     int
+	Scripts         []Script
 
 	MaxClients      int
 	MaxArgs         int

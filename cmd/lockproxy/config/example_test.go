@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -62,6 +63,7 @@ func TestEverySettingHasAFieldOfItsOwn(t *testing.T) {
 	samples := map[string]string{
 		"masters": "a:1", "listen": ":1", "admin": ":1", "pprof": "true", "users": "a:b", "drift_factor": "0.5",
 		"log_level": "error", "log_format": "json",
+		"scripts": strings.Repeat("a", 40) + ":take:nil:2",
 	}
 	used := make(map[int]string)
 	for _, s := range settings {

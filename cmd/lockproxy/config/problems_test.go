@@ -73,6 +73,16 @@ var fileProblems = []struct{ file, want string }{
 	{"users: [{name: [bob]}]", "FILE:1: users: user 1 name is no text"},
 	{"users: [{name: bob, password: s3cr3t, password_file: /x}]", "FILE:1: users: user 1 has both password and password_file; remove one"},
 	{"users: [{name: bob, password_file: /nowhere}]", "FILE:1: users: user 1 password_file cannot be read: /nowhere: no such file or directory; name a file that holds the password and nothing else"},
+	// Scripts.
+	{"scripts: {sha1: x}", "FILE:1: scripts: is no list; write - sha1: …, kind: … and granted: … for each script"},
+	{"scripts: [a b]", "FILE:1: scripts: script 1 is no mapping; write sha1: …, kind: … and granted: …"},
+	{"scripts: [{sha1: abc, kind: take, granted: nil}]", "FILE:1: scripts: script 1 needs its sha1, 40 hex digits"},
+	{"scripts: [{sha1: SHA1, kind: grab, granted: nil}]", `FILE:1: scripts: script 1 has kind "grab"; write agree, take, extend, release, tell, ask, refuse`},
+	{"scripts: [{sha1: SHA1, kind: take, granted: yes}]", `FILE:1: scripts: script 1 has granted "yes"; write positive, nil, not nil, OK, keys`},
+	{"scripts: [{sha1: SHA1, kind: take}]", "FILE:1: scripts: script 1 needs granted, which reply says yes; write positive, nil, not nil, OK, keys"},
+	{"scripts: [{sha1: SHA1, kind: take, granted: nil, holder: 0}]", `FILE:1: scripts: script 1 has holder "0"; write which of ARGV, from 1, is the holder's field of the hash`},
+	{"scripts: [{sha1: SHA1, kind: take, granted: nil, keys: 1}]", `FILE:1: scripts: script 1 has the unknown key "keys"; there are sha1, kind, granted, holder and name`},
+	{"scripts: [{sha1: SHA1, kind: tell}, {sha1: SHA1, kind: tell}]", "FILE:1: scripts: script 2 is there twice; remove one"},
 	// How settings go together.
 	{"masters: [a]\nmaster_password: s3cr3t\nmaster_password_file: SECRET", "master_password: and master_password_file are both set; remove one"},
 	{"masters: [a]\nmaster_user: u", "master_user: has no password; set master_password or master_password_file"},
@@ -103,7 +113,7 @@ var fileProblems = []struct{ file, want string }{
 
 func TestEveryProblemOfTheFileHasItsLine(t *testing.T) {
 	cert, key := certificate(t)
-	names := strings.NewReplacer("CERT", cert, "KEY", key, "SECRET", write(t, "secret", "s3cr3t"), "EMPTY", write(t, "empty", ""))
+	names := strings.NewReplacer("SHA1", strings.Repeat("0", 40), "CERT", cert, "KEY", key, "SECRET", write(t, "secret", "s3cr3t"), "EMPTY", write(t, "empty", ""))
 	for _, c := range fileProblems {
 		file := write(t, "lockproxy.yaml", names.Replace(c.file))
 		_, err := Load([]string{"--config", file}, nil)

@@ -59,6 +59,7 @@ var settings = []setting{
 		integer(func(c *Config) *int { return &c.Databases }, 1, 1024)},
 	{"script_cache", "1000", "scripts kept for EVALSHA", false,
 		integer(func(c *Config) *int { return &c.ScriptCache }, 1, 1<<24)},
+	{"scripts", "", "rows for the table of known scripts", false, scriptsValue()},
 
 	{"max_clients", "10000", "client connections", false,
 		integer(func(c *Config) *int { return &c.MaxClients }, 1, 1<<20)},

@@ -1,0 +1,70 @@
+package script
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestExplanations(t *testing.T) {
+	mayVote := func(command string) bool { return command != "spop" }
+	for _, c := range []struct{ text, want string }{
+		{`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`,
+			"becomes a quorum operation|release KEYS[1], token ARGV[1]|done 1; somebody else's 0; nobody's 0|known  as a text of redis.io"},
+		{`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 5000) return redis.call('spop', KEYS[2])`,
+			"runs by vote|will be refused where it calls SPOP"},
+		{`return {1, cjson.encode(ARGV)}`, "runs by vote"},
+	} {
+		lines, err := Explain(c.text, mayVote)
+		got := strings.Join(lines, "\n")
+		for _, part := range strings.Split(c.want, "|") {
+			if err != nil || !strings.Contains(got, part) {
+				t.Errorf("%s\ndoes not say %q: %v\n%s", c.text, part, err, got)
+			}
+		}
+	}
+	if _, err := Explain("if then", mayVote); err == nil {
+		t.Error("what is no Lua is explained")
+	}
+}
+
+func TestRowsOfOnesOwnGoFirst(t *testing.T) {
+	const text = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	row := Family{SHA: shaOf(text), Kind: Takes, Granted: GrantNil, Holder: 2}
+	s, err := NewCache(1, row).Load(text)
+	if err != nil || s.Meaning != nil || s.Family == nil || s.Family.Kind != Takes {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	lines, err := Explain(text, func(string) bool { return true }, row)
+	if got := strings.Join(lines, "\n"); err != nil || !strings.Contains(got, "to take a lock; a reply grants if it is: nil") ||
+		!strings.Contains(got, "ARGV[2]") {
+		t.Errorf("explained as %s, %v", got, err)
+	}
+}
+
+func TestTheTableOfFamilies(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range Families() {
+		id := f.SHA + f.Shape
+		switch {
+		case seen[id]:
+			t.Errorf("%s is there twice", id)
+		case f.SHA != "" && len(f.SHA) != 40, f.SHA == "" && len(f.Shape) != 12:
+			t.Errorf("%q is no SHA-1 and no shape", id)
+		case f.Library == "" || f.Does == "":
+			t.Errorf("%s does not say what it is", id)
+		case (f.Kind == Refused) != (f.Why != ""):
+			t.Errorf("%s does not say why it is refused, or is not", id)
+		}
+		seen[id] = true
+	}
+	for k := Agrees; k <= Refused; k++ {
+		if got, ok := ParseFamilyKind(k.String()); !ok || got != k {
+			t.Errorf("%v is read as %v", k, got)
+		}
+	}
+	for g := GrantPositive; g <= GrantKeys; g++ {
+		if got, ok := ParseGrant(g.String()); !ok || got != g {
+			t.Errorf("%v is read as %v", g, got)
+		}
+	}
+}
