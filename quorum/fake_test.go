@@ -33,6 +33,7 @@ type fake struct {
 	log     []string // the commands run, without the handshake
 	fail    map[string]string
 	loaded  map[string]*lua
+	hashes  map[string]any // the replies to commands on hashes
 }
 
 type value struct {
@@ -303,7 +304,11 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 			call.Reply = f.edit(call.Args[3:3+n], call.Args[3+n:])
 		}
 	default:
-		panic("the fake does not know " + name)
+		reply, ok := f.hashes[name]
+		if !ok {
+			panic("the fake does not know " + name)
+		}
+		call.Reply = reply
 	}
 }
 

@@ -70,7 +70,7 @@ func (e *Engine) remove(key Key, v view, done func(Changed)) {
 // Expire changes the TTL of whatever a quorum holds.
 func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 	e.see(req.Key, func(v view) {
-		if v.Err != nil || !v.Exists || !req.Condition.holds(req.TTL, v.TTL) {
+		if v.Err != nil || !v.Exists || !req.Condition.Holds(req.TTL, v.TTL) {
 			done(Changed{Err: v.Err})
 			return
 		}
@@ -83,7 +83,8 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 	})
 }
 
-func (c ExpireCondition) holds(ttl, current time.Duration) bool {
+// Holds says whether a TTL applies to a key that has current left.
+func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 	switch {
 	case c&IfNoTTL != 0,
 		c&IfGreater != 0 && ttl <= current,

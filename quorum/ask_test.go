@@ -1,0 +1,64 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func (w *world) ask(unordered int, command ...string) Asked {
+	c := make(chan Asked, 1)
+	w.Ask(AskRequest{Key: Key{Name: command[1]}, Command: command, Unordered: unordered}, func(a Asked) { c <- a })
+	return <-c
+}
+
+func TestAskTellsTheAnswerOfAQuorum(t *testing.T) {
+	none := errors.New("")
+	for _, c := range []struct {
+		replies   []any // none: the master is down
+		unordered int
+		want      string
+	}{
+		{[]any{int64(1), int64(1), int64(0)}, 0, "1"},
+		{[]any{int64(1), "1", "1"}, 0, "1"},
+		{[]any{nil, nil, "x"}, 0, "<nil>"},
+		{[]any{"a", "b", "c"}, 0, "no answer"},
+		{[]any{"a", "a", none}, 0, "a"},
+		{[]any{"a", "b", none}, 0, "no quorum"},
+		{[]any{"a", none, none}, 0, "no quorum"},
+		{[]any{[]any{"a", "1", "b", "2"}, []any{"b", "2", "a", "1"}, []any{"a", "2", "b", "1"}}, 2, "[a 1 b 2]"},
+		{[]any{[]any{"a", "1", "b", "2"}, []any{"b", "2", "a", "1"}, []any{"c"}}, 0, "no answer"},
+		{[]any{[]any{"a", "b"}, []any{"b", "a"}, []any{}}, 1, "[a b]"},
+		{[]any{[]any{"ab"}, []any{"a", "b"}, []any{"$1 a"}}, 1, "no answer"},
+		{[]any{errors.New("WRONGTYPE x"), errors.New("WRONGTYPE x"), int64(1)}, 0, "wrong type"},
+		{[]any{errors.New("ERR x"), errors.New("OOM x"), int64(1)}, 0, "no quorum"},
+	} {
+		inWorld(t, 3, func(w *world) {
+			for i, reply := range c.replies {
+				switch err, isErr := reply.(error); {
+				case reply == none:
+					w.fakes[i].die()
+				case isErr:
+					w.fakes[i].fail["HGET"] = err.Error()
+				default:
+					w.fakes[i].hashes = map[string]any{"HGET": reply}
+				}
+			}
+			w.fakes[0].setDelay(0) // so that the first master's order of items is the one that is told
+			a := w.ask(c.unordered, "HGET", key)
+			got := fmt.Sprint(a.Reply)
+			var no *NoQuorum
+			switch {
+			case errors.As(a.Err, &no):
+				got = "no quorum"
+			case errors.Is(a.Err, ErrWrongType):
+				got = "wrong type"
+			case !a.Agreed:
+				got = "no answer"
+			}
+			if got != c.want {
+				t.Errorf("%v: %q, want %q", c.replies, got, c.want)
+			}
+		})
+	}
+}
