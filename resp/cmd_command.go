@@ -3,6 +3,8 @@ package resp
 import (
 	"cmp"
 	"slices"
+
+	"lockproxy/quorum"
 )
 
 func runCommand(c *call) Reply {
@@ -143,21 +145,38 @@ func runCommandGetKeys(c *call) Reply {
 
 // of returns the arguments that are keys: none if numkeys is not what may be there.
 func (k keySpec) of(args []string) []string {
-	if k.numkeys > 0 {
-		n, ok := parseInt(args[k.numkeys])
-		rest := args[k.numkeys+1:]
-		if !ok || n < 0 || n > int64(len(rest)) {
-			return nil
-		}
-		return rest[:n]
-	}
-	last := k.last
-	if last < 0 {
-		last += len(args)
-	}
+	first, last, step := k.span(args)
 	var names []string
-	for i := k.first; i <= last; i += k.step {
+	for i := first; i <= last; i += step {
 		names = append(names, args[i])
 	}
 	return names
+}
+
+// reserved returns the first key among the arguments that is not the clients', or "".
+func (k keySpec) reserved(args []string) string {
+	first, last, step := k.span(args)
+	for i := first; i <= last; i += step {
+		if quorum.Reserved(args[i]) {
+			return args[i]
+		}
+	}
+	return ""
+}
+
+// span returns the places of the first and the last key, and the step between keys; no keys if last is before first.
+func (k keySpec) span(args []string) (first, last, step int) {
+	switch {
+	case k.numkeys > 0:
+		n, ok := parseInt(args[k.numkeys])
+		if !ok || n < 0 || n > int64(len(args)-1-k.numkeys) {
+			return 0, -1, 1
+		}
+		return k.numkeys + 1, k.numkeys + int(n), 1
+	case k.first == 0:
+		return 0, -1, 1
+	case k.last < 0:
+		return k.first, k.last + len(args), k.step
+	}
+	return k.first, k.last, k.step
 }

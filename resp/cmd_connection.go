@@ -166,6 +166,7 @@ func runReset(c *call) Reply {
 	c.identity.reset(c.parser.authed, c.server.clock.Load())
 	c.mu.Unlock()
 	c.mute = muting{}
+	c.transaction.end(&c.server.memory)
 	c.setProtocol(false)
 	return Status("RESET")
 }

@@ -14,22 +14,28 @@ func runPExpireAt(c *call) Reply { return c.expire(unixMillis) }
 
 // expire checks the options first and the number then, as Redis does.
 func (c *call) expire(e expiry) Reply {
-	condition, refused := parseExpireOptions(c.args[3:])
+	ttl, condition, refused := readExpire(c.cmd.full, c.server.cfg.TTLMax, e, c.args)
 	if refused != nil {
 		return refused
 	}
-	n, ok := parseInt(c.args[2])
+	return c.setRemaining(ttl, condition)
+}
+
+// readExpire reads the arguments of the command of that name.
+func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (time.Duration, quorum.ExpireCondition, Reply) {
+	condition, refused := parseExpireOptions(args[3:])
+	if refused != nil {
+		return 0, 0, refused
+	}
+	n, ok := parseInt(args[2])
 	if !ok {
-		return errNotInt
+		return 0, 0, errNotInt
 	}
 	ttl, ok := e.ttl(n, time.Now())
 	if !ok {
-		return errExpire(c.cmd.full)
+		return 0, 0, errExpire(command)
 	}
-	if refused := c.checkTTLMax(ttl); refused != nil {
-		return refused
-	}
-	return c.setRemaining(ttl, condition)
+	return ttl, condition, checkTTLMax(ttl, ttlMax)
 }
 
 // runPersist gives the key the longest TTL there is: none would let it outlive a forgotten owner for ever.

@@ -53,6 +53,8 @@ func parseLockOptions(args []string) (token string, refused Reply) {
 	return token, nil
 }
 
+func runDelIfEqual(c *call) Reply { return c.release(c.args[1], c.args[2], counted) }
+
 func runUnlock(c *call) Reply { return c.release(c.args[1], c.args[2], counted) }
 
 func (c *call) release(name, token string, answer func(*outcome) Reply) Reply {

@@ -10,6 +10,34 @@ func runStrlen(c *call) Reply {
 	return c.get(func(o *outcome) Reply { return Int(len(o.text)) })
 }
 
+// runGetRange cuts as Redis does: both ends are included, and negative ones count from the end of the value.
+func runGetRange(c *call) Reply {
+	start, ok1 := parseInt(c.args[2])
+	end, ok2 := parseInt(c.args[3])
+	if !ok1 || !ok2 {
+		return errNotInt
+	}
+	return c.get(func(o *outcome) Reply { return Bulk(cut(o.text, start, end)) })
+}
+
+func cut(s string, start, end int64) string {
+	n := int64(len(s))
+	if start < 0 && end < 0 && start > end {
+		return ""
+	}
+	if start < 0 {
+		start = max(0, start+n)
+	}
+	if end < 0 {
+		end = max(0, end+n)
+	}
+	end = min(end, n-1)
+	if start > end {
+		return ""
+	}
+	return s[start : end+1]
+}
+
 func (c *call) get(answer func(*outcome) Reply) Reply {
 	sl := c.claim(oneRound, c.args[1], answer)
 	if sl == nil {
@@ -51,21 +79,15 @@ func runType(c *call) Reply {
 // The answers of the TTL family for a key that nobody holds; one without a TTL (−1) does not occur.
 const noKey = Int(-2)
 
-func runTTL(c *call) Reply {
-	return c.readTTL(func(ms int64) Int { return Int((ms + 500) / 1000) })
-}
+func runTTL(c *call) Reply         { return c.readTTL(inSeconds) }
+func runPTTL(c *call) Reply        { return c.readTTL(inMillis) }
+func runExpireTime(c *call) Reply  { return c.readTTL(asUnixSeconds) }
+func runPExpireTime(c *call) Reply { return c.readTTL(asUnixMillis) }
 
-func runPTTL(c *call) Reply {
-	return c.readTTL(func(ms int64) Int { return Int(ms) })
-}
-
-func runExpireTime(c *call) Reply {
-	return c.readTTL(func(ms int64) Int { return Int((time.Now().UnixMilli() + ms + 500) / 1000) })
-}
-
-func runPExpireTime(c *call) Reply {
-	return c.readTTL(func(ms int64) Int { return Int(time.Now().UnixMilli() + ms) })
-}
+func inSeconds(ms int64) Int     { return Int((ms + 500) / 1000) }
+func inMillis(ms int64) Int      { return Int(ms) }
+func asUnixSeconds(ms int64) Int { return inSeconds(time.Now().UnixMilli() + ms) }
+func asUnixMillis(ms int64) Int  { return Int(time.Now().UnixMilli() + ms) }
 
 func (c *call) readTTL(reply func(ms int64) Int) Reply {
 	return c.read(func(o *outcome) Reply {

@@ -35,3 +35,13 @@ func runWait(c *call) Reply {
 }
 
 func runCluster(*call) Reply { return errNoCluster }
+
+// runDebug is refused as by a Redis that is set up as it comes.
+func runDebug(*call) Reply {
+	return Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it " +
+		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")
+}
+
+func runModuleList(*call) Reply { return Array{} }
+
+func runWhoAmI(c *call) Reply { return Bulk(c.user) }

@@ -12,18 +12,36 @@ type setOptions struct {
 	expires              bool
 	expiry               expiry
 	amount               string
+	compare              comparison
+	operand              string // of compare
 }
+
+// A comparison is what a value must be to, for SET and DELEX as of Redis 8.4.
+type comparison uint8
+
+const (
+	compareNone  comparison = iota
+	compareEqual            // IFEQ
+	compareOther            // IFNE
+)
 
 // parseSetOptions reads them in any order and case. As in Redis, an option may be repeated but not contradicted, and
 // numbers are looked at only when all options are known to be well formed.
 func parseSetOptions(args []string) (setOptions, bool) {
 	var o setOptions
 	for i := 0; i < len(args); i++ {
+		conditional := o.nx || o.xx || o.compare != compareNone
 		switch opt := args[i]; {
-		case equalFold(opt, "nx") && !o.xx:
+		case equalFold(opt, "nx") && (!conditional || o.nx):
 			o.nx = true
-		case equalFold(opt, "xx") && !o.nx:
+		case equalFold(opt, "xx") && (!conditional || o.xx):
 			o.xx = true
+		case equalFold(opt, "ifeq") && !conditional && i+1 < len(args):
+			i++
+			o.compare, o.operand = compareEqual, args[i]
+		case equalFold(opt, "ifne") && !conditional && i+1 < len(args):
+			i++
+			o.compare, o.operand = compareOther, args[i]
 		case equalFold(opt, "get"):
 			o.get = true
 		case equalFold(opt, "keepttl") && !o.expires:
@@ -53,6 +71,8 @@ func runSet(c *call) Reply {
 		}
 	}
 	switch {
+	case o.compare != compareNone:
+		return runPlanned(c)
 	case o.nx:
 		return c.acquire(ttl, setNXAnswer(o.get), o.get)
 	case ttl <= 0:

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strings"
 
 	"lockproxy/quorum"
 )
@@ -16,6 +17,7 @@ type command struct {
 	since   string
 	summary string
 	run     func(*call) Reply
+	plan    planner // its part in a transaction; nil if it has none
 	subs    []*command
 
 	full string // "client|id"; set by the table
@@ -46,6 +48,11 @@ func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
 // claimAll is claim for an operation on each of several keys, all different.
 func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), answer)
+}
+
+// claimTogether is claim for one operation on several keys, all different. Names are kept.
+func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(r, names[0], names[1:], 1, answer)
 }
 
 func (c *call) claimSlot(r rounds, name string, others []string, outcomes int, answer func(*outcome) Reply) *slot {
@@ -109,32 +116,59 @@ func (s *session) pause() bool {
 // perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
 func (c *call) perform() Reply {
 	cmd, ok := c.server.commands.find(c.args[0])
-	if !ok {
-		if isAttack(c.args[0]) {
-			c.stop()
-			return later
-		}
-		return errUnknownCommand(c.args)
+	if !ok && isAttack(c.args[0]) {
+		c.stop()
+		return later
 	}
-	if len(cmd.subs) > 0 && len(c.args) > 1 {
-		sub := cmd.sub(c.args[1])
-		if sub == nil {
-			return errUnknownSubcommand(upper(cmd.name), c.args[1])
-		}
-		cmd = sub
-	}
-	if !cmd.accepts(len(c.args)) || cmd.run == nil {
-		return errArity(cmd.full)
-	}
-	if !c.parser.authed && cmd.flags&noAuth == 0 {
-		return errNoAuth
+	if refused := c.check(&cmd); refused != nil {
+		return c.rejected(cmd, refused)
 	}
 	if !c.resp3 && c.total.Load() > 0 && cmd.flags&subscribedToo == 0 {
 		return errSubscribed(cmd.full)
 	}
 	c.cmd = cmd
 	c.last.Store(cmd)
+	if c.transaction.open && cmd.flags&atOnce == 0 {
+		return c.enqueue()
+	}
 	return cmd.run(c)
+}
+
+// rejected spoils a transaction, or ends it where the refused command is EXEC.
+func (c *call) rejected(cmd *command, refused Reply) Reply {
+	if cmd == nil || cmd.name != "exec" {
+		c.transaction.spoil()
+		return refused
+	}
+	c.transaction.end(&c.server.memory)
+	text, _ := refused.(Error)
+	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
+}
+
+// check returns what a command is refused with before it runs. It goes on from a container to its subcommand.
+func (c *call) check(cmd **command) Reply {
+	row := *cmd
+	if row == nil {
+		return errUnknownCommand(c.args)
+	}
+	if len(row.subs) > 0 && len(c.args) > 1 {
+		sub := row.sub(c.args[1])
+		if sub == nil {
+			return errUnknownSubcommand(upper(row.name), c.args[1])
+		}
+		row = sub
+	}
+	*cmd = row
+	switch {
+	case !row.accepts(len(c.args)) || row.run == nil:
+		return errArity(row.full)
+	case !c.parser.authed && row.flags&noAuth == 0:
+		return errNoAuth
+	}
+	if name := row.keys.reserved(c.args); name != "" {
+		return errReserved(name)
+	}
+	return nil
 }
 
 func (cmd *command) accepts(n int) bool {

@@ -22,6 +22,8 @@ type Engine interface {
 	Publish(channel, message string, done func(quorum.Published))
 	Survey(question []any, done func(quorum.Surveyed))
 	Run(req quorum.RunRequest, done func(quorum.Ran))
+	Exec(req quorum.ExecRequest, done func(quorum.Executed))
+	Ask(req quorum.AskRequest, done func(quorum.Asked))
 	Masters() []quorum.MasterStatus
 	Stats() quorum.Stats
 }

@@ -64,23 +64,30 @@ func clampMillis(ms int64) time.Duration {
 // setTTL reads the expiry of a SET, which must be positive even if it is a Unix time. It returns a reply if the client
 // must be told off.
 func (c *call) setTTL(e expiry, text string) (time.Duration, Reply) {
+	return readTTL(c.cmd.full, c.server.cfg.TTLMax, e, text)
+}
+
+// readTTL is setTTL for the command of that name.
+func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.Duration, Reply) {
 	n, ok := parseInt(text)
 	if !ok {
 		return 0, errNotInt
 	}
 	if n <= 0 {
-		return 0, errExpire(c.cmd.full)
+		return 0, errExpire(command)
 	}
 	ttl, ok := e.ttl(n, time.Now())
 	if !ok {
-		return 0, errExpire(c.cmd.full)
+		return 0, errExpire(command)
 	}
-	return ttl, c.checkTTLMax(ttl)
+	return ttl, checkTTLMax(ttl, ttlMax)
 }
 
 // checkTTLMax returns a reply if ttl exceeds ttl_max.
-func (c *call) checkTTLMax(ttl time.Duration) Reply {
-	if ttlMax := c.server.cfg.TTLMax; ttl > ttlMax {
+func (c *call) checkTTLMax(ttl time.Duration) Reply { return checkTTLMax(ttl, c.server.cfg.TTLMax) }
+
+func checkTTLMax(ttl, ttlMax time.Duration) Reply {
+	if ttl > ttlMax {
 		return errTTLMax(ttl, ttlMax)
 	}
 	return nil

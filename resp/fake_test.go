@@ -35,7 +35,8 @@ type fakeEngine struct {
 	async   bool        // operations run on goroutines of their own
 	running sync.WaitGroup
 	*fakeMessages
-	late bool // locks and extensions are granted with a validity that has passed
+	answers map[string]any // of Ask, by command
+	late    bool           // locks and extensions are granted with a validity that has passed
 
 	reply   quorum.Value // of Run
 	locking bool         // Run takes a lock
@@ -280,6 +281,63 @@ func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 		}
 		e.ran = append(e.ran, r)
 		return func() { done(ran) }
+	})
+}
+
+func (e *fakeEngine) Exec(r quorum.ExecRequest, done func(quorum.Executed)) {
+	e.do("exec "+r.Keys[0], func(keys map[quorum.Key]fakeEntry) func() {
+		x := quorum.Executed{Err: e.err}
+		if e.err == nil {
+			x.Done = e.exec(r, keys, &x)
+		}
+		return func() { done(x) }
+	})
+}
+
+func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x *quorum.Executed) bool {
+	now := make([]quorum.View, len(r.Keys))
+	for i, name := range r.Keys {
+		now[i].Type = "none"
+		if old, had := keys[quorum.Key{DB: r.DB, Name: name}]; had {
+			now[i] = quorum.View{Exists: true, Type: old.kind, Value: old.value, TTL: time.Until(old.expires)}
+		}
+	}
+	for i, m := range r.Watched {
+		if now[i].Mark() != m {
+			return false
+		}
+	}
+	for i, edit := range r.Plan(now) {
+		key := quorum.Key{DB: r.DB, Name: r.Keys[i]}
+		old := keys[key]
+		switch edit.Kind {
+		case quorum.Put:
+			entry := fakeEntry{"string", edit.Value, time.Now().Add(edit.TTL)}
+			if edit.KeepTTL {
+				entry.expires = old.expires
+			}
+			keys[key] = entry
+			if x.Lock == nil {
+				x.Lock = e.grant(time.Until(entry.expires))
+			}
+		case quorum.Expire:
+			old.expires = time.Now().Add(edit.TTL)
+			keys[key] = old
+		case quorum.Delete:
+			delete(keys, key)
+		}
+	}
+	return true
+}
+
+// Ask gives the answer that the test has for the command.
+func (e *fakeEngine) Ask(r quorum.AskRequest, done func(quorum.Asked)) {
+	e.do("ask "+r.Key.Name, func(map[quorum.Key]fakeEntry) func() {
+		a := quorum.Asked{Err: e.err}
+		if e.err == nil && e.answers != nil {
+			a.Reply, a.Agreed = e.answers[lower(r.Command[0])]
+		}
+		return func() { done(a) }
 	})
 }
 

@@ -21,6 +21,7 @@ const (
 	noMandatoryKeys
 	movableKeys
 	subscribedToo // allowed to a subscribed RESP2 client; COMMAND has no name for it
+	atOnce        // not queued by a transaction; COMMAND does not tell
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",
@@ -50,11 +51,13 @@ func (cmd *command) categories() Set {
 	add("write", f&write != 0)
 	add("string", cmd.group == "string")
 	add("pubsub", f&pubSub != 0)
+	add("hash", cmd.group == "hash")
 	add("admin", f&admin != 0)
 	add("fast", f&fast != 0)
 	add("slow", f&fast == 0)
 	add("dangerous", f&admin != 0)
 	add("connection", cmd.group == "connection")
+	add("transaction", cmd.group == "transactions")
 	add("scripting", cmd.group == "scripting" && len(cmd.subs) == 0)
 	return set
 }

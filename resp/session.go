@@ -37,6 +37,7 @@ type session struct {
 	dumped  int  // bytes discarded while closing
 	resp3   bool
 	mute    muting
+	transaction
 
 	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
 	inBytes atomic.Int64 // what the commands in the queue hold on to
@@ -88,6 +89,7 @@ func (s *session) run() {
 	_ = s.conn.Close()
 	s.in.release()
 	s.server.memory.give(s.reserve)
+	s.transaction.end(&s.server.memory)
 }
 
 // readLoop reads and runs commands until the connection is of no more use.

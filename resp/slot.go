@@ -56,6 +56,7 @@ type outcome struct {
 	hasOld bool      // text is what a write replaced
 	ttl    time.Duration
 	value  quorum.Value // what a script replied
+	reply  Reply        // made where the outcome was
 }
 
 // rounds says whether an operation may be in flight together with others on the same key.
@@ -160,6 +161,19 @@ func (sl *slot) onRan(r quorum.Ran) {
 	sl.resolve(o)
 }
 
+// onExecuted takes the reply that the plan came to.
+func (sl *slot) onExecuted(x quorum.Executed, reply Reply) {
+	o := outcome{err: x.Err, reply: reply}
+	if x.Err == nil {
+		o.done = 1
+	}
+	if x.Lock != nil {
+		o.lock = sl.session.server.lockOf(x.Lock)
+		o.until = o.lock.Until()
+	}
+	sl.resolve(o)
+}
+
 func count(yes bool) int {
 	if yes {
 		return 1
@@ -185,7 +199,11 @@ func (sl *slot) resolve(o outcome) {
 	if sl.rounds == twoRounds {
 		s.twoRounds--
 	}
-	ok := s.countOutput(sl, len(sl.out.text)+runReply(sl.out.value).size())
+	size := len(sl.out.text) + runReply(sl.out.value).size()
+	if sl.out.reply != nil {
+		size += sl.out.reply.size()
+	}
+	ok := s.countOutput(sl, size)
 	if s.head == sl {
 		s.ready.Signal()
 	}

@@ -10,8 +10,8 @@ import (
 
 // allCommands makes the table once for all servers.
 var allCommands = sync.OnceValue(func() *table {
-	return newTable(slices.Concat(lockCommands, stringCommands, genericCommands, scriptCommands, pubsubCommands,
-		connectionCommands, serverCommands))
+	return newTable(slices.Concat(lockCommands, stringCommands, hashCommands, genericCommands, scriptCommands,
+		transactionCommands, pubsubCommands, connectionCommands, serverCommands))
 })
 
 var lockCommands = []*command{
@@ -25,48 +25,93 @@ var lockCommands = []*command{
 
 var stringCommands = []*command{
 	{name: "set", arity: -3, flags: write | denyOOM, keys: oneKey, group: "string", since: "1.0.0", run: runSet,
-		summary: "Set the string value of a key"},
+		plan: planSet, summary: "Set the string value of a key"},
 	{name: "setnx", arity: 3, flags: write | denyOOM | fast, keys: oneKey, group: "string", since: "1.0.0", run: runSetNX,
-		summary: "Set the value of a key, only if the key does not exist"},
+		plan: planSetNX, summary: "Set the value of a key, only if the key does not exist"},
 	{name: "setex", arity: 4, flags: write | denyOOM, keys: oneKey, group: "string", since: "2.0.0", run: runSetEX,
-		summary: "Set the value and expiration of a key"},
+		plan: planSetEX(seconds), summary: "Set the value and expiration of a key"},
 	{name: "psetex", arity: 4, flags: write | denyOOM, keys: oneKey, group: "string", since: "2.6.0", run: runPSetEX,
-		summary: "Set the value and expiration in milliseconds of a key"},
+		plan: planSetEX(millis), summary: "Set the value and expiration in milliseconds of a key"},
 	{name: "get", arity: 2, flags: readOnly | fast, keys: oneKey, group: "string", since: "1.0.0", run: runGet,
-		summary: "Get the value of a key"},
+		plan: planGet, summary: "Get the value of a key"},
+	{name: "getrange", arity: 4, flags: readOnly, keys: oneKey, group: "string", since: "2.4.0", run: runGetRange,
+		summary: "Get a substring of the string stored at a key"},
+	{name: "mget", arity: -2, flags: readOnly | fast, keys: allKeys, group: "string", since: "1.0.0", run: runPlanned,
+		plan: planMGet, summary: "Get the values of all the given keys"},
+	{name: "getset", arity: 3, flags: write | denyOOM | fast, keys: oneKey, group: "string", since: "1.0.0", run: runPlanned,
+		plan: planGetSet, summary: "Set the string value of a key and return its old value"},
+	{name: "getdel", arity: 2, flags: write | fast, keys: oneKey, group: "string", since: "6.2.0", run: runPlanned,
+		plan: planGetDel, summary: "Get the value of a key and delete the key"},
+	{name: "getex", arity: -2, flags: write | fast, keys: oneKey, group: "string", since: "6.2.0", run: runPlanned,
+		plan: planGetEX, summary: "Get the value of a key and optionally set its expiration"},
+	{name: "msetnx", arity: -3, flags: write | denyOOM, keys: everyOther, group: "string", since: "1.0.1", run: runPlanned,
+		plan: planMSetNX, summary: "Set multiple keys to multiple values, only if none of the keys exist"},
+	{name: "delex", arity: -2, flags: write | fast, keys: oneKey, group: "string", since: "8.4.0", run: runPlanned,
+		plan: planDelEX, summary: "Delete a key, conditionally on its value: DELEX key [IFEQ value | IFNE value]"},
+	{name: "delifeq", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "9.0.0", run: runDelIfEqual,
+		summary: "Delete a key if it holds the value"},
 	{name: "strlen", arity: 2, flags: readOnly | fast, keys: oneKey, group: "string", since: "2.2.0", run: runStrlen,
-		summary: "Get the length of the value stored in a key"},
+		plan: planStrlen, summary: "Get the length of the value stored in a key"},
 }
 
-var allKeys = keySpec{first: 1, last: -1, step: 1}
+var (
+	allKeys    = keySpec{first: 1, last: -1, step: 1}
+	everyOther = keySpec{first: 1, last: -1, step: 2}
+)
+
+var secondKey = keySpec{first: 2, last: 2, step: 1}
+
+var hashCommands = []*command{
+	{name: "hget", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHGet,
+		summary: "Get the value of a hash field"},
+	{name: "hmget", arity: -3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHMGet,
+		summary: "Get the values of all the given hash fields"},
+	{name: "hgetall", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runHGetAll,
+		summary: "Get all the fields and values in a hash"},
+	{name: "hexists", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHashInt,
+		summary: "Determine if a hash field exists"},
+	{name: "hlen", arity: 2, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHashInt,
+		summary: "Get the number of fields in a hash"},
+	{name: "hstrlen", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "3.2.0", run: runHashInt,
+		summary: "Get the length of the value of a hash field"},
+	{name: "hkeys", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runHashList,
+		summary: "Get all the fields in a hash"},
+	{name: "hvals", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runHashList,
+		summary: "Get all the values in a hash"},
+}
 
 var genericCommands = []*command{
 	{name: "exists", arity: -2, flags: readOnly | fast, keys: allKeys, group: "generic", since: "1.0.0", run: runExists,
-		summary: "Determine if a key exists"},
+		plan: planExists, summary: "Determine if a key exists"},
 	{name: "ttl", arity: 2, flags: readOnly | fast, keys: oneKey, group: "generic", since: "1.0.0", run: runTTL,
-		summary: "Get the time to live for a key in seconds"},
+		plan: planTTL(inSeconds), summary: "Get the time to live for a key in seconds"},
 	{name: "pttl", arity: 2, flags: readOnly | fast, keys: oneKey, group: "generic", since: "2.6.0", run: runPTTL,
-		summary: "Get the time to live for a key in milliseconds"},
+		plan: planTTL(inMillis), summary: "Get the time to live for a key in milliseconds"},
 	{name: "expiretime", arity: 2, flags: readOnly | fast, keys: oneKey, group: "generic", since: "7.0.0", run: runExpireTime,
-		summary: "Get the expiration Unix timestamp for a key"},
+		plan: planTTL(asUnixSeconds), summary: "Get the expiration Unix timestamp for a key"},
 	{name: "pexpiretime", arity: 2, flags: readOnly | fast, keys: oneKey, group: "generic", since: "7.0.0", run: runPExpireTime,
-		summary: "Get the expiration Unix timestamp for a key in milliseconds"},
+		plan: planTTL(asUnixMillis), summary: "Get the expiration Unix timestamp for a key in milliseconds"},
 	{name: "type", arity: 2, flags: readOnly | fast, keys: oneKey, group: "generic", since: "1.0.0", run: runType,
-		summary: "Determine the type stored at key"},
+		plan: planType, summary: "Determine the type stored at key"},
 	{name: "expire", arity: -3, flags: write | fast, keys: oneKey, group: "generic", since: "1.0.0", run: runExpire,
-		summary: "Set a key's time to live in seconds"},
+		plan: planExpire(seconds), summary: "Set a key's time to live in seconds"},
 	{name: "pexpire", arity: -3, flags: write | fast, keys: oneKey, group: "generic", since: "2.6.0", run: runPExpire,
-		summary: "Set a key's time to live in milliseconds"},
+		plan: planExpire(millis), summary: "Set a key's time to live in milliseconds"},
 	{name: "expireat", arity: -3, flags: write | fast, keys: oneKey, group: "generic", since: "1.2.0", run: runExpireAt,
-		summary: "Set the expiration for a key as a UNIX timestamp"},
+		plan: planExpire(unixSeconds), summary: "Set the expiration for a key as a UNIX timestamp"},
 	{name: "pexpireat", arity: -3, flags: write | fast, keys: oneKey, group: "generic", since: "2.6.0", run: runPExpireAt,
-		summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds"},
+		plan: planExpire(unixMillis), summary: "Set the expiration for a key as a UNIX timestamp specified in milliseconds"},
 	{name: "persist", arity: 2, flags: write | fast, keys: oneKey, group: "generic", since: "2.2.0", run: runPersist,
-		summary: "Set the time to live of a key to ttl_max"},
+		plan: planPersist, summary: "Set the time to live of a key to ttl_max"},
 	{name: "del", arity: -2, flags: write, keys: allKeys, group: "generic", since: "1.0.0", run: runDel,
-		summary: "Delete a key"},
+		plan: planDel, summary: "Delete a key"},
 	{name: "unlink", arity: -2, flags: write | fast, keys: allKeys, group: "generic", since: "4.0.0", run: runDel,
-		summary: "Delete a key, as DEL"},
+		plan: planDel, summary: "Delete a key, as DEL"},
+	{name: "object", arity: -2, group: "generic", since: "2.2.3",
+		summary: "A container for object introspection commands", subs: []*command{
+			{name: "encoding", arity: 3, flags: readOnly, keys: secondKey, since: "2.2.3", run: runObjectEncoding,
+				summary: "Inspect the internal encoding of a Redis object"},
+		}},
 	{name: "wait", arity: 3, flags: noScript, group: "generic", since: "3.0.0", run: runWait,
 		summary: "Wait for replication: there are no replicas to wait for"},
 }
@@ -98,6 +143,21 @@ var scriptCommands = []*command{
 		}},
 }
 
+const transactional = noScript | loading | stale | fast | atOnce
+
+var transactionCommands = []*command{
+	{name: "multi", arity: 1, flags: transactional, group: "transactions", since: "1.2.0", run: runMulti,
+		summary: "Mark the start of a transaction block"},
+	{name: "exec", arity: 1, flags: transactional&^fast | skipMonitor, group: "transactions", since: "1.2.0", run: runExec,
+		summary: "Execute all commands issued after MULTI"},
+	{name: "discard", arity: 1, flags: transactional, group: "transactions", since: "2.0.0", run: runDiscard,
+		summary: "Discard all commands issued after MULTI"},
+	{name: "watch", arity: -2, flags: transactional, keys: allKeys, group: "transactions", since: "2.2.0", run: runWatch,
+		summary: "Watch the given keys to determine execution of the MULTI/EXEC block"},
+	{name: "unwatch", arity: 1, flags: transactional &^ atOnce, group: "transactions", since: "2.2.0", run: runUnwatch,
+		summary: "Forget about all watched keys"},
+}
+
 const handshake = noScript | loading | stale | fast | noAuth | allowBusy
 
 var connectionCommands = []*command{
@@ -105,9 +165,9 @@ var connectionCommands = []*command{
 		summary: "Handshake with Redis"},
 	{name: "auth", arity: -2, flags: handshake, group: "connection", since: "1.0.0", run: runAuth,
 		summary: "Authenticate to the server"},
-	{name: "quit", arity: -1, flags: handshake | subscribedToo, group: "connection", since: "1.0.0", run: runQuit,
+	{name: "quit", arity: -1, flags: handshake | subscribedToo | atOnce, group: "connection", since: "1.0.0", run: runQuit,
 		summary: "Close the connection"},
-	{name: "reset", arity: 1, flags: handshake | subscribedToo, group: "connection", since: "6.2.0", run: runReset,
+	{name: "reset", arity: 1, flags: handshake | subscribedToo | atOnce, group: "connection", since: "6.2.0", run: runReset,
 		summary: "Reset the connection"},
 	{name: "select", arity: 2, flags: loading | stale | fast, group: "connection", since: "1.0.0", run: runSelect,
 		summary: "Change the selected database for the current connection"},

@@ -27,6 +27,18 @@ var serverCommands = []*command{
 			{name: "resetstat", arity: 2, flags: adminClient, since: "2.0.0", run: runConfigChange,
 				summary: "Reset the stats: refused"},
 		}},
+	{name: "debug", arity: -2, flags: adminClient, group: "server", since: "1.0.0", run: runDebug,
+		summary: "A container for debugging commands: refused"},
+	{name: "module", arity: -2, group: "server", since: "4.0.0",
+		summary: "A container for module commands", subs: []*command{
+			{name: "list", arity: 2, flags: admin | noScript, since: "4.0.0", run: runModuleList,
+				summary: "List all modules loaded by the server"},
+		}},
+	{name: "acl", arity: -2, group: "server", since: "6.0.0",
+		summary: "A container for Access List Control commands", subs: []*command{
+			{name: "whoami", arity: 2, flags: plainClient, since: "6.0.0", run: runWhoAmI,
+				summary: "Return the name of the user associated to the current connection"},
+		}},
 	{name: "info", arity: -1, flags: loading | stale, group: "server", since: "1.0.0", run: runInfo,
 		summary: "Get information and statistics about the server"},
 	{name: "role", arity: 1, flags: noScript | loading | stale | fast, group: "server", since: "2.8.12", run: runRole,

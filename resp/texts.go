@@ -26,6 +26,7 @@ const (
 	errKeysMany    = Error("ERR Number of keys can't be greater than number of args")
 	errKeysFew     = Error("ERR Number of keys can't be negative")
 	errFlushOption = Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
+	errExecAbort   = Error("EXECABORT Transaction discarded because of previous errors.")
 	errHelloAuth   = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
@@ -39,6 +40,10 @@ func errArity(name string) Error {
 func errSubscribed(name string) Error {
 	return Error("ERR Can't execute '" + name +
 		"': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")
+}
+
+func errReserved(name string) Error {
+	return Error("ERR lockproxy keeps the key '" + name + "' for itself")
 }
 
 func errExpire(name string) Error { return Error("ERR invalid expire time in '" + name + "' command") }

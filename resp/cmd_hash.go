@@ -1,0 +1,82 @@
+package resp
+
+import (
+	"slices"
+
+	"lockproxy/quorum"
+)
+
+// Reads of hash locks, as Redisson's: each command goes to every master as it is, and the answer that a quorum gives
+// is the client's. Where no answer has a quorum nobody holds the lock: then it is the answer for a key that is not
+// there.
+
+func runHGet(c *call) Reply    { return c.ask(0, dataReply) }
+func runHashInt(c *call) Reply { return c.ask(0, intReply) }
+func runHashList(c *call) Reply {
+	return c.ask(1, listReply)
+}
+
+func runHGetAll(c *call) Reply {
+	return c.ask(2, func(r any) Reply {
+		items, _ := r.([]any)
+		return Map(dataReplies(items))
+	})
+}
+
+// runHMGet has null for every field if nothing is agreed on.
+func runHMGet(c *call) Reply {
+	fields := len(c.args) - 2
+	return c.ask(0, func(r any) Reply {
+		items, ok := r.([]any)
+		if !ok {
+			items = make([]any, fields)
+		}
+		return Array(dataReplies(items))
+	})
+}
+
+func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
+
+// ask sends the command to the masters; unordered as in quorum.AskRequest. The reply for no agreement is that for nil.
+func (c *call) ask(unordered int, reply func(any) Reply) Reply {
+	name := c.args[c.cmd.keys.first]
+	sl := c.claim(oneRound, name, func(o *outcome) Reply { return o.reply })
+	if sl == nil {
+		return wait
+	}
+	req := quorum.AskRequest{Key: c.key(name), Command: slices.Clone(c.args), Unordered: unordered}
+	c.engine().Ask(req, func(a quorum.Asked) {
+		sl.resolve(outcome{err: a.Err, done: 1, reply: reply(a.Reply)})
+	})
+	return later
+}
+
+func intReply(r any) Reply {
+	n, _ := r.(int64)
+	return Int(n)
+}
+
+func listReply(r any) Reply {
+	items, _ := r.([]any)
+	return Array(dataReplies(items))
+}
+
+func dataReply(r any) Reply {
+	switch r := r.(type) {
+	case int64:
+		return Int(r)
+	case string:
+		return Bulk(r)
+	case []any:
+		return Array(dataReplies(r))
+	}
+	return Null{}
+}
+
+func dataReplies(items []any) []Reply {
+	replies := make([]Reply, len(items))
+	for i, item := range items {
+		replies[i] = dataReply(item)
+	}
+	return replies
+}

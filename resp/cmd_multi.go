@@ -1,0 +1,226 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockproxy/quorum"
+	"lockproxy/script"
+)
+
+// MULTI and EXEC are one Engine.Exec on all keys of the commands and all that are watched. So EXEC is what it is in
+// Redis: all commands at one moment, or none if a watched key has changed. Commands without keys are run when EXEC
+// comes.
+
+func runMulti(c *call) Reply {
+	if c.transaction.open {
+		return Error("ERR MULTI calls can not be nested")
+	}
+	c.transaction.open = true
+	return okReply
+}
+
+func runDiscard(c *call) Reply {
+	if !c.transaction.open {
+		return Error("ERR DISCARD without MULTI")
+	}
+	c.transaction.end(&c.server.memory)
+	return okReply
+}
+
+// runWatch notes what a quorum holds under the keys. A key is as it was when it was first watched.
+func runWatch(c *call) Reply {
+	t := &c.transaction
+	if t.open {
+		return Error("ERR WATCH inside MULTI is not allowed")
+	}
+	names := distinct(c.args[1:])
+	fresh := make([]*watched, 0, len(names))
+	for _, name := range names {
+		key := c.key(name)
+		if !slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key == key }) {
+			fresh = append(fresh, &watched{key: key})
+		}
+	}
+	if len(fresh) == 0 {
+		return okReply
+	}
+	if len(t.watched)+len(fresh) > watchedMax {
+		return Error(fmt.Sprintf("ERR more than %d keys are watched", watchedMax))
+	}
+	names = names[:0:0]
+	for _, w := range fresh {
+		names = append(names, w.key.Name)
+	}
+	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply { return okReply })
+	if sl == nil {
+		return wait
+	}
+	if !c.hold(c.parser.size) {
+		sl.onExecuted(quorum.Executed{Err: errMemory}, nil)
+		return later
+	}
+	t.watched = append(t.watched, fresh...)
+	look := func(now []quorum.View) []quorum.Edit {
+		for i, v := range now {
+			fresh[i].mark = v.Mark()
+		}
+		return nil
+	}
+	c.engine().Exec(quorum.ExecRequest{DB: c.db, Keys: names, Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
+	return later
+}
+
+func runUnwatch(c *call) Reply {
+	if !c.transaction.open { // else EXEC, of which it is part, ends the watch
+		c.transaction.end(&c.server.memory)
+	}
+	return okReply
+}
+
+// inTransactions are the commands without keys that may be part of a transaction: they answer at once, and change
+// neither the database nor the protocol in its midst.
+var inTransactions = map[string]bool{
+	"ping": true, "echo": true, "time": true, "role": true, "info": true, "lastsave": true, "wait": true,
+	"unwatch": true, "readonly": true, "readwrite": true, "client|id": true, "client|getname": true,
+	"client|setname": true, "client|setinfo": true, "client|info": true, "config|get": true, "script|load": true,
+	"script|exists": true, "command|count": true,
+}
+
+// enqueue keeps a command for EXEC.
+func (c *call) enqueue() Reply {
+	t := &c.transaction
+	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
+	var refused Reply
+	switch {
+	case c.cmd.group == "scripting" && c.cmd.keys != keySpec{}:
+		q.step, refused = c.scriptStep(q.args)
+	case c.cmd.plan != nil:
+		q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
+	case !inTransactions[c.cmd.full]:
+		refused = Error("ERR lockproxy does not run '" + c.cmd.full + "' inside MULTI")
+	}
+	if refused == nil && (len(t.queue) >= queuedMax || !c.hold(c.parser.size)) {
+		refused = Error(fmt.Sprintf("ERR MULTI holds more than %d commands or %d bytes, or memory is short", queuedMax,
+			c.server.cfg.Limits.Input))
+	}
+	if refused != nil {
+		t.spoil()
+		return refused
+	}
+	t.queue = append(t.queue, q)
+	return Status("QUEUED")
+}
+
+// runExec runs what is queued. The transaction is over even if it did not take place.
+func runExec(c *call) Reply {
+	t := &c.transaction
+	switch {
+	case !t.open:
+		return Error("ERR EXEC without MULTI")
+	case t.spoiled:
+		t.end(&c.server.memory)
+		return errExecAbort
+	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.db }):
+		t.end(&c.server.memory)
+		return Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only")
+	}
+	queue, names := t.queue, t.keys()
+	if len(names) == 0 {
+		replies := c.runKeyless(queue)
+		t.end(&c.server.memory)
+		return replies
+	}
+	return c.execute(names, func() ([]quorum.Mark, step) {
+		marks, keyless := t.marks(), c.runKeyless(queue)
+		t.end(&c.server.memory)
+		return marks, func(p *plan) Reply {
+			replies := slices.Clone(keyless)
+			for i, q := range queue {
+				if q.step != nil {
+					p.cmd = q.cmd
+					replies[i] = q.step(p)
+				}
+			}
+			return replies
+		}
+	})
+}
+
+// runKeyless runs the commands without keys, each in its place.
+func (c *call) runKeyless(queue []queued) Array {
+	replies := make(Array, len(queue))
+	for i, q := range queue {
+		if q.step == nil {
+			one := call{session: c.session, cmd: q.cmd, args: q.args}
+			replies[i] = q.cmd.run(&one)
+		}
+	}
+	return replies
+}
+
+// scriptStep makes a step of a script that is understood. Others cannot be part of a transaction.
+func (c *call) scriptStep(args []string) (step, Reply) {
+	keys, argv, refused := c.scriptArgs()
+	if refused != nil {
+		return nil, refused
+	}
+	keys, argv = slices.Clone(keys), slices.Clone(argv)
+	var s *script.Script
+	if !strings.HasPrefix(c.cmd.name, "evalsha") {
+		var err error
+		if s, err = c.server.scripts.Load(args[1]); err != nil {
+			return nil, errorReply(err)
+		}
+	} else if s, _ = c.server.scripts.Lookup(args[1]); s == nil {
+		return nil, errNoScript
+	}
+	if s.Meaning == nil || !s.Meaning.Fits(keys, argv) || c.cmd.flags&readOnly != 0 {
+		return nil, Error("ERR script " + s.SHA + " is not recognised as a lock script, so lockproxy cannot run it inside MULTI")
+	}
+	return func(p *plan) Reply {
+		op, err := s.Meaning.Bind(keys, argv)
+		if err != nil {
+			return errorReply(err)
+		}
+		return p.script(s.Meaning, op)
+	}, nil
+}
+
+// script does what a recognised script would do to its key.
+func (p *plan) script(m *script.Meaning, op script.Call) Reply {
+	ttl := op.TTL
+	if op.Forever {
+		ttl = p.ttlMax
+	}
+	k := p.key(op.Key)
+	if !k.isString() {
+		return errWrongType
+	}
+	o := script.Outcome{Result: script.NotMine, Value: k.Value, TTL: max(k.TTL, 0)}
+	mine := k.Exists && k.Value == op.Token
+	if op.Add && mine {
+		ttl += k.TTL
+	}
+	if refused := checkTTLMax(ttl, p.ttlMax); refused != nil {
+		return refused
+	}
+	if !k.Exists {
+		o.Result = script.Absent
+	}
+	switch {
+	case op.Op == script.Query:
+		o.Result = op.Result(k.Exists, k.Value)
+	case op.Op == script.Release && mine:
+		k.remove()
+		o.Result = script.Done
+	case mine && (op.Op == script.Extend || op.Op == script.AcquireOrExtend):
+		k.expire(ttl)
+		o.Result = script.Done
+	case !k.Exists && (op.Op == script.Acquire || op.Op == script.AcquireOrExtend):
+		k.put(op.Token, ttl, false)
+		o.Result = script.Done
+	}
+	return valueReply(m.Answer(o))
+}

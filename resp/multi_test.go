@@ -1,0 +1,328 @@
+package resp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// The commands of newer servers than the one that the integration suite compares with.
+func TestCompareAndSetAndDelete(t *testing.T) {
+	for _, c := range [][2]string{
+		{"SET k a IFEQ a", "$-1\r\n"},
+		{"SET k a IFNE a", "+OK\r\n"},
+		{"SET k a ; SET k b IFEQ a", "+OK\r\n"},
+		{"SET k a ; SET k b IFEQ a ; GET k", "$1\r\nb\r\n"},
+		{"SET k a ; SET k b IFEQ x", "$-1\r\n"},
+		{"SET k a ; SET k b IFEQ x ; GET k", "$1\r\na\r\n"},
+		{"SET k a ; SET k b IFEQ x GET", "$1\r\na\r\n"},
+		{"SET k a ; SET k b GET IFEQ a EX 10", "$1\r\na\r\n"},
+		{"SET k a ; SET k b EX 10 ifeq a ; TTL k", ":10\r\n"},
+		{"SET k a EX 10 ; SET k b IFEQ a KEEPTTL ; TTL k", ":10\r\n"},
+		{"SET k a ; SET k b IFEQ a ; TTL k", ":3600\r\n"},
+		{"SET k a ; SET k b IFNE a", "$-1\r\n"},
+		{"SET k a ; SET k b IFNE x GET", "$1\r\na\r\n"},
+		{"SET k b IFEQ x GET", "$-1\r\n"},
+		{"SET k b IFEQ", "-ERR syntax error\r\n"},
+		{"SET k b IFEQ a NX", "-ERR syntax error\r\n"},
+		{"SET k b XX IFEQ a", "-ERR syntax error\r\n"},
+		{"SET k b IFEQ a IFNE b", "-ERR syntax error\r\n"},
+		{"SET k b IFDEQ a", "-ERR syntax error\r\n"},
+		{"SET k b IFEQ a EX 0", "-ERR invalid expire time in 'set' command\r\n"},
+		{"SET k b IFEQ a EX 3601", "-ERR lock TTL 3601000 ms exceeds ttl_max 3600000 ms; ask for less, or raise ttl_max on every lockproxy\r\n"},
+		{"DELEX k", ":0\r\n"},
+		{"SET k a ; DELEX k", ":1\r\n"},
+		{"SET k a ; DELEX k IFEQ a", ":1\r\n"},
+		{"SET k a ; DELEX k IFEQ b", ":0\r\n"},
+		{"SET k a ; DELEX k IFEQ b ; GET k", "$1\r\na\r\n"},
+		{"SET k a ; DELEX k IFNE a", ":0\r\n"},
+		{"SET k a ; delex k ifne b", ":1\r\n"},
+		{"DELEX k IFEQ", "-ERR syntax error\r\n"},
+		{"DELEX k IFEQ a b", "-ERR syntax error\r\n"},
+		{"SET k a ; DELIFEQ k a", ":1\r\n"},
+		{"SET k a ; DELIFEQ k b", ":0\r\n"},
+		{"DELIFEQ k a", ":0\r\n"},
+		{"HELLO 3 ; SET k a IFEQ a", "_\r\n"},
+	} {
+		client := newRig(t, Config{}).dial()
+		got := ""
+		for req := range strings.SplitSeq(c[0], " ; ") {
+			got = client.ask(strings.Fields(req)...)
+		}
+		if got != c[1] {
+			t.Errorf("%s\n got %q\nwant %q", c[0], got, c[1])
+		}
+	}
+}
+
+// Every command that names a key must leave our own keys alone.
+func TestReservedKeysAreOutOfReachOfEveryCommand(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	want := "-ERR lockproxy keeps the key 'lockproxy:canary' for itself\r\n"
+	tried := 0
+	try := func(cmd *command) {
+		if cmd.keys == (keySpec{}) {
+			return
+		}
+		var request []string
+		for len(request) < 8 || !cmd.accepts(len(request)) { // the most that any row demands, or more
+			if request = append(request, "x"); len(request) > 20 {
+				break
+			}
+		}
+		for n := len(request); n > 0; n-- {
+			if cmd.accepts(n) {
+				request = request[:n]
+				break
+			}
+		}
+		copy(request, strings.Split(cmd.full, "|"))
+		places := []int{cmd.keys.first, cmd.keys.last}
+		if cmd.keys.numkeys > 0 {
+			request[cmd.keys.numkeys] = "1"
+			places = []int{cmd.keys.numkeys + 1}
+			if len(request) <= places[0] {
+				request = append(request, "x")
+			}
+		}
+		for _, at := range places {
+			if at < 0 {
+				at += len(request)
+			}
+			if cmd.keys.step > 0 {
+				at -= (at - cmd.keys.first) % cmd.keys.step
+			}
+			hostile := slices.Clone(request)
+			hostile[at] = "lockproxy:canary"
+			if got := c.ask(hostile...); got != want {
+				t.Errorf("%q was answered %q", hostile, got)
+			}
+			tried++
+		}
+	}
+	for _, cmd := range allCommands().rows {
+		try(cmd)
+		for _, sub := range cmd.subs {
+			try(sub)
+		}
+	}
+	if tried < 60 {
+		t.Errorf("only %d requests were tried", tried)
+	}
+	for _, name := range []string{"lockproxy:quarantine", "lockproxy:horizon"} {
+		if got := c.ask("SET", name, "x"); !strings.HasPrefix(got, "-ERR lockproxy keeps") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	c.ask("MULTI")
+	c.ask("GET", "lockproxy:canary")
+	if got := c.ask("EXEC"); !strings.HasPrefix(got, "-EXECABORT") {
+		t.Errorf("EXEC: %q", got)
+	}
+}
+
+func TestWatchIsAwaitedByExec(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("WATCH k") + words("MULTI") + words("SET j v") + words("EXEC"))
+	if name := <-arrived; name != "exec k" {
+		t.Fatal(name)
+	}
+	c.send(words("PING")) // the reader has come as far as EXEC
+	r.engine.mu.Lock()
+	waiting := len(r.engine.held)
+	r.engine.mu.Unlock()
+	if waiting != 1 {
+		t.Fatalf("%d operations under way, want only WATCH", waiting)
+	}
+	r.engine.release(0)
+	c.want("+OK\r\n+OK\r\n+QUEUED\r\n")
+	if name := <-arrived; name != "exec k" {
+		t.Fatal(name)
+	}
+	r.engine.release(0)
+	c.want("*1\r\n+OK\r\n+PONG\r\n")
+}
+
+func TestAWatchThatFailedLetsNoExecPass(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	r.engine.fail(quorum.ErrClosed)
+	c.send(words("WATCH k"))
+	c.want("-ERR lockproxy is shutting down\r\n")
+	r.engine.fail(nil)
+	c.send(words("MULTI") + words("SET k v") + words("EXEC") + words("GET k"))
+	c.want("+OK\r\n+QUEUED\r\n*-1\r\n$-1\r\n")
+}
+
+func TestATransactionIsBounded(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Command: 1000, Input: 2000}})
+	c := r.dial()
+	c.ask("MULTI")
+	refused := 0
+	for range 40 {
+		if got := c.ask("SET", "k", strings.Repeat("x", 100)); strings.HasPrefix(got, "-ERR MULTI holds more than") {
+			refused++
+		}
+	}
+	if refused == 0 || refused == 40 {
+		t.Errorf("%d of 40 were refused", refused)
+	}
+	if got := c.ask("EXEC"); got != string(errExecAbort.appendTo(nil, false)) {
+		t.Errorf("%q", got)
+	}
+	if used := r.server.memory.used.Load(); used > 500 {
+		t.Errorf("%d bytes are still counted", used)
+	}
+
+	many := newRig(t, Config{})
+	c = many.dial()
+	c.ask("MULTI")
+	for i := range queuedMax + 1 {
+		got := c.ask("PING")
+		if want := map[bool]string{true: "+QUEUED\r\n"}[i < queuedMax]; want != "" && got != want {
+			t.Fatalf("%d: %q", i, got)
+		} else if want == "" && !strings.HasPrefix(got, "-ERR MULTI holds more than") {
+			t.Errorf("%d: %q", i, got)
+		}
+	}
+	c.ask("DISCARD")
+	for i := range watchedMax {
+		c.ask("WATCH", fmt.Sprint(i))
+	}
+	if got := c.ask("WATCH", "7", "one-more"); got != "-ERR more than 1024 keys are watched\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := c.ask("WATCH", "7"); got != "+OK\r\n" {
+		t.Errorf("%q", got)
+	}
+	c.ask("UNWATCH")
+	_ = c.Close()
+	many.dial().ask("PING")
+	awaitNothingHeld(t, many)
+}
+
+// awaitNothingHeld waits until closed clients have given their memory back.
+func awaitNothingHeld(t *testing.T, r *rig) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for r.server.memory.used.Load() > 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are still counted", r.server.memory.used.Load())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.ask("WATCH", strings.Repeat("k", 100_000))
+	c.ask("MULTI")
+	c.ask("SET", "k", strings.Repeat("x", 100_000))
+	if used := r.server.memory.used.Load(); used < 200_000 {
+		t.Errorf("only %d bytes are counted", used)
+	}
+	_ = c.Close()
+	awaitNothingHeld(t, r)
+}
+
+func TestATransactionGrantedTooLateIsAbandoned(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.late = true
+	c := r.dial()
+	late := "-NOQUORUM the masters answered too late: no validity is left of the TTL\r\n"
+	if got := c.ask("GETSET", "k", "v"); got != late {
+		t.Errorf("%q", got)
+	}
+	<-r.engine.onlyLock(t).abandoned
+}
+
+func TestATransactionWhoseClientHangsUpIsAbandoned(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("MULTI") + words("SETNX k v") + words("EXPIRE k 9") + words("EXEC"))
+	<-arrived
+	_ = c.Close()
+	r.awaitGone()
+	r.engine.release(0)
+	<-r.engine.onlyLock(t).abandoned
+}
+
+// awaitGone waits until no client is connected.
+func (r *rig) awaitGone() {
+	for r.server.Stats().Clients > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestWhatATransactionCannotHold(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	for _, line := range []string{"SELECT 1", "HELLO 3", "LOCK k 1000", "HGET k f", "CLIENT REPLY OFF", "AUTH x",
+		"EVALSHA " + releaseSHA + " 1 k t", "EVAL nonsense( 1 k", "DEBUG JMAP"} {
+		c.ask("MULTI")
+		if got := c.ask(strings.Fields(line)...); got[0] != '-' {
+			t.Errorf("%s: %q", line, got)
+		}
+		if got := c.ask("EXEC"); !strings.HasPrefix(got, "-EXECABORT ") {
+			t.Errorf("%s, EXEC: %q", line, got)
+		}
+	}
+	c.ask("WATCH", "k")
+	c.ask("SELECT", "1")
+	c.ask("MULTI")
+	c.ask("SET", "k", "v")
+	if got := c.ask("EXEC"); !strings.HasPrefix(got, "-ERR the watched keys are in another database") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestScriptsInATransaction(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	c.ask("SCRIPT", "LOAD", releaseText)
+	for _, step := range []struct{ request, want string }{
+		{"SET k me EX 10", "+OK\r\n"},
+		{"MULTI", "+OK\r\n"},
+		{"EVALSHA " + releaseSHA + " 1 k you", "+QUEUED\r\n"},
+		{"EVALSHA " + releaseSHA + " 1 k me", "+QUEUED\r\n"},
+		{"EVALSHA " + releaseSHA + " 1 k me", "+QUEUED\r\n"},
+		{"SET k you NX EX 10", "+QUEUED\r\n"},
+		{"EXEC", "*4\r\n:0\r\n:1\r\n:0\r\n+OK\r\n"},
+		{"GET k", "$3\r\nyou\r\n"},
+	} {
+		if got := c.ask(strings.Fields(step.request)...); got != step.want {
+			t.Errorf("%s\n got %q\nwant %q", step.request, got, step.want)
+		}
+	}
+}
+
+func TestReadsOfHashes(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	requests := []string{"HGET k f", "HEXISTS k f", "HLEN k", "HSTRLEN k f", "HKEYS k", "HVALS k", "HGETALL k", "HMGET k f g",
+		"OBJECT ENCODING k"}
+	check := func(want ...string) {
+		t.Helper()
+		for i, line := range requests {
+			if got := c.ask(strings.Fields(line)...); got != want[i] {
+				t.Errorf("%s: got %q, want %q", line, got, want[i])
+			}
+		}
+	}
+	// No answer has a quorum: as if the key were not there.
+	check("$-1\r\n", ":0\r\n", ":0\r\n", ":0\r\n", "*0\r\n", "*0\r\n", "*0\r\n", "*2\r\n$-1\r\n$-1\r\n", "$-1\r\n")
+	r.engine.answers = map[string]any{"hget": "v", "hexists": int64(1), "hlen": int64(1), "hstrlen": int64(1),
+		"hkeys": []any{"f"}, "hvals": []any{"v"}, "hgetall": []any{"f", "v"}, "hmget": []any{"v", nil}, "object": "listpack"}
+	check("$1\r\nv\r\n", ":1\r\n", ":1\r\n", ":1\r\n", "*1\r\n$1\r\nf\r\n", "*1\r\n$1\r\nv\r\n",
+		"*2\r\n$1\r\nf\r\n$1\r\nv\r\n", "*2\r\n$1\r\nv\r\n$-1\r\n", "$8\r\nlistpack\r\n")
+	c.ask("HELLO", "3")
+	if got := c.ask("HGETALL", "k"); got != "%1\r\n$1\r\nf\r\n$1\r\nv\r\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,153 @@
+package resp
+
+import (
+	"slices"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A plan is what commands make of keys: it starts with what a quorum holds, each command reads and changes that and has
+// its reply, and what is left is how the keys are to be edited on the masters. It is made anew, and the commands run
+// anew, for each try of Engine.Exec.
+type plan struct {
+	ttlMax time.Duration
+	cmd    *command // that is running
+	names  []string
+	keys   []planned
+}
+
+// A planned is a key as it is at this point of the plan.
+type planned struct {
+	quorum.View
+	had  bool // it was there at first
+	edit quorum.Edit
+}
+
+// A step is one command of a plan.
+type step func(p *plan) Reply
+
+// A planner is a command's part in a plan; args as in a call.
+type planner func(p *plan, args []string) Reply
+
+func newPlan(ttlMax time.Duration, names []string, now []quorum.View) *plan {
+	p := &plan{ttlMax: ttlMax, names: names, keys: make([]planned, len(now))}
+	for i, v := range now {
+		p.keys[i] = planned{View: v, had: v.Exists}
+	}
+	return p
+}
+
+func (p *plan) key(name string) *planned { return &p.keys[slices.Index(p.names, name)] }
+
+// edits returns what has become of each key.
+func (p *plan) edits() []quorum.Edit {
+	edits := make([]quorum.Edit, len(p.keys))
+	for i := range p.keys {
+		edits[i] = p.keys[i].edit
+	}
+	return edits
+}
+
+// put sets a key; a keep of its TTL is one only if the key is there.
+func (k *planned) put(value string, ttl time.Duration, keepTTL bool) {
+	edit := quorum.Edit{Kind: quorum.Put, Value: value, TTL: ttl}
+	if keepTTL && k.Exists {
+		switch k.edit.Kind {
+		case quorum.Put, quorum.Expire: // of this plan
+			edit.TTL, edit.KeepTTL = k.edit.TTL, k.edit.KeepTTL
+		default:
+			edit.TTL, edit.KeepTTL = 0, true
+		}
+		ttl = k.TTL
+	}
+	k.edit = edit
+	k.View = quorum.View{Exists: true, Type: "string", Value: value, TTL: ttl}
+}
+
+func (k *planned) remove() {
+	k.edit = quorum.Edit{}
+	if k.had {
+		k.edit.Kind = quorum.Delete
+	}
+	k.View = quorum.View{Type: "none"}
+}
+
+// expire gives a key that is there a TTL; one that is not positive removes it.
+func (k *planned) expire(ttl time.Duration) {
+	if ttl <= 0 {
+		k.remove()
+		return
+	}
+	k.TTL = ttl
+	if k.edit.Kind == quorum.Put {
+		k.edit.TTL, k.edit.KeepTTL = ttl, false
+		return
+	}
+	k.edit = quorum.Edit{Kind: quorum.Expire, TTL: ttl}
+}
+
+// isString says whether a command for strings may run on the key.
+func (k *planned) isString() bool { return !k.Exists || k.Type == "string" }
+
+// value is the reply with what a string key holds.
+func (k *planned) value() Reply {
+	if !k.Exists {
+		return Null{}
+	}
+	return Bulk(k.Value)
+}
+
+// runPlanned runs a command that is a plan by itself.
+func runPlanned(c *call) Reply {
+	cmd, args := c.cmd, slices.Clone(c.args)
+	return c.execute(distinct(cmd.keys.of(args)), func() ([]quorum.Mark, step) {
+		return nil, func(p *plan) Reply {
+			p.cmd = cmd
+			return cmd.plan(p, args)
+		}
+	})
+}
+
+// execute runs a plan on keys. When it has not to wait for earlier commands it calls begin, once, for what the first of
+// the keys must hold and for the plan.
+func (c *call) execute(names []string, begin func() ([]quorum.Mark, step)) Reply {
+	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply {
+		if o.done == 0 {
+			return errorReply(quorum.ErrLate)
+		}
+		return o.reply
+	})
+	if sl == nil {
+		return wait
+	}
+	marks, run := begin()
+	var reply Reply
+	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
+	ttlMax := c.server.cfg.TTLMax
+	req.Plan = func(now []quorum.View) []quorum.Edit {
+		p := newPlan(ttlMax, names, now)
+		reply = run(p)
+		return p.edits()
+	}
+	c.engine().Exec(req, func(x quorum.Executed) {
+		if !x.Done {
+			reply = NullArray{}
+		}
+		sl.onExecuted(x, reply)
+	})
+	return later
+}
+
+// distinct returns names in their order, each once.
+func distinct(names []string) []string {
+	if len(names) == 1 {
+		return names
+	}
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		was := seen[name]
+		seen[name] = true
+		return was
+	})
+}

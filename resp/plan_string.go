@@ -1,0 +1,249 @@
+package resp
+
+import (
+	"slices"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// The planners of commands on strings.
+
+const errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+func planGet(p *plan, args []string) Reply {
+	k := p.key(args[1])
+	if !k.isString() {
+		return errWrongType
+	}
+	return k.value()
+}
+
+func planStrlen(p *plan, args []string) Reply {
+	k := p.key(args[1])
+	if !k.isString() {
+		return errWrongType
+	}
+	return Int(len(k.Value))
+}
+
+// planMGet has null for what is no string, as Redis.
+func planMGet(p *plan, args []string) Reply {
+	all := make(Array, 0, len(args)-1)
+	for _, name := range args[1:] {
+		if k := p.key(name); k.isString() {
+			all = append(all, k.value())
+		} else {
+			all = append(all, Null{})
+		}
+	}
+	return all
+}
+
+// planSet is SET with all its options. What a Unix time in the past sets is gone at once, and is not granted to NX.
+func planSet(p *plan, args []string) Reply {
+	o, ok := parseSetOptions(args[3:])
+	if !ok {
+		return errSyntax
+	}
+	ttl := p.ttlMax
+	if o.expires {
+		var refused Reply
+		if ttl, refused = readTTL(p.cmd.full, p.ttlMax, o.expiry, o.amount); refused != nil {
+			return refused
+		}
+	}
+	k := p.key(args[1])
+	if !k.isString() && (o.get || o.compare != compareNone) {
+		return errWrongType
+	}
+	old, apply := k.value(), o.applies(k)
+	switch {
+	case o.nx && ttl <= 0:
+		apply = false
+	case apply && ttl <= 0:
+		k.remove()
+	case apply:
+		k.put(args[2], ttl, o.keepTTL)
+	}
+	switch {
+	case o.get:
+		return old
+	case apply:
+		return okReply
+	}
+	return Null{}
+}
+
+// applies says whether the conditions of a SET hold.
+func (o *setOptions) applies(k *planned) bool {
+	switch {
+	case o.nx:
+		return !k.Exists
+	case o.xx:
+		return k.Exists
+	case o.compare == compareEqual:
+		return k.Exists && k.Value == o.operand
+	case o.compare == compareOther:
+		return !k.Exists || k.Value != o.operand
+	}
+	return true
+}
+
+func planSetNX(p *plan, args []string) Reply { return p.setAll(args[1:3]) }
+
+func planMSetNX(p *plan, args []string) Reply {
+	if len(args)%2 == 0 {
+		return errArity(p.cmd.full)
+	}
+	return p.setAll(args[1:])
+}
+
+// setAll sets names and values in turn, if none of the names is there.
+func (p *plan) setAll(pairs []string) Reply {
+	for pair := range slices.Chunk(pairs, 2) {
+		if p.key(pair[0]).Exists {
+			return Int(0)
+		}
+	}
+	for pair := range slices.Chunk(pairs, 2) {
+		p.key(pair[0]).put(pair[1], p.ttlMax, false)
+	}
+	return Int(1)
+}
+
+func planSetEX(e expiry) planner {
+	return func(p *plan, args []string) Reply {
+		ttl, refused := readTTL(p.cmd.full, p.ttlMax, e, args[2])
+		if refused != nil {
+			return refused
+		}
+		p.key(args[1]).put(args[3], ttl, false)
+		return okReply
+	}
+}
+
+func planGetSet(p *plan, args []string) Reply {
+	k := p.key(args[1])
+	if !k.isString() {
+		return errWrongType
+	}
+	old := k.value()
+	k.put(args[2], p.ttlMax, false)
+	return old
+}
+
+func planGetDel(p *plan, args []string) Reply {
+	k := p.key(args[1])
+	if !k.isString() {
+		return errWrongType
+	}
+	old := k.value()
+	k.remove()
+	return old
+}
+
+// planGetEX gives a key that is to have no TTL the longest there is.
+func planGetEX(p *plan, args []string) Reply {
+	ttl, set := p.ttlMax, false
+	switch {
+	case len(args) == 3 && equalFold(args[2], "persist"):
+		set = true
+	case len(args) > 2:
+		e, ok := expiryOption(args[2])
+		if !ok || len(args) != 4 {
+			return errSyntax
+		}
+		var refused Reply
+		if ttl, refused = readTTL(p.cmd.full, p.ttlMax, e, args[3]); refused != nil {
+			return refused
+		}
+		set = true
+	}
+	k := p.key(args[1])
+	if !k.isString() {
+		return errWrongType
+	}
+	value := k.value()
+	if k.Exists && set {
+		k.expire(ttl)
+	}
+	return value
+}
+
+// planDelEX deletes a key of any type or, with a condition, a string that meets it.
+func planDelEX(p *plan, args []string) Reply {
+	k := p.key(args[1])
+	compare := compareNone
+	switch {
+	case len(args) == 4 && equalFold(args[2], "ifeq"):
+		compare = compareEqual
+	case len(args) == 4 && equalFold(args[2], "ifne"):
+		compare = compareOther
+	case len(args) != 2:
+		return errSyntax
+	}
+	switch {
+	case !k.Exists:
+		return Int(0)
+	case compare != compareNone && k.Type != "string":
+		return errWrongType
+	case compare != compareNone && (k.Value == args[3]) != (compare == compareEqual):
+		return Int(0)
+	}
+	k.remove()
+	return Int(1)
+}
+
+// Those for keys of any type.
+
+func planExists(p *plan, args []string) Reply {
+	n := 0
+	for _, name := range args[1:] {
+		n += count(p.key(name).Exists)
+	}
+	return Int(n)
+}
+
+func planType(p *plan, args []string) Reply { return Status(p.key(args[1]).Type) }
+
+func planTTL(reply func(ms int64) Int) planner {
+	return func(p *plan, args []string) Reply {
+		k := p.key(args[1])
+		if !k.Exists {
+			return noKey
+		}
+		return reply(k.TTL.Milliseconds())
+	}
+}
+
+func planDel(p *plan, args []string) Reply {
+	n := 0
+	for _, name := range args[1:] {
+		k := p.key(name)
+		n += count(k.Exists)
+		k.remove()
+	}
+	return Int(n)
+}
+
+func planExpire(e expiry) planner {
+	return func(p *plan, args []string) Reply {
+		ttl, condition, refused := readExpire(p.cmd.full, p.ttlMax, e, args)
+		if refused != nil {
+			return refused
+		}
+		return p.setRemaining(args[1], ttl, condition)
+	}
+}
+
+func planPersist(p *plan, args []string) Reply { return p.setRemaining(args[1], p.ttlMax, 0) }
+
+func (p *plan) setRemaining(name string, ttl time.Duration, condition quorum.ExpireCondition) Reply {
+	k := p.key(name)
+	if !k.Exists || !condition.Holds(ttl, k.TTL) {
+		return Int(0)
+	}
+	k.expire(ttl)
+	return Int(1)
+}

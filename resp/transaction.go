@@ -1,0 +1,72 @@
+package resp
+
+import "lockproxy/quorum"
+
+// A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
+type transaction struct {
+	open    bool // MULTI was sent
+	spoiled bool // a command could not be queued: EXEC refuses
+	queue   []queued
+	watched []*watched
+	held    int // bytes of both, counted in the memory budget
+}
+
+// A queued is one command of a transaction. Exactly one of step and run is set.
+type queued struct {
+	args []string
+	cmd  *command
+	step step
+}
+
+// A watched is a key and what a quorum held there; no mark if that never became known.
+type watched struct {
+	key  quorum.Key
+	mark quorum.Mark
+}
+
+// watchedMax bounds how many keys a session watches, and queuedMax how many commands it queues; both are bounded by
+// Limits.Input, too.
+const (
+	watchedMax = 1024
+	queuedMax  = 1024
+)
+
+// spoil notes that a command was refused.
+func (t *transaction) spoil() { t.spoiled = t.spoiled || t.open }
+
+// end forgets what was queued and watched.
+func (t *transaction) end(memory *budget) {
+	memory.give(t.held)
+	*t = transaction{}
+}
+
+// hold counts n bytes, and says whether there is room for them.
+func (s *session) hold(n int) bool {
+	t := &s.transaction
+	if t.held+n > s.server.cfg.Limits.Input || !s.server.memory.take(n) {
+		return false
+	}
+	t.held += n
+	return true
+}
+
+// keys returns the keys of the queue, each once, those that are watched first.
+func (t *transaction) keys() []string {
+	var names []string
+	for _, w := range t.watched {
+		names = append(names, w.key.Name)
+	}
+	for _, q := range t.queue {
+		names = append(names, q.cmd.keys.of(q.args)...)
+	}
+	return distinct(names)
+}
+
+// marks returns what the watched keys must hold, in the order of keys.
+func (t *transaction) marks() []quorum.Mark {
+	var marks []quorum.Mark
+	for _, w := range t.watched {
+		marks = append(marks, w.mark)
+	}
+	return marks
+}
