@@ -247,7 +247,8 @@ else
   reply = '!' .. line .. ';' .. #raised .. ':' .. raised
 end
 
-local out, longest, at = {}, 0, nil
+local out, longest, at, moved = {}, 0, nil, {}
+for _, was in pairs(before) do moved[was[2]] = true end
 local function report(key)
   local was, is, ends = before[key], call('DUMP', key) or false, expiry(key)
   if is == was[1] and same(ends, was[2]) then return end
@@ -259,6 +260,10 @@ local function report(key)
   at = at or now()
   if ends < 0 then
     ttl, ends = most, at + most
+  elseif moved[ends] and ends ~= was[2] then -- it came with the value of another key, and is kept for longer already
+    longest = math.max(longest, ends - at)
+    out[#out + 1] = {key, effect, math.max(1, floor((ends - at - extra) / (1 + factor))), ends, real.sha1hex(is), was[1] or '', was[2]}
+    return
   elseif not was[1] or not same(ends, was[2]) then
     ttl = ends - at
   end
