@@ -1,5 +1,10 @@
 package quorum
 
+import (
+	"slices"
+	"time"
+)
+
 // Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
 // before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
 // a broken connection may have set when the next one is made. Close waits at most one InstanceTimeout for undos.
@@ -11,6 +16,8 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	switch {
 	case req.Reentrant:
 		e.begin(&a.round, a, req.Key, luaReenter.whole(req.Key.Name, req.Token, ms))
+	case req.WantFree:
+		e.begin(&a.round, a, req.Key, luaTakeOrTell.whole(req.Key.Name, req.Token, ms))
 	case req.WantHolder:
 		e.begin(&a.round, a, req.Key, luaTakeOrShow.whole(req.Key.Name, req.Token, ms))
 	default:
@@ -71,7 +78,7 @@ func (a *attempt) ended(d Decision) {
 				a.done(Acquired{Err: ErrWrongType})
 				return
 			}
-			a.done(Acquired{Refused: true, Holder: a.holder()})
+			a.done(Acquired{Refused: true, Holder: a.holder(), FreeIn: a.freeIn()})
 		})
 	default:
 		e.stats.noQuorum.Add(1)
@@ -101,6 +108,38 @@ func (a *attempt) holder() string {
 		}
 	}
 	return best
+}
+
+// freeIn returns when a quorum of masters will have granted, if those that refused do when what they hold has expired.
+func (a *attempt) freeIn() time.Duration {
+	if !a.req.WantFree {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var free []time.Duration // by master: when
+	for i := range a.entries {
+		switch en := &a.entries[i]; en.vote {
+		case Granted:
+			free = append(free, 0)
+		case Refused:
+			list, _ := en.Reply.([]any)
+			if len(list) < 2 {
+				continue
+			}
+			ms, _ := list[1].(int64)
+			left := time.Duration(ms+1) * time.Millisecond // PTTL rounds
+			if ms < 0 {
+				left = a.engine.cfg.kept(a.engine.cfg.TTLMax)
+			}
+			free = append(free, left)
+		}
+	}
+	if len(free) == 0 {
+		return 0
+	}
+	slices.Sort(free)
+	return free[min(Quorum(len(a.entries)), len(free))-1]
 }
 
 // undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one

@@ -28,6 +28,8 @@ type AcquireRequest struct {
 	TTL   time.Duration
 	// Reentrant extends the lock, instead of refusing it, where Token holds it already.
 	Reentrant bool
+	// WantFree asks, if the lock is refused, when it will be free by itself. It is for whoever waits for it.
+	WantFree bool
 	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
 	WantHolder bool
 }
@@ -41,6 +43,9 @@ type Acquired struct {
 	Refused bool
 	// Holder is, on a refusal with WantHolder, a token found in place.
 	Holder string
+	// FreeIn is, on a refusal with WantFree, how long a quorum of masters will hold something else, unless it is released
+	// or extended. 0 if that is not known, as after split votes.
+	FreeIn time.Duration
 }
 
 // WriteCondition says when a write applies.

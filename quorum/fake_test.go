@@ -291,7 +291,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		}
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
-		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaPutBack, luaRestore} {
+		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore} {
 			if s.text == arg(1) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 			}
@@ -369,6 +369,12 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 			return []any{"none"}, nil
 		}
 		return []any{v.kind, v.text, left}, nil
+	case luaTakeOrTell:
+		if ok {
+			return []any{int64(0), left}, nil
+		}
+		f.put(key, arg(0), arg(1))
+		return []any{int64(1)}, nil
 	case luaTakeOrShow:
 		if ok {
 			return []any{int64(0), v.text}, nil

@@ -253,6 +253,7 @@ local function report(key)
   local was, is, ends = before[key], call('DUMP', key) or false, expiry(key)
   if is == was[1] and same(ends, was[2]) then return end
   if not is then
+    call('PUBLISH', '` + BellPrefix + `' .. key, '')
     out[#out + 1] = {key, 'd', 0, 0, '', '', 0}
     return
   end

@@ -55,8 +55,11 @@ func (h *Hub) Topics(kind Kind) []string {
 
 // MasterChannel returns the name that the channel has on masters.
 func MasterChannel(t Topic) string {
-	if t.Kind == Shard {
+	switch t.Kind {
+	case Shard:
 		return quorum.ShardPrefix + t.Name
+	case Bell:
+		return quorum.BellPrefix + t.Name
 	}
 	return t.Name
 }

@@ -26,13 +26,16 @@ const (
 	Channel Kind = iota
 	Pattern
 	Shard
+	Bell // the name is a key: masters ring when it is deleted
 )
 
-// A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern.
+// A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern. Of a bell every copy is
+// delivered, at once, and says only from which master it is.
 type Message struct {
 	Topic   Topic
 	Channel string
 	Payload string
+	Master  int // of a bell
 }
 
 // A Subscriber takes messages. It is compared with ==.
@@ -301,6 +304,7 @@ func (h *Hub) failure(tp *topic, late bool) error {
 func (h *Hub) hear(l *link, heard masters.Heard) {
 	p, payload, sealed := quorum.OpenEnvelope(heard.Payload)
 	if !sealed {
+		h.ring(l, heard)
 		return
 	}
 	name := Topic{Kind: Channel, Name: heard.Channel}
@@ -318,10 +322,22 @@ func (h *Hub) hear(l *link, heard masters.Heard) {
 		return
 	}
 	waited := h.sieve.waiting.first() != nil
-	h.out = h.sieve.add(publication{p, tp.Topic}, Message{tp.Topic, heard.Channel, payload}, l.index, h.now(), h.out[:0])
+	h.out = h.sieve.add(publication{p, tp.Topic}, Message{Topic: tp.Topic, Channel: heard.Channel, Payload: payload}, l.index, h.now(), h.out[:0])
 	h.deliver()
 	if !waited && h.sieve.waiting.first() != nil {
 		signal(h.wake)
+	}
+}
+
+// ring takes what has no envelope, and is a bell or means nothing. mu is held.
+func (h *Hub) ring(l *link, heard masters.Heard) {
+	key, bell := strings.CutPrefix(heard.Channel, quorum.BellPrefix)
+	tp := h.topics[Topic{Kind: Bell, Name: key}]
+	if !bell || heard.Pattern != "" || tp == nil {
+		return
+	}
+	for s := range tp.subscribers {
+		s.Deliver(Message{Topic: tp.Topic, Master: l.index})
 	}
 }
 

@@ -1,0 +1,158 @@
+// Package gate lets clients wait for a resource that somebody holds.
+//
+// A gate is the FIFO of the clients of this proxy that wait for one resource. The first of them tries; the others do
+// nothing. If it is refused it sleeps until the resource may be free: masters ring when it is released, through whatever
+// proxy, and a refusal says when it expires by itself. Nobody polls.
+//
+//	Acquire ─► queue ─► head tries ──granted──► done; the next becomes the head
+//	                      ▲   │
+//	     bell, expiry ────┘   └──refused──► subscribes to the bell, once, and sleeps
+//
+// Proxies do not know of each other's gates: their heads compete, in no order.
+//
+// Lock order: the hub's mu, the mu of Gates. Neither the hub, nor the engine, nor a done is called with mu held.
+package gate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
+)
+
+// Engine is what gates need of quorum.Engine.
+type Engine interface {
+	Acquire(req quorum.AcquireRequest, done func(quorum.Acquired))
+}
+
+// Bells is what gates need of pubsub.Hub.
+type Bells interface {
+	Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error))
+	Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic)
+}
+
+// Gates are all gates of a proxy.
+type Gates struct {
+	engine Engine
+	bells  Bells
+	quorum int
+	ctx    context.Context
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+
+	mu     sync.Mutex // guards all below, and what gates and waiters hold
+	gates  map[quorum.Key]*gate
+	closed bool
+}
+
+// New returns gates over so many masters.
+func New(engine Engine, bells Bells, masters int) *Gates {
+	g := &Gates{engine: engine, bells: bells, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	return g
+}
+
+// A Waiter is a client's place in a queue.
+type Waiter struct {
+	gates *Gates
+	gate  *gate
+	req   quorum.AcquireRequest
+	done  func(quorum.Acquired)
+	timer *time.Timer
+
+	trying bool
+	late   bool // its time is over, or its client gone, while it tries
+	over   bool // done is called, or about to be
+}
+
+// Acquire takes the lock for req, as soon as it is its turn and the resource is free, and calls done once. It is refused
+// when patience is over; an attempt under way then is still waited for. Attempts that fail for another cause than
+// somebody's lock end the wait: done gets the error.
+func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) *Waiter {
+	req.WantFree = true
+	w := &Waiter{gates: g, req: req, done: done}
+	g.mu.Lock()
+	if g.closed {
+		w.over = true
+		g.mu.Unlock()
+		done(quorum.Acquired{Err: quorum.ErrClosed})
+		return w
+	}
+	w.gate = g.gates[req.Key]
+	if w.gate == nil {
+		w.gate = &gate{gates: g, key: req.Key, changed: make(chan struct{}, 1)}
+		g.gates[req.Key] = w.gate
+		g.loops.Go(w.gate.run)
+	}
+	w.gate.queue = append(w.gate.queue, w)
+	w.timer = time.AfterFunc(patience, w.Cancel)
+	g.mu.Unlock()
+	return w
+}
+
+// Cancel ends the wait: done is called, with a refusal, unless it was or an attempt is under way.
+func (w *Waiter) Cancel() { w.end(quorum.Acquired{Refused: true}) }
+
+func (w *Waiter) end(a quorum.Acquired) {
+	w.gates.mu.Lock()
+	if w.trying {
+		w.late = true
+		w.gates.mu.Unlock()
+		return
+	}
+	first := !w.over
+	w.over = true
+	if w.gate != nil {
+		w.gate.signal()
+	}
+	w.gates.mu.Unlock()
+	if first {
+		w.finish(a)
+	}
+}
+
+// finish calls done. over was set by the caller.
+func (w *Waiter) finish(a quorum.Acquired) {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.done(a)
+}
+
+// Waiting returns how many clients of this proxy wait for the resource.
+func (g *Gates) Waiting(key quorum.Key) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	if gate := g.gates[key]; gate != nil {
+		for _, w := range gate.queue {
+			if !w.over {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// EndWaits ends all waits with ErrClosed, but for attempts under way. Nobody waits any more from then on.
+func (g *Gates) EndWaits() {
+	g.mu.Lock()
+	g.closed = true
+	var all []*Waiter
+	for _, gate := range g.gates {
+		all = append(all, gate.queue...)
+	}
+	g.mu.Unlock()
+	for _, w := range all {
+		w.end(quorum.Acquired{Err: quorum.ErrClosed})
+	}
+}
+
+// Close is EndWaits, and waits for every goroutine. It needs the engine and the hub to be open.
+func (g *Gates) Close() {
+	g.EndWaits()
+	g.cancel()
+	g.loops.Wait()
+}

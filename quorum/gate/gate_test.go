@@ -1,0 +1,275 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var key = quorum.Key{Name: "k"}
+
+// A world is gates over one resource, which a test holds and releases.
+type world struct {
+	*Gates
+	t *testing.T
+
+	mu      sync.Mutex // guards all below
+	holder  string
+	expires time.Time
+	err     error // of the next attempt
+	split   bool  // attempts are refused, and nobody knows for how long
+	tries   []string
+	bell    pubsub.Subscriber
+	deaf    error // subscriptions fail
+	answers []string
+}
+
+func inWorld(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t}
+		w.Gates = New(w, w, 3)
+		f(w)
+		w.Close()
+		if w.bell != nil || len(w.gates) != 0 {
+			t.Error("a gate was left behind")
+		}
+	})
+}
+
+// Acquire of an engine takes 1 ms.
+func (w *world) attempt(req quorum.AcquireRequest) quorum.Acquired {
+	time.Sleep(time.Millisecond)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tries = append(w.tries, req.Token)
+	left := time.Until(w.expires)
+	switch {
+	case w.err != nil:
+		return quorum.Acquired{Err: w.err}
+	case w.split:
+		return quorum.Acquired{Refused: true}
+	case w.holder != "" && left > 0:
+		return quorum.Acquired{Refused: true, FreeIn: left}
+	}
+	w.holder, w.expires = req.Token, time.Now().Add(req.TTL)
+	return quorum.Acquired{Lock: &quorum.Lock{}}
+}
+
+func (w *world) Acquire(req quorum.AcquireRequest, done func(quorum.Acquired)) {
+	if !req.WantFree {
+		w.t.Error("an attempt of a waiter did not ask for the TTL")
+	}
+	go func() { done(w.attempt(req)) }()
+}
+
+func (w *world) Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error)) {
+	if !slices.Equal(topics, []pubsub.Topic{{Kind: pubsub.Bell, Name: "k"}}) {
+		w.t.Errorf("subscribed to %v", topics)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.deaf == nil {
+		w.bell = s
+	}
+	done(w.deaf)
+}
+
+func (w *world) Unsubscribe(s pubsub.Subscriber, _ []pubsub.Topic) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bell = nil
+}
+
+func (w *world) hold(token string, ttl time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.holder, w.expires = token, time.Now().Add(ttl)
+}
+
+// release rings the bells of these masters.
+func (w *world) release(masters ...int) {
+	w.mu.Lock()
+	w.holder = ""
+	bell := w.bell
+	w.mu.Unlock()
+	for _, m := range masters {
+		if bell != nil {
+			bell.Deliver(pubsub.Message{Master: m})
+		}
+	}
+}
+
+// wait makes token wait, and notes the answer.
+func (w *world) wait(token string, patience time.Duration) *Waiter {
+	began := time.Now()
+	return w.Gates.Acquire(quorum.AcquireRequest{Key: key, Token: token, TTL: time.Second}, patience, func(a quorum.Acquired) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		text := "refused"
+		if a.Lock != nil {
+			text = "granted"
+		} else if a.Err != nil {
+			text = a.Err.Error()
+		}
+		w.answers = append(w.answers, fmt.Sprintf("%s %s@%d", token, text, time.Since(began).Milliseconds()))
+	})
+}
+
+// want compares what was answered since the last want, and how many tries there were.
+func (w *world) want(tries int, answers ...string) {
+	w.t.Helper()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.answers, answers) || len(w.tries) != tries {
+		w.t.Errorf("%d tries, %q; want %d, %q", len(w.tries), w.answers, tries, answers)
+	}
+	w.answers, w.tries = nil, nil
+}
+
+func TestAFreeResourceIsTakenWithOneTry(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.wait("a", time.Minute)
+		time.Sleep(time.Millisecond)
+		w.want(1, "a granted@1")
+	})
+}
+
+func TestWaitersAreServedInTheirOrderWhenTheBellsRing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hold("x", time.Minute)
+		for _, token := range []string{"a", "b", "c"} {
+			w.wait(token, time.Hour)
+		}
+		time.Sleep(10 * time.Millisecond)
+		w.want(2) // and one more after the subscription
+		if n := w.Waiting(key); n != 3 {
+			t.Errorf("%d wait", n)
+		}
+		w.release(0, 1)
+		time.Sleep(time.Millisecond)
+		w.release(2)
+		w.want(1, "a granted@11")
+		time.Sleep(100 * time.Millisecond)
+		w.want(0)
+		w.release(2, 0, 1)
+		time.Sleep(time.Millisecond)
+		w.want(1, "b granted@112")
+		w.release(1, 2)
+		time.Sleep(time.Millisecond)
+		w.want(1, "c granted@113")
+	})
+}
+
+func TestAWaiterIsWokenByTheExpiryAndNotByTheClock(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hold("x", 10*time.Second)
+		w.wait("a", time.Hour)
+		time.Sleep(9 * time.Second)
+		w.want(2)
+		w.hold("x", 10*time.Second) // extended
+		time.Sleep(2 * time.Second)
+		w.want(1)
+		time.Sleep(10 * time.Second)
+		w.want(1, "a granted@19001")
+	})
+}
+
+func TestAReleaseThatFewMastersRingForIsTriedAfterAWhile(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hold("x", time.Minute)
+		w.wait("a", time.Hour)
+		time.Sleep(10 * time.Millisecond)
+		w.want(2)
+		w.release(1)
+		w.want(0)
+		time.Sleep(ringWait + time.Millisecond)
+		w.want(1, "a granted@31")
+	})
+}
+
+func TestAWaitEndsInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hold("x", time.Minute)
+		w.wait("a", 100*time.Millisecond)
+		w.wait("b", 50*time.Millisecond)
+		c := w.wait("c", time.Hour)
+		time.Sleep(70 * time.Millisecond)
+		w.want(2, "b refused@50")
+		c.Cancel()
+		c.Cancel()
+		w.want(0, "c refused@70")
+		time.Sleep(70 * time.Millisecond)
+		w.want(0, "a refused@100")
+	})
+}
+
+// What is granted after the client's time is over is still the client's, or its session's to abandon.
+func TestAnAttemptUnderWayIsWaitedFor(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a := w.wait("a", time.Hour)
+		synctest.Wait()
+		a.Cancel()
+		time.Sleep(time.Millisecond)
+		w.want(1, "a granted@1")
+		w.wait("b", 500*time.Microsecond)
+		time.Sleep(2 * time.Millisecond)
+		w.want(1, "b refused@1")
+	})
+}
+
+func TestErrorsEndTheWait(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.err = errors.New("NOQUORUM")
+		w.wait("a", time.Hour)
+		time.Sleep(2 * time.Millisecond)
+		w.want(1, "a NOQUORUM@1")
+		w.err = nil
+		w.hold("x", time.Minute)
+		w.deaf = errors.New("DEAF")
+		w.wait("b", time.Hour)
+		w.wait("c", time.Hour)
+		time.Sleep(2 * time.Millisecond)
+		w.want(2, "b DEAF@1", "c DEAF@2")
+	})
+}
+
+func TestSplitVotesAreTriedAgainMoreAndMoreRarely(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.split = true
+		w.wait("a", time.Minute)
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n := len(w.tries); n < 60 || n > 300 {
+			t.Errorf("%d tries in a minute", n)
+		}
+		w.tries = nil
+	})
+}
+
+func TestNobodyWaitsAfterTheEnd(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hold("x", time.Minute)
+		w.wait("a", time.Hour)
+		w.wait("b", time.Hour)
+		time.Sleep(10 * time.Millisecond)
+		w.EndWaits()
+		text := quorum.ErrClosed.Error()
+		w.want(2, "a "+text+"@10", "b "+text+"@10")
+		w.wait("c", time.Hour)
+		w.want(0, "c "+text+"@0")
+	})
+}

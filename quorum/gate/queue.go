@@ -1,0 +1,153 @@
+package gate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
+)
+
+// A gate belongs to its goroutine, run, which ends when nobody waits any more.
+type gate struct {
+	gates      *Gates
+	key        quorum.Key
+	changed    chan struct{} // the bell rang, or somebody left
+	subscribed bool
+
+	// The mu of Gates guards what follows.
+	queue  []*Waiter // the head first; some may be over
+	ringer ringer
+}
+
+// Pauses that no master's word is the cause of.
+const (
+	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too. A release
+	// that some masters did not see, and an undo, ring like this.
+	ringWait = 20 * time.Millisecond
+	// splitWait is the pause after votes that were split, doubled each time up to splitWaitMax.
+	splitWait    = 4 * time.Millisecond
+	splitWaitMax = time.Second
+)
+
+func (g *gate) topic() []pubsub.Topic { return []pubsub.Topic{{Kind: pubsub.Bell, Name: g.key.Name}} }
+
+func (g *gate) run() {
+	free, splits := time.Time{}, 0 // when the resource may be free by itself
+	for w := g.head(); w != nil; w = g.head() {
+		if wait := g.wait(free); wait > 0 {
+			g.sleep(wait)
+			continue
+		}
+		a := g.try(w)
+		switch {
+		case a.Lock != nil:
+			free, splits = time.Now().Add(w.req.TTL), 0
+		case a.Err != nil:
+			free, splits = time.Time{}, 0
+		case !g.subscribed:
+			g.subscribe(w) // and try again: it may have been released meanwhile
+		case a.FreeIn > 0:
+			free, splits = time.Now().Add(a.FreeIn), 0
+		default:
+			free = time.Now().Add(rand.N(min(splitWait<<min(splits, 20), splitWaitMax)))
+			splits++
+		}
+	}
+	if g.subscribed {
+		g.gates.bells.Unsubscribe(g, g.topic())
+	}
+}
+
+// head returns who is first, or nil if nobody waits: then the gate is no more.
+func (g *gate) head() *Waiter {
+	g.gates.mu.Lock()
+	defer g.gates.mu.Unlock()
+	g.queue = slices.DeleteFunc(g.queue, func(w *Waiter) bool { return w.over })
+	if len(g.queue) == 0 {
+		delete(g.gates.gates, g.key)
+		return nil
+	}
+	return g.queue[0]
+}
+
+// try makes one attempt for the head, and ends its wait unless it is to go on.
+func (g *gate) try(w *Waiter) quorum.Acquired {
+	mu := &g.gates.mu
+	mu.Lock()
+	g.ringer.heed(g.gates.quorum)
+	w.trying = !w.over
+	mu.Unlock()
+	if !w.trying { // only this goroutine sets it
+		return quorum.Acquired{Refused: true}
+	}
+	result := make(chan quorum.Acquired, 1)
+	g.gates.engine.Acquire(w.req, func(a quorum.Acquired) { result <- a })
+	a := <-result
+
+	mu.Lock()
+	w.trying = false
+	closed := g.gates.closed
+	w.over = a.Lock != nil || a.Err != nil || w.late
+	over := w.over
+	if a.Lock == nil {
+		g.ringer.missed(time.Now())
+	}
+	mu.Unlock()
+	if over {
+		if closed && a.Refused {
+			a = quorum.Acquired{Err: quorum.ErrClosed}
+		}
+		w.finish(a)
+	}
+	return a
+}
+
+// subscribe makes the masters' bells heard. If they cannot be, the head's wait ends with the cause.
+func (g *gate) subscribe(w *Waiter) {
+	result := make(chan error, 1)
+	g.gates.bells.Subscribe(g, g.topic(), func(err error) { result <- err })
+	if err := <-result; err != nil {
+		w.end(quorum.Acquired{Err: err})
+		return
+	}
+	g.subscribed = true
+}
+
+// Deliver takes the bell of one master.
+func (g *gate) Deliver(m pubsub.Message) {
+	g.gates.mu.Lock()
+	defer g.gates.mu.Unlock()
+	g.ringer.ring(m.Master, time.Now())
+	g.signal()
+}
+
+// signal wakes the goroutine. mu is held, or the hub's.
+func (g *gate) signal() {
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns how long the head is to sleep.
+func (g *gate) wait(free time.Time) time.Duration {
+	g.gates.mu.Lock()
+	defer g.gates.mu.Unlock()
+	if at, rang := g.ringer.at(g.gates.quorum); rang && at.Before(free) {
+		free = at
+	}
+	return time.Until(free)
+}
+
+// sleep ends when something has changed, or after so long.
+func (g *gate) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-g.changed:
+	case <-timer.C:
+	case <-g.gates.ctx.Done(): // every waiter is over
+	}
+}
