@@ -128,24 +128,21 @@ func (c *count) decide(t Tally) Decision {
 	return Decide(t)
 }
 
-// decideEach waits until every element is decided.
+// decideEach waits, once a quorum has answered with arrays, until every element is decided.
 func (c *count) decideEach(t Tally) Decision {
-	q := Quorum(t.Masters)
-	if t.Failed > t.Masters-q {
-		return Unanswered
+	d := Decide(t)
+	if d != Won {
+		return d
 	}
 	for i := range c.width() {
 		if Decide(c.tallyOf(i, t)) == Undecided {
 			return Undecided
 		}
 	}
-	if t.Answered() < q {
-		return Undecided
-	}
 	return Won
 }
 
-// tallyOf counts the votes on one element. An answer that is too short, or no array, refuses.
+// tallyOf counts the votes on one element. An array that is too short, or no array, refuses.
 func (c *count) tallyOf(i int, t Tally) Tally {
 	one := Tally{Masters: t.Masters, Failed: t.Failed}
 	for _, a := range c.answers {

@@ -74,10 +74,15 @@ var mergings = []merging{
 			return d, "0"
 		}},
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
-		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1)},
+		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
+			'e': {value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},
 		func(v string) (Decision, string) {
-			if !answeredBy(v) {
+			arrays := len(v) - strings.Count(v, "e") - strings.Count(v, "x")
+			switch {
+			case !answeredBy(v):
 				return Unanswered, ""
+			case 2*arrays <= len(v):
+				return Lost, ""
 			}
 			one := func(with string) int {
 				if 2*(strings.Count(v, with)+strings.Count(v, "b")) > len(v) {
