@@ -6,6 +6,7 @@
 # make fuzz      every fuzz target for FUZZTIME
 # make sim       SEED=n: replay one seed of the simulation with a trace of all that happens in it
 # make sim-soak  seeds of the simulation on all cores for DURATION
+# make mutants   the engine without one of its rules, for each of them: which of SEEDS seeds finds out
 # make build     bin/lockproxy
 
 # It includes staticcheck.
@@ -14,11 +15,12 @@ GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 60s
 DURATION ?= 10m
+SEEDS    ?= 5000
 
 # The race detector needs a C compiler. .ci/need says so where there is none.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test test-clients lint bench bench-go chaos fuzz sim sim-soak build
+.PHONY: all test test-clients lint bench bench-go chaos fuzz sim sim-soak mutants build
 all: lint build test
 
 test:
@@ -55,6 +57,9 @@ sim:
 
 sim-soak:
 	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestSoak$$' -soak $(DURATION)
+
+mutants:
+	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestMutants$$' -mutants $(SEEDS)
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/lockproxy ./cmd/lockproxy

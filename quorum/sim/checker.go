@@ -20,12 +20,16 @@ func (f Finding) String() string {
 }
 
 // The rules. No two clients rely on one resource at the same time, on what they were told or on their own count of the
-// TTL; a lock that was promised is there for as long as that; a key ends; what failed leaves nothing behind on a master
-// that can be reached; every attempt ends; when nothing is broken any more, what is free can be locked.
+// TTL; a lock that was promised is held by a quorum for as long as that, which is not nothing; a key ends; what failed leaves
+// nothing behind on a master that can be reached; every attempt ends; when no more than a minority of the masters is
+// broken any more, what is free can be locked.
 const (
 	twoHolders = "two holders"
 	lostLock   = "a promised lock is gone"
 	forEver    = "a key outlives its TTL"
+	tooLate    = "granted with no validity left"
+	minority   = "a lock without a quorum"
+	afterEnd   = "sent after its attempt had ended"
 	orphan     = "an orphan"
 	noEnd      = "an attempt without end"
 	notFree    = "a free resource cannot be locked"
@@ -69,6 +73,7 @@ type promise struct {
 type fate struct {
 	life   *life
 	failed bool
+	left   bool // it was granted, and its client had gone
 }
 
 func (k *checker) init(w *World) {
@@ -86,13 +91,13 @@ func (k *checker) report(rule, format string, args ...any) {
 	k.findings = append(k.findings, f)
 }
 
-// granted notes that a client may rely on a resource from now on.
+// granted notes that a client may rely on a resource from now on, or for longer than it could.
 func (k *checker) granted(p *promise) {
 	now := k.world.now()
-	p.doubtful = now < k.doubtful[p.resource]
+	p.over, p.doubtful = false, p.doubtful || now < k.doubtful[p.resource]
 	live := k.promises[p.resource][:0]
 	for _, other := range k.promises[p.resource] {
-		if other.over || other.until <= now {
+		if other == p || other.over || other.until <= now {
 			continue
 		}
 		live = append(live, other)
@@ -102,6 +107,40 @@ func (k *checker) granted(p *promise) {
 		}
 	}
 	k.promises[p.resource] = append(live, p)
+	k.held(p, p.until)
+	until := p.until
+	k.world.after(until-now-1, func() {
+		if p.until == until {
+			k.held(p, until)
+		}
+	})
+}
+
+// held checks that a quorum of the masters holds a promised lock, and will until a true time.
+func (k *checker) held(p *promise, until time.Duration) {
+	if !k.stands(p) || k.world.plan.Forgets {
+		return
+	}
+	n := 0
+	for _, s := range k.world.servers {
+		it, ok := s.store.get(0, p.resource, s.clock.millis(s.now()))
+		if ok && it.text == p.token && it.expires >= s.clock.millis(until) {
+			n++
+		}
+	}
+	if n <= len(k.world.servers)/2 {
+		k.report(minority, "%s of %s (%s): %d masters hold it until %.6f", p.resource, p.client.name, p.token, n, until.Seconds())
+	}
+}
+
+// sent checks a command on its way to a master: an attempt that has failed sends nothing more.
+func (k *checker) sent(words []string) {
+	if words[0] != "SET" || len(words) < 4 || words[3] != "NX" {
+		return
+	}
+	if f := k.attempts[words[2]]; f != nil && f.failed && !f.left {
+		k.report(afterEnd, "%v", words)
+	}
 }
 
 // doubt says that somebody takes a resource from its holder, now or until a true time: nothing is promised until then,
@@ -146,9 +185,7 @@ func (k *checker) ended(took time.Duration, what string) {
 }
 
 // attempt notes what became of an attempt whose token is used once.
-func (k *checker) attempt(token string, l *life, failed bool) {
-	k.attempts[token] = &fate{l, failed}
-}
+func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 
 // orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
 // is what cannot be told from another's.

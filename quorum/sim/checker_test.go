@@ -113,8 +113,8 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 func orphaned(w *World, token string) {
 	p := &proxy{world: w}
 	p.life = &life{proxy: p}
-	w.checker.attempt("left", p.life, true)
-	w.checker.attempt("granted", p.life, false)
+	w.checker.attempt("left", fate{life: p.life, failed: true})
+	w.checker.attempt("granted", fate{life: p.life})
 	w.servers[0].do(&session{}, []string{"SET", "k", token, "PX", "100"})
 	w.checker.orphans()
 }

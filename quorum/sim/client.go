@@ -40,6 +40,9 @@ func (c *client) run() {
 		w.sleep(between(c.rng, 0, w.plan.Think))
 		resource := fmt.Sprintf("r%d", 1+c.rng.IntN(w.plan.Resources))
 		ttl := between(c.rng, w.plan.TTLLeast, w.plan.TTLMost).Truncate(time.Millisecond)
+		if chance(c.rng, w.plan.Longs) {
+			ttl = w.plan.Config.TTLMax
+		}
 		if c.constant {
 			ttl = w.plan.TTLMost
 		}
@@ -81,7 +84,13 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	var p *promise
 	began := w.now()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
-		p = c.told(l, req, a, began, leaves, once)
+		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
+			w.checker.attempt(token, fate{life: l, failed: a.Lock == nil || leaves, left: leaves})
+		}
+		if until, ok := c.told(l, req, a, began); ok && !leaves {
+			p = &promise{resource: resource, token: token, client: c, until: until}
+			w.checker.granted(p)
+		}
 	}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
 	w.mu.Lock()
 	w.checker.counts.Attempts++
@@ -91,7 +100,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	}
 	w.mu.Unlock()
 	c.retry = p == nil
-	if leaves && a.Lock != nil {
+	if leaves && a.Lock != nil { // the client has gone before it was answered
 		w.sleep(between(c.rng, 0, time.Millisecond))
 		a.Lock.Abandon()
 		return nil
@@ -102,35 +111,31 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	return p
 }
 
-// told takes the answer to an attempt, at the instant at which it is given.
-func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began time.Duration, leaves, once bool) *promise {
+// told takes the answer to an attempt, at the instant at which it is given. If a lock was granted, it returns until
+// when the client relies on it.
+func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began time.Duration) (time.Duration, bool) {
 	w, k := c.world, &c.world.checker
 	took := w.now() - began
 	k.ended(took, "an attempt of "+c.name)
-	if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
-		k.attempt(req.Token, l, a.Lock == nil || leaves)
-	}
+	what := fmt.Sprintf("via %s: %s for %v, token %s:", l.name, req.Key.Name, req.TTL, req.Token)
 	switch {
 	case a.Err != nil:
 		k.counts.NoQuorum++
-		w.logf(c.name, "via %s: %s for %s, token %s: %v", l.name, req.Key.Name, req.TTL, req.Token, a.Err)
-		return nil
+		w.logf(c.name, "%s %v", what, a.Err)
+		return 0, false
 	case a.Lock == nil:
 		k.counts.Refused++
-		w.logf(c.name, "via %s: %s for %s, token %s: refused after %v", l.name, req.Key.Name, req.TTL, req.Token, took)
-		return nil
+		w.logf(c.name, "%s refused after %v", what, took)
+		return 0, false
 	}
 	k.counts.Granted++
+	if left := a.Lock.Until().Sub(w.start) - w.now(); left <= 0 {
+		k.report(tooLate, "%s to %s: %v", req.Key.Name, c.name, left)
+	}
 	// It relies on what the proxy promises, or counts the TTL from its own send.
 	until := max(a.Lock.Until().Sub(w.start), began+req.TTL)
-	w.logf(c.name, "via %s: %s for %s, token %s: GRANTED until %.6f", l.name, req.Key.Name, req.TTL, req.Token, until.Seconds())
-	if leaves {
-		w.logf(c.name, "has gone")
-		return nil
-	}
-	p := &promise{resource: req.Key.Name, token: req.Token, client: c, until: until}
-	k.granted(p)
-	return p
+	w.logf(c.name, "%s GRANTED until %.6f", what, until.Seconds())
+	return until, true
 }
 
 // use holds a lock for a while, and lets it go.
@@ -144,7 +149,7 @@ func (c *client) use(p *promise, ttl time.Duration) {
 	}
 	w.sleep(between(c.rng, 0, min(w.plan.Hold, 2*ttl)))
 	switch end := c.rng.Float64(); {
-	case end < 0.1: // it forgets the lock, or dies; as for the others, its promise lasts
+	case end < 0.1 && ttl <= w.plan.TTLMost: // it forgets the lock, or dies; as for the others, its promise lasts
 		w.sleep(min(ttl, w.plan.Hold))
 	case c.constant && w.now() >= p.until: // it may be another's by now
 	default:
@@ -159,7 +164,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 		return false
 	case c.constant:
 	case kind < 0.4:
-		return c.extend(p, quorum.ExtendRequest{TTL: pick(c.rng, ttl, ttl, c.world.plan.TTLLeast, c.world.plan.TTLMost)})
+		return c.extend(p, quorum.ExtendRequest{TTL: pick(c.rng, ttl, ttl, c.world.plan.TTLLeast)})
 	case kind < 0.55:
 		return c.extend(p, quorum.ExtendRequest{TTL: ttl, Add: true})
 	case kind < 0.7:
@@ -189,11 +194,8 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 			if !req.Add {
 				until = max(until, began+req.TTL)
 			}
-			p.over = true
-			q := *p
-			q.over, q.until = false, until
-			*p = q
-			c.renew(p)
+			p.until = until
+			w.checker.granted(p)
 		case x.Absent && w.now() < before:
 			w.checker.gone(p, "an extension")
 			p.over = true
@@ -202,21 +204,6 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 		}
 	}, func(e *quorum.Engine, done func(quorum.Extended)) { e.Extend(req, done) })
 	return ok && x.Held
-}
-
-// renew registers a promise again that was made longer: others must have ended by then.
-func (c *client) renew(p *promise) {
-	k := &c.world.checker
-	list := k.promises[p.resource]
-	for i, other := range list {
-		if other == p {
-			k.promises[p.resource] = append(list[:i:i], list[i+1:]...)
-			break
-		}
-	}
-	doubtful := p.doubtful
-	k.granted(p)
-	p.doubtful = p.doubtful || doubtful
 }
 
 func (c *client) shorten(p *promise, until time.Duration) { p.until = min(p.until, until) }
@@ -231,11 +218,9 @@ func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	delete(w.checker.attempts, p.token)
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
-		if q := c.told(l, req, a, began, false, false); q != nil {
-			p.over = true
-			*p = *q
-			list := w.checker.promises[p.resource]
-			list[len(list)-1] = p
+		if until, ok := c.told(l, req, a, began); ok {
+			p.until = until
+			w.checker.granted(p)
 		} else if a.Refused {
 			p.over = true
 		}

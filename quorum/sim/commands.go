@@ -87,6 +87,8 @@ func (s *server) do(c *session, args []string) reply {
 	switch {
 	case cmd.arity > 0 && len(args) != cmd.arity, cmd.arity < 0 && len(args) < -cmd.arity:
 		return fault("ERR wrong number of arguments for '" + strings.ToLower(args[0]) + "' command")
+	case s.hogged:
+		return fault("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 	case s.denied[name]:
 		return fault("NOPERM this user has no permissions to run the '" + strings.ToLower(name) + "' command")
 	case c.script && notInScripts[name]:

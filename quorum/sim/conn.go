@@ -127,6 +127,7 @@ func (c *conn) Exec(calls []*masters.Call) error {
 	b := &batch{words: make([][]string, len(calls)), replies: make([]answer, len(calls)), done: make(chan struct{})}
 	for i, call := range calls {
 		b.words[i] = words(call.Args)
+		w.checker.sent(b.words[i])
 	}
 	c.running = b
 	if c.gone {

@@ -25,6 +25,7 @@ var faultKinds = []faultKind{
 	{name: "connection reset", strike: reset(true, true)},
 	{name: "master stopped", strike: stopMaster},
 	{name: "master slow", strike: slowMaster},
+	{name: "master busy", strike: busyMaster},
 	{name: "scripts flushed", strike: flushScripts},
 	{name: "master killed, nothing lost", strike: killMaster(false)},
 	{name: "machine lost, nothing else", strike: killMaster(true)},
@@ -77,7 +78,7 @@ func (w *World) mendAll() {
 			s.boot()
 		}
 		s.resume()
-		s.slow = 0
+		s.slow, s.hogged = 0, false
 	}
 	for _, p := range w.proxies {
 		if p.life == nil {
@@ -169,6 +170,14 @@ func slowMaster(w *World, r *rand.Rand) func() {
 	s.slow = between(r, 100*time.Microsecond, 20*time.Millisecond)
 	w.logf("fault", "%s is slow", s.addr)
 	return func() { s.slow = 0 }
+}
+
+// busyMaster lets a script of somebody else run for long: meanwhile every command is answered with an error.
+func busyMaster(w *World, r *rand.Rand) func() {
+	s := pick(r, w.servers...)
+	s.hogged = true
+	w.logf("fault", "%s is busy", s.addr)
+	return func() { s.hogged = false }
 }
 
 func flushScripts(w *World, r *rand.Rand) func() {

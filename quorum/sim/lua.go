@@ -40,7 +40,29 @@ type interpreter struct {
 }
 
 // interpreters are kept from world to world: a new one costs more than all that a world does with it.
-var interpreters = sync.Pool{New: func() any { return newInterpreter() }}
+var interpreters struct {
+	mu   sync.Mutex
+	idle []*interpreter
+}
+
+func borrow() *interpreter {
+	interpreters.mu.Lock()
+	defer interpreters.mu.Unlock()
+	n := len(interpreters.idle)
+	if n == 0 {
+		return newInterpreter()
+	}
+	in := interpreters.idle[n-1]
+	interpreters.idle = interpreters.idle[:n-1]
+	return in
+}
+
+func giveBack(in *interpreter) {
+	in.host, in.from = nil, nil
+	interpreters.mu.Lock()
+	defer interpreters.mu.Unlock()
+	interpreters.idle = append(interpreters.idle, in)
+}
 
 func newInterpreter() *interpreter {
 	in := &interpreter{state: lua.NewState(lua.Options{SkipOpenLibs: true}), funcs: make(map[string]*lua.LFunction)}
@@ -78,8 +100,8 @@ func (s *server) eval(c *session, text string, words []string) reply {
 	case n > len(words)-1:
 		return fault("ERR Number of keys can't be greater than number of args")
 	}
-	in := interpreters.Get().(*interpreter)
-	defer interpreters.Put(in)
+	in := borrow()
+	defer giveBack(in)
 	in.host, in.from = s, &session{id: c.id, db: c.db, script: true}
 	return in.run(text, words[1:1+n], words[1+n:])
 }

@@ -9,7 +9,8 @@ import (
 
 // A Plan is what a seed says: how the world is made, what clients do, and what goes wrong.
 type Plan struct {
-	Seed uint64
+	Seed    uint64
+	Forgets bool // a fault makes masters forget, or lets their clocks jump
 
 	Masters, Proxies, Clients, Resources int
 	Attempts                             int // of each client
@@ -26,6 +27,7 @@ type Plan struct {
 	Denied   []string      // commands that the masters do not permit
 
 	TTLLeast, TTLMost time.Duration
+	Longs             float64       // how often a TTL is the longest there may be: what should be gone then is not just expired
 	Think, Hold       time.Duration // at most; a hold is also bounded by twice the TTL
 	Takeovers         float64       // how often a client writes, removes or expires without holding
 	Constant          bool          // clients use constant tokens, each proxy its own
@@ -64,17 +66,19 @@ func (p *Plan) config(r *rand.Rand) {
 	c.DriftFactor = pick(r, 0.01, 0.01, 0.05)
 	c.Grace = pick(r, -1, 10*time.Millisecond)
 	c.TTLMax = pick(r, 2*time.Second, 5*time.Second)
+	if chance(r, 0.3) {
+		p.Longs, c.TTLMax = 0.2, 20*time.Second
+	}
 	c.MasterDeadAfter = pick(r, 200*time.Millisecond, time.Second)
 	p.Config = c
 	p.Rate = c.DriftFactor * pick(r, 0, 0.5, 0.95)
-	p.TTLLeast = pick(r, 5*time.Millisecond, 50*time.Millisecond, 300*time.Millisecond)
-	p.TTLMost = pick(r, p.TTLLeast*2, c.TTLMax/4, c.TTLMax)
-	p.TTLMost = max(p.TTLMost, p.TTLLeast)
+	p.TTLLeast = pick(r, 5*time.Millisecond, 30*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond)
+	p.TTLMost = min(p.TTLLeast*pick[time.Duration](r, 1, 2, 5, 20), c.TTLMax)
 }
 
 func (p *Plan) behaviour(r *rand.Rand) {
 	p.Think = pick(r, 2*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
-	p.Hold = pick(r, 5*time.Millisecond, 30*time.Millisecond, 200*time.Millisecond)
+	p.Hold = pick(r, 2*time.Millisecond, 10*time.Millisecond, 100*time.Millisecond)
 	p.Takeovers = pick(r, 0, 0, 0.01, 0.05)
 	p.Constant = chance(r, 0.2)
 	if chance(r, 0.1) && !p.Constant { // see client.go

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"lockproxy/quorum"
@@ -25,6 +26,11 @@ func Run(p Plan, trace func(string)) Report {
 }
 
 func (w *World) play() {
+	over := make(chan struct{})
+	var turning sync.WaitGroup
+	turning.Go(func() { w.turn(over) })
+	defer turning.Wait()
+	defer close(over)
 	w.sleep(50 * time.Millisecond) // the first connections
 	w.mu.Lock()
 	w.startFaults()
@@ -51,20 +57,28 @@ func (w *World) settle() {
 	w.mu.Lock()
 	w.mendAll()
 	w.mu.Unlock()
-	w.sleep(2*w.plan.Config.MasterDeadAfter + 3*time.Second)
+	w.sleep(2*w.plan.Config.MasterDeadAfter + 2*time.Second)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checker.orphans()
 }
 
-// lockAll waits until every TTL is over, and then locks everything through every proxy.
+// lockAll waits until every TTL is over, and then locks everything through every proxy, with all masters or with no
+// more than are needed.
 func (w *World) lockAll() {
-	w.sleep(2 * w.checker.keptMost)
+	w.sleep(w.checker.keptMost + w.checker.keptMost/8)
+	if w.random("last").IntN(2) == 0 {
+		w.mu.Lock()
+		for _, s := range w.servers[len(w.servers)/2+1:] {
+			s.stopped = true
+		}
+		w.mu.Unlock()
+	}
 	for i, p := range w.proxies {
 		for j := range w.plan.Resources {
 			w.sleep(time.Millisecond)
 			req := quorum.AcquireRequest{
-				Key: quorum.Key{Name: fmt.Sprintf("r%d", j+1)}, Token: fmt.Sprintf("last-%d", i), TTL: 500 * time.Millisecond,
+				Key: quorum.Key{Name: fmt.Sprintf("r%d", j+1)}, Token: fmt.Sprintf("last-%d", i), TTL: 200 * time.Millisecond,
 			}
 			a, _ := ask(p, func(*life, quorum.Acquired) {}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
 			if a.Lock == nil {
@@ -73,7 +87,7 @@ func (w *World) lockAll() {
 				w.mu.Unlock()
 				continue
 			}
-			w.sleep(time.Second) // a release might find its script flushed
+			w.sleep(300 * time.Millisecond) // a release might find its script flushed
 		}
 	}
 }

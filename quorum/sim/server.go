@@ -30,6 +30,7 @@ type server struct {
 	down    bool          // there is no process
 	silent  bool          // nor a machine: nobody says so
 	stopped bool          // SIGSTOP
+	hogged  bool          // a script runs and runs
 	slow    time.Duration // added to the work on a parcel
 
 	old     bool // version 6: what came later is unknown
@@ -280,7 +281,7 @@ func (s *server) crash(silent bool) {
 
 // boot starts a process on the data that is there.
 func (s *server) boot() {
-	s.down, s.stopped, s.slow, s.replica = false, false, 0, false
+	s.down, s.stopped, s.hogged, s.slow, s.replica = false, false, false, 0, false
 	s.born, s.nextID, s.evicted = s.now(), 0, 0
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"container/heap"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -15,8 +16,11 @@ type World struct {
 	plan  Plan
 	start time.Time
 
+	timer *time.Timer // of the next event
+
 	mu      sync.Mutex // held by each event; guards all below
 	taken   map[time.Duration]bool
+	events  agenda
 	servers []*server
 	links   [][]*link // by proxy and server
 	proxies []*proxy
@@ -31,6 +35,7 @@ type World struct {
 // newWorld makes the servers and the proxies, and starts the proxies soon.
 func newWorld(p Plan, trace func(string)) *World {
 	w := &World{plan: p, start: time.Now(), taken: make(map[time.Duration]bool), faults: make(map[string]int), trace: trace}
+	w.timer = time.NewTimer(time.Hour)
 	w.checker.init(w)
 	for i := range p.Masters {
 		w.servers = append(w.servers, newServer(w, i))
@@ -72,15 +77,58 @@ func (w *World) take(d time.Duration, parity time.Duration) time.Duration {
 	return at
 }
 
-// after runs an event d later. It is called with mu held, and so is f.
+// after lets an event happen d later. It is called with mu held, and so is f.
 func (w *World) after(d time.Duration, f func()) {
 	at := w.take(d, 1)
-	time.AfterFunc(at-w.now(), func() {
+	heap.Push(&w.events, event{at, f})
+	if w.events[0].at == at {
+		w.timer.Reset(at - w.now())
+	}
+}
+
+// turn lets the events happen, each at its instant, until over is closed.
+func (w *World) turn(over <-chan struct{}) {
+	for {
+		select {
+		case <-w.timer.C:
+		case <-over:
+			return
+		}
 		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.taken, at)
-		f()
-	})
+		for len(w.events) > 0 && w.events[0].at <= w.now() {
+			e := heap.Pop(&w.events).(event)
+			delete(w.taken, e.at)
+			e.f()
+		}
+		if len(w.events) > 0 {
+			w.timer.Reset(w.events[0].at - w.now())
+		}
+		w.mu.Unlock()
+	}
+}
+
+// An event is what happens at an instant.
+type event struct {
+	at time.Duration
+	f  func()
+}
+
+// An agenda is a heap of events, the next one first.
+type agenda []event
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].at < a[j].at }
+func (a agenda) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+
+// Push is for package heap.
+func (a *agenda) Push(x any) { *a = append(*a, x.(event)) }
+
+// Pop is for package heap.
+func (a *agenda) Pop() any {
+	last := (*a)[len(*a)-1]
+	(*a)[len(*a)-1] = event{}
+	*a = (*a)[:len(*a)-1]
+	return last
 }
 
 // sleep lets a client wait. It is called without mu.

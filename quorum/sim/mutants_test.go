@@ -1,0 +1,168 @@
+package sim
+
+// A mutant is one rule of the engine taken out. The text must occur once in the file.
+type mutant struct {
+	name string
+	rule string // of what it breaks
+	file string // in package quorum
+	old  string
+	new  string
+	test string // of package quorum, for what no schedule of a simulation can show; "" if the simulation must
+}
+
+var mutants = []mutant{
+	{
+		name: "a quorum is one less", rule: "majority", file: "decision.go",
+		old: "return n/2 + 1 }", new: "return max(n/2, 1) }",
+	},
+	{
+		name: "a quorum is one more", rule: "majority", file: "decision.go",
+		old: "return n/2 + 1 }", new: "return n/2 + 2 }",
+	},
+	{
+		name: "lost is called won", rule: "majority", file: "decision.go",
+		old: "case t.Refused+t.Failed > t.Masters-q && t.Answered() >= q:\n\t\treturn Lost",
+		new: "case t.Refused+t.Failed > t.Masters-q && t.Answered() >= q:\n\t\treturn Won",
+	},
+	{
+		name: "a release is decided as an acquire", rule: "release in doubt", file: "decision.go",
+		old: "case t.Refused > spare && t.Answered() >= q:", new: "case t.Refused+t.Failed > spare && t.Answered() >= q:",
+	},
+	{
+		name: "a read believes one master", rule: "majority", file: "decision.go",
+		old: "case most >= q:\n\t\treturn best, Won", new: "case most >= 1:\n\t\treturn best, Won",
+	},
+	{
+		name: "validity ignored", rule: "1 clock", file: "acquire.go",
+		old: "if e.now() < until {", new: "if e.now() < until+1<<40 {",
+	},
+	{
+		name: "T1 read after the round", rule: "1 clock", file: "acquire.go",
+		old: "until := a.start + Validity(", new: "until := e.now() + Validity(",
+	},
+	{
+		name: "T1 of an extension read after the round", rule: "1 clock", file: "change.go",
+		old: "return x.start + Validity(", new: "return x.engine.now() + Validity(",
+	},
+	{
+		name: "validity without drift", rule: "1 clock", file: "validity.go",
+		old: "return ttl - elapsed - Drift(ttl, factor)", new: "return ttl - elapsed",
+		test: "TestValidity",
+	},
+	{
+		name: "keys kept without drift and grace", rule: "1 clock", file: "validity.go",
+		old: "return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)", new: "return ceilMillis(ttl)",
+	},
+	{
+		name: "keys kept without drift", rule: "1 clock", file: "validity.go",
+		old: "return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)", new: "return ceilMillis(ttl + c.Grace)",
+	},
+	{
+		name: "an addition promises what was asked for", rule: "11 extend", file: "change.go",
+		old: "least := x.engine.cfg.kept(x.engine.cfg.TTLMax)", new: "least := x.engine.cfg.kept(x.engine.cfg.TTLMax); return x.start + least",
+	},
+	{
+		name: "order of rounds left to chance", rule: "2 order", file: "round.go",
+		old: "\tif stripes == nil {\n\t\te.order[only].Lock()", new: "\tif stripes == nil {\n\t\tonly = 1 - only&1\n\t\te.order[only].Lock()",
+		test: "OneOrder",
+	},
+	{
+		name: "closing counts as cancel", rule: "3 never close to cancel", file: "link.go",
+		old: `[]any{"CLIENT", "KILL", "ID", last.clientID}`, new: `[]any{"PING"}`,
+	},
+	{
+		name: "a request is written after its deadline", rule: "3 never close to cancel", file: "round.go",
+		old: "if now < r.deadline && !r.revoked {", new: "if !r.revoked {",
+	},
+	{
+		name: "a request is written after its undo", rule: "3 never close to cancel", file: "round.go",
+		old: "if now < r.deadline && !r.revoked {", new: "if true {",
+	},
+	{
+		name: "silence never ends a connection", rule: "3 never close to cancel", file: "lane.go",
+		old: "now-l.busy > l.engine.cfg.MasterDeadAfter", new: "now-l.busy > 1<<60",
+	},
+	{
+		name: "no deadline", rule: "every attempt ends", file: "round.go",
+		old: "\t\ten.record(Failed, r.engine.lateCause)", new: "\t\tif now := r.engine.now(); now < 0 {\n\t\t\ten.record(Failed, r.engine.lateCause)\n\t\t}",
+	},
+	{
+		name: "no undo", rule: "4 undo", file: "acquire.go",
+		old: "\tpushUndos(a.engine, granted, unknown, after)", new: "\tafter()",
+	},
+	{
+		name: "no undo of a late grant", rule: "4 undo", file: "acquire.go",
+		old: "if a.revoked || owed {", new: "if owed {",
+	},
+	{
+		name: "no undo of what a broken connection may have set", rule: "4 undo", file: "acquire.go",
+		old: "possible := en.fate == unknown && !a.req.Reentrant", new: "possible := false",
+	},
+	{
+		name: "an undo is lost with its connection", rule: "4 undo", file: "undo.go",
+		old: "{ u.lane.pushUndo(u) }", new: "{ u.finish() }",
+	},
+	{
+		name: "an undo is not repeated after an error", rule: "4 undo", file: "undo.go",
+		old: "if u.Err != nil && now < u.gone {", new: "if u.Err != nil && now < 0 {",
+	},
+	{
+		name: "an undo does not compare the token", rule: "4 undo", file: "scripts.go",
+		old: " or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\nlocal expires", new: " then return 0 end\nlocal expires",
+	},
+	{
+		name: "an undo does not compare the time", rule: "4 undo", file: "scripts.go",
+		old: "if set < tonumber(ARGV[3]) or set > tonumber(ARGV[4]) then return 0 end", new: "",
+	},
+	{
+		name: "a re-entrant attempt of unknown fate is undone", rule: "4 undo", file: "acquire.go",
+		old: "possible := en.fate == unknown && !a.req.Reentrant", new: "possible := en.fate == unknown",
+	},
+	{
+		name: "a re-entrant extension is undone", rule: "4 undo", file: "acquire.go",
+		old: "case int64(2): // it held the lock already, and has extended it\n", new: "case int64(2):\n\t\ten.took = true\n",
+	},
+	{
+		name: "recent keys are not remembered", rule: "4 undo", file: "recent.go",
+		old: "\tr.young.add(hash, h, en)", new: "",
+	},
+	{
+		name: "a release that was not sent is not owed", rule: "4 undo", file: "lane.go",
+		old: "\t\tl.owed[h] = true", new: "",
+		test: "Release",
+	},
+	{
+		name: "an undo in a later batch goes unsent", rule: "4 undo", file: "undo.go",
+		old: "u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)", new: "u.gone = now",
+	},
+	{
+		name: "the stamp begins too late", rule: "4 undo", file: "lane.go",
+		old: "stamp := &stamp{from: l.link.clock - 1, open: true}", new: "stamp := &stamp{from: l.link.clock + 1000, open: true}",
+	},
+	{
+		name: "a release does not compare", rule: "release", file: "scripts.go",
+		old: "if v == ARGV[1] then return redis.call('DEL', KEYS[1]) end\nif v then return 0 end", new: "if v then return redis.call('DEL', KEYS[1]) end",
+	},
+	{
+		name: "an extension does not compare", rule: "11 extend", file: "scripts.go",
+		old: "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end", new: "if v then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
+	},
+	{
+		name: "an extension makes a lock that is gone", rule: "11 extend", file: "scripts.go",
+		old: "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
+		new: "if v == ARGV[1] or not v then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end",
+	},
+	{
+		name: "a re-entrant attempt takes any lock", rule: "majority", file: "scripts.go",
+		old: "if v == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 2 end", new: "if v then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 2 end",
+	},
+	{
+		name: "an abandoned lock is not undone", rule: "12 the client is gone", file: "lock.go",
+		old: "func (l *Lock) Abandon() { ", new: "func (l *Lock) Abandon() { if l != nil { return }; ",
+	},
+	{
+		name: "validity by the clock of patience", rule: "8 clock of the proxy", file: "acquire.go",
+		old: "if e.now() < until {", new: "if e.waited() < until {",
+		test: "StoodStill",
+	},
+}
