@@ -14,7 +14,7 @@ func inWorld(t *testing.T, f func(w *World, a, b *client)) []string {
 	var rules []string
 	synctest.Test(t, func(*testing.T) {
 		p := NewPlan(1)
-		p.Proxies = 0
+		p.Proxies, p.Forgets = 0, true // so that what the masters hold is no matter here
 		w := newWorld(p, nil)
 		f(w, &client{name: "a"}, &client{name: "b"})
 		for _, found := range w.checker.findings {
@@ -99,6 +99,31 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 		{"an attempt that took too long", func(w *World, _ *client) {
 			w.checker.ended(2*w.plan.Config.InstanceTimeout+51*time.Millisecond, "a test")
 		}, noEnd},
+		{"a lock that a minority holds", func(w *World, a *client) {
+			w.plan.Forgets = false
+			for _, s := range w.servers[:len(w.servers)/2] {
+				s.do(&session{}, []string{"SET", "r", "a", "PX", "2000"})
+			}
+			w.checker.granted(promised(a, time.Second))
+		}, minority},
+		{"a lock that a quorum holds for too short a time", func(w *World, a *client) {
+			w.plan.Forgets = false
+			for _, s := range w.servers {
+				s.do(&session{}, []string{"SET", "r", "a", "PX", "900"})
+			}
+			w.checker.granted(promised(a, time.Second))
+		}, minority},
+		{"a lock that a quorum holds", func(w *World, a *client) {
+			w.plan.Forgets = false
+			for _, s := range w.servers[:len(w.servers)/2+1] {
+				s.do(&session{}, []string{"SET", "r", "a", "PX", "1100"})
+			}
+			w.checker.granted(promised(a, time.Second))
+		}, ""},
+		{"an attempt that was sent too late", func(w *World, _ *client) {
+			w.checker.attempt("x", fate{failed: true})
+			w.checker.sent([]string{"SET", "k", "x", "NX", "PX", "5"})
+		}, afterEnd},
 		{"an orphan", func(w *World, _ *client) { orphaned(w, "left") }, orphan},
 		{"a lock that was granted", func(w *World, _ *client) { orphaned(w, "granted") }, ""},
 	}

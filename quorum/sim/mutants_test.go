@@ -141,7 +141,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release does not compare", rule: "release", file: "scripts.go",
-		old: "if v == ARGV[1] then return redis.call('DEL', KEYS[1]) end\nif v then return 0 end", new: "if v then return redis.call('DEL', KEYS[1]) end",
+		old: "if v == ARGV[1] then ` + luaFree + ` end\nif v then return 0 end", new: "if v then ` + luaFree + ` end",
 	},
 	{
 		name: "an extension does not compare", rule: "11 extend", file: "scripts.go",
