@@ -159,8 +159,7 @@ func (d *editing) settled(en *entry) {
 
 // undos returns what puts back all that one master changed, once. It is called with round.mu held.
 func (d *editing) undos(en *entry) []*undo {
-	done := en.fate == answered && en.vote != Refused && en.Err == nil
-	if en.undoing || en.passed || !done && en.fate != unknown {
+	if en.undoing || en.passed || !d.applied(en) && en.fate != unknown {
 		return nil
 	}
 	en.undoing = true
@@ -171,6 +170,12 @@ func (d *editing) undos(en *entry) []*undo {
 		}
 	}
 	return all
+}
+
+// applied says that a master answered that it made the changes, in time or not.
+func (d *editing) applied(en *entry) bool {
+	list, ok := en.Reply.([]any)
+	return en.fate == answered && en.Err == nil && ok && len(list) == 1+len(d.edits)
 }
 
 // putBack returns what takes back one change on one master, or nil if that cannot be done.

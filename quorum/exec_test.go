@@ -161,6 +161,28 @@ func TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack(t *testing.T) {
 	})
 }
 
+// A refusal that comes after the end is still none of a change.
+func TestALateRefusalIsNotPutBack(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "old", minute)
+		w.fakes[2].set(key, "other", minute)
+		x := w.exec(ExecRequest{Keys: []string{key}, Plan: func([]View) []Edit {
+			w.fakes[1].stall()
+			w.fakes[2].stall()
+			return []Edit{{Kind: Put, Value: "new", TTL: minute}}
+		}})
+		if x.Err == nil {
+			t.Fatalf("%+v", x)
+		}
+		w.fakes[1].resume()
+		w.fakes[2].resume()
+		w.settle()
+		if got := w.fakes[0].has(key) + w.fakes[1].has(key) + w.fakes[2].has(key); got != "oldoldother" {
+			t.Error(got)
+		}
+	})
+}
+
 func TestAbandonPutsBack(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.acquire(key, "old", minute)

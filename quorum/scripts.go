@@ -181,14 +181,14 @@ return reply`)
 
 	// luaPutBack as luaUndo, and ARGV[5]=the value that was there before ARGV[6]=the ms it had left when it was replaced.
 	luaPutBack = newLua(luaSetAt + `
-redis.call('SET', KEYS[1], ARGV[5])
+redis.call('SET', KEYS[1], ARGV[5], 'KEEPTTL')
 return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', set + ARGV[6]))`)
 
 	// luaRestore KEYS[1]=resource ARGV[1]=the value that was deleted ARGV[2]=the ms it had left then ARGV[3], ARGV[4]=
 	// the first and the last ms, on the master's clock, at which that can have been: set it again if nothing is there.
 	luaRestore = newLua(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('SET', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', ARGV[3] + ARGV[2]))`)
 )
 
