@@ -177,9 +177,12 @@ func (k *checker) wrote(s *server, key string, it item) {
 }
 
 // ended checks how long an attempt took: the round may take one InstanceTimeout, and so may its undo.
-func (k *checker) ended(took time.Duration, what string) {
+func (k *checker) ended(took time.Duration, what string) { k.endedIn(2, took, what) }
+
+// endedIn is ended for what may take so many InstanceTimeouts.
+func (k *checker) endedIn(timeouts int, took time.Duration, what string) {
 	const slack = 50 * time.Millisecond // the patience of the engine counts in ticks
-	if most := 2*k.world.plan.Config.InstanceTimeout + slack; took > most {
+	if most := time.Duration(timeouts)*k.world.plan.Config.InstanceTimeout + slack; took > most {
 		k.report(noEnd, "%s took %v", what, took)
 	}
 }

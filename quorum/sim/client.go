@@ -82,8 +82,10 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	}
 	leaves := chance(c.rng, 0.04)
 	var p *promise
+	take, timeouts := c.take(req)
 	began := w.now()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
+		w.checker.endedIn(timeouts, w.now()-began, "an attempt of "+c.name)
 		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
 			w.checker.attempt(token, fate{life: l, failed: a.Lock == nil || leaves, left: leaves})
 		}
@@ -91,7 +93,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 			p = &promise{resource: resource, token: token, client: c, until: until}
 			w.checker.granted(p)
 		}
-	}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
+	}, take)
 	w.mu.Lock()
 	w.checker.counts.Attempts++
 	if !ok {
@@ -116,7 +118,6 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began time.Duration) (time.Duration, bool) {
 	w, k := c.world, &c.world.checker
 	took := w.now() - began
-	k.ended(took, "an attempt of "+c.name)
 	what := fmt.Sprintf("via %s: %s for %v, token %s:", l.name, req.Key.Name, req.TTL, req.Token)
 	switch {
 	case a.Err != nil:
@@ -218,6 +219,7 @@ func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	delete(w.checker.attempts, p.token)
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
+		w.checker.ended(w.now()-began, "an attempt of "+c.name)
 		if until, ok := c.told(l, req, a, began); ok {
 			p.until = until
 			w.checker.granted(p)
@@ -252,9 +254,7 @@ func (c *client) release(p *promise) {
 			stood.doubtful = p.doubtful
 			w.checker.gone(&stood, "a release")
 		}
-	}, func(e *quorum.Engine, done func(quorum.Released)) {
-		e.Release(quorum.Key{Name: p.resource}, p.token, done)
-	})
+	}, c.give(p.resource, p.token))
 }
 
 // takeOver changes a resource that the client does not hold.
@@ -269,6 +269,8 @@ func (c *client) takeOver(resource string, ttl time.Duration) {
 	w.checker.doubt(resource, w.now()+time.Hour)
 	w.mu.Unlock()
 	switch kind := c.rng.Float64(); {
+	case chance(c.rng, w.plan.Transactions/2):
+		c.swap(resource, value, ttl)
 	case kind < 0.4:
 		r := quorum.WriteRequest{Key: key, Value: value, TTL: ttl, WantOld: chance(c.rng, 0.3), KeepTTL: chance(c.rng, 0.3)}
 		if chance(c.rng, 0.3) {

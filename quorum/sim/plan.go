@@ -30,6 +30,7 @@ type Plan struct {
 	Longs             float64       // how often a TTL is the longest there may be: what should be gone then is not just expired
 	Think, Hold       time.Duration // at most; a hold is also bounded by twice the TTL
 	Takeovers         float64       // how often a client writes, removes or expires without holding
+	Transactions      float64       // how often a client does by Exec what it could do otherwise
 	Constant          bool          // clients use constant tokens, each proxy its own
 
 	Faults []string // the kinds that occur
@@ -80,6 +81,7 @@ func (p *Plan) behaviour(r *rand.Rand) {
 	p.Think = pick(r, 2*time.Millisecond, 10*time.Millisecond, 50*time.Millisecond)
 	p.Hold = pick(r, 2*time.Millisecond, 10*time.Millisecond, 100*time.Millisecond)
 	p.Takeovers = pick(r, 0, 0, 0.01, 0.05)
+	p.Transactions = pick(r, 0, 0, 0.3, 1)
 	p.Constant = chance(r, 0.2)
 	if chance(r, 0.1) && !p.Constant { // see client.go
 		p.Denied = []string{"KILL"}
