@@ -161,6 +161,7 @@ func runQuit(c *call) Reply {
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
 	c.unsubscribeAll()
+	c.releaseHolds()
 	c.parser.authed = len(c.server.cfg.Users) == 0
 	c.mu.Lock()
 	c.identity.reset(c.parser.authed, c.server.clock.Load())

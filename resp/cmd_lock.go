@@ -3,59 +3,133 @@ package resp
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/gate"
 )
 
 // tokenBytes is the size of the tokens that LOCK makes, in bytes before they are written as hex.
 const tokenBytes = 16
+
+// waitMax is the longest that LOCK waits.
+const waitMax = 24 * time.Hour
 
 func runLock(c *call) Reply {
 	ttl, refused := c.lockTTL(c.args[2])
 	if refused != nil {
 		return refused
 	}
-	token, refused := parseLockOptions(c.args[3:])
+	o, refused := parseLockOptions(c.args[3:])
 	if refused != nil {
 		return refused
 	}
-	if token == "" {
-		token = randomHex(tokenBytes)
+	if o.token == "" {
+		o.token = randomHex(tokenBytes)
 	}
-	sl := c.claim(oneRound, c.args[1], func(o *outcome) Reply {
-		if o.done == 0 {
+	if o.hold && c.holdsFull() {
+		return errHoldsMax
+	}
+	r := oneRound
+	if o.wait > 0 {
+		r = twoRounds // what the client sends behind it on this key is for when it has the lock
+	}
+	sl := c.claim(r, c.args[1], func(out *outcome) Reply {
+		if out.done == 0 {
 			return Null{}
 		}
-		return Map{Bulk("token"), Bulk(token), Bulk("validity"), Remaining(o.until)}
+		return Map{Bulk("token"), Bulk(o.token), Bulk("validity"), Remaining(out.until)}
 	})
 	if sl == nil {
 		return wait
 	}
-	c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: token, TTL: ttl}, sl.acquired)
+	req := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl}
+	if o.hold {
+		sl.hold = newHold(c.session, req)
+	}
+	if o.wait > 0 {
+		c.await(req, o.wait, sl.acquired)
+	} else {
+		c.engine().Acquire(req, sl.acquired)
+	}
 	return later
 }
 
-func parseLockOptions(args []string) (token string, refused Reply) {
+type lockOptions struct {
+	token string
+	wait  time.Duration
+	hold  bool
+}
+
+func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 	for i := 0; i < len(args); i++ {
 		switch opt := args[i]; {
 		case equalFold(opt, "token") && i+1 < len(args):
 			i++
-			if token = args[i]; token == "" {
-				return "", Error("ERR LOCK needs a TOKEN that is not empty; leave it out to have one made")
+			if o.token = args[i]; o.token == "" {
+				return o, Error("ERR LOCK needs a TOKEN that is not empty; leave it out to have one made")
 			}
-		case equalFold(opt, "wait") && i+1 < len(args), equalFold(opt, "hold"):
-			return "", Error("ERR LOCK does not support " + upper(opt) + " yet; ask again until the lock is free")
+		case equalFold(opt, "wait") && i+1 < len(args):
+			i++
+			ms, ok := parseInt(args[i])
+			if !ok {
+				return o, errNotInt
+			}
+			if ms < 0 || ms > waitMax.Milliseconds() {
+				return o, errWaitRange
+			}
+			o.wait = time.Duration(ms) * time.Millisecond
+		case equalFold(opt, "hold"):
+			o.hold = true
 		default:
-			return "", errSyntax
+			return o, errSyntax
 		}
 	}
-	return token, nil
+	return o, nil
+}
+
+// A waiting is a LOCK … WAIT under way.
+type waiting struct{ waiter *gate.Waiter }
+
+// await acquires when it is the client's turn. If the client hangs up, its place in the queue is given up.
+func (c *call) await(req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
+	s, w := c.session, &waiting{}
+	s.mu.Lock()
+	s.waits[w] = struct{}{}
+	s.mu.Unlock()
+	w.waiter = s.server.gates.Acquire(req, patience, func(a quorum.Acquired) {
+		s.mu.Lock()
+		delete(s.waits, w)
+		s.mu.Unlock()
+		done(a)
+	})
+}
+
+// cancelWaits ends the waits of a client that is gone. Only the reader calls it: it alone begins any.
+func (s *session) cancelWaits() {
+	s.mu.Lock()
+	all := slices.Collect(maps.Keys(s.waits))
+	s.mu.Unlock()
+	for _, w := range all {
+		w.waiter.Cancel()
+	}
 }
 
 func runDelIfEqual(c *call) Reply { return c.release(c.args[1], c.args[2], counted) }
 
-func runUnlock(c *call) Reply { return c.release(c.args[1], c.args[2], counted) }
+// runUnlock releases. A lock that is held by this connection is no longer extended, whatever comes of the release.
+func runUnlock(c *call) Reply {
+	sl := c.claim(oneRound, c.args[1], counted)
+	if sl == nil {
+		return wait
+	}
+	key := c.key(c.args[1])
+	c.letGo(key, c.args[2])
+	c.engine().Release(key, c.args[2], sl.released)
+	return later
+}
 
 func (c *call) release(name, token string, answer func(*outcome) Reply) Reply {
 	sl := c.claim(oneRound, name, answer)

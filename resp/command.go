@@ -126,6 +126,11 @@ func (c *call) perform() Reply {
 	if !c.resp3 && c.total.Load() > 0 && cmd.flags&subscribedToo == 0 {
 		return errSubscribed(cmd.full)
 	}
+	if c.lost.Load() > 0 {
+		if refused := c.tellLost(cmd); refused != nil {
+			return refused
+		}
+	}
 	c.cmd = cmd
 	c.last.Store(cmd)
 	if c.transaction.open && cmd.flags&atOnce == 0 {

@@ -127,3 +127,15 @@ func (e *fakeEngine) Survey(question []any, done func(quorum.Surveyed)) {
 func pubsubMessage(channel, payload string) pubsub.Message {
 	return pubsub.Message{Topic: pubsub.Topic{Kind: pubsub.Channel, Name: channel}, Channel: channel, Payload: payload}
 }
+
+// ring rings the bells of all masters.
+func (f *fakeMessages) ring(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := pubsub.Topic{Kind: pubsub.Bell, Name: key}
+	for s := range f.topics[t] {
+		for m := range 3 {
+			s.Deliver(pubsub.Message{Topic: t, Master: m})
+		}
+	}
+}

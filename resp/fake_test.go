@@ -149,6 +149,7 @@ func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)
 		case e.err != nil:
 		case held && !(r.Reentrant && old.value == r.Token):
 			a.Refused = true
+			a.FreeIn = time.Until(old.expires)
 			if r.WantHolder {
 				a.Holder = old.value
 			}
@@ -194,7 +195,12 @@ func (e *fakeEngine) Release(key quorum.Key, token string, done func(quorum.Rele
 		} else {
 			r.Absent = !had
 		}
-		return func() { done(r) }
+		return func() {
+			if r.Held {
+				e.ring(key.Name)
+			}
+			done(r)
+		}
 	})
 }
 

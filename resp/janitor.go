@@ -40,7 +40,7 @@ func (s *session) checkTimes(now int64) {
 		return
 	}
 	s.mu.Lock()
-	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && now-s.active.Load() > limits.Idle.Milliseconds()
+	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && now-s.active.Load() > limits.Idle.Milliseconds()
 	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {
 		s.closing.Store(true)

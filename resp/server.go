@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/gate"
 )
 
 // ErrServerClosed is what Serve returns after Shutdown.
@@ -22,6 +23,7 @@ type Server struct {
 	engine   Engine
 	scripts  Scripts
 	messages Messages
+	gates    *gate.Gates
 	voted    *voted
 	commands *table
 	memory   budget
@@ -67,7 +69,7 @@ func New(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server 
 func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, commands: allCommands(),
+		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, gates: gate.New(engine, messages, len(engine.Masters())), commands: allCommands(),
 		voted: newVoted(),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
@@ -162,9 +164,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, sess := range s.clients() {
 		sess.stop()
 	}
+	s.gates.EndWaits()
 	done := make(chan struct{})
 	go func() {
 		s.running.Wait()
+		s.gates.Close()
 		close(done)
 	}()
 	select {

@@ -52,8 +52,10 @@ type session struct {
 	paused     bool  // the reader waits for depth and inBytes to go down
 	gone       bool
 	written    bool // the writer has ended
+	waits      map[*waiting]struct{}
 	identity
 	subscriptions
+	holds
 }
 
 // lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
@@ -64,7 +66,7 @@ const (
 )
 
 func newSession(srv *Server, conn net.Conn, id int64) *session {
-	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load()}
+	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), waits: map[*waiting]struct{}{}}
 	s.ready.L = &s.mu
 	s.active.Store(s.since)
 	s.in.budget = &srv.memory
@@ -85,7 +87,9 @@ func (s *session) run() {
 	s.readLoop()
 	s.end()
 	s.unsubscribeAll()
+	s.cancelWaits()
 	<-done
+	s.releaseHolds()
 	_ = s.conn.Close()
 	s.in.release()
 	s.server.memory.give(s.reserve)

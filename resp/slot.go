@@ -26,6 +26,7 @@ type slot struct {
 
 	key    quorum.Key
 	others []string // further names, for commands on several
+	hold   *hold    // kept from when the reply is written
 	rounds rounds
 
 	weight  int  // what the slot counts towards Limits.Pipeline
@@ -88,7 +89,7 @@ func newSlot(s *session) *slot {
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
-	sl.out, sl.key, sl.others = outcome{}, quorum.Key{}, nil
+	sl.out, sl.key, sl.others, sl.hold = outcome{}, quorum.Key{}, nil, nil
 	sl.resp3, sl.mute, sl.rounds = false, false, oneRound
 	sl.left, sl.weight, sl.held, sl.reserve, sl.output = 0, 0, 0, 0, 0
 	sl.counted = false

@@ -27,6 +27,8 @@ const (
 	errKeysFew     = Error("ERR Number of keys can't be negative")
 	errFlushOption = Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	errExecAbort   = Error("EXECABORT Transaction discarded because of previous errors.")
+	errWaitRange   = Error("ERR WAIT is a time in milliseconds, at most 86400000")
+	errHoldsMax    = Error("ERR this connection holds 1024 locks, the most that one may hold; release some, or use another connection")
 	errHelloAuth   = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
@@ -44,6 +46,11 @@ func errSubscribed(name string) Error {
 
 func errReserved(name string) Error {
 	return Error("ERR lockproxy keeps the key '" + name + "' for itself")
+}
+
+func errLost(key string) Error {
+	return Error("LOST the lock on '" + clip(key, echoMax) +
+		"' could not be extended and may be another client's; this command was not run, the next will be")
 }
 
 func errExpire(name string) Error { return Error("ERR invalid expire time in '" + name + "' command") }

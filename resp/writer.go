@@ -63,6 +63,7 @@ func (s *session) send(batch *slot) bool {
 			p.buf = reply.appendTo(p.buf, sl.resp3)
 		}
 		if sl.out.lock != nil {
+			s.keep(sl)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
 		if len(p.buf) >= flushSize {

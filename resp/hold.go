@@ -1,0 +1,174 @@
+package resp
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A hold is a lock that lives as long as its client's connection. It is extended each time a third of its TTL has passed,
+// until the client gives it back, or is gone: then it is released at once. If an attempt to extend it finds that the
+// token does not hold it any more, or its validity ends before a quorum could be asked, it is lost, and the client is told.
+type hold struct {
+	session *session
+	req     quorum.AcquireRequest
+
+	// session.mu guards what follows.
+	until time.Time // its validity
+	timer *time.Timer
+	over  bool // it must not be extended any more
+}
+
+// holds are the locks that a session holds. session.mu guards them, except lost.
+type holds struct {
+	kept     map[quorum.Key]*hold
+	lostKeys map[quorum.Key]struct{} // whose loss the next command on them will be told
+	lost     atomic.Int32            // how many there are
+}
+
+// holdsMax bounds what a connection may hold: each is extended three times in a TTL.
+const holdsMax = 1024
+
+// lostChannel begins the names of the channels on which losses are published; the rest is the key.
+const lostChannel = reservedPrefix + "lost:"
+
+func (s *session) holdsFull() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.kept) >= holdsMax
+}
+
+// newHold keeps no more alive of the command than its words.
+func newHold(s *session, req quorum.AcquireRequest) *hold {
+	req.Key.Name, req.Token = strings.Clone(req.Key.Name), strings.Clone(req.Token)
+	return &hold{session: s, req: req}
+}
+
+// keep begins to extend the lock of a slot whose reply is about to be written, if it is to be held. If that fails, the
+// session has ended.
+func (s *session) keep(sl *slot) {
+	h := sl.hold
+	if h == nil || sl.out.done == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[quorum.Key]*hold{}
+	}
+	if old := s.kept[h.req.Key]; old != nil {
+		old.stop() // it has been lost, or this one could not have been taken
+	}
+	s.kept[h.req.Key] = h
+	h.until = sl.out.until
+	h.timer = time.AfterFunc(h.req.TTL/3, h.extend)
+}
+
+// stop ends the extensions. s.mu is held.
+func (h *hold) stop() {
+	h.over = true
+	h.timer.Stop()
+	if h.session.kept[h.req.Key] == h {
+		delete(h.session.kept, h.req.Key)
+	}
+}
+
+// extend asks a quorum for another TTL.
+func (h *hold) extend() {
+	s := h.session
+	s.mu.Lock()
+	over := h.over
+	s.mu.Unlock()
+	if !over { // if a release overtakes it, it finds nothing to extend
+		s.server.engine.Extend(quorum.ExtendRequest{Key: h.req.Key, Token: h.req.Token, TTL: h.req.TTL}, h.extended)
+	}
+}
+
+// extended takes the outcome.
+func (h *hold) extended(e quorum.Extended) {
+	s := h.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch left := time.Until(h.until); {
+	case h.over:
+	case e.Held:
+		h.until = e.Until
+		h.timer.Reset(h.req.TTL / 3)
+	case e.Err != nil && left > 0: // as long as it is valid, masters may come back
+		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
+	default:
+		h.stop()
+		s.lose(h.req.Key)
+	}
+}
+
+// lose tells the client, by push if it speaks RESP3, and in place of its next command on the key; and everybody by a
+// message. s.mu is held.
+func (s *session) lose(key quorum.Key) {
+	if s.closing.Load() || s.gone {
+		return
+	}
+	s.server.log.Warn("a held lock was lost: it could not be extended", "client", s.addr(), "id", s.id)
+	if s.lostKeys == nil {
+		s.lostKeys = map[quorum.Key]struct{}{}
+	}
+	if _, told := s.lostKeys[key]; !told && len(s.lostKeys) < holdsMax {
+		s.lostKeys[key] = struct{}{}
+		s.lost.Add(1)
+	}
+	if s.proto3 {
+		sl := newSlot(s)
+		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name)}, true
+		s.insert(sl)
+		s.ready.Signal()
+	}
+	go s.server.engine.Publish(lostChannel+key.Name, "", func(quorum.Published) {})
+}
+
+// tellLost refuses a command on a key whose loss the client has not been told. s.mu is not held.
+func (c *call) tellLost(cmd *command) Reply {
+	if cmd.keys == (keySpec{}) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range cmd.keys.of(c.args) {
+		key := c.key(name)
+		if _, lost := c.lostKeys[key]; lost {
+			delete(c.lostKeys, key)
+			c.lost.Add(-1)
+			return errLost(name)
+		}
+	}
+	return nil
+}
+
+// letGo ends the hold of that token, if there is one.
+func (c *call) letGo(key quorum.Key, token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.kept[key]; h != nil && h.req.Token == token {
+		h.stop()
+	}
+}
+
+// releaseHolds releases all that the session holds. Shutdown waits for it.
+func (s *session) releaseHolds() {
+	s.mu.Lock()
+	var all []*hold
+	for _, h := range s.kept {
+		all = append(all, h)
+	}
+	for _, h := range all {
+		h.stop()
+	}
+	clear(s.lostKeys)
+	s.lost.Store(0)
+	s.mu.Unlock()
+	for _, h := range all {
+		s.server.running.Add(1)
+		s.server.engine.Release(h.req.Key, h.req.Token, func(quorum.Released) { s.server.running.Done() })
+	}
+}
