@@ -63,13 +63,14 @@ type Waiter struct {
 	timer *time.Timer
 
 	trying bool
-	late   bool // its time is over, or its client gone, while it tries
-	over   bool // done is called, or about to be
+	late   bool  // its time is over, or its client gone, while it tries
+	over   bool  // done is called, or about to be
+	err    error // why the last attempt could not be made
 }
 
 // Acquire takes the lock for req, as soon as it is its turn and the resource is free, and calls done once. It is refused
-// when patience is over; an attempt under way then is still waited for. Attempts that fail for another cause than
-// somebody's lock end the wait: done gets the error.
+// when patience is over; an attempt under way then is still waited for. While no quorum of masters answers it goes on
+// trying, more and more rarely; if that is how it ends, done gets the error. Any other error ends the wait.
 func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) *Waiter {
 	req.WantFree = true
 	w := &Waiter{gates: g, req: req, done: done}
@@ -92,7 +93,7 @@ func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done 
 	return w
 }
 
-// Cancel ends the wait: done is called, with a refusal, unless it was or an attempt is under way.
+// Cancel ends the wait: done is called, with a refusal or the error there is, unless it was or an attempt is under way.
 func (w *Waiter) Cancel() { w.end(quorum.Acquired{Refused: true}) }
 
 func (w *Waiter) end(a quorum.Acquired) {
@@ -104,6 +105,9 @@ func (w *Waiter) end(a quorum.Acquired) {
 	}
 	first := !w.over
 	w.over = true
+	if a.Refused && w.err != nil {
+		a = quorum.Acquired{Err: w.err}
+	}
 	if w.gate != nil {
 		w.gate.signal()
 	}

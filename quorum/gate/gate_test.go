@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -173,6 +174,19 @@ func TestWaitersAreServedInTheirOrderWhenTheBellsRing(t *testing.T) {
 	})
 }
 
+// Nobody had to listen for the first to get it; the second has to.
+func TestTheSecondOfTwoWaitersHearsTheBells(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.wait("a", time.Hour)
+		w.wait("b", time.Hour)
+		time.Sleep(100 * time.Millisecond)
+		w.want(3, "a granted@1")
+		w.release(0, 1, 2)
+		time.Sleep(time.Millisecond)
+		w.want(1, "b granted@101")
+	})
+}
+
 func TestAWaiterIsWokenByTheExpiryAndNotByTheClock(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hold("x", 10*time.Second)
@@ -232,10 +246,10 @@ func TestAnAttemptUnderWayIsWaitedFor(t *testing.T) {
 
 func TestErrorsEndTheWait(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.err = errors.New("NOQUORUM")
+		w.err = errors.New("BAD")
 		w.wait("a", time.Hour)
 		time.Sleep(2 * time.Millisecond)
-		w.want(1, "a NOQUORUM@1")
+		w.want(1, "a BAD@1")
 		w.err = nil
 		w.hold("x", time.Minute)
 		w.deaf = errors.New("DEAF")
@@ -243,6 +257,41 @@ func TestErrorsEndTheWait(t *testing.T) {
 		w.wait("c", time.Hour)
 		time.Sleep(2 * time.Millisecond)
 		w.want(2, "b DEAF@1", "c DEAF@2")
+	})
+}
+
+// A waiter outlasts masters that do not answer for a while, and is told if that is how it ends.
+func TestWhileNoQuorumAnswersItIsTriedAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		none := &quorum.NoQuorum{Masters: 3, Answered: 1}
+		set := func(attempts, bells error) {
+			w.mu.Lock()
+			w.err, w.deaf, w.tries = attempts, bells, nil
+			w.mu.Unlock()
+		}
+		set(none, nil)
+		w.wait("a", 2*time.Second)
+		time.Sleep(3 * time.Second)
+		w.mu.Lock()
+		if n := len(w.tries); n > 30 || len(w.answers) != 1 || !strings.HasPrefix(w.answers[0], "a "+none.Error()+"@20") {
+			t.Errorf("%d tries, %q", n, w.answers)
+		}
+		w.answers = nil
+		w.mu.Unlock()
+		w.hold("x", time.Minute)
+		set(nil, none)
+		w.wait("b", time.Hour)
+		time.Sleep(3 * time.Second)
+		set(nil, nil)
+		time.Sleep(2 * time.Second)
+		w.release(0, 1)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !slices.Equal(w.answers, []string{"b granted@5001"}) {
+			t.Errorf("%q", w.answers)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ const (
 	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too. A release
 	// that some masters did not see, and an undo, ring like this.
 	ringWait = 20 * time.Millisecond
-	// splitWait is the pause after votes that were split, doubled each time up to splitWaitMax.
+	// splitWait is the pause after votes that were split, or too few, doubled each time up to splitWaitMax.
 	splitWait    = 4 * time.Millisecond
 	splitWaitMax = time.Second
 )
@@ -34,25 +35,30 @@ const (
 func (g *gate) topic() []pubsub.Topic { return []pubsub.Topic{{Kind: pubsub.Bell, Name: g.key.Name}} }
 
 func (g *gate) run() {
-	free, splits := time.Time{}, 0 // when the resource may be free by itself
+	free, failures := time.Time{}, 0 // when the resource may be free by itself; attempts that told nothing of that
 	for w := g.head(); w != nil; w = g.head() {
 		if wait := g.wait(free); wait > 0 {
 			g.sleep(wait)
 			continue
 		}
 		a := g.try(w)
+		if a.Refused && !g.subscribed {
+			a = g.subscribe()
+			if g.subscribed {
+				continue // it may have been released meanwhile
+			}
+			g.note(w, a.Err)
+		}
 		switch {
-		case a.Lock != nil:
-			free, splits = time.Now().Add(w.req.TTL), 0
-		case a.Err != nil:
-			free, splits = time.Time{}, 0
-		case !g.subscribed:
-			g.subscribe(w) // and try again: it may have been released meanwhile
+		case a.Lock != nil && g.subscribed:
+			free, failures = time.Now().Add(w.req.TTL), 0
 		case a.FreeIn > 0:
-			free, splits = time.Now().Add(a.FreeIn), 0
-		default:
-			free = time.Now().Add(rand.N(min(splitWait<<min(splits, 20), splitWaitMax)))
-			splits++
+			free, failures = time.Now().Add(a.FreeIn), 0
+		case a.Lock != nil, a.Err != nil && !lacksQuorum(a.Err): // the next has to see for itself, and to subscribe
+			free, failures = time.Time{}, 0
+		default: // the votes were split, or too few
+			free = time.Now().Add(rand.N(min(splitWait<<min(failures, 20), splitWaitMax)))
+			failures++
 		}
 	}
 	if g.subscribed {
@@ -89,7 +95,8 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	mu.Lock()
 	w.trying = false
 	closed := g.gates.closed
-	w.over = a.Lock != nil || a.Err != nil || w.late
+	w.err = a.Err
+	w.over = a.Lock != nil || a.Err != nil && !lacksQuorum(a.Err) || w.late
 	over := w.over
 	if a.Lock == nil {
 		g.ringer.missed(time.Now())
@@ -104,15 +111,29 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	return a
 }
 
-// subscribe makes the masters' bells heard. If they cannot be, the head's wait ends with the cause.
-func (g *gate) subscribe(w *Waiter) {
-	result := make(chan error, 1)
-	g.gates.bells.Subscribe(g, g.topic(), func(err error) { result <- err })
-	if err := <-result; err != nil {
+// note keeps the error for the end of the wait, or ends it at once.
+func (g *gate) note(w *Waiter, err error) {
+	if !lacksQuorum(err) {
 		w.end(quorum.Acquired{Err: err})
 		return
 	}
-	g.subscribed = true
+	g.gates.mu.Lock()
+	w.err = err
+	g.gates.mu.Unlock()
+}
+
+func lacksQuorum(err error) bool {
+	var none *quorum.NoQuorum
+	return errors.As(err, &none)
+}
+
+// subscribe makes the masters' bells heard.
+func (g *gate) subscribe() quorum.Acquired {
+	result := make(chan error, 1)
+	g.gates.bells.Subscribe(g, g.topic(), func(err error) { result <- err })
+	err := <-result
+	g.subscribed = err == nil
+	return quorum.Acquired{Err: err}
 }
 
 // Deliver takes the bell of one master.

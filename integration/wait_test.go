@@ -1,0 +1,198 @@
+package integration
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+// startPair starts three masters and two proxies.
+func startPair(t *testing.T) ([]*harness.Redis, []*harness.Proxy) {
+	t.Helper()
+	masters := startMasters(t, 3)
+	return masters, []*harness.Proxy{startProxy(t, harness.Addrs(masters)), startProxy(t, harness.Addrs(masters))}
+}
+
+// attempts returns how many attempts to acquire a proxy has made.
+func attempts(t *testing.T, proxy *harness.Proxy) int {
+	t.Helper()
+	reply, err := dial(t, proxy.Addr).Do("INFO", "lockproxy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(reply)) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "attempts:"); ok {
+			count, _ := strconv.Atoi(n)
+			return count
+		}
+	}
+	t.Fatalf("no attempts in %q", reply)
+	return 0
+}
+
+// bellsHeard returns an error until a proxy listens for the release of the key on every master.
+func bellsHeard(key string, masters []*harness.Redis) func() error {
+	return proxiesListen("lockproxy:released:"+key, 1, masters...)
+}
+
+// wantLock reads the reply of LOCK.
+func wantLock(t *testing.T, c *harness.Conn) {
+	t.Helper()
+	if got, err := c.Reply(); err != nil || !strings.HasPrefix(string(got), "*4\r\n$5\r\ntoken\r\n") && !strings.HasPrefix(string(got), "*6\r\n$5\r\ntoken\r\n") {
+		t.Fatalf("LOCK … WAIT: got %q, %v", got, err)
+	}
+}
+
+// Whatever sets a lock free, through another proxy: a waiter is woken by it, long before the TTL of a minute is over.
+func TestAWaiterIsWokenByAReleaseThroughAnyProxy(t *testing.T) {
+	masters, proxies := startPair(t)
+	holder, waiter := dial(t, proxies[0].Addr), dial(t, proxies[1].Addr)
+	releases := map[string][]string{
+		"UNLOCK":              {"UNLOCK", "k", "me"},
+		"script":              {"EVAL", compareAndDelete, "1", "k", "me"},
+		"script by vote":      {"EVAL", deleteAndPublish, "2", "k", "wake", "me"},
+		"DEL":                 {"DEL", "k"},
+		"PEXPIRE in the past": {"PEXPIRE", "k", "0"},
+		"GETDEL":              {"GETDEL", "k"},
+	}
+	for name, release := range releases {
+		t.Run(name, func(t *testing.T) {
+			expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+			before := attempts(t, proxies[1])
+			if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "60000")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, 5*time.Second, "the proxy listens", bellsHeard("k", masters))
+			if reply, err := holder.Do(release...); err != nil || reply[0] == '-' {
+				t.Fatalf("%q: %q, %v", release, reply, err)
+			}
+			wantLock(t, waiter)
+			if n := attempts(t, proxies[1]) - before; n > 4 { // refused, refused again after the subscription, and granted
+				t.Errorf("%d attempts", n)
+			}
+			expect(t, waiter, ":1\r\n", "UNLOCK", "k", "you")
+			eventually(t, 5*time.Second, "nobody listens any more", nobodyListens(masters))
+		})
+	}
+}
+
+// A lock that nobody releases is taken when it expires: not before, and without asking again and again.
+func TestAWaiterIsWokenByTheExpiry(t *testing.T) {
+	_, proxies := startPair(t)
+	holder, waiter := dial(t, proxies[0].Addr), dial(t, proxies[1].Addr)
+	began := time.Now()
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "2000")
+	before := attempts(t, proxies[1])
+	if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "WAIT", "60000")); err != nil {
+		t.Fatal(err)
+	}
+	wantLock(t, waiter)
+	if d := time.Since(began); d < 2*time.Second {
+		t.Errorf("after %v", d)
+	}
+	if n := attempts(t, proxies[1]) - before; n > 6 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+func TestAWaitEndsWithNullInTimeAndWithAnErrorAtTheEndOfTheProxy(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxy, err := harness.StartProxy(proxyBinary, harness.Addrs(masters))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Kill()
+	holder, waiter := dial(t, proxy.Addr), dial(t, proxy.Addr)
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	expect(t, waiter, "$-1\r\n", "LOCK", "k", "60000", "WAIT", "100")
+	if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "WAIT", "60000")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // it is to have begun; if it has not, the reply is the same
+	if err := proxy.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := waiter.Reply(); err != nil || string(got) != "-ERR lockproxy is shutting down\r\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := proxy.Wait(harness.DrainMax); err != nil {
+		t.Error(err)
+	}
+}
+
+// Forty clients of two proxies take one lock in turn, each waiting for it, and count under it without any other care.
+func TestNoUpdateIsLostUnderALockThatIsWaitedFor(t *testing.T) {
+	masters, proxies := startPair(t)
+	const clients, turns = 40, 10
+	counter := 0
+	together(clients, func(i int) {
+		c := dial(t, proxies[i%2].Addr)
+		for range turns {
+			token := fmt.Sprintf("client-%d", i)
+			reply, err := c.Do("LOCK", "k", "60000", "TOKEN", token, "WAIT", "60000")
+			if err != nil || reply[0] != '*' {
+				t.Errorf("LOCK: %q, %v", reply, err)
+				return
+			}
+			n := counter
+			time.Sleep(100 * time.Microsecond) // so that others could come between
+			counter = n + 1
+			want := ":1\r\n"
+			for reply, err = c.Do("UNLOCK", "k", token); err == nil && strings.HasPrefix(string(reply), "-NOQUORUM "); {
+				want = string(reply[:1]) // a busy machine: it may have been released, or not
+				reply, err = c.Do("UNLOCK", "k", token)
+			}
+			if err != nil || want == ":1\r\n" && string(reply) != want || reply[0] != ':' {
+				t.Errorf("UNLOCK: %q, %v", reply, err)
+				return
+			}
+		}
+	})
+	if counter != clients*turns {
+		t.Errorf("%d updates of %d are lost", clients*turns-counter, clients*turns)
+	}
+	eventually(t, cleanMax, "no key is left", func() error { return keysLeft(0, masters...) })
+}
+
+// A held lock lasts for as long as its connection, and not longer.
+func TestAHeldLockLastsAsLongAsItsConnection(t *testing.T) {
+	masters, proxies := startPair(t)
+	holder, other := dial(t, proxies[0].Addr), dial(t, proxies[1].Addr)
+	if err := holder.Send(harness.Encode(nil, "LOCK", "k", "500", "HOLD")); err != nil {
+		t.Fatal(err)
+	}
+	wantLock(t, holder)
+	masters[0].Kill()
+	for began := time.Now(); time.Since(began) < 1500*time.Millisecond; time.Sleep(50 * time.Millisecond) {
+		expect(t, other, "$-1\r\n", "LOCK", "k", "500")
+	}
+	if err := other.Send(harness.Encode(nil, "LOCK", "k", "60000", "WAIT", "60000")); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Close()
+	wantLock(t, other)
+}
+
+func TestAHeldLockThatNoQuorumExtendsIsLost(t *testing.T) {
+	masters, proxies := startPair(t)
+	c := dial(t, proxies[0].Addr)
+	if _, err := c.Do("HELLO", "3"); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := c.Do("LOCK", "k", "500", "HOLD"); err != nil || reply[0] != '%' {
+		t.Fatalf("LOCK: %q, %v", reply, err)
+	}
+	masters[0].Kill()
+	masters[1].Kill()
+	if got, err := c.Reply(); err != nil || string(got) != ">2\r\n$4\r\nlost\r\n$1\r\nk\r\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if reply, err := c.Do("GET", "k"); err != nil || !strings.HasPrefix(string(reply), "-LOST ") {
+		t.Errorf("GET: %q, %v", reply, err)
+	}
+}
