@@ -71,6 +71,15 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 
 	direct(t, masters, 0, "HSET", "hash", "f", "v")
 	expect(t, c, "+hash\r\n", "TYPE", "hash")
+	for _, request := range []string{"HGET hash f", "HMGET hash f", "HGETALL hash", "HEXISTS hash f", "HLEN hash",
+		"HSTRLEN hash f", "HKEYS hash", "HVALS hash", "OBJECT ENCODING hash"} {
+		if reply, err := c.Do(strings.Fields(request)...); err != nil || reply[0] == '-' {
+			t.Errorf("%s: %q, %v", request, reply, err)
+		}
+	}
+	expect(t, c, "$-1\r\n", "GETSET", "legacy", "1")
+	expect(t, c, "$1\r\n1\r\n", "GETEX", "legacy", "EX", "30")
+	expect(t, c, "$1\r\n1\r\n", "GETDEL", "legacy")
 	expect(t, c, ":1\r\n", "DEL", "hash")
 
 	// Somebody else has two masters, so the vote of the third one is undone.

@@ -12,6 +12,31 @@ type mutant struct {
 
 var mutants = []mutant{
 	{
+		name: "an Exec does not compare", rule: "compare and do", file: "scripts.go",
+		old: "if kind ~= ARGV[5 * i - 4] or seen ~= ARGV[5 * i - 3] then return 0 end", new: "",
+	},
+	{
+		name: "an Exec that lost is not put back", rule: "4 undo", file: "edit.go",
+		old: "d.undo(func() { d.exec.again(err) })", new: "d.exec.again(err)",
+	},
+	{
+		name: "an Exec without a quorum is not put back", rule: "4 undo", file: "edit.go",
+		old: "d.undo(func() { d.exec.done(Executed{Err: err}) })", new: "d.exec.done(Executed{Err: err})",
+		test: "TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack",
+	},
+	{
+		name: "what an Exec did late stays", rule: "4 undo", file: "edit.go",
+		old: "	if d.revoked {\n\t\tlate", new: "	if false {\n\t\tlate",
+	},
+	{
+		name: "validity of an Exec ignored", rule: "1 clock", file: "edit.go",
+		old: "if e.now() < until {", new: "if e.now() < until+1<<40 {",
+	},
+	{
+		name: "T1 of an Exec read after the round", rule: "1 clock", file: "edit.go",
+		old: "until = min(until, d.start+Validity(", new: "until = min(until, d.engine.now()+Validity(",
+	},
+	{
 		name: "a quorum is one less", rule: "majority", file: "decision.go",
 		old: "return n/2 + 1 }", new: "return max(n/2, 1) }",
 	},
