@@ -85,16 +85,6 @@ type topic struct {
 	tickets     []*ticket // that wait for it
 }
 
-// A ticket is a subscription that is not confirmed yet.
-type ticket struct {
-	subscriber Subscriber
-	added      []Topic // what is taken back if it fails
-	waits      []*topic
-	left       int // of waits, how many are not confirmed
-	due        instant
-	done       func(error) // nil: it was called
-}
-
 // New returns a hub over all masters, in the order of the engine's, and begins to connect.
 func New(cfg Config, sources []masters.Source) *Hub {
 	if cfg.Patience <= 0 {
@@ -226,78 +216,6 @@ func (t *topic) command(channel, pattern masters.Command) (masters.Command, stri
 		return pattern, t.Name
 	}
 	return channel, MasterChannel(t.Topic)
-}
-
-// judge ends the tickets that wait for the topic if it is decided whether a quorum confirms it. mu is held.
-func (h *Hub) judge(tp *topic) {
-	if len(tp.tickets) == 0 {
-		return
-	}
-	if bits.OnesCount64(tp.on) >= h.quorum {
-		h.confirmed(tp)
-		return
-	}
-	possible := 0
-	for _, l := range h.links {
-		if l.cause == "" && tp.failed&l.bit() == 0 || l.connecting() {
-			possible++
-		}
-	}
-	if possible < h.quorum {
-		h.fail(tp, h.failure(tp, false))
-	}
-}
-
-// fail ends all tickets that wait for the topic. mu is held.
-func (h *Hub) fail(tp *topic, err error) {
-	tickets := tp.tickets
-	tp.tickets = nil
-	for _, t := range tickets {
-		h.end(t, err)
-	}
-}
-
-// confirmed tells those that wait for the topic. mu is held.
-func (h *Hub) confirmed(tp *topic) {
-	tickets := tp.tickets
-	tp.tickets = nil
-	for _, t := range tickets {
-		if t.left--; t.left == 0 {
-			h.end(t, nil)
-		}
-	}
-}
-
-// end calls the ticket's done, once, and takes a failed one back. mu is held.
-func (h *Hub) end(t *ticket, err error) {
-	if t.done == nil {
-		return
-	}
-	done := t.done
-	t.done = nil
-	if err != nil {
-		h.leave(t.subscriber, t.added)
-	}
-	done(err)
-}
-
-// failure says why no quorum confirmed the topic; late: in time. mu is held.
-func (h *Hub) failure(tp *topic, late bool) error {
-	err := &quorum.NoQuorum{Masters: len(h.links), Answered: len(h.links)}
-	for _, l := range h.links {
-		switch {
-		case tp.on&l.bit() != 0:
-		case l.cause != "":
-			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: l.cause})
-		case tp.failed&l.bit() != 0:
-			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: "answered " + tp.refusal})
-		case late:
-			text := "did not answer within " + h.cfg.Patience.String()
-			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: text})
-		}
-	}
-	err.Answered -= len(err.Causes)
-	return err
 }
 
 // hear takes a copy that a link heard. mu is held.
