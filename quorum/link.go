@@ -21,9 +21,10 @@ type link struct {
 	unwatch  func() bool // ends the watch over the engine's context
 	clientID int64       // 0 if the master does not tell
 	identity identity
-	silent   atomic.Bool // it was closed for not answering
-	clock    int64       // the master's latest TIME, ms
-	stamp    *stamp      // of the latest batch
+	silent   atomic.Bool     // it was closed for not answering
+	programs map[string]bool // by SHA-1: the wrapped scripts that were run on it as a whole, so that the master has them
+	clock    int64           // the master's latest TIME, ms
+	stamp    *stamp          // of the latest batch
 }
 
 // An identity is what a master says of itself.

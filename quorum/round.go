@@ -19,9 +19,10 @@ type instant = time.Duration
 type round struct {
 	engine   *Engine
 	owner    owner
-	start    instant // T1: read before the first byte is queued (rule 1)
-	deadline instant // by the engine's patience: InstanceTimeout after start
-	releases *hold   // what the round gives back, if it does; see lane.owe
+	start    instant  // T1: read before the first byte is queued (rule 1)
+	deadline instant  // by the engine's patience: InstanceTimeout after start
+	releases *hold    // what the round gives back, if it does; see lane.owe
+	program  *program // if it runs a client's script
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
@@ -183,6 +184,9 @@ func (en *entry) take(now instant) bool {
 	if now < r.deadline && !r.revoked {
 		en.fate = sent
 		r.mu.Unlock()
+		if r.program != nil {
+			r.program.choose(en)
+		}
 		return true
 	}
 	r.mu.Unlock()
@@ -192,6 +196,9 @@ func (en *entry) take(now instant) bool {
 
 // reply takes the answer that is in Call.
 func (en *entry) reply(instant) {
+	if en.round.program != nil && en.round.program.again(en) {
+		return
+	}
 	took := false
 	en.round.vote(en, func() (Vote, string) {
 		en.fate = answered

@@ -58,10 +58,12 @@ func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	if len(req.Keys) > 0 {
 		first, others = req.Keys[0], req.Keys[1:]
 	}
-	e.beginAll(&r.round, r, Key{req.DB, first}, others, e.wrapped(&req))
+	args := e.wrapped(&req)
+	r.program = newProgram(req.Script.wrapped, args)
+	e.beginAll(&r.round, r, Key{req.DB, first}, others, args)
 }
 
-// wrapped returns the command. It is sent as a whole, because it may take a lock (rule 13).
+// wrapped returns the command.
 func (e *Engine) wrapped(req *RunRequest) []any {
 	mode := "w"
 	if req.ReadOnly || req.Script.noWrite {

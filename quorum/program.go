@@ -1,0 +1,63 @@
+package quorum
+
+import (
+	"slices"
+	"strings"
+
+	"lockproxy/quorum/masters"
+)
+
+// A program is the command that runs a client's script, which is long. It is sent as a whole the first time that it goes
+// over a connection, and by SHA-1 afterwards. A master that has forgotten it since, because its script cache was
+// flushed, is sent the whole at once: it has done nothing, and no attempt may depend on what a cache keeps (rule 13).
+type program struct {
+	sha          string
+	whole, short []any
+}
+
+// programsMax bounds how many programs a connection is known to have run. Newer masters drop scripts that were not used
+// for longest, of those that they were sent as a whole.
+const programsMax = 256
+
+// newProgram takes the arguments of the EVAL.
+func newProgram(l *lua, whole []any) *program {
+	p := &program{sha: l.sha, whole: whole, short: slices.Clone(whole)}
+	p.short[0], p.short[1] = "EVALSHA", l.sha
+	return p
+}
+
+// choose is called by the entry's lane, just before it is written.
+func (p *program) choose(en *entry) {
+	en.Args = p.whole
+	if k := en.lane.link; k != nil && k.programs[p.sha] {
+		en.Args = p.short
+	}
+}
+
+// again is called by the entry's lane with the answer. It sends the whole if the master does not have the program, and
+// says whether it did.
+func (p *program) again(en *entry) bool {
+	k := en.lane.link
+	if k == nil {
+		return false
+	}
+	if en.Err == nil {
+		if len(k.programs) >= programsMax || k.programs == nil {
+			k.programs = make(map[string]bool)
+		}
+		k.programs[p.sha] = true
+		return false
+	}
+	if !strings.HasPrefix(en.Err.Error(), "NOSCRIPT") || en.Args[0] == "EVAL" {
+		return false
+	}
+	delete(k.programs, p.sha)
+	en.round.mu.Lock()
+	en.Call = masters.Call{Args: p.whole}
+	en.fate = waiting
+	en.round.mu.Unlock()
+	if cause := en.lane.push(en, en.round.engine.waited()); cause != "" {
+		en.giveUp(dropped, cause)
+	}
+	return true
+}
