@@ -64,7 +64,12 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 	}
 	fields := make([]string, len(list))
 	for i, x := range list {
-		if fields[i], ok = x.(string); !ok {
+		switch x := x.(type) {
+		case string:
+			fields[i] = x
+		case int64:
+			fields[i] = strconv.FormatInt(x, 10)
+		default:
 			return nil, errEncoding
 		}
 	}

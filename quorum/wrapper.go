@@ -1,8 +1,7 @@
 package quorum
 
 import (
-	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, not a safeguard
-	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,14 +27,15 @@ import (
 //
 // The text of the client stays on its lines, so that errors name the right ones.
 const (
-	wrapperHead = `local __lockproxy,_G,redis,server,load,loadstring={redis,false,_G},{},{} __lockproxy[2]=function(...) `
+	wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring={redis,false,_G},{} __lockproxy[2]=function(...) `
 	wrapperTail = `
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
-local call, find, sub, lower, format, floor = real.pcall, string.find, string.sub, string.lower, string.format, math.floor
-local label, probe = ARGV[#ARGV - 1], ARGV[#ARGV]
-local mode, factor, extra, most = ARGV[#ARGV - 5], tonumber(ARGV[#ARGV - 4]), tonumber(ARGV[#ARGV - 3]), tonumber(ARGV[#ARGV - 2])
-for _ = 1, 6 do ARGV[#ARGV] = nil end
-local keys, own, before, written, parts, line, stop, three = {}, {}, {}, {}, 0, 0, nil, false
+local call, find, sub, lower, floor = real.pcall, string.find, string.sub, string.lower, math.floor
+local n = #ARGV
+local mode, factor, extra = ARGV[n - 5], tonumber(ARGV[n - 4]), tonumber(ARGV[n - 3])
+local most, label, probe = tonumber(ARGV[n - 2]), ARGV[n - 1], ARGV[n]
+for i = n - 5, n do ARGV[i] = nil end
+local keys, own, before, written, parts, line, stop, three, began = {}, {}, {}, {}, 0, 0, nil, false, nil
 for i, k in ipairs(KEYS) do keys[i], own[k] = k, true end
 local reading = find(mode, 'r', 1, true)
 
@@ -43,8 +43,6 @@ local function now()
   local t = call('TIME')
   return t[1] * 1000 + floor(t[2] / 1000)
 end
-
-local began
 local function expiry(key)
   local at = call('PEXPIRETIME', key)
   if type(at) ~= 'number' then -- before Redis 7
@@ -57,133 +55,117 @@ end
 local function same(a, b) -- two expiries; where they are calculated, they come out differently at times
   return a == b or began and a > 0 and b > 0 and a - b < 3 and b - a < 3
 end
-
 local function refuse(why)
   stop = stop or why
   raise(why, 0)
 end
 
-local commands = ' get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2 mget=r*'
-  .. ' exists=r* touch=r* type=r1 dump=r1 ttl=t1 pttl=t1 expiretime=t1 pexpiretime=t1'
-  .. ' hget=r1 hmget=r1 hgetall=r1 hexists=r1 hlen=r1 hkeys=r1 hvals=r1 hstrlen=r1'
-  .. ' llen=r1 lindex=r1 lrange=r1 lpos=r1 scard=r1 sismember=r1 smismember=r1 smembers=r1 sinter=r* sunion=r* sdiff=r*'
-  .. ' sintercard=rn zcard=r1 zscore=r1 zmscore=r1 zrank=r1 zrevrank=r1 zcount=r1 zlexcount=r1 zrange=r1 zrevrange=r1'
-  .. ' zrangebyscore=r1 zrevrangebyscore=r1 zrangebylex=r1 zrevrangebylex=r1 zinter=rn zunion=rn zdiff=rn zintercard=rn'
-  .. ' geopos=r1 geodist=r1 geohash=r1 geosearch=r1 time=r0 ping=r0 echo=r0'
-  .. ' set=w1 setnx=w1 setex=w1 psetex=w1 getset=w1 getdel=w1 getex=w1 append=w1 incr=w1 decr=w1 incrby=w1 decrby=w1'
-  .. ' incrbyfloat=w1 setrange=w1 setbit=w1 bitfield=w1 bitop=wb mset=w% msetnx=w% del=w* unlink=w* expire=w1 pexpire=w1'
-  .. ' expireat=w1 pexpireat=w1 persist=w1 restore=w1 rename=w2 renamenx=w2'
-  .. ' hset=w1 hmset=w1 hsetnx=w1 hdel=w1 hincrby=w1 hincrbyfloat=w1 lpush=w1 rpush=w1 lpushx=w1 rpushx=w1 lpop=w1'
-  .. ' rpop=w1 lset=w1 lrem=w1 ltrim=w1 linsert=w1 rpoplpush=w2 lmove=w2 lmpop=wn sadd=w1 srem=w1 smove=w2'
-  .. ' sinterstore=w* sunionstore=w* sdiffstore=w* zadd=w1 zrem=w1 zincrby=w1 zpopmin=w1 zpopmax=w1 zmpop=wn'
-  .. ' zremrangebyscore=w1 zremrangebyrank=w1 zremrangebylex=w1 zunionstore=wd zinterstore=wd zdiffstore=wd'
-  .. ' zrangestore=w2 pfadd=w1 pfcount=w* pfmerge=w* geoadd=w1 publish=p0 spublish=p0 delex=w1 delifeq=w1 '
-
-local function derived(key)
-  if not find(mode, 'd', 1, true) then return false end
-  for _, k in ipairs(keys) do
-    if sub(key, 1, #k + 1) == k .. ':' then return true end
-  end
-end
-
 local function touch(key, kind)
-  if type(key) == 'number' then key = format('%.17g', key) end
-  if type(key) ~= 'string' then return end -- Redis says it in its own words
-  if not own[key] and not derived(key) then refuse("it uses the key '" .. key .. "', which is not one of its KEYS") end
+  if not own[key] then
+    if type(key) == 'number' then key = string.format('%.17g', key) end
+    if type(key) ~= 'string' then return end -- Redis says it in its own words
+    local found = own[key]
+    for _, k in ipairs(find(mode, 'd', 1, true) and keys or {}) do found = found or sub(key, 1, #k + 1) == k .. ':' end
+    if not found then refuse("it uses the key '" .. key .. "', which is not one of its KEYS") end
+  end
   if kind == 'w' and not before[key] then
-    before[key] = {call('DUMP', key) or false, expiry(key)}
+    local value = call('DUMP', key) or false
+    before[key] = {value, value and expiry(key) or -2}
     written[#written + 1] = key
   end
 end
 
-local function touchAll(kind, spec, ...)
-  local n = select('#', ...)
-  if spec == '1' then return touch((...), kind) end
-  local from, to, step, arg = 1, n, 1, {...}
-  if spec == '2' then to = 2
-  elseif spec == '%' then step = 2
-  elseif spec == 'b' then from = 2
-  elseif spec == 'n' then from, to = 2, 1 + (tonumber(arg[1]) or 0)
-  elseif spec == 'd' then
-    touch(arg[1], kind)
-    from, to = 3, 2 + (tonumber(arg[2]) or 0)
-  elseif spec == '0' then return end
-  for i = from, math.min(to, n), step do touch(arg[i], kind) end
-end
-
-local function unknown(name) -- unless it is one that Redis refuses itself
-  local info = call('COMMAND', 'INFO', name)
-  if not info.err and not info[1] then return end
-  for k, v in pairs(info[1] and (info[1][3].set or info[1][3]) or {}) do
-    if (type(v) == 'table' and v.ok or type(k) == 'table' and k.ok or k) == 'noscript' then return end
+local rarely -- what few scripts need is made when it is needed
+local function rare()
+  if rarely then return rarely end
+  rarely = {}
+  function rarely.touch(kind, spec, ...)
+    local from, to, step, arg = 1, select('#', ...), 1, {...}
+    if spec == '2' then to = math.min(to, 2)
+    elseif spec == '%' then step = 2
+    elseif spec == 'b' then from = 2
+    elseif spec == 'n' then from, to = 2, math.min(to, 1 + (tonumber(arg[1]) or 0))
+    elseif spec == 'd' then
+      touch(arg[1], kind)
+      from, to = 3, math.min(to, 2 + (tonumber(arg[2]) or 0))
+    end
+    for i = from, to, step do touch(arg[i], kind) end
   end
-  refuse("it calls '" .. name .. "', which blocks, scans, administers, or gives a different result on every master")
+  function rarely.unknown(name) -- unless it is one that Redis refuses itself
+    local info = call('COMMAND', 'INFO', name)
+    if not info.err and not info[1] then return end
+    for k, v in pairs(info[1] and (info[1][3].set or info[1][3]) or {}) do
+      if (type(v) == 'table' and v.ok or type(k) == 'table' and k.ok or k) == 'noscript' then return end
+    end
+    refuse("it calls '" .. name .. "', which blocks, scans, administers, or gives a different result on every master")
+  end
+  function rarely.ttl(name, key, left)
+    if type(left) ~= 'number' or left == -2 or before[key] and not same(before[key][2], expiry(key)) then return left end
+    left = call('PTTL', key)
+    left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
+    if find(name, 'expiretime', 1, true) then left = left + now() end
+    if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
+    return left
+  end
+  function rarely.publish(name, ...)
+    local channel, message = ...
+    if type(message) == 'number' then message = string.format('%.17g', message) end
+    if select('#', ...) ~= 2 or type(channel) ~= 'string' or type(message) ~= 'string' then return call(name, ...) end
+    if sub(channel, 1, 10) == 'lockproxy:' then refuse("it publishes to '" .. channel .. "', a channel of lockproxy's own") end
+    if parts > 65535 then refuse('it publishes more than 65536 messages') end
+    if name == 'spublish' then channel = 'lockproxy:shard:' .. channel end
+    parts = parts + 1
+    return call('PUBLISH', channel, label .. string.format('%04x', parts - 1) .. ':' .. message)
+  end
+  return rarely
 end
 
-local function shown(name, key, left)
-  if type(left) ~= 'number' or left == -2 or before[key] and not same(before[key][2], expiry(key)) then return left end
-  left = call('PTTL', key)
-  left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
-  if find(name, 'expiretime', 1, true) then left = left + now() end
-  if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
-  return left
-end
-
-local function publish(name, ...)
-  local channel, message = ...
-  if select('#', ...) ~= 2 or not tostring(channel) or type(channel) ~= 'string' then return call(name, ...) end
-  if sub(channel, 1, 10) == 'lockproxy:' then refuse("it publishes to '" .. channel .. "', a channel of lockproxy's own") end
-  if parts > 65535 then refuse('it publishes more than 65536 messages') end
-  if type(message) == 'number' then message = format('%.17g', message) end
-  if type(message) ~= 'string' then return call(name, ...) end
-  if name == 'spublish' then channel = 'lockproxy:shard:' .. channel end
-  parts = parts + 1
-  return call('PUBLISH', channel, label .. format('%04x', parts - 1) .. ':' .. message)
-end
-
+local likely, commands = '@LIKELY@', '@COMMANDS@'
 local function run(name, ...)
   local command = type(name) == 'string' and lower(name) or ''
-  local _, at = find(commands, ' ' .. command .. '=', 1, true)
+  local place = ' ' .. command .. '='
+  local list = likely
+  local _, at = find(list, place, 1, true)
+  if not at then
+    list = commands
+    _, at = find(list, place, 1, true)
+  end
   if not at or find(command, ' ', 1, true) then
-    if command ~= '' then unknown(name) end
+    if command ~= '' then rare().unknown(name) end
     if name == nil and select('#', ...) == 0 then return call() end
     return call(name, ...)
   end
-  local kind, spec = sub(commands, at + 1, at + 1), sub(commands, at + 2, at + 2)
+  local kind, spec = sub(list, at + 1, at + 1), sub(list, at + 2, at + 2)
   if reading and (kind == 'w' or kind == 'p') then
     return {err = 'ERR Write commands are not allowed from read-only scripts.'}
   end
-  if kind == 'p' then return publish(command, ...) end
-  touchAll(kind, spec, ...)
-  local reply = call(name, ...)
-  if kind == 't' then return shown(command, (...), reply) end
-  return reply
+  if kind == 'p' then return rare().publish(command, ...) end
+  if spec == '1' then touch((...), kind)
+  elseif spec ~= '0' then rare().touch(kind, spec, ...) end
+  if kind == 't' then return rare().ttl(command, (...), call(name, ...)) end
+  return call(name, ...)
 end
 
-redis.pcall = function(...) return run(...) end
+server = redis
+redis.pcall = run
 redis.call = function(...)
   local reply = run(...)
-  if type(reply) == 'table' and reply.err then
-    raise(reply, 0)
-  end
+  if type(reply) == 'table' and reply.err then raise(reply, 0) end
   return reply
 end
 redis.setresp = function(...)
   real.setresp(...)
   three = (...) == 3
 end
-local fixed = function() raise('Attempt to modify a readonly table', 2) end
-setmetatable(redis, {__index = real, __newindex = fixed})
-server = redis
+setmetatable(redis, {__index = real, __newindex = real})
 load = function() refuse('it compiles another script') end
 loadstring = load
-local globals = {redis = redis, server = redis, load = load, loadstring = load, _G = _G}
-setmetatable(_G, {__index = function(_, name) return globals[name] or all[name] end, __newindex = fixed})
+_G = setmetatable({redis = redis, server = redis, load = load, loadstring = load}, {__index = all, __newindex = all})
 
 local function encode(v, depth)
   local t = type(v)
   if t == 'string' then return '$' .. #v .. ':' .. v end
-  if t == 'number' then return ':' .. format('%.17g', v) .. ';' end
+  if t == 'number' then return ':' .. string.format('%.17g', v) .. ';' end
   if t == 'boolean' and three then return v and 't' or 'f' end
   if t == 'boolean' then return v and ':1;' or '_' end
   if t ~= 'table' then return '_' end
@@ -197,7 +179,7 @@ local function encode(v, depth)
   x = field('ok', 'string')
   if x then return '+' .. #x .. ':' .. x end
   x = field('double', 'number')
-  if x then return ',' .. format('%.17g', x) .. ';' end
+  if x then return ',' .. string.format('%.17g', x) .. ';' end
   local out, n = {}, 0
   x = field('map', 'table')
   if x then
@@ -238,84 +220,102 @@ local ok, result = xpcall(script, function(what)
     end
   end
 end)
-local reply
+local answer, longest, size = {'', ''}, 0, 2
 if ok then
-  reply = encode(result, 0)
+  answer[1] = encode(result, 0)
 else
   if type(raised) == 'table' then raised = tostring(rawget(raised, 'err') or 'ERR unknown error')
   else raised = 'ERR ' .. tostring(raised) end
-  reply = '!' .. line .. ';' .. #raised .. ':' .. raised
+  answer[1] = '!' .. line .. ';' .. #raised .. ':' .. raised
 end
 
-local out, longest, at, moved = {}, 0, nil, {}
-for _, was in pairs(before) do moved[was[2]] = true end
-local function report(key)
-  local was, is, ends = before[key], call('DUMP', key) or false, expiry(key)
-  if is == was[1] and same(ends, was[2]) then return end
-  if not is then
-    call('PUBLISH', '` + BellPrefix + `' .. key, '')
-    out[#out + 1] = {key, 'd', 0, 0, '', '', 0}
-    return
-  end
-  local effect, ttl = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0
-  at = at or now()
-  if ends < 0 then
-    ttl, ends = most, at + most
-  elseif moved[ends] and ends ~= was[2] then -- it came with the value of another key, and is kept for longer already
-    longest = math.max(longest, ends - at)
-    out[#out + 1] = {key, effect, math.max(1, floor((ends - at - extra) / (1 + factor))), ends, real.sha1hex(is), was[1] or '', was[2]}
-    return
-  elseif not was[1] or not same(ends, was[2]) then
-    ttl = ends - at
-  end
-  if ttl > most then return refuse('it sets a TTL above ttl_max, ' .. most .. ' ms') end
-  if ttl ~= 0 then
-    ends = ends + math.ceil(ttl * factor) + extra
-    call('PEXPIREAT', key, format('%.0f', ends))
-  end
-  longest = math.max(longest, ends - at)
-  out[#out + 1] = {key, effect, ttl, ends, real.sha1hex(is), was[1] or '', was[2]}
-end
 for _, key in ipairs(written) do
-  if not stop then pcall(report, key) end
+  if stop then break end
+  local was, is = before[key], call('DUMP', key) or false
+  local ends = is and expiry(key) or -2
+  if is ~= was[1] or not same(ends, was[2]) then
+    local effect, ttl, left = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0
+    if not is then
+      effect, ends = 'd', 0
+    elseif ends < 0 then -- for ever
+      ttl, ends = most, now() + most
+    else
+      left = call('PTTL', key)
+      if not same(ends, was[2]) then
+        ttl = left
+        for other, o in pairs(before) do
+          if other ~= key and o[2] == ends then -- it came with the other's value, and is kept for longer already
+            ttl = -math.max(1, floor((left - extra) / (1 + factor)))
+          end
+        end
+      end
+    end
+    if ttl > most then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms' end
+    if ttl > 0 then
+      local more = math.ceil(ttl * factor) + extra
+      ends, left = ends + more, ttl + more
+      call('PEXPIREAT', key, ends)
+    end
+    if left > longest then longest = left end
+    answer[size + 1], answer[size + 2], answer[size + 3], answer[size + 4] = key, effect, math.abs(ttl), ends
+    answer[size + 5], answer[size + 6], answer[size + 7] = is and real.sha1hex(is) or '', is and was[1] or '', was[2]
+    size = size + 7
+  end
 end
 
-local field = ''
 if probe ~= '' and not stop then
-  field = call('HGET', keys[1], probe) or ''
-  if type(field) == 'table' then
-    if not find(field.err, 'WRONGTYPE', 1, true) then stop = 'HGET: ' .. field.err end
-    field = ''
-  end
+  local field = call('HGET', keys[1], probe) or ''
+  if type(field) == 'string' then answer[2] = field
+  elseif not find(field.err, 'WRONGTYPE', 1, true) then stop = 'HGET: ' .. field.err end
 end
 
 if stop then
   for i = #written, 1, -1 do
     local key = written[i]
     local was = before[key]
-    if was[1] then call('RESTORE', key, format('%.0f', math.max(was[2], 0)), was[1], 'REPLACE', 'ABSTTL')
+    if was[1] then call('RESTORE', key, math.max(was[2], 0), was[1], 'REPLACE', 'ABSTTL')
     else call('DEL', key) end
   end
   return {'?' .. #stop .. ':' .. stop, ''}
 end
 if longest > 0 and call('PTTL', '` + horizonKey + `') < longest then
-  call('SET', '` + horizonKey + `', '', 'PX', format('%.0f', 2 * longest))
-end
-local answer = {reply, field}
-for _, o in ipairs(out) do
-  for _, x in ipairs(o) do answer[#answer + 1] = type(x) == 'number' and format('%.0f', x) or x end
+  call('SET', '` + horizonKey + `', '', 'PX', 2 * longest)
 end
 return answer`
 )
 
+// What a script that runs by vote may call: how (r reads, w writes, t reads a TTL, p publishes), and which of its
+// arguments are keys (1 the first, 2 the first two, * all, % every other, n as many as the first says, d the first and as
+// many as the second says, b all but the first, 0 none).
+const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2
+ mget=r* exists=r* touch=r* type=r1 dump=r1 ttl=t1 pttl=t1 expiretime=t1 pexpiretime=t1
+ hget=r1 hmget=r1 hgetall=r1 hexists=r1 hlen=r1 hkeys=r1 hvals=r1 hstrlen=r1
+ llen=r1 lindex=r1 lrange=r1 lpos=r1 scard=r1 sismember=r1 smismember=r1 smembers=r1 sinter=r* sunion=r* sdiff=r*
+ sintercard=rn zcard=r1 zscore=r1 zmscore=r1 zrank=r1 zrevrank=r1 zcount=r1 zlexcount=r1 zrange=r1 zrevrange=r1
+ zrangebyscore=r1 zrevrangebyscore=r1 zrangebylex=r1 zrevrangebylex=r1 zinter=rn zunion=rn zdiff=rn zintercard=rn
+ geopos=r1 geodist=r1 geohash=r1 geosearch=r1 time=r0 ping=r0 echo=r0
+ set=w1 setnx=w1 setex=w1 psetex=w1 getset=w1 getdel=w1 getex=w1 append=w1 incr=w1 decr=w1 incrby=w1 decrby=w1
+ incrbyfloat=w1 setrange=w1 setbit=w1 bitfield=w1 bitop=wb mset=w% msetnx=w% del=w* unlink=w* expire=w1 pexpire=w1
+ expireat=w1 pexpireat=w1 persist=w1 restore=w1 rename=w2 renamenx=w2
+ hset=w1 hmset=w1 hsetnx=w1 hdel=w1 hincrby=w1 hincrbyfloat=w1 lpush=w1 rpush=w1 lpushx=w1 rpushx=w1 lpop=w1
+ rpop=w1 lset=w1 lrem=w1 ltrim=w1 linsert=w1 rpoplpush=w2 lmove=w2 lmpop=wn sadd=w1 srem=w1 smove=w2
+ sinterstore=w* sunionstore=w* sdiffstore=w* zadd=w1 zrem=w1 zincrby=w1 zpopmin=w1 zpopmax=w1 zmpop=wn
+ zremrangebyscore=w1 zremrangebyrank=w1 zremrangebylex=w1 zunionstore=wd zinterstore=wd zdiffstore=wd
+ zrangestore=w2 pfadd=w1 pfcount=w* pfmerge=w* geoadd=w1 publish=p0 spublish=p0 delex=w1 delifeq=w1 `
+
+// votable are the rows of wrapperCommands.
+var votable = strings.Fields(wrapperCommands)
+
 // MayVote says whether a script that runs by vote may call this command, in lower case.
-func MayVote(command string) bool { return strings.Contains(shortTail, " "+command+"=") }
+func MayVote(command string) bool {
+	return slices.ContainsFunc(votable, func(row string) bool { return strings.HasPrefix(row, command+"=") })
+}
 
 // wrapperParams is how many arguments of ours follow the client's.
 const wrapperParams = 6
 
 // shortTail is what is sent: comments and indentation are for us.
-var shortTail = shorten(wrapperTail)
+var shortTail = strings.ReplaceAll(shorten(wrapperTail), "@COMMANDS@", " "+strings.Join(votable, " ")+" ")
 
 func shorten(text string) string {
 	var b strings.Builder
@@ -328,12 +328,17 @@ func shorten(text string) string {
 			b.WriteString(line)
 		}
 	}
-	return strings.ReplaceAll(b.String(), "'\n.. '", "") // one long text
+	return b.String()
 }
 
-// wrap returns the text that masters run for a client's.
+// wrap returns the text that masters run for a client's. The commands that the text names are found faster.
 func wrap(text string) *lua {
-	whole := wrapperHead + text + "\nend local last=" + strconv.Itoa(1+strings.Count(text, "\n")) + shortTail
-	sum := sha1.Sum([]byte(whole)) //nolint:gosec // see the import
-	return &lua{text: whole, sha: hex.EncodeToString(sum[:])}
+	lower, likely := strings.ToLower(text), " "
+	for _, row := range votable {
+		if name, _, _ := strings.Cut(row, "="); strings.Contains(lower, "'"+name+"'") || strings.Contains(lower, `"`+name+`"`) {
+			likely += row + " "
+		}
+	}
+	tail := strings.Replace(shortTail, "@LIKELY@", likely, 1)
+	return newLua(wrapperHead + text + "\nend local last=" + strconv.Itoa(1+strings.Count(text, "\n")) + tail)
 }
