@@ -147,7 +147,11 @@ function semaphore (clients) {
     watchdog: SHORT_LEASE,
     lock (client, name, ttl, { keep }) {
       const mutexOf = (wait) => new Mutex(client, name, {
-        lockTimeout: ttl, acquireTimeout: Math.max(wait, 1), retryInterval: 50, refreshInterval: keep ? ttl / 3 : 0
+        lockTimeout: ttl,
+        acquireTimeout: wait || ttl,
+        acquireAttemptsLimit: wait ? Infinity : 1,
+        retryInterval: 50,
+        refreshInterval: keep ? ttl / 3 : 0
       })
       let mutex
       return {

@@ -73,6 +73,28 @@ var languages = []language{
 		},
 		programs: [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}},
 	},
+	java(),
+}
+
+// java runs one program for each profile of the pom.
+func java() language {
+	profiles := [][2]string{
+		{"jedis-2", "JedisTwo"}, {"jedis-4", "JedisNow"}, {"jedis-5", "JedisNow"}, {"jedis-8", "JedisNow"},
+		{"lettuce-6", "LettuceLocks"}, {"lettuce-7", "LettuceLocks"},
+		{"redisson-3.16", "RedissonLocks"}, {"redisson-3.45", "RedissonLocks"},
+		{"redisson-3.52", "RedissonLocks"}, {"redisson-4", "RedissonLocks"},
+		{"spring-data-2", "SpringData"}, {"spring-data-4", "SpringData"},
+		{"spring-integration-5", "SpringIntegration"}, {"spring-integration-6", "SpringIntegration"},
+		{"spring-integration-7", "SpringIntegration"}, {"shedlock", "ShedLocks"},
+	}
+	l := language{name: "java", title: "Java", needs: []string{"javac", "mvn"}, files: []string{"pom.xml"}}
+	find, compile := []string{"sh", "{source}/java.sh", "classpath"}, []string{"sh", "{source}/java.sh", "compile"}
+	for _, p := range profiles {
+		find, compile = append(find, p[0]), append(compile, p[0]+":"+p[1])
+		l.programs = append(l.programs, []string{"sh", "{source}/java.sh", "run", p[0], p[1]})
+	}
+	l.install, l.build = [][]string{find}, [][]string{compile}
+	return l
 }
 
 func languageNamed(name string) (language, bool) {
@@ -181,7 +203,7 @@ func (j *job) run(o options, bin string) {
 		j.err = fmt.Errorf("%s: %w\n%s\n%s", name, j.err, problems.Bytes(), out.Bytes())
 	}
 	if o.verbose {
-		fmt.Printf("%s%s", problems.Bytes(), out.Bytes())
+		fmt.Printf("%s%s%s", problems.Bytes(), out.Bytes(), s.proxy.Output())
 	}
 	fmt.Printf("%s: %s: %d scenarios in %.0f s\n", j.title, name, len(j.results), time.Since(start).Seconds())
 }

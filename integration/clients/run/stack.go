@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +47,8 @@ func (s *stack) start(bin string) error {
 		}
 		s.relays, addrs = append(s.relays, r), append(addrs, r.Addr)
 	}
-	if s.proxy, err = harness.StartProxy(bin, addrs, "--databases", "2"); err != nil {
+	// A busy machine is no reason for a vote to be late.
+	if s.proxy, err = harness.StartProxy(bin, addrs, "--databases", "2", "--instance-timeout", "1s"); err != nil {
 		return err
 	}
 	s.control, err = startControl(s)
@@ -100,32 +101,23 @@ func (s *stack) down(n int) error {
 	return nil
 }
 
-// up makes all masters reachable and waits until the proxy is connected to every one and answers.
+// up makes all masters reachable and waits until the proxy says that it is connected to every one.
 func (s *stack) up() error {
 	for _, r := range s.relays {
 		r.Refuse(false)
 	}
 	return harness.Poll(settledMax, func() error {
-		for _, r := range s.relays {
-			if r.Links() == 0 {
-				return errors.New("the proxy is not connected to all masters")
-			}
+		c, err := harness.Dial(s.proxy.Addr)
+		if err != nil {
+			return err
 		}
-		return s.answers()
-	})
-}
-
-func (s *stack) answers() error {
-	c, err := harness.Dial(s.proxy.Addr)
-	if err != nil {
+		defer c.Close()
+		info, err := c.Do("INFO", "lockproxy")
+		if err == nil && !strings.Contains(string(info), fmt.Sprintf("\nmasters_connected:%d\r\n", mastersCount)) {
+			err = fmt.Errorf("the proxy is not connected to all masters: %s", info)
+		}
 		return err
-	}
-	defer c.Close()
-	reply, err := c.Do("GET", "nobody-ever-sets-this")
-	if err == nil && string(reply) != "$-1\r\n" {
-		err = fmt.Errorf("GET: %q", reply)
-	}
-	return err
+	})
 }
 
 // lose removes every key of the clients from all masters, behind the proxy's back.
@@ -160,6 +152,8 @@ func (s *stack) empty() error {
 	})
 }
 
+// holding counts the masters that hold a key of the clients. Redisson's latches do not count: some versions delete them
+// under another name than they were set, so that they stay for some seconds, on one Redis, too.
 func (s *stack) holding() (int, error) {
 	n := 0
 	for _, m := range s.masters {
@@ -167,7 +161,7 @@ func (s *stack) holding() (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if len(keys) > 0 {
+		if slices.ContainsFunc(keys, func(k string) bool { return !strings.HasPrefix(k, "redisson_unlock_latch:") }) {
 			n++
 		}
 	}
