@@ -70,6 +70,10 @@ func renderRows(results []result, known []knownFailure) []string {
 			groups = append(groups, &group{r.language, r.Library, rest, []string{r.Version}})
 		}
 	}
+	place := func(g *group) int { // rows of one library stand together, where its first one does
+		return slices.IndexFunc(results, func(r result) bool { return r.language == g.language && r.Library == g.library })
+	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return place(a) - place(b) })
 	var rows []string
 	for _, g := range groups {
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", g.language, g.library, strings.Join(g.versions, ", "), g.rest))
