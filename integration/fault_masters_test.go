@@ -17,6 +17,9 @@ const (
 	noise           = 1500 * time.Millisecond
 )
 
+// durable are masters that forget nothing when they are killed, and so vote again at once.
+var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
 // A fault is a way to lose a master and to get it back.
 type fault struct {
 	name string
@@ -67,7 +70,7 @@ func holdEverywhere(masters []*harness.Redis, key string) error {
 }
 
 func TestClientsGoOnLockingWhileAnyTwoOfFiveMastersAreLost(t *testing.T) {
-	masters := startMasters(t, 5)
+	masters := startMasters(t, 5, durable...)
 	proxy := startProxy(t, harness.Addrs(masters))
 	probe := dial(t, proxy.Addr)
 	for _, f := range []fault{killed, paused, restarted} {
@@ -103,7 +106,7 @@ func TestWithoutAQuorumClientsAreToldInTimeAndServedAgainSoonAfter(t *testing.T)
 	requireRedis(t)
 	for _, f := range []fault{killed, paused} {
 		t.Run(f.name, func(t *testing.T) {
-			masters := startMasters(t, 5)
+			masters := startMasters(t, 5, durable...)
 			proxy := startProxy(t, harness.Addrs(masters))
 			c := dial(t, proxy.Addr)
 			allVote(t, c, masters)

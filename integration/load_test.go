@@ -139,6 +139,9 @@ func (l *load) fatesOfKeysLeft(servers []*harness.Redis) map[string]int {
 	for _, r := range servers {
 		keys, _ := r.LockKeys(0)
 		for _, k := range keys {
+			if !strings.HasPrefix(k, l.name) {
+				continue
+			}
 			reply, _ := r.Do(0, "GET", k)
 			token, _ := harness.Bulk(reply)
 			fates[l.fates[token]]++

@@ -12,6 +12,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	kept := e.cfg.kept(req.TTL)
 	ms := kept.Milliseconds()
 	a := &attempt{req: req, kept: kept, done: done}
+	a.keeps, a.lasting = kept, true
 	e.stats.attempts.Add(1)
 	switch {
 	case req.Reentrant:
@@ -46,7 +47,7 @@ func (a *attempt) read(en *entry) (Vote, string) {
 	}
 	switch reply {
 	case "OK", int64(1):
-		en.took = true
+		en.took, en.blank = true, true
 		return Granted, ""
 	case int64(2): // it held the lock already, and has extended it
 		return Granted, ""

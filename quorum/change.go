@@ -36,14 +36,17 @@ func (r *release) ended(d Decision) {
 // never makes a lock that is gone (rule 11). An extension that fails leaves the longer TTL on the masters that made it.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	x := &extension{req: req, done: done}
+	x.lasting = true
 	if !req.Add {
-		ms := e.cfg.kept(req.TTL).Milliseconds()
+		x.keeps = e.cfg.kept(req.TTL)
+		ms := x.keeps.Milliseconds()
 		e.begin(&x.round, x, req.Key, luaExtend.args(req.Key.Name, req.Token, ms))
 		return
 	}
 	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()
 	most := e.cfg.kept(e.cfg.TTLMax).Milliseconds()
-	e.begin(&x.round, x, req.Key, luaAdd.args(req.Key.Name, req.Token, ms, most))
+	keys := []string{req.Key.Name, horizonKey} // which the script extends itself
+	e.begin(&x.round, x, req.Key, luaAdd.all(keys, []any{req.Token, ms, most}))
 }
 
 type extension struct {
@@ -77,7 +80,7 @@ func (x *extension) ended(d Decision) {
 			return
 		}
 		e.stats.extended.Add(1)
-		x.done(Extended{Held: true, Until: e.epoch.Add(until)})
+		x.done(Extended{Held: true, Until: e.timeAt(until)})
 	case d == Unanswered:
 		x.done(Extended{Err: x.failure()})
 	case x.wrongType():
@@ -118,7 +121,10 @@ func comparison(en *entry) (Vote, string) {
 	switch en.Reply {
 	case int64(didIt):
 		return Granted, ""
-	case int64(other), int64(absent):
+	case int64(absent):
+		en.blank = true
+		return Refused, ""
+	case int64(other):
 		return Refused, ""
 	}
 	return unexpected()

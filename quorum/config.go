@@ -13,7 +13,7 @@ type Config struct {
 	InstanceTimeout time.Duration
 	// DriftFactor is the part of a TTL by which clocks may come apart: drift = TTL × DriftFactor + 2 ms. Default 0.01.
 	DriftFactor float64
-	// Grace is how much longer than TTL + drift a master keeps a key. Negative means none; default 10 ms.
+	// Grace is how much longer than TTL + drift a master keeps a key. Negative means none; default 50 ms.
 	Grace time.Duration
 	// TTLMax is the longest TTL, and the TTL of a key that asks for none. Default 1 h.
 	TTLMax time.Duration
@@ -24,6 +24,9 @@ type Config struct {
 	QueueMax int
 	// Databases is how many logical databases there are. Default 16.
 	Databases int
+	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
+	// same order. Default: the masters are known by their addresses.
+	Deployment string
 	// Logger gets one line for each change of a lane's state. Default: none.
 	Logger *slog.Logger
 }
@@ -31,7 +34,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	setDefault(&c.InstanceTimeout, 100*time.Millisecond)
 	setDefault(&c.DriftFactor, 0.01)
-	setDefault(&c.Grace, 10*time.Millisecond)
+	setDefault(&c.Grace, 50*time.Millisecond)
 	setDefault(&c.TTLMax, time.Hour)
 	setDefault(&c.MasterDeadAfter, 5*time.Second)
 	setDefault(&c.QueueMax, 1<<16)

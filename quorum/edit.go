@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // An editing is the second round of an Exec: it changes keys where all of them are as the first round saw them.
 type editing struct {
@@ -34,8 +37,10 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 		if !seen.exists {
 			seen.kind = "none"
 		}
+		d.keeps = max(d.keeps, time.Duration(ms)*time.Millisecond)
 		argv = append(argv, seen.kind, seen.value, kind, value, ms)
 	}
+	d.lasting = len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}
@@ -56,6 +61,7 @@ func (d *editing) read(en *entry) (Vote, string) {
 	}
 	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.edits) {
 		en.took = len(d.puts) > 0
+		en.blank = slices.ContainsFunc(d.views, func(v view) bool { return !v.Exists })
 		return Granted, ""
 	}
 	if en.Reply == int64(other) {

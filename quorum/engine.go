@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 // An Engine runs rounds over N masters. Its methods do not block: each calls done exactly once, perhaps before it
@@ -24,12 +25,15 @@ type Engine struct {
 	labels  labels
 
 	patience patience
+	warden   *warden
+	slept    atomic.Int64 // how long this process stood still without its clock noticing
+	members  string       // names the deployment
 
 	lateCause string // of the vote of a master that does not answer in time
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	loops   sync.WaitGroup // the lanes and the heartbeat
+	loops   sync.WaitGroup // the lanes and the warden
 	sweep   sync.WaitGroup
 	closing atomic.Bool
 
@@ -54,13 +58,17 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
 	e.labels.init()
-	for _, m := range ms {
-		e.masters = append(e.masters, &master{Master: m})
+	e.members = Members(ms, cfg.Deployment)
+	for i, slot := range slots(ms, cfg.Deployment) {
+		m := &master{Master: ms[i], slot: slot}
+		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor / 2, Tolerance: cfg.uncertainty()}
+		e.masters = append(e.masters, m)
 	}
+	e.warden = newWarden(e)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.sweeper = newSweeper(e)
 	e.sweep.Go(func() { e.sweeper.run(e.ctx.Done()) })
-	e.loops.Go(e.heartbeats)
+	e.loops.Go(func() { e.warden.run(e.ctx) })
 	e.loops.Go(func() { e.patience.run(e.now, e.ctx.Done()) })
 	e.lanesOf(0)
 	return e, nil
@@ -99,7 +107,10 @@ func (e *Engine) undosWaiting() bool {
 	return waiting
 }
 
-func (e *Engine) now() instant { return time.Since(e.epoch) }
+func (e *Engine) now() instant { return time.Since(e.epoch) + instant(e.slept.Load()) }
+
+// timeAt returns when the engine's clock shows at.
+func (e *Engine) timeAt(at instant) time.Time { return e.epoch.Add(at - instant(e.slept.Load())) }
 
 // waited is the clock by which masters are late.
 func (e *Engine) waited() instant { return e.patience.at(e.now()) }
@@ -119,9 +130,9 @@ func (e *Engine) openDatabase(db int) laneSet {
 	if set := e.databases[db].Load(); set != nil {
 		return *set
 	}
-	set := make(laneSet, len(e.masters))
+	set, r := make(laneSet, len(e.masters)), make(roster, len(e.masters))
 	for i, m := range e.masters {
-		l := newLane(e, m, db)
+		l := newLane(e, m, db, r)
 		set[i] = l
 		if e.closing.Load() {
 			l.close()
@@ -139,22 +150,6 @@ func (e *Engine) eachLane(f func(*lane)) {
 			for _, l := range *set {
 				f(l)
 			}
-		}
-	}
-}
-
-// heartbeatEvery bounds how long a broken idle connection stays unnoticed.
-const heartbeatEvery = 500 * time.Millisecond
-
-func (e *Engine) heartbeats() {
-	tick := time.NewTicker(heartbeatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			e.eachLane(func(l *lane) { l.nudge(e.waited()) })
-		case <-e.ctx.Done():
-			return
 		}
 	}
 }

@@ -20,6 +20,11 @@ type world struct {
 // inWorld runs f with an engine over n connected fakes, and checks that everything ends.
 func inWorld(t *testing.T, n int, f func(w *world)) {
 	t.Helper()
+	inWorldWith(t, n, Config{Grace: 400 * time.Millisecond}, f) // the masters of some tests are far away
+}
+
+func inWorldWith(t *testing.T, n int, cfg Config, f func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t}
 		var ms []masters.Master
@@ -27,7 +32,10 @@ func inWorld(t *testing.T, n int, f func(w *world)) {
 			w.fakes = append(w.fakes, newFake(i))
 			ms = append(ms, w.fakes[i])
 		}
-		e, err := New(Config{}, ms)
+		for _, f := range w.fakes {
+			f.initialise(Members(ms, ""))
+		}
+		e, err := New(cfg, ms)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,7 +479,7 @@ func TestAMasterThatFallsSilentWhileItIsMendedIsConnectedToAnew(t *testing.T) {
 func TestServiceIsBackWithinASecondOfTheMasters(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for _, f := range w.fakes[:3] {
-			f.die()
+			f.leave()
 		}
 		w.settle()
 		began := time.Now()

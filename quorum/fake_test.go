@@ -27,6 +27,11 @@ type fake struct {
 	refuse  bool          // dials are refused
 	noKill  bool          // CLIENT KILL is not permitted
 	runID   int
+	skew    time.Duration // of its clock
+	lineage string
+	alias   string // see process
+	memory  string // what INFO says of it
+	marks   map[string]value
 	nextID  int64
 	keys    map[string]value
 	conns   map[int64]*fakeConn
@@ -45,7 +50,7 @@ type value struct {
 func newFake(i int) *fake {
 	return &fake{
 		addr: fmt.Sprintf("m%d", i+1), lag: time.Millisecond, keys: make(map[string]value),
-		conns: make(map[int64]*fakeConn), fail: make(map[string]string), loaded: make(map[string]*lua),
+		marks: make(map[string]value), conns: make(map[int64]*fakeConn), fail: make(map[string]string), loaded: make(map[string]*lua),
 	}
 }
 
@@ -184,7 +189,16 @@ func (f *fake) die() {
 	f.refuse = true
 	f.runID++
 	clear(f.keys)
+	clear(f.marks)
 	clear(f.loaded)
+	f.mu.Unlock()
+	f.cut()
+}
+
+// leave is a network that is gone: the master forgets nothing.
+func (f *fake) leave() {
+	f.mu.Lock()
+	f.refuse = true
 	f.mu.Unlock()
 	f.cut()
 }
@@ -198,12 +212,12 @@ func (f *fake) comeBack() {
 func (f *fake) set(key, text string, ttl time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.keys[key] = value{text, "string", time.Now().Add(ttl)}
+	f.keys[key] = value{text, "string", f.now().Add(ttl)}
 }
 
 func (f *fake) get(key string) (value, bool) {
 	v, ok := f.keys[key]
-	if ok && !time.Now().Before(v.expires) {
+	if ok && !f.now().Before(v.expires) {
 		delete(f.keys, key)
 		return value{}, false
 	}
@@ -246,7 +260,17 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		f.client(c, call, arg)
 		return
 	case "INFO":
-		call.Reply = fmt.Sprintf("redis_version:7.0.15\r\nrun_id:run%d\r\n", f.runID)
+		call.Reply = f.info()
+		return
+	case "CONFIG":
+		call.Reply = []any{}
+		return
+	case "MGET":
+		var all []any
+		for _, k := range call.Args[1:] {
+			all = append(all, f.mark(k.(string)))
+		}
+		call.Reply = all
 		return
 	case "ROLE":
 		call.Reply = []any{"master", int64(0), []any{}}
@@ -263,8 +287,11 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply = "PONG"
 		return
 	case "TIME":
-		now := time.Now().UnixMicro()
+		now := f.now().UnixMicro()
 		call.Reply = []any{strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10)}
+		return
+	}
+	if name == "EVAL" && f.runMarks(call) {
 		return
 	}
 	f.log = append(f.log, strings.TrimSpace(fmt.Sprintln(call.Args...)))
@@ -291,12 +318,12 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		}
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
-		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore} {
+		n, _ := call.Args[2].(int64)
+		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore, luaAdd} {
 			if s.text == arg(1) {
-				call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
+				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
 			}
 		}
-		n, _ := call.Args[2].(int64)
 		switch arg(1) {
 		case luaLook.text:
 			call.Reply = f.look(call.Args[3:])
@@ -345,14 +372,14 @@ func (f *fake) runSet(call *masters.Call, arg func(int) string) {
 
 func (f *fake) put(key, text, ms string) {
 	n, _ := strconv.ParseInt(ms, 10, 64)
-	f.keys[key] = value{text, "string", time.Now().Add(time.Duration(n) * time.Millisecond)}
+	f.keys[key] = value{text, "string", f.now().Add(time.Duration(n) * time.Millisecond)}
 }
 
 // script does what the Lua text of s says.
 func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	arg := func(i int) string { return fmt.Sprint(argv[i]) }
 	v, ok := f.get(key)
-	left := time.Until(v.expires).Milliseconds()
+	left := v.expires.Sub(f.now()).Milliseconds()
 	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaSetSeen && s != luaUndo {
 		return nil, errors.New("WRONGTYPE Operation against a key holding the wrong kind of value script: x")
 	}
@@ -439,6 +466,9 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 			return int64(-2), nil
 		}
 		expire(strconv.FormatInt(left+more, 10))
+		if f.horizonLeft() < left+more {
+			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(left+more) * time.Millisecond * 5 / 4)}
+		}
 		return left + more, nil
 	case luaUndo, luaPutBack:
 		var n [4]int64
@@ -467,7 +497,7 @@ func (f *fake) look(names []any) any {
 	var all []any
 	for _, name := range names {
 		if v, ok := f.get(name.(string)); ok {
-			all = append(all, []any{v.kind, v.text, time.Until(v.expires).Milliseconds()})
+			all = append(all, []any{v.kind, v.text, v.expires.Sub(f.now()).Milliseconds()})
 		} else {
 			all = append(all, []any{"none"})
 		}
@@ -492,7 +522,7 @@ func (f *fake) edit(names, argv []any) any {
 		v, ok := f.get(name)
 		left := int64(-2)
 		if ok {
-			left = time.Until(v.expires).Milliseconds()
+			left = v.expires.Sub(f.now()).Milliseconds()
 		}
 		reply = append(reply, left)
 		text, ms := arg(5*i+3), arg(5*i+4)
@@ -504,7 +534,7 @@ func (f *fake) edit(names, argv []any) any {
 			f.put(name, text, ms)
 		case "expire":
 			ms, _ := strconv.ParseInt(ms, 10, 64)
-			v.expires = time.Now().Add(time.Duration(ms) * time.Millisecond)
+			v.expires = f.now().Add(time.Duration(ms) * time.Millisecond)
 			f.keys[name] = v
 		case "delete":
 			delete(f.keys, name)

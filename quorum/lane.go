@@ -19,6 +19,8 @@ import (
 type lane struct {
 	engine *Engine
 	master *master
+	slot   int    // of the master, in the roster
+	roster roster // of the database
 	db     int
 	wake   chan struct{}
 
@@ -34,13 +36,24 @@ type lane struct {
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	closed    bool
 
+	quarantine *quarantine // nil if the master is clean
+
 	// The rest belongs to the loop.
-	link   *link
-	last   *link // the connection before
-	recent recent
-	batch  []request
-	calls  []*masters.Call
-	clock  masters.Call // TIME, at the end of every batch
+	link        *link
+	last        *link // the connection before
+	recent      recent
+	batch       []request
+	calls       []*masters.Call
+	extension   masters.Call  // of the horizon, at the head of a batch that needs it
+	proof       proof         // at the end of every batch
+	keeps       time.Duration // how long what the batch may set lives
+	doubt       string        // why the votes of the batch do not count
+	quarantined string        // why those do not count that rest on something not being there
+	epoch       int64         // of the master, in this batch
+	again       bool          // the master is to be assessed again
+	charges     int           // of the watch, that the marks on the master answer
+	era         int           // of the watch
+	evicted     evictions
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
@@ -60,8 +73,11 @@ const idle instant = -1
 // batchMax bounds how many requests wait for one exchange.
 const batchMax = 1024
 
-func newLane(e *Engine, m *master, db int) *lane {
-	return &lane{engine: e, master: m, db: db, wake: make(chan struct{}, 1), busy: idle}
+func newLane(e *Engine, m *master, db int, r roster) *lane {
+	charges, _ := m.watch.charged() // before: they are on the master
+	return &lane{
+		engine: e, master: m, slot: m.slot, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle, charges: charges,
+	}
 }
 
 // push queues a request. If the request cannot be answered in time it returns the cause, and forgets the request.
@@ -195,30 +211,29 @@ func (l *lane) rest() {
 
 // exchange writes the batch, reads the replies, and hands each to its request.
 func (l *lane) exchange() {
-	stamp := &stamp{from: l.link.clock - 1, open: true}
-	l.calls = l.calls[:0]
+	l.era = l.master.watch.era()
+	stamp := &stamp{from: l.link.clock - 1, open: true, era: l.era}
+	l.proof.first = masters.Call{Args: clockArgs}
+	l.calls = append(l.calls[:0], &l.proof.first)
+	l.extendHorizon()
+	first := len(l.calls)
 	for _, r := range l.batch {
 		l.calls = append(l.calls, r.command())
 		if en, ok := r.(*entry); ok {
 			en.stamp = stamp
 		}
 	}
-	l.clock = masters.Call{Args: clockArgs}
-	l.calls = append(l.calls, &l.clock)
-	began := l.engine.now()
+	l.calls = l.proof.ask(l.calls)
+	l.proof.sent = l.engine.now()
 	err := l.link.conn.Exec(l.calls)
 	now := l.engine.now()
-	l.master.roundTrip.Store(int64(now - began))
+	l.proof.received = now
+	l.master.roundTrip.Store(int64(now - l.proof.sent))
 	l.mu.Lock()
 	l.handing = true
 	l.mu.Unlock()
 
-	if ms, ok := millis(&l.clock); ok && err == nil {
-		l.link.clock = ms
-		stamp.to, stamp.open = ms, false
-		l.recent.turn(ms)
-	}
-	l.link.stamp = stamp
+	l.readProof(stamp, err)
 	cause := ""
 	if err != nil {
 		cause = describe(err)
@@ -227,10 +242,38 @@ func (l *lane) exchange() {
 		}
 		l.disconnect(cause) // first, so that no new request comes before the cause is known
 	}
-	mend := l.handOut(now, cause)
+	mend := l.handOut(l.calls[first:], now, cause)
+	if mend == nil && l.again {
+		mend = l.reassess
+	}
+	l.again = false
 	l.rest()
 	if mend != nil && l.link != nil {
 		l.mend(mend)
+	}
+}
+
+// readProof finds out when the batch ran and whether its votes count.
+func (l *lane) readProof(stamp *stamp, err error) {
+	l.link.stamp = stamp
+	l.doubt, l.epoch = "", l.link.epoch
+	l.quarantined = l.quarantineCause()
+	if err != nil {
+		l.doubt = "did not answer to the end of the batch"
+		return
+	}
+	if ms, ok := millis(&l.proof.last); ok {
+		l.learnHorizon()
+		l.link.clock, l.link.clockAt = ms, l.proof.received
+		stamp.to, stamp.open = ms, false
+		l.recent.turn(ms)
+	}
+	l.doubt = l.vouch()
+	if l.doubt != "" {
+		l.master.dropped.Add(1)
+	}
+	if l.master.watch.era() != l.era { // times from before the jump mean nothing now
+		l.recent = recent{}
 	}
 }
 
@@ -246,9 +289,9 @@ func (l *lane) mend(f func(*link) error) {
 }
 
 // handOut gives each request its answer, and returns what the answers ask to be done about the link.
-func (l *lane) handOut(now instant, cause string) (mend func(*link) error) {
+func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*link) error) {
 	for i, r := range l.batch {
-		c := l.calls[i]
+		c := calls[i]
 		if !c.Answered {
 			r.lost(cause)
 			continue
@@ -266,54 +309,10 @@ func (l *lane) handOut(now instant, cause string) (mend func(*link) error) {
 	return mend
 }
 
-var clockArgs = []any{"TIME"}
-
 // millis reads the reply of TIME.
 func millis(c *masters.Call) (int64, bool) {
 	t, ok := masters.ParseTime(c.Reply)
 	return t.UnixMilli(), ok && c.Answered && c.Err == nil
-}
-
-// A hold is a token on a resource.
-type hold struct{ name, token string }
-
-// owe notes a release that could not be sent. If a batch that is in flight takes the lock for the same token, as one that
-// a stalled master runs when it wakes, or if a broken connection may have, the key is to be removed.
-func (l *lane) owe(h hold) {
-	l.mu.Lock()
-	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
-		if l.owed == nil {
-			l.owed = make(map[hold]bool)
-		}
-		l.owed[h] = true
-	}
-	en := l.broken[h]
-	l.mu.Unlock()
-	if en == nil {
-		return
-	}
-	en.round.mu.Lock()
-	u := en.round.owner.(taker).owed(en, h)
-	en.round.mu.Unlock()
-	if u != nil {
-		l.pushUndo(u)
-	}
-}
-
-func (l *lane) owes(h hold) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.owed[h]
-}
-
-// remember keeps an attempt of unknown fate until the next connection, for owe.
-func (l *lane) remember(h hold, en *entry) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.broken == nil {
-		l.broken = make(map[hold]*entry)
-	}
-	l.broken[h] = en
 }
 
 // nudge makes an idle lane say something, so that a broken connection is found before a command is lost on it.
@@ -330,8 +329,10 @@ func (l *lane) nudge(now instant) {
 		l.signal()
 	}
 	l.mu.Unlock()
-	if quiet {
-		l.push(&heartbeat{Call: masters.Call{Args: heartbeatArgs}}, now)
+	if l.db == 0 {
+		l.ask(newPatrol(l))
+	} else if quiet {
+		l.ask(newHeartbeat(l))
 	}
 }
 
@@ -365,13 +366,3 @@ func drop(queue []request, cause string) {
 		}
 	}
 }
-
-// A heartbeat is a command whose answer nobody needs.
-type heartbeat struct{ masters.Call }
-
-var heartbeatArgs = []any{"PING"}
-
-func (h *heartbeat) command() *masters.Call { return &h.Call }
-func (h *heartbeat) take(instant) bool      { return true }
-func (h *heartbeat) reply(instant)          {}
-func (h *heartbeat) lost(string)            {}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,16 +19,17 @@ type link struct {
 	conn     masters.Conn
 	unwatch  func() bool // ends the watch over the engine's context
 	clientID int64       // 0 if the master does not tell
-	identity identity
+	info     masters.Info
 	silent   atomic.Bool     // it was closed for not answering
 	programs map[string]bool // by SHA-1: the wrapped scripts that were run on it as a whole, so that the master has them
-	clock    int64           // the master's latest TIME, ms
+	blamed   bool            // for not letting itself be killed
 	stamp    *stamp          // of the latest batch
-}
+	clock    int64           // the master's latest TIME, ms
+	clockAt  instant         // when we got it
 
-// An identity is what a master says of itself.
-type identity struct {
-	server, version, runID, role string
+	marks   marks // as the assessment found them
+	epoch   int64 // of the canary
+	horizon int64 // the horizon lasts until then, ms of the master's clock
 }
 
 // connect makes the next connection. Before anything else is sent on it, the one before is killed on the master, so
@@ -42,11 +42,11 @@ func (l *lane) connect(ctx context.Context) bool {
 		}
 		return false
 	}
-	l.link = next
+	l.link, l.last = next, nil
 	l.mu.Lock()
-	l.down, l.current = "", next
+	l.down, l.current, l.broken = "", next, nil
 	l.mu.Unlock()
-	l.master.connected(next.identity)
+	l.master.connected(&next.info)
 	return true
 }
 
@@ -62,9 +62,7 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	next := &link{conn: conn}
 	next.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
 	stop := context.AfterFunc(patient, func() { _ = conn.Close() })
-	if err = next.handshake(); err == nil {
-		err = l.killLast(next)
-	}
+	err = l.handshake(next)
 	if !stop() && err == nil {
 		err = context.DeadlineExceeded
 	}
@@ -87,7 +85,7 @@ func (l *lane) killLast(next *link) error {
 	calls := []*masters.Call{clock}
 	over := true // nothing of the former connection can run any more
 	if last != nil {
-		was, is := last.identity.runID, next.identity.runID
+		was, is := last.info.RunID, next.info.RunID
 		if over = was != "" && is != ""; over && was == is {
 			kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
 			if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
@@ -100,54 +98,33 @@ func (l *lane) killLast(next *link) error {
 		return err
 	}
 	ms, ok := millis(clock)
-	next.clock = ms
+	next.clock, next.clockAt = ms, l.engine.now()
 	if last != nil && last.stamp != nil && last.stamp.open && over && ok {
 		last.stamp.to, last.stamp.open = ms, false
 	}
-	if last != nil && !over {
+	if last != nil && !over && !last.blamed {
+		last.blamed = true
 		l.engine.cfg.Logger.Warn("the former connection could not be killed: a key that it set late stays until its TTL",
 			"master", l.master.Addr(), "db", l.db)
 	}
-	l.last = nil
-	l.mu.Lock()
-	l.broken = nil
-	l.mu.Unlock()
 	return nil
 }
 
-// handshake learns who answers, and refuses a server that is not a master. What the server does not permit us to ask
-// is tolerated.
-func (k *link) handshake() error {
+// handshake learns who answers, ends the connection before, and finds out what the master remembers. What it does not
+// permit us to ask is tolerated.
+func (l *lane) handshake(k *link) error {
 	id := &masters.Call{Args: []any{"CLIENT", "ID"}}
-	info := &masters.Call{Args: []any{"INFO", "server"}}
-	role := &masters.Call{Args: []any{"ROLE"}}
-	if err := k.conn.Exec([]*masters.Call{id, info, role}); err != nil {
+	if err := k.conn.Exec([]*masters.Call{id}); err != nil {
 		return err
 	}
 	k.clientID, _ = id.Reply.(int64)
-	text, _ := info.Reply.(string)
-	k.identity = parseIdentity(text)
-	if list, ok := role.Reply.([]any); ok && len(list) > 0 {
-		k.identity.role, _ = list[0].(string)
-		if k.identity.role != "master" {
-			return fmt.Errorf("is a %s, not a master", k.identity.role)
+	steps := []func(*link) error{l.inquire, (*link).loadScripts, l.killLast, l.assess}
+	for _, step := range steps {
+		if err := step(k); err != nil {
+			return err
 		}
 	}
-	return k.loadScripts()
-}
-
-func parseIdentity(info string) identity {
-	fields := make(map[string]string)
-	for line := range strings.Lines(info) {
-		if k, v, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[k] = v
-		}
-	}
-	id := identity{server: "redis", version: fields["redis_version"], runID: fields["run_id"]}
-	if v := fields["valkey_version"]; v != "" {
-		id.server, id.version = "valkey", v
-	}
-	return id
+	return nil
 }
 
 func (k *link) loadScripts() error {
@@ -181,12 +158,12 @@ func (l *lane) disconnect(cause string) {
 
 func (l *lane) setDown(cause string) {
 	l.mu.Lock()
-	first := l.down == ""
+	news := l.down != cause
 	l.down = cause
 	queue := l.queue
 	l.queue = nil
 	l.mu.Unlock()
-	if first {
+	if news {
 		l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
 		l.master.failed(cause)
 	}

@@ -10,7 +10,7 @@ type Lock struct {
 }
 
 // Until returns when the promised validity ends, on the monotonic clock.
-func (l *Lock) Until() time.Time { return l.engine.epoch.Add(l.until) }
+func (l *Lock) Until() time.Time { return l.engine.timeAt(l.until) }
 
 // Abandon undoes it: its client is gone, or the reply would come too late. It does not wait, and only the first call
 // counts.

@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // look reads several keys of one database in one round, at one moment on each master, and calls done with what a
 // quorum agrees on about each.
@@ -36,7 +39,8 @@ func (l *looking) read(en *entry) (Vote, string) {
 			return unexpected()
 		}
 	}
-	if en.vote == Pending {
+	blank := slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
+	if en.proves(blank) && en.vote == Pending {
 		if l.seen == nil {
 			l.seen = make([][]sighting, len(l.entries))
 		}

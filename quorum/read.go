@@ -66,7 +66,7 @@ func (r *reading) read(en *entry) (Vote, string) {
 	default:
 		return unexpected()
 	}
-	if en.vote == Pending { // an answer after the deadline has no say
+	if en.proves(!s.exists) && en.vote == Pending { // an answer after the deadline has no say
 		r.opinions = append(r.opinions, s.opinion)
 		r.left = append(r.left, s)
 	}

@@ -22,6 +22,8 @@ type round struct {
 	start    instant  // T1: read before the first byte is queued (rule 1)
 	deadline instant  // by the engine's patience: InstanceTimeout after start
 	releases *hold    // what the round gives back, if it does; see lane.owe
+	keeps    instant  // how long masters keep what the round may set; see horizon.go
+	lasting  bool     // a grant counts only as long as its master remembers it; see settleEpochs
 	program  *program // if it runs a client's script
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
@@ -72,6 +74,8 @@ type entry struct {
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
 	passed  bool   // it must not be undone; see recent
+	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
+	epoch   int64  // of the master, when it answered
 }
 
 // A fate is how far a command came.
@@ -202,8 +206,12 @@ func (en *entry) reply(instant) {
 	took := false
 	en.round.vote(en, func() (Vote, string) {
 		en.fate = answered
+		en.epoch = en.lane.epoch
 		v, cause := en.round.owner.read(en)
 		took = en.took
+		if doubt := en.doubt(); doubt != "" {
+			return Failed, doubt
+		}
 		return v, cause
 	})
 	if took {
@@ -213,6 +221,23 @@ func (en *entry) reply(instant) {
 			}
 		}
 	}
+}
+
+// doubt returns why the answer does not count, if so.
+func (en *entry) doubt() string {
+	switch l := en.lane; {
+	case l.doubt != "":
+		return l.doubt
+	case en.blank:
+		return l.quarantined
+	}
+	return ""
+}
+
+// proves says whether an answer counts that rests on something not being there, if blank.
+func (en *entry) proves(blank bool) bool {
+	en.blank = blank
+	return en.doubt() == ""
 }
 
 // lost is told that the connection broke after the entry was sent.
@@ -265,6 +290,9 @@ func (r *round) vote(en *entry, cast func() (Vote, string)) {
 	over := r.decision != Undecided
 	if !over {
 		r.decision = r.owner.decide(r.tally)
+		if r.decision == Won && r.lasting && r.settleEpochs() {
+			r.decision = r.owner.decide(r.tally)
+		}
 	}
 	d := r.decision
 	r.mu.Unlock()

@@ -52,6 +52,7 @@ func (e *Disagreement) Error() string {
 // connection that broke before its answer is not known, and left to its TTL.
 func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	r := &voting{req: req, done: done}
+	r.lasting = true // the wrapper keeps the horizon
 	r.count = count{rule: req.Rule, masters: len(e.masters), answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
 	first, others := "", []string(nil)
@@ -98,12 +99,25 @@ func (r *voting) read(en *entry) (Vote, string) {
 	a, v, cause := r.answer(&en.Call)
 	if a != nil {
 		r.all[en.master] = a
-		if en.vote == Pending { // an answer after the deadline has no say
+		if en.proves(r.blank(a, v)) && en.vote == Pending { // an answer after the deadline has no say
 			r.count.answers[en.master] = a
 		}
 	}
 	return v, cause
 }
+
+// blank says whether an answer may rest on something not being there. What the script changed was there, and so was the
+// lock that refused it.
+func (r *voting) blank(a *answer, v Vote) bool {
+	for _, e := range a.effects {
+		if e.kind != created {
+			return false
+		}
+	}
+	return !(r.req.Rule.Merge == Taking && v == Refused)
+}
+
+func (r *voting) voided(master int) { r.count.answers[master] = nil }
 
 // answer reads what a master answered. Its own errors are failures, but for those that its Lua compiler has with the
 // text: these are the script's.

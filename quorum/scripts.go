@@ -55,14 +55,15 @@ if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 if v then return 0 end
 return -1`)
 
-	// luaAdd KEYS[1]=resource ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies with the new
-	// remaining TTL, or -2 if that would be too much.
+	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies
+	// with the new remaining TTL, or -2 if that would be too much.
 	luaAdd = newLua(`
 local v = redis.call('GET', KEYS[1])
 if v == ARGV[1] then
   local ms = redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2])
   if ms > tonumber(ARGV[3]) then return -2 end
   redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ms))
+  if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
   return ms
 end
 if v then return 0 end

@@ -24,7 +24,26 @@ type MasterStatus struct {
 	Role      string
 	RoundTrip time.Duration // of the latest batch
 	Votes     Votes
+
+	State       State
+	Since       time.Duration // for how long it has been in quarantine
+	Reason      string        // of the quarantine
+	Left        time.Duration // how long the quarantine will last, as far as is known
+	ClockOffset time.Duration // the master's clock less ours
+	Dropped     uint64        // batches whose votes did not count, because nothing vouched for them
 }
+
+// A State says what a master's grants are worth.
+type State uint8
+
+// The states of a master. Of one with several databases the worst counts.
+const (
+	Clean        State = iota // its grants count
+	Quarantined               // they do not, because it may have forgotten others
+	Disconnected              // it does not answer
+)
+
+func (s State) String() string { return [...]string{"clean", "quarantined", "disconnected"}[s] }
 
 // Stats counts what the engine did since the start.
 type Stats struct {
@@ -41,22 +60,55 @@ type Stats struct {
 // A master is one of the N, with what all its lanes know of it.
 type master struct {
 	masters.Master
+	slot      int // in rosters
+	watch     watch
+	dropped   atomic.Uint64
 	votes     [Failed + 1]atomic.Uint64
 	roundTrip atomic.Int64
 
-	mu       sync.Mutex // guards all below
-	links    int        // live connections
-	cause    string     // of having none
-	identity identity
+	mu    sync.Mutex // guards all below
+	links int        // live connections
+	cause string     // of having none
+	info  masters.Info
 }
 
 func (m *master) count(v Vote) { m.votes[v].Add(1) }
 
-func (m *master) connected(id identity) {
+func (m *master) connected(info *masters.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.links++
-	m.identity = id
+	m.info = *info
+}
+
+func (m *master) isConnected() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.links > 0
+}
+
+// describe takes what the master says of itself now.
+func (m *master) describe(info *masters.Info) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.info = *info
+}
+
+// runs says that this is the server with that run id.
+func (m *master) runs(runID string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.links > 0 && m.info.RunID == runID
+}
+
+// sameServer returns the address of another master that is the same server, if there is one (rule 10).
+func (e *Engine) sameServer(m *master, runID string) string {
+	for _, other := range e.masters {
+		if other != m && runID != "" && other.runs(runID) {
+			return other.Addr()
+		}
+	}
+	return ""
 }
 
 func (m *master) disconnected(cause string) {
@@ -78,10 +130,10 @@ func (m *master) status() MasterStatus {
 	s := MasterStatus{
 		Addr:      m.Addr(),
 		Connected: m.links > 0,
-		Server:    m.identity.server,
-		Version:   m.identity.version,
-		RunID:     m.identity.runID,
-		Role:      m.identity.role,
+		Server:    m.info.Server,
+		Version:   m.info.Version,
+		RunID:     m.info.RunID,
+		Role:      m.info.Role,
 		RoundTrip: time.Duration(m.roundTrip.Load()),
 		Votes:     Votes{m.votes[Granted].Load(), m.votes[Refused].Load(), m.votes[Failed].Load()},
 	}
@@ -113,11 +165,34 @@ func (e *Engine) Masters() []MasterStatus {
 	all := make([]MasterStatus, len(e.masters))
 	for i, m := range e.masters {
 		all[i] = m.status()
+		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(), m.dropped.Load()
+		e.quarantineOf(i, &all[i])
 		if cause := e.stalled(i); all[i].Connected && cause != "" {
 			all[i].Connected, all[i].Cause = false, cause
 		}
+		if !all[i].Connected {
+			all[i].State = Disconnected
+		}
 	}
 	return all
+}
+
+// quarantineOf adds the longest quarantine of master i in any database.
+func (e *Engine) quarantineOf(i int, s *MasterStatus) {
+	now := e.now()
+	for db := range e.databases {
+		set := e.databases[db].Load()
+		if set == nil {
+			continue
+		}
+		l := (*set)[i]
+		l.mu.Lock()
+		if q := l.quarantine; q != nil && (s.State == Clean || q.Until-now > s.Left) {
+			s.State, s.Reason, s.Since, s.Left = Quarantined, q.Reason, now-q.Since, max(q.Until-now, 0)
+			s.Cause = q.cause(now)
+		}
+		l.mu.Unlock()
+	}
 }
 
 // stalled says how long master i has owed an answer, if longer than a vote may take.
@@ -132,7 +207,7 @@ func (e *Engine) stalled(i int) string {
 func (e *Engine) Ready() error {
 	err := &NoQuorum{Masters: len(e.masters)}
 	for _, m := range e.Masters() {
-		if m.Connected {
+		if m.State == Clean {
 			err.Answered++
 		} else {
 			err.Causes = append(err.Causes, Cause{m.Addr, m.Cause})

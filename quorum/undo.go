@@ -30,6 +30,7 @@ type undo struct {
 type stamp struct {
 	from, to int64 // no command of the batch ran before from or after to
 	open     bool  // to is not known: the batch may still run
+	era      int   // of the master's clock: after a jump its times from before mean nothing
 }
 
 // newUndo takes the command, luaUndo or luaPutBack, whose times take fills in, and how long the key was set for.
@@ -61,7 +62,7 @@ func (u *undo) take(now instant) bool {
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}
 	s := u.entry.stamp
-	if now >= u.gone || !u.timeless && (s.open || u.entry.hasPassed()) {
+	if now >= u.gone || !u.timeless && (s.open || s.era != u.lane.master.watch.era() || u.entry.hasPassed()) {
 		u.finish()
 		return false
 	}

@@ -7,7 +7,8 @@ import "time"
 func (e *Engine) Write(req WriteRequest, done func(Written)) {
 	if req.Condition == Always && !req.KeepTTL {
 		w := &write{req: req, done: done}
-		ms := e.cfg.kept(req.TTL).Milliseconds()
+		w.keeps = e.cfg.kept(req.TTL)
+		ms := w.keeps.Milliseconds()
 		if req.WantOld {
 			e.begin(&w.round, w, req.Key, luaReplace.args(req.Key.Name, req.Value, ms))
 		} else {
@@ -39,7 +40,7 @@ func (e *Engine) replace(req WriteRequest, v view, done func(Written)) {
 		ms = e.cfg.kept(req.TTL).Milliseconds()
 	}
 	args := luaSetSeen.args(req.Key.Name, v.seen.kind, v.seen.value, req.Value, ms)
-	e.change(req.Key, args, func(err error, applied bool) {
+	e.change(req.Key, time.Duration(ms)*time.Millisecond, args, func(err error, applied bool) {
 		w := Written{Err: err, Done: applied}
 		if applied && req.WantOld {
 			w.Old, w.HadOld = v.Value, true
@@ -78,8 +79,9 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			e.remove(req.Key, v, done)
 			return
 		}
-		args := luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, e.cfg.kept(req.TTL).Milliseconds())
-		e.change(req.Key, args, func(err error, applied bool) { done(Changed{err, applied}) })
+		kept := e.cfg.kept(req.TTL)
+		args := luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, kept.Milliseconds())
+		e.change(req.Key, kept, args, func(err error, applied bool) { done(Changed{err, applied}) })
 	})
 }
 
@@ -94,9 +96,10 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 	return true
 }
 
-// change runs a script that compares before it changes.
-func (e *Engine) change(key Key, args []any, done func(error, bool)) {
+// change runs a script that compares before it changes. Keeps is how long masters will keep what it leaves.
+func (e *Engine) change(key Key, keeps time.Duration, args []any, done func(error, bool)) {
 	c := &change{rule: Decide, done: done}
+	c.keeps = keeps
 	e.begin(&c.round, c, key, args)
 }
 
@@ -139,7 +142,7 @@ func (w *write) read(en *entry) (Vote, string) {
 			old.exists = true
 			old.value, _ = reply[1].(string)
 		}
-		if en.vote == Pending {
+		if en.proves(!old.exists && w.req.WantOld) && en.vote == Pending {
 			w.opinions = append(w.opinions, old)
 		}
 		return Granted, ""

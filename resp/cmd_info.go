@@ -131,13 +131,10 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	w.field("quorum", len(masters)/2+1)
 	w.field("masters_connected", connected)
 	for i, m := range masters {
-		state := "connected"
-		if !m.Connected {
-			state = "disconnected"
-		}
-		w.field(fmt.Sprintf("master%d", i), fmt.Sprintf("addr=%s,state=%s,cause=%s,server=%s,version=%s,role=%s,"+
-			"round_trip_usec=%d,granted=%d,refused=%d,failed=%d", m.Addr, state, oneField(m.Cause), m.Server, m.Version,
-			m.Role, m.RoundTrip.Microseconds(), m.Votes.Granted, m.Votes.Refused, m.Votes.Failed))
+		w.field(fmt.Sprintf("master%d", i), fmt.Sprintf("addr=%s,state=%s,cause=%s,for_sec=%d,left_sec=%d,server=%s,version=%s,"+
+			"role=%s,clock_offset_msec=%d,round_trip_usec=%d,granted=%d,refused=%d,failed=%d,batches_dropped=%d", m.Addr,
+			m.State, oneField(m.Cause), int(m.Since.Seconds()), int(m.Left.Seconds()), m.Server, m.Version, m.Role,
+			m.ClockOffset.Milliseconds(), m.RoundTrip.Microseconds(), m.Votes.Granted, m.Votes.Refused, m.Votes.Failed, m.Dropped))
 	}
 	w.field("attempts", st.Attempts)
 	w.field("acquired", st.Acquired)

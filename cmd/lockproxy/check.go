@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -31,8 +33,10 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "lockproxy: warning:", w)
 	}
 	probes := probeAll(l.Config, ms)
+	inspect(l.Config, ms, probes)
 	judge(l.Config, probes)
 	writeProbes(stdout, probes)
+	writeCosts(stdout, probes)
 
 	voters := 0
 	for _, p := range probes {
@@ -53,8 +57,18 @@ type probe struct {
 	addr    string
 	info    masters.Info
 	err     error
+	marks   quorum.Inspected
 	votes   bool
 	verdict string
+}
+
+// inspect adds what the masters' marks say.
+func inspect(cfg *config.Config, ms []*masters.Redis, probes []probe) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
+	defer cancel()
+	for i, in := range quorum.Inspect(ctx, engineConfig(cfg, slog.New(slog.DiscardHandler)), asMasters(ms)) {
+		probes[i].marks = in
+	}
 }
 
 // probeAll asks all masters at once.
@@ -94,6 +108,10 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
 		case p.info.RoundTrip > cfg.InstanceTimeout:
 			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
+		case p.marks.Addr != "" && p.marks.Err != nil:
+			p.verdict = "no: " + reason(p.marks.Err)
+		case p.marks.Addr != "" && !p.marks.Clean():
+			p.verdict = "no: " + state(&p.marks)
 		case len(p.info.Missing) > 0:
 			p.votes, p.verdict = true, "votes; may not run "+strings.Join(p.info.Missing, ", ")
 		default:
@@ -101,6 +119,31 @@ func judge(cfg *config.Config, probes []probe) {
 		}
 		if p.err == nil && first == "" {
 			seen[p.info.RunID] = p.addr
+		}
+	}
+}
+
+// costs is what it costs that a master does not permit a command.
+var costs = []struct{ command, cost string }{
+	{"INFO", "its run id is not known, so every broken connection counts as a restart, and quarantines it; " +
+		"evictions go unnoticed"},
+	{"ROLE", "that it became a replica is noticed from its errors only"},
+	{"CONFIG GET", "AOF with fsync always earns it nothing: every restart quarantines it"},
+	{"CLIENT KILL", "a key that was set over a connection that broke stays until its TTL"},
+	{"TIME", "nothing vouches for its clock: it cannot vote"},
+}
+
+// writeCosts says what each missing permission costs.
+func writeCosts(w io.Writer, probes []probe) {
+	for _, c := range costs {
+		var at []string
+		for _, p := range probes {
+			if slices.Contains(p.info.Missing, c.command) {
+				at = append(at, p.addr)
+			}
+		}
+		if len(at) > 0 {
+			fmt.Fprintf(w, "\nWithout %s at %s: %s.\n", c.command, strings.Join(at, ", "), c.cost)
 		}
 	}
 }

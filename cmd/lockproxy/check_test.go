@@ -53,9 +53,11 @@ func startRedis(t *testing.T, args ...string) string {
 }
 
 // runCheck returns the exit code and what was printed.
-func runCheck(args ...string) (int, string) {
+func runCheck(args ...string) (int, string) { return runCommand("check", args...) }
+
+func runCommand(name string, args ...string) (int, string) {
 	var stdout, stderr bytes.Buffer
-	code := run(append([]string{"check"}, args...), nil, &stdout, &stderr)
+	code := run(append([]string{name}, args...), nil, &stdout, &stderr)
 	return code, stdout.String() + stderr.String()
 }
 
@@ -63,7 +65,14 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	good := startRedis(t, "--appendonly", "yes", "--appendfsync", "always")
 	locked := startRedis(t, "--requirepass", "s3cr3t")
 	other := startRedis(t)
-	code, out := runCheck("--instance-timeout", "2s", "--masters", "redis://:s3cr3t@"+locked+","+good+","+other)
+	all := "redis://:s3cr3t@" + locked + "," + good + "," + other
+	if code, out := runCheck("--masters", all); code != exitFailure || strings.Count(out, "no: new: run lockproxy init") != 3 {
+		t.Errorf("before init: exit code %d\n%s", code, out)
+	}
+	if code, out := runCommand("init", "--masters", all, "--yes"); code != exitOK || !strings.HasSuffix(out, "\n3 masters are clean.\n") {
+		t.Fatalf("init: exit code %d\n%s", code, out)
+	}
+	code, out := runCheck("--instance-timeout", "2s", "--masters", all)
 	if code != exitOK || !strings.HasSuffix(out, "\n3 of 3 masters could vote, 2 needed.\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -91,14 +100,14 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	start := time.Now()
 	code, out := runCheck("--dial-timeout", "1s", "--master-dead-after", "2s", "--instance-timeout", "1s",
 		"--masters", strings.Join([]string{good, locked, evicting, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
-	if code != exitFailure || !strings.HasSuffix(out, "\n1 of 7 masters could vote, 4 needed.\n") {
+	if code != exitFailure || !strings.HasSuffix(out, "\n0 of 7 masters could vote, 4 needed.\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("it took %v", d)
 	}
 	for addr, want := range map[string]string{
-		good: "votes", evicting: "no: may evict locks, set maxmemory-policy noeviction",
+		good: "no: new: run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
 		replica: "no: is a slave, name its master", gone: "no: no answer",
 		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
 		locked: "no: NOAUTH Authentication required, set master_user and master_password",

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"lockproxy/cmd/lockproxy/config"
@@ -41,6 +42,7 @@ type command struct {
 
 var commands = []command{
 	{"serve", "run the proxy (also without any command)", serve},
+	{"init", "mark the masters of a new deployment clean, so that their votes count (--yes: do not ask)", nil},
 	{"check", "look at every master and say whether a quorum could vote", check},
 	{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", nil},
 	{"version", "print the version", nil},
@@ -78,9 +80,16 @@ func run(args, env []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", name, mend)
 		return exitUsage
 	}
+	yes := false
+	if name == "init" {
+		yes, args = takeYes(args)
+	}
 	l, code := load(args, env, stdout, stderr)
 	if l == nil {
 		return code
+	}
+	if name == "init" {
+		return initialise(l, yes, os.Stdin, stdout, stderr)
 	}
 	return c.run(l, stdout, stderr)
 }
@@ -99,6 +108,12 @@ func load(args, env []string, stdout, stderr io.Writer) (*config.Loaded, int) {
 		return nil, exitOK
 	}
 	return l, exitOK
+}
+
+// takeYes takes --yes out of the flags.
+func takeYes(args []string) (bool, []string) {
+	isYes := func(a string) bool { return a == "--yes" || a == "-yes" || a == "-y" }
+	return slices.ContainsFunc(args, isYes), slices.DeleteFunc(slices.Clone(args), isYes)
 }
 
 func find(name string) *command {
@@ -134,6 +149,7 @@ Examples:
   lockproxy                                                       three embedded masters, for trying out only
   lockproxy --masters 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379   masters of your own
   lockproxy --config lockproxy.yaml                               everything in a file
+  lockproxy init --config lockproxy.yaml                          once, when the masters are new
   lockproxy check --config lockproxy.yaml                         would it work?
 
 Settings, each as a flag, as LOCKPROXY_NAME in the environment, and as a key of the file; the flag wins, then the

@@ -64,6 +64,7 @@ func TestCommands(t *testing.T) {
 func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
 	cfg.IdleTimeout = time.Hour
+	cfg.Deployment = "locks"
 	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x")}}
 	log := newLogger(cfg, &bytes.Buffer{})
 	for _, v := range []any{engineConfig(cfg, log), frontConfig(cfg, log), frontConfig(cfg, log).Limits} {

@@ -154,11 +154,17 @@ func (p *process) startEngine() error {
 	if err != nil {
 		return err
 	}
-	all, sources := make([]masters.Master, len(ms)), make([]masters.Source, len(ms))
+	cfg, all := engineConfig(p.cfg, p.log), asMasters(ms)
+	sources := make([]masters.Source, len(ms))
 	for i, m := range ms {
-		all[i], sources[i] = m, m
+		sources[i] = m
 	}
-	if p.engine, err = quorum.New(engineConfig(p.cfg, p.log), all); err != nil {
+	if p.cfg.Embedded() {
+		if err := quorum.Initialise(context.Background(), cfg, all); err != nil {
+			return err
+		}
+	}
+	if p.engine, err = quorum.New(cfg, all); err != nil {
 		return err
 	}
 	p.onStop(func(context.Context) { p.engine.Close() })
@@ -166,6 +172,11 @@ func (p *process) startEngine() error {
 		Patience: p.cfg.InstanceTimeout, DeadAfter: p.cfg.MasterDeadAfter, Logger: p.log,
 	}, sources)
 	p.onStop(func(context.Context) { p.hub.Close() })
+	if p.cfg.Init == "auto" {
+		ctx, cancel := context.WithCancel(context.Background())
+		p.serves.Go(func() { autoInitialise(ctx, cfg, all) })
+		p.onStop(func(context.Context) { cancel() })
+	}
 	return nil
 }
 

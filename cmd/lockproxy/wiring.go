@@ -90,6 +90,7 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 		MasterDeadAfter: cfg.MasterDeadAfter,
 		QueueMax:        cfg.QueueMax,
 		Databases:       cfg.Databases,
+		Deployment:      cfg.Deployment,
 		Logger:          log,
 	}
 }

@@ -80,7 +80,8 @@ func LaunchProxy(bin string, masters []string, flags ...string) (*Proxy, error) 
 		return nil, err
 	}
 	addr := loopback(port)
-	args := append([]string{"--listen", addr, "--masters", strings.Join(masters, ","), "--admin", ""}, flags...)
+	args := append([]string{"--listen", addr, "--masters", strings.Join(masters, ","), "--admin", "",
+		"--init", "auto"}, flags...)
 	p := &Proxy{Addr: addr, bin: bin, args: args}
 	return p, p.Start()
 }

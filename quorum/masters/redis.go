@@ -91,10 +91,7 @@ func (m *Redis) Dial(ctx context.Context, db int) (Conn, error) {
 	client := redis.NewClient(&opt)
 	conn := client.Conn()
 	c := &redisConn{raw: raw, client: client, conn: conn, pipe: conn.Pipeline()}
-	if err := c.conn.Ping(context.Background()).Err(); err != nil && !isReply(err) {
-		_ = c.Close()
-		return nil, err
-	} else if err != nil && !strings.HasPrefix(err.Error(), "NOPERM") {
+	if err := c.conn.Ping(context.Background()).Err(); err != nil && !isNoPerm(err) {
 		_ = c.Close()
 		return nil, err
 	}
@@ -202,6 +199,11 @@ func (c *redisConn) collect(calls []*Call) error {
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
+}
+
+// isNoPerm recognises that the user may not run a command.
+func isNoPerm(err error) bool {
+	return err != nil && isReply(err) && strings.HasPrefix(err.Error(), "NOPERM")
 }
 
 // Close may be called while Exec runs: it closes the socket first, which ends Exec.

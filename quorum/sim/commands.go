@@ -42,6 +42,7 @@ func init() {
 		"SELECT":      {2, false, cmdSelect},
 		"SET":         {-3, true, cmdSet},
 		"GET":         {2, false, cmdGet},
+		"MGET":        {-2, false, cmdMGet},
 		"STRLEN":      {2, false, cmdStrlen},
 		"DEL":         {-2, true, cmdDel},
 		"UNLINK":      {-2, true, cmdDel},
@@ -137,6 +138,18 @@ func cmdGet(s *server, c *session, args []string) reply {
 		return it.text
 	}
 	return nil
+}
+
+func cmdMGet(s *server, c *session, args []string) reply {
+	var all []any
+	for _, key := range args[1:] {
+		if it, ok := s.get(c, key); ok {
+			all = append(all, it.text)
+		} else {
+			all = append(all, nil)
+		}
+	}
+	return all
 }
 
 func cmdStrlen(s *server, c *session, args []string) reply {
@@ -264,6 +277,27 @@ func cmdInfo(s *server, _ *session, args []string) reply {
 	if section == "all" || section == "server" {
 		fmt.Fprintf(&b, "# Server\r\nredis_version:%s\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n",
 			s.version(), s.runID(), int64((s.now() - s.born).Seconds()))
+	}
+	if section == "all" || section == "memory" {
+		max := 0
+		if s.policy != "" {
+			max = 1 << 20
+		}
+		fmt.Fprintf(&b, "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n", max, s.setting("maxmemory-policy"))
+	}
+	if section == "all" || section == "persistence" {
+		aof := 0
+		if s.append != "" {
+			aof = 1
+		}
+		fmt.Fprintf(&b, "# Persistence\r\naof_enabled:%d\r\n", aof)
+	}
+	if section == "all" || section == "replication" {
+		role := "master"
+		if s.replica {
+			role = "slave"
+		}
+		fmt.Fprintf(&b, "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n", role)
 	}
 	if section == "all" || section == "stats" {
 		fmt.Fprintf(&b, "# Stats\r\nevicted_keys:%d\r\n", s.evicted)

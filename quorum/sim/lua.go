@@ -86,6 +86,7 @@ func newInterpreter() *interpreter {
 		}))
 	}
 	in.state.SetGlobal("redis", api)
+	in.state.SetGlobal("tonumber", in.state.NewFunction(toNumber))
 	return in
 }
 
@@ -237,4 +238,22 @@ func toReply(v lua.LValue) reply {
 		return list
 	}
 	return nil
+}
+
+// toNumber is tonumber with exponents, which the interpreter's own does not read.
+func toNumber(l *lua.LState) int {
+	switch v := l.CheckAny(1).(type) {
+	case lua.LNumber:
+		l.Push(v)
+	case lua.LString:
+		n, err := strconv.ParseFloat(strings.TrimSpace(string(v)), 64)
+		if err != nil {
+			l.Push(lua.LNil)
+			return 1
+		}
+		l.Push(lua.LNumber(n))
+	default:
+		l.Push(lua.LNil)
+	}
+	return 1
 }

@@ -65,7 +65,7 @@ func (p *Plan) config(r *rand.Rand) {
 	c := quorum.Config{Databases: databases}
 	c.InstanceTimeout = pick(r, 10*time.Millisecond, 30*time.Millisecond, 100*time.Millisecond)
 	c.DriftFactor = pick(r, 0.01, 0.01, 0.05)
-	c.Grace = pick(r, -1, 10*time.Millisecond)
+	c.Grace = pick(r, 20*time.Millisecond, 50*time.Millisecond)
 	c.TTLMax = pick(r, 2*time.Second, 5*time.Second)
 	if chance(r, 0.3) {
 		p.Longs, c.TTLMax = 0.2, 20*time.Second

@@ -7,6 +7,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 // A World is all that one seed decides. Everything that happens in it is an event: a function that runs alone, at an
@@ -40,6 +44,7 @@ func newWorld(p Plan, trace func(string)) *World {
 	for i := range p.Masters {
 		w.servers = append(w.servers, newServer(w, i))
 	}
+	w.initialise()
 	r := w.random("boot")
 	for i := range p.Proxies {
 		links := make([]*link, p.Masters)
@@ -52,6 +57,23 @@ func newWorld(p Plan, trace func(string)) *World {
 		w.after(between(r, 0, time.Millisecond), p.boot)
 	}
 	return w
+}
+
+// initialise marks all masters clean, as lockproxy init does before the first proxy starts.
+func (w *World) initialise() {
+	var ms []masters.Master
+	for _, s := range w.servers {
+		ms = append(ms, &endpoint{server: s})
+	}
+	for _, s := range w.servers {
+		canary := vouch.Canary{
+			Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, w.plan.Config.Deployment),
+			TTLMax: w.plan.Config.TTLMax, Durable: s.append == "always",
+		}
+		for db := range databases {
+			s.put(&session{db: db}, "lockproxy:canary", item{text: canary.String()})
+		}
+	}
 }
 
 // now returns the true time: that since the world began.

@@ -24,6 +24,10 @@ var (
 
 	descReady     = desc("ready", "1 if a quorum of masters can vote now.")
 	descConnected = desc("master_connected", "1 if the master is connected and answers in time.", "master")
+	descClean     = desc("master_clean", "1 if the master's grants count: it is connected and in no quarantine.", "master")
+	descLeft      = desc("master_quarantine_seconds", "How long the master's quarantine will last; 0 if there is none.", "master")
+	descOffset    = desc("master_clock_offset_seconds", "The master's clock less the one of lockproxy.", "master")
+	descDropped   = desc("master_batches_dropped_total", "Batches whose votes did not count, because nothing vouched for them.", "master")
 	descRoundTrip = desc("master_round_trip_seconds", "How long the latest batch to the master took.", "master")
 	descVotes     = desc("master_votes_total", "Votes of the master: granted, refused or failed.", "master", "vote")
 
@@ -69,6 +73,10 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descReady, one(c.engine.Ready() == nil))
 	for _, m := range c.engine.Masters() {
 		gauge(descConnected, one(m.Connected), m.Addr)
+		gauge(descClean, one(m.State == quorum.Clean), m.Addr)
+		gauge(descLeft, m.Left.Seconds(), m.Addr)
+		gauge(descOffset, m.ClockOffset.Seconds(), m.Addr)
+		counter(descDropped, m.Dropped, m.Addr)
 		gauge(descRoundTrip, m.RoundTrip.Seconds(), m.Addr)
 		counter(descVotes, m.Votes.Granted, m.Addr, "granted")
 		counter(descVotes, m.Votes.Refused, m.Addr, "refused")

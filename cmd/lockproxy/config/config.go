@@ -15,6 +15,8 @@ import (
 // Config is what lockproxy runs with. The table in settings.go says what each field means.
 type Config struct {
 	Masters            []Master // none: three embedded ones, for trying out
+	Deployment         string
+	Init               string // "manual" or "auto"
 	MasterUser         string
 	MasterPassword     Secret
 	MasterPasswordFile string

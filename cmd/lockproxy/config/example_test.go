@@ -62,7 +62,7 @@ func TestEverySettingHasAFieldOfItsOwn(t *testing.T) {
 	}
 	samples := map[string]string{
 		"masters": "a:1", "listen": ":1", "admin": ":1", "pprof": "true", "users": "a:b", "drift_factor": "0.5",
-		"log_level": "error", "log_format": "json",
+		"log_level": "error", "log_format": "json", "init": "auto",
 		"scripts": strings.Repeat("a", 40) + ":take:nil:2",
 	}
 	used := make(map[int]string)

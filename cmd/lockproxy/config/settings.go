@@ -14,6 +14,10 @@ type setting struct {
 // settings is the table: what lockproxy can be told, in the order of config.example.yaml.
 var settings = []setting{
 	{"masters", "", "the independent Redis masters; none: three embedded ones, for trying out", false, mastersValue()},
+	{"deployment", "", "name of the deployment, where its proxies know the masters by different addresses", false,
+		text(func(c *Config) *string { return &c.Deployment }, "a name")},
+	{"init", "manual", "auto: at the start, mark masters clean that are all empty", false,
+		oneOf(func(c *Config) *string { return &c.Init }, "manual", "auto")},
 	{"master_user", "", "user at every master whose URL names none", false,
 		text(func(c *Config) *string { return &c.MasterUser }, "a name")},
 	{"master_password", "", "password at every master whose URL names none", true,
@@ -45,7 +49,7 @@ var settings = []setting{
 		duration(func(c *Config) *time.Duration { return &c.InstanceTimeout }, time.Millisecond, time.Minute)},
 	{"drift_factor", "0.01", "part of a TTL by which clocks may come apart", false,
 		fraction(func(c *Config) *float64 { return &c.DriftFactor }, 0.0001, 0.5)},
-	{"grace", "10ms", "how much longer than TTL + drift a master keeps a lock", false,
+	{"grace", "50ms", "how much longer than TTL + drift a master keeps a lock", false,
 		duration(func(c *Config) *time.Duration { return &c.Grace }, time.Millisecond, time.Minute, "none")},
 	{"ttl_max", "1h", "longest TTL, and the TTL of a key that asks for none", false,
 		duration(func(c *Config) *time.Duration { return &c.TTLMax }, 10*time.Millisecond, 30*24*time.Hour)},

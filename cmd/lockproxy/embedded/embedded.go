@@ -99,9 +99,9 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 			w.WriteInt(0)
 			w.WriteLen(0)
 		})
-	case words == "INFO SERVER":
+	case command == "INFO":
 		c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nserver_name:miniredis\r\n" +
-			"run_id:" + m.runID + "\r\nuptime_in_seconds:0\r\n")
+			"run_id:" + m.runID + "\r\nuptime_in_seconds:0\r\nrole:master\r\n")
 	case words == "CLIENT ID":
 		c.WriteInt(m.idOf(c))
 	case words == "CLIENT KILL" && len(args) == 3 && strings.EqualFold(args[1], "ID"):

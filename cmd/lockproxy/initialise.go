@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+)
+
+// initialise marks the masters of a new deployment clean, after it has shown what is on them and asked.
+func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.Writer) int {
+	if l.Config.Embedded() {
+		fmt.Fprintln(stderr, "lockproxy: init: no masters; name them with --masters or --config (embedded ones need no init)")
+		return exitUsage
+	}
+	ms, err := dialable(l.Config, l.Config.Masters)
+	if err != nil {
+		fmt.Fprintln(stderr, "lockproxy:", err)
+		return exitUsage
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), inspectMax(l.Config))
+	defer cancel()
+	cfg := engineConfig(l.Config, slog.New(slog.DiscardHandler))
+	found := quorum.Inspect(ctx, cfg, asMasters(ms))
+	writeFound(stdout, found)
+	if slices.ContainsFunc(found, func(in quorum.Inspected) bool { return in.Err != nil }) {
+		fmt.Fprintln(stderr, "lockproxy: init: every master must answer; see lockproxy check")
+		return exitFailure
+	}
+	fmt.Fprint(stdout, "\nAll of them will count as masters that have forgotten nothing. Locks that are held through lockproxy now, or\n"+
+		"were when masters lost data, can be taken a second time: do this only if there are none, or none is older than\n"+
+		"what the masters remember.\n")
+	if !yes && !agreed(stdin, stdout) {
+		fmt.Fprintln(stdout, "Nothing was changed.")
+		return exitFailure
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), inspectMax(l.Config))
+	defer cancel()
+	if err := quorum.Initialise(ctx, cfg, asMasters(ms)); err != nil {
+		fmt.Fprintln(stderr, "lockproxy: init:", err)
+		return exitFailure
+	}
+	fmt.Fprintf(stdout, "%d masters are clean.\n", len(found))
+	return exitOK
+}
+
+// inspectMax bounds how long all databases of all masters may take.
+func inspectMax(cfg *config.Config) time.Duration {
+	return 10 * (cfg.DialTimeout + cfg.MasterDeadAfter)
+}
+
+func agreed(stdin io.Reader, stdout io.Writer) bool {
+	fmt.Fprint(stdout, "Go on? (yes/no) ")
+	answer, _ := bufio.NewReader(stdin).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+func writeFound(w io.Writer, found []quorum.Inspected) {
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "MASTER\tSERVER\tKEYS\tSTATE")
+	for _, in := range found {
+		if in.Err != nil {
+			fmt.Fprintf(table, "%s\t-\t-\t%s\n", in.Addr, reason(in.Err))
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", in.Addr, orDash(in.Info.Server+" "+in.Info.Version), in.Keys, state(&in))
+	}
+	_ = table.Flush()
+}
+
+// state says in few words whether a master's grants count.
+func state(in *quorum.Inspected) string {
+	switch {
+	case in.Foreign:
+		return "marked by another deployment, or for another list of masters"
+	case in.Clean():
+		return "clean"
+	case in.Fresh():
+		return "new: run lockproxy init"
+	case len(in.States) == 1:
+		return in.States[0]
+	}
+	return fmt.Sprintf("%s, and %d more", in.States[0], len(in.States)-1)
+}
+
+func asMasters(ms []*masters.Redis) []masters.Master {
+	all := make([]masters.Master, len(ms))
+	for i, m := range ms {
+		all[i] = m
+	}
+	return all
+}
+
+// autoInitialise does what init: auto says, as soon as all masters answer.
+func autoInitialise(ctx context.Context, cfg quorum.Config, ms []masters.Master) {
+	for {
+		done, err := quorum.AutoInitialise(ctx, cfg, ms)
+		switch {
+		case done:
+			cfg.Logger.Warn("init: auto: all masters were empty, and count as new", "masters", len(ms))
+			return
+		case err == nil:
+			cfg.Logger.Info("init: auto: nothing to do: not all masters are empty and new")
+			return
+		}
+		cfg.Logger.Info("init: auto: waits until all masters answer", "cause", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package quorum
+
+import (
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// Each master carries a horizon: a key that lives as long as any lock granted there (rule 7). A batch that may set a key
+// which would outlive it begins by extending it. Both live by the master's clock, so they are compared by it.
+
+const (
+	// headRoom is by what part of a lock's time the horizon is extended beyond it, at least by headRoomMin, so that this
+	// is rare. It lengthens quarantines as much.
+	headRoom    = 4
+	headRoomMin = time.Second
+)
+
+// extendHorizon puts the extension at the head of the batch, if it is needed.
+func (l *lane) extendHorizon() {
+	l.keeps = 0
+	for _, r := range l.batch {
+		if en, ok := r.(*entry); ok {
+			l.keeps = max(l.keeps, en.round.keeps)
+		}
+	}
+	l.extension.Args = nil
+	if l.keeps == 0 {
+		return
+	}
+	// The batch may take as long as a vote may take.
+	since := l.engine.now() - l.link.clockAt + l.engine.cfg.InstanceTimeout
+	need := l.keeps.Milliseconds() + since.Milliseconds()
+	if l.link.clock+need <= l.link.horizon {
+		return
+	}
+	ms := need + max(need/headRoom, headRoomMin.Milliseconds())
+	l.extension = masters.Call{Args: luaHorizon.whole(horizonKey, ms)}
+	l.calls = append(l.calls, &l.extension)
+}
+
+// learnHorizon takes the answer: how long the horizon lasted, some time after the batch before this one.
+func (l *lane) learnHorizon() {
+	if l.extension.Args == nil {
+		return
+	}
+	if ms, ok := l.extension.Reply.(int64); ok && l.extension.Err == nil {
+		l.link.horizon = l.link.clock + ms
+	}
+}

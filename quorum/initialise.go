@@ -1,0 +1,188 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// An Inspected is what one master carries, in all databases together.
+type Inspected struct {
+	Addr    string
+	Err     error // it cannot be asked
+	Info    masters.Info
+	Keys    int64    // without our own
+	States  []string // one for each database that is not clean: why
+	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
+	Foreign bool     // it carries a canary of another deployment
+
+	slot   int
+	epochs []int64    // by database
+	roster [][]string // by database
+}
+
+// Inspect looks at the marks on all masters, and changes nothing.
+func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
+	cfg = cfg.withDefaults()
+	found := make([]Inspected, len(ms))
+	var all sync.WaitGroup
+	for i, slot := range slots(ms, cfg.Deployment) {
+		all.Go(func() {
+			found[i] = Inspected{Addr: ms[i].Addr(), slot: slot}
+			found[i].Err = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
+				return found[i].look(db, c, Members(ms, cfg.Deployment))
+			})
+		})
+	}
+	all.Wait()
+	return found
+}
+
+// eachDatabase calls f with a connection to each database that the master has.
+func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
+	for db := range cfg.Databases {
+		c, err := m.Dial(ctx, db)
+		if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // it has fewer
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		err = f(db, c)
+		stop()
+		_ = c.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look reads the marks in one database.
+func (in *Inspected) look(db int, c masters.Conn, members string) error {
+	inquiry := masters.NewInquiry()
+	read := &masters.Call{Args: marksArgs}
+	size := &masters.Call{Args: []any{"DBSIZE"}}
+	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey}}
+	if err := c.Exec(append(inquiry.Calls(), read, size, ours)); err != nil {
+		return err
+	}
+	in.Info = inquiry.Info()
+	found, ok := parseMarks(read)
+	if !ok {
+		return fmt.Errorf("its canary cannot be read: %w", read.Err)
+	}
+	all, _ := size.Reply.(int64)
+	own, _ := ours.Reply.(int64)
+	in.Keys += all - own
+	canary, known := vouch.ParseCanary(found.canary)
+	in.epochs = append(in.epochs, canary.Epoch)
+	in.roster = append(in.roster, strings.Fields(found.roster))
+	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
+	reason := reasonOf(found.quarantine)
+	in.Marked = in.Marked || known && reason != vouch.New
+	switch {
+	case found.canary == "":
+		in.States = append(in.States, fmt.Sprintf("db %d: no canary", db))
+	case found.quarantine != "":
+		in.States = append(in.States, fmt.Sprintf("db %d: quarantined, %s", db, reason))
+	}
+	return nil
+}
+
+// Fresh says that the master holds nothing, and nobody has ever marked it clean.
+func (in *Inspected) Fresh() bool { return in.Err == nil && in.Keys == 0 && !in.Marked && !in.Foreign }
+
+// Clean says that its grants count in every database.
+func (in *Inspected) Clean() bool { return in.Err == nil && !in.Foreign && len(in.States) == 0 }
+
+// Initialise marks all masters clean, whatever they carry: nothing that was locked before counts any more. A lock that
+// is held through any proxy of this deployment may be taken a second time.
+func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
+	cfg = cfg.withDefaults()
+	found := Inspect(ctx, cfg, ms)
+	for _, in := range found {
+		if in.Err != nil {
+			return fmt.Errorf("%s: %w", in.Addr, in.Err)
+		}
+	}
+	for i := range ms {
+		err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
+			return initialise(c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db))
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", ms[i].Addr(), err)
+		}
+	}
+	return nil
+}
+
+// epochs returns new epochs for all masters, by slot, each greater than any that was found.
+func epochs(found []Inspected, db int) []int64 {
+	all := make([]int64, len(found))
+	for _, in := range found {
+		if db < len(in.epochs) {
+			all[in.slot] = max(all[in.slot], in.epochs[db])
+		}
+		if db >= len(in.roster) {
+			continue
+		}
+		for slot, text := range in.roster[db] {
+			if epoch, err := strconv.ParseInt(text, 10, 64); err == nil && slot < len(all) {
+				all[slot] = max(all[slot], epoch)
+			}
+		}
+	}
+	for slot := range all {
+		all[slot]++
+	}
+	return all
+}
+
+func initialise(c masters.Conn, in *Inspected, cfg *Config, members string, epochs []int64) error {
+	canary := vouch.Canary{
+		Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
+		TTLMax: cfg.TTLMax, Durable: in.Info.Durable(),
+	}
+	texts := make([]string, len(epochs))
+	for i, e := range epochs {
+		texts[i] = strconv.FormatInt(e, 10)
+	}
+	args := luaInitialise.all([]string{canaryKey, quarantineKey, rosterKey}, []any{canary.String(), strings.Join(texts, " ")})
+	call := &masters.Call{Args: args}
+	if err := c.Exec([]*masters.Call{call}); err != nil {
+		return err
+	}
+	return call.Err
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// AutoInitialise marks masters clean if every one of them is fresh. That is safe for a new deployment only: masters that
+// all lost their data at once look the same, and locks that were held then can be taken a second time. It returns
+// false if they are not all fresh, and an error if that could not be found out.
+func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool, error) {
+	found := Inspect(ctx, cfg, ms)
+	for _, in := range found {
+		if in.Err != nil {
+			return false, fmt.Errorf("%s: %w", in.Addr, in.Err)
+		}
+	}
+	if slices.ContainsFunc(found, func(in Inspected) bool { return !in.Fresh() }) {
+		return false, nil
+	}
+	err := Initialise(ctx, cfg, ms)
+	return err == nil, err
+}

@@ -1,0 +1,175 @@
+package quorum
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// Scripts on our own keys. They are sent as a whole: they are rare, and must not fail for a flushed script cache.
+var (
+	// luaMark KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next one
+	// ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster.
+	luaMark = newLua(`
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
+return 1`)
+
+	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch ARGV[2]=what to write into the quarantine
+	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary.
+	luaSentence = newLua(`
+local function sentence()
+  local mark = redis.call('GET', KEYS[1])
+  if not mark then return end
+  local head, epoch, tail = string.match(mark, '^(%S+) (%d+) (.*)$')
+  if not head or tonumber(epoch) >= tonumber(ARGV[1]) then return end
+  redis.call('SET', KEYS[1], head .. ' ' .. ARGV[1] .. ' ' .. tail)
+  redis.call('SET', KEYS[2], ARGV[2])
+end
+sentence()
+for db = 0, tonumber(ARGV[4]) - 1 do
+  if db ~= tonumber(ARGV[3]) then
+    local selected = redis.pcall('SELECT', db)
+    if type(selected) == 'table' and selected.err then break end
+    sentence()
+  end
+end
+redis.pcall('SELECT', ARGV[3])
+return 1`)
+
+	// luaHorizon KEYS[1]=horizon ARGV[1]=ms: how long the horizon lasts now, at least so many ms.
+	luaHorizon = newLua(`
+local left = redis.call('PTTL', KEYS[1])
+if left >= tonumber(ARGV[1]) then return left end
+redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
+return tonumber(ARGV[1])`)
+
+	// luaSurvey KEYS[1]=roster KEYS[2]=horizon KEYS[3]=quarantine ARGV=the epochs of all masters that the asker knows:
+	// adds them to the roster, and replies {ms of the horizon, 1 if quarantined, the roster}.
+	luaSurvey = newLua(luaMerge + `
+return {math.max(redis.call('PTTL', KEYS[2]), 0), redis.call('EXISTS', KEYS[3]), roster}`)
+
+	// luaAcquit KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the canary and the quarantine that were
+	// seen: ends the quarantine, and makes the master remember the roster again. 0 if there is another one by now.
+	luaAcquit = newLua(`
+if redis.call('GET', KEYS[2]) ~= table.remove(ARGV, #ARGV - 1) then return 0 end
+if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
+` + luaMerge + `
+redis.call('DEL', KEYS[3])
+return 1`)
+
+	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=canary ARGV[2]=roster.
+	luaInitialise = newLua(`
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[3], ARGV[2])
+redis.call('DEL', KEYS[2])
+return 1`)
+)
+
+// luaMerge raises the epochs in the roster KEYS[1] to those in ARGV.
+const luaMerge = `
+local was, n = redis.call('GET', KEYS[1]) or '', 0
+local merged = {}
+for e in string.gmatch(was, '%d+') do n = n + 1 merged[n] = e end
+for i = 1, #ARGV do
+  if not merged[i] or tonumber(ARGV[i]) > tonumber(merged[i]) then merged[i] = ARGV[i] end
+end
+local roster = table.concat(merged, ' ')
+if roster ~= was then redis.call('SET', KEYS[1], roster) end
+`
+
+// A roster holds the epoch of each master in one database, as far as this proxy knows: the largest that any master, or
+// another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
+type roster []atomic.Int64
+
+// raise notes that a master has come to an epoch.
+func (r roster) raise(slot int, epoch int64) {
+	for {
+		known := r[slot].Load()
+		if epoch <= known || r[slot].CompareAndSwap(known, epoch) {
+			return
+		}
+	}
+}
+
+// learn raises the epochs to those in a roster's text.
+func (r roster) learn(text string) {
+	for i, f := range strings.Fields(text) {
+		if epoch, err := strconv.ParseInt(f, 10, 64); err == nil && i < len(r) {
+			r.raise(i, epoch)
+		}
+	}
+}
+
+// args returns the epochs as arguments of a script.
+func (r roster) args() []any {
+	args := make([]any, len(r))
+	for i := range r {
+		args[i] = r[i].Load()
+	}
+	return args
+}
+
+// The members of a deployment have places in its rosters: by address, or, where the deployment has a name because the
+// proxies know its masters by different addresses, as they are listed.
+func slots(ms []masters.Master, deployment string) []int {
+	order := make([]int, len(ms))
+	for i := range order {
+		order[i] = i
+	}
+	if deployment == "" {
+		slices.SortFunc(order, func(a, b int) int { return strings.Compare(ms[a].Addr(), ms[b].Addr()) })
+	}
+	place := make([]int, len(ms))
+	for slot, i := range order {
+		place[i] = slot
+	}
+	return place
+}
+
+// Members names a deployment in the canaries of its masters: who the masters are.
+func Members(ms []masters.Master, deployment string) string {
+	h := fnv.New64a()
+	names := []string{deployment}
+	if deployment == "" {
+		names = names[:0]
+		for _, m := range ms {
+			names = append(names, m.Addr())
+		}
+		slices.Sort(names)
+	}
+	_, _ = h.Write([]byte(strings.Join(names, "\n"))) // it never fails
+	return fmt.Sprintf("%d-%016x", len(ms), h.Sum64())
+}
+
+// sentenceText is what a quarantine key holds.
+func sentenceText(reason string) string {
+	return strconv.FormatInt(time.Now().UnixMilli(), 10) + " " + reason
+}
+
+// reasonOf reads it.
+func reasonOf(text string) string {
+	_, reason, _ := strings.Cut(text, " ")
+	return reason
+}
+
+// canaryNow is the mark that a master would get now.
+func (e *Engine) canaryNow(info *masters.Info, slot int, r roster) vouch.Canary {
+	c := vouch.Canary{
+		Process: info.RunID, Lineage: info.Lineage, Members: e.members, TTLMax: e.cfg.TTLMax, Durable: info.Durable(),
+		Epoch: nextEpoch(r[slot].Load()),
+	}
+	c.Process, c.Lineage = orDash(c.Process), orDash(c.Lineage)
+	return c
+}
+
+// nextEpoch returns an epoch greater than known, and, where clocks are not far wrong, than any that is not known.
+func nextEpoch(known int64) int64 { return max(known+1, time.Now().UnixMilli()) }

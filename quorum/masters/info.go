@@ -1,0 +1,148 @@
+package masters
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Info is what a master tells of itself, as far as it permits to be asked.
+type Info struct {
+	Server   string // "redis" or "valkey"
+	Version  string
+	RunID    string // "" if it does not tell
+	Role     string // "master" or "slave"; "" if it does not tell
+	Lineage  string // the replication id of the master that it was promoted from; "" if none
+	Replicas int
+	Uptime   time.Duration
+
+	AppendOnly      bool
+	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
+	MaxMemory       int64  // bytes; 0 is no limit
+	MaxMemoryPolicy string // "" if it does not tell
+	Evicted         int64  // keys, since it started
+
+	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
+	RoundTrip   time.Duration // of a Probe
+
+	Missing []string // the commands that the user may not run
+}
+
+// Evicts says that the master throws keys away when its memory is full.
+func (i *Info) Evicts() bool {
+	return i.MaxMemory > 0 && i.MaxMemoryPolicy != "" && i.MaxMemoryPolicy != "noeviction"
+}
+
+// Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
+func (i *Info) Durable() bool { return i.AppendOnly && i.AppendFsync == "always" && i.Replicas == 0 }
+
+// An Inquiry asks a master about itself.
+type Inquiry struct {
+	info, role, appends, memory Call
+}
+
+// NewInquiry returns an inquiry that was not made yet.
+func NewInquiry() *Inquiry {
+	return &Inquiry{
+		info:    Call{Args: []any{"INFO"}},
+		role:    Call{Args: []any{"ROLE"}},
+		appends: Call{Args: []any{"CONFIG", "GET", "append*"}},
+		memory:  Call{Args: []any{"CONFIG", "GET", "maxmemory*"}},
+	}
+}
+
+// Calls returns the commands to execute.
+func (q *Inquiry) Calls() []*Call { return []*Call{&q.info, &q.role, &q.appends, &q.memory} }
+
+// Info returns what the answers say.
+func (q *Inquiry) Info() Info {
+	i := Info{Server: "redis"}
+	i.ReadInfo(text(q.info.Reply))
+	if list, ok := q.role.Reply.([]any); ok && len(list) > 0 {
+		i.Role = text(list[0])
+	}
+	i.readConfig(q.appends.Reply)
+	i.readConfig(q.memory.Reply)
+	for _, c := range []*Call{&q.info, &q.role, &q.appends} {
+		if c.Err != nil {
+			i.Missing = append(i.Missing, name(c.Args))
+		}
+	}
+	return i
+}
+
+// ReadInfo reads the reply of INFO.
+func (i *Info) ReadInfo(reply string) {
+	for line := range strings.Lines(reply) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), ":")
+		n, _ := strconv.ParseInt(v, 10, 64)
+		switch k {
+		case "redis_version":
+			if i.Version == "" {
+				i.Version = v
+			}
+		case "valkey_version":
+			i.Server, i.Version = "valkey", v
+		case "run_id":
+			i.RunID = v
+		case "role":
+			i.Role = v
+		case "master_replid2":
+			i.Lineage = strings.TrimLeft(v, "0") // all zeros is none
+		case "connected_slaves":
+			i.Replicas = int(n)
+		case "uptime_in_seconds":
+			i.Uptime = time.Duration(n) * time.Second
+		case "aof_enabled":
+			i.AppendOnly = n == 1
+		case "maxmemory":
+			i.MaxMemory = n
+		case "maxmemory_policy":
+			i.MaxMemoryPolicy = v
+		case "evicted_keys":
+			i.Evicted = n
+		}
+	}
+}
+
+func (i *Info) readConfig(reply any) {
+	list, _ := reply.([]any)
+	for ; len(list) >= 2; list = list[2:] {
+		v := text(list[1])
+		switch text(list[0]) {
+		case "appendonly":
+			i.AppendOnly = v == "yes"
+		case "appendfsync":
+			i.AppendFsync = v
+		case "maxmemory":
+			i.MaxMemory, _ = strconv.ParseInt(v, 10, 64)
+		case "maxmemory-policy":
+			i.MaxMemoryPolicy = v
+		}
+	}
+}
+
+// name returns a command as ACL rules name it.
+func name(args []any) string {
+	text, _ := args[0].(string)
+	if text == "CONFIG" {
+		return "CONFIG GET"
+	}
+	return text
+}
+
+// ParseTime reads the reply of TIME.
+func ParseTime(reply any) (time.Time, bool) {
+	list, ok := reply.([]any)
+	if !ok || len(list) != 2 {
+		return time.Time{}, false
+	}
+	sec, err1 := strconv.ParseInt(text(list[0]), 10, 64)
+	usec, err2 := strconv.ParseInt(text(list[1]), 10, 64)
+	return time.Unix(sec, usec*1000), err1 == nil && err2 == nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}

@@ -1,0 +1,108 @@
+package vouch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Canary is the mark that every database of a master carries. Where it is gone, or is not what it was, the data is not
+// what it was.
+type Canary struct {
+	// Process is the run id of the server that the mark was made on; "-" if it does not tell.
+	Process string
+	// Lineage is the replication id of the master that this server was promoted from; "-" if none.
+	Lineage string
+	// Epoch grows with every quarantine. Grants from before are void.
+	Epoch int64
+	// Members names the deployment: who the masters are, for every proxy the same.
+	Members string
+	// TTLMax is the longest lock that any proxy of the deployment grants.
+	TTLMax time.Duration
+	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no replica
+	// has a copy of this mark.
+	Durable bool
+}
+
+const canaryFormat = "lockproxy-1"
+
+// String returns the mark as it is kept on the master.
+func (c Canary) String() string {
+	kept := "volatile"
+	if c.Durable {
+		kept = "durable"
+	}
+	return fmt.Sprintf("%s %d %s %s %s %d %s", canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.TTLMax.Milliseconds(), kept)
+}
+
+// ParseCanary reads a mark.
+func ParseCanary(text string) (Canary, bool) {
+	f := strings.Fields(text)
+	if len(f) != 7 || f[0] != canaryFormat {
+		return Canary{}, false
+	}
+	epoch, err1 := strconv.ParseInt(f[1], 10, 64)
+	ms, err2 := strconv.ParseInt(f[5], 10, 64)
+	c := Canary{
+		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], TTLMax: time.Duration(ms) * time.Millisecond,
+		Durable: f[6] == "durable",
+	}
+	return c, err1 == nil && err2 == nil && ms <= int64(maxTTL/time.Millisecond) && ms >= 0 && epoch >= 0
+}
+
+const maxTTL = 10 * 365 * 24 * time.Hour
+
+// A Verdict is what a mark proves about the master that carries it.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Same    Verdict = iota // nothing was forgotten since the mark was made
+	Renew                  // nothing was forgotten, but the mark no longer says all: it is to be replaced by Next
+	Forgot                 // locks may have been forgotten: the mark is to be replaced by Next, and the master quarantined
+	Foreign                // the master belongs to another deployment
+)
+
+// A Judgement is a verdict and what follows from it.
+type Judgement struct {
+	Verdict Verdict
+	Reason  string // of Forgot and Foreign
+	Next    Canary
+}
+
+// New is the reason of Forgot where there is no mark.
+const New = "it is new, was flushed, or restarted without its data"
+
+// Judge compares the mark that a master carries, or "" if it carries none, with what the master says of itself now and
+// what this proxy knows of the deployment. Epoch of now is a number greater than any that a quarantine of this master
+// may have used before.
+func Judge(text string, now Canary) Judgement {
+	if text == "" {
+		return Judgement{Forgot, New, now}
+	}
+	was, ok := ParseCanary(text)
+	if !ok || was.Members != now.Members {
+		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
+	}
+	next := now
+	next.TTLMax = max(was.TTLMax, now.TTLMax)
+	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
+	switch {
+	case restarted && !(was.Durable && now.Durable):
+		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
+	case !restarted && was.Lineage != now.Lineage && now.Lineage != "-":
+		return Judgement{Forgot, "it was a replica in the meantime", next}
+	}
+	next.Epoch = was.Epoch
+	if now.Process == "-" {
+		next.Process = was.Process
+	}
+	if now.Lineage == "-" && !restarted {
+		next.Lineage = was.Lineage
+	}
+	if next != was {
+		return Judgement{Renew, "", next}
+	}
+	return Judgement{Verdict: Same, Next: next}
+}

@@ -1,0 +1,54 @@
+package vouch
+
+import "time"
+
+// A Quarantine is the time in which a master's grants do not count, because it may have forgotten locks.
+//
+// It ends when no lock that it forgot can still be held. A lock has a quorum, so it was granted by one of any N−q+1 other
+// masters at least; each of those carries a horizon, the longest time that any lock granted there may still live. So the
+// largest horizon of N−q+1 other masters, which have forgotten nothing themselves, bounds what was forgotten. While their
+// horizons are read they are told that grants which this master gave before are void, so no attempt that counts on one can
+// be won afterwards unless its other votes were in by then, and in the horizons.
+//
+// If fewer masters remember, nothing bounds it but the longest lock that any proxy grants.
+type Quarantine struct {
+	Reason string
+	Since  time.Duration // when this proxy learnt of it
+	Until  time.Duration // when it ends, as far as is known
+	Known  bool          // Until is from horizons, not from the longest TTL
+}
+
+// NewQuarantine begins one. Longest is the longest time that masters keep a lock, rate how far clocks may come apart.
+func NewQuarantine(reason string, now, longest time.Duration, rate float64) *Quarantine {
+	return &Quarantine{Reason: reason, Since: now, Until: now + stretch(longest, rate)}
+}
+
+// A Testimony is what one other master says, in a batch that was vouched for.
+type Testimony struct {
+	Horizon time.Duration
+	Clean   bool // it is not in quarantine itself
+}
+
+// Hear takes what other masters said in answer to questions sent after the quarantine began, and heard by now. N is the
+// number of all masters. It returns whether they were enough.
+func (q *Quarantine) Hear(said []Testimony, n int, now time.Duration, rate float64) bool {
+	longest, clean := time.Duration(0), 0
+	for _, t := range said {
+		if t.Clean {
+			clean++
+			longest = max(longest, t.Horizon)
+		}
+	}
+	quorum := n/2 + 1
+	if clean < n-quorum+1 {
+		return false
+	}
+	q.Until, q.Known = min(q.Until, now+stretch(longest, rate)), true
+	return true
+}
+
+// stretch returns how long to wait by our clock until so much has passed by another's: both may drift, and Redis expires
+// to 1 ms.
+func stretch(d time.Duration, rate float64) time.Duration {
+	return d + time.Duration(2*rate*float64(d)) + 2*time.Millisecond
+}

@@ -1,0 +1,273 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// Every batch ends with a proof: the marks on the master's data, then its clock (rule 5). The votes of the batch count
+// only if the marks are what the handshake found, and the clock ran as ours did. The batch begins with the clock, too: how
+// long the master was at work on it says nothing about its clock.
+
+// A proof is the frame of one batch.
+type proof struct {
+	first, marks, last masters.Call
+	sent, received     instant
+}
+
+var (
+	marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
+	clockArgs = []any{"TIME"}
+)
+
+// ask appends the commands that end the batch.
+func (p *proof) ask(calls []*masters.Call) []*masters.Call {
+	p.marks, p.last = masters.Call{Args: marksArgs}, masters.Call{Args: clockArgs}
+	return append(calls, &p.marks, &p.last)
+}
+
+// vouch reads the proof of the batch that was answered, and returns why its votes do not count; "" if they do.
+func (l *lane) vouch() string {
+	marks, ok := parseMarks(&l.proof.marks)
+	if !ok {
+		return "did not show its canary"
+	}
+	if marks.roster != l.link.marks.roster {
+		l.link.marks.roster = marks.roster
+		l.roster.learn(marks.roster)
+	}
+	jumped := l.observe(&l.proof)
+	charges, charge := l.master.watch.charged()
+	l.again = l.again || marks.quarantine != l.link.marks.quarantine
+	switch {
+	case marks.canary != l.link.marks.canary:
+		l.again = true
+		return "is not known to remember its locks: its canary has changed"
+	case l.roster[l.slot].Load() > l.link.epoch:
+		l.again = true
+		return "was replaced"
+	case jumped != "":
+		return jumped
+	case charges != l.charges:
+		l.again = true
+		return "may have forgotten locks: " + charge
+	case l.keeps > 0 && l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
+		return "has no horizon"
+	}
+	return ""
+}
+
+// Marks are our own keys on a master, "" where they are not there.
+type marks struct{ canary, roster, quarantine string }
+
+// parseMarks reads the reply to marksArgs.
+func parseMarks(c *masters.Call) (marks, bool) {
+	list, ok := c.Reply.([]any)
+	if !ok || !c.Answered || len(list) != 3 {
+		return marks{}, false
+	}
+	var m marks
+	m.canary, _ = list[0].(string)
+	m.roster, _ = list[1].(string)
+	m.quarantine, _ = list[2].(string)
+	return m, true
+}
+
+// narrowings is how often a lane asks for the time again where an answer was too slow to tell whether the clock jumped.
+const narrowings = 3
+
+// observe compares the master's clock with ours, and returns why it is not to be trusted, if so.
+func (l *lane) observe(p *proof) string {
+	for tries := 0; ; tries++ {
+		first, ok1 := micros(&p.first)
+		last, ok2 := micros(&p.last)
+		if !ok1 || !ok2 {
+			return "did not tell the time"
+		}
+		if doubt := l.master.watch.observe(p.sent, p.received, first, last); doubt != "" {
+			l.engine.warden.alarm()
+			return doubt
+		}
+		if l.master.watch.width() <= l.engine.cfg.uncertainty() {
+			return ""
+		}
+		if tries == narrowings {
+			return fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace", p.received-p.sent)
+		}
+		again := proof{first: masters.Call{Args: clockArgs}, sent: l.engine.now()}
+		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
+			return "connection lost" // which the next batch will find out
+		}
+		again.last, again.received = again.first, l.engine.now()
+		p = &again
+	}
+}
+
+// uncertainty is how exactly the offset of a master's clock must be known, and how much of steps is tolerated. A lock's key
+// is kept for 2 × drift + grace longer than it is promised. One drift is for clocks that drift; what else may go
+// unnoticed (vouch.Clock) is three times this, and within the rest.
+func (c *Config) uncertainty() time.Duration { return (c.Grace + clockFloor) / 3 }
+
+// micros reads the reply of TIME.
+func micros(c *masters.Call) (time.Duration, bool) {
+	t, ok := masters.ParseTime(c.Reply)
+	return time.Duration(t.UnixMicro()) * time.Microsecond, ok && c.Answered && c.Err == nil
+}
+
+// inquire asks the master about itself, and refuses one that cannot vote.
+func (l *lane) inquire(k *link) error {
+	inquiry := masters.NewInquiry()
+	if err := k.conn.Exec(inquiry.Calls()); err != nil {
+		return err
+	}
+	k.info = inquiry.Info()
+	if k.info.Role != "" && k.info.Role != "master" {
+		return fmt.Errorf("is a %s, not a master", k.info.Role)
+	}
+	if other := l.engine.sameServer(l.master, k.info.RunID); other != "" {
+		return errors.New("is the same server as " + other)
+	}
+	return nil
+}
+
+// markTries bounds how often proxies may be faster than this one in marking a master.
+const markTries = 5
+
+// assess finds out whether the master may have forgotten locks, and quarantines it if so (rules 6 and 9).
+func (l *lane) assess(k *link) error {
+	charges, charge := l.master.watch.charged()
+	forgot := l.suspicion(k)
+	if charges != l.charges {
+		forgot = charge
+	}
+	for range markTries {
+		read := &masters.Call{Args: marksArgs}
+		if err := k.conn.Exec([]*masters.Call{read}); err != nil {
+			return err
+		}
+		found, ok := parseMarks(read)
+		if !ok {
+			return fmt.Errorf("does not let its canary be read: %w", read.Err)
+		}
+		l.roster.learn(found.roster)
+		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.slot, l.roster))
+		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
+			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(l.roster[l.slot].Load())
+		}
+		switch j.Verdict {
+		case vouch.Foreign:
+			return errors.New(j.Reason)
+		case vouch.Same:
+			l.charges = charges
+			return l.stand(k, found, j.Next.Epoch)
+		}
+		if err := l.mark(k, found.canary, j); err != nil {
+			return err
+		}
+		forgot = ""
+	}
+	return errors.New("has a canary that changes all the time: does another deployment use it?")
+}
+
+// suspicion returns why a master may have forgotten locks though its canary is in place.
+func (l *lane) suspicion(k *link) string {
+	switch {
+	case k.info.RunID == "" && l.last != nil:
+		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
+	case l.evicted.more(&k.info):
+		return "it evicted keys"
+	}
+	return ""
+}
+
+// evictions is how many keys a server has evicted, when last asked.
+type evictions struct {
+	runID string
+	keys  int64
+}
+
+// more says that keys may have been evicted since.
+func (e *evictions) more(now *masters.Info) bool {
+	if e.runID != now.RunID {
+		return now.Evicts() && now.Evicted > 0
+	}
+	return now.Evicted > e.keys
+}
+
+// mark writes the next canary, and the quarantine that goes with it. What concerns the whole server is written into its
+// other databases, too: nobody may have a lane for them now. That another proxy was faster is no error.
+func (l *lane) mark(k *link, seen string, j vouch.Judgement) error {
+	text := ""
+	if j.Verdict == vouch.Forgot {
+		text = sentenceText(j.Reason)
+	}
+	keys := []string{canaryKey, quarantineKey}
+	calls := []*masters.Call{{Args: luaMark.all(keys, []any{seen, j.Next.String(), text})}}
+	if j.Verdict == vouch.Forgot && seen != "" && l.db == 0 {
+		args := luaSentence.all(keys, []any{j.Next.Epoch, text, int64(l.db), int64(l.engine.cfg.Databases)})
+		calls = append(calls, &masters.Call{Args: args})
+	}
+	if err := k.conn.Exec(calls); err != nil {
+		return err
+	}
+	return calls[0].Err
+}
+
+// stand takes what the assessment found.
+func (l *lane) stand(k *link, found marks, epoch int64) error {
+	l.evicted = evictions{k.info.RunID, k.info.Evicted}
+	if l.roster[l.slot].Load() > epoch {
+		return errors.New("was replaced: another server answers, or answered, under its address")
+	}
+	if k.info.Evicts() {
+		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
+	}
+	l.roster.raise(l.slot, epoch)
+	k.marks, k.epoch, k.horizon = found, epoch, 0
+	l.setQuarantine(found.quarantine, found.canary)
+	return nil
+}
+
+// reassess does again what the handshake did, on the same connection.
+func (l *lane) reassess(k *link) error {
+	if err := l.inquire(k); err != nil {
+		return err
+	}
+	if err := l.assess(k); err != nil {
+		return err
+	}
+	l.master.describe(&k.info)
+	return nil
+}
+
+// logArgs is what every log line of a lane says.
+func (l *lane) logArgs(more ...any) []any {
+	return append([]any{"master", l.master.Addr(), "db", l.db}, more...)
+}
+
+// settleEpochs takes back the grants of masters that have come to a new epoch since, and says whether there were any: the
+// master may have forgotten what it granted. The roster knows by now, if any grant that came after depends on it
+// (vouch.Quarantine).
+func (r *round) settleEpochs() bool {
+	void := false
+	for i := range r.entries {
+		en := &r.entries[i]
+		if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {
+			en.vote, en.cause = Failed, "may have forgotten its vote"
+			r.tally.Granted--
+			r.tally.Failed++
+			void = true
+			if o, ok := r.owner.(voider); ok {
+				o.voided(i)
+			}
+		}
+	}
+	return void
+}
+
+// A voider is an owner that must be told if a master's answer counts no longer. It is called with the round's mu held.
+type voider interface{ voided(master int) }

@@ -1,0 +1,278 @@
+package quorum
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// A warden is what looks after the masters beside the rounds: it sends heartbeats, finds out whose clock it was that
+// jumped, and sees quarantines through. It only asks; lanes carry its questions and act on the answers.
+type warden struct {
+	engine  *Engine
+	wake    chan struct{}
+	alarmed atomic.Int64 // when a jump was seen that nobody has judged; 0 if none
+	beat    instant      // when the next heartbeat is due
+}
+
+const (
+	// heartbeatEvery bounds how long a broken idle connection, or a setting that costs a master its vote, stays unnoticed.
+	heartbeatEvery = 500 * time.Millisecond
+	wardenEvery    = 100 * time.Millisecond
+)
+
+func newWarden(e *Engine) *warden {
+	return &warden{engine: e, wake: make(chan struct{}, 1), beat: heartbeatEvery}
+}
+
+// alarm tells the warden that a clock jumped.
+func (w *warden) alarm() {
+	w.alarmed.CompareAndSwap(0, int64(max(w.engine.now(), 1)))
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *warden) run(ctx context.Context) {
+	tick := time.NewTicker(wardenEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-w.wake:
+			w.engine.eachLane(func(l *lane) { l.ask(newHeartbeat(l)) })
+		case <-ctx.Done():
+			return
+		}
+		w.round()
+	}
+}
+
+func (w *warden) round() {
+	now := w.engine.now()
+	if now >= w.beat {
+		w.beat = now + heartbeatEvery
+		w.engine.eachLane(func(l *lane) { l.nudge(w.engine.waited()) })
+	}
+	w.judge(now)
+	w.engine.eachLane(func(l *lane) { l.seeThrough(now) })
+}
+
+// judge finds out, when all masters that are there have been heard since the alarm, whether their clocks jumped or this
+// process stood still (rule 8).
+func (w *warden) judge(now instant) {
+	at := instant(w.alarmed.Load())
+	if at == 0 {
+		return
+	}
+	e := w.engine
+	jumps := make([]*time.Duration, len(e.masters))
+	missing := false
+	for i, m := range e.masters {
+		jumps[i] = m.watch.since(at)
+		missing = missing || jumps[i] == nil && m.isConnected()
+	}
+	if missing && now-at < e.cfg.InstanceTimeout {
+		return // until the next tick
+	}
+	w.alarmed.Store(0)
+	if by, all := vouch.Standstill(jumps, standstillSlack); all {
+		e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
+		for _, m := range e.masters {
+			m.watch.acquit()
+		}
+		e.slept.Add(int64(max(by, 0)))
+		return
+	}
+	for _, m := range e.masters {
+		switch by := m.watch.judge(); {
+		case by > 0:
+			m.watch.accuse("its clock jumped forwards by " + by.Round(time.Millisecond).String())
+		case by < 0: // its keys live longer now, which costs nobody a lock
+			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
+		}
+	}
+}
+
+// standstillSlack is how much the masters' clocks may differ in what they seem to have jumped while this process stood
+// still: they are asked at different times.
+const standstillSlack = 50 * time.Millisecond
+
+// setQuarantine takes what is written on the master: "" if it is clean.
+func (l *lane) setQuarantine(text, canary string) {
+	l.mu.Lock()
+	was := l.quarantine
+	switch {
+	case text == "":
+		l.quarantine = nil
+	case was == nil || was.text != text || was.canary != canary:
+		c, _ := vouch.ParseCanary(canary)
+		longest := l.engine.cfg.kept(max(l.engine.cfg.TTLMax, c.TTLMax))
+		l.quarantine = &quarantine{
+			Quarantine: vouch.NewQuarantine(reasonOf(text), l.engine.now(), longest, l.engine.cfg.DriftFactor),
+			text:       text, canary: canary, epoch: c.Epoch,
+		}
+	}
+	is := l.quarantine
+	l.mu.Unlock()
+	switch log := l.engine.cfg.Logger; {
+	case is == nil && was != nil:
+		log.Info("clean: grants count again", l.logArgs("after", (l.engine.now()-was.Since).Round(time.Millisecond))...)
+	case is != nil && is != was:
+		log.Warn("quarantined: grants do not count", l.logArgs("reason", is.Reason)...)
+	}
+}
+
+// quarantineCause is what a vote is told that does not count because of the quarantine; "" if the master is clean.
+func (l *lane) quarantineCause() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.quarantine == nil {
+		return ""
+	}
+	return l.quarantine.cause(l.engine.now())
+}
+
+// cause tells a client why the master's grant does not count, and what to do where waiting would be long.
+func (q *quarantine) cause(now instant) string {
+	left := max(q.Until-now, 0)
+	text := "quarantined " + left.Round(time.Second).String() + " more (" + q.Reason + ")"
+	if !q.Known && left > time.Minute {
+		text += ", or until lockproxy init"
+	}
+	return text
+}
+
+// A quarantine is what a lane knows of its master's: the lane's mu guards it.
+type quarantine struct {
+	*vouch.Quarantine
+	text, canary string // as they are on the master
+	epoch        int64
+	asked        instant // when the latest survey began; 0 if none did
+	said         map[int]vouch.Testimony
+}
+
+// surveyEvery is how often the other masters are asked for their horizons until enough have answered.
+const surveyEvery = time.Second
+
+// seeThrough takes the next step that ends a quarantine (rule 7).
+func (l *lane) seeThrough(now instant) {
+	l.mu.Lock()
+	q := l.quarantine
+	if q == nil {
+		l.mu.Unlock()
+		return
+	}
+	if !q.Known && len(q.said) > 0 {
+		said := make([]vouch.Testimony, 0, len(q.said))
+		for _, t := range q.said {
+			said = append(said, t)
+		}
+		q.Hear(said, len(l.engine.masters), now, l.engine.cfg.DriftFactor)
+	}
+	over := now >= q.Until
+	survey := !over && !q.Known && (q.asked == 0 || now-q.asked >= surveyEvery)
+	if survey {
+		q.asked, q.said = now, make(map[int]vouch.Testimony)
+	}
+	l.mu.Unlock()
+	switch {
+	case over:
+		l.ask(newAcquittal(l, q))
+	case survey:
+		for _, other := range l.engine.lanesOf(l.db) {
+			if other != l {
+				other.ask(newSurvey(other, l, q))
+			}
+		}
+	}
+}
+
+// A question is a command of the warden's. What it was for comes to nothing if it is not answered.
+type question struct {
+	masters.Call
+	lane   *lane
+	answer func(q *question) // in the lane's loop, if the batch was vouched for
+}
+
+func (q *question) command() *masters.Call { return &q.Call }
+func (q *question) take(instant) bool      { return true }
+func (q *question) lost(string)            {}
+func (q *question) reply(instant) {
+	if q.Err == nil && q.answer != nil && q.lane.doubt == "" {
+		q.answer(q)
+	}
+}
+
+// ask queues a question, if the lane is connected.
+func (l *lane) ask(q *question) { l.push(q, l.engine.waited()) }
+
+// newSurvey asks a master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
+func newSurvey(l, of *lane, run *quarantine) *question {
+	args := luaSurvey.all([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args())
+	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
+		reply, ok := q.Reply.([]any)
+		if !ok || len(reply) != 3 {
+			return
+		}
+		ms, ok1 := reply[0].(int64)
+		quarantined, ok2 := reply[1].(int64)
+		text, ok3 := reply[2].(string)
+		if !ok1 || !ok2 || !ok3 {
+			return
+		}
+		l.roster.learn(text)
+		of.hear(run, l.slot, vouch.Testimony{
+			Horizon: time.Duration(ms) * time.Millisecond,
+			Clean:   quarantined == 0 && of.roster[of.slot].Load() == run.epoch,
+		})
+	}}
+}
+
+// hear takes what one other master said.
+func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.quarantine == run && run.said != nil {
+		run.said[slot] = t
+	}
+}
+
+// newAcquittal ends the master's quarantine for all proxies, if it is still the one that was seen.
+func newAcquittal(l *lane, run *quarantine) *question {
+	args := luaAcquit.all([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), run.canary, run.text))
+	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
+		if q.Reply == int64(1) {
+			l.setQuarantine("", run.canary)
+			return
+		}
+		l.again = true
+	}}
+}
+
+// newHeartbeat makes the master say something: the proof of its batch says the rest.
+func newHeartbeat(l *lane) *question {
+	return &question{Call: masters.Call{Args: []any{"PING"}}, lane: l}
+}
+
+// newPatrol asks the master for what may cost it its vote.
+func newPatrol(l *lane) *question {
+	return &question{Call: masters.Call{Args: []any{"INFO"}}, lane: l, answer: (*question).patrol}
+}
+
+// patrol compares what the master says of itself with what it said in the handshake.
+func (q *question) patrol() {
+	text, _ := q.Reply.(string)
+	l, now := q.lane, q.lane.link.info
+	was := now
+	now.ReadInfo(text)
+	if l.evicted.more(&now) {
+		l.master.watch.accuse("it evicted keys")
+	}
+	l.again = l.again || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
+		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.Durable() != was.Durable()
+}

@@ -1,0 +1,97 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"lockproxy/quorum/vouch"
+)
+
+// A watch follows one master's clock, over all its lanes and connections. From a jump until the
+// warden has found out whose it was, no vote of that master counts.
+type watch struct {
+	mu      sync.Mutex // guards all below
+	clock   vouch.Clock
+	heard   instant       // when the latest answer came
+	jump    time.Duration // that the warden has not judged
+	eras    int           // how often the clock jumped
+	charges int           // how often the master was found to may have forgotten locks
+	charge  string        // for what, the last time
+}
+
+// observe takes what the clock showed first and last between sent and received, and returns why it is not to be trusted,
+// if so.
+func (w *watch) observe(sent, received instant, first, last time.Duration) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = max(w.heard, received)
+	if by := w.clock.Observe(sent, received, first, last); by != 0 {
+		w.jump += by
+		w.eras++
+	}
+	if w.jump != 0 {
+		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
+	}
+	return ""
+}
+
+func (w *watch) width() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock.Width()
+}
+
+// era changes when the clock jumps: times of the master from before mean nothing after.
+func (w *watch) era() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.eras
+}
+
+// accuse has the master quarantined, in all databases.
+func (w *watch) accuse(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.charges++
+	w.charge = reason
+}
+
+// charged returns how often the master was accused, and of what the last time.
+func (w *watch) charged() (int, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.charges, w.charge
+}
+
+// since returns the jump of the master's clock that awaits judgement, or nil if the master was not heard since t.
+func (w *watch) since(t instant) *time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.jump == 0 && w.heard < t {
+		return nil
+	}
+	by := w.jump
+	return &by
+}
+
+// acquit forgets a jump that was not the master's, and all that was known of its clock relative to ours.
+func (w *watch) acquit() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jump, w.clock = 0, vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
+}
+
+// judge ends the inquiry into a jump of the master's own clock, and returns it.
+func (w *watch) judge() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	by := w.jump
+	w.jump = 0
+	return by
+}
+
+func (w *watch) clockOffset() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock.Offset()
+}
