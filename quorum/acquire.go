@@ -13,6 +13,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	ms := kept.Milliseconds()
 	a := &attempt{req: req, kept: kept, done: done}
 	a.keeps, a.lasting = kept, true
+	a.reused = e.reuse.use(a.hold(0))
 	e.stats.attempts.Add(1)
 	switch {
 	case req.Reentrant:
@@ -30,11 +31,12 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 // An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
 type attempt struct {
 	round
-	req   AcquireRequest
-	kept  instant // how long masters keep the key
-	words [6]any  // of the usual command
-	lock  Lock    // if it is won
-	done  func(Acquired)
+	req    AcquireRequest
+	kept   instant // how long masters keep the key
+	reused bool    // the token was used before, by another attempt
+	words  [6]any  // of the usual command
+	lock   Lock    // if it is won
+	done   func(Acquired)
 }
 
 func (a *attempt) read(en *entry) (Vote, string) {
@@ -184,11 +186,11 @@ func (a *attempt) owed(en *entry, _ hold) *undo { return en.undo(a) }
 
 // undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
 // none: its undo waits for its answer, so that an undo never guesses on a live connection. A re-entrant command of
-// unknown fate gives none either: it may have extended a lock that was granted before. It is called with the round's
-// mu held.
+// unknown fate gives none either: it may have extended a lock that was granted before. Nor does one whose token was used by
+// another attempt: the key may be the other's. It is called with the round's mu held.
 func (en *entry) undo(a *attempt) *undo {
 	certain := en.fate == answered && en.took
-	possible := en.fate == unknown && !a.req.Reentrant
+	possible := en.fate == unknown && !a.req.Reentrant && !a.reused
 	if en.undoing || en.passed || !certain && !possible {
 		return nil
 	}

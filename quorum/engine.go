@@ -23,6 +23,7 @@ type Engine struct {
 	sweeper *sweeper
 	stats   stats
 	labels  labels
+	reuse   *reuse
 
 	patience patience
 	warden   *warden
@@ -58,6 +59,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
 	e.labels.init()
+	e.reuse = newReuse()
 	e.members = Members(ms, cfg.Deployment)
 	for i, slot := range slots(ms, cfg.Deployment) {
 		m := &master{Master: ms[i], slot: slot}

@@ -37,6 +37,30 @@ func TestALostAttemptDoesNotTakeTheVotesOfAHolderWithTheSameToken(t *testing.T) 
 	})
 }
 
+// The same, where the holder's key looks as if the lost attempt had set it: it was extended while the attempt was under way.
+func TestALostAttemptDoesNotTakeAVoteThatWasExtendedMeanwhile(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		held := w.acquire(key, "1", minute)
+		w.settle()
+		for _, f := range w.fakes[:2] {
+			f.setDelay(20 * time.Millisecond)
+		}
+		c := w.start(req1("1", minute))
+		extended := make(chan Extended, 1)
+		w.Extend(ExtendRequest{Key: Key{Name: key}, Token: "1", TTL: minute}, func(x Extended) { extended <- x })
+		time.Sleep(35 * time.Millisecond) // both have run, and nobody knows
+		w.fakes[0].hangUp()
+		w.fakes[1].hangUp()
+		<-c
+		<-extended
+		w.settle()
+		w.expectHolders(key, "111")
+		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(held.Lock.Until()) {
+			t.Errorf("two holders for %v", time.Until(held.Lock.Until()))
+		}
+	})
+}
+
 // The holder itself re-enters, and its connections break.
 func TestALostReentryDoesNotTakeTheLockItself(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
