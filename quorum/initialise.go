@@ -115,7 +115,7 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	}
 	for i := range ms {
 		err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
-			return initialise(c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db))
+			return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db))
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", ms[i].Addr(), err)
@@ -146,9 +146,9 @@ func epochs(found []Inspected, db int) []int64 {
 	return all
 }
 
-func initialise(c masters.Conn, in *Inspected, cfg *Config, members string, epochs []int64) error {
+func initialise(db int, c masters.Conn, in *Inspected, cfg *Config, members string, epochs []int64) error {
 	canary := vouch.Canary{
-		Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
+		DB: db, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
 		TTLMax: cfg.TTLMax, Durable: in.Info.Durable(),
 	}
 	texts := make([]string, len(epochs))

@@ -154,7 +154,7 @@ func (l *lane) assess(k *link) error {
 			return fmt.Errorf("does not let its canary be read: %w", read.Err)
 		}
 		l.roster.learn(found.roster)
-		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.slot, l.roster))
+		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster))
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(l.roster[l.slot].Load())
 		}

@@ -276,3 +276,18 @@ func TestAnotherDeploymentsMasterIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// Databases that were both initialised carry canaries of their own.
+func TestSwappedDatabasesAreForgottenOnes(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		f := w.fakes[0]
+		f.mu.Lock()
+		c, _ := vouch.ParseCanary(f.markText(canaryKey))
+		c.DB = 1
+		f.putMark(canaryKey, c.String())
+		f.mu.Unlock()
+		w.acquire(key, "mine", minute)
+		w.settle()
+		w.expectStates("qcc")
+	})
+}

@@ -66,11 +66,11 @@ func (w *World) initialise() {
 		ms = append(ms, &endpoint{server: s})
 	}
 	for _, s := range w.servers {
-		canary := vouch.Canary{
-			Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, w.plan.Config.Deployment),
-			TTLMax: w.plan.Config.TTLMax, Durable: s.append == "always",
-		}
 		for db := range databases {
+			canary := vouch.Canary{
+				DB: db, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, w.plan.Config.Deployment),
+				TTLMax: w.plan.Config.TTLMax, Durable: s.append == "always",
+			}
 			s.put(&session{db: db}, "lockproxy:canary", item{text: canary.String()})
 		}
 	}

@@ -10,6 +10,8 @@ import (
 // A Canary is the mark that every database of a master carries. Where it is gone, or is not what it was, the data is not
 // what it was.
 type Canary struct {
+	// DB is the database that carries it: databases can be swapped.
+	DB int
 	// Process is the run id of the server that the mark was made on; "-" if it does not tell.
 	Process string
 	// Lineage is the replication id of the master that this server was promoted from; "-" if none.
@@ -33,22 +35,24 @@ func (c Canary) String() string {
 	if c.Durable {
 		kept = "durable"
 	}
-	return fmt.Sprintf("%s %d %s %s %s %d %s", canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.TTLMax.Milliseconds(), kept)
+	return fmt.Sprintf("%s %d %s %s %s %d %s %d", canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members,
+		c.TTLMax.Milliseconds(), kept, c.DB)
 }
 
 // ParseCanary reads a mark.
 func ParseCanary(text string) (Canary, bool) {
 	f := strings.Fields(text)
-	if len(f) != 7 || f[0] != canaryFormat {
+	if len(f) != 8 || f[0] != canaryFormat {
 		return Canary{}, false
 	}
 	epoch, err1 := strconv.ParseInt(f[1], 10, 64)
 	ms, err2 := strconv.ParseInt(f[5], 10, 64)
+	db, err3 := strconv.Atoi(f[7])
 	c := Canary{
 		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], TTLMax: time.Duration(ms) * time.Millisecond,
-		Durable: f[6] == "durable",
+		Durable: f[6] == "durable", DB: db,
 	}
-	return c, err1 == nil && err2 == nil && ms <= int64(maxTTL/time.Millisecond) && ms >= 0 && epoch >= 0
+	return c, err1 == nil && err2 == nil && err3 == nil && ms <= int64(maxTTL/time.Millisecond) && ms >= 0 && epoch >= 0
 }
 
 const maxTTL = 10 * 365 * 24 * time.Hour
@@ -89,6 +93,8 @@ func Judge(text string, now Canary) Judgement {
 	next.TTLMax = max(was.TTLMax, now.TTLMax)
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
+	case was.DB != now.DB:
+		return Judgement{Forgot, "its databases were swapped", next}
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
 	case !restarted && was.Lineage != now.Lineage && now.Lineage != "-":
