@@ -48,7 +48,7 @@ func TestGoRedisTransactions(t *testing.T) {
 					t.Errorf("%s: got %v, %v, want %v", what, got, err, expected)
 				}
 			}
-			old, err := client.GetSet(ctx, name, "next").Result()
+			old, err := client.Do(ctx, "GETSET", name, "next").Text()
 			want("GETSET", old, err, "thief")
 			old, err = client.GetEx(ctx, name, time.Second).Result()
 			want("GETEX", old, err, "next")

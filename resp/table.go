@@ -143,12 +143,12 @@ var scriptCommands = []*command{
 		}},
 }
 
-const transactional = noScript | loading | stale | fast | atOnce
+const transactional = noScript | loading | stale | fast | allowBusy | atOnce
 
 var transactionCommands = []*command{
 	{name: "multi", arity: 1, flags: transactional, group: "transactions", since: "1.2.0", run: runMulti,
 		summary: "Mark the start of a transaction block"},
-	{name: "exec", arity: 1, flags: transactional&^fast | skipMonitor, group: "transactions", since: "1.2.0", run: runExec,
+	{name: "exec", arity: 1, flags: noScript | loading | stale | atOnce, group: "transactions", since: "1.2.0", run: runExec,
 		summary: "Execute all commands issued after MULTI"},
 	{name: "discard", arity: 1, flags: transactional, group: "transactions", since: "2.0.0", run: runDiscard,
 		summary: "Discard all commands issued after MULTI"},
