@@ -16,6 +16,8 @@ import (
 )
 
 var fuzzSeeds = []string{
+	"WATCH k j\r\nMULTI\r\nSETNX k v\r\nEXPIRE k 9\r\nMGET k j\r\nPING\r\nEXEC\r\nMULTI\r\nSET\r\nEXEC a\r\nDISCARD\r\nUNWATCH\r\n",
+	"GETSET k v\r\nGETEX k PX 5\r\nGETDEL k\r\nMSETNX k v j w\r\nSET k v IFEQ w\r\nDELEX k IFNE x\r\nMULTI\r\nRESET\r\nHGETALL k\r\n",
 	"PING\r\n", "*1\r\n$4\r\nPING\r\n", words("SET k v NX PX 1000") + words("GET k"), "SET \"a\\x41\" 'b'\r\n",
 	"*2\r\n$9223372036854775807\r\n", "*2147483647\r\n", "*-1\r\n*0\r\n\r\n", words("HELLO 3") + words("COMMAND"),
 	words("SUBSCRIBE a b a") + words("PUBLISH a x") + words("PING") + words("GET x") + words("UNSUBSCRIBE"),
