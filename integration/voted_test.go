@@ -176,3 +176,45 @@ func TestKeysOfVotedScriptsAreKeptLikeAnyLock(t *testing.T) {
 		t.Errorf("the script sees a TTL of %q, %v", reply, err)
 	}
 }
+
+// redissonLock is Redisson's RLock since 3.10, as its tryLock sends it.
+const redissonLock = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
+	"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);"
+
+// Redisson sleeps for as long as a refusal says, so of those that ask for a free lock at one moment, through several
+// proxies, one has to get it, also where votes are split easily: with one master of three down.
+func TestOfThoseThatAskAtOnceForAFreeLockOneGetsIt(t *testing.T) {
+	masters := startMasters(t, 3)
+	var proxies []*harness.Proxy
+	for range 3 {
+		proxies = append(proxies, startProxy(t, harness.Addrs(masters)))
+	}
+	clients := make([]*harness.Conn, 6)
+	for i := range clients {
+		clients[i] = dial(t, proxies[i%3].Addr)
+	}
+	masters[2].Kill()
+	for n := range 150 {
+		name := fmt.Sprintf("at-once-%d", n)
+		winners := make(chan int, len(clients))
+		together(len(clients), func(i int) {
+			for {
+				reply, err := clients[i].Do("EVAL", redissonLock, "1", name, "60000", fmt.Sprintf("client-%d", i))
+				switch {
+				case err != nil:
+					t.Error(err)
+				case strings.HasPrefix(string(reply), "-NOQUORUM"):
+					continue // a busy machine
+				case string(reply) == "$-1\r\n":
+					winners <- i
+				case reply[0] != ':':
+					t.Errorf("got %q", reply)
+				}
+				return
+			}
+		})
+		if len(winners) != 1 {
+			t.Fatalf("%s: %d of %d clients got the lock", name, len(winners), len(clients))
+		}
+	}
+}

@@ -244,6 +244,27 @@ func (c *count) refused() (Value, bool) {
 	return c.commonest(isRefusal), most > 0
 }
 
+// worthAsking returns how often in all to ask for a lock that some granted and that was not won.
+func (c *count) worthAsking() int {
+	granted, refused := 0, 0
+	for _, a := range c.answers {
+		switch {
+		case a == nil:
+		case c.rule.vote(a) == Granted:
+			granted++
+		default:
+			refused++
+		}
+	}
+	switch {
+	case c.rule.Merge != Taking || granted == 0:
+		return 1
+	case refused >= Quorum(c.masters): // of one holder, who lacks a vote, or of several whose votes were split
+		return 2
+	}
+	return askedMax
+}
+
 // commonest returns the reply that most of some answers gave; of several, the one that sorts first.
 func (c *count) commonest(of func(*answer) bool) Value {
 	seen := make(map[string]int)

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +51,20 @@ func (e *Disagreement) Error() string {
 // is undone, where it did not win or its client is gone, as an attempt to acquire is: on masters that answered before
 // done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
 // connection that broke before its answer is not known, and left to its TTL.
-func (e *Engine) Run(req RunRequest, done func(Ran)) {
-	r := &voting{req: req, done: done}
+//
+// A lock that several ask for at the same moment may be granted to none of them. Each is told the TTLs that the others
+// set, although these are being put back, and nothing would wake it before they are over. So whoever was granted by some
+// masters asks again, a little later; up to askedMax times, or once if so many refused that they may have one holder.
+func (e *Engine) Run(req RunRequest, done func(Ran)) { e.run(req, 1, done) }
+
+// The pauses before a script is run again are random, and at most so long, doubled each time.
+const (
+	askedMax = 8
+	askPause = 2 * time.Millisecond
+)
+
+func (e *Engine) run(req RunRequest, asked int, done func(Ran)) {
+	r := &voting{req: req, asked: asked, done: done}
 	r.lasting = true // the wrapper keeps the horizon
 	r.count = count{rule: req.Rule, masters: len(e.masters), answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
@@ -90,6 +103,7 @@ func (e *Engine) wrapped(req *RunRequest) []any {
 type voting struct {
 	round
 	req   RunRequest
+	asked int // how often, with this
 	done  func(Ran)
 	count count     // guarded by round.mu
 	all   []*answer // by master, late ones too; guarded by round.mu
@@ -146,6 +160,7 @@ func (r *voting) ended(d Decision) {
 	r.count.failed = r.tally.Failed
 	refusal, refused := r.count.refused()
 	reply, ms := r.count.won(), r.count.ttl()
+	divided := r.asked < r.count.worthAsking()
 	r.mu.Unlock()
 	switch {
 	case d == Won && (ms == 0 || r.req.Rule.Merge >= Releasing):
@@ -162,6 +177,10 @@ func (r *voting) ended(d Decision) {
 			late.Err = ErrLate
 		}
 		r.undo(func() { r.done(late) })
+	case d == Lost && divided:
+		r.putBack(d, func() {
+			time.AfterFunc(rand.N(askPause<<r.asked), func() { e.run(r.req, r.asked+1, r.done) })
+		})
 	case d == Lost && refused:
 		r.putBack(d, func() { r.done(Ran{Reply: refusal}) })
 	case d == Lost:
