@@ -180,8 +180,11 @@ func (d *editing) undos(en *entry) []*undo {
 
 // applied says that a master answered that it made the changes, in time or not.
 func (d *editing) applied(en *entry) bool {
+	if en.fate != answered { // its reply may be being read just now
+		return false
+	}
 	list, ok := en.Reply.([]any)
-	return en.fate == answered && en.Err == nil && ok && len(list) == 1+len(d.edits)
+	return en.Err == nil && ok && len(list) == 1+len(d.edits)
 }
 
 // putBack returns what takes back one change on one master, or nil if that cannot be done.
