@@ -53,13 +53,21 @@ func (a *asking) read(en *entry) (Vote, string) {
 	} else {
 		o.value = a.canonical(en.Reply)
 	}
-	if en.vote == Pending {
+	if en.proves(en.Err == nil && isBlank(en.Reply)) && en.vote == Pending {
 		a.opinions = append(a.opinions, o)
 		if _, ok := a.replies[o.value]; !ok {
 			a.replies[o.value] = en.Reply
 		}
 	}
 	return Granted, ""
+}
+
+// isBlank says that an answer, or a part of it, rests on something not being there.
+func isBlank(reply any) bool {
+	if list, ok := reply.([]any); ok {
+		return len(list) == 0 || slices.Contains(list, nil)
+	}
+	return reply == nil || reply == int64(0)
 }
 
 // canonical writes a reply so that equal ones are equal texts.

@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -61,4 +62,45 @@ func TestAskTellsTheAnswerOfAQuorum(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a master in quarantine has counts, what it has not proves nothing.
+func TestAskDoesNotBelieveTheAbsenceOnAMasterInQuarantine(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.fakes[0].die()
+		w.fakes[0].comeBack()
+		w.fakes[1].die()
+		w.settle()
+		w.expectStates("q.c")
+		for _, reply := range []any{nil, int64(0), []any{}, []any{"a", nil}} {
+			for _, f := range w.fakes {
+				f.hashes = map[string]any{"HGET": reply}
+			}
+			if a := w.ask(0, "HGET", key); a.Err == nil || !strings.Contains(a.Err.Error(), "quarantined") {
+				t.Errorf("%v: %+v", reply, a)
+			}
+		}
+		for _, f := range w.fakes {
+			f.hashes = map[string]any{"HGET": "1"}
+		}
+		if a := w.ask(0, "HGET", key); a.Reply != "1" {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+func TestExecDoesNotTakeWhatAMasterInQuarantineMayHaveForgotten(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.fakes[0].die()
+		w.fakes[0].comeBack()
+		w.fakes[1].die()
+		w.settle()
+		w.expectStates("q.c")
+		old, x := w.getSet("free", "x", minute)
+		if x.Err == nil || !strings.Contains(x.Err.Error(), "quarantined") {
+			t.Errorf("%q, %+v", old, x)
+		}
+	})
 }
