@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +76,15 @@ local function touch(key, kind)
   end
 end
 
+local function shown(name, key, left) -- of a TTL: without what we have added to it
+  if type(left) ~= 'number' or left == -2 or before[key] and not same(before[key][2], expiry(key)) then return left end
+  left = call('PTTL', key)
+  left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
+  if find(name, 'expiretime', 1, true) then left = left + now() end
+  if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
+  return left
+end
+
 local rarely -- what few scripts need is made when it is needed
 local function rare()
   if rarely then return rarely end
@@ -99,14 +109,6 @@ local function rare()
     end
     refuse("it calls '" .. name .. "', which blocks, scans, administers, or gives a different result on every master")
   end
-  function rarely.ttl(name, key, left)
-    if type(left) ~= 'number' or left == -2 or before[key] and not same(before[key][2], expiry(key)) then return left end
-    left = call('PTTL', key)
-    left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
-    if find(name, 'expiretime', 1, true) then left = left + now() end
-    if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
-    return left
-  end
   function rarely.publish(name, ...)
     local channel, message = ...
     if type(message) == 'number' then message = string.format('%.17g', message) end
@@ -120,47 +122,42 @@ local function rare()
   return rarely
 end
 
-local likely, commands = '@LIKELY@', '@COMMANDS@'
+local likely, commands = {@LIKELY@}, '@COMMANDS@'
 local function run(name, ...)
-  local command = type(name) == 'string' and lower(name) or ''
-  local place = ' ' .. command .. '='
-  local list = likely
-  local _, at = find(list, place, 1, true)
-  if not at then
-    list = commands
-    _, at = find(list, place, 1, true)
+  local command, how = name, likely[name]
+  if not how then
+    command = type(name) == 'string' and lower(name) or ''
+    local _, at = find(commands, ' ' .. command .. '=', 1, true)
+    if not at or find(command, ' ', 1, true) then
+      if command ~= '' then rare().unknown(name) end
+      if name == nil and select('#', ...) == 0 then return call() end
+      return call(name, ...)
+    end
+    how = sub(commands, at + 1, at + 2)
   end
-  if not at or find(command, ' ', 1, true) then
-    if command ~= '' then rare().unknown(name) end
-    if name == nil and select('#', ...) == 0 then return call() end
-    return call(name, ...)
-  end
-  local kind, spec = sub(list, at + 1, at + 1), sub(list, at + 2, at + 2)
+  local kind, spec = sub(how, 1, 1), sub(how, 2, 2)
   if reading and (kind == 'w' or kind == 'p') then
     return {err = 'ERR Write commands are not allowed from read-only scripts.'}
   end
-  if kind == 'p' then return rare().publish(command, ...) end
-  if spec == '1' then touch((...), kind)
+  if kind == 'p' then return rare().publish(lower(command), ...) end
+  if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
   elseif spec ~= '0' then rare().touch(kind, spec, ...) end
-  if kind == 't' then return rare().ttl(command, (...), call(name, ...)) end
+  if kind == 't' then return shown(lower(command), (...), call(name, ...)) end
   return call(name, ...)
 end
 
 server = redis
 redis.pcall = run
-redis.call = function(...)
-  local reply = run(...)
+redis.call = function(name, ...)
+  local how, reply = likely[name]
+  if how == 'r1' and own[(...)] or how == 'w1' and before[(...)] then reply = call(name, ...) -- nothing to guard
+  else reply = run(name, ...) end
   if type(reply) == 'table' and reply.err then raise(reply, 0) end
   return reply
 end
-redis.setresp = function(...)
-  real.setresp(...)
-  three = (...) == 3
-end
+@SETRESP@
 setmetatable(redis, {__index = real, __newindex = real})
-load = function() refuse('it compiles another script') end
-loadstring = load
-_G = setmetatable({redis = redis, server = redis, load = load, loadstring = load}, {__index = all, __newindex = all})
+@GLOBALS@
 
 local function encode(v, depth)
   local t = type(v)
@@ -258,7 +255,7 @@ for _, key in ipairs(written) do
     end
     if left > longest then longest = left end
     answer[size + 1], answer[size + 2], answer[size + 3], answer[size + 4] = key, effect, math.abs(ttl), ends
-    answer[size + 5], answer[size + 6], answer[size + 7] = is and real.sha1hex(is) or '', is and was[1] or '', was[2]
+    answer[size + 5], answer[size + 6], answer[size + 7] = is and (#is > 64 and real.sha1hex(is) or is) or '', is and was[1] or '', was[2]
     size = size + 7
   end
 end
@@ -306,6 +303,19 @@ const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitco
 // votable are the rows of wrapperCommands.
 var votable = strings.Fields(wrapperCommands)
 
+// What only few texts can notice is left out for others.
+const (
+	wrapperSetResp = `
+redis.setresp = function(...)
+  real.setresp(...)
+  three = (...) == 3
+end`
+	wrapperGlobals = `
+load = function() refuse('it compiles another script') end
+loadstring = load
+_G = setmetatable({redis = redis, server = redis, load = load, loadstring = load}, {__index = all, __newindex = all})`
+)
+
 // MayVote says whether a script that runs by vote may call this command, in lower case.
 func MayVote(command string) bool {
 	return slices.ContainsFunc(votable, func(row string) bool { return strings.HasPrefix(row, command+"=") })
@@ -331,14 +341,27 @@ func shorten(text string) string {
 	return b.String()
 }
 
+var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
+
 // wrap returns the text that masters run for a client's. The commands that the text names are found faster.
 func wrap(text string) *lua {
-	lower, likely := strings.ToLower(text), " "
-	for _, row := range votable {
-		if name, _, _ := strings.Cut(row, "="); strings.Contains(lower, "'"+name+"'") || strings.Contains(lower, `"`+name+`"`) {
-			likely += row + " "
+	var likely []string
+	for _, found := range quotedWord.FindAllStringSubmatch(text, -1) {
+		for _, row := range votable {
+			if name, how, _ := strings.Cut(row, "="); name == strings.ToLower(found[1]) {
+				likely = append(likely, "['"+found[1]+"']='"+how+"'")
+			}
 		}
 	}
-	tail := strings.Replace(shortTail, "@LIKELY@", likely, 1)
+	slices.Sort(likely)
+	setresp, globals := "", ""
+	if strings.Contains(text, "setresp") {
+		setresp = wrapperSetResp
+	}
+	if strings.Contains(text, "_G") || strings.Contains(text, "load") {
+		globals = wrapperGlobals
+	}
+	tail := strings.NewReplacer("@LIKELY@", strings.Join(slices.Compact(likely), ","),
+		"@SETRESP@", setresp, "@GLOBALS@", globals).Replace(shortTail)
 	return newLua(wrapperHead + text + "\nend local last=" + strconv.Itoa(1+strings.Count(text, "\n")) + tail)
 }
