@@ -119,10 +119,11 @@ func TestALateVoteIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := harness.Poll(5*time.Second, func() error {
-		// The warming, by SHA-1 the attempt, and what puts it back.
-		got := s.on(2, "INFO", "commandstats")
-		if !strings.Contains(got, "cmdstat_eval:calls=2,") || !strings.Contains(got, "cmdstat_evalsha:calls=1,") {
-			return fmt.Errorf("the late master has not run the script and what puts it back: %s", got)
+		if got := s.on(2, "INFO", "commandstats"); !strings.Contains(got, "cmdstat_evalsha:calls=1,") {
+			return fmt.Errorf("the late master has not run the script: %s", got)
+		}
+		if got := s.on(2, "EXISTS", "k"); got != ":0\r\n" {
+			return fmt.Errorf("the late master keeps the key: %q", got)
 		}
 		return nil
 	})
@@ -163,7 +164,7 @@ func TestKeysOfVotedScriptsAreKeptLikeAnyLock(t *testing.T) {
 	s.eval(":1\r\n", ownLock, "k", "me", "100000")
 	for i := range 3 {
 		ms, ok := harness.Int([]byte(s.on(i, "PTTL", "k")))
-		if most := int64(100_000 + 1000 + 2 + 10); !ok || ms > most || ms < most-500 {
+		if most := int64(100_000 + 1000 + 2 + 50); !ok || ms > most || ms < most-500 {
 			t.Errorf("master %d keeps the key for %d ms, want about %d", i+1, ms, most)
 		}
 		horizon, ok := harness.Int([]byte(s.on(i, "PTTL", "lockproxy:horizon")))

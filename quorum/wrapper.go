@@ -276,7 +276,7 @@ if stop then
   return {'?' .. #stop .. ':' .. stop, ''}
 end
 if longest > 0 and call('PTTL', '` + horizonKey + `') < longest then
-  call('SET', '` + horizonKey + `', '', 'PX', 2 * longest)
+  call('SET', '` + horizonKey + `', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))
 end
 return answer`
 )
