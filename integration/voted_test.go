@@ -31,6 +31,7 @@ type split struct {
 func startSplit(t *testing.T) *split {
 	s := &split{T: t, masters: startMasters(t, 3)}
 	s.client = dial(t, startProxy(t, harness.Addrs(s.masters)).Addr)
+	allVote(t, s.client, s.masters)
 	return s
 }
 
