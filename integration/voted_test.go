@@ -120,7 +120,7 @@ func TestALateVoteIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := harness.Poll(5*time.Second, func() error {
-		if got := s.on(2, "INFO", "commandstats"); !strings.Contains(got, "cmdstat_evalsha:calls=1,") {
+		if got := s.on(2, "INFO", "commandstats"); !strings.Contains(got, "cmdstat_hincrby:calls=2,") {
 			return fmt.Errorf("the late master has not run the script: %s", got)
 		}
 		if got := s.on(2, "EXISTS", "k"); got != ":0\r\n" {
