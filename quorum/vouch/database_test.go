@@ -1,0 +1,18 @@
+package vouch
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAMarkThatBelongsToAnotherDatabaseTellsThatTheyWereSwapped(t *testing.T) {
+	mark := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", TTLMax: time.Hour, Durable: true}
+	here := mark
+	here.DB = 1
+	if j := Judge(mark.String(), mark); j.Verdict != Same {
+		t.Errorf("its own database: %+v", j)
+	}
+	if j := Judge(mark.String(), here); j.Verdict != Forgot || j.Next != here {
+		t.Errorf("another database: %+v", j)
+	}
+}
