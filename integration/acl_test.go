@@ -1,6 +1,8 @@
 package integration
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -131,7 +133,6 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 	useAll(t, proxy, masters)
 	direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
 	useAll(t, proxy, masters)
-	cutOff(t, proxy, masters)
 	code, out, err := harness.RunProxy(proxyBinary, "check", "--masters", strings.Join(addrs, ","))
 	if err != nil || code != 0 || strings.Contains(out, "may not run") {
 		t.Errorf("check: exit code %d, %v\n%s", code, err, out)
@@ -150,9 +151,48 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 	}
 }
 
-// cutOff makes the proxy kill a connection that it had, over the one that follows.
-func cutOff(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
-	t.Helper()
-	direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
-	allVote(t, dial(t, proxy.Addr), masters)
+// Commands that a careful operator may not want to permit. Each has a weaker way out.
+func TestLockproxyDoesWithLess(t *testing.T) {
+	for rule, name := range map[string]string{
+		"-client|kill": "CLIENT KILL", "-info": "INFO", "-role": "ROLE", "-config|get": "CONFIG GET",
+	} {
+		t.Run(name, func(t *testing.T) {
+			masters := startMasters(t, 3)
+			addrs := restrict(t, masters, append(documentedRules(t), rule)...)
+			proxy := startProxy(t, addrs, "--ttl-max", "2s") // which is what a master may have to wait for without INFO
+			c := dial(t, proxy.Addr)
+			eventually(t, progressMax, "service", func() error { return lockedOnce(c) })
+			direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
+			eventually(t, progressMax, "service over other connections", func() error { return lockedOnce(c) })
+			eventually(t, progressMax, "all masters vote", func() error { return allClean(c, len(masters)) })
+			code, out, err := harness.RunProxy(proxyBinary, "check", "--masters", strings.Join(addrs, ","))
+			if err != nil || code > 1 {
+				t.Errorf("check: exit code %d, %v\n%s", code, err, out)
+			}
+			if !regexp.MustCompile(`(?m)^Without ` + name + ` at .+: .+\.$`).MatchString(out) {
+				t.Errorf("check does not say what it costs:\n%s", out)
+			}
+			if got := denials(t, masters); len(got) == 0 {
+				t.Error("nothing was denied: the rule is not in force")
+			}
+		})
+	}
+}
+
+func lockedOnce(c *harness.Conn) error {
+	for _, request := range [][]string{{"SET", "again", "me", "NX", "PX", "2000"}, {"EVAL", compareAndDelete, "1", "again", "me"}} {
+		if reply, err := c.Do(request...); err != nil || reply[0] == '-' || reply[0] == '$' {
+			return errors.Join(errors.New(string(reply)), err)
+		}
+	}
+	return nil
+}
+
+// allClean returns nil if the proxy says that all n masters vote.
+func allClean(c *harness.Conn, n int) error {
+	reply, err := c.Do("INFO", "lockproxy")
+	if got := strings.Count(string(reply), "state=clean"); err == nil && got != n {
+		err = fmt.Errorf("%d of %d masters are clean", got, n)
+	}
+	return err
 }

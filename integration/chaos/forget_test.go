@@ -85,10 +85,7 @@ func forget(t *testing.T, d *deployment, s subject, f fault, resource string) {
 		t.Fatalf("nothing was forgotten: %v", err)
 	}
 	d.reach(true, alone...)
-	early := secondHolder(t, second, resource, until)
-	if vouched || s.double {
-		s.demandOneHolder(t, early)
-	}
+	s.demandOneHolder(t, secondHolder(t, second, resource, until))
 	do(f.tidy)
 }
 
