@@ -39,12 +39,16 @@ var faults = []fault{
 		hit:  (*deployment).kill,
 		heal: func(d *deployment, i int) error { return d.masters[i].Restart() }},
 	{name: "crashed, AOF everysec", forgets: true, prepare: appendOnly("everysec"), lasts: lasting / 4, hit: crash, heal: reload("everysec"), tidy: appendNoMore},
+	{name: "crashed, restarted from an old snapshot", forgets: true, prepare: command("SAVE"), hit: (*deployment).kill,
+		heal: func(d *deployment, i int) error { return d.masters[i].StartAgain() },
+		tidy: func(d *deployment, i int) error { return os.Remove(filepath.Join(d.masters[i].Dir(), "dump.rdb")) }},
 	{name: "killed, AOF always", prepare: appendOnly("always"), lasts: lasting / 4, hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
 	{name: "flushed (FLUSHALL)", forgets: true, hit: command("FLUSHALL")},
 	{name: "flushed (FLUSHDB)", forgets: true, hit: command("FLUSHDB")},
 	{name: "evicting (allkeys-lru)", forgets: true, hit: evict("allkeys-lru"), lasts: lasting, heal: enoughMemory},
 	{name: "evicting (volatile-ttl)", forgets: true, hit: evict("volatile-ttl"), lasts: lasting, heal: enoughMemory},
 	{name: "stale replica promoted", forgets: true, prepare: replicate, hit: failOver},
+	{name: "made a replica of another master, and a master again", forgets: true, hit: overwrite},
 	{name: "clock forwards", forgets: true, hit: stepClock(+10 * time.Second)},
 	{name: "clock backwards", hit: stepClock(-time.Second)},
 	{name: "SCRIPT FLUSH", hit: command("SCRIPT", "FLUSH")},
@@ -212,18 +216,26 @@ func replicate(d *deployment, i int) error {
 			return err
 		}
 	}
-	host, port, _ := strings.Cut(d.masters[i].Addr, ":")
-	if err := tell(r, "", "REPLICAOF", host, port); err != nil {
+	return copyOf(d.masters[i], r)
+}
+
+// overwrite replaces what a master has by what the next one has, without its process or connections ending.
+func overwrite(d *deployment, i int) error { return copyOf(d.masters[(i+1)%mastersMax], d.masters[i]) }
+
+// copyOf makes a server a replica for as long as it takes to have all that the master has.
+func copyOf(master, server *harness.Redis) error {
+	host, port, _ := strings.Cut(master.Addr, ":")
+	if err := tell(server, "", "REPLICAOF", host, port); err != nil {
 		return err
 	}
-	err = harness.Poll(readyMax, func() error {
-		reply, err := r.Do(0, "INFO", "replication")
+	err := harness.Poll(readyMax, func() error {
+		reply, err := server.Do(0, "INFO", "replication")
 		if err == nil && !strings.Contains(string(reply), "master_link_status:up") {
 			err = errors.New("the replica is not in step yet")
 		}
 		return err
 	})
-	return errors.Join(err, tell(r, "", "REPLICAOF", "NO", "ONE"))
+	return errors.Join(err, tell(server, "", "REPLICAOF", "NO", "ONE"))
 }
 
 // failOver kills the master; its address now leads to what was its replica.
