@@ -78,7 +78,7 @@ func forget(t *testing.T, d *deployment, s subject, f fault, resource string) {
 	until := demandLock(t, first, resource, "first")
 	do(f.hit)
 	if f.heal != nil {
-		time.Sleep(f.lasts / 4)
+		time.Sleep(f.lasts)
 		do(f.heal)
 	}
 	if err := harness.Poll(time.Second, func() error { return tell(d.masters[forgetful], ":0\r\n", "EXISTS", resource) }); err != nil {
