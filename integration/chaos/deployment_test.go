@@ -30,7 +30,8 @@ type deployment struct {
 	files    [mastersMax]int64 // sizes of the append-only files that a crash will leave
 }
 
-// proxyFlags keep waiting short: ttl_max is what service waits for when all masters forgot.
+// proxyFlags keep waiting short: ttl_max is what service waits for when more than a minority forgot. It is longer than
+// what a minority waits for (TTL and head-room), so that the two can be told apart.
 func proxyFlags(ttl time.Duration) []string {
 	return []string{"--ttl-max", (3 * ttl).String(), "--master-dead-after", "1s", "--init", "manual"}
 }

@@ -10,8 +10,9 @@ import (
 
 // A subject is what is to keep a second holder out: lockproxy, or redsync as the control.
 type subject struct {
-	name   string
-	client func(*deployment) client
+	name    string
+	client  func(*deployment) client
+	proxies int
 	// double says that a second holder is to be seen: else the fault does not bite, and its test shows nothing.
 	double bool
 	// late is a text in the request that asks a master to delete a key.
@@ -19,12 +20,12 @@ type subject struct {
 }
 
 var subjects = []subject{
-	{"lockproxy", func(d *deployment) client { return &plain{wire{addrs: []string{d.proxies[0].Addr}}} }, false, "polled-token"},
-	{"redsync", func(d *deployment) client { return newDirect(d.masterAddrs()) }, true, "evalsha"},
+	{"lockproxy", func(d *deployment) client { return &plain{wire{addrs: []string{d.proxies[0].Addr}}} }, 1, false, "polled-token"},
+	{"redsync", func(d *deployment) client { return newDirect(d.masterAddrs()) }, 0, true, "evalsha"},
 }
 
 // stepTTL is long enough for the steps of a test to be taken within it on a busy machine.
-const stepTTL = 3 * time.Second
+const stepTTL = 2500 * time.Millisecond
 
 // alone are the numbers of two masters that are out of reach while the first lock is taken, and forgetful is the one of
 // the three others that forgets it: with the two, it could make a quorum for the next one.
@@ -35,7 +36,7 @@ const forgetful = 2
 func TestAMasterThatForgetsLetsNobodyIn(t *testing.T) {
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			d := deploy(t, 1, proxyFlags(stepTTL)...)
+			d := deploy(t, s.proxies, proxyFlags(stepTTL)...)
 			for n, f := range faults {
 				if !f.forgets || f.name == "clock forwards" && d.shim == "" {
 					continue
@@ -159,7 +160,7 @@ func (s subject) demandOneHolder(t *testing.T, early time.Duration) {
 func TestAReleaseThatComesLateTakesNoVote(t *testing.T) {
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			d := deploy(t, 1, proxyFlags(stepTTL)...)
+			d := deploy(t, s.proxies, proxyFlags(stepTTL)...)
 			demandFullStrength(t, d)
 			const resource, token = "polled", "polled-token"
 			poller, other := s.client(d), s.client(d)
