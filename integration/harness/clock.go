@@ -3,6 +3,7 @@ package harness
 import (
 	_ "embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -62,9 +63,8 @@ func (r *Redis) StepClock(by time.Duration) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by.Microseconds())), 0)
-	return err
+	return errors.Join(err, f.Close())
 }
 
 func (r *Redis) environment() []string {
