@@ -46,8 +46,8 @@ func runWatch(c *call) Reply {
 	if len(fresh) == 0 {
 		return okReply
 	}
-	if len(t.watched)+len(fresh) > watchedMax {
-		return Error(fmt.Sprintf("ERR more than %d keys are watched", watchedMax))
+	if len(t.watched)+len(fresh) > keysMax {
+		return Error(fmt.Sprintf("ERR more than %d keys are watched", keysMax))
 	}
 	names = names[:0:0]
 	for _, w := range fresh {
@@ -101,15 +101,17 @@ func (c *call) enqueue() Reply {
 	case !inTransactions[c.cmd.full]:
 		refused = Error("ERR lockproxy does not run '" + c.cmd.full + "' inside MULTI")
 	}
-	if refused == nil && (len(t.queue) >= queuedMax || !c.hold(c.parser.size)) {
-		refused = Error(fmt.Sprintf("ERR MULTI holds more than %d commands or %d bytes, or memory is short", queuedMax,
-			c.server.cfg.Limits.Input))
+	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
+	if refused == nil && (full || !c.hold(c.parser.size)) {
+		refused = Error(fmt.Sprintf("ERR MULTI holds more than %d commands, %d arguments or %d bytes, or memory is short",
+			queuedMax, queuedArgsMax, c.server.cfg.Limits.Input))
 	}
 	if refused != nil {
 		t.spoil()
 		return refused
 	}
 	t.queue = append(t.queue, q)
+	t.args += len(q.args)
 	return Status("QUEUED")
 }
 
@@ -127,6 +129,10 @@ func runExec(c *call) Reply {
 		return Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only")
 	}
 	queue, names := t.queue, t.keys()
+	if len(names) > keysMax {
+		t.end(&c.server.memory)
+		return Error(fmt.Sprintf("ERR a transaction on more than %d keys", keysMax))
+	}
 	if len(names) == 0 {
 		replies := c.runKeyless(queue)
 		t.end(&c.server.memory)

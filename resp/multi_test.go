@@ -192,7 +192,28 @@ func TestATransactionIsBounded(t *testing.T) {
 		}
 	}
 	c.ask("DISCARD")
-	for i := range watchedMax {
+	c.ask("MULTI")
+	refusedAt := 0
+	for i := 1; refusedAt == 0 && i < 100; i++ {
+		if got := c.ask(append([]string{"MGET"}, slices.Repeat([]string{"k"}, 999)...)...); got != "+QUEUED\r\n" {
+			refusedAt = i
+		}
+	}
+	if refusedAt != 17 {
+		t.Errorf("the %dth MGET of 1000 arguments was refused", refusedAt)
+	}
+	c.ask("DISCARD")
+	var request []string
+	for i := range 20 {
+		request = append(request, fmt.Sprint("key", i), "v")
+	}
+	if got := c.ask(append([]string{"MSETNX"}, request...)...); got != ":1\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := c.ask("MGET", "key19", "key3", "a", "b", "c", "d", "e", "f", "key0"); strings.Count(got, "$1\r\nv\r\n") != 3 {
+		t.Errorf("%q", got)
+	}
+	for i := range keysMax {
 		c.ask("WATCH", fmt.Sprint(i))
 	}
 	if got := c.ask("WATCH", "7", "one-more"); got != "-ERR more than 1024 keys are watched\r\n" {
@@ -201,7 +222,14 @@ func TestATransactionIsBounded(t *testing.T) {
 	if got := c.ask("WATCH", "7"); got != "+OK\r\n" {
 		t.Errorf("%q", got)
 	}
-	c.ask("UNWATCH")
+	c.ask("MULTI")
+	c.ask("GET", "one-more")
+	if got := c.ask("EXEC"); got != "-ERR a transaction on more than 1024 keys\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := c.ask("EXEC"); got != "-ERR EXEC without MULTI\r\n" {
+		t.Errorf("%q", got)
+	}
 	_ = c.Close()
 	many.dial().ask("PING")
 	awaitNothingHeld(t, many)

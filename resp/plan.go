@@ -14,6 +14,7 @@ type plan struct {
 	ttlMax time.Duration
 	cmd    *command // that is running
 	names  []string
+	places map[string]int // of names; nil if they are few
 	keys   []planned
 }
 
@@ -30,15 +31,32 @@ type step func(p *plan) Reply
 // A planner is a command's part in a plan; args as in a call.
 type planner func(p *plan, args []string) Reply
 
-func newPlan(ttlMax time.Duration, names []string, now []quorum.View) *plan {
-	p := &plan{ttlMax: ttlMax, names: names, keys: make([]planned, len(now))}
+func newPlan(ttlMax time.Duration, names []string, places map[string]int, now []quorum.View) *plan {
+	p := &plan{ttlMax: ttlMax, names: names, places: places, keys: make([]planned, len(now))}
 	for i, v := range now {
 		p.keys[i] = planned{View: v, had: v.Exists}
 	}
 	return p
 }
 
-func (p *plan) key(name string) *planned { return &p.keys[slices.Index(p.names, name)] }
+func (p *plan) key(name string) *planned {
+	if p.places != nil {
+		return &p.keys[p.places[name]]
+	}
+	return &p.keys[slices.Index(p.names, name)]
+}
+
+// placesOf returns where each name is, for more names than are quickly looked through.
+func placesOf(names []string) map[string]int {
+	if len(names) <= 8 {
+		return nil
+	}
+	places := make(map[string]int, len(names))
+	for i, name := range names {
+		places[name] = i
+	}
+	return places
+}
 
 // edits returns what has become of each key.
 func (p *plan) edits() []quorum.Edit {
@@ -124,9 +142,9 @@ func (c *call) execute(names []string, begin func() ([]quorum.Mark, step)) Reply
 	marks, run := begin()
 	var reply Reply
 	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
-	ttlMax := c.server.cfg.TTLMax
+	ttlMax, places := c.server.cfg.TTLMax, placesOf(names)
 	req.Plan = func(now []quorum.View) []quorum.Edit {
-		p := newPlan(ttlMax, names, now)
+		p := newPlan(ttlMax, names, places, now)
 		reply = run(p)
 		return p.edits()
 	}

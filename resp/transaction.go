@@ -7,6 +7,7 @@ type transaction struct {
 	open    bool // MULTI was sent
 	spoiled bool // a command could not be queued: EXEC refuses
 	queue   []queued
+	args    int // of the commands in queue
 	watched []*watched
 	held    int // bytes of both, counted in the memory budget
 }
@@ -24,11 +25,13 @@ type watched struct {
 	mark quorum.Mark
 }
 
-// watchedMax bounds how many keys a session watches, and queuedMax how many commands it queues; both are bounded by
+// keysMax bounds how many keys a session watches, and how many a transaction is about: the masters do nothing else while
+// they compare them. queuedMax bounds how many commands are queued, and queuedArgsMax their arguments. All are bounded by
 // Limits.Input, too.
 const (
-	watchedMax = 1024
-	queuedMax  = 1024
+	keysMax       = 1024
+	queuedMax     = 1024
+	queuedArgsMax = 16 * 1024
 )
 
 // spoil notes that a command was refused.
