@@ -393,3 +393,20 @@ func TestTheOldValueIsWhatAQuorumHeldThoughOneMasterHoldsAHash(t *testing.T) {
 		}
 	})
 }
+
+// A lane asks for the time again where an answer was slow. Silence must end that, too.
+func TestAMasterThatFallsSilentWhileItsClockIsCheckedIsGivenUp(t *testing.T) {
+	inWorldWith(t, 3, Config{}, func(w *world) {
+		m3 := w.fakes[2]
+		w.masters[2].watch.acquit() // nothing is known of its clock
+		m3.setDelay(40 * time.Millisecond)
+		w.acquire(key, "mine", minute)
+		time.Sleep(50 * time.Millisecond) // the batch is answered, and the next question is on its way
+		m3.stall()
+		time.Sleep(7 * time.Second)
+		if s := w.Masters()[2]; s.Connected {
+			t.Errorf("a master that has been silent for 7 s counts as connected: %+v", s)
+		}
+		m3.setDelay(time.Millisecond)
+	})
+}

@@ -229,11 +229,10 @@ func (l *lane) exchange() {
 	now := l.engine.now()
 	l.proof.received = now
 	l.master.roundTrip.Store(int64(now - l.proof.sent))
+	l.readProof(stamp, err)
 	l.mu.Lock()
 	l.handing = true
 	l.mu.Unlock()
-
-	l.readProof(stamp, err)
 	cause := ""
 	if err != nil {
 		cause = describe(err)
