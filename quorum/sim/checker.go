@@ -152,6 +152,15 @@ func (k *checker) doubt(resource string, until time.Duration) {
 	}
 }
 
+// slept moves the ends of all promises: while the proxies stood still, everybody else went on.
+func (k *checker) slept(by time.Duration) {
+	for _, list := range k.promises {
+		for _, p := range list {
+			p.until -= by
+		}
+	}
+}
+
 // stands says that a promise holds now, so that whoever asks must find the lock there.
 func (k *checker) stands(p *promise) bool {
 	return !p.over && !p.doubtful && k.world.now() < p.until
@@ -159,7 +168,7 @@ func (k *checker) stands(p *promise) bool {
 
 // gone is called when a client was told that it does not hold its lock.
 func (k *checker) gone(p *promise, by string) {
-	if k.stands(p) {
+	if k.stands(p) && !k.world.plan.Forgets { // a quorum may have forgotten it
 		k.report(lostLock, "%s of %s (%s) is gone, says %s, %v early",
 			p.resource, p.client.name, p.token, by, p.until-k.world.now())
 	}
@@ -193,7 +202,7 @@ func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 // orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
 // is what a connection that may not be killed can still have set.
 func (k *checker) orphans() {
-	if len(k.world.plan.Denied) > 0 {
+	if len(k.world.plan.Denied) > 0 || k.world.plan.Forgets {
 		return
 	}
 	for _, s := range k.world.servers {

@@ -81,6 +81,7 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 		want string
 	}{
 		{"a lock that is gone", func(w *World, a *client) {
+			w.plan.Forgets = false
 			w.checker.gone(promised(a, time.Second), "a test")
 		}, lostLock},
 		{"a lock that is over", func(w *World, a *client) {
@@ -88,13 +89,13 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 			w.checker.gone(promised(a, time.Second), "a test")
 		}, ""},
 		{"a key for ever", func(w *World, _ *client) {
-			w.servers[0].do(&session{}, []string{"SET", "k", "v"})
+			w.servers[0].command(&session{}, []string{"SET", "k", "v"})
 		}, forEver},
 		{"a key for too long", func(w *World, _ *client) {
-			w.servers[0].do(&session{}, []string{"SET", "k", "v", "EX", "3600"})
+			w.servers[0].command(&session{}, []string{"SET", "k", "v", "EX", "3600"})
 		}, forEver},
 		{"an ordinary key", func(w *World, _ *client) {
-			w.servers[0].do(&session{}, []string{"SET", "k", "v", "PX", "100"})
+			w.servers[0].command(&session{}, []string{"SET", "k", "v", "PX", "100"})
 		}, ""},
 		{"an attempt that took too long", func(w *World, _ *client) {
 			w.checker.ended(2*w.plan.Config.InstanceTimeout+51*time.Millisecond, "a test")
@@ -102,21 +103,21 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 		{"a lock that a minority holds", func(w *World, a *client) {
 			w.plan.Forgets = false
 			for _, s := range w.servers[:len(w.servers)/2] {
-				s.do(&session{}, []string{"SET", "r", "a", "PX", "2000"})
+				s.command(&session{}, []string{"SET", "r", "a", "PX", "2000"})
 			}
 			w.checker.granted(promised(a, time.Second))
 		}, minority},
 		{"a lock that a quorum holds for too short a time", func(w *World, a *client) {
 			w.plan.Forgets = false
 			for _, s := range w.servers {
-				s.do(&session{}, []string{"SET", "r", "a", "PX", "900"})
+				s.command(&session{}, []string{"SET", "r", "a", "PX", "900"})
 			}
 			w.checker.granted(promised(a, time.Second))
 		}, minority},
 		{"a lock that a quorum holds", func(w *World, a *client) {
 			w.plan.Forgets = false
 			for _, s := range w.servers[:len(w.servers)/2+1] {
-				s.do(&session{}, []string{"SET", "r", "a", "PX", "1100"})
+				s.command(&session{}, []string{"SET", "r", "a", "PX", "1100"})
 			}
 			w.checker.granted(promised(a, time.Second))
 		}, ""},
@@ -136,10 +137,11 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 }
 
 func orphaned(w *World, token string) {
+	w.plan.Forgets = false
 	p := &proxy{world: w}
 	p.life = &life{proxy: p}
 	w.checker.attempt("left", fate{life: p.life, failed: true})
 	w.checker.attempt("granted", fate{life: p.life})
-	w.servers[0].do(&session{}, []string{"SET", "k", token, "PX", "100"})
+	w.servers[0].command(&session{}, []string{"SET", "k", token, "PX", "100"})
 	w.checker.orphans()
 }

@@ -83,13 +83,13 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	leaves := chance(c.rng, 0.04)
 	var p *promise
 	take, timeouts := c.take(req)
-	began := w.now()
+	began, slept := w.now(), w.slept
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.endedIn(timeouts, w.now()-began, "an attempt of "+c.name)
 		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
 			w.checker.attempt(token, fate{life: l, failed: a.Lock == nil || leaves, left: leaves})
 		}
-		if until, ok := c.told(l, req, a, began); ok && !leaves {
+		if until, ok := c.told(l, req, a, began, w.slept-slept); ok && !leaves {
 			p = &promise{resource: resource, token: token, client: c, until: until}
 			w.checker.granted(p)
 		}
@@ -108,14 +108,15 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		return nil
 	}
 	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
-		c.proxy = pick(c.rng, w.proxies...)
+		// With another token: the undo of a proxy whose connection broke may take what the same token gets elsewhere.
+		c.proxy, c.retry = pick(c.rng, w.proxies...), false
 	}
 	return p
 }
 
 // told takes the answer to an attempt, at the instant at which it is given. If a lock was granted, it returns until
-// when the client relies on it.
-func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began time.Duration) (time.Duration, bool) {
+// when the client relies on it. Slept is how long the proxies stood still meanwhile, which the client did not.
+func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began, slept time.Duration) (time.Duration, bool) {
 	w, k := c.world, &c.world.checker
 	took := w.now() - began
 	what := fmt.Sprintf("via %s: %s for %v, token %s:", l.name, req.Key.Name, req.TTL, req.Token)
@@ -134,7 +135,7 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 		k.report(tooLate, "%s to %s: %v", req.Key.Name, c.name, left)
 	}
 	// It relies on what the proxy promises, or counts the TTL from its own send.
-	until := max(a.Lock.Until().Sub(w.start), began+req.TTL)
+	until := max(a.Lock.Until().Sub(w.start), began+req.TTL-slept)
 	w.logf(c.name, "%s GRANTED until %.6f", what, until.Seconds())
 	return until, true
 }
@@ -178,7 +179,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 	w := c.world
 	req.Key, req.Token = quorum.Key{Name: p.resource}, p.token
-	began := w.now()
+	began, slept := w.now(), w.slept
 	before := p.until
 	if !req.Add { // it may be shorter
 		w.mu.Lock()
@@ -193,7 +194,7 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 		case x.Held:
 			until := x.Until.Sub(w.start)
 			if !req.Add {
-				until = max(until, began+req.TTL)
+				until = max(until, began+req.TTL-(w.slept-slept))
 			}
 			p.until = until
 			w.checker.granted(p)
@@ -213,14 +214,14 @@ func (c *client) shorten(p *promise, until time.Duration) { p.until = min(p.unti
 func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	w := c.world
 	req := quorum.AcquireRequest{Key: quorum.Key{Name: p.resource}, Token: p.token, TTL: ttl, Reentrant: true}
-	began := w.now()
+	began, slept := w.now(), w.slept
 	w.mu.Lock()
 	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.Config.DriftFactor))
 	delete(w.checker.attempts, p.token)
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.ended(w.now()-began, "an attempt of "+c.name)
-		if until, ok := c.told(l, req, a, began); ok {
+		if until, ok := c.told(l, req, a, began, w.slept-slept); ok {
 			p.until = until
 			w.checker.granted(p)
 		} else if a.Refused {

@@ -2,7 +2,8 @@ package sim
 
 import "time"
 
-// A clock is the wall clock of a master: it runs at a rate of its own.
+// A clock is the wall clock of a master: it runs at a rate of its own, can be set, and can stand
+// still.
 type clock struct {
 	since time.Duration // the true time of the latest change
 	read  float64       // what it read then, in ns since 1970
@@ -22,3 +23,9 @@ func (c *clock) at(now time.Duration) float64 { return c.read + float64(now-c.si
 func (c *clock) millis(now time.Duration) int64 { return int64(c.at(now) / 1e6) }
 
 func (c *clock) micros(now time.Duration) int64 { return int64(c.at(now) / 1e3) }
+
+// step sets the clock forwards, or backwards.
+func (c *clock) step(now, by time.Duration) { c.read, c.since = c.at(now)+float64(by), now }
+
+// run changes the rate; 0 freezes the clock.
+func (c *clock) run(now time.Duration, rate float64) { c.read, c.since, c.rate = c.at(now), now, rate }

@@ -114,7 +114,7 @@ func (s *server) get(c *session, key string) (item, bool) {
 
 func (s *server) put(c *session, key string, it item) {
 	s.store.do(mutation{at: s.now(), db: c.db, kind: put, key: key, item: it})
-	s.wrote(c.db, key, it)
+	s.touched = append(s.touched, place{c.db, key})
 }
 
 func (s *server) remove(c *session, key string) {
@@ -297,7 +297,7 @@ func cmdInfo(s *server, _ *session, args []string) reply {
 		if s.replica {
 			role = "slave"
 		}
-		fmt.Fprintf(&b, "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n", role)
+		fmt.Fprintf(&b, "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid2:%s\r\n", role, s.replicas, s.lineage)
 	}
 	if section == "all" || section == "stats" {
 		fmt.Fprintf(&b, "# Stats\r\nevicted_keys:%d\r\n", s.evicted)

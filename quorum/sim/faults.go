@@ -10,6 +10,7 @@ import (
 // A faultKind is a way to break something, and to mend it again.
 type faultKind struct {
 	name      string
+	forgets   bool // a master forgets what it was told, or a clock jumps
 	endsProxy bool
 	strike    func(w *World, r *rand.Rand) (mend func())
 }
@@ -33,6 +34,9 @@ var faultKinds = []faultKind{
 	{name: "proxy restarted", endsProxy: true, strike: endProxy((*proxy).stop)},
 }
 
+// kinds are all faults.
+func kinds() []faultKind { return slices.Concat(faultKinds, forgetKinds) }
+
 // startFaults begins to break things, until the world is quiet.
 func (w *World) startFaults() {
 	if len(w.plan.Faults) == 0 {
@@ -45,8 +49,8 @@ func (w *World) startFaults() {
 			return
 		}
 		name := pick(r, w.plan.Faults...)
-		i := slices.IndexFunc(faultKinds, func(f faultKind) bool { return f.name == name })
-		if mend := faultKinds[i].strike(w, r); mend != nil {
+		i := slices.IndexFunc(kinds(), func(f faultKind) bool { return f.name == name })
+		if mend := kinds()[i].strike(w, r); mend != nil {
 			w.faults[name]++
 			w.after(duration(r), func() {
 				if !w.quiet {
@@ -78,7 +82,8 @@ func (w *World) mendAll() {
 			s.boot()
 		}
 		s.resume()
-		s.slow, s.hogged = 0, false
+		s.slow, s.hogged, s.replica, s.policy = 0, false, false, ""
+		s.clock.run(w.now(), s.rate)
 	}
 	for _, p := range w.proxies {
 		if p.life == nil {

@@ -152,7 +152,7 @@ var mutants = []mutant{
 		old: "\tr.young.add(hash, h, en)", new: "",
 	},
 	{
-		name: "a release that was not sent is not owed", rule: "4 undo", file: "lane.go",
+		name: "a release that was not sent is not owed", rule: "4 undo", file: "owe.go",
 		old: "\t\tl.owed[h] = true", new: "",
 		test: "Release",
 	},
@@ -162,7 +162,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the stamp begins too late", rule: "4 undo", file: "lane.go",
-		old: "stamp := &stamp{from: l.link.clock - 1, open: true}", new: "stamp := &stamp{from: l.link.clock + 1000, open: true}",
+		old: "stamp := &stamp{from: l.link.clock - 1, open: true, era: l.era}", new: "stamp := &stamp{from: l.link.clock + 1000, open: true, era: l.era}",
 	},
 	{
 		name: "a release does not compare", rule: "release", file: "scripts.go",

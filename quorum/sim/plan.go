@@ -72,7 +72,7 @@ func (p *Plan) config(r *rand.Rand) {
 	}
 	c.MasterDeadAfter = pick(r, 200*time.Millisecond, time.Second)
 	p.Config = c
-	p.Rate = c.DriftFactor * pick(r, 0, 0.5, 0.95)
+	p.Rate = c.DriftFactor / 2 * pick(r, 0, 0.5, 0.95) // half is for what cannot be told from it
 	p.TTLLeast = pick(r, 5*time.Millisecond, 30*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond)
 	p.TTLMost = min(p.TTLLeast*pick[time.Duration](r, 1, 2, 5, 20), c.TTLMax)
 }
@@ -94,6 +94,14 @@ func (p *Plan) faults(r *rand.Rand) {
 	for _, f := range faultKinds {
 		if chance(r, often) && !(p.Constant && f.endsProxy) {
 			p.Faults = append(p.Faults, f.name)
+		}
+	}
+	if chance(r, 0.5) {
+		return
+	}
+	for _, f := range forgetKinds {
+		if chance(r, often) {
+			p.Faults, p.Forgets = append(p.Faults, f.name), true
 		}
 	}
 }

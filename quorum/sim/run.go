@@ -67,6 +67,10 @@ func (w *World) settle() {
 // more than are needed.
 func (w *World) lockAll() {
 	w.sleep(w.checker.keptMost + w.checker.keptMost/8)
+	if w.plan.Forgets { // until every quarantine is over, and what a clock that was set back keeps alive
+		w.sleep(w.checker.keptMost + 2*time.Second)
+		w.sleep(w.latest())
+	}
 	if w.random("last").IntN(2) == 0 {
 		w.mu.Lock()
 		for _, s := range w.servers[len(w.servers)/2+1:] {
@@ -90,6 +94,22 @@ func (w *World) lockAll() {
 			w.sleep(300 * time.Millisecond) // a release might find its script flushed
 		}
 	}
+}
+
+// latest returns how long it is until the last lock expires on any master.
+func (w *World) latest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := time.Duration(0)
+	for _, s := range w.servers {
+		now := s.clock.millis(w.now())
+		for key, it := range s.store.dbs[0] {
+			if it.expires != 0 && !strings.HasPrefix(key, "lockproxy:") {
+				left = max(left, time.Duration(float64(it.expires-now)/s.rate)*time.Millisecond)
+			}
+		}
+	}
+	return left + time.Millisecond
 }
 
 // brief shows a command in the trace, its script by its first words.

@@ -17,6 +17,7 @@ type server struct {
 	addr  string
 	rng   *rand.Rand
 	clock clock
+	rate  float64 // of the clock, when nothing is wrong with it
 	store store
 
 	lives    int               // it is another process each time
@@ -33,12 +34,21 @@ type server struct {
 	hogged  bool          // a script runs and runs
 	slow    time.Duration // added to the work on a parcel
 
-	old     bool // version 6: what came later is unknown
-	replica bool
-	denied  map[string]bool // commands that the user may not run
-	append  string          // appendfsync, or "" without appendonly
-	policy  string          // maxmemory-policy, or "" without maxmemory
-	evicted int64
+	old      bool // version 6: what came later is unknown
+	replica  bool
+	replicas int             // that could take its place
+	denied   map[string]bool // commands that the user may not run
+	append   string          // appendfsync, or "" without appendonly
+	policy   string          // maxmemory-policy, or "" without maxmemory
+	evicted  int64
+	lineage  string  // the replication id of the master that it was promoted from
+	touched  []place // keys that the running command has set
+}
+
+// A place is a key in a database.
+type place struct {
+	db  int
+	key string
 }
 
 // A session is what a server knows of a connection.
@@ -62,10 +72,15 @@ func newServer(w *World, id int) *server {
 		scripts: make(map[string]string), sessions: make(map[int64]*conn), denied: make(map[string]bool),
 	}
 	p := &w.plan
-	s.clock = newClock(between(s.rng, -p.Offset, p.Offset), 1+p.Rate*(2*s.rng.Float64()-1))
+	offset := between(s.rng, -p.Offset, p.Offset)
+	s.rate = 1 + p.Rate*(2*s.rng.Float64()-1)
+	s.clock = newClock(offset, s.rate)
 	s.old, s.append = chance(s.rng, p.Old), p.Append
 	for _, name := range p.Denied {
 		s.denied[name] = true
+	}
+	if slices.Contains(p.Faults, staleReplica) {
+		s.replicas = 1
 	}
 	return s
 }
@@ -175,7 +190,7 @@ func (s *server) runCall(p *parcel, i int) {
 		return
 	}
 	args, a := p.batch.words[i], &p.batch.replies[i]
-	switch r := s.do(p.conn.session, args).(type) {
+	switch r := s.command(p.conn.session, args).(type) {
 	case fault:
 		a.err = r
 	default:
@@ -287,5 +302,14 @@ func (s *server) boot() {
 
 func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format, args...) }
 
-// wrote tells the checker of a key that was set.
-func (s *server) wrote(_ int, key string, it item) { s.world.checker.wrote(s, key, it) }
+// command runs one command, and lets the checker see what it has set.
+func (s *server) command(c *session, args []string) reply {
+	r := s.do(c, args)
+	for _, at := range s.touched {
+		if it, ok := s.store.get(at.db, at.key, s.clock.millis(s.now())); ok {
+			s.world.checker.wrote(s, at.key, it)
+		}
+	}
+	s.touched = s.touched[:0]
+	return r
+}

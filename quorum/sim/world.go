@@ -32,7 +32,8 @@ type World struct {
 	closing sync.WaitGroup // engines
 	checker checker
 	faults  map[string]int
-	quiet   bool // the faults are over
+	quiet   bool          // the faults are over
+	slept   time.Duration // how long all proxies have stood still, by the clocks of everybody else
 	trace   func(line string)
 }
 
@@ -69,7 +70,7 @@ func (w *World) initialise() {
 		for db := range databases {
 			canary := vouch.Canary{
 				DB: db, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, w.plan.Config.Deployment),
-				TTLMax: w.plan.Config.TTLMax, Durable: s.append == "always",
+				TTLMax: w.plan.Config.TTLMax, Durable: s.append == "always" && s.replicas == 0,
 			}
 			s.put(&session{db: db}, "lockproxy:canary", item{text: canary.String()})
 		}
