@@ -16,9 +16,9 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "replay this seed with a trace")
-	fixedFlag = flag.Int("fixed", 150, "how many fixed seeds to run")
-	sameFlag  = flag.Int("same", 30, "how many seeds to run twice")
-	freshFlag = flag.Duration("fresh", 5*time.Second, "how long to run seeds that nobody has chosen")
+	fixedFlag = flag.Int("fixed", 100, "how many fixed seeds to run")
+	sameFlag  = flag.Int("same", 15, "how many seeds to run twice")
+	freshFlag = flag.Duration("fresh", 3*time.Second, "how long to run seeds that nobody has chosen")
 )
 
 // One processor: what the scheduler may choose is then so little that a seed decides the rest.
