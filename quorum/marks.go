@@ -164,7 +164,7 @@ func reasonOf(text string) string {
 // canaryNow is the mark that a master would get now.
 func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
 	c := vouch.Canary{
-		DB: db,
+		DB:      db,
 		Process: info.RunID, Lineage: info.Lineage, Members: e.members, TTLMax: e.cfg.TTLMax, Durable: info.Durable(),
 		Epoch: nextEpoch(r[slot].Load()),
 	}

@@ -234,6 +234,7 @@ for _, key in ipairs(written) do
     local effect, ttl, left = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0
     if not is then
       effect, ends = 'd', 0
+      call('PUBLISH', '` + BellPrefix + `' .. key, '') -- for those that wait for it with LOCK
     elseif ends < 0 then -- for ever
       ttl, ends = most, now() + most
     else
