@@ -1,0 +1,190 @@
+package vouch
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// A model is a clock whose offset from ours is known, and a Clock that is told only what messages tell.
+type model struct {
+	Clock
+	rng    *rand.Rand
+	at     time.Duration // our clock
+	offset time.Duration // of the master's
+	path   time.Duration // the longest that a message takes
+}
+
+const (
+	modelRate      = 0.005
+	modelTolerance = 20 * time.Millisecond
+)
+
+func newModel(seed uint64) *model {
+	m := &model{Clock: Clock{Rate: modelRate, Tolerance: modelTolerance}, rng: rand.New(rand.NewPCG(seed, 1))}
+	m.at, m.path = time.Hour, time.Duration(1+m.rng.IntN(10_000))*time.Microsecond
+	m.offset = time.Duration(m.rng.Int64N(int64(time.Hour))) - time.Hour/2
+	return m
+}
+
+// pass lets time go by, in which the clock drifts by part of the rate, -1 to 1.
+func (m *model) pass(d time.Duration, part float64) {
+	m.at += d
+	m.offset += time.Duration(part * modelRate * float64(d))
+}
+
+// some returns a random time below most. Both ends of the range are likely: they are where bounds are tight.
+func (m *model) some(most time.Duration) time.Duration {
+	switch m.rng.IntN(4) {
+	case 0:
+		return 0
+	case 1:
+		return most
+	}
+	return time.Duration(m.rng.Int64N(int64(most) + 1))
+}
+
+func (m *model) part() float64 { return float64(m.rng.IntN(5)-2) / 2 }
+
+// ask makes one observation; between happens while the master is at work. It returns how wide it is at most.
+func (m *model) ask(between func()) (jump, width time.Duration) {
+	sent := m.at
+	m.pass(m.some(m.path), m.part())
+	first := m.at + m.offset
+	m.pass(m.some(50*time.Millisecond), m.part())
+	between()
+	last := m.at + m.offset
+	back := m.some(m.path)
+	m.pass(back, m.part())
+	return m.Observe(sent, m.at, first, last), m.path + back + time.Millisecond
+}
+
+func nothing() {}
+
+func TestAClockThatKeepsItsRateIsNeverAccused(t *testing.T) {
+	for seed := range uint64(300) {
+		m := newModel(seed)
+		for range 300 {
+			m.pass(m.some(10*time.Second), m.part())
+			if jump, _ := m.ask(nothing); jump != 0 || m.ahead != 0 || m.behind != 0 {
+				t.Fatalf("seed %d: accused of %v, of %v and %v", seed, jump, m.ahead, m.behind)
+			}
+			if o := m.offset; o < m.Clock.offset.lo || o > m.Clock.offset.hi {
+				t.Fatalf("seed %d: the offset %v is not in %v", seed, o, m.Clock.offset)
+			}
+		}
+	}
+}
+
+func TestStepsWithinTheToleranceAreNotAccused(t *testing.T) {
+	for seed := range uint64(300) {
+		m := newModel(seed)
+		for _, left := 0, [2]time.Duration{modelTolerance, modelTolerance}; left[0]+left[1] > 0; {
+			m.pass(m.some(time.Second), m.part())
+			way := m.rng.IntN(2)
+			step := m.some(left[way])
+			left[way] -= step
+			step *= time.Duration(1 - 2*way)
+			between := m.rng.IntN(2) == 0
+			if !between {
+				m.offset += step
+			}
+			jump, _ := m.ask(func() {
+				if between {
+					m.offset += step
+				}
+			})
+			if jump != 0 {
+				t.Fatalf("seed %d: accused of %v, after steps of which %v are left", seed, jump, left)
+			}
+		}
+	}
+}
+
+func TestAStepThatNoToleranceAllowsIsAccused(t *testing.T) {
+	for seed := range uint64(1000) {
+		m := newModel(seed)
+		for range 20 {
+			m.pass(m.some(time.Second), m.part())
+			m.ask(nothing)
+		}
+		_, before := m.ask(nothing)
+		sign := time.Duration(1 - 2*m.rng.IntN(2))
+		passed := m.some(time.Second)
+		step := modelTolerance + before + 2*m.path + time.Duration(2*modelRate*float64(passed)) + 2*time.Millisecond
+		step += m.some(time.Minute)
+		m.pass(passed, m.part())
+		m.offset += sign * step
+		if jump, _ := m.ask(nothing); jump*sign <= 0 || jump*sign > step {
+			t.Fatalf("seed %d: a step of %v was taken for %v", seed, sign*step, jump)
+		}
+	}
+}
+
+// Steps backwards do not make up for steps forwards, and many small steps do not hide in the widths.
+func TestWhatMovesForwardsUnnoticedIsBounded(t *testing.T) {
+	worst := time.Duration(0)
+	for seed := range uint64(2000) {
+		m := newModel(seed)
+		_, width := m.ask(nothing)
+		began, forwards, backwards := m.at, time.Duration(0), m.rng.IntN(2) == 0
+		for range 60 {
+			step := m.some(modelTolerance / time.Duration(1+m.rng.IntN(20)))
+			if backwards && m.rng.IntN(3) == 0 {
+				m.offset -= 2 * step // what it moves backwards is no gain
+			} else {
+				m.offset += step
+				forwards += step
+			}
+			m.pass(m.some(200*time.Millisecond), m.part())
+			jump, last := m.ask(nothing)
+			if jump > 0 {
+				break
+			}
+			if backwards {
+				continue
+			}
+			passed := float64(m.at - began)
+			bound := modelTolerance + width + last + time.Duration(2*modelRate*passed) + time.Millisecond
+			moved := forwards - time.Duration(modelRate*passed) // if it drifted backwards all the time
+			if moved > bound {
+				t.Fatalf("seed %d: %v forwards in %v were not noticed, at most %v can be", seed, forwards, m.at-began, bound)
+			}
+			worst = max(worst, moved)
+		}
+	}
+	if worst < modelTolerance {
+		t.Errorf("the model does not come near the bound: %v", worst)
+	}
+}
+
+func TestStepsToAndFroAreAccused(t *testing.T) {
+	for _, back := range []time.Duration{6 * time.Millisecond, 22 * time.Millisecond} {
+		m := newModel(1)
+		m.path = 0
+		m.ask(nothing)
+		accused := false
+		for range 10 {
+			m.offset += 12 * time.Millisecond
+			jump, _ := m.ask(nothing)
+			accused = accused || jump > 0
+			m.offset -= back
+			m.ask(nothing)
+		}
+		if !accused {
+			t.Errorf("ten steps of 12 ms forwards, each with one of %v backwards, were not noticed", back)
+		}
+	}
+}
+
+func TestAClockThatIsSetBackWhileAskedIsAccused(t *testing.T) {
+	m := newModel(1)
+	m.ask(nothing)
+	if jump, _ := m.ask(func() { m.offset -= time.Hour }); jump >= 0 {
+		t.Errorf("an hour backwards was taken for %v", jump)
+	}
+	m.offset += time.Hour
+	if jump, _ := m.ask(nothing); jump <= 0 {
+		t.Errorf("an hour forwards was taken for %v", jump)
+	}
+}
