@@ -16,6 +16,10 @@
 // that are ready from the head of the queue, makes replies of their outcomes, and writes them in one go. It is the only
 // place that writes.
 //
+// Messages that come by themselves enter the queue, too: behind whatever confirms or takes back a subscription and was
+// sent before, and in front of a command that waits for its outcome (subscriptions.go). LOCK … WAIT waits in a gate,
+// LOCK … HOLD leaves a hold with the session (hold.go).
+//
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
 // handler parses first, then claims, then acts; it may be called twice if claim told it to wait.
 //
