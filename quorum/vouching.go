@@ -155,6 +155,9 @@ func (l *lane) assess(k *link) error {
 		}
 		l.roster.learn(found.roster)
 		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster))
+		if forgot == "" && l.wentBack(k, j.Next.Epoch) {
+			forgot = "its data is older than it was"
+		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(l.roster[l.slot].Load())
 		}
@@ -182,6 +185,17 @@ func (l *lane) suspicion(k *link) string {
 		return "it evicted keys"
 	}
 	return ""
+}
+
+// wentBack says that this server, as which it is known by its connection or its run id, had a later epoch before: its
+// data is of another time, as after a second SWAPDB. Of any other server that is behind nothing is known, and it has no
+// vote.
+func (l *lane) wentBack(k *link, epoch int64) bool {
+	was := k.epoch
+	if was == 0 && l.last != nil && k.info.RunID != "" && l.last.info.RunID == k.info.RunID {
+		was = l.last.epoch
+	}
+	return was > epoch
 }
 
 // evictions is how many keys a server has evicted, when last asked.

@@ -277,6 +277,34 @@ func TestAnotherDeploymentsMasterIsRefused(t *testing.T) {
 	})
 }
 
+// So SWAPDB does when it is called a second time.
+func TestAMasterWhoseDataIsOldAgainIsQuarantinedAndThenVotes(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		inWorld(t, 3, func(w *world) {
+			f := w.fakes[0]
+			f.mu.Lock()
+			old := f.markText(canaryKey)
+			f.mu.Unlock()
+			f.flush()
+			w.settle()
+			w.expectStates("ccc") // there was no lock: no horizon
+			f.mu.Lock()
+			f.putMark(canaryKey, old)
+			f.mu.Unlock()
+			if cut {
+				f.cut()
+			}
+			w.settle()
+			w.expectStates("ccc")
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.markText(canaryKey) == old {
+				t.Error("the old canary is in place")
+			}
+		})
+	}
+}
+
 // Databases that were both initialised carry canaries of their own.
 func TestSwappedDatabasesAreForgottenOnes(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
