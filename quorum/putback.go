@@ -2,14 +2,23 @@ package quorum
 
 import "time"
 
+// luaValue reads what a key holds, false if nothing. Masters of which DUMP knows only strings, as the embedded ones are,
+// tell it of hashes too; there a changed hash cannot be put back.
+const luaValue = `
+local function valueOf(key)
+  local value = call('DUMP', key)
+  if type(value) ~= 'table' then return value or false end
+  return 'HGETALL ' .. table.concat(call('HGETALL', key), ' ')
+end`
+
 // luaRestoreAll KEYS=what a script created or changed, and for each in ARGV: the value as it left it (see effect), the expiry that it left, the
 // value before as DUMP has it, and the expiry before. Each key that is still as the script left it becomes what it was.
 // It returns 1 if any was.
-var luaRestoreAll = newLua(`
+var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + `
 local put = 0
 for i, key in ipairs(KEYS) do
   local digest, ends, before, was = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), ARGV[4 * i - 1], ARGV[4 * i]
-  local now = redis.call('DUMP', key)
+  local now = valueOf(key)
   if now and (#now > 64 and redis.sha1hex(now) or now) == digest then
     local expires, slack = redis.pcall('PEXPIRETIME', key), 0
     if type(expires) ~= 'number' then -- before Redis 7
@@ -19,7 +28,7 @@ for i, key in ipairs(KEYS) do
     if math.abs(expires - ends) <= slack then
       put = 1
       if before == '' then redis.call('DEL', key)
-      else redis.call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL') end
+      else call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL') end
     end
   end
 end

@@ -56,6 +56,7 @@ end
 local function same(a, b) -- two expiries; where they are calculated, they come out differently at times
   return a == b or began and a > 0 and b > 0 and a - b < 3 and b - a < 3
 end
+` + luaValue + `
 local function refuse(why)
   stop = stop or why
   raise(why, 0)
@@ -70,7 +71,7 @@ local function touch(key, kind)
     if not found then refuse("it uses the key '" .. key .. "', which is not one of its KEYS") end
   end
   if kind == 'w' and not before[key] then
-    local value = call('DUMP', key) or false
+    local value = valueOf(key)
     before[key] = {value, value and expiry(key) or -2}
     written[#written + 1] = key
   end
@@ -228,7 +229,7 @@ end
 
 for _, key in ipairs(written) do
   if stop then break end
-  local was, is = before[key], call('DUMP', key) or false
+  local was, is = before[key], valueOf(key)
   local ends = is and expiry(key) or -2
   if is ~= was[1] or not same(ends, was[2]) then
     local effect, ttl, left = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0
