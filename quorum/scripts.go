@@ -104,11 +104,11 @@ return {1}`)
 )
 
 // What a quorum agrees on about a key is its type and its value; of anything but a string, a digest of the value.
-const luaSeen = `
+const luaSeen = `local call = redis.pcall` + luaValue + `
 local kind = redis.call('TYPE', KEYS[1]).ok
 local seen = false
 if kind == 'string' then seen = redis.call('GET', KEYS[1])
-elseif kind ~= 'none' then seen = redis.sha1hex(redis.call('DUMP', KEYS[1])) end
+elseif kind ~= 'none' then seen = redis.sha1hex(valueOf(KEYS[1])) end
 `
 
 // A change of what a quorum holds names what it saw there, and applies only where that still is.
@@ -137,12 +137,12 @@ return 1`)
 )
 
 // luaKeys is luaSeen for scripts on several keys.
-const luaKeys = `
+const luaKeys = `local call = redis.pcall` + luaValue + `
 local function look(key)
   local kind = redis.call('TYPE', key).ok
   if kind == 'none' then return kind, '' end
   if kind == 'string' then return kind, redis.call('GET', key) end
-  return kind, redis.sha1hex(redis.call('DUMP', key))
+  return kind, redis.sha1hex(valueOf(key))
 end
 `
 
