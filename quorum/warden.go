@@ -30,7 +30,9 @@ func newWarden(e *Engine) *warden {
 
 // alarm tells the warden that a clock jumped.
 func (w *warden) alarm() {
-	w.alarmed.CompareAndSwap(0, int64(max(w.engine.now(), 1)))
+	if !w.alarmed.CompareAndSwap(0, int64(max(w.engine.now(), 1))) {
+		return
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -79,8 +81,12 @@ func (w *warden) judge(now instant) {
 	if missing && now-at < e.cfg.InstanceTimeout {
 		return // until the next tick
 	}
+	by, own, sure := vouch.Standstill(jumps, standstillSlack)
+	if !sure { // nobody can take a lock before it is
+		return
+	}
 	w.alarmed.Store(0)
-	if by, all := vouch.Standstill(jumps, standstillSlack); all {
+	if own {
 		e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
 		for _, m := range e.masters {
 			m.watch.acquit()
@@ -89,9 +95,9 @@ func (w *warden) judge(now instant) {
 		return
 	}
 	for _, m := range e.masters {
-		switch by := m.watch.judge(); {
-		case by > 0:
-			m.watch.accuse("its clock jumped forwards by " + by.Round(time.Millisecond).String())
+		switch by, ahead := m.watch.judge(); {
+		case ahead > 0: // even if it is right again by now: what expired is gone
+			m.watch.accuse("its clock jumped forwards by " + ahead.Round(time.Millisecond).String())
 		case by < 0: // its keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
 		}

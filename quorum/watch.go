@@ -13,7 +13,9 @@ type watch struct {
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
 	heard   instant       // when the latest answer came
-	jump    time.Duration // that the warden has not judged
+	jumped  bool          // and the warden has not judged it
+	jump    time.Duration // by how much, in all
+	ahead   time.Duration // what it jumped forwards, whether or not it came back
 	eras    int           // how often the clock jumped
 	charges int           // how often the master was found to may have forgotten locks
 	charge  string        // for what, the last time
@@ -26,10 +28,10 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	defer w.mu.Unlock()
 	w.heard = max(w.heard, received)
 	if by := w.clock.Observe(sent, received, first, last); by != 0 {
-		w.jump += by
+		w.jumped, w.jump, w.ahead = true, w.jump+by, w.ahead+max(by, 0)
 		w.eras++
 	}
-	if w.jump != 0 {
+	if w.jumped {
 		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
 	}
 	return ""
@@ -67,7 +69,7 @@ func (w *watch) charged() (int, string) {
 func (w *watch) since(t instant) *time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.jump == 0 && w.heard < t {
+	if !w.jumped && w.heard < t {
 		return nil
 	}
 	by := w.jump
@@ -78,16 +80,16 @@ func (w *watch) since(t instant) *time.Duration {
 func (w *watch) acquit() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.jump, w.clock = 0, vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
+	w.jumped, w.jump, w.ahead, w.clock = false, 0, 0, vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
 }
 
-// judge ends the inquiry into a jump of the master's own clock, and returns it.
-func (w *watch) judge() time.Duration {
+// judge ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.
+func (w *watch) judge() (by, ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	by := w.jump
-	w.jump = 0
-	return by
+	by, ahead = w.jump, w.ahead
+	w.jumped, w.jump, w.ahead = false, 0, 0
+	return by, ahead
 }
 
 func (w *watch) clockOffset() time.Duration {

@@ -85,10 +85,11 @@ func (c *Clock) Known() bool { return c.known }
 
 // Standstill says whether jumps of N masters' clocks, each seen from this process, are one jump of its own: it stood still,
 // as a suspended machine does, and every clock moved on meanwhile. They are if a quorum, and more than one, seem to have
-// jumped by the same amount, but for slack, and no master says otherwise. It returns the amount.
+// jumped by the same amount, but for slack, and no master says otherwise. It returns the amount, and whether it is sure:
+// as long as fewer have been heard, and agree, nobody can tell.
 //
 // A master with a nil jump has not been heard since.
-func Standstill(jumps []*time.Duration, slack time.Duration) (time.Duration, bool) {
+func Standstill(jumps []*time.Duration, slack time.Duration) (by time.Duration, own, sure bool) {
 	least, most, heard := time.Duration(0), time.Duration(0), 0
 	for _, j := range jumps {
 		if j == nil {
@@ -101,5 +102,6 @@ func Standstill(jumps []*time.Duration, slack time.Duration) (time.Duration, boo
 		heard++
 	}
 	same := most-least <= slack && (least > 0 || most < 0)
-	return least, same && heard > 1 && heard > len(jumps)/2
+	enough := heard > len(jumps)/2
+	return least, same && enough && heard > 1, !same || enough
 }

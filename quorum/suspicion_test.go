@@ -1,0 +1,66 @@
+package quorum
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// What is gone when a clock was ahead for a moment does not come back when it is set right.
+func TestAClockThatJumpsAndComesBackIsAMasterThatForgot(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatal("not granted")
+		}
+		w.fakes[1].stall() // so that the warden waits for its answer
+		for _, by := range []time.Duration{time.Hour, -time.Hour} {
+			w.fakes[0].step(by)
+			w.read(key)
+		}
+		w.fakes[1].resume()
+		time.Sleep(50 * time.Millisecond)
+		if w.settle(); w.quarantined()[0] != 'q' {
+			t.Errorf("states %q: %+v", w.quarantined(), w.Masters())
+		}
+	})
+}
+
+// Of a process that stood still for long, the connections are gone as well.
+func TestAProxyThatWasSuspendedWaitsForItsConnections(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for i, f := range w.fakes {
+			f.step(time.Hour)
+			if i > 0 {
+				f.leave()
+			}
+		}
+		w.settle()
+		w.fakes[1].comeBack()
+		w.settle()
+		w.fakes[2].comeBack()
+		w.settle()
+		w.expectStates("ccc")
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Errorf("not granted: %+v", a)
+		}
+	})
+}
+
+func TestAJumpIsJudgedWhenAnotherClockDisagrees(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.fakes[1].leave()
+		w.fakes[2].leave()
+		w.settle()
+		w.fakes[0].step(time.Hour)
+		w.settle()
+		w.fakes[1].comeBack()
+		w.settle()
+		w.expectStates("qc.")
+	})
+}
+
+var _ = []any{strings.Contains, masters.Call{}, vouch.Same}
