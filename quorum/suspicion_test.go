@@ -49,6 +49,25 @@ func TestAProxyThatWasSuspendedWaitsForItsConnections(t *testing.T) {
 	})
 }
 
+// What a master answered before the process stood still says nothing of the time since.
+func TestAnAnswerFromBeforeASuspensionAcquitsNobody(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[1].setDelay(30 * time.Millisecond)
+		w.settle()
+		time.Sleep(50 * time.Millisecond) // the warden is at work between its two answers
+		asked := make(chan View, 1)
+		w.Read(Key{Name: key}, func(v View) { asked <- v })
+		time.Sleep(40 * time.Millisecond) // the slow one has answered, and the answer is on its way
+		for _, f := range w.fakes {
+			f.step(time.Hour)
+		}
+		w.read(key)
+		<-asked
+		w.settle()
+		w.expectStates("ccc")
+	})
+}
+
 func TestAJumpIsJudgedWhenAnotherClockDisagrees(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.acquire(key, "mine", minute)

@@ -12,7 +12,7 @@ import (
 type watch struct {
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
-	heard   instant       // when the latest answer came
+	asked   instant       // when the latest question was sent that was answered
 	jumped  bool          // and the warden has not judged it
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
@@ -26,7 +26,7 @@ type watch struct {
 func (w *watch) observe(sent, received instant, first, last time.Duration) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard = max(w.heard, received)
+	w.asked = max(w.asked, sent)
 	if by := w.clock.Observe(sent, received, first, last); by != 0 {
 		w.jumped, w.jump, w.ahead = true, w.jump+by, w.ahead+max(by, 0)
 		w.eras++
@@ -65,11 +65,12 @@ func (w *watch) charged() (int, string) {
 	return w.charges, w.charge
 }
 
-// since returns the jump of the master's clock that awaits judgement, or nil if the master was not heard since t.
+// since returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
+// question since t.
 func (w *watch) since(t instant) *time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.jumped && w.heard < t {
+	if !w.jumped && w.asked < t {
 		return nil
 	}
 	by := w.jump
