@@ -49,7 +49,7 @@ func readText(file string) (string, error) {
 		text, err := io.ReadAll(os.Stdin)
 		return string(text), err
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // a file that the user named
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = path.Err
