@@ -106,6 +106,11 @@ var others = concat(
 	like(Family{Kind: Refused, Why: whyCounter, Library: "redis-semaphore", Does: "semaphores"},
 		"c8c73c4b1952", "23bbf01abcdc", "bff9e90bbd5d", "871d1c23aaf2", "01b79aaa678f"),
 	[]Family{
+		{Shape: "9f61b1022650", Kind: Tells, Library: "Symfony Lock", Does: "whether scripts may use TIME, 5.2-now"},
+		{Shape: "4df3e8f9623c", Kind: Takes, Library: "Symfony Lock", Does: "acquire, 5.4"},
+		{Shape: "cbe0abd9c58e", Kind: Extends, Library: "Symfony Lock", Does: "refresh, 5.4"},
+		{Shape: "f3075c652965", Kind: Releases, Library: "Symfony Lock", Does: "release, 5.4"},
+		{Shape: "9d51ed3abc89", Kind: Asks, Library: "Symfony Lock", Does: "is it mine, 5.4"},
 		{Shape: "e6c3f9672db9", Kind: Takes, Granted: GrantKeys, Library: "node-redlock", Does: "acquire several, 4-5"},
 		{Shape: "d1f9d751b019", Kind: Extends, Granted: GrantKeys, Library: "node-redlock", Does: "extend several, 4-5"},
 		{Shape: "54aba1735505", Kind: Releases, Library: "node-redlock", Does: "release several, 4-5"},

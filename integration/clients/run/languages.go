@@ -18,7 +18,8 @@ import (
 // programMax is how long one program may run.
 const programMax = 5 * time.Minute
 
-// A language is a folder of programs. Commands run in the folder's place in the cache; {source} is the folder itself.
+// A language is a folder of programs. Commands run in the folder's place in the cache; {source} is the folder itself,
+// {dir} its place in the cache.
 type language struct {
 	name     string     // of the folder
 	title    string     // in the table
@@ -42,6 +43,9 @@ type job struct {
 	results []result
 	err     error
 }
+
+// buildRemote builds what puts programs of other languages through the scenarios.
+var buildRemote = []string{"go", "build", "-C", "{source}/../go", "-o", "{dir}/remote", "./remote"}
 
 var languages = []language{
 	{
@@ -74,6 +78,44 @@ var languages = []language{
 		programs: [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}},
 	},
 	java(),
+	{
+		name: "ruby", title: "Ruby", needs: []string{"ruby", "go"},
+		build:    [][]string{buildRemote, {"ruby", "-e", `require "redis"`}},
+		programs: [][]string{{"./remote", "redis-rb", "ruby", "{source}/locks.rb"}},
+	},
+	{
+		name: "php", title: "PHP", needs: []string{"php", "go"},
+		build: [][]string{
+			buildRemote,
+			{"php", "-r", `foreach (["Predis/Autoloader.php", "Symfony/Component/Lock/autoload.php"] as $file) {
+				require "/usr/share/php/$file";
+			}
+			new Redis();`},
+		},
+		programs: [][]string{
+			{"./remote", "phpredis", "php", "{source}/locks.php", "phpredis"},
+			{"./remote", "predis", "php", "{source}/locks.php", "predis"},
+			{"./remote", "phpredis, session locking", "php", "{source}/locks.php", "session"},
+			{"./remote", "Symfony Lock", "php", "{source}/locks.php", "symfony"},
+		},
+	},
+	{
+		name: "c", title: "C", needs: []string{"cc", "go"},
+		build:    [][]string{buildRemote, {"cc", "-Wall", "-Wextra", "-o", "hiredis", "{source}/locks.c", "-lhiredis"}},
+		programs: [][]string{{"./remote", "hiredis", "./hiredis"}},
+	},
+	{
+		name: "rust", title: "Rust", needs: []string{"cargo", "go"},
+		build: [][]string{
+			buildRemote,
+			{"cargo", "build", "--quiet", "--locked", "--manifest-path", "{source}/Cargo.toml", "--target-dir", "{dir}/target"},
+		},
+		programs: [][]string{
+			{"./remote", "redis-rs", "target/debug/locks", "redis-0"},
+			{"./remote", "redis-rs", "target/debug/locks", "redis-1"},
+			{"./remote", "rslock", "target/debug/locks", "rslock"},
+		},
+	},
 }
 
 // java runs one program for each profile of the pom.
@@ -166,7 +208,7 @@ func (p prepared) do(steps [][]string) error {
 func (p prepared) command(ctx context.Context, words []string) *exec.Cmd {
 	var args []string
 	for _, w := range words {
-		args = append(args, strings.ReplaceAll(w, "{source}", p.source))
+		args = append(args, strings.NewReplacer("{source}", p.source, "{dir}", p.dir).Replace(w))
 	}
 	if strings.Contains(args[0], "/") && !filepath.IsAbs(args[0]) {
 		args[0] = filepath.Join(p.dir, args[0])

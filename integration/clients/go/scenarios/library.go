@@ -16,6 +16,8 @@ import (
 // A Library is one version of a library, and what it has.
 type Library struct {
 	Name, Module string
+	Version      string // if there is no module
+	Mute         bool   // release does not say whether the lock was still held
 	Extends      bool
 	Tokens       bool // the caller chooses the token
 	Open         func() (Client, error)
@@ -55,7 +57,10 @@ func Run(l Library) {
 	if !strings.Contains(l.Name, os.Getenv("LIBRARIES")) {
 		return
 	}
-	version := versionOf(l.Module)
+	version := l.Version
+	if version == "" {
+		version = versionOf(l.Module)
+	}
 	for _, s := range all {
 		r := &run{library: l, key: strings.ReplaceAll(l.Name+":"+version+":"+s.name, " ", "-")}
 		err := ask("reset")

@@ -129,7 +129,7 @@ func stranger(r *run) {
 	acquire("take", late, true)
 	until("the next holder", func() (bool, error) { return holder.Acquire(0) })
 	got, err := late.Release()
-	fails("the release of a stranger", got, err)
+	fails("the release of a stranger", got && !r.library.Mute, err)
 	acquire("take it from its holder", r.lock(long), false)
 	releaseIt(holder)
 }
@@ -187,7 +187,7 @@ func lost(r *run) {
 		fails("extending a lost lock", got, err)
 	}
 	got, err := lock.Release()
-	fails("releasing a lost lock", got, err)
+	fails("releasing a lost lock", got && !r.library.Mute, err)
 	acquire("the next", r.lock(long), true)
 }
 
@@ -201,7 +201,7 @@ func noQuorum(r *run) {
 	fails("taking without a quorum", got, err)
 	want("refused late", false, time.Since(start) > soon, nil)
 	got, err = held.Release()
-	fails("releasing without a quorum", got, err)
+	fails("releasing without a quorum", got && !r.library.Mute, err)
 	mustAsk("up")
 	until("taking with the quorum back", func() (bool, error) { return third.Acquire(0) })
 }

@@ -1,0 +1,250 @@
+<?php
+// One client of a library; see ../go/remote. The argument says which: phpredis, predis, session or symfony.
+
+const RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end';
+const EXTEND = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end';
+
+// Where Debian puts libraries written in PHP.
+set_include_path(get_include_path() . PATH_SEPARATOR . '/usr/share/php');
+
+set_error_handler(function ($level, $message) {
+    throw new ErrorException($message);
+});
+
+function poll(int $wait, callable $try): bool
+{
+    for ($end = hrtime(true) + $wait * 1_000_000; !$try(); usleep(50_000)) {
+        if (hrtime(true) >= $end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+class PhpRedis
+{
+    public const FEATURES = 'extends tokens';
+    private ?Redis $redis = null;
+
+    public function version(): string
+    {
+        return phpversion('redis');
+    }
+
+    // A new connection for a broken one: phpredis makes none once it has been told that the server is gone.
+    public function redis(): Redis
+    {
+        if ($this->redis === null || !$this->redis->isConnected()) {
+            $this->redis = new Redis();
+            $this->redis->connect(getenv('PROXY_HOST'), (int) getenv('PROXY_PORT'));
+        }
+        return $this->redis;
+    }
+
+    public function lock(string $name, int $ttl, ?string $token): object
+    {
+        return new class($this, $name, $ttl, $token ?? random_bytes(16)) {
+            public function __construct(private PhpRedis $client, private string $name, private int $ttl, private string $token)
+            {
+            }
+
+            public function acquire(int $wait): bool
+            {
+                return poll($wait, function () {
+                    $redis = $this->client->redis();
+                    $redis->clearLastError();
+                    $granted = $redis->set($this->name, $this->token, ['nx', 'px' => $this->ttl]);
+                    if ($redis->getLastError() !== null) {
+                        throw new RuntimeException($redis->getLastError());
+                    }
+                    if ($granted && $redis->get($this->name) !== $this->token) {
+                        throw new RuntimeException('GET tells another token');
+                    }
+                    return $granted;
+                });
+            }
+
+            public function release(): bool
+            {
+                $redis = $this->client->redis();
+                $sha = $redis->script('load', RELEASE);
+                return $redis->evalSha($sha, [$this->name, $this->token], 1) === 1;
+            }
+
+            public function extend(int $ttl): bool
+            {
+                return $this->client->redis()->eval(EXTEND, [$this->name, $this->token, $ttl], 1) === 1;
+            }
+        };
+    }
+}
+
+class Predis
+{
+    public const FEATURES = 'extends tokens';
+    private Predis\Client $redis;
+
+    public function __construct()
+    {
+        require_once 'Predis/Autoloader.php';
+        Predis\Autoloader::register();
+        $this->redis = new Predis\Client(['host' => getenv('PROXY_HOST'), 'port' => (int) getenv('PROXY_PORT')]);
+    }
+
+    public function version(): string
+    {
+        return Predis\Client::VERSION;
+    }
+
+    public function lock(string $name, int $ttl, ?string $token): object
+    {
+        return new class($this->redis, $name, $ttl, $token ?? random_bytes(16)) {
+            public function __construct(private Predis\Client $redis, private string $name, private int $ttl, private string $token)
+            {
+            }
+
+            public function acquire(int $wait): bool
+            {
+                return poll($wait, function () {
+                    $granted = $this->redis->set($this->name, $this->token, 'PX', $this->ttl, 'NX') !== null;
+                    if ($granted && $this->redis->get($this->name) !== $this->token) {
+                        throw new RuntimeException('GET tells another token');
+                    }
+                    return $granted;
+                });
+            }
+
+            public function release(): bool
+            {
+                return $this->redis->evalsha($this->redis->script('load', RELEASE), 1, $this->name, $this->token) === 1;
+            }
+
+            public function extend(int $ttl): bool
+            {
+                return $this->redis->eval(EXTEND, 1, $this->name, $this->token, $ttl) === 1;
+            }
+        };
+    }
+}
+
+// The session handler of phpredis locks each session. Its TTLs are whole seconds, and its release tells nothing.
+class Session
+{
+    public const FEATURES = 'mute';
+
+    public function version(): string
+    {
+        return phpversion('redis');
+    }
+
+    public function lock(string $name, int $ttl, ?string $token): object
+    {
+        return new class(preg_replace('/[^a-z0-9]/i', '-', $name), $ttl) {
+            public function __construct(private string $id, private int $ttl)
+            {
+            }
+
+            public function acquire(int $wait): bool
+            {
+                if (session_status() === PHP_SESSION_ACTIVE) {
+                    return false; // a process has one session at a time
+                }
+                foreach ([
+                    'session.use_cookies' => 0, 'session.use_strict_mode' => 0, 'session.cache_limiter' => '',
+                    'session.save_handler' => 'redis',
+                    'session.save_path' => 'tcp://' . getenv('PROXY_HOST') . ':' . getenv('PROXY_PORT'),
+                    'redis.session.locking_enabled' => 1,
+                    'redis.session.lock_expire' => (int) ceil($this->ttl / 1000),
+                    'redis.session.lock_retries' => intdiv($wait, 50), 'redis.session.lock_wait_time' => 50_000,
+                ] as $name => $value) {
+                    ini_set($name, $value);
+                }
+                session_id($this->id);
+                $refused = false; // a session that could not be locked is begun all the same, with a notice
+                set_error_handler(function ($level, $message) use (&$refused) {
+                    return $refused = true;
+                });
+                $started = session_start();
+                restore_error_handler();
+                if ($started && $refused) {
+                    session_abort();
+                }
+                return $started && !$refused;
+            }
+
+            public function release(): bool
+            {
+                return session_abort(); // releases, and writes nothing
+            }
+        };
+    }
+}
+
+class Symfony
+{
+    public const FEATURES = 'extends';
+    private Symfony\Component\Lock\LockFactory $factory;
+
+    public function __construct()
+    {
+        require_once 'Symfony/Component/Lock/autoload.php';
+        $redis = new Redis();
+        $redis->connect(getenv('PROXY_HOST'), (int) getenv('PROXY_PORT'));
+        $this->factory = new Symfony\Component\Lock\LockFactory(new Symfony\Component\Lock\Store\RedisStore($redis));
+    }
+
+    public function version(): string
+    {
+        return preg_replace('/[^0-9.].*/', '', trim(shell_exec("dpkg-query -W -f '\${Version}' php-symfony-lock")));
+    }
+
+    public function lock(string $name, int $ttl, ?string $token): object
+    {
+        return new class($this->factory->createLock($name, $ttl / 1000, false)) {
+            public function __construct(private Symfony\Component\Lock\LockInterface $lock)
+            {
+            }
+
+            public function acquire(int $wait): bool
+            {
+                return poll($wait, fn () => $this->lock->acquire(false));
+            }
+
+            public function release(): bool
+            {
+                if (!$this->lock->isAcquired()) {
+                    return false;
+                }
+                $this->lock->release();
+                return true;
+            }
+
+            public function extend(int $ttl): bool
+            {
+                $this->lock->refresh($ttl / 1000);
+                return true;
+            }
+        };
+    }
+}
+
+ob_implicit_flush();
+$class = ['phpredis' => PhpRedis::class, 'predis' => Predis::class, 'session' => Session::class, 'symfony' => Symfony::class][$argv[1]];
+$client = new $class();
+$locks = [];
+fwrite(STDOUT, 'ready ' . $client->version() . ' ' . $class::FEATURES . "\n");
+while (($line = fgets(STDIN)) !== false) {
+    $words = explode(' ', trim($line));
+    try {
+        $yes = match ($words[0]) {
+            'lock' => (bool) ($locks[$words[1]] = $client->lock($words[2], (int) $words[3], $words[4] === '-' ? null : hex2bin(substr($words[4], 1)))),
+            'acquire' => $locks[$words[1]]->acquire((int) $words[2]),
+            'release' => $locks[$words[1]]->release(),
+            'extend' => $locks[$words[1]]->extend((int) $words[2]),
+        };
+        fwrite(STDOUT, $yes ? "yes\n" : "no\n");
+    } catch (Throwable $e) {
+        for ($cause = $e; $cause->getPrevious() !== null; $cause = $cause->getPrevious());
+        fwrite(STDOUT, 'error ' . get_class($e) . ': ' . strtr($cause->getMessage(), "\r\n", '  ') . "\n");
+    }
+}
