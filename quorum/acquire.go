@@ -10,33 +10,35 @@ import (
 // a broken connection may have set when the next one is made. Close waits at most one InstanceTimeout for undos.
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	kept := e.cfg.kept(req.TTL)
-	ms := kept.Milliseconds()
 	a := &attempt{req: req, kept: kept, done: done}
 	a.keeps, a.lasting = kept, true
-	a.reused = e.reuse.use(a.hold(0))
 	e.stats.attempts.Add(1)
+	e.begin(&a.round, a, req.Key, nil) // see at
+}
+
+// at is the command for one master.
+func (a *attempt) at(en *entry, now int64) {
+	en.expires = en.lane.expiries.choose(a.hold(0), now+a.kept.Milliseconds())
 	switch {
-	case req.Reentrant:
-		e.begin(&a.round, a, req.Key, luaReenter.whole(req.Key.Name, req.Token, ms))
-	case req.WantFree:
-		e.begin(&a.round, a, req.Key, luaTakeOrTell.whole(req.Key.Name, req.Token, ms))
-	case req.WantHolder:
-		e.begin(&a.round, a, req.Key, luaTakeOrShow.whole(req.Key.Name, req.Token, ms))
+	case a.req.Reentrant:
+		en.Args = luaReenter.whole(a.req.Key.Name, a.req.Token, en.expires)
+	case a.req.WantFree:
+		en.Args = luaTakeOrTell.whole(a.req.Key.Name, a.req.Token, en.expires)
+	case a.req.WantHolder:
+		en.Args = luaTakeOrShow.whole(a.req.Key.Name, a.req.Token, en.expires)
 	default:
-		a.words = [...]any{"SET", req.Key.Name, req.Token, "NX", "PX", ms}
-		e.begin(&a.round, a, req.Key, a.words[:])
+		en.words = [...]any{"SET", a.req.Key.Name, a.req.Token, "NX", "PXAT", en.expires}
+		en.Args = en.words[:]
 	}
 }
 
 // An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
 type attempt struct {
 	round
-	req    AcquireRequest
-	kept   instant // how long masters keep the key
-	reused bool    // the token was used before, by another attempt
-	words  [6]any  // of the usual command
-	lock   Lock    // if it is won
-	done   func(Acquired)
+	req  AcquireRequest
+	kept instant // how long masters keep the key
+	lock Lock    // if it is won
+	done func(Acquired)
 }
 
 func (a *attempt) read(en *entry) (Vote, string) {
@@ -185,15 +187,14 @@ func (a *attempt) hold(int) hold { return hold{a.req.Key.Name, a.req.Token} }
 func (a *attempt) owed(en *entry, _ hold) *undo { return en.undo(a) }
 
 // undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
-// none: its undo waits for its answer, so that an undo never guesses on a live connection. A re-entrant command of
-// unknown fate gives none either: it may have extended a lock that was granted before. Nor does one whose token was used by
-// another attempt: the key may be the other's. It is called with the round's mu held.
+// none: its undo waits for its answer, or for the end of its connection. A re-entrant command of unknown fate gives none
+// either: it may have extended a lock that was granted before. It is called with the round's mu held.
 func (en *entry) undo(a *attempt) *undo {
 	certain := en.fate == answered && en.took
-	possible := en.fate == unknown && !a.req.Reentrant && !a.reused
-	if en.undoing || en.passed || !certain && !possible {
+	possible := en.fate == unknown && !a.req.Reentrant
+	if en.undoing || !certain && !possible {
 		return nil
 	}
 	en.undoing = true
-	return newUndo(en, a.kept, luaUndo.whole(a.req.Key.Name, a.req.Token, a.kept.Milliseconds(), nil, nil))
+	return newUndo(en, a.kept, luaUndo.whole(a.req.Key.Name, a.req.Token, en.expires))
 }

@@ -12,7 +12,9 @@ type editing struct {
 	looked *looking
 	views  []view
 	edits  []Edit
-	puts   []int // the keys that are put
+	puts   []int     // the keys that are put
+	argv   []any     // of luaEdit, with ms in place of instants
+	ends   [][]int64 // by master and key: when what was put expires. Guarded by round.mu
 }
 
 func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
@@ -44,7 +46,22 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}
-	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], luaEdit.all(x.req.Keys, argv))
+	d.argv, d.ends = argv, make([][]int64, len(e.masters))
+	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see at
+}
+
+// at is the command for one master.
+func (d *editing) at(en *entry, now int64) {
+	keys := d.exec.req.Keys
+	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))
+	for i := range keys {
+		if ms, _ := argv[5*i+4].(int64); ms > 0 {
+			ends[i] = en.lane.expiries.choose(hold{keys[i], d.edits[i].Value}, now+ms)
+			argv[5*i+4] = ends[i]
+		}
+	}
+	d.ends[en.master] = ends
+	en.Args = luaEdit.all(keys, argv)
 }
 
 // expireByPut makes a new TTL of a string a put of the value that is there, so that it can be put back like one.
@@ -165,7 +182,7 @@ func (d *editing) settled(en *entry) {
 
 // undos returns what puts back all that one master changed, once. It is called with round.mu held.
 func (d *editing) undos(en *entry) []*undo {
-	if en.undoing || en.passed || !d.applied(en) && en.fate != unknown {
+	if en.undoing || !d.applied(en) && en.fate != unknown {
 		return nil
 	}
 	en.undoing = true
@@ -190,51 +207,48 @@ func (d *editing) applied(en *entry) bool {
 // putBack returns what takes back one change on one master, or nil if that cannot be done.
 func (d *editing) putBack(en *entry, i int) *undo {
 	ed, old := &d.edits[i], d.views[i].seen
-	name := d.exec.req.Keys[i]
-	had, ok := d.had(en, i)
-	restorable := old.kind == "string" && ok && had > 0
+	name, had := d.exec.req.Keys[i], d.had(en, i)
+	restorable := old.kind == "string" && had > 0
 	switch {
 	case ed.Kind == Put:
-		kept := d.engine.cfg.kept(ed.TTL)
+		ends, kept := d.ends[en.master][i], d.engine.cfg.kept(ed.TTL)
 		if ed.KeepTTL {
-			if kept = had; kept <= 0 {
-				return nil
-			}
+			ends, kept = had, d.engine.cfg.kept(d.engine.cfg.TTLMax)
 		}
-		ms := kept.Milliseconds()
-		if restorable {
-			return newUndo(en, kept, luaPutBack.whole(name, ed.Value, ms, nil, nil, old.value, had.Milliseconds()))
+		switch {
+		case ends == 0:
+			return nil
+		case restorable:
+			return newUndo(en, kept, luaPutBack.whole(name, ed.Value, ends, old.value, had))
 		}
-		return newUndo(en, kept, luaUndo.whole(name, ed.Value, ms, nil, nil))
+		return newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
 	case ed.Kind == Delete && restorable && d.releases == nil && en.fate == answered:
-		return newUndo(en, had, luaRestore.whole(name, old.value, had.Milliseconds(), nil, nil))
+		return newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
 	}
 	return nil
 }
 
-// had returns how long the master would have kept the key when it was changed: what it answered or, where its answer
-// was lost, what it said when it was looked at.
-func (d *editing) had(en *entry, i int) (time.Duration, bool) {
+// had returns when the master would have dropped the key when it was changed, by its clock: what it answered or, where
+// its answer was lost, what it said when it was looked at; 0 if that is not known, or never.
+func (d *editing) had(en *entry, i int) int64 {
 	if en.fate != answered {
-		left := d.looked.left(en.master, i)
-		return left, left > 0
+		return d.looked.ends(en.master, i)
 	}
 	list, _ := en.Reply.([]any)
-	ms, ok := list[1+i].(int64)
-	return time.Duration(ms) * time.Millisecond, ok
+	at, _ := list[1+i].(int64)
+	return at
 }
 
 // owed returns what removes h where it was put: its release could not be sent.
 func (d *editing) owed(en *entry, h hold) *undo {
 	done := en.fate == answered && en.took
-	if en.undoing || en.passed || !done && en.fate != unknown {
+	if en.undoing || !done && en.fate != unknown {
 		return nil
 	}
-	for i := range d.puts {
-		if ed := &d.edits[d.puts[i]]; d.hold(i) == h && !ed.KeepTTL {
+	for _, i := range d.puts {
+		if hold := (hold{d.exec.req.Keys[i], d.edits[i].Value}); hold == h && d.ends[en.master][i] != 0 {
 			en.undoing = true
-			kept := d.engine.cfg.kept(ed.TTL)
-			return newUndo(en, kept, luaUndo.whole(h.name, h.token, kept.Milliseconds(), nil, nil))
+			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), luaUndo.whole(h.name, h.token, d.ends[en.master][i]))
 		}
 	}
 	return nil

@@ -23,7 +23,6 @@ type Engine struct {
 	sweeper *sweeper
 	stats   stats
 	labels  labels
-	reuse   *reuse
 
 	patience patience
 	warden   *warden
@@ -59,11 +58,10 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
 	e.labels.init()
-	e.reuse = newReuse()
 	e.members = Members(ms, cfg.Deployment)
 	for i, slot := range slots(ms, cfg.Deployment) {
 		m := &master{Master: ms[i], slot: slot}
-		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor / 2, Tolerance: cfg.uncertainty()}
+		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: cfg.uncertainty()}
 		e.masters = append(e.masters, m)
 	}
 	e.warden = newWarden(e)

@@ -257,14 +257,11 @@ func TestAnAttemptOnABrokenConnectionIsKilledThenUndone(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatCannotBeKilledIsLeftToItsTTL(t *testing.T) {
+func TestAnAttemptThatCannotBeKilledIsUndoneWheneverItRuns(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.fakes[2].noKill = true
-		late := w.loseAnAttempt()
-		w.expectHolders(key, "oom")
-		if late.ran("EVAL ") != 0 {
-			t.Error("undone by a guess")
-		}
+		w.loseAnAttempt()
+		w.expectHolders(key, "oo.")
 		time.Sleep(minute)
 		w.expectHolders(key, "...")
 	})

@@ -366,13 +366,23 @@ func (f *fake) runSet(call *masters.Call, arg func(int) string) {
 		call.Args = append(call.Args[:3:3], call.Args[4:]...)
 	}
 	_ = v
-	f.put(arg(1), arg(2), fmt.Sprint(call.Args[4]))
+	if arg(3) == "PXAT" {
+		f.putUntil(arg(1), arg(2), arg(4))
+	} else {
+		f.put(arg(1), arg(2), arg(4))
+	}
 	call.Reply = "OK"
 }
 
 func (f *fake) put(key, text, ms string) {
 	n, _ := strconv.ParseInt(ms, 10, 64)
 	f.keys[key] = value{text, "string", f.now().Add(time.Duration(n) * time.Millisecond)}
+}
+
+// putUntil is put until an instant.
+func (f *fake) putUntil(key, text, at string) {
+	ms, _ := strconv.ParseInt(at, 10, 64)
+	f.keys[key] = value{text, "string", time.UnixMilli(ms)}
 }
 
 // script does what the Lua text of s says.
@@ -400,13 +410,13 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		if ok {
 			return []any{int64(0), left}, nil
 		}
-		f.put(key, arg(0), arg(1))
+		f.putUntil(key, arg(0), arg(1))
 		return []any{int64(1)}, nil
 	case luaTakeOrShow:
 		if ok {
 			return []any{int64(0), v.text}, nil
 		}
-		f.put(key, arg(0), arg(1))
+		f.putUntil(key, arg(0), arg(1))
 		return []any{int64(1)}, nil
 	case luaReplace:
 		f.put(key, arg(0), arg(1))
@@ -417,10 +427,10 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	case luaReenter:
 		switch {
 		case !ok:
-			f.put(key, arg(0), arg(1))
+			f.putUntil(key, arg(0), arg(1))
 			return int64(1), nil
 		case v.text == arg(0):
-			expire(arg(1))
+			f.putUntil(key, v.text, arg(1))
 			return int64(2), nil
 		}
 		return int64(0), nil
@@ -428,7 +438,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		if ok {
 			return int64(0), nil
 		}
-		f.putBack(key, arg(0), arg(2), arg(1))
+		f.putUntil(key, arg(0), arg(1))
 		return int64(1), nil
 	case luaDeleteSeen, luaExpireSeen, luaSetSeen:
 		if !ok || v.kind != arg(0) || v.text != arg(1) {
@@ -471,15 +481,11 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		}
 		return left + more, nil
 	case luaUndo, luaPutBack:
-		var n [4]int64
-		for i := 1; i < 4; i++ {
-			n[i], _ = strconv.ParseInt(arg(i), 10, 64)
-		}
-		if set := v.expires.UnixMilli() - n[1]; set < n[2] || set > n[3] {
+		if strconv.FormatInt(v.expires.UnixMilli(), 10) != arg(1) {
 			return int64(0), nil
 		}
 		if s == luaPutBack {
-			f.putBack(key, arg(4), fmt.Sprint(v.expires.UnixMilli()-n[1]), arg(5))
+			f.putUntil(key, arg(2), arg(3))
 		} else {
 			delete(f.keys, key)
 		}
@@ -487,17 +493,11 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	return int64(1), nil
 }
 
-func (f *fake) putBack(key, text, at, ms string) {
-	from, _ := strconv.ParseInt(at, 10, 64)
-	left, _ := strconv.ParseInt(ms, 10, 64)
-	f.keys[key] = value{text, "string", time.UnixMilli(from + left)}
-}
-
 func (f *fake) look(names []any) any {
 	var all []any
 	for _, name := range names {
 		if v, ok := f.get(name.(string)); ok {
-			all = append(all, []any{v.kind, v.text, v.expires.Sub(f.now()).Milliseconds()})
+			all = append(all, []any{v.kind, v.text, v.expires.Sub(f.now()).Milliseconds(), v.expires.UnixMilli()})
 		} else {
 			all = append(all, []any{"none"})
 		}
@@ -520,21 +520,21 @@ func (f *fake) edit(names, argv []any) any {
 	for i, n := range names {
 		name := n.(string)
 		v, ok := f.get(name)
-		left := int64(-2)
+		ends := int64(0)
 		if ok {
-			left = v.expires.Sub(f.now()).Milliseconds()
+			ends = v.expires.UnixMilli()
 		}
-		reply = append(reply, left)
-		text, ms := arg(5*i+3), arg(5*i+4)
+		reply = append(reply, ends)
+		text, at := arg(5*i+3), arg(5*i+4)
 		switch arg(5*i + 2) {
 		case "put":
-			if ms == "0" {
-				ms = fmt.Sprint(left)
+			if at == "0" {
+				at = fmt.Sprint(ends)
 			}
-			f.put(name, text, ms)
+			f.putUntil(name, text, at)
 		case "expire":
-			ms, _ := strconv.ParseInt(ms, 10, 64)
-			v.expires = f.now().Add(time.Duration(ms) * time.Millisecond)
+			f.putUntil(name, v.text, at)
+			v.expires = f.keys[name].expires
 			f.keys[name] = v
 		case "delete":
 			delete(f.keys, name)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lockproxy/quorum/masters"
 )
 
 func (w *world) start(req AcquireRequest) chan Acquired {
@@ -80,6 +82,39 @@ func TestALostReentryDoesNotTakeTheLockItself(t *testing.T) {
 		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(held.Lock.Until()) {
 			t.Errorf("two holders for %v", time.Until(held.Lock.Until()))
 		}
+	})
+}
+
+// A client that lost its connection asks again, with the same token, through another proxy.
+func TestALostAttemptDoesNotTakeTheVoteOfItsRetryThroughAnotherProxy(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		var ms []masters.Master
+		for _, f := range w.fakes {
+			ms = append(ms, f)
+		}
+		other, err := New(Config{Grace: 400 * time.Millisecond}, ms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.fakes[2].setDelay(20 * time.Millisecond)
+		first := make(chan Acquired, 1)
+		other.Acquire(req1("1", minute), func(a Acquired) { first <- a })
+		time.Sleep(5 * time.Millisecond)
+		w.fakes[2].cut() // its SET never ran there
+		if a := <-first; a.Lock != nil {
+			a.Lock.Abandon()
+		}
+		time.Sleep(5 * time.Millisecond)
+		w.fakes[0].leave() // so that the vote of the third master counts
+		held := w.acquire(key, "1", minute)
+		if held.Lock == nil {
+			w.settle()
+			held = w.acquire(key, "1", minute)
+		}
+		w.settle()
+		w.expectHolders(key, ".11")
+		other.Close()
 	})
 }
 
@@ -251,7 +286,7 @@ func TestANegativeReplyWaitsOnlyForMastersThatGranted(t *testing.T) {
 func TestAKeyWithoutTTLOnOneMasterDoesNotShortenOrLengthenTheAnswer(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults(), masters: make([]*master, 3)}
 	agreed := opinion{true, "string", "a"}
-	if d := e.remaining([]sighting{{agreed, -time.Millisecond}, {agreed, 3 * time.Second}}, agreed); d > 3*time.Second {
+	if d := e.remaining([]sighting{{opinion: agreed, left: -time.Millisecond}, {opinion: agreed, left: 3 * time.Second}}, agreed); d > 3*time.Second {
 		t.Errorf("a quorum holds it for 3 s; told %v", d)
 	}
 }

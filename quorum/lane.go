@@ -41,7 +41,9 @@ type lane struct {
 	// The rest belongs to the loop.
 	link        *link
 	last        *link // the connection before
-	recent      recent
+	expiries    expiries
+	loose       bool  // a former connection could not be killed: what it carried may run at any later time
+	clockNow    int64 // what the master's clock shows at most while the batch is gathered, ms
 	batch       []request
 	calls       []*masters.Call
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
@@ -52,7 +54,6 @@ type lane struct {
 	epoch       int64         // of the master, in this batch
 	again       bool          // the master is to be assessed again
 	charges     int           // of the watch, that the marks on the master answer
-	era         int           // of the watch
 	evicted     evictions
 }
 
@@ -166,6 +167,7 @@ func (l *lane) gather(ctx context.Context) bool {
 		}
 	}
 	now := l.engine.waited()
+	l.clockNow = l.master.watch.latest(l.engine.now(), l.link.clock)
 	wanted := l.batch[:0]
 	for _, r := range l.batch {
 		if r.take(now) {
@@ -211,17 +213,12 @@ func (l *lane) rest() {
 
 // exchange writes the batch, reads the replies, and hands each to its request.
 func (l *lane) exchange() {
-	l.era = l.master.watch.era()
-	stamp := &stamp{from: l.link.clock - 1, open: true, era: l.era}
 	l.proof.first = masters.Call{Args: clockArgs}
 	l.calls = append(l.calls[:0], &l.proof.first)
 	l.extendHorizon()
 	first := len(l.calls)
 	for _, r := range l.batch {
 		l.calls = append(l.calls, r.command())
-		if en, ok := r.(*entry); ok {
-			en.stamp = stamp
-		}
 	}
 	l.calls = l.proof.ask(l.calls)
 	l.proof.sent = l.engine.now()
@@ -229,7 +226,7 @@ func (l *lane) exchange() {
 	now := l.engine.now()
 	l.proof.received = now
 	l.master.roundTrip.Store(int64(now - l.proof.sent))
-	l.readProof(stamp, err)
+	l.readProof(err)
 	l.mu.Lock()
 	l.handing = true
 	l.mu.Unlock()
@@ -253,8 +250,7 @@ func (l *lane) exchange() {
 }
 
 // readProof finds out when the batch ran and whether its votes count.
-func (l *lane) readProof(stamp *stamp, err error) {
-	l.link.stamp = stamp
+func (l *lane) readProof(err error) {
 	l.doubt, l.epoch = "", l.link.epoch
 	l.quarantined = l.quarantineCause()
 	if err != nil {
@@ -264,15 +260,10 @@ func (l *lane) readProof(stamp *stamp, err error) {
 	if ms, ok := millis(&l.proof.last); ok {
 		l.learnHorizon()
 		l.link.clock, l.link.clockAt = ms, l.proof.received
-		stamp.to, stamp.open = ms, false
-		l.recent.turn(ms)
 	}
 	l.doubt = l.vouch()
 	if l.doubt != "" {
 		l.master.dropped.Add(1)
-	}
-	if l.master.watch.era() != l.era { // times from before the jump mean nothing now
-		l.recent = recent{}
 	}
 }
 

@@ -22,8 +22,6 @@ type link struct {
 	info     masters.Info
 	silent   atomic.Bool     // it was closed for not answering
 	programs map[string]bool // by SHA-1: the wrapped scripts that were run on it as a whole, so that the master has them
-	blamed   bool            // for not letting itself be killed
-	stamp    *stamp          // of the latest batch
 	clock    int64           // the master's latest TIME, ms
 	clockAt  instant         // when we got it
 
@@ -78,11 +76,9 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 
 // killLast ends the former connection on the master, so that what it still held there can be undone. In another process
 // there is nothing left to kill, and its client ids are other clients'; so without run ids to compare, nothing is
-// killed, and what may have been set is left to its TTL.
+// killed, and undos are repeated.
 func (l *lane) killLast(next *link) error {
 	last := l.last
-	clock := &masters.Call{Args: clockArgs}
-	calls := []*masters.Call{clock}
 	over := true // nothing of the former connection can run any more
 	if last != nil {
 		was, is := last.info.RunID, next.info.RunID
@@ -94,18 +90,9 @@ func (l *lane) killLast(next *link) error {
 			over = last.clientID != 0 && kill.Err == nil
 		}
 	}
-	if err := next.conn.Exec(calls); err != nil {
-		return err
-	}
-	ms, ok := millis(clock)
-	next.clock, next.clockAt = ms, l.engine.now()
-	if last != nil && last.stamp != nil && last.stamp.open && over && ok {
-		last.stamp.to, last.stamp.open = ms, false
-	}
-	if last != nil && !over && !last.blamed {
-		last.blamed = true
-		l.engine.cfg.Logger.Warn("the former connection could not be killed: a key that it set late stays until its TTL",
-			"master", l.master.Addr(), "db", l.db)
+	if !over && !l.loose {
+		l.loose = true
+		l.engine.cfg.Logger.Warn("the former connection could not be killed: what it sets late is undone late", l.logArgs()...)
 	}
 	return nil
 }
@@ -118,11 +105,25 @@ func (l *lane) handshake(k *link) error {
 		return err
 	}
 	k.clientID, _ = id.Reply.(int64)
-	steps := []func(*link) error{l.inquire, (*link).loadScripts, l.killLast, l.assess}
+	steps := []func(*link) error{l.inquire, (*link).loadScripts, l.killLast, l.readClock, l.assess}
 	for _, step := range steps {
 		if err := step(k); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// readClock asks for the time, so that the first batch knows it.
+func (l *lane) readClock(k *link) error {
+	clock, sent := &masters.Call{Args: clockArgs}, l.engine.now()
+	if err := k.conn.Exec([]*masters.Call{clock}); err != nil {
+		return err
+	}
+	k.clock, _ = millis(clock)
+	k.clockAt = l.engine.now()
+	if shown, ok := micros(clock); ok && l.master.watch.observe(sent, k.clockAt, shown, shown) != "" {
+		l.engine.warden.alarm()
 	}
 	return nil
 }

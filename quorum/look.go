@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"slices"
-	"time"
 )
 
 // look reads several keys of one database in one round, at one moment on each master, and calls done with what a
@@ -107,12 +106,12 @@ func (l *looking) ended(d Decision) {
 	l.done(nil, views, l)
 }
 
-// left returns for how long a master held the i-th key when it was looked at, or 0 if that is not known.
-func (l *looking) left(master, i int) time.Duration {
+// ends returns when a master was to drop the i-th key when it was looked at, or 0 if that is not known, or never.
+func (l *looking) ends(master, i int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen[master] == nil || l.seen[master][i].opinion != l.agreed[i] {
+	if l.seen[master] == nil || l.seen[master][i].opinion != l.agreed[i] || l.seen[master][i].left < 0 {
 		return 0
 	}
-	return max(0, l.seen[master][i].left)
+	return l.seen[master][i].ends
 }

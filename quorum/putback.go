@@ -61,6 +61,5 @@ func (r *voting) undoOf(master int) []*undo {
 		longest = r.engine.cfg.TTLMax
 	}
 	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.all(keys, argv))
-	u.timeless = true
 	return []*undo{u}
 }

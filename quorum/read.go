@@ -42,6 +42,7 @@ type reading struct {
 type sighting struct {
 	opinion
 	left time.Duration
+	ends int64 // when it will drop it, ms of its clock; where that was asked
 }
 
 func (r *reading) read(en *entry) (Vote, string) {
@@ -78,13 +79,17 @@ func parseSighting(reply []any) (sighting, bool) {
 	if len(reply) == 1 && reply[0] == "none" {
 		return sighting{}, true
 	}
-	if len(reply) != 3 {
+	if len(reply) < 3 {
 		return sighting{}, false
 	}
 	kind, ok1 := reply[0].(string)
 	value, ok2 := reply[1].(string)
 	ms, ok3 := reply[2].(int64)
-	return sighting{opinion{true, kind, value}, time.Duration(ms) * time.Millisecond}, ok1 && ok2 && ok3
+	s := sighting{opinion: opinion{true, kind, value}, left: time.Duration(ms) * time.Millisecond}
+	if len(reply) > 3 {
+		s.ends, _ = reply[3].(int64)
+	}
+	return s, ok1 && ok2 && ok3
 }
 
 func (r *reading) decide(t Tally) Decision {

@@ -66,14 +66,13 @@ type entry struct {
 	lane   *lane
 	master int
 
-	stamp *stamp // when it ran; of use to the lane alone
-
+	words   [6]any // of the usual command
+	expires int64  // when what it sets expires, ms of the master's clock; 0 before it is written
 	fate    fate
 	vote    Vote
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
-	passed  bool   // it must not be undone; see recent
 	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }
@@ -187,6 +186,9 @@ func (en *entry) take(now instant) bool {
 	r.mu.Lock()
 	if now < r.deadline && !r.revoked {
 		en.fate = sent
+		if t, ok := r.owner.(timed); ok {
+			t.at(en, en.lane.clockNow)
+		}
 		r.mu.Unlock()
 		if r.program != nil {
 			r.program.choose(en)
@@ -203,24 +205,15 @@ func (en *entry) reply(instant) {
 	if en.round.program != nil && en.round.program.again(en) {
 		return
 	}
-	took := false
 	en.round.vote(en, func() (Vote, string) {
 		en.fate = answered
 		en.epoch = en.lane.epoch
 		v, cause := en.round.owner.read(en)
-		took = en.took
 		if doubt := en.doubt(); doubt != "" {
 			return Failed, doubt
 		}
 		return v, cause
 	})
-	if took {
-		if t, ok := en.round.owner.(taker); ok {
-			for i := range t.holds() {
-				en.lane.recent.took(t.hold(i), en)
-			}
-		}
-	}
 }
 
 // doubt returns why the answer does not count, if so.
@@ -244,11 +237,7 @@ func (en *entry) proves(blank bool) bool {
 func (en *entry) lost(cause string) {
 	if t, ok := en.round.owner.(taker); ok {
 		for i := range t.holds() {
-			h := t.hold(i)
-			if last := en.lane.recent.last(h); last != nil {
-				en.pass() // by its time alone that key could be this one
-			}
-			en.lane.remember(h, en)
+			en.lane.remember(t.hold(i), en)
 		}
 	}
 	en.giveUp(unknown, cause)

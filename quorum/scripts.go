@@ -24,16 +24,21 @@ const (
 	absent = -1 // nothing is there
 )
 
-// luaSetAt is the head of an undo: it ends the script unless the key is the one that was set, and knows when that was.
-const luaSetAt = `
-if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-local expires = redis.pcall('PEXPIRETIME', KEYS[1])
-if type(expires) ~= 'number' then -- before Redis 7
-  local now = redis.call('TIME')
-  expires = now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', KEYS[1])
+// luaExpires defines when a key expires, in ms of the master's clock, and how inexactly that is known.
+const luaExpires = `
+local function expires(key)
+  local at = redis.pcall('PEXPIRETIME', key)
+  if type(at) == 'number' then return at, 0 end
+  local now = redis.call('TIME') -- before Redis 7
+  return now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', key), 2
 end
-local set = expires - ARGV[2]
-if set < tonumber(ARGV[3]) or set > tonumber(ARGV[4]) then return 0 end
+`
+
+// luaIsOurs is the head of an undo: it ends the script unless the key is the very one that was set.
+const luaIsOurs = luaExpires + `
+if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+local at, slack = expires(KEYS[1])
+if math.abs(at - ARGV[2]) > slack then return 0 end
 `
 
 // luaFree deletes the key, and rings for those that wait for it, on whatever proxy. A master on which we may not publish
@@ -69,30 +74,29 @@ end
 if v then return 0 end
 return -1`)
 
-	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=ms that the key was set for ARGV[3], ARGV[4]=the first and the
-	// last ms, on the master's clock, at which it can have been set: delete it if it is that key.
-	luaUndo = newLua(luaSetAt + luaFree)
+	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=when the key expires: delete it if it is that key.
+	luaUndo = newLua(luaIsOurs + luaFree)
 
-	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: 1 taken, 2 the token held it already and it was extended.
+	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: 1 taken, 2 the token held it already and it was extended.
 	luaReenter = newLua(`
 local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 2 end
+if v == ARGV[1] then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) return 2 end
 if v then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return 1`)
 
-	// luaTakeOrShow KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: {1} taken, or {0, who holds it}.
+	// luaTakeOrShow KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, who holds it}.
 	luaTakeOrShow = newLua(`
 local v = redis.call('GET', KEYS[1])
 if v then return {0, v} end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return {1}`)
 
-	// luaTakeOrTell KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: {1} taken, or {0, the ms after which it expires, or -1}.
+	// luaTakeOrTell KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, the ms after which it expires, or -1}.
 	luaTakeOrTell = newLua(`
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 then return {0, left} end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return {1}`)
 
 	// luaReplace KEYS[1]=resource ARGV[1]=value ARGV[2]=ms: {1, the old value}, or {1} if there was none.
@@ -147,32 +151,30 @@ end
 `
 
 var (
-	// luaLook KEYS: for each of them, in an array, what luaSee replies.
-	luaLook = newLua(luaKeys + `
+	// luaLook KEYS: for each of them, in an array, what luaSee replies, and when it expires.
+	luaLook = newLua(luaKeys + luaExpires + `
 local all = {}
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
-  if kind == 'none' then all[i] = {kind} else all[i] = {kind, seen, redis.call('PTTL', key)} end
+  if kind == 'none' then all[i] = {kind} else all[i] = {kind, seen, redis.call('PTTL', key), (expires(key))} end
 end
 return all`)
 
 	// luaEdit KEYS, and for each of them five in ARGV: the type ('none' if absent) and the value or digest that are to
-	// be there, what to do, the new value, and its ms, or 0 to keep the remaining TTL. It does nothing and replies 0 if
-	// anything else is there; else it replies with 1 and the remaining ms that each key had.
-	luaEdit = newLua(luaKeys + `
+	// be there, what to do, the new value, and when it is to expire, or 0 to keep its TTL. It does nothing and replies 0
+	// if anything else is there; else it replies with 1 and when each key was to expire, 0 if never.
+	luaEdit = newLua(luaKeys + luaExpires + `
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
   if kind ~= ARGV[5 * i - 4] or seen ~= ARGV[5 * i - 3] then return 0 end
 end
 local reply = {1}
 for i, key in ipairs(KEYS) do
-  local edit, value, ms = ARGV[5 * i - 2], ARGV[5 * i - 1], ARGV[5 * i]
-  local left = redis.call('PTTL', key)
-  reply[i + 1] = left
-  if edit == 'put' and ms ~= '0' then redis.call('SET', key, value, 'PX', ms)
-  elseif edit == 'put' and left >= 0 then redis.call('SET', key, value, 'PX', math.max(left, 1))
-  elseif edit == 'put' then redis.call('SET', key, value) -- set by someone else, for ever
-  elseif edit == 'expire' then redis.call('PEXPIRE', key, ms)
+  local edit, value, at = ARGV[5 * i - 2], ARGV[5 * i - 1], ARGV[5 * i]
+  reply[i + 1] = redis.call('PTTL', key) >= 0 and (expires(key)) or 0
+  if edit == 'put' and at ~= '0' then redis.call('SET', key, value, 'PXAT', at)
+  elseif edit == 'put' then redis.call('SET', key, value, 'KEEPTTL')
+  elseif edit == 'expire' then redis.call('PEXPIREAT', key, at)
   elseif edit == 'delete' then
     redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
     redis.call('DEL', key)
@@ -180,17 +182,17 @@ for i, key in ipairs(KEYS) do
 end
 return reply`)
 
-	// luaPutBack as luaUndo, and ARGV[5]=the value that was there before ARGV[6]=the ms it had left when it was replaced.
-	luaPutBack = newLua(luaSetAt + `
-redis.call('SET', KEYS[1], ARGV[5], 'KEEPTTL')
-return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', set + ARGV[6]))`)
+	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire.
+	luaPutBack = newLua(luaIsOurs + `
+redis.call('SET', KEYS[1], ARGV[3], 'PXAT', ARGV[4])
+return 1`)
 
-	// luaRestore KEYS[1]=resource ARGV[1]=the value that was deleted ARGV[2]=the ms it had left then ARGV[3], ARGV[4]=
-	// the first and the last ms, on the master's clock, at which that can have been: set it again if nothing is there.
+	// luaRestore KEYS[1]=resource ARGV[1]=the value that was deleted ARGV[2]=when it was to expire: set it again if nothing
+	// is there.
 	luaRestore = newLua(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', ARGV[3] + ARGV[2]))`)
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
+return 1`)
 )
 
 // loadedScripts are loaded into every master by the handshake.

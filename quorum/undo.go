@@ -7,35 +7,25 @@ import (
 )
 
 // An undo removes the key that one attempt set on one master (rule 4). It goes through the lane that the attempt went
-// through, so it cannot overtake it, and it is exact: the key must hold the attempt's token, and must have been set, by
-// the master's own clock, while the attempt's batch ran. A token that is used again, or a constant one, therefore does
-// not cost another attempt its vote. Two keys set in the same millisecond are told apart by recent.
+// through, so it cannot overtake it, and it is exact: the key must hold the attempt's token and expire in the millisecond
+// that the attempt chose (expiry.go). A token that is used again, or a constant one, therefore does not cost another
+// attempt its vote.
 //
 // It outlives the attempt: a lane keeps it over reconnections until it is answered or the key is gone by itself. If the
-// attempt's connection broke, and the master does not let it be killed, its SET may run at any later time: then no undo
-// can tell that key from a younger one, and leaves it to its TTL.
+// attempt's connection broke, and the master does not let it be killed, its SET may run at any later time: then the undo
+// is repeated until the key would be gone.
 type undo struct {
 	masters.Call
-	entry *entry
-	lane  *lane
-	kept  instant
-	gone  instant // when the key must have expired; 0 before the first try
-	done  func()  // called at the first answer, or when there is nothing left to undo; may be nil
-
-	timeless bool // the command does not need the times of the batch
+	lane   *lane
+	unsure bool // what is to be undone may not have run yet, if its connection could not be killed
+	kept   instant
+	gone   instant // when the key must have expired; 0 before the first try
+	done   func()  // called at the first answer, or when there is nothing left to undo; may be nil
 }
 
-// A stamp says when a batch ran, in milliseconds on the master's clock. The lane that wrote the batch fills it in before
-// it hands out the replies; if the connection broke, when the connection has been killed.
-type stamp struct {
-	from, to int64 // no command of the batch ran before from or after to
-	open     bool  // to is not known: the batch may still run
-	era      int   // of the master's clock: after a jump its times from before mean nothing
-}
-
-// newUndo takes the command, luaUndo or luaPutBack, whose times take fills in, and how long the key was set for.
+// newUndo takes the command and how long the key was set for. It is called with the round's mu held.
 func newUndo(en *entry, kept instant, args []any) *undo {
-	return &undo{Call: masters.Call{Args: args}, entry: en, lane: en.lane, kept: kept}
+	return &undo{Call: masters.Call{Args: args}, lane: en.lane, unsure: en.fate == unknown, kept: kept}
 }
 
 // pushUndos sends undos, and calls after when the certain ones are answered, or one InstanceTimeout has passed.
@@ -56,30 +46,27 @@ func pushUndos(e *Engine, certain, possible []*undo, after func()) {
 
 func (u *undo) command() *masters.Call { return &u.Call }
 
-// take is called by the lane, which alone knows the stamp.
 func (u *undo) take(now instant) bool {
 	if u.gone == 0 {
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}
-	s := u.entry.stamp
-	if now >= u.gone || !u.timeless && (s.open || s.era != u.lane.master.watch.era() || u.entry.hasPassed()) {
+	if now >= u.gone {
 		u.finish()
 		return false
 	}
 	u.Call = masters.Call{Args: u.Args}
-	if !u.timeless {
-		u.Args[6], u.Args[7] = s.from, s.to
-	}
 	return true
 }
 
-// reply is the end, unless the master answered an error: then the undo is tried again.
+// reply is the end, unless the master answered an error, or what is to be undone may still come: then the undo is tried
+// again.
 func (u *undo) reply(now instant) {
-	if u.Reply == int64(1) {
+	did := u.Reply == int64(1)
+	if did {
 		u.lane.engine.stats.undone.Add(1)
 	}
 	u.finish()
-	if u.Err != nil && now < u.gone {
+	if now < u.gone && (u.Err != nil || !did && u.unsure && u.lane.loose) {
 		u.lane.postpone(u)
 	}
 }

@@ -108,8 +108,8 @@ func (l *lane) observe(p *proof) string {
 }
 
 // uncertainty is how exactly the offset of a master's clock must be known, and how much of steps is tolerated. A lock's key
-// is kept for 2 × drift + grace longer than it is promised. One drift is for clocks that drift; what else may go
-// unnoticed (vouch.Clock) is three times this, and within the rest.
+// is kept for 2 × drift + grace longer than it is promised. The drifts are for clocks that drift and for steps that are
+// tolerated again; what else may go unnoticed (vouch.Clock) is three times this: the grace and the clock floor.
 func (c *Config) uncertainty() time.Duration { return (c.Grace + clockFloor) / 3 }
 
 // micros reads the reply of TIME.

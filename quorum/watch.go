@@ -16,7 +16,6 @@ type watch struct {
 	jumped  bool          // and the warden has not judged it
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
-	eras    int           // how often the clock jumped
 	charges int           // how often the master was found to may have forgotten locks
 	charge  string        // for what, the last time
 }
@@ -29,7 +28,6 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	w.asked = max(w.asked, sent)
 	if by := w.clock.Observe(sent, received, first, last); by != 0 {
 		w.jumped, w.jump, w.ahead = true, w.jump+by, w.ahead+max(by, 0)
-		w.eras++
 	}
 	if w.jumped {
 		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
@@ -41,13 +39,6 @@ func (w *watch) width() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clock.Width()
-}
-
-// era changes when the clock jumps: times of the master from before mean nothing after.
-func (w *watch) era() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.eras
 }
 
 // accuse has the master quarantined, in all databases.

@@ -11,7 +11,7 @@ import "time"
 // that locks allow for, and Tolerance, and the widths of the first observation and the last. Steps backwards make up for
 // none of it: a key that a step forwards cost its life does not come back.
 type Clock struct {
-	Rate      float64 // half of the drift factor
+	Rate      float64 // the drift factor
 	Tolerance time.Duration
 
 	known         bool
@@ -79,6 +79,9 @@ func (c *Clock) Width() time.Duration { return c.offset.hi - c.offset.lo }
 
 // Offset returns the master's clock less ours, to within half of Width.
 func (c *Clock) Offset() time.Duration { return c.offset.lo + c.Width()/2 }
+
+// Latest returns what the clock shows at most when ours shows now.
+func (c *Clock) Latest(now time.Duration) time.Duration { return now + c.offset.hi + c.apart(max(now-c.at, 0)) }
 
 // Known says whether anything was observed.
 func (c *Clock) Known() bool { return c.known }

@@ -1,0 +1,49 @@
+package quorum
+
+import (
+	"hash/maphash"
+	"math"
+	"time"
+)
+
+// A key is set to expire at an instant of its master's clock, not after a time. So a command that is late on its way does
+// not make it live longer, and the instant is a mark: an undo takes the key that holds the token and expires then, and no
+// other attempt's.
+
+// A timed owner sets keys that expire. At is called once for each entry, when it is about to be written, with the round's
+// mu held; now is not before what the master's clock shows. It fills in the command.
+type timed interface {
+	at(en *entry, now int64)
+}
+
+// An expiries chooses instants, so that of two attempts with the same token on one lane, of which one may be taken for
+// the other, no two are alike. It belongs to the lane's loop.
+type expiries struct {
+	last [1024]int64 // by hash of the hold
+}
+
+// apart is how many attempts with the same token may be told to expire in the same millisecond before two are.
+const apart = 64
+
+var expirySeed = maphash.MakeSeed()
+
+// choose returns at, or a few milliseconds more.
+func (e *expiries) choose(h hold, at int64) int64 {
+	last := &e.last[maphash.Comparable(expirySeed, h)%uint64(len(e.last))]
+	if at <= *last && at > *last-apart {
+		at = *last + 1
+	}
+	*last = at
+	return at
+}
+
+// latest returns what the master's clock shows at most, in ms; to is what it showed when it was last heard, for when
+// nothing is known of it.
+func (w *watch) latest(now instant, heard int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.clock.Known() {
+		return heard
+	}
+	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
+}
