@@ -49,7 +49,11 @@ func (o *setOptions) expires(now int64) (int64, reply) {
 	if err != nil {
 		return 0, errInteger
 	}
-	if n <= 0 || n > math.MaxInt64/o.unit-now {
+	base := int64(0)
+	if o.relative {
+		base = now
+	}
+	if n <= 0 || n > math.MaxInt64/o.unit-base {
 		return 0, fault("ERR invalid expire time in 'set' command")
 	}
 	if !o.relative {
