@@ -81,7 +81,9 @@ func (c *Clock) Width() time.Duration { return c.offset.hi - c.offset.lo }
 func (c *Clock) Offset() time.Duration { return c.offset.lo + c.Width()/2 }
 
 // Latest returns what the clock shows at most when ours shows now.
-func (c *Clock) Latest(now time.Duration) time.Duration { return now + c.offset.hi + c.apart(max(now-c.at, 0)) }
+func (c *Clock) Latest(now time.Duration) time.Duration {
+	return now + c.offset.hi + c.apart(max(now-c.at, 0))
+}
 
 // Known says whether anything was observed.
 func (c *Clock) Known() bool { return c.known }
