@@ -81,7 +81,7 @@ func (w *warden) judge(now instant) {
 	if missing && now-at < e.cfg.InstanceTimeout {
 		return // until the next tick
 	}
-	by, own, sure := vouch.Standstill(jumps, standstillSlack)
+	by, own, sure := vouch.Standstill(jumps, e.cfg.InstanceTimeout+standstillSlack)
 	if !sure { // nobody can take a lock before it is
 		return
 	}
@@ -105,7 +105,7 @@ func (w *warden) judge(now instant) {
 }
 
 // standstillSlack is how much the masters' clocks may differ in what they seem to have jumped while this process stood
-// still: they are asked at different times.
+// still, besides what an answer may take: they are asked at different times.
 const standstillSlack = 50 * time.Millisecond
 
 // setQuarantine takes what is written on the master: "" if it is clean.
