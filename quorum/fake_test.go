@@ -31,6 +31,7 @@ type fake struct {
 	lineage string
 	alias   string // see process
 	memory  string // what INFO says of it
+	faster  func() // another proxy: what it does before a canary is written, once, with mu held
 	marks   map[string]value
 	nextID  int64
 	keys    map[string]value

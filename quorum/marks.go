@@ -165,7 +165,8 @@ func reasonOf(text string) string {
 func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
 	c := vouch.Canary{
 		DB:      db,
-		Process: info.RunID, Lineage: info.Lineage, Members: e.members, TTLMax: e.cfg.TTLMax, Durable: info.Durable(),
+		Process: info.RunID, Lineage: info.Lineage, Members: e.members, TTLMax: e.cfg.TTLMax,
+		Durable: info.Durable(), Unsure: info.MayBeDurable(),
 		Epoch: nextEpoch(r[slot].Load()),
 	}
 	c.Process, c.Lineage = orDash(c.Process), orDash(c.Lineage)

@@ -1,11 +1,9 @@
 package quorum
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
 )
 
@@ -82,4 +80,44 @@ func TestAJumpIsJudgedWhenAnotherClockDisagrees(t *testing.T) {
 	})
 }
 
-var _ = []any{strings.Contains, masters.Call{}, vouch.Same}
+// What another proxy writes into the canary in the same moment may have nothing to do with what this one knows.
+func TestAChargeIsNotLostToAFasterProxy(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatal("not granted")
+		}
+		f := w.fakes[0]
+		f.mu.Lock()
+		f.faster = func() { // another proxy permits longer locks
+			c, _ := vouch.ParseCanary(f.markText(canaryKey))
+			c.TTLMax *= 2
+			f.putMark(canaryKey, c.String())
+		}
+		f.mu.Unlock()
+		f.step(time.Hour)
+		w.settle()
+		w.expectStates("qcc")
+	})
+}
+
+// The clock of the proxy that quarantined it may be wrong, and others may know later epochs from before.
+func TestAMasterIsQuarantinedAnewIfItsEpochIsNot(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes[1:] {
+			f.mu.Lock()
+			f.merge([]any{int64(1 << 50), int64(0), int64(0)})
+			f.mu.Unlock()
+		}
+		f := w.fakes[0]
+		f.mu.Lock()
+		f.putMark(quarantineKey, "1 "+vouch.New)
+		f.mu.Unlock()
+		w.acquire(key, "mine", time.Second)
+		w.settle()
+		w.settle()
+		w.expectStates("ccc")
+		if c, _ := vouch.ParseCanary(f.markText(canaryKey)); c.Epoch <= 1<<50 {
+			t.Errorf("epoch %d", c.Epoch)
+		}
+	})
+}

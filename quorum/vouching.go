@@ -155,11 +155,16 @@ func (l *lane) assess(k *link) error {
 		}
 		l.roster.learn(found.roster)
 		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster))
-		if forgot == "" && l.wentBack(k, j.Next.Epoch) {
+		known := l.roster[l.slot].Load()
+		switch {
+		case forgot != "":
+		case l.wentBack(k, j.Next.Epoch):
 			forgot = "its data is older than it was"
+		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
+			forgot = reasonOf(found.quarantine)
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
-			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(l.roster[l.slot].Load())
+			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(max(known, j.Next.Epoch))
 		}
 		switch j.Verdict {
 		case vouch.Foreign:
@@ -168,10 +173,13 @@ func (l *lane) assess(k *link) error {
 			l.charges = charges
 			return l.stand(k, found, j.Next.Epoch)
 		}
-		if err := l.mark(k, found.canary, j); err != nil {
+		done, err := l.mark(k, found.canary, j)
+		if err != nil {
 			return err
 		}
-		forgot = ""
+		if done { // else another proxy was faster: perhaps with something that has nothing to do with this
+			forgot = ""
+		}
 	}
 	return errors.New("has a canary that changes all the time: does another deployment use it?")
 }
@@ -213,8 +221,8 @@ func (e *evictions) more(now *masters.Info) bool {
 }
 
 // mark writes the next canary, and the quarantine that goes with it. What concerns the whole server is written into its
-// other databases, too: nobody may have a lane for them now. That another proxy was faster is no error.
-func (l *lane) mark(k *link, seen string, j vouch.Judgement) error {
+// other databases, too: nobody may have a lane for them now. It returns false if another proxy was faster.
+func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err error) {
 	text := ""
 	if j.Verdict == vouch.Forgot {
 		text = sentenceText(j.Reason)
@@ -226,9 +234,9 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) error {
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {
-		return err
+		return false, err
 	}
-	return calls[0].Err
+	return calls[0].Reply == int64(1), calls[0].Err
 }
 
 // stand takes what the assessment found.

@@ -34,7 +34,17 @@ func (i *Info) Evicts() bool {
 }
 
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
-func (i *Info) Durable() bool { return i.AppendOnly && i.AppendFsync == "always" && i.Replicas == 0 }
+func (i *Info) Durable() bool {
+	return i.AppendOnly && i.AppendFsync == "always" && i.RunID != "" && i.Replicas == 0
+}
+
+// MayBeDurable says that the master does not tell whether it is Durable: INFO or CONFIG GET is not permitted.
+func (i *Info) MayBeDurable() bool {
+	if i.AppendFsync == "" {
+		return i.RunID == "" || i.AppendOnly && i.Replicas == 0
+	}
+	return i.RunID == "" && i.AppendOnly && i.AppendFsync == "always"
+}
 
 // An Inquiry asks a master about itself.
 type Inquiry struct {

@@ -25,6 +25,8 @@ type Canary struct {
 	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no replica
 	// has a copy of this mark.
 	Durable bool
+	// Unsure says that the server does not tell whether it is Durable. It is never in a mark.
+	Unsure bool
 }
 
 const canaryFormat = "lockproxy-1"
@@ -80,7 +82,7 @@ const New = "it is new, was flushed, or restarted without its data"
 
 // Judge compares the mark that a master carries, or "" if it carries none, with what the master says of itself now and
 // what this proxy knows of the deployment. Epoch of now is a number greater than any that a quarantine of this master
-// may have used before.
+// may have used before, as far as is known.
 func Judge(text string, now Canary) Judgement {
 	if text == "" {
 		return Judgement{Forgot, New, now}
@@ -90,14 +92,16 @@ func Judge(text string, now Canary) Judgement {
 		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
 	}
 	next := now
-	next.TTLMax = max(was.TTLMax, now.TTLMax)
+	next.TTLMax, next.Epoch, next.Unsure = max(was.TTLMax, now.TTLMax), max(was.Epoch+1, now.Epoch), false
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
 	case was.DB != now.DB:
 		return Judgement{Forgot, "its databases were swapped", next}
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
-	case !restarted && was.Lineage != now.Lineage && now.Lineage != "-":
+	case restarted && now.Lineage != "-": // which no server has that has read its AOF: a replica has this copy of the mark
+		return Judgement{Forgot, "a replica has taken its place", next}
+	case was.Lineage != now.Lineage && now.Lineage != "-":
 		return Judgement{Forgot, "it was a replica in the meantime", next}
 	}
 	next.Epoch = was.Epoch
@@ -106,6 +110,9 @@ func Judge(text string, now Canary) Judgement {
 	}
 	if now.Lineage == "-" && !restarted {
 		next.Lineage = was.Lineage
+	}
+	if now.Unsure && !restarted { // another proxy may be permitted to know
+		next.Durable = was.Durable
 	}
 	if next != was {
 		return Judgement{Renew, "", next}

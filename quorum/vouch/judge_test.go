@@ -1,0 +1,108 @@
+package vouch
+
+import (
+	"testing"
+	"time"
+)
+
+// all calls f with every mark there can be, of few values.
+func all(f func(Canary)) {
+	for i := range 2 * 3 * 3 * 2 * 2 * 2 * 2 {
+		pick := func(n int) int {
+			d := i % n
+			i /= n
+			return d
+		}
+		f(Canary{
+			DB: pick(2), Process: []string{"-", "p", "q"}[pick(3)], Lineage: []string{"-", "x", "y"}[pick(3)],
+			Epoch: []int64{5, 9}[pick(2)], Members: []string{"m", "n"}[pick(2)],
+			TTLMax: []time.Duration{time.Hour, 2 * time.Hour}[pick(2)], Durable: pick(2) == 1,
+		})
+	}
+}
+
+// mayHaveForgotten is the rule in plain words.
+func mayHaveForgotten(was, now Canary) bool {
+	if was.DB != now.DB {
+		return true
+	}
+	sameProcess := was.Process == now.Process || was.Process == "-" || now.Process == "-"
+	promoted := now.Lineage != "-" && now.Lineage != was.Lineage
+	if sameProcess {
+		return promoted
+	}
+	readItsAOF := was.Durable && now.Durable && now.Lineage == "-"
+	return !readItsAOF
+}
+
+func TestJudge(t *testing.T) {
+	all(func(was Canary) {
+		all(func(now Canary) {
+			for _, now.Unsure = range []bool{false, true} {
+				if now.Unsure && now.Durable {
+					continue
+				}
+				expectJudgement(t, was, now)
+			}
+		})
+	})
+}
+
+func expectJudgement(t *testing.T, was, now Canary) {
+	t.Helper()
+	j := Judge(was.String(), now)
+	if was.Members != now.Members {
+		if j.Verdict != Foreign || j.Reason == "" {
+			t.Fatalf("%+v, %+v: %+v: it is another deployment's", was, now, j)
+		}
+		return
+	}
+	next := j.Next
+	forgot := mayHaveForgotten(was, now)
+	switch {
+	case forgot != (j.Verdict == Forgot), forgot != (j.Reason != ""):
+		t.Fatalf("%+v, %+v: %+v: forgot %v", was, now, j, forgot)
+	case forgot && (next.Epoch <= was.Epoch || next.Epoch < now.Epoch):
+		t.Fatalf("%+v, %+v: epoch %d is not new", was, now, next.Epoch)
+	case !forgot && (next.Epoch != was.Epoch || (next == was) != (j.Verdict == Same)):
+		t.Fatalf("%+v, %+v: %+v", was, now, j)
+	case next.TTLMax != max(was.TTLMax, now.TTLMax), next.Members != was.Members, next.DB != now.DB:
+		t.Fatalf("%+v, %+v: next %+v", was, now, next)
+	case next.Durable && !now.Durable && !(now.Unsure && was.Durable && !forgot):
+		t.Fatalf("%+v, %+v: not durable: %+v", was, now, next)
+	}
+	// Whoever marked it finds it as it is, and so do others who are permitted less: else they would mark it in turns.
+	for _, process := range []string{now.Process, "-"} {
+		for _, lineage := range []string{now.Lineage, "-"} {
+			again := now
+			again.Process, again.Lineage = process, lineage
+			if process == "-" || lineage == "-" && now.Lineage != "-" {
+				again.Durable, again.Unsure = false, true
+			}
+			if k := Judge(next.String(), again); k.Verdict != Same {
+				t.Fatalf("%+v: marked %+v, and then judged %+v", again, next, k)
+			}
+		}
+	}
+}
+
+func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
+	all(func(now Canary) {
+		if j := Judge("", now); j.Verdict != Forgot || j.Reason != New || j.Next != now {
+			t.Fatalf("%+v: %+v", now, j)
+		}
+	})
+}
+
+func TestWhatIsNoMarkIsForeign(t *testing.T) {
+	good := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", TTLMax: time.Hour}
+	for _, text := range []string{
+		"x", "lockproxy-1", "lockproxy-0 7 p - m 3600000 volatile 0", "lockproxy-1 -7 p - m 3600000 volatile 0",
+		"lockproxy-1 7 p - m 99999999999999999999 volatile 0", "lockproxy-1 7 p - m 9223372036854775807 volatile 0",
+		"lockproxy-1 7 p - m -1 volatile 0", "lockproxy-1 7 p - m 3600000 volatile zero", good.String() + " more",
+	} {
+		if j := Judge(text, good); j.Verdict != Foreign {
+			t.Errorf("%q: %+v", text, j)
+		}
+	}
+}
