@@ -23,6 +23,9 @@
 // for calls with one key; Bind refuses others.) A script that tells who holds the lock, or for how long, is understood
 // only if it does nothing else.
 //
+// A Script that is not recognised may be of a known Family, which says how the replies of N masters to it merge; of any
+// other only equal replies do.
+//
 // Shape and Library are for people who read logs. They decide nothing.
 package script
 
