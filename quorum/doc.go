@@ -14,11 +14,13 @@
 // scripts: run.go, then wrapper.go (what a master does with one), answer.go and value.go (what it tells), merge.go (the
 // rules, pure), putback.go, program.go.
 //
-// Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no
-// more than Config.DriftFactor and a quorum of masters keeps what it was told. What an attempt that failed has set is
-// removed, exactly, from every master that can be reached again.
+// Then why votes count: vouching.go, with watch.go, horizon.go and warden.go, and the pure rules in package vouch.
 //
-// Not promised: a master that forgets, by a restart without its data, a flush, an eviction or a failover, or whose clock
-// jumps, may let a lock be taken twice. And two attempts with the same token, made in the same millisecond through two
-// proxies, cannot be told apart by an undo.
+// Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no
+// more than Config.DriftFactor. Masters may forget, restart, be replaced, stall, and step their clocks: a vote that
+// nothing vouches for does not count. What an attempt that failed has set is removed, exactly, from every master that
+// can be reached again. docs/safety.md has the assumptions, and each rule with the hole that it closes.
+//
+// Not promised: two attempts with the same token on one resource, through two proxies, whose keys expire in the same
+// millisecond cannot be told apart by an undo.
 package quorum
