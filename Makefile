@@ -27,7 +27,7 @@ test:
 	@.ci/need
 	go test $(RACE) -timeout 30m ./...
 
-# CLIENTSFLAGS="-languages python -libraries Lock" runs a part.
+# CLIENTSFLAGS="-languages python -libraries Lock" runs a part; -speed compares Redisson through lockproxy and without.
 test-clients:
 	@.ci/need clients
 	go run ./integration/clients/run $(if $(UPDATE),-update) $(CLIENTSFLAGS)

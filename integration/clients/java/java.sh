@@ -1,6 +1,6 @@
 # java.sh classpath SET...        finds, with Maven, what a profile of the pom needs, and writes it to SET.classpath
 # java.sh compile SET:CLASS...    compiles the program for it
-# java.sh run SET CLASS           runs it
+# java.sh run SET CLASS ARG...    runs it
 # All in the current directory.
 set -eu
 source=$(dirname "$0")
@@ -24,6 +24,8 @@ compile)
 	done
 	;;
 run)
-	exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "classes/$1:$(cat "$1.classpath")" "$2"
+	set=$1
+	shift
+	exec java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "classes/$set:$(cat "$set.classpath")" "$@"
 	;;
 esac

@@ -234,7 +234,8 @@ func (j *job) run(o options, bin string) {
 	defer cancel()
 	cmd := j.command(ctx, j.words)
 	cmd.Env = append(os.Environ(), s.environment()...)
-	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "NODE_PATH="+filepath.Join(j.dir, "node_modules"))
+	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "NODE_PATH="+filepath.Join(j.dir, "node_modules"),
+		"PYTHONDONTWRITEBYTECODE=1")
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	j.err = cmd.Run()

@@ -34,6 +34,7 @@ func main() {
 	flag.StringVar(&o.libraries, "libraries", "", "run only libraries whose name contains this; nothing is compared then")
 	flag.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "programs that run at once, each against masters of its own")
 	flag.BoolVar(&o.update, "update", false, "write the README's table instead of comparing it")
+	flag.BoolVar(&o.speed, "speed", false, "only compare the speed of Redisson's locks through lockproxy and without it")
 	flag.BoolVar(&o.verbose, "v", false, "show what the programs print")
 	flag.Parse()
 	o.parallel = max(o.parallel, 1)
@@ -46,7 +47,7 @@ func main() {
 type options struct {
 	root, languages, libraries string
 	parallel                   int
-	update, verbose            bool
+	update, verbose, speed     bool
 }
 
 func run(o options) error {
@@ -63,6 +64,9 @@ func run(o options) error {
 		return err
 	}
 	defer done()
+	if o.speed {
+		return compareRedisson(clients, bin)
+	}
 	chosen, err := chooseLanguages(o.languages)
 	if err != nil {
 		return err
