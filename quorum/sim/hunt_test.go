@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ var (
 
 func TestEveryMutantFitsTheCode(t *testing.T) {
 	names := make(map[string]bool)
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, vouchMutants) {
 		text, err := os.ReadFile(filepath.Join("..", m.file))
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func TestMutants(t *testing.T) {
 		t.Skip("no -mutants")
 	}
 	var chosen []mutant
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, vouchMutants) {
 		if strings.Contains(m.name, *onlyFlag) {
 			chosen = append(chosen, m)
 		}
@@ -140,7 +141,7 @@ func (m *mutant) overlay(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mutated := filepath.Join(dir, m.file)
+	mutated := filepath.Join(dir, filepath.Base(m.file))
 	if err := os.WriteFile(mutated, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600); err != nil {
 		return "", err
 	}

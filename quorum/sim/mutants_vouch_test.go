@@ -1,0 +1,98 @@
+package sim
+
+// What is taken out of rules 5 to 9.
+var vouchMutants = []mutant{
+	{
+		name: "a changed canary is not noticed", rule: "5 vouch", file: "vouching.go",
+		old: "case marks.canary != l.link.marks.canary:", new: "case false:",
+	},
+	{
+		name: "a jump of the clock costs no votes", rule: "5 vouch", file: "vouching.go",
+		old: "case jumped != \"\":", new: "case false:",
+	},
+	{
+		name: "any step of a clock is tolerated", rule: "5 vouch", file: "vouch/clock.go",
+		old: "if c.spent <= c.Tolerance {", new: "if true {",
+	},
+	{
+		name: "a slow answer is believed about the clock", rule: "5 vouch", file: "vouching.go",
+		old: "if l.master.watch.width() <= l.engine.cfg.uncertainty() {", new: "if true {",
+	},
+	{
+		name: "a replica votes", rule: "5 vouch", file: "vouching.go",
+		old: "if k.info.Role != \"\" && k.info.Role != \"master\" {", new: "if false {",
+	},
+	{
+		name: "a quarantined master's grants count", rule: "6 quarantine", file: "round.go",
+		old: "\tcase en.blank:\n\t\treturn l.quarantined", new: "\tcase en.blank:\n\t\treturn \"\"",
+	},
+	{
+		name: "no quarantine without a canary", rule: "6 quarantine", file: "vouch/canary.go",
+		old: "return Judgement{Forgot, New, now}", new: "return Judgement{Renew, New, now}",
+	},
+	{
+		name: "no quarantine after a restart", rule: "6 quarantine", file: "vouch/canary.go",
+		old: "case restarted && !(was.Durable && now.Durable):", new: "case restarted && next.DB < 0:",
+	},
+	{
+		name: "no quarantine of a promoted replica", rule: "6 quarantine", file: "vouch/canary.go",
+		old: "case !restarted && was.Lineage != now.Lineage && now.Lineage != \"-\":", new: "case next.DB < 0:",
+	},
+	{
+		name: "no quarantine after SWAPDB", rule: "6 quarantine", file: "vouch/canary.go",
+		old: "case was.DB != now.DB:", new: "case next.DB < 0:",
+	},
+	{
+		name: "no quarantine after a jump forwards", rule: "6 quarantine", file: "warden.go",
+		old: "case by > 0:\n\t\t\tm.watch.accuse", new: "case by > 1<<62:\n\t\t\tm.watch.accuse",
+	},
+	{
+		name: "everysec counts as always", rule: "6 quarantine", file: "masters/info.go",
+		old: "i.AppendFsync == \"always\"", new: "i.AppendFsync != \"\"",
+	},
+	{
+		name: "a replica's old copy counts as durable", rule: "6 quarantine", file: "masters/info.go",
+		old: " && i.Replicas == 0 }", new: " }",
+	},
+	{
+		name: "the quarantine is not written on the master", rule: "6 quarantine", file: "marks.go",
+		old: "if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end\n", new: "",
+	},
+	{
+		name: "a grant from before the quarantine counts", rule: "6 quarantine", file: "vouching.go",
+		old: "if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
+	},
+	{
+		name: "a horizon is taken for over", rule: "7 horizon", file: "vouch/quarantine.go",
+		old: "q.Until, q.Known = min(q.Until, now+stretch(longest, rate)), true", new: "q.Until, q.Known = min(q.Until, now), true",
+	},
+	{
+		name: "one other master's horizon is enough", rule: "7 horizon", file: "vouch/quarantine.go",
+		old: "if clean < n-quorum+1 {", new: "if clean < 1 {",
+	},
+	{
+		name: "the horizon of a quarantined master is believed", rule: "7 horizon", file: "vouch/quarantine.go",
+		old: "if t.Clean {", new: "if true {",
+	},
+	{
+		name: "the horizon is never extended", rule: "7 horizon", file: "horizon.go",
+		old: "l.keeps = max(l.keeps, en.round.keeps)", new: "l.keeps = 0",
+	},
+	{
+		name: "the horizon is not extended for an extension", rule: "7 horizon", file: "change.go",
+		old: "\t\tx.keeps = e.cfg.kept(req.TTL)\n\t\tms := x.keeps.Milliseconds()", new: "\t\tms := e.cfg.kept(req.TTL).Milliseconds()",
+	},
+	{
+		name: "a proxy that slept quarantines all masters", rule: "8 clock of the proxy", file: "warden.go",
+		old: "if by, all := vouch.Standstill(jumps, standstillSlack); all {", new: "if by, all := vouch.Standstill(jumps, standstillSlack); all && by == 1 {",
+		test: "Slept|Stood|Suspend|Standstill|Asleep",
+	},
+	{
+		name: "an evicting master votes", rule: "9 eviction", file: "vouching.go",
+		old: "if k.info.Evicts() {", new: "if false {",
+	},
+	{
+		name: "evictions are not watched", rule: "9 eviction", file: "vouching.go",
+		old: "case l.evicted.more(&k.info):", new: "case false:",
+	},
+}
