@@ -160,6 +160,29 @@ func (e *Engine) Stats() Stats {
 	}
 }
 
+// Pending counts what the engine remembers of work that is not done: commands and undos that wait, rounds without an
+// end, attempts whose fate is not known. Without requests it comes to 0, once all masters have answered.
+func (e *Engine) Pending() int {
+	s := e.sweeper
+	s.mu.Lock()
+	n := len(s.queue) - s.head
+	s.mu.Unlock()
+	e.turns.mu.Lock()
+	n += len(e.turns.taken)
+	e.turns.mu.Unlock()
+	e.eachLane(func(l *lane) {
+		l.mu.Lock()
+		n += len(l.undos) + len(l.postponed) + len(l.owed) + len(l.broken)
+		for _, r := range l.queue {
+			if _, ok := r.(*entry); ok { // and no question of the warden's
+				n++
+			}
+		}
+		l.mu.Unlock()
+	})
+	return n
+}
+
 // Masters returns the status of each master, in the order of New.
 func (e *Engine) Masters() []MasterStatus {
 	all := make([]MasterStatus, len(e.masters))

@@ -22,7 +22,7 @@ func (f Finding) String() string {
 // The rules. No two clients rely on one resource at the same time, on what they were told or on their own count of the
 // TTL; a lock that was promised is held by a quorum for as long as that, which is not nothing; a key ends; what failed leaves
 // nothing behind on a master that can be reached; every attempt ends; when no more than a minority of the masters is
-// broken any more, what is free can be locked.
+// broken any more, what is free can be locked; nothing is remembered of what is done.
 const (
 	twoHolders = "two holders"
 	lostLock   = "a promised lock is gone"
@@ -33,6 +33,7 @@ const (
 	orphan     = "an orphan"
 	noEnd      = "an attempt without end"
 	notFree    = "a free resource cannot be locked"
+	leak       = "memory is not given back"
 )
 
 // A checker watches what clients are told and what masters hold. All is guarded by the world's mu.

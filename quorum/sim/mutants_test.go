@@ -190,4 +190,8 @@ var mutants = []mutant{
 		old: "if e.now() < until {", new: "if e.waited() < until {",
 		test: "StoodStill",
 	},
+	{
+		name: "attempts of broken connections are never forgotten", rule: "memory stays flat", file: "link.go",
+		old: "\tl.broken = nil\n", new: "",
+	},
 }

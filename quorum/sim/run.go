@@ -61,6 +61,11 @@ func (w *World) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checker.orphans()
+	for _, p := range w.proxies {
+		if n := p.life.engine.Pending(); n > 0 {
+			w.checker.report(leak, "%s remembers %d things that are done", p.life.name, n)
+		}
+	}
 }
 
 // lockAll waits until every TTL is over, and then locks everything through every proxy, with all masters or with no
