@@ -36,7 +36,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "no quarantine of a promoted replica", rule: "6 quarantine", file: "vouch/canary.go",
-		old: "case !restarted && was.Lineage != now.Lineage && now.Lineage != \"-\":", new: "case next.DB < 0:",
+		old: "case restarted && now.Lineage != \"-\":", new: "case restarted && next.DB < 0:",
 	},
 	{
 		name: "no quarantine after SWAPDB", rule: "6 quarantine", file: "vouch/canary.go",
@@ -48,11 +48,11 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "everysec counts as always", rule: "6 quarantine", file: "masters/info.go",
-		old: "i.AppendFsync == \"always\"", new: "i.AppendFsync != \"\"",
+		old: "i.AppendFsync == \"always\" && i.RunID", new: "i.AppendFsync != \"\" && i.RunID",
 	},
 	{
 		name: "a replica's old copy counts as durable", rule: "6 quarantine", file: "masters/info.go",
-		old: " && i.Replicas == 0 }", new: " }",
+		old: " && i.RunID != \"\" && i.Replicas == 0\n", new: " && i.RunID != \"\"\n",
 	},
 	{
 		name: "the quarantine is not written on the master", rule: "6 quarantine", file: "marks.go",
