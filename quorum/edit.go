@@ -42,7 +42,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 		d.keeps = max(d.keeps, time.Duration(ms)*time.Millisecond)
 		argv = append(argv, seen.kind, seen.value, kind, value, ms)
 	}
-	d.lasting = len(d.puts) > 0
+	d.lasting = d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}

@@ -278,10 +278,7 @@ func (r *round) vote(en *entry, cast func() (Vote, string)) {
 	en.record(cast())
 	over := r.decision != Undecided
 	if !over {
-		r.decision = r.owner.decide(r.tally)
-		if r.decision == Won && r.lasting && r.settleEpochs() {
-			r.decision = r.owner.decide(r.tally)
-		}
+		r.conclude()
 	}
 	d := r.decision
 	r.mu.Unlock()
@@ -306,12 +303,20 @@ func (r *round) expire() {
 		}
 	}
 	if !over {
-		r.decision = r.owner.decide(r.tally)
+		r.conclude()
 	}
 	d := r.decision
 	r.mu.Unlock()
 	if !over {
 		r.owner.ended(d)
+	}
+}
+
+// conclude asks what the votes come to. The round's mu is held.
+func (r *round) conclude() {
+	r.decision = r.owner.decide(r.tally)
+	if r.decision == Won && r.lasting && r.settleEpochs() {
+		r.decision = r.owner.decide(r.tally)
 	}
 }
 

@@ -121,3 +121,53 @@ func TestAMasterIsQuarantinedAnewIfItsEpochIsNot(t *testing.T) {
 		}
 	})
 }
+
+// A master that granted, and had forgotten it before another did, has not granted: what was told to the other meanwhile
+// says so.
+func TestAGrantIsVoidIfItsMasterForgotBeforeTheOthersGranted(t *testing.T) {
+	for name, extend := range map[string]func(w *world, done func(bool)){
+		"EXPIRE": func(w *world, done func(bool)) {
+			w.Expire(ExpireRequest{Key: Key{Name: key}, TTL: minute}, func(c Changed) { done(c.Applied) })
+		},
+		"SET XX": func(w *world, done func(bool)) {
+			req := WriteRequest{Key: Key{Name: key}, Value: "mine", TTL: minute, Condition: IfExists}
+			w.Write(req, func(c Written) { done(c.Done) })
+		},
+		"SET": func(w *world, done func(bool)) {
+			w.Write(WriteRequest{Key: Key{Name: key}, Value: "mine", TTL: minute}, func(c Written) { done(c.Done) })
+		},
+		"SET GET": func(w *world, done func(bool)) {
+			req := WriteRequest{Key: Key{Name: key}, Value: "mine", TTL: minute, WantOld: true}
+			w.Write(req, func(c Written) { done(c.Done) })
+		},
+		"the token's EXTEND": func(w *world, done func(bool)) {
+			w.Extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute}, func(x Extended) { done(x.Held) })
+		},
+		"an addition": func(w *world, done func(bool)) {
+			req := ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, Add: true}
+			w.Extend(req, func(x Extended) { done(x.Held) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.acquire(key, "mine", minute)
+				w.fakes[2].leave()
+				w.fakes[1].setDelay(20 * time.Millisecond)
+				w.settle()
+				done := make(chan bool, 1)
+				extend(w, func(ok bool) { done <- ok })
+				time.Sleep(10 * time.Millisecond)
+				if name == "EXPIRE" || name == "SET XX" { // it looked first
+					time.Sleep(40 * time.Millisecond)
+				}
+				f := w.fakes[1]
+				f.mu.Lock()
+				f.merge([]any{int64(1 << 50), int64(0), int64(0)})
+				f.mu.Unlock()
+				if <-done {
+					t.Error("granted, by a master that may have forgotten it")
+				}
+			})
+		})
+	}
+}

@@ -1,13 +1,16 @@
 package quorum
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and what it wrote on fewer
 // masters than that stays there until its TTL is over, because its value may be one that holds the lock.
 func (e *Engine) Write(req WriteRequest, done func(Written)) {
 	if req.Condition == Always && !req.KeepTTL {
 		w := &write{req: req, done: done}
-		w.keeps = e.cfg.kept(req.TTL)
+		w.keeps, w.lasting = e.cfg.kept(req.TTL), true
 		ms := w.keeps.Milliseconds()
 		if req.WantOld {
 			e.begin(&w.round, w, req.Key, luaReplace.args(req.Key.Name, req.Value, ms))
@@ -99,7 +102,7 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 // change runs a script that compares before it changes. Keeps is how long masters will keep what it leaves.
 func (e *Engine) change(key Key, keeps time.Duration, args []any, done func(error, bool)) {
 	c := &change{rule: Decide, done: done}
-	c.keeps = keeps
+	c.keeps, c.lasting = keeps, true // whoever extends a lock by it relies on it
 	e.begin(&c.round, c, key, args)
 }
 
@@ -126,7 +129,8 @@ type write struct {
 	round
 	req      WriteRequest
 	done     func(Written)
-	opinions []opinion // of the old value; guarded by round.mu
+	opinions []opinion // of the old value; guarded by round.mu, as is from
+	from     []int     // the masters whose opinions they are
 }
 
 func (w *write) read(en *entry) (Vote, string) {
@@ -143,11 +147,17 @@ func (w *write) read(en *entry) (Vote, string) {
 			old.value, _ = reply[1].(string)
 		}
 		if en.proves(!old.exists && w.req.WantOld) && en.vote == Pending {
-			w.opinions = append(w.opinions, old)
+			w.opinions, w.from = append(w.opinions, old), append(w.from, en.master)
 		}
 		return Granted, ""
 	}
 	return unexpected()
+}
+
+func (w *write) voided(master int) {
+	if i := slices.Index(w.from, master); i >= 0 {
+		w.opinions, w.from = slices.Delete(w.opinions, i, i+1), slices.Delete(w.from, i, i+1)
+	}
 }
 
 // decide waits, where the old value is asked for, until a quorum agrees on it.
