@@ -147,13 +147,13 @@ func strike(t *testing.T, d *deployment, b blow, name string, clients func() []c
 			return nil
 		}))
 	}
-	more(10, "before")
+	more(6, "before")
 	began := time.Now()
 	victims := b.pick(d)
 	f.errs = append(f.errs, b.apply(d, victims))
 	f.errs = append(f.errs, harness.Poll(readyMax, d.atFullStrength))
 	f.strength = time.Since(began)
-	more(10, "after")
+	more(6, "after")
 	f.causes, f.gone = s.finish()
 	if b.tidy != nil {
 		f.errs = append(f.errs, each(victims, func(i int) error { return b.tidy(d, i) }))
