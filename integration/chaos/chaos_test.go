@@ -167,6 +167,7 @@ func strike(t *testing.T, d *deployment, b blow, name string, clients func() []c
 }
 
 func TestNoFaultCostsAnUpdate(t *testing.T) {
+	t.Parallel() // it waits more than it works, as the others do
 	d := deploy(t, proxiesMax, proxyFlags(*ttl)...)
 	var found []finding
 	end := time.Now().Add(*duration)

@@ -14,7 +14,7 @@
 // What one fault can do alone is shown step by step, and without chance, by forget_test.go: there the same faults make
 // redsync, the best-known library, hold a lock twice, which proves that they bite.
 //
-//	go test ./integration/chaos                                  every fault once, some two minutes
+//	go test ./integration/chaos                                  every fault once, some 90 seconds
 //	go test ./integration/chaos -run NoFault -duration 10m -v    one fault after another, for so long
 //	go test ./integration/chaos -run NoFault/flushed -v          one row
 package chaos

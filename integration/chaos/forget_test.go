@@ -34,6 +34,7 @@ var alone = []int{3, 4}
 const forgetful = 2
 
 func TestAMasterThatForgetsLetsNobodyIn(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			d := deploy(t, s.proxies, proxyFlags(stepTTL)...)
@@ -158,6 +159,7 @@ func (s subject) demandOneHolder(t *testing.T, early time.Duration) {
 // A client polls with one token, and gives up a try that was refused. A packet of that is lost, and sent again when the
 // client holds the lock at last: it must not take its vote. (Redsync polls so.)
 func TestAReleaseThatComesLateTakesNoVote(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			d := deploy(t, s.proxies, proxyFlags(stepTTL)...)
