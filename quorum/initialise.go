@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
@@ -113,9 +114,10 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 			return fmt.Errorf("%s: %w", in.Addr, in.Err)
 		}
 	}
+	least := time.Now().Add(time.Minute).UnixMilli() // later than what a running proxy may mark meanwhile
 	for i := range ms {
 		err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
-			return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db))
+			return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", ms[i].Addr(), err)
@@ -125,7 +127,7 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 }
 
 // epochs returns new epochs for all masters, by slot, each greater than any that was found.
-func epochs(found []Inspected, db int) []int64 {
+func epochs(found []Inspected, db int, least int64) []int64 {
 	all := make([]int64, len(found))
 	for _, in := range found {
 		if db < len(in.epochs) {
@@ -141,7 +143,7 @@ func epochs(found []Inspected, db int) []int64 {
 		}
 	}
 	for slot := range all {
-		all[slot]++
+		all[slot] = max(all[slot]+1, least)
 	}
 	return all
 }
