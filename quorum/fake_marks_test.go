@@ -108,6 +108,9 @@ func (f *fake) runMarks(call *masters.Call) bool {
 		if arg(2) != "" {
 			f.putMark(quarantineKey, arg(2))
 		}
+	case luaInitialise.text:
+		f.putMark(canaryKey, arg(0))
+		delete(f.marks, quarantineKey)
 	case luaSentence.text: // the fake has one database
 	case luaHorizon.text:
 		ms, _ := strconv.ParseInt(arg(0), 10, 64)

@@ -266,6 +266,18 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 	case "CONFIG":
 		call.Reply = []any{}
 		return
+	case "DBSIZE":
+		call.Reply = int64(len(f.keys) + len(f.marks))
+		return
+	case "EXISTS":
+		n := int64(0)
+		for _, k := range call.Args[1:] {
+			if f.mark(k.(string)) != nil {
+				n++
+			}
+		}
+		call.Reply = n
+		return
 	case "MGET":
 		var all []any
 		for _, k := range call.Args[1:] {

@@ -153,11 +153,7 @@ func initialise(db int, c masters.Conn, in *Inspected, cfg *Config, members stri
 		DB: db, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
 		TTLMax: cfg.TTLMax, Durable: in.Info.Durable(),
 	}
-	texts := make([]string, len(epochs))
-	for i, e := range epochs {
-		texts[i] = strconv.FormatInt(e, 10)
-	}
-	args := luaInitialise.all([]string{canaryKey, quarantineKey, rosterKey}, []any{canary.String(), strings.Join(texts, " ")})
+	args := luaInitialise.all([]string{canaryKey, quarantineKey}, []any{canary.String()})
 	call := &masters.Call{Args: args}
 	if err := c.Exec([]*masters.Call{call}); err != nil {
 		return err

@@ -66,10 +66,9 @@ if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
 redis.call('DEL', KEYS[3])
 return 1`)
 
-	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=canary ARGV[2]=roster.
+	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=canary.
 	luaInitialise = newLua(`
 redis.call('SET', KEYS[1], ARGV[1])
-redis.call('SET', KEYS[3], ARGV[2])
 redis.call('DEL', KEYS[2])
 return 1`)
 )

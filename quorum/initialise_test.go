@@ -1,0 +1,46 @@
+package quorum
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A proxy finds the masters new, and marks them so, while they are being initialised.
+func TestMastersAreInitialisedWhileAProxyStarts(t *testing.T) {
+	for delay := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{t: t}
+			var ms []masters.Master
+			for i := range 3 {
+				w.fakes = append(w.fakes, newFake(i))
+				ms = append(ms, w.fakes[i])
+			}
+			cfg := Config{Databases: 1}
+			e, err := New(cfg, ms)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Engine = e
+			time.Sleep(time.Duration(delay) * time.Millisecond)
+			if done, err := AutoInitialise(context.Background(), cfg, ms); !done || err != nil {
+				t.Errorf("after %d ms: %v, %v", delay, done, err)
+			}
+			w.settle()
+			w.expectStates("ccc")
+			if done, _ := AutoInitialise(context.Background(), cfg, ms); done {
+				t.Error("masters in use were taken for new ones")
+			}
+			if err := Initialise(context.Background(), cfg, ms); err != nil {
+				t.Error(err)
+			}
+			w.settle()
+			w.expectStates("ccc")
+			e.Close()
+			time.Sleep(time.Second)
+		})
+	}
+}
