@@ -37,13 +37,13 @@ func (e *expiries) choose(h hold, at int64) int64 {
 	return at
 }
 
-// latest returns what the master's clock shows at most, in ms; to is what it showed when it was last heard, for when
-// nothing is known of it.
-func (w *watch) latest(now instant, heard int64) int64 {
+// latest returns what the master's clock shows at most, in ms. For when nothing is known of it, heard is what it showed
+// when it was last heard, at some moment of ours.
+func (w *watch) latest(now instant, heard int64, at instant) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.clock.Known() {
-		return heard
+		return heard + (now - at).Milliseconds() + 1
 	}
 	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
 }

@@ -44,6 +44,8 @@ type lane struct {
 	expiries    expiries
 	loose       bool  // a former connection could not be killed: what it carried may run at any later time
 	clockNow    int64 // what the master's clock shows at most while the batch is gathered, ms
+	gathered    instant
+	begun       int64 // of the watch, then
 	batch       []request
 	calls       []*masters.Call
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
@@ -167,7 +169,8 @@ func (l *lane) gather(ctx context.Context) bool {
 		}
 	}
 	now := l.engine.waited()
-	l.clockNow = l.master.watch.latest(l.engine.now(), l.link.clock)
+	l.gathered, l.begun = l.engine.now(), l.master.watch.begun.Load()
+	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
 	wanted := l.batch[:0]
 	for _, r := range l.batch {
 		if r.take(now) {

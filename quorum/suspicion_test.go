@@ -171,3 +171,21 @@ func TestAGrantIsVoidIfItsMasterForgotBeforeTheOthersGranted(t *testing.T) {
 		})
 	}
 }
+
+// Until its clock has been read again, what a master's clock showed last is long ago.
+func TestKeysThatAreSetRightAfterASuspensionLiveAsLongAsAny(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		time.Sleep(200 * time.Millisecond) // almost until the next heartbeat
+		for _, m := range w.masters {
+			m.watch.acquit() // as the warden does
+		}
+		a := w.acquire(key, "mine", minute)
+		for _, f := range w.fakes {
+			f.mu.Lock()
+			if v, ok := f.get(key); a.Lock != nil && (!ok || v.expires.Sub(f.now()) < w.cfg.kept(minute)-100*time.Millisecond) {
+				t.Errorf("%s: the key lives %v", f.addr, v.expires.Sub(f.now()))
+			}
+			f.mu.Unlock()
+		}
+	})
+}

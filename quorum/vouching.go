@@ -57,8 +57,18 @@ func (l *lane) vouch() string {
 		return "may have forgotten locks: " + charge
 	case l.keeps > 0 && l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
 		return "has no horizon"
+	case l.keeps > 0 && l.misjudged():
+		return "has a clock that was misjudged: what was set expires too early"
 	}
 	return ""
+}
+
+// misjudged says that the instants at which keys of the batch expire were chosen when too little was known of the master's
+// clock: it showed more by then, or this process has found out meanwhile that it had stood still.
+func (l *lane) misjudged() bool {
+	since := l.proof.received - l.gathered
+	least := l.link.clock - since.Milliseconds() // that it can have shown when the batch was gathered
+	return l.begun != l.master.watch.begun.Load() || least > l.clockNow+l.engine.cfg.uncertainty().Milliseconds()
 }
 
 // Marks are our own keys on a master, "" where they are not there.

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/vouch"
@@ -10,6 +11,8 @@ import (
 // A watch follows one master's clock, over all its lanes and connections. From a jump until the
 // warden has found out whose it was, no vote of that master counts.
 type watch struct {
+	begun atomic.Int64 // how often the clock was begun to be followed anew
+
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
 	asked   instant       // when the latest question was sent that was answered
@@ -72,6 +75,7 @@ func (w *watch) since(t instant) *time.Duration {
 func (w *watch) acquit() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.begun.Add(1)
 	w.jumped, w.jump, w.ahead, w.clock = false, 0, 0, vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
 }
 
