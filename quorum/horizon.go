@@ -10,10 +10,10 @@ import (
 // which would outlive it begins by extending it. Both live by the master's clock, so they are compared by it.
 
 const (
-	// headRoom is by what part of a lock's time the horizon is extended beyond it, at least by headRoomMin, so that this
+	// headRoom is by what part of a lock's time the horizon is extended beyond it, at least by leastHeadRoom, so that this
 	// is rare. It lengthens quarantines as much.
-	headRoom    = 4
-	headRoomMin = time.Second
+	headRoom      = 4
+	leastHeadRoom = time.Second
 )
 
 // extendHorizon puts the extension at the head of the batch, if it is needed.
@@ -34,7 +34,7 @@ func (l *lane) extendHorizon() {
 	if l.link.clock+need <= l.link.horizon {
 		return
 	}
-	ms := need + max(need/headRoom, headRoomMin.Milliseconds())
+	ms := need + max(need/headRoom, leastHeadRoom.Milliseconds())
 	l.extension = masters.Call{Args: luaHorizon.whole(horizonKey, ms)}
 	l.calls = append(l.calls, &l.extension)
 }

@@ -24,6 +24,7 @@ type Inspected struct {
 	Foreign bool     // it carries a canary of another deployment
 
 	slot   int
+	barred bool       // its grants do not count in the first database
 	epochs []int64    // by database
 	roster [][]string // by database
 }
@@ -88,6 +89,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	in.roster = append(in.roster, strings.Fields(found.roster))
 	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
 	reason := reasonOf(found.quarantine)
+	in.barred = in.barred || db == 0 && (found.canary == "" || found.quarantine != "")
 	in.Marked = in.Marked || known && reason != vouch.New
 	switch {
 	case found.canary == "":
@@ -101,8 +103,9 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 // Fresh says that the master holds nothing, and nobody has ever marked it clean.
 func (in *Inspected) Fresh() bool { return in.Err == nil && in.Keys == 0 && !in.Marked && !in.Foreign }
 
-// Clean says that its grants count in every database.
-func (in *Inspected) Clean() bool { return in.Err == nil && !in.Foreign && len(in.States) == 0 }
+// Clean says that its grants count in the first database. In another that is quarantined they count again some time after
+// a proxy first uses it.
+func (in *Inspected) Clean() bool { return in.Err == nil && !in.Foreign && !in.barred }
 
 // Initialise marks all masters clean, whatever they carry: nothing that was locked before counts any more. A lock that
 // is held through any proxy of this deployment may be taken a second time.

@@ -105,8 +105,6 @@ func TestWhatAQuarantinedMasterStillHasCounts(t *testing.T) {
 func TestAfterATotalRestartNothingIsGrantedForTheLongestTTL(t *testing.T) {
 	inWorldWith(t, 3, Config{Grace: 400 * time.Millisecond, TTLMax: 30 * time.Second}, func(w *world) {
 		for _, f := range w.fakes {
-			f.mu.Lock()
-			f.mu.Unlock()
 			f.die()
 			f.comeBack()
 		}

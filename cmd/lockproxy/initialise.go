@@ -83,7 +83,7 @@ func state(in *quorum.Inspected) string {
 	switch {
 	case in.Foreign:
 		return "marked by another deployment, or for another list of masters"
-	case in.Clean():
+	case len(in.States) == 0:
 		return "clean"
 	case in.Fresh():
 		return "new: run lockproxy init"
