@@ -108,8 +108,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		return nil
 	}
 	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
-		// With another token: the undo of a proxy whose connection broke may take what the same token gets elsewhere.
-		c.proxy, c.retry = pick(c.rng, w.proxies...), false
+		c.proxy = pick(c.rng, w.proxies...)
 	}
 	return p
 }
