@@ -85,7 +85,7 @@ func (k *checker) init(w *World) {
 	c := w.plan.Config
 	// A key expires at an instant that is reckoned by what is known of the master's clock: to within (grace + 2 ms) / 3 when
 	// it was last heard, half a second ago at most, and a few more so that no two are alike.
-	inexact := (c.Grace+2*time.Millisecond)/3 + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 20*time.Millisecond
+	inexact := (c.Grace+2*time.Millisecond)/3 + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 100*time.Millisecond
 	k.keptMost = c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + inexact
 }
 

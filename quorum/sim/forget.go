@@ -171,8 +171,13 @@ func runClock(least, most float64) func(*World, *rand.Rand) func() {
 }
 
 // suspendProxies is the machine of all proxies asleep: their monotonic clock stands still, and everybody else's goes
-// on. Time here is theirs, so it is the others that jump.
+// on. Time here is theirs, so it is the others that jump. It does not fall asleep again before the proxies have found
+// out: a second sleep within the time in which they judge the first is not noticed.
 func suspendProxies(w *World, r *rand.Rand) func() {
+	if w.now() < w.sleepAgain {
+		return nil
+	}
+	w.sleepAgain = w.now() + 500*time.Millisecond
 	by := duration(r)
 	w.logf("fault", "the proxies sleep for %v", by)
 	w.slept += by

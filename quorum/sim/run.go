@@ -92,7 +92,7 @@ func (w *World) lockAll() {
 				w.mu.Unlock()
 				continue
 			}
-			w.sleep(300 * time.Millisecond) // a release might find its script flushed
+			w.sleep(600 * time.Millisecond) // a release might find its script flushed
 		}
 	}
 }

@@ -22,19 +22,20 @@ type World struct {
 
 	timer *time.Timer // of the next event
 
-	mu      sync.Mutex // held by each event; guards all below
-	taken   map[time.Duration]bool
-	events  agenda
-	servers []*server
-	links   [][]*link // by proxy and server
-	proxies []*proxy
-	clients sync.WaitGroup
-	closing sync.WaitGroup // engines
-	checker checker
-	faults  map[string]int
-	quiet   bool          // the faults are over
-	slept   time.Duration // how long all proxies have stood still, by the clocks of everybody else
-	trace   func(line string)
+	mu         sync.Mutex // held by each event; guards all below
+	taken      map[time.Duration]bool
+	events     agenda
+	servers    []*server
+	links      [][]*link // by proxy and server
+	proxies    []*proxy
+	clients    sync.WaitGroup
+	closing    sync.WaitGroup // engines
+	checker    checker
+	faults     map[string]int
+	quiet      bool          // the faults are over
+	sleepAgain time.Duration // when they may do so next
+	slept      time.Duration // how long all proxies have stood still, by the clocks of everybody else
+	trace      func(line string)
 }
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
