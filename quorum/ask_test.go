@@ -75,7 +75,9 @@ func TestAskDoesNotBelieveTheAbsenceOnAMasterInQuarantine(t *testing.T) {
 		w.expectStates("q.c")
 		for _, reply := range []any{nil, int64(0), []any{}, []any{"a", nil}} {
 			for _, f := range w.fakes {
+				f.mu.Lock()
 				f.hashes = map[string]any{"HGET": reply}
+				f.mu.Unlock()
 			}
 			if a := w.ask(0, "HGET", key); a.Err == nil || !strings.Contains(a.Err.Error(), "quarantined") {
 				t.Errorf("%v: %+v", reply, a)

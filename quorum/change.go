@@ -61,6 +61,7 @@ func (x *extension) read(en *entry) (Vote, string) {
 		if ms > 0 {
 			return Granted, ""
 		}
+		en.blank = ms == absent
 		return Refused, ""
 	}
 	return comparison(en)

@@ -189,3 +189,16 @@ func TestKeysThatAreSetRightAfterASuspensionLiveAsLongAsAny(t *testing.T) {
 		}
 	})
 }
+
+func TestThatAQuarantinedMasterHasNothingToAddToProvesNothing(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.fakes[0].flush()
+		w.fakes[2].leave()
+		w.settle()
+		x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: time.Second, Add: true})
+		if x.Err == nil {
+			t.Errorf("want no quorum: %+v", x)
+		}
+	})
+}
