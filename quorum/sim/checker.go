@@ -83,9 +83,9 @@ func (k *checker) init(w *World) {
 		attempts: make(map[string]*fate),
 	}
 	c := w.plan.Config
-	// A key expires at an instant that is reckoned by what is known of the master's clock: to within (grace + 2 ms) / 3 when
-	// it was last heard, half a second ago at most, and a few more so that no two are alike.
-	inexact := (c.Grace+2*time.Millisecond)/3 + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 100*time.Millisecond
+	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
+	// answer, or half a second ago; and a few milliseconds more, so that no two are alike.
+	inexact := c.InstanceTimeout + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 300*time.Millisecond
 	k.keptMost = c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + inexact
 }
 
