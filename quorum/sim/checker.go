@@ -212,7 +212,9 @@ func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 // orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
 // is what a connection that may not be killed can still have set.
 func (k *checker) orphans() {
-	if len(k.world.plan.Denied) > 0 || k.world.plan.Forgets {
+	p := &k.world.plan
+	// A transaction that lost puts back what it has replaced, even if that has been undone meanwhile.
+	if len(p.Denied) > 0 || p.Forgets || p.Takeovers > 0 && p.Transactions > 0 {
 		return
 	}
 	for _, s := range k.world.servers {

@@ -108,7 +108,8 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		return nil
 	}
 	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
-		c.proxy = pick(c.rng, w.proxies...)
+		// Before Redis 7 an undo knows a key's end to a millisecond only, and a retry elsewhere may be as close as that.
+		c.proxy, c.retry = pick(c.rng, w.proxies...), c.retry && w.plan.Old == 0
 	}
 	return p
 }
