@@ -26,6 +26,7 @@ type Engine struct {
 
 	patience patience
 	warden   *warden
+	servers  servers
 	slept    atomic.Int64 // how long this process stood still without its clock noticing
 	members  string       // names the deployment
 
@@ -61,7 +62,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.members = Members(ms, cfg.Deployment)
 	for i, slot := range slots(ms, cfg.Deployment) {
 		m := &master{Master: ms[i], slot: slot}
-		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: cfg.uncertainty()}
+		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: cfg.tolerance()}
 		e.masters = append(e.masters, m)
 	}
 	e.warden = newWarden(e)

@@ -322,9 +322,13 @@ func (l *lane) nudge(now instant) {
 		l.signal()
 	}
 	l.mu.Unlock()
-	if l.db == 0 {
+	switch {
+	case l.db == 0 && l.master.isDurable():
 		l.ask(newPatrol(l))
-	} else if quiet {
+		l.ask(newAppendPatrol(l))
+	case l.db == 0:
+		l.ask(newPatrol(l))
+	case quiet:
 		l.ask(newHeartbeat(l))
 	}
 }

@@ -58,7 +58,11 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	next := &link{conn: conn}
-	next.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	next.unwatch = func() bool {
+		l.engine.servers.forget(next)
+		return unwatch()
+	}
 	stop := context.AfterFunc(patient, func() { _ = conn.Close() })
 	err = l.handshake(next)
 	if !stop() && err == nil {

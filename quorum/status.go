@@ -87,6 +87,13 @@ func (m *master) isConnected() bool {
 	return m.links > 0
 }
 
+// isDurable says that the master has said that it forgets nothing.
+func (m *master) isDurable() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.info.Durable()
+}
+
 // describe takes what the master says of itself now.
 func (m *master) describe(info *masters.Info) {
 	m.mu.Lock()
@@ -94,21 +101,37 @@ func (m *master) describe(info *masters.Info) {
 	m.info = *info
 }
 
-// runs says that this is the server with that run id.
-func (m *master) runs(runID string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.links > 0 && m.info.RunID == runID
+// Servers are the links that have been made, or are being made, by the run id of the server at their other end.
+type servers struct {
+	mu    sync.Mutex
+	links map[*link]server
 }
 
-// sameServer returns the address of another master that is the same server, if there is one (rule 10).
-func (e *Engine) sameServer(m *master, runID string) string {
-	for _, other := range e.masters {
-		if other != m && runID != "" && other.runs(runID) {
-			return other.Addr()
+type server struct {
+	master *master
+	runID  string
+}
+
+// claim says that k leads to a server, unless a link to another address does: then it returns that (rule 10).
+func (s *servers) claim(k *link, m *master, runID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.links {
+		if other.master != m && runID != "" && other.runID == runID {
+			return other.master.Addr()
 		}
 	}
+	if s.links == nil {
+		s.links = make(map[*link]server)
+	}
+	s.links[k] = server{m, runID}
 	return ""
+}
+
+func (s *servers) forget(k *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.links, k)
 }
 
 func (m *master) disconnected(cause string) {

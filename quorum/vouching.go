@@ -102,7 +102,7 @@ func (l *lane) observe(p *proof) string {
 			l.engine.warden.alarm()
 			return doubt
 		}
-		if l.master.watch.width() <= l.engine.cfg.uncertainty() {
+		if l.master.watch.reach() <= l.engine.cfg.uncertainty() {
 			return ""
 		}
 		if tries == narrowings {
@@ -117,10 +117,15 @@ func (l *lane) observe(p *proof) string {
 	}
 }
 
-// uncertainty is how exactly the offset of a master's clock must be known, and how much of steps is tolerated. A lock's key
-// is kept for 2 × drift + grace longer than it is promised. The drifts are for clocks that drift and for steps that are
-// tolerated again; what else may go unnoticed (vouch.Clock) is three times this: the grace and the clock floor.
-func (c *Config) uncertainty() time.Duration { return (c.Grace + clockFloor) / 3 }
+// A lock's key is kept for 2 × drift + grace longer than it is promised. The drifts are for clocks that drift and for steps
+// that are tolerated again; what else may go unnoticed (vouch.Clock) is the tolerance once, and the uncertainty of two
+// observations: together the grace and the clock floor.
+
+// uncertainty is how exactly the offset of a master's clock must be known.
+func (c *Config) uncertainty() time.Duration { return (c.Grace + clockFloor) * 2 / 5 }
+
+// tolerance is how much of steps is tolerated.
+func (c *Config) tolerance() time.Duration { return (c.Grace + clockFloor) / 5 }
 
 // micros reads the reply of TIME.
 func micros(c *masters.Call) (time.Duration, bool) {
@@ -138,7 +143,7 @@ func (l *lane) inquire(k *link) error {
 	if k.info.Role != "" && k.info.Role != "master" {
 		return fmt.Errorf("is a %s, not a master", k.info.Role)
 	}
-	if other := l.engine.sameServer(l.master, k.info.RunID); other != "" {
+	if other := l.engine.servers.claim(k, l.master, k.info.RunID); other != "" {
 		return errors.New("is the same server as " + other)
 	}
 	return nil

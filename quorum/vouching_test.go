@@ -207,6 +207,20 @@ func TestTwoAddressesOfOneServerAreOneMaster(t *testing.T) {
 	})
 }
 
+func TestTwoAddressesOfOneServerAreOneMasterThoughBothConnectAtOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[1].mu.Lock()
+		w.fakes[1].alias = w.fakes[0].process()
+		w.fakes[1].mu.Unlock()
+		w.fakes[0].cut()
+		w.fakes[1].cut()
+		w.settle()
+		if ms := w.Masters(); ms[0].Connected == ms[1].Connected {
+			t.Errorf("%+v", ms)
+		}
+	})
+}
+
 // A server that was replaced may still be reached by a proxy that was connected to it before.
 func TestAServerThatWasReplacedHasNoVote(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

@@ -270,6 +270,15 @@ func newPatrol(l *lane) *question {
 	return &question{Call: masters.Call{Args: []any{"INFO"}}, lane: l, answer: (*question).patrol}
 }
 
+// newAppendPatrol asks a master whose canary says that it forgets nothing whether that is still so.
+func newAppendPatrol(l *lane) *question {
+	return &question{Call: masters.Call{Args: []any{"CONFIG", "GET", "append*"}}, lane: l, answer: func(q *question) {
+		now := l.link.info
+		now.ReadConfig(q.Reply)
+		l.again = l.again || now.Durable() != l.link.info.Durable()
+	}}
+}
+
 // patrol compares what the master says of itself with what it said in the handshake.
 func (q *question) patrol() {
 	text, _ := q.Reply.(string)

@@ -38,10 +38,10 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	return ""
 }
 
-func (w *watch) width() time.Duration {
+func (w *watch) reach() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.clock.Width()
+	return w.clock.Reach()
 }
 
 // accuse has the master quarantined, in all databases.

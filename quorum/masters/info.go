@@ -71,8 +71,8 @@ func (q *Inquiry) Info() Info {
 	if list, ok := q.role.Reply.([]any); ok && len(list) > 0 {
 		i.Role = text(list[0])
 	}
-	i.readConfig(q.appends.Reply)
-	i.readConfig(q.memory.Reply)
+	i.ReadConfig(q.appends.Reply)
+	i.ReadConfig(q.memory.Reply)
 	for _, c := range []*Call{&q.info, &q.role, &q.appends} {
 		if c.Err != nil {
 			i.Missing = append(i.Missing, name(c.Args))
@@ -115,7 +115,8 @@ func (i *Info) ReadInfo(reply string) {
 	}
 }
 
-func (i *Info) readConfig(reply any) {
+// ReadConfig reads the reply of CONFIG GET.
+func (i *Info) ReadConfig(reply any) {
 	list, _ := reply.([]any)
 	for ; len(list) >= 2; list = list[2:] {
 		v := text(list[1])

@@ -16,7 +16,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a slow answer is believed about the clock", rule: "5 vouch", file: "vouching.go",
-		old: "if l.master.watch.width() <= l.engine.cfg.uncertainty() {", new: "if true {",
+		old: "if l.master.watch.reach() <= l.engine.cfg.uncertainty() {", new: "if true {",
 	},
 	{
 		name: "a replica votes", rule: "5 vouch", file: "vouching.go",

@@ -19,6 +19,7 @@ type Clock struct {
 	offset        span          // the offset was in it then
 	counted       span          // so was the offset less the steps that were counted, each as small as it can have been
 	ahead, behind time.Duration // of Tolerance: steps that were counted, forwards and backwards
+	reach         time.Duration // see Reach
 }
 
 // A span is where an offset is.
@@ -60,6 +61,7 @@ func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Du
 	if c.offset = c.offset.widen(passed).meet(seen); c.offset.lo > c.offset.hi {
 		c.offset = seen
 	}
+	c.reach = max(first, last) - sent - c.offset.lo
 	switch {
 	case c.ahead > c.Tolerance:
 		c.ahead, c.behind, c.offset, c.counted = 0, 0, seen, seen
@@ -73,6 +75,10 @@ func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Du
 
 // apart returns how far the clocks may come apart in a time.
 func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Rate * float64(d)) }
+
+// Reach returns how far the clock can have stepped forwards in the latest observation without being noticed: an answer
+// that took long to come back says little of the clock at its end.
+func (c *Clock) Reach() time.Duration { return c.reach }
 
 // Width returns how exactly the offset is known.
 func (c *Clock) Width() time.Duration { return c.offset.hi - c.offset.lo }

@@ -188,3 +188,22 @@ func TestAClockThatIsSetBackWhileAskedIsAccused(t *testing.T) {
 		t.Errorf("an hour forwards was taken for %v", jump)
 	}
 }
+
+// A step that hides in an answer that took long to come back is not seen, but it is known that one may be there.
+func TestASlowAnswerLeavesRoomForAStep(t *testing.T) {
+	const ms = time.Millisecond
+	c := Clock{Rate: 0.01, Tolerance: 10 * ms}
+	c.Observe(0, ms, 0, 0)
+	if by := c.Observe(100*ms, 150*ms, 140*ms, 140*ms); by != 0 { // 40 ms ahead, asked at once, answered after 49 ms
+		t.Fatalf("it can have been the way back: %v", by)
+	}
+	if c.Reach() < 40*ms {
+		t.Errorf("a step of 40 ms went unnoticed, of at most %v", c.Reach())
+	}
+	c = Clock{Rate: 0.01, Tolerance: 10 * ms}
+	c.Observe(0, ms, 0, 0)
+	c.Observe(100*ms, 150*ms, 101*ms, 101*ms)
+	if c.Reach() > 5*ms {
+		t.Errorf("the same without a step may hide %v", c.Reach())
+	}
+}
