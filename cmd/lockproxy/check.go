@@ -128,7 +128,7 @@ func judge(cfg *config.Config, probes []probe) {
 // costs is what it costs that a master does not permit a command.
 var costs = []struct{ command, cost string }{
 	{"INFO", "its run id is not known, so every broken connection counts as a restart, and quarantines it; " +
-		"evictions go unnoticed"},
+		"evictions, and restarts that no proxy watched, go unnoticed"},
 	{"ROLE", "that it became a replica is noticed from its errors only"},
 	{"CONFIG GET", "AOF with fsync always earns it nothing: every restart quarantines it"},
 	{"CLIENT KILL", "a key that was set over a connection that broke stays until its TTL"},
