@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -118,15 +119,20 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 		}
 	}
 	least := time.Now().Add(time.Minute).UnixMilli() // later than what a running proxy may mark meanwhile
+	errs := make([]error, len(ms))
+	var all sync.WaitGroup
 	for i := range ms {
-		err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
-			return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
+		all.Go(func() {
+			errs[i] = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
+				return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
+			})
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", ms[i].Addr(), errs[i])
+			}
 		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", ms[i].Addr(), err)
-		}
 	}
-	return nil
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // epochs returns new epochs for all masters, by slot, each greater than any that was found.

@@ -101,23 +101,36 @@ func asMasters(ms []*masters.Redis) []masters.Master {
 	return all
 }
 
-// autoInitialise does what init: auto says, as soon as all masters answer.
-func autoInitialise(ctx context.Context, cfg quorum.Config, ms []masters.Master) {
-	for {
-		done, err := quorum.AutoInitialise(ctx, cfg, ms)
-		switch {
-		case done:
-			cfg.Logger.Warn("init: auto: all masters were empty, and count as new", "masters", len(ms))
-			return
-		case err == nil:
-			cfg.Logger.Info("init: auto: nothing to do: not all masters are empty and new")
-			return
-		}
-		cfg.Logger.Info("init: auto: waits until all masters answer", "cause", err)
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return
-		}
+// autoInitialise does what init: auto says: at once if all masters answer soon, else as soon as they do.
+func (p *process) autoInitialise(cfg quorum.Config, ms []masters.Master) {
+	soon, cancel := context.WithTimeout(context.Background(), p.cfg.DialTimeout+p.cfg.InstanceTimeout)
+	defer cancel()
+	if tryInitialise(soon, cfg, ms) {
+		return
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.serves.Go(func() {
+		for !tryInitialise(ctx, cfg, ms) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	p.onStop(func(context.Context) { stop() })
+}
+
+// tryInitialise returns false if it is to be tried again.
+func tryInitialise(ctx context.Context, cfg quorum.Config, ms []masters.Master) bool {
+	done, err := quorum.AutoInitialise(ctx, cfg, ms)
+	switch {
+	case done:
+		cfg.Logger.Warn("init: auto: all masters were empty, and count as new", "masters", len(ms))
+	case err == nil:
+		cfg.Logger.Info("init: auto: nothing to do: not all masters are empty and new")
+	case ctx.Err() == nil:
+		cfg.Logger.Info("init: auto: waits until all masters answer", "cause", err)
+	}
+	return err == nil
 }

@@ -164,6 +164,9 @@ func (p *process) startEngine() error {
 			return err
 		}
 	}
+	if p.cfg.Init == "auto" {
+		p.autoInitialise(cfg, all)
+	}
 	if p.engine, err = quorum.New(cfg, all); err != nil {
 		return err
 	}
@@ -172,11 +175,6 @@ func (p *process) startEngine() error {
 		Patience: p.cfg.InstanceTimeout, DeadAfter: p.cfg.MasterDeadAfter, Logger: p.log,
 	}, sources)
 	p.onStop(func(context.Context) { p.hub.Close() })
-	if p.cfg.Init == "auto" {
-		ctx, cancel := context.WithCancel(context.Background())
-		p.serves.Go(func() { autoInitialise(ctx, cfg, all) })
-		p.onStop(func(context.Context) { cancel() })
-	}
 	return nil
 }
 
