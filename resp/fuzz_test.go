@@ -194,6 +194,7 @@ func FuzzSession(f *testing.F) {
 		s := newSession(srv, conn, 1)
 		conn.session = s
 		s.run()
+		srv.gates.Close() // waits for those that wait for a lock
 		engine.running.Wait()
 		if used := srv.memory.used.Load(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
