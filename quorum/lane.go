@@ -216,8 +216,7 @@ func (l *lane) rest() {
 
 // exchange writes the batch, reads the replies, and hands each to its request.
 func (l *lane) exchange() {
-	l.proof.first = masters.Call{Args: clockArgs}
-	l.calls = append(l.calls[:0], &l.proof.first)
+	l.calls = l.proof.begin(l.calls[:0], len(l.batch))
 	l.extendHorizon()
 	first := len(l.calls)
 	for _, r := range l.batch {

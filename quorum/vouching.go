@@ -10,12 +10,13 @@ import (
 )
 
 // Every batch ends with a proof: the marks on the master's data, then its clock (rule 5). The votes of the batch count
-// only if the marks are what the handshake found, and the clock ran as ours did. The batch begins with the clock, too: how
+// only if the marks are what the handshake found, and the clock ran as ours did. A long batch begins with the clock, too: how
 // long the master was at work on it says nothing about its clock.
 
 // A proof is the frame of one batch.
 type proof struct {
 	first, marks, last masters.Call
+	long               bool // first was asked
 	sent, received     instant
 }
 
@@ -23,6 +24,18 @@ var (
 	marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
 	clockArgs = []any{"TIME"}
 )
+
+// longBatch is how many commands take a master so long that the clock is asked for before them, too.
+const longBatch = 8
+
+// begin appends the command that begins a batch of so many.
+func (p *proof) begin(calls []*masters.Call, n int) []*masters.Call {
+	p.first = masters.Call{Args: clockArgs}
+	if p.long = n >= longBatch; p.long {
+		calls = append(calls, &p.first)
+	}
+	return calls
+}
 
 // ask appends the commands that end the batch.
 func (p *proof) ask(calls []*masters.Call) []*masters.Call {
@@ -92,6 +105,9 @@ const narrowings = 3
 
 // observe compares the master's clock with ours, and returns why it is not to be trusted, if so.
 func (l *lane) observe(p *proof) string {
+	if !p.long {
+		p.first = p.last
+	}
 	for tries := 0; ; tries++ {
 		first, ok1 := micros(&p.first)
 		last, ok2 := micros(&p.last)
@@ -108,7 +124,7 @@ func (l *lane) observe(p *proof) string {
 		if tries == narrowings {
 			return fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace", p.received-p.sent)
 		}
-		again := proof{first: masters.Call{Args: clockArgs}, sent: l.engine.now()}
+		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.now()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
 			return "connection lost" // which the next batch will find out
 		}
