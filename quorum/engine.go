@@ -110,6 +110,9 @@ func (e *Engine) undosWaiting() bool {
 
 func (e *Engine) now() instant { return time.Since(e.epoch) + instant(e.slept.Load()) }
 
+// wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
+func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
+
 // timeAt returns when the engine's clock shows at.
 func (e *Engine) timeAt(at instant) time.Time { return e.epoch.Add(at - instant(e.slept.Load())) }
 

@@ -29,7 +29,7 @@ type MasterStatus struct {
 	Since       time.Duration // for how long it has been in quarantine
 	Reason      string        // of the quarantine
 	Left        time.Duration // how long the quarantine will last, as far as is known
-	ClockOffset time.Duration // the master's clock less ours
+	ClockOffset time.Duration // the master's clock less this machine's; 0 if it is not known yet
 	Dropped     uint64        // batches whose votes did not count, because nothing vouched for them
 }
 
@@ -211,7 +211,7 @@ func (e *Engine) Masters() []MasterStatus {
 	all := make([]MasterStatus, len(e.masters))
 	for i, m := range e.masters {
 		all[i] = m.status()
-		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(), m.dropped.Load()
+		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(e.wall()), m.dropped.Load()
 		e.quarantineOf(i, &all[i])
 		if cause := e.stalled(i); all[i].Connected && cause != "" {
 			all[i].Connected, all[i].Cause = false, cause

@@ -331,3 +331,18 @@ func TestSwappedDatabasesAreForgottenOnes(t *testing.T) {
 		w.expectStates("qcc")
 	})
 }
+
+func TestTheOffsetShownIsThatOfTwoWallClocks(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[0].step(20 * time.Millisecond)
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatal("not granted")
+		}
+		w.settle()
+		for i, want := range []time.Duration{20 * time.Millisecond, 0, 0} {
+			if got := w.Masters()[i].ClockOffset; (got - want).Abs() > 15*time.Millisecond {
+				t.Errorf("master %d: %v, want %v", i, got, want)
+			}
+		}
+	})
+}

@@ -88,8 +88,12 @@ func (w *watch) judge() (by, ahead time.Duration) {
 	return by, ahead
 }
 
-func (w *watch) clockOffset() time.Duration {
+// clockOffset is for people: by how much the master's clock shows more than a wall clock that is wall ahead of ours.
+func (w *watch) clockOffset(wall time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.clock.Offset()
+	if !w.clock.Known() {
+		return 0
+	}
+	return w.clock.Offset() - wall
 }

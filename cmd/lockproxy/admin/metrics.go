@@ -26,7 +26,7 @@ var (
 	descConnected = desc("master_connected", "1 if the master is connected and answers in time.", "master")
 	descClean     = desc("master_clean", "1 if the master's grants count: it is connected and in no quarantine.", "master")
 	descLeft      = desc("master_quarantine_seconds", "How long the master's quarantine will last; 0 if there is none.", "master")
-	descOffset    = desc("master_clock_offset_seconds", "The master's clock less the one of lockproxy.", "master")
+	descOffset    = desc("master_clock_offset_seconds", "The master's clock less the one of lockproxy's machine.", "master")
 	descDropped   = desc("master_batches_dropped_total", "Batches whose votes did not count, because nothing vouched for them.", "master")
 	descRoundTrip = desc("master_round_trip_seconds", "How long the latest batch to the master took.", "master")
 	descVotes     = desc("master_votes_total", "Votes of the master: granted, refused or failed.", "master", "vote")
