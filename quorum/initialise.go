@@ -23,6 +23,7 @@ type Inspected struct {
 	States  []string // one for each database that is not clean: why
 	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
 	Foreign bool     // it carries a canary of another deployment
+	InUse   bool     // some master is Marked: the deployment is not new, even where this one looks so
 
 	slot   int
 	barred bool       // its grants do not count in the first database
@@ -44,6 +45,10 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 		})
 	}
 	all.Wait()
+	used := slices.ContainsFunc(found, func(in Inspected) bool { return in.Marked })
+	for i := range found {
+		found[i].InUse = used
+	}
 	return found
 }
 

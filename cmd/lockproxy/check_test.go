@@ -90,6 +90,44 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	}
 }
 
+// A new master among marked ones waits, and init would free what the others hold: check must not advise it.
+func TestCheckDoesNotAdviseInitForOneMasterWithoutData(t *testing.T) {
+	all := startRedis(t) + "," + startRedis(t) + "," + startRedis(t)
+	if code, out := runCommand("init", "--masters", all, "--yes"); code != exitOK {
+		t.Fatalf("init: exit code %d\n%s", code, out)
+	}
+	addr, _, _ := strings.Cut(all, ",")
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("FLUSHALL\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, len("+OK\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	code, out := runCheck("--instance-timeout", "2s", "--masters", all)
+	if code != exitOK || !strings.Contains(out, "no: without its data: in quarantine") || strings.Contains(out, "run lockproxy init") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+func TestInitWithoutAnAnswerNamesTheFlag(t *testing.T) {
+	var out bytes.Buffer
+	if agreed(strings.NewReader(""), &out) || !strings.Contains(out.String(), "--yes") {
+		t.Errorf("printed %q", out.String())
+	}
+	out.Reset()
+	if agreed(strings.NewReader("no\n"), &out) || strings.Contains(out.String(), "--yes") {
+		t.Errorf("no: printed %q", out.String())
+	}
+	if !agreed(strings.NewReader("yes"), &out) {
+		t.Error("yes without a line end is no yes")
+	}
+}
+
 func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	good := startRedis(t)
 	locked := startRedis(t, "--requirepass", "s3cr3t")

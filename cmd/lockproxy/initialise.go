@@ -60,7 +60,10 @@ func inspectMax(cfg *config.Config) time.Duration {
 
 func agreed(stdin io.Reader, stdout io.Writer) bool {
 	fmt.Fprint(stdout, "Go on? (yes/no) ")
-	answer, _ := bufio.NewReader(stdin).ReadString('\n')
+	answer, err := bufio.NewReader(stdin).ReadString('\n')
+	if err != nil && answer == "" {
+		fmt.Fprint(stdout, "\nNobody answered; --yes goes on without asking. ")
+	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }
@@ -85,6 +88,8 @@ func state(in *quorum.Inspected) string {
 		return "marked by another deployment, or for another list of masters"
 	case len(in.States) == 0:
 		return "clean"
+	case in.Fresh() && in.InUse: // init would free locks that the others remember
+		return "without its data: in quarantine, and votes again by itself (INFO lockproxy: left_sec)"
 	case in.Fresh():
 		return "new: run lockproxy init"
 	case len(in.States) == 1:
