@@ -143,14 +143,16 @@ func (l *lane) quarantineCause() string {
 	return l.quarantine.cause(l.engine.now())
 }
 
-// cause tells a client why the master's grant does not count, and what to do where waiting would be long.
+// cause tells a client why the master's grant does not count, and for how long.
 func (q *quarantine) cause(now instant) string {
-	left := max(q.Until-now, 0)
-	text := "quarantined " + left.Round(time.Second).String() + " more (" + q.Reason + ")"
-	if !q.Known && left > time.Minute {
-		text += ", or until lockproxy init"
+	left := max(q.Until-now, 0).Round(time.Second).String()
+	switch {
+	case q.Known:
+		return "quarantined " + left + " more (" + q.Reason + ")"
+	case now-q.Since < 2*surveyEvery: // the others are being asked how long
+		return "quarantined (" + q.Reason + ")"
 	}
-	return text
+	return "quarantined " + left + " more (" + q.Reason + "; too few other masters remember), or until lockproxy init"
 }
 
 // A quarantine is what a lane knows of its master's: the lane's mu guards it.
