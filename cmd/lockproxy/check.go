@@ -112,6 +112,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + reason(p.marks.Err)
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
+		case p.info.RoundTrip > cfg.Grace*2/5:
+			p.votes, p.verdict = true, "votes; far away for grace "+cfg.Grace.String()+": raise it to three round trips"
 		case p.marks.Addr != "" && len(p.marks.States) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
 		case len(p.info.Missing) > 0:
