@@ -84,7 +84,9 @@ func TestAskDoesNotBelieveTheAbsenceOnAMasterInQuarantine(t *testing.T) {
 			}
 		}
 		for _, f := range w.fakes {
+			f.mu.Lock()
 			f.hashes = map[string]any{"HGET": "1"}
+			f.mu.Unlock()
 		}
 		if a := w.ask(0, "HGET", key); a.Reply != "1" {
 			t.Errorf("%+v", a)
