@@ -40,9 +40,9 @@ func TestAskTellsTheAnswerOfAQuorum(t *testing.T) {
 				case reply == none:
 					w.fakes[i].die()
 				case isErr:
-					w.fakes[i].fail["HGET"] = err.Error()
+					w.fakes[i].answer("HGET", nil, err.Error())
 				default:
-					w.fakes[i].hashes = map[string]any{"HGET": reply}
+					w.fakes[i].answer("HGET", reply, "")
 				}
 			}
 			w.fakes[0].setDelay(0) // so that the first master's order of items is the one that is told
@@ -75,18 +75,14 @@ func TestAskDoesNotBelieveTheAbsenceOnAMasterInQuarantine(t *testing.T) {
 		w.expectStates("q.c")
 		for _, reply := range []any{nil, int64(0), []any{}, []any{"a", nil}} {
 			for _, f := range w.fakes {
-				f.mu.Lock()
-				f.hashes = map[string]any{"HGET": reply}
-				f.mu.Unlock()
+				f.answer("HGET", reply, "")
 			}
 			if a := w.ask(0, "HGET", key); a.Err == nil || !strings.Contains(a.Err.Error(), "quarantined") {
 				t.Errorf("%v: %+v", reply, a)
 			}
 		}
 		for _, f := range w.fakes {
-			f.mu.Lock()
-			f.hashes = map[string]any{"HGET": "1"}
-			f.mu.Unlock()
+			f.answer("HGET", "1", "")
 		}
 		if a := w.ask(0, "HGET", key); a.Reply != "1" {
 			t.Errorf("%+v", a)
@@ -107,4 +103,15 @@ func TestExecDoesNotTakeWhatAMasterInQuarantineMayHaveForgotten(t *testing.T) {
 			t.Errorf("%q, %+v", old, x)
 		}
 	})
+}
+
+// answer steers what the fake answers to a command on hashes: a reply, or an error if that is not empty.
+func (f *fake) answer(command string, reply any, fault string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if fault != "" {
+		f.fail[command] = fault
+		return
+	}
+	f.hashes = map[string]any{command: reply}
 }
