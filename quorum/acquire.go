@@ -11,6 +11,7 @@ import (
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	kept := e.cfg.kept(req.TTL)
 	a := &attempt{req: req, kept: kept, done: done}
+	a.mark = a.hold(0).mark()
 	a.keeps, a.lasting = kept, true
 	e.stats.attempts.Add(1)
 	e.begin(&a.round, a, req.Key, nil) // see at
@@ -18,7 +19,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 
 // at is the command for one master.
 func (a *attempt) at(en *entry, now int64) {
-	en.expires = en.lane.expiries.choose(a.hold(0), now+a.kept.Milliseconds())
+	en.expires = en.lane.expiries.choose(a.mark, now+a.kept.Milliseconds())
 	switch {
 	case a.req.Reentrant:
 		en.Args = luaReenter.whole(a.req.Key.Name, a.req.Token, en.expires)
@@ -27,8 +28,7 @@ func (a *attempt) at(en *entry, now int64) {
 	case a.req.WantHolder:
 		en.Args = luaTakeOrShow.whole(a.req.Key.Name, a.req.Token, en.expires)
 	default:
-		en.words = [...]any{"SET", a.req.Key.Name, a.req.Token, "NX", "PXAT", en.expires}
-		en.Args = en.words[:]
+		en.Args = en.lane.lay("SET", &a.req.Key.Name, &a.req.Token, "NX", "PXAT", &en.expires)
 	}
 }
 
@@ -37,6 +37,7 @@ type attempt struct {
 	round
 	req  AcquireRequest
 	kept instant // how long masters keep the key
+	mark uint64  // of the hold
 	lock Lock    // if it is won
 	done func(Acquired)
 }

@@ -19,7 +19,7 @@ type timed interface {
 // An expiries chooses instants, so that of two attempts with the same token on one lane, of which one may be taken for
 // the other, no two are alike. It belongs to the lane's loop.
 type expiries struct {
-	last [1024]int64 // by hash of the hold
+	last [1024]int64 // by mark of the hold
 }
 
 // apart is how many attempts with the same token may be told to expire in the same millisecond before two are.
@@ -27,9 +27,12 @@ const apart = 64
 
 var expirySeed = maphash.MakeSeed()
 
+// mark is what choose tells holds apart by.
+func (h hold) mark() uint64 { return maphash.Comparable(expirySeed, h) }
+
 // choose returns at, or a few milliseconds more.
-func (e *expiries) choose(h hold, at int64) int64 {
-	last := &e.last[maphash.Comparable(expirySeed, h)%uint64(len(e.last))]
+func (e *expiries) choose(mark uint64, at int64) int64 {
+	last := &e.last[mark%uint64(len(e.last))]
 	if at <= *last && at > *last-apart {
 		at = *last + 1
 	}

@@ -89,7 +89,7 @@ func (c *fakeConn) Exec(calls []*masters.Call) error {
 	// What runs is a copy: a caller that gave up must not see a reply.
 	copies := make([]*masters.Call, len(calls))
 	for i, call := range calls {
-		copies[i] = &masters.Call{Args: slices.Clone(call.Args)}
+		copies[i] = &masters.Call{Args: plain(call.Args)}
 	}
 	done := make(chan bool, 1)
 	go func() { done <- c.serve(copies) }()
@@ -249,6 +249,20 @@ func (f *fake) first(prefix string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.IndexFunc(f.log, func(c string) bool { return strings.HasPrefix(c, prefix) })
+}
+
+// plain copies the words of a command, whether they are there or pointed to.
+func plain(args []any) []any {
+	list := slices.Clone(args)
+	for i, a := range list {
+		switch a := a.(type) {
+		case *string:
+			list[i] = *a
+		case *int64:
+			list[i] = *a
+		}
+	}
+	return list
 }
 
 // run executes one command. It is called with mu held.

@@ -48,12 +48,14 @@ type lane struct {
 	begun       int64 // of the watch, then
 	batch       []request
 	calls       []*masters.Call
+	words       []any         // of the batch's usual commands; see lay
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
 	proof       proof         // at the end of every batch
 	keeps       time.Duration // how long what the batch may set lives
 	doubt       string        // why the votes of the batch do not count
 	quarantined string        // why those do not count that rest on something not being there
 	epoch       int64         // of the master, in this batch
+	answered    int           // requests in the batch before
 	again       bool          // the master is to be assessed again
 	charges     int           // of the watch, that the marks on the master answer
 	evicted     evictions
@@ -75,6 +77,9 @@ const idle instant = -1
 
 // batchMax bounds how many requests wait for one exchange.
 const batchMax = 1024
+
+// fewRequests are too few in a batch to be worth a pause for the next to be larger.
+const fewRequests = 2
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	charges, _ := m.watch.charged() // before: they are on the master
@@ -147,7 +152,9 @@ func (l *lane) run(ctx context.Context) {
 			l.pause(ctx, failures)
 			continue
 		}
-		runtime.Gosched() // those who have just been answered may have more to ask: a larger batch costs each of them less
+		if l.answered > fewRequests {
+			runtime.Gosched() // those who have just been answered may have more to ask: a larger batch costs each of them less
+		}
 		if l.gather(ctx) {
 			l.exchange()
 		}
@@ -205,10 +212,20 @@ func (l *lane) fill() bool {
 	return true
 }
 
+// lay returns the words of a command as Args, for as long as the batch lasts: a command that is built for each master
+// then costs no memory of its own.
+func (l *lane) lay(words ...any) []any {
+	from := len(l.words)
+	l.words = append(l.words, words...)
+	return l.words[from:len(l.words):len(l.words)]
+}
+
 // rest ends a batch.
 func (l *lane) rest() {
 	clear(l.batch)
 	clear(l.calls)
+	clear(l.words)
+	l.words = l.words[:0]
 	l.mu.Lock()
 	l.busy, l.handing, l.owed = idle, false, nil
 	l.mu.Unlock()
@@ -245,6 +262,7 @@ func (l *lane) exchange() {
 		mend = l.reassess
 	}
 	l.again = false
+	l.answered = len(l.batch)
 	l.rest()
 	if mend != nil && l.link != nil {
 		l.mend(mend)

@@ -66,8 +66,7 @@ type entry struct {
 	lane   *lane
 	master int
 
-	words   [6]any // of the usual command
-	expires int64  // when what it sets expires, ms of the master's clock; 0 before it is written
+	expires int64 // when what it sets expires, ms of the master's clock; 0 before it is written
 	fate    fate
 	vote    Vote
 	cause   string // of a Failed vote

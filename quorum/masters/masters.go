@@ -26,7 +26,7 @@ type Conn interface {
 
 // A Call is one command and, after Exec, its reply.
 type Call struct {
-	Args []any // strings and int64s; Exec only reads them, so calls may share them
+	Args []any // strings, int64s and pointers to them; Exec only reads them, so calls may share them
 
 	Answered bool
 	Reply    any   // nil, int64, string or []any

@@ -215,8 +215,12 @@ func words(args []any) []string {
 		switch a := a.(type) {
 		case string:
 			list[i] = a
+		case *string:
+			list[i] = *a
 		case int64:
 			list[i] = strconv.FormatInt(a, 10)
+		case *int64:
+			list[i] = strconv.FormatInt(*a, 10)
 		default:
 			list[i] = fmt.Sprint(a)
 		}
