@@ -14,10 +14,17 @@ type budget struct {
 const countedFrom = 256
 
 // take reserves n bytes, or nothing and says so.
-func (b *budget) take(n int) bool {
-	if n < countedFrom {
-		return true
+func (b *budget) take(n int) bool { return n < countedFrom || b.add(n) }
+
+// give returns what one take reserved.
+func (b *budget) give(n int) {
+	if n >= countedFrom {
+		b.sub(n)
 	}
+}
+
+// add is take for what adds up: it counts the smallest amounts, too.
+func (b *budget) add(n int) bool {
 	if b.used.Add(int64(n)) > b.max {
 		b.used.Add(-int64(n))
 		return false
@@ -25,9 +32,5 @@ func (b *budget) take(n int) bool {
 	return true
 }
 
-// give returns what one take reserved.
-func (b *budget) give(n int) {
-	if n >= countedFrom {
-		b.used.Add(-int64(n))
-	}
-}
+// sub returns what any number of adds reserved.
+func (b *budget) sub(n int) { b.used.Add(-int64(n)) }

@@ -39,14 +39,14 @@ func (t *transaction) spoil() { t.spoiled = t.spoiled || t.open }
 
 // end forgets what was queued and watched.
 func (t *transaction) end(memory *budget) {
-	memory.give(t.held)
+	memory.sub(t.held)
 	*t = transaction{}
 }
 
 // hold counts n bytes, and says whether there is room for them.
 func (s *session) hold(n int) bool {
 	t := &s.transaction
-	if t.held+n > s.server.cfg.Limits.Input || !s.server.memory.take(n) {
+	if t.held+n > s.server.cfg.Limits.Input || !s.server.memory.add(n) {
 		return false
 	}
 	t.held += n
