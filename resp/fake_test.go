@@ -404,7 +404,7 @@ func (r *rig) dial() *client {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patienceMax))
 	return &client{r.t, conn, bufio.NewReader(conn)}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"lockproxy/quorum"
 )
@@ -238,13 +237,7 @@ func TestATransactionIsBounded(t *testing.T) {
 // awaitNothingHeld waits until closed clients have given their memory back.
 func awaitNothingHeld(t *testing.T, r *rig) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
-	for r.server.memory.used.Load() > 0 {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are still counted", r.server.memory.used.Load())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	waitFor(t, "bytes are still counted", func() bool { return r.server.memory.used.Load() == 0 })
 }
 
 func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {
@@ -285,9 +278,8 @@ func TestATransactionWhoseClientHangsUpIsAbandoned(t *testing.T) {
 
 // awaitGone waits until no client is connected.
 func (r *rig) awaitGone() {
-	for r.server.Stats().Clients > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	r.t.Helper()
+	waitFor(r.t, "a client is still there", func() bool { return r.server.Stats().Clients == 0 })
 }
 
 func TestWhatATransactionCannotHold(t *testing.T) {

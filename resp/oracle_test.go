@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"lockproxy/integration/harness"
 )
 
 // startRedis starts a real redis-server to compare with, and returns its address.
@@ -17,19 +20,17 @@ func startRedis(t *testing.T, options ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		if os.Getenv("LOCKPROXY_REQUIRE_REDIS") != "" {
+		if os.Getenv("LOCKPROXY_REQUIRE_REDIS") == "1" {
 			t.Fatal("no redis-server to compare with: ", err)
 		}
 		t.Skip("no redis-server to compare with: ", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command(path, append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()},
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	cmd := exec.Command(path, append([]string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()},
 		options...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -38,16 +39,14 @@ func startRedis(t *testing.T, options ...string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for range 500 {
+	waitFor(t, "redis-server does not answer", func() bool {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = conn.Close()
-			return addr
 		}
-		time.Sleep(10 * time.Millisecond) // the port opens when it opens
-	}
-	t.Fatal("redis-server does not answer")
-	return ""
+		return err == nil
+	})
+	return addr
 }
 
 // converse sends requests one after the other on a connection of its own. After each it sends a command that neither
@@ -59,7 +58,7 @@ func converse(t *testing.T, addr string, requests []string) []string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patienceMax))
 	r := bufio.NewReader(conn)
 	var replies []string
 	for i, req := range requests {

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +13,11 @@ import (
 // subscribers waits until the channel has so many; the server owes nobody a signal.
 func (r *rig) subscribers(channel string, n int) {
 	r.t.Helper()
-	for range 5000 {
-		if strings.HasSuffix(r.dial().ask("PUBSUB", "NUMSUB", channel), ":"+string(rune('0'+n))+"\r\n") {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	r.t.Fatalf("%s has not got %d subscribers", channel, n)
+	c := r.dial()
+	defer c.Close()
+	waitFor(r.t, fmt.Sprintf("%s has not got %d subscribers", channel, n), func() bool {
+		return strings.HasSuffix(c.ask("PUBSUB", "NUMSUB", channel), fmt.Sprintf(":%d\r\n", n))
+	})
 }
 
 const (
@@ -112,9 +111,7 @@ func TestAClientThatLeavesLeavesItsChannels(t *testing.T) {
 			r.subscribers("a", 1)
 			leave(c)
 			r.subscribers("a", 0)
-			if n := r.server.memory.used.Load(); n != 0 {
-				t.Errorf("%d bytes are still counted", n)
-			}
+			awaitNothingHeld(t, r)
 		})
 	}
 }
@@ -157,11 +154,12 @@ func TestManySmallMessagesAreBounded(t *testing.T) {
 }
 
 func TestAnIdleSubscriberIsNotTimedOut(t *testing.T) {
-	r := newRig(t, Config{Limits: Limits{Idle: 50 * time.Millisecond}})
-	c, idle := r.dial(), r.dial()
+	t.Parallel()
+	r := newRig(t, Config{Limits: Limits{Idle: 500 * time.Millisecond}})
+	c := r.dial()
 	c.send(words("SUBSCRIBE a"))
 	c.want("*" + subscribedA)
-	idle.wantEnd()
+	r.dial().wantEnd()
 	r.engine.publish("a", "x")
 	c.want("*" + messageA)
 }
