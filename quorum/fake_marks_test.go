@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -113,6 +114,10 @@ func (f *fake) runMarks(call *masters.Call) bool {
 		delete(f.marks, quarantineKey)
 	case luaSentence.text: // the fake has one database
 	case luaHorizon.text:
+		if text, ok := f.fail["horizon"]; ok {
+			call.Err = errors.New(text)
+			return true
+		}
 		ms, _ := strconv.ParseInt(arg(0), 10, 64)
 		if left := f.horizonLeft(); left >= ms {
 			ms = left

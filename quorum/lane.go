@@ -53,6 +53,7 @@ type lane struct {
 	proof       proof         // at the end of every batch
 	keeps       time.Duration // how long what the batch may set lives
 	doubt       string        // why the votes of the batch do not count
+	unkept      string        // why those do not count that set something to expire
 	quarantined string        // why those do not count that rest on something not being there
 	epoch       int64         // of the master, in this batch
 	answered    int           // requests in the batch before
@@ -271,7 +272,7 @@ func (l *lane) exchange() {
 
 // readProof finds out when the batch ran and whether its votes count.
 func (l *lane) readProof(err error) {
-	l.doubt, l.epoch = "", l.link.epoch
+	l.doubt, l.unkept, l.epoch = "", "", l.link.epoch
 	l.quarantined = l.quarantineCause()
 	if err != nil {
 		l.doubt = "did not answer to the end of the batch"
@@ -281,8 +282,8 @@ func (l *lane) readProof(err error) {
 		l.learnHorizon()
 		l.link.clock, l.link.clockAt = ms, l.proof.received
 	}
-	l.doubt = l.vouch()
-	if l.doubt != "" {
+	l.doubt, l.unkept = l.vouch(), l.unkeptCause()
+	if l.doubt != "" || l.unkept != "" {
 		l.master.dropped.Add(1)
 	}
 }

@@ -220,6 +220,8 @@ func (en *entry) doubt() string {
 	switch l := en.lane; {
 	case l.doubt != "":
 		return l.doubt
+	case l.unkept != "" && en.round.keeps > 0:
+		return l.unkept
 	case en.blank:
 		return l.quarantined
 	}

@@ -68,9 +68,18 @@ func (l *lane) vouch() string {
 	case charges != l.charges:
 		l.again = true
 		return "may have forgotten locks: " + charge
-	case l.keeps > 0 && l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
+	}
+	return ""
+}
+
+// unkeptCause returns why what the batch set does not count, though the rest of it does: "" if it does.
+func (l *lane) unkeptCause() string {
+	switch {
+	case l.keeps == 0:
+		return ""
+	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
 		return "has no horizon"
-	case l.keeps > 0 && l.misjudged():
+	case l.misjudged():
 		return "has a clock that was misjudged: what was set expires too early"
 	}
 	return ""

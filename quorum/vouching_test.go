@@ -346,3 +346,28 @@ func TestTheOffsetShownIsThatOfTwoWallClocks(t *testing.T) {
 		}
 	})
 }
+
+// What is released gives no promise that a horizon must keep.
+func TestAMasterWithoutMemoryReleasesLocks(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		if a := w.acquire("mine", "me", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		for _, f := range w.fakes {
+			f.mu.Lock()
+			f.fail["horizon"] = "OOM command not allowed when used memory > 'maxmemory'."
+			f.mu.Unlock()
+		}
+		released, acquired := make(chan Released, 1), make(chan Acquired, 1)
+		w.Read(Key{Name: "mine"}, func(View) {}) // while it is under way, what comes waits for one batch
+		time.Sleep(time.Microsecond)
+		w.Release(Key{Name: "mine"}, "me", func(r Released) { released <- r })
+		w.Acquire(AcquireRequest{Key: Key{Name: "other"}, Token: "me", TTL: 10 * minute}, func(a Acquired) { acquired <- a })
+		if r := <-released; !r.Held {
+			t.Errorf("not released: %+v", r)
+		}
+		if a := <-acquired; a.Lock != nil || a.Err == nil {
+			t.Errorf("granted without a horizon: %+v", a)
+		}
+	})
+}

@@ -129,7 +129,7 @@ func (l *lane) setQuarantine(text, canary string) {
 	case is == nil && was != nil:
 		log.Info("clean: grants count again", l.logArgs("after", (l.engine.now()-was.Since).Round(time.Millisecond))...)
 	case is != nil && is != was:
-		log.Warn("quarantined: grants do not count", l.logArgs("reason", is.Reason)...)
+		log.Warn("quarantined: grants do not count", l.logArgs("reason", is.Reason, "at_most", (is.Until-is.Since).Round(time.Second))...)
 	}
 }
 
@@ -181,6 +181,9 @@ func (l *lane) seeThrough(now instant) {
 			said = append(said, t)
 		}
 		q.Hear(said, len(l.engine.masters), now, l.engine.cfg.DriftFactor)
+		if q.Known {
+			l.engine.cfg.Logger.Info("quarantine: the other masters have said for how long", l.logArgs("at_most", q.Until-now)...)
+		}
 	}
 	over := now >= q.Until
 	survey := !over && !q.Known && (q.asked == 0 || now-q.asked >= surveyEvery)
