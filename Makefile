@@ -1,5 +1,6 @@
 # make test      all tests, under the race detector; installs redis-server if it can
 # make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the README's table of them
+# make test-versions  what talks to masters, against masters of other versions, from package registries; VERSIONS="…" takes a part
 # make lint      format, vet, linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
 # make chaos     faults of real masters, links and proxies, one after another for DURATION
@@ -20,7 +21,7 @@ SEEDS    ?= 5000
 # The race detector needs a C compiler. .ci/need says so where there is none.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test test-clients lint bench bench-go chaos fuzz sim sim-soak mutants build
+.PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak mutants build
 all: lint build test
 
 test:
@@ -31,6 +32,10 @@ test:
 test-clients:
 	@.ci/need clients
 	go run ./integration/clients/run $(if $(UPDATE),-update) $(CLIENTSFLAGS)
+
+test-versions:
+	@.ci/need
+	.ci/test-versions
 
 lint:
 	@files=$$(gofmt -l cmd integration quorum resp script); \

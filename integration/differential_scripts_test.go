@@ -16,10 +16,13 @@ import (
 // scriptSteps is how many random scripts one run sends.
 const scriptSteps = 700
 
-// TestRandomScriptsAnswerAsOneRedis compares random scripts, which run by vote, with the oracle. A failure prints its
-// seed; LOCKPROXY_SEED=… plays it again.
+// TestRandomScriptsAnswerAsOneRedis compares random scripts, which run by vote, with one server of the masters' version:
+// in scripts that fail, versions differ. A failure prints its seed; LOCKPROXY_SEED=… plays it again.
 func TestRandomScriptsAnswerAsOneRedis(t *testing.T) {
 	requireRedis(t)
+	if harness.MasterServer(0) != harness.MasterServer(1) {
+		t.Skip("NOT RUN: masters of several versions do not agree on what a failing script comes to")
+	}
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("LOCKPROXY_SEED"); s != "" {
 		var err error
@@ -31,8 +34,13 @@ func TestRandomScriptsAnswerAsOneRedis(t *testing.T) {
 		for _, protocol := range []string{"2", "3"} {
 			t.Run(fmt.Sprintf("%d masters, RESP%s", n, protocol), func(t *testing.T) {
 				t.Logf("LOCKPROXY_SEED=%d", seed)
-				tw := startTwin(t, n)
-				o, p := dial(t, tw.oracle.Addr), dial(t, tw.proxy.Addr)
+				masters := startMasters(t, n)
+				one := startMasters(t, 1)[0]
+				if majorOf(t, one) < 7 {
+					t.Skip("NOT RUN: before Redis 7 there is no EVAL_RO, and errors are worded in another way")
+				}
+				o := dial(t, one.Addr)
+				p := dial(t, startProxy(t, harness.Addrs(masters)).Addr)
 				for _, c := range []*harness.Conn{o, p} {
 					if _, err := c.Do("HELLO", protocol); err != nil {
 						t.Fatal(err)
@@ -48,7 +56,7 @@ func TestRandomScriptsAnswerAsOneRedis(t *testing.T) {
 					if err := p.Send(raw); err != nil {
 						t.Fatal(err)
 					}
-					comparePair(t, fmt.Sprintf("step %d", i), request, "", o, p, time.Now())
+					comparePair(t, fmt.Sprintf("step %d", i), request, "but_for_the_digest", o, p, time.Now())
 					if t.Failed() {
 						t.Fatalf("LOCKPROXY_SEED=%d\n%s", seed, request[1])
 					}

@@ -10,7 +10,8 @@
 //   - chaos, below here, counts the updates that locks failed to guard under one fault after another.
 //
 // They need redis-server in the PATH and are skipped, with a line that says so, where it is missing; with
-// LOCKPROXY_REQUIRE_REDIS=1 that is a failure. LOCKPROXY_BIN names a ready lockproxy binary to test instead of
+// LOCKPROXY_REQUIRE_REDIS=1 that is a failure. LOCKPROXY_REDIS_SERVER names another server for the masters, or several
+// with ':' between them, which the masters of a deployment take in turn: "make test-versions" does that. LOCKPROXY_BIN names a ready lockproxy binary to test instead of
 // building one.
 //
 // The benchmark is bench, run by "make bench".

@@ -20,7 +20,12 @@ type twin struct {
 
 func startTwin(t testing.TB, masters int) *twin {
 	t.Helper()
-	tw := &twin{oracle: startMasters(t, 1)[0], masters: startMasters(t, masters)}
+	tw := &twin{masters: startMasters(t, masters)}
+	var err error
+	if tw.oracle, err = harness.StartRedis(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tw.oracle.Stop)
 	tw.proxy = startProxy(t, harness.Addrs(tw.masters))
 	return tw
 }

@@ -71,6 +71,9 @@ func TestSubscribersAreAnsweredAsByOneRedis(t *testing.T) {
 					if err != nil || step.replies > 0 && got != want {
 						t.Fatalf("%s: got %q, %v, want %q", step.request, got, err, want)
 					}
+					if strings.Contains(step.request, "UNSUBSCRIBE") {
+						eventually(t, cleanMax, "masters forget it, too", listenAlike(tw.oracle, tw.masters))
+					}
 				}
 				if name == "QUIT" {
 					if err := p.reader.ExpectClosed(); err != nil {
@@ -85,6 +88,39 @@ func TestSubscribersAreAnsweredAsByOneRedis(t *testing.T) {
 			})
 		}
 	}
+}
+
+// listenAlike returns an error while any of the masters has more subscriptions than the oracle, or fewer.
+func listenAlike(oracle *harness.Redis, masters []*harness.Redis) func() error {
+	return func() error {
+		want, err := subscriptions(oracle)
+		for _, m := range masters {
+			var got string
+			if got, err = subscriptions(m); err == nil && got != want {
+				err = fmt.Errorf("%s: %s subscriptions, the oracle has %s", m.Addr, got, want)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return err
+	}
+}
+
+// subscriptions counts the channels, sharded or not, and the patterns of a server.
+func subscriptions(r *harness.Redis) (string, error) {
+	names := 0
+	for _, kind := range []string{"CHANNELS", "SHARDCHANNELS"} {
+		reply, err := r.Do(0, "PUBSUB", kind)
+		if err != nil {
+			return "", err
+		}
+		if list, err := harness.Strings(reply); err == nil { // Redis 6.2 knows of no sharded ones
+			names += len(list)
+		}
+	}
+	patterns, err := r.Do(0, "PUBSUB", "NUMPAT")
+	return fmt.Sprintf("%d+%q", names, patterns), err
 }
 
 // nobodyListens returns an error while any of the masters has subscriptions: what a client takes back is forgotten by the

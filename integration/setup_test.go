@@ -3,6 +3,8 @@ package integration
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +64,26 @@ func startMasters(t testing.TB, n int, extra ...string) []*harness.Redis {
 	}
 	t.Cleanup(func() { harness.StopAll(masters) })
 	return masters
+}
+
+var versionField = regexp.MustCompile(`redis_version:(\d+)\.`)
+
+// majorOf returns the major version of Redis that a server says it is compatible with.
+func majorOf(t testing.TB, r *harness.Redis) int {
+	t.Helper()
+	info, err := r.Do(0, "INFO", "server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := versionField.FindSubmatch(info)
+	if found == nil {
+		t.Fatalf("%s does not say its version: %q", r.Addr, info)
+	}
+	major, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return major
 }
 
 // startProxy starts a proxy in front of the addresses. At the end of the test it must stop by SIGTERM with status 0.

@@ -145,6 +145,27 @@ func TestALateVoteIsPutBack(t *testing.T) {
 	s.everywhere([]string{":1\r\n", ":1\r\n", ":0\r\n"}, "EXISTS", "k")
 }
 
+// A lock with many holders, as RReadWriteLock has, is a table on each master, in an order of its own.
+func TestAHashIsTheSameInWhateverOrder(t *testing.T) {
+	s := startSplit(t)
+	hset := []string{"HSET", "k"}
+	for i := range 600 {
+		hset = append(hset, strconv.Itoa(i), "1")
+	}
+	for i := range s.masters {
+		s.on(i, hset...)
+		s.on(i, "PEXPIRE", "k", "30000")
+		hset = append(append(hset[:2:2], hset[402:]...), hset[2:402]...)
+	}
+	expect(t, s.client, ":1\r\n", "EXISTS", "k")
+	expect(t, s.client, "+hash\r\n", "TYPE", "k")
+	s.on(0, "HDEL", "k", "7")
+	s.on(1, "HSET", "k", "7", "2")
+	expect(t, s.client, ":0\r\n", "EXISTS", "k")
+	s.on(0, "HSET", "k", "7", "1")
+	expect(t, s.client, ":1\r\n", "DEL", "k")
+}
+
 func TestAVotedScriptNeedsAQuorum(t *testing.T) {
 	s := startSplit(t)
 	s.eval(":1\r\n", ownLock, "warm", "me", "20000")

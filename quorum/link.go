@@ -86,12 +86,15 @@ func (l *lane) killLast(next *link) error {
 	over := true // nothing of the former connection can run any more
 	if last != nil {
 		was, is := last.info.RunID, next.info.RunID
-		if over = was != "" && is != ""; over && was == is {
+		switch over = was != "" && is != ""; {
+		case over && was == is && last.clientID == 0: // which would be all clients, before Redis 7
+			over = false
+		case over && was == is:
 			kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
 			if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
 				return err
 			}
-			over = last.clientID != 0 && kill.Err == nil
+			over = kill.Err == nil
 		}
 	}
 	if !over && !l.loose {

@@ -107,12 +107,33 @@ if v then return {1, v} end
 return {1}`)
 )
 
-// What a quorum agrees on about a key is its type and its value; of anything but a string, a digest of the value.
-const luaSeen = `local call = redis.pcall` + luaValue + `
-local kind = redis.call('TYPE', KEYS[1]).ok
-local seen = false
-if kind == 'string' then seen = redis.call('GET', KEYS[1])
-elseif kind ~= 'none' then seen = redis.sha1hex(valueOf(KEYS[1])) end
+// luaSight defines what a quorum agrees on about a key: its type and its value; of anything but a string, a digest of the
+// value. What DUMP gives is no measure: it differs between versions of the server, and in a table of many entries between
+// any two servers. Where a type has no command here, or that is not permitted, it has to do.
+const luaSight = `local call = redis.pcall` + luaValue + `
+local function digestOf(key, kind)
+  local all
+  if kind == 'hash' then all = call('HGETALL', key)
+  elseif kind == 'set' then all = call('SMEMBERS', key)
+  elseif kind == 'list' then all = call('LRANGE', key, 0, -1)
+  elseif kind == 'zset' then all = call('ZRANGE', key, 0, -1, 'WITHSCORES') end
+  if type(all) ~= 'table' or all.err then return redis.sha1hex(valueOf(key)) end
+  local parts, step = {}, kind == 'hash' and 2 or 1
+  for i = 1, #all, step do
+    parts[#parts + 1] = redis.sha1hex(step == 2 and #all[i] .. ':' .. all[i] .. all[i + 1] or all[i])
+  end
+  if kind == 'hash' or kind == 'set' then table.sort(parts) end -- digests, because the order of texts depends on the locale
+  return redis.sha1hex(table.concat(parts))
+end
+local function look(key)
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'none' then return kind, '' end
+  if kind == 'string' then return kind, redis.call('GET', key) end
+  return kind, digestOf(key, kind)
+end
+`
+
+const luaSeen = luaSight + `local kind, seen = look(KEYS[1])
 `
 
 // A change of what a quorum holds names what it saw there, and applies only where that still is.
@@ -140,19 +161,9 @@ else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return 1`)
 )
 
-// luaKeys is luaSeen for scripts on several keys.
-const luaKeys = `local call = redis.pcall` + luaValue + `
-local function look(key)
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'none' then return kind, '' end
-  if kind == 'string' then return kind, redis.call('GET', key) end
-  return kind, redis.sha1hex(valueOf(key))
-end
-`
-
 var (
 	// luaLook KEYS: for each of them, in an array, what luaSee replies, and when it expires.
-	luaLook = newLua(luaKeys + luaExpires + `
+	luaLook = newLua(luaSight + luaExpires + `
 local all = {}
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
@@ -163,7 +174,7 @@ return all`)
 	// luaEdit KEYS, and for each of them five in ARGV: the type ('none' if absent) and the value or digest that are to
 	// be there, what to do, the new value, and when it is to expire, or 0 to keep its TTL. It does nothing and replies 0
 	// if anything else is there; else it replies with 1 and when each key was to expire, 0 if never.
-	luaEdit = newLua(luaKeys + luaExpires + `
+	luaEdit = newLua(luaSight + luaExpires + `
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
   if kind ~= ARGV[5 * i - 4] or seen ~= ARGV[5 * i - 3] then return 0 end

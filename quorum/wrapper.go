@@ -32,6 +32,14 @@ const (
 	wrapperTail = `
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
 local call, find, sub, lower, floor = real.pcall, string.find, string.sub, string.lower, math.floor
+if not real.REDIS_VERSION_NUM then -- before Redis 7, whose errors name a line, which is ours, and lack their code
+  call = function(...)
+    local reply = real.pcall(...)
+    local text = type(reply) == 'table' and type(reply.err) == 'string' and string.match(reply.err, '^@user_script: %d+: (.*)')
+    if text then reply.err = 'ERR ' .. string.gsub(text, '[fF]rom Lua script', 'from script') end
+    return reply
+  end
+end
 local n = #ARGV
 local mode, factor, extra = ARGV[n - 5], tonumber(ARGV[n - 4]), tonumber(ARGV[n - 3])
 local most, label, probe = tonumber(ARGV[n - 2]), ARGV[n - 1], ARGV[n]

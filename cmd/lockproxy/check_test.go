@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/integration/harness"
 	"lockproxy/quorum/masters"
 )
 
-// startRedis starts a real redis-server and returns its address. Where there is none the test is skipped, or fails with
+// startRedis starts a real master and returns its address. Where there is none the test is skipped, or fails with
 // LOCKPROXY_REQUIRE_REDIS=1.
 func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
-	bin, err := exec.LookPath("redis-server")
+	bin, err := exec.LookPath(harness.MasterServer(0))
 	if err != nil {
 		if os.Getenv("LOCKPROXY_REQUIRE_REDIS") == "1" {
 			t.Fatal("redis-server is missing, and LOCKPROXY_REQUIRE_REDIS=1 demands it")
@@ -78,8 +79,8 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	}
 	for _, want := range []string{
 		`(?m)^MASTER +SERVER +ROLE +RUN ID +PERSISTENCE +MAXMEMORY +CLOCK +ROUND TRIP +VERDICT$`,
-		`(?m)^` + regexp.QuoteMeta(good) + ` +redis [0-9.]+ +master +[0-9a-f]{8} +aof always +unlimited +[-+0-9.mµs]+ +[0-9.mµs]+ +votes$`,
-		`(?m)^` + regexp.QuoteMeta(other) + ` +redis [0-9.]+ +master +[0-9a-f]{8} +no aof +unlimited `,
+		`(?m)^` + regexp.QuoteMeta(good) + ` +(redis|valkey) [0-9.]+ +master +[0-9a-f]{8} +aof always +unlimited +[-+0-9.mµs]+ +[0-9.mµs]+ +votes$`,
+		`(?m)^` + regexp.QuoteMeta(other) + ` +(redis|valkey) [0-9.]+ +master +[0-9a-f]{8} +no aof +unlimited `,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("no line like %s in\n%s", want, out)
@@ -133,7 +134,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	locked := startRedis(t, "--requirepass", "s3cr3t")
 	evicting := startRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	_, port, _ := net.SplitHostPort(good)
-	replica := startRedis(t, "--replicaof", "127.0.0.1 "+port)
+	replica := startRedis(t, "--replicaof", "127.0.0.1", port)
 	gone := silentMaster(t) // accepts, says nothing
 	start := time.Now()
 	code, out := runCheck("--dial-timeout", "1s", "--master-dead-after", "2s", "--instance-timeout", "1s",

@@ -30,11 +30,11 @@ func BuildClock(dir string) (shim string, err error) {
 	return shim, nil
 }
 
-// StartRedisesWithClocks starts n redis-servers whose clocks StepClock can move. Without a shim they cannot be.
+// StartRedisesWithClocks starts n masters whose clocks StepClock can move. Without a shim they cannot be.
 func StartRedisesWithClocks(shim string, n int, extra ...string) ([]*Redis, error) {
 	var all []*Redis
-	for range n {
-		r, err := startRedis(shim, extra)
+	for i := range n {
+		r, err := startRedis(MasterServer(i), shim, extra)
 		if err != nil {
 			StopAll(all)
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,10 +15,14 @@ import (
 // readyMax is how long a process may take to answer its first PING on a busy machine.
 const readyMax = 20 * time.Second
 
-// A Redis is one real redis-server without persistence.
+// reference is the server that others are compared with, and the master of tests that choose no other.
+const reference = "redis-server"
+
+// A Redis is one real redis-server, or a server that is compatible with it, without persistence.
 type Redis struct {
 	Addr string
 
+	bin   string
 	port  int
 	dir   string
 	extra []string
@@ -26,19 +31,39 @@ type Redis struct {
 	proc  *Process
 }
 
-// HaveRedis returns nil if redis-server can be run.
+// HaveRedis returns nil if redis-server, and all that LOCKPROXY_REDIS_SERVER names, can be run.
 func HaveRedis() error {
-	_, err := exec.LookPath("redis-server")
-	return err
+	var missing []error
+	for _, bin := range append(masterServers(), reference) {
+		_, err := exec.LookPath(bin)
+		missing = append(missing, err)
+	}
+	return errors.Join(missing...)
 }
 
-// StartRedis starts a redis-server on a free port and returns when it answers. The extra arguments are its own.
-func StartRedis(extra ...string) (*Redis, error) { return startRedis("", extra) }
+// masterServers lists the programs that masters run. LOCKPROXY_REDIS_SERVER names another than redis-server, or several
+// with ':' between them, which the masters of a deployment take in turn.
+func masterServers() []string {
+	if list := filepath.SplitList(os.Getenv("LOCKPROXY_REDIS_SERVER")); len(list) > 0 {
+		return list
+	}
+	return []string{reference}
+}
 
-func startRedis(shim string, extra []string) (*Redis, error) {
+// MasterServer returns the program that the i-th master of a deployment runs.
+func MasterServer(i int) string {
+	all := masterServers()
+	return all[i%len(all)]
+}
+
+// StartRedis starts the redis-server in the PATH on a free port and returns when it answers, whatever masters run. The
+// extra arguments are its own.
+func StartRedis(extra ...string) (*Redis, error) { return startRedis(reference, "", extra) }
+
+func startRedis(bin, shim string, extra []string) (*Redis, error) {
 	var err error
 	for range 5 { // somebody else may take the port between the look and the bind
-		r := &Redis{extra: extra, shim: shim}
+		r := &Redis{bin: bin, extra: extra, shim: shim}
 		if r.port, err = FreePort(); err != nil {
 			return nil, err
 		}
@@ -57,18 +82,9 @@ func startRedis(shim string, extra []string) (*Redis, error) {
 	return nil, err
 }
 
-// StartRedises starts n redis-servers.
+// StartRedises starts n masters, each with the program that MasterServer names.
 func StartRedises(n int, extra ...string) ([]*Redis, error) {
-	var all []*Redis
-	for range n {
-		r, err := StartRedis(extra...)
-		if err != nil {
-			StopAll(all)
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
+	return StartRedisesWithClocks("", n, extra...)
 }
 
 // StopAll stops the servers.
@@ -93,14 +109,14 @@ func (r *Redis) start(more ...string) error {
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning",
 	}
 	args = append(append(args, r.extra...), more...)
-	proc, err := startProcess("redis-server "+r.Addr, "redis-server", args, r.environment())
+	proc, err := startProcess(filepath.Base(r.bin)+" "+r.Addr, r.bin, args, r.environment())
 	if err != nil {
 		return err
 	}
 	r.proc = proc
 	return Poll(readyMax, func() error {
 		if proc.Ended() {
-			return fmt.Errorf("redis-server ended: %s", proc.Output())
+			return fmt.Errorf("%s ended: %s", r.bin, proc.Output())
 		}
 		return Ping(r.Addr)
 	})

@@ -2,6 +2,7 @@ package masters
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -21,7 +22,7 @@ func (m *Redis) Probe(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	took := time.Since(began)
-	kill := &Call{Args: []any{"CLIENT", "KILL", "ID", int64(0)}} // which nobody has
+	kill := &Call{Args: []any{"CLIENT", "KILL", "ID", int64(math.MaxInt64)}} // which nobody has; 0 is everybody before Redis 7
 	inquiry := NewInquiry()
 	if err := conn.Exec(append(inquiry.Calls(), kill)); err != nil {
 		return Info{}, err
