@@ -55,6 +55,7 @@ func (a *attempt) read(en *entry) (Vote, string) {
 		en.took, en.blank = true, true
 		return Granted, ""
 	case int64(2): // it held the lock already, and has extended it
+		en.blank = true // or the master has the key of an attempt that was undone since, in an older copy of its data
 		return Granted, ""
 	case nil, int64(0):
 		return Refused, ""
@@ -69,7 +70,7 @@ func (a *attempt) ended(d Decision) {
 	switch d {
 	case Won:
 		until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
-		if e.now() < until {
+		if e.catchUp() < until {
 			e.stats.acquired.Add(1)
 			a.lock = Lock{engine: e, taken: a, until: until}
 			a.done(Acquired{Lock: &a.lock})

@@ -75,7 +75,7 @@ func (x *extension) ended(d Decision) {
 	switch {
 	case d == Won:
 		until := x.until()
-		if e.now() >= until {
+		if e.catchUp() >= until {
 			e.stats.expired.Add(1)
 			x.done(Extended{})
 			return

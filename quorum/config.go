@@ -27,6 +27,9 @@ type Config struct {
 	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
 	// same order. Default: the masters are known by their addresses.
 	Deployment string
+	// Slept tells for how long this machine has been suspended, since some moment: Go's monotonic clock leaves that out.
+	// Default: what the system tells.
+	Slept func() time.Duration
 	// Logger gets one line for each change of a lane's state. Default: none.
 	Logger *slog.Logger
 }
@@ -40,6 +43,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.QueueMax, 1<<16)
 	setDefault(&c.Databases, 16)
 	c.Grace = max(c.Grace, 0)
+	if c.Slept == nil {
+		c.Slept = newSuspends().since
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -104,7 +104,7 @@ func (d *editing) ended(decision Decision) {
 			return
 		}
 		until := d.until()
-		if e.now() < until {
+		if e.catchUp() < until {
 			d.exec.done(Executed{Done: true, Lock: &Lock{engine: e, taken: d, until: until}})
 			return
 		}

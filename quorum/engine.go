@@ -24,11 +24,12 @@ type Engine struct {
 	stats   stats
 	labels  labels
 
-	patience patience
-	warden   *warden
-	servers  servers
-	slept    atomic.Int64 // how long this process stood still without its clock noticing
-	members  string       // names the deployment
+	patience  patience
+	warden    *warden
+	servers   servers
+	slept     atomic.Int64 // how long this process stood still without any clock here noticing: rule 8
+	suspended atomic.Int64 // how long this machine did, as the system tells; see catchUp
+	members   string       // names the deployment
 
 	lateCause string // of the vote of a master that does not answer in time
 
@@ -58,6 +59,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
+	e.suspended.Store(int64(cfg.Slept()))
 	e.labels.init()
 	e.members = Members(ms, cfg.Deployment)
 	for i, slot := range slots(ms, cfg.Deployment) {
@@ -70,7 +72,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.sweeper = newSweeper(e)
 	e.sweep.Go(func() { e.sweeper.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.warden.run(e.ctx) })
-	e.loops.Go(func() { e.patience.run(e.now, e.ctx.Done()) })
+	e.loops.Go(func() { e.patience.run(e.catchUp, e.ctx.Done()) })
 	e.lanesOf(0)
 	return e, nil
 }
@@ -108,13 +110,16 @@ func (e *Engine) undosWaiting() bool {
 	return waiting
 }
 
-func (e *Engine) now() instant { return time.Since(e.epoch) + instant(e.slept.Load()) }
+func (e *Engine) now() instant { return time.Since(e.epoch) + e.stood() }
+
+// stood is how much more that is than the monotonic clock shows.
+func (e *Engine) stood() instant { return instant(e.slept.Load() + e.suspended.Load()) }
 
 // wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
 func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
 
 // timeAt returns when the engine's clock shows at.
-func (e *Engine) timeAt(at instant) time.Time { return e.epoch.Add(at - instant(e.slept.Load())) }
+func (e *Engine) timeAt(at instant) time.Time { return e.epoch.Add(at - e.stood()) }
 
 // waited is the clock by which masters are late.
 func (e *Engine) waited() instant { return e.patience.at(e.now()) }

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"hash/maphash"
 	"math"
 	"time"
 )
@@ -25,14 +24,12 @@ type expiries struct {
 // apart is how many attempts with the same token may be told to expire in the same millisecond before two are.
 const apart = 64
 
-var expirySeed = maphash.MakeSeed()
-
 // mark is what choose tells holds apart by.
-func (h hold) mark() uint64 { return maphash.Comparable(expirySeed, h) }
+func (h hold) mark() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
 
 // choose returns at, or a few milliseconds more.
 func (e *expiries) choose(mark uint64, at int64) int64 {
-	last := &e.last[mark%uint64(len(e.last))]
+	last := &e.last[(mark>>32*31+mark)%uint64(len(e.last))]
 	if at <= *last && at > *last-apart {
 		at = *last + 1
 	}

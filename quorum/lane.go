@@ -177,7 +177,7 @@ func (l *lane) gather(ctx context.Context) bool {
 		}
 	}
 	now := l.engine.waited()
-	l.gathered, l.begun = l.engine.now(), l.master.watch.begun.Load()
+	l.gathered, l.begun = l.engine.catchUp(), l.master.watch.begun.Load()
 	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
 	wanted := l.batch[:0]
 	for _, r := range l.batch {
@@ -243,7 +243,7 @@ func (l *lane) exchange() {
 	l.calls = l.proof.ask(l.calls)
 	l.proof.sent = l.engine.now()
 	err := l.link.conn.Exec(l.calls)
-	now := l.engine.now()
+	now := l.engine.catchUp()
 	l.proof.received = now
 	l.master.roundTrip.Store(int64(now - l.proof.sent))
 	l.readProof(err)

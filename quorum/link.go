@@ -128,7 +128,7 @@ func (l *lane) readClock(k *link) error {
 		return err
 	}
 	k.clock, _ = millis(clock)
-	k.clockAt = l.engine.now()
+	k.clockAt = l.engine.catchUp()
 	if shown, ok := micros(clock); ok && l.master.watch.observe(sent, k.clockAt, shown, shown) != "" {
 		l.engine.warden.alarm()
 	}

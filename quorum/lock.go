@@ -9,8 +9,12 @@ type Lock struct {
 	until  instant
 }
 
-// Until returns when the promised validity ends, on the monotonic clock.
-func (l *Lock) Until() time.Time { return l.engine.timeAt(l.until) }
+// Until returns when the promised validity ends, on the monotonic clock: earlier by what the machine has been suspended
+// since it was asked before.
+func (l *Lock) Until() time.Time {
+	l.engine.catchUp()
+	return l.engine.timeAt(l.until)
+}
 
 // Abandon undoes it: its client is gone, or the reply would come too late. It does not wait, and only the first call
 // counts.

@@ -123,6 +123,9 @@ func (r *voting) read(en *entry) (Vote, string) {
 // blank says whether an answer may rest on something not being there. What the script changed was there, and so was the
 // lock that refused it.
 func (r *voting) blank(a *answer, v Vote) bool {
+	if rule := &r.req.Rule; rule.Merge == Taking && rule.Field == "" && v == Granted { // see attempt.read
+		return true
+	}
 	for _, e := range a.effects {
 		if e.kind != created {
 			return false
@@ -167,7 +170,7 @@ func (r *voting) ended(d Decision) {
 		r.putBack(d, func() { r.done(Ran{Reply: reply}) })
 	case d == Won:
 		until := r.start + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
-		if e.now() < until {
+		if e.catchUp() < until {
 			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}}) })
 			return
 		}

@@ -77,10 +77,14 @@ return -1`)
 	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=when the key expires: delete it if it is that key.
 	luaUndo = newLua(luaIsOurs + luaFree)
 
-	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: 1 taken, 2 the token held it already and it was extended.
-	luaReenter = newLua(`
+	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: 1 taken, 2 the token held it already and it was
+	// extended. It is never shortened: it may be an earlier attempt that is late, through another proxy.
+	luaReenter = newLua(luaExpires + `
 local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) return 2 end
+if v == ARGV[1] then
+  if expires(KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end
+  return 2
+end
 if v then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return 1`)

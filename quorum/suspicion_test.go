@@ -202,3 +202,19 @@ func TestThatAQuarantinedMasterHasNothingToAddToProvesNothing(t *testing.T) {
 		}
 	})
 }
+
+// A copy of a master's data that is behind may have the key of an attempt that was undone since. It joins no new votes.
+func TestAVoteOfAnOlderCopyDoesNotJoinNewOnes(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire("another", "yours", minute) // the horizon
+		w.fakes[0].flush()
+		w.settle()
+		w.fakes[0].set(key, "mine", minute)
+		w.fakes[1].leave()
+		w.settle()
+		w.expectStates("q.c")
+		if a := w.try(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, Reentrant: true}); a.Lock != nil {
+			t.Error("granted by the old vote and a new one")
+		}
+	})
+}

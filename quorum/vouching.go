@@ -133,11 +133,11 @@ func (l *lane) observe(p *proof) string {
 		if tries == narrowings {
 			return fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace", p.received-p.sent)
 		}
-		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.now()}
+		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
 			return "connection lost" // which the next batch will find out
 		}
-		again.last, again.received = again.first, l.engine.now()
+		again.last, again.received = again.first, l.engine.catchUp()
 		p = &again
 	}
 }

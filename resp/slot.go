@@ -106,6 +106,9 @@ func (sl *slot) final(now func() time.Time) Reply {
 	if o.err != nil {
 		return errorReply(o.err)
 	}
+	if o.lock != nil {
+		o.until = o.lock.Until() // this machine may have slept
+	}
 	if !o.until.IsZero() && !now().Before(o.until) {
 		o.done, o.until = 0, time.Time{}
 		sl.session.server.counters.late.Add(1)

@@ -190,6 +190,9 @@ func (k *checker) wrote(s *server, key string, it item) {
 	if k.world.plan.Forgets {
 		most += 2 * time.Second // the longest fault
 	}
+	if k.world.plan.Paused { // until a proxy has heard of it, it takes what it slept for the master's
+		most += k.world.asleep()
+	}
 	if it.expires == 0 || left > most {
 		k.report(forEver, "%s: %s expires in %v", s.addr, key, left)
 	}

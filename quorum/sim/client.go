@@ -20,6 +20,7 @@ type client struct {
 	proxy    *proxy
 	constant bool
 	reuses   bool
+	patron   bool
 	tries    int
 	token    string // of the latest attempt
 	retry    bool   // the latest attempt failed
@@ -30,21 +31,31 @@ func newClient(w *World, id int) *client {
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4)
+	if c.patron = w.plan.Patron && id == 0; c.patron {
+		c.proxy = w.proxies[0]
+	}
 	return c
 }
 
 // run is a client's life.
 func (c *client) run() {
 	w := c.world
-	for range w.plan.Attempts {
-		w.sleep(between(c.rng, 0, w.plan.Think))
-		resource := fmt.Sprintf("r%d", 1+c.rng.IntN(w.plan.Resources))
+	attempts, least, think := w.plan.Attempts, time.Duration(0), w.plan.Think
+	if c.patron { // what it took before is out of the horizons when it comes back
+		attempts, least, think = attempts/30, 3*w.plan.Config.TTLMax/2, 2*w.plan.Config.TTLMax
+	}
+	for range attempts {
+		w.sleep(between(c.rng, least, think))
+		resource := resourceName(c.rng.IntN(w.plan.Resources))
 		ttl := between(c.rng, w.plan.TTLLeast, w.plan.TTLMost).Truncate(time.Millisecond)
 		if chance(c.rng, w.plan.Longs) {
 			ttl = w.plan.Config.TTLMax
 		}
 		if c.constant {
 			ttl = w.plan.TTLMost
+		}
+		if c.patron {
+			ttl = w.plan.Config.TTLMax
 		}
 		if chance(c.rng, w.plan.Takeovers) {
 			c.takeOver(resource, ttl)
@@ -55,6 +66,9 @@ func (c *client) run() {
 		}
 	}
 }
+
+// resourceName is what the i-th resource is called.
+func resourceName(i int) string { return fmt.Sprintf("r%d", i+1) }
 
 // nextToken returns the token of the next attempt, and whether it is used but once.
 func (c *client) nextToken() (string, bool) {
@@ -83,13 +97,13 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	leaves := chance(c.rng, 0.04)
 	var p *promise
 	take, timeouts := c.take(req)
-	began, slept := w.now(), w.slept
+	began, slept := w.now(), w.asleep()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.endedIn(timeouts, w.now()-began, "an attempt of "+c.name)
 		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
 			w.checker.attempt(token, fate{life: l, failed: a.Lock == nil || leaves, left: leaves})
 		}
-		if until, ok := c.told(l, req, a, began, w.slept-slept); ok && !leaves {
+		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok && !leaves {
 			p = &promise{resource: resource, token: token, client: c, until: until}
 			w.checker.granted(p)
 		}
@@ -107,7 +121,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		a.Lock.Abandon()
 		return nil
 	}
-	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
+	if (!ok || a.Err != nil) && !c.constant && !c.patron && chance(c.rng, 0.5) {
 		// Before Redis 7 an undo knows a key's end to a millisecond only, and a retry elsewhere may be as close as that.
 		c.proxy, c.retry = pick(c.rng, w.proxies...), c.retry && w.plan.Old == 0
 	}
@@ -135,7 +149,7 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 		k.report(tooLate, "%s to %s: %v", req.Key.Name, c.name, left)
 	}
 	// It relies on what the proxy promises, or counts the TTL from its own send.
-	until := max(a.Lock.Until().Sub(w.start), began+req.TTL-slept)
+	until := max(a.Lock.Until().Sub(w.start)-w.unnoticed(slept), began+req.TTL-slept)
 	w.logf(c.name, "%s GRANTED until %.6f", what, until.Seconds())
 	return until, true
 }
@@ -143,13 +157,16 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 // use holds a lock for a while, and lets it go.
 func (c *client) use(p *promise, ttl time.Duration) {
 	w := c.world
-	for chance(c.rng, 0.3) {
+	for chance(c.rng, w.plan.Touches) {
 		w.sleep(between(c.rng, 0, min(w.plan.Hold, ttl)))
 		if !c.touch(p, ttl) {
 			return
 		}
 	}
-	w.sleep(between(c.rng, 0, min(w.plan.Hold, 2*ttl)))
+	w.mu.Lock()
+	left := max(ttl, p.until-w.now())
+	w.mu.Unlock()
+	w.sleep(between(c.rng, 0, min(w.plan.Hold, 2*left)))
 	switch end := c.rng.Float64(); {
 	case end < 0.1 && ttl <= w.plan.TTLMost: // it forgets the lock, or dies; as for the others, its promise lasts
 		w.sleep(min(ttl, w.plan.Hold))
@@ -166,7 +183,11 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 		return false
 	case c.constant:
 	case kind < 0.4:
-		return c.extend(p, quorum.ExtendRequest{TTL: pick(c.rng, ttl, ttl, c.world.plan.TTLLeast)})
+		next := pick(c.rng, ttl, ttl, c.world.plan.TTLLeast)
+		if chance(c.rng, c.world.plan.Stretches) {
+			next = c.world.plan.Config.TTLMax
+		}
+		return c.extend(p, quorum.ExtendRequest{TTL: next})
 	case kind < 0.55:
 		return c.extend(p, quorum.ExtendRequest{TTL: ttl, Add: true})
 	case kind < 0.7:
@@ -179,7 +200,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 	w := c.world
 	req.Key, req.Token = quorum.Key{Name: p.resource}, p.token
-	began, slept := w.now(), w.slept
+	began, slept := w.now(), w.asleep()
 	before := p.until
 	if !req.Add { // it may be shorter
 		w.mu.Lock()
@@ -192,9 +213,9 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 		w.checker.ended(w.now()-began, "an extension of "+c.name)
 		switch {
 		case x.Held:
-			until := x.Until.Sub(w.start)
+			until := x.Until.Sub(w.start) - w.unnoticed(w.asleep()-slept)
 			if !req.Add {
-				until = max(until, began+req.TTL-(w.slept-slept))
+				until = max(until, began+req.TTL-(w.asleep()-slept))
 			}
 			p.until = until
 			w.checker.granted(p)
@@ -214,14 +235,14 @@ func (c *client) shorten(p *promise, until time.Duration) { p.until = min(p.unti
 func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	w := c.world
 	req := quorum.AcquireRequest{Key: quorum.Key{Name: p.resource}, Token: p.token, TTL: ttl, Reentrant: true}
-	began, slept := w.now(), w.slept
+	began, slept := w.now(), w.asleep()
 	w.mu.Lock()
 	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.Config.DriftFactor))
 	delete(w.checker.attempts, p.token)
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.ended(w.now()-began, "an attempt of "+c.name)
-		if until, ok := c.told(l, req, a, began, w.slept-slept); ok {
+		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok {
 			p.until = until
 			w.checker.granted(p)
 		} else if a.Refused {

@@ -94,7 +94,7 @@ func (s *server) do(c *session, args []string) reply {
 		return fault("NOPERM this user has no permissions to run the '" + strings.ToLower(name) + "' command")
 	case c.script && notInScripts[name]:
 		return fault("ERR This Redis command is not allowed from script")
-	case cmd.writes && s.replica:
+	case cmd.writes && s.replica && !s.world.plan.Writable:
 		return fault("READONLY You can't write against a read only replica.")
 	}
 	return cmd.run(s, c, args)

@@ -26,6 +26,7 @@ var faultKinds = []faultKind{
 	{name: "connection reset", strike: reset(true, true)},
 	{name: "master stopped", strike: stopMaster},
 	{name: "master slow", strike: slowMaster},
+	{name: "master far away", strike: farMaster},
 	{name: "master busy", strike: busyMaster},
 	{name: "scripts flushed", strike: flushScripts},
 	{name: "master killed, nothing lost", strike: killMaster(false)},
@@ -34,8 +35,11 @@ var faultKinds = []faultKind{
 	{name: "proxy restarted", endsProxy: true, strike: endProxy((*proxy).stop)},
 }
 
-// kinds are all faults.
-func kinds() []faultKind { return slices.Concat(faultKinds, forgetKinds) }
+// kindOf finds a fault by its name.
+func kindOf(name string) faultKind {
+	kinds := slices.Concat(faultKinds, forgetKinds)
+	return kinds[slices.IndexFunc(kinds, func(f faultKind) bool { return f.name == name })]
+}
 
 // startFaults begins to break things, until the world is quiet.
 func (w *World) startFaults() {
@@ -43,14 +47,21 @@ func (w *World) startFaults() {
 		return
 	}
 	r := w.random("faults")
+	if w.plan.Shifts {
+		w.shift(w.random("shifts"))
+	}
 	var next func()
 	next = func() {
 		if w.quiet {
 			return
 		}
 		name := pick(r, w.plan.Faults...)
-		i := slices.IndexFunc(kinds(), func(f faultKind) bool { return f.name == name })
-		if mend := kinds()[i].strike(w, r); mend != nil {
+		kind := kindOf(name)
+		if kind.forgets && !w.plan.Blunt && w.victim(r) == nil { // it waits for its moment
+			w.after(between(r, time.Millisecond, 20*time.Millisecond), next)
+			return
+		}
+		if mend := kind.strike(w, r); mend != nil {
 			w.faults[name]++
 			w.after(duration(r), func() {
 				if !w.quiet {
@@ -175,6 +186,20 @@ func slowMaster(w *World, r *rand.Rand) func() {
 	s.slow = between(r, 100*time.Microsecond, 20*time.Millisecond)
 	w.logf("fault", "%s is slow", s.addr)
 	return func() { s.slow = 0 }
+}
+
+// farMaster makes the ways between one master and all proxies long.
+func farMaster(w *World, r *rand.Rand) func() {
+	s := pick(r, w.servers...)
+	w.keepAway(s, between(r, time.Millisecond, 60*time.Millisecond))
+	return func() { w.keepAway(s, 0) }
+}
+
+func (w *World) keepAway(s *server, by time.Duration) {
+	w.logf("fault", "%s is %v away", s.addr, by)
+	for _, links := range w.links {
+		links[s.id].slow = by
+	}
 }
 
 // busyMaster lets a script of somebody else run for long: meanwhile every command is answered with an error.

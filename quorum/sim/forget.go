@@ -27,9 +27,11 @@ var forgetKinds = []faultKind{
 	{name: "all data flushed", forgets: true, strike: wipe("FLUSHALL")},
 	{name: "a database flushed", forgets: true, strike: wipe("FLUSHDB")},
 	{name: "databases swapped", forgets: true, strike: swapDatabases},
+	{name: "vote forgotten", forgets: true, strike: forgetVote},
 	{name: "keys evicted", forgets: true, strike: evict},
 	{name: "clock stepped forwards", forgets: true, strike: stepClock(1)},
 	{name: "clock stepped backwards", forgets: true, strike: stepClock(-1)},
+	{name: "clock stepped far away", forgets: true, strike: stepFarClock},
 	{name: "clock frozen", forgets: true, strike: runClock(0, 0)},
 	{name: "clock much too fast", forgets: true, strike: runClock(1.2, 4)},
 	{name: "proxies suspended", forgets: true, strike: suspendProxies},
@@ -41,7 +43,7 @@ const staleReplica = "failover to a stale replica"
 // restart kills a master, lets it forget, and starts it again later.
 func restart(forget func(*server, *rand.Rand)) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		s := pick(r, w.servers...)
+		s := w.victim(r)
 		if s.down {
 			return nil
 		}
@@ -52,28 +54,83 @@ func restart(forget func(*server, *rand.Rand)) func(*World, *rand.Rand) func() {
 	}
 }
 
-// failover puts a replica that was behind into a master's place; sometimes the old master, a replica by now, answers
-// until then.
+// failover puts a replica that was behind into a master's place. There may have been one all the time, or one joins
+// now. The old master may be a replica itself until then, as Sentinel has it: with its connections cut. And there may
+// be no more to it than that the master is a replica for a while, of a copy that is behind, and then a master again.
 func failover(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
-	if s.down || s.replica {
+	s := w.victim(r)
+	if s.down || s.replica || s.replicas > 0 != w.plan.Standing {
 		return nil
+	}
+	joined := s.now()
+	if w.plan.Standing {
+		joined = 0
 	}
 	promote := func() {
 		s.crash(false)
 		s.boot()
-		s.store.rewind(s.now() - between(r, 0, 300*time.Millisecond))
-		s.lineage = fmt.Sprintf("%039d%d", s.lives, s.id)
+		s.fallBehind(r, joined)
+		s.replicas = w.replicas()
+		if !w.plan.Standing || chance(r, 0.5) { // else it was started as a master, and does not know what it was
+			s.descend()
+		}
 		s.logf("is another server")
 	}
-	if chance(r, 0.5) {
+	switch how := r.Float64(); {
+	case !w.plan.Standing:
+		w.logf("fault", "a replica of %s joins", s.addr)
+		s.replicas = 1
+		w.await(r, s, joined+400*time.Millisecond, promote)
+		return func() {}
+	case how < 0.4:
 		w.logf("fault", "%s is a replica", s.addr)
 		s.replica = true
 		return promote
+	case how < 0.7:
+		w.logf("fault", "%s is a replica for a while", s.addr)
+		s.cutConnections(false)
+		s.replica = true
+		s.fallBehind(r, joined)
+		return func() {
+			s.replica = false
+			s.descend()
+		}
 	}
 	w.logf("fault", "%s fails over", s.addr)
 	promote()
 	return func() {}
+}
+
+// await lets f happen when the server's vote is needed, or at a true time.
+func (w *World) await(r *rand.Rand, s *server, until time.Duration, f func()) {
+	w.after(between(r, time.Millisecond, 40*time.Millisecond), func() {
+		switch {
+		case w.quiet:
+		case w.now() >= until, slices.Contains(w.checker.needed(), s):
+			f()
+		default:
+			w.await(r, s, until, f)
+		}
+	})
+}
+
+// fallBehind gives the server the data of a copy that has not heard the latest, since it joined.
+func (s *server) fallBehind(r *rand.Rand, joined time.Duration) {
+	s.store.rewind(max(joined, s.now()-between(r, 0, 300*time.Millisecond)))
+}
+
+// descend notes that the server was promoted.
+func (s *server) descend() {
+	s.promotions++
+	s.lineage = fmt.Sprintf("%036d%02d%02d", 1, s.promotions, s.id)
+}
+
+// replicas is how many each master has when nothing is wrong.
+func (w *World) replicas() int {
+	if w.plan.Standing {
+		return 1
+	}
+	return 0
 }
 
 func restartAll(w *World, r *rand.Rand) func() {
@@ -93,7 +150,7 @@ func restartAll(w *World, r *rand.Rand) func() {
 
 func wipe(command string) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		s := pick(r, w.servers...)
+		s := w.victim(r)
 		if s.down {
 			return nil
 		}
@@ -103,8 +160,56 @@ func wipe(command string) func(*World, *rand.Rand) func() {
 	}
 }
 
+// forgetVote lets the first proxy reach but one master, until the first client has the vote of that one; the master
+// forgets it. Then so many others come back as make a majority with it, and later the rest.
+func forgetVote(w *World, r *rand.Rand) func() {
+	if w.isolated {
+		return nil
+	}
+	w.isolated = true
+	order := r.Perm(len(w.servers))
+	only, others := w.servers[order[0]], order[1:]
+	w.logf("fault", "p1 reaches only %s", only.addr)
+	for _, i := range others {
+		w.links[0][i].block(up)
+	}
+	w.awaitVote(r, only, w.now()+6*time.Second, func() {
+		back := between(r, 200*time.Millisecond, 1200*time.Millisecond)
+		for n, i := range others {
+			if n == len(order)/2 {
+				back = between(r, 2*time.Second, 3*time.Second)
+			}
+			w.after(back, w.links[0][i].heal)
+		}
+		w.after(back, func() { w.isolated = false })
+	})
+	return func() {}
+}
+
+// awaitVote waits until a master holds the only vote of the first client's attempt, and lets it forget that.
+func (w *World) awaitVote(r *rand.Rand, s *server, until time.Duration, then func()) {
+	w.after(between(r, time.Millisecond, 20*time.Millisecond), func() {
+		switch token := s.holds(resourceName(0)); {
+		case w.quiet || w.now() >= until:
+			then()
+		case strings.HasPrefix(token, "c1-"):
+			w.logf("fault", "%s forgets the vote for %s", s.addr, token)
+			s.do(&session{}, []string{"FLUSHALL"})
+			then()
+		default:
+			w.awaitVote(r, s, until, then)
+		}
+	})
+}
+
+// holds returns who holds a resource on the server, "" if nobody.
+func (s *server) holds(resource string) string {
+	it, _ := s.store.get(0, resource, s.clock.millis(s.now()))
+	return it.text
+}
+
 func swapDatabases(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
+	s := w.victim(r)
 	if s.down {
 		return nil
 	}
@@ -116,27 +221,36 @@ func swapDatabases(w *World, r *rand.Rand) func() {
 // evict lets a master run out of memory some time after it was told to throw keys away then. The proxies have had the
 // time to see that.
 func evict(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
+	s := w.victim(r)
 	if s.policy != "" {
 		return nil
 	}
 	s.policy = "allkeys-lru"
 	w.logf("fault", "%s may evict keys", s.addr)
-	return func() {
-		w.after(2*time.Second, func() {
-			if w.quiet {
-				return
-			}
-			for _, key := range s.keys() {
-				if chance(r, 0.5) {
-					s.logf("evicts %s", key)
-					s.store.do(mutation{at: s.now(), kind: removed, key: key})
-					s.evicted++
-				}
-			}
-			s.policy = ""
-		})
+	return func() { w.after(2*time.Second, func() { s.evictSome(r, 1+r.IntN(4)) }) }
+}
+
+// evictSome throws keys away, some times, and then there is enough memory.
+func (s *server) evictSome(r *rand.Rand, times int) {
+	if s.world.quiet {
+		return
 	}
+	if times == 0 {
+		s.policy = ""
+		return
+	}
+	for _, key := range s.keys() {
+		if chance(r, 0.5) {
+			s.logf("evicts %s", key)
+			s.store.do(mutation{at: s.now(), kind: removed, key: key})
+			s.evicted++
+		}
+	}
+	pause := between(r, 0, 300*time.Millisecond)
+	if times == 1 {
+		pause = 0
+	}
+	s.world.after(pause, func() { s.evictSome(r, times-1) })
 }
 
 // keys returns the keys of the first database in order.
@@ -151,7 +265,7 @@ func (s *server) keys() []string {
 
 func stepClock(way time.Duration) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		s := pick(r, w.servers...)
+		s := w.victim(r)
 		by := way * duration(r) * pick[time.Duration](r, 1, 1, 10)
 		w.logf("fault", "the clock of %s is set by %v", s.addr, by)
 		s.clock.step(w.now(), by)
@@ -159,10 +273,23 @@ func stepClock(way time.Duration) func(*World, *rand.Rand) func() {
 	}
 }
 
+// stepFarClock sets a clock forwards while the answers take so long that nobody sees it.
+func stepFarClock(w *World, r *rand.Rand) func() {
+	s := w.victim(r)
+	away := between(r, 60*time.Millisecond, 140*time.Millisecond)
+	by := time.Duration((0.4 + 0.6*r.Float64()) * float64(away))
+	w.keepAway(s, away)
+	w.await(r, s, w.now()+300*time.Millisecond, func() {
+		w.logf("fault", "the clock of %s is set by %v", s.addr, by)
+		s.clock.step(w.now(), by)
+	})
+	return func() { w.after(time.Second, func() { w.keepAway(s, 0) }) }
+}
+
 // runClock lets a clock stand still, or run too fast, for a while.
 func runClock(least, most float64) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		s := pick(r, w.servers...)
+		s := w.victim(r)
 		rate := least + (most-least)*r.Float64()
 		w.logf("fault", "the clock of %s runs at %.2f", s.addr, rate)
 		s.clock.run(w.now(), rate)
@@ -171,16 +298,11 @@ func runClock(least, most float64) func(*World, *rand.Rand) func() {
 }
 
 // suspendProxies is the machine of all proxies asleep: their monotonic clock stands still, and everybody else's goes
-// on. Time here is theirs, so it is the others that jump. It does not fall asleep again before the proxies have found
-// out: a second sleep within the time in which they judge the first is not noticed.
+// on. Time here is theirs, so it is the others that jump.
 func suspendProxies(w *World, r *rand.Rand) func() {
-	if w.now() < w.sleepAgain {
-		return nil
-	}
-	w.sleepAgain = w.now() + 500*time.Millisecond
 	by := duration(r)
 	w.logf("fault", "the proxies sleep for %v", by)
-	w.slept += by
+	w.slept.Add(int64(by))
 	for _, s := range w.servers {
 		s.clock.step(w.now(), time.Duration(float64(by)*s.clock.rate))
 	}

@@ -17,6 +17,8 @@ import (
 var (
 	huntFlag    = flag.Uint64("hunt", 0, "look for a seed that fails among so many")
 	mutantsFlag = flag.Uint64("mutants", 0, "look for a seed that catches each mutant among so many")
+	firstFlag   = flag.Uint64("first", 1, "the first seed of a hunt")
+	aimFlag     = flag.String("aim", "", "hunt among worlds of this class")
 	onlyFlag    = flag.String("only", "", "only the mutants with this in their names")
 )
 
@@ -42,7 +44,11 @@ func TestHunt(t *testing.T) {
 	if *huntFlag == 0 {
 		t.Skip("no -hunt")
 	}
-	for seed := uint64(1); seed <= *huntFlag; seed++ {
+	for seed, n := *firstFlag, uint64(0); n < *huntFlag; seed++ {
+		if *aimFlag != "" && NewPlan(seed).Aim != *aimFlag {
+			continue
+		}
+		n++
 		fmt.Println("seed", seed)
 		if r := play(t, NewPlan(seed), nil); len(r.Findings) > 0 {
 			fmt.Println("found", r.Findings[0].Rule)
@@ -103,8 +109,8 @@ func (m *mutant) hunt(dir string) (verdict string, caught bool) {
 		}
 		return "caught by go test ./quorum -run " + m.test, true
 	}
-	run := exec.Command(bin, "-test.run=^TestHunt$", fmt.Sprintf("-hunt=%d", *mutantsFlag), "-test.timeout=0")
-	run.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	run := exec.Command(bin, "-test.run=^TestHunt$", fmt.Sprintf("-hunt=%d", *mutantsFlag), "-aim="+m.aim, "-test.timeout=0")
+	run.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=800")
 	out, err := run.Output()
 	return judge(string(out), err)
 }

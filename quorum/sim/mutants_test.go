@@ -7,6 +7,7 @@ type mutant struct {
 	file string // in package quorum
 	old  string
 	new  string
+	aim  string // the class of worlds in which it is looked for; "" is all
 	test string // of package quorum, for what no schedule of a simulation can show; "" if the simulation must
 }
 
@@ -30,7 +31,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "validity of an Exec ignored", rule: "1 clock", file: "edit.go",
-		old: "if e.now() < until {", new: "if e.now() < until+1<<40 {",
+		old: "if e.catchUp() < until {", new: "if e.catchUp() < until+1<<40 {",
 	},
 	{
 		name: "T1 of an Exec read after the round", rule: "1 clock", file: "edit.go",
@@ -59,7 +60,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "validity ignored", rule: "1 clock", file: "acquire.go",
-		old: "if e.now() < until {", new: "if e.now() < until+1<<40 {",
+		old: "if e.catchUp() < until {", new: "if e.catchUp() < until+1<<40 {",
 	},
 	{
 		name: "T1 read after the round", rule: "1 clock", file: "acquire.go",
@@ -92,7 +93,7 @@ var mutants = []mutant{
 		test: "OneOrder",
 	},
 	{
-		name: "closing counts as cancel", rule: "3 never close to cancel", file: "link.go",
+		name: "closing counts as cancel", rule: "3 never close to cancel", aim: "late commands", file: "link.go",
 		old: `[]any{"CLIENT", "KILL", "ID", last.clientID}`, new: `[]any{"PING"}`,
 	},
 	{
@@ -179,7 +180,19 @@ var mutants = []mutant{
 	},
 	{
 		name: "a re-entrant attempt takes any lock", rule: "majority", file: "scripts.go",
-		old: "if v == ARGV[1] then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) return 2 end", new: "if v then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) return 2 end",
+		old: "if v == ARGV[1] then\n  if expires", new: "if v then\n  if expires",
+	},
+	{
+		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", aim: "suspends", file: "scripts.go",
+		old: "if expires(KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end", new: "redis.call('PEXPIREAT', KEYS[1], ARGV[2])",
+	},
+	{
+		name: "an old vote joins new ones", rule: "6 quarantine", aim: "replicas", file: "acquire.go",
+		old: "		en.blank = true // or", new: "		// or",
+	},
+	{
+		name: "what the machine slept is not counted", rule: "1 clock", aim: "suspends", file: "suspend.go",
+		old: "slept > known && !e", new: "slept < 0 && !e",
 	},
 	{
 		name: "an abandoned lock is not undone", rule: "12 the client is gone", file: "lock.go",
@@ -187,7 +200,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "validity by the clock of patience", rule: "8 clock of the proxy", file: "acquire.go",
-		old: "if e.now() < until {", new: "if e.waited() < until {",
+		old: "if e.catchUp() < until {", new: "if e.waited() < until {",
 		test: "StoodStill",
 	},
 	{

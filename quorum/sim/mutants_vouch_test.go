@@ -7,19 +7,19 @@ var vouchMutants = []mutant{
 		old: "case marks.canary != l.link.marks.canary:", new: "case false:",
 	},
 	{
-		name: "a jump of the clock costs no votes", rule: "5 vouch", file: "vouching.go",
+		name: "a jump of the clock costs no votes", rule: "5 vouch", aim: "clocks", file: "vouching.go",
 		old: "case jumped != \"\":", new: "case false:",
 	},
 	{
-		name: "any step forwards of a clock is tolerated", rule: "5 vouch", file: "vouch/clock.go",
+		name: "any step forwards of a clock is tolerated", rule: "5 vouch", aim: "clocks", file: "vouch/clock.go",
 		old: "case c.ahead > c.Tolerance:", new: "case c.ahead > 1<<62:",
 	},
 	{
-		name: "a slow answer is believed about the clock", rule: "5 vouch", file: "vouching.go",
+		name: "a slow answer is believed about the clock", rule: "5 vouch", aim: "far clocks", file: "vouching.go",
 		old: "if l.master.watch.reach() <= l.engine.cfg.uncertainty() {", new: "if true {",
 	},
 	{
-		name: "a replica votes", rule: "5 vouch", file: "vouching.go",
+		name: "a replica votes", rule: "5 vouch", aim: "replicas", file: "vouching.go",
 		old: "if k.info.Role != \"\" && k.info.Role != \"master\" {", new: "if false {",
 	},
 	{
@@ -31,27 +31,27 @@ var vouchMutants = []mutant{
 		old: "return Judgement{Forgot, New, now}", new: "return Judgement{Renew, New, now}",
 	},
 	{
-		name: "no quarantine after a restart", rule: "6 quarantine", file: "vouch/canary.go",
+		name: "no quarantine after a restart", rule: "6 quarantine", aim: "restarts", file: "vouch/canary.go",
 		old: "case restarted && !(was.Durable && now.Durable):", new: "case restarted && next.DB < 0:",
 	},
 	{
-		name: "no quarantine of a promoted replica", rule: "6 quarantine", file: "vouch/canary.go",
-		old: "case restarted && now.Lineage != \"-\":", new: "case restarted && next.DB < 0:",
+		name: "no quarantine of a promoted replica", rule: "6 quarantine", aim: "replicas", file: "vouch/canary.go",
+		old: "case now.Lineage != \"-\" && (", new: "case next.DB < 0 && (",
 	},
 	{
 		name: "no quarantine after SWAPDB", rule: "6 quarantine", file: "vouch/canary.go",
 		old: "case was.DB != now.DB:", new: "case next.DB < 0:",
 	},
 	{
-		name: "no quarantine after a jump forwards", rule: "6 quarantine", file: "warden.go",
+		name: "no quarantine after a jump forwards", rule: "6 quarantine", aim: "clocks", file: "warden.go",
 		old: "case ahead > 0: //", new: "case ahead > 1<<62: //",
 	},
 	{
-		name: "everysec counts as always", rule: "6 quarantine", file: "masters/info.go",
+		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts", file: "masters/info.go",
 		old: "i.AppendFsync == \"always\" && i.RunID", new: "i.AppendFsync != \"\" && i.RunID",
 	},
 	{
-		name: "a replica's old copy counts as durable", rule: "6 quarantine", file: "masters/info.go",
+		name: "a replica's old copy counts as durable", rule: "6 quarantine", aim: "replicas", file: "masters/info.go",
 		old: " && i.RunID != \"\" && i.Replicas == 0\n", new: " && i.RunID != \"\"\n",
 	},
 	{
@@ -59,27 +59,27 @@ var vouchMutants = []mutant{
 		old: "if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end\n", new: "",
 	},
 	{
-		name: "a grant from before the quarantine counts", rule: "6 quarantine", file: "vouching.go",
+		name: "a grant from before the quarantine counts", rule: "6 quarantine", aim: "epochs", file: "vouching.go",
 		old: "if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
 	},
 	{
-		name: "a horizon is taken for over", rule: "7 horizon", file: "vouch/quarantine.go",
+		name: "a horizon is taken for over", rule: "7 horizon", aim: "horizons", file: "vouch/quarantine.go",
 		old: "q.Until, q.Known = min(q.Until, now+stretch(longest, rate)), true", new: "q.Until, q.Known = min(q.Until, now), true",
 	},
 	{
-		name: "one other master's horizon is enough", rule: "7 horizon", file: "vouch/quarantine.go",
-		old: "if clean < n-quorum+1 {", new: "if clean < 1 {",
+		name: "one other master's horizon is enough", rule: "7 horizon", aim: "horizons", file: "vouch/quarantine.go",
+		old: "if clean < n-quorum+1 {", new: "if clean < min(1, n-quorum+1) {",
 	},
 	{
-		name: "the horizon of a quarantined master is believed", rule: "7 horizon", file: "vouch/quarantine.go",
+		name: "the horizon of a quarantined master is believed", rule: "7 horizon", aim: "horizons", file: "vouch/quarantine.go",
 		old: "if t.Clean {", new: "if true {",
 	},
 	{
-		name: "the horizon is never extended", rule: "7 horizon", file: "horizon.go",
-		old: "l.keeps = max(l.keeps, en.round.keeps)", new: "l.keeps = 0",
+		name: "the horizon is never extended", rule: "7 horizon", aim: "horizons", file: "horizon.go",
+		old: "l.keeps = max(l.keeps, en.round.keeps)", new: "l.keeps = min(0, en.round.keeps)",
 	},
 	{
-		name: "the horizon is not extended for an extension", rule: "7 horizon", file: "change.go",
+		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions", file: "change.go",
 		old: "\t\tx.keeps = e.cfg.kept(req.TTL)\n\t\tms := x.keeps.Milliseconds()", new: "\t\tms := e.cfg.kept(req.TTL).Milliseconds()",
 	},
 	{
@@ -88,11 +88,11 @@ var vouchMutants = []mutant{
 		test: "TestAProxyThatWasSuspendedQuarantinesNobody",
 	},
 	{
-		name: "an evicting master votes", rule: "9 eviction", file: "vouching.go",
+		name: "an evicting master votes", rule: "9 eviction", aim: "evictions", file: "vouching.go",
 		old: "if k.info.Evicts() {", new: "if false {",
 	},
 	{
-		name: "evictions are not watched", rule: "9 eviction", file: "vouching.go",
+		name: "evictions are not watched", rule: "9 eviction", aim: "evictions", file: "vouching.go",
 		old: "case l.evicted.more(&k.info):", new: "case false:",
 	},
 }

@@ -10,7 +10,8 @@ import (
 // A Plan is what a seed says: how the world is made, what clients do, and what goes wrong.
 type Plan struct {
 	Seed    uint64
-	Forgets bool // a fault makes masters forget, or lets their clocks jump
+	Forgets bool   // a fault makes masters forget, or lets their clocks jump
+	Aim     string // the class of worlds that it belongs to; "" is any
 
 	Masters, Proxies, Clients, Resources int
 	Attempts                             int // of each client
@@ -26,15 +27,23 @@ type Plan struct {
 	Append   string        // appendfsync of the masters; "" is no append-only file
 	Denied   []string      // commands that the masters do not permit
 
-	TTLLeast, TTLMost time.Duration
-	Longs             float64       // how often a TTL is the longest there may be: what should be gone then is not just expired
-	Think, Hold       time.Duration // at most; a hold is also bounded by twice the TTL
-	Takeovers         float64       // how often a client writes, removes or expires without holding
-	Transactions      float64       // how often a client does by Exec what it could do otherwise
-	Constant          bool          // clients use constant tokens, each proxy its own
+	TTLLeast, TTLMost  time.Duration
+	Longs              float64       // how often a TTL is the longest there may be: what should be gone then is not just expired
+	Touches, Stretches float64       // how often a held lock is touched, and how often an extension is for the longest TTL
+	Think, Hold        time.Duration // at most; a hold is also bounded by twice the TTL
+	Takeovers          float64       // how often a client writes, removes or expires without holding
+	Transactions       float64       // how often a client does by Exec what it could do otherwise
+	Patron             bool          // the first client takes locks for the longest TTL, always through the first proxy
+	Constant           bool          // clients use constant tokens, each proxy its own
 
 	Faults []string // the kinds that occur
 	Gap    time.Duration
+	Paused bool // what is suspended is a virtual machine, and its clocks do not tell
+	Blunt  bool // faults strike anybody, though it is an aimed world
+	Shifts bool // masters take turns in being away
+
+	Standing bool // masters have replicas all the time; else one comes just before it takes over
+	Writable bool // replicas take what they are told to write
 }
 
 // NewPlan makes a plan of a seed.
@@ -58,6 +67,9 @@ func NewPlan(seed uint64) Plan {
 	p.config(r)
 	p.behaviour(r)
 	p.faults(r)
+	if chance(r, 0.4) {
+		p.aimAt(pick(r, aims...), r)
+	}
 	return p
 }
 
@@ -83,6 +95,7 @@ func (p *Plan) behaviour(r *rand.Rand) {
 	p.Takeovers = pick(r, 0, 0, 0.01, 0.05)
 	p.Transactions = pick(r, 0, 0, 0.3, 1)
 	p.Constant = chance(r, 0.2)
+	p.Touches, p.Stretches = 0.3, pick(r, 0, 0.1)
 	if chance(r, 0.1) && !p.Constant { // see client.go
 		p.Denied = []string{"KILL"}
 	}
@@ -96,6 +109,8 @@ func (p *Plan) faults(r *rand.Rand) {
 			p.Faults = append(p.Faults, f.name)
 		}
 	}
+	p.Standing, p.Writable = chance(r, 0.5), chance(r, 0.3)
+	p.Paused = chance(r, 0.5)
 	if chance(r, 0.5) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
@@ -45,6 +46,9 @@ func (p *proxy) boot() {
 		ms = append(ms, &endpoint{life: l, server: s})
 	}
 	cfg := w.plan.Config
+	if cfg.Slept = w.asleep; w.plan.Paused {
+		cfg.Slept = func() time.Duration { return 0 }
+	}
 	if w.trace != nil {
 		cfg.Logger = slog.New(&traceHandler{life: l})
 	}

@@ -83,7 +83,7 @@ func (w *World) lockAll() {
 		for j := range w.plan.Resources {
 			w.sleep(time.Millisecond)
 			req := quorum.AcquireRequest{
-				Key: quorum.Key{Name: fmt.Sprintf("r%d", j+1)}, Token: fmt.Sprintf("last-%d", i), TTL: 200 * time.Millisecond,
+				Key: quorum.Key{Name: resourceName(j)}, Token: fmt.Sprintf("last-%d", i), TTL: 200 * time.Millisecond,
 			}
 			a, _ := ask(p, func(*life, quorum.Acquired) {}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
 			if a.Lock == nil {

@@ -34,15 +34,16 @@ type server struct {
 	hogged  bool          // a script runs and runs
 	slow    time.Duration // added to the work on a parcel
 
-	old      bool // version 6: what came later is unknown
-	replica  bool
-	replicas int             // that could take its place
-	denied   map[string]bool // commands that the user may not run
-	append   string          // appendfsync, or "" without appendonly
-	policy   string          // maxmemory-policy, or "" without maxmemory
-	evicted  int64
-	lineage  string  // the replication id of the master that it was promoted from
-	touched  []place // keys that the running command has set
+	old        bool // version 6: what came later is unknown
+	replica    bool
+	replicas   int             // that could take its place
+	denied     map[string]bool // commands that the user may not run
+	append     string          // appendfsync, or "" without appendonly
+	policy     string          // maxmemory-policy, or "" without maxmemory
+	evicted    int64
+	lineage    string // the replication id of the master that it was promoted from
+	promotions int
+	touched    []place // keys that the running command has set
 }
 
 // A place is a key in a database.
@@ -79,9 +80,7 @@ func newServer(w *World, id int) *server {
 	for _, name := range p.Denied {
 		s.denied[name] = true
 	}
-	if slices.Contains(p.Faults, staleReplica) {
-		s.replicas = 1
-	}
+	s.replicas = w.replicas()
 	return s
 }
 
@@ -282,6 +281,12 @@ func (s *server) crash(silent bool) {
 	s.down, s.silent, s.busy = true, silent, false
 	s.lives++
 	s.inbox = nil
+	s.cutConnections(silent)
+	clear(s.scripts)
+}
+
+// cutConnections ends all connections, as Sentinel does when it makes a master a replica.
+func (s *server) cutConnections(silent bool) {
 	ids := make([]int64, 0, len(s.sessions))
 	for id := range s.sessions {
 		ids = append(ids, id)
@@ -295,7 +300,6 @@ func (s *server) crash(silent bool) {
 		}
 	}
 	clear(s.sessions)
-	clear(s.scripts)
 }
 
 // boot starts a process on the data that is there.

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum"
@@ -18,24 +19,24 @@ import (
 // engine sets on behalf of a client never comes due together with a message. So nothing depends on who runs first.
 type World struct {
 	plan  Plan
+	slept atomic.Int64 // how long all proxies have stood still, by the clocks of everybody else
 	start time.Time
 
 	timer *time.Timer // of the next event
 
-	mu         sync.Mutex // held by each event; guards all below
-	taken      map[time.Duration]bool
-	events     agenda
-	servers    []*server
-	links      [][]*link // by proxy and server
-	proxies    []*proxy
-	clients    sync.WaitGroup
-	closing    sync.WaitGroup // engines
-	checker    checker
-	faults     map[string]int
-	quiet      bool          // the faults are over
-	sleepAgain time.Duration // when they may do so next
-	slept      time.Duration // how long all proxies have stood still, by the clocks of everybody else
-	trace      func(line string)
+	mu       sync.Mutex // held by each event; guards all below
+	taken    map[time.Duration]bool
+	events   agenda
+	servers  []*server
+	links    [][]*link // by proxy and server
+	proxies  []*proxy
+	clients  sync.WaitGroup
+	closing  sync.WaitGroup // engines
+	checker  checker
+	faults   map[string]int
+	quiet    bool // the faults are over
+	isolated bool // the first proxy reaches one master only
+	trace    func(line string)
 }
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
@@ -80,6 +81,18 @@ func (w *World) initialise() {
 
 // now returns the true time: that since the world began.
 func (w *World) now() time.Duration { return time.Since(w.start) }
+
+// asleep returns how long all proxies have stood still.
+func (w *World) asleep() time.Duration { return time.Duration(w.slept.Load()) }
+
+// unnoticed returns what of a sleep the proxies' clock does not tell: a client that was awake counts it, from its own
+// request.
+func (w *World) unnoticed(slept time.Duration) time.Duration {
+	if w.plan.Paused {
+		return slept
+	}
+	return 0
+}
 
 // random returns the stream of random numbers that belongs to a name.
 func (w *World) random(name string, ids ...int) *rand.Rand {

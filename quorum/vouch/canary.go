@@ -99,10 +99,8 @@ func Judge(text string, now Canary) Judgement {
 		return Judgement{Forgot, "its databases were swapped", next}
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
-	case restarted && now.Lineage != "-": // which no server has that has read its AOF: a replica has this copy of the mark
-		return Judgement{Forgot, "a replica has taken its place", next}
-	case was.Lineage != now.Lineage && now.Lineage != "-":
-		return Judgement{Forgot, "it was a replica in the meantime", next}
+	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // no server has one that has read its AOF
+		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	next.Epoch = was.Epoch
 	if now.Process == "-" {

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// An aim is a class of worlds made to hurt: one where a rule is all that stands between two holders. In them masters
+// take turns in being away, so that locks have no more votes than they need; locks are held for as long as they were
+// promised; and what makes masters forget waits until there is such a lock, and strikes a master that holds it.
+type aim struct {
+	name string
+	set  func(p *Plan, r *rand.Rand)
+}
+
+var aims = []aim{
+	{"restarts", aimRestarts},
+	{"replicas", aimReplicas},
+	{"clocks", aimClocks},
+	{"far clocks", aimFarClocks},
+	{"horizons", aimHorizons},
+	{"extensions", aimExtensions},
+	{"evictions", aimEvictions},
+	{"epochs", aimEpochs},
+	{"late commands", aimLate},
+	{"suspends", aimSuspends},
+}
+
+// aimAt makes a plan one of a class.
+func (p *Plan) aimAt(a aim, r *rand.Rand) {
+	p.Aim, p.Forgets, p.Shifts, p.Faults = a.name, true, true, nil
+	p.Masters, p.Proxies = pick(r, 3, 3, 3, 5), pick(r, 2, 2, 3)
+	p.Clients, p.Resources, p.Attempts = 4+r.IntN(3), pick(r, 1, 1, 2), 60+r.IntN(100)
+	p.Constant, p.Denied, p.Takeovers, p.Transactions = false, nil, 0, pick(r, 0.0, 0, 0.2)
+	p.Lossy, p.Split = 0, 0
+	p.Offset, p.Old = pick(r, 0, time.Hour), pick(r, 0.0, 0, 1)
+	p.Config.TTLMax, p.Longs = 2*time.Second, 0
+	p.Config.InstanceTimeout = pick(r, 10*time.Millisecond, 30*time.Millisecond)
+	p.Config.MasterDeadAfter = pick(r, 200*time.Millisecond, time.Second)
+	p.TTLLeast = pick(r, 200*time.Millisecond, 500*time.Millisecond)
+	p.TTLMost = 2 * p.TTLLeast
+	p.Think = pick(r, 10*time.Millisecond, 50*time.Millisecond)
+	p.Gap = pick(r, 100*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond)
+	a.set(p, r)
+	p.Hold = 2 * p.Config.TTLMax
+}
+
+func aimRestarts(p *Plan, r *rand.Rand) {
+	p.Append = pick(r, "", "everysec", "everysec", "always")
+	p.Faults = []string{pick(r, "master restarted empty", "master restarted, last second lost", "master restarted from a snapshot",
+		"all data flushed", "a database flushed", "databases swapped")}
+	if p.Append == "everysec" {
+		p.Faults = append(p.Faults, "master restarted, last second lost")
+	}
+}
+
+func aimReplicas(p *Plan, r *rand.Rand) {
+	p.Append = pick(r, "everysec", "always", "always", "always")
+	p.Faults = []string{staleReplica}
+	p.Standing, p.Writable = chance(r, 0.5), chance(r, 0.5)
+}
+
+func aimClocks(p *Plan, r *rand.Rand) {
+	p.Faults = []string{"clock stepped forwards", "clock stepped forwards", pick(r, "clock much too fast", "clock frozen", "clock stepped backwards")}
+	p.Think = pick(r, 2*time.Millisecond, 10*time.Millisecond)
+}
+
+// aimFarClocks lets clocks step while their answers are slow.
+func aimFarClocks(p *Plan, r *rand.Rand) {
+	p.Config.InstanceTimeout = 300 * time.Millisecond
+	p.Config.Grace = 20 * time.Millisecond
+	p.Faults = []string{"clock stepped far away"}
+	p.Gap = pick(r, 500*time.Millisecond, 2*time.Second)
+	p.Think = 2 * time.Millisecond
+}
+
+// aimHorizons mixes locks that last with many that do not, and so do not lengthen the horizon where the others are.
+func aimHorizons(p *Plan, r *rand.Rand) {
+	p.Config.TTLMax, p.Longs = 5*time.Second, pick(r, 0.1, 0.3)
+	p.TTLLeast, p.TTLMost = 30*time.Millisecond, 60*time.Millisecond
+	p.Think = pick(r, 50*time.Millisecond, 200*time.Millisecond)
+	p.Faults = []string{"all data flushed", pick(r, "master restarted empty", "all data flushed"), pick(r, "link cut", "proxy cut off", "all data flushed")}
+	p.Gap = pick(r, 200*time.Millisecond, time.Second, 3*time.Second)
+}
+
+// aimExtensions has locks that last only because they were extended.
+func aimExtensions(p *Plan, r *rand.Rand) {
+	p.Config.TTLMax, p.Touches, p.Stretches = 5*time.Second, 0.7, 0.8
+	p.TTLLeast, p.TTLMost = 50*time.Millisecond, 200*time.Millisecond
+	p.Think = pick(r, 50*time.Millisecond, 200*time.Millisecond)
+	p.Faults = []string{"all data flushed", "master restarted empty"}
+	p.Gap = pick(r, time.Second, 3*time.Second)
+}
+
+func aimEvictions(p *Plan, r *rand.Rand) {
+	p.Config.TTLMax, p.Longs = 5*time.Second, pick(r, 0.3, 0.7)
+	p.Think = pick(r, 50*time.Millisecond, 200*time.Millisecond)
+	p.Faults = []string{"keys evicted"}
+	p.Gap = pick(r, 500*time.Millisecond, 2*time.Second)
+}
+
+// aimEpochs has attempts that wait so long for their votes that a master has forgotten one, and is clean again.
+func aimEpochs(p *Plan, r *rand.Rand) {
+	p.Config.InstanceTimeout, p.Config.MasterDeadAfter = 3*time.Second, 5*time.Second
+	p.Config.TTLMax, p.Patron, p.Resources, p.Proxies = 2500*time.Millisecond, true, 1, 2
+	p.TTLLeast, p.TTLMost = 30*time.Millisecond, 60*time.Millisecond
+	p.Think = 200 * time.Millisecond
+	p.Attempts = 100 + r.IntN(100)
+	p.Faults, p.Shifts, p.Blunt = []string{"vote forgotten"}, false, true
+	p.Gap = 500 * time.Millisecond
+}
+
+// aimLate breaks connections on which something is still on its way.
+func aimLate(p *Plan, r *rand.Rand) {
+	p.Forgets, p.Shifts, p.Append = false, false, "always"
+	p.Config.TTLMax = 10 * time.Second
+	p.TTLLeast, p.TTLMost = 8*time.Second, 10*time.Second
+	p.Lossy, p.LateMost = pick(r, 0.05, 0.2), pick(r, 20*time.Millisecond, 200*time.Millisecond)
+	p.Faults = []string{"connection reset for the proxy", "connection reset for the proxy", pick(r, "link slow", "master slow")}
+	p.Gap = pick(r, 5*time.Millisecond, 20*time.Millisecond)
+}
+
+// aimSuspends lets the proxies' machine sleep again and again, perhaps before they know that it slept.
+func aimSuspends(p *Plan, r *rand.Rand) {
+	p.Blunt = true
+	p.Faults = []string{"proxies suspended", pick(r, "link slow", "link cut", "proxies suspended")}
+	p.Gap = pick(r, 5*time.Millisecond, 50*time.Millisecond, 500*time.Millisecond)
+	p.Think = 2 * time.Millisecond
+}
+
+// shift lets as many masters be away as may be, and then others.
+func (w *World) shift(r *rand.Rand) {
+	if w.quiet {
+		return
+	}
+	n := len(w.servers)
+	away := r.Perm(n)[:n-(n/2+1)]
+	for _, i := range away {
+		w.logf("fault", "%s is away", w.servers[i].addr)
+		w.servers[i].stopped = true
+	}
+	w.after(between(r, 20*time.Millisecond, 600*time.Millisecond), func() {
+		for _, i := range away {
+			w.servers[i].resume()
+		}
+		w.after(between(r, 100*time.Millisecond, time.Second), func() { w.shift(r) })
+	})
+}
+
+// victim picks a master for a fault: in an aimed world one whose vote is needed, or nil if there is none now.
+func (w *World) victim(r *rand.Rand) *server {
+	if w.plan.Aim == "" {
+		return pick(r, w.servers...)
+	}
+	if needed := w.checker.needed(); len(needed) > 0 {
+		return pick(r, needed...)
+	}
+	return nil
+}
+
+// needed returns the masters that hold a lock which no more masters hold than must.
+func (k *checker) needed() []*server {
+	var found []*server
+	for i := range k.world.plan.Resources {
+		resource := resourceName(i)
+		holders := make(map[string][]*server)
+		for _, s := range k.world.servers {
+			if it, ok := s.store.get(0, resource, s.clock.millis(s.now())); ok && !s.down {
+				holders[it.text] = append(holders[it.text], s)
+			}
+		}
+		for _, p := range k.promises[resource] {
+			if on := holders[p.token]; k.stands(p) && len(on) <= len(k.world.servers)/2+1 {
+				found = append(found, on...)
+			}
+		}
+	}
+	return found
+}
