@@ -146,7 +146,7 @@ func runSelect(c *call) Reply {
 		return errDBRange
 	}
 	c.mu.Lock()
-	c.db = int(n)
+	c.db, c.selected = int(n), true
 	c.mu.Unlock()
 	return okReply
 }
@@ -160,6 +160,11 @@ func runQuit(c *call) Reply {
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
+	if !c.relaysDone() {
+		return wait
+	}
+	c.dropLink()
+	c.selected = false
 	c.unsubscribeAll()
 	c.releaseHolds()
 	c.parser.authed = len(c.server.cfg.Users) == 0

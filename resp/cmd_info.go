@@ -145,6 +145,13 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	w.field("undone_keys", st.Undone)
 	w.field("acquired_too_late", st.Expired)
 	w.field("replies_too_late", s.counters.late.Load())
+	if s.cfg.Upstream != nil {
+		st := s.Stats()
+		w.field("upstream", s.cfg.Upstream.Addr())
+		w.field("upstream_connections", st.UpstreamLinks)
+		w.field("upstream_commands", st.Forwarded)
+		w.field("upstream_errors", st.UpstreamErrors)
+	}
 	w.field("protocol_errors", s.counters.protocolErrors.Load())
 }
 

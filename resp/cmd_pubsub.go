@@ -6,6 +6,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/upstream"
 )
 
 func runSubscribe(c *call) Reply  { return c.subscribe(pubsub.Channel, "subscribe") }
@@ -28,8 +29,13 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		s.refuse(Error(errMemory.Error()))
 		return later
 	}
+	l, others, refused := c.listenUpstream(topics)
+	if refused != nil {
+		c.unreserveTopics(added)
+		return refused
+	}
 	confirmed := make(Sequence, 0, len(topics))
-	sl := c.claim(oneRound, c.args[1], func(*outcome) Reply { return confirmed })
+	sl := c.claimSlot(oneRound, c.args[1], nil, 1+count(l != nil), func(*outcome) Reply { return confirmed })
 	if sl == nil {
 		c.unreserveTopics(added)
 		return wait
@@ -40,17 +46,65 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		confirmed = append(confirmed, Push{Bulk(word), Bulk(t.Name), Int(s.remember(t))})
 	}
 	s.mu.Unlock()
+	takeBack := func() {
+		s.mu.Lock()
+		for _, t := range added {
+			s.forget(t)
+		}
+		s.mu.Unlock()
+	}
+	onlyOthers := len(others) == len(topics)
 	s.server.messages.Subscribe(s, topics, func(err error) {
-		if err != nil {
-			s.mu.Lock()
-			for _, t := range added {
-				s.forget(t)
-			}
-			s.mu.Unlock()
+		switch {
+		case err != nil && onlyOthers: // what the application says to itself does not need the masters
+			err = nil
+		case err != nil:
+			takeBack()
 		}
 		sl.resolve(outcome{err: err})
 	})
+	if l == nil {
+		return later
+	}
+	s.settleState()
+	l.ask(expectation{n: len(others), confirms: true, take: func(reply []byte) {
+		var err error
+		if reply[0] == '-' {
+			err = upstream.ReplyError(reply[1 : len(reply)-2])
+			takeBack()
+			s.server.messages.Unsubscribe(s, added)
+		}
+		sl.resolve(outcome{err: err})
+	}}, append([]string{word}, others...)...)
 	return later
+}
+
+// listenUpstream returns the link over which the upstream is to be listened to as well, and which of the topics it has:
+// all but the channels of locks. No link if there are none.
+func (c *call) listenUpstream(topics []pubsub.Topic) (*link, []string, Reply) {
+	others := c.atUpstream(topics)
+	if len(others) == 0 {
+		return nil, nil, nil
+	}
+	l, err := c.connected()
+	if err != nil {
+		return nil, nil, c.upstreamFailed(err)
+	}
+	return l, others, nil
+}
+
+// atUpstream returns the names of those topics that the upstream has.
+func (s *session) atUpstream(topics []pubsub.Topic) []string {
+	if s.server.cfg.Upstream == nil {
+		return nil
+	}
+	var names []string
+	for _, t := range topics {
+		if t.Kind == pubsub.Pattern || !s.server.isLock(t.Name) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // reserveTopics counts subscriptions in the memory budget.
@@ -70,7 +124,8 @@ func (c *call) unreserveTopics(topics []pubsub.Topic) {
 	}
 }
 
-// unsubscribe is done when it is said: what masters still send is not delivered.
+// unsubscribe is done when it is said: what masters still send is not delivered. What the upstream still sends is, until
+// it has confirmed.
 func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
 	s := c.session
 	names := c.args[1:]
@@ -79,10 +134,19 @@ func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
 	}
 	var told Sequence
 	var topics []pubsub.Topic
-	s.mu.Lock()
 	for _, name := range names {
-		t := pubsub.Topic{Kind: kind, Name: name}
-		topics = append(topics, t)
+		topics = append(topics, pubsub.Topic{Kind: kind, Name: name})
+	}
+	var sl *slot
+	others := s.atUpstream(topics)
+	if s.up != nil && len(others) > 0 {
+		if sl = c.claim(oneRound, "", func(*outcome) Reply { return told }); sl == nil {
+			return wait
+		}
+	}
+	s.mu.Lock()
+	for _, t := range topics {
+		name := t.Name
 		told = append(told, Push{Bulk(word), Bulk(name), Int(s.forget(t))})
 	}
 	if len(names) == 0 {
@@ -90,6 +154,15 @@ func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
 	}
 	s.mu.Unlock()
 	s.server.messages.Unsubscribe(s, topics)
+	if sl != nil {
+		s.mu.Lock()
+		sl.mute, s.latest = false, sl
+		s.mu.Unlock()
+		s.settleState()
+		s.up.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
+			append([]string{word}, slices.Clone(others)...)...)
+		return later
+	}
 	s.answerAs(told, func(sl *slot) { sl.mute, s.latest = false, sl })
 	return later
 }

@@ -120,6 +120,11 @@ func (c *call) perform() Reply {
 		c.stop()
 		return later
 	}
+	if c.server.cfg.Upstream != nil && c.parser.authed {
+		if reply := c.divert(cmd); reply != nil {
+			return reply
+		}
+	}
 	if refused := c.check(&cmd); refused != nil {
 		return c.rejected(cmd, refused)
 	}

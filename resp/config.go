@@ -3,6 +3,8 @@ package resp
 import (
 	"log/slog"
 	"time"
+
+	"lockproxy/resp/upstream"
 )
 
 // Config holds what a server must know. Zero values get the defaults.
@@ -16,6 +18,10 @@ type Config struct {
 	// Version is what INFO says of lockproxy itself. Default "dev".
 	Version string
 	Limits  Limits
+	// Upstream gets every command that is not about a lock. Nil: there are no others.
+	Upstream *upstream.Redis
+	// LockKeys are patterns of the names of locks, as in KEYS. They mean something only beside Upstream.
+	LockKeys []string
 	// Logger never gets a token value or a password. Default: none.
 	Logger *slog.Logger
 }

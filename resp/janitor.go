@@ -39,8 +39,12 @@ func (s *session) checkTimes(now int64) {
 		s.kill("write timeout: the client does not read")
 		return
 	}
+	if w := s.sending.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
+		s.kill("write timeout: the upstream does not read")
+		return
+	}
 	s.mu.Lock()
-	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && now-s.active.Load() > limits.Idle.Milliseconds()
+	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load() && now-s.active.Load() > limits.Idle.Milliseconds()
 	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {
 		s.closing.Store(true)

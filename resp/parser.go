@@ -42,6 +42,9 @@ type parser struct {
 
 type span struct{ from, to int }
 
+// spanSize is what an argument takes beside its text.
+const spanSize = 32
+
 // keepArgs is how many arguments a parser of an idle connection keeps space for.
 const keepArgs = 64
 
@@ -133,6 +136,9 @@ func (p *parser) finish(b []byte) {
 		p.args = append(p.args, text[s.from-base:s.to-base])
 	}
 	p.size = len(text)
+	if len(p.spans) > keepArgs {
+		p.size += len(p.spans) * spanSize
+	}
 	if cap(p.spans) > keepArgs {
 		p.spans = nil
 	}

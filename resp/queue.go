@@ -21,13 +21,18 @@ func (s *session) push(sl *slot) bool {
 	return true
 }
 
-// conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with.
+// conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with. That
+// is any which went upstream: who writes data and gives the lock back in one go relies on their order.
 func (s *session) conflict(sl *slot) *slot {
-	if sl.rounds == oneRound && s.twoRounds == 0 {
+	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 {
 		return nil // the common case costs nothing
 	}
 	var found *slot
 	for other := s.head; other != nil; other = other.next {
+		if other.relayed {
+			found = other
+			continue
+		}
 		mixed := sl.rounds == twoRounds || other.rounds == twoRounds
 		if other.left > 0 && mixed && other.sharesKey(sl) {
 			found = other
@@ -63,9 +68,34 @@ func (sl *slot) touches(key quorum.Key) bool {
 	return false
 }
 
+// lastRelayed returns the youngest slot whose replies come from the upstream, or nil.
+func (s *session) lastRelayed() *slot {
+	var found *slot
+	for sl := s.head; sl != nil; sl = sl.next {
+		if sl.relayed {
+			found = sl
+		}
+	}
+	return found
+}
+
+// inFlight returns the youngest command that waits for the engine, or nil: one that goes upstream must not overtake it.
+func (s *session) inFlight() *slot {
+	var found *slot
+	for sl := s.head; sl != nil; sl = sl.next {
+		if sl.left > 0 && !sl.relayed {
+			found = sl
+		}
+	}
+	return found
+}
+
 // take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock
 // must not be handed out any more, so it stops before the first one.
 func (s *session) take() *slot {
+	if s.relaying {
+		return nil
+	}
 	first := s.head
 	var end *slot
 	for sl := first; sl != nil && sl.left == 0; sl = sl.next {

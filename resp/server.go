@@ -28,6 +28,7 @@ type Server struct {
 	commands *table
 	memory   budget
 	runID    string
+	limits   Limits // of what clients send: what passes through is larger than what is about locks
 	started  time.Time
 	clock    atomic.Int64 // ms since started, advanced by the janitor
 	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.
@@ -46,6 +47,8 @@ type Server struct {
 
 type counters struct {
 	accepted, rejected, commands, protocolErrors, late atomic.Uint64
+	forwarded, upstreamErrors                          atomic.Uint64
+	links                                              atomic.Int64
 }
 
 // Stats counts what the server did since it was made.
@@ -56,6 +59,9 @@ type Stats struct {
 	Commands       uint64
 	ProtocolErrors uint64
 	Late           uint64 // locks and extensions whose validity had passed when the reply was to be written
+	Forwarded      uint64 // commands that went upstream
+	UpstreamErrors uint64 // commands that could not go there, and connections to it that broke while they were in use
+	UpstreamLinks  int    // connections to the upstream
 }
 
 // New returns a server that serves nobody yet.
@@ -78,6 +84,12 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 	}
 	s.clock.Store(1) // never 0: that is what session.writing has for no write
 	s.memory.max = int64(cfg.Limits.Memory)
+	s.limits = cfg.Limits
+	if cfg.Upstream != nil {
+		s.limits.Args = max(s.limits.Args, passArgsMax)
+		s.limits.Bulk = max(s.limits.Bulk, min(passBytesMax, cfg.Limits.Memory))
+		s.limits.Command = max(s.limits.Command, s.limits.Bulk)
+	}
 	return s
 }
 
@@ -192,6 +204,7 @@ func (s *Server) Stats() Stats {
 	return Stats{
 		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
+		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), UpstreamLinks: int(c.links.Load()),
 	}
 }
 

@@ -38,6 +38,7 @@ type session struct {
 	resp3   bool
 	mute    muting
 	transaction
+	upstreamSide
 
 	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
 	inBytes atomic.Int64 // what the commands in the queue hold on to
@@ -53,6 +54,7 @@ type session struct {
 	gone       bool
 	written    bool // the writer has ended
 	waits      map[*waiting]struct{}
+	turn       sync.Cond // the relay waits to write
 	identity
 	subscriptions
 	holds
@@ -68,9 +70,10 @@ const (
 func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), waits: map[*waiting]struct{}{}}
 	s.ready.L = &s.mu
+	s.turn.L = &s.mu
 	s.active.Store(s.since)
 	s.in.budget = &srv.memory
-	s.parser.limits = &srv.cfg.Limits
+	s.parser.limits = &srv.limits
 	s.call.session = s
 	s.parser.authed = len(srv.cfg.Users) == 0
 	s.identity.reset(s.parser.authed, s.since)
@@ -89,6 +92,7 @@ func (s *session) run() {
 	s.unsubscribeAll()
 	s.cancelWaits()
 	<-done
+	s.dropLink()
 	s.releaseHolds()
 	_ = s.conn.Close()
 	s.in.release()
@@ -182,6 +186,9 @@ func (s *session) runAll() {
 		}
 		s.parser.forget()
 	}
+	if s.up != nil {
+		s.up.flush()
+	}
 	s.wakeWriter()
 }
 
@@ -220,7 +227,11 @@ func (s *session) stop() {
 func (s *session) end() {
 	s.mu.Lock()
 	s.gone = true
+	if s.up != nil {
+		_ = s.up.conn.Close() // what waits there, waits for nobody
+	}
 	s.ready.Signal()
+	s.turn.Signal()
 	s.mu.Unlock()
 }
 

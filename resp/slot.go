@@ -18,6 +18,7 @@ type slot struct {
 	next    *slot
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
+	relayed bool // its replies come from the upstream, and the relay writes them (link.go); left counts them
 
 	left   int                  // outcomes still to come; 0: ready. Guarded by session.mu
 	out    outcome              // guarded by session.mu until left is 0, then the writer's
@@ -90,7 +91,7 @@ func newSlot(s *session) *slot {
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
 	sl.out, sl.key, sl.others, sl.hold = outcome{}, quorum.Key{}, nil, nil
-	sl.resp3, sl.mute, sl.rounds = false, false, oneRound
+	sl.resp3, sl.mute, sl.relayed, sl.rounds = false, false, false, oneRound
 	sl.left, sl.weight, sl.held, sl.reserve, sl.output = 0, 0, 0, 0, 0
 	sl.counted = false
 	slots.Put(sl)

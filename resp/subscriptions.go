@@ -131,10 +131,14 @@ func (s *session) Deliver(m pubsub.Message) {
 
 // insert puts a message into the queue. s.mu is held.
 func (s *session) insert(sl *slot) {
-	if s.latest == nil {
+	after := s.latest
+	if after == nil {
+		after = s.relayedBy // a part of its replies is written
+	}
+	if after == nil {
 		sl.next, s.head = s.head, sl
 	} else {
-		sl.next, s.latest.next = s.latest.next, sl
+		sl.next, after.next = after.next, sl
 	}
 	if sl.next == nil {
 		s.tail = sl

@@ -6,10 +6,12 @@ import "lockproxy/quorum"
 type transaction struct {
 	open    bool // MULTI was sent
 	spoiled bool // a command could not be queued: EXEC refuses
-	queue   []queued
-	args    int // of the commands in queue
-	watched []*watched
-	held    int // bytes of both, counted in the memory budget
+	// upstream: it takes place there, and nothing is queued here.
+	upstream bool
+	queue    []queued
+	args     int // of the commands in queue
+	watched  []*watched
+	held     int // bytes of both, counted in the memory budget
 }
 
 // A queued is one command of a transaction. Exactly one of step and run is set.

@@ -32,10 +32,11 @@ func (s *session) writeLoop() {
 	for {
 		s.mu.Lock()
 		batch = s.take()
-		for batch == nil && !s.gone && !(s.closing.Load() && s.head == nil) {
+		for batch == nil && !s.gone && !(s.closing.Load() && s.head == nil && !s.relaying) {
 			s.ready.Wait()
 			batch = s.take()
 		}
+		s.batching = batch != nil
 		s.mu.Unlock()
 		if batch == nil {
 			s.finish()
@@ -116,6 +117,10 @@ func (s *session) settle(batch *slot) {
 		s.paused = false
 		s.kickReader()
 	}
+	s.batching = false
+	if s.relays > 0 || s.up != nil {
+		s.turn.Signal()
+	}
 	s.mu.Unlock()
 }
 
@@ -124,6 +129,7 @@ func (s *session) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written = true
+	s.turn.Signal()
 	if s.gone {
 		return
 	}
@@ -143,6 +149,7 @@ func (s *session) dropQueue(batch *slot) {
 	s.written = true
 	s.closing.Store(true)
 	s.gone = s.gone || s.head != nil
+	s.turn.Signal()
 	for ; batch != nil; batch = batch.next {
 		batch.out.abandon()
 	}

@@ -18,7 +18,8 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// check probes every master, prints what it found as a table, and returns 1 if a quorum could not vote.
+// check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote,
+// or the upstream not be reached.
 func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() {
 		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
@@ -46,7 +47,7 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	}
 	needed := quorum.Quorum(len(probes))
 	fmt.Fprintf(stdout, "\n%d of %d masters could vote, %d needed.\n", voters, len(probes), needed)
-	if voters < needed {
+	if reached := checkUpstream(l.Config, stdout); voters < needed || !reached {
 		return exitFailure
 	}
 	return exitOK

@@ -191,3 +191,19 @@ func TestUnknownRunIDsAreNotTheSame(t *testing.T) {
 		t.Errorf("%+v", probes)
 	}
 }
+
+func TestCheckShowsTheUpstream(t *testing.T) {
+	master, up := startRedis(t), startRedis(t, "--requirepass", "s3cr3t")
+	if code, out := runCommand("init", "--yes", "--masters", master); code != exitOK {
+		t.Fatalf("init: %d\n%s", code, out)
+	}
+	flags := []string{"--masters", master, "--lock-keys", "lock:*", "--upstream"}
+	code, out := runCheck(append(flags, "redis://:s3cr3t@"+up+"/3")...)
+	if code != exitOK || !strings.Contains(out, "Upstream "+up+", database 3: redis ") || !strings.Contains(out, "Locks are what matches lock:*") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	code, out = runCheck(append(flags, "redis://:wrong-s3cr3t@"+up)...)
+	if code != exitFailure || !strings.Contains(out, "database 0: no: ") || strings.Contains(out, "s3cr3t") {
+		t.Errorf("wrong password: exit code %d\n%s", code, out)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/resp/upstream"
 )
 
 func TestMain(m *testing.M) {
@@ -64,10 +65,10 @@ func TestCommands(t *testing.T) {
 func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
 	cfg.IdleTimeout = time.Hour
-	cfg.Deployment = "locks"
+	cfg.Deployment, cfg.LockKeys = "locks", []string{"lock:*"}
 	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x")}}
 	log := newLogger(cfg, &bytes.Buffer{})
-	for _, v := range []any{engineConfig(cfg, log), frontConfig(cfg, log), frontConfig(cfg, log).Limits} {
+	for _, v := range []any{engineConfig(cfg, log), frontConfig(cfg, upstream.New(upstream.Options{Addr: "u:1"}), log), frontConfig(cfg, nil, log).Limits} {
 		s := reflect.ValueOf(v)
 		for i := range s.NumField() {
 			if s.Field(i).IsZero() {

@@ -179,7 +179,14 @@ func (p *process) startEngine() error {
 }
 
 func (p *process) startFront() error {
-	p.front = resp.New(frontConfig(p.cfg, p.log), p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)
+	up, err := upstreamOf(p.cfg)
+	if err != nil {
+		return err
+	}
+	if up != nil {
+		p.onStop(func(context.Context) { up.Close() })
+	}
+	p.front = resp.New(frontConfig(p.cfg, up, p.log), p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)
 	return nil
 }
 

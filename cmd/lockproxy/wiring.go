@@ -12,6 +12,7 @@ import (
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
 	"lockproxy/resp"
+	"lockproxy/resp/upstream"
 )
 
 // newLogger returns the logger that everything in the process writes to.
@@ -95,11 +96,32 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 	}
 }
 
-func frontConfig(cfg *config.Config, log *slog.Logger) resp.Config {
+// upstreamOf returns the upstream, not yet connected, or nil if there is none.
+func upstreamOf(cfg *config.Config) (*upstream.Redis, error) {
+	u := cfg.Upstream
+	if u.Addr == "" {
+		return nil, nil //nolint:nilnil // no upstream is no error
+	}
+	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: u.Password.Reveal(), Database: u.Database,
+		DialTimeout: cfg.DialTimeout}
+	if u.TLS {
+		t, err := cfg.MasterTLS()
+		if err != nil {
+			return nil, err
+		}
+		opt.TLS = t
+		opt.TLS.ServerName, _, _ = net.SplitHostPort(u.Addr)
+	}
+	return upstream.New(opt), nil
+}
+
+func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.Config {
 	c := resp.Config{
 		TTLMax:    cfg.TTLMax,
 		Databases: cfg.Databases,
 		Version:   versionText(),
+		Upstream:  up,
+		LockKeys:  cfg.LockKeys,
 		Limits: resp.Limits{
 			Clients:  cfg.MaxClients,
 			Args:     cfg.MaxArgs,

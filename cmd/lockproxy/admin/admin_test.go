@@ -38,7 +38,7 @@ func (f *fake) Stats() quorum.Stats {
 type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
-	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26}
+	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29}
 }
 
 // serve runs a server and returns how to get a page of it.
@@ -126,6 +126,9 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_commands_total 24`,
 		`lockproxy_protocol_errors_total 25`,
 		`lockproxy_late_replies_total 26`,
+		`lockproxy_upstream_commands_total 27`,
+		`lockproxy_upstream_errors_total 28`,
+		`lockproxy_upstream_connections 29`,
 		`go_goroutines `,
 	} {
 		if !strings.Contains(page, "\n"+want) {

@@ -45,6 +45,11 @@ var (
 	descProtocol = desc("protocol_errors_total", "Connections closed because what they sent is not RESP.")
 	descLate     = desc("late_replies_total",
 		"Locks and extensions whose validity had passed when the reply was to be written.")
+
+	descLinks          = desc("upstream_connections", "Connections to the upstream now.")
+	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
+	descUpstreamErrors = desc("upstream_errors_total",
+		"Commands that could not be sent to the upstream, and connections to it that broke while in use.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -90,6 +95,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(descCommands, front.Commands)
 	counter(descProtocol, front.ProtocolErrors)
 	counter(descLate, front.Late)
+	gauge(descLinks, float64(front.UpstreamLinks))
+	counter(descForwarded, front.Forwarded)
+	counter(descUpstreamErrors, front.UpstreamErrors)
 }
 
 func locks(counter func(*prometheus.Desc, uint64, ...string), s quorum.Stats) {

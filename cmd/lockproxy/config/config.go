@@ -24,6 +24,9 @@ type Config struct {
 	MasterTLSCert      string
 	MasterTLSKey       string
 
+	Upstream Upstream // no address: none
+	LockKeys []string
+
 	Listen      string
 	TLSCert     string
 	TLSKey      string

@@ -83,7 +83,16 @@ var fileProblems = []struct{ file, want string }{
 	{"scripts: [{sha1: SHA1, kind: take, granted: nil, holder: 0}]", `FILE:1: scripts: script 1 has holder "0"; write which of ARGV, from 1, is the holder's field of the hash`},
 	{"scripts: [{sha1: SHA1, kind: take, granted: nil, keys: 1}]", `FILE:1: scripts: script 1 has the unknown key "keys"; there are sha1, kind, granted, holder and name`},
 	{"scripts: [{sha1: SHA1, kind: tell}, {sha1: SHA1, kind: tell}]", "FILE:1: scripts: script 2 is there twice; remove one"},
+	// Upstream.
+	{"upstream: http://a\nlock_keys: ['*']", `FILE:1: upstream: has the scheme "http"; write redis:// or, for TLS, rediss://`},
+	{"upstream: 'redis://:s3cr%t@a'\nlock_keys: ['*']", "FILE:1: upstream: is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"},
+	{"upstream: redis://a/x\nlock_keys: ['*']", `FILE:1: upstream: a:6379 names the database "x"; write a number, such as redis://a:6379/1`},
+	{"upstream: redis://a\nlock_keys: {a: b}", `FILE:2: lock_keys: is no list; write the patterns as ["lock:*", "*:lock"]`},
+	{"upstream: redis://a\nlock_keys: [a, [b]]", `FILE:2: lock_keys: pattern 2 is no text; write one such as "lock:*"`},
 	// How settings go together.
+	{"upstream: 'redis://u:s3cr3t@a/2'", `lock_keys: is empty, so that no key would be a lock, and upstream would get all; name the locks, such as ["lock:*"], or ["*"] for every key`},
+	{"lock_keys: ['lock:*']", "lock_keys: is set, but no upstream, so that every key is a lock's; set upstream, or remove lock_keys"},
+	{"masters: [a, b]\nupstream: redis://b/3\nlock_keys: ['*']", "upstream: b:6379 is also a master, and what clients do to their data (FLUSHALL, eviction) must not reach locks; give the masters servers of their own"},
 	{"masters: [a]\nmaster_password: s3cr3t\nmaster_password_file: SECRET", "master_password: and master_password_file are both set; remove one"},
 	{"masters: [a]\nmaster_user: u", "master_user: has no password; set master_password or master_password_file"},
 	{"master_user: u\nmaster_password: s3cr3t", "master_user: or a password of the masters is set, but no masters; name them in masters"},

@@ -46,9 +46,26 @@ var relations = []relation{
 	{[]string{"master_tls_cert", "master_tls_key"}, func(c *Config) string {
 		return failIf((c.MasterTLSCert == "") != (c.MasterTLSKey == ""), "and master_tls_key belong together; set both or none")
 	}},
-	{[]string{"master_tls_ca", "master_tls_cert", "masters"}, func(c *Config) string {
-		return failIf(c.MasterTLSCA+c.MasterTLSCert != "" && !c.masterTLS(),
+	{[]string{"master_tls_ca", "master_tls_cert", "masters", "upstream"}, func(c *Config) string {
+		return failIf(c.MasterTLSCA+c.MasterTLSCert != "" && !c.masterTLS() && !c.Upstream.TLS,
 			"or master_tls_cert is set, but no master is reached by TLS; write its address as rediss://host:port")
+	}},
+	{[]string{"lock_keys", "upstream"}, func(c *Config) string {
+		switch {
+		case c.Upstream.Addr != "" && len(c.LockKeys) == 0:
+			return `is empty, so that no key would be a lock, and upstream would get all; name the locks, such as ["lock:*"], or ["*"] for every key`
+		case c.Upstream.Addr == "" && len(c.LockKeys) > 0:
+			return "is set, but no upstream, so that every key is a lock's; set upstream, or remove lock_keys"
+		}
+		return ""
+	}},
+	{[]string{"upstream", "masters"}, func(c *Config) string {
+		for _, m := range c.Masters {
+			if m.Addr == c.Upstream.Addr {
+				return m.Addr + " is also a master, and what clients do to their data (FLUSHALL, eviction) must not reach locks; give the masters servers of their own"
+			}
+		}
+		return ""
 	}},
 	{[]string{"tls_cert", "tls_key"}, func(c *Config) string {
 		return failIf((c.TLSCert == "") != (c.TLSKey == ""), "and tls_key belong together; set both or none")

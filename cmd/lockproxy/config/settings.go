@@ -31,6 +31,9 @@ var settings = []setting{
 	{"master_tls_key", "", "PEM file with the key of master_tls_cert", false,
 		text(func(c *Config) *string { return &c.MasterTLSKey }, "a path")},
 
+	{"upstream", "", "the Redis that gets every command that is not about a lock; none: there are no others", false, upstreamValue()},
+	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, lockKeysValue()},
+
 	{"listen", "127.0.0.1:6380", "where Redis clients connect", false,
 		address(func(c *Config) *string { return &c.Listen }, false)},
 	{"tls_cert", "", "PEM file with the certificate for clients; set: clients must use TLS", false,

@@ -1,0 +1,175 @@
+package resp
+
+import "slices"
+
+// What a command may be that only passes through, as in Redis; Limits.Memory bounds it, too. A command on locks is held
+// to Limits.Args, Limits.Bulk and Limits.Command.
+const (
+	passArgsMax  = 1 << 20
+	passBytesMax = 512 << 20
+)
+
+// divert sends the command upstream if that is its place, and returns nil if it is served here.
+func (c *call) divert(cmd *command) Reply {
+	at, refused := c.place(cmd)
+	if refused != nil {
+		c.spoilAnywhere()
+		return refused
+	}
+	if at == there && !c.resp3 && c.total.Load() > 0 {
+		return errSubscribed(lower(c.args[0]))
+	}
+	if c.transaction.open {
+		return c.divertQueued(cmd, at)
+	}
+	if at == here {
+		return c.divertHere(cmd)
+	}
+	if cmd != nil && cmd.name == "watch" {
+		if len(c.transaction.watched) > 0 {
+			return errMixedTransaction
+		}
+	}
+	reply := c.forward()
+	switch {
+	case reply == later && cmd != nil && cmd.name == "watch":
+		c.watchesUpstream = true
+		c.settleState()
+	case reply == later && equalFold(c.args[0], "monitor"):
+		c.monitors.Store(true)
+		c.settleState()
+	case isError(reply) && cmd != nil && asksUpstream[cmd.name]:
+		return nil
+	}
+	return reply
+}
+
+// divertHere is for the commands of the proxy's own in which the upstream has a part.
+func (c *call) divertHere(cmd *command) Reply {
+	if cmd == nil {
+		return nil
+	}
+	switch cmd.name {
+	case "multi":
+		if !c.watchesUpstream || len(c.args) != 1 {
+			return nil
+		}
+		reply := c.forward()
+		if reply == later {
+			c.transaction.open, c.transaction.upstream = true, true
+			c.settleState()
+		}
+		return reply
+	case "watch":
+		if c.watchesUpstream {
+			return errMixedTransaction
+		}
+	case "unwatch":
+		if !c.watchesUpstream || len(c.args) != 1 {
+			return nil
+		}
+		reply := c.forward()
+		if reply == later {
+			c.watchesUpstream = false
+			c.settleState()
+		}
+		return reply
+	case "script":
+		return c.divertScript(cmd)
+	}
+	return c.tooLarge()
+}
+
+// tooLarge refuses what could not be sent at all if there were no upstream.
+func (c *call) tooLarge() Reply {
+	l := &c.server.cfg.Limits
+	large := len(c.args) > l.Args || c.parser.size > l.Command
+	for i := 0; i < len(c.args) && !large && c.parser.size > l.Bulk; i++ {
+		large = len(c.args[i]) > l.Bulk
+	}
+	if large {
+		c.transaction.spoil()
+		return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow")
+	}
+	return nil
+}
+
+// divertScript loads and forgets scripts on both sides: the client uses one SHA-1 for both. The upstream's reply is the
+// client's, or ours if it cannot be reached.
+func (c *call) divertScript(cmd *command) Reply {
+	if len(c.args) < 2 {
+		return nil
+	}
+	sub := cmd.sub(c.args[1])
+	if sub == nil || !sub.accepts(len(c.args)) {
+		return nil
+	}
+	if sub.name == "exists" {
+		return c.scriptsExist()
+	}
+	if reply := sub.run(c); isError(reply) {
+		return reply
+	}
+	if reply := c.forward(); !isError(reply) {
+		return reply
+	}
+	return nil // it is done once more here: that changes nothing
+}
+
+// scriptsExist says 1 for what both sides have.
+func (c *call) scriptsExist() Reply {
+	known := runScriptExists(c).(Array)
+	l, err := c.connected()
+	if err != nil {
+		return nil
+	}
+	var text []byte
+	sl := c.claim(oneRound, "", func(*outcome) Reply {
+		for i := range known {
+			if len(text) < 4*(i+1) || string(text[len(text)-4*(len(known)-i):][:4]) != ":1\r\n" {
+				known[i] = Int(0)
+			}
+		}
+		return known
+	})
+	if sl == nil {
+		return wait
+	}
+	l.ask(expectation{n: 1, take: func(reply []byte) {
+		text = reply
+		sl.resolve(outcome{})
+	}}, slices.Clone(c.args)...)
+	return later
+}
+
+// forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.
+func (c *call) forward() Reply {
+	s := c.session
+	s.mu.Lock()
+	s.waitFor = s.inFlight()
+	waits := s.waitFor != nil
+	s.mu.Unlock()
+	if waits {
+		return wait
+	}
+	l, err := s.connected()
+	if err != nil {
+		return c.upstreamFailed(err)
+	}
+	if !l.pushRelayed() {
+		return later // the session is ending
+	}
+	l.send(c.args)
+	s.server.counters.forwarded.Add(1)
+	return later
+}
+
+// upstreamFailed is the reply to a command that could not be sent.
+func (c *call) upstreamFailed(err error) Reply {
+	return Error("ERR " + err.Error())
+}
+
+func isError(r Reply) bool {
+	_, ok := r.(Error)
+	return ok
+}

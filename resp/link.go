@@ -1,0 +1,293 @@
+package resp
+
+import (
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/upstream"
+)
+
+// A link is a session's own connection to the upstream, made at first need. The session's reader writes requests to it,
+// and its relay (relay.go) takes the replies to the client.
+//
+// In the session's queue a run of commands that went upstream is one slot, which is ready when all their replies have
+// been written: so replies keep their order, and a run costs no more than its bytes. What was sent upstream, by the
+// client's will or by ours, stands in expected, in the order in which the upstream will answer it.
+type link struct {
+	session *session
+	conn    net.Conn
+	done    chan struct{} // closed when the relay has ended
+
+	// Only the reader uses these: what is not written yet, and how the upstream knows the connection.
+	out   []byte
+	db    int
+	resp3 bool
+	name  string
+
+	// session.mu guards what follows.
+	expected queueOf
+	stateful bool // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
+	dead     bool // it was lost with nothing on it
+	// confirmed says what the upstream has confirmed, for a client of RESP2: messages look like replies there. Only the
+	// relay uses it.
+	confirmed struct{ channels, shards bool }
+}
+
+// An expectation is a number of replies that the upstream owes, and what is to become of them.
+type expectation struct {
+	slot *slot // they go to the client when this slot has its turn
+	n    int
+	// If slot is nil they are kept from the client: take gets them together when all have come, if it is not nil.
+	// An error ends them early.
+	take     func(replies []byte)
+	confirms bool // they confirm subscriptions
+}
+
+// queueOf is a queue of expectations.
+type queueOf struct {
+	all  []expectation
+	head int
+}
+
+func (q *queueOf) empty() bool { return q.head == len(q.all) }
+
+func (q *queueOf) first() *expectation {
+	if q.empty() {
+		return nil
+	}
+	return &q.all[q.head]
+}
+
+func (q *queueOf) last() *expectation {
+	if q.empty() {
+		return nil
+	}
+	return &q.all[len(q.all)-1]
+}
+
+func (q *queueOf) add(e expectation) { q.all = append(q.all, e) }
+
+func (q *queueOf) drop() {
+	q.all[q.head] = expectation{}
+	q.head++
+	if q.empty() {
+		q.all, q.head = q.all[:0], 0
+	}
+}
+
+// connected returns the session's link, in the client's database and protocol.
+func (s *session) connected() (*link, error) {
+	if s.up != nil && s.linkDead() {
+		s.dropLink()
+	}
+	l := s.up
+	if l != nil {
+		l.agree()
+		return l, nil
+	}
+	g := upstream.Greeting{RESP3: s.resp3, DB: s.upstreamDB(), Name: s.name}
+	conn, err := s.server.cfg.Upstream.Dial(g)
+	if err != nil {
+		s.server.counters.upstreamErrors.Add(1)
+		return nil, err
+	}
+	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, name: g.Name}
+	s.mu.Lock()
+	s.up = l
+	if s.gone {
+		_ = conn.Close()
+	}
+	s.mu.Unlock()
+	s.server.counters.links.Add(1)
+	go l.relay()
+	return l, nil
+}
+
+// upstreamDB is the database that the client means: until it selects one, that of the upstream's URL.
+func (s *session) upstreamDB() int {
+	if s.selected {
+		return s.db
+	}
+	return s.server.cfg.Upstream.Database()
+}
+
+// agree tells the upstream what has changed with the client since.
+func (l *link) agree() {
+	s := l.session
+	if s.resp3 != l.resp3 {
+		l.resp3 = s.resp3
+		proto := "2"
+		if l.resp3 {
+			proto = "3"
+		}
+		l.ask(expectation{n: 1, take: l.demand}, "HELLO", proto)
+	}
+	if db := s.upstreamDB(); db != l.db {
+		l.db = db
+		l.ask(expectation{n: 1, take: l.demand}, "SELECT", strconv.Itoa(db))
+	}
+	if s.name != l.name {
+		l.name = s.name
+		l.ask(expectation{n: 1}, "CLIENT", "SETNAME", l.name)
+	}
+}
+
+// demand ends the session if the upstream refuses: the requests behind this one would mean something else.
+func (l *link) demand(reply []byte) {
+	if reply[0] == '-' {
+		l.session.server.counters.upstreamErrors.Add(1)
+		l.session.kill("upstream: " + string(reply[1:len(reply)-2]))
+	}
+}
+
+// ask sends a request of which the client does not see the replies.
+func (l *link) ask(e expectation, args ...string) {
+	s := l.session
+	s.mu.Lock()
+	l.expected.add(e)
+	s.mu.Unlock()
+	l.send(args)
+}
+
+// sendSize is how many bytes of requests are gathered before they are written even if more are to come.
+const sendSize = 64 << 10
+
+// send gathers a request. flush writes it.
+func (l *link) send(args []string) {
+	l.out = upstream.AppendHeader(l.out, '*', len(args))
+	for _, arg := range args {
+		l.out = upstream.AppendHeader(l.out, '$', len(arg))
+		for len(arg) > sendSize {
+			l.out = append(l.out, arg[:sendSize]...)
+			arg = arg[sendSize:]
+			l.flush()
+		}
+		l.out = append(append(l.out, arg...), '\r', '\n')
+		if len(l.out) >= sendSize {
+			l.flush()
+		}
+	}
+}
+
+// flush writes what is gathered. It waits for an upstream that does not read, for Limits.Write at most.
+func (l *link) flush() {
+	if len(l.out) == 0 {
+		return
+	}
+	s := l.session
+	s.sending.Store(s.server.clock.Load())
+	_, err := l.conn.Write(l.out)
+	s.sending.Store(0)
+	if cap(l.out) > 2*sendSize {
+		l.out = nil
+	}
+	l.out = l.out[:0]
+	if err != nil {
+		_ = l.conn.Close() // the relay finds out what that means
+	}
+}
+
+// pushRelayed gives the command its place in the queue. It returns false if the session is ending.
+func (l *link) pushRelayed() bool {
+	s := l.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := l.expected.last()
+	if s.mute.current {
+		if last != nil && last.slot == nil && last.take == nil {
+			last.n++
+		} else {
+			l.expected.add(expectation{n: 1})
+		}
+		return !s.closing.Load() && !s.gone
+	}
+	if last != nil && last.slot != nil && last.slot == s.tail && !s.closing.Load() && !s.gone {
+		last.n++
+		last.slot.left++
+		return true
+	}
+	sl := newSlot(s)
+	sl.left, sl.weight, sl.relayed = 1, 1, true
+	if !s.push(sl) {
+		sl.recycle()
+		return false
+	}
+	s.relays++
+	l.expected.add(expectation{slot: sl, n: 1})
+	return true
+}
+
+// settleState notes whether the client has state at the upstream.
+func (s *session) settleState() {
+	if s.up == nil {
+		return
+	}
+	s.mu.Lock()
+	listens := false
+	for t := range s.topics {
+		if listens = t.Kind == pubsub.Pattern || !s.server.isLock(t.Name); listens {
+			break
+		}
+	}
+	s.up.stateful = listens || s.transaction.upstream || s.watchesUpstream || s.monitors.Load()
+	s.mu.Unlock()
+}
+
+func (s *session) linkDead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.up.dead
+}
+
+// dropLink ends the link. Nothing is expected of it.
+func (s *session) dropLink() {
+	l := s.up
+	if l == nil {
+		return
+	}
+	s.mu.Lock()
+	l.dead = true
+	s.mu.Unlock()
+	_ = l.conn.Close()
+	<-l.done
+	s.server.counters.links.Add(-1)
+	s.mu.Lock()
+	s.up = nil
+	s.mu.Unlock()
+	s.watchesUpstream = false
+	s.monitors.Store(false)
+}
+
+// upstreamSide is what a session has to do with the upstream.
+type upstreamSide struct {
+	up      *link        // the reader sets it, with session.mu held
+	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
+
+	// session.mu guards what follows.
+	relays    int   // relayed slots in the queue
+	relaying  bool  // the relay writes to the client, or is in the midst of a frame
+	relayedBy *slot // the slot whose replies it writes; nil: a message
+	batching  bool  // the writer writes
+
+	// Only the reader uses these.
+	selected        bool // the client has sent SELECT
+	watchesUpstream bool
+
+	monitors atomic.Bool // MONITOR was sent
+}
+
+// relaysDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
+func (s *session) relaysDone() bool {
+	if s.up == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.relays == 0 {
+		return true
+	}
+	s.waitFor = s.lastRelayed()
+	return false
+}

@@ -1,0 +1,315 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"lockproxy/resp/upstream"
+)
+
+// What a relay reads at once: little while little comes, so that idle clients cost little.
+const (
+	relaySmall = 4 << 10
+	relayLarge = 32 << 10
+)
+
+// capturedMax bounds replies that are kept from the client.
+const capturedMax = 256 << 10
+
+var errGone = errors.New("the client is gone")
+
+// A relay takes the upstream's replies to the client as they come, in pieces if they are large, when it is the turn of
+// their slot: nothing is gathered but what one read brought. What the client does not take stays with the upstream.
+//
+// It shares the client's side of the connection with the session's writer: of the two, one writes at a time, and the
+// relay keeps the right until a reply is whole.
+type relay struct {
+	*link
+	framer   upstream.Framer
+	kind     frameKind
+	quota    int // replies that may pass before the queue is looked at again
+	captured []byte
+	start    int // of the latest frame in captured
+}
+
+// A frameKind says what becomes of the frame under way.
+type frameKind uint8
+
+const (
+	between frameKind = iota
+	passing           // a message, which answers nothing
+	relaying
+	keeping // from the client
+)
+
+// relay runs until the connection ends.
+func (l *link) relay() {
+	defer close(l.done)
+	r := &relay{link: l}
+	defer func() {
+		if p := recover(); p != nil {
+			l.session.server.log.Error("connection ended by a panic", "in", "relay", "id", l.session.id,
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			l.session.kill("panic")
+		}
+	}()
+	buf, w := make([]byte, relaySmall), 0
+	for {
+		n, err := l.conn.Read(buf[w:])
+		w += n
+		used, bad := r.pass(buf[:w])
+		if bad != nil {
+			err = bad
+		}
+		if err != nil {
+			l.lost(err)
+			return
+		}
+		full := w == len(buf)
+		w = copy(buf, buf[used:w])
+		if full && len(buf) < relayLarge {
+			bigger := make([]byte, relayLarge)
+			copy(bigger, buf[:w])
+			buf = bigger
+		}
+	}
+}
+
+// pass deals with what came, and returns how much of it: a frame of which not enough has come to tell what it is waits.
+func (r *relay) pass(b []byte) (int, error) {
+	used := 0
+	for used < len(b) {
+		if r.kind == between {
+			told, err := r.begin(b[used:])
+			if !told || err != nil {
+				return used, err
+			}
+		}
+		var n int
+		var err error
+		if r.kind == keeping {
+			n, err = r.keep(b[used:])
+		} else {
+			n, err = r.write(b[used:])
+		}
+		used += n
+		if err != nil {
+			return used, err
+		}
+	}
+	return used, nil
+}
+
+// begin finds out what the frame at the beginning of b is, and waits for its turn. It returns false if b is too short.
+func (r *relay) begin(b []byte) (bool, error) {
+	aside, confirms, more := r.isAside(b)
+	if more {
+		return false, nil
+	}
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := r.expected.first()
+	switch {
+	case s.gone:
+		return true, errGone
+	case e == nil, aside && !(confirms && e.confirms):
+		r.kind, r.quota = passing, 1
+		return true, s.takeTurn(nil)
+	case e.slot == nil:
+		r.kind, r.start = keeping, len(r.captured)
+		return true, nil
+	}
+	slot := e.slot
+	if err := s.takeTurn(slot); err != nil {
+		return true, err
+	}
+	r.kind, r.quota = relaying, r.expected.first().n
+	return true, nil
+}
+
+// isAside says whether the frame answers nothing, and whether it speaks of a subscription.
+func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
+	push := b[0] == '>'
+	if !push && (b[0] != '*' || !r.confirmed.channels && !r.confirmed.shards) {
+		return false, false, false
+	}
+	word, more := upstream.FirstWord(b)
+	switch string(word) {
+	case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe":
+		return push, true, more
+	case "message", "pmessage", "smessage":
+		return true, false, more
+	}
+	return push, false, more
+}
+
+// takeTurn waits until the relay may write the replies of the slot, or a message if it is nil. s.mu is held.
+func (s *session) takeTurn(sl *slot) error {
+	for s.batching || sl != nil && s.head != sl {
+		if s.gone || s.written {
+			return errGone
+		}
+		s.turn.Wait()
+	}
+	if s.gone || s.written {
+		return errGone
+	}
+	s.relaying, s.relayedBy = true, sl
+	return nil
+}
+
+// write hands on as much as may pass now, and returns how much that was.
+func (r *relay) write(b []byte) (int, error) {
+	n, replies := 0, 0
+	for n < len(b) && replies < r.quota {
+		if replies > 0 {
+			if aside, _, more := r.isAside(b[n:]); aside || more {
+				break
+			}
+		}
+		k, ends, err := r.framer.Next(b[n:])
+		n += k
+		if err != nil {
+			return n, err
+		}
+		if ends {
+			replies++
+		}
+	}
+	s := r.session
+	s.writing.Store(s.server.clock.Load())
+	_, err := s.conn.Write(b[:n])
+	s.writing.Store(0)
+	if err != nil {
+		return n, errGone
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.kind == relaying && replies > 0 {
+		r.answered(replies)
+	}
+	if r.framer.Between() {
+		r.kind = between
+		s.giveTurn()
+	}
+	return n, nil
+}
+
+// answered counts replies that were written. s.mu is held.
+func (r *relay) answered(replies int) {
+	s := r.session
+	r.quota -= replies
+	e := r.expected.first()
+	e.n -= replies
+	sl := e.slot
+	sl.left -= replies
+	if e.n > 0 {
+		return
+	}
+	r.expected.drop()
+	s.popRelayed(sl)
+}
+
+// popRelayed takes a slot from the queue whose replies are all written. s.mu is held.
+func (s *session) popRelayed(sl *slot) {
+	if s.latest == sl {
+		s.latest = nil
+	}
+	s.head = sl.next
+	if s.head == nil {
+		s.tail = nil
+	}
+	s.relays--
+	s.relayedBy = nil
+	if s.waitFor == sl {
+		s.waitFor = nil
+		s.kickReader()
+	}
+	s.uncount(sl)
+	sl.recycle()
+	if s.paused && s.roomy() {
+		s.paused = false
+		s.kickReader()
+	}
+}
+
+// giveTurn lets the writer write again. s.mu is held.
+func (s *session) giveTurn() {
+	s.relaying, s.relayedBy = false, nil
+	if s.head != nil && s.head.left == 0 || s.closing.Load() {
+		s.ready.Signal()
+	}
+}
+
+// keep keeps a frame from the client. A reply that is an error stands for all that were expected together.
+func (r *relay) keep(b []byte) (int, error) {
+	n, ends, err := r.framer.Next(b)
+	if err != nil {
+		return n, err
+	}
+	s := r.session
+	s.mu.Lock()
+	e := r.expected.first()
+	take := e.take
+	if take != nil {
+		r.captured = append(r.captured, b[:n]...)
+		if len(r.captured) > capturedMax {
+			s.mu.Unlock()
+			return n, upstream.ErrFraming
+		}
+	}
+	over := false
+	if ends {
+		r.kind = between
+		if e.confirms {
+			r.confirm(r.captured[r.start:])
+		}
+		e.n--
+		if over = e.n == 0 || take != nil && r.captured[0] == '-'; over {
+			r.expected.drop()
+		}
+	}
+	s.mu.Unlock()
+	if over && take != nil {
+		replies := r.captured
+		r.captured = nil
+		take(replies)
+	}
+	return n, nil
+}
+
+// confirm notes from a confirmation whether messages may come.
+func (r *relay) confirm(reply []byte) {
+	some := !bytes.HasSuffix(reply, []byte("\r\n:0\r\n"))
+	switch word, _ := upstream.FirstWord(reply); string(word) {
+	case "ssubscribe", "sunsubscribe":
+		r.confirmed.shards = some
+	case "subscribe", "psubscribe", "unsubscribe", "punsubscribe":
+		r.confirmed.channels = some
+	}
+}
+
+// lost ends the session, unless there was nothing on the link: then the next command makes another.
+func (l *link) lost(cause error) {
+	_ = l.conn.Close()
+	s := l.session
+	s.mu.Lock()
+	idle := l.expected.empty() && !l.stateful && !s.relaying
+	if idle || l.dead || s.gone {
+		l.dead = true
+		s.mu.Unlock()
+		return
+	}
+	l.dead = true
+	s.mu.Unlock()
+	s.server.counters.upstreamErrors.Add(1)
+	text := cause.Error()
+	if errors.Is(cause, io.EOF) {
+		text = "the upstream closed the connection"
+	}
+	s.kill("upstream lost: " + text)
+}

@@ -1,0 +1,194 @@
+package resp
+
+import (
+	"strings"
+
+	"lockproxy/quorum"
+)
+
+// Where a command is served, if there is an upstream: what is about a lock's name, here, by vote; everything else there.
+// Commands without keys go there too, except what concerns the connection to this proxy.
+
+// A place is where a command is served.
+type place uint8
+
+const (
+	here  place = iota // by the proxy
+	there              // by the upstream
+)
+
+// asksUpstream are the commands without keys, and the containers of such, that the proxy could answer by itself, but an
+// upstream answers better. Where it cannot be reached, the proxy answers: clients ask some of them to get to know a server.
+var asksUpstream = map[string]bool{
+	"info": true, "command": true, "config": true, "lastsave": true, "wait": true, "module": true, "debug": true,
+	"pubsub": true,
+}
+
+// neverForwarded are commands that would turn the connection into something else.
+var neverForwarded = map[string]bool{"sync": true, "psync": true, "replconf": true}
+
+// isLock says whether that is a lock's name: one that a pattern of lock_keys matches or, as in a cluster of Redis names
+// with the same {tag} belong together, one whose tag is. So a lock's channels and queues follow it.
+func (s *Server) isLock(name string) bool {
+	if s.matchesLock(name) {
+		return true
+	}
+	from := strings.IndexByte(name, '{')
+	if from < 0 {
+		return false
+	}
+	tag := name[from+1:]
+	to := strings.IndexByte(tag, '}')
+	return to > 0 && s.matchesLock(tag[:to])
+}
+
+func (s *Server) matchesLock(name string) bool {
+	for _, pattern := range s.cfg.LockKeys {
+		if matchGlob(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// place returns where the command is served. cmd is its row, or nil if this proxy does not have it.
+func (c *call) place(cmd *command) (place, Reply) {
+	row := cmd
+	if row != nil && len(row.subs) > 0 && len(c.args) > 1 {
+		row = row.sub(c.args[1])
+	}
+	switch {
+	case row == nil:
+		return c.placeUnknown(cmd)
+	case row.group == "lock":
+		return here, c.mustBeLock(row)
+	case row.group == "pubsub":
+		return c.placePubSub(cmd, row), nil
+	case row.keys != keySpec{}:
+		if !row.accepts(len(c.args)) {
+			return there, nil // its error is as good as ours
+		}
+		first, last, step := row.keys.span(c.args)
+		return c.placeKeys(first, last, step)
+	case row.full == "info" && c.onlyOurInfo():
+		return here, nil
+	case asksUpstream[cmd.name]:
+		return there, nil
+	}
+	return here, nil
+}
+
+// placeKeys looks at the names of a command. It has one place for all.
+func (c *call) placeKeys(first, last, step int) (place, Reply) {
+	lock, other := -1, -1
+	for i := first; i <= last; i += step {
+		name := c.args[i]
+		switch {
+		case quorum.Reserved(name):
+			return here, errReserved(name)
+		case c.server.isLock(name):
+			lock = i
+		default:
+			other = i
+		}
+	}
+	switch {
+	case lock < 0:
+		return there, nil
+	case other < 0:
+		return here, nil
+	}
+	return here, errMixed(c.args[0], c.args[lock], c.args[other])
+}
+
+// placeUnknown is for commands that this proxy does not have: whether their keys are locks, the upstream's own COMMAND
+// tells. A container that it has, with a subcommand that it has not, is the upstream's, too, except what is about
+// connections.
+func (c *call) placeUnknown(cmd *command) (place, Reply) {
+	name := lower(c.args[0])
+	if neverForwarded[name] || cmd != nil && (cmd.name == "client" || cmd.name == "cluster") {
+		return here, nil
+	}
+	commands, err := c.server.cfg.Upstream.Commands()
+	if err != nil {
+		return here, c.upstreamFailed(err)
+	}
+	names, exact := commands.Keys(c.args)
+	if !exact {
+		if !c.anyLock(names) {
+			return there, nil
+		}
+		if names, err = c.server.cfg.Upstream.GetKeys(c.args); err != nil {
+			return here, c.upstreamFailed(err)
+		}
+	}
+	lock, other := "", ""
+	for _, n := range names {
+		switch {
+		case quorum.Reserved(n):
+			return here, errReserved(n)
+		case c.server.isLock(n):
+			lock = n
+		default:
+			other = n
+		}
+	}
+	switch {
+	case lock == "":
+		return there, nil
+	case other != "":
+		return here, errMixed(c.args[0], lock, other)
+	}
+	return here, errNotForLocks(c.args[0], lock)
+}
+
+func (c *call) anyLock(names []string) bool {
+	for _, name := range names {
+		if quorum.Reserved(name) || c.server.isLock(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// mustBeLock keeps one name from being a lock here and something else there.
+func (c *call) mustBeLock(row *command) Reply {
+	if len(c.args) > 1 && row.accepts(len(c.args)) && !c.server.isLock(c.args[1]) {
+		return Error("ERR '" + clip(c.args[1], echoMax) + "' is no lock's name: no pattern of lock_keys matches it")
+	}
+	return nil
+}
+
+// placePubSub: what is published on a lock's channel goes to the masters, where its scripts publish. Subscriptions are
+// made here, and also there (cmd_pubsub.go).
+func (c *call) placePubSub(cmd, row *command) place {
+	switch {
+	case cmd.name == "pubsub":
+		return there
+	case row.name != "publish" && row.name != "spublish":
+		return here
+	case len(c.args) > 1 && (strings.HasPrefix(c.args[1], reservedPrefix) || c.server.isLock(c.args[1])):
+		return here
+	}
+	return there
+}
+
+// onlyOurInfo says whether nothing but sections of the proxy's own are asked for.
+func (c *call) onlyOurInfo() bool {
+	for _, name := range c.args[1:] {
+		if !equalFold(name, "lockproxy") {
+			return false
+		}
+	}
+	return len(c.args) > 1
+}
+
+func errMixed(command, lock, other string) Error {
+	return Error("ERR '" + clip(lower(command), echoMax) + "' names a lock, '" + clip(lock, echoMax) + "', and another key, '" +
+		clip(other, echoMax) + "': lockproxy keeps them on different servers; send a command for each, or let lock_keys match both or none")
+}
+
+func errNotForLocks(command, lock string) Error {
+	return Error("ERR lockproxy does not run '" + clip(lower(command), echoMax) + "' on locks, and lock_keys makes '" +
+		clip(lock, echoMax) + "' one")
+}

@@ -1,0 +1,146 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"math"
+)
+
+// ErrFraming says that what a server sent is no RESP.
+var ErrFraming = errors.New("what it sent is no RESP")
+
+// A Framer finds where replies end, in bytes that arrive in any pieces. It keeps nothing of them: a reply of any size
+// passes by. It needs no stack either, for a reply ends when as many values have come as all its headers announced.
+type Framer struct {
+	left   int64 // values still to come of the frame under way; 0: between frames
+	skip   int64 // bytes still to come of a string, with its line end
+	kind   byte  // of the line under way; 0: none
+	number int64 // that stands in it
+	minus  bool
+}
+
+// Between says that no frame is under way.
+func (f *Framer) Between() bool { return f.left == 0 }
+
+// Next returns how many bytes of b belong to the frame that is under way, or begins there, and whether it ends there.
+func (f *Framer) Next(b []byte) (n int, ends bool, err error) {
+	if f.left == 0 {
+		f.left = 1
+	}
+	for {
+		switch {
+		case f.skip > 0:
+			k := int(min(f.skip, int64(len(b)-n)))
+			n += k
+			if f.skip -= int64(k); f.skip > 0 {
+				return n, false, nil
+			}
+			f.left--
+		case n == len(b):
+			return n, false, nil
+		case f.kind == 0:
+			f.kind, f.number, f.minus = b[n], 0, false
+			n++
+			continue
+		default:
+			k, ended, ok := f.line(b[n:])
+			n += k
+			if !ok {
+				return n, false, ErrFraming
+			}
+			if !ended {
+				return n, false, nil
+			}
+		}
+		if f.left == 0 {
+			return n, true, nil
+		}
+	}
+}
+
+// line reads on in a line, and takes it into account when it ends.
+func (f *Framer) line(b []byte) (n int, ended, ok bool) {
+	end := bytes.IndexByte(b, '\n')
+	n = end + 1
+	if end < 0 {
+		n, end = len(b), len(b)
+	} else {
+		ended = true
+	}
+	perValue := int64(1) // how many values each that the line announces stands for
+	switch f.kind {
+	case '+', '-', ':', '_', '#', ',', '(':
+		if ended {
+			f.kind = 0
+			f.left--
+		}
+		return n, ended, true
+	case '%', '|':
+		perValue = 2
+	case '$', '=', '!', '*', '~', '>':
+	default:
+		return n, false, false
+	}
+	if !f.digits(b[:end]) {
+		return n, false, false
+	}
+	if !ended {
+		return n, false, true
+	}
+	kind := f.kind
+	f.kind = 0
+	switch {
+	case f.minus: // null
+		f.left--
+	case kind == '$' || kind == '=' || kind == '!':
+		f.skip = f.number + 2
+	case kind == '|': // what it says comes in front of the value that it says it of
+		f.left += f.number * perValue
+	default:
+		f.left += f.number*perValue - 1
+	}
+	return n, true, f.left < math.MaxInt64/4
+}
+
+// digits reads on in the number of a line.
+func (f *Framer) digits(b []byte) bool {
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9' && f.number < 1<<40:
+			f.number = f.number*10 + int64(c-'0')
+		case c == '-' && f.number == 0 && !f.minus:
+			f.minus = true
+		case c != '\r':
+			return false
+		}
+	}
+	return true
+}
+
+// firstWordMax is as far as FirstWord looks: further than the first word of any message.
+const firstWordMax = 64
+
+// FirstWord returns the string that an array or push at the beginning of b begins with, nil if it begins with anything
+// else. more says that b is too short to tell.
+func FirstWord(b []byte) (word []byte, more bool) {
+	short := len(b) < firstWordMax
+	_, rest, ok := bytes.Cut(b, []byte("\r\n"))
+	if !ok {
+		return nil, short
+	}
+	if len(rest) == 0 {
+		return nil, short
+	}
+	if rest[0] != '$' {
+		return nil, false
+	}
+	_, rest, ok = bytes.Cut(rest, []byte("\r\n"))
+	if !ok {
+		return nil, short
+	}
+	word, _, ok = bytes.Cut(rest, []byte("\r\n"))
+	if !ok {
+		return nil, short
+	}
+	return word, false
+}

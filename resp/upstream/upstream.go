@@ -1,0 +1,271 @@
+// Package upstream is the Redis that has all that is no lock, for a lockproxy that stands in front of an application's
+// only Redis URL.
+//
+// A client's connection to lockproxy has one connection to the upstream of its own, over which requests and replies go
+// as they are: only so do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what
+// they mean on one Redis. Hence no pooled client library, but a plain connection with framing of our own: a Framer says
+// where a reply ends, and nobody looks into it.
+//
+// The package knows how to connect (Dial), where replies end (Framer), and, from the server's own COMMAND, which
+// arguments are keys (Commands, GetKeys). What is sent where is decided in package resp.
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say which server it is.
+type Options struct {
+	Addr               string
+	TLS                *tls.Config // nil: none
+	Username, Password string
+	Database           int           // of clients that have not selected another
+	DialTimeout        time.Duration // for connecting and greeting; default 1 s
+}
+
+// A Redis is the upstream. It keeps no connection, except one for questions of its own.
+type Redis struct {
+	opt      Options
+	commands atomic.Pointer[Commands]
+
+	mu       sync.Mutex // guards what follows
+	own      net.Conn
+	ownReads *bufio.Reader
+	retryAt  time.Time // until then, failure stands for another attempt
+	failure  error
+}
+
+// failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
+// cost each command of a pipeline the whole DialTimeout.
+const failurePause = 200 * time.Millisecond
+
+// New returns the upstream. It does not connect.
+func New(opt Options) *Redis {
+	if opt.DialTimeout <= 0 {
+		opt.DialTimeout = time.Second
+	}
+	return &Redis{opt: opt}
+}
+
+// Addr returns host:port.
+func (u *Redis) Addr() string { return u.opt.Addr }
+
+// Database returns the database of clients that have not selected another.
+func (u *Redis) Database() int { return u.opt.Database }
+
+// A Greeting is how a connection is to begin.
+type Greeting struct {
+	RESP3 bool
+	DB    int
+	Name  string
+}
+
+// Dial connects and greets. It takes at most DialTimeout. The connection has no deadline, and nothing of it was read
+// that is not part of the greeting.
+func (u *Redis) Dial(g Greeting) (net.Conn, error) {
+	u.mu.Lock()
+	failure := u.failure
+	if !time.Now().Before(u.retryAt) {
+		failure = nil
+	}
+	u.mu.Unlock()
+	if failure != nil {
+		return nil, failure
+	}
+	conn, err := u.dial(g)
+	if err != nil {
+		err = fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+		u.mu.Lock()
+		u.failure, u.retryAt = err, time.Now().Add(failurePause)
+		u.mu.Unlock()
+		u.commands.Store(nil) // the server that comes back may be another one
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (u *Redis) dial(g Greeting) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), u.opt.DialTimeout)
+	defer cancel()
+	d := net.Dialer{KeepAlive: 15 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", u.opt.Addr)
+	if err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline)
+	if u.opt.TLS != nil {
+		secure := tls.Client(conn, u.opt.TLS)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		conn = secure
+	}
+	if err := u.greet(conn, g); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, conn.SetDeadline(time.Time{})
+}
+
+// greet sends all at once: nothing that follows comes before its replies.
+func (u *Redis) greet(conn net.Conn, g Greeting) error {
+	var b []byte
+	replies := 0
+	send := func(args ...string) {
+		b = AppendCommand(b, args...)
+		replies++
+	}
+	switch {
+	case u.opt.Username != "":
+		send("AUTH", u.opt.Username, u.opt.Password)
+	case u.opt.Password != "":
+		send("AUTH", u.opt.Password)
+	}
+	if g.RESP3 {
+		send("HELLO", "3")
+	}
+	if g.DB != 0 {
+		send("SELECT", strconv.Itoa(g.DB))
+	}
+	if replies == 0 && g.Name == "" {
+		return nil
+	}
+	if g.Name != "" {
+		send("CLIENT", "SETNAME", g.Name)
+	}
+	if _, err := conn.Write(b); err != nil {
+		return err
+	}
+	r := bufio.NewReader(conn)
+	for i := range replies {
+		reply, err := readReply(r)
+		if err != nil {
+			return err
+		}
+		if refused, ok := reply.(ReplyError); ok && (g.Name == "" || i < replies-1) { // a name is not worth a failure
+			return refused
+		}
+	}
+	return nil
+}
+
+// innermost is a network error without the operation and the addresses.
+func innermost(err error) error {
+	var network net.Error
+	if errors.As(err, &network) && network.Timeout() {
+		return errors.New("no answer")
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	return err
+}
+
+// Commands returns which arguments are keys. It asks the server if that is not known yet.
+func (u *Redis) Commands() (*Commands, error) {
+	if known := u.commands.Load(); known != nil {
+		return known, nil
+	}
+	reply, err := u.ask("COMMAND")
+	if err != nil {
+		return nil, err
+	}
+	if refused, ok := reply.(ReplyError); ok {
+		return nil, fmt.Errorf("upstream %s: COMMAND: %w", u.opt.Addr, refused)
+	}
+	known := parseCommands(reply)
+	u.commands.Store(known)
+	return known, nil
+}
+
+// GetKeys asks the server which arguments are keys. None if it says that there are none.
+func (u *Redis) GetKeys(args []string) ([]string, error) {
+	reply, err := u.ask(append([]string{"COMMAND", "GETKEYS"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "ERR ") {
+		return nil, fmt.Errorf("upstream %s: COMMAND GETKEYS: %w", u.opt.Addr, refused)
+	}
+	list, _ := reply.([]any) // an ERR says that there are no keys, or that the command is wrong
+	var names []string
+	for _, item := range list {
+		if name, ok := item.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// ask puts a question of our own, on a connection that is kept for that. If that broke since, it asks again on a new
+// one.
+func (u *Redis) ask(args ...string) (any, error) {
+	u.mu.Lock()
+	own, reads := u.own, u.ownReads
+	u.own = nil // nobody else's for the time being
+	u.mu.Unlock()
+	if own != nil {
+		if reply, err := u.roundTrip(own, reads, args); err == nil {
+			return reply, nil
+		}
+	}
+	own, err := u.Dial(Greeting{})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := u.roundTrip(own, bufio.NewReaderSize(own, 16<<10), args)
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+	}
+	return reply, nil
+}
+
+// roundTrip asks and keeps the connection for the next question; if it fails it has closed it.
+func (u *Redis) roundTrip(conn net.Conn, r *bufio.Reader, args []string) (any, error) {
+	_ = conn.SetDeadline(time.Now().Add(u.opt.DialTimeout))
+	if _, err := conn.Write(AppendCommand(nil, args...)); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	reply, err := readReply(r)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	u.mu.Lock()
+	old := u.own
+	u.own, u.ownReads = conn, r
+	u.mu.Unlock()
+	if old != nil {
+		_ = old.Close()
+	}
+	return reply, nil
+}
+
+// Close closes what is kept.
+func (u *Redis) Close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.own != nil {
+		_ = u.own.Close()
+		u.own = nil
+	}
+}
