@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"strings"
 )
 
 // ErrFraming says that what a server sent is no RESP.
@@ -17,7 +18,11 @@ type Framer struct {
 	kind   byte  // of the line under way; 0: none
 	number int64 // that stands in it
 	minus  bool
+	begun  bool // the number has
 }
+
+// countMax is the largest number of bytes or values that a header may announce.
+const countMax = 1 << 40
 
 // Between says that no frame is under way.
 func (f *Framer) Between() bool { return f.left == 0 }
@@ -39,7 +44,10 @@ func (f *Framer) Next(b []byte) (n int, ends bool, err error) {
 		case n == len(b):
 			return n, false, nil
 		case f.kind == 0:
-			f.kind, f.number, f.minus = b[n], 0, false
+			if strings.IndexByte("+-:_#,($=!*~>%|", b[n]) < 0 {
+				return n, false, ErrFraming
+			}
+			f.kind, f.number, f.minus, f.begun = b[n], 0, false, false
 			n++
 			continue
 		default:
@@ -77,9 +85,6 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 		return n, ended, true
 	case '%', '|':
 		perValue = 2
-	case '$', '=', '!', '*', '~', '>':
-	default:
-		return n, false, false
 	}
 	if !f.digits(b[:end]) {
 		return n, false, false
@@ -106,15 +111,16 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 func (f *Framer) digits(b []byte) bool {
 	for _, c := range b {
 		switch {
-		case c >= '0' && c <= '9' && f.number < 1<<40:
+		case c >= '0' && c <= '9' && f.number <= countMax:
 			f.number = f.number*10 + int64(c-'0')
-		case c == '-' && f.number == 0 && !f.minus:
-			f.minus = true
+			f.begun = true
+		case c == '-' && !f.begun:
+			f.minus, f.begun = true, true
 		case c != '\r':
 			return false
 		}
 	}
-	return true
+	return f.number <= countMax
 }
 
 // firstWordMax is as far as FirstWord looks: further than the first word of any message.
