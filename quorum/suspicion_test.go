@@ -218,3 +218,27 @@ func TestAVoteOfAnOlderCopyDoesNotJoinNewOnes(t *testing.T) {
 		}
 	})
 }
+
+// A database that is swapped away is quarantined with the rest. When it is swapped back, its canary is that of the other.
+func TestDataThatComesBackInQuarantineHasNoVote(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire("another", "yours", minute) // the horizon
+		w.fakes[1].leave()
+		w.settle()
+		f := w.fakes[0]
+		f.mu.Lock()
+		canary := f.markText(canaryKey)
+		f.putMark(quarantineKey, "1 its databases were swapped")
+		f.mu.Unlock()
+		if a := w.acquire(key, "mine", minute); a.Lock != nil {
+			t.Error("its grant counted")
+		}
+		w.settle()
+		w.expectStates("q.c")
+		f.mu.Lock()
+		if f.markText(canaryKey) == canary {
+			t.Error("what it granted before is not void")
+		}
+		f.mu.Unlock()
+	})
+}

@@ -60,6 +60,8 @@ func (l *lane) vouch() string {
 	case marks.canary != l.link.marks.canary:
 		l.again = true
 		return "is not known to remember its locks: its canary has changed"
+	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
+		return "is not known to remember its locks: it was quarantined" // and again is set
 	case l.roster[l.slot].Load() > l.link.epoch:
 		l.again = true
 		return "was replaced"
@@ -198,7 +200,7 @@ func (l *lane) assess(k *link) error {
 		known := l.roster[l.slot].Load()
 		switch {
 		case forgot != "":
-		case l.wentBack(k, j.Next.Epoch):
+		case l.wentBack(k, found, j.Next.Epoch):
 			forgot = "its data is older than it was"
 		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
 			forgot = reasonOf(found.quarantine)
@@ -236,14 +238,16 @@ func (l *lane) suspicion(k *link) string {
 }
 
 // wentBack says that this server, as which it is known by its connection or its run id, had a later epoch before: its
-// data is of another time, as after a second SWAPDB. Of any other server that is behind nothing is known, and it has no
+// data is of another time, as after a second SWAPDB. Or it was clean in this very epoch, and is in quarantine: data that
+// went away when it was quarantined has come back. Of any other server that is behind nothing is known, and it has no
 // vote.
-func (l *lane) wentBack(k *link, epoch int64) bool {
-	was := k.epoch
-	if was == 0 && l.last != nil && k.info.RunID != "" && l.last.info.RunID == k.info.RunID {
-		was = l.last.epoch
+func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
+	was := k
+	if k.epoch == 0 && l.last != nil && k.info.RunID != "" && l.last.info.RunID == k.info.RunID {
+		was = l.last
 	}
-	return was > epoch
+	returned := found.quarantine != "" && was.marks.quarantine == "" && was.marks.canary == found.canary
+	return was.epoch > epoch || returned
 }
 
 // evictions is how many keys a server has evicted, when last asked.

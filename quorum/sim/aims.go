@@ -21,7 +21,6 @@ var aims = []aim{
 	{"horizons", aimHorizons},
 	{"extensions", aimExtensions},
 	{"evictions", aimEvictions},
-	{"epochs", aimEpochs},
 	{"late commands", aimLate},
 	{"suspends", aimSuspends},
 }
@@ -41,8 +40,8 @@ func (p *Plan) aimAt(a aim, r *rand.Rand) {
 	p.TTLMost = 2 * p.TTLLeast
 	p.Think = pick(r, 10*time.Millisecond, 50*time.Millisecond)
 	p.Gap = pick(r, 100*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond)
+	p.Hold = 10 * time.Second
 	a.set(p, r)
-	p.Hold = 2 * p.Config.TTLMax
 }
 
 func aimRestarts(p *Plan, r *rand.Rand) {
@@ -70,8 +69,8 @@ func aimFarClocks(p *Plan, r *rand.Rand) {
 	p.Config.InstanceTimeout = 300 * time.Millisecond
 	p.Config.Grace = 20 * time.Millisecond
 	p.Faults = []string{"clock stepped far away"}
-	p.Gap = pick(r, 500*time.Millisecond, 2*time.Second)
-	p.Think = 2 * time.Millisecond
+	p.Gap = pick(r, 100*time.Millisecond, 500*time.Millisecond)
+	p.Think, p.Attempts = 20*time.Millisecond, 2*p.Attempts
 }
 
 // aimHorizons mixes locks that last with many that do not, and so do not lengthen the horizon where the others are.
@@ -99,22 +98,11 @@ func aimEvictions(p *Plan, r *rand.Rand) {
 	p.Gap = pick(r, 500*time.Millisecond, 2*time.Second)
 }
 
-// aimEpochs has attempts that wait so long for their votes that a master has forgotten one, and is clean again.
-func aimEpochs(p *Plan, r *rand.Rand) {
-	p.Config.InstanceTimeout, p.Config.MasterDeadAfter = 3*time.Second, 5*time.Second
-	p.Config.TTLMax, p.Patron, p.Resources, p.Proxies = 2500*time.Millisecond, true, 1, 2
-	p.TTLLeast, p.TTLMost = 30*time.Millisecond, 60*time.Millisecond
-	p.Think = 200 * time.Millisecond
-	p.Attempts = 100 + r.IntN(100)
-	p.Faults, p.Shifts, p.Blunt = []string{"vote forgotten"}, false, true
-	p.Gap = 500 * time.Millisecond
-}
-
 // aimLate breaks connections on which something is still on its way.
 func aimLate(p *Plan, r *rand.Rand) {
 	p.Forgets, p.Shifts, p.Append = false, false, "always"
 	p.Config.TTLMax = 10 * time.Second
-	p.TTLLeast, p.TTLMost = 8*time.Second, 10*time.Second
+	p.TTLLeast, p.TTLMost, p.Hold = 8*time.Second, 10*time.Second, 30*time.Millisecond
 	p.Lossy, p.LateMost = pick(r, 0.05, 0.2), pick(r, 20*time.Millisecond, 200*time.Millisecond)
 	p.Faults = []string{"connection reset for the proxy", "connection reset for the proxy", pick(r, "link slow", "master slow")}
 	p.Gap = pick(r, 5*time.Millisecond, 20*time.Millisecond)
@@ -124,8 +112,8 @@ func aimLate(p *Plan, r *rand.Rand) {
 func aimSuspends(p *Plan, r *rand.Rand) {
 	p.Blunt = true
 	p.Faults = []string{"proxies suspended", pick(r, "link slow", "link cut", "proxies suspended")}
-	p.Gap = pick(r, 5*time.Millisecond, 50*time.Millisecond, 500*time.Millisecond)
-	p.Think = 2 * time.Millisecond
+	p.Gap = pick(r, 20*time.Millisecond, 100*time.Millisecond, 500*time.Millisecond)
+	p.Think, p.Attempts, p.Hold = 10*time.Millisecond, p.Attempts/2, time.Second
 }
 
 // shift lets as many masters be away as may be, and then others.

@@ -20,7 +20,6 @@ type client struct {
 	proxy    *proxy
 	constant bool
 	reuses   bool
-	patron   bool
 	tries    int
 	token    string // of the latest attempt
 	retry    bool   // the latest attempt failed
@@ -31,21 +30,14 @@ func newClient(w *World, id int) *client {
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4)
-	if c.patron = w.plan.Patron && id == 0; c.patron {
-		c.proxy = w.proxies[0]
-	}
 	return c
 }
 
 // run is a client's life.
 func (c *client) run() {
 	w := c.world
-	attempts, least, think := w.plan.Attempts, time.Duration(0), w.plan.Think
-	if c.patron { // what it took before is out of the horizons when it comes back
-		attempts, least, think = attempts/30, 3*w.plan.Config.TTLMax/2, 2*w.plan.Config.TTLMax
-	}
-	for range attempts {
-		w.sleep(between(c.rng, least, think))
+	for range w.plan.Attempts {
+		w.sleep(between(c.rng, 0, w.plan.Think))
 		resource := resourceName(c.rng.IntN(w.plan.Resources))
 		ttl := between(c.rng, w.plan.TTLLeast, w.plan.TTLMost).Truncate(time.Millisecond)
 		if chance(c.rng, w.plan.Longs) {
@@ -53,9 +45,6 @@ func (c *client) run() {
 		}
 		if c.constant {
 			ttl = w.plan.TTLMost
-		}
-		if c.patron {
-			ttl = w.plan.Config.TTLMax
 		}
 		if chance(c.rng, w.plan.Takeovers) {
 			c.takeOver(resource, ttl)
@@ -121,7 +110,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		a.Lock.Abandon()
 		return nil
 	}
-	if (!ok || a.Err != nil) && !c.constant && !c.patron && chance(c.rng, 0.5) {
+	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
 		// Before Redis 7 an undo knows a key's end to a millisecond only, and a retry elsewhere may be as close as that.
 		c.proxy, c.retry = pick(c.rng, w.proxies...), c.retry && w.plan.Old == 0
 	}

@@ -27,7 +27,6 @@ var forgetKinds = []faultKind{
 	{name: "all data flushed", forgets: true, strike: wipe("FLUSHALL")},
 	{name: "a database flushed", forgets: true, strike: wipe("FLUSHDB")},
 	{name: "databases swapped", forgets: true, strike: swapDatabases},
-	{name: "vote forgotten", forgets: true, strike: forgetVote},
 	{name: "keys evicted", forgets: true, strike: evict},
 	{name: "clock stepped forwards", forgets: true, strike: stepClock(1)},
 	{name: "clock stepped backwards", forgets: true, strike: stepClock(-1)},
@@ -101,18 +100,21 @@ func failover(w *World, r *rand.Rand) func() {
 	return func() {}
 }
 
-// await lets f happen when the server's vote is needed, or at a true time.
+// await lets f happen when the server's vote is needed and no master is away, or at a true time.
 func (w *World) await(r *rand.Rand, s *server, until time.Duration, f func()) {
 	w.after(between(r, time.Millisecond, 40*time.Millisecond), func() {
 		switch {
 		case w.quiet:
-		case w.now() >= until, slices.Contains(w.checker.needed(), s):
+		case w.now() >= until, slices.Contains(w.checker.needed(), s) && !slices.ContainsFunc(w.servers, (*server).away):
 			f()
 		default:
 			w.await(r, s, until, f)
 		}
 	})
 }
+
+// away says that it does not answer.
+func (s *server) away() bool { return s.stopped || s.down }
 
 // fallBehind gives the server the data of a copy that has not heard the latest, since it joined.
 func (s *server) fallBehind(r *rand.Rand, joined time.Duration) {
@@ -158,54 +160,6 @@ func wipe(command string) func(*World, *rand.Rand) func() {
 		s.do(&session{}, []string{command})
 		return func() {}
 	}
-}
-
-// forgetVote lets the first proxy reach but one master, until the first client has the vote of that one; the master
-// forgets it. Then so many others come back as make a majority with it, and later the rest.
-func forgetVote(w *World, r *rand.Rand) func() {
-	if w.isolated {
-		return nil
-	}
-	w.isolated = true
-	order := r.Perm(len(w.servers))
-	only, others := w.servers[order[0]], order[1:]
-	w.logf("fault", "p1 reaches only %s", only.addr)
-	for _, i := range others {
-		w.links[0][i].block(up)
-	}
-	w.awaitVote(r, only, w.now()+6*time.Second, func() {
-		back := between(r, 200*time.Millisecond, 1200*time.Millisecond)
-		for n, i := range others {
-			if n == len(order)/2 {
-				back = between(r, 2*time.Second, 3*time.Second)
-			}
-			w.after(back, w.links[0][i].heal)
-		}
-		w.after(back, func() { w.isolated = false })
-	})
-	return func() {}
-}
-
-// awaitVote waits until a master holds the only vote of the first client's attempt, and lets it forget that.
-func (w *World) awaitVote(r *rand.Rand, s *server, until time.Duration, then func()) {
-	w.after(between(r, time.Millisecond, 20*time.Millisecond), func() {
-		switch token := s.holds(resourceName(0)); {
-		case w.quiet || w.now() >= until:
-			then()
-		case strings.HasPrefix(token, "c1-"):
-			w.logf("fault", "%s forgets the vote for %s", s.addr, token)
-			s.do(&session{}, []string{"FLUSHALL"})
-			then()
-		default:
-			w.awaitVote(r, s, until, then)
-		}
-	})
-}
-
-// holds returns who holds a resource on the server, "" if nobody.
-func (s *server) holds(resource string) string {
-	it, _ := s.store.get(0, resource, s.clock.millis(s.now()))
-	return it.text
 }
 
 func swapDatabases(w *World, r *rand.Rand) func() {
@@ -279,7 +233,7 @@ func stepFarClock(w *World, r *rand.Rand) func() {
 	away := between(r, 60*time.Millisecond, 140*time.Millisecond)
 	by := time.Duration((0.4 + 0.6*r.Float64()) * float64(away))
 	w.keepAway(s, away)
-	w.await(r, s, w.now()+300*time.Millisecond, func() {
+	w.await(r, s, w.now()+600*time.Millisecond, func() {
 		w.logf("fault", "the clock of %s is set by %v", s.addr, by)
 		s.clock.step(w.now(), by)
 	})

@@ -7,6 +7,10 @@ var vouchMutants = []mutant{
 		old: "case marks.canary != l.link.marks.canary:", new: "case false:",
 	},
 	{
+		name: "data that comes back in quarantine votes", rule: "5 vouch", aim: "restarts", file: "vouching.go",
+		old: "case marks.quarantine != \"\" && marks.quarantine != l.link.marks.quarantine:", new: "case false:",
+	},
+	{
 		name: "a jump of the clock costs no votes", rule: "5 vouch", aim: "clocks", file: "vouching.go",
 		old: "case jumped != \"\":", new: "case false:",
 	},
@@ -59,8 +63,10 @@ var vouchMutants = []mutant{
 		old: "if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end\n", new: "",
 	},
 	{
-		name: "a grant from before the quarantine counts", rule: "6 quarantine", aim: "epochs", file: "vouching.go",
+		name: "a grant from before the quarantine counts", rule: "6 quarantine", file: "vouching.go",
 		old: "if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
+		// Attempts end before a quarantine does, but where one process stands still and the world goes on.
+		test: "TestAGrantIsVoid",
 	},
 	{
 		name: "a horizon is taken for over", rule: "7 horizon", aim: "horizons", file: "vouch/quarantine.go",

@@ -33,7 +33,6 @@ type Plan struct {
 	Think, Hold        time.Duration // at most; a hold is also bounded by twice the TTL
 	Takeovers          float64       // how often a client writes, removes or expires without holding
 	Transactions       float64       // how often a client does by Exec what it could do otherwise
-	Patron             bool          // the first client takes locks for the longest TTL, always through the first proxy
 	Constant           bool          // clients use constant tokens, each proxy its own
 
 	Faults []string // the kinds that occur

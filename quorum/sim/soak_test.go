@@ -29,6 +29,7 @@ type line struct {
 	Counts   Counts
 	Faults   map[string]int
 	Findings []string
+	Memory   uint64 // bytes that the worker has from the system; 0 if it did not look
 }
 
 // TestSoak runs seeds until its time is over, in one process for each core: only alone on its processor a seed decides
@@ -47,8 +48,13 @@ func TestSoak(t *testing.T) {
 	var workers sync.WaitGroup
 	for i := range runtime.NumCPU() {
 		workers.Go(func() {
-			if err := s.worker(ctx, from+uint64(i)); err != nil && ctx.Err() == nil {
-				t.Errorf("a worker ended: %v", err)
+			next := from + uint64(i)
+			for ctx.Err() == nil {
+				last, err := s.worker(ctx, next)
+				if err != nil && ctx.Err() == nil {
+					s.note(fmt.Sprintf("make sim SEED=%d: the process ended: %.2000v", last, err))
+				}
+				next = last + uint64(runtime.NumCPU())
 			}
 		})
 	}
@@ -57,9 +63,7 @@ func TestSoak(t *testing.T) {
 	fmt.Println(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for kind, n := range maps.All(s.faults) {
-		fmt.Printf("%10d %s\n", n, kind)
-	}
+	s.listFaults()
 	for _, f := range s.findings {
 		t.Error(f)
 	}
@@ -71,12 +75,17 @@ func TestSoakWorker(t *testing.T) {
 		t.Skip("no -stride")
 	}
 	out := json.NewEncoder(os.Stdout)
-	for seed := *fromFlag; ; seed += *strideFlag {
+	for n, seed := 0, *fromFlag; ; n, seed = n+1, seed+*strideFlag {
 		_ = out.Encode(line{Seed: seed}) // a world that deadlocks ends the process: this says which
 		r := play(t, NewPlan(seed), nil)
 		l := line{Seed: seed, Counts: r.Counts, Faults: r.Faults}
-		for _, f := range r.Findings {
+		for _, f := range r.Findings[:min(len(r.Findings), 5)] {
 			l.Findings = append(l.Findings, f.String())
+		}
+		if n%100 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			l.Memory = m.Sys
 		}
 		if out.Encode(l) != nil {
 			return
@@ -92,22 +101,24 @@ type soak struct {
 	counts   Counts
 	faults   map[string]int
 	findings []string
+	memory   uint64 // of the worker that has most
 }
 
-func (s *soak) worker(ctx context.Context, from uint64) error {
+// worker runs seeds from one on, and returns the last that it began.
+func (s *soak) worker(ctx context.Context, from uint64) (uint64, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSoakWorker$", "-test.timeout=0", //nolint:gosec // ourselves
 		fmt.Sprintf("-from=%d", from), fmt.Sprintf("-stride=%d", runtime.NumCPU()))
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=800")
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return from, err
 	}
 	var trouble strings.Builder
 	cmd.Stderr = &trouble
 	if err := cmd.Start(); err != nil {
-		return err
+		return from, err
 	}
-	last := line{}
+	last := line{Seed: from}
 	for in := bufio.NewScanner(pipe); in.Scan(); {
 		l := line{}
 		if json.Unmarshal(in.Bytes(), &l) == nil {
@@ -116,28 +127,42 @@ func (s *soak) worker(ctx context.Context, from uint64) error {
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("seed %d: %w: %.2000s", last.Seed, err, trouble.String())
+		return last.Seed, fmt.Errorf("%w: %s", err, trouble.String())
 	}
-	return nil
+	return last.Seed, nil
+}
+
+// note keeps a finding.
+func (s *soak) note(f string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Println(f)
+	if !slices.Contains(s.findings, f) {
+		s.findings = append(s.findings, f)
+	}
+}
+
+// listFaults prints how many there were of each kind. It is called with mu held.
+func (s *soak) listFaults() {
+	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
+		fmt.Printf("%10d %s\n", s.faults[kind], kind)
+	}
 }
 
 func (s *soak) take(l line) {
 	if l.Counts.Attempts == 0 {
 		return
 	}
+	for _, f := range l.Findings {
+		s.note(fmt.Sprintf("make sim SEED=%d: %s", l.Seed, f))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.memory = max(s.memory, l.Memory)
 	s.seeds++
 	s.counts.Add(l.Counts)
 	for kind, n := range l.Faults {
 		s.faults[kind] += n
-	}
-	for _, f := range l.Findings {
-		f = fmt.Sprintf("make sim SEED=%d: %s", l.Seed, f)
-		fmt.Println(f)
-		if !slices.Contains(s.findings, f) {
-			s.findings = append(s.findings, f)
-		}
 	}
 }
 
@@ -149,19 +174,24 @@ func (s *soak) String() string {
 	for _, n := range s.faults {
 		faults += n
 	}
-	return fmt.Sprintf("%v: %d seeds, %d attempts (%d granted, %d refused, %d no quorum, %d not answered), %.0f attempts/s, %d faults, %d findings",
+	return fmt.Sprintf("%v: %d seeds, %d attempts (%d granted, %d refused, %d no quorum, %d not answered), %.0f attempts/s, %d faults, %d MB, %d findings",
 		took.Round(time.Second), s.seeds, s.counts.Attempts, s.counts.Granted, s.counts.Refused, s.counts.NoQuorum,
-		s.counts.Lost, float64(s.counts.Attempts)/took.Seconds(), faults, len(s.findings))
+		s.counts.Lost, float64(s.counts.Attempts)/took.Seconds(), faults, s.memory>>20, len(s.findings))
 }
 
 // tell reports now and then.
 func (s *soak) tell(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-tick.C:
 			fmt.Println(s)
+			if n%6 == 0 {
+				s.mu.Lock()
+				s.listFaults()
+				s.mu.Unlock()
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -24,19 +24,18 @@ type World struct {
 
 	timer *time.Timer // of the next event
 
-	mu       sync.Mutex // held by each event; guards all below
-	taken    map[time.Duration]bool
-	events   agenda
-	servers  []*server
-	links    [][]*link // by proxy and server
-	proxies  []*proxy
-	clients  sync.WaitGroup
-	closing  sync.WaitGroup // engines
-	checker  checker
-	faults   map[string]int
-	quiet    bool // the faults are over
-	isolated bool // the first proxy reaches one master only
-	trace    func(line string)
+	mu      sync.Mutex // held by each event; guards all below
+	taken   map[time.Duration]bool
+	events  agenda
+	servers []*server
+	links   [][]*link // by proxy and server
+	proxies []*proxy
+	clients sync.WaitGroup
+	closing sync.WaitGroup // engines
+	checker checker
+	faults  map[string]int
+	quiet   bool // the faults are over
+	trace   func(line string)
 }
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
