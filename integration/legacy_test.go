@@ -19,13 +19,13 @@ func TestLegacyLocks(t *testing.T) {
 	proxy := startProxy(t, harness.Addrs(masters))
 	for _, practice := range []struct {
 		name  string
-		steps string // request → reply, one a line; K is the resource
+		steps string // request → reply, one a line; K is the resource; ≤30 is 30 or a little less
 	}{
 		{"SETNX and EXPIRE", `
 			SETNX K 1 → :1
 			EXPIRE K 30 → :1
 			SETNX K 1 → :0
-			TTL K → :30
+			TTL K → ≤30
 			DEL K → :1
 			SETNX K 1 → :1`},
 		{"SETNX with the expiry in the value, and GETSET", `
@@ -83,7 +83,7 @@ func TestLegacyLocks(t *testing.T) {
 			MULTI → +OK
 			EXPIRE K 60 → +QUEUED
 			EXEC → *1 :1
-			TTL K → :60`},
+			TTL K → ≤60`},
 		{"StackExchange.Redis: LockRelease by a stranger", `
 			SET K token EX 30 NX → +OK
 			WATCH K → +OK
@@ -118,12 +118,24 @@ func TestLegacyLocks(t *testing.T) {
 					}
 				}
 				reply, err := c.Do(words...)
+				if most, isTTL := strings.CutPrefix(want, "≤"); isTTL {
+					want = ttlNear(reply, most)
+				}
 				if got := plain(reply); err != nil || got != want {
 					t.Fatalf("%s: got %q, %v, want %q", request, got, err, want)
 				}
 			}
 		})
 	}
+}
+
+// ttlNear returns the reply if it is so many seconds or, on a busy machine, a little less.
+func ttlNear(reply []byte, most string) string {
+	got, _ := harness.Int(reply)
+	if n, _ := strconv.ParseInt(most, 10, 64); got > n || got < n-20 {
+		return ":" + most
+	}
+	return plain(reply)
 }
 
 // plain writes a reply in one line, bulk strings without their length.
@@ -146,8 +158,8 @@ func TestAnExpiredLockIsTakenByOneGETSETOnly(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d masters", n), func(t *testing.T) {
 			masters := startMasters(t, n)
-			patient := func() *harness.Proxy { return startProxy(t, harness.Addrs(masters), "-instance-timeout", "2s") }
-			proxies := []*harness.Proxy{patient(), patient()}
+			start := func() *harness.Proxy { return startProxy(t, harness.Addrs(masters), "--instance-timeout", "4s") }
+			proxies := []*harness.Proxy{start(), start()}
 			expect(t, dial(t, proxies[0].Addr), "+OK\r\n", "SET", "legacy", "start")
 			var mu sync.Mutex
 			seen := map[string]int{}
@@ -184,17 +196,7 @@ func TestAnExpiredLockIsTakenByOneGETSETOnly(t *testing.T) {
 // cut off and come back.
 func TestTransactionsLoseNoUpdate(t *testing.T) {
 	masters := startMasters(t, 3)
-	relays := make([]*harness.Relay, 3)
-	var addrs []string
-	for i, m := range masters {
-		relay, err := harness.StartRelay(m.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(relay.Stop)
-		relays[i] = relay
-		addrs = append(addrs, relay.Addr)
-	}
+	relays, addrs := startRelays(t, masters)
 	proxies := []*harness.Proxy{startProxy(t, addrs), startProxy(t, addrs)}
 	expect(t, dial(t, proxies[0].Addr), "+OK\r\n", "SET", "counter", "0")
 	var done, doubtful, conflicts atomic.Int64
@@ -213,18 +215,28 @@ func TestTransactionsLoseNoUpdate(t *testing.T) {
 			}
 		})
 	}
+	more := func(what string, count *atomic.Int64, n int64) {
+		before := count.Load()
+		eventually(t, progressMax, what, func() error {
+			if got := count.Load() - before; got < n {
+				return fmt.Errorf("%d of %d", got, n)
+			}
+			return nil
+		})
+	}
 	for round := range 6 {
 		relay := relays[round%3]
-		time.Sleep(150 * time.Millisecond) // under load, healthy
+		more("updates under load", &done, 10)
 		switch round % 2 {
 		case 0:
 			relay.Cut()
 		case 1:
 			relay.Hold(harness.ToMaster)
-			time.Sleep(150 * time.Millisecond) // longer than instance_timeout
+			time.Sleep(instanceTimeout * 3 / 2) // how long the fault lasts
 			relay.Release(harness.ToMaster)
 		}
 	}
+	more("conflicts", &conflicts, 1)
 	close(stop)
 	wg.Wait()
 	var n int64
@@ -240,9 +252,6 @@ func TestTransactionsLoseNoUpdate(t *testing.T) {
 	t.Logf("%d updates, %d whose fate was not told, %d conflicts; the counter is %d", done.Load(), doubtful.Load(), conflicts.Load(), n)
 	if n < done.Load() || n > done.Load()+doubtful.Load() {
 		t.Errorf("the counter is %d after %d updates and %d doubtful ones", n, done.Load(), doubtful.Load())
-	}
-	if done.Load() < 20 || conflicts.Load() == 0 {
-		t.Errorf("%d updates and %d conflicts: nothing was tried", done.Load(), conflicts.Load())
 	}
 }
 

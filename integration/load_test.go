@@ -15,9 +15,9 @@ const (
 	// loadTTL is far longer than any round, so that a key found afterwards was left behind and did not just live on.
 	loadTTL = 60 * time.Second
 	// cleanMax is how long what a failed attempt set may stay: far below loadTTL.
-	cleanMax = 8 * time.Second
+	cleanMax = 25 * time.Second
 	// progressMax is how long a number of locks may take on a busy machine before service counts as lost.
-	progressMax = 30 * time.Second
+	progressMax = time.Minute
 )
 
 // A load is a number of clients that lock and unlock. Every lock guards a counter that is read when it is obtained

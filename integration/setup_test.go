@@ -86,10 +86,22 @@ func majorOf(t testing.TB, r *harness.Redis) int {
 	return major
 }
 
-// startProxy starts a proxy in front of the addresses. At the end of the test it must stop by SIGTERM with status 0.
+// The proxies under test are patient: on a busy machine a master, or the proxy, may get no processor for much longer than
+// the defaults of 100 ms and 50 ms forgive, and a vote that is late for that reason is nothing that a test is about.
+const (
+	instanceTimeout = 500 * time.Millisecond
+	grace           = 500 * time.Millisecond
+)
+
+func patient(flags ...string) []string {
+	return append([]string{"--instance-timeout", instanceTimeout.String(), "--grace", grace.String()}, flags...)
+}
+
+// startProxy starts a patient proxy in front of the addresses. Further flags win. At the end of the test it must stop by
+// SIGTERM with status 0.
 func startProxy(t testing.TB, masters []string, flags ...string) *harness.Proxy {
 	t.Helper()
-	p, err := harness.StartProxy(proxyBinary, masters, flags...)
+	p, err := harness.StartProxy(proxyBinary, masters, patient(flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

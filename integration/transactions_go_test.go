@@ -20,7 +20,7 @@ func TestGoRedisTransactions(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			ctx := context.Background()
-			client := redis.NewClient(&redis.Options{Addr: proxy.Addr, Protocol: protocol, MaxRetries: -1})
+			client := redis.NewClient(&redis.Options{Addr: proxy.Addr, Protocol: protocol, MaxRetries: -1, ReadTimeout: cleanMax})
 			defer client.Close()
 			name := fmt.Sprintf("tx%d", protocol)
 			cmds, err := client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -50,7 +50,7 @@ func TestGoRedisTransactions(t *testing.T) {
 			}
 			old, err := client.Do(ctx, "GETSET", name, "next").Text()
 			want("GETSET", old, err, "thief")
-			old, err = client.GetEx(ctx, name, time.Second).Result()
+			old, err = client.GetEx(ctx, name, time.Minute).Result()
 			want("GETEX", old, err, "next")
 			old, err = client.GetDel(ctx, name).Result()
 			want("GETDEL", old, err, "next")

@@ -67,7 +67,7 @@ func TestAWaiterIsWokenByAReleaseThroughAnyProxy(t *testing.T) {
 			if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "60000")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 5*time.Second, "the proxy listens", bellsHeard("k", masters))
+			eventually(t, cleanMax, "the proxy listens", bellsHeard("k", masters))
 			if reply, err := holder.Do(release...); err != nil || reply[0] == '-' {
 				t.Fatalf("%q: %q, %v", release, reply, err)
 			}
@@ -76,7 +76,7 @@ func TestAWaiterIsWokenByAReleaseThroughAnyProxy(t *testing.T) {
 				t.Errorf("%d attempts", n)
 			}
 			expect(t, waiter, ":1\r\n", "UNLOCK", "k", "you")
-			eventually(t, 5*time.Second, "nobody listens any more", nobodyListens(masters))
+			eventually(t, cleanMax, "nobody listens any more", nobodyListens(masters))
 		})
 	}
 }
@@ -95,14 +95,14 @@ func TestAWaiterIsWokenByTheExpiry(t *testing.T) {
 	if d := time.Since(began); d < 2*time.Second {
 		t.Errorf("after %v", d)
 	}
-	if n := attempts(t, proxies[1]) - before; n > 6 {
+	if n := attempts(t, proxies[1]) - before; n > 20 {
 		t.Errorf("%d attempts", n)
 	}
 }
 
 func TestAWaitEndsWithNullInTimeAndWithAnErrorAtTheEndOfTheProxy(t *testing.T) {
 	masters := startMasters(t, 3)
-	proxy, err := harness.StartProxy(proxyBinary, harness.Addrs(masters))
+	proxy, err := harness.StartProxy(proxyBinary, harness.Addrs(masters), patient()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAWaitEndsWithNullInTimeAndWithAnErrorAtTheEndOfTheProxy(t *testing.T) {
 	if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "WAIT", "60000")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // it is to have begun; if it has not, the reply is the same
+	eventually(t, cleanMax, "it has begun", bellsHeard("k", masters))
 	if err := proxy.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -163,13 +163,13 @@ func TestNoUpdateIsLostUnderALockThatIsWaitedFor(t *testing.T) {
 func TestAHeldLockLastsAsLongAsItsConnection(t *testing.T) {
 	masters, proxies := startPair(t)
 	holder, other := dial(t, proxies[0].Addr), dial(t, proxies[1].Addr)
-	if err := holder.Send(harness.Encode(nil, "LOCK", "k", "500", "HOLD")); err != nil {
+	if err := holder.Send(harness.Encode(nil, "LOCK", "k", "3000", "HOLD")); err != nil {
 		t.Fatal(err)
 	}
 	wantLock(t, holder)
 	masters[0].Kill()
-	for began := time.Now(); time.Since(began) < 1500*time.Millisecond; time.Sleep(50 * time.Millisecond) {
-		expect(t, other, "$-1\r\n", "LOCK", "k", "500")
+	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(50 * time.Millisecond) { // twice its TTL, and more
+		expect(t, other, "$-1\r\n", "LOCK", "k", "3000")
 	}
 	if err := other.Send(harness.Encode(nil, "LOCK", "k", "60000", "WAIT", "60000")); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestAHeldLockThatNoQuorumExtendsIsLost(t *testing.T) {
 	if _, err := c.Do("HELLO", "3"); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := c.Do("LOCK", "k", "500", "HOLD"); err != nil || reply[0] != '%' {
+	if reply, err := c.Do("LOCK", "k", "3000", "HOLD"); err != nil || reply[0] != '%' {
 		t.Fatalf("LOCK: %q, %v", reply, err)
 	}
 	masters[0].Kill()

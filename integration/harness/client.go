@@ -12,7 +12,7 @@ import (
 )
 
 // replyMax is how long a raw client waits for a reply before it calls the server stuck.
-const replyMax = 5 * time.Second
+const replyMax = 30 * time.Second
 
 // A Conn is a raw RESP client: it sends bytes and reads whole replies as bytes, so that two servers can be compared
 // byte for byte. It is used by one goroutine at a time.

@@ -162,4 +162,4 @@ func (p *Proxy) Stop() error {
 }
 
 // DrainMax is how long a test lets a proxy take to end after SIGTERM.
-const DrainMax = 20 * time.Second
+const DrainMax = time.Minute
