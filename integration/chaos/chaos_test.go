@@ -161,7 +161,7 @@ func strike(t *testing.T, d *deployment, b blow, name string, clients func() []c
 	var causes map[string]int
 	f.tally, causes, err = c.finish()
 	f.errs = append(f.errs, err)
-	f.errs = append(f.errs, c.history.check(10*time.Second)...)
+	f.errs = append(f.errs, c.history.check(time.Minute)...)
 	t.Logf("%+v, unknown: %v", f.tally, causes)
 	return f
 }

@@ -15,7 +15,7 @@ import (
 const (
 	mastersMax = 5
 	proxiesMax = 2
-	readyMax   = 30 * time.Second // to be at full strength again after a fault, on a busy machine
+	readyMax   = 90 * time.Second // to be at full strength again after a fault, on a busy machine
 )
 
 // A deployment is five masters, the links to them, and two proxies that use the same links.

@@ -43,8 +43,10 @@ func TestAMasterThatForgetsLetsNobodyIn(t *testing.T) {
 					continue
 				}
 				t.Run(f.name, func(t *testing.T) {
-					demandFullStrength(t, d)
-					forget(t, d, s, f, fmt.Sprintf("forgotten:%d", n))
+					s.demandOneHolder(t, func(try int) (time.Duration, int) {
+						demandFullStrength(t, d)
+						return forget(t, d, s, f, fmt.Sprintf("forgotten:%d:%d", n, try))
+					})
 				})
 			}
 		})
@@ -61,7 +63,7 @@ func demandFullStrength(t *testing.T, d *deployment) {
 }
 
 // forget lets a bare quorum grant a lock, one of it forget, and two others come back that never knew.
-func forget(t *testing.T, d *deployment, s subject, f fault, resource string) {
+func forget(t *testing.T, d *deployment, s subject, f fault, resource string) (early time.Duration, attempts int) {
 	first, second := s.client(d), s.client(d)
 	defer first.close()
 	defer second.close()
@@ -76,19 +78,19 @@ func forget(t *testing.T, d *deployment, s subject, f fault, resource string) {
 	}
 	do(f.prepare)
 	d.reach(false, alone...)
-	t.Cleanup(func() { d.reach(true, alone...) })
+	defer d.reach(true, alone...)
 	until := demandLock(t, first, resource, "first")
 	do(f.hit)
 	if f.heal != nil {
 		time.Sleep(f.lasts)
 		do(f.heal)
 	}
-	if err := harness.Poll(time.Second, func() error { return tell(d.masters[forgetful], ":0\r\n", "EXISTS", resource) }); err != nil {
+	if err := harness.Poll(readyMax, func() error { return tell(d.masters[forgetful], ":0\r\n", "EXISTS", resource) }); err != nil {
 		t.Fatalf("nothing was forgotten: %v", err)
 	}
 	d.reach(true, alone...)
-	s.demandOneHolder(t, secondHolder(t, second, resource, until))
-	do(f.tidy)
+	defer do(f.tidy)
+	return secondHolder(t, second, resource, until)
 }
 
 // reach lets the links to some masters be, or takes them down.
@@ -119,10 +121,10 @@ func demandLock(t *testing.T, c client, resource, token string) (until time.Time
 }
 
 // secondHolder makes attempts until the first holder's validity is over, and returns how long before that one was
-// granted; 0 if none was. Then the next holder must be served.
-func secondHolder(t *testing.T, second client, resource string, until time.Time) (early time.Duration) {
+// granted, 0 if none was, and how many they were. Then the next holder must be served.
+func secondHolder(t *testing.T, second client, resource string, until time.Time) (early time.Duration, attempts int) {
 	t.Helper()
-	attempts, causes := 0, map[string]int{}
+	causes := map[string]int{}
 	for time.Now().Before(until) {
 		o, cause := second.acquire(resource, "second", stepTTL)
 		attempts++
@@ -130,30 +132,40 @@ func secondHolder(t *testing.T, second client, resource string, until time.Time)
 		if early = time.Until(until); o == done && early > 0 {
 			t.Logf("a second holder at attempt %d, %v before the first one's validity is over", attempts, early)
 			second.release(resource, "second")
-			return early
+			return early, attempts
 		}
 		time.Sleep(probePause)
 	}
 	t.Logf("%d attempts: %v", attempts, causes)
-	if attempts < 5 {
-		t.Errorf("only %d attempts fell into the first holder's validity: the machine was too busy", attempts)
-	}
 	over := time.Now()
 	demandLock(t, second, resource, "third")
 	t.Logf("the next holder came %v after the first one's validity", time.Since(over))
 	second.release(resource, "third")
-	return 0
+	return 0, attempts
 }
 
-// demandOneHolder judges what secondHolder returned.
-func (s subject) demandOneHolder(t *testing.T, early time.Duration) {
+// An experiment shows something if a second client was let in, or was kept out that often. On a busy machine the first
+// holder's validity can be over before that.
+const (
+	attemptsMin = 5
+	triesMax    = 4
+)
+
+// demandOneHolder judges what an experiment's secondHolder returned. One that shows nothing is done again.
+func (s subject) demandOneHolder(t *testing.T, experiment func(try int) (early time.Duration, attempts int)) {
 	t.Helper()
-	switch {
-	case early > 0 && !s.double:
-		t.Errorf("a second holder %v before the first one's validity is over", early)
-	case early == 0 && s.double:
-		t.Errorf("%s let no second holder in: this fault shows nothing", s.name)
+	for try := range triesMax {
+		early, attempts := experiment(try)
+		switch {
+		case early > 0 && !s.double:
+			t.Errorf("a second holder %v before the first one's validity is over", early)
+			return
+		case early > 0, attempts >= attemptsMin && !s.double:
+			return
+		}
+		t.Logf("try %d shows nothing, with %d attempts", try, attempts)
 	}
+	t.Errorf("%s let no second holder in, or was hardly asked to: this fault shows nothing", s.name)
 }
 
 // A client polls with one token, and gives up a try that was refused. A packet of that is lost, and sent again when the
@@ -163,37 +175,46 @@ func TestAReleaseThatComesLateTakesNoVote(t *testing.T) {
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			d := deploy(t, s.proxies, proxyFlags(stepTTL)...)
-			demandFullStrength(t, d)
-			const resource, token = "polled", "polled-token"
-			poller, other := s.client(d), s.client(d)
-			defer poller.close()
-			defer other.close()
-
-			demandLock(t, other, resource, "other")
-			demandRefusal(t, poller, resource, token, func() { d.relays[forgetful].Catch(s.late) })
-			if err := harness.Poll(time.Second, d.relays[forgetful].Caught); err != nil {
-				t.Fatal(err)
-			}
-			if o, cause := other.release(resource, "other"); o != done {
-				t.Fatalf("release: %s %s", o, cause)
-			}
-			d.reach(false, alone...)
-			until := demandLock(t, poller, resource, token)
-			d.reach(true, alone...)
-			d.relays[forgetful].Deliver()
-			s.demandOneHolder(t, secondHolder(t, other, resource, until))
+			s.demandOneHolder(t, func(try int) (time.Duration, int) {
+				demandFullStrength(t, d)
+				return releaseLate(t, d, s, fmt.Sprintf("polled:%d", try), "polled-token")
+			})
 		})
 	}
 }
 
+func releaseLate(t *testing.T, d *deployment, s subject, resource, token string) (early time.Duration, attempts int) {
+	poller, other := s.client(d), s.client(d)
+	defer poller.close()
+	defer other.close()
+	defer d.relays[forgetful].Deliver()
+
+	until := demandLock(t, other, resource, "other")
+	demandRefusal(t, poller, resource, token, until, func() { d.relays[forgetful].Catch(s.late) })
+	if err := harness.Poll(stepTTL, d.relays[forgetful].Caught); err != nil {
+		t.Log(err) // nor will it be
+		return 0, 0
+	}
+	if o, cause := other.release(resource, "other"); o != done {
+		t.Logf("release: %s %s", o, cause)
+		return 0, 0
+	}
+	d.reach(false, alone...)
+	until = demandLock(t, poller, resource, token)
+	d.reach(true, alone...)
+	d.relays[forgetful].Deliver()
+	return secondHolder(t, other, resource, until)
+}
+
 // demandRefusal makes a try that is refused, and gives it up. The redsync client gives up by itself, within acquire.
-func demandRefusal(t *testing.T, c client, resource, token string, between func()) {
+// Another holds the lock until then.
+func demandRefusal(t *testing.T, c client, resource, token string, until time.Time, between func()) {
 	t.Helper()
 	_, byItself := c.(*direct)
 	if byItself {
 		between()
 	}
-	if o, cause := c.acquire(resource, token, stepTTL); o == done {
+	if o, cause := c.acquire(resource, token, stepTTL); o == done && time.Now().Before(until) {
 		t.Fatalf("a try was granted: %s", cause)
 	}
 	if !byItself {
