@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,6 +127,13 @@ func TestAnswersAreRedissByteForByte(t *testing.T) {
 		}
 		want := converse(t, redis, raw)
 		got := converse(t, newRig(t, Config{}).addr, raw)
+		for range 3 { // a busy machine: one of them was asked for a TTL in another second than the other
+			if slices.Equal(got, want) || !strings.Contains(line, "TTL") {
+				break
+			}
+			want = converse(t, redis, raw)
+			got = converse(t, newRig(t, Config{}).addr, raw)
+		}
 		compare(t, requests, got, want)
 	}
 }

@@ -21,9 +21,8 @@ func FuzzRecognise(f *testing.F) {
 		f.Add(s, "0")
 	}
 	f.Fuzz(func(t *testing.T, text, arg string) {
-		start := time.Now()
-		m := recognise(text, "SHA")
-		if d := time.Since(start); d > 5*time.Second {
+		var m *Meaning
+		if d := quickest(5*time.Second, func() { m = recognise(text, "SHA") }); d > 5*time.Second {
 			t.Fatalf("took %v", d)
 		}
 		if m == nil {
@@ -92,13 +91,23 @@ func TestRecognisingTakesBoundedTime(t *testing.T) {
 		fill("if(", ""), fill("(", ""), fill("[=", ""), fill("--[[]]", ""), fill("{", ""), fill("not ", ""),
 		fill("do ", ""), fill("if v then ", ""), fill("'\\1'..", ""), fill("a.", ""), fill("local v=1+1 ", "return 1"+strings.Repeat("+1", 1000)),
 	} {
-		start := time.Now()
-		recognise(text, "SHA")
-		Shape(text)
-		if d := time.Since(start); d > time.Second {
+		if d := quickest(time.Second, func() { recognise(text, "SHA"); Shape(text) }); d > time.Second {
 			t.Errorf("took %v: %.40s", d, text)
 		}
 	}
+}
+
+// quickest times f, again if it took too long: the machine may have been busy with something else.
+func quickest(max time.Duration, f func()) time.Duration {
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		f()
+		if best = min(best, time.Since(start)); best <= max {
+			break
+		}
+	}
+	return best
 }
 
 func fill(part, end string) string {

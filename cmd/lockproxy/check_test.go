@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,15 +27,13 @@ func startRedis(t *testing.T, args ...string) string {
 		}
 		t.Skip("NOT RUN: redis-server is missing, so check was not tried against real masters")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	_, port, _ := net.SplitHostPort(addr)
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	cmd := exec.Command(bin, append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "", "--loglevel", "warning",
+		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "", "--loglevel", "warning",
 	}, args...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -73,7 +72,7 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	if code, out := runCommand("init", "--masters", all, "--yes"); code != exitOK || !strings.HasSuffix(out, "\n3 masters are clean.\n") {
 		t.Fatalf("init: exit code %d\n%s", code, out)
 	}
-	code, out := runCheck("--instance-timeout", "2s", "--masters", all)
+	code, out := runCheck("--instance-timeout", "4s", "--masters", all)
 	if code != exitOK || !strings.HasSuffix(out, "\n3 of 3 masters could vote, 2 needed.\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -109,7 +108,7 @@ func TestCheckDoesNotAdviseInitForOneMasterWithoutData(t *testing.T) {
 	if _, err := conn.Read(make([]byte, len("+OK\r\n"))); err != nil {
 		t.Fatal(err)
 	}
-	code, out := runCheck("--instance-timeout", "2s", "--masters", all)
+	code, out := runCheck("--instance-timeout", "4s", "--masters", all)
 	if code != exitOK || !strings.Contains(out, "no: without its data: in quarantine") || strings.Contains(out, "run lockproxy init") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
@@ -137,12 +136,12 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	replica := startRedis(t, "--replicaof", "127.0.0.1", port)
 	gone := silentMaster(t) // accepts, says nothing
 	start := time.Now()
-	code, out := runCheck("--dial-timeout", "1s", "--master-dead-after", "2s", "--instance-timeout", "1s",
+	code, out := runCheck("--dial-timeout", "3s", "--master-dead-after", "3s", "--instance-timeout", "2s",
 		"--masters", strings.Join([]string{good, locked, evicting, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
 	if code != exitFailure || !strings.HasSuffix(out, "\n0 of 7 masters could vote, 4 needed.\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if d := time.Since(start); d > 10*time.Second {
+	if d := time.Since(start); d > waitMax {
 		t.Errorf("it took %v", d)
 	}
 	for addr, want := range map[string]string{
