@@ -11,8 +11,8 @@ import java.util.concurrent.TimeUnit;
 /** What every library is put through: one object is one scenario of one library. */
 class Scenarios {
   static final long LONG = 30_000; // ms: a TTL that no scenario outlives
-  static final long SHORT = 1_500; // a TTL that a scenario waits for
-  static final long SOON = 10_000; // within which what must happen happens, on a busy machine
+  static final long SHORT = 3_000; // a TTL that a scenario waits for
+  static final long SOON = 20_000; // within which what must happen happens, on a busy machine
 
   static class Absent extends Exception {}
 

@@ -7,8 +7,8 @@ const { join } = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 
 const LONG = 30000 // ms: a TTL that no scenario outlives
-const SHORT = 1500 // a TTL that a scenario waits for
-const SOON = 10000 // within which what must happen happens, on a busy machine
+const SHORT = 3000 // a TTL that a scenario waits for
+const SOON = 20000 // within which what must happen happens, on a busy machine
 
 const BINARY = Buffer.concat([Buffer.from(Array.from({ length: 256 }, (_, i) => i)), Buffer.from('\r\n$-1\r\n')])
 

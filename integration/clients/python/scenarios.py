@@ -11,8 +11,8 @@ HOST = os.environ["PROXY_HOST"]
 PORT = int(os.environ["PROXY_PORT"])
 
 LONG = 30.0  # seconds: a TTL that no scenario outlives
-SHORT = 1.5  # a TTL that a scenario waits for
-SOON = 10.0  # within which what must happen happens, on a busy machine
+SHORT = 3.0  # a TTL that a scenario waits for
+SOON = 20.0  # within which what must happen happens, on a busy machine
 
 BINARY = bytes(range(256)) + b"\r\n$-1\r\n"
 

@@ -16,7 +16,10 @@ import (
 )
 
 // programMax is how long one program may run.
-const programMax = 5 * time.Minute
+const programMax = 10 * time.Minute
+
+// stepTries is how often an installation or a build is tried: what it downloads may fail for a moment.
+const stepTries = 3
 
 // A language is a folder of programs. Commands run in the folder's place in the cache; {source} is the folder itself,
 // {dir} its place in the cache.
@@ -198,7 +201,13 @@ func (l language) place(source string) (string, error) {
 
 func (p prepared) do(steps [][]string) error {
 	for _, step := range steps {
-		if out, err := p.command(context.Background(), step).CombinedOutput(); err != nil {
+		out, err := p.command(context.Background(), step).CombinedOutput()
+		for try := 1; err != nil && try < stepTries; try++ {
+			fmt.Printf("%s: %q: %v; again\n", p.title, step, err)
+			time.Sleep(time.Duration(try) * 5 * time.Second) // for the registry to come back
+			out, err = p.command(context.Background(), step).CombinedOutput()
+		}
+		if err != nil {
 			return fmt.Errorf("%q: %w\n%s", step, err, out)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	mastersCount = 3
 	quorum       = mastersCount/2 + 1
-	settledMax   = 5 * time.Second // until an undo, a release or a new connection has reached every master
+	settledMax   = 30 * time.Second // until an undo, a release or a new connection has reached every master
 )
 
 // A stack is what one program runs against: masters, a relay before each of them, and the proxy.
@@ -55,7 +55,7 @@ func (s *stack) start(bin string) error {
 		return err
 	}
 	// A busy machine is no reason for a vote to be late.
-	if s.proxy, err = harness.StartProxy(bin, addrs, "--databases", "2", "--instance-timeout", "1s"); err != nil {
+	if s.proxy, err = harness.StartProxy(bin, addrs, "--databases", "2", "--instance-timeout", "2s", "--grace", "500ms"); err != nil {
 		return err
 	}
 	s.control, err = startControl(s)

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	long  = 30 * time.Second        // a TTL that no scenario outlives
-	short = 1500 * time.Millisecond // a TTL that a scenario waits for
-	soon  = 10 * time.Second        // within which what must happen happens, on a busy machine
+	long  = 30 * time.Second // a TTL that no scenario outlives
+	short = 3 * time.Second  // a TTL that a scenario waits for
+	soon  = 20 * time.Second // within which what must happen happens, on a busy machine
 )
 
 var all = []struct {
