@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -240,5 +241,16 @@ func TestDataThatComesBackInQuarantineHasNoVote(t *testing.T) {
 			t.Error("what it granted before is not void")
 		}
 		f.mu.Unlock()
+	})
+}
+
+func TestAMasterThatAnswersTooSlowlyToTellAStepHasNoVote(t *testing.T) {
+	inWorldWith(t, 3, Config{InstanceTimeout: time.Second}, func(w *world) {
+		w.fakes[1].leave()
+		w.fakes[0].setDelay(60 * time.Millisecond)
+		a := w.acquire(key, "mine", minute)
+		if a.Err == nil || !strings.Contains(a.Err.Error(), "too slowly") {
+			t.Errorf("want no quorum, and why: %+v", a)
+		}
 	})
 }

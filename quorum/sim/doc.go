@@ -12,7 +12,9 @@
 //	faults     breaks the rest, and in the end makes it whole again
 //	checker    says what must never be: two holders, a key for ever, an attempt without end, an orphan, a leak
 //
-// Reading order: plan.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
+// Two in five worlds aim at a class of holes (aims.go).
+//
+// Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.
 //
 // What it cannot do: stop the goroutines of one proxy while time passes. A proxy that is suspended hears nothing from

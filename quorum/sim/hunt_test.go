@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,13 +13,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 var (
 	huntFlag    = flag.Uint64("hunt", 0, "look for a seed that fails among so many")
 	mutantsFlag = flag.Uint64("mutants", 0, "look for a seed that catches each mutant among so many")
 	firstFlag   = flag.Uint64("first", 1, "the first seed of a hunt")
-	aimFlag     = flag.String("aim", "", "hunt among worlds of this class")
+	aimFlag     = flag.String("aim", "", "hunt among worlds of this class only; none are those that aim at nothing")
+	knownFlag   = flag.Duration("known", 20*time.Second, "how long to look whether known seeds catch mutants")
 	onlyFlag    = flag.String("only", "", "only the mutants with this in their names")
 )
 
@@ -37,6 +40,11 @@ func TestEveryMutantFitsTheCode(t *testing.T) {
 		}
 		names[m.name] = true
 	}
+	for _, m := range slices.Concat(mutants, vouchMutants) {
+		if m.both != "" && !names[m.both] {
+			t.Errorf("%s: there is no mutant %q", m.name, m.both)
+		}
+	}
 }
 
 // TestHunt runs seeds from 1 until one fails, and says which.
@@ -45,7 +53,7 @@ func TestHunt(t *testing.T) {
 		t.Skip("no -hunt")
 	}
 	for seed, n := *firstFlag, uint64(0); n < *huntFlag; seed++ {
-		if *aimFlag != "" && NewPlan(seed).Aim != *aimFlag {
+		if *aimFlag != "" && cmp.Or(NewPlan(seed).Aim, "none") != *aimFlag {
 			continue
 		}
 		n++
@@ -87,11 +95,40 @@ func TestMutants(t *testing.T) {
 	wg.Wait()
 }
 
-// hunt builds the tests over the mutant and runs them until one fails.
-func (m *mutant) hunt(dir string) (verdict string, caught bool) {
+// TestKnownSeedsCatchMutants is a sample of make mutants: as many as there is time for, from a different one each day.
+func TestKnownSeedsCatchMutants(t *testing.T) {
+	known := keptSeeds(t, "mutants.txt")
+	if len(known) == 0 || raceEnabled && testing.Short() {
+		t.Skip("no time")
+	}
+	first, n := int(time.Now().Unix()/86400), 0
+	for began := time.Now(); n < len(known) && time.Since(began) < *knownFlag; n++ {
+		k := known[(first+n)%len(known)]
+		all := slices.Concat(mutants, vouchMutants)
+		i := slices.IndexFunc(all, func(m mutant) bool { return m.name == k.name })
+		if i < 0 {
+			t.Fatalf("there is no mutant %q", k.name)
+		}
+		dir := t.TempDir()
+		if trouble := all[i].build(dir); trouble != "" {
+			t.Fatal(trouble)
+		}
+		caught := false
+		for try := 0; try < 3 && !caught; try++ {
+			_, caught = all[i].run(dir, k.seed, 1, "")
+		}
+		if !caught {
+			t.Errorf("%s: seed %d does not catch it any more: make mutants finds another", k.name, k.seed)
+		}
+	}
+	t.Logf("%d of %d known seeds", n, len(known))
+}
+
+// build makes dir/mutant.test, and returns what went wrong.
+func (m *mutant) build(dir string) string {
 	overlay, err := m.overlay(dir)
 	if err != nil {
-		return err.Error(), false
+		return err.Error()
 	}
 	pkg := "."
 	if m.test != "" {
@@ -99,29 +136,47 @@ func (m *mutant) hunt(dir string) (verdict string, caught bool) {
 	}
 	bin := filepath.Join(dir, "mutant.test")
 	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", bin, pkg).CombinedOutput(); err != nil {
-		return fmt.Sprintf("does not build: %s", out), false
+		return fmt.Sprintf("does not build: %s", out)
+	}
+	return ""
+}
+
+// hunt builds the tests over the mutant and runs them until one fails.
+func (m *mutant) hunt(dir string) (verdict string, caught bool) {
+	if m.both != "" {
+		return "covered twice: " + m.both, true
+	}
+	if trouble := m.build(dir); trouble != "" {
+		return trouble, false
 	}
 	if m.test != "" {
-		run := exec.Command(bin, "-test.run", m.test)
-		run.Dir = pkg
+		run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.run", m.test)
+		run.Dir = ".."
 		if run.Run() == nil {
 			return "SURVIVED go test ./quorum -run " + m.test, false
 		}
 		return "caught by go test ./quorum -run " + m.test, true
 	}
-	run := exec.Command(bin, "-test.run=^TestHunt$", fmt.Sprintf("-hunt=%d", *mutantsFlag), "-aim="+m.aim, "-test.timeout=0")
+	return m.run(dir, 1, *mutantsFlag, cmp.Or(m.aim, "none"))
+}
+
+// run runs so many seeds from first, of a class of worlds, until one catches the mutant.
+func (m *mutant) run(dir string, first, n uint64, aim string) (verdict string, caught bool) {
+	run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.run=^TestHunt$", "-test.timeout=0",
+		fmt.Sprintf("-first=%d", first), fmt.Sprintf("-hunt=%d", n), "-aim="+aim)
 	run.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=800")
 	out, err := run.Output()
 	return judge(string(out), err)
 }
 
 func judge(out string, err error) (verdict string, caught bool) {
-	seed, found := "0", ""
+	seed, found, n := "0", "", 0
 	for line := range strings.Lines(out) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
 		case "seed":
 			seed = rest
+			n++
 		case "found":
 			found = rest
 		}
@@ -129,13 +184,13 @@ func judge(out string, err error) (verdict string, caught bool) {
 	var exit *exec.ExitError
 	switch {
 	case found != "":
-		return fmt.Sprintf("caught by seed %s: %s", seed, found), true
+		return fmt.Sprintf("caught by seed %s, after %d: %s", seed, n, found), true
 	case errors.As(err, &exit):
-		return fmt.Sprintf("caught by seed %s: the process ended: %.60q", seed, exit.Stderr), true
+		return fmt.Sprintf("caught by seed %s, after %d: the process ended: %.60q", seed, n, exit.Stderr), true
 	case err != nil:
 		return err.Error(), false
 	}
-	return fmt.Sprintf("SURVIVED %s seeds", seed), false
+	return fmt.Sprintf("SURVIVED %d seeds", n), false
 }
 
 func (m *mutant) overlay(dir string) (string, error) {

@@ -7,7 +7,9 @@ type mutant struct {
 	file string // in package quorum
 	old  string
 	new  string
-	aim  string // the class of worlds in which it is looked for; "" is all
+	aim  string // the class of worlds in which it is looked for; "" is those that aim at nothing
+	// both is the mutant that breaks another rule, too, which covers what this one does: it must be caught instead.
+	both string
 	test string // of package quorum, for what no schedule of a simulation can show; "" if the simulation must
 }
 
@@ -99,6 +101,7 @@ var mutants = []mutant{
 	{
 		name: "a request is written after its deadline", rule: "3 never close to cancel", file: "round.go",
 		old: "if now < r.deadline && !r.revoked {", new: "if !r.revoked {",
+		both: "a request is written after its undo", // an attempt that has ended is revoked
 	},
 	{
 		name: "a request is written after its undo", rule: "3 never close to cancel", file: "round.go",

@@ -45,6 +45,10 @@ type Plan struct {
 	Writable bool // replicas take what they are told to write
 }
 
+// planVersion names the way in which seeds become plans. A change of it gives every seed another world, and then the seeds
+// that are kept (regressions.txt, mutants.txt) are found anew.
+const planVersion = "v3"
+
 // NewPlan makes a plan of a seed.
 func NewPlan(seed uint64) Plan {
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
 	"hash/fnv"
@@ -80,29 +79,46 @@ func TestFreshSeeds(t *testing.T) {
 	t.Logf("%d seeds from %d", n, first)
 }
 
-// TestRegressions replays every seed that ever failed.
+// TestRegressions replays every seed that ever failed, or would if a rule was broken.
 func TestRegressions(t *testing.T) {
-	f, err := os.Open("regressions.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		seed, _, _ := strings.Cut(lines.Text(), " ")
-		if seed == "" || seed == "#" {
-			continue
-		}
-		n, err := strconv.ParseUint(seed, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		expectNothing(t, n)
+	for _, k := range keptSeeds(t, "regressions.txt") {
+		expectNothing(t, k.seed)
 	}
 }
 
-// What is left to chance is who goes first of two goroutines of one engine that one event has woken: a warden that was
-// alarmed, and the lane that alarmed it. That is a few seeds in a hundred. The race detector's scheduler is random on
-// purpose.
+// A keptSeed is a line of a file of seeds: the version of the plans, the seed, and what it is kept for.
+type keptSeed struct {
+	seed uint64
+	name string
+}
+
+// keptSeeds reads a file of seeds.
+func keptSeeds(t *testing.T, file string) []keptSeed {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []keptSeed
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		head, name, _ := strings.Cut(line, " ")
+		version, digits, _ := strings.Cut(head, ":")
+		seed, err := strconv.ParseUint(digits, 10, 64)
+		if err != nil || version != planVersion {
+			t.Fatalf("%s: %q is no seed of plans %s: find it anew", file, head, planVersion)
+		}
+		kept = append(kept, keptSeed{seed, strings.TrimSpace(name)})
+	}
+	return kept
+}
+
+// What is left to chance is who goes first of two goroutines that one event has woken, or two timers of one instant: a
+// warden that was alarmed, and the lane that alarmed it. The runtime draws lots for some of these. That is two or three
+// seeds in a hundred; a replay that does not show what a soak has found is to be repeated. The race detector's scheduler is
+// random on purpose.
 func TestASeedDecidesNearlyEverything(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector mixes goroutines up on purpose")
