@@ -45,3 +45,15 @@ func TestAProxyThatStoodStillDoesNotBlameTheMasters(t *testing.T) {
 		}
 	})
 }
+
+func TestValidityIsNotMeasuredByPatience(t *testing.T) {
+	inWorldWith(t, 3, Config{InstanceTimeout: time.Second, Grace: time.Second}, func(w *world) {
+		for _, f := range w.fakes {
+			f.setDelay(60 * time.Millisecond)
+		}
+		w.patience.stood.Add(int64(time.Second))
+		if a := w.acquire(key, "mine", 50*time.Millisecond); a.Lock != nil {
+			t.Error("granted after its validity was over")
+		}
+	})
+}

@@ -186,12 +186,13 @@ var mutants = []mutant{
 		old: "if v == ARGV[1] then\n  if expires", new: "if v then\n  if expires",
 	},
 	{
-		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", aim: "suspends", file: "scripts.go",
+		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", file: "scripts.go",
 		old: "if expires(KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end", new: "redis.call('PEXPIREAT', KEYS[1], ARGV[2])",
 	},
 	{
-		name: "an old vote joins new ones", rule: "6 quarantine", aim: "replicas", file: "acquire.go",
+		name: "an old vote joins new ones", rule: "6 quarantine", file: "acquire.go",
 		old: "		en.blank = true // or", new: "		// or",
+		test: "OlderCopy",
 	},
 	{
 		name: "what the machine slept is not counted", rule: "1 clock", aim: "suspends", file: "suspend.go",
@@ -204,7 +205,7 @@ var mutants = []mutant{
 	{
 		name: "validity by the clock of patience", rule: "8 clock of the proxy", file: "acquire.go",
 		old: "if e.catchUp() < until {", new: "if e.waited() < until {",
-		test: "StoodStill",
+		test: "ByPatience",
 	},
 	{
 		name: "attempts of broken connections are never forgotten", rule: "memory stays flat", file: "link.go",

@@ -44,7 +44,7 @@ var vouchMutants = []mutant{
 		old: "case now.Lineage != \"-\" && (", new: "case next.DB < 0 && (",
 	},
 	{
-		name: "no quarantine after SWAPDB", rule: "6 quarantine", file: "vouch/canary.go",
+		name: "no quarantine after SWAPDB", rule: "6 quarantine", aim: "restarts", file: "vouch/canary.go",
 		old: "case was.DB != now.DB:", new: "case next.DB < 0:",
 	},
 	{
