@@ -195,6 +195,9 @@ func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool,
 	if slices.ContainsFunc(found, func(in Inspected) bool { return !in.Fresh() }) {
 		return false, nil
 	}
+	// Masters of which only some are marked are fresh no more: what is begun must not end with a patience for answers.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*cfg.withDefaults().MasterDeadAfter)
+	defer cancel()
 	err := Initialise(ctx, cfg, ms)
 	return err == nil, err
 }

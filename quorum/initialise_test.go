@@ -44,3 +44,28 @@ func TestMastersAreInitialisedWhileAProxyStarts(t *testing.T) {
 		})
 	}
 }
+
+// However soon a proxy is to give up on masters that do not answer, it leaves none unmarked among marked ones.
+func TestWhatIsBegunToBeInitialisedIsEnded(t *testing.T) {
+	for patience := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			var ms []masters.Master
+			for i := range 3 {
+				f := newFake(i)
+				f.setDelay(time.Duration(1+i) * time.Millisecond)
+				ms = append(ms, f)
+			}
+			cfg := Config{Databases: 1}
+			soon, cancel := context.WithTimeout(context.Background(), time.Duration(patience)*time.Millisecond)
+			defer cancel()
+			done, err := AutoInitialise(soon, cfg, ms)
+			if !done && err != nil {
+				done, err = AutoInitialise(context.Background(), cfg, ms)
+			}
+			if !done || err != nil {
+				t.Errorf("after giving up within %d ms: %v, %v", patience, done, err)
+			}
+			time.Sleep(time.Second)
+		})
+	}
+}
