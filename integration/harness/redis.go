@@ -109,6 +109,9 @@ func (r *Redis) start(more ...string) error {
 		"--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning",
 	}
 	args = append(append(args, r.extra...), more...)
+	if i := slices.Index(args, "--enable-debug-command"); i >= 0 && before7(r.bin) {
+		args = slices.Delete(args, i, i+2) // DEBUG is always permitted there
+	}
 	proc, err := startProcess(filepath.Base(r.bin)+" "+r.Addr, r.bin, args, r.environment())
 	if err != nil {
 		return err
@@ -120,6 +123,12 @@ func (r *Redis) start(more ...string) error {
 		}
 		return Ping(r.Addr)
 	})
+}
+
+// before7 says that a program is a Redis older than 7.
+func before7(bin string) bool {
+	out, _ := exec.Command(bin, "--version").Output()
+	return strings.Contains(string(out), "Redis server v=6.")
 }
 
 // Pid returns the process id.

@@ -1,3 +1,6 @@
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
 import org.redisson.Redisson;
@@ -21,10 +24,11 @@ class RedissonLocks extends Library {
   }
 
   public static void main(String[] args) throws Exception {
-    Scenarios.run(
+    List<Library> all = new ArrayList<>(List.of(
         new RedissonLocks("RLock", RedissonClient::getLock) {
           void more(Scenarios run) throws Exception {
             forced(run);
+            refused(run);
           }
         },
         new RedissonLocks("RSpinLock", RedissonClient::getSpinLock),
@@ -38,7 +42,30 @@ class RedissonLocks extends Library {
           long waitOf(long waitMs) {
             return waitMs == 0 ? -1 : waitMs; // with 0 it gives up after its first millisecond
           }
-        });
+        }));
+    if (has("getMultiLock", String.class, Collection.class)) {
+      all.add(new RedissonLocks("FasterMultiLock",
+          (c, name) -> (RLock) call(c, "getMultiLock", new Class<?>[] {String.class, Collection.class}, name, List.of("a", "b"))));
+    }
+    Scenarios.run(all.toArray(new Library[0]));
+  }
+
+  /** Says whether this version of Redisson has a way to make something. */
+  static boolean has(String method, Class<?>... types) {
+    try {
+      RedissonClient.class.getMethod(method, types);
+      return true;
+    } catch (NoSuchMethodException e) {
+      return false;
+    }
+  }
+
+  static Object call(Object on, String method, Class<?>[] types, Object... args) {
+    try {
+      return RedissonClient.class.getMethod(method, types).invoke(on, args);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   long waitOf(long waitMs) {
@@ -111,6 +138,36 @@ class RedissonLocks extends Library {
     want(!lock.isLocked() && !lock.isHeldByCurrentThread(), "still locked after forceUnlock");
     want(!other.forceUnlock(), "unlocked by force again");
     Scenarios.ask("empty");
+  }
+
+  /** What masters cannot vote on is refused, by an error that says where to read why. */
+  void refused(Scenarios run) throws Exception {
+    RedissonClient c = ((Opened) run.client()).redisson;
+    refuse("RSemaphore, permits", () -> c.getSemaphore(run.key + ":s").trySetPermits(2));
+    refuse("RSemaphore", () -> c.getSemaphore(run.key + ":s").tryAcquire());
+    refuse("RPermitExpirableSemaphore, permits", () -> c.getPermitExpirableSemaphore(run.key + ":p").trySetPermits(2));
+    refuse("RPermitExpirableSemaphore", () -> c.getPermitExpirableSemaphore(run.key + ":p").tryAcquire());
+    refuse("RCountDownLatch, count", () -> c.getCountDownLatch(run.key + ":c").trySetCount(2));
+    refuse("RCountDownLatch", () -> c.getCountDownLatch(run.key + ":c").countDown());
+    if (has("getFencedLock", String.class)) {
+      RLock fenced = (RLock) call(c, "getFencedLock", new Class<?>[] {String.class}, run.key + ":f");
+      refuse("RFencedLock", () -> fenced.tryLock());
+    }
+    Scenarios.ask("empty");
+  }
+
+  interface Step {
+    void go() throws Exception;
+  }
+
+  static void refuse(String what, Step step) {
+    try {
+      step.go();
+    } catch (Exception e) {
+      want(String.valueOf(e.getMessage()).contains("Scripts that are refused in the README"), what + ": " + e);
+      return;
+    }
+    want(false, what + " was served");
   }
 
   /** Many readers or one writer. */

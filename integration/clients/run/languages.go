@@ -78,7 +78,7 @@ var languages = []language{
 		build: [][]string{
 			{"sh", "{source}/build.sh"},
 		},
-		programs: [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}},
+		programs: [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}, {"./rueidislock"}},
 	},
 	java(),
 	{

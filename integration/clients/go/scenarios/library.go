@@ -19,7 +19,8 @@ type Library struct {
 	Version      string // if there is no module
 	Mute         bool   // release does not say whether the lock was still held
 	Extends      bool
-	Tokens       bool // the caller chooses the token
+	Tokens       bool          // the caller chooses the token
+	Kept         time.Duration // the TTL that the library extends by itself; 0 if it does not
 	Open         func() (Client, error)
 }
 

@@ -17,7 +17,7 @@ var all = []struct {
 }{
 	{"take", take}, {"refuse", refuse}, {"release", release}, {"stranger", stranger}, {"extend", extend},
 	{"expiry", expiry}, {"wait", wait}, {"lost", lost}, {"no quorum", noQuorum}, {"minority", minority},
-	{"re-entrance", absent}, {"watchdog", absent}, {"binary token", binaryToken}, {"reconnect", reconnect},
+	{"re-entrance", absent}, {"watchdog", watchdog}, {"binary token", binaryToken}, {"reconnect", reconnect},
 }
 
 // A run is one scenario of one library. What goes wrong panics with an error and ends it.
@@ -214,6 +214,19 @@ func minority(r *run) {
 	releaseIt(lock)
 	acquire("the next", other, true)
 	releaseIt(other)
+}
+
+func watchdog(r *run) {
+	if r.library.Kept == 0 {
+		absent(r)
+	}
+	lock := r.lock(long)
+	acquire("take", lock, true)
+	time.Sleep(r.library.Kept + r.library.Kept/2)
+	mustAsk("held")
+	acquire("take it after its TTL", r.lock(long), false)
+	releaseIt(lock)
+	mustAsk("empty")
 }
 
 func binaryToken(r *run) {
