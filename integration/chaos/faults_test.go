@@ -154,6 +154,9 @@ func appendsOnly(m *harness.Redis) error {
 // appendOnlyFile returns the path of the file that grows.
 func appendOnlyFile(m *harness.Redis) (string, error) {
 	names, err := filepath.Glob(filepath.Join(m.Dir(), "appendonlydir", "*.incr.aof"))
+	if err == nil && len(names) == 0 { // before Redis 7
+		names, err = filepath.Glob(filepath.Join(m.Dir(), "appendonly.aof"))
+	}
 	if err == nil && len(names) != 1 {
 		err = fmt.Errorf("%d append-only files in %s", len(names), m.Dir())
 	}
@@ -182,7 +185,8 @@ func appendNoMore(d *deployment, i int) error {
 	if err := configSet(d.masters[i], "appendonly", "no"); err != nil {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(d.masters[i].Dir(), "appendonlydir"))
+	dir := d.masters[i].Dir()
+	return errors.Join(os.RemoveAll(filepath.Join(dir, "appendonlydir")), os.RemoveAll(filepath.Join(dir, "appendonly.aof")))
 }
 
 // evict takes so much memory from a master that all must go that the policy lets go: all keys, or with volatile-ttl
