@@ -85,6 +85,19 @@ var knownFamilies = concat(
 		{"d1ddef65ad80886b5d36e023c99930044ddd653a", "leaving the queue", "3.11.1-now"},
 		{"33148f0ca0bbc1fae2674efa67209dcb1f6c6431", "leaving the queue", "2.10-3.11.0"},
 	}),
+	redisson("FasterMultiLock", Family{Kind: Takes}, []familyText{{"6f6c8d62862d8d76ea41fc769938285c3aca3005", "tryLock", "3.38-now"}}),
+	redisson("FasterMultiLock", Family{Kind: Takes, Granted: GrantNil}, []familyText{
+		{"eba4f75b2998ef1ead8e55019d89d93d85dadf60", "lock, tryLock with a wait", "3.38-now"},
+	}),
+	redisson("FasterMultiLock", Family{Kind: Releases, Granted: GrantNotNil}, []familyText{
+		{"5088a04fb08aa002f465f0f90b35ed8da9b27a3c", "unlock", "3.38-now"},
+	}),
+	redisson("FasterMultiLock", Family{Kind: Releases}, []familyText{{"9f004091f2597ace3c2e75f8b32c7adf985f412e", "forceUnlock", "3.38-now"}}),
+	redisson("FasterMultiLock", Family{Kind: Extends}, []familyText{{"935362a31ac5b3d6f7c5c3f1e26d9a012f87f2bd", "watchdog", "3.44-now"}}),
+	redisson("FasterMultiLock", Family{Kind: Asks}, []familyText{
+		{"b9e070cb84c0ed3944b58dcb4ddf45af7adeb9c8", "isHeldByThread", "3.38-now"},
+		{"25ede9b3422ba7c8d75cc43d73a4d90331598aa0", "isLocked", "3.38-now"},
+	}),
 	redisson("RFencedLock", Family{Kind: Refused, Why: whyFence}, []familyText{
 		{"49babb5a1e6a0c5f188c2ae62b93b51cdfd63e45", "lockAndGetToken", "3.19-now"},
 		{"46b5551ba403d6152a7a6eca122e08728d6c8c66", "lock, tryLock", "3.19-now"},

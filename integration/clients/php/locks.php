@@ -1,5 +1,5 @@
 <?php
-// One client of a library; see ../go/remote. The argument says which: phpredis, predis, session or symfony.
+// One client of a library; see ../go/remote. The argument says which: phpredis, predis, session, symfony or laravel, which takes a driver.
 
 const RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end';
 const EXTEND = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end';
@@ -228,9 +228,49 @@ class Symfony
     }
 }
 
+// The locks of Laravel's cache. Their TTLs are whole seconds.
+class Laravel
+{
+    public const FEATURES = '';
+    private Illuminate\Cache\RedisStore $store;
+
+    public function __construct(string $driver)
+    {
+        require_once 'Illuminate/Redis/autoload.php';
+        require_once 'Illuminate/Cache/autoload.php';
+        $address = ['host' => getenv('PROXY_HOST'), 'port' => (int) getenv('PROXY_PORT'), 'database' => 0];
+        $this->store = new Illuminate\Cache\RedisStore(new Illuminate\Redis\RedisManager(null, $driver, ['default' => $address]));
+    }
+
+    public function version(): string
+    {
+        return preg_replace('/[^0-9.].*/', '', trim(shell_exec("dpkg-query -W -f '\${Version}' php-illuminate-cache")));
+    }
+
+    public function lock(string $name, int $ttl, ?string $token): object
+    {
+        return new class($this->store->lock($name, (int) ceil($ttl / 1000), $token)) {
+            public function __construct(private Illuminate\Contracts\Cache\Lock $lock)
+            {
+            }
+
+            public function acquire(int $wait): bool
+            {
+                return poll($wait, fn () => $this->lock->get());
+            }
+
+            public function release(): bool
+            {
+                return $this->lock->release();
+            }
+        };
+    }
+}
+
 ob_implicit_flush();
-$class = ['phpredis' => PhpRedis::class, 'predis' => Predis::class, 'session' => Session::class, 'symfony' => Symfony::class][$argv[1]];
-$client = new $class();
+$class = ['phpredis' => PhpRedis::class, 'predis' => Predis::class, 'session' => Session::class, 'symfony' => Symfony::class,
+    'laravel' => Laravel::class][$argv[1]];
+$client = new $class(...array_slice($argv, 2));
 $locks = [];
 fwrite(STDOUT, 'ready ' . $client->version() . ' ' . $class::FEATURES . "\n");
 while (($line = fgets(STDIN)) !== false) {

@@ -90,7 +90,7 @@ var languages = []language{
 		name: "php", title: "PHP", needs: []string{"php", "go"},
 		build: [][]string{
 			buildRemote,
-			{"php", "-r", `foreach (["Predis/Autoloader.php", "Symfony/Component/Lock/autoload.php"] as $file) {
+			{"php", "-r", `foreach (["Predis/Autoloader.php", "Symfony/Component/Lock/autoload.php", "Illuminate/Cache/autoload.php"] as $file) {
 				require "/usr/share/php/$file";
 			}
 			new Redis();`},
@@ -100,6 +100,8 @@ var languages = []language{
 			{"./remote", "predis", "php", "{source}/locks.php", "predis"},
 			{"./remote", "phpredis, session locking", "php", "{source}/locks.php", "session"},
 			{"./remote", "Symfony Lock", "php", "{source}/locks.php", "symfony"},
+			{"./remote", "Laravel, phpredis", "php", "{source}/locks.php", "laravel", "phpredis"},
+			{"./remote", "Laravel, predis", "php", "{source}/locks.php", "laravel", "predis"},
 		},
 	},
 	{
