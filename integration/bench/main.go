@@ -4,7 +4,7 @@
 // else the machine does hits all alike; the figures are medians over the rounds. What a row left on the masters is
 // removed before the next. Nothing is asserted: the ratios at the end say what was aimed at and what was reached.
 //
-//	go run ./integration/bench [-rounds 3] [-duration 1s] [-only set,pairs,paused,idle] [-masters 3,5]
+//	go run ./integration/bench [-rounds 3] [-duration 1s] [-only set,pairs,paused,upstream,idle] [-masters 3,5]
 package main
 
 import (
@@ -31,7 +31,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	only := flag.String("only", "set,pairs,paused,idle", "which parts to run")
+	only := flag.String("only", "set,pairs,paused,upstream,idle", "which parts to run")
 	sizes := flag.String("masters", "3,5", "numbers of masters")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds per row; the figures are medians")
 	flag.DurationVar(&s.duration, "duration", time.Second, "about how long one subject runs in one round")
@@ -90,6 +90,7 @@ var parts = []part{
 	{"set", "SET key tok NX PX 30000, random keys", (*fleet).setPart},
 	{"pairs", "lock and unlock: SET NX PX, then compare-and-delete; a latency is that of a pair", (*fleet).pairsPart},
 	{"paused", "one of the masters paused (SIGSTOP), 50 clients", (*fleet).pausedPart},
+	{"upstream", "keys that are no locks: straight to a Redis, and to lockproxy with that upstream", (*fleet).upstreamPart},
 	{"idle", "idle connections", (*fleet).idlePart},
 }
 

@@ -17,7 +17,7 @@ type report struct {
 
 // A figure is one row of the table.
 type figure struct {
-	what              string // set or pairs
+	what              string // set, pairs, write or read
 	subject           string
 	clients, pipeline int
 	result
@@ -90,6 +90,10 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"SET, one master paused: p99 to that with all well", 2, true, "", r.ratio(p99, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
 		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
+		{"upstream, SET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(rate, key{"write", through, 50, 1}, key{"write", "bare Redis", 50, 1})},
+		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(rate, key{"read", through, 50, 1}, key{"read", "bare Redis", 50, 1})},
+		{"upstream, SET, 50 clients with -P 16", 0.8, false, "", r.ratio(rate, key{"write", through, 50, 16}, key{"write", "bare Redis", 50, 16})},
+		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(rate, key{"read", through, 50, 16}, key{"read", "bare Redis", 50, 16})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (float64, bool) { return r.idleKB, r.idleKB > 0 }},
 	}
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)

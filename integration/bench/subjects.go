@@ -28,11 +28,15 @@ const (
 
 // benchmarkWords is the redis-benchmark command. Its random part is one of -r numbers, the most it can count.
 func benchmarkWords(addr string, l load) []string {
+	return plainWords(addr, l, []string{"SET", "key:__rand_int__", "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)})
+}
+
+func plainWords(addr string, l load, command []string) []string {
 	_, port, _ := net.SplitHostPort(addr)
-	return []string{
+	return append([]string{
 		"-h", "127.0.0.1", "-p", port, "-c", strconv.Itoa(l.clients), "-P", strconv.Itoa(l.pipeline), "-n", strconv.Itoa(l.requests),
-		"-r", "1000000000", "--csv", "SET", "key:__rand_int__", "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10),
-	}
+		"-r", "1000000000", "--csv",
+	}, command...)
 }
 
 // redisBenchmark measures addr with redis-benchmark.
