@@ -85,14 +85,19 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) {
 	}
 	conn, err := u.dial(g)
 	if err != nil {
-		err = fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
-		u.mu.Lock()
-		u.failure, u.retryAt = err, time.Now().Add(failurePause)
-		u.mu.Unlock()
-		u.commands.Store(nil) // the server that comes back may be another one
-		return nil, err
+		return nil, u.failed(err)
 	}
 	return conn, nil
+}
+
+// failed notes why the upstream could not be asked, and returns it in words for clients.
+func (u *Redis) failed(err error) error {
+	err = fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+	u.commands.Store(nil) // the server that comes back may be another one
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.failure, u.retryAt = err, time.Now().Add(failurePause)
+	return err
 }
 
 func (u *Redis) dial(g Greeting) (net.Conn, error) {
@@ -233,7 +238,7 @@ func (u *Redis) ask(args ...string) (any, error) {
 	}
 	reply, err := u.roundTrip(own, bufio.NewReaderSize(own, 16<<10), args)
 	if err != nil {
-		return nil, fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+		return nil, u.failed(err)
 	}
 	return reply, nil
 }

@@ -1,0 +1,267 @@
+package resp
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lockproxy/resp/upstream"
+	"lockproxy/script"
+)
+
+// A fakeUpstream takes connections, tells the commands that arrive, and answers what the test says.
+type fakeUpstream struct {
+	l       net.Listener
+	redis   *upstream.Redis
+	arrived chan []string
+	answers chan string // one write each
+	running sync.WaitGroup
+}
+
+func newFakeUpstream(t testing.TB) *fakeUpstream {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &fakeUpstream{l: l, arrived: make(chan []string, 100), answers: make(chan string, 100),
+		redis: upstream.New(upstream.Options{Addr: l.Addr().String()})}
+	u.running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			u.running.Go(func() { u.serve(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		close(u.answers)
+		u.running.Wait()
+	})
+	return u
+}
+
+func (u *fakeUpstream) serve(conn net.Conn) {
+	defer conn.Close()
+	u.running.Go(func() {
+		for text := range u.answers {
+			_, _ = io.WriteString(conn, text)
+		}
+		_ = conn.Close()
+	})
+	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
+	var b []byte
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return
+		}
+		b = append(b, buf[:n]...)
+		for {
+			n, _ := p.next(b)
+			if n == 0 {
+				break
+			}
+			b = b[n:]
+			u.arrived <- append([]string(nil), p.args...)
+		}
+	}
+}
+
+// wantRequest waits for a command.
+func (u *fakeUpstream) wantRequest(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-u.arrived:
+		if strings.Join(got, " ") != want {
+			t.Fatalf("the upstream got %q, want %q", got, want)
+		}
+	case <-time.After(patienceMax):
+		t.Fatalf("the upstream never got %q", want)
+	}
+}
+
+func (u *fakeUpstream) wantNone(t *testing.T) {
+	t.Helper()
+	select {
+	case got := <-u.arrived:
+		t.Fatalf("the upstream got %q", got)
+	default:
+	}
+}
+
+func TestNothingGoesUpstreamBeforeALogin(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Users: []User{{Name: "default", Password: "pass"}}})
+	c := r.dial()
+	for _, command := range []string{"GET data", "NOSUCH", "LPUSH l x", "INFO", "SUBSCRIBE c", "SCRIPT LOAD x", "MONITOR"} {
+		if reply := c.ask(strings.Fields(command)...); !strings.HasPrefix(reply, "-NOAUTH") && !strings.HasPrefix(reply, "-ERR unknown command") {
+			t.Errorf("%s: %q", command, reply)
+		}
+	}
+	u.wantNone(t)
+	c.send(cmdline("AUTH", "pass") + cmdline("GET", "data"))
+	u.wantRequest(t, "GET data")
+	u.answers <- "$-1\r\n"
+	c.want("+OK\r\n$-1\r\n")
+}
+
+func TestNeitherSideOvertakesTheOther(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("GET a") + words("GET b") + words("SET lock:x tok NX PX 9000") + words("GET c"))
+	u.wantRequest(t, "GET a")
+	u.wantRequest(t, "GET b")
+	u.answers <- "+a\r\n"
+	c.want("+a\r\n")
+	if len(arrived) > 0 {
+		t.Fatal("the lock was asked for before what came in front of it was answered")
+	}
+	u.answers <- "+b\r\n"
+	c.want("+b\r\n")
+	<-arrived
+	u.wantNone(t)
+	r.engine.release(0)
+	c.want("+OK\r\n")
+	u.wantRequest(t, "GET c")
+	u.answers <- "$1\r"
+	u.answers <- "\nc\r\n"
+	c.want("$1\r\nc\r\n")
+}
+
+func TestAMessageWaitsUntilAReplyIsWhole(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("HELLO 3"))
+	c.reply()
+	c.send(words("SUBSCRIBE lock:channel") + words("GET big"))
+	c.want(">3\r\n$9\r\nsubscribe\r\n$12\r\nlock:channel\r\n:1\r\n")
+	u.wantRequest(t, "HELLO 3")
+	u.answers <- "%0\r\n"
+	u.wantRequest(t, "GET big")
+	u.answers <- "*2\r\n$5\r\nhe"
+	c.want("*2\r\n$5\r\nhe")
+	if reply := r.dial().ask("PUBLISH", "lock:channel", "m"); reply != ":1\r\n" {
+		t.Fatal(reply)
+	}
+	u.answers <- "llo\r\n"
+	c.want("llo\r\n")
+	u.answers <- "+x\r\n"
+	c.want("+x\r\n>3\r\n$7\r\nmessage\r\n$12\r\nlock:channel\r\n$1\r\nm\r\n")
+}
+
+func TestARequestOfAnySizeIsSentWhole(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	for _, size := range []int{0, sendSize - 40, sendSize, sendSize + 1, 3*sendSize + 7} {
+		value := strings.Repeat("x", size)
+		c.send(cmdline("SET", "k", value))
+		u.wantRequest(t, "SET k "+value)
+		u.answers <- "+OK\r\n"
+		c.want("+OK\r\n")
+	}
+}
+
+func TestAnUpstreamThatSpeaksNoRESPEndsTheConnection(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("GET a"))
+	u.wantRequest(t, "GET a")
+	u.answers <- "HTTP/1.1 400 Bad Request\r\n\r\n"
+	c.wantEnd()
+	if n := r.server.Stats().UpstreamErrors; n != 1 {
+		t.Errorf("%d errors counted", n)
+	}
+}
+
+// Whatever an upstream sends in whatever pieces, and whatever its client sends meanwhile, the session ends without a
+// panic, and all that it reserved is given back.
+func FuzzRelay(f *testing.F) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer l.Close()
+	var mu sync.Mutex // guards pieces
+	var pieces [][]byte
+	var serving sync.WaitGroup
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			mine := pieces
+			mu.Unlock()
+			serving.Go(func() {
+				defer conn.Close()
+				go func() { _, _ = io.Copy(io.Discard, conn) }()
+				for _, piece := range mine {
+					if _, err := conn.Write(piece); err != nil {
+						return
+					}
+				}
+			})
+		}
+	}()
+	for _, seed := range []string{"+OK\r\n$1\r\na\r\n", ">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n",
+		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n+QUEUED\r\n", "-ERR\r\n-ERR\r\n-ERR\r\n", "x", "*1\r\n*9999999\r\n"} {
+		for _, requests := range []string{"GET a;GET b", "SUBSCRIBE a;PING;UNSUBSCRIBE", "HELLO 3;SUBSCRIBE a;GET k;SET lock:a t NX PX 9", "MULTI;SET a b;EXEC;GET lock:a",
+			"CLIENT REPLY OFF;GET a;CLIENT REPLY ON;GET b", "SCRIPT EXISTS x;SELECT 3;LPUSH a b;RESET;GET a", "WATCH a;MULTI;SET lock:a b;EXEC;UNWATCH;QUIT"} {
+			f.Add([]byte(seed), []byte{2, 9}, []byte(strings.ReplaceAll(requests, ";", "\r\n")+"\r\n"))
+		}
+	}
+	f.Fuzz(func(t *testing.T, replies, cuts, requests []byte) {
+		if len(replies) > 1<<12 || len(requests) > 1<<10 {
+			return
+		}
+		mu.Lock()
+		pieces = chunks(replies, cuts)
+		mu.Unlock()
+		engine := newFakeEngine()
+		up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: 50 * time.Millisecond})
+		defer up.Close()
+		srv := newServer(Config{Limits: Limits{Pipeline: 3, Args: 64, Bulk: 4096, Command: 8192, Memory: 1 << 20}, Upstream: up, LockKeys: []string{"lock:*"},
+			Logger: slog.New(slog.NewTextHandler(panicLog{t}, nil))}, engine, script.NewCache(10), engine.fakeMessages)
+		srv.lockOf = engine.lockOf
+		near, far := net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			buf := make([]byte, 1<<10)
+			for {
+				_ = far.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+				if _, err := far.Read(buf); err != nil {
+					_ = far.Close()
+					return
+				}
+			}
+		}()
+		go func() { _, _ = far.Write(requests) }()
+		s := newSession(srv, near, 1)
+		s.run()
+		<-ended
+		srv.gates.Close()
+		engine.running.Wait()
+		serving.Wait()
+		if used := srv.memory.used.Load(); used != 0 {
+			t.Errorf("%d bytes are still reserved", used)
+		}
+		if s.outBytes != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {
+			t.Errorf("counts are off: out %d, depth %d, in %d, links %d", s.outBytes, s.depth.Load(), s.inBytes.Load(), srv.counters.links.Load())
+		}
+	})
+}
