@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -158,6 +159,32 @@ func TestAMessageWaitsUntilAReplyIsWhole(t *testing.T) {
 	c.want("llo\r\n")
 	u.answers <- "+x\r\n"
 	c.want("+x\r\n>3\r\n$7\r\nmessage\r\n$12\r\nlock:channel\r\n$1\r\nm\r\n")
+}
+
+func TestAReplyWaitsUntilAMessageIsWhole(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("HELLO 3"))
+	c.reply()
+	c.send(words("SUBSCRIBE news"))
+	u.wantRequest(t, "HELLO 3")
+	u.answers <- "%0\r\n"
+	u.wantRequest(t, "subscribe news")
+	u.answers <- ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+	c.want(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	u.answers <- ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhe"
+	c.want(">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhe")
+	before := r.server.Stats().Commands
+	c.send(words("PING"))
+	for deadline := time.Now().Add(patienceMax); r.server.Stats().Commands == before; {
+		if time.Now().After(deadline) {
+			t.Fatal("PING was never run")
+		}
+		runtime.Gosched()
+	}
+	u.answers <- "llo\r\n"
+	c.want("llo\r\n+PONG\r\n")
 }
 
 func TestARequestOfAnySizeIsSentWhole(t *testing.T) {
