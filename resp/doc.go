@@ -14,11 +14,15 @@
 // claims a slot, gives the slot's callback to the Engine, and returns. Either way the command has its place in the
 // session's queue before the next one is parsed: pipelined commands are under way together. The writer takes the slots
 // that are ready from the head of the queue, makes replies of their outcomes, and writes them in one go. It is the only
-// place that writes.
+// place that writes what the proxy itself answers.
 //
 // Messages that come by themselves enter the queue, too: behind whatever confirms or takes back a subscription and was
 // sent before, and in front of a command that waits for its outcome (subscriptions.go). LOCK … WAIT waits in a gate,
 // LOCK … HOLD leaves a hold with the session (hold.go).
+//
+// Where there is an upstream, route.go says which commands are not about locks, forward.go sends them on over the
+// session's link, and a relay, the session's third goroutine, takes the replies to the client when it is their turn in
+// the queue. Of writer and relay, one writes at a time.
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
 // handler parses first, then claims, then acts; it may be called twice if claim told it to wait.
