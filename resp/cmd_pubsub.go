@@ -60,6 +60,9 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 			err = nil
 		case err != nil:
 			takeBack()
+			if l != nil {
+				s.stop() // what the upstream has confirmed cannot be taken back from here
+			}
 		}
 		sl.resolve(outcome{err: err})
 	})
@@ -70,7 +73,7 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 	l.ask(expectation{n: len(others), confirms: true, take: func(reply []byte) {
 		var err error
 		if reply[0] == '-' {
-			err = upstream.ReplyError(reply[1 : len(reply)-2])
+			err = upstream.ReplyError(errorText(reply))
 			takeBack()
 			s.server.messages.Unsubscribe(s, added)
 		}
@@ -139,7 +142,7 @@ func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
 	}
 	var sl *slot
 	others := s.atUpstream(topics)
-	if s.up != nil && len(others) > 0 {
+	if s.up != nil && len(others) > 0 && !s.linkDead() {
 		if sl = c.claim(oneRound, "", func(*outcome) Reply { return told }); sl == nil {
 			return wait
 		}

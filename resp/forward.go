@@ -1,6 +1,10 @@
 package resp
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // What a command may be that only passes through, as in Redis; Limits.Memory bounds it, too. A command on locks is held
 // to Limits.Args, Limits.Bulk and Limits.Command.
@@ -125,8 +129,10 @@ func (c *call) scriptsExist() Reply {
 	}
 	var text []byte
 	sl := c.claim(oneRound, "", func(*outcome) Reply {
+		there, isList := strings.CutPrefix(string(text), fmt.Sprintf("*%d\r\n", len(known)))
+		isList = isList && len(there) == len(known)*len(":1\r\n")
 		for i := range known {
-			if len(text) < 4*(i+1) || string(text[len(text)-4*(len(known)-i):][:4]) != ":1\r\n" {
+			if !isList || there[i*len(":1\r\n")+1] != '1' {
 				known[i] = Int(0)
 			}
 		}

@@ -37,6 +37,9 @@ func (c *call) setProtocol(resp3 bool) {
 	c.mu.Lock()
 	c.proto3 = resp3
 	c.mu.Unlock()
+	if c.up != nil && !c.linkDead() {
+		c.up.agree() // there may be messages before the next command
+	}
 }
 
 // validName says whether a client name can be printed in a list.

@@ -3,6 +3,7 @@ package resp
 import (
 	"net"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"lockproxy/quorum/pubsub"
@@ -30,8 +31,10 @@ type link struct {
 	expected queueOf
 	stateful bool // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
 	dead     bool // it was lost with nothing on it
-	// confirmed says what the upstream has confirmed, for a client of RESP2: messages look like replies there. Only the
-	// relay uses it.
+
+	// Only the relay uses these. Messages are pushes, or, before the upstream has confirmed RESP3, look like replies; then
+	// confirmed says whether there may be any.
+	pushes    bool
 	confirmed struct{ channels, shards bool }
 }
 
@@ -72,10 +75,15 @@ func (q *queueOf) add(e expectation) { q.all = append(q.all, e) }
 func (q *queueOf) drop() {
 	q.all[q.head] = expectation{}
 	q.head++
-	if q.empty() {
-		q.all, q.head = q.all[:0], 0
+	if 2*q.head >= len(q.all) && q.head >= queueDropped || q.empty() {
+		n := copy(q.all, q.all[q.head:])
+		clear(q.all[n:])
+		q.all, q.head = q.all[:n], 0
 	}
 }
+
+// queueDropped is how many expectations a queue drops before it is worth moving up those that follow.
+const queueDropped = 32
 
 // connected returns the session's link, in the client's database and protocol.
 func (s *session) connected() (*link, error) {
@@ -93,7 +101,7 @@ func (s *session) connected() (*link, error) {
 		s.server.counters.upstreamErrors.Add(1)
 		return nil, err
 	}
-	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, name: g.Name}
+	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, pushes: g.RESP3, name: g.Name}
 	s.mu.Lock()
 	s.up = l
 	if s.gone {
@@ -118,11 +126,14 @@ func (l *link) agree() {
 	s := l.session
 	if s.resp3 != l.resp3 {
 		l.resp3 = s.resp3
-		proto := "2"
-		if l.resp3 {
+		pushes, proto := l.resp3, "2"
+		if pushes {
 			proto = "3"
 		}
-		l.ask(expectation{n: 1, take: l.demand}, "HELLO", proto)
+		l.ask(expectation{n: 1, take: func(reply []byte) {
+			l.pushes = pushes
+			l.demand(reply)
+		}}, "HELLO", proto)
 	}
 	if db := s.upstreamDB(); db != l.db {
 		l.db = db
@@ -138,17 +149,30 @@ func (l *link) agree() {
 func (l *link) demand(reply []byte) {
 	if reply[0] == '-' {
 		l.session.server.counters.upstreamErrors.Add(1)
-		l.session.kill("upstream: " + string(reply[1:len(reply)-2]))
+		l.session.kill("upstream: " + errorText(reply))
 	}
 }
+
+// errorText is what an error that the upstream replied says.
+func errorText(reply []byte) string { return strings.TrimRight(string(reply[1:]), "\r\n") }
 
 // ask sends a request of which the client does not see the replies.
 func (l *link) ask(e expectation, args ...string) {
 	s := l.session
 	s.mu.Lock()
 	l.expected.add(e)
+	dead := l.dead
 	s.mu.Unlock()
+	if dead {
+		l.broken("there was a command for it")
+	}
 	l.send(args)
+}
+
+// broken ends the session, whose client waits for what will not come.
+func (l *link) broken(cause string) {
+	l.session.server.counters.upstreamErrors.Add(1)
+	l.session.kill("upstream lost: " + cause)
 }
 
 // sendSize is how many bytes of requests are gathered before they are written even if more are to come.
@@ -193,23 +217,20 @@ func (l *link) flush() {
 func (l *link) pushRelayed() bool {
 	s := l.session
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := l.expected.last()
-	if s.mute.current {
-		if last != nil && last.slot == nil && last.take == nil {
-			last.n++
-		} else {
-			l.expected.add(expectation{n: 1})
-		}
-		return !s.closing.Load() && !s.gone
+	if l.dead { // since the reader looked
+		s.mu.Unlock()
+		l.broken("there was a command for it")
+		return false
 	}
-	if last != nil && last.slot != nil && last.slot == s.tail && !s.closing.Load() && !s.gone {
+	defer s.mu.Unlock()
+	last, mute := l.expected.last(), s.mute.current
+	if last != nil && last.slot != nil && last.slot == s.tail && last.slot.mute == mute && !s.closing.Load() && !s.gone {
 		last.n++
 		last.slot.left++
 		return true
 	}
 	sl := newSlot(s)
-	sl.left, sl.weight, sl.relayed = 1, 1, true
+	sl.left, sl.weight, sl.relayed, sl.mute = 1, 1, true, mute
 	if !s.push(sl) {
 		sl.recycle()
 		return false

@@ -89,7 +89,7 @@ func (c *call) beginUpstream() Reply {
 		t.spoil()
 		return c.upstreamFailed(err)
 	}
-	l.ask(expectation{n: 1}, "MULTI")
+	l.ask(expectation{n: 1, take: l.demand}, "MULTI")
 	for _, q := range t.queue {
 		l.ask(expectation{n: 1}, q.args...)
 	}

@@ -30,7 +30,8 @@ type relay struct {
 	*link
 	framer   upstream.Framer
 	kind     frameKind
-	quota    int // replies that may pass before the queue is looked at again
+	mute     bool // nothing of it is written
+	quota    int  // replies that may pass before the queue is looked at again
 	captured []byte
 	start    int // of the latest frame in captured
 }
@@ -117,7 +118,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	case s.gone:
 		return true, errGone
 	case e == nil, aside && !(confirms && e.confirms):
-		r.kind, r.quota = passing, 1
+		r.kind, r.quota, r.mute = passing, 1, false
 		return true, s.takeTurn(nil)
 	case e.slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
@@ -127,14 +128,14 @@ func (r *relay) begin(b []byte) (bool, error) {
 	if err := s.takeTurn(slot); err != nil {
 		return true, err
 	}
-	r.kind, r.quota = relaying, r.expected.first().n
+	r.kind, r.quota, r.mute = relaying, r.expected.first().n, slot.mute
 	return true, nil
 }
 
 // isAside says whether the frame answers nothing, and whether it speaks of a subscription.
 func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	push := b[0] == '>'
-	if !push && (b[0] != '*' || !r.confirmed.channels && !r.confirmed.shards) {
+	if !push && (b[0] != '*' || r.pushes || !r.confirmed.channels && !r.confirmed.shards) {
 		return false, false, false
 	}
 	word, more := upstream.FirstWord(b)
@@ -181,11 +182,13 @@ func (r *relay) write(b []byte) (int, error) {
 		}
 	}
 	s := r.session
-	s.writing.Store(s.server.clock.Load())
-	_, err := s.conn.Write(b[:n])
-	s.writing.Store(0)
-	if err != nil {
-		return n, errGone
+	if !r.mute {
+		s.writing.Store(s.server.clock.Load())
+		_, err := s.conn.Write(b[:n])
+		s.writing.Store(0)
+		if err != nil {
+			return n, errGone
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,10 +309,9 @@ func (l *link) lost(cause error) {
 	}
 	l.dead = true
 	s.mu.Unlock()
-	s.server.counters.upstreamErrors.Add(1)
 	text := cause.Error()
 	if errors.Is(cause, io.EOF) {
 		text = "the upstream closed the connection"
 	}
-	s.kill("upstream lost: " + text)
+	l.broken(text)
 }

@@ -84,15 +84,24 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) {
 		return nil, failure
 	}
 	conn, err := u.dial(g)
-	if err != nil {
+	var refused ReplyError
+	switch {
+	case errors.As(err, &refused): // this greeting: another client may send one that is not
+		return nil, u.named(err)
+	case err != nil:
 		return nil, u.failed(err)
 	}
 	return conn, nil
 }
 
+// named says in words for clients whose error it is.
+func (u *Redis) named(err error) error {
+	return fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+}
+
 // failed notes why the upstream could not be asked, and returns it in words for clients.
 func (u *Redis) failed(err error) error {
-	err = fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+	err = u.named(err)
 	u.commands.Store(nil) // the server that comes back may be another one
 	u.mu.Lock()
 	defer u.mu.Unlock()

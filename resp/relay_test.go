@@ -1,0 +1,217 @@
+package resp
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"lockproxy/resp/upstream"
+)
+
+func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("HELLO 3"))
+	c.reply()
+	c.send(words("SUBSCRIBE news"))
+	u.wantRequest(t, "HELLO 3")
+	u.answers <- "%0\r\n"
+	u.wantRequest(t, "subscribe news")
+	u.answers <- ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+	c.want(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	for _, reply := range []string{"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*1\r\n$9\r\nsubscribe\r\n"} {
+		c.send(words("HGETALL h") + words("PING"))
+		u.wantRequest(t, "HGETALL h")
+		u.answers <- reply
+		c.want(reply + "+PONG\r\n")
+	}
+}
+
+func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("HELLO 3"))
+	c.reply()
+	c.send(words("SUBSCRIBE news"))
+	u.wantRequest(t, "HELLO 3")
+	u.answers <- "%0\r\n"
+	u.wantRequest(t, "subscribe news")
+	u.answers <- ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+	c.want(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	c.send(words("HELLO 2"))
+	c.reply()
+	u.wantRequest(t, "HELLO 2")
+	u.answers <- "*0\r\n"
+	u.answers <- "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n"
+	c.want("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n")
+	c.send(words("UNSUBSCRIBE news"))
+	u.wantRequest(t, "unsubscribe news")
+	u.answers <- "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n"
+	u.answers <- "*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n"
+	c.want("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
+}
+
+// Commands whose replies the client does not want are commands all the same.
+func TestALockWaitsForWhatIsNotToBeAnswered(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("CLIENT REPLY OFF") + words("SET data v") + words("SET lock:x tok NX PX 9000") + words("CLIENT REPLY ON"))
+	u.wantRequest(t, "SET data v")
+	if c.peek("+OK\r\n") || len(arrived) > 0 {
+		t.Fatal("the lock was asked for before what came in front of it was answered")
+	}
+	u.answers <- "+OK\r\n"
+	<-arrived
+	r.engine.release(0)
+	c.want("+OK\r\n") // of CLIENT REPLY ON
+	c.send(words("CLIENT REPLY OFF") + words("SET data w") + words("RESET") + words("PING"))
+	u.wantRequest(t, "SET data w")
+	u.answers <- "+OK\r\n"
+	c.want("+RESET\r\n+PONG\r\n")
+}
+
+func TestScriptExistsPassesNoErrorForAnAnswer(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	shas := strings.TrimSpace(strings.Repeat("0000000000000000000000000000000000000000 ", 20))
+	c.send(words("SCRIPT EXISTS " + shas))
+	u.wantRequest(t, "SCRIPT EXISTS "+shas)
+	u.answers <- "-NOPERM no\r\n"
+	c.want("*20\r\n" + strings.Repeat(":0\r\n", 20))
+}
+
+func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("MULTI"))
+	c.want("+OK\r\n")
+	c.send(words("SET data v"))
+	u.wantRequest(t, "MULTI")
+	u.wantRequest(t, "SET data v")
+	u.answers <- "-NOPERM no\r\n"
+	c.wantEnd()
+}
+
+func TestASubscriptionThatFailsIsNotLeftUpstream(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	r.engine.fakeMessages.failed = errors.New("ERR no quorum")
+	c := r.dial()
+	c.send(words("SUBSCRIBE news lock:x"))
+	u.wantRequest(t, "subscribe news")
+	u.answers <- "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+	c.want("-ERR no quorum\r\n")
+	c.wantEnd()
+}
+
+// What one client asks of the upstream in vain is not the others' failure.
+func TestADatabaseThatTheUpstreamLacksIsNoFailureForOthers(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("SELECT 9") + words("GET a"))
+	u.wantRequest(t, "SELECT 9")
+	u.answers <- "-ERR DB index is out of range\r\n"
+	c.want("+OK\r\n")
+	if reply := c.reply(); !strings.HasSuffix(reply, "DB index is out of range\r\n") {
+		t.Error(reply)
+	}
+	if _, err := u.redis.Dial(upstream.Greeting{}); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+}
+
+// A link may break at any moment: also after the reader has looked at it, and before it puts a command there.
+func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conns := make(chan net.Conn, 10)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns <- conn
+		}
+	}()
+	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
+	for name, use := range map[string]func(*session) bool{
+		"a command":  func(s *session) bool { return s.up.pushRelayed() },
+		"a question": func(s *session) bool { s.up.ask(expectation{n: 1}, "MULTI"); return false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer far.Close()
+			engine := newFakeEngine()
+			srv := newServer(Config{Upstream: up, LockKeys: []string{"lock:*"}}, engine, nil, engine.fakeMessages)
+			defer srv.gates.Close()
+			s := newSession(srv, near, 1)
+			link, err := s.connected()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = (<-conns).Close()
+			<-link.done
+			if use(s) {
+				t.Error("a command was put on a link that had broken")
+			}
+			if s.mu.Lock(); !s.gone {
+				t.Error("the session goes on")
+			}
+			s.mu.Unlock()
+			s.dropLink()
+		})
+	}
+}
+
+func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Read(make([]byte, 1<<10))
+		_, _ = conn.Write([]byte("$-1\r\n"))
+		_ = conn.Close()
+	}()
+	r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	if reply := c.ask("GET", "a"); reply != "$-1\r\n" {
+		t.Fatal(reply)
+	}
+	session := r.server.clients()[0]
+	<-session.up.done
+	c.send(words("UNSUBSCRIBE news") + words("PING"))
+	c.want("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n+PONG\r\n")
+}
+
+func TestAQueueThatIsNeverEmptyDoesNotGrow(t *testing.T) {
+	var q queueOf
+	q.add(expectation{n: 1})
+	for range 100_000 {
+		q.add(expectation{n: 2})
+		q.drop()
+		if q.first().n != 2 || q.last().n != 2 || q.empty() {
+			t.Fatal("it holds something else")
+		}
+	}
+	if cap(q.all) > 100 {
+		t.Errorf("room for %d expectations, and there are two at most", cap(q.all))
+	}
+}
