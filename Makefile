@@ -7,7 +7,8 @@
 # make fuzz      every fuzz target for FUZZTIME
 # make sim       SEED=n: replay one seed of the simulation with a trace of all that happens in it
 # make sim-soak  seeds of the simulation on all cores for DURATION
-# make mutants   the engine without one of its rules, for each of them: which of SEEDS seeds finds out
+# make mutants   the engine without one of its rules, for each of them: does the seed that is known find out, or which of
+#                SEEDS seeds; ANEW=1 as if none were known, ONLY="no undo" those that are called so
 # make build     bin/lockproxy
 
 # It includes staticcheck.
@@ -64,7 +65,7 @@ sim-soak:
 	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestSoak$$' -soak $(DURATION)
 
 mutants:
-	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestMutants$$' -mutants $(SEEDS)
+	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestMutants$$' -mutants $(SEEDS) $(if $(ANEW),-anew) $(if $(ONLY),-only "$(ONLY)")
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/lockproxy ./cmd/lockproxy

@@ -40,6 +40,7 @@ type fake struct {
 	fail    map[string]string
 	loaded  map[string]*lua
 	hashes  map[string]any // the replies to commands on hashes
+	voted   map[string]any // the replies to scripts of clients, by the text that is sent
 }
 
 type value struct {
@@ -357,6 +358,9 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		case luaEdit.text:
 			call.Reply = f.edit(call.Args[3:3+n], call.Args[3+n:])
 		}
+		if reply, ok := f.voted[arg(1)]; ok {
+			call.Reply = reply
+		}
 	default:
 		reply, ok := f.hashes[name]
 		if !ok {
@@ -457,7 +461,9 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 			f.putUntil(key, arg(0), arg(1))
 			return int64(1), nil
 		case v.text == arg(0):
-			f.putUntil(key, v.text, arg(1))
+			if at, _ := strconv.ParseInt(arg(1), 10, 64); v.expires.UnixMilli() < at {
+				f.putUntil(key, v.text, arg(1))
+			}
 			return int64(2), nil
 		}
 		return int64(0), nil

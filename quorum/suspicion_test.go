@@ -220,6 +220,40 @@ func TestAVoteOfAnOlderCopyDoesNotJoinNewOnes(t *testing.T) {
 	})
 }
 
+// The same of a script that takes or extends a lock: what it extended there may be what was undone since.
+func TestAScriptDoesNotJoinAVoteOfAnOlderCopyToNewOnes(t *testing.T) {
+	own := func(v Value) bool { return v.Kind == IntValue && v.Int == 1 }
+	for _, test := range []struct {
+		name    string
+		rule    Rule
+		granted bool
+	}{
+		{"that takes", Rule{Merge: Taking, Granted: own}, false},
+		{"that takes and counts", Rule{Merge: Taking, Granted: own, Field: "mine"}, true}, // a quorum agrees on the count
+		{"that extends", Rule{Merge: Extending, Granted: own}, true},                      // what was there
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.acquire("another", "yours", minute) // the horizon
+				w.fakes[0].flush()
+				w.fakes[1].leave()
+				w.settle()
+				w.expectStates("q.c")
+				s := NewScript("return 1")
+				for _, f := range w.fakes {
+					extended := []any{":1;", "1", key, "e", "60000", "1", "d", "", "0"}
+					f.voted = map[string]any{s.wrapped.text: extended}
+				}
+				c := make(chan Ran, 1)
+				w.Run(RunRequest{Script: s, Keys: []string{key}, Rule: test.rule}, func(r Ran) { c <- r })
+				if r := <-c; (r.Err == nil) != test.granted {
+					t.Errorf("granted is %v, want %v: %+v", r.Err == nil, test.granted, r)
+				}
+			})
+		})
+	}
+}
+
 // A database that is swapped away is quarantined with the rest. When it is swapped back, its canary is that of the other.
 func TestDataThatComesBackInQuarantineHasNoVote(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

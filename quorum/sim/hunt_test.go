@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +19,11 @@ import (
 
 var (
 	huntFlag    = flag.Uint64("hunt", 0, "look for a seed that fails among so many")
-	mutantsFlag = flag.Uint64("mutants", 0, "look for a seed that catches each mutant among so many")
+	mutantsFlag = flag.Uint64("mutants", 0, "look for a seed that catches each mutant: the known one, then among so many")
+	anewFlag    = flag.Bool("anew", false, "look for seeds as if none were known")
 	firstFlag   = flag.Uint64("first", 1, "the first seed of a hunt")
 	aimFlag     = flag.String("aim", "", "hunt among worlds of this class only; none are those that aim at nothing")
-	knownFlag   = flag.Duration("known", 20*time.Second, "how long to look whether known seeds catch mutants")
+	knownFlag   = flag.Duration("known", 4*time.Second, "how long to look whether known seeds catch mutants")
 	onlyFlag    = flag.String("only", "", "only the mutants with this in their names")
 )
 
@@ -71,28 +73,35 @@ func TestMutants(t *testing.T) {
 	if *mutantsFlag == 0 {
 		t.Skip("no -mutants")
 	}
-	var chosen []mutant
-	for _, m := range slices.Concat(mutants, vouchMutants) {
-		if strings.Contains(m.name, *onlyFlag) {
-			chosen = append(chosen, m)
+	known := make(map[string]uint64)
+	if !*anewFlag {
+		for _, k := range keptSeeds(t, "mutants.txt") {
+			known[k.name] = k.seed
 		}
 	}
-	results := make([]string, len(chosen))
+	began, tried := time.Now(), 0
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, 2)
-	for i, m := range chosen {
+	turns := make(chan struct{}, runtime.NumCPU())
+	for _, m := range slices.Concat(mutants, vouchMutants) {
+		if !strings.Contains(m.name, *onlyFlag) {
+			continue
+		}
+		tried++
 		turns <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turns }()
-			verdict, caught := m.hunt(t.TempDir())
-			results[i] = fmt.Sprintf("%-55s %-25s %s", m.name, m.rule, verdict)
-			fmt.Println(results[i])
+			verdict, caught := m.hunt(t.TempDir(), known[m.name])
+			fmt.Printf("%-55s %-25s %s\n", m.name, m.rule, verdict)
 			if !caught {
 				t.Errorf("%s: %s", m.name, verdict)
 			}
 		})
 	}
 	wg.Wait()
+	if tried == 0 {
+		t.Errorf("no mutant is called %q", *onlyFlag)
+	}
+	t.Logf("%d mutants in %v", tried, time.Since(began).Round(time.Second))
 }
 
 // TestKnownSeedsCatchMutants is a sample of make mutants: as many as there is time for, from a different one each day.
@@ -101,63 +110,105 @@ func TestKnownSeedsCatchMutants(t *testing.T) {
 	if len(known) == 0 || raceEnabled && testing.Short() {
 		t.Skip("no time")
 	}
+	all := slices.Concat(mutants, vouchMutants)
 	first, n := int(time.Now().Unix()/86400), 0
 	for began := time.Now(); n < len(known) && time.Since(began) < *knownFlag; n++ {
 		k := known[(first+n)%len(known)]
-		all := slices.Concat(mutants, vouchMutants)
 		i := slices.IndexFunc(all, func(m mutant) bool { return m.name == k.name })
 		if i < 0 {
 			t.Fatalf("there is no mutant %q", k.name)
 		}
 		dir := t.TempDir()
-		if trouble := all[i].build(dir); trouble != "" {
+		if trouble := all[i].build(dir, "."); trouble != "" {
 			t.Fatal(trouble)
 		}
-		caught := false
-		for try := 0; try < 3 && !caught; try++ {
-			_, caught = all[i].run(dir, k.seed, 1, "")
-		}
-		if !caught {
+		if _, caught := all[i].retry(dir, k.seed); !caught {
 			t.Errorf("%s: seed %d does not catch it any more: make mutants finds another", k.name, k.seed)
 		}
 	}
 	t.Logf("%d of %d known seeds", n, len(known))
 }
 
-// build makes dir/mutant.test, and returns what went wrong.
-func (m *mutant) build(dir string) string {
+// build makes dir/mutant.test, of the tests of a package, and returns what went wrong.
+func (m *mutant) build(dir, pkg string) string {
 	overlay, err := m.overlay(dir)
 	if err != nil {
 		return err.Error()
 	}
-	pkg := "."
-	if m.test != "" {
-		pkg = ".."
-	}
 	bin := filepath.Join(dir, "mutant.test")
-	if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", bin, pkg).CombinedOutput(); err != nil {
+	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", bin, pkg)
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Sprintf("does not build: %s", out)
 	}
 	return ""
 }
 
-// hunt builds the tests over the mutant and runs them until one fails.
-func (m *mutant) hunt(dir string) (verdict string, caught bool) {
+// hunt builds the tests over the mutant and runs them until one fails: a test that is named, or seeds, and first the one
+// that is known to catch it, if any.
+func (m *mutant) hunt(dir string, known uint64) (verdict string, caught bool) {
 	if m.both != "" {
 		return "covered twice: " + m.both, true
 	}
-	if trouble := m.build(dir); trouble != "" {
+	pkg := "."
+	if m.test != "" {
+		pkg = cmp.Or(m.in, "..")
+	}
+	if trouble := m.build(dir, pkg); trouble != "" {
 		return trouble, false
 	}
 	if m.test != "" {
-		run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.run", m.test)
-		run.Dir = ".."
-		if run.Run() == nil {
-			return "SURVIVED go test ./quorum -run " + m.test, false
+		return m.runTest(dir, pkg)
+	}
+	if known != 0 {
+		if verdict, caught = m.retry(dir, known); caught {
+			return verdict, true
 		}
-		return "caught by go test ./quorum -run " + m.test, true
 	}
 	return m.run(dir, 1, *mutantsFlag, cmp.Or(m.aim, "none"))
+}
+
+// runTest runs the test that is named. It must exist, pass in the engine as it is, which go test sees to, and fail here.
+func (m *mutant) runTest(dir, pkg string) (verdict string, caught bool) {
+	run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.v", "-test.timeout=60s", "-test.run", m.test)
+	run.Dir = pkg
+	out, err := run.CombinedOutput()
+	command := "go test ./quorum -run " + m.test
+	if pkg == "." {
+		command = "go test ./quorum/sim -run " + m.test
+	}
+	switch {
+	case err != nil && strings.Contains(string(out), "=== RUN"):
+		return "caught by " + command, true
+	case err != nil:
+		return fmt.Sprintf("%s: %v", command, err), false
+	}
+	return "SURVIVED " + command, false
+}
+
+// retry runs a seed that is known to catch the mutant. What is left to chance may hide it once.
+func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
+	for range 3 {
+		if verdict, caught = m.run(dir, seed, 1, ""); caught {
+			_, found, _ := strings.Cut(verdict, ": ")
+			nth, class := whichWorld(seed)
+			return fmt.Sprintf("caught by seed %d, after %d of %s: %s", seed, nth, class, found), true
+		}
+	}
+	return verdict, false
+}
+
+// whichWorld says how many seeds up to this one make worlds of its class: so many were tried when it was found.
+func whichWorld(seed uint64) (nth int, class string) {
+	aim := NewPlan(seed).Aim
+	for s := uint64(1); s <= seed; s++ {
+		if NewPlan(s).Aim == aim {
+			nth++
+		}
+	}
+	if aim == "" {
+		return nth, "those that aim at nothing"
+	}
+	return nth, "those that aim at " + aim
 }
 
 // run runs so many seeds from first, of a class of worlds, until one catches the mutant.

@@ -10,7 +10,8 @@ type mutant struct {
 	aim  string // the class of worlds in which it is looked for; "" is those that aim at nothing
 	// both is the mutant that breaks another rule, too, which covers what this one does: it must be caught instead.
 	both string
-	test string // of package quorum, for what no schedule of a simulation can show; "" if the simulation must
+	test string // a test by name, for what no schedule of a simulation can show, or hardly any; "" if a seed must
+	in   string // where that test is, seen from here; "" is package quorum
 }
 
 var mutants = []mutant{
@@ -86,8 +87,8 @@ var mutants = []mutant{
 		old: "return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)", new: "return ceilMillis(ttl + c.Grace)",
 	},
 	{
-		name: "an addition promises what was asked for", rule: "11 extend", file: "change.go",
-		old: "least := x.engine.cfg.kept(x.engine.cfg.TTLMax)", new: "least := x.engine.cfg.kept(x.engine.cfg.TTLMax); return x.start + least",
+		name: "an addition promises the longest TTL", rule: "11 extend", file: "change.go",
+		old: "least = min(least, instant(ms)*time.Millisecond)", new: "least = min(least, least+instant(ms)*time.Millisecond)",
 	},
 	{
 		name: "order of rounds left to chance", rule: "2 order", file: "round.go",
@@ -134,18 +135,21 @@ var mutants = []mutant{
 	{
 		name: "an undo is not repeated after an error", rule: "4 undo", file: "undo.go",
 		old: "(u.Err != nil || !did", new: "(!did",
+		test: "TestAnUndoAnsweredWithAnErrorIsRepeated",
 	},
 	{
 		name: "an undo does not compare the token", rule: "4 undo", file: "scripts.go",
 		old: " or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\nlocal at", new: " then return 0 end\nlocal at",
+		test: "TestAnUndoTakesNoOtherToken", in: ".",
 	},
 	{
-		name: "an undo does not compare the expiry", rule: "4 undo", file: "scripts.go",
+		name: "an undo does not compare the expiry", rule: "4 undo", aim: "late commands", file: "scripts.go",
 		old: "if math.abs(at - ARGV[2]) > slack then return 0 end", new: "",
 	},
 	{
 		name: "a re-entrant attempt of unknown fate is undone", rule: "4 undo", file: "acquire.go",
 		old: "possible := en.fate == unknown && !a.req.Reentrant", new: "possible := en.fate == unknown",
+		test: "TestAReentryWithoutAnAnswer", in: ".",
 	},
 	{
 		name: "a re-entrant extension is undone", rule: "4 undo", file: "acquire.go",
@@ -154,6 +158,7 @@ var mutants = []mutant{
 	{
 		name: "two keys with one token expire alike", rule: "4 undo", file: "expiry.go",
 		old: "at = *last + 1", new: "at = *last",
+		test: "TestAnUndoDoesNotTakeAVoteOfTheSameBatch",
 	},
 	{
 		name: "a release that was not sent is not owed", rule: "4 undo", file: "owe.go",
@@ -167,19 +172,21 @@ var mutants = []mutant{
 	{
 		name: "the undo of what may still run is not repeated", rule: "3 late commands", file: "undo.go",
 		old: "!did && u.unsure && u.lane.loose", new: "false",
+		test: "TestAnUndoIsRepeatedForWhatMayStillRun", in: ".",
 	},
 	{
 		name: "a release does not compare", rule: "release", file: "scripts.go",
 		old: "if v == ARGV[1] then ` + luaFree + ` end\nif v then return 0 end", new: "if v then ` + luaFree + ` end",
 	},
 	{
-		name: "an extension does not compare", rule: "11 extend", file: "scripts.go",
+		name: "an extension does not compare", rule: "11 extend", aim: "extensions", file: "scripts.go",
 		old: "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end", new: "if v then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
 	},
 	{
 		name: "an extension makes a lock that is gone", rule: "11 extend", file: "scripts.go",
-		old: "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
-		new: "if v == ARGV[1] or not v then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end",
+		old:  "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
+		new:  "if v == ARGV[1] or not v then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end",
+		test: "TestAnExtensionDoesNotMakeALock", in: ".",
 	},
 	{
 		name: "a re-entrant attempt takes any lock", rule: "majority", file: "scripts.go",
@@ -188,11 +195,17 @@ var mutants = []mutant{
 	{
 		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", file: "scripts.go",
 		old: "if expires(KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end", new: "redis.call('PEXPIREAT', KEYS[1], ARGV[2])",
+		test: "TestALateReentry", in: ".",
 	},
 	{
 		name: "an old vote joins new ones", rule: "6 quarantine", file: "acquire.go",
 		old: "		en.blank = true // or", new: "		// or",
-		test: "OlderCopy",
+		test: "TestAVoteOfAnOlderCopy",
+	},
+	{
+		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", file: "run.go",
+		old: "rule.Merge == Taking && rule.Field == \"\" && v == Granted {", new: "rule.Merge > Telling {",
+		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{
 		name: "what the machine slept is not counted", rule: "1 clock", aim: "suspends", file: "suspend.go",
