@@ -44,6 +44,7 @@ type lane struct {
 	expiries    expiries
 	loose       bool  // a former connection could not be killed: what it carried may run at any later time
 	clockNow    int64 // what the master's clock shows at most while the batch is gathered, ms
+	unsure      bool  // that is not known well enough to set a key by it
 	gathered    instant
 	begun       int64 // of the watch, then
 	batch       []request
@@ -179,6 +180,9 @@ func (l *lane) gather(ctx context.Context) bool {
 	now := l.engine.waited()
 	l.gathered, l.begun = l.engine.catchUp(), l.master.watch.begun.Load()
 	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
+	if l.unsure = !l.master.watch.sure(l.engine.cfg.uncertainty()); l.unsure {
+		l.batch = append(l.batch, newHeartbeat(l)) // so that it is known afterwards
+	}
 	wanted := l.batch[:0]
 	for _, r := range l.batch {
 		if r.take(now) {

@@ -24,22 +24,25 @@ if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 return 1`)
 
 	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary.
+	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary. One that is
+	// another database's loses it: were it moved on instead, it would be the right one when the databases are swapped again.
 	luaSentence = newLua(`
-local function sentence()
+local function sentence(db)
   local mark = redis.call('GET', KEYS[1])
   if not mark then return end
-  local head, epoch, tail = string.match(mark, '^(%S+) (%d+) (.*)$')
-  if not head or tonumber(epoch) >= tonumber(ARGV[1]) then return end
+  local head, epoch, tail, owner = string.match(mark, '^(%S+) (%d+) (.* (%d+))$')
+  if not head then return end
+  if tonumber(owner) ~= tonumber(db) then redis.call('DEL', KEYS[1]) return end
+  if tonumber(epoch) >= tonumber(ARGV[1]) then return end
   redis.call('SET', KEYS[1], head .. ' ' .. ARGV[1] .. ' ' .. tail)
   redis.call('SET', KEYS[2], ARGV[2])
 end
-sentence()
+sentence(ARGV[3])
 for db = 0, tonumber(ARGV[4]) - 1 do
   if db ~= tonumber(ARGV[3]) then
     local selected = redis.pcall('SELECT', db)
     if type(selected) == 'table' and selected.err then break end
-    sentence()
+    sentence(db)
   end
 end
 redis.pcall('SELECT', ARGV[3])

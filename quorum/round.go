@@ -183,9 +183,15 @@ func (en *entry) command() *masters.Call { return &en.Call }
 func (en *entry) take(now instant) bool {
 	r := en.round
 	r.mu.Lock()
+	t, timed := r.owner.(timed)
+	if timed && r.keeps > 0 && en.lane.unsure { // what would be set could outlive its time, and its vote would not count
+		r.mu.Unlock()
+		en.giveUp(dropped, "has not told the time exactly enough")
+		return false
+	}
 	if now < r.deadline && !r.revoked {
 		en.fate = sent
-		if t, ok := r.owner.(timed); ok {
+		if timed {
 			t.at(en, en.lane.clockNow)
 		}
 		r.mu.Unlock()

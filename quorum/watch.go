@@ -44,6 +44,13 @@ func (w *watch) reach() time.Duration {
 	return w.clock.Reach()
 }
 
+// sure says that what the clock shows is known to within d.
+func (w *watch) sure(d time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock.Known() && w.clock.Width() <= d
+}
+
 // accuse has the master quarantined, in all databases.
 func (w *watch) accuse(reason string) {
 	w.mu.Lock()
