@@ -84,8 +84,8 @@ func (k *checker) init(w *World) {
 	}
 	c := w.plan.Config
 	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
-	// answer, as to a handshake, or half a second ago; and a few milliseconds more, so that no two are alike.
-	inexact := max(c.InstanceTimeout, c.MasterDeadAfter) + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 300*time.Millisecond
+	// answer, or half a second ago; and a few milliseconds more, so that no two are alike.
+	inexact := c.InstanceTimeout + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 300*time.Millisecond
 	k.keptMost = c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + inexact
 }
 
