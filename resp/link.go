@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"lockproxy/quorum/pubsub"
@@ -22,10 +23,11 @@ type link struct {
 	done    chan struct{} // closed when the relay has ended
 
 	// Only the reader uses these: what is not written yet, and how the upstream knows the connection.
-	out   []byte
-	db    int
-	resp3 bool
-	name  string
+	out      []byte
+	borrowed *[]byte // out's, from outs; nil: nothing is gathered
+	db       int
+	resp3    bool
+	name     string
 
 	// session.mu guards what follows.
 	expected queueOf
@@ -178,25 +180,45 @@ func (l *link) broken(cause string) {
 // sendSize is how many bytes of requests are gathered before they are written even if more are to come.
 const sendSize = 64 << 10
 
+// outs are borrowed to gather requests in, until they are written: an idle link has none.
+var outs = sync.Pool{New: func() any { return new([]byte) }}
+
 // send gathers a request. flush writes it.
 func (l *link) send(args []string) {
+	if l.borrowed == nil {
+		l.borrowed = outs.Get().(*[]byte)
+		l.out = (*l.borrowed)[:0]
+	}
 	l.out = upstream.AppendHeader(l.out, '*', len(args))
 	for _, arg := range args {
 		l.out = upstream.AppendHeader(l.out, '$', len(arg))
 		for len(arg) > sendSize {
 			l.out = append(l.out, arg[:sendSize]...)
 			arg = arg[sendSize:]
-			l.flush()
+			l.write()
 		}
 		l.out = append(append(l.out, arg...), '\r', '\n')
 		if len(l.out) >= sendSize {
-			l.flush()
+			l.write()
 		}
 	}
 }
 
-// flush writes what is gathered. It waits for an upstream that does not read, for Limits.Write at most.
+// flush writes what is gathered.
 func (l *link) flush() {
+	if l.borrowed == nil {
+		return
+	}
+	l.write()
+	if cap(l.out) <= 2*sendSize {
+		*l.borrowed = l.out
+		outs.Put(l.borrowed)
+	}
+	l.borrowed, l.out = nil, nil
+}
+
+// write waits for an upstream that does not read, for Limits.Write at most.
+func (l *link) write() {
 	if len(l.out) == 0 {
 		return
 	}
@@ -204,9 +226,6 @@ func (l *link) flush() {
 	s.sending.Store(s.server.clock.Load())
 	_, err := l.conn.Write(l.out)
 	s.sending.Store(0)
-	if cap(l.out) > 2*sendSize {
-		l.out = nil
-	}
 	l.out = l.out[:0]
 	if err != nil {
 		_ = l.conn.Close() // the relay finds out what that means

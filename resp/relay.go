@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"sync"
 
 	"lockproxy/resp/upstream"
 )
@@ -15,6 +16,9 @@ const (
 	relaySmall = 4 << 10
 	relayLarge = 32 << 10
 )
+
+// relayBuffers are the large ones, borrowed while much comes.
+var relayBuffers = sync.Pool{New: func() any { b := make([]byte, relayLarge); return &b }}
 
 // capturedMax bounds replies that are kept from the client.
 const capturedMax = 256 << 10
@@ -57,7 +61,8 @@ func (l *link) relay() {
 			l.session.kill("panic")
 		}
 	}()
-	buf, w := make([]byte, relaySmall), 0
+	small, large := make([]byte, relaySmall), (*[]byte)(nil) // large is borrowed
+	buf, w := small, 0
 	for {
 		n, err := l.conn.Read(buf[w:])
 		w += n
@@ -69,12 +74,19 @@ func (l *link) relay() {
 			l.lost(err)
 			return
 		}
-		full := w == len(buf)
-		w = copy(buf, buf[used:w])
-		if full && len(buf) < relayLarge {
-			bigger := make([]byte, relayLarge)
-			copy(bigger, buf[:w])
-			buf = bigger
+		rest := buf[used:w]
+		switch {
+		case large == nil && w == relaySmall:
+			large = relayBuffers.Get().(*[]byte)
+			buf = *large
+			w = copy(buf, rest)
+		case large != nil && w <= relaySmall:
+			buf = small
+			w = copy(buf, rest)
+			relayBuffers.Put(large)
+			large = nil
+		default:
+			w = copy(buf, rest)
 		}
 	}
 }
@@ -270,6 +282,9 @@ func (r *relay) keep(b []byte) (int, error) {
 		r.kind = between
 		if e.confirms {
 			r.confirm(r.captured[r.start:])
+			if r.start > 0 { // the first tells whether it is an error; names may be long, and many
+				r.captured = r.captured[:r.start]
+			}
 		}
 		e.n--
 		if over = e.n == 0 || take != nil && r.captured[0] == '-'; over {

@@ -2,7 +2,10 @@ package resp
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -214,4 +217,80 @@ func TestAQueueThatIsNeverEmptyDoesNotGrow(t *testing.T) {
 	if cap(q.all) > 100 {
 		t.Errorf("room for %d expectations, and there are two at most", cap(q.all))
 	}
+}
+
+func TestAnIdleLinkKeepsNoLargeBuffers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	large := "$60000\r\n" + strings.Repeat("x", 60_000) + "\r\n"
+	answer := func(conn net.Conn) { // a large reply to a large request, and a small one to others
+		buf, n := make([]byte, 1<<10), 0
+		for {
+			k, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			if n += k; !strings.HasSuffix(string(buf[:k]), ".\r\n") {
+				continue
+			}
+			reply := "+OK\r\n"
+			if n > len(large) {
+				reply = large
+			}
+			_, _ = io.WriteString(conn, reply)
+			n = 0
+		}
+	}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go answer(conn)
+		}
+	}()
+	r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
+	clients := make([]*client, 100)
+	for i := range clients {
+		clients[i] = r.dial()
+		clients[i].send(words("SET k ."))
+		clients[i].want("+OK\r\n")
+	}
+	inUse := func() int64 {
+		runtime.GC()
+		runtime.GC() // and what pools keep
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	for _, c := range clients {
+		c.send(cmdline("SET", "k", large+"."))
+		c.want(large)
+		c.send(words("SET k ."))
+		c.want("+OK\r\n")
+	}
+	if grown := (inUse() - before) / int64(len(clients)); grown > 10_000 {
+		t.Errorf("%d bytes more for each client that has nothing under way", grown)
+	}
+}
+
+func TestConfirmationsOfManyLongNamesAreNotGathered(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	request, confirmed := []string{"subscribe"}, strings.Builder{}
+	for i := range 50 {
+		name := fmt.Sprintf("%02d", i) + strings.Repeat("n", 10_000)
+		request = append(request, name)
+		fmt.Fprintf(&confirmed, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(name), name, i+1)
+	}
+	c.send(cmdline(request...))
+	u.wantRequest(t, strings.Join(request, " "))
+	u.answers <- confirmed.String()
+	c.want(confirmed.String())
 }
