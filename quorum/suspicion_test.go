@@ -288,3 +288,23 @@ func TestAMasterThatAnswersTooSlowlyToTellAStepHasNoVote(t *testing.T) {
 		}
 	})
 }
+
+// What looks like a sleep of this process's own happens to all clocks at one moment.
+func TestClocksThatJumpOneAfterTheOtherAreTheMasters(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[2].leave()
+		w.settle()
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		for _, f := range w.fakes[:2] {
+			f.mu.Lock()
+			f.skew += 20 * time.Second
+			f.mu.Unlock()
+			w.read(key) // which finds out
+			w.read(key)
+		}
+		w.settle()
+		w.expectStates("qq.")
+	})
+}

@@ -16,6 +16,7 @@ type watch struct {
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
 	asked   instant       // when the latest question was sent that was answered
+	steady  instant       // and the latest of which the answer showed no jump
 	jumped  bool          // and the warden has not judged it
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
@@ -31,6 +32,9 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	w.asked = max(w.asked, sent)
 	if by := w.clock.Observe(sent, received, first, last); by != 0 {
 		w.jumped, w.jump, w.ahead = true, w.jump+by, w.ahead+max(by, 0)
+	}
+	if !w.jumped {
+		w.steady = max(w.steady, sent)
 	}
 	if w.jumped {
 		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
@@ -67,7 +71,7 @@ func (w *watch) charged() (int, string) {
 }
 
 // since returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
-// question since t.
+// question since t, when the first clock was found to have jumped. One that was still steady then has not jumped with it.
 func (w *watch) since(t instant) *time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,6 +79,9 @@ func (w *watch) since(t instant) *time.Duration {
 		return nil
 	}
 	by := w.jump
+	if w.steady >= t {
+		by = 0
+	}
 	return &by
 }
 
