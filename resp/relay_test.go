@@ -294,3 +294,23 @@ func TestConfirmationsOfManyLongNamesAreNotGathered(t *testing.T) {
 	u.answers <- confirmed.String()
 	c.want(confirmed.String())
 }
+
+func TestLargeRequestsWaitBehindALock(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Limits: Limits{Input: 4096, Command: 4096, Bulk: 4096}})
+	arrived := r.engine.hold()
+	c := r.dial()
+	value := strings.Repeat("x", 20_000)
+	c.send(words("SET lock:x tok NX PX 9000") + words("GET a"))
+	<-arrived
+	c.send(words("SET b "+value) + words("PING"))
+	if c.peek("-ERR") {
+		t.Fatal("there was an answer before the lock's")
+	}
+	r.engine.release(0)
+	c.want("+OK\r\n")
+	u.wantRequest(t, "GET a")
+	u.wantRequest(t, "SET b "+value)
+	u.answers <- "$-1\r\n+OK\r\n"
+	c.want("$-1\r\n+OK\r\n+PONG\r\n")
+}

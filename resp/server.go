@@ -89,6 +89,7 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 		s.limits.Args = max(s.limits.Args, passArgsMax)
 		s.limits.Bulk = max(s.limits.Bulk, min(passBytesMax, cfg.Limits.Memory))
 		s.limits.Command = max(s.limits.Command, s.limits.Bulk)
+		s.limits.Input = max(s.limits.Input, s.limits.Command)
 	}
 	return s
 }

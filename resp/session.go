@@ -127,7 +127,7 @@ func (s *session) space() ([]byte, error) {
 	if s.closing.Load() {
 		s.discard()
 	}
-	limit := s.server.cfg.Limits.Input
+	limit := s.server.limits.Input
 	if !s.parser.authed {
 		limit = inputBeforeAuth
 	}
