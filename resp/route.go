@@ -69,6 +69,9 @@ func (c *call) place(cmd *command) (place, Reply) {
 			return there, nil // its error is as good as ours
 		}
 		first, last, step := row.keys.span(c.args)
+		if row.keys.numkeys > 0 && c.args[row.keys.numkeys] == "0" {
+			return there, c.mustDeclare(row)
+		}
 		return c.placeKeys(first, last, step)
 	case row.full == "info" && c.onlyOurInfo():
 		return here, nil
@@ -106,7 +109,8 @@ func (c *call) placeKeys(first, last, step int) (place, Reply) {
 // connections.
 func (c *call) placeUnknown(cmd *command) (place, Reply) {
 	name := lower(c.args[0])
-	if neverForwarded[name] || cmd != nil && (cmd.name == "client" || cmd.name == "cluster") {
+	if neverForwarded[name] || cmd != nil && (cmd.name == "client" || cmd.name == "cluster") ||
+		name == "script" && len(c.args) > 1 && equalFold(c.args[1], "debug") {
 		return here, nil
 	}
 	commands, err := c.server.cfg.Upstream.Commands()
@@ -149,6 +153,16 @@ func (c *call) anyLock(names []string) bool {
 		}
 	}
 	return false
+}
+
+// mustDeclare keeps a script that declares no keys, but is given a lock's name, from taking a lock that no majority has.
+func (c *call) mustDeclare(row *command) Reply {
+	for _, arg := range c.args[row.keys.numkeys+1:] {
+		if c.server.isLock(arg) {
+			return Error("ERR a script that lockproxy is to run on the lock '" + clip(arg, echoMax) + "' must have it in KEYS; this one declares no keys")
+		}
+	}
+	return nil
 }
 
 // mustBeLock keeps one name from being a lock here and something else there.
