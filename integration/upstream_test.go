@@ -466,6 +466,8 @@ func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	refused(mixed, "ZUNIONSTORE", "data", "1", "lock:1")
 	refused(mixed, "SORT", "data", "STORE", "lock:1")
 	refused("declares no keys", "EVAL", "return redis.call('SET', ARGV[1], ARGV[2], 'NX')", "0", "lock:1", "t")
+	refused("declares no keys", "FCALL", "f", "0", "lock:1")
+	refused("not found", "FCALL", "f", "0", "data")
 	refused("unknown subcommand", "SCRIPT", "DEBUG", "YES")
 	refused("does not run 'incr' on locks", "INCR", "lock:1")
 	refused("is no lock's name", "LOCK", "data", "1000")

@@ -70,7 +70,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 		}
 		first, last, step := row.keys.span(c.args)
 		if row.keys.numkeys > 0 && c.args[row.keys.numkeys] == "0" {
-			return there, c.mustDeclare(row)
+			return there, c.mustDeclare()
 		}
 		return c.placeKeys(first, last, step)
 	case row.full == "info" && c.onlyOurInfo():
@@ -126,6 +126,9 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 			return here, c.upstreamFailed(err)
 		}
 	}
+	if (name == "fcall" || name == "fcall_ro") && len(c.args) > 2 && c.args[2] == "0" {
+		return there, c.mustDeclare()
+	}
 	lock, other := "", ""
 	for _, n := range names {
 		switch {
@@ -156,8 +159,8 @@ func (c *call) anyLock(names []string) bool {
 }
 
 // mustDeclare keeps a script that declares no keys, but is given a lock's name, from taking a lock that no majority has.
-func (c *call) mustDeclare(row *command) Reply {
-	for _, arg := range c.args[row.keys.numkeys+1:] {
+func (c *call) mustDeclare() Reply {
+	for _, arg := range c.args[scriptKeys.numkeys+1:] {
 		if c.server.isLock(arg) {
 			return Error("ERR a script that lockproxy is to run on the lock '" + clip(arg, echoMax) + "' must have it in KEYS; this one declares no keys")
 		}
