@@ -150,15 +150,10 @@ func (c *call) scriptsExist() Reply {
 
 // forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.
 func (c *call) forward() Reply {
-	s := c.session
-	s.mu.Lock()
-	s.waitFor = s.inFlight()
-	waits := s.waitFor != nil
-	s.mu.Unlock()
-	if waits {
+	if !c.locksDone() {
 		return wait
 	}
-	l, err := s.connected()
+	l, err := c.connected()
 	if err != nil {
 		return c.upstreamFailed(err)
 	}
@@ -166,7 +161,7 @@ func (c *call) forward() Reply {
 		return later // the session is ending
 	}
 	l.send(c.args)
-	s.server.counters.forwarded.Add(1)
+	c.server.counters.forwarded.Add(1)
 	return later
 }
 

@@ -331,3 +331,11 @@ func (s *session) relaysDone() bool {
 	s.waitFor = s.lastRelayed()
 	return false
 }
+
+// locksDone says whether nothing waits for the engine. If something does, the reader waits for it.
+func (s *session) locksDone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waitFor = s.inFlight()
+	return s.waitFor == nil
+}

@@ -76,12 +76,7 @@ func (c *call) beginUpstream() Reply {
 		t.spoil()
 		return refused
 	}
-	s := c.session
-	s.mu.Lock()
-	s.waitFor = s.inFlight()
-	waits := s.waitFor != nil
-	s.mu.Unlock()
-	if waits {
+	if !c.locksDone() {
 		return wait
 	}
 	l, err := c.connected()
