@@ -111,7 +111,7 @@ func aimLate(p *Plan, r *rand.Rand) {
 // aimSuspends lets the proxies' machine sleep again and again, perhaps before they know that it slept.
 func aimSuspends(p *Plan, r *rand.Rand) {
 	p.Blunt = true
-	p.Faults = []string{"proxies suspended", pick(r, "link slow", "link cut", "proxies suspended")}
+	p.Faults = []string{suspended, pick(r, "link slow", "link cut", suspended)}
 	p.Gap = pick(r, 20*time.Millisecond, 100*time.Millisecond, 500*time.Millisecond)
 	p.Think, p.Attempts, p.Hold = 10*time.Millisecond, p.Attempts/2, time.Second
 }

@@ -96,10 +96,12 @@ func (w *World) mendAll() {
 		s.slow, s.hogged, s.replica, s.policy = 0, false, false, ""
 		s.clock.run(w.now(), s.rate)
 	}
-	for _, p := range w.proxies {
-		if p.life == nil {
-			p.boot()
-		}
+	for i, p := range w.proxies {
+		w.after(time.Duration(i)*time.Microsecond, func() { // timers of two engines would come due together
+			if p.life == nil {
+				p.boot()
+			}
+		})
 	}
 }
 

@@ -33,11 +33,14 @@ var forgetKinds = []faultKind{
 	{name: "clock stepped far away", forgets: true, strike: stepFarClock},
 	{name: "clock frozen", forgets: true, strike: runClock(0, 0)},
 	{name: "clock much too fast", forgets: true, strike: runClock(1.2, 4)},
-	{name: "proxies suspended", forgets: true, strike: suspendProxies},
+	{name: suspended, forgets: true, strike: suspendProxies},
 }
 
 // staleReplica is a fault of masters that have replicas, and say so.
 const staleReplica = "failover to a stale replica"
+
+// suspended is a fault after which timers of one instant matter (doc.go).
+const suspended = "proxies suspended"
 
 // restart kills a master, lets it forget, and starts it again later.
 func restart(forget func(*server, *rand.Rand)) func(*World, *rand.Rand) func() {

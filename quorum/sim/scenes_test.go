@@ -30,17 +30,20 @@ func inScene(t *testing.T, f func(s *scene)) {
 		over := make(chan struct{})
 		var turning sync.WaitGroup
 		turning.Go(func() { w.turn(over) })
+		defer func() { // also when f gives up
+			w.do(w.mendAll)
+			w.sleep(time.Second) // for what is still on its way
+			w.do(func() {
+				for _, p := range w.proxies {
+					p.stop()
+				}
+			})
+			w.closing.Wait()
+			close(over)
+			turning.Wait()
+		}()
 		w.sleep(50 * time.Millisecond) // the first connections
 		f(&scene{w, t})
-		w.do(func() {
-			w.mendAll()
-			for _, p := range w.proxies {
-				p.stop()
-			}
-		})
-		w.closing.Wait()
-		close(over)
-		turning.Wait()
 	})
 }
 

@@ -108,7 +108,7 @@ type soak struct {
 func (s *soak) worker(ctx context.Context, from uint64) (uint64, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSoakWorker$", "-test.timeout=0", //nolint:gosec // ourselves
 		fmt.Sprintf("-from=%d", from), fmt.Sprintf("-stride=%d", runtime.NumCPU()))
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "GOGC=800")
+	cmd.Env = alone()
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		return from, err
