@@ -54,6 +54,9 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	patient, cancel := context.WithTimeout(ctx, l.engine.cfg.MasterDeadAfter)
 	defer cancel()
 	conn, err := l.master.Dial(patient, l.db)
+	if err != nil && patient.Err() != nil {
+		err = patient.Err() // which is why
+	}
 	if err != nil {
 		return nil, err
 	}

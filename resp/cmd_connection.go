@@ -146,7 +146,7 @@ func runSelect(c *call) Reply {
 		return errDBRange
 	}
 	c.mu.Lock()
-	c.db, c.selected = int(n), true
+	c.db = int(n)
 	c.mu.Unlock()
 	return okReply
 }
@@ -164,12 +164,11 @@ func runReset(c *call) Reply {
 		return wait
 	}
 	c.dropLink()
-	c.selected = false
 	c.unsubscribeAll()
 	c.releaseHolds()
 	c.parser.authed = len(c.server.cfg.Users) == 0
 	c.mu.Lock()
-	c.identity.reset(c.parser.authed, c.server.clock.Load())
+	c.identity.reset(c.parser.authed, c.server.clock.Load(), c.server.cfg.firstDB())
 	c.mu.Unlock()
 	c.mute = muting{}
 	c.transaction.end(&c.server.memory)

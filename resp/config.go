@@ -93,3 +93,11 @@ func setDefault[T comparable](p *T, v T) {
 		*p = v
 	}
 }
+
+// firstDB is the database in which clients begin: where the upstream's URL names one, theirs did.
+func (c *Config) firstDB() int {
+	if c.Upstream == nil {
+		return 0
+	}
+	return c.Upstream.Database()
+}

@@ -20,10 +20,10 @@ type identity struct {
 	last         atomic.Pointer[command]
 }
 
-// reset makes a new client of it; now is the server's clock.
-func (i *identity) reset(loggedIn bool, now int64) {
+// reset makes a new client of it; now is the server's clock, db where clients begin.
+func (i *identity) reset(loggedIn bool, now int64, db int) {
 	i.user, i.loggedIn, i.unknownSince = defaultUser, loggedIn, now
-	i.db, i.name, i.proto3 = 0, "", false
+	i.db, i.name, i.proto3 = db, "", false
 }
 
 func (c *call) setName(name string) {

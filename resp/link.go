@@ -97,7 +97,7 @@ func (s *session) connected() (*link, error) {
 		l.agree()
 		return l, nil
 	}
-	g := upstream.Greeting{RESP3: s.resp3, DB: s.upstreamDB(), Name: s.name}
+	g := upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
 	conn, err := s.server.cfg.Upstream.Dial(g)
 	if err != nil {
 		s.server.counters.upstreamErrors.Add(1)
@@ -115,14 +115,6 @@ func (s *session) connected() (*link, error) {
 	return l, nil
 }
 
-// upstreamDB is the database that the client means: until it selects one, that of the upstream's URL.
-func (s *session) upstreamDB() int {
-	if s.selected {
-		return s.db
-	}
-	return s.server.cfg.Upstream.Database()
-}
-
 // agree tells the upstream what has changed with the client since.
 func (l *link) agree() {
 	s := l.session
@@ -137,7 +129,7 @@ func (l *link) agree() {
 			l.demand(reply)
 		}}, "HELLO", proto)
 	}
-	if db := s.upstreamDB(); db != l.db {
+	if db := s.db; db != l.db {
 		l.db = db
 		l.ask(expectation{n: 1, take: l.demand}, "SELECT", strconv.Itoa(db))
 	}
@@ -312,7 +304,6 @@ type upstreamSide struct {
 	batching  bool  // the writer writes
 
 	// Only the reader uses these.
-	selected        bool // the client has sent SELECT
 	watchesUpstream bool
 
 	monitors atomic.Bool // MONITOR was sent

@@ -34,6 +34,7 @@ func scripts(args, env []string, stdout, stderr io.Writer) int {
 	}
 	text, err := readText(file)
 	if err == nil {
+		text = strings.TrimSuffix(text, "\n") // which editors add, and libraries do not send
 		var lines []string
 		if lines, err = script.Explain(text, quorum.MayVote, rows...); err == nil {
 			fmt.Fprintln(stdout, strings.Join(lines, "\n"))

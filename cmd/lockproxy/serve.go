@@ -145,6 +145,7 @@ func (p *process) startMasters() error {
 	for _, a := range ms.Addrs() {
 		p.addrs = append(p.addrs, config.Master{Addr: a, URL: config.NewSecret("redis://" + a)})
 	}
+	p.log.Warn("embedded masters, for trying out only: nothing survives this process; name masters for more")
 	writeBanner(p.stderr, p.door.Addr(), p.cfg.TLSCert != "")
 	return nil
 }

@@ -31,6 +31,10 @@ func Load(args, env []string) (*Loaded, error) {
 		l.file(path)
 	}
 	for _, in := range append(variables, flags...) {
+		if in.setting.name == "masters" && strings.TrimSpace(in.text) == "" { // most likely what was to be filled in is missing
+			l.problem(in.where, nameIn(in.where, in.setting), "is empty; name the masters, or leave it out for three embedded ones, for trying out only")
+			continue
+		}
 		l.set(in.where, in.setting, raw{text: in.text})
 	}
 	l.finish()

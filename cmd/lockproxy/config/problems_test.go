@@ -91,6 +91,7 @@ var fileProblems = []struct{ file, want string }{
 	{"upstream: redis://a\nlock_keys: [a, [b]]", `FILE:2: lock_keys: pattern 2 is no text; write one such as "lock:*"`},
 	// How settings go together.
 	{"upstream: 'redis://u:s3cr3t@a/2'", `lock_keys: is empty, so that no key would be a lock, and upstream would get all; name the locks, such as ["lock:*"], or ["*"] for every key`},
+	{"upstream: redis://a/3\nlock_keys: ['*']\ndatabases: 3", "upstream: names database 3, of databases 0 to 2; clients begin there, with their locks, too: raise databases"},
 	{"lock_keys: ['lock:*']", "lock_keys: is set, but no upstream, so that every key is a lock's; set upstream, or remove lock_keys"},
 	{"masters: [a, b]\nupstream: redis://b/3\nlock_keys: ['*']", "upstream: b:6379 is also a master, and what clients do to their data (FLUSHALL, eviction) must not reach locks; give the masters servers of their own"},
 	{"masters: [a]\nmaster_password: s3cr3t\nmaster_password_file: SECRET", "master_password: and master_password_file are both set; remove one"},

@@ -67,6 +67,10 @@ var relations = []relation{
 		}
 		return ""
 	}},
+	{[]string{"upstream", "databases"}, func(c *Config) string {
+		return failIf(c.Upstream.Addr != "" && c.Upstream.Database >= c.Databases, fmt.Sprintf(
+			"names database %d, of databases 0 to %d; clients begin there, with their locks, too: raise databases", c.Upstream.Database, c.Databases-1))
+	}},
 	{[]string{"tls_cert", "tls_key"}, func(c *Config) string {
 		return failIf((c.TLSCert == "") != (c.TLSKey == ""), "and tls_key belong together; set both or none")
 	}},
