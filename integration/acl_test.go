@@ -138,14 +138,18 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 	rules := documentedRules(t)
 	addrs := restrict(t, masters, rules...)
 	proxy := startProxy(t, addrs)
-	direct(t, masters, 0, "CONFIG", "RESETSTAT")
 	useAll(t, proxy, masters)
+	runs := func(command string, flags ...string) {
+		code, out, err := harness.RunProxy(proxyBinary, append([]string{command, "--masters", strings.Join(addrs, ",")}, flags...)...)
+		if err != nil || code != 0 || strings.Contains(out, "may not run") || strings.Contains(out, "Without ") {
+			t.Errorf("%s: exit code %d, %v\n%s", command, code, err, out)
+		}
+	}
+	runs("check", patient()...) // which tries them all, so what it runs does not count
+	direct(t, masters, 0, "CONFIG", "RESETSTAT")
 	direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
 	useAll(t, proxy, masters)
-	code, out, err := harness.RunProxy(proxyBinary, append([]string{"check", "--masters", strings.Join(addrs, ",")}, patient()...)...)
-	if err != nil || code != 0 || strings.Contains(out, "may not run") {
-		t.Errorf("check: exit code %d, %v\n%s", code, err, out)
-	}
+	runs("init", "--yes")
 	if got := denials(t, masters); len(got) > 0 {
 		t.Errorf("not permitted: %q", got)
 	}
@@ -161,6 +165,44 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// votersNeed are the rules without which a master is no voter.
+var votersNeed = strings.Fields("~* +select +time +script|load +eval +evalsha +set +get +mget +del +exists +type +pttl +pexpire +pexpireat")
+
+func TestCheckNamesEveryMissingPermission(t *testing.T) {
+	masters := startMasters(t, 1)
+	all := documentedRules(t)
+	addr := restrict(t, masters, all...)[0]
+	if code, out, err := harness.RunProxy(proxyBinary, "init", "--yes", "--masters", addr); err != nil || code != 0 {
+		t.Fatalf("init: exit code %d, %v\n%s", code, err, out)
+	}
+	before, err := masters[0].Do(0, "DBSIZE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range all {
+		if rule == "+pexpiretime" && majorOf(t, masters[0]) < 7 {
+			continue
+		}
+		restrict(t, masters, slices.DeleteFunc(slices.Clone(all), func(r string) bool { return r == rule })...)
+		code, out, err := harness.RunProxy(proxyBinary, append([]string{"check", "--masters", addr}, patient()...)...)
+		name := strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(rule, "+"), "|", " "))
+		if !strings.HasPrefix(rule, "+") {
+			name = "commands on all "
+		}
+		needed := slices.Contains(votersNeed, rule)
+		cannot := strings.Contains(out, "cannot vote: may not run "+name)
+		if err != nil || needed != (code == 1) || needed != cannot || needed != strings.Contains(out, "\n0 of 1 masters could vote") {
+			t.Errorf("without %s: exit code %d, %v\n%s", rule, code, err, out)
+		}
+		if regexp.MustCompile(`(?m)^Without `+regexp.QuoteMeta(name)).FindString(out) == "" {
+			t.Errorf("without %s, check does not name it:\n%s", rule, out)
+		}
+	}
+	if after, err := masters[0].Do(0, "DBSIZE"); err != nil || string(after) != string(before) {
+		t.Errorf("check changed the data: %q, before %q, %v", after, before, err)
+	}
 }
 
 // Commands that a careful operator may not want to permit. Each has a weaker way out.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -80,7 +79,7 @@ func probeAll(cfg *config.Config, ms []*masters.Redis) []probe {
 	var all sync.WaitGroup
 	for i, m := range ms {
 		all.Go(func() {
-			info, err := m.Probe(ctx)
+			info, err := probeMaster(ctx, m, cfg.Databases)
 			if err != nil && ctx.Err() != nil {
 				err = ctx.Err() // what the probe says then is that its connection was closed
 			}
@@ -105,6 +104,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: is a " + p.info.Role + ", name its master"
 		case p.info.RunID != "" && first != "":
 			p.verdict = "no: is the same server as " + first
+		case len(missingToVote(&p.info)) > 0:
+			p.verdict = "cannot vote: may not run " + strings.Join(missingToVote(&p.info), ", ")
 		case evicts:
 			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
 		case p.info.RoundTrip > cfg.InstanceTimeout:
@@ -124,31 +125,6 @@ func judge(cfg *config.Config, probes []probe) {
 		}
 		if p.err == nil && first == "" {
 			seen[p.info.RunID] = p.addr
-		}
-	}
-}
-
-// costs is what it costs that a master does not permit a command.
-var costs = []struct{ command, cost string }{
-	{"INFO", "its run id is not known, so every broken connection counts as a restart, and quarantines it; " +
-		"evictions, and restarts that no proxy watched, go unnoticed"},
-	{"ROLE", "that it became a replica is noticed from its errors only"},
-	{"CONFIG GET", "AOF with fsync always earns it nothing: every restart quarantines it"},
-	{"CLIENT KILL", "a key that was set over a connection that broke stays until its TTL"},
-	{"TIME", "nothing vouches for its clock: it cannot vote"},
-}
-
-// writeCosts says what each missing permission costs.
-func writeCosts(w io.Writer, probes []probe) {
-	for _, c := range costs {
-		var at []string
-		for _, p := range probes {
-			if slices.Contains(p.info.Missing, c.command) {
-				at = append(at, p.addr)
-			}
-		}
-		if len(at) > 0 {
-			fmt.Fprintf(w, "\nWithout %s at %s: %s.\n", c.command, strings.Join(at, ", "), c.cost)
 		}
 	}
 }

@@ -166,6 +166,7 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 		{func(*masters.Info) {}, "votes", true},
 		{func(i *masters.Info) { i.Role = "" }, "votes", true},
 		{func(i *masters.Info) { i.Missing = []string{"ROLE", "CONFIG GET"} }, "votes; may not run ROLE, CONFIG GET", true},
+		{func(i *masters.Info) { i.Missing = []string{"ROLE", "TIME", "SET"} }, "cannot vote: may not run SET, TIME", false},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "noeviction" }, "votes", true},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
 		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms", false},

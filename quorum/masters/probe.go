@@ -2,12 +2,25 @@ package masters
 
 import (
 	"context"
-	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Probe connects, asks a master about itself, and disconnects.
-func (m *Redis) Probe(ctx context.Context) (Info, error) {
+// A Trial is a command that is run only to see whether the user may: it must change nothing.
+type Trial struct {
+	Name string // as ACL rules name it, in upper case
+	Args []any
+}
+
+// What else Info.Missing can name: the user may run a command, but not on every key or channel.
+const (
+	AllKeys     = "commands on all keys (~*)"
+	AllChannels = "commands on all channels (&*)"
+)
+
+// Probe connects, asks a master about itself, makes the trials, and disconnects.
+func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 	conn, err := m.Dial(ctx, 0)
 	if err != nil {
 		return Info{}, err
@@ -22,9 +35,13 @@ func (m *Redis) Probe(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	took := time.Since(began)
-	kill := &Call{Args: []any{"CLIENT", "KILL", "ID", int64(math.MaxInt64)}} // which nobody has; 0 is everybody before Redis 7
 	inquiry := NewInquiry()
-	if err := conn.Exec(append(inquiry.Calls(), kill)); err != nil {
+	calls := inquiry.Calls()
+	told := len(calls)
+	for _, t := range trials {
+		calls = append(calls, &Call{Args: t.Args})
+	}
+	if err := conn.Exec(calls); err != nil {
 		return Info{}, err
 	}
 	info := inquiry.Info()
@@ -32,11 +49,46 @@ func (m *Redis) Probe(ctx context.Context) (Info, error) {
 	if t, ok := ParseTime(clock.Reply); ok {
 		info.ClockOffset = t.Sub(began.Add(took / 2))
 	}
-	if clock.Err != nil {
-		info.Missing = append(info.Missing, "TIME")
-	}
-	if isNoPerm(kill.Err) {
-		info.Missing = append(info.Missing, "CLIENT KILL")
+	for i, t := range trials {
+		info.note(t.Name, calls[told+i].Err)
 	}
 	return info, nil
+}
+
+// TryListening opens a connection for subscriptions, and adds to info which of them the user may not make.
+func (m *Redis) TryListening(ctx context.Context, channel string, info *Info) error {
+	l, err := m.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = l.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	for c, name := range []string{Subscribe: "SUBSCRIBE", Unsubscribe: "UNSUBSCRIBE", PSubscribe: "PSUBSCRIBE", PUnsubscribe: "PUNSUBSCRIBE"} {
+		if err := l.Send(Command(c), channel); err != nil {
+			return err
+		}
+		heard, err := l.Next()
+		if err != nil {
+			return err
+		}
+		info.note(name, heard.Err)
+	}
+	return nil
+}
+
+// note adds what the master refused because of who we are. All versions say NOPERM, each in its own words.
+func (i *Info) note(name string, err error) {
+	if !isNoPerm(err) {
+		return
+	}
+	if _, what, ok := strings.Cut(err.Error(), " to access "); ok {
+		name = AllKeys
+		if strings.Contains(what, "channel") {
+			name = AllChannels
+		}
+	}
+	if !slices.Contains(i.Missing, name) {
+		i.Missing = append(i.Missing, name)
+	}
 }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/masters"
+)
+
+// A permit is a group of commands that lockproxy runs on masters, and what it costs to do without any of them.
+type permit struct {
+	cost     string
+	needed   bool        // without it a master is no voter
+	commands [][2]string // a command as ACL rules name it, and arguments with which it changes nothing; $ is a key that is not there
+}
+
+// permits are all that the README says lockproxy's user needs. The subscriptions are tried apart.
+var permits = []permit{
+	{"it cannot vote in databases other than 0", true, [][2]string{{"SELECT", "0"}}},
+	{"it cannot vote", true, [][2]string{
+		{"SCRIPT LOAD", "return(1)"}, {"EVAL", "return(1) 0"}, {"MGET", "$"}, {"GET", "$"}, {"SET", "$ 1 XX"},
+		{"PTTL", "$"}, {masters.AllKeys, ""},
+	}},
+	{"nothing vouches for its clock: it cannot vote", true, [][2]string{{"TIME", ""}}},
+	{"unlocking, extending, undoing, or its way out of quarantine fails: it does not count as a voter", true, [][2]string{
+		{"EVALSHA", strings.Repeat("0", 40) + " 0"}, {"DEL", "$"}, {"EXISTS", "$"}, {"TYPE", "$"}, {"PEXPIRE", "$ 1"}, {"PEXPIREAT", "$ 1"},
+	}},
+	{"its run id is not known, so every broken connection counts as a restart, and quarantines it; " +
+		"evictions, and restarts that no proxy watched, go unnoticed", false, [][2]string{{"INFO", ""}}},
+	{"that it became a replica is noticed from its errors only", false, [][2]string{{"ROLE", ""}}},
+	{"AOF with fsync always earns it nothing: every restart quarantines it", false, [][2]string{{"CONFIG GET", "append*"}}},
+	{"a key that was set over a connection that broke stays until its TTL", false, [][2]string{
+		{"CLIENT ID", ""}, {"CLIENT KILL", fmt.Sprint("ID ", math.MaxInt64)}, // which nobody has; 0 is everybody before Redis 7
+	}},
+	{"when a key expires is known to 2 ms only, in undoing too", false, [][2]string{{"PEXPIRETIME", "$"}}},
+	{"what a script did that lost its vote is not always put back", false, [][2]string{{"DUMP", "$"}, {"RESTORE", "$ 0 x"}}},
+	{"messages do not reach clients through it, and those that wait for a lock may wait for longer", false, [][2]string{
+		{"PUBLISH", quorum.BellPrefix + "$ x"}, {"SUBSCRIBE", ""}, {"UNSUBSCRIBE", ""}, {"PSUBSCRIBE", ""}, {"PUNSUBSCRIBE", ""},
+		{masters.AllChannels, ""},
+	}},
+	{"it does not count when clients ask with PUBSUB", false, [][2]string{
+		{"PUBSUB CHANNELS", "$"}, {"PUBSUB NUMSUB", "$"}, {"PUBSUB NUMPAT", ""},
+	}},
+	{"clients cannot read keys of other types than string there, or they count as different from other masters'", false, [][2]string{
+		{"HGET", "$ f"}, {"HMGET", "$ f"}, {"HGETALL", "$"}, {"HEXISTS", "$ f"}, {"HLEN", "$"}, {"HSTRLEN", "$ f"}, {"HKEYS", "$"},
+		{"HVALS", "$"}, {"SMEMBERS", "$"}, {"LRANGE", "$ 0 0"}, {"ZRANGE", "$ 0 0"}, {"OBJECT ENCODING", "$"},
+	}},
+	{"lockproxy init does not see what is on it", false, [][2]string{{"DBSIZE", ""}}},
+	{"its ACL LOG fills with what lockproxy asks for to see that it is alive", false, [][2]string{{"PING", ""}}},
+}
+
+// probeMaster asks a master about itself, and tries everything that lockproxy needs to be permitted.
+func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.Info, error) {
+	absent := "lockproxy:probe:" + rand.Text()
+	var trials []masters.Trial
+	for _, p := range permits {
+		for _, c := range p.commands {
+			if strings.HasSuffix(c[0], "SUBSCRIBE") || c[0] == masters.AllKeys || c[0] == masters.AllChannels ||
+				c[0] == "SELECT" && databases == 1 {
+				continue
+			}
+			var args []any
+			for _, word := range strings.Fields(c[0] + " " + c[1]) {
+				args = append(args, strings.Replace(word, "$", absent, 1))
+			}
+			trials = append(trials, masters.Trial{Name: c[0], Args: args})
+		}
+	}
+	info, err := m.Probe(ctx, trials...)
+	if err == nil {
+		err = m.TryListening(ctx, absent, &info)
+	}
+	return info, err
+}
+
+// missing returns those commands of the permit that the master does not permit.
+func (p *permit) missing(info *masters.Info) []string {
+	var names []string
+	for _, c := range p.commands {
+		if slices.Contains(info.Missing, c[0]) {
+			names = append(names, c[0])
+		}
+	}
+	return names
+}
+
+// missingToVote returns what a master does not permit without which it is no voter.
+func missingToVote(info *masters.Info) []string {
+	var names []string
+	for _, p := range permits {
+		if p.needed {
+			names = append(names, p.missing(info)...)
+		}
+	}
+	return names
+}
+
+// writeCosts says what each missing permission costs.
+func writeCosts(w io.Writer, probes []probe) {
+	for _, permit := range permits {
+		var order []string
+		at := make(map[string][]string) // by what is missing: the masters
+		for _, p := range probes {
+			names := strings.Join(permit.missing(&p.info), ", ")
+			if names == "" {
+				continue
+			}
+			if at[names] == nil {
+				order = append(order, names)
+			}
+			at[names] = append(at[names], p.addr)
+		}
+		for _, names := range order {
+			fmt.Fprintf(w, "\nWithout %s at %s: %s.\n", names, strings.Join(at[names], ", "), permit.cost)
+		}
+	}
+}
