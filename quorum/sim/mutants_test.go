@@ -208,8 +208,9 @@ var mutants = []mutant{
 		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{
-		name: "what the machine slept is not counted", rule: "1 clock", aim: "suspends", file: "suspend.go",
+		name: "what the machine slept is not counted", rule: "1 clock", file: "suspend.go",
 		old: "slept > known && !e", new: "slept < 0 && !e",
+		test: "MachineSlept",
 	},
 	{
 		name: "an abandoned lock is not undone", rule: "12 the client is gone", file: "lock.go",

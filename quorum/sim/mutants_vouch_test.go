@@ -7,8 +7,9 @@ var vouchMutants = []mutant{
 		old: "case marks.canary != l.link.marks.canary:", new: "case false:",
 	},
 	{
-		name: "data that comes back in quarantine votes", rule: "5 vouch", aim: "restarts", file: "vouching.go",
+		name: "data that comes back in quarantine votes", rule: "5 vouch", file: "vouching.go",
 		old: "case marks.quarantine != \"\" && marks.quarantine != l.link.marks.quarantine:", new: "case false:",
+		test: "ComesBack",
 	},
 	{
 		name: "a jump of the clock costs no votes", rule: "5 vouch", aim: "clocks", file: "vouching.go",
