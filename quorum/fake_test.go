@@ -282,6 +282,10 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply = []any{}
 		return
 	case "DBSIZE":
+		if text, ok := f.fail[name]; ok {
+			call.Err = errors.New(text)
+			return
+		}
 		call.Reply = int64(len(f.keys) + len(f.marks))
 		return
 	case "EXISTS":

@@ -87,6 +87,9 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	if !ok {
 		return fmt.Errorf("its canary cannot be read: %w", read.Err)
 	}
+	if err := errors.Join(size.Err, ours.Err); err != nil { // a master that may hold locks must not pass for an empty one
+		return fmt.Errorf("does not tell how many keys it has: %w", err)
+	}
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
 	in.Keys += all - own

@@ -69,3 +69,15 @@ func TestWhatIsBegunToBeInitialisedIsEnded(t *testing.T) {
 		})
 	}
 }
+
+func TestAMasterThatDoesNotTellItsKeysIsNoEmptyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(0)
+		f.fail["DBSIZE"] = "NOPERM this user has no permissions to run the 'dbsize' command"
+		cfg := Config{Databases: 1}
+		if done, err := AutoInitialise(context.Background(), cfg, []masters.Master{f}); done || err == nil {
+			t.Errorf("initialised: %v, %v", done, err)
+		}
+		time.Sleep(time.Second)
+	})
+}
