@@ -25,10 +25,11 @@ type Inspected struct {
 	Foreign bool     // it carries a canary of another deployment
 	InUse   bool     // some master is Marked: the deployment is not new, even where this one looks so
 
-	slot   int
-	barred bool       // its grants do not count in the first database
-	epochs []int64    // by database
-	roster [][]string // by database
+	slot      int
+	uncounted bool       // it does not tell how many keys it has
+	barred    bool       // its grants do not count in the first database
+	epochs    []int64    // by database
+	roster    [][]string // by database
 }
 
 // Inspect looks at the marks on all masters, and changes nothing.
@@ -87,9 +88,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	if !ok {
 		return fmt.Errorf("its canary cannot be read: %w", read.Err)
 	}
-	if err := errors.Join(size.Err, ours.Err); err != nil { // a master that may hold locks must not pass for an empty one
-		return fmt.Errorf("does not tell how many keys it has: %w", err)
-	}
+	in.uncounted = in.uncounted || size.Err != nil || ours.Err != nil
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
 	in.Keys += all - own
@@ -110,7 +109,9 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 }
 
 // Fresh says that the master holds nothing, and nobody has ever marked it clean.
-func (in *Inspected) Fresh() bool { return in.Err == nil && in.Keys == 0 && !in.Marked && !in.Foreign }
+func (in *Inspected) Fresh() bool {
+	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.Marked && !in.Foreign
+}
 
 // Clean says that its grants count in the first database. In another that is quarantined they count again some time after
 // a proxy first uses it.
