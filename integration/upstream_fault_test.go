@@ -281,9 +281,14 @@ func TestUpstreamWithPasswordAndDatabase(t *testing.T) {
 	})
 	expect(t, c, "+OK\r\n", "SELECT", "0")
 	expect(t, c, "$-1\r\n", "GET", "k")
-	expect(t, c, "$3\r\ntok\r\n", "GET", "lock:db")
+	expect(t, c, "$-1\r\n", "GET", "lock:db")
+	// Who names the database and who relies on the URL's have the same data, and the same locks.
+	expect(t, c, "+OK\r\n", "SELECT", "3")
+	expect(t, c, "$-1\r\n", "SET", "lock:db", "other", "NX", "PX", "20000")
+	expect(t, c, "+OK\r\n", "SELECT", "0")
 	expect(t, c, "+RESET\r\n", "RESET")
 	expect(t, c, "$5\r\nthree\r\n", "GET", "k")
+	expect(t, c, "$3\r\ntok\r\n", "GET", "lock:db")
 	expect(t, with("redis://:wrong@"+up.Addr), "-ERR upstream "+up.Addr+": WRONGPASS invalid username-password pair or user is disabled.\r\n", "GET", "k")
 	expect(t, with("redis://"+up.Addr), "-NOAUTH Authentication required.\r\n", "GET", "k")
 }
