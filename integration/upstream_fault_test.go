@@ -292,3 +292,14 @@ func TestUpstreamWithPasswordAndDatabase(t *testing.T) {
 	expect(t, with("redis://:wrong@"+up.Addr), "-ERR upstream "+up.Addr+": WRONGPASS invalid username-password pair or user is disabled.\r\n", "GET", "k")
 	expect(t, with("redis://"+up.Addr), "-NOAUTH Authentication required.\r\n", "GET", "k")
 }
+
+func TestAnEmptyNameIsAName(t *testing.T) {
+	f := startFront(t, "--lock-keys", "*")
+	c := dial(t, f.proxy.Addr)
+	if reply, err := c.Do("LPUSH", "", "x"); err != nil || !bytes.HasPrefix(reply, []byte("-ERR")) {
+		t.Errorf("LPUSH on a lock's name: %q, %v", reply, err)
+	}
+	if reply, err := f.upstream.Do(0, "EXISTS", ""); err != nil || string(reply) != ":0\r\n" {
+		t.Errorf("it went upstream: %q, %v", reply, err)
+	}
+}

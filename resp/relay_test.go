@@ -12,7 +12,9 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
+// subscribed returns a client that speaks RESP3 and has subscribed to news, a channel of the upstream's.
+func subscribed(t *testing.T) (*fakeUpstream, *rig, *client) {
+	t.Helper()
 	u := newFakeUpstream(t)
 	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
 	c := r.dial()
@@ -24,6 +26,11 @@ func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
 	u.wantRequest(t, "subscribe news")
 	u.answers <- ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
 	c.want(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	return u, r, c
+}
+
+func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
+	u, _, c := subscribed(t)
 	for _, reply := range []string{"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*1\r\n$9\r\nsubscribe\r\n"} {
 		c.send(words("HGETALL h") + words("PING"))
 		u.wantRequest(t, "HGETALL h")
@@ -33,17 +40,7 @@ func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
 }
 
 func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
-	c.send(words("HELLO 3"))
-	c.reply()
-	c.send(words("SUBSCRIBE news"))
-	u.wantRequest(t, "HELLO 3")
-	u.answers <- "%0\r\n"
-	u.wantRequest(t, "subscribe news")
-	u.answers <- ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
-	c.want(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	u, _, c := subscribed(t)
 	c.send(words("HELLO 2"))
 	c.reply()
 	u.wantRequest(t, "HELLO 2")

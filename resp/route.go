@@ -83,25 +83,38 @@ func (c *call) place(cmd *command) (place, Reply) {
 
 // placeKeys looks at the names of a command. It has one place for all.
 func (c *call) placeKeys(first, last, step int) (place, Reply) {
-	lock, other := -1, -1
+	var n names
 	for i := first; i <= last; i += step {
-		name := c.args[i]
-		switch {
-		case quorum.Reserved(name):
-			return here, errReserved(name)
-		case c.server.isLock(name):
-			lock = i
-		default:
-			other = i
+		if refused := n.add(c, c.args[i]); refused != nil {
+			return here, refused
 		}
 	}
 	switch {
-	case lock < 0:
+	case !n.locks:
 		return there, nil
-	case other < 0:
+	case !n.others:
 		return here, nil
 	}
-	return here, errMixed(c.args[0], c.args[lock], c.args[other])
+	return here, errMixed(c.args[0], n.lock, n.other)
+}
+
+// A names says of the names of one command which sides they belong to, with the last of either.
+type names struct {
+	lock, other   string
+	locks, others bool
+}
+
+// add takes the next name. It refuses one that is lockproxy's own.
+func (n *names) add(c *call, name string) Reply {
+	switch {
+	case quorum.Reserved(name):
+		return errReserved(name)
+	case c.server.isLock(name):
+		n.lock, n.locks = name, true
+	default:
+		n.other, n.others = name, true
+	}
+	return nil
 }
 
 // placeUnknown is for commands that this proxy does not have: whether their keys are locks, the upstream's own COMMAND
@@ -117,36 +130,31 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 	if err != nil {
 		return here, c.upstreamFailed(err)
 	}
-	names, exact := commands.Keys(c.args)
+	keys, exact := commands.Keys(c.args)
 	if !exact {
-		if !c.anyLock(names) {
+		if !c.anyLock(keys) {
 			return there, nil
 		}
-		if names, err = c.server.cfg.Upstream.GetKeys(c.args); err != nil {
+		if keys, err = c.server.cfg.Upstream.GetKeys(c.args); err != nil {
 			return here, c.upstreamFailed(err)
 		}
 	}
 	if (name == "fcall" || name == "fcall_ro") && len(c.args) > 2 && c.args[2] == "0" {
 		return there, c.mustDeclare()
 	}
-	lock, other := "", ""
-	for _, n := range names {
-		switch {
-		case quorum.Reserved(n):
-			return here, errReserved(n)
-		case c.server.isLock(n):
-			lock = n
-		default:
-			other = n
+	var n names
+	for _, key := range keys {
+		if refused := n.add(c, key); refused != nil {
+			return here, refused
 		}
 	}
 	switch {
-	case lock == "":
+	case !n.locks:
 		return there, nil
-	case other != "":
-		return here, errMixed(c.args[0], lock, other)
+	case n.others:
+		return here, errMixed(c.args[0], n.lock, n.other)
 	}
-	return here, errNotForLocks(c.args[0], lock)
+	return here, errNotForLocks(c.args[0], n.lock)
 }
 
 func (c *call) anyLock(names []string) bool {

@@ -162,17 +162,7 @@ func TestAMessageWaitsUntilAReplyIsWhole(t *testing.T) {
 }
 
 func TestAReplyWaitsUntilAMessageIsWhole(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
-	c.send(words("HELLO 3"))
-	c.reply()
-	c.send(words("SUBSCRIBE news"))
-	u.wantRequest(t, "HELLO 3")
-	u.answers <- "%0\r\n"
-	u.wantRequest(t, "subscribe news")
-	u.answers <- ">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
-	c.want(">3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n")
+	u, r, c := subscribed(t)
 	u.answers <- ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhe"
 	c.want(">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhe")
 	before := r.server.Stats().Commands
