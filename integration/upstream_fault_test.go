@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -137,6 +138,54 @@ func TestLocksGoOnWithoutTheUpstream(t *testing.T) {
 		return err
 	})
 	expect(t, idle, "$1\r\n3\r\n", "GET", "data")
+}
+
+// The log has one line when the upstream goes and one when it is back, however many clients notice.
+func TestTheLogHasOneLineForAnUpstreamThatGoesAndOneForItsReturn(t *testing.T) {
+	f := startFront(t)
+	f.upstream.Kill()
+	clients := make([]*harness.Conn, 20)
+	for i := range clients {
+		clients[i] = dial(t, f.proxy.Addr)
+	}
+	logged := func(text string, want int) {
+		t.Helper()
+		eventually(t, gone, text, func() error {
+			for _, c := range clients {
+				if reply, err := c.Do("GET", "data"); err != nil || reply[0] != '-' && reply[0] != '$' {
+					return fmt.Errorf("%q, %w", reply, err)
+				}
+			}
+			if out := f.proxy.Output(); strings.Count(out, text) != want {
+				return fmt.Errorf("want it %d times:\n%s", want, out)
+			}
+			return nil
+		})
+	}
+	went := `"the upstream cannot be used: its commands get an error, locks go on" upstream=` + f.upstream.Addr + ` cause="connection refused"`
+	returned := `"the upstream can be used again" upstream=` + f.upstream.Addr
+	logged(went, 1)
+	if err := f.upstream.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	logged(returned, 1)
+	logged(went, 1)
+	// A proxy that starts without its upstream says so, and begins.
+	f.upstream.Kill()
+	if err := errors.Join(f.proxy.Stop(), f.proxy.Start()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range clients {
+		clients[i] = dial(t, f.proxy.Addr)
+	}
+	logged(went, 1)
+	eventually(t, gone, "a lock", func() error {
+		reply, err := clients[0].Do("SET", "lock:1", "tok", "PX", "30000")
+		if err == nil && string(reply) != "+OK\r\n" {
+			err = fmt.Errorf("%q", reply)
+		}
+		return err
+	})
 }
 
 func TestAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T) {

@@ -148,6 +148,8 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	if s.cfg.Upstream != nil {
 		st := s.Stats()
 		w.field("upstream", s.cfg.Upstream.Addr())
+		w.field("upstream_down", count(st.UpstreamDown))
+		w.field("upstream_cause", s.cfg.Upstream.Cause())
 		w.field("upstream_connections", st.UpstreamLinks)
 		w.field("upstream_commands", st.Forwarded)
 		w.field("upstream_errors", st.UpstreamErrors)

@@ -62,6 +62,7 @@ type Stats struct {
 	Forwarded      uint64 // commands that went upstream
 	UpstreamErrors uint64 // commands that could not go there, and connections to it that broke while they were in use
 	UpstreamLinks  int    // connections to the upstream
+	UpstreamDown   bool   // it cannot be used
 }
 
 // New returns a server that serves nobody yet.
@@ -206,6 +207,7 @@ func (s *Server) Stats() Stats {
 		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), UpstreamLinks: int(c.links.Load()),
+		UpstreamDown: s.cfg.Upstream != nil && s.cfg.Upstream.Cause() != "",
 	}
 }
 

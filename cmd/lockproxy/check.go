@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +100,7 @@ func judge(cfg *config.Config, probes []probe) {
 		evicts := p.info.MaxMemory > 0 && p.info.MaxMemoryPolicy != "noeviction"
 		switch {
 		case p.err != nil:
-			p.verdict = "no: " + reason(p.err)
+			p.verdict = "no: " + reason(p.err, masterLogin)
 		case p.info.Role != "" && p.info.Role != "master":
 			p.verdict = "no: is a " + p.info.Role + ", name its master"
 		case p.info.RunID != "" && first != "":
@@ -111,7 +112,7 @@ func judge(cfg *config.Config, probes []probe) {
 		case p.info.RoundTrip > cfg.InstanceTimeout:
 			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
 		case p.marks.Addr != "" && p.marks.Err != nil:
-			p.verdict = "no: " + reason(p.marks.Err)
+			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
 		case p.info.RoundTrip > cfg.Grace*2/5:
@@ -129,18 +130,26 @@ func judge(cfg *config.Config, probes []probe) {
 	}
 }
 
-// reason puts an error of the connection into few words.
-func reason(err error) string {
+// reason puts an error of the connection into few words, with the mend. Where logins are set says login.
+func reason(err error, login string) string {
 	var network net.Error
+	var stranger x509.UnknownAuthorityError
 	switch text := innermost(err).Error(); {
 	case errors.As(err, &network) && network.Timeout():
-		return "no answer"
+		return noAnswer
 	case strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "WRONGPASS"):
-		return strings.TrimSuffix(text, ".") + ", set master_user and master_password"
+		return strings.TrimSuffix(text, ".") + ", set " + login
+	case errors.As(err, &stranger):
+		return "its certificate is from an authority that is not trusted here, name that in master_tls_ca"
 	default:
 		return text
 	}
 }
+
+const noAnswer = "no answer"
+
+// masterLogin is where the logins at masters are set.
+const masterLogin = "master_user and master_password, or the ones in its URL"
 
 func writeProbes(w io.Writer, probes []probe) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

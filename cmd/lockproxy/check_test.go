@@ -148,7 +148,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 		good: "no: new: run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
 		replica: "no: is a slave, name its master", gone: "no: no answer",
 		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
-		locked: "no: NOAUTH Authentication required, set master_user and master_password",
+		locked: "no: NOAUTH Authentication required, set master_user and master_password, or the ones in its URL",
 	} {
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(addr) + ` .*` + regexp.QuoteMeta(want) + `$`).MatchString(out) {
 			t.Errorf("%s: no %q in\n%s", addr, want, out)
@@ -199,11 +199,16 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 	}
 	flags := []string{"--masters", master, "--lock-keys", "lock:*", "--upstream"}
 	code, out := runCheck(append(flags, "redis://:s3cr3t@"+up+"/3")...)
-	if code != exitOK || !strings.Contains(out, "Upstream "+up+", database 3: redis ") || !strings.Contains(out, "Locks are what matches lock:*") {
+	if code != exitOK || !regexp.MustCompile("Upstream "+up+", database 3: (redis|valkey) [0-9.]+, master, ").MatchString(out) || !strings.Contains(out, "Locks are what matches lock:*") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	code, out = runCheck(append(flags, "redis://:wrong-s3cr3t@"+up)...)
-	if code != exitFailure || !strings.Contains(out, "database 0: no: ") || strings.Contains(out, "s3cr3t") {
+	mend := ", set the user and password in upstream: redis://user:password@host:port.\n"
+	if code != exitFailure || !strings.Contains(out, "database 0: no: WRONGPASS ") || !strings.Contains(out, mend) || strings.Contains(out, "s3cr3t") {
 		t.Errorf("wrong password: exit code %d\n%s", code, out)
+	}
+	code, out = runCheck(append(flags, "rediss://"+silentMaster(t))...)
+	if code != exitFailure || !strings.Contains(out, "database 0: no: no answer in TLS, if it speaks none there write redis://.\n") {
+		t.Errorf("TLS to a port without: exit code %d\n%s", code, out)
 	}
 }

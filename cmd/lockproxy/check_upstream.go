@@ -19,13 +19,20 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 	fmt.Fprintf(w, "\nUpstream %s, database %d: ", cfg.Upstream.Addr, cfg.Upstream.Database)
 	info, err := probeUpstream(cfg)
 	if err != nil {
-		fmt.Fprintf(w, "no: %s.\n", reason(err))
+		why := reason(err, upstreamLogin)
+		if why == noAnswer && cfg.Upstream.TLS {
+			why += " in TLS, if it speaks none there write redis://"
+		}
+		fmt.Fprintf(w, "no: %s.\n", why)
 		return false
 	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
 		orDash(info.Server+" "+info.Version), orDash(info.Role), info.RoundTrip.Round(time.Microsecond), strings.Join(cfg.LockKeys, " or "))
 	return true
 }
+
+// upstreamLogin is where the login at the upstream is set.
+const upstreamLogin = "the user and password in upstream: redis://user:password@host:port"
 
 func probeUpstream(cfg *config.Config) (masters.Info, error) {
 	t, err := cfg.MasterTLS()

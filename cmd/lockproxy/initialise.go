@@ -73,7 +73,7 @@ func writeFound(w io.Writer, found []quorum.Inspected) {
 	fmt.Fprintln(table, "MASTER\tSERVER\tKEYS\tSTATE")
 	for _, in := range found {
 		if in.Err != nil {
-			fmt.Fprintf(table, "%s\t-\t-\t%s\n", in.Addr, reason(in.Err))
+			fmt.Fprintf(table, "%s\t-\t-\t%s\n", in.Addr, reason(in.Err, masterLogin))
 			continue
 		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", in.Addr, orDash(in.Info.Server+" "+in.Info.Version), in.Keys, state(&in))

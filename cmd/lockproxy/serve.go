@@ -185,6 +185,7 @@ func (p *process) startFront() error {
 		return err
 	}
 	if up != nil {
+		up.Watch(p.log)
 		p.onStop(func(context.Context) { up.Close() })
 	}
 	p.front = resp.New(frontConfig(p.cfg, up, p.log), p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)

@@ -34,16 +34,18 @@ type Options struct {
 	DialTimeout        time.Duration // for connecting and greeting; default 1 s
 }
 
-// A Redis is the upstream. It keeps no connection, except one for questions of its own.
+// A Redis is the upstream. It keeps no connection, except one for questions of its own and one to watch it.
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
+	watcher  *watcher // nil: nobody watches
 
 	mu       sync.Mutex // guards what follows
 	own      net.Conn
 	ownReads *bufio.Reader
 	retryAt  time.Time // until then, failure stands for another attempt
 	failure  error
+	cause    string // why it cannot be used, as the watcher found
 }
 
 // failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
@@ -83,7 +85,7 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) {
 	if failure != nil {
 		return nil, failure
 	}
-	conn, err := u.dial(g)
+	conn, err := u.dial(context.Background(), g)
 	var refused ReplyError
 	switch {
 	case errors.As(err, &refused): // this greeting: another client may send one that is not
@@ -109,8 +111,9 @@ func (u *Redis) failed(err error) error {
 	return err
 }
 
-func (u *Redis) dial(g Greeting) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), u.opt.DialTimeout)
+// dial takes at most DialTimeout, and ends early if ended does.
+func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ended, u.opt.DialTimeout)
 	defer cancel()
 	d := net.Dialer{KeepAlive: 15 * time.Second}
 	conn, err := d.DialContext(ctx, "tcp", u.opt.Addr)
@@ -119,6 +122,9 @@ func (u *Redis) dial(g Greeting) (net.Conn, error) {
 	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
+	plain := conn
+	stop := context.AfterFunc(ended, func() { _ = plain.Close() })
+	defer stop()
 	if u.opt.TLS != nil {
 		secure := tls.Client(conn, u.opt.TLS)
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -274,8 +280,12 @@ func (u *Redis) roundTrip(conn net.Conn, r *bufio.Reader, args []string) (any, e
 	return reply, nil
 }
 
-// Close closes what is kept.
+// Close closes what is kept, and ends Watch.
 func (u *Redis) Close() {
+	if u.watcher != nil {
+		u.watcher.end()
+		<-u.watcher.done
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.own != nil {

@@ -38,7 +38,7 @@ func (f *fake) Stats() quorum.Stats {
 type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
-	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29}
+	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamDown: true}
 }
 
 // serve runs a server and returns how to get a page of it.
@@ -129,6 +129,7 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_upstream_commands_total 27`,
 		`lockproxy_upstream_errors_total 28`,
 		`lockproxy_upstream_connections 29`,
+		`lockproxy_upstream_down 1`,
 		`go_goroutines `,
 	} {
 		if !strings.Contains(page, "\n"+want) {

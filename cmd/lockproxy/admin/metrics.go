@@ -47,6 +47,7 @@ var (
 		"Locks and extensions whose validity had passed when the reply was to be written.")
 
 	descLinks          = desc("upstream_connections", "Connections to the upstream now.")
+	descUpstreamDown   = desc("upstream_down", "1 if there is an upstream and it cannot be used.")
 	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
 	descUpstreamErrors = desc("upstream_errors_total",
 		"Commands that could not be sent to the upstream, and connections to it that broke while in use.")
@@ -96,6 +97,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(descProtocol, front.ProtocolErrors)
 	counter(descLate, front.Late)
 	gauge(descLinks, float64(front.UpstreamLinks))
+	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)
 	counter(descUpstreamErrors, front.UpstreamErrors)
 }

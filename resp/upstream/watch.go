@@ -1,0 +1,152 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+)
+
+// How the upstream is watched: asked once in watchEvery, and given answerMax, because one Redis may be busy with one
+// command for a while.
+const (
+	watchEvery = time.Second
+	answerMax  = 5 * time.Second
+)
+
+// A watcher asks the upstream for a sign of life, over a connection of its own. Thus the log has one line when the
+// upstream goes and one when it is back, whether many clients use it then or none.
+type watcher struct {
+	upstream *Redis
+	log      *slog.Logger
+	end      context.CancelFunc
+	done     chan struct{}
+
+	conn    net.Conn // nil: none
+	reads   *bufio.Reader
+	unwatch func() bool
+	since   time.Time // the upstream cannot be used
+}
+
+// Watch begins to watch the upstream, and logs when it goes and when it is back. It is called once; Close ends it.
+func (u *Redis) Watch(log *slog.Logger) { u.watch(log, watchEvery) }
+
+func (u *Redis) watch(log *slog.Logger, every time.Duration) {
+	ctx, end := context.WithCancel(context.Background())
+	u.watcher = &watcher{upstream: u, log: log, end: end, done: make(chan struct{})}
+	go u.watcher.run(ctx, every)
+}
+
+// Cause says why the upstream cannot be used, as far as Watch knows. Empty: it can.
+func (u *Redis) Cause() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.cause
+}
+
+func (w *watcher) run(ctx context.Context, every time.Duration) {
+	defer close(w.done)
+	defer w.hangUp()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		w.look(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look asks once. If the connection is broken it makes another: why that fails tells more than that the old one broke.
+func (w *watcher) look(ctx context.Context) {
+	had := w.conn != nil
+	lost := w.ask(ctx)
+	err := lost
+	if lost != nil && had {
+		err = w.ask(ctx)
+	}
+	switch {
+	case ctx.Err() != nil: // it was we who ended it
+	case err != nil:
+		w.note(innermost(err).Error())
+	case lost != nil:
+		w.log.Warn("the upstream broke its connections, and is there again", "upstream", w.upstream.opt.Addr,
+			"cause", innermost(lost))
+		w.note("")
+	default:
+		w.note("")
+	}
+}
+
+// note keeps the cause, and logs it if it is news.
+func (w *watcher) note(cause string) {
+	u := w.upstream
+	u.mu.Lock()
+	was := u.cause
+	u.cause = cause
+	u.mu.Unlock()
+	switch {
+	case was == cause:
+	case cause == "":
+		w.log.Info("the upstream can be used again", "upstream", u.opt.Addr, "after", time.Since(w.since).Round(time.Millisecond))
+	default:
+		if was == "" {
+			w.since = time.Now()
+		}
+		w.log.Warn("the upstream cannot be used: its commands get an error, locks go on", "upstream", u.opt.Addr, "cause", cause)
+	}
+}
+
+// ask returns why the upstream cannot be used. After an error there is no connection.
+func (w *watcher) ask(ctx context.Context) error {
+	if w.conn == nil {
+		conn, err := w.upstream.dial(ctx, Greeting{Name: "lockproxy"})
+		if err != nil {
+			return err
+		}
+		w.conn, w.reads = conn, bufio.NewReader(conn)
+		w.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	}
+	err := w.ping()
+	if err != nil {
+		w.hangUp()
+	}
+	return err
+}
+
+func (w *watcher) ping() error {
+	_ = w.conn.SetDeadline(time.Now().Add(answerMax))
+	if _, err := w.conn.Write(AppendCommand(nil, "PING")); err != nil {
+		return err
+	}
+	reply, err := readReply(w.reads)
+	var refused ReplyError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("it closed the connection")
+	case err != nil:
+		return err
+	}
+	if refused, _ = reply.(ReplyError); strings.HasPrefix(string(refused), "NOPERM") {
+		return nil // it is there, and PING is not for this user
+	}
+	if refused != "" {
+		return refused
+	}
+	return nil
+}
+
+func (w *watcher) hangUp() {
+	if w.conn == nil {
+		return
+	}
+	w.unwatch()
+	_ = w.conn.Close()
+	w.conn, w.reads = nil, nil
+}

@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A journal keeps what is logged.
+type journal struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+// lines returns what was logged, without the times, and without how the kernel told that a connection broke.
+func (j *journal) lines() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var all []string
+	for line := range strings.Lines(j.text.String()) {
+		_, line, _ = strings.Cut(strings.TrimSpace(line), "level=")
+		line, _, _ = strings.Cut(line, " after=")
+		if strings.Contains(line, "broke") {
+			line, _, _ = strings.Cut(line, " cause=")
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// A server answers every command with the same line.
+type server struct {
+	t     *testing.T
+	addr  string
+	reply string
+
+	l     net.Listener
+	mu    sync.Mutex // guards conns
+	conns []net.Conn
+	all   sync.WaitGroup
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	addr := s.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	var err error
+	if s.l, err = net.Listen("tcp", addr); err != nil {
+		s.t.Fatal(err)
+	}
+	s.addr = s.l.Addr().String()
+	s.all.Go(func() {
+		for {
+			conn, err := s.l.Accept()
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, conn)
+			s.mu.Unlock()
+			s.all.Go(func() { s.answer(conn) })
+		}
+	})
+}
+
+func (s *server) answer(conn net.Conn) {
+	defer conn.Close()
+	b := make([]byte, 4096)
+	for {
+		n, err := conn.Read(b)
+		if err != nil {
+			return
+		}
+		for range bytes.Count(b[:n], []byte("*")) { // one for each command
+			if _, err := conn.Write([]byte(s.reply)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// cut ends all connections.
+func (s *server) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.conns {
+		_ = conn.Close()
+	}
+	s.conns = nil
+}
+
+func (s *server) stop() {
+	_ = s.l.Close()
+	s.cut()
+	s.all.Wait()
+}
+
+func TestTheLogSaysWhenTheUpstreamGoesAndComes(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n"}
+	s.start()
+	s.stop() // the address stays ours to listen on
+	var log journal
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	u.watch(slog.New(slog.NewTextHandler(&log, nil)), 5*time.Millisecond)
+
+	where := " upstream=" + s.addr
+	down := func(cause string) string {
+		return `WARN msg="the upstream cannot be used: its commands get an error, locks go on"` + where + " cause=" + cause
+	}
+	up := `INFO msg="the upstream can be used again"` + where
+	var want []string
+	logged := func(next ...string) {
+		t.Helper()
+		want = append(want, next...)
+		for end := time.Now().Add(30 * time.Second); len(log.lines()) < len(want) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond) // between two looks, not instead of one
+		}
+		if got := log.lines(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Fatalf("the log has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	logged(down(`"connection refused"`))
+	s.start()
+	logged(up)
+	if cause := u.Cause(); cause != "" {
+		t.Errorf("it is there, but %q", cause)
+	}
+	s.cut()
+	logged(`WARN msg="the upstream broke its connections, and is there again"` + where)
+	s.stop()
+	logged(down(`"connection refused"`))
+	s.reply = "-LOADING Redis is loading the dataset in memory\r\n"
+	s.start()
+	logged(down(`"LOADING Redis is loading the dataset in memory"`))
+	s.stop()
+	logged(down(`"connection refused"`))
+	s.reply = "-NOPERM this user has no permissions to run the 'ping' command\r\n"
+	s.start()
+	logged(up)
+	u.Close()
+	s.stop()
+}
+
+func TestCloseDoesNotWaitForAnUpstreamThatIsSilent(t *testing.T) {
+	s := &server{t: t}
+	s.start()
+	defer s.stop()
+	u := New(Options{Addr: s.addr, DialTimeout: time.Minute})
+	u.Watch(slog.New(slog.DiscardHandler))
+	for connected := false; !connected; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		connected = len(s.conns) > 0
+		s.mu.Unlock()
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		u.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Error("Close waits for an answer")
+	}
+}
