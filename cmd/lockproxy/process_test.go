@@ -254,6 +254,27 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
+// redis-server ignores it, too.
+func TestAHangUpEndsOnlyWhatIsTriedOut(t *testing.T) {
+	r := launch(t, "--masters", silentMaster(t), "--listen", "127.0.0.1:0", "--admin", "off")
+	addr := field(r.await("ready for clients"), "listen")
+	r.signal(syscall.SIGHUP)
+	if reply := ask(t, addr, "PING"); reply != "+PONG" {
+		t.Errorf("after SIGHUP: %s", reply)
+	}
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != exitOK || !strings.Contains(out, "signal=terminated") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+
+	r = launch(t, "--listen", "127.0.0.1:0", "--admin", "off")
+	r.await("ready for clients")
+	r.signal(syscall.SIGHUP)
+	if code, out := r.exit(); code != exitOK || !strings.Contains(out, "signal=hangup") || !strings.Contains(out, "msg=stopped") {
+		t.Errorf("embedded masters: exit code %d\n%s", code, out)
+	}
+}
+
 func TestDrainingEndsAtShutdownTimeout(t *testing.T) {
 	// instance_timeout may not exceed shutdown_timeout, so the command would take as long as draining may.
 	r := launchStuck(t, "--instance-timeout", "2s", "--shutdown-timeout", "2s")

@@ -25,10 +25,16 @@ import (
 
 // serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: no new
 // connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
-// once.
+// once. SIGHUP changes nothing, as with redis-server: who sends it wants settings or a log file to be opened anew, and
+// nobody's locks to go. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed.
 func serve(l *config.Loaded, _, stderr io.Writer) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	if l.Config.Embedded() {
+		signal.Notify(signals, syscall.SIGHUP)
+	} else {
+		signal.Ignore(syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 
 	p := &process{cfg: l.Config, stderr: stderr, log: newLogger(l.Config, stderr), failed: make(chan error, 2)}

@@ -24,15 +24,19 @@ func Load(args, env []string) (*Loaded, error) {
 		return l, nil
 	}
 	variables, fromEnv := l.parseEnv(env)
-	if path.text == "" {
+	if path.where == "" {
 		path = fromEnv
 	}
-	if path.text != "" {
+	switch {
+	case path.where == "":
+	case blank(path.text):
+		l.problem(path.where, "", "is empty; name a file, or leave it out")
+	default:
 		l.file(path)
 	}
 	for _, in := range append(variables, flags...) {
-		if in.setting.name == "masters" && strings.TrimSpace(in.text) == "" { // most likely what was to be filled in is missing
-			l.problem(in.where, nameIn(in.where, in.setting), "is empty; name the masters, or leave it out for three embedded ones, for trying out only")
+		if without := opens[in.setting.name]; without != "" && blank(in.text) {
+			l.problem(in.where, nameIn(in.where, in.setting), "is empty; give it a value, or leave it out so that "+without)
 			continue
 		}
 		l.set(in.where, in.setting, raw{text: in.text})
@@ -43,6 +47,19 @@ func Load(args, env []string) (*Loaded, error) {
 	}
 	return l, nil
 }
+
+// opens says what becomes of a proxy without the settings that guard it. They may be left out, but not be given an empty
+// value by a flag or a variable.
+var opens = map[string]string{
+	"masters":       "three embedded masters serve, for trying out only",
+	"users":         "nobody needs to log in",
+	"tls_cert":      "clients come without TLS",
+	"tls_key":       "clients come without TLS",
+	"tls_client_ca": "clients need no certificate",
+}
+
+// blank says that nothing was filled in where something was to be: most likely what names it was not set.
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // An input is one text that a flag or a variable gives to a setting.
 type input struct {
@@ -154,18 +171,21 @@ func flags() []string {
 }
 
 // parseEnv returns the settings that the environment gives, and the file that LOCKPROXY_CONFIG names. An empty variable
-// is as good as none: compose files and unit files leave them behind.
+// stops the start, except where the default is empty as well: there it is as good as none, unless none is dangerous.
 func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
 	for _, kv := range env {
 		variable, text, _ := strings.Cut(kv, "=")
 		name, ours := strings.CutPrefix(variable, "LOCKPROXY_")
-		if !ours || text == "" {
+		if !ours {
 			continue
 		}
 		name = strings.ToLower(name)
 		switch s := lookup(name); {
 		case name == "config":
 			path = input{where: variable, text: text}
+		case s != nil && blank(text) && s.def != "":
+			l.problem(variable, "", "is empty; give it a value, or leave it out for "+s.def)
+		case s != nil && blank(text) && opens[s.name] == "":
 		case s != nil:
 			inputs = append(inputs, input{variable, s, text})
 		case !foreign(name):

@@ -23,8 +23,8 @@ func write(t *testing.T, name, text string) string {
 }
 
 func TestTheLaterSourceWins(t *testing.T) {
-	file := write(t, "lockproxy.yaml", "instance_timeout: 20ms\ndatabases: 2\ngrace: 3ms\n")
-	env := []string{"LOCKPROXY_DATABASES=3", "LOCKPROXY_GRACE=4ms", "LOCKPROXY_TTL_MAX=", "HOME=/"}
+	file := write(t, "lockproxy.yaml", "instance_timeout: 20ms\ndatabases: 2\ngrace: 3ms\ndeployment: d\n")
+	env := []string{"LOCKPROXY_DATABASES=3", "LOCKPROXY_GRACE=4ms", "LOCKPROXY_MASTER_USER=", "LOCKPROXY_DEPLOYMENT=", "HOME=/"}
 	l, err := Load([]string{"--config=" + file, "--grace", "5ms"}, env)
 	if err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func TestTheLaterSourceWins(t *testing.T) {
 	if c.Grace != 5*time.Millisecond { // flag over environment
 		t.Errorf("grace %v", c.Grace)
 	}
-	if c.TTLMax != time.Hour { // an empty variable is none
-		t.Errorf("ttl_max %v", c.TTLMax)
+	if c.Deployment != "d" { // an empty variable is none
+		t.Errorf("deployment %q", c.Deployment)
 	}
 }
 

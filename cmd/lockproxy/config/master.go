@@ -41,16 +41,20 @@ func setMasters(c *Config, in raw) []fault {
 	case in.fields != nil:
 		return []fault{{in.line, "is no list; write the masters as [10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]"}}
 	case in.items == nil:
+		if blank(in.text) {
+			break
+		}
 		for part := range strings.SplitSeq(in.text, ",") {
-			if part = strings.TrimSpace(part); part != "" {
-				items = append(items, raw{text: part, line: in.line})
-			}
+			items = append(items, raw{text: strings.TrimSpace(part), line: in.line})
 		}
 	}
 	var faults []fault
 	all := []Master{}
 	for i, item := range items {
 		m, wrong := parseMaster(item.text)
+		if item.text == "" { // a variable that was not set, and the lock would be one of fewer masters
+			wrong = "is empty; write host:port, or remove the comma"
+		}
 		if item.items != nil || item.fields != nil {
 			wrong = "is no address; write host:port or a redis:// URL"
 		}
