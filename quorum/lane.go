@@ -32,6 +32,7 @@ type lane struct {
 	busy      instant // when the running batch was gathered; idle if none runs
 	current   *link   // link, for nudge
 	handing   bool    // the running batch has been answered and is being handed out
+	repeated  int     // so many at the head of queue are of that batch; see pushAgain
 	owed      map[hold]bool
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	closed    bool
@@ -232,7 +233,7 @@ func (l *lane) rest() {
 	clear(l.words)
 	l.words = l.words[:0]
 	l.mu.Lock()
-	l.busy, l.handing, l.owed = idle, false, nil
+	l.busy, l.handing, l.repeated, l.owed = idle, false, 0, nil
 	l.mu.Unlock()
 }
 

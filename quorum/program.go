@@ -36,6 +36,12 @@ func (p *program) choose(en *entry) {
 
 // again is called by the entry's lane with the answer. It sends the whole if the master does not have the program, and
 // says whether it did.
+//
+// That goes before all that came since, so a release does not overtake the script that takes the lock. What went in the
+// same batch has overtaken it: the client did not wait for its answer, or somebody else was faster. Then this master may
+// vote otherwise than the others, or keep what the script took until its TTL; no vote counts twice, and no lock has
+// fewer than it was granted with. Where all masters have forgotten the program they agree on another order than the one
+// in which commands were sent without waiting.
 func (p *program) again(en *entry) bool {
 	k := en.lane.link
 	if k == nil {
@@ -56,8 +62,24 @@ func (p *program) again(en *entry) bool {
 	en.Call = masters.Call{Args: p.whole}
 	en.fate = waiting
 	en.round.mu.Unlock()
-	if cause := en.lane.push(en, en.round.engine.waited()); cause != "" {
+	if cause := en.lane.pushAgain(en); cause != "" {
 		en.giveUp(dropped, cause)
 	}
 	return true
+}
+
+// pushAgain queues a request of the batch that is being handed out before all others, but after those that it did the
+// same to: they had their place in the queue, so queue_max is no matter. If there is no connection it returns the cause.
+func (l *lane) pushAgain(r request) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return ErrClosed.Error()
+	case l.down != "":
+		return l.down
+	}
+	l.queue = slices.Insert(l.queue, l.repeated, r)
+	l.repeated++
+	return ""
 }
