@@ -95,7 +95,8 @@ type Extended struct {
 	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrClosed
 	Held   bool      // a quorum extended it, and validity is left
 	Absent bool      // if not Held: the key was absent on a quorum
-	Until  time.Time // if Held: when the promised validity ends (monotonic)
+	Until  time.Time // if Held: when the promised validity ends (monotonic), as known when it was decided
+	Lock   *Lock     // if Held: the promise, to be asked when the reply is written; abandoning it does nothing
 }
 
 // View is what a quorum agrees on about a key. If no answer can have a quorum, nobody holds the key: Exists is false.

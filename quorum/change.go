@@ -52,8 +52,12 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 type extension struct {
 	round
 	req  ExtendRequest
+	lock Lock // if it is won
 	done func(Extended)
 }
+
+// undo does nothing: what was extended is the client's, and may be longer on some masters than it knows.
+func (x *extension) undo(func()) {}
 
 // read counts an addition beyond ttl_max as refused.
 func (x *extension) read(en *entry) (Vote, string) {
@@ -81,7 +85,8 @@ func (x *extension) ended(d Decision) {
 			return
 		}
 		e.stats.extended.Add(1)
-		x.done(Extended{Held: true, Until: e.timeAt(until)})
+		x.lock = Lock{engine: e, taken: x, until: until}
+		x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})
 	case d == Unanswered:
 		x.done(Extended{Err: x.failure()})
 	case x.wrongType():

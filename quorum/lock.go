@@ -2,10 +2,10 @@ package quorum
 
 import "time"
 
-// A Lock is what a granted acquire, or an Exec that set keys, has taken.
+// A Lock is what a granted acquire, or an Exec that set keys, has taken, or what an extension has made longer.
 type Lock struct {
 	engine *Engine
-	taken  interface{ undo(after func()) }
+	taken  interface{ undo(after func()) } // of an extension nothing
 	until  instant
 }
 

@@ -216,8 +216,8 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
 			x.Until = old.expires
-			if e.late {
-				x.Until = time.Now().Add(-time.Millisecond)
+			if e.late { // not yet when it was decided
+				x.Lock = e.grant(r.TTL)
 			}
 		} else {
 			x.Absent = !had

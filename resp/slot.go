@@ -52,7 +52,7 @@ type outcome struct {
 	done   int       // granted, applied, held, there
 	absent bool      // not held because nobody holds it
 	until  time.Time // the reply is true only until then
-	lock   lock      // undone unless the reply is written
+	lock   lock      // undone unless the reply is written, if it was taken and not extended
 	text   string    // a value or a holder
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
@@ -145,7 +145,11 @@ func (sl *slot) onReleased(r quorum.Released) {
 }
 
 func (sl *slot) onExtended(e quorum.Extended) {
-	sl.resolve(outcome{err: e.Err, done: count(e.Held), absent: e.Absent, until: e.Until})
+	o := outcome{err: e.Err, done: count(e.Held), absent: e.Absent, until: e.Until}
+	if e.Lock != nil {
+		o.lock = sl.session.server.lockOf(e.Lock)
+	}
+	sl.resolve(o)
 }
 
 func (sl *slot) onViewed(v quorum.View) {
