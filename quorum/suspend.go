@@ -35,15 +35,22 @@ func newSuspends() *suspends {
 
 // since returns how long it was suspended since newSuspends.
 func (s *suspends) since() time.Duration {
-	now := time.Now()
+	was, now := s.ahead.Load(), time.Now()
 	is := ahead(now, now.Sub(s.began))
-	if moved := time.Duration(is - s.ahead.Load()); moved < -unslept || moved > unslept {
+	if moved := time.Duration(is - was); moved < -unslept || moved > unslept {
 		if boot, ok := s.ask(); ok {
-			s.slept.Store(int64(max(boot-s.base, time.Duration(s.slept.Load()))))
-			s.ahead.Store(is)
+			raise(&s.slept, int64(boot-s.base))
+			s.ahead.CompareAndSwap(was, is) // not over what somebody has seen who asked later
 		}
 	}
 	return time.Duration(s.slept.Load())
+}
+
+// raise sets n to at least v, whoever else does so at the same time.
+func raise(n *atomic.Int64, v int64) {
+	for is := n.Load(); v > is && !n.CompareAndSwap(is, v); {
+		is = n.Load()
+	}
 }
 
 // ahead is what the wall clock shows at t more than the monotonic one, in ns.
@@ -71,9 +78,6 @@ func (s *suspends) ask() (time.Duration, bool) {
 
 // catchUp lets the engine's clock count what this machine has slept, and returns what it shows.
 func (e *Engine) catchUp() instant {
-	slept := int64(e.cfg.Slept())
-	for known := e.suspended.Load(); slept > known && !e.suspended.CompareAndSwap(known, slept); {
-		known = e.suspended.Load()
-	}
+	raise(&e.suspended, int64(e.cfg.Slept()))
 	return e.now()
 }

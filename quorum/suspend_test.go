@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestNothingIsPromisedForTheTimeThatTheMachineSlept(t *testing.T) {
 		}
 		w.settle()
 		w.expectStates("ccc")
-		a := w.acquire(key, "mine", time.Second)
+		a := w.acquire(key, "mine", minute)
 		if a.Lock == nil {
 			t.Fatalf("not granted: %+v", a)
 		}
@@ -46,6 +47,18 @@ func TestNothingIsPromisedForTheTimeThatTheMachineSlept(t *testing.T) {
 		if after := a.Lock.Until(); before.Sub(after) != 400*time.Millisecond {
 			t.Errorf("until %v, and after 400 ms of sleep %v", before, after)
 		}
+		w.settle()
+		x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute})
+		if !x.Held || !x.Lock.Until().Equal(x.Until) {
+			t.Fatalf("not extended: %+v", x)
+		}
+		s.sleep(w, 400*time.Millisecond)
+		if after := x.Lock.Until(); x.Until.Sub(after) != 400*time.Millisecond {
+			t.Errorf("extended until %v, and after 400 ms of sleep %v", x.Until, after)
+		}
+		x.Lock.Abandon()
+		w.settle()
+		w.expectHolders(key, "mmm")
 	})
 }
 
@@ -69,6 +82,42 @@ func TestASleepIsFoundByTheWallClock(t *testing.T) {
 	if d := s.since(); d.Round(10*time.Millisecond) != time.Minute {
 		t.Errorf("slept %v", d)
 	}
+}
+
+// Two may look at once, of whom the one that looked first is done last.
+func TestWhoIsDoneLastDoesNotPutBackWhatAnotherHasSeen(t *testing.T) {
+	s, first := &suspends{began: time.Now()}, true
+	s.boot = func() (time.Duration, bool) {
+		if first {
+			first = false
+			s.ahead.Add(-int64(time.Hour)) // the wall clock is set while this one looks, and another one sees that
+			s.since()
+			s.ahead.Store(1) // what that one noted
+		}
+		return time.Since(s.began), true
+	}
+	s.ahead.Store(ahead(s.began, 0) - int64(time.Hour))
+	s.since()
+	if s.ahead.Load() != 1 {
+		t.Error("the wall clock is noted as it was before")
+	}
+}
+
+func TestWhatIsRaisedNeverFalls(t *testing.T) {
+	var n atomic.Int64
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for v := range int64(300_000) {
+				raise(&n, 4*v+int64(i))
+				if is := n.Load(); is < 4*v+int64(i) {
+					t.Errorf("raised to %d, and it is %d", 4*v+int64(i), is)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestTheSystemTellsWhatItSlept(t *testing.T) {
