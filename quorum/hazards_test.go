@@ -394,18 +394,125 @@ func TestAnAcquireSurvivesAFlushedScriptCache(t *testing.T) {
 	})
 }
 
-func TestNoQuorumCountsMastersThatDidNotFail(t *testing.T) {
+// A script that a master has forgotten is sent again, as a whole: before what came after it.
+func TestNoReleaseOvertakesAScriptThatIsSentAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		s, other := NewScript("return 1"), NewScript("return 2")
+		for _, f := range w.fakes {
+			took := []any{":1;", "0"}
+			f.voted = map[string]any{s.wrapped.text: took, other.wrapped.text: took}
+		}
+		ran := make(chan Ran, 4)
+		run := func(s *Script) { w.Run(RunRequest{Script: s, Keys: []string{key}}, func(r Ran) { ran <- r }) }
+		for _, s := range []*Script{s, other} { // the next time it is sent by its name only, which the fakes do not know
+			run(s)
+			<-ran
+		}
+		w.settle()
+		f := w.fakes[0]
+		f.mu.Lock()
+		f.log, f.lag = nil, 20*time.Millisecond
+		f.mu.Unlock()
+		run(s)
+		run(other)
+		time.Sleep(10 * time.Millisecond) // they are on their way
+		w.release(key, "mine")
+		w.settle()
+		again, next := f.first("EVAL "+s.wrapped.text[:20]), f.first("EVALSHA "+luaRelease.sha)
+		if f.ran("EVAL ") != 2 || again < 0 || next < again {
+			t.Errorf("sent again as command %d, released by command %d", again, next)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !strings.Contains(f.log[again], "return 1") || !strings.Contains(f.log[again+1], "return 2") {
+			t.Error("what is sent again is not in order")
+		}
+	})
+}
+
+func TestNoQuorumTellsWhoAnsweredAndWhoWasNotAwaited(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for _, f := range w.fakes[:3] {
 			f.die()
 		}
 		w.settle()
 		err := w.acquire(key, "mine", minute).Err
-		if err == nil || !strings.HasPrefix(err.Error(), "NOQUORUM 2 of 5 masters answered, 3 needed: m1 ") ||
-			!strings.Contains(err.Error(), "; m3 ") {
-			t.Error(err)
+		want := "NOQUORUM 0 of 5 masters answered, 3 needed: m1 connection refused; m2 connection refused; " +
+			"m3 connection refused; m4 was not waited for; m5 was not waited for"
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	})
+}
+
+// A clock that is not known, or not exactly, tells no instant for a key to expire at.
+func TestNoKeyIsSetByAVagueClock(t *testing.T) {
+	for name, forget := range map[string]func(w *world, of *watch){
+		"unknown": func(_ *world, of *watch) { of.acquit() },
+		"vague": func(w *world, of *watch) {
+			of.acquit()
+			shown := time.Duration(time.Now().UnixNano())
+			of.observe(w.now()-time.Second, w.now(), shown, shown)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.acquire("another", "mine", minute) // the horizon
+				w.settle()
+				forget(w, &w.masters[2].watch)
+				if a := w.acquire(key, "mine", minute); a.Lock == nil {
+					t.Fatalf("not granted: %+v", a)
+				}
+				time.Sleep(50 * time.Millisecond)
+				w.expectHolders(key, "mm.")
+				if a := w.acquire("next", "mine", minute); a.Lock == nil { // the clock was asked for meanwhile
+					t.Fatalf("not granted: %+v", a)
+				}
+				time.Sleep(50 * time.Millisecond)
+				w.expectHolders("next", "mmm")
+			})
+		})
+	}
+}
+
+// What clients read of a master in quarantine: for how long, and what to do.
+func TestAQuarantineSaysForHowLongAndWhatToDo(t *testing.T) {
+	inWorldWith(t, 3, Config{Grace: 400 * time.Millisecond, TTLMax: 3 * time.Minute}, func(w *world) {
+		why := func() string {
+			err := w.acquire(key, "mine", time.Second).Err
+			if err == nil {
+				return "granted"
+			}
+			_, text, _ := strings.Cut(err.Error(), "; m2 ")
+			text, _, _ = strings.Cut(text, "; m3 ")
+			return text
+		}
+		for _, f := range w.fakes[:2] {
+			f.flush()
+		}
+		w.read(key)
+		time.Sleep(50 * time.Millisecond)
+		want := "quarantined up to 3m6s more (it is new, was flushed, or restarted without its data; asking the other masters), or until lockproxy init"
+		if got := why(); got != want {
+			t.Errorf("at first\ngot  %s\nwant %s", got, want)
+		}
+		time.Sleep(3 * time.Second)
+		want = "quarantined 3m3s more (it is new, was flushed, or restarted without its data; too few other masters remember), or until lockproxy init"
+		if got := why(); got != want {
+			t.Errorf("then\ngot  %s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestSpansAreReadAtAGlance(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "1s", 0: "1s", time.Second: "1s", 1100 * time.Millisecond: "2s", minute: "1m", 90 * time.Second: "1m30s",
+		20 * minute: "20m", time.Hour: "1h", time.Hour + 10*minute: "1h10m", 24 * time.Hour: "24h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
 }
 
 func TestTheOldValueIsWhatAQuorumHeldThoughOneMasterHoldsAHash(t *testing.T) {

@@ -9,15 +9,18 @@ import (
 // or may not have happened; a lock was not acquired.
 type NoQuorum struct {
 	Masters  int
-	Answered int     // or have not failed yet: the error does not wait for them
-	Causes   []Cause // of each master whose vote failed, in the order of the configuration
+	Answered int     // with a vote that counts
+	Causes   []Cause // of each other master, in the order of the configuration
 }
 
-// A Cause is why one master's vote failed.
+// A Cause is why one master has no vote.
 type Cause struct {
 	Addr string
 	Text string
 }
+
+// notAwaited is the cause of a master that had not answered yet when the others had decided.
+const notAwaited = "was not waited for"
 
 // Error is the text that clients see. Its first word is one that no client library retries on.
 func (e *NoQuorum) Error() string {

@@ -336,10 +336,13 @@ func (r *round) failure() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := &NoQuorum{Masters: r.tally.Masters, Answered: r.tally.Masters - r.tally.Failed}
+	err := &NoQuorum{Masters: r.tally.Masters, Answered: r.tally.Answered()}
 	for i := range r.entries {
-		if en := &r.entries[i]; en.vote == Failed {
+		switch en := &r.entries[i]; en.vote {
+		case Failed:
 			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), en.cause})
+		case Pending:
+			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), notAwaited})
 		}
 	}
 	return err

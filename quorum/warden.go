@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -145,14 +146,26 @@ func (l *lane) quarantineCause() string {
 
 // cause tells a client why the master's grant does not count, and for how long.
 func (q *quarantine) cause(now instant) string {
-	left := max(q.Until-now, 0).Round(time.Second).String()
+	left := span(q.Until - now)
 	switch {
 	case q.Known:
 		return "quarantined " + left + " more (" + q.Reason + ")"
-	case now-q.Since < 2*surveyEvery: // the others are being asked how long
-		return "quarantined (" + q.Reason + ")"
+	case now-q.Since < 2*surveyEvery:
+		return "quarantined up to " + left + " more (" + q.Reason + "; asking the other masters), or until lockproxy init"
 	}
 	return "quarantined " + left + " more (" + q.Reason + "; too few other masters remember), or until lockproxy init"
+}
+
+// span puts a time that is left into words: 1h, 2m30s, 12s. It is never told to be over.
+func span(d time.Duration) string {
+	text := max(d+time.Second-1, time.Second).Truncate(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // A quarantine is what a lane knows of its master's: the lane's mu guards it.
