@@ -178,22 +178,19 @@ func (k *checker) gone(p *promise, by string) {
 	}
 }
 
-// wrote checks a key that a master has set.
-func (k *checker) wrote(s *server, key string, it item) {
+// wrote checks a key that a master has set, for a connection.
+func (k *checker) wrote(s *server, c *session, key string, it item) {
 	if strings.HasPrefix(key, "lockproxy:") {
 		return
 	}
 	left := time.Duration(it.expires-s.clock.millis(s.now())) * time.Millisecond
-	// Who chose the instant may not have known yet that the clock was set back, or stood still: that vote does not count,
-	// and is undone.
-	most := k.keptMost + s.clock.behind(s.now())
-	if k.world.plan.Forgets {
-		most += 2 * time.Second // the longest fault
-	}
+	// Who chose the instant did not know yet that the clock was set back, or stood still, since the batch before: the proof
+	// of this one will tell. That vote does not count, and is undone.
+	most := k.keptMost + s.clock.setBack(c.knew, s.now())
 	if k.world.plan.Paused { // until a proxy has heard of it, it takes what it slept for the master's
 		most += k.world.asleep()
 	}
-	if it.expires == 0 || left > most {
+	if it.expires == 0 || left > most && !s.store.expired(key, it.expires) {
 		k.report(forEver, "%s: %s expires in %v", s.addr, key, left)
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,12 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 		{"a key for too long", func(w *World, _ *client) {
 			w.servers[0].command(&session{}, []string{"SET", "k", "v", "EX", "3600"})
 		}, forEver},
+		{"a key by what was known of a clock that was set back since", func(w *World, _ *client) { setBack(w, false) }, ""},
+		{"a key by what should be known of it", func(w *World, _ *client) { setBack(w, true) }, forEver},
+		{"a key that was set back and keeps its instant", func(w *World, _ *client) {
+			s, at := w.servers[0], setBack(w, false)
+			s.command(&session{knew: s.clock.lead(w.now())}, []string{"SET", "k", "w", "PXAT", at})
+		}, ""},
 		{"an ordinary key", func(w *World, _ *client) {
 			w.servers[0].command(&session{}, []string{"SET", "k", "v", "PX", "100"})
 		}, ""},
@@ -134,6 +141,21 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
+}
+
+// setBack sets a key for as long as may be, by what the clock showed before it was set back; a proxy that was told the
+// time since knows better.
+func setBack(w *World, told bool) (at string) {
+	s := w.servers[0]
+	c := &session{knew: s.clock.lead(w.now())}
+	at = strconv.FormatInt(s.clock.millis(w.now())+w.checker.keptMost.Milliseconds(), 10)
+	s.clock.step(w.now(), -10*time.Second)
+	time.Sleep(time.Millisecond)
+	if told {
+		c.knew = s.clock.lead(w.now())
+	}
+	s.command(c, []string{"SET", "k", "v", "PXAT", at})
+	return at
 }
 
 func orphaned(w *World, token string) {

@@ -10,6 +10,13 @@ type clock struct {
 	rate  float64       // seconds it counts in a true second
 
 	first, steady float64 // what it read at first, and its rate then
+	leads         []lead  // before and after each change
+}
+
+// A lead is how far a clock was ahead of what it would have read without faults, in ns. It is below 0 if it was behind.
+type lead struct {
+	at time.Duration // true time
+	by float64
 }
 
 // epoch is what a clock without an offset reads when a world begins.
@@ -26,13 +33,42 @@ func (c *clock) millis(now time.Duration) int64 { return int64(c.at(now) / 1e6) 
 
 func (c *clock) micros(now time.Duration) int64 { return int64(c.at(now) / 1e3) }
 
-// behind returns by how much faults have set the clock back, all in all.
-func (c *clock) behind(now time.Duration) time.Duration {
-	return time.Duration(max(c.first+float64(now)*c.steady-c.at(now), 0))
+// lead returns how far it is ahead now.
+func (c *clock) lead(now time.Duration) lead {
+	return lead{now, c.at(now) - c.first - float64(now)*c.steady}
+}
+
+// setBack returns by how much it was set back, or stood still, since it was as far ahead as never since some moment.
+func (c *clock) setBack(since lead, now time.Duration) time.Duration {
+	is := c.lead(now).by
+	most := max(since.by, is)
+	for i := len(c.leads) - 1; i >= 0 && c.leads[i].at >= since.at; i-- {
+		most = max(most, c.leads[i].by)
+	}
+	return time.Duration(most - is)
 }
 
 // step sets the clock forwards, or backwards.
-func (c *clock) step(now, by time.Duration) { c.read, c.since = c.at(now)+float64(by), now }
+func (c *clock) step(now, by time.Duration) {
+	c.change(now, func() { c.read += float64(by) })
+}
 
 // run changes the rate; 0 freezes the clock.
-func (c *clock) run(now time.Duration, rate float64) { c.read, c.since, c.rate = c.at(now), now, rate }
+func (c *clock) run(now time.Duration, rate float64) {
+	c.change(now, func() { c.rate = rate })
+}
+
+// goOn is what the clock does while the proxies stand still. To them it is no fault.
+func (c *clock) goOn(now, by time.Duration) {
+	c.change(now, func() {
+		c.read += float64(time.Duration(float64(by) * c.rate))
+		c.first += float64(by) * c.steady
+	})
+}
+
+func (c *clock) change(now time.Duration, f func()) {
+	c.leads = append(c.leads, c.lead(now))
+	c.read, c.since = c.at(now), now
+	f()
+	c.leads = append(c.leads, c.lead(now))
+}

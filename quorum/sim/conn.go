@@ -51,7 +51,9 @@ type segment struct {
 type batch struct {
 	words   [][]string // of each command
 	replies []answer
-	heard   int // so many replies have reached the proxy
+	heard   int           // so many replies have reached the proxy
+	sent    time.Duration // true time
+	timed   time.Duration // when the master told the time last, if it did
 	err     error
 	done    chan struct{}
 	ended   bool
@@ -129,7 +131,7 @@ func (c *conn) Exec(calls []*masters.Call) error {
 		b.words[i] = words(call.Args)
 		w.checker.sent(b.words[i])
 	}
-	c.running = b
+	c.running, b.sent = b, w.now()
 	if c.gone {
 		c.fail(b, io.EOF)
 	} else {
@@ -143,6 +145,9 @@ func (c *conn) Exec(calls []*masters.Call) error {
 	c.running = nil
 	for i, call := range calls[:b.heard] {
 		call.Answered, call.Reply, call.Err = true, b.replies[i].reply, b.replies[i].err
+	}
+	if b.err == nil && b.timed > 0 {
+		c.server.steps.heard(c.life, b, w.now())
 	}
 	return b.err
 }

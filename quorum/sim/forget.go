@@ -223,9 +223,7 @@ func (s *server) keys() []string {
 func stepClock(way time.Duration) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
 		s := w.victim(r)
-		by := way * duration(r) * pick[time.Duration](r, 1, 1, 10)
-		w.logf("fault", "the clock of %s is set by %v", s.addr, by)
-		s.clock.step(w.now(), by)
+		w.setClock(s, way*duration(r)*pick[time.Duration](r, 1, 1, 10))
 		return func() {}
 	}
 }
@@ -237,8 +235,7 @@ func stepFarClock(w *World, r *rand.Rand) func() {
 	by := time.Duration((0.4 + 0.6*r.Float64()) * float64(away))
 	w.keepAway(s, away)
 	w.await(r, s, w.now()+600*time.Millisecond, func() {
-		w.logf("fault", "the clock of %s is set by %v", s.addr, by)
-		s.clock.step(w.now(), by)
+		w.setClock(s, by)
 	})
 	return func() { w.after(time.Second, func() { w.keepAway(s, 0) }) }
 }
@@ -261,7 +258,7 @@ func suspendProxies(w *World, r *rand.Rand) func() {
 	w.logf("fault", "the proxies sleep for %v", by)
 	w.slept.Add(int64(by))
 	for _, s := range w.servers {
-		s.clock.step(w.now(), time.Duration(float64(by)*s.clock.rate))
+		s.clock.goOn(w.now(), by)
 	}
 	w.checker.slept(by)
 	return func() {}

@@ -17,6 +17,7 @@ type server struct {
 	addr  string
 	rng   *rand.Rand
 	clock clock
+	steps steps   // of it
 	rate  float64 // of the clock, when nothing is wrong with it
 	store store
 
@@ -57,6 +58,10 @@ type session struct {
 	id     int64
 	db     int
 	script bool // a script of it runs
+
+	// What the clock showed in the batch before this one, if that asked for the time, and in this one: by the former
+	// its proxy has chosen when keys expire.
+	knew, told lead
 }
 
 // A parcel is what came over a connection at once: calls of a batch, or its end.
@@ -188,8 +193,15 @@ func (s *server) runCall(p *parcel, i int) {
 	if p.conn.killed { // by a command before it
 		return
 	}
-	args, a := p.batch.words[i], &p.batch.replies[i]
-	switch r := s.command(p.conn.session, args).(type) {
+	args, a, c := p.batch.words[i], &p.batch.replies[i], p.conn.session
+	if i == 0 {
+		c.knew = c.told
+	}
+	if args[0] == "TIME" {
+		c.told = s.clock.lead(s.now())
+		p.batch.timed = s.now()
+	}
+	switch r := s.command(c, args).(type) {
 	case fault:
 		a.err = r
 	default:
@@ -315,7 +327,7 @@ func (s *server) command(c *session, args []string) reply {
 	r := s.do(c, args)
 	for _, at := range s.touched {
 		if it, ok := s.store.get(at.db, at.key, s.clock.millis(s.now())); ok {
-			s.world.checker.wrote(s, at.key, it)
+			s.world.checker.wrote(s, c, at.key, it)
 		}
 	}
 	s.touched = s.touched[:0]

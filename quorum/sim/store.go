@@ -62,6 +62,17 @@ func (s *store) apply(m mutation) {
 	}
 }
 
+// expired says that the key was to expire at this instant before: it was put back, or kept its TTL.
+func (s *store) expired(key string, at int64) bool {
+	n := 0
+	for _, m := range s.journal {
+		if m.kind == put && m.key == key && m.item.expires == at {
+			n++
+		}
+	}
+	return n > 1 // one is what was set just now
+}
+
 // rewind forgets what happened after a true time.
 func (s *store) rewind(to time.Duration) {
 	kept := s.journal

@@ -1,0 +1,99 @@
+package sim
+
+import "time"
+
+// Steps are those of a master's clock, and what the proxies have heard of it: a quorum of masters must not step alike at
+// once (docs/safety.md, assumption 3), for that is what a proxy sees that stood still.
+type steps struct {
+	list  []step
+	asked map[*life]time.Duration // when the latest question was sent that was answered with the time
+}
+
+type step struct {
+	at, by time.Duration
+	seen   map[*life]time.Duration // when its first answer came
+}
+
+// steppedLately is how long a step may await its judgement, where few masters can be reached.
+const steppedLately = 2 * time.Second
+
+// heard notes that a proxy has been told the time.
+func (s *steps) heard(l *life, b *batch, now time.Duration) {
+	if s.asked == nil {
+		s.asked = make(map[*life]time.Duration)
+	}
+	s.asked[l] = max(s.asked[l], b.sent)
+	for i := range s.list {
+		if st := &s.list[i]; st.at <= b.timed && st.seen[l] == 0 {
+			st.seen[l] = now
+		}
+	}
+}
+
+// setClock sets a clock, by a little more if a quorum of them would have been set alike at once.
+func (w *World) setClock(s *server, by time.Duration) {
+	alike := w.alike()
+	for more := max(by, -by) / by * (alike + 1); w.quorumSteps(s, by, alike); {
+		by += more
+	}
+	w.logf("fault", "the clock of %s is set by %v", s.addr, by)
+	s.clock.step(w.now(), by)
+	s.steps.list = append(s.steps.list, step{w.now(), by, make(map[*life]time.Duration)})
+}
+
+// alike is how near to each other an engine may find two steps and take them for one: what it says, and what its
+// observations leave open.
+func (w *World) alike() time.Duration {
+	c := &w.plan.Config
+	return c.InstanceTimeout + 50*time.Millisecond + c.Grace
+}
+
+// quorumSteps says whether a step of s would make a quorum of masters that step alike at once, with what else their
+// clocks have been set by lately.
+func (w *World) quorumSteps(s *server, by, alike time.Duration) bool {
+	sums, n := []time.Duration{by}, 1
+	for _, st := range s.steps.lately(w.now()) {
+		by += st.by
+		sums = append(sums, by)
+	}
+	for _, o := range w.servers {
+		if o != s && w.stepsWith(o, s, sums, alike) {
+			n++
+		}
+	}
+	return n > len(w.servers)/2
+}
+
+// stepsWith says that o stepped lately by about one of the sums, and that a proxy may not tell that from a step of s now.
+func (w *World) stepsWith(o, s *server, sums []time.Duration, alike time.Duration) bool {
+	by := time.Duration(0)
+	for _, st := range o.steps.lately(w.now()) {
+		by += st.by
+		for _, sum := range sums {
+			if (sum-by).Abs() <= alike && w.atOnce(st, s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// atOnce says that some proxy has not seen the step, or not yet asked s for the time since, and been answered: if s steps
+// now, it finds both between two answers of each.
+func (w *World) atOnce(st step, s *server) bool {
+	for _, p := range w.proxies {
+		if l := p.life; l != nil && (st.seen[l] == 0 || s.steps.asked[l] < st.seen[l]) {
+			return true
+		}
+	}
+	return false
+}
+
+// lately returns the steps that may await judgement, the latest first.
+func (s *steps) lately(now time.Duration) []step {
+	var list []step
+	for i := len(s.list) - 1; i >= 0 && now-s.list[i].at < steppedLately; i-- {
+		list = append(list, s.list[i])
+	}
+	return list
+}
