@@ -47,7 +47,7 @@ func runWatch(c *call) Reply {
 		return okReply
 	}
 	if len(t.watched)+len(fresh) > keysMax {
-		return Error(fmt.Sprintf("ERR more than %d keys are watched", keysMax))
+		return Error(fmt.Sprintf("ERR more than %d keys are watched; UNWATCH, or watch fewer", keysMax))
 	}
 	names = names[:0:0]
 	for _, w := range fresh {
@@ -103,8 +103,8 @@ func (c *call) enqueue() Reply {
 	}
 	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
 	if refused == nil && (full || !c.hold(c.parser.size)) {
-		refused = Error(fmt.Sprintf("ERR MULTI holds more than %d commands, %d arguments or %d bytes, or memory is short",
-			queuedMax, queuedArgsMax, c.server.cfg.Limits.Input))
+		refused = Error(fmt.Sprintf("ERR MULTI holds more than %d commands, %d arguments or %s (max_input), or memory is short; make several of it",
+			queuedMax, queuedArgsMax, sizeText(c.server.cfg.Limits.Input)))
 	}
 	if refused != nil {
 		t.spoil()
@@ -126,12 +126,12 @@ func runExec(c *call) Reply {
 		return errExecAbort
 	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.db }):
 		t.end(&c.server.memory)
-		return Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only")
+		return Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only: SELECT before WATCH")
 	}
 	queue, names := t.queue, t.keys()
 	if len(names) > keysMax {
 		t.end(&c.server.memory)
-		return Error(fmt.Sprintf("ERR a transaction on more than %d keys", keysMax))
+		return Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
 	}
 	if len(names) == 0 {
 		replies := c.runKeyless(queue)

@@ -34,11 +34,11 @@ func TestCommandsThatRedisHasNot(t *testing.T) {
 		{"LOCK k 30000 WAIT 5 TOKEN me HOLD", "^\\*4\r\n\\$5\r\ntoken\r\n\\$2\r\nme\r\n"},
 		{"LOCK k 1000 WAIT", "^-ERR syntax error\r\n$"},
 		{"LOCK k 1000 WAIT x", "^-ERR value is not an integer or out of range\r\n$"},
-		{"LOCK k 1000 WAIT -1", "^-ERR WAIT is a time in milliseconds, at most 86400000\r\n$"},
-		{"LOCK k 1000 WAIT 86400001", "^-ERR WAIT is a time in milliseconds, at most 86400000\r\n$"},
-		{"LOCK k 3600001", "^-ERR lock TTL 3600001 ms exceeds ttl_max 3600000 ms; "},
-		{"SET k v NX EX 3601", "^-ERR lock TTL 3601000 ms exceeds ttl_max 3600000 ms; "},
-		{"SET k v EX 99999999", "^-ERR lock TTL 99999999000 ms exceeds ttl_max 3600000 ms; "},
+		{"LOCK k 1000 WAIT -1", "^-ERR WAIT is a time in milliseconds, at most 86400000 \\(24h\\)\r\n$"},
+		{"LOCK k 1000 WAIT 86400001", "^-ERR WAIT is a time in milliseconds, at most 86400000 \\(24h\\)\r\n$"},
+		{"LOCK k 3600001", "^-ERR lock TTL 3600001 ms exceeds ttl_max 3600000 ms \\(1h\\); "},
+		{"SET k v NX EX 3601", "^-ERR lock TTL 3601000 ms exceeds ttl_max 3600000 ms \\(1h\\); "},
+		{"SET k v EX 99999999", "^-ERR lock TTL 99999999000 ms exceeds ttl_max 3600000 ms \\(1h\\); "},
 		{"SETEX k 3601 v", "^-ERR lock TTL "},
 		{"SET k v EX 10 ; EXPIRE k 3601", "^-ERR lock TTL "},
 		{"SET k v ; TTL k", "^:3600\r\n$"},
@@ -107,7 +107,7 @@ func TestScriptsAreAnsweredInTheirDialect(t *testing.T) {
 		{[]string{"SCRIPT", "FLUSH"}, "+OK\r\n"},
 		{[]string{"EVALSHA", releaseSHA, "1", "k", "me"}, "-NOSCRIPT No matching script. Please use EVAL.\r\n"},
 		{[]string{"SCRIPT", "LOAD", releaseText}, "$40\r\n" + releaseSHA + "\r\n"},
-		{[]string{"EVAL", extendText, "1", "k", "you", "9999999"}, "-ERR lock TTL 9999999 ms exceeds ttl_max 3600000 ms; ask for less, or raise ttl_max on every lockproxy\r\n"},
+		{[]string{"EVAL", extendText, "1", "k", "you", "9999999"}, "-ERR lock TTL 9999999 ms exceeds ttl_max 3600000 ms (1h); ask for less, or raise ttl_max on every lockproxy\r\n"},
 	} {
 		if got := c.ask(step.args...); got != step.want {
 			t.Errorf("%v\n got %q\nwant %q", step.args, got, step.want)
@@ -233,4 +233,20 @@ func (e *fakeEngine) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.err = err
+}
+
+func TestNumbersAreAsTheConfigurationHasThem(t *testing.T) {
+	for n, want := range map[int]string{0: "0 bytes", 1000: "1000 bytes", 1 << 10: "1kb", 3 << 19: "1536kb", 128 << 20: "128mb", 2 << 30: "2gb"} {
+		if got := sizeText(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		time.Hour: "1h", 90 * time.Minute: "1h30m", 30 * time.Second: "30s", 61 * time.Second: "1m1s", 0: "0s",
+		10 * time.Minute: "10m", 24 * time.Hour: "24h", 1500 * time.Millisecond: "1.5s",
+	} {
+		if got := durationText(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
 }

@@ -93,7 +93,7 @@ func (c *call) tooLarge() Reply {
 	}
 	if large {
 		c.transaction.spoil()
-		return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow")
+		return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow; raise them, or send less")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func TestCompareAndSetAndDelete(t *testing.T) {
 		{"SET k b IFEQ a IFNE b", "-ERR syntax error\r\n"},
 		{"SET k b IFDEQ a", "-ERR syntax error\r\n"},
 		{"SET k b IFEQ a EX 0", "-ERR invalid expire time in 'set' command\r\n"},
-		{"SET k b IFEQ a EX 3601", "-ERR lock TTL 3601000 ms exceeds ttl_max 3600000 ms; ask for less, or raise ttl_max on every lockproxy\r\n"},
+		{"SET k b IFEQ a EX 3601", "-ERR lock TTL 3601000 ms exceeds ttl_max 3600000 ms (1h); ask for less, or raise ttl_max on every lockproxy\r\n"},
 		{"DELEX k", ":0\r\n"},
 		{"SET k a ; DELEX k", ":1\r\n"},
 		{"SET k a ; DELEX k IFEQ a", ":1\r\n"},
@@ -61,7 +61,7 @@ func TestCompareAndSetAndDelete(t *testing.T) {
 // Every command that names a key must leave our own keys alone.
 func TestReservedKeysAreOutOfReachOfEveryCommand(t *testing.T) {
 	c := newRig(t, Config{}).dial()
-	want := "-ERR lockproxy keeps the key 'lockproxy:canary' for itself\r\n"
+	want := "-ERR lockproxy keeps the key 'lockproxy:canary' for itself; use another name\r\n"
 	tried := 0
 	try := func(cmd *command) {
 		if cmd.keys == (keySpec{}) {
@@ -215,7 +215,7 @@ func TestATransactionIsBounded(t *testing.T) {
 	for i := range keysMax {
 		c.ask("WATCH", fmt.Sprint(i))
 	}
-	if got := c.ask("WATCH", "7", "one-more"); got != "-ERR more than 1024 keys are watched\r\n" {
+	if got := c.ask("WATCH", "7", "one-more"); got != "-ERR more than 1024 keys are watched; UNWATCH, or watch fewer\r\n" {
 		t.Errorf("%q", got)
 	}
 	if got := c.ask("WATCH", "7"); got != "+OK\r\n" {
@@ -223,7 +223,7 @@ func TestATransactionIsBounded(t *testing.T) {
 	}
 	c.ask("MULTI")
 	c.ask("GET", "one-more")
-	if got := c.ask("EXEC"); got != "-ERR a transaction on more than 1024 keys\r\n" {
+	if got := c.ask("EXEC"); got != "-ERR a transaction on more than 1024 keys; make several of it\r\n" {
 		t.Errorf("%q", got)
 	}
 	if got := c.ask("EXEC"); got != "-ERR EXEC without MULTI\r\n" {

@@ -117,7 +117,7 @@ func (p *parser) argument(b []byte) (bool, error) {
 		p.pos += len(line) + 2
 	}
 	if p.pos+p.bulk+2 > p.limits.Command {
-		return false, protocolError(fmt.Sprintf("command of more than %d bytes", p.limits.Command))
+		return false, protocolError("command of more than " + sizeText(p.limits.Command))
 	}
 	if len(b) < p.pos+p.bulk+2 {
 		return false, nil

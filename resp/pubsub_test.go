@@ -172,7 +172,7 @@ func TestSubscriptionsCountAgainstTheMemoryLimit(t *testing.T) {
 		names.WriteString(" name-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/26))
 	}
 	c.send(words("SUBSCRIBE" + names.String()))
-	c.want("-ERR lockproxy holds as much unanswered input as its memory limit allows; try again later\r\n")
+	c.want("-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n")
 	c.wantEnd()
 	r.subscribers("name-a", 0)
 }

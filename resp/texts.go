@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"lockproxy/quorum"
@@ -27,13 +28,13 @@ const (
 	errKeysFew     = Error("ERR Number of keys can't be negative")
 	errFlushOption = Error("ERR SCRIPT FLUSH only support SYNC|ASYNC option")
 	errExecAbort   = Error("EXECABORT Transaction discarded because of previous errors.")
-	errWaitRange   = Error("ERR WAIT is a time in milliseconds, at most 86400000")
+	errWaitRange   = Error("ERR WAIT is a time in milliseconds, at most 86400000 (24h)")
 	errHoldsMax    = Error("ERR this connection holds 1024 locks, the most that one may hold; release some, or use another connection")
 	errHelloAuth   = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
 
 // errMemory says that Limits.Memory is spent.
-var errMemory = errors.New("ERR lockproxy holds as much unanswered input as its memory limit allows; try again later")
+var errMemory = errors.New("ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it")
 
 func errArity(name string) Error {
 	return Error("ERR wrong number of arguments for '" + name + "' command")
@@ -45,7 +46,7 @@ func errSubscribed(name string) Error {
 }
 
 func errReserved(name string) Error {
-	return Error("ERR lockproxy keeps the key '" + name + "' for itself")
+	return Error("ERR lockproxy keeps the key '" + name + "' for itself; use another name")
 }
 
 func errLost(key string) Error {
@@ -85,8 +86,32 @@ func clip(s string, n int) string {
 }
 
 func errTTLMax(ttl, ttlMax time.Duration) Error {
-	return Error(fmt.Sprintf("ERR lock TTL %d ms exceeds ttl_max %d ms; ask for less, or raise ttl_max on every lockproxy",
-		ttl.Milliseconds(), ttlMax.Milliseconds()))
+	return Error(fmt.Sprintf("ERR lock TTL %d ms exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
+		ttl.Milliseconds(), ttlMax.Milliseconds(), durationText(ttlMax)))
+}
+
+// durationText is d as the configuration has it: 1h, not 1h0m0s.
+func durationText(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
+
+// sizeText is n bytes as the configuration has it, in kb, mb or gb if that is exact.
+func sizeText(n int) string {
+	switch {
+	case n > 0 && n%(1<<30) == 0:
+		return fmt.Sprintf("%dgb", n>>30)
+	case n > 0 && n%(1<<20) == 0:
+		return fmt.Sprintf("%dmb", n>>20)
+	case n > 0 && n%(1<<10) == 0:
+		return fmt.Sprintf("%dkb", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // errorReply puts an engine's error on the wire.

@@ -191,7 +191,7 @@ func memory(i masters.Info) string {
 	case i.MaxMemory == 0:
 		return "unlimited"
 	}
-	return fmt.Sprintf("%dmb %s", i.MaxMemory>>20, i.MaxMemoryPolicy)
+	return fmt.Sprintf("%.4gmb %s", float64(i.MaxMemory)/(1<<20), i.MaxMemoryPolicy)
 }
 
 // offset is the master's clock less ours. Redlock does not need clocks that agree, only clocks that run alike.

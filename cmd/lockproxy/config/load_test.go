@@ -88,7 +88,7 @@ func TestAllSourcesReportAllProblems(t *testing.T) {
 		file + ":1: instance_timout: is no setting; did you mean instance_timeout?",
 		file + `:2: databases: "none" is no whole number; write a whole number from 1 to 1024`,
 		"LOCKPROXY_DATABASES: 0 is out of range; write a whole number from 1 to 1024",
-		"--ttl-max: 1 has no unit; write 1ms, 1s or the like",
+		"--ttl-max: 1 has no unit; write 1ms for milliseconds, 1s for seconds",
 	}, "\n")
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)

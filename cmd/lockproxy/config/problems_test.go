@@ -36,7 +36,7 @@ var fileProblems = []struct{ file, want string }{
 	{"databases: {a: 1}", "FILE:1: databases: is a mapping; write one value: a whole number from 1 to 1024"},
 	{"databases: 1.5", `FILE:1: databases: "1.5" is no whole number; write a whole number from 1 to 1024`},
 	{"databases: 1025", "FILE:1: databases: 1025 is out of range; write a whole number from 1 to 1024"},
-	{"grace: 10", "FILE:1: grace: 10 has no unit; write 10ms, 10s or the like"},
+	{"grace: 10", "FILE:1: grace: 10 has no unit; write 10ms for milliseconds, 10s for seconds"},
 	{"grace: soon", `FILE:1: grace: "soon" is no duration; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none`},
 	{"grace: 2h", "FILE:1: grace: 2h is out of range; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none"},
 	{"ttl_max: -1s", "FILE:1: ttl_max: -1s is out of range; write a duration from 10ms to 720h, such as 50ms, 5s or 1h"},
@@ -112,10 +112,10 @@ var fileProblems = []struct{ file, want string }{
 	{"instance_timeout: 5s", "master_dead_after: 5s is not longer than instance_timeout (5s), so that every slow vote would end a connection; raise it or lower instance_timeout"},
 	{"ttl_max: 100ms", "ttl_max: 100ms leaves no validity: a round may take instance_timeout (100ms), and drift = ttl_max × drift_factor + 2ms is 3ms; raise it"},
 	{"shutdown_timeout: 50ms", "shutdown_timeout: 50ms is shorter than instance_timeout (100ms), so that running commands could not end; raise it"},
-	{"max_command: 512kb", "max_command: 524288 bytes are less than max_bulk (1048576); raise it"},
-	{"max_input: 1mb", "max_input: 1048576 bytes are less than max_command (4194304); raise it"},
-	{"max_output: 512kb", "max_output: 524288 bytes are less than max_bulk (1048576); raise it"},
-	{"max_memory: 8mb", "max_memory: 8388608 bytes are less than max_input (16777216); raise it"},
+	{"max_command: 512kb", "max_command: 512kb is less than max_bulk (1mb); raise it to that at least"},
+	{"max_input: 1mb", "max_input: 1mb is less than max_command (4mb); raise it to that at least"},
+	{"max_output: 512kb", "max_output: 512kb is less than max_bulk (1mb); raise it to that at least"},
+	{"max_memory: 8mb", "max_memory: 8mb is less than max_input (16mb); raise it to that at least"},
 	// A bad value is reported once, not again by what it goes together with.
 	{"ttl_max: soon\ninstance_timeout: 1h", "FILE:1: ttl_max: \"soon\" is no duration; write a duration from 10ms to 720h, such as 50ms, 5s or 1h\n" +
 		"FILE:2: instance_timeout: 1h is out of range; write a duration from 1ms to 1m, such as 50ms, 5s or 1h"},

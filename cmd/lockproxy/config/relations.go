@@ -109,7 +109,7 @@ var relations = []relation{
 // sizes is the relation that what is named first must be at least what is named second.
 func sizes(larger string, a func(*Config) int, smaller string, b func(*Config) int) relation {
 	return relation{[]string{larger, smaller}, func(c *Config) string {
-		return failIf(a(c) < b(c), fmt.Sprintf("%d bytes are less than %s (%d); raise it", a(c), smaller, b(c)))
+		return failIf(a(c) < b(c), fmt.Sprintf("%s is less than %s (%s); raise it to that at least", sizeText(a(c)), smaller, sizeText(b(c))))
 	}}
 }
 

@@ -60,7 +60,7 @@ func duration(field func(*Config) *time.Duration, low, high time.Duration, zero 
 		d, err := time.ParseDuration(text)
 		switch {
 		case err != nil && isNumber(text):
-			return fmt.Sprintf("%s has no unit; write %sms, %ss or the like", text, text, text)
+			return fmt.Sprintf("%s has no unit; write %sms for milliseconds, %ss for seconds", text, text, text)
 		case err != nil:
 			return fmt.Sprintf("%q is no duration; write %s", text, accepts)
 		case d == 0 && len(zero) > 0:
@@ -141,6 +141,16 @@ func parseSize(text string) (int, bool) {
 		return 0, false
 	}
 	return n * factor, true
+}
+
+// sizeText is n bytes in the largest unit that is exact.
+func sizeText(n int) string {
+	for _, u := range slices.Backward(sizeUnits[:3]) {
+		if n >= u.bytes && n%u.bytes == 0 {
+			return fmt.Sprintf("%d%s", n/u.bytes, u.suffix)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 func mustSize(text string) int {
