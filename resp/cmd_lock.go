@@ -158,7 +158,14 @@ func (c *call) extend(req quorum.ExtendRequest, answer func(*outcome) Reply) Rep
 	if sl == nil {
 		return wait
 	}
-	c.engine().Extend(req, sl.extended)
+	c.mu.Lock()
+	h := c.held(req.Key, req.Token)
+	c.mu.Unlock()
+	if h != nil && !req.Add {
+		h.extendBy(req, sl.extended)
+	} else {
+		c.engine().Extend(req, sl.extended)
+	}
 	return later
 }
 

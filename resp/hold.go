@@ -2,6 +2,7 @@ package resp
 
 import (
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,9 +12,13 @@ import (
 // A hold is a lock that lives as long as its client's connection. It is extended each time a third of its TTL has passed,
 // until the client gives it back, or is gone: then it is released at once. If an attempt to extend it finds that the
 // token does not hold it any more, or its validity ends before a quorum could be asked, it is lost, and the client is told.
+//
+// If its client itself extends it, the TTL that it asked for is the hold's from then on: an extension of ours must not
+// make the lock end before the client was told it would, nor come after a shorter TTL is over.
 type hold struct {
 	session *session
-	req     quorum.AcquireRequest
+	req     quorum.AcquireRequest // session.mu guards its TTL
+	order   sync.Mutex            // held while an extension is chosen and submitted; before session.mu
 
 	// session.mu guards what follows.
 	until time.Time // its validity
@@ -78,12 +83,28 @@ func (h *hold) stop() {
 // extend asks a quorum for another TTL.
 func (h *hold) extend() {
 	s := h.session
+	h.order.Lock()
+	defer h.order.Unlock()
 	s.mu.Lock()
-	over := h.over
+	over, ttl := h.over, h.req.TTL
 	s.mu.Unlock()
 	if !over { // if a release overtakes it, it finds nothing to extend
-		s.server.engine.Extend(quorum.ExtendRequest{Key: h.req.Key, Token: h.req.Token, TTL: h.req.TTL}, h.extended)
+		s.server.engine.Extend(quorum.ExtendRequest{Key: h.req.Key, Token: h.req.Token, TTL: ttl}, h.extended)
 	}
+}
+
+// extendBy does what its client asks for, and is that from then on.
+func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
+	s := h.session
+	h.order.Lock()
+	defer h.order.Unlock()
+	s.mu.Lock()
+	h.req.TTL = req.TTL
+	s.mu.Unlock()
+	s.server.engine.Extend(req, func(e quorum.Extended) {
+		h.extended(e)
+		done(e)
+	})
 }
 
 // extended takes the outcome.
@@ -149,9 +170,17 @@ func (c *call) tellLost(cmd *command) Reply {
 func (c *call) letGo(key quorum.Key, token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.kept[key]; h != nil && h.req.Token == token {
+	if h := c.held(key, token); h != nil {
 		h.stop()
 	}
+}
+
+// held returns the hold of that token, or nil. s.mu is held.
+func (s *session) held(key quorum.Key, token string) *hold {
+	if h := s.kept[key]; h != nil && h.req.Token == token {
+		return h
+	}
+	return nil
 }
 
 // releaseHolds releases all that the session holds. Shutdown waits for it.

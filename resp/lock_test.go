@@ -104,6 +104,45 @@ func (r *rig) extendedBy(more time.Duration) {
 	waitFor(r.t, "it is not extended", func() bool { return expires().Sub(first) >= more })
 }
 
+// Whoever extends a lock that is held changes for how long it is held each time: longer or shorter, by EXTEND or by script.
+func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		held, by string
+		command  func(by string) []string
+	}{
+		"longer":    {"1500", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
+		"shorter":   {"60000", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
+		"by script": {"1500", "3000", func(by string) []string { return []string{"EVAL", extendText, "1", "k", "me", by} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			client := r.dial()
+			client.send(words("LOCK k " + c.held + " TOKEN me HOLD"))
+			client.wantLocked("me")
+			if got := client.ask(c.command(c.by)...); got[0] != ':' || got == ":0\r\n" {
+				t.Fatalf("got %q", got)
+			}
+			expires := func() time.Time {
+				r.engine.mu.Lock()
+				defer r.engine.mu.Unlock()
+				return r.engine.keys[quorum.Key{Name: "k"}].expires
+			}
+			promised := expires()
+			waitFor(t, "it is not extended", func() bool {
+				now := expires()
+				if now.Before(promised) {
+					t.Fatalf("it expires %v before its client was told it would", promised.Sub(now))
+				}
+				return now.Sub(promised) >= time.Second
+			})
+			if got := client.ask("GET", "k"); got != "$2\r\nme\r\n" {
+				t.Errorf("it is lost: %q", got)
+			}
+		})
+	}
+}
+
 func TestAHeldLockIsReleasedWhenItsClientIsGone(t *testing.T) {
 	for name, leave := range map[string]func(*client){
 		"hangs up": func(c *client) { _ = c.Close() },
