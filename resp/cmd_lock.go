@@ -45,14 +45,16 @@ func runLock(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	req := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl}
+	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl}, sl.acquired
 	if o.hold {
-		sl.hold = newHold(c.session, req)
+		h := newHold(c.session, req)
+		sl.hold = h
+		done = func(a quorum.Acquired) { h.acquired(a, sl.acquired) }
 	}
 	if o.wait > 0 {
-		c.await(req, o.wait, sl.acquired)
+		c.await(req, o.wait, done)
 	} else {
-		c.engine().Acquire(req, sl.acquired)
+		c.engine().Acquire(req, done)
 	}
 	return later
 }

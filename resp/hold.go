@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,14 +22,15 @@ type hold struct {
 	order   sync.Mutex            // held while an extension is chosen and submitted; before session.mu
 
 	// session.mu guards what follows.
-	until time.Time // its validity
-	timer *time.Timer
+	until time.Time   // its validity
+	timer *time.Timer // nil: the reply to the LOCK is not written yet
 	over  bool // it must not be extended any more
 }
 
 // holds are the locks that a session holds. session.mu guards them, except lost.
 type holds struct {
 	kept     map[quorum.Key]*hold
+	coming   []*hold // of LOCKs under way, for what the client sends behind them
 	lostKeys map[quorum.Key]struct{} // whose loss the next command on them will be told
 	lost     atomic.Int32            // how many there are
 }
@@ -42,24 +44,48 @@ const lostChannel = reservedPrefix + "lost:"
 func (s *session) holdsFull() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.kept) >= holdsMax
+	return len(s.kept)+len(s.coming) >= holdsMax
 }
 
 // newHold keeps no more alive of the command than its words.
 func newHold(s *session, req quorum.AcquireRequest) *hold {
 	req.Key.Name, req.Token = strings.Clone(req.Key.Name), strings.Clone(req.Token)
-	return &hold{session: s, req: req}
+	h := &hold{session: s, req: req}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.coming = append(s.coming, h)
+	return h
+}
+
+// came notes that the LOCK is over. s.mu is held.
+func (h *hold) came() {
+	s := h.session
+	s.coming = slices.DeleteFunc(s.coming, func(other *hold) bool { return other == h })
+}
+
+// acquired takes the outcome of the LOCK on its way to its slot. If it is granted, keep is called when it is written.
+func (h *hold) acquired(a quorum.Acquired, next func(quorum.Acquired)) {
+	if a.Lock == nil {
+		h.session.mu.Lock()
+		h.came()
+		h.session.mu.Unlock()
+	}
+	next(a)
 }
 
 // keep begins to extend the lock of a slot whose reply is about to be written, if it is to be held. If that fails, the
 // session has ended.
 func (s *session) keep(sl *slot) {
 	h := sl.hold
-	if h == nil || sl.out.done == 0 {
+	if h == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.came()
+	if sl.out.done == 0 || h.over { // it was given back meanwhile
+		return
+	}
 	if s.kept == nil {
 		s.kept = map[quorum.Key]*hold{}
 	}
@@ -67,13 +93,18 @@ func (s *session) keep(sl *slot) {
 		old.stop() // it has been lost, or this one could not have been taken
 	}
 	s.kept[h.req.Key] = h
-	h.until = sl.out.until
+	if h.until.IsZero() {
+		h.until = sl.out.until
+	}
 	h.timer = time.AfterFunc(h.req.TTL/3, h.extend)
 }
 
 // stop ends the extensions. s.mu is held.
 func (h *hold) stop() {
 	h.over = true
+	if h.timer == nil {
+		return
+	}
 	h.timer.Stop()
 	if h.session.kept[h.req.Key] == h {
 		delete(h.session.kept, h.req.Key)
@@ -114,6 +145,10 @@ func (h *hold) extended(e quorum.Extended) {
 	defer s.mu.Unlock()
 	switch left := time.Until(h.until); {
 	case h.over:
+	case h.timer == nil:
+		if e.Held {
+			h.until = e.Until
+		}
 	case e.Held:
 		h.until = e.Until
 		h.timer.Reset(h.req.TTL / 3)
@@ -177,6 +212,11 @@ func (c *call) letGo(key quorum.Key, token string) {
 
 // held returns the hold of that token, or nil. s.mu is held.
 func (s *session) held(key quorum.Key, token string) *hold {
+	for _, h := range s.coming {
+		if h.req.Key == key && h.req.Token == token && !h.over {
+			return h
+		}
+	}
 	if h := s.kept[key]; h != nil && h.req.Token == token {
 		return h
 	}

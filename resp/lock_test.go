@@ -143,6 +143,39 @@ func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 	}
 }
 
+// Those who know their token need not wait for LOCK's reply.
+func TestAHoldKnowsWhatWasSentBehindItsLock(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD") + words("EXTEND k me 3000"))
+	c.wantLocked("me")
+	c.reply()
+	r.extendedBy(2 * time.Second)
+	c.ask("UNLOCK", "k", "me")
+	c.send(words("LOCK k 300 TOKEN me HOLD") + words("UNLOCK k me") + words("LOCK k 300 TOKEN you HOLD"))
+	c.wantLocked("me")
+	c.want(":1\r\n")
+	c.wantLocked("you")
+	waitFor(t, "there is a hold of a lock that was refused or given back", func() bool {
+		r.server.mu.Lock()
+		defer r.server.mu.Unlock()
+		for _, s := range r.server.sessions {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.coming) > 0 || len(s.kept) != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	r.dial().ask("LOCK", "k", "300", "HOLD")
+	r.extendedBy(300 * time.Millisecond)
+	if got := c.ask("GET", "k"); got != "$3\r\nyou\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAHeldLockIsReleasedWhenItsClientIsGone(t *testing.T) {
 	for name, leave := range map[string]func(*client){
 		"hangs up": func(c *client) { _ = c.Close() },
