@@ -19,7 +19,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 
 // at is the command for one master.
 func (a *attempt) at(en *entry, now int64) {
-	en.expires = en.lane.expiries.choose(a.mark, now+a.kept.Milliseconds())
+	en.expires = en.lane.expiry(a.mark, now+a.kept.Milliseconds())
 	switch {
 	case a.req.Reentrant:
 		en.Args = luaReenter.whole(a.req.Key.Name, a.req.Token, en.expires)

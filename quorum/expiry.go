@@ -27,15 +27,27 @@ const apart = 64
 // mark is what choose tells holds apart by.
 func (h hold) mark() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
 
-// choose returns at, or a few milliseconds more.
-func (e *expiries) choose(mark uint64, at int64) int64 {
+// choose returns at, or a few milliseconds more: at least step after the one before.
+func (e *expiries) choose(mark uint64, at, step int64) int64 {
 	last := &e.last[(mark>>32*31+mark)%uint64(len(e.last))]
-	if at <= *last && at > *last-apart {
-		at = *last + 1
+	if at < *last+step && at > *last-apart*step {
+		at = *last + step
 	}
 	*last = at
 	return at
 }
+
+// expiry chooses an instant for a key that is set in the batch that is being written.
+func (l *lane) expiry(h uint64, at int64) int64 {
+	step := int64(1)
+	if !l.link.info.TellsExpiry() {
+		step = 2*expirySlack + 1
+	}
+	return l.expiries.choose(h, at, step)
+}
+
+// expirySlack is how far luaExpires may be wrong, in ms, on a master that does not tell when a key expires.
+const expirySlack = 2
 
 // latest returns what the master's clock shows at most, in ms. For when nothing is known of it, heard is what it showed
 // when it was last heard, at some moment of ours.

@@ -504,6 +504,23 @@ func TestAQuarantineSaysForHowLongAndWhatToDo(t *testing.T) {
 	})
 }
 
+// A master that tells only roughly when a key expires is told of instants that are clearly apart, so that an undo takes no
+// other attempt's key.
+func TestInstantsAreApartByMoreThanTheirInexactness(t *testing.T) {
+	for version, want := range map[string]int64{"6.2.14": 5, "7.0.15": 1, "": 5} {
+		l := &lane{link: &link{info: masters.Info{Version: version}}}
+		first := l.expiry(1, 1000)
+		for i := int64(1); i <= 4; i++ { // the clock goes on meanwhile, more slowly
+			if got := l.expiry(1, 1000+i/2) - first; got != i*want {
+				t.Errorf("%q: %d ms apart, want %d", version, got, i*want)
+			}
+		}
+		if got := l.expiry(1, 2000); got != 2000 {
+			t.Errorf("%q: %d, where nothing was near", version, got)
+		}
+	}
+}
+
 func TestSpansAreReadAtAGlance(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "1s", 0: "1s", time.Second: "1s", 1100 * time.Millisecond: "2s", minute: "1m", 90 * time.Second: "1m30s",

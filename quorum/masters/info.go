@@ -33,6 +33,13 @@ func (i *Info) Evicts() bool {
 	return i.MaxMemory > 0 && i.MaxMemoryPolicy != "" && i.MaxMemoryPolicy != "noeviction"
 }
 
+// TellsExpiry says that the master has PEXPIRETIME: as far as is known, from version 7 on.
+func (i *Info) TellsExpiry() bool {
+	major, _, _ := strings.Cut(i.Version, ".")
+	n, _ := strconv.Atoi(major)
+	return n >= 7
+}
+
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
 func (i *Info) Durable() bool {
 	return i.AppendOnly && i.AppendFsync == "always" && i.RunID != "" && i.Replicas == 0
