@@ -38,13 +38,14 @@ const (
 
 // A checker watches what clients are told and what masters hold. All is guarded by the world's mu.
 type checker struct {
-	world    *World
-	findings []Finding
-	promises map[string][]*promise // by resource: those that may not be over
-	doubtful map[string]time.Duration
-	attempts map[string]*fate // by token, of those used once
-	keptMost time.Duration
-	counts   Counts
+	world     *World
+	findings  []Finding
+	promises  map[string][]*promise // by resource: those that may not be over
+	doubtful  map[string]time.Duration
+	attempts  map[string]*fate // by token, of those used once
+	prolonged map[string]bool  // by resource: somebody who did not hold it gave it another TTL
+	keptMost  time.Duration
+	counts    Counts
 }
 
 // Counts are what happened in a world.
@@ -80,12 +81,15 @@ type fate struct {
 func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
-		attempts: make(map[string]*fate),
+		attempts: make(map[string]*fate), prolonged: make(map[string]bool),
 	}
 	c := w.plan.Config
 	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
 	// answer, or half a second ago; and a few milliseconds more, so that no two are alike.
 	inexact := c.InstanceTimeout + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 300*time.Millisecond
+	if w.plan.Old > 0 { // these are told apart less exactly
+		inexact += 300 * time.Millisecond
+	}
 	k.keptMost = c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + inexact
 }
 
@@ -210,7 +214,8 @@ func (k *checker) endedIn(timeouts int, took time.Duration, what string) {
 func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 
 // orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
-// is what a connection that may not be killed can still have set.
+// is what a connection that may not be killed can still have set, and what somebody else wants to live for another time: an
+// undo takes what its attempt set, and nothing else.
 func (k *checker) orphans() {
 	p := &k.world.plan
 	// A transaction that lost puts back what it has replaced, even if that has been undone meanwhile.
@@ -221,7 +226,7 @@ func (k *checker) orphans() {
 		now := s.clock.millis(s.now())
 		for key, it := range s.store.dbs[0] {
 			f := k.attempts[it.text]
-			if f != nil && f.failed && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
+			if f != nil && f.failed && !k.prolonged[key] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
 				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.text, it.expires-now)
 			}
 		}

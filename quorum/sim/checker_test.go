@@ -133,6 +133,10 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 			w.checker.sent([]string{"SET", "k", "x", "NX", "PX", "5"})
 		}, afterEnd},
 		{"an orphan", func(w *World, _ *client) { orphaned(w, "left") }, orphan},
+		{"what somebody else made live longer", func(w *World, _ *client) {
+			w.checker.prolonged["k"] = true
+			orphaned(w, "left")
+		}, ""},
 		{"a lock that was granted", func(w *World, _ *client) { orphaned(w, "granted") }, ""},
 	}
 	for _, test := range tests {

@@ -291,6 +291,7 @@ func (c *client) takeOver(resource string, ttl time.Duration) {
 	case kind < 0.7:
 		_, _ = ask(c.proxy, func(*life, quorum.Changed) {}, func(e *quorum.Engine, done func(quorum.Changed)) { e.Remove(key, done) })
 	default:
+		w.do(func() { w.checker.prolonged[resource] = true })
 		r := quorum.ExpireRequest{Key: key, TTL: ttl}
 		_, _ = ask(c.proxy, func(*life, quorum.Changed) {}, func(e *quorum.Engine, done func(quorum.Changed)) { e.Expire(r, done) })
 	}

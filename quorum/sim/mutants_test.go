@@ -157,7 +157,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "two keys with one token expire alike", rule: "4 undo", file: "expiry.go",
-		old: "at = *last + 1", new: "at = *last",
+		old: "at = *last + step", new: "at = *last",
 		test: "TestAnUndoDoesNotTakeAVoteOfTheSameBatch",
 	},
 	{

@@ -47,13 +47,6 @@ func inScene(t *testing.T, f func(s *scene)) {
 	})
 }
 
-// do lets something happen at once.
-func (w *World) do(f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f()
-}
-
 // acquire begins an attempt through a proxy, counted from 0.
 func (s *scene) acquire(proxy int, token string, ttl time.Duration, reentrant bool) <-chan quorum.Acquired {
 	c := make(chan quorum.Acquired, 1)

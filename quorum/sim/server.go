@@ -197,15 +197,14 @@ func (s *server) runCall(p *parcel, i int) {
 	if i == 0 {
 		c.knew = c.told
 	}
-	if args[0] == "TIME" {
-		c.told = s.clock.lead(s.now())
-		p.batch.timed = s.now()
-	}
 	switch r := s.command(c, args).(type) {
 	case fault:
 		a.err = r
 	default:
 		a.reply = plain(r)
+		if args[0] == "TIME" {
+			c.told, p.batch.timed = s.clock.lead(s.now()), s.now()
+		}
 	}
 	if s.world.trace != nil && !dull[args[0]] {
 		late := ""

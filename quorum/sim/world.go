@@ -178,6 +178,13 @@ func (w *World) sleep(d time.Duration) {
 	w.mu.Unlock()
 }
 
+// do lets something happen at once. It is called without mu.
+func (w *World) do(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
 // logf writes a line of the trace. It is called with mu held.
 func (w *World) logf(who, format string, args ...any) {
 	if w.trace != nil {
