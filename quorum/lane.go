@@ -14,7 +14,8 @@ import (
 // A lane is the one ordered connection to one master and database. So all commands on one resource go through one lane
 // (rule 2), in the order in which they were pushed, except that undos go first: the key they remove was set before.
 //
-// A lane gathers what waits, writes it in one batch, reads the replies, and gathers again, so batches grow with load.
+// A lane gathers what waits, writes it in one batch, reads the replies, and gathers again, after a moment for those who were
+// answered to ask again; so batches grow with load.
 // A late master loses votes, not its connection (rule 3): only an I/O error or silence ends one.
 type lane struct {
 	engine *Engine
@@ -35,6 +36,7 @@ type lane struct {
 	repeated  int     // so many at the head of queue are of that batch; see pushAgain
 	owed      map[hold]bool
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
+	enough    int             // how many requests wake an idle loop
 	closed    bool
 
 	quarantine *quarantine // nil if the master is clean
@@ -59,8 +61,10 @@ type lane struct {
 	quarantined string        // why those do not count that rest on something not being there
 	epoch       int64         // of the master, in this batch
 	answered    int           // requests in the batch before
-	again       bool          // the master is to be assessed again
-	charges     int           // of the watch, that the marks on the master answer
+	expected    int           // in the next; see linger
+	lingering   *time.Timer
+	again       bool // the master is to be assessed again
+	charges     int  // of the watch, that the marks on the master answer
 	evicted     evictions
 }
 
@@ -81,13 +85,17 @@ const idle instant = -1
 // batchMax bounds how many requests wait for one exchange.
 const batchMax = 1024
 
-// fewRequests are too few in a batch to be worth a pause for the next to be larger.
-const fewRequests = 2
+// fewRequests are too few in a batch to be worth waiting for the next to be larger, and lingerMost is how long that is worth.
+const (
+	fewRequests = 2
+	lingerMost  = 300 * time.Microsecond
+)
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	charges, _ := m.watch.charged() // before: they are on the master
 	return &lane{
 		engine: e, master: m, slot: m.slot, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle, charges: charges,
+		lingering: time.NewTimer(0),
 	}
 }
 
@@ -106,7 +114,7 @@ func (l *lane) push(r request, now instant) string {
 		return "has too many commands waiting (queue_max)"
 	}
 	l.queue = append(l.queue, r)
-	if l.busy == idle { // else the loop comes by itself
+	if l.busy == idle && len(l.queue) >= l.enough { // else the loop comes by itself
 		l.signal()
 	}
 	return ""
@@ -155,9 +163,7 @@ func (l *lane) run(ctx context.Context) {
 			l.pause(ctx, failures)
 			continue
 		}
-		if l.answered > fewRequests {
-			runtime.Gosched() // those who have just been answered may have more to ask: a larger batch costs each of them less
-		}
+		l.linger()
 		if l.gather(ctx) {
 			l.exchange()
 		}
@@ -167,6 +173,35 @@ func (l *lane) run(ctx context.Context) {
 		l.master.disconnected("")
 	}
 	l.close()
+}
+
+// linger waits a moment for those who have just been answered, who may have more to ask: a larger batch costs each of them
+// less, and the masters too. It expects as many as lately, and less each time that they do not come.
+func (l *lane) linger() {
+	l.expected = max(l.answered, l.expected*3/4)
+	if l.answered <= fewRequests {
+		return
+	}
+	runtime.Gosched()
+	l.lingering.Reset(min(lingerMost, l.engine.cfg.InstanceTimeout/50))
+	for l.lacks(l.expected) {
+		select {
+		case <-l.wake:
+			continue
+		case <-l.lingering.C:
+		}
+		break
+	}
+	l.lingering.Stop()
+	l.lacks(0)
+}
+
+// lacks says whether fewer requests wait than are enough. The loop is woken when they do not.
+func (l *lane) lacks(enough int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enough = enough
+	return len(l.queue) < enough && len(l.undos) == 0 && !l.closed
 }
 
 // gather waits for requests and takes those that are still wanted into the batch.
