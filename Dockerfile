@@ -1,3 +1,8 @@
+# docker build -t lockproxy .
+# docker run -e LOCKPROXY_MASTERS=a:6379,b:6379,c:6379 lockproxy init --yes      once, while the masters are new
+# docker run -e LOCKPROXY_MASTERS=a:6379,b:6379,c:6379 -p 6380:6380 lockproxy
+#
+# compose.yaml has masters, too.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
