@@ -3,7 +3,7 @@
 # make test-versions  what talks to masters, against masters of other versions, from package registries; VERSIONS="…" takes a part
 # make lint      format, vet, linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
-# make chaos     faults of real masters, links and proxies, one after another for DURATION
+# make chaos     faults of real masters, links and proxies, one after another, the last of them begun within DURATION
 # make fuzz      every fuzz target for FUZZTIME
 # make sim       SEED=n: replay one seed of the simulation with a trace of all that happens in it
 # make sim-soak  seeds of the simulation on all cores for DURATION

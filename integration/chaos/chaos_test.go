@@ -170,10 +170,14 @@ func TestNoFaultCostsAnUpdate(t *testing.T) {
 	t.Parallel() // it waits more than it works, as the others do
 	d := deploy(t, proxiesMax, proxyFlags(*ttl)...)
 	var found []finding
+	goesOn := *duration > 0
 	end := time.Now().Add(*duration)
-	for round := 0; round == 0 || time.Now().Before(end); round++ {
-		for n, b := range blows(*duration > 0) {
-			if round > 0 && time.Now().After(end) {
+	over := func() bool { return goesOn && time.Now().After(end) }
+	for round := 0; round == 0 || goesOn && !over(); round++ {
+		all := blows(goesOn)
+		for n, b := range all {
+			if over() {
+				t.Logf("the time is over: %d of %d faults in round %d", n, len(all), round+1)
 				break
 			}
 			t.Run(b.String(), func(t *testing.T) {

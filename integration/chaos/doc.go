@@ -15,6 +15,6 @@
 // redsync, the best-known library, hold a lock twice, which proves that they bite.
 //
 //	go test ./integration/chaos                                  every fault once, some 90 seconds
-//	go test ./integration/chaos -run NoFault -duration 10m -v    one fault after another, for so long
+//	go test ./integration/chaos -run NoFault -duration 10m -v    one fault after another, the last begun within that time
 //	go test ./integration/chaos -run NoFault/flushed -v          one row
 package chaos
