@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+// Where there is a certificate, clients speak TLS; where there is an authority for theirs, they must show one.
+func TestClientsOverTLS(t *testing.T) {
+	cert, key, err := harness.Certificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	own, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	known := stranger.Clone()
+	known.Certificates = []tls.Certificate{own}
+
+	r := launch(t, "--listen", "127.0.0.1:0", "--admin", "off", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert)
+	r.await("redis-cli -p") // of the banner: it says --tls
+	ready := r.await("ready for clients")
+	if said := strings.Join(r.past, "\n"); !strings.Contains(said, " --tls SET job:7") {
+		t.Errorf("the banner does not say --tls:\n%s", said)
+	}
+	for name, c := range map[string]struct {
+		config *tls.Config
+		want   string // empty: the connection ends
+	}{
+		"a client that is known": {known, "+PONG\r\n"}, "a stranger": {stranger, ""}, "one without TLS": {nil, ""},
+	} {
+		if got := pingOver(t, field(ready, "listen"), c.config); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// pingOver sends PING, without TLS if config is nil, and returns the reply; none if the connection ends instead.
+func pingOver(t *testing.T, addr string, config *tls.Config) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(waitMax))
+	if config != nil {
+		config = config.Clone()
+		config.ServerName = "127.0.0.1"
+		conn = tls.Client(conn, config)
+	}
+	_, _ = io.WriteString(conn, "PING\r\n") // if it fails, so does what follows
+	reply, err := bufio.NewReader(conn).ReadString('\n')
+	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		t.Fatalf("no answer, and no end: %v", err)
+	}
+	if err != nil {
+		return ""
+	}
+	return reply
+}
