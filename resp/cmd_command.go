@@ -3,6 +3,7 @@ package resp
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"lockproxy/quorum"
 )
@@ -179,4 +180,15 @@ func (k keySpec) span(args []string) (first, last, step int) {
 		return k.first, k.last + len(args), k.step
 	}
 	return k.first, k.last, k.step
+}
+
+// runHelp is HELP of any container, to which errors for unknown subcommands send people: the subcommands that there are
+// here, in the form that Redis has.
+func runHelp(c *call) Reply {
+	container, _ := c.server.commands.find(c.args[0])
+	lines := Array{Status(upper(container.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}
+	for _, sub := range container.subs {
+		lines = append(lines, Status(upper(sub.name)), Status("    "+strings.TrimSuffix(sub.summary, ".")+"."))
+	}
+	return append(lines, Status("HELP"), Status("    Prints this help."))
 }

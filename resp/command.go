@@ -163,6 +163,9 @@ func (c *call) check(cmd **command) Reply {
 	}
 	if len(row.subs) > 0 && len(c.args) > 1 {
 		sub := row.sub(c.args[1])
+		if sub == nil && equalFold(c.args[1], "help") {
+			sub = &command{name: "help", full: row.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
+		}
 		if sub == nil {
 			return errUnknownSubcommand(upper(row.name), c.args[1])
 		}

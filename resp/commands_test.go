@@ -235,6 +235,20 @@ func (e *fakeEngine) fail(err error) {
 	e.err = err
 }
 
+func TestEveryContainerHasHelp(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	for name, sub := range map[string]string{"OBJECT": "ENCODING", "client": "LIST", "PUBSUB": "NUMPAT", "CONFIG": "GET", "SCRIPT": "LOAD", "COMMAND": "COUNT"} {
+		got := c.ask(name, "help")
+		begins := "+" + strings.ToUpper(name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:\r\n"
+		if !strings.Contains(got, begins) || !strings.Contains(got, "\r\n+"+sub+"\r\n+    ") || !strings.HasSuffix(got, "\r\n+HELP\r\n+    Prints this help.\r\n") {
+			t.Errorf("%s HELP: %q", name, got)
+		}
+	}
+	if got := c.ask("OBJECT", "HELP", "me"); got != "-ERR wrong number of arguments for 'object|help' command\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestNumbersAreAsTheConfigurationHasThem(t *testing.T) {
 	for n, want := range map[int]string{0: "0 bytes", 1000: "1000 bytes", 1 << 10: "1kb", 3 << 19: "1536kb", 128 << 20: "128mb", 2 << 30: "2gb"} {
 		if got := sizeText(n); got != want {
