@@ -148,6 +148,9 @@ func TestTheLogHasOneLineForAnUpstreamThatGoesAndOneForItsReturn(t *testing.T) {
 	for i := range clients {
 		clients[i] = dial(t, f.proxy.Addr)
 	}
+	if !strings.Contains(f.proxy.Output(), " upstream="+f.upstream.Addr+" admin=off\n") {
+		t.Errorf("the upstream is not named at the start:\n%s", f.proxy.Output())
+	}
 	logged := func(text string, want int) {
 		t.Helper()
 		eventually(t, gone, text, func() error {

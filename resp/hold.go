@@ -24,13 +24,13 @@ type hold struct {
 	// session.mu guards what follows.
 	until time.Time   // its validity
 	timer *time.Timer // nil: the reply to the LOCK is not written yet
-	over  bool // it must not be extended any more
+	over  bool        // it must not be extended any more
 }
 
 // holds are the locks that a session holds. session.mu guards them, except lost.
 type holds struct {
 	kept     map[quorum.Key]*hold
-	coming   []*hold // of LOCKs under way, for what the client sends behind them
+	coming   []*hold                 // of LOCKs under way, for what the client sends behind them
 	lostKeys map[quorum.Key]struct{} // whose loss the next command on them will be told
 	lost     atomic.Int32            // how many there are
 }

@@ -102,8 +102,12 @@ func (p *process) start(warnings []string) error {
 	for _, w := range warnings {
 		p.log.Warn(w)
 	}
+	upstream := "none"
+	if u := p.cfg.Upstream; u.Addr != "" {
+		upstream = u.Addr
+	}
 	p.log.Info("ready for clients", "version", versionText(), "listen", p.door.Addr().String(), "masters", len(p.addrs),
-		"quorum", quorum.Quorum(len(p.addrs)), "admin", addrOf(p.adminDoor))
+		"quorum", quorum.Quorum(len(p.addrs)), "upstream", upstream, "admin", addrOf(p.adminDoor))
 	return nil
 }
 
