@@ -27,11 +27,18 @@ const apart = 64
 // mark is what choose tells holds apart by.
 func (h hold) mark() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
 
-// choose returns at, or a few milliseconds more: at least step after the one before.
-func (e *expiries) choose(mark uint64, at, step int64) int64 {
+// choose returns at, or a few milliseconds more: no less than gap after the one before, and not within gap of a guarded
+// instant, of which there is one in every four gaps.
+//
+// To a guarded one luaReenter moves the end of a key that it counts as its own and does not extend. So the undo of the
+// attempt that had set that key, and failed, does not take it any more.
+func (e *expiries) choose(mark uint64, at, gap int64) int64 {
 	last := &e.last[(mark>>32*31+mark)%uint64(len(e.last))]
-	if at < *last+step && at > *last-apart*step {
-		at = *last + step
+	if at < *last+gap && at > *last-apart*gap {
+		at = *last + gap
+	}
+	if r := at % (4 * gap); r > 2*gap { // the guarded one is at 3 gaps
+		at += 4*gap - r
 	}
 	*last = at
 	return at
@@ -39,11 +46,11 @@ func (e *expiries) choose(mark uint64, at, step int64) int64 {
 
 // expiry chooses an instant for a key that is set in the batch that is being written.
 func (l *lane) expiry(h uint64, at int64) int64 {
-	step := int64(1)
+	gap := int64(1)
 	if !l.link.info.TellsExpiry() {
-		step = 2*expirySlack + 1
+		gap = 2*expirySlack + 1
 	}
-	return l.expiries.choose(h, at, step)
+	return l.expiries.choose(h, at, gap)
 }
 
 // expirySlack is how far luaExpires may be wrong, in ms, on a master that does not tell when a key expires.

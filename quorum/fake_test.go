@@ -467,6 +467,8 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		case v.text == arg(0):
 			if at, _ := strconv.ParseInt(arg(1), 10, 64); v.expires.UnixMilli() < at {
 				f.putUntil(key, v.text, arg(1))
+			} else if at = v.expires.UnixMilli(); at%4 != 3 {
+				f.putUntil(key, v.text, fmt.Sprint(at-at%4+3))
 			}
 			return int64(2), nil
 		}

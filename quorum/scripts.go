@@ -78,11 +78,20 @@ return -1`)
 	luaUndo = newLua(luaIsOurs + luaFree)
 
 	// luaReenter KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: 1 taken, 2 the token held it already and it was
-	// extended. It is never shortened: it may be an earlier attempt that is late, through another proxy.
+	// extended. It is never shortened: it may be an earlier attempt that is late, through another proxy. But its end is moved
+	// to a guarded instant, if it is not there: expiries.choose says why.
 	luaReenter = newLua(luaExpires + `
 local v = redis.call('GET', KEYS[1])
 if v == ARGV[1] then
-  if expires(KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end
+  local at, slack = expires(KEYS[1])
+  local gap = 2 * slack + 1
+  local guarded = at - at % (4 * gap) + 3 * gap
+  if at > guarded + slack then guarded = guarded + 4 * gap end
+  if at < tonumber(ARGV[2]) then
+    redis.call('PEXPIREAT', KEYS[1], ARGV[2])
+  elseif at < guarded - slack then
+    redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', guarded))
+  end
   return 2
 end
 if v then return 0 end
