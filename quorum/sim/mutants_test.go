@@ -147,6 +147,11 @@ var mutants = []mutant{
 		old: "if math.abs(at - ARGV[2]) > slack then return 0 end", new: "",
 	},
 	{
+		name: "a late undo takes what a re-entrant attempt counts on", rule: "4 undo", file: "scripts.go",
+		old: "elseif at < guarded - slack then", new: "elseif false then",
+		test: "TestALateUndoTakesNoVote", in: ".",
+	},
+	{
 		name: "a re-entrant attempt of unknown fate is undone", rule: "4 undo", file: "acquire.go",
 		old: "possible := en.fate == unknown && !a.req.Reentrant", new: "possible := en.fate == unknown",
 		test: "TestAReentryWithoutAnAnswer", in: ".",
@@ -157,7 +162,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "two keys with one token expire alike", rule: "4 undo", file: "expiry.go",
-		old: "at = *last + step", new: "at = *last",
+		old: "at = *last + gap", new: "at = *last",
 		test: "TestAnUndoDoesNotTakeAVoteOfTheSameBatch",
 	},
 	{
@@ -190,11 +195,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "a re-entrant attempt takes any lock", rule: "majority", file: "scripts.go",
-		old: "if v == ARGV[1] then\n  if expires", new: "if v then\n  if expires",
+		old: "if v == ARGV[1] then\n  local at, slack", new: "if v then\n  local at, slack",
 	},
 	{
 		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", file: "scripts.go",
-		old: "if expires(KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIREAT', KEYS[1], ARGV[2]) end", new: "redis.call('PEXPIREAT', KEYS[1], ARGV[2])",
+		old: "if at < tonumber(ARGV[2]) then\n    redis", new: "if true then\n    redis",
 		test: "TestALateReentry", in: ".",
 	},
 	{

@@ -147,6 +147,33 @@ func TestAReentryWithoutAnAnswerDoesNotCostTheLock(t *testing.T) {
 	})
 }
 
+// An attempt failed, and what it set is undone late: when its client has the lock through another proxy, for a shorter
+// time, with that key's vote.
+func TestALateUndoTakesNoVoteOfAReentry(t *testing.T) {
+	for pause := range 8 { // whatever the millisecond is
+		inScene(t, func(s *scene) {
+			s.sleep(time.Duration(pause) * time.Millisecond)
+			s.others(1, 2)
+			s.mute(0)
+			failed := s.acquire(0, "mine", 10*time.Second, false)
+			s.expectHolders(10*time.Millisecond, "moo")
+			if a := <-failed; a.Lock != nil {
+				t.Fatal("granted")
+			}
+			s.do(func() {
+				for _, m := range s.servers[1:] {
+					m.remove(&session{}, resourceName(0))
+				}
+			})
+			if a := <-s.acquire(1, "mine", 5*time.Second, true); a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+			s.do(s.links[0][0].heal)
+			s.expectHolders(2*time.Second, "mmm")
+		})
+	}
+}
+
 // What an attempt of unknown fate set has gone, and another key with the same expiry is there.
 func TestAnUndoTakesNoOtherToken(t *testing.T) {
 	inScene(t, func(s *scene) {
