@@ -256,13 +256,14 @@ func (c *client) look(p *promise) {
 func (c *client) release(p *promise) {
 	w := c.world
 	w.mu.Lock()
-	stood := *p
+	stood, doubtful := *p, w.checker.doubtful[p.resource]
 	p.over = true
 	w.mu.Unlock()
 	_, _ = ask(c.proxy, func(l *life, r quorum.Released) {
 		w.logf(c.name, "via %s: released %s, token %s: held %v, absent %v, %v", l.name, p.resource, p.token, r.Held, r.Absent, r.Err)
 		if r.Err == nil && !r.Held {
-			stood.doubtful = p.doubtful
+			// Somebody may have taken it meanwhile, when the next holder had it.
+			stood.doubtful = p.doubtful || w.checker.doubtful[p.resource] != doubtful
 			w.checker.gone(&stood, "a release")
 		}
 	}, c.give(p.resource, p.token))
