@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -84,12 +83,6 @@ const idle instant = -1
 
 // batchMax bounds how many requests wait for one exchange.
 const batchMax = 1024
-
-// fewRequests are too few in a batch to be worth waiting for the next to be larger, and lingerMost is how long that is worth.
-const (
-	fewRequests = 2
-	lingerMost  = 300 * time.Microsecond
-)
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	charges, _ := m.watch.charged() // before: they are on the master
@@ -173,35 +166,6 @@ func (l *lane) run(ctx context.Context) {
 		l.master.disconnected("")
 	}
 	l.close()
-}
-
-// linger waits a moment for those who have just been answered, who may have more to ask: a larger batch costs each of them
-// less, and the masters too. It expects as many as lately, and less each time that they do not come.
-func (l *lane) linger() {
-	l.expected = max(l.answered, l.expected*3/4)
-	if l.answered <= fewRequests {
-		return
-	}
-	runtime.Gosched()
-	l.lingering.Reset(min(lingerMost, l.engine.cfg.InstanceTimeout/50))
-	for l.lacks(l.expected) {
-		select {
-		case <-l.wake:
-			continue
-		case <-l.lingering.C:
-		}
-		break
-	}
-	l.lingering.Stop()
-	l.lacks(0)
-}
-
-// lacks says whether fewer requests wait than are enough. The loop is woken when they do not.
-func (l *lane) lacks(enough int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.enough = enough
-	return len(l.queue) < enough && len(l.undos) == 0 && !l.closed
 }
 
 // gather waits for requests and takes those that are still wanted into the batch.

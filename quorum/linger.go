@@ -1,0 +1,41 @@
+package quorum
+
+import (
+	"runtime"
+	"time"
+)
+
+// fewRequests are too few in a batch to be worth waiting for the next to be larger, and lingerMost is how long that is worth.
+const (
+	fewRequests = 2
+	lingerMost  = 300 * time.Microsecond
+)
+
+// linger waits a moment for those who have just been answered, who may have more to ask: a larger batch costs each of them
+// less, and the masters too. It expects as many as lately, and less each time that they do not come.
+func (l *lane) linger() {
+	l.expected = max(l.answered, l.expected*3/4)
+	if l.answered <= fewRequests {
+		return
+	}
+	runtime.Gosched()
+	l.lingering.Reset(min(lingerMost, l.engine.cfg.InstanceTimeout/50))
+	for l.lacks(l.expected) {
+		select {
+		case <-l.wake:
+			continue
+		case <-l.lingering.C:
+		}
+		break
+	}
+	l.lingering.Stop()
+	l.lacks(0)
+}
+
+// lacks says whether fewer requests wait than are enough. The loop is woken when they do not.
+func (l *lane) lacks(enough int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enough = enough
+	return len(l.queue) < enough && len(l.undos) == 0 && !l.closed
+}
