@@ -16,7 +16,7 @@ var allCommands = sync.OnceValue(func() *table {
 
 var lockCommands = []*command{
 	{name: "lock", arity: -3, flags: write | fast, keys: oneKey, group: "lock", run: runLock,
-		summary: "LOCK key ttl-ms [TOKEN token]: acquire a lock, unless somebody holds it"},
+		summary: "LOCK key ttl-ms [TOKEN token] [WAIT ms] [HOLD]: acquire a lock, unless somebody holds it"},
 	{name: "unlock", arity: 3, flags: write | fast, keys: oneKey, group: "lock", run: runUnlock,
 		summary: "UNLOCK key token: release a lock that the token holds"},
 	{name: "extend", arity: 4, flags: write | fast, keys: oneKey, group: "lock", run: runExtend,
