@@ -160,11 +160,12 @@ func runQuit(c *call) Reply {
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
-	if !c.relaysDone() {
+	if !c.relaysDone() || !c.locksDone() {
 		return wait
 	}
 	c.dropLink()
 	c.unsubscribeAll()
+	c.releaseComing()
 	c.releaseHolds()
 	c.parser.authed = len(c.server.cfg.Users) == 0
 	c.mu.Lock()

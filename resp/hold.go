@@ -236,6 +236,24 @@ func (s *session) releaseHolds() {
 	clear(s.lostKeys)
 	s.lost.Store(0)
 	s.mu.Unlock()
+	s.giveBack(all)
+}
+
+// releaseComing releases what LOCKs have just been granted, but have not been told. No LOCK is under way.
+func (s *session) releaseComing() {
+	s.mu.Lock()
+	var all []*hold
+	for _, h := range s.coming {
+		if !h.over {
+			h.stop()
+			all = append(all, h)
+		}
+	}
+	s.mu.Unlock()
+	s.giveBack(all)
+}
+
+func (s *session) giveBack(all []*hold) {
 	for _, h := range all {
 		s.server.running.Add(1)
 		s.server.engine.Release(h.req.Key, h.req.Token, func(quorum.Released) { s.server.running.Done() })

@@ -174,6 +174,13 @@ func TestAHoldKnowsWhatWasSentBehindItsLock(t *testing.T) {
 	if got := c.ask("GET", "k"); got != "$3\r\nyou\r\n" {
 		t.Errorf("got %q", got)
 	}
+	// RESET gives back what was taken in the same breath.
+	c.send(words("LOCK j 300 TOKEN me HOLD") + words("RESET"))
+	c.wantLocked("me")
+	c.want("+RESET\r\n")
+	other := r.dial()
+	other.send(words("LOCK j 300 TOKEN you WAIT 60000"))
+	other.wantLocked("you")
 }
 
 func TestAHeldLockIsReleasedWhenItsClientIsGone(t *testing.T) {
