@@ -120,7 +120,7 @@ func TestSendingTooFarAheadEndsTheConnection(t *testing.T) {
 	go func() { _, _ = io.WriteString(c, strings.Repeat(words("DEL k"), 1000)) }()
 	waitFor(t, "it is not closed", r.isClosing)
 	r.engine.release(0)
-	c.want(":0\r\n-ERR more than 8000 bytes sent ahead of the replies\r\n")
+	c.want(":0\r\n-ERR more than 8000 bytes sent ahead of the replies; read replies before sending more\r\n")
 }
 
 // isClosing says whether some connection is being ended.

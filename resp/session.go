@@ -132,7 +132,7 @@ func (s *session) space() ([]byte, error) {
 		limit = inputBeforeAuth
 	}
 	if s.pending && s.in.len() >= limit {
-		return nil, fmt.Errorf("ERR more than %d bytes sent ahead of the replies", limit)
+		return nil, fmt.Errorf("ERR more than %s sent ahead of the replies; read replies before sending more", sizeText(limit))
 	}
 	space, ok := s.in.room()
 	if !ok {
