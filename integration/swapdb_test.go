@@ -41,3 +41,37 @@ func TestDataThatIsSwappedBackIsNotTakenForWhatWasThere(t *testing.T) {
 	}
 	swap(swap(mark()))
 }
+
+// What was swapped for a database that was flushed then could come back, too.
+func TestWhatWasSwappedForAFlushedDatabaseLosesItsMark(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxy := startProxy(t, harness.Addrs(masters))
+	c := dial(t, proxy.Addr)
+	if reply, err := c.Do("SET", "k", "me", "NX", "PX", "60000"); err != nil || string(reply) != "+OK\r\n" {
+		t.Fatalf("SET: %q, %v", reply, err)
+	}
+	both := "redis.call('SWAPDB', 0, 1) redis.call('FLUSHDB') return 1" // one alone would be seen
+	if reply, err := masters[0].Do(0, "EVAL", both, "0"); err != nil || string(reply) != ":1\r\n" {
+		t.Fatalf("SWAPDB and FLUSHDB: %q, %v", reply, err)
+	}
+	err := harness.Poll(30*time.Second, func() error {
+		is, err := masters[0].Do(0, "EXISTS", "lockproxy:canary", "lockproxy:quarantine")
+		if err != nil {
+			return err
+		}
+		was, err := masters[0].Do(1, "EXISTS", "lockproxy:canary")
+		if err != nil {
+			return err
+		}
+		if string(is) != ":2\r\n" || string(was) != ":0\r\n" {
+			return fmt.Errorf("%q marks in the new database, %q in the one before", is, was)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := masters[0].Do(1, "EXISTS", "k"); err != nil || string(reply) != ":1\r\n" {
+		t.Fatalf("the lock that was swapped away: %q, %v", reply, err)
+	}
+}

@@ -24,8 +24,9 @@ if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 return 1`)
 
 	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary. One that is
-	// another database's loses it: were it moved on instead, it would be the right one when the databases are swapped again.
+	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary of an earlier
+	// epoch. One that has another database's loses it: were it moved on instead, or left alone, it would be the right one
+	// when the databases are swapped again.
 	luaSentence = newLua(`
 local function sentence(db)
   local mark = redis.call('GET', KEYS[1])

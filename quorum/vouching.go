@@ -273,8 +273,12 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 	}
 	keys := []string{canaryKey, quarantineKey}
 	calls := []*masters.Call{{Args: luaMark.all(keys, []any{seen, j.Next.String(), text})}}
-	if j.Verdict == vouch.Forgot && seen != "" && l.db == 0 {
-		args := luaSentence.all(keys, []any{j.Next.Epoch, text, int64(l.db), int64(l.engine.cfg.Databases)})
+	if j.Verdict == vouch.Forgot && l.db == 0 {
+		epoch := j.Next.Epoch
+		if seen == "" { // it was flushed, and the others were not; but what was swapped for it must not come back
+			epoch = 0
+		}
+		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(l.engine.cfg.Databases)})
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {
