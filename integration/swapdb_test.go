@@ -44,22 +44,31 @@ func TestDataThatIsSwappedBackIsNotTakenForWhatWasThere(t *testing.T) {
 
 // What was swapped for a database that was flushed then could come back, too.
 func TestWhatWasSwappedForAFlushedDatabaseLosesItsMark(t *testing.T) {
+	for db := range 2 {
+		t.Run(fmt.Sprint(db), func(t *testing.T) { swapForAFlushedDatabase(t, db) })
+	}
+}
+
+func swapForAFlushedDatabase(t *testing.T, db int) {
 	masters := startMasters(t, 3)
 	proxy := startProxy(t, harness.Addrs(masters))
 	c := dial(t, proxy.Addr)
+	if _, err := c.Do("SELECT", fmt.Sprint(db)); err != nil {
+		t.Fatal(err)
+	}
 	if reply, err := c.Do("SET", "k", "me", "NX", "PX", "60000"); err != nil || string(reply) != "+OK\r\n" {
 		t.Fatalf("SET: %q, %v", reply, err)
 	}
-	both := "redis.call('SWAPDB', 0, 1) redis.call('FLUSHDB') return 1" // one alone would be seen
-	if reply, err := masters[0].Do(0, "EVAL", both, "0"); err != nil || string(reply) != ":1\r\n" {
+	both := fmt.Sprintf("redis.call('SWAPDB', %d, %d) redis.call('FLUSHDB') return 1", db, db+1) // one alone would be seen
+	if reply, err := masters[0].Do(db, "EVAL", both, "0"); err != nil || string(reply) != ":1\r\n" {
 		t.Fatalf("SWAPDB and FLUSHDB: %q, %v", reply, err)
 	}
 	err := harness.Poll(30*time.Second, func() error {
-		is, err := masters[0].Do(0, "EXISTS", "lockproxy:canary", "lockproxy:quarantine")
+		is, err := masters[0].Do(db, "EXISTS", "lockproxy:canary", "lockproxy:quarantine")
 		if err != nil {
 			return err
 		}
-		was, err := masters[0].Do(1, "EXISTS", "lockproxy:canary")
+		was, err := masters[0].Do(db+1, "EXISTS", "lockproxy:canary")
 		if err != nil {
 			return err
 		}
@@ -71,7 +80,7 @@ func TestWhatWasSwappedForAFlushedDatabaseLosesItsMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := masters[0].Do(1, "EXISTS", "k"); err != nil || string(reply) != ":1\r\n" {
+	if reply, err := masters[0].Do(db+1, "EXISTS", "k"); err != nil || string(reply) != ":1\r\n" {
 		t.Fatalf("the lock that was swapped away: %q, %v", reply, err)
 	}
 }

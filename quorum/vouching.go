@@ -273,9 +273,9 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 	}
 	keys := []string{canaryKey, quarantineKey}
 	calls := []*masters.Call{{Args: luaMark.all(keys, []any{seen, j.Next.String(), text})}}
-	if j.Verdict == vouch.Forgot && l.db == 0 {
+	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
 		epoch := j.Next.Epoch
-		if seen == "" { // it was flushed, and the others were not; but what was swapped for it must not come back
+		if flushed { // the others were not; but what was swapped for it must not come back
 			epoch = 0
 		}
 		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(l.engine.cfg.Databases)})
