@@ -97,10 +97,8 @@ func (l *lane) push(r request, now instant) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.closed:
-		return ErrClosed.Error()
-	case l.down != "":
-		return l.down
+	case l.refuses() != "":
+		return l.refuses()
 	case l.late(now) != "":
 		return l.late(now)
 	case len(l.queue) >= l.engine.cfg.QueueMax:
@@ -111,6 +109,14 @@ func (l *lane) push(r request, now instant) string {
 		l.signal()
 	}
 	return ""
+}
+
+// refuses returns why nothing can be sent, "" if it can. It is called with mu held.
+func (l *lane) refuses() string {
+	if l.closed {
+		return ErrClosed.Error()
+	}
+	return l.down
 }
 
 // late says how long the master has owed an answer, if longer than a vote may take: what is sent now cannot be

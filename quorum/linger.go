@@ -20,7 +20,7 @@ func (l *lane) linger() {
 	}
 	runtime.Gosched()
 	l.lingering.Reset(min(lingerMost, l.engine.cfg.InstanceTimeout/50))
-	for l.lacks(l.expected) {
+	for !l.await(l.expected) {
 		select {
 		case <-l.wake:
 			continue
@@ -29,13 +29,13 @@ func (l *lane) linger() {
 		break
 	}
 	l.lingering.Stop()
-	l.lacks(0)
+	l.await(1)
 }
 
-// lacks says whether fewer requests wait than are enough. The loop is woken when they do not.
-func (l *lane) lacks(enough int) bool {
+// await says whether so many requests wait, or something that waits for nobody. If not, the loop is woken as soon as they do.
+func (l *lane) await(enough int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.enough = enough
-	return len(l.queue) < enough && len(l.undos) == 0 && !l.closed
+	return len(l.queue) >= enough || len(l.undos) > 0 || l.closed
 }

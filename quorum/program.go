@@ -73,11 +73,8 @@ func (p *program) again(en *entry) bool {
 func (l *lane) pushAgain(r request) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.closed:
-		return ErrClosed.Error()
-	case l.down != "":
-		return l.down
+	if cause := l.refuses(); cause != "" {
+		return cause
 	}
 	l.queue = slices.Insert(l.queue, l.repeated, r)
 	l.repeated++
