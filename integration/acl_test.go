@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lockproxy/integration/harness"
+	"lockproxy/quorum/masters"
 )
 
 // documentedRules reads from the README what lockproxy's user on the masters needs.
@@ -165,6 +166,22 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Whether a master tells exactly when a key expires is tried, not told by its version.
+func TestWhetherAMasterTellsExpiriesIsTried(t *testing.T) {
+	servers := startMasters(t, 1)
+	for _, may := range []bool{true, false} {
+		rules := slices.DeleteFunc(documentedRules(t), func(r string) bool { return !may && r == "+pexpiretime" })
+		m, err := masters.NewRedis(restrict(t, servers, rules...)[0], masters.RedisOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := m.Probe(t.Context())
+		if want := may && majorOf(t, servers[0]) >= 7; err != nil || info.TellsExpiry != want {
+			t.Errorf("permitted %v: %v, %v, want %v", may, info.TellsExpiry, err, want)
+		}
+	}
 }
 
 // votersNeed are the rules without which a master is no voter.

@@ -47,7 +47,7 @@ func (e *expiries) choose(mark uint64, at, gap int64) int64 {
 // expiry chooses an instant for a key that is set in the batch that is being written.
 func (l *lane) expiry(h uint64, at int64) int64 {
 	gap := int64(1)
-	if !l.link.info.TellsExpiry() {
+	if !l.link.info.TellsExpiry {
 		gap = 2*expirySlack + 1
 	}
 	return l.expiries.choose(h, at, gap)

@@ -508,15 +508,15 @@ func TestAQuarantineSaysForHowLongAndWhatToDo(t *testing.T) {
 // other attempt's key.
 func TestInstantsAreApartByMoreThanTheirInexactness(t *testing.T) {
 	exact, rough := []int64{1000, 1001, 1002, 1004, 1005}, []int64{1000, 1005, 1010, 1020, 1025} // 1003 and 1015 are guarded
-	for version, want := range map[string][]int64{"6.2.14": rough, "7.0.15": exact, "": rough} {
-		l := &lane{link: &link{info: masters.Info{Version: version}}}
+	for tells, want := range map[bool][]int64{false: rough, true: exact} {
+		l := &lane{link: &link{info: masters.Info{TellsExpiry: tells}}}
 		for i, want := range want {
 			if got := l.expiry(1, 1000+int64(i)/2); got != want { // the clock goes on meanwhile, more slowly
-				t.Errorf("%q: got %d, want %d", version, got, want)
+				t.Errorf("tells %v: got %d, want %d", tells, got, want)
 			}
 		}
 		if got := l.expiry(1, 2000); got != 2000 {
-			t.Errorf("%q: %d, where nothing was near", version, got)
+			t.Errorf("tells %v: %d, where nothing was near", tells, got)
 		}
 	}
 }

@@ -25,19 +25,14 @@ type Info struct {
 	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
 	RoundTrip   time.Duration // of a Probe
 
+	TellsExpiry bool // the master has PEXPIRETIME, as Redis has from version 7 on, and we may use it
+
 	Missing []string // the commands that the user may not run
 }
 
 // Evicts says that the master throws keys away when its memory is full.
 func (i *Info) Evicts() bool {
 	return i.MaxMemory > 0 && i.MaxMemoryPolicy != "" && i.MaxMemoryPolicy != "noeviction"
-}
-
-// TellsExpiry says that the master has PEXPIRETIME: as far as is known, from version 7 on.
-func (i *Info) TellsExpiry() bool {
-	major, _, _ := strings.Cut(i.Version, ".")
-	n, _ := strconv.Atoi(major)
-	return n >= 7
 }
 
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
@@ -53,9 +48,12 @@ func (i *Info) MayBeDurable() bool {
 	return i.RunID == "" && i.AppendOnly && i.AppendFsync == "always"
 }
 
+// ownKey is a key of lockproxy's own: whoever may vote may ask about it.
+const ownKey = "lockproxy:canary"
+
 // An Inquiry asks a master about itself.
 type Inquiry struct {
-	info, role, appends, memory Call
+	info, role, appends, memory, expiry Call
 }
 
 // NewInquiry returns an inquiry that was not made yet.
@@ -65,11 +63,12 @@ func NewInquiry() *Inquiry {
 		role:    Call{Args: []any{"ROLE"}},
 		appends: Call{Args: []any{"CONFIG", "GET", "append*"}},
 		memory:  Call{Args: []any{"CONFIG", "GET", "maxmemory*"}},
+		expiry:  Call{Args: []any{"PEXPIRETIME", ownKey}},
 	}
 }
 
 // Calls returns the commands to execute.
-func (q *Inquiry) Calls() []*Call { return []*Call{&q.info, &q.role, &q.appends, &q.memory} }
+func (q *Inquiry) Calls() []*Call { return []*Call{&q.info, &q.role, &q.appends, &q.memory, &q.expiry} }
 
 // Info returns what the answers say.
 func (q *Inquiry) Info() Info {
@@ -80,6 +79,7 @@ func (q *Inquiry) Info() Info {
 	}
 	i.ReadConfig(q.appends.Reply)
 	i.ReadConfig(q.memory.Reply)
+	_, i.TellsExpiry = q.expiry.Reply.(int64)
 	for _, c := range []*Call{&q.info, &q.role, &q.appends} {
 		if c.Err != nil {
 			i.Missing = append(i.Missing, name(c.Args))
