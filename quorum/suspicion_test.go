@@ -81,6 +81,27 @@ func TestAJumpIsJudgedWhenAnotherClockDisagrees(t *testing.T) {
 	})
 }
 
+// A proxy that has never seen the master's clock goes by the mark: nothing may have to be asked of the master before it is there.
+func TestAMasterIsMarkedAsSoonAsItsClockIsJudged(t *testing.T) {
+	for _, away := range []int{0, 1} { // of the others, which are waited for
+		inWorld(t, 3, func(w *world) {
+			w.settle()
+			for _, f := range w.fakes[3-away:] {
+				f.stall()
+			}
+			w.fakes[0].step(time.Hour)
+			w.acquire(key, "mine", minute) // finds out
+			time.Sleep(w.cfg.InstanceTimeout + 2*alarmedEvery)
+			f := w.fakes[0]
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.markText(quarantineKey) == "" {
+				t.Errorf("%d away: not marked", away)
+			}
+		})
+	}
+}
+
 // What another proxy writes into the canary in the same moment may have nothing to do with what this one knows.
 func TestAChargeIsNotLostToAFasterProxy(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

@@ -23,6 +23,8 @@ const (
 	// heartbeatEvery bounds how long a broken idle connection, or a setting that costs a master its vote, stays unnoticed.
 	heartbeatEvery = 500 * time.Millisecond
 	wardenEvery    = 100 * time.Millisecond
+	// alarmedEvery is how often it looks whether the masters have been heard, while a jump awaits judgement.
+	alarmedEvery = 10 * time.Millisecond
 )
 
 func newWarden(e *Engine) *warden {
@@ -41,17 +43,22 @@ func (w *warden) alarm() {
 }
 
 func (w *warden) run(ctx context.Context) {
-	tick := time.NewTicker(wardenEvery)
-	defer tick.Stop()
+	next := time.NewTimer(wardenEvery)
+	defer next.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-next.C:
 		case <-w.wake:
 			w.engine.eachLane(func(l *lane) { l.ask(newHeartbeat(l)) })
 		case <-ctx.Done():
 			return
 		}
 		w.round()
+		if w.alarmed.Load() != 0 {
+			next.Reset(alarmedEvery)
+		} else {
+			next.Reset(wardenEvery)
+		}
 	}
 }
 
@@ -80,7 +87,7 @@ func (w *warden) judge(now instant) {
 		missing = missing || jumps[i] == nil && m.isConnected()
 	}
 	if missing && now-at < e.cfg.InstanceTimeout {
-		return // until the next tick
+		return // until it looks again
 	}
 	by, own, sure := vouch.Standstill(jumps, e.cfg.InstanceTimeout+standstillSlack)
 	if !sure { // nobody can take a lock before it is
@@ -95,10 +102,11 @@ func (w *warden) judge(now instant) {
 		e.slept.Add(int64(max(by, 0)))
 		return
 	}
-	for _, m := range e.masters {
+	for i, m := range e.masters {
 		switch by, ahead := m.watch.judge(); {
 		case ahead > 0: // even if it is right again by now: what expired is gone
 			m.watch.accuse("its clock jumped forwards by " + ahead.Round(time.Millisecond).String())
+			e.askMaster(i) // so that it is marked before a proxy that knows nothing of its clock meets it
 		case by < 0: // its keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
 		}
@@ -229,6 +237,15 @@ func (q *question) lost(string)            {}
 func (q *question) reply(instant) {
 	if q.Err == nil && q.answer != nil && q.lane.doubt == "" {
 		q.answer(q)
+	}
+}
+
+// askMaster makes a master say something on all its lanes.
+func (e *Engine) askMaster(i int) {
+	for db := range e.databases {
+		if set := e.databases[db].Load(); set != nil {
+			(*set)[i].ask(newHeartbeat((*set)[i]))
+		}
 	}
 }
 

@@ -53,6 +53,10 @@ var vouchMutants = []mutant{
 		old: "case ahead > 0: //", new: "case ahead > 1<<62: //",
 	},
 	{
+		name: "a clock that was judged is marked at the next heartbeat", rule: "6 quarantine", file: "warden.go",
+		old: "e.askMaster(i)", new: "_ = i", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
+	},
+	{
 		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts", file: "masters/info.go",
 		old: "i.AppendFsync == \"always\" && i.RunID", new: "i.AppendFsync != \"\" && i.RunID",
 	},
