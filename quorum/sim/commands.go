@@ -226,7 +226,7 @@ func (s *server) expire(c *session, args []string, unit int64, relative bool) re
 		s.remove(c, args[1])
 		return int64(1)
 	}
-	it.expires = when
+	it.expires, it.by = when, c.life
 	s.put(c, args[1], it)
 	return int64(1)
 }

@@ -246,6 +246,9 @@ func runClock(least, most float64) func(*World, *rand.Rand) func() {
 		s := w.victim(r)
 		rate := least + (most-least)*r.Float64()
 		w.logf("fault", "the clock of %s runs at %.2f", s.addr, rate)
+		if rate > 1 {
+			s.goesAhead()
+		}
 		s.clock.run(w.now(), rate)
 		return func() { s.clock.run(w.now(), s.rate) }
 	}

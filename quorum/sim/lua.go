@@ -103,8 +103,36 @@ func (s *server) eval(c *session, text string, words []string) reply {
 	}
 	in := borrow()
 	defer giveBack(in)
-	in.host, in.from = s, &session{id: c.id, db: c.db, script: true}
-	return in.run(text, words[1:1+n], words[1+n:])
+	in.host, in.from = s, &session{id: c.id, life: c.life, db: c.db, script: true}
+	keys, argv := words[1:1+n], words[1+n:]
+	if n == 1 {
+		defer s.mistook(c, keys[0], argv)()
+	}
+	return in.run(text, keys, argv)
+}
+
+// mistook returns what is to be called after a script: it notes if that was an undo that took the key of another attempt for
+// its own. Through two proxies, one token can be on two keys that expire in the same millisecond, or on an old server
+// about then: which is not promised to be told apart (docs/safety.md).
+func (s *server) mistook(c *session, key string, argv []string) func() {
+	was, had := s.get(c, key)
+	if !had || len(argv) < 2 || argv[0] != was.text || was.by == nil || was.by == c.life {
+		return func() {}
+	}
+	expires, err := strconv.ParseInt(argv[1], 10, 64)
+	inexact := int64(0)
+	if s.old {
+		inexact = 2
+	}
+	if err != nil || max(expires-was.expires, was.expires-expires) > inexact {
+		return func() {}
+	}
+	return func() {
+		if is, has := s.get(c, key); !has || is != was {
+			s.logf("%s: an undo took the key of another proxy's attempt for its own", key)
+			s.world.checker.doubt(key, s.now()+2*s.world.plan.Config.InstanceTimeout)
+		}
+	}
 }
 
 func (in *interpreter) run(text string, keys, argv []string) reply {

@@ -79,7 +79,7 @@ func (s *scene) others(masters ...int) {
 	s.do(func() {
 		for _, i := range masters {
 			m := s.servers[i]
-			m.put(&session{}, resourceName(0), item{"other", m.clock.millis(m.now()) + time.Minute.Milliseconds()})
+			m.put(&session{}, resourceName(0), item{text: "other", expires: m.clock.millis(m.now()) + time.Minute.Milliseconds()})
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestAnUndoTakesNoOtherToken(t *testing.T) {
 		s.do(func() {
 			m := s.servers[2]
 			it, _ := m.store.get(0, resourceName(0), m.clock.millis(m.now()))
-			m.put(&session{}, resourceName(0), item{"other", it.expires})
+			m.put(&session{}, resourceName(0), item{text: "other", expires: it.expires})
 		})
 		s.breakOff(2)
 		<-lost

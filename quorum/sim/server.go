@@ -56,6 +56,7 @@ type place struct {
 // A session is what a server knows of a connection.
 type session struct {
 	id     int64
+	life   *life
 	db     int
 	script bool // a script of it runs
 
@@ -131,7 +132,7 @@ func (s *server) accept(c *conn) {
 		return
 	}
 	s.nextID++
-	c.session = &session{id: s.nextID}
+	c.session = &session{id: s.nextID, life: c.life}
 	s.sessions[s.nextID] = c
 	b := c.running
 	c.send(down, func() {
@@ -194,6 +195,12 @@ func (s *server) runCall(p *parcel, i int) {
 		return
 	}
 	args, a, c := p.batch.words[i], &p.batch.replies[i], p.conn.session
+	if args[0] == "TIME" && s.meetsTooEarly(c.life) {
+		s.logf("%s: its connection breaks, or it would meet a clock that nobody has judged yet", p.conn.name)
+		s.drop(p.conn)
+		p.conn.reset()
+		return
+	}
 	if i == 0 {
 		c.knew = c.told
 	}

@@ -93,6 +93,6 @@ func cmdSet(s *server, c *session, args []string) reply {
 		s.remove(c, args[1])
 		return answer
 	}
-	s.put(c, args[1], item{args[2], expires})
+	s.put(c, args[1], item{args[2], expires, c.life})
 	return answer
 }

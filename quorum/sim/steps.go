@@ -1,12 +1,21 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Steps are those of a master's clock, and what the proxies have heard of it: a quorum of masters must not step alike at
 // once (docs/safety.md, assumption 3), for that is what a proxy sees that stood still.
+//
+// Nor may a proxy meet a clock that has just gone ahead, and that another proxy, which knew it, is about to mark its master
+// for (assumption 2).
 type steps struct {
 	list  []step
 	asked map[*life]time.Duration // when the latest question was sent that was answered with the time
+
+	ahead  time.Duration // when the clock went ahead the last time; 0 if it never did
+	canary string        // the master's then
 }
 
 type step struct {
@@ -37,9 +46,46 @@ func (w *World) setClock(s *server, by time.Duration) {
 		by += more
 	}
 	w.logf("fault", "the clock of %s is set by %v", s.addr, by)
+	if by > w.tolerated() {
+		s.goesAhead()
+	}
 	s.clock.step(w.now(), by)
 	s.steps.list = append(s.steps.list, step{w.now(), by, make(map[*life]time.Duration)})
 }
+
+// aheadMarked is how long it may take until a master is marked for a clock that went ahead: a heartbeat, and hearing the others.
+const aheadMarked = time.Second
+
+// goesAhead notes that the clock goes ahead now.
+func (s *server) goesAhead() {
+	canary, _ := s.store.get(0, "lockproxy:canary", 0)
+	s.steps.ahead, s.steps.canary = s.now(), canary.text
+}
+
+// meetsTooEarly says that a proxy must not be told the time yet. If it is told though nobody has marked the master, or
+// will, what was promised to others is not promised any more.
+func (s *server) meetsTooEarly(l *life) bool {
+	if l == nil || s.steps.ahead == 0 || s.steps.asked[l] != 0 {
+		return false
+	}
+	if canary, _ := s.store.get(0, "lockproxy:canary", 0); canary.text != s.steps.canary {
+		return false
+	}
+	if s.now()-s.steps.ahead < aheadMarked && slices.ContainsFunc(s.world.proxies, s.knownTo) {
+		return true
+	}
+	s.logf("its clock is met by %s, which cannot know that it went ahead", l.name)
+	for i := range s.world.plan.Resources {
+		s.world.checker.doubt(resourceName(i), s.now())
+	}
+	return false
+}
+
+// knownTo says that a proxy knows the clock.
+func (s *server) knownTo(p *proxy) bool { return p.life != nil && s.steps.asked[p.life] != 0 }
+
+// tolerated is what an engine makes nothing of.
+func (w *World) tolerated() time.Duration { return (w.plan.Config.Grace + 2*time.Millisecond) / 5 }
 
 // alike is how near to each other an engine may find two steps and take them for one: what it says, and what its
 // observations leave open.

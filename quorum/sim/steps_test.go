@@ -44,3 +44,51 @@ func TestAQuorumOfClocksIsNotSetAlikeAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A proxy that has just started meets a clock that has gone ahead when the master has been marked for that, or by then could
+// have been; in that case nothing is promised any more.
+func TestAClockThatWentAheadIsMetWhenItsMasterIsMarked(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		by       time.Duration
+		severed  bool          // the other proxies
+		met      time.Duration // at most
+		marked   bool          // by then
+		doubtful bool
+	}{
+		{"marked in time", time.Second, false, 700 * time.Millisecond, true, false},
+		{"never marked", time.Second, true, aheadMarked + 400*time.Millisecond, false, true},
+		{"by too little", time.Millisecond, true, 100 * time.Millisecond, false, false},
+		{"backwards", -time.Second, true, 100 * time.Millisecond, false, false},
+	} {
+		inScene(t, func(s *scene) {
+			s.do(s.proxies[1].kill)
+			if a := <-s.acquire(0, "mine", 10*time.Second, false); a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+			if test.severed {
+				s.do(func() {
+					s.links[0][0].block(up)
+					s.links[0][0].block(down)
+				})
+			}
+			s.set(0, test.by)
+			m, began := s.servers[0], s.now()
+			was, _ := m.store.get(0, "lockproxy:canary", 0)
+			s.do(s.proxies[1].boot)
+			for met := false; !met; {
+				s.sleep(time.Millisecond)
+				s.do(func() { met = m.steps.asked[s.proxies[1].life] != 0 })
+			}
+			if took := s.now() - began; took > test.met {
+				t.Errorf("%s: met after %v, want %v at most", test.name, took, test.met)
+			}
+			if canary, _ := m.store.get(0, "lockproxy:canary", 0); (canary.text != was.text) != test.marked {
+				t.Errorf("%s: marked %v, want %v", test.name, !test.marked, test.marked)
+			}
+			if is := s.checker.doubtful[resourceName(0)] != 0; is != test.doubtful {
+				t.Errorf("%s: doubtful %v, want %v", test.name, is, test.doubtful)
+			}
+		})
+	}
+}

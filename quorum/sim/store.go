@@ -6,6 +6,7 @@ import "time"
 type item struct {
 	text    string
 	expires int64 // ms on the master's clock; 0 is never
+	by      *life // whose command set it; nil if none did
 }
 
 // A store is the data of a master, and how it came about: what a restart forgets is the end of that history.
