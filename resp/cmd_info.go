@@ -63,6 +63,7 @@ func infoServer(s *Server, w *infoWriter) {
 	w.field("uptime_in_seconds", int64(up.Seconds()))
 	w.field("uptime_in_days", int64(up.Hours()/24))
 	w.field("lockproxy_version", s.cfg.Version)
+	w.field("lockproxy_processors", runtime.GOMAXPROCS(0))
 }
 
 func infoClients(s *Server, w *infoWriter) {

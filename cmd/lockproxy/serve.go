@@ -88,11 +88,12 @@ type process struct {
 // start builds bottom-up. What an error leaves behind, stop takes away.
 func (p *process) start(warnings []string) error {
 	for _, step := range []func() error{
-		p.openDoors,    // first: if an address is taken, nothing begins
-		p.startMasters, // the embedded ones, where none are named
-		p.startEngine,  // Redlock over the masters, and their messages
-		p.startFront,   // what Redis clients see
-		p.startAdmin,   // what operators see
+		p.openDoors,       // first: if an address is taken, nothing begins
+		p.startProcessors, // as few as suffice
+		p.startMasters,    // the embedded ones, where none are named
+		p.startEngine,     // Redlock over the masters, and their messages
+		p.startFront,      // what Redis clients see
+		p.startAdmin,      // what operators see
 		p.letClientsIn,
 	} {
 		if err := step(); err != nil {
