@@ -304,6 +304,9 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		}
 		call.Reply = all
 		return
+	case "PTTL":
+		call.Reply = f.horizonLeft()
+		return
 	case "PEXPIRETIME": // of what the handshake asks about
 		call.Reply = int64(-2)
 		return

@@ -14,109 +14,6 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// An Inspected is what one master carries, in all databases together.
-type Inspected struct {
-	Addr    string
-	Err     error // it cannot be asked
-	Info    masters.Info
-	Keys    int64    // without our own
-	States  []string // one for each database that is not clean: why
-	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
-	Foreign bool     // it carries a canary of another deployment
-	InUse   bool     // some master is Marked: the deployment is not new, even where this one looks so
-
-	slot      int
-	uncounted bool       // it does not tell how many keys it has
-	barred    bool       // its grants do not count in the first database
-	epochs    []int64    // by database
-	roster    [][]string // by database
-}
-
-// Inspect looks at the marks on all masters, and changes nothing.
-func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
-	cfg = cfg.withDefaults()
-	found := make([]Inspected, len(ms))
-	var all sync.WaitGroup
-	for i, slot := range slots(ms, cfg.Deployment) {
-		all.Go(func() {
-			found[i] = Inspected{Addr: ms[i].Addr(), slot: slot}
-			found[i].Err = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
-				return found[i].look(db, c, Members(ms, cfg.Deployment))
-			})
-		})
-	}
-	all.Wait()
-	used := slices.ContainsFunc(found, func(in Inspected) bool { return in.Marked })
-	for i := range found {
-		found[i].InUse = used
-	}
-	return found
-}
-
-// eachDatabase calls f with a connection to each database that the master has.
-func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
-	for db := range cfg.Databases {
-		c, err := m.Dial(ctx, db)
-		if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // it has fewer
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		err = f(db, c)
-		stop()
-		_ = c.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// look reads the marks in one database.
-func (in *Inspected) look(db int, c masters.Conn, members string) error {
-	inquiry := masters.NewInquiry()
-	read := &masters.Call{Args: marksArgs}
-	size := &masters.Call{Args: []any{"DBSIZE"}}
-	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey}}
-	if err := c.Exec(append(inquiry.Calls(), read, size, ours)); err != nil {
-		return err
-	}
-	in.Info = inquiry.Info()
-	found, ok := parseMarks(read)
-	if !ok {
-		return fmt.Errorf("its canary cannot be read: %w", read.Err)
-	}
-	in.uncounted = in.uncounted || size.Err != nil || ours.Err != nil
-	all, _ := size.Reply.(int64)
-	own, _ := ours.Reply.(int64)
-	in.Keys += all - own
-	canary, known := vouch.ParseCanary(found.canary)
-	in.epochs = append(in.epochs, canary.Epoch)
-	in.roster = append(in.roster, strings.Fields(found.roster))
-	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
-	reason := reasonOf(found.quarantine)
-	in.barred = in.barred || db == 0 && (found.canary == "" || found.quarantine != "")
-	in.Marked = in.Marked || known && reason != vouch.New
-	switch {
-	case found.canary == "":
-		in.States = append(in.States, fmt.Sprintf("db %d: no canary", db))
-	case found.quarantine != "":
-		in.States = append(in.States, fmt.Sprintf("db %d: quarantined, %s", db, reason))
-	}
-	return nil
-}
-
-// Fresh says that the master holds nothing, and nobody has ever marked it clean.
-func (in *Inspected) Fresh() bool {
-	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.Marked && !in.Foreign
-}
-
-// Clean says that its grants count in the first database. In another that is quarantined they count again some time after
-// a proxy first uses it.
-func (in *Inspected) Clean() bool { return in.Err == nil && !in.Foreign && !in.barred }
-
 // Initialise marks all masters clean, whatever they carry: nothing that was locked before counts any more. A lock that
 // is held through any proxy of this deployment may be taken a second time.
 func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
@@ -204,4 +101,25 @@ func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool,
 	defer cancel()
 	err := Initialise(ctx, cfg, ms)
 	return err == nil, err
+}
+
+// eachDatabase calls f with a connection to each database that the master has.
+func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
+	for db := range cfg.Databases {
+		c, err := m.Dial(ctx, db)
+		if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // it has fewer
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		err = f(db, c)
+		stop()
+		_ = c.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 // A proxy finds the masters new, and marks them so, while they are being initialised.
@@ -68,6 +69,39 @@ func TestWhatIsBegunToBeInitialisedIsEnded(t *testing.T) {
 			time.Sleep(time.Second)
 		})
 	}
+}
+
+func TestInspectSaysHowLongAQuarantineLastsAtMost(t *testing.T) {
+	inWorldWith(t, 3, Config{Databases: 1, TTLMax: time.Hour}, func(w *world) {
+		var ms []masters.Master
+		for _, f := range w.fakes {
+			ms = append(ms, f)
+		}
+		inspect := func() *Barred {
+			in := Inspect(context.Background(), w.cfg, ms)[0]
+			if len(in.Barred) != 1 {
+				t.Fatalf("want one database in quarantine: %+v", in)
+			}
+			return &in.Barred[0]
+		}
+		w.acquire(key, "mine", 20*time.Second)
+		w.settle()
+		w.fakes[0].flush()
+		if b := inspect(); b.Reason != "" {
+			t.Errorf("before anybody has seen it: %+v", b)
+		}
+		w.read(key)
+		time.Sleep(3 * time.Second)
+		b := inspect()
+		left := w.Masters()[0].Left
+		if b.Reason != vouch.New || b.Since < 2*time.Second || b.Since > 4*time.Second || b.Unknown || b.Left < left || b.Left > left+2*time.Second {
+			t.Errorf("%+v, and the proxy says %v", b, left)
+		}
+		w.fakes[1].flush()
+		if b := inspect(); !b.Unknown || b.Left < time.Hour-time.Minute || b.Left > time.Hour+5*time.Minute {
+			t.Errorf("where one other remembers: %+v", b)
+		}
+	})
 }
 
 func TestAMasterThatDoesNotTellItsKeysIsNoEmptyOne(t *testing.T) {

@@ -55,8 +55,8 @@ type lane struct {
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
 	proof       proof         // at the end of every batch
 	keeps       time.Duration // how long what the batch may set lives
-	doubt       string        // why the votes of the batch do not count
-	unkept      string        // why those do not count that set something to expire
+	doubt       doubt         // why the votes of the batch do not count
+	unkept      doubt         // why those do not count that set something to expire
 	quarantined string        // why those do not count that rest on something not being there
 	epoch       int64         // of the master, in this batch
 	answered    int           // requests in the batch before
@@ -92,23 +92,23 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 	}
 }
 
-// push queues a request. If the request cannot be answered in time it returns the cause, and forgets the request.
-func (l *lane) push(r request, now instant) string {
+// push queues a request. If the request cannot be answered in time it returns why, and forgets the request.
+func (l *lane) push(r request, now instant) doubt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.refuses() != "":
-		return l.refuses()
+		return doubt{FailedConnection, l.refuses()}
 	case l.late(now) != "":
-		return l.late(now)
+		return doubt{FailedLate, l.late(now)}
 	case len(l.queue) >= l.engine.cfg.QueueMax:
-		return "has too many commands waiting (queue_max)"
+		return doubt{FailedLate, "has too many commands waiting (queue_max)"}
 	}
 	l.queue = append(l.queue, r)
 	if l.busy == idle && len(l.queue) >= l.enough { // else the loop comes by itself
 		l.signal()
 	}
-	return ""
+	return doubt{}
 }
 
 // refuses returns why nothing can be sent, "" if it can. It is called with mu held.
@@ -282,10 +282,10 @@ func (l *lane) exchange() {
 
 // readProof finds out when the batch ran and whether its votes count.
 func (l *lane) readProof(err error) {
-	l.doubt, l.unkept, l.epoch = "", "", l.link.epoch
+	l.doubt, l.unkept, l.epoch = doubt{}, doubt{}, l.link.epoch
 	l.quarantined = l.quarantineCause()
 	if err != nil {
-		l.doubt = "did not answer to the end of the batch"
+		l.doubt = doubt{FailedConnection, "did not answer to the end of the batch"}
 		return
 	}
 	if ms, ok := millis(&l.proof.last); ok {
@@ -293,7 +293,7 @@ func (l *lane) readProof(err error) {
 		l.link.clock, l.link.clockAt = ms, l.proof.received
 	}
 	l.doubt, l.unkept = l.vouch(), l.unkeptCause()
-	if l.doubt != "" || l.unkept != "" {
+	if !l.doubt.none() || !l.unkept.none() {
 		l.master.dropped.Add(1)
 	}
 }
@@ -387,7 +387,7 @@ func (l *lane) close() {
 func drop(queue []request, cause string) {
 	for _, r := range queue {
 		if en, ok := r.(*entry); ok {
-			en.giveUp(dropped, cause)
+			en.giveUp(dropped, doubt{FailedConnection, cause})
 		}
 	}
 }

@@ -164,6 +164,13 @@ func reasonOf(text string) string {
 	return reason
 }
 
+// sentencedAt reads when it was written, by the clock of the proxy that did.
+func sentencedAt(text string) time.Time {
+	at, _, _ := strings.Cut(text, " ")
+	ms, _ := strconv.ParseInt(at, 10, 64)
+	return time.UnixMilli(ms)
+}
+
 // canaryNow is the mark that a master would get now.
 func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
 	c := vouch.Canary{

@@ -63,7 +63,7 @@ func (p *program) again(en *entry) bool {
 	en.fate = waiting
 	en.round.mu.Unlock()
 	if cause := en.lane.pushAgain(en); cause != "" {
-		en.giveUp(dropped, cause)
+		en.giveUp(dropped, doubt{FailedConnection, cause})
 	}
 	return true
 }

@@ -107,7 +107,7 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 		en.Args, en.round, en.lane, en.master = args, r, lanes[i], i
 	}
 	e.sweeper.add(r)
-	var causes [maxMasters]string
+	var causes [maxMasters]doubt
 	// Two rounds on one key are in the same order in every lane, or each might win where the other lost.
 	stripe := e.stripe(key.Name)
 	stripes := e.stripes(stripe, others)
@@ -155,12 +155,12 @@ func (e *Engine) unlockOrder(only int, stripes []int) {
 }
 
 // turnedAway takes the causes for which lanes did not take their entries; all at once, so that an error names them all.
-func (r *round) turnedAway(causes []string) {
+func (r *round) turnedAway(causes []doubt) {
 	var last *entry
-	why := ""
+	why := doubt{}
 	r.mu.Lock() // those before the last do not decide
 	for i, cause := range causes {
-		if cause == "" {
+		if cause.none() {
 			continue
 		}
 		if last != nil {
@@ -186,7 +186,7 @@ func (en *entry) take(now instant) bool {
 	t, timed := r.owner.(timed)
 	if timed && r.keeps > 0 && en.lane.unsure { // what would be set could outlive its time, and its vote would not count
 		r.mu.Unlock()
-		en.giveUp(dropped, "has not told the time exactly enough")
+		en.giveUp(dropped, doubt{FailedClock, "has not told the time exactly enough"})
 		return false
 	}
 	if now < r.deadline && !r.revoked {
@@ -201,7 +201,7 @@ func (en *entry) take(now instant) bool {
 		return true
 	}
 	r.mu.Unlock()
-	en.giveUp(dropped, "was not sent in time")
+	en.giveUp(dropped, doubt{FailedLate, "was not sent in time"})
 	return false
 }
 
@@ -210,34 +210,34 @@ func (en *entry) reply(instant) {
 	if en.round.program != nil && en.round.program.again(en) {
 		return
 	}
-	en.round.vote(en, func() (Vote, string) {
+	en.round.vote(en, func() (Vote, doubt) {
 		en.fate = answered
 		en.epoch = en.lane.epoch
 		v, cause := en.round.owner.read(en)
-		if doubt := en.doubt(); doubt != "" {
-			return Failed, doubt
+		if d := en.doubt(); !d.none() {
+			return Failed, d
 		}
-		return v, cause
+		return v, doubt{FailedError, cause}
 	})
 }
 
 // doubt returns why the answer does not count, if so.
-func (en *entry) doubt() string {
+func (en *entry) doubt() doubt {
 	switch l := en.lane; {
-	case l.doubt != "":
+	case !l.doubt.none():
 		return l.doubt
-	case l.unkept != "" && en.round.keeps > 0:
+	case !l.unkept.none() && en.round.keeps > 0:
 		return l.unkept
 	case en.blank:
-		return l.quarantined
+		return doubt{FailedQuarantined, l.quarantined}
 	}
-	return ""
+	return doubt{}
 }
 
 // proves says whether an answer counts that rests on something not being there, if blank.
 func (en *entry) proves(blank bool) bool {
 	en.blank = blank
-	return en.doubt() == ""
+	return en.doubt().none()
 }
 
 // lost is told that the connection broke after the entry was sent.
@@ -247,40 +247,40 @@ func (en *entry) lost(cause string) {
 			en.lane.remember(t.hold(i), en)
 		}
 	}
-	en.giveUp(unknown, cause)
+	en.giveUp(unknown, doubt{FailedConnection, cause})
 }
 
-func (en *entry) giveUp(f fate, cause string) {
+func (en *entry) giveUp(f fate, why doubt) {
 	if f == dropped && en.round.releases != nil {
 		en.lane.owe(*en.round.releases)
 	}
-	en.round.vote(en, func() (Vote, string) {
+	en.round.vote(en, func() (Vote, doubt) {
 		en.fate = f
-		return Failed, cause
+		return Failed, why
 	})
 }
 
 // fail records a failed vote without deciding. The round's mu is held.
-func (en *entry) fail(f fate, cause string) {
+func (en *entry) fail(f fate, why doubt) {
 	if f == dropped && en.round.releases != nil {
 		en.lane.owe(*en.round.releases)
 	}
 	en.fate = f
-	en.record(Failed, cause)
+	en.record(Failed, why)
 }
 
 // record counts the entry's vote, unless it has one: a late answer changes nothing. The round's mu is held.
-func (en *entry) record(v Vote, cause string) {
+func (en *entry) record(v Vote, why doubt) {
 	if en.vote != Pending {
 		return
 	}
-	en.vote, en.cause = v, cause
+	en.vote, en.cause = v, why.text
 	en.round.tally.Add(v)
-	en.round.engine.masters[en.master].count(v)
+	en.round.engine.masters[en.master].count(v, why.kind)
 }
 
 // vote records what cast returns, and ends the round if that decides it. A vote after the end changes nothing.
-func (r *round) vote(en *entry, cast func() (Vote, string)) {
+func (r *round) vote(en *entry, cast func() (Vote, doubt)) {
 	r.mu.Lock()
 	en.record(cast())
 	over := r.decision != Undecided
@@ -304,7 +304,7 @@ func (r *round) expire() {
 	over := r.decision != Undecided
 	for i := range r.entries {
 		en := &r.entries[i]
-		en.record(Failed, r.engine.lateCause)
+		en.record(Failed, doubt{FailedLate, r.engine.lateCause})
 		if en.fate == waiting && r.releases != nil {
 			en.lane.owe(*r.releases)
 		}

@@ -11,6 +11,7 @@ import (
 // Votes counts the votes of one master since the start.
 type Votes struct {
 	Granted, Refused, Failed uint64
+	Failures                 Failures // what Failed is made of
 }
 
 // MasterStatus is what the engine knows of one master.
@@ -64,6 +65,7 @@ type master struct {
 	watch     watch
 	dropped   atomic.Uint64
 	votes     [Failed + 1]atomic.Uint64
+	failures  [failureKinds]atomic.Uint64
 	roundTrip atomic.Int64
 
 	mu    sync.Mutex // guards all below
@@ -72,7 +74,13 @@ type master struct {
 	info  masters.Info
 }
 
-func (m *master) count(v Vote) { m.votes[v].Add(1) }
+// count counts a vote and, if it failed, why.
+func (m *master) count(v Vote, why FailureKind) {
+	m.votes[v].Add(1)
+	if v == Failed {
+		m.failures[why].Add(1)
+	}
+}
 
 func (m *master) connected(info *masters.Info) {
 	m.mu.Lock()
@@ -158,7 +166,10 @@ func (m *master) status() MasterStatus {
 		RunID:     m.info.RunID,
 		Role:      m.info.Role,
 		RoundTrip: time.Duration(m.roundTrip.Load()),
-		Votes:     Votes{m.votes[Granted].Load(), m.votes[Refused].Load(), m.votes[Failed].Load()},
+		Votes:     Votes{Granted: m.votes[Granted].Load(), Refused: m.votes[Refused].Load(), Failed: m.votes[Failed].Load()},
+	}
+	for i := range m.failures {
+		s.Votes.Failures[i] = m.failures[i].Load()
 	}
 	if !s.Connected {
 		s.Cause = m.cause

@@ -43,11 +43,11 @@ func (p *proof) ask(calls []*masters.Call) []*masters.Call {
 	return append(calls, &p.marks, &p.last)
 }
 
-// vouch reads the proof of the batch that was answered, and returns why its votes do not count; "" if they do.
-func (l *lane) vouch() string {
+// vouch reads the proof of the batch that was answered, and returns why its votes do not count, if so.
+func (l *lane) vouch() doubt {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {
-		return "did not show its canary"
+		return doubt{FailedForgot, "did not show its canary"}
 	}
 	if marks.roster != l.link.marks.roster {
 		l.link.marks.roster = marks.roster
@@ -59,32 +59,32 @@ func (l *lane) vouch() string {
 	switch {
 	case marks.canary != l.link.marks.canary:
 		l.again = true
-		return "is not known to remember its locks: its canary has changed"
+		return doubt{FailedForgot, "is not known to remember its locks: its canary has changed"}
 	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
-		return "is not known to remember its locks: it was quarantined" // and again is set
+		return doubt{FailedForgot, "is not known to remember its locks: it was quarantined"} // and again is set
 	case l.roster[l.slot].Load() > l.link.epoch:
 		l.again = true
-		return "was replaced"
+		return doubt{FailedForgot, "was replaced"}
 	case jumped != "":
-		return jumped
+		return doubt{FailedClock, jumped}
 	case charges != l.charges:
 		l.again = true
-		return "may have forgotten locks: " + charge
+		return doubt{FailedForgot, "may have forgotten locks: " + charge}
 	}
-	return ""
+	return doubt{}
 }
 
-// unkeptCause returns why what the batch set does not count, though the rest of it does: "" if it does.
-func (l *lane) unkeptCause() string {
+// unkeptCause returns why what the batch set does not count, though the rest of it does, if so.
+func (l *lane) unkeptCause() doubt {
 	switch {
 	case l.keeps == 0:
-		return ""
+		return doubt{}
 	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
-		return "has no horizon"
+		return doubt{FailedHorizon, "has no horizon"}
 	case l.misjudged():
-		return "has a clock that was misjudged: what was set expires too early"
+		return doubt{FailedClock, "has a clock that was misjudged: what was set expires too early"}
 	}
-	return ""
+	return doubt{}
 }
 
 // misjudged says that the instants at which keys of the batch expire were chosen when too little was known of the master's
@@ -328,6 +328,7 @@ func (r *round) settleEpochs() bool {
 		en := &r.entries[i]
 		if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {
 			en.vote, en.cause = Failed, "may have forgotten its vote"
+			en.lane.master.count(Failed, FailedForgot) // as well as granted
 			r.tally.Granted--
 			r.tally.Failed++
 			void = true

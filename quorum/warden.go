@@ -235,7 +235,7 @@ func (q *question) command() *masters.Call { return &q.Call }
 func (q *question) take(instant) bool      { return true }
 func (q *question) lost(string)            {}
 func (q *question) reply(instant) {
-	if q.Err == nil && q.answer != nil && q.lane.doubt == "" {
+	if q.Err == nil && q.answer != nil && q.lane.doubt.none() {
 		q.answer(q)
 	}
 }

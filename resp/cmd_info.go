@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
 )
 
@@ -122,6 +123,15 @@ func infoCluster(_ *Server, w *infoWriter) { w.field("cluster_enabled", 0) }
 // infoKeyspace is empty: the proxy holds no keys.
 func infoKeyspace(*Server, *infoWriter) {}
 
+// failures tells why votes failed, in fields of their own.
+func failures(all *quorum.Failures) string {
+	text := ""
+	for kind, n := range all {
+		text += fmt.Sprintf(",failed_%s=%d", quorum.FailureKind(kind), n)
+	}
+	return text
+}
+
 func infoLockproxy(s *Server, w *infoWriter) {
 	masters, st := s.engine.Masters(), s.engine.Stats()
 	connected := 0
@@ -133,9 +143,10 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	w.field("masters_connected", connected)
 	for i, m := range masters {
 		w.field(fmt.Sprintf("master%d", i), fmt.Sprintf("addr=%s,state=%s,cause=%s,for_sec=%d,left_sec=%d,server=%s,version=%s,"+
-			"role=%s,clock_offset_msec=%d,round_trip_usec=%d,granted=%d,refused=%d,failed=%d,batches_dropped=%d", m.Addr,
+			"role=%s,clock_offset_msec=%d,round_trip_usec=%d,granted=%d,refused=%d,failed=%d,batches_dropped=%d%s", m.Addr,
 			m.State, oneField(m.Cause), int(m.Since.Seconds()), int(m.Left.Seconds()), m.Server, m.Version, m.Role,
-			m.ClockOffset.Milliseconds(), m.RoundTrip.Microseconds(), m.Votes.Granted, m.Votes.Refused, m.Votes.Failed, m.Dropped))
+			m.ClockOffset.Milliseconds(), m.RoundTrip.Microseconds(), m.Votes.Granted, m.Votes.Refused, m.Votes.Failed, m.Dropped,
+			failures(&m.Votes.Failures)))
 	}
 	w.field("attempts", st.Attempts)
 	w.field("acquired", st.Acquired)

@@ -144,7 +144,8 @@ func TestInfoHasWhatClientsRead(t *testing.T) {
 	for _, line := range []string{"# Server", "redis_version:7.0.15", "redis_mode:standalone", "lockproxy_version:1.2", "role:master",
 		"loading:0", "connected_slaves:0", "connected_clients:1", "masters:3", "quorum:2", "masters_connected:2",
 		"master1:addr=10.0.0.2:6379,state=disconnected,cause=connection refused; twice,for_sec=0,left_sec=0,server=,version=,role=," +
-			"clock_offset_msec=0,round_trip_usec=0,granted=0,refused=0,failed=0,batches_dropped=0",
+			"clock_offset_msec=0,round_trip_usec=0,granted=0,refused=0,failed=0,batches_dropped=0," +
+			"failed_late=0,failed_connection=0,failed_error=0,failed_forgot=0,failed_quarantined=0,failed_clock=0,failed_horizon=0",
 		"attempts:3", "acquired:2"} {
 		if !strings.Contains(got, "\r\n"+line+"\r\n") {
 			t.Errorf("INFO lacks %q", line)

@@ -117,7 +117,7 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + state(&p.marks)
 		case p.info.RoundTrip > cfg.Grace*2/5:
 			p.votes, p.verdict = true, "votes; far away for grace "+cfg.Grace.String()+": raise it to three round trips"
-		case p.marks.Addr != "" && len(p.marks.States) > 0:
+		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
 		case len(p.info.Missing) > 0:
 			p.votes, p.verdict = true, "votes; may not run "+strings.Join(p.info.Missing, ", ")

@@ -86,16 +86,29 @@ func state(in *quorum.Inspected) string {
 	switch {
 	case in.Foreign:
 		return "marked by another deployment, or for another list of masters"
-	case len(in.States) == 0:
+	case len(in.Barred) == 0:
 		return "clean"
-	case in.Fresh() && in.InUse: // init would free locks that the others remember
-		return "without its data: in quarantine, and votes again by itself (INFO lockproxy: left_sec)"
-	case in.Fresh():
+	case in.Fresh() && !in.InUse:
 		return "new: run lockproxy init"
-	case len(in.States) == 1:
-		return in.States[0]
 	}
-	return fmt.Sprintf("%s, and %d more", in.States[0], len(in.States)-1)
+	b, where := in.Barred[0], ""
+	if n := len(in.Barred); n > 1 {
+		where = fmt.Sprintf("%d databases ", n)
+	} else if b.DB > 0 {
+		where = fmt.Sprintf("database %d ", b.DB)
+	}
+	text := where + fmt.Sprintf("in quarantine (%s) for %v, %v more at most", b.Reason,
+		max(b.Since, 0).Round(time.Second), b.Left.Round(time.Second))
+	if b.Reason == "" {
+		text = where + "without canary: in quarantine as soon as a proxy comes by"
+	}
+	switch {
+	case in.Fresh(): // init would free locks that the others remember
+		return "without its data: " + text + ", and votes again by itself"
+	case b.Unknown:
+		return text + ", or until lockproxy init"
+	}
+	return text
 }
 
 func asMasters(ms []*masters.Redis) []masters.Master {

@@ -30,7 +30,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a quarantined master's grants count", rule: "6 quarantine", file: "round.go",
-		old: "\tcase en.blank:\n\t\treturn l.quarantined", new: "\tcase en.blank:\n\t\treturn \"\"",
+		old: "\tcase en.blank:\n\t\treturn doubt{FailedQuarantined, l.quarantined}", new: "\tcase en.blank:\n\t\treturn doubt{}",
 	},
 	{
 		name: "no quarantine without a canary", rule: "6 quarantine", file: "vouch/canary.go",

@@ -26,7 +26,9 @@ func (f *fake) Ready() error { return f.ready }
 
 func (f *fake) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
-		{Addr: "a:1", Connected: true, RoundTrip: 1500 * time.Microsecond, Votes: quorum.Votes{Granted: 7, Refused: 8, Failed: 9}},
+		{Addr: "a:1", Connected: true, RoundTrip: 1500 * time.Microsecond, Votes: quorum.Votes{
+			Granted: 7, Refused: 8, Failed: 9, Failures: quorum.Failures{quorum.FailedLate: 4, quorum.FailedClock: 5},
+		}},
 		{Addr: "b:1", Cause: "connection refused"},
 	}
 }
@@ -112,6 +114,9 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_master_votes_total{master="a:1",vote="granted"} 7`,
 		`lockproxy_master_votes_total{master="a:1",vote="refused"} 8`,
 		`lockproxy_master_votes_total{master="a:1",vote="failed"} 9`,
+		`lockproxy_master_votes_failed_total{cause="late",master="a:1"} 4`,
+		`lockproxy_master_votes_failed_total{cause="clock",master="a:1"} 5`,
+		`lockproxy_master_votes_failed_total{cause="horizon",master="b:1"} 0`,
 		`lockproxy_attempts_total 10`,
 		`lockproxy_attempt_outcomes_total{outcome="acquired"} 1`,
 		`lockproxy_attempt_outcomes_total{outcome="refused"} 2`,

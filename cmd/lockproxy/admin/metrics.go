@@ -30,6 +30,8 @@ var (
 	descDropped   = desc("master_batches_dropped_total", "Batches whose votes did not count, because nothing vouched for them.", "master")
 	descRoundTrip = desc("master_round_trip_seconds", "How long the latest batch to the master took.", "master")
 	descVotes     = desc("master_votes_total", "Votes of the master: granted, refused or failed.", "master", "vote")
+	descFailed    = desc("master_votes_failed_total", "Votes of the master that failed, by cause: late (no answer in time), "+
+		"connection, error (it answered one), forgot (it may have forgotten locks), quarantined, clock, horizon.", "master", "cause")
 
 	descAttempts = desc("attempts_total", "Attempts to acquire a lock.")
 	descOutcomes = desc("attempt_outcomes_total",
@@ -87,6 +89,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		counter(descVotes, m.Votes.Granted, m.Addr, "granted")
 		counter(descVotes, m.Votes.Refused, m.Addr, "refused")
 		counter(descVotes, m.Votes.Failed, m.Addr, "failed")
+		for kind, n := range m.Votes.Failures {
+			counter(descFailed, n, m.Addr, quorum.FailureKind(kind).String())
+		}
 	}
 	locks(counter, c.engine.Stats())
 	front := c.front.Stats()

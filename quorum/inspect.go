@@ -1,0 +1,139 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// An Inspected is what one master carries, in all databases together.
+type Inspected struct {
+	Addr    string
+	Err     error // it cannot be asked
+	Info    masters.Info
+	Keys    int64    // without our own
+	Barred  []Barred // the databases that are not clean
+	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
+	Foreign bool     // it carries a canary of another deployment
+	InUse   bool     // some master is Marked: the deployment is not new, even where this one looks so
+
+	slot      int
+	uncounted bool       // it does not tell how many keys it has
+	epochs    []int64    // by database
+	roster    [][]string // by database
+	horizons  []instant  // by database; below 0 if it is not told
+}
+
+// A Barred is a database of one master in which its grants do not count.
+type Barred struct {
+	DB      int
+	Reason  string        // "" if it has no canary: the first proxy that comes by quarantines it
+	Since   time.Duration // how long ago it was quarantined
+	Left    time.Duration // how long that lasts at most
+	Unknown bool          // too few other masters remember: it is as long as any lock
+
+	longest time.Duration // that a lock is kept
+}
+
+// Inspect looks at the marks on all masters, and changes nothing.
+func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
+	cfg = cfg.withDefaults()
+	found := make([]Inspected, len(ms))
+	var all sync.WaitGroup
+	for i, slot := range slots(ms, cfg.Deployment) {
+		all.Go(func() {
+			found[i] = Inspected{Addr: ms[i].Addr(), slot: slot}
+			found[i].Err = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
+				return found[i].look(db, c, &cfg, Members(ms, cfg.Deployment))
+			})
+		})
+	}
+	all.Wait()
+	for i := range found {
+		foresee(found, i, &cfg)
+	}
+	used := slices.ContainsFunc(found, func(in Inspected) bool { return in.Marked })
+	for i := range found {
+		found[i].InUse = used
+	}
+	return found
+}
+
+// look reads the marks in one database.
+func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) error {
+	inquiry := masters.NewInquiry()
+	read := &masters.Call{Args: marksArgs}
+	size := &masters.Call{Args: []any{"DBSIZE"}}
+	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey}}
+	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
+	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon)); err != nil {
+		return err
+	}
+	in.Info = inquiry.Info()
+	found, ok := parseMarks(read)
+	if !ok {
+		return fmt.Errorf("its canary cannot be read: %w", read.Err)
+	}
+	in.uncounted = in.uncounted || size.Err != nil || ours.Err != nil
+	all, _ := size.Reply.(int64)
+	own, _ := ours.Reply.(int64)
+	in.Keys += all - own
+	canary, known := vouch.ParseCanary(found.canary)
+	in.epochs = append(in.epochs, canary.Epoch)
+	in.roster = append(in.roster, strings.Fields(found.roster))
+	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
+	reason := reasonOf(found.quarantine)
+	in.Marked = in.Marked || known && reason != vouch.New
+	if found.canary == "" || found.quarantine != "" {
+		in.Barred = append(in.Barred, Barred{
+			DB: db, Reason: reason, Since: time.Since(sentencedAt(found.quarantine)), longest: cfg.kept(max(cfg.TTLMax, canary.TTLMax)),
+		})
+	}
+	left, ok := horizon.Reply.(int64)
+	if !ok {
+		left = -1
+	} else { // -2 is that there is none
+		left = max(left, 0)
+	}
+	in.horizons = append(in.horizons, time.Duration(left)*time.Millisecond)
+	return nil
+}
+
+// foresee finds out how long the quarantines of one master last at most: what the others remember, proxies have been told too,
+// or will be.
+func foresee(found []Inspected, i int, cfg *Config) {
+	for j := range found[i].Barred {
+		b := &found[i].Barred[j]
+		q := vouch.NewQuarantine(b.Reason, -max(b.Since, 0), b.longest, cfg.DriftFactor)
+		var said []vouch.Testimony
+		for o := range found {
+			if o == i || b.DB >= len(found[o].horizons) || found[o].horizons[b.DB] < 0 {
+				continue
+			}
+			said = append(said, vouch.Testimony{Horizon: found[o].horizons[b.DB], Clean: !found[o].barredIn(b.DB)})
+		}
+		b.Unknown = !q.Hear(said, len(found), 0, cfg.DriftFactor)
+		if b.Left = max(q.Until, 0); !b.Unknown { // a proxy that has heard them allows for drift since, and counts from when its warden looked
+			b.Left += wardenEvery + time.Duration(2*cfg.DriftFactor*float64(max(b.Since, 0)))
+		}
+	}
+}
+
+func (in *Inspected) barredIn(db int) bool {
+	return slices.ContainsFunc(in.Barred, func(b Barred) bool { return b.DB == db })
+}
+
+// Fresh says that the master holds nothing, and nobody has ever marked it clean.
+func (in *Inspected) Fresh() bool {
+	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.Marked && !in.Foreign
+}
+
+// Clean says that its grants count in the first database. In another that is quarantined they count again some time after
+// a proxy first uses it.
+func (in *Inspected) Clean() bool { return in.Err == nil && !in.Foreign && !in.barredIn(0) }
