@@ -18,8 +18,15 @@ type replyPair struct {
 	slack         time.Duration // how far apart the two were asked, at most
 }
 
-// clockStep is what two honest clocks of 1 ms may differ by, rounding included.
-const clockStep = 5 * time.Millisecond
+// clockStep is what two honest clocks of 1 ms may differ by, rounding included; and masters before Redis 7 keep a key for up
+// to 10 ms more, so that its undo takes no other.
+var clockStep = 5 * time.Millisecond
+
+func init() {
+	if os.Getenv("LOCKPROXY_REDIS_SERVER") != "" {
+		clockStep += 10 * time.Millisecond
+	}
+}
 
 // failedScript is where an error says in which script it was raised.
 var failedScript = regexp.MustCompile(` script: (?:[0-9a-f]{40}, )?on @user_script:\d+\.`)
