@@ -172,3 +172,35 @@ func runScriptFlush(c *call) Reply {
 	c.server.scripts.Flush()
 	return okReply
 }
+
+// runScriptKill ends scripts that run by vote, and those of the upstream.
+func runScriptKill(c *call) Reply {
+	var l *link
+	if c.server.cfg.Upstream != nil {
+		l, _ = c.connected() // if there is none, nothing of it runs
+	}
+	var reply Reply
+	there := ""
+	sl := c.claimSlot(oneRound, "", nil, 1+count(l != nil), func(*outcome) Reply {
+		if there == "+OK\r\n" {
+			return okReply
+		}
+		return reply
+	})
+	if sl == nil {
+		return wait
+	}
+	if l != nil {
+		l.ask(expectation{n: 1, take: func(reply []byte) {
+			there = string(reply)
+			sl.resolve(outcome{})
+		}}, "SCRIPT", "KILL")
+	}
+	c.engine().KillScripts(func(err error) {
+		if reply = okReply; err != nil {
+			reply = errorReply(err)
+		}
+		sl.resolve(outcome{})
+	})
+	return later
+}

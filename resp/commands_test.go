@@ -69,7 +69,7 @@ func TestCommandsThatRedisHasNot(t *testing.T) {
 		{"COMMAND DOCS get", "^\\*2\r\n\\$3\r\nget\r\n\\*6\r\n\\$7\r\nsummary\r\n\\$22\r\nGet the value of a key\r\n"},
 		{"HELLO 3 ; COMMAND DOCS", "^%\\d+\r\n"},
 		{"COMMAND LIST", "^\\*\\d+\r\n\\$4\r\nlock\r\n"},
-		{"COMMAND LIST FILTERBY ACLCAT scripting", "^\\*7\r\n\\$4\r\neval\r\n"},
+		{"COMMAND LIST FILTERBY ACLCAT scripting", "^\\*8\r\n\\$4\r\neval\r\n"},
 	} {
 		c := newRig(t, Config{}).dial()
 		requests := strings.Split(conversation[0], " ; ")

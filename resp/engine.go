@@ -24,6 +24,7 @@ type Engine interface {
 	Run(req quorum.RunRequest, done func(quorum.Ran))
 	Exec(req quorum.ExecRequest, done func(quorum.Executed))
 	Ask(req quorum.AskRequest, done func(quorum.Asked))
+	KillScripts(done func(error))
 	Masters() []quorum.MasterStatus
 	Stats() quorum.Stats
 }

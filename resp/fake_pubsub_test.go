@@ -118,6 +118,10 @@ func (e *fakeEngine) Publish(channel, message string, done func(quorum.Published
 	})
 }
 
+func (e *fakeEngine) KillScripts(done func(error)) {
+	e.do("kill scripts", func(map[quorum.Key]fakeEntry) func() { return func() { done(e.err) } })
+}
+
 func (e *fakeEngine) Survey(question []any, done func(quorum.Surveyed)) {
 	e.do("survey", func(map[quorum.Key]fakeEntry) func() {
 		return func() { done(quorum.Surveyed{Err: e.err, Replies: make([]any, 3)}) }

@@ -108,8 +108,11 @@ func (c *call) divertScript(cmd *command) Reply {
 	if sub == nil || !sub.accepts(len(c.args)) {
 		return nil
 	}
-	if sub.name == "exists" {
+	switch sub.name {
+	case "exists":
 		return c.scriptsExist()
+	case "kill":
+		return nil // which asks both sides
 	}
 	if reply := sub.run(c); isError(reply) {
 		return reply

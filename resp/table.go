@@ -138,6 +138,8 @@ var scriptCommands = []*command{
 				summary: "Load the specified Lua script into the script cache."},
 			{name: "exists", arity: -3, flags: noScript, since: "2.6.0", run: runScriptExists,
 				summary: "Check existence of scripts in the script cache."},
+			{name: "kill", arity: 2, flags: noScript | allowBusy, since: "2.6.0", run: runScriptKill,
+				summary: "Kill the currently executing Lua script."},
 			{name: "flush", arity: -2, flags: noScript, since: "2.6.0", run: runScriptFlush,
 				summary: "Remove all the scripts from the script cache."},
 		}},

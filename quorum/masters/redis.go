@@ -77,6 +77,25 @@ func (m *Redis) Addr() string { return m.opt.Addr }
 
 // Dial connects, authenticates and selects db.
 func (m *Redis) Dial(ctx context.Context, db int) (Conn, error) {
+	return m.open(ctx, db, func(c *redis.Conn) error {
+		if err := c.Ping(context.Background()).Err(); !isNoPerm(err) {
+			return err
+		}
+		return nil
+	})
+}
+
+// KillScript ends the script that the master runs. It must not have written anything.
+func (m *Redis) KillScript(ctx context.Context) error {
+	c, err := m.open(ctx, 0, func(c *redis.Conn) error { return c.ScriptKill(context.Background()).Err() })
+	if err == nil {
+		_ = c.Close()
+	}
+	return err
+}
+
+// open connects, authenticates, selects db and says the first words, which must succeed.
+func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error) (Conn, error) {
 	raw, err := m.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -91,7 +110,7 @@ func (m *Redis) Dial(ctx context.Context, db int) (Conn, error) {
 	client := redis.NewClient(&opt)
 	conn := client.Conn()
 	c := &redisConn{raw: raw, client: client, conn: conn, pipe: conn.Pipeline()}
-	if err := c.conn.Ping(context.Background()).Err(); err != nil && !isNoPerm(err) {
+	if err := words(c.conn); err != nil {
 		_ = c.Close()
 		return nil, err
 	}

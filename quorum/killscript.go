@@ -1,0 +1,67 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+)
+
+// A scriptKiller is a master that can end the script that it runs, without being free for anything else.
+type scriptKiller interface {
+	KillScript(ctx context.Context) error
+}
+
+// KillScripts ends the script that masters are busy with, on each of them (SCRIPT KILL). Lanes have none to spare for that:
+// they wait for the script. The error is nil if there was one to end; else it is what masters answered, such as NOTBUSY, or
+// a *NoQuorum if none answered.
+func (e *Engine) KillScripts(done func(error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing.Load() {
+		go done(ErrClosed)
+		return
+	}
+	e.loops.Go(func() { done(e.killScripts()) })
+}
+
+func (e *Engine) killScripts() error {
+	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master hears of it only after some seconds of a script
+	defer cancel()
+	errs := make([]error, len(e.masters))
+	var all sync.WaitGroup
+	for i, m := range e.masters {
+		all.Go(func() {
+			errs[i] = errors.New("cannot be told to end a script")
+			if k, ok := m.Master.(scriptKiller); ok {
+				errs[i] = k.KillScript(ctx)
+			}
+		})
+	}
+	all.Wait()
+	return mergeKills(e.masters, errs)
+}
+
+// mergeKills tells of what the masters answered what matters most: a script that was ended, one that cannot be, none.
+func mergeKills(ms []*master, errs []error) error {
+	failure := &NoQuorum{Masters: len(errs)}
+	var answer error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			return nil
+		case strings.HasPrefix(err.Error(), "UNKILLABLE"):
+			answer = err
+		case strings.HasPrefix(err.Error(), "NOTBUSY"):
+			if answer == nil {
+				answer = err
+			}
+		default:
+			failure.Causes = append(failure.Causes, Cause{ms[i].Addr(), describe(err)})
+		}
+	}
+	if answer == nil {
+		answer = failure
+	}
+	return answer
+}
