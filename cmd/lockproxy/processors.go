@@ -9,19 +9,20 @@ import (
 )
 
 // A proxy mostly waits for the kernel, and its goroutines hand work on to each other. On one processor that costs no
-// wake-ups of threads, and what is ready gathers into larger batches; more processors make the same work dearer. So it
-// begins with one, and takes another when those it has do not suffice.
+// wake-ups of threads, and what is ready gathers into larger batches; two take a sixth to a fifth more of their time for the
+// same work. So it begins with one, and takes another when those it has have not sufficed for a while: a change stops all
+// goroutines for a moment.
 const (
 	lookEvery = 250 * time.Millisecond
-	muchUsed  = 0.85 // of the processors there are: one more
-	fewUsed   = 0.6  // of one fewer: that would do
-	fewLooks  = 20   // in a row that find so; every change stops all goroutines for a moment
+	inRow     = 5    // looks that must find the same
+	tooBusy   = 0.9  // of the processors there are: one more
+	wouldDo   = 0.85 // of one fewer: that many. They would take less time for it
 )
 
 // processors is how many processors the proxy has, and what the looks at its use of them have found.
 type processors struct {
 	now, most int
-	few       int // looks in a row that found one fewer to be enough
+	many, few int // looks in a row that found one more to be needed, or one fewer to be enough
 
 	at   time.Time // of the latest look
 	used time.Duration
@@ -31,15 +32,16 @@ type processors struct {
 func (p *processors) look(at time.Time, used time.Duration) int {
 	busy := float64(used-p.used) / float64(max(at.Sub(p.at), 1)) // processors
 	p.at, p.used = at, used
-	if p.now > 1 && busy < fewUsed*float64(p.now-1) {
-		p.few++
-	} else {
+	if p.many++; busy <= tooBusy*float64(p.now) || p.now == p.most {
+		p.many = 0
+	}
+	if p.few++; busy >= wouldDo*float64(p.now-1) {
 		p.few = 0
 	}
-	switch {
-	case busy > muchUsed*float64(p.now):
-		p.now = min(p.now+1, p.most)
-	case p.few == fewLooks:
+	switch inRow {
+	case p.many:
+		p.now, p.many = p.now+1, 0
+	case p.few:
 		p.now, p.few = p.now-1, 0
 	}
 	return p.now

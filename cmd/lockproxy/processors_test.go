@@ -18,19 +18,20 @@ func TestProcessorsFollowTheLoad(t *testing.T) {
 		want      int
 	}{
 		{"idle", 1, 4, repeat(100, 0), 1},
-		{"one suffices", 1, 4, repeat(100, 0.84), 1},
-		{"one does not suffice", 1, 4, []float64{0.86}, 2},
-		{"nor do two", 1, 4, []float64{0.99, 1.9}, 3},
-		{"two suffice", 1, 4, []float64{0.99, 1.6, 1.6, 1.6}, 2},
-		{"no more than Go would take", 1, 2, []float64{0.99, 1.99, 1.99}, 2},
-		{"more than it has, by a look that came late", 1, 4, []float64{3}, 2},
-		{"one would do again", 3, 4, repeat(fewLooks, 1.1), 2},
-		{"one would do, but not for long enough", 3, 4, repeat(fewLooks-1, 1.1), 3},
-		{"nor again and again", 3, 4, slices.Concat(repeat(fewLooks-1, 1.1), repeat(1, 1.3), repeat(fewLooks-1, 1.1)), 3},
-		{"fewer step by step", 4, 4, repeat(2*fewLooks, 0), 2},
-		{"all are given back but one", 4, 4, repeat(10*fewLooks, 0), 1},
-		{"what the larger number costs does not keep it", 2, 4, repeat(fewLooks, 0.59), 1},
-		{"it does not go up and down", 2, 4, repeat(100, 0.7), 2},
+		{"one suffices", 1, 4, repeat(100, 0.89), 1},
+		{"one does not suffice", 1, 4, repeat(inRow, 0.91), 2},
+		{"a short burst", 1, 4, slices.Concat(repeat(inRow-1, 1), repeat(1, 0.5), repeat(inRow-1, 1)), 1},
+		{"nor do two", 1, 4, slices.Concat(repeat(inRow, 1), repeat(inRow, 1.9)), 3},
+		{"two suffice", 1, 4, slices.Concat(repeat(inRow, 1), repeat(100, 1.1)), 2},
+		{"step by step", 1, 8, repeat(3*inRow, 4), 4},
+		{"no more than Go would take", 1, 2, repeat(100, 2), 2},
+		{"one would do again", 3, 4, repeat(inRow, 1.6), 2},
+		{"one would do, but not for long enough", 3, 4, repeat(inRow-1, 1.6), 3},
+		{"nor again and again", 3, 4, slices.Concat(repeat(inRow-1, 1.6), repeat(1, 1.8), repeat(inRow-1, 1.6)), 3},
+		{"fewer step by step", 4, 4, repeat(2*inRow, 0), 2},
+		{"all are given back but one", 4, 4, repeat(100, 0), 1},
+		{"what the larger number costs does not keep it", 2, 4, repeat(inRow, 0.84), 1},
+		{"it does not go up and down", 2, 4, repeat(100, 0.9), 2},
 	} {
 		at, used := time.Now(), time.Duration(0)
 		p := processors{now: c.now, most: c.most, at: at}
