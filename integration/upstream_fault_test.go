@@ -26,7 +26,10 @@ func blocked(t *testing.T, r *harness.Redis, n int) {
 }
 
 func TestWhoHangsUpLeavesNothingUpstream(t *testing.T) {
-	f := startFront(t)
+	sharedAndNot(t, testWhoHangsUpLeavesNothingUpstream)
+}
+
+func testWhoHangsUpLeavesNothingUpstream(t *testing.T, f *front) {
 	for _, request := range [][]string{
 		{"BLPOP", "queue", "0"}, {"XREAD", "BLOCK", "0", "STREAMS", "stream", "$"}, {"BZPOPMIN", "z", "0"},
 	} {
@@ -64,7 +67,10 @@ func TestWhoHangsUpLeavesNothingUpstream(t *testing.T) {
 }
 
 func TestBlockedClientsAreServedAndLocksWaitForThem(t *testing.T) {
-	f := startFront(t)
+	sharedAndNot(t, testBlockedClientsAreServedAndLocksWaitForThem)
+}
+
+func testBlockedClientsAreServedAndLocksWaitForThem(t *testing.T, f *front) {
 	c, other := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
 	raw := harness.Encode(nil, "BLPOP", "queue", "0")
 	raw = harness.Encode(raw, "SET", "lock:after", "tok", "NX", "PX", "20000")
@@ -97,8 +103,9 @@ func TestBlockedClientsAreServedAndLocksWaitForThem(t *testing.T) {
 	}
 }
 
-func TestLocksGoOnWithoutTheUpstream(t *testing.T) {
-	f := startFront(t)
+func TestLocksGoOnWithoutTheUpstream(t *testing.T) { sharedAndNot(t, testLocksGoOnWithoutTheUpstream) }
+
+func testLocksGoOnWithoutTheUpstream(t *testing.T, f *front) {
 	idle, blocks, listens, watches := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr), dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
 	expect(t, idle, "+OK\r\n", "SET", "data", "1")
 	if err := blocks.Send(harness.Encode(nil, "BLPOP", "queue", "0")); err != nil {
@@ -192,7 +199,10 @@ func TestTheLogHasOneLineForAnUpstreamThatGoesAndOneForItsReturn(t *testing.T) {
 }
 
 func TestAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T) {
-	f := startFront(t)
+	sharedAndNot(t, testAnUpstreamThatIsRestartedIsNoticedByIdleClients)
+}
+
+func testAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T, f *front) {
 	c := dial(t, f.proxy.Addr)
 	expect(t, c, "+OK\r\n", "CLIENT", "SETNAME", "worker")
 	expect(t, c, "+OK\r\n", "SELECT", "7")
@@ -225,13 +235,17 @@ func TestAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T) {
 	if reply, err := f.upstream.Do(7, "GET", "data"); err != nil || string(reply) != "$1\r\n2\r\n" {
 		t.Fatalf("database 7 has %q, %v", reply, err)
 	}
-	if reply, err := f.upstream.Do(0, "CLIENT", "LIST"); err != nil || !bytes.Contains(reply, []byte("name=worker ")) {
+	name := map[bool]string{true: "name=lockproxy-shared ", false: "name=worker "}[f.shared]
+	if reply, err := f.upstream.Do(0, "CLIENT", "LIST"); err != nil || !bytes.Contains(reply, []byte(name)) {
 		t.Fatalf("CLIENT LIST: %q, %v", reply, err)
 	}
 }
 
 func TestMessagesOfBothSidesArriveOnce(t *testing.T) {
-	f := startFront(t)
+	sharedAndNot(t, testMessagesOfBothSidesArriveOnce)
+}
+
+func testMessagesOfBothSidesArriveOnce(t *testing.T, f *front) {
 	for _, hello := range []string{"2", "3"} {
 		t.Run("RESP"+hello, func(t *testing.T) {
 			c, other := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)

@@ -164,6 +164,7 @@ func runReset(c *call) Reply {
 		return wait
 	}
 	c.dropLink()
+	c.own.Store(false)
 	c.unsubscribeAll()
 	c.releaseComing()
 	c.releaseHolds()

@@ -163,6 +163,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 		w.field("upstream_down", count(st.UpstreamDown))
 		w.field("upstream_cause", s.cfg.Upstream.Cause())
 		w.field("upstream_connections", st.UpstreamLinks)
+		w.field("upstream_shared_connections", st.UpstreamShared)
 		w.field("upstream_commands", st.Forwarded)
 		w.field("upstream_errors", st.UpstreamErrors)
 	}

@@ -89,11 +89,8 @@ func (c *call) listenUpstream(topics []pubsub.Topic) (*link, []string, Reply) {
 	if len(others) == 0 {
 		return nil, nil, nil
 	}
-	l, err := c.connected()
-	if err != nil {
-		return nil, nil, c.upstreamFailed(err)
-	}
-	return l, others, nil
+	l, refused := c.connected()
+	return l, others, refused
 }
 
 // atUpstream returns the names of those topics that the upstream has.

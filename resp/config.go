@@ -20,6 +20,9 @@ type Config struct {
 	Limits  Limits
 	// Upstream gets every command that is not about a lock. Nil: there are no others.
 	Upstream *upstream.Redis
+	// UpstreamShared lets clients share connections to it for commands that leave no state there. If it is not set each
+	// client has one of its own.
+	UpstreamShared bool
 	// LockKeys are patterns of the names of locks, as in KEYS. They mean something only beside Upstream.
 	LockKeys []string
 	// Logger never gets a token value or a password. Default: none.

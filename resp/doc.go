@@ -20,9 +20,10 @@
 // sent before, and in front of a command that waits for its outcome (subscriptions.go). LOCK … WAIT waits in a gate,
 // LOCK … HOLD leaves a hold with the session (hold.go).
 //
-// Where there is an upstream, route.go says which commands are not about locks, forward.go sends them on over the
-// session's link, and a relay, the session's third goroutine, takes the replies to the client when it is their turn in
-// the queue. Of writer and relay, one writes at a time.
+// Where there is an upstream, route.go says which commands are not about locks, and forward.go sends them on. Those that
+// leave no state there share a trunk with other sessions' (share.go), which brings the replies to their slots. Others go
+// over the session's link, and a relay, the session's third goroutine, takes the replies to the client when it is their
+// turn in the queue. Of writer and relay, one writes at a time.
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
 // handler parses first, then claims, then acts; it may be called twice if claim told it to wait.

@@ -126,8 +126,11 @@ func (c *call) divertScript(cmd *command) Reply {
 // scriptsExist says 1 for what both sides have.
 func (c *call) scriptsExist() Reply {
 	known := runScriptExists(c).(Array)
-	l, err := c.connected()
-	if err != nil {
+	l, refused := c.connected()
+	switch {
+	case refused == wait:
+		return wait
+	case refused != nil:
 		return nil
 	}
 	var text []byte
@@ -156,10 +159,16 @@ func (c *call) forward() Reply {
 	if !c.locksDone() {
 		return wait
 	}
-	l, err := c.connected()
-	if err != nil {
-		return c.upstreamFailed(err)
+	if c.mayShare() {
+		if reply := c.share(); reply != nil {
+			return reply
+		}
 	}
+	l, refused := c.connected()
+	if refused != nil {
+		return refused
+	}
+	c.settleWrites(l)
 	if !l.pushRelayed() {
 		return later // the session is ending
 	}
@@ -169,9 +178,7 @@ func (c *call) forward() Reply {
 }
 
 // upstreamFailed is the reply to a command that could not be sent.
-func (c *call) upstreamFailed(err error) Reply {
-	return Error("ERR " + err.Error())
-}
+func upstreamFailed(err error) Reply { return Error("ERR " + err.Error()) }
 
 func isError(r Reply) bool {
 	_, ok := r.(Error)

@@ -11,7 +11,7 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// A link is a session's own connection to the upstream, made at first need. The session's reader writes requests to it,
+// A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests to it,
 // and its relay (relay.go) takes the replies to the client.
 //
 // In the session's queue a run of commands that went upstream is one slot, which is ready when all their replies have
@@ -87,8 +87,9 @@ func (q *queueOf) drop() {
 // queueDropped is how many expectations a queue drops before it is worth moving up those that follow.
 const queueDropped = 32
 
-// connected returns the session's link, in the client's database and protocol.
-func (s *session) connected() (*link, error) {
+// connected returns the session's link, in the client's database and protocol. If there is none it says what the reply
+// is, or wait.
+func (s *session) connected() (*link, Reply) {
 	if s.up != nil && s.linkDead() {
 		s.dropLink()
 	}
@@ -97,11 +98,14 @@ func (s *session) connected() (*link, error) {
 		l.agree()
 		return l, nil
 	}
+	if !s.sharedDone() {
+		return nil, wait
+	}
 	g := upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
 	conn, err := s.server.cfg.Upstream.Dial(g)
 	if err != nil {
 		s.server.counters.upstreamErrors.Add(1)
-		return nil, err
+		return nil, upstreamFailed(err)
 	}
 	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, pushes: g.RESP3, name: g.Name}
 	s.mu.Lock()
@@ -299,12 +303,14 @@ type upstreamSide struct {
 
 	// session.mu guards what follows.
 	relays    int   // relayed slots in the queue
+	shares    int   // replies that are owed over a shared connection
 	relaying  bool  // the relay writes to the client, or is in the midst of a frame
 	relayedBy *slot // the slot whose replies it writes; nil: a message
 	batching  bool  // the writer writes
 
 	// Only the reader uses these.
 	watchesUpstream bool
+	sharing
 
 	monitors atomic.Bool // MONITOR was sent
 }
@@ -312,15 +318,12 @@ type upstreamSide struct {
 // relaysDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
 func (s *session) relaysDone() bool {
 	if s.up == nil {
-		return true
+		return s.sharedDone()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.relays == 0 {
-		return true
-	}
-	s.waitFor = s.lastRelayed()
-	return false
+	s.waitFor = s.lastThere()
+	return s.waitFor == nil
 }
 
 // locksDone says whether nothing waits for the engine. If something does, the reader waits for it.

@@ -24,12 +24,12 @@ func (s *session) push(sl *slot) bool {
 // conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with. That
 // is any which went upstream: who writes data and gives the lock back in one go relies on their order.
 func (s *session) conflict(sl *slot) *slot {
-	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 {
+	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 && s.shares == 0 {
 		return nil // the common case costs nothing
 	}
 	var found *slot
 	for other := s.head; other != nil; other = other.next {
-		if other.relayed {
+		if other.there() {
 			found = other
 			continue
 		}
@@ -68,11 +68,17 @@ func (sl *slot) touches(key quorum.Key) bool {
 	return false
 }
 
-// lastRelayed returns the youngest slot whose replies come from the upstream, or nil.
-func (s *session) lastRelayed() *slot {
+// there says whether replies to it are still to come from the upstream.
+func (sl *slot) there() bool { return sl.relayed || sl.shared && sl.left > 0 }
+
+// lastThere returns the youngest slot to which replies are still to come from the upstream, or nil.
+func (s *session) lastThere() *slot {
+	if s.relays == 0 && s.shares == 0 {
+		return nil
+	}
 	var found *slot
 	for sl := s.head; sl != nil; sl = sl.next {
-		if sl.relayed {
+		if sl.there() {
 			found = sl
 		}
 	}
@@ -83,7 +89,7 @@ func (s *session) lastRelayed() *slot {
 func (s *session) inFlight() *slot {
 	var found *slot
 	for sl := s.head; sl != nil; sl = sl.next {
-		if sl.left > 0 && !sl.relayed {
+		if sl.left > 0 && !sl.there() {
 			found = sl
 		}
 	}

@@ -63,26 +63,24 @@ func (c *call) divertEnd(cmd *command) Reply {
 // beginUpstream moves the transaction there.
 func (c *call) beginUpstream() Reply {
 	t := &c.transaction
-	refused := Reply(nil)
-	if len(t.watched) > 0 {
-		refused = errMixedTransaction
-	}
+	mixed := len(t.watched) > 0
 	for _, q := range t.queue {
-		if q.step != nil {
-			refused = errMixedTransaction
-		}
+		mixed = mixed || q.step != nil
 	}
-	if refused != nil {
+	if mixed {
 		t.spoil()
-		return refused
+		return errMixedTransaction
 	}
 	if !c.locksDone() {
 		return wait
 	}
-	l, err := c.connected()
-	if err != nil {
+	l, refused := c.connected()
+	switch {
+	case refused == wait:
+		return wait
+	case refused != nil:
 		t.spoil()
-		return c.upstreamFailed(err)
+		return refused
 	}
 	l.ask(expectation{n: 1, take: l.demand}, "MULTI")
 	for _, q := range t.queue {

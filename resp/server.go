@@ -24,6 +24,7 @@ type Server struct {
 	scripts  Scripts
 	messages Messages
 	gates    *gate.Gates
+	trunks   trunks
 	voted    *voted
 	commands *table
 	memory   budget
@@ -61,7 +62,8 @@ type Stats struct {
 	Late           uint64 // locks and extensions whose validity had passed when the reply was to be written
 	Forwarded      uint64 // commands that went upstream
 	UpstreamErrors uint64 // commands that could not go there, and connections to it that broke while they were in use
-	UpstreamLinks  int    // connections to the upstream
+	UpstreamLinks  int    // connections to the upstream that clients have of their own
+	UpstreamShared int    // connections to it that they share
 	UpstreamDown   bool   // it cannot be used
 }
 
@@ -183,6 +185,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	go func() {
 		s.running.Wait()
 		s.gates.Close()
+		s.trunks.close()
 		close(done)
 	}()
 	select {
@@ -207,7 +210,8 @@ func (s *Server) Stats() Stats {
 		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), UpstreamLinks: int(c.links.Load()),
-		UpstreamDown: s.cfg.Upstream != nil && s.cfg.Upstream.Cause() != "",
+		UpstreamShared: s.trunks.count(),
+		UpstreamDown:   s.cfg.Upstream != nil && s.cfg.Upstream.Cause() != "",
 	}
 }
 

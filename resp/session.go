@@ -186,6 +186,7 @@ func (s *session) runAll() {
 		}
 		s.parser.forget()
 	}
+	s.pushShared()
 	if s.up != nil {
 		s.up.flush()
 	}

@@ -19,6 +19,9 @@ type slot struct {
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
 	relayed bool // its replies come from the upstream, and the relay writes them (link.go); left counts them
+	shared  bool // its replies come over a shared connection, and are gathered in raw (share.go); left counts them
+	raw     []byte
+	stalled time.Duration // how long a trunk has waited for the client to take them
 
 	left   int                  // outcomes still to come; 0: ready. Guarded by session.mu
 	out    outcome              // guarded by session.mu until left is 0, then the writer's
@@ -91,9 +94,12 @@ func newSlot(s *session) *slot {
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
 	sl.out, sl.key, sl.others, sl.hold = outcome{}, quorum.Key{}, nil, nil
-	sl.resp3, sl.mute, sl.relayed, sl.rounds = false, false, false, oneRound
+	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.rounds = false, false, false, false, oneRound
+	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
+		sl.raw = nil
+	}
 	sl.left, sl.weight, sl.held, sl.reserve, sl.output = 0, 0, 0, 0, 0
-	sl.counted = false
+	sl.counted, sl.stalled = false, 0
 	slots.Put(sl)
 }
 
@@ -213,16 +219,21 @@ func (sl *slot) resolve(o outcome) {
 		size += sl.out.reply.size()
 	}
 	ok := s.countOutput(sl, size)
+	s.isReady(sl)
+	s.mu.Unlock()
+	if !ok {
+		s.kill("output limit reached: the client does not read")
+	}
+}
+
+// isReady tells those who wait for the slot. s.mu is held.
+func (s *session) isReady(sl *slot) {
 	if s.head == sl {
 		s.ready.Signal()
 	}
 	if s.waitFor == sl {
 		s.waitFor = nil
 		s.kickReader()
-	}
-	s.mu.Unlock()
-	if !ok {
-		s.kill("output limit reached: the client does not read")
 	}
 }
 

@@ -211,8 +211,9 @@ func FuzzRelay(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer l.Close()
-	var mu sync.Mutex // guards pieces
+	var mu sync.Mutex // guards what follows
 	var pieces [][]byte
+	shared := false
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -220,10 +221,13 @@ func FuzzRelay(f *testing.F) {
 				return
 			}
 			mu.Lock()
-			mine := pieces
+			mine, greet := pieces, shared
 			mu.Unlock()
 			go func() {
 				defer conn.Close()
+				if greet && !greeted(conn) {
+					return
+				}
 				go func() { _, _ = io.Copy(io.Discard, conn) }()
 				for _, piece := range mine {
 					if _, err := conn.Write(piece); err != nil {
@@ -237,6 +241,7 @@ func FuzzRelay(f *testing.F) {
 		"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n+QUEUED\r\n", "-ERR\r\n-ERR\r\n-ERR\r\n", "x", "*1\r\n*9999999\r\n"} {
 		for _, requests := range []string{"GET a;GET b", "SUBSCRIBE a;PING;UNSUBSCRIBE", "HELLO 3;SUBSCRIBE a;GET k;SET lock:a t NX PX 9", "MULTI;SET a b;EXEC;GET lock:a",
 			"CLIENT REPLY OFF;GET a;CLIENT REPLY ON;GET b", "SCRIPT EXISTS x;SELECT 3;LPUSH a b;RESET;GET a", "WATCH a;MULTI;SET lock:a b;EXEC;UNWATCH;QUIT"} {
+			f.Add([]byte(seed), []byte{2, 9, 9}, []byte(strings.ReplaceAll(requests, ";", "\r\n")+"\r\n"))
 			f.Add([]byte(seed), []byte{2, 9}, []byte(strings.ReplaceAll(requests, ";", "\r\n")+"\r\n"))
 		}
 	}
@@ -245,12 +250,13 @@ func FuzzRelay(f *testing.F) {
 			return
 		}
 		mu.Lock()
-		pieces = chunks(replies, cuts)
+		pieces, shared = chunks(replies, cuts), len(cuts)%2 == 1
 		mu.Unlock()
 		engine := newFakeEngine()
 		up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: 50 * time.Millisecond})
 		defer up.Close()
-		srv := newServer(Config{Limits: Limits{Pipeline: 3, Args: 64, Bulk: 4096, Command: 8192, Memory: 1 << 20}, Upstream: up, LockKeys: []string{"lock:*"},
+		srv := newServer(Config{Limits: Limits{Pipeline: 3, Args: 64, Bulk: 4096, Command: 8192, Memory: 1 << 20, Output: 2048},
+			Upstream: up, UpstreamShared: shared, LockKeys: []string{"lock:*"},
 			Logger: slog.New(slog.NewTextHandler(panicLog{t}, nil))}, engine, script.NewCache(10), engine.fakeMessages)
 		srv.lockOf = engine.lockOf
 		near, far := net.Pipe()
@@ -271,6 +277,7 @@ func FuzzRelay(f *testing.F) {
 		s.run()
 		<-ended
 		srv.gates.Close()
+		srv.trunks.close()
 		engine.running.Wait()
 		if used := srv.memory.used.Load(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
@@ -279,4 +286,36 @@ func FuzzRelay(f *testing.F) {
 			t.Errorf("counts are off: out %d, depth %d, in %d, links %d", s.outBytes, s.depth.Load(), s.inBytes.Load(), srv.counters.links.Load())
 		}
 	})
+}
+
+// greeted answers what a connection begins with, and COMMAND, and returns when something else is asked.
+func greeted(conn net.Conn) bool {
+	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
+	var b []byte
+	buf := make([]byte, 4<<10)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return false
+		}
+		b = append(b, buf[:n]...)
+		for {
+			n, err := p.next(b)
+			if n == 0 || err != nil {
+				break
+			}
+			b = b[n:]
+			reply := "+OK\r\n"
+			switch p.args[0] {
+			case "COMMAND":
+				reply = crossingCommands
+			case "CLIENT", "SELECT", "HELLO":
+			default:
+				return true
+			}
+			if _, err := io.WriteString(conn, reply); err != nil {
+				return false
+			}
+		}
+	}
 }

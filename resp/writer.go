@@ -59,6 +59,10 @@ func (s *session) send(batch *slot) bool {
 			sl.out.abandon()
 			continue
 		}
+		if sl.shared {
+			ok = s.writeRaw(p, sl)
+			continue
+		}
 		reply := sl.final(time.Now)
 		if !sl.mute {
 			p.buf = reply.appendTo(p.buf, sl.resp3)
@@ -76,6 +80,20 @@ func (s *session) send(batch *slot) bool {
 		pages.Put(p)
 	}
 	s.settle(batch)
+	return ok
+}
+
+// writeRaw adds what the upstream replied to the page, or writes both if that is much.
+func (s *session) writeRaw(p *page, sl *slot) bool {
+	if len(p.buf)+len(sl.raw) <= flushSize {
+		p.buf = append(p.buf, sl.raw...)
+		return true
+	}
+	if !s.write(p) {
+		return false
+	}
+	large := page{buf: sl.raw}
+	ok := s.write(&large)
 	return ok
 }
 
@@ -118,7 +136,7 @@ func (s *session) settle(batch *slot) {
 		s.kickReader()
 	}
 	s.batching = false
-	if s.relays > 0 || s.up != nil {
+	if s.relays > 0 || s.shares > 0 || s.up != nil {
 		s.turn.Signal()
 	}
 	s.mu.Unlock()

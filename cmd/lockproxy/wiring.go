@@ -121,7 +121,10 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Databases: cfg.Databases,
 		Version:   versionText(),
 		Upstream:  up,
-		LockKeys:  cfg.LockKeys,
+
+		UpstreamShared: cfg.UpstreamShared,
+
+		LockKeys: cfg.LockKeys,
 		Limits: resp.Limits{
 			Clients:  cfg.MaxClients,
 			Args:     cfg.MaxArgs,

@@ -8,17 +8,13 @@ type Commands struct{ byName map[string]*command }
 type command struct {
 	first, last, step int
 	movable           bool // where its keys are depends on other arguments
+	stateless         bool // see Commands.Stateless
 	subs              map[string]*command
 }
 
 // Keys returns the arguments that are keys. If they are not exactly known, they are among those that it returns.
 func (c *Commands) Keys(args []string) (names []string, exact bool) {
-	cmd := c.byName[strings.ToLower(args[0])]
-	if cmd != nil && len(args) > 1 {
-		if sub := cmd.subs[strings.ToLower(args[1])]; sub != nil {
-			cmd = sub
-		}
-	}
+	cmd := c.find(args)
 	switch {
 	case cmd == nil:
 		return nil, true
@@ -37,10 +33,66 @@ func (c *Commands) Keys(args []string) (names []string, exact bool) {
 	return names, true
 }
 
+// find returns the row of a command or of its subcommand, nil if there is none.
+func (c *Commands) find(args []string) *command {
+	cmd := lookup(c.byName, args[0])
+	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
+		if sub := lookup(cmd.subs, args[1]); sub != nil {
+			cmd = sub
+		}
+	}
+	return cmd
+}
+
+// nameMax is longer than any command's name.
+const nameMax = 64
+
+// lookup finds a name in any case, without allocating.
+func lookup(rows map[string]*command, name string) *command {
+	if len(name) > nameMax {
+		return nil
+	}
+	var buf [nameMax]byte
+	for i := range len(name) {
+		b := name[i]
+		if b >= 'A' && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		buf[i] = b
+	}
+	return rows[string(buf[:len(name)])]
+}
+
+// Stateless says whether it makes no difference which connection the command comes over, and whether it is answered
+// without waiting: true of those that a script may call, too, and that have keys at fixed places, and of some that are
+// known by name. Modules' commands may be anything.
+func (c *Commands) Stateless(args []string) bool {
+	cmd := c.find(args)
+	return cmd != nil && cmd.stateless
+}
+
+// statelessByName are commands without keys that clients send often, some of them before anything else.
+var statelessByName = map[string]bool{
+	"command": true, "config": true, "dbsize": true, "info": true, "keys": true, "lastsave": true, "publish": true,
+	"pubsub": true, "randomkey": true, "scan": true, "spublish": true,
+}
+
+// withState are flags of commands that may change what the server knows of a connection, or wait.
+var withState = map[string]bool{"admin": true, "blocking": true, "module": true, "movablekeys": true, "noscript": true, "pubsub": true}
+
 // parseCommands reads the reply of COMMAND: since Redis 7 a command has ten fields, the last of them its subcommands.
 func parseCommands(reply any) *Commands {
 	list, _ := reply.([]any)
-	return &Commands{byName: parseRows(list)}
+	c := &Commands{byName: parseRows(list)}
+	for name := range statelessByName {
+		if cmd := c.byName[name]; cmd != nil {
+			cmd.stateless = true
+			for _, sub := range cmd.subs {
+				sub.stateless = true
+			}
+		}
+	}
+	return c
 }
 
 func parseRows(list []any) map[string]*command {
@@ -55,11 +107,12 @@ func parseRows(list []any) map[string]*command {
 			name = sub
 		}
 		row := &command{first: number(fields[3]), last: number(fields[4]), step: number(fields[5])}
+		row.stateless = row.first > 0
 		flags, _ := fields[2].([]any)
 		for _, flag := range flags {
-			if flag == "movablekeys" {
-				row.movable = true
-			}
+			name, _ := flag.(string)
+			row.movable = row.movable || name == "movablekeys"
+			row.stateless = row.stateless && !withState[name]
 		}
 		if len(fields) >= 10 {
 			subs, _ := fields[9].([]any)

@@ -1,13 +1,14 @@
 // Package upstream is the Redis that has all that is no lock, for a lockproxy that stands in front of an application's
 // only Redis URL.
 //
-// A client's connection to lockproxy has one connection to the upstream of its own, over which requests and replies go
-// as they are: only so do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what
-// they mean on one Redis. Hence no pooled client library, but a plain connection with framing of our own: a Framer says
-// where a reply ends, and nobody looks into it.
+// A client's connection to lockproxy has a connection to the upstream of its own, over which requests and replies go as
+// they are: only so do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what they
+// mean on one Redis. Commands for which that makes no difference may share a Trunk. Hence no pooled client library, but
+// plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into it.
 //
-// The package knows how to connect (Dial), where replies end (Framer), and, from the server's own COMMAND, which
-// arguments are keys (Commands, GetKeys). What is sent where is decided in package resp.
+// The package knows how to connect (Dial), where replies end (Framer), how to share a connection (Trunk), and, from the
+// server's own COMMAND, which arguments are keys and which commands may be shared (Commands, GetKeys). What is sent where
+// is decided in package resp.
 package upstream
 
 import (

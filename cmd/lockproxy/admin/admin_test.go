@@ -40,7 +40,7 @@ func (f *fake) Stats() quorum.Stats {
 type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
-	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamDown: true}
+	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamShared: 30, UpstreamDown: true}
 }
 
 // serve runs a server and returns how to get a page of it.
@@ -134,6 +134,7 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_upstream_commands_total 27`,
 		`lockproxy_upstream_errors_total 28`,
 		`lockproxy_upstream_connections 29`,
+		`lockproxy_upstream_shared_connections 30`,
 		`lockproxy_upstream_down 1`,
 		`go_goroutines `,
 	} {

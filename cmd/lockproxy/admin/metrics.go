@@ -48,7 +48,8 @@ var (
 	descLate     = desc("late_replies_total",
 		"Locks and extensions whose validity had passed when the reply was to be written.")
 
-	descLinks          = desc("upstream_connections", "Connections to the upstream now.")
+	descLinks          = desc("upstream_connections", "Connections to the upstream now that clients have of their own.")
+	descTrunks         = desc("upstream_shared_connections", "Connections to the upstream now that clients share.")
 	descUpstreamDown   = desc("upstream_down", "1 if there is an upstream and it cannot be used.")
 	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
 	descUpstreamErrors = desc("upstream_errors_total",
@@ -102,6 +103,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(descProtocol, front.ProtocolErrors)
 	counter(descLate, front.Late)
 	gauge(descLinks, float64(front.UpstreamLinks))
+	gauge(descTrunks, float64(front.UpstreamShared))
 	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)
 	counter(descUpstreamErrors, front.UpstreamErrors)

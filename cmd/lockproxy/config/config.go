@@ -24,8 +24,9 @@ type Config struct {
 	MasterTLSCert      string
 	MasterTLSKey       string
 
-	Upstream Upstream // no address: none
-	LockKeys []string
+	Upstream       Upstream // no address: none
+	UpstreamShared bool
+	LockKeys       []string
 
 	Listen      string
 	TLSCert     string

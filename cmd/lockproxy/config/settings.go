@@ -32,6 +32,8 @@ var settings = []setting{
 		text(func(c *Config) *string { return &c.MasterTLSKey }, "a path")},
 
 	{"upstream", "", "the Redis that gets every command that is not about a lock; none: there are no others", false, upstreamValue()},
+	{"upstream_shared", "true", "clients share connections to the upstream for commands that leave no state there", false,
+		boolean(func(c *Config) *bool { return &c.UpstreamShared })},
 	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, lockKeysValue()},
 
 	{"listen", "127.0.0.1:6380", "where Redis clients connect", false,

@@ -1,0 +1,245 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+)
+
+// wantLinks waits until INFO tells of so many connections to the upstream.
+func wantLinks(t *testing.T, proxy *harness.Proxy, own, shared int) {
+	t.Helper()
+	want := fmt.Sprintf("upstream_connections:%d\r\nupstream_shared_connections:%d\r\n", own, shared)
+	eventually(t, gone, "connections to the upstream", func() error {
+		c, err := harness.Dial(proxy.Addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		reply, err := c.Do("INFO", "lockproxy")
+		if err == nil && !bytes.Contains(reply, []byte(want)) {
+			err = fmt.Errorf("want %q: %s", want, reply)
+		}
+		return err
+	})
+}
+
+func TestClientsShareAConnectionUntilTheyNeedTheirOwn(t *testing.T) {
+	f := startFront(t)
+	clients := make([]*harness.Conn, 20)
+	for i := range clients {
+		clients[i] = dial(t, f.proxy.Addr)
+		expect(t, clients[i], "+OK\r\n", "CLIENT", "SETNAME", fmt.Sprint("client-", i))
+		expect(t, clients[i], "+OK\r\n", "SET", fmt.Sprint("key:", i), fmt.Sprint(i))
+	}
+	wantLinks(t, f.proxy, 0, 1)
+	expect(t, clients[0], "+OK\r\n", "WATCH", "key:0")
+	wantLinks(t, f.proxy, 1, 1)
+	expect(t, clients[0], "$1\r\n0\r\n", "GET", "key:0")
+	expect(t, clients[1], "+OK\r\n", "SELECT", "1")
+	expect(t, clients[1], "$-1\r\n", "GET", "key:1")
+	wantLinks(t, f.proxy, 1, 2)
+	expect(t, clients[0], "+RESET\r\n", "RESET")
+	wantLinks(t, f.proxy, 0, 2)
+	for i, c := range clients {
+		if i != 1 {
+			expect(t, c, fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "GET", fmt.Sprint("key:", i))
+		}
+	}
+}
+
+func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {
+	f := startFront(t)
+	waiting, idle := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
+	expect(t, idle, "+OK\r\n", "SET", "data", "1")
+	if err := f.upstream.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	if err := waiting.Send(harness.Encode(nil, "SET", "data", "2")); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, idle, "+OK\r\n", "SET", "lock:1", "tok", "NX", "PX", "30000") // locks go on
+	_ = waiting.Close()
+	eventually(t, gone, "the client that hung up is gone", func() error {
+		reply, err := idle.Do("CLIENT", "LIST")
+		if err == nil && strings.Contains(string(reply), "cmd=set ") && strings.Count(string(reply), "id=") > 1 {
+			err = fmt.Errorf("%s", reply)
+		}
+		return err
+	})
+	if err := f.upstream.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, idle, "$1\r\n2\r\n", "GET", "data") // it had been sent
+}
+
+// What the same connection has written, WAIT is about: replicas that are stopped have not got it.
+func TestWaitCountsWhatWasWrittenOverASharedConnection(t *testing.T) {
+	f := startFront(t)
+	replica := startMasters(t, 1)[0]
+	direct(t, []*harness.Redis{f.upstream}, 0, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	host, port, _ := strings.Cut(f.upstream.Addr, ":")
+	direct(t, []*harness.Redis{replica}, 0, "REPLICAOF", host, port)
+	probe := dial(t, f.upstream.Addr)
+	eventually(t, 30*time.Second, "a replica that follows", func() error {
+		if _, err := probe.Do("SET", "probe", "x"); err != nil {
+			return err
+		}
+		reply, err := probe.Do("WAIT", "1", "100")
+		if err == nil && string(reply) != ":1\r\n" {
+			err = fmt.Errorf("%q", reply)
+		}
+		return err
+	})
+	c := dial(t, f.proxy.Addr)
+	expect(t, c, "+OK\r\n", "SET", "data", "1")
+	expect(t, c, ":1\r\n", "WAIT", "1", "10000")
+	if err := replica.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replica.Resume() }()
+	c = dial(t, f.proxy.Addr)
+	expect(t, c, "+OK\r\n", "SET", "data", "2")
+	expect(t, c, ":0\r\n", "WAIT", "1", "50")
+}
+
+// A rambler sends random commands on keys of its own, and demands the replies that a Redis of its own alone would give.
+type rambler struct {
+	dice          *rand.Rand
+	prefix        string
+	proxy, oracle *harness.Conn
+}
+
+// some returns random commands.
+func (r *rambler) some() [][]string {
+	key := func() string { return fmt.Sprint(r.prefix, r.dice.IntN(5)) }
+	list := func() string { return fmt.Sprint(r.prefix, "list:", r.dice.IntN(2)) }
+	value := func() string {
+		size := 1 << r.dice.IntN(8)
+		if r.dice.IntN(300) == 0 {
+			size = 100_000
+		}
+		return r.prefix + strings.Repeat("v", r.dice.IntN(size))
+	}
+	kinds := []func() [][]string{
+		func() [][]string { return [][]string{{"SET", key(), value()}} },
+		func() [][]string { return [][]string{{"GET", key()}} },
+		func() [][]string { return [][]string{{"get", key()}, {"STRLEN", key()}} },
+		func() [][]string { return [][]string{{"APPEND", key(), "x"}} },
+		func() [][]string { return [][]string{{"INCR", r.prefix + "n"}} },
+		func() [][]string { return [][]string{{"MGET", key(), key()}} },
+		func() [][]string { return [][]string{{"DEL", key(), key()}} },
+		func() [][]string {
+			return [][]string{{"RPUSH", list(), value(), value()}, {"LRANGE", list(), "0", "-1"}}
+		},
+		func() [][]string { return [][]string{{"LPOP", list()}, {"INCR", list()}, {"LPUSHX"}} },
+		func() [][]string { return [][]string{{"ECHO", r.prefix}, {"PING"}} },
+		func() [][]string { return [][]string{{"SELECT", fmt.Sprint(r.dice.IntN(3))}} },
+		func() [][]string {
+			return [][]string{{"HSET", r.prefix + "h", key(), value()}, {"HMGET", r.prefix + "h", key(), key()}}
+		},
+	}
+	rare := []func() [][]string{
+		func() [][]string { return [][]string{{"MULTI"}, {"SET", key(), value()}, {"GET", key()}, {"EXEC"}} },
+		func() [][]string {
+			return [][]string{{"RPUSH", r.prefix + "queue", "x"}, {"BLPOP", r.prefix + "queue", "0"}}
+		},
+		func() [][]string {
+			return [][]string{{"WATCH", key()}, {"SET", key(), "w"}, {"MULTI"}, {"INCR", r.prefix + "n"}, {"EXEC"}}
+		},
+		func() [][]string { return [][]string{{"EVAL", "return redis.call('GET',KEYS[1])", "1", key()}} },
+		func() [][]string { return [][]string{{"RESET"}} },
+	}
+	var all [][]string
+	for range 1 + r.dice.IntN(20) {
+		if r.dice.IntN(100) == 0 {
+			all = append(all, rare[r.dice.IntN(len(rare))]()...)
+		} else {
+			all = append(all, kinds[r.dice.IntN(len(kinds))]()...)
+		}
+	}
+	return all
+}
+
+func (r *rambler) round() error {
+	commands := r.some()
+	var raw []byte
+	for _, c := range commands {
+		raw = harness.Encode(raw, c...)
+	}
+	if err := errors.Join(r.oracle.Send(raw), r.proxy.Send(raw)); err != nil {
+		return err
+	}
+	for _, c := range commands {
+		want, err := r.oracle.Reply()
+		got, err2 := r.proxy.Reply()
+		if err = errors.Join(err, err2); err != nil {
+			return fmt.Errorf("%.100q: %w", c, err)
+		}
+		if !bytes.Equal(got, want) {
+			return fmt.Errorf("%.100q: got %s, want %s", c, short(fmt.Sprintf("%q", got)), short(fmt.Sprintf("%q", want)))
+		}
+	}
+	return nil
+}
+
+func TestManyClientsEachSeeOnlyTheirOwnReplies(t *testing.T) {
+	sharedAndNot(t, testManyClientsEachSeeOnlyTheirOwnReplies)
+}
+
+func testManyClientsEachSeeOnlyTheirOwnReplies(t *testing.T, f *front) {
+	const clients, rounds = 100, 20
+	var over atomic.Bool
+	leavers := make(chan struct{})
+	go func() { // they ask for much and hang up
+		defer close(leavers)
+		dice := rand.New(rand.NewPCG(1, 2))
+		for n := 0; n < 200 && !over.Load(); n++ {
+			c, err := harness.Dial(f.proxy.Addr)
+			if err != nil {
+				continue
+			}
+			var raw []byte
+			for range 1 + dice.IntN(200) {
+				raw = harness.Encode(raw, "SETRANGE", "junk", fmt.Sprint(dice.IntN(1000)), "leaver")
+				raw = harness.Encode(raw, "GET", "junk")
+			}
+			_ = c.Send(raw[:len(raw)-dice.IntN(10)])
+			_ = c.Close()
+		}
+	}()
+	together(clients, func(i int) {
+		r := &rambler{dice: rand.New(rand.NewPCG(uint64(i), 7)), prefix: fmt.Sprint("client:", i, ":")}
+		var err, err2 error
+		r.proxy, err = harness.DialPatiently(f.proxy.Addr, time.Minute)
+		r.oracle, err2 = harness.DialPatiently(f.oracle.Addr, time.Minute)
+		if err = errors.Join(err, err2); err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _, _ = r.proxy.Close(), r.oracle.Close() }()
+		if i%3 == 0 {
+			for _, c := range []*harness.Conn{r.proxy, r.oracle} {
+				if _, err := c.Do("HELLO", "3"); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+		for n := range rounds {
+			if err := r.round(); err != nil {
+				t.Errorf("client %d, round %d: %v", i, n, err)
+				return
+			}
+		}
+	})
+	over.Store(true)
+	<-leavers
+}

@@ -1,0 +1,297 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/resp/upstream"
+)
+
+// Sharing. A command that leaves no state at the upstream goes there over a connection that all clients share, a trunk:
+// so many requests are read and written in one go, here and there. The first command that needs a connection of its own
+// gives the session a link (link.go), when the replies to those before it have come, and it keeps that until it ends or
+// sends RESET.
+//
+// In the session's queue the shared commands of one reading are one slot. The trunk brings their replies there, and the
+// session's writer writes them: so a client that does not read holds nobody up. Who asks for much, or for many things
+// ahead of the replies, gets a link, too.
+
+// What is worth a link: sharedBytes of a request, or of replies to one slot, or sharedAhead replies owed.
+const (
+	sharedBytes = 64 << 10
+	sharedAhead = 256
+)
+
+// sharedTogether is how many commands may be one slot: their replies are written when all have come. sharedUnread is how much
+// may wait for a client that does not read before its commands wait. A slot keeps a buffer of rawKeep for replies.
+const (
+	sharedTogether = 64
+	sharedUnread   = 1 << 20
+	rawKeep        = 1 << 10
+)
+
+// stallMax is how long a client may hold up the others by reading slowly what is too large to be gathered.
+const stallMax = time.Second
+
+// sharing is a session's part in a trunk. Only the reader uses it, except own.
+type sharing struct {
+	trunk    *upstream.Trunk
+	trunkKey trunkKey
+	gathered *slot   // of the commands that are not pushed yet
+	requests *[]byte // theirs, of outs
+	wrote    bool    // commands have gone over a trunk since the last WAIT
+
+	own atomic.Bool // it is to have a link
+}
+
+// mayShare says whether the command may go over a trunk.
+func (c *call) mayShare() bool {
+	if !c.server.cfg.UpstreamShared || c.up != nil || c.own.Load() {
+		return false
+	}
+	commands, err := c.server.cfg.Upstream.Commands()
+	return err == nil && c.parser.size <= sharedBytes && commands.Stateless(c.args)
+}
+
+// share sends the command over a trunk. It returns wait while there is no room or the client has not read enough, and
+// nil if the session gets a link instead.
+func (c *call) share() Reply {
+	s := c.session
+	if reply := s.joinTrunk(); reply != nil || s.own.Load() {
+		return reply
+	}
+	s.mu.Lock()
+	if s.outBytes > sharedUnread {
+		s.paused = true
+		s.mu.Unlock()
+		return wait
+	}
+	if s.shares >= sharedAhead {
+		s.own.Store(true)
+		s.mu.Unlock()
+		return nil
+	}
+	if sl := s.gathered; sl == nil || sl != s.tail || sl.mute != s.mute.current || sl.left >= sharedTogether {
+		s.mu.Unlock()
+		s.pushShared()
+		if s.trunk.Full(s) {
+			return wait
+		}
+		s.mu.Lock()
+		if !s.beginRun() {
+			s.mu.Unlock()
+			return later // the session is ending
+		}
+	}
+	s.addToRun()
+	s.mu.Unlock()
+	b := upstream.AppendCommand(*s.requests, c.args...)
+	*s.requests = b
+	s.wrote = true
+	c.server.counters.forwarded.Add(1)
+	if len(b) >= sendSize {
+		s.pushShared()
+	}
+	return later
+}
+
+// joinTrunk makes sure that the session has the trunk of its database and protocol. It leaves another one only when all
+// replies have come.
+func (s *session) joinTrunk() Reply {
+	key := trunkKey{db: s.db, resp3: s.resp3}
+	if s.trunk != nil && s.trunkKey == key && !s.trunk.Dead() {
+		return nil
+	}
+	if !s.sharedDone() {
+		return wait
+	}
+	t, err := s.server.trunk(key)
+	switch {
+	case errors.Is(err, errManyTrunks):
+		s.own.Store(true)
+		return nil
+	case err != nil:
+		s.server.counters.upstreamErrors.Add(1)
+		return upstreamFailed(err)
+	}
+	s.trunk, s.trunkKey = t, key
+	return nil
+}
+
+// sharedDone says whether no reply is owed over a trunk. If one is, the reader waits for it.
+func (s *session) sharedDone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shares == 0 {
+		return true
+	}
+	s.waitFor = s.lastThere()
+	return s.waitFor == nil
+}
+
+// beginRun makes the slot of commands that follow. s.mu is held.
+func (s *session) beginRun() bool {
+	sl := newSlot(s)
+	sl.shared, sl.mute = true, s.mute.current
+	if !s.push(sl) {
+		sl.recycle()
+		return false
+	}
+	s.gathered = sl
+	s.requests = outs.Get().(*[]byte)
+	*s.requests = (*s.requests)[:0]
+	return true
+}
+
+// addToRun counts a command in. s.mu is held.
+func (s *session) addToRun() {
+	sl, size := s.gathered, s.parser.size
+	sl.left++
+	s.shares++
+	sl.weight++
+	s.depth.Add(1)
+	sl.held += size
+	s.inBytes.Add(int64(size))
+	if s.reserve >= countedFrom {
+		sl.reserve += s.reserve
+		s.reserve = 0
+	}
+}
+
+// pushShared gives what is gathered to the trunk. If that has ended, another one is as good: none of this was sent.
+func (s *session) pushShared() {
+	sl, requests := s.gathered, s.requests
+	if sl == nil {
+		return
+	}
+	s.gathered, s.requests = nil, nil
+	n := sl.left // nobody else counts before it is pushed
+	if !s.trunk.Push(*requests, n, sl) {
+		s.pushAnew(*requests, n, sl)
+	}
+	if cap(*requests) <= 2*sendSize {
+		outs.Put(requests)
+	}
+}
+
+func (s *session) pushAnew(requests []byte, n int, sl *slot) {
+	t, err := s.server.trunk(s.trunkKey)
+	if err != nil {
+		s.server.counters.upstreamErrors.Add(1)
+		text := upstreamFailed(err).appendTo(nil, s.resp3)
+		sl.Replies(bytes.Repeat(text, n), n)
+		return
+	}
+	s.mu.Lock()
+	older := s.shares > n
+	s.mu.Unlock()
+	if s.trunk = t; older || !t.Push(requests, n, sl) {
+		sl.Lost(errors.New("there were commands for it"))
+	}
+}
+
+// Replies takes what the trunk brings, and does not wait for the client unless it is too much to be gathered.
+func (sl *slot) Replies(b []byte, n int) {
+	s := sl.session
+	s.mu.Lock()
+	s.shares -= n
+	if s.gone {
+		s.mu.Unlock()
+		return
+	}
+	if !sl.relayed && !s.gather(sl, b) {
+		sl.relayed = true
+		s.relays++
+		s.own.Store(true)
+	}
+	if sl.relayed {
+		s.mu.Unlock()
+		sl.stream(b, n)
+		return
+	}
+	if sl.left -= n; sl.left == 0 {
+		s.isReady(sl)
+	}
+	s.mu.Unlock()
+}
+
+// gather adds to what waits for the client, and says whether that is within the limits. s.mu is held.
+func (s *session) gather(sl *slot, b []byte) bool {
+	if sl.mute {
+		return true
+	}
+	memory, n := &s.server.memory, sl.output+len(b)
+	if s.outBytes+len(b) > s.server.cfg.Limits.Output || !memory.take(n) {
+		return false
+	}
+	if sl.counted {
+		memory.give(sl.output)
+	}
+	sl.output, sl.counted = n, true
+	s.outBytes += len(b)
+	sl.raw = append(sl.raw, b...)
+	if n > sharedBytes {
+		s.own.Store(true)
+	}
+	return true
+}
+
+// stream writes to the client what cannot be gathered, when it is the slot's turn. It is the trunk that waits.
+func (sl *slot) stream(b []byte, n int) {
+	s := sl.session
+	begun := time.Now()
+	end := time.AfterFunc(stallMax-sl.stalled, func() { s.kill("output limit reached: the client reads too slowly to share a connection") })
+	defer end.Stop()
+	s.mu.Lock()
+	err := s.takeTurn(sl)
+	raw := sl.raw
+	sl.raw = nil
+	s.mu.Unlock()
+	if err != nil {
+		return
+	}
+	for _, part := range [][]byte{raw, b} {
+		if _, err := s.conn.Write(part); err != nil {
+			s.end()
+			_ = s.conn.Close()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sl.stalled += time.Since(begun)
+	if s.gone {
+		return
+	}
+	if sl.left -= n; sl.left == 0 {
+		s.popRelayed(sl)
+		s.giveTurn()
+	}
+}
+
+// Lost ends the session, whose client waits for what will not come.
+func (sl *slot) Lost(cause error) {
+	s := sl.session
+	if s.isGone() {
+		return
+	}
+	s.server.counters.upstreamErrors.Add(1)
+	s.kill("upstream lost: " + cause.Error())
+}
+
+// Kick makes the reader look again at a command for which there was no room.
+func (s *session) Kick() {
+	s.mu.Lock()
+	s.kickReader()
+	s.mu.Unlock()
+}
+
+// settleWrites is called before a command goes over the link. WAIT waits for what was written over the same connection:
+// so it is told of a write there that comes after all that went over a trunk. Nobody listens to it.
+func (c *call) settleWrites(l *link) {
+	if c.wrote && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
+		l.ask(expectation{n: 1}, "PUBLISH", reservedPrefix+"wait", "")
+		c.wrote = false
+	}
+}

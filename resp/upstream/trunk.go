@@ -1,0 +1,280 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Trunk is a connection to the upstream that many clients share, for commands after which the server knows no more of
+// the connection than before. What clients push while the write before is under way goes out in the next one, and the
+// server answers it in one go, too: so a request costs the server, and us, a fraction of what it would by itself.
+//
+// The replies come in the order of the pushes, and each goes to who pushed. A client that takes its time must take it
+// elsewhere: the Waiter holds up everybody.
+type Trunk struct {
+	conn     net.Conn
+	wake     chan struct{}
+	ended    chan struct{} // closed when the connection has ended
+	running  sync.WaitGroup
+	writeMax time.Duration
+	dead     atomic.Bool
+
+	mu      sync.Mutex // guards what follows
+	out     []byte     // requests to be written
+	sent    []debt     // whose replies come after those in owed
+	replies int        // that are owed for all of them
+	waiting map[Kicker]struct{}
+
+	// Only the reader uses these.
+	owed   []debt
+	head   int // of owed
+	framer Framer
+	aside  bool // the frame under way answers nothing
+}
+
+// A Waiter has pushed requests and gets the replies.
+type Waiter interface {
+	// Replies takes what has come of the replies, which may end in the midst of one. n replies end in b. It must not
+	// keep b.
+	Replies(b []byte, n int)
+	// Lost says that the rest of the replies will not come.
+	Lost(cause error)
+}
+
+// A Kicker wants to know when there is room again. Kick must not block.
+type Kicker interface{ Kick() }
+
+// A debt is what the server owes for one push.
+type debt struct {
+	waiter  Waiter
+	replies int
+}
+
+// What may wait on one Trunk: beyond it clients wait with what they want to send.
+const (
+	trunkOutMax     = 1 << 20
+	trunkRepliesMax = 16 << 10
+	trunkRead       = 64 << 10 // read at once
+	trunkKeep       = 256 << 10
+)
+
+var (
+	errUnasked   = errors.New("it answers what was not asked")
+	errHasHungUp = errors.New("the upstream closed the connection")
+)
+
+// NewTrunk connects. A write that takes longer than writeMax ends the connection.
+func (u *Redis) NewTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (*Trunk, error) {
+	conn, err := u.Dial(g)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trunk{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), writeMax: writeMax,
+		waiting: map[Kicker]struct{}{}}
+	t.running.Go(t.writeLoop)
+	t.running.Go(func() {
+		t.lost(t.read(log))
+		u.commands.Store(nil) // the server that comes back may be another one
+	})
+	return t, nil
+}
+
+// Dead says that the connection has ended.
+func (t *Trunk) Dead() bool { return t.dead.Load() }
+
+// Close ends the connection, and returns when nothing of it runs any more.
+func (t *Trunk) Close() {
+	_ = t.conn.Close()
+	t.running.Wait()
+}
+
+// Full says whether there is no room for more. If so, k is kicked when there is.
+func (t *Trunk) Full(k Kicker) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	full := len(t.out) >= trunkOutMax || t.replies >= trunkRepliesMax
+	if full && !t.dead.Load() {
+		t.waiting[k] = struct{}{}
+		return true
+	}
+	return false
+}
+
+// Push sends requests, to which there will be n replies. It returns false if the connection has ended: then nothing was
+// sent, and w hears nothing.
+func (t *Trunk) Push(requests []byte, n int, w Waiter) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dead.Load() {
+		return false
+	}
+	if len(t.out) == 0 {
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	}
+	t.out = append(t.out, requests...)
+	t.sent = append(t.sent, debt{w, n})
+	t.replies += n
+	return true
+}
+
+// writeLoop writes what was pushed.
+func (t *Trunk) writeLoop() {
+	var b []byte
+	for {
+		select {
+		case <-t.wake:
+		case <-t.ended:
+			return
+		}
+		runtime.Gosched() // those who are about to push: one write for all
+		t.mu.Lock()
+		b, t.out = t.out, b[:0]
+		t.kick()
+		t.mu.Unlock()
+		_ = t.conn.SetWriteDeadline(time.Now().Add(t.writeMax))
+		if _, err := t.conn.Write(b); err != nil {
+			_ = t.conn.Close() // the reader finds out what that means
+			return
+		}
+		if cap(b) > trunkKeep {
+			b = nil
+		}
+	}
+}
+
+// kick tells those who wait if there is room again. t.mu is held.
+func (t *Trunk) kick() {
+	if len(t.waiting) == 0 || len(t.out) > trunkOutMax/2 || t.replies > trunkRepliesMax/2 {
+		return
+	}
+	for k := range t.waiting {
+		k.Kick()
+	}
+	clear(t.waiting)
+}
+
+// read is readLoop, and survives a bug of who gets the replies.
+func (t *Trunk) read(log *slog.Logger) (cause error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("connection to the upstream ended by a panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			cause = errors.New("panic")
+		}
+	}()
+	return t.readLoop()
+}
+
+// readLoop hands out replies, and returns why it cannot go on.
+func (t *Trunk) readLoop() error {
+	buf := make([]byte, trunkRead)
+	for {
+		n, err := t.conn.Read(buf)
+		if bad := t.handOut(buf[:n]); bad != nil {
+			return bad
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// handOut gives each waiter its part of what came.
+func (t *Trunk) handOut(b []byte) error {
+	answered := 0
+	for len(b) > 0 {
+		if t.framer.Between() {
+			t.aside = b[0] == '>'
+		}
+		if t.aside {
+			n, _, err := t.framer.Next(b)
+			if err != nil {
+				return err
+			}
+			b = b[n:]
+			continue
+		}
+		d, err := t.debt()
+		if err != nil {
+			return err
+		}
+		n, replies, err := t.frames(b, d.replies)
+		if err != nil {
+			return err
+		}
+		d.waiter.Replies(b[:n], replies)
+		d.replies -= replies
+		answered += replies
+		b = b[n:]
+	}
+	t.mu.Lock()
+	t.replies -= answered
+	t.kick()
+	t.mu.Unlock()
+	return nil
+}
+
+// frames returns how much of b belongs to the next most replies, and how many end in it.
+func (t *Trunk) frames(b []byte, most int) (n, replies int, err error) {
+	for n < len(b) && replies < most && (n == 0 || !t.framer.Between() || b[n] != '>') {
+		k, ends, err := t.framer.Next(b[n:])
+		n += k
+		if err != nil {
+			return n, replies, err
+		}
+		if ends {
+			replies++
+		}
+	}
+	return n, replies, nil
+}
+
+// debt returns what is owed next.
+func (t *Trunk) debt() (*debt, error) {
+	for ; t.head < len(t.owed); t.head++ {
+		if d := &t.owed[t.head]; d.replies > 0 {
+			return d, nil
+		}
+		t.owed[t.head] = debt{}
+	}
+	t.mu.Lock()
+	t.owed, t.sent, t.head = t.sent, t.owed[:0], 0
+	t.mu.Unlock()
+	if len(t.owed) == 0 {
+		return nil, errUnasked
+	}
+	return &t.owed[0], nil
+}
+
+// lost ends the connection and tells all who wait for replies.
+func (t *Trunk) lost(cause error) {
+	if errors.Is(cause, io.EOF) {
+		cause = errHasHungUp
+	}
+	t.mu.Lock()
+	t.dead.Store(true)
+	all := append(t.owed[t.head:], t.sent...)
+	t.out, t.sent, t.owed, t.head = nil, nil, nil, 0
+	for k := range t.waiting {
+		k.Kick()
+	}
+	clear(t.waiting)
+	t.mu.Unlock()
+	_ = t.conn.Close()
+	close(t.ended)
+	for _, d := range all {
+		if d.replies > 0 {
+			d.waiter.Lost(cause)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const patienceMax = 20 * time.Second
+
+// A heap gathers what a trunk gives one push.
+type heap struct {
+	mu      sync.Mutex // guards what follows
+	text    strings.Builder
+	replies int
+	lost    error
+	change  chan struct{}
+}
+
+func newHeap() *heap { return &heap{change: make(chan struct{}, 1)} }
+
+func (h *heap) changed() {
+	select {
+	case h.change <- struct{}{}:
+	default:
+	}
+}
+
+func (h *heap) Replies(b []byte, n int) {
+	h.mu.Lock()
+	h.text.Write(b)
+	h.replies += n
+	h.mu.Unlock()
+	h.changed()
+}
+
+func (h *heap) Lost(cause error) {
+	h.mu.Lock()
+	h.lost = errors.Join(h.lost, cause)
+	h.mu.Unlock()
+	h.changed()
+}
+
+func (h *heap) wait(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.After(patienceMax); ; {
+		h.mu.Lock()
+		ok := done()
+		h.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-h.change:
+		case <-deadline:
+			t.Fatalf("never %s: %d replies, %q, lost %v", what, h.replies, h.text.String(), h.lost)
+		}
+	}
+}
+
+func (h *heap) want(t *testing.T, text string, n int) {
+	t.Helper()
+	h.wait(t, text, func() bool { return h.lost != nil || h.replies == n && h.text.Len() >= len(text) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.text.String() != text || h.lost != nil {
+		t.Fatalf("got %q, lost %v, want %q", h.text.String(), h.lost, text)
+	}
+}
+
+// newTrunk returns a trunk and the server's end of its connection.
+func newTrunk(t *testing.T, log *slog.Logger) (*Trunk, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	trunk, err := New(Options{Addr: l.Addr().String()}).NewTrunk(Greeting{}, time.Minute, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		trunk.Close()
+	})
+	_ = conn.SetDeadline(time.Now().Add(patienceMax))
+	return trunk, conn
+}
+
+func TestEachPushGetsItsReplies(t *testing.T) {
+	kinds := []string{"+OK\r\n", "-ERR no\r\n", ":7\r\n", "$-1\r\n", "$0\r\n\r\n", "$5\r\n\r\n>+-\r\n", "*2\r\n$1\r\na\r\n*1\r\n:1\r\n", "_\r\n", "%1\r\n+a\r\n+b\r\n"}
+	const message = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
+	for seed := range uint64(20) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		trunk, conn := newTrunk(t, slog.New(slog.DiscardHandler))
+		var wire strings.Builder
+		var heaps []*heap
+		var wants []string
+		var counts []int
+		for i := range 200 {
+			h, n, want := newHeap(), 1+dice.IntN(5), ""
+			for range n {
+				reply := kinds[dice.IntN(len(kinds))]
+				if dice.IntN(10) == 0 {
+					wire.WriteString(message)
+				}
+				wire.WriteString(reply)
+				want += reply
+			}
+			heaps, wants, counts = append(heaps, h), append(wants, want), append(counts, n)
+			if !trunk.Push(fmt.Append(nil, i, ";"), n, h) {
+				t.Fatal("it has ended")
+			}
+		}
+		var pushed strings.Builder
+		for i := range 200 {
+			fmt.Fprint(&pushed, i, ";")
+		}
+		got := make([]byte, pushed.Len())
+		if _, err := io.ReadFull(conn, got); err != nil || string(got) != pushed.String() {
+			t.Fatalf("the server got %q, %v", got, err)
+		}
+		for text := wire.String(); len(text) > 0; {
+			n := min(1+dice.IntN(40), len(text))
+			if _, err := io.WriteString(conn, text[:n]); err != nil {
+				t.Fatal(err)
+			}
+			text = text[n:]
+		}
+		for i, h := range heaps {
+			h.want(t, wants[i], counts[i])
+		}
+	}
+}
+
+func TestATrunkThatBreaksTellsAllWhoWaitForReplies(t *testing.T) {
+	trunk, conn := newTrunk(t, slog.New(slog.DiscardHandler))
+	done, half, none := newHeap(), newHeap(), newHeap()
+	for i, h := range []*heap{done, half, none} {
+		if !trunk.Push([]byte("x"), i+1, h) {
+			t.Fatal("it has ended")
+		}
+	}
+	if _, err := io.WriteString(conn, "+done\r\n+half\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	done.want(t, "+done\r\n", 1)
+	half.want(t, "+half\r\n", 1)
+	_ = conn.Close()
+	half.wait(t, "lost", func() bool { return half.lost != nil })
+	none.wait(t, "lost", func() bool { return none.lost != nil })
+	done.mu.Lock()
+	defer done.mu.Unlock()
+	if done.lost != nil || !trunk.Dead() || trunk.Push([]byte("x"), 1, none) || trunk.Full(nil) {
+		t.Errorf("lost %v, dead %v", done.lost, trunk.Dead())
+	}
+}
+
+func TestAReplyThatNobodyAskedForEndsATrunk(t *testing.T) {
+	trunk, conn := newTrunk(t, slog.New(slog.DiscardHandler))
+	if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patienceMax); !trunk.Dead(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it goes on")
+		}
+	}
+}
+
+type kicks chan struct{}
+
+func (k kicks) Kick() {
+	select {
+	case k <- struct{}{}:
+	default:
+	}
+}
+
+func TestAFullTrunkTellsWhenThereIsRoom(t *testing.T) {
+	for name, requests := range map[string]string{"replies": "x", "bytes": strings.Repeat("x", trunkOutMax)} {
+		t.Run(name, func(t *testing.T) {
+			trunk, conn := newTrunk(t, slog.New(slog.DiscardHandler))
+			room, h, pushed := make(kicks, 1), newHeap(), 0
+			for !trunk.Full(room) {
+				pushed++
+				if !trunk.Push([]byte(requests), 16, h) {
+					t.Fatal("it has ended")
+				}
+			}
+			if most := trunkRepliesMax / 16; pushed > most || name == "bytes" && pushed > most/2 {
+				t.Fatalf("%d requests before it was full", pushed)
+			}
+			select {
+			case <-room:
+				if name == "replies" {
+					t.Fatal("there is room, and nothing was answered")
+				}
+			default:
+			}
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+			if _, err := io.WriteString(conn, strings.Repeat("+OK\r\n", 16*pushed)); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-room:
+			case <-time.After(patienceMax):
+				t.Fatal("nobody said that there is room")
+			}
+		})
+	}
+}
+
+func TestABugOfWhoGetsRepliesEndsTheTrunkAlone(t *testing.T) {
+	log := &journal{}
+	trunk, conn := newTrunk(t, slog.New(slog.NewTextHandler(log, nil)))
+	next := newHeap()
+	if !trunk.Push([]byte("x"), 1, buggy{}) || !trunk.Push([]byte("x"), 1, next) {
+		t.Fatal("it has ended")
+	}
+	if _, err := io.WriteString(conn, "+OK\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	next.wait(t, "lost", func() bool { return next.lost != nil })
+	if lines := log.lines(); len(lines) != 1 || !strings.Contains(lines[0], "a bug") {
+		t.Errorf("%q", lines)
+	}
+}
+
+type buggy struct{}
+
+func (buggy) Replies([]byte, int) { panic("a bug") }
+func (buggy) Lost(error)          {}
+
+func TestWhichCommandsLeaveNoState(t *testing.T) {
+	row := func(name string, first int64, flags ...any) []any {
+		return []any{name, int64(2), flags, first, first, int64(1), []any{}, []any{}, []any{}, []any{}}
+	}
+	config := row("config", 0)
+	config[9] = []any{row("config|get", 0, "admin", "noscript")}
+	object := row("object", 0)
+	object[9] = []any{row("object|encoding", 2, "readonly")}
+	commands := parseCommands([]any{row("get", 1, "readonly"), row("blpop", 1, "write", "noscript"), row("xread", 0, "readonly", "movablekeys"),
+		row("sort", 1, "movablekeys"), row("bzmpop", 1, "blocking"), row("ft.search", 1, "module"), row("dbsize", 0, "readonly"),
+		row("select", 0), row("spublish", 1, "pubsub"), row("ssubscribe", 1, "pubsub", "noscript"), row("time", 0), config, object})
+	for command, want := range map[string]bool{"get k": true, "GET k": true, "GET": true, "blpop q 0": false, "XREAD STREAMS a 0": false, "SORT a": false,
+		"BZMPOP 0 1 a MIN": false, "FT.SEARCH a": false, "DBSIZE": true, "SELECT 1": false, "SPUBLISH a b": true, "SSUBSCRIBE a": false, "TIME": false,
+		"CONFIG GET x": true, "config": true, "OBJECT ENCODING k": true, "OBJECT HELP": false, "NOSUCH": false, strings.Repeat("x", 100): false} {
+		if got := commands.Stateless(strings.Fields(command)); got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
+	}
+}
