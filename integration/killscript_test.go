@@ -51,7 +51,15 @@ func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
 		}
 		return nil
 	})
-	expect(t, dial(t, proxy.Addr), "+OK\r\n", "SCRIPT", "KILL")
+	kills := dial(t, proxy.Addr)
+	if err := kills.Send(append(harness.Encode(nil, "GET", "data"), harness.Encode(nil, "SCRIPT", "KILL")...)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"-BUSY ", "+OK\r\n"} {
+		if reply, err := kills.Reply(); err != nil || !strings.HasPrefix(string(reply), want) {
+			t.Errorf("got %q, %v, want %q", reply, err, want)
+		}
+	}
 	if reply, err := runs.Reply(); err != nil || !bytes.Contains(reply, []byte("Script killed by user")) {
 		t.Errorf("the script: %q, %v", reply, err)
 	}

@@ -177,7 +177,10 @@ func runScriptFlush(c *call) Reply {
 func runScriptKill(c *call) Reply {
 	var l *link
 	if c.server.cfg.Upstream != nil {
-		l, _ = c.connected() // if there is none, nothing of it runs
+		var refused Reply
+		if l, refused = c.connected(); refused == wait {
+			return wait
+		} // else, if there is no link, nothing can be killed there
 	}
 	var reply Reply
 	there := ""
