@@ -42,6 +42,7 @@ func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
 	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr, "--lock-keys", "lock:*")
 	c, runs := dial(t, proxy.Addr), dial(t, proxy.Addr)
 	expect(t, c, "-NOTBUSY No scripts in execution right now.\r\n", "SCRIPT", "KILL")
+	expect(t, dial(t, proxy.Addr), "$-1\r\n", "GET", "data") // clients share a connection from now on
 	if err := runs.Send(harness.Encode(nil, "EVAL", endless, "1", "data")); err != nil {
 		t.Fatal(err)
 	}
