@@ -9,9 +9,8 @@ import (
 )
 
 // A proxy mostly waits for the kernel, and its goroutines hand work on to each other. On one processor that costs no
-// wake-ups of threads, and what is ready gathers into larger batches; two take a sixth to a fifth more of their time for the
-// same work. So it begins with one, and takes another when those it has have not sufficed for a while: a change stops all
-// goroutines for a moment.
+// wake-ups of threads; two take up to a quarter more of their time for the same work. So it begins with one, and takes
+// another when those it has have not sufficed for a while: a change stops all goroutines for a moment.
 const (
 	lookEvery = 250 * time.Millisecond
 	inRow     = 5    // looks that must find the same
