@@ -288,9 +288,9 @@ func (s *session) Kick() {
 }
 
 // settleWrites is called before a command goes over the link. WAIT waits for what was written over the same connection:
-// so it is told of a write there that comes after all that went over a trunk. Nobody listens to it.
+// so something is written there that comes after all that went over a trunk. Inside MULTI it does not wait.
 func (c *call) settleWrites(l *link) {
-	if c.wrote && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
+	if c.wrote && !c.transaction.upstream && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
 		l.ask(expectation{n: 1}, "PUBLISH", reservedPrefix+"wait", "")
 		c.wrote = false
 	}

@@ -429,6 +429,13 @@ func TestWaitIsToldOfWhatWasWrittenOverASharedConnection(t *testing.T) {
 	same(t, own, u.next(t, "WAIT 1 0"), u.next(t, "WAIT 1 0"))
 	own.answer(t, ":0\r\n:1\r\n:1\r\n")
 	c.want("+OK\r\n:1\r\n:1\r\n")
+
+	d := r.dial() // inside MULTI it is a command of the transaction
+	d.send(words("SET k v") + words("MULTI") + words("SET k w") + words("WAIT 1 0") + words("EXEC"))
+	u.next(t, "SET k v").answer(t, "+OK\r\n")
+	for _, request := range []string{"MULTI", "SET k w", "WAIT 1 0", "EXEC"} {
+		u.next(t, request)
+	}
 }
 
 func TestRepliesThatAreOffAreNotGathered(t *testing.T) {

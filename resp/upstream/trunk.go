@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -26,6 +27,7 @@ type Trunk struct {
 	running  sync.WaitGroup
 	writeMax time.Duration
 	dead     atomic.Bool
+	deaf     atomic.Bool // it did not take a write
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // requests to be written
@@ -68,6 +70,7 @@ const (
 
 var (
 	errUnasked   = errors.New("it answers what was not asked")
+	errDeaf      = errors.New("the upstream does not read")
 	errHasHungUp = errors.New("the upstream closed the connection")
 )
 
@@ -144,6 +147,9 @@ func (t *Trunk) writeLoop() {
 		t.mu.Unlock()
 		_ = t.conn.SetWriteDeadline(time.Now().Add(t.writeMax))
 		if _, err := t.conn.Write(b); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.deaf.Store(true)
+			}
 			_ = t.conn.Close() // the reader finds out what that means
 			return
 		}
@@ -258,7 +264,10 @@ func (t *Trunk) debt() (*debt, error) {
 
 // lost ends the connection and tells all who wait for replies.
 func (t *Trunk) lost(cause error) {
-	if errors.Is(cause, io.EOF) {
+	switch {
+	case t.deaf.Load():
+		cause = errDeaf
+	case errors.Is(cause, io.EOF):
 		cause = errHasHungUp
 	}
 	t.mu.Lock()

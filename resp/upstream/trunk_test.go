@@ -78,12 +78,17 @@ func (h *heap) want(t *testing.T, text string, n int) {
 // newTrunk returns a trunk and the server's end of its connection.
 func newTrunk(t *testing.T, log *slog.Logger) (*Trunk, net.Conn) {
 	t.Helper()
+	return newTrunkFor(t, log, time.Minute)
+}
+
+func newTrunkFor(t *testing.T, log *slog.Logger, writeMax time.Duration) (*Trunk, net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	trunk, err := New(Options{Addr: l.Addr().String()}).NewTrunk(Greeting{}, time.Minute, log)
+	trunk, err := New(Options{Addr: l.Addr().String()}).NewTrunk(Greeting{}, writeMax, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,6 +170,22 @@ func TestATrunkThatBreaksTellsAllWhoWaitForReplies(t *testing.T) {
 	defer done.mu.Unlock()
 	if done.lost != nil || !trunk.Dead() || trunk.Push([]byte("x"), 1, none) || trunk.Full(nil) {
 		t.Errorf("lost %v, dead %v", done.lost, trunk.Dead())
+	}
+}
+
+func TestAServerThatDoesNotReadEndsATrunk(t *testing.T) {
+	trunk, _ := newTrunkFor(t, slog.New(slog.DiscardHandler), 10*time.Millisecond)
+	h, room := newHeap(), make(kicks, 1)
+	for trunk.Push(make([]byte, trunkOutMax), 1, h) {
+		if trunk.Full(room) {
+			<-room // or it has ended
+		}
+	}
+	h.wait(t, "lost", func() bool { return h.lost != nil })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !errors.Is(h.lost, errDeaf) {
+		t.Error(h.lost)
 	}
 }
 
