@@ -362,6 +362,40 @@ func TestAClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// A client that asks for a little at a time, and reads nothing, waits with what it asks.
+func TestWhoDoesNotReadIsNotServed(t *testing.T) {
+	u, r := newSharedRig(t, Limits{})
+	c := r.dial()
+	const group, groups, size = 10, 400, 6000
+	value := fmt.Sprintf("$%d\r\n%s\r\n", size, strings.Repeat("v", size))
+	u.values.Store("GET v", value)
+	s, sent := (*session)(nil), 0
+	stuck := func() (yes, answered bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.outBytes > sharedUnread && s.paused, s.shares == 0
+	}
+	for yes := false; !yes && sent < groups*group; sent += group {
+		c.send(strings.Repeat(words("GET v"), group))
+		waitFor(t, "the client is neither served nor made to wait", func() bool {
+			for _, s = range r.server.clients() {
+			}
+			if s == nil {
+				return false
+			}
+			var answered bool
+			yes, answered = stuck()
+			return yes || answered && r.server.Stats().Forwarded == uint64(sent+group)
+		})
+	}
+	if used, links := r.server.memory.used.Load(), r.server.Stats().UpstreamLinks; used > 2*sharedUnread || links > 0 {
+		t.Errorf("%d bytes are held for it, %d links", used, links)
+	}
+	for range sent {
+		c.want(value)
+	}
+}
+
 // A reply that is larger than may be gathered reaches a client that reads it; one that does not is ended soon.
 func TestAReplyTooLargeToBeGatheredPasses(t *testing.T) {
 	u, r := newSharedRig(t, Limits{Output: 100_000})
