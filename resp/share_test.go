@@ -472,6 +472,15 @@ func TestWaitIsToldOfWhatWasWrittenOverASharedConnection(t *testing.T) {
 	}
 }
 
+func TestWhatTheProxyAnswersStandsBetweenSharedReplies(t *testing.T) {
+	u, r := newSharedRig(t, Limits{})
+	c := r.dial()
+	c.send(words("GET a") + words("PING") + words("GET b"))
+	u.next(t, "GET a")
+	u.next(t, "GET b").answer(t, "+a\r\n+b\r\n")
+	c.want("+a\r\n+PONG\r\n+b\r\n")
+}
+
 func TestRepliesThatAreOffAreNotGathered(t *testing.T) {
 	u, r := newSharedRig(t, Limits{})
 	c := r.dial()
