@@ -204,6 +204,9 @@ func (r *relay) write(b []byte) (int, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone || s.written { // the queue has been, or will be, taken out of the counts as a whole
+		return n, errGone
+	}
 	if r.kind == relaying && replies > 0 {
 		r.answered(replies)
 	}
