@@ -72,38 +72,24 @@ func newCrossing(t testing.TB) *crossing {
 
 func (u *crossing) serve(conn net.Conn) {
 	defer conn.Close()
-	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
-	var b []byte
-	buf := make([]byte, 4<<10)
-	for {
-		n, err := conn.Read(buf)
-		if err != nil {
-			return
+	eachRequest(conn, func(args []string) bool {
+		text := strings.Join(args, " ")
+		reply, known := u.values.Load(text)
+		switch args[0] {
+		case "COMMAND":
+			reply, known = crossingCommands, true
+		case "CLIENT", "SELECT":
+			reply, known = "+OK\r\n", true
+		case "HELLO":
+			reply, known = "%0\r\n", true
 		}
-		b = append(b, buf[:n]...)
-		for {
-			n, _ := p.next(b)
-			if n == 0 {
-				break
-			}
-			b = b[n:]
-			text := strings.Join(p.args, " ")
-			reply, known := u.values.Load(text)
-			switch p.args[0] {
-			case "COMMAND":
-				reply, known = crossingCommands, true
-			case "CLIENT", "SELECT":
-				reply, known = "+OK\r\n", true
-			case "HELLO":
-				reply, known = "%0\r\n", true
-			}
-			if !known {
-				u.arrived <- request{conn, text}
-			} else if _, err := io.WriteString(conn, reply.(string)); err != nil {
-				return
-			}
+		if !known {
+			u.arrived <- request{conn, text}
+			return true
 		}
-	}
+		_, err := io.WriteString(conn, reply.(string))
+		return err == nil
+	})
 }
 
 // next waits for a command and demands that it is this one.

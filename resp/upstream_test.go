@@ -56,6 +56,14 @@ func (u *fakeUpstream) serve(conn net.Conn) {
 		}
 		_ = conn.Close()
 	})
+	eachRequest(conn, func(args []string) bool {
+		u.arrived <- append([]string(nil), args...)
+		return true
+	})
+}
+
+// eachRequest calls f for every request that comes, until f returns false or the connection ends. args are f's while it runs.
+func eachRequest(conn net.Conn, f func(args []string) bool) {
 	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
 	var b []byte
 	buf := make([]byte, 4<<10)
@@ -66,12 +74,14 @@ func (u *fakeUpstream) serve(conn net.Conn) {
 		}
 		b = append(b, buf[:n]...)
 		for {
-			n, _ := p.next(b)
-			if n == 0 {
+			n, err := p.next(b)
+			if n == 0 || err != nil {
 				break
 			}
 			b = b[n:]
-			u.arrived <- append([]string(nil), p.args...)
+			if !f(p.args) {
+				return
+			}
 		}
 	}
 }
@@ -290,32 +300,19 @@ func FuzzRelay(f *testing.F) {
 
 // greeted answers what a connection begins with, and COMMAND, and returns when something else is asked.
 func greeted(conn net.Conn) bool {
-	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
-	var b []byte
-	buf := make([]byte, 4<<10)
-	for {
-		n, err := conn.Read(buf)
-		if err != nil {
+	other := false
+	eachRequest(conn, func(args []string) bool {
+		reply := "+OK\r\n"
+		switch args[0] {
+		case "COMMAND":
+			reply = crossingCommands
+		case "CLIENT", "SELECT", "HELLO":
+		default:
+			other = true
 			return false
 		}
-		b = append(b, buf[:n]...)
-		for {
-			n, err := p.next(b)
-			if n == 0 || err != nil {
-				break
-			}
-			b = b[n:]
-			reply := "+OK\r\n"
-			switch p.args[0] {
-			case "COMMAND":
-				reply = crossingCommands
-			case "CLIENT", "SELECT", "HELLO":
-			default:
-				return true
-			}
-			if _, err := io.WriteString(conn, reply); err != nil {
-				return false
-			}
-		}
-	}
+		_, err := io.WriteString(conn, reply)
+		return err == nil
+	})
+	return other
 }
