@@ -132,7 +132,7 @@ func TestCloseMayRaceExec(t *testing.T) {
 	}
 }
 
-// An array with a typed error inside (a script may return one): go-redis stops in the middle of it.
+// A script may return an array with an error inside.
 func TestANestedErrorDoesNotShiftReplies(t *testing.T) {
 	l := scripted(t, func(n int, cmd []string) string {
 		if n == 0 {
@@ -142,10 +142,13 @@ func TestANestedErrorDoesNotShiftReplies(t *testing.T) {
 	})
 	c := dial(t, l.Addr().String(), RedisOptions{})
 	a, b := call("EVAL", "x", int64(0)), call("SET", "b", "v", "NX")
-	if err := c.Exec([]*Call{a, b}); err == nil {
-		t.Error("the connection is out of step, and of no more use")
+	if err := c.Exec([]*Call{a, b}); err != nil {
+		t.Fatal(err)
 	}
-	if b.Answered && b.Reply != nil {
-		t.Errorf("SET NX was refused (nil), but its caller is told %v", b.Reply)
+	if !a.Answered || a.Reply != nil || a.Err == nil || a.Err.Error() != "OOM x" {
+		t.Errorf("EVAL: answered %v, %v, %v", a.Answered, a.Reply, a.Err)
+	}
+	if !b.Answered || b.Reply != nil || b.Err != nil {
+		t.Errorf("SET NX was refused (nil), but its caller is told %v, %v", b.Reply, b.Err)
 	}
 }

@@ -30,5 +30,5 @@ type Call struct {
 
 	Answered bool
 	Reply    any   // nil, int64, string or []any
-	Err      error // the master's error reply
+	Err      error // the master's error reply, or the first inside an array
 }

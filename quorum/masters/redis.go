@@ -106,16 +106,23 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 
 	opt := m.opt
 	opt.DB = db
-	opt.Dialer = once(raw)
+	opt.Dialer = once(greeted{raw})
 	client := redis.NewClient(&opt)
 	conn := client.Conn()
-	c := &redisConn{raw: raw, client: client, conn: conn, pipe: conn.Pipeline()}
-	if err := words(c.conn); err != nil {
-		_ = c.Close()
+	err = words(conn)
+	_ = conn.Close()
+	_ = client.Close()
+	if err != nil {
+		_ = raw.Close()
 		return nil, err
 	}
-	return c, nil
+	return &redisConn{raw: raw, wire: newWire(raw)}, nil
 }
+
+// A greeted connection is one on which go-redis says the first words, and which then is ours.
+type greeted struct{ net.Conn }
+
+func (greeted) Close() error { return nil }
 
 // dial opens the socket itself, so that go-redis never dials: a lane must know of every new connection before a
 // command is sent on it.
@@ -145,74 +152,11 @@ func once(raw net.Conn) func(context.Context, string, string) (net.Conn, error) 
 }
 
 type redisConn struct {
-	raw    net.Conn
-	client *redis.Client
-	conn   *redis.Conn
-	pipe   redis.Pipeliner
-	cmds   []redis.Cmd   // of the running Exec; kept, because making them anew is a third of the garbage
-	list   []redis.Cmder // the addresses of cmds
+	raw  net.Conn
+	wire *wire
 }
 
-// room makes place for n commands.
-func (c *redisConn) room(n int) {
-	if n > len(c.list) {
-		c.cmds = make([]redis.Cmd, 2*n)
-		c.list = make([]redis.Cmder, 2*n)
-		for i := range c.cmds {
-			c.list[i] = &c.cmds[i]
-		}
-	}
-	c.cmds = c.cmds[:n]
-}
-
-func (c *redisConn) Exec(calls []*Call) error {
-	ctx := context.Background()
-	c.room(len(calls))
-	for i, call := range calls {
-		c.cmds[i] = *redis.NewCmd(ctx, call.Args...)
-	}
-	defer clear(c.cmds)
-	_ = c.pipe.BatchProcess(ctx, c.list[:len(calls)]...)
-	_, err := c.pipe.Exec(ctx)
-	if err != nil && !c.anyFailed() {
-		// It gave up this connection after an earlier reply, such as READONLY, and has sent nothing. The error is not
-		// wrapped, because inside it is that reply.
-		return errors.New("the connection was given up: " + err.Error())
-	}
-	return c.collect(calls)
-}
-
-func (c *redisConn) anyFailed() bool {
-	for i := range c.cmds {
-		if c.cmds[i].Err() != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// collect hands the replies to their calls. An I/O error is put by go-redis on every command of a batch, so a command
-// that has a value was answered before.
-func (c *redisConn) collect(calls []*Call) error {
-	var broken error
-	for i, call := range calls {
-		v, err := c.cmds[i].Result()
-		switch list, isList := v.([]any); {
-		case broken != nil && isReply(broken): // what follows is out of step
-		case isList && list == nil && err != nil && !errors.Is(err, redis.Nil):
-			broken = fmt.Errorf("an array was not read to its end: %w", err)
-		case v != nil:
-			call.Answered, call.Reply = true, v
-		case err == nil || errors.Is(err, redis.Nil):
-			call.Answered = true
-		case isReply(err):
-			call.Answered, call.Err = true, err
-		default:
-			broken = err
-		}
-	}
-	return broken
-}
+func (c *redisConn) Exec(calls []*Call) error { return c.wire.exec(calls) }
 
 // isReply tells an error that the master sent from one of the connection.
 func isReply(err error) bool {
@@ -226,11 +170,7 @@ func isNoPerm(err error) bool {
 }
 
 // Close may be called while Exec runs: it closes the socket first, which ends Exec.
-func (c *redisConn) Close() error {
-	err := c.raw.Close()
-	_ = c.client.Close()
-	return err
-}
+func (c *redisConn) Close() error { return c.raw.Close() }
 
 var (
 	_ Master = (*Redis)(nil)

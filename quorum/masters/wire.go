@@ -1,0 +1,212 @@
+package masters
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// A wire carries RESP2 on a connection that is ready for commands. It is used by one goroutine at a time.
+//
+// go-redis makes the connections. What a lane exchanges does not go through it, because that takes twice as long there and
+// makes garbage, and because of a batch that breaks off in the middle it does not tell which commands were answered.
+type wire struct {
+	conn io.ReadWriter
+	out  []byte
+	in   *bufio.Reader
+	err  error // that ended it: what would follow is out of step
+}
+
+const (
+	wireBuffer = 16 << 10 // of either direction
+	nestedMost = 128      // arrays in arrays; Redis itself nests the replies of scripts less deeply
+)
+
+// A replyError is an error that a master sent.
+type replyError string
+
+func (e replyError) Error() string { return string(e) }
+
+var errWire = errors.New("the master does not speak RESP")
+
+func newWire(conn io.ReadWriter) *wire {
+	return &wire{conn: conn, in: bufio.NewReaderSize(conn, wireBuffer)}
+}
+
+// exec is Conn's Exec.
+func (w *wire) exec(calls []*Call) error {
+	if w.err == nil {
+		w.err = w.exchange(calls)
+	}
+	return w.err
+}
+
+func (w *wire) exchange(calls []*Call) error {
+	for _, c := range calls {
+		w.out = appendCommand(w.out, c.Args)
+		if len(w.out) >= wireBuffer {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	for _, c := range calls {
+		reply, err := w.reply(0)
+		if err != nil {
+			return err
+		}
+		c.Answered = true
+		if c.Err, _ = reply.(error); c.Err == nil {
+			c.Reply = reply
+		}
+	}
+	return nil
+}
+
+func (w *wire) flush() error {
+	_, err := w.conn.Write(w.out)
+	if w.out = w.out[:0]; cap(w.out) > 4*wireBuffer {
+		w.out = nil // one large value must not stay for good
+	}
+	return err
+}
+
+func appendCommand(b []byte, args []any) []byte {
+	b = appendLen(b, '*', len(args))
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			b = appendBulk(b, v)
+		case *string:
+			b = appendBulk(b, *v)
+		case int64:
+			b = appendInt(b, v)
+		case *int64:
+			b = appendInt(b, *v)
+		default:
+			b = appendBulk(b, fmt.Sprint(v))
+		}
+	}
+	return b
+}
+
+func appendLen(b []byte, kind byte, n int) []byte {
+	b = strconv.AppendInt(append(b, kind), int64(n), 10)
+	return append(b, '\r', '\n')
+}
+
+func appendBulk(b []byte, s string) []byte {
+	b = append(appendLen(b, '$', len(s)), s...)
+	return append(b, '\r', '\n')
+}
+
+func appendInt(b []byte, n int64) []byte {
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	b = append(appendLen(b, '$', len(text)), text...)
+	return append(b, '\r', '\n')
+}
+
+// reply reads one reply: nil, an int64, a string, a []any of these, or a replyError, which an array is that has one inside.
+func (w *wire) reply(depth int) (any, error) {
+	line, err := w.line()
+	if err != nil {
+		return nil, err
+	}
+	kind, rest := line[0], line[1:]
+	switch kind {
+	case '+':
+		if string(rest) == "OK" {
+			return "OK", nil
+		}
+		return string(rest), nil
+	case '-':
+		return replyError(rest), nil
+	}
+	n, err := strconv.ParseInt(string(rest), 10, 64)
+	switch {
+	case err != nil:
+		return nil, errWire
+	case kind == ':':
+		return n, nil
+	case n == -1 && (kind == '$' || kind == '*'):
+		return nil, nil
+	case n < 0 || n > math.MaxInt32:
+		return nil, errWire
+	case kind == '$':
+		return w.bulk(int(n))
+	case kind == '*' && depth < nestedMost:
+		return w.list(int(n), depth+1)
+	}
+	return nil, errWire
+}
+
+// line reads to the end of a line, which is left out. It stays valid until the next read, and is not empty.
+func (w *wire) line() ([]byte, error) {
+	line, err := w.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) { // an error's text may be that long
+		head := append([]byte(nil), line...)
+		line, err = w.in.ReadBytes('\n')
+		line = append(head, line...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return nil, errWire
+	}
+	return line[:len(line)-2], nil
+}
+
+// bulk takes memory only for what has come.
+func (w *wire) bulk(n int) (any, error) {
+	size := n + len("\r\n")
+	if size <= wireBuffer {
+		b, err := w.in.Peek(size)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _, _ = w.in.Discard(size) }()
+		return unended(b)
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, w.in, int64(size)); err != nil {
+		return nil, err
+	}
+	return unended(b.Bytes())
+}
+
+// unended returns a bulk string without its end.
+func unended(b []byte) (any, error) {
+	text, ended := bytes.CutSuffix(b, []byte("\r\n"))
+	if !ended {
+		return nil, errWire
+	}
+	return string(text), nil
+}
+
+func (w *wire) list(n, depth int) (any, error) {
+	list := make([]any, 0, min(n, 1024))
+	var failed error
+	for range n {
+		item, err := w.reply(depth)
+		if err != nil {
+			return nil, err
+		}
+		if inner, ok := item.(replyError); ok && failed == nil {
+			failed = inner
+		}
+		list = append(list, item)
+	}
+	if failed != nil {
+		return failed, nil
+	}
+	return list, nil
+}
