@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -68,69 +67,6 @@ func parseBenchmark(text string) (result, error) {
 	}
 	ms := func(name string) time.Duration { return time.Duration(figures[name] * float64(time.Millisecond)) }
 	return result{perSecond: figures["rps"], p50: ms("p50_latency_ms"), p99: ms("p99_latency_ms")}, nil
-}
-
-// pairs measures addr with clients that lock and unlock over a connection each.
-func pairs(addr string) func(load) (result, error) {
-	return func(l load) (result, error) {
-		return timed(l, func(int) (func() error, func(), error) {
-			p, err := newPairClient(addr)
-			if err != nil {
-				return nil, nil, err
-			}
-			return p.pair, func() { _ = p.conn.Close() }, nil
-		})
-	}
-}
-
-// A pairClient locks and unlocks random resources as cheaply as it can: what it costs is taken from the others here.
-type pairClient struct {
-	conn net.Conn
-	r    *bufio.Reader
-	buf  []byte
-	sha  string
-}
-
-func newPairClient(addr string) (*pairClient, error) {
-	c, err := harness.Dial(addr)
-	if err != nil {
-		return nil, err
-	}
-	reply, err := c.Do("SCRIPT", "LOAD", release)
-	if err != nil {
-		return nil, err
-	}
-	sha, ok := harness.Bulk(reply)
-	if !ok {
-		return nil, fmt.Errorf("SCRIPT LOAD: %q", reply)
-	}
-	if err := c.SetDeadline(time.Time{}); err != nil {
-		return nil, err
-	}
-	return &pairClient{conn: c.Conn, r: bufio.NewReader(c.Conn), sha: sha}, nil
-}
-
-func (p *pairClient) pair() error {
-	key := "pair:" + strconv.FormatUint(rand.Uint64(), 36)
-	if err := p.do("+OK\r\n", "SET", key, "tok", "NX", "PX", "30000"); err != nil {
-		return err
-	}
-	return p.do(":1\r\n", "EVALSHA", p.sha, "1", key, "tok")
-}
-
-func (p *pairClient) do(want string, args ...string) error {
-	p.buf = harness.Encode(p.buf[:0], args...)
-	if _, err := p.conn.Write(p.buf); err != nil {
-		return err
-	}
-	line, err := p.r.ReadSlice('\n')
-	if err != nil {
-		return err
-	}
-	if string(line) != want {
-		return fmt.Errorf("%s: %q", args[0], line)
-	}
-	return nil
 }
 
 // redsyncOn prepares redsync on the masters as its documentation does, with a pool that is large enough for all
