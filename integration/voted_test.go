@@ -25,12 +25,14 @@ const counter = `local n = redis.call('incr', KEYS[1]) redis.call('pexpire', KEY
 type split struct {
 	*testing.T
 	masters []*harness.Redis
+	addr    string // of the proxy
 	client  *harness.Conn
 }
 
 func startSplit(t *testing.T) *split {
 	s := &split{T: t, masters: startMasters(t, 3)}
-	s.client = dial(t, startProxy(t, harness.Addrs(s.masters)).Addr)
+	s.addr = startProxy(t, harness.Addrs(s.masters)).Addr
+	s.client = dial(t, s.addr)
 	allVote(t, s.client, s.masters)
 	return s
 }

@@ -186,6 +186,10 @@ func (a *attempt) settled(en *entry) {
 func (a *attempt) holds() int    { return 1 }
 func (a *attempt) hold(int) hold { return hold{a.req.Key.Name, a.req.Token} }
 
+func (a *attempt) appendTaken(to []Taken) []Taken {
+	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
+}
+
 func (a *attempt) owed(en *entry, _ hold) *undo { return en.undo(a) }
 
 // undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives

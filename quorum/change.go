@@ -59,6 +59,10 @@ type extension struct {
 // undo does nothing: what was extended is the client's, and may be longer on some masters than it knows.
 func (x *extension) undo(func()) {}
 
+func (x *extension) appendTaken(to []Taken) []Taken {
+	return append(to, Taken{Key: x.req.Key, Token: x.req.Token})
+}
+
 // read counts an addition beyond ttl_max as refused.
 func (x *extension) read(en *entry) (Vote, string) {
 	if ms, ok := en.Reply.(int64); ok && x.req.Add && en.Err == nil && ms != other {

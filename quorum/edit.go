@@ -137,6 +137,15 @@ func (d *editing) hold(i int) hold {
 	return hold{d.exec.req.Keys[d.puts[i]], d.edits[d.puts[i]].Value}
 }
 
+// appendTaken names what was put where nothing was, and what was put over a string: it may be the same client's lock.
+func (d *editing) appendTaken(to []Taken) []Taken {
+	for _, i := range d.puts {
+		key := Key{d.exec.req.DB, d.exec.req.Keys[i]}
+		to = append(to, Taken{key, d.edits[i].Value, !d.views[i].Exists})
+	}
+	return to
+}
+
 // undo puts back what was there, on every master that made the change or may have made it, and calls after when those
 // that did have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
 func (d *editing) undo(after func()) {

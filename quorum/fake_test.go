@@ -357,7 +357,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
 		n, _ := call.Args[2].(int64)
-		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore, luaAdd} {
+		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore, luaAdd, luaBreak} {
 			if s.text == arg(1) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
 			}
@@ -431,7 +431,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	arg := func(i int) string { return fmt.Sprint(argv[i]) }
 	v, ok := f.get(key)
 	left := v.expires.Sub(f.now()).Milliseconds()
-	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaSetSeen && s != luaUndo {
+	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaSetSeen && s != luaUndo && s != luaBreak {
 		return nil, errors.New("WRONGTYPE Operation against a key holding the wrong kind of value script: x")
 	}
 	expire := func(ms string) { f.put(key, v.text, ms) }
@@ -447,6 +447,12 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 			return []any{"none"}, nil
 		}
 		return []any{v.kind, v.text, left}, nil
+	case luaBreak:
+		if !ok {
+			return int64(-1), nil
+		}
+		delete(f.keys, key)
+		return int64(1), nil
 	case luaTakeOrTell:
 		if ok {
 			return []any{int64(0), left}, nil

@@ -5,9 +5,25 @@ import "time"
 // A Lock is what a granted acquire, or an Exec that set keys, has taken, or what an extension has made longer.
 type Lock struct {
 	engine *Engine
-	taken  interface{ undo(after func()) } // of an extension nothing
+	taken  takings
 	until  instant
 }
+
+// takings are what an operation has taken, or made longer.
+type takings interface {
+	undo(after func()) // of an extension does nothing
+	appendTaken(to []Taken) []Taken
+}
+
+// A Taken is a key that a lock consists of.
+type Taken struct {
+	Key   Key
+	Token string // "" where no one string holds it, as of a hash
+	Fresh bool   // it was taken, and not made longer
+}
+
+// AppendTaken appends what the lock consists of. The strings are the request's.
+func (l *Lock) AppendTaken(to []Taken) []Taken { return l.taken.appendTaken(to) }
 
 // Until returns when the promised validity ends, on the monotonic clock: earlier by what the machine has been suspended
 // since it was asked before.

@@ -132,11 +132,16 @@ func (e *Engine) remaining(seen []sighting, agreed opinion) time.Duration {
 		if s.opinion != agreed {
 			continue
 		}
-		if s.left < 0 { // set on the master by someone else, for ever
-			s.left = e.cfg.kept(e.cfg.TTLMax)
-		}
-		left = append(left, s.left)
+		left = append(left, e.lasts(s.left))
 	}
 	slices.Sort(left)
 	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))])
+}
+
+// lasts is for how long a master will keep a key of that PTTL.
+func (e *Engine) lasts(left time.Duration) time.Duration {
+	if left < 0 { // set on the master by someone else, for ever
+		return e.cfg.kept(e.cfg.TTLMax)
+	}
+	return left
 }

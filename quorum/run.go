@@ -259,6 +259,24 @@ func (r *voting) takes() bool {
 	return false
 }
 
+// appendTaken names the keys that live for a time which the script has set, on the first master that granted.
+func (r *voting) appendTaken(to []Taken) []Taken {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.all {
+		if a == nil || r.req.Rule.vote(a) != Granted {
+			continue
+		}
+		for _, e := range a.effects {
+			if e.ttl > 0 && e.kind != deleted {
+				to = append(to, Taken{Key: Key{r.req.DB, e.name}, Fresh: e.kind == created})
+			}
+		}
+		return to
+	}
+	return to
+}
+
 // settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
 func (r *voting) settled(en *entry) {
 	var late []*undo

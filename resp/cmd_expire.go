@@ -46,7 +46,17 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 	if sl == nil {
 		return wait
 	}
-	c.engine().Expire(quorum.ExpireRequest{Key: c.key(c.args[1]), TTL: ttl, Condition: condition}, sl.changed)
+	done := sl.changed
+	if t := c.server.taken; t != nil {
+		key, until := sl.key, time.Now().Add(ttl)
+		done = func(changed quorum.Changed) {
+			if changed.Applied {
+				t.prolong(key, until)
+			}
+			sl.changed(changed)
+		}
+	}
+	c.engine().Expire(quorum.ExpireRequest{Key: c.key(c.args[1]), TTL: ttl, Condition: condition}, done)
 	return later
 }
 

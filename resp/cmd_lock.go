@@ -128,6 +128,7 @@ func runUnlock(c *call) Reply {
 		return wait
 	}
 	key := c.key(c.args[1])
+	sl.token = c.args[2]
 	c.letGo(key, c.args[2])
 	c.engine().Release(key, c.args[2], sl.released)
 	return later
@@ -138,6 +139,7 @@ func (c *call) release(name, token string, answer func(*outcome) Reply) Reply {
 	if sl == nil {
 		return wait
 	}
+	sl.token = token
 	c.engine().Release(c.key(name), token, sl.released)
 	return later
 }

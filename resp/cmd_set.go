@@ -113,7 +113,17 @@ func (c *call) write(req quorum.WriteRequest, o setOptions) Reply {
 		return wait
 	}
 	req.Key, req.Value = c.key(c.args[1]), c.args[2]
-	c.engine().Write(req, sl.written)
+	done := sl.written
+	if t := c.server.taken; t != nil && o.xx && len(req.Value) <= keepMax { // as ShedLock extends its locks
+		until := time.Now().Add(req.TTL)
+		done = func(w quorum.Written) {
+			if w.Done {
+				t.replace(req.Key, req.Value, until)
+			}
+			sl.written(w)
+		}
+	}
+	c.engine().Write(req, done)
 	return later
 }
 

@@ -23,6 +23,8 @@ type Config struct {
 	// UpstreamShared lets clients share connections to it for commands that leave no state there. If it is not set each
 	// client has one of its own.
 	UpstreamShared bool
+	// LocksListed is how many of the locks that clients take LOCKS can know of at one time. 0: there is no LOCKS.
+	LocksListed int
 	// LockKeys are patterns of the names of locks, as in KEYS. They mean something only beside Upstream.
 	LockKeys []string
 	// Logger never gets a token value or a password. Default: none.
@@ -33,6 +35,8 @@ type Config struct {
 type User struct {
 	Name     string
 	Password string
+	// ForceUnlock permits FORCEUNLOCK.
+	ForceUnlock bool
 }
 
 // Limits bound what clients can make the server hold. Zero values get the defaults; sizes are in bytes.

@@ -25,6 +25,8 @@ type Engine interface {
 	Exec(req quorum.ExecRequest, done func(quorum.Executed))
 	Ask(req quorum.AskRequest, done func(quorum.Asked))
 	KillScripts(done func(error))
+	Views(key quorum.Key, done func(quorum.Viewed))
+	Break(key quorum.Key, done func(quorum.Changed))
 	Masters() []quorum.MasterStatus
 	Stats() quorum.Stats
 }
@@ -55,4 +57,5 @@ var _ Scripts = (*script.Cache)(nil)
 type lock interface {
 	Until() time.Time
 	Abandon()
+	AppendTaken(to []quorum.Taken) []quorum.Taken
 }

@@ -37,6 +37,7 @@ type fakeEngine struct {
 	*fakeMessages
 	answers map[string]any // of Ask, by command
 	late    bool           // locks and extensions are granted with a validity that has passed
+	noting  bool           // extensions have a Lock, as the engine's have
 
 	reply   quorum.Value // of Run
 	locking bool         // Run takes a lock
@@ -52,10 +53,13 @@ type fakeLock struct {
 	until     time.Time
 	abandoned chan struct{}
 	once      sync.Once
+	taken     []quorum.Taken
 }
 
 func (l *fakeLock) Until() time.Time { return l.until }
 func (l *fakeLock) Abandon()         { l.once.Do(func() { close(l.abandoned) }) }
+
+func (l *fakeLock) AppendTaken(to []quorum.Taken) []quorum.Taken { return append(to, l.taken...) }
 
 func newFakeEngine() *fakeEngine {
 	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{},
@@ -111,13 +115,13 @@ func (e *fakeEngine) release(i int) {
 	run()
 }
 
-func (e *fakeEngine) grant(ttl time.Duration) *quorum.Lock {
+func (e *fakeEngine) grant(ttl time.Duration, taken ...quorum.Taken) *quorum.Lock {
 	l := &quorum.Lock{}
 	until := time.Now().Add(ttl)
 	if e.late {
 		until = time.Now().Add(-time.Millisecond)
 	}
-	e.locks[l] = &fakeLock{until: until, abandoned: make(chan struct{})}
+	e.locks[l] = &fakeLock{until: until, abandoned: make(chan struct{}), taken: taken}
 	return l
 }
 
@@ -155,7 +159,7 @@ func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)
 			}
 		default:
 			keys[r.Key] = fakeEntry{"string", r.Token, time.Now().Add(r.TTL)}
-			a.Lock = e.grant(r.TTL)
+			a.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token, Fresh: !held})
 		}
 		return func() { done(a) }
 	})
@@ -216,8 +220,8 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
 			x.Until = old.expires
-			if e.late { // not yet when it was decided
-				x.Lock = e.grant(r.TTL)
+			if e.late || e.noting { // late: not yet when it was decided
+				x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token})
 			}
 		} else {
 			x.Absent = !had
@@ -283,7 +287,9 @@ func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 	e.do("run", func(keys map[quorum.Key]fakeEntry) func() {
 		ran := quorum.Ran{Err: e.err, Reply: e.reply}
 		if e.err == nil && e.locking {
-			ran.Lock = e.grant(time.Minute)
+			key := quorum.Key{DB: r.DB, Name: r.Keys[0]}
+			keys[key] = fakeEntry{"hash", "", time.Now().Add(time.Minute)}
+			ran.Lock = e.grant(time.Minute, quorum.Taken{Key: key, Fresh: true})
 		}
 		e.ran = append(e.ran, r)
 		return func() { done(ran) }
@@ -324,7 +330,7 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 			}
 			keys[key] = entry
 			if x.Lock == nil {
-				x.Lock = e.grant(time.Until(entry.expires))
+				x.Lock = e.grant(time.Until(entry.expires), quorum.Taken{Key: key, Token: edit.Value, Fresh: true})
 			}
 		case quorum.Expire:
 			old.expires = time.Now().Add(edit.TTL)
@@ -334,6 +340,31 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 		}
 	}
 	return true
+}
+
+// Views has a master that tells what is there, one that is down, and one in quarantine.
+func (e *fakeEngine) Views(key quorum.Key, done func(quorum.Viewed)) {
+	e.do("views "+key.Name, func(keys map[quorum.Key]fakeEntry) func() {
+		v := quorum.Viewed{Err: e.err, View: quorum.View{Type: "none"}}
+		one := quorum.MasterView{Addr: "10.0.0.1:6379", Answered: true, Type: "none", Counts: true}
+		if old, had := keys[key]; had {
+			v.State, v.View = quorum.LockHeld, quorum.View{Exists: true, Type: old.kind, Value: old.value, TTL: time.Until(old.expires)}
+			one.Exists, one.Type, one.Value, one.TTL = true, old.kind, old.value, v.View.TTL
+		}
+		v.Masters = []quorum.MasterView{one,
+			{Addr: "10.0.0.2:6379", State: quorum.Disconnected, Reason: "connection refused"},
+			{Addr: "10.0.0.3:6379", State: quorum.Quarantined, Left: 3 * time.Second, Answered: true, Type: "none", Reason: "quarantined 3s more"}}
+		return func() { done(v) }
+	})
+}
+
+func (e *fakeEngine) Break(key quorum.Key, done func(quorum.Changed)) {
+	e.Remove(key, func(c quorum.Changed) {
+		if c.Applied {
+			e.ring(key.Name)
+		}
+		done(c)
+	})
 }
 
 // Ask gives the answer that the test has for the command.

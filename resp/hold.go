@@ -151,6 +151,7 @@ func (h *hold) extended(e quorum.Extended) {
 		}
 	case e.Held:
 		h.until = e.Until
+		s.server.taken.prolong(h.req.Key, e.Until)
 		h.timer.Reset(h.req.TTL / 3)
 	case e.Err != nil && left > 0: // as long as it is valid, masters may come back
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
@@ -256,6 +257,11 @@ func (s *session) releaseComing() {
 func (s *session) giveBack(all []*hold) {
 	for _, h := range all {
 		s.server.running.Add(1)
-		s.server.engine.Release(h.req.Key, h.req.Token, func(quorum.Released) { s.server.running.Done() })
+		s.server.engine.Release(h.req.Key, h.req.Token, func(r quorum.Released) {
+			if r.Held {
+				s.server.taken.drop(h.req.Key, h.req.Token)
+			}
+			s.server.running.Done()
+		})
 	}
 }

@@ -60,7 +60,7 @@ func TestHostileRequests(t *testing.T) {
 }
 
 func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
-	cfg := Config{Users: []User{{"default", "pw"}}}
+	cfg := Config{Users: []User{{Name: "default", Password: "pw"}}}
 	for send, want := range map[string]string{
 		"*11\r\n":                        "-ERR Protocol error: unauthenticated multibulk length\r\n",
 		"*2\r\n$4\r\nAUTH\r\n$16385\r\n": "-ERR Protocol error: unauthenticated bulk length\r\n",
@@ -76,7 +76,7 @@ func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
 }
 
 func TestAClientThatDoesNotLogInIsSentAway(t *testing.T) {
-	c := newRig(t, Config{Users: []User{{"default", "pw"}}, Limits: Limits{Auth: 30 * time.Millisecond}}).dial()
+	c := newRig(t, Config{Users: []User{{Name: "default", Password: "pw"}}, Limits: Limits{Auth: 30 * time.Millisecond}}).dial()
 	c.wantEnd()
 }
 

@@ -60,6 +60,8 @@ func (c *call) place(cmd *command) (place, Reply) {
 	switch {
 	case row == nil:
 		return c.placeUnknown(cmd)
+	case row.group == "lock" && row.keys == keySpec{}:
+		return here, nil
 	case row.group == "lock":
 		return here, c.mustBeLock(row)
 	case row.group == "pubsub":

@@ -58,6 +58,7 @@ type session struct {
 	identity
 	subscriptions
 	holds
+	remote string // the client's address, once the writer has needed it
 }
 
 // lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has

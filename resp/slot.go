@@ -31,6 +31,7 @@ type slot struct {
 	key    quorum.Key
 	others []string // further names, for commands on several
 	hold   *hold    // kept from when the reply is written
+	token  string   // that a release names
 	rounds rounds
 
 	weight  int  // what the slot counts towards Limits.Pipeline
@@ -93,7 +94,7 @@ func newSlot(s *session) *slot {
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
-	sl.out, sl.key, sl.others, sl.hold = outcome{}, quorum.Key{}, nil, nil
+	sl.out, sl.key, sl.others, sl.hold, sl.token = outcome{}, quorum.Key{}, nil, nil, ""
 	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.rounds = false, false, false, false, oneRound
 	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
 		sl.raw = nil
@@ -147,6 +148,9 @@ func (sl *slot) onWritten(w quorum.Written) {
 }
 
 func (sl *slot) onReleased(r quorum.Released) {
+	if r.Held {
+		sl.session.server.taken.drop(sl.key, sl.token)
+	}
 	sl.resolve(outcome{err: r.Err, done: count(r.Held), absent: r.Absent})
 }
 

@@ -21,6 +21,12 @@ var lockCommands = []*command{
 		summary: "UNLOCK key token: release a lock that the token holds"},
 	{name: "extend", arity: 4, flags: write | fast, keys: oneKey, group: "lock", run: runExtend,
 		summary: "EXTEND key token ttl-ms: set the remaining TTL of a lock that the token holds"},
+	{name: "lockinfo", arity: 2, flags: readOnly, keys: oneKey, group: "lock", run: runLockInfo,
+		summary: "LOCKINFO key: who holds a lock, for how long, and what each master says"},
+	{name: "locks", arity: -1, flags: readOnly, group: "lock", run: runLocks,
+		summary: "LOCKS [MATCH pattern] [COUNT count]: the locks taken through this proxy that are valid"},
+	{name: "forceunlock", arity: 2, flags: write | admin, keys: oneKey, group: "lock", run: runForceUnlock,
+		summary: "FORCEUNLOCK key: release a lock, whoever holds it"},
 }
 
 var stringCommands = []*command{

@@ -3,6 +3,8 @@ package resp
 import (
 	"sync"
 	"time"
+
+	"lockproxy/quorum"
 )
 
 // flushSize is how many bytes of replies are gathered before they are written even if more are ready.
@@ -13,6 +15,7 @@ const flushSize = 64 << 10
 type page struct {
 	buf    []byte
 	grants []grant
+	taken  []quorum.Taken // of one of the grants
 }
 
 var pages = sync.Pool{New: func() any { return &page{buf: make([]byte, 0, 4<<10)} }}
@@ -69,6 +72,7 @@ func (s *session) send(batch *slot) bool {
 		}
 		if sl.out.lock != nil {
 			s.keep(sl)
+			s.noteTaken(p, sl)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
 		if len(p.buf) >= flushSize {

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/resp"
 	"lockproxy/resp/upstream"
 )
 
@@ -64,9 +65,9 @@ func TestCommands(t *testing.T) {
 // A setting that does not reach the engine or the front end would do nothing.
 func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
-	cfg.IdleTimeout = time.Hour
+	cfg.IdleTimeout, cfg.LocksListed = time.Hour, 10
 	cfg.Deployment, cfg.LockKeys = "locks", []string{"lock:*"}
-	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x")}}
+	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x"), ForceUnlock: true}}
 	log := newLogger(cfg, &bytes.Buffer{})
 	for _, v := range []any{engineConfig(cfg, log), frontConfig(cfg, upstream.New(upstream.Options{Addr: "u:1"}), log), frontConfig(cfg, nil, log).Limits} {
 		s := reflect.ValueOf(v)
@@ -75,6 +76,9 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 				t.Errorf("%T.%s has no value", v, s.Type().Field(i).Name)
 			}
 		}
+	}
+	if u := frontConfig(cfg, nil, log).Users[0]; u != (resp.User{Name: "bob", Password: "x", ForceUnlock: true}) {
+		t.Errorf("bob is %+v", u)
 	}
 	cfg.Grace = 0
 	if got := engineConfig(cfg, log).Grace; got >= 0 {

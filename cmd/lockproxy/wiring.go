@@ -124,7 +124,8 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 
 		UpstreamShared: cfg.UpstreamShared,
 
-		LockKeys: cfg.LockKeys,
+		LockKeys:    cfg.LockKeys,
+		LocksListed: cfg.LocksListed,
 		Limits: resp.Limits{
 			Clients:  cfg.MaxClients,
 			Args:     cfg.MaxArgs,
@@ -141,7 +142,7 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Logger: log,
 	}
 	for _, u := range cfg.Users {
-		c.Users = append(c.Users, resp.User{Name: u.Name, Password: u.Password.Reveal()})
+		c.Users = append(c.Users, resp.User{Name: u.Name, Password: u.Password.Reveal(), ForceUnlock: u.ForceUnlock})
 	}
 	return c
 }

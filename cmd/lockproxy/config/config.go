@@ -45,6 +45,7 @@ type Config struct {
 	QueueMax        int
 	Databases       int
 	ScriptCache     int
+	LocksListed     int
 	Scripts         []Script
 
 	MaxClients      int

@@ -133,12 +133,15 @@ func TestWhatIsUnwiseIsWarnedOf(t *testing.T) {
 func TestPasswordsComeFromFiles(t *testing.T) {
 	secret := write(t, "secret", "s3cr3t\n")
 	file := write(t, "lockproxy.yaml", "masters: [a, b, c]\nmaster_user: u\nmaster_password_file: "+secret+
-		"\nusers:\n  - name: default\n    password_file: "+secret+"\n  - {name: billing, password: 12345}\n")
+		"\nusers:\n  - name: default\n    password_file: "+secret+"\n  - {name: billing, password: 12345, force_unlock: yes}\n")
 	l, err := Load([]string{"--config", file}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := l.Config
+	if c.Users[0].ForceUnlock || !c.Users[1].ForceUnlock {
+		t.Errorf("force_unlock: %v", c.Users)
+	}
 	if c.MasterPassword.Reveal() != "s3cr3t" || c.Users[0].Password.Reveal() != "s3cr3t" || c.Users[1].Password.Reveal() != "12345" {
 		t.Errorf("%q %q %q", c.MasterPassword.Reveal(), c.Users[0].Password.Reveal(), c.Users[1].Password.Reveal())
 	}

@@ -8,8 +8,9 @@ import (
 
 // A User may AUTH. The user "default" is the one that AUTH with a password alone means.
 type User struct {
-	Name     string
-	Password Secret
+	Name        string
+	Password    Secret
+	ForceUnlock bool // may send FORCEUNLOCK
 }
 
 func (u User) String() string { return u.Name }
@@ -82,8 +83,14 @@ func parseUser(in raw) (User, string) {
 			u.Password = NewSecret(v.text)
 		case key == "password_file":
 			file = v.text
+		case key == "force_unlock":
+			yes, ok := truth(v.text)
+			if !ok {
+				return u, fmt.Sprintf("force_unlock %q is neither true nor false; write one of them", v.text)
+			}
+			u.ForceUnlock = yes
 		default:
-			return u, fmt.Sprintf("has the unknown key %q; there are name, password and password_file", key)
+			return u, fmt.Sprintf("has the unknown key %q; there are name, password, password_file and force_unlock", key)
 		}
 	}
 	if file == "" {

@@ -178,18 +178,25 @@ func fraction(field func(*Config) *float64, low, high float64) value {
 
 func boolean(field func(*Config) *bool) value {
 	v := scalar("true or false", func(c *Config, text string) string {
-		switch strings.ToLower(text) {
-		case "true", "yes", "on", "1":
-			*field(c) = true
-		case "false", "no", "off", "0":
-			*field(c) = false
-		default:
+		yes, ok := truth(text)
+		if !ok {
 			return fmt.Sprintf("%q is neither true nor false; write one of them", text)
 		}
+		*field(c) = yes
 		return ""
 	})
 	v.flag = true
 	return v
+}
+
+func truth(text string) (yes, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on", "1":
+		return true, true
+	case "false", "no", "off", "0":
+		return false, true
+	}
+	return false, false
 }
 
 func oneOf(field func(*Config) *string, words ...string) value {

@@ -1,0 +1,50 @@
+package quorum
+
+// luaBreak KEYS[1]=resource: delete whatever is there.
+var luaBreak = newLua(`if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
+` + luaFree)
+
+// Break deletes whatever any master has under a key, and rings for those that wait for it: what a quorum holds, and what
+// only some have. It asks all masters and waits for each, an InstanceTimeout if one is late; what a master that is not
+// reached has, expires there. Applied says that something was there.
+//
+// It is an operator's means, and no rule protects whom it hits: a holder goes on believing in the lock, and an attempt
+// through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
+func (e *Engine) Break(key Key, done func(Changed)) {
+	b := &breaking{done: done}
+	e.begin(&b.round, b, key, luaBreak.whole(key.Name))
+}
+
+type breaking struct {
+	round
+	done func(Changed)
+}
+
+// read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.
+func (b *breaking) read(en *entry) (Vote, string) {
+	v, cause := comparison(en)
+	en.blank = false
+	return v, cause
+}
+
+func (b *breaking) decide(t Tally) Decision {
+	switch {
+	case t.Pending() > 0:
+		return Undecided
+	case t.Answered() < Quorum(t.Masters):
+		return Unanswered
+	case t.Granted > 0:
+		return Won
+	}
+	return Lost
+}
+
+func (b *breaking) settled(*entry) {}
+
+func (b *breaking) ended(d Decision) {
+	if d == Unanswered {
+		b.done(Changed{Err: b.failure()})
+		return
+	}
+	b.done(Changed{Applied: d == Won})
+}

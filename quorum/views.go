@@ -1,0 +1,130 @@
+package quorum
+
+import "time"
+
+// A Viewed is what all masters tell about a key, and what that comes to.
+type Viewed struct {
+	Err     error // ErrClosed
+	State   LockState
+	View    View // what a quorum agrees on, if State is LockHeld; its Err is not set
+	Masters []MasterView
+}
+
+// A LockState is what the masters' answers about a key come to.
+type LockState uint8
+
+// The states of a resource. Unclear is none that lasts: votes are in flight, or what they have left behind expires.
+const (
+	LockFree    LockState = iota // a quorum has nothing there
+	LockHeld                     // a quorum has the same there
+	LockUnclear                  // no quorum agrees, nor can one: nobody holds it
+	LockUnknown                  // too few answers count to tell
+)
+
+func (s LockState) String() string { return [...]string{"free", "held", "unclear", "unknown"}[s] }
+
+// A MasterView is what one master told.
+type MasterView struct {
+	Addr     string
+	State    State
+	Left     time.Duration // of its quarantine, as far as is known
+	Answered bool          // in time; if not, nothing is known of the key there
+	Exists   bool
+	Type     string // "none" if not Exists
+	Value    string // of a string
+	TTL      time.Duration
+	Counts   bool   // the answer counts
+	Reason   string // why it does not, or what keeps the master from granting
+}
+
+// Views asks every master what it has under a key, and waits for all of them: an InstanceTimeout, if one is late. It
+// tells what there is to tell, though fewer than a quorum answer.
+func (e *Engine) Views(key Key, done func(Viewed)) {
+	v := &viewing{done: done, seen: make([]*sighting, len(e.masters))}
+	e.begin(&v.round, v, key, luaSee.args(key.Name))
+}
+
+type viewing struct {
+	round
+	done     func(Viewed)
+	seen     []*sighting // by master; guarded by round.mu, as are the rest
+	opinions []opinion   // of those that count
+	left     []sighting
+	agreed   opinion
+}
+
+func (v *viewing) read(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return ballot(en.Err)
+	}
+	list, _ := en.Reply.([]any)
+	s, ok := parseSighting(list)
+	switch {
+	case !ok:
+		return unexpected()
+	case en.vote != Pending: // after the deadline
+		return Granted, ""
+	}
+	v.seen[en.master] = &s
+	if en.proves(!s.exists) {
+		v.opinions, v.left = append(v.opinions, s.opinion), append(v.left, s)
+	}
+	return Granted, ""
+}
+
+func (v *viewing) decide(t Tally) Decision {
+	if t.Pending() > 0 {
+		return Undecided
+	}
+	agreed, d := decideRead(t, v.opinions)
+	v.agreed = agreed
+	return d
+}
+
+func (v *viewing) settled(*entry) {}
+
+func (v *viewing) ended(d Decision) {
+	e := v.engine
+	if e.closing.Load() {
+		v.done(Viewed{Err: ErrClosed})
+		return
+	}
+	all := Viewed{State: LockUnknown, View: View{Type: "none"}}
+	status := e.Masters()
+	v.mu.Lock()
+	switch {
+	case d == Won && v.agreed.exists:
+		all.State = LockHeld
+		all.View = View{Exists: true, Type: v.agreed.kind, TTL: e.remaining(v.left, v.agreed)}
+		if v.agreed.kind == "string" {
+			all.View.Value = v.agreed.value
+		}
+	case d == Won:
+		all.State = LockFree
+	case d == Lost:
+		all.State = LockUnclear
+	}
+	for i := range v.entries {
+		all.Masters = append(all.Masters, v.of(&v.entries[i], &status[i]))
+	}
+	v.mu.Unlock()
+	v.done(all)
+}
+
+// of returns what one master told. It is called with round.mu held.
+func (v *viewing) of(en *entry, is *MasterStatus) MasterView {
+	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == Granted, Reason: en.cause}
+	if m.Counts && is.State != Clean {
+		m.Reason = is.Cause
+	}
+	if s := v.seen[en.master]; s != nil {
+		m.Answered, m.Exists, m.Type = true, s.exists, "none"
+		if s.exists {
+			m.Type, m.TTL = s.kind, v.engine.cfg.shown(v.engine.lasts(s.left))
+		}
+		if s.kind == "string" {
+			m.Value = s.value
+		}
+	}
+	return m
+}
