@@ -21,11 +21,14 @@ type Inspected struct {
 	Barred  []Barred // the databases that are not clean
 	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
 	Foreign bool     // it carries a canary of another deployment
-	InUse   bool     // some master is Marked: the deployment is not new, even where this one looks so
+	// Replaced says that the proxies refuse it: under its address they have met another server since.
+	Replaced bool
+	InUse    bool // some master is Marked: the deployment is not new, even where this one looks so
 
 	slot      int
 	uncounted bool       // it does not tell how many keys it has
 	epochs    []int64    // by database
+	stands    []bool     // by database: the server there is the one that its canary names, and is not in quarantine
 	roster    [][]string // by database
 	horizons  []instant  // by database; below 0 if it is not told
 }
@@ -57,6 +60,7 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 	all.Wait()
 	for i := range found {
 		foresee(found, i, &cfg)
+		found[i].Replaced = replaced(found, i)
 	}
 	used := slices.ContainsFunc(found, func(in Inspected) bool { return in.Marked })
 	for i := range found {
@@ -86,6 +90,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	in.Keys += all - own
 	canary, known := vouch.ParseCanary(found.canary)
 	in.epochs = append(in.epochs, canary.Epoch)
+	in.stands = append(in.stands, known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID))
 	in.roster = append(in.roster, strings.Fields(found.roster))
 	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
 	reason := reasonOf(found.quarantine)
@@ -103,6 +108,17 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	}
 	in.horizons = append(in.horizons, time.Duration(left)*time.Millisecond)
 	return nil
+}
+
+// replaced says that the others know of a later epoch of a master than its own, where nothing is to give it another one.
+func replaced(found []Inspected, i int) bool {
+	in := &found[i]
+	for db, stands := range in.stands {
+		if stands && in.Err == nil && epochs(found, db, 0)[in.slot] > in.epochs[db]+1 {
+			return true
+		}
+	}
+	return false
 }
 
 // foresee finds out how long the quarantines of one master last at most: what the others remember, proxies have been told too,
@@ -136,4 +152,6 @@ func (in *Inspected) Fresh() bool {
 
 // Clean says that its grants count in the first database. In another that is quarantined they count again some time after
 // a proxy first uses it.
-func (in *Inspected) Clean() bool { return in.Err == nil && !in.Foreign && !in.barredIn(0) }
+func (in *Inspected) Clean() bool {
+	return in.Err == nil && !in.Foreign && !in.Replaced && !in.barredIn(0)
+}

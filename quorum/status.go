@@ -223,7 +223,9 @@ func (e *Engine) Masters() []MasterStatus {
 	for i, m := range e.masters {
 		all[i] = m.status()
 		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(e.wall()), m.dropped.Load()
-		e.quarantineOf(i, &all[i])
+		if all[i].Connected { // else the cause of that is what is to be mended
+			e.quarantineOf(i, &all[i])
+		}
 		if cause := e.stalled(i); all[i].Connected && cause != "" {
 			all[i].Connected, all[i].Cause = false, cause
 		}
@@ -244,7 +246,7 @@ func (e *Engine) quarantineOf(i int, s *MasterStatus) {
 		}
 		l := (*set)[i]
 		l.mu.Lock()
-		if q := l.quarantine; q != nil && (s.State == Clean || q.Until-now > s.Left) {
+		if q := l.quarantine; q != nil && l.down == "" && (s.State == Clean || q.Until-now > s.Left) {
 			s.State, s.Reason, s.Since, s.Left = Quarantined, q.Reason, now-q.Since, max(q.Until-now, 0)
 			s.Cause = q.cause(now)
 		}

@@ -291,7 +291,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 func (l *lane) stand(k *link, found marks, epoch int64) error {
 	l.evicted = evictions{k.info.RunID, k.info.Evicted}
 	if l.roster[l.slot].Load() > epoch {
-		return errors.New("was replaced: another server answers, or answered, under its address; lead it to that one, or run lockproxy init")
+		return errors.New("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or run lockproxy init")
 	}
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")

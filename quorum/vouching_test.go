@@ -1,10 +1,12 @@
 package quorum
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
 )
 
@@ -217,6 +219,35 @@ func TestTwoAddressesOfOneServerAreOneMasterThoughBothConnectAtOnce(t *testing.T
 		w.settle()
 		if ms := w.Masters(); ms[0].Connected == ms[1].Connected {
 			t.Errorf("%+v", ms)
+		}
+	})
+}
+
+// That it was in quarantine once is not what keeps it from voting now.
+func TestAServerThatWasReplacedIsToldToBeRefused(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire("lock", "x", minute)
+		w.fakes[0].restartWithData()
+		w.settle()
+		w.expectStates("qcc")
+		for _, f := range w.fakes[1:] { // another proxy has found another server under the address of m1
+			f.mu.Lock()
+			f.merge([]any{int64(1 << 50), int64(0), int64(0)})
+			f.mu.Unlock()
+		}
+		w.fakes[0].mu.Lock()
+		delete(w.fakes[0].marks, quarantineKey) // which has ended there
+		w.fakes[0].mu.Unlock()
+		w.fakes[0].cut()
+		w.settle()
+		if m := w.Masters()[0]; m.State != Disconnected || !strings.Contains(m.Cause, "is refused: was replaced") || m.Left != 0 {
+			t.Errorf("%+v", m)
+		}
+		ms := []masters.Master{w.fakes[0], w.fakes[1], w.fakes[2]}
+		for i, in := range Inspect(context.Background(), w.cfg, ms) {
+			if in.Err != nil || in.Replaced != (i == 0) || in.Clean() != (i > 0) {
+				t.Errorf("inspected %d: %+v", i, in)
+			}
 		}
 	})
 }

@@ -55,12 +55,13 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 
 // A probe is what one master told, and what follows from it.
 type probe struct {
-	addr    string
-	info    masters.Info
-	err     error
-	marks   quorum.Inspected
-	votes   bool
-	verdict string
+	addr        string
+	info        masters.Info
+	err         error
+	wrongScheme string // if so, what to write instead
+	marks       quorum.Inspected
+	votes       bool
+	verdict     string
 }
 
 // inspect adds what the masters' marks say.
@@ -84,11 +85,28 @@ func probeAll(cfg *config.Config, ms []*masters.Redis) []probe {
 			if err != nil && ctx.Err() != nil {
 				err = ctx.Err() // what the probe says then is that its connection was closed
 			}
-			probes[i] = probe{addr: m.Addr(), info: info, err: err}
+			probes[i] = probe{addr: m.Addr(), info: info, err: err, wrongScheme: wrongScheme(m, err)}
 		})
 	}
 	all.Wait()
 	return probes
+}
+
+// wrongScheme says what to write instead, if a server could not be asked because it speaks TLS and its URL says that it does
+// not, or the other way round. The time that asking took may be over.
+func wrongScheme(m *masters.Redis, err error) string {
+	if err == nil {
+		return ""
+	}
+	switch otherwise := m.SpeaksOtherwise(context.Background(), err); {
+	case otherwise && m.TLS():
+		return "the TLS handshake failed: it speaks no TLS, write redis://"
+	case otherwise:
+		return "it speaks TLS, write rediss://"
+	case m.TLS() && reason(err, "") == noAnswer:
+		return "the TLS handshake failed: no answer, if it speaks no TLS there write redis://"
+	}
+	return ""
 }
 
 // judge says of each master whether it could vote, and what its operator should know.
@@ -99,6 +117,8 @@ func judge(cfg *config.Config, probes []probe) {
 		first := seen[p.info.RunID]
 		evicts := p.info.MaxMemory > 0 && p.info.MaxMemoryPolicy != "noeviction"
 		switch {
+		case p.wrongScheme != "":
+			p.verdict = "no: " + p.wrongScheme
 		case p.err != nil:
 			p.verdict = "no: " + reason(p.err, masterLogin)
 		case p.info.Role != "" && p.info.Role != "master":

@@ -208,7 +208,34 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 		t.Errorf("wrong password: exit code %d\n%s", code, out)
 	}
 	code, out = runCheck(append(flags, "rediss://"+silentMaster(t))...)
-	if code != exitFailure || !strings.Contains(out, "database 0: no: no answer in TLS, if it speaks none there write redis://.\n") {
+	if code != exitFailure || !strings.Contains(out, "database 0: no: the TLS handshake failed: no answer, if it speaks no TLS there write redis://.\n") {
 		t.Errorf("TLS to a port without: exit code %d\n%s", code, out)
+	}
+}
+
+// A server that speaks TLS, and one that does not, each under the scheme of the other.
+func TestCheckNamesTheSchemeThatIsWrong(t *testing.T) {
+	cert, key, err := harness.Certificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := startRedis(t)
+	port, err := harness.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	server := startRedis(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	_, out := runCheck("--masters", "rediss://"+plain+",redis://"+secure)
+	_, beside := runCheck("--masters", server, "--lock-keys", "lock:*", "--upstream", "redis://"+secure)
+	out += beside
+	for _, want := range []string{
+		regexp.QuoteMeta(plain) + ` .* no: the TLS handshake failed: it speaks no TLS, write redis://\n`,
+		regexp.QuoteMeta(secure) + ` .* no: it speaks TLS, write rediss://\n`,
+		`Upstream ` + regexp.QuoteMeta(secure) + `, database 0: no: it speaks TLS, write rediss://\.\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no line like %s in\n%s", want, out)
+		}
 	}
 }

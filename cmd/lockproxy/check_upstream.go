@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,13 +18,9 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 		return true
 	}
 	fmt.Fprintf(w, "\nUpstream %s, database %d: ", cfg.Upstream.Addr, cfg.Upstream.Database)
-	info, err := probeUpstream(cfg)
+	info, scheme, err := probeUpstream(cfg)
 	if err != nil {
-		why := reason(err, upstreamLogin)
-		if why == noAnswer && cfg.Upstream.TLS {
-			why += " in TLS, if it speaks none there write redis://"
-		}
-		fmt.Fprintf(w, "no: %s.\n", why)
+		fmt.Fprintf(w, "no: %s.\n", cmp.Or(scheme, reason(err, upstreamLogin)))
 		return false
 	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
@@ -34,16 +31,18 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 // upstreamLogin is where the login at the upstream is set.
 const upstreamLogin = "the user and password in upstream: redis://user:password@host:port"
 
-func probeUpstream(cfg *config.Config) (masters.Info, error) {
+// probeUpstream returns also what to write instead, if its URL has the wrong scheme.
+func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err error) {
 	t, err := cfg.MasterTLS()
 	if err != nil {
-		return masters.Info{}, err
+		return info, "", err
 	}
 	m, err := masters.NewRedis(cfg.Upstream.URL.Reveal(), masters.RedisOptions{DialTimeout: cfg.DialTimeout, TLS: t})
 	if err != nil {
-		return masters.Info{}, err
+		return info, "", err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*cfg.DialTimeout)
 	defer cancel()
-	return m.Probe(ctx)
+	info, err = m.Probe(ctx)
+	return info, wrongScheme(m, err), err
 }

@@ -86,6 +86,8 @@ func state(in *quorum.Inspected) string {
 	switch {
 	case in.Foreign:
 		return "marked by another deployment, or for another list of masters"
+	case in.Replaced:
+		return "is refused: was replaced by another server under its address; lead it to that one, or run lockproxy init"
 	case len(in.Barred) == 0:
 		return "clean"
 	case in.Fresh() && !in.InUse:

@@ -162,7 +162,7 @@ func eventually(t *testing.T, what string, check func() bool) {
 func TestWithNothingItRunsOnEmbeddedMasters(t *testing.T) {
 	// The timeouts are for busy machines.
 	r := launch(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--instance-timeout", "4s", "--grace", "1s")
-	ready := r.await("ready for clients")
+	ready := r.await("msg=listening")
 	addr, adminAddr := field(ready, "listen"), field(ready, "admin")
 	_, port, _ := net.SplitHostPort(addr)
 	said := strings.Join(r.past, "\n")
@@ -209,6 +209,27 @@ func TestWithNothingItRunsOnEmbeddedMasters(t *testing.T) {
 	}
 }
 
+// What it says of itself when it starts is what a client would find.
+func TestAStartWithoutAQuorumSaysWhatIsMissing(t *testing.T) {
+	one := startRedis(t)
+	all := one + "," + startRedis(t) + "," + startRedis(t)
+	r := launch(t, "--masters", all, "--listen", "127.0.0.1:0", "--admin", "off", "--instance-timeout", "1s", "--dial-timeout", "1s")
+	line := r.await("listening, but no quorum can vote yet")
+	for _, want := range []string{"level=WARN", "0 of 3 masters answered, 2 needed", one + " quarantined up to ", "or until lockproxy init"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %s", want, line)
+		}
+	}
+	if code, out := runCommand("init", "--yes", "--masters", all); code != exitOK {
+		t.Fatalf("init: %d\n%s", code, out)
+	}
+	r.await("ready for clients")
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
 // silentMaster accepts connections and answers nothing: a command on it runs until instance_timeout.
 func silentMaster(t *testing.T) string {
 	t.Helper()
@@ -227,7 +248,7 @@ func launchStuck(t *testing.T, args ...string) *running {
 		"--masters", silentMaster(t), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--instance-timeout", "1m", "--master-dead-after", "10m", "--dial-timeout", "1m",
 	}, args...)...)
-	ready := r.await("ready for clients")
+	ready := r.await("msg=listening")
 	conn, err := net.Dial("tcp", field(ready, "listen"))
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +278,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 // redis-server ignores it, too.
 func TestAHangUpEndsOnlyWhatIsTriedOut(t *testing.T) {
 	r := launch(t, "--masters", silentMaster(t), "--listen", "127.0.0.1:0", "--admin", "off")
-	addr := field(r.await("ready for clients"), "listen")
+	addr := field(r.await("msg=listening"), "listen")
 	r.signal(syscall.SIGHUP)
 	if reply := ask(t, addr, "PING"); reply != "+PONG" {
 		t.Errorf("after SIGHUP: %s", reply)

@@ -37,7 +37,7 @@ func TestClientsOverTLS(t *testing.T) {
 
 	r := launch(t, "--listen", "127.0.0.1:0", "--admin", "off", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert)
 	r.await("redis-cli -p") // of the banner: it says --tls
-	ready := r.await("ready for clients")
+	ready := r.await("msg=listening")
 	if said := strings.Join(r.past, "\n"); !strings.Contains(said, " --tls SET job:7") {
 		t.Errorf("the banner does not say --tls:\n%s", said)
 	}

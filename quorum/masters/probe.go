@@ -2,6 +2,10 @@ package masters
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +57,36 @@ func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 		info.note(t.Name, calls[told+i].Err)
 	}
 	return info, nil
+}
+
+// SpeaksOtherwise says that the server speaks TLS where the URL has redis://, or none where it has rediss://. It is for
+// when Probe has failed with err, and sends nothing that needs a login.
+func (m *Redis) SpeaksOtherwise(ctx context.Context, err error) bool {
+	var stranger x509.UnknownAuthorityError
+	if isReply(err) || errors.As(err, &stranger) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
+	defer cancel()
+	raw, err := m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = raw.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	if m.opt.TLSConfig == nil {
+		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent over it
+		err := conn.HandshakeContext(ctx)
+		var refused tls.AlertError
+		return err == nil || errors.As(err, &refused)
+	}
+	if _, err := raw.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	first := make([]byte, 1)
+	_, err = io.ReadFull(raw, first)
+	return err == nil && (first[0] == '+' || first[0] == '-')
 }
 
 // TryListening opens a connection for subscriptions, and adds to info which of them the user may not make.

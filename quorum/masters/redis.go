@@ -127,17 +127,23 @@ func (greeted) Close() error { return nil }
 // dial opens the socket itself, so that go-redis never dials: a lane must know of every new connection before a
 // command is sent on it.
 func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
-	network := m.opt.Network
-	if network == "" {
-		network = "tcp"
-	}
 	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
 	defer cancel()
 	if m.opt.TLSConfig != nil {
-		return (&tls.Dialer{NetDialer: &m.dialer, Config: m.opt.TLSConfig}).DialContext(ctx, network, m.opt.Addr)
+		return (&tls.Dialer{NetDialer: &m.dialer, Config: m.opt.TLSConfig}).DialContext(ctx, m.network(), m.opt.Addr)
 	}
-	return m.dialer.DialContext(ctx, network, m.opt.Addr)
+	return m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
 }
+
+func (m *Redis) network() string {
+	if m.opt.Network == "" {
+		return "tcp"
+	}
+	return m.opt.Network
+}
+
+// TLS says that the URL asks for it.
+func (m *Redis) TLS() bool { return m.opt.TLSConfig != nil }
 
 // once returns a dialer that hands out raw, one time.
 func once(raw net.Conn) func(context.Context, string, string) (net.Conn, error) {
