@@ -49,7 +49,7 @@ func TestOperatorsSeeWhyALockIsNotClear(t *testing.T) {
 	tells(t, c, `^\*12 state unknown type none token \$-1 validity :0 .*`+one(0, holds)+
 		`.*`+one(1, `state quarantined left :[1-9]\d+ counts :0 reason quarantined [^*]* type none token \$-1 ttl :0 `)+
 		`.*`+one(2, `state disconnected left :0 counts :0 reason connection [a-z]+ type \$-1 token \$-1 ttl :0 $`), "LOCKINFO", "k")
-	if got, err := told(c, "GET", "k"); err != nil || !strings.HasPrefix(got, "-NOQUORUM 1 of 3") {
+	if got, err := told(c, "GET", "k"); err != nil || !strings.HasPrefix(got, "-NOQUORUM ") {
 		t.Errorf("GET: %q, %v", got, err)
 	}
 	tells(t, c, `^\*1 \*12 resource k `, "LOCKS") // without a quorum it is what was noted

@@ -226,6 +226,13 @@ func TestCheckNamesTheSchemeThatIsWrong(t *testing.T) {
 	}
 	secure := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	server := startRedis(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	eventually(t, "redis-server never listened for TLS", func() bool {
+		conn, err := net.Dial("tcp", secure)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
 	_, out := runCheck("--masters", "rediss://"+plain+",redis://"+secure)
 	_, beside := runCheck("--masters", server, "--lock-keys", "lock:*", "--upstream", "redis://"+secure)
 	out += beside

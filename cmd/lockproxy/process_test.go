@@ -215,7 +215,7 @@ func TestAStartWithoutAQuorumSaysWhatIsMissing(t *testing.T) {
 	all := one + "," + startRedis(t) + "," + startRedis(t)
 	r := launch(t, "--masters", all, "--listen", "127.0.0.1:0", "--admin", "off", "--instance-timeout", "1s", "--dial-timeout", "1s")
 	line := r.await("listening, but no quorum can vote yet")
-	for _, want := range []string{"level=WARN", "0 of 3 masters answered, 2 needed", one + " quarantined up to ", "or until lockproxy init"} {
+	for _, want := range []string{"level=WARN", "0 of 3 masters answered, 2 needed", one + " quarantined ", "or until lockproxy init"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}
