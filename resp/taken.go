@@ -16,8 +16,8 @@ import (
 // their validity is over or they are released through this proxy. What becomes of them elsewhere it does not know; LOCKS
 // asks the masters. Nothing is forgotten in favour of what comes later: a lock that is stuck is what one looks for.
 //
-// It costs a lock and its release together 0.2 µs, and 0.7 µs if there are many others (BenchmarkTaken), so it is off
-// unless Config.LocksListed asks for it: then it is nil, and notes nothing.
+// By itself it costs a lock and its release together 0.2 µs, and 0.7 µs if there are many others (BenchmarkTaken); of what
+// 50 clients get from one machine it took 5 %. So it is off, and nil, unless Config.LocksListed asks for it.
 type taken struct {
 	epoch  time.Time
 	max    int64
