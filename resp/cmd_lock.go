@@ -45,6 +45,7 @@ func runLock(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
+	sl.waits = o.wait > 0 || o.hold
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl}, sl.acquired
 	if o.hold {
 		h := newHold(c.session, req)

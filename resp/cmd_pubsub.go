@@ -77,6 +77,9 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 			takeBack()
 			s.server.messages.Unsubscribe(s, added)
 		}
+		s.mu.Lock()
+		s.untold = sl
+		s.mu.Unlock()
 		sl.resolve(outcome{err: err})
 	}}, append([]string{word}, others...)...)
 	return later

@@ -36,7 +36,7 @@
 //
 // A lock is answered as acquired only if its validity lasts at the moment of writing. A lock whose reply was not
 // written, because that came too late, or the client was gone, or the write failed half way, is undone. The reader goes
-// on reading while commands wait, so that a client that hangs up is noticed at once.
+// on reading while commands wait, so that a client that hangs up is noticed at once (halfclose.go).
 //
 // Whatever clients send is bounded, by Limits, before and after they log in; what one of them announces is not
 // allocated before it arrives; and a bug met on one connection ends that connection alone. This is why the package

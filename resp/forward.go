@@ -173,8 +173,18 @@ func (c *call) forward() Reply {
 		return later // the session is ending
 	}
 	l.send(c.args)
+	l.mayWait = l.mayWait || c.mayWaitThere()
 	c.server.counters.forwarded.Add(1)
 	return later
+}
+
+// mayWaitThere says whether the command may wait at the upstream for something that others do.
+func (c *call) mayWaitThere() bool {
+	if row, known := c.server.commands.find(c.args[0]); known {
+		return row.name == "wait"
+	}
+	commands, err := c.server.cfg.Upstream.Commands()
+	return err != nil || commands.MayWait(c.args)
 }
 
 // upstreamFailed is the reply to a command that could not be sent.

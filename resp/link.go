@@ -28,6 +28,8 @@ type link struct {
 	db       int
 	resp3    bool
 	name     string
+	mayWait  bool // some command that went there may have to wait for something
+	sentAll  bool // nothing more is sent there
 
 	// session.mu guards what follows.
 	expected queueOf
@@ -90,6 +92,9 @@ const queueDropped = 32
 // connected returns the session's link, in the client's database and protocol. If there is none it says what the reply
 // is, or wait.
 func (s *session) connected() (*link, Reply) {
+	if s.up != nil && s.up.sentAll {
+		<-s.up.done
+	}
 	if s.up != nil && s.linkDead() {
 		s.dropLink()
 	}

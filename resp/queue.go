@@ -111,6 +111,9 @@ func (s *session) take() *slot {
 		if s.latest == sl {
 			s.latest = nil
 		}
+		if s.untold == sl {
+			s.untold = nil
+		}
 		end = sl
 	}
 	if end == nil {

@@ -160,9 +160,10 @@ func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	return push, false, more
 }
 
-// takeTurn waits until the relay may write the replies of the slot, or a message if it is nil. s.mu is held.
+// takeTurn waits until the relay may write the replies of the slot, or a message if it is nil: none comes before the
+// client is told of its subscription. s.mu is held.
 func (s *session) takeTurn(sl *slot) error {
-	for s.batching || sl != nil && s.head != sl {
+	for s.batching || sl != nil && s.head != sl || sl == nil && s.untold != nil {
 		if s.gone || s.written {
 			return errGone
 		}
@@ -258,6 +259,7 @@ func (s *session) popRelayed(sl *slot) {
 // giveTurn lets the writer write again. s.mu is held.
 func (s *session) giveTurn() {
 	s.relaying, s.relayedBy = false, nil
+	s.tell()
 	if s.head != nil && s.head.left == 0 || s.closing.Load() {
 		s.ready.Signal()
 	}
@@ -326,6 +328,15 @@ func (l *link) lost(cause error) {
 		return
 	}
 	l.dead = true
+	if s.sentAll != nil { // it waited for what does not matter any more
+		if e := l.expected.first(); e != nil && e.slot != nil {
+			_ = s.takeTurn(e.slot) // what came before is answered
+		}
+		s.mu.Unlock()
+		s.end()
+		_ = s.conn.Close()
+		return
+	}
 	s.mu.Unlock()
 	text := cause.Error()
 	if errors.Is(cause, io.EOF) {

@@ -29,6 +29,28 @@ func subscribed(t *testing.T) (*fakeUpstream, *rig, *client) {
 	return u, r, c
 }
 
+// The masters may confirm a subscription later than the upstream, and its messages come at once.
+func TestNoMessageComesBeforeItsSubscriptionIsConfirmed(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	for i := range 100 {
+		r.engine.fakeMessages.park()
+		c.send(words("SUBSCRIBE news"))
+		u.wantRequest(t, "subscribe news")
+		u.answers <- "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n"
+		if i == 0 && c.peek("*3\r\n") {
+			t.Fatal("there was a message before the confirmation")
+		}
+		r.engine.fakeMessages.unpark(nil)
+		c.want("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n")
+		c.send(words("UNSUBSCRIBE"))
+		u.wantRequest(t, "unsubscribe news")
+		u.answers <- "*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n"
+		c.want("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n")
+	}
+}
+
 func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
 	u, _, c := subscribed(t)
 	for _, reply := range []string{"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*1\r\n$9\r\nsubscribe\r\n"} {

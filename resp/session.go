@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime/debug"
@@ -17,7 +18,8 @@ import (
 //
 //	orderly end (QUIT, protocol error, drain): closing is set, the reader only discards, the writer writes
 //	    what is queued and shuts its side down, the reader waits for the client to close, for a moment
-//	the client is gone (EOF, I/O error, kill): gone is set, the connection is closed, locks whose
+//	the client sends nothing more (EOF): what it has sent is answered, without locks (halfclose.go)
+//	the client is gone (I/O error, kill): gone is set, the connection is closed, locks whose
 //	    replies were not written are abandoned, now or when the engine grants them
 type session struct {
 	server *Server
@@ -54,7 +56,8 @@ type session struct {
 	gone       bool
 	written    bool // the writer has ended
 	waits      map[*waiting]struct{}
-	turn       sync.Cond // the relay waits to write
+	sentAll    chan struct{} // not nil: the client sends nothing more; something has changed for the reader
+	turn       sync.Cond     // the relay waits to write
 	identity
 	subscriptions
 	holds
@@ -116,7 +119,12 @@ func (s *session) readLoop() {
 			s.active.Store(s.server.clock.Load())
 			s.in.filled(n)
 		}
-		if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && s.rearm()) {
+		switch {
+		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.rearm():
+		case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
+			s.hearOut()
+			return
+		default:
 			return
 		}
 	}
@@ -204,7 +212,13 @@ func (s *session) wakeWriter() {
 }
 
 // kickReader ends the reader's Read, so that it looks again at the command that waits. s.mu is held.
-func (s *session) kickReader() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
+func (s *session) kickReader() {
+	if s.sentAll != nil {
+		s.tell()
+		return
+	}
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+}
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(e Error) {
@@ -234,6 +248,7 @@ func (s *session) end() {
 	}
 	s.ready.Signal()
 	s.turn.Signal()
+	s.tell()
 	s.mu.Unlock()
 }
 

@@ -147,6 +147,7 @@ func TestAHangUpIsNoticedWhileACommandWaits(t *testing.T) {
 			c := r.dial()
 			c.send(words("SET k me NX PX 30000") + behind)
 			<-arrived
+			_ = c.Conn.(*net.TCPConn).SetLinger(0) // else it may still read: see halfclose_test.go
 			_ = c.Close()
 			r.awaitGone() // while its command still waits
 			r.engine.release(0)

@@ -264,6 +264,7 @@ func TestRepliesToWhoIsGoneAreNobodyElses(t *testing.T) {
 	a.send(words("GET a") + words("GET a"))
 	get := u.next(t, "GET a")
 	u.next(t, "GET a")
+	_ = a.Conn.(*net.TCPConn).SetLinger(0) // it is gone, and the proxy knows
 	_ = a.Close()
 	waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 1 })
 	b.send(words("GET b"))

@@ -33,6 +33,7 @@ type slot struct {
 	hold   *hold    // kept from when the reply is written
 	token  string   // that a release names
 	rounds rounds
+	waits  bool // for as long as the client is there; the reader's
 
 	weight  int  // what the slot counts towards Limits.Pipeline
 	held    int  // bytes of the command, counted in session.inBytes
@@ -57,6 +58,7 @@ type outcome struct {
 	absent bool      // not held because nobody holds it
 	until  time.Time // the reply is true only until then
 	lock   lock      // undone unless the reply is written, if it was taken and not extended
+	taken  bool      // it was not only extended
 	text   string    // a value or a holder
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
@@ -95,7 +97,7 @@ func newSlot(s *session) *slot {
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
 	sl.out, sl.key, sl.others, sl.hold, sl.token = outcome{}, quorum.Key{}, nil, nil, ""
-	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.rounds = false, false, false, false, oneRound
+	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.waits, sl.rounds = false, false, false, false, false, oneRound
 	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
 		sl.raw = nil
 	}
@@ -138,7 +140,7 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 	if a.Lock != nil {
 		o.lock = sl.session.server.lockOf(a.Lock)
 		o.until = o.lock.Until()
-		o.done = 1
+		o.done, o.taken = 1, true
 	}
 	sl.resolve(o)
 }
@@ -174,7 +176,7 @@ func (sl *slot) onChanged(c quorum.Changed) {
 func (sl *slot) onRan(r quorum.Ran) {
 	o := outcome{err: r.Err, done: 1, value: r.Reply}
 	if r.Lock != nil {
-		o.lock = sl.session.server.lockOf(r.Lock)
+		o.lock, o.taken = sl.session.server.lockOf(r.Lock), true
 		o.until = o.lock.Until()
 	}
 	sl.resolve(o)
@@ -187,7 +189,7 @@ func (sl *slot) onExecuted(x quorum.Executed, reply Reply) {
 		o.done = 1
 	}
 	if x.Lock != nil {
-		o.lock = sl.session.server.lockOf(x.Lock)
+		o.lock, o.taken = sl.session.server.lockOf(x.Lock), true
 		o.until = o.lock.Until()
 	}
 	sl.resolve(o)
@@ -209,6 +211,9 @@ func (sl *slot) resolve(o outcome) {
 		s.mu.Unlock()
 		o.abandon()
 		return
+	}
+	if s.sentAll != nil {
+		o.withhold()
 	}
 	sl.merge(o)
 	if sl.left > 0 {

@@ -15,6 +15,8 @@ type subscriptions struct {
 	// latest is the youngest slot in the queue that confirms or takes back a subscription, or is a message: messages go
 	// behind it, and before whatever command waits for its outcome.
 	latest *slot
+	// untold is the youngest slot in the queue that confirms a subscription which the upstream has confirmed.
+	untold *slot
 }
 
 // What the memory budget counts for a subscription beside its name, and the output limit for a message beside its text.

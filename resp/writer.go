@@ -140,6 +140,7 @@ func (s *session) settle(batch *slot) {
 		s.kickReader()
 	}
 	s.batching = false
+	s.tell()
 	if s.relays > 0 || s.shares > 0 || s.up != nil {
 		s.turn.Signal()
 	}
@@ -152,6 +153,7 @@ func (s *session) finish() {
 	defer s.mu.Unlock()
 	s.written = true
 	s.turn.Signal()
+	s.tell()
 	if s.gone {
 		return
 	}
@@ -172,6 +174,7 @@ func (s *session) dropQueue(batch *slot) {
 	s.closing.Store(true)
 	s.gone = s.gone || s.head != nil
 	s.turn.Signal()
+	s.tell()
 	for ; batch != nil; batch = batch.next {
 		batch.out.abandon()
 	}

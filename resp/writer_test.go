@@ -15,8 +15,7 @@ func bareSession(e *fakeEngine, input string, output int) (*session, *fuzzConn) 
 	if input != "" {
 		conn.pieces = [][]byte{[]byte(input)}
 	}
-	conn.session = newSession(srv, conn, 1)
-	return conn.session, conn
+	return newSession(srv, conn, 1), conn
 }
 
 func (l *fakeLock) isAbandoned() bool {

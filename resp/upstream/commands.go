@@ -9,6 +9,7 @@ type command struct {
 	first, last, step int
 	movable           bool // where its keys are depends on other arguments
 	stateless         bool // see Commands.Stateless
+	mayWait           bool // see Commands.MayWait
 	subs              map[string]*command
 }
 
@@ -71,6 +72,12 @@ func (c *Commands) Stateless(args []string) bool {
 	return cmd != nil && cmd.stateless
 }
 
+// MayWait says whether the command may wait for something that somebody else does. Modules' commands may be anything.
+func (c *Commands) MayWait(args []string) bool {
+	cmd := c.find(args)
+	return cmd == nil || cmd.mayWait
+}
+
 // statelessByName are commands without keys that clients send often, some of them before anything else.
 var statelessByName = map[string]bool{
 	"command": true, "config": true, "dbsize": true, "info": true, "keys": true, "lastsave": true, "publish": true,
@@ -113,6 +120,7 @@ func parseRows(list []any) map[string]*command {
 			name, _ := flag.(string)
 			row.movable = row.movable || name == "movablekeys"
 			row.stateless = row.stateless && !withState[name]
+			row.mayWait = row.mayWait || name == "blocking" || name == "module"
 		}
 		if len(fields) >= 10 {
 			subs, _ := fields[9].([]any)

@@ -1,0 +1,97 @@
+package resp
+
+import (
+	"errors"
+	"time"
+)
+
+// Half-close. A client that has shut down its sending side may still read, as nc does at the end of its input, or be
+// gone, as nearly always: the two look alike until something is written. As by Redis, what it has asked for is done and
+// answered, but what waits, waits for nobody. Unlike by Redis it is given no lock: if it is gone, nobody would have that
+// until its TTL is over.
+
+// errNotGiven is the reply in place of a lock.
+var errNotGiven = errors.New("ERR no lock is given to a client that has shut down its sending side, as one does that is gone: " +
+	"keep the connection open until the reply")
+
+// hearMax is how long the last commands of such a client may take. Most probably it is gone, and as long as they take, as
+// where the upstream hangs, it counts as a client.
+const hearMax = 5 * time.Second
+
+// hearOut runs what a client that sends nothing more has sent, and waits until it is answered. When it returns the
+// connection is of no more use.
+func (s *session) hearOut() {
+	news := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.sentAll = news
+	for sl := s.head; sl != nil; sl = sl.next {
+		if sl.left == 0 {
+			sl.out.withhold()
+		}
+	}
+	s.mu.Unlock()
+	patience := min(hearMax, s.server.cfg.Limits.Write)
+	over := time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
+	defer over.Stop()
+	for s.runAll(); s.pending && !s.waitsForLock() && !s.closing.Load(); s.runAll() {
+		s.endBlocked()
+		if <-news; s.isGone() {
+			return
+		}
+	}
+	s.endBlocked()
+	s.stop()
+	for !s.answered() {
+		<-news
+	}
+}
+
+// tell lets the reader of a client that sends nothing more look at what has changed. s.mu is held.
+func (s *session) tell() {
+	select {
+	case s.sentAll <- struct{}{}:
+	default:
+	}
+}
+
+// answered says whether nothing more will be written: not what waits, nor what is behind it.
+func (s *session) answered() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written || s.gone || s.head != nil && s.head.waits && !s.batching
+}
+
+// waitsForLock says whether a LOCK waits, or is to hold.
+func (s *session) waitsForLock() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waits)+len(s.coming) > 0
+}
+
+// endBlocked lets the upstream end what waits there, by the same means: it answers what does not wait.
+func (s *session) endBlocked() {
+	l := s.up
+	if l == nil || !l.mayWait || l.sentAll {
+		return
+	}
+	s.mu.Lock()
+	waits := !l.expected.empty()
+	s.mu.Unlock()
+	if !waits {
+		return
+	}
+	l.sentAll = true
+	if conn, ok := l.conn.(interface{ CloseWrite() error }); ok {
+		_ = conn.CloseWrite()
+	} else {
+		_ = l.conn.Close()
+	}
+}
+
+// withhold undoes a lock that was taken and not written, and says so.
+func (o *outcome) withhold() {
+	if o.lock != nil && o.taken {
+		o.abandon()
+		*o = outcome{err: errNotGiven}
+	}
+}
