@@ -30,7 +30,7 @@ test:
 	@.ci/need
 	go test $(RACE) -timeout 30m ./...
 
-# CLIENTSFLAGS="-languages python -libraries Lock" runs a part; -speed compares Redisson through lockproxy and without.
+# CLIENTSFLAGS="-languages python -libraries Lock" runs a part; -upstream puts an upstream behind the proxy; -speed compares Redisson through lockproxy and without.
 test-clients:
 	@.ci/need clients
 	go run ./integration/clients/run $(if $(UPDATE),-update) $(CLIENTSFLAGS)

@@ -138,7 +138,7 @@ func (p *Proxy) quorumAnswers() error {
 		return err
 	}
 	defer c.Close()
-	reply, err := c.Do("GET", "nobody-ever-sets-this")
+	reply, err := c.Do("GET", "lock:nobody-ever-sets-this") // a lock, if there is an upstream
 	if err == nil && string(reply) != "$-1\r\n" {
 		err = fmt.Errorf("GET: %q", reply)
 	}

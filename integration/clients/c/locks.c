@@ -81,6 +81,86 @@ static enum answer is_one(redisReply *reply) {
     return a;
 }
 
+static char used[256];
+
+// says demands of a reply what it is as text (integers in decimal, arrays with blanks between), and frees it.
+static int says(const char *what, redisReply *reply, const char *wanted) {
+    char text[512] = "";
+    if (reply == NULL) return 0;
+    for (size_t i = 0; i < (reply->type == REDIS_REPLY_ARRAY ? reply->elements : 1); i++) {
+        redisReply *r = reply->type == REDIS_REPLY_ARRAY ? reply->element[i] : reply;
+        size_t end = strlen(text);
+        if (r->type == REDIS_REPLY_INTEGER) {
+            snprintf(text + end, sizeof text - end, "%s%lld", i ? " " : "", r->integer);
+        } else {
+            snprintf(text + end, sizeof text - end, "%s%s", i ? " " : "", r->str ? r->str : "nil");
+        }
+    }
+    freeReplyObject(reply);
+    if (strcmp(text, wanted) != 0) {
+        snprintf(problem, sizeof problem, "%s: %.400s", what, text);
+        return 0;
+    }
+    if (strstr(used, what) == NULL) snprintf(used + strlen(used), sizeof used - strlen(used), "%s%s", used[0] ? ", " : "", what);
+    return 1;
+}
+
+// next receives the reply to a command that was appended.
+static redisReply *next(redisContext *c) {
+    redisReply *reply = NULL;
+    if (redisGetReply(c, (void **)&reply) != REDIS_OK) snprintf(problem, sizeof problem, "%s", c->errstr);
+    return reply;
+}
+
+static int hears(const char *name) {
+    redisContext *listener = redisConnect(getenv("PROXY_HOST"), atoi(getenv("PROXY_PORT")));
+    if (listener == NULL || listener->err) return 0;
+    freeReplyObject(redisCommand(listener, "SUBSCRIBE %s:news", name));
+    int heard = says("pub/sub", command("PUBLISH %s:news hello", name), "1");
+    char wanted[512];
+    snprintf(wanted, sizeof wanted, "message %s:news hello", name);
+    heard = heard && says("pub/sub", next(listener), wanted);
+    redisFree(listener);
+    return heard;
+}
+
+// use_data uses everything else that one does with hiredis.
+static int use_data(const char *name, const char *piped) {
+    char queue[512], number[512], wanted[512];
+    snprintf(queue, sizeof queue, "%s:queue z", name);
+    snprintf(number, sizeof number, "%s:number", name);
+    used[0] = 0;
+    if (!says("strings", command("SET %s:text %b", name, "one", (size_t)3), "OK") || !says("strings", command("INCRBY %s 2", number), "2")) return 0;
+    if (!says("hash", command("HSET %s:fields a 1", name), "1") || !says("hash", command("HGETALL %s:fields", name), "a 1")) return 0;
+    if (!says("list", command("RPUSH %s:items x y", name), "2") || !says("list", command("LRANGE %s:items 0 -1", name), "x y")) return 0;
+    if (!says("BLPOP", command("BLPOP %s:queue 1", name), "nil") || !says("BLPOP", command("RPUSH %s:queue z", name), "1") ||
+        !says("BLPOP", command("BLPOP %s:queue 1", name), queue)) return 0;
+    if (!says("WATCH, MULTI", command("WATCH %s", number), "OK") || !says("WATCH, MULTI", command("MULTI"), "OK") ||
+        !says("WATCH, MULTI", command("INCR %s", number), "QUEUED") || !says("WATCH, MULTI", command("EXEC"), "3")) return 0;
+    redisAppendCommand(context, "SET %s:text two", name);
+    redisAppendCommand(context, "SET %s t NX PX 30000", piped);
+    redisAppendCommand(context, "GET %s:text", name);
+    redisAppendCommand(context, "DEL %s", piped);
+    const char *replies[] = {"OK", "OK", "two", "1"};
+    for (int i = 0; i < 4; i++) {
+        if (!says("pipeline", next(context), replies[i])) return 0;
+    }
+    if (!hears(name)) return 0;
+    redisReply *page = command("SCAN 0 MATCH %s:num* COUNT 1000", name);
+    if (page == NULL || page->elements != 2 || page->element[1]->elements != 1) {
+        snprintf(problem, sizeof problem, "SCAN");
+        return 0;
+    }
+    snprintf(wanted, sizeof wanted, "%s", page->element[1]->element[0]->str);
+    freeReplyObject(page);
+    if (strcmp(wanted, number) != 0) {
+        snprintf(problem, sizeof problem, "SCAN: %.256s", wanted);
+        return 0;
+    }
+    strcat(used, ", SCAN");
+    return says("scripts", command("EVAL %s 1 %s", "return redis.call('incrby', KEYS[1], redis.call('get', KEYS[1]))", number), "6");
+}
+
 static void decode(struct lock *l, const char *word) {
     if (word[0] == '-') { // one of our own
         l->token_len = (size_t)snprintf((char *)l->token, sizeof l->token, "%d-%ld", getpid(), random());
@@ -101,8 +181,16 @@ int main(void) {
     long number;
     srandom((unsigned)(now_ms() ^ getpid()));
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("ready %d.%d.%d extends tokens\n", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
+    printf("ready %d.%d.%d extends tokens data\n", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
     while (fgets(line, sizeof line, stdin) != NULL) {
+        if (sscanf(line, "data %255s %4095s", name, word) == 2) {
+            if (use_data(name, word)) {
+                printf("used %s\n", used);
+            } else {
+                printf("error %s\n", problem);
+            }
+            continue;
+        }
         if (sscanf(line, "%15s %d", verb, &id) != 2 || id < 0 || id >= LOCKS_MAX) return 1;
         struct lock *l = &locks[id];
         enum answer a = YES;

@@ -1,3 +1,5 @@
+import java.util.ArrayList;
+import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -8,6 +10,7 @@ abstract class Library {
 
   static final String RELEASE =
       "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+  static final String DOUBLE = "return redis.call('incrby', KEYS[1], redis.call('get', KEYS[1]))";
   static final String EXTEND =
       "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end";
 
@@ -33,6 +36,21 @@ abstract class Library {
   interface Client extends AutoCloseable {
     /** A null token is one that the library makes. keep: the library's watchdog keeps the lock. */
     Lock lock(String name, long ttlMs, byte[] token, boolean keep) throws Exception;
+
+    /** Uses everything else that the library has, under names that begin with name; piped names a lock. */
+    default void data(Used used, String name, String piped) throws Exception {
+      throw new Scenarios.Absent();
+    }
+  }
+
+  /** What was used, each of which must have given what is wanted. */
+  static class Used {
+    final List<String> all = new ArrayList<>();
+
+    void step(String what, Object got, Object wanted) {
+      want(String.valueOf(got).equals(String.valueOf(wanted)), what + ": " + got);
+      all.add(what);
+    }
   }
 
   /** False means that somebody else has the lock, or that it is not held. Everything else is an exception. */

@@ -1,12 +1,24 @@
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
 import org.redisson.Redisson;
+import org.redisson.api.BatchOptions;
+import org.redisson.api.RAtomicLong;
+import org.redisson.api.RBatch;
+import org.redisson.api.RBlockingQueue;
+import org.redisson.api.RBucket;
+import org.redisson.api.RList;
 import org.redisson.api.RLock;
+import org.redisson.api.RMap;
 import org.redisson.api.RReadWriteLock;
+import org.redisson.api.RScript;
+import org.redisson.api.RTopic;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.LongCodec;
 import org.redisson.config.Config;
 
 /** The locks of Redisson. */
@@ -29,6 +41,10 @@ class RedissonLocks extends Library {
           void more(Scenarios run) throws Exception {
             forced(run);
             refused(run);
+          }
+
+          boolean usesData() {
+            return true;
           }
         },
         new RedissonLocks("RSpinLock", RedissonClient::getSpinLock),
@@ -72,6 +88,11 @@ class RedissonLocks extends Library {
     return waitMs;
   }
 
+  /** Once is enough: the kinds of locks share all the rest. */
+  boolean usesData() {
+    return false;
+  }
+
   Opened open() {
     Config config = new Config();
     config.setLockWatchdogTimeout(WATCHDOG_MS).setThreads(2).setNettyThreads(4);
@@ -89,6 +110,13 @@ class RedissonLocks extends Library {
 
     public Lock lock(String name, long ttlMs, byte[] token, boolean keep) {
       return new Kept(maker.apply(redisson, name), keep ? -1 : ttlMs);
+    }
+
+    public void data(Used used, String name, String piped) throws Exception {
+      if (!usesData()) {
+        throw new Scenarios.Absent();
+      }
+      use(redisson, used, name);
     }
 
     public void close() {
@@ -122,6 +150,49 @@ class RedissonLocks extends Library {
     public boolean extend(long ttlMs) {
       throw new UnsupportedOperationException();
     }
+  }
+
+  static void use(RedissonClient redisson, Used used, String name) throws Exception {
+    RBucket<String> bucket = redisson.getBucket(name + ":text");
+    bucket.set("one", 100, TimeUnit.SECONDS);
+    RAtomicLong number = redisson.getAtomicLong(name + ":number");
+    used.step("RBucket, RAtomicLong", bucket.get() + number.addAndGet(2), "one2");
+    RMap<String, Integer> map = redisson.getMap(name + ":fields");
+    map.put("a", 1);
+    used.step("RMap", map.readAllMap() + "" + map.fastPut("a", 2), "{a=1}false");
+    RList<String> list = redisson.getList(name + ":items");
+    list.addAll(List.of("x", "y"));
+    used.step("RList", list.readAll(), List.of("x", "y"));
+    RBlockingQueue<String> queue = redisson.getBlockingQueue(name + ":queue");
+    CompletableFuture<String> polled = CompletableFuture.supplyAsync(() -> {
+      try {
+        return queue.poll(20, TimeUnit.SECONDS);
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+    });
+    queue.add("z");
+    used.step("RBlockingQueue", polled.get(), "z");
+    RBatch batch = redisson.createBatch(BatchOptions.defaults().executionMode(BatchOptions.ExecutionMode.IN_MEMORY_ATOMIC));
+    batch.getBucket(name + ":text").setAsync("two");
+    batch.getAtomicLong(name + ":number").incrementAndGetAsync();
+    used.step("RBatch, atomic", batch.execute().getResponses().get(1), 3);
+    batch = redisson.createBatch();
+    batch.getBucket(name + ":text").getAsync();
+    batch.getAtomicLong(name + ":number").incrementAndGetAsync();
+    used.step("RBatch", batch.execute().getResponses(), List.of("two", 4));
+    CompletableFuture<String> heard = new CompletableFuture<>();
+    RTopic topic = redisson.getTopic(name + ":news");
+    topic.addListener(String.class, (channel, message) -> heard.complete(message));
+    topic.publish("hello");
+    used.step("RTopic", heard.get(Scenarios.SOON, TimeUnit.MILLISECONDS), "hello");
+    topic.removeAllListeners();
+    TreeSet<String> found = new TreeSet<>();
+    redisson.getKeys().getKeysByPattern(name + ":*").forEach(found::add);
+    used.step("RKeys", found, List.of(name + ":fields", name + ":items", name + ":number", name + ":text"));
+    Object doubled = redisson.getScript(LongCodec.INSTANCE).eval(RScript.Mode.READ_WRITE, DOUBLE, RScript.ReturnType.VALUE,
+        List.of(name + ":number"));
+    used.step("RScript", doubled, 8);
   }
 
   /** Queries, and the release by force. */

@@ -37,23 +37,28 @@ class Scenarios {
     ALL.put("watchdog", Scenarios::watchdog);
     ALL.put("binary token", Scenarios::binaryToken);
     ALL.put("reconnect", Scenarios::reconnect);
+    ALL.put("data", Scenarios::data);
   }
 
   final Library library;
   final String key;
   final List<Library.Client> clients = new ArrayList<>();
+  final Library.Used used = new Library.Used();
 
   Scenarios(Library library, String name) {
     this.library = library;
-    this.key = (library.name + ":" + library.version + ":" + name).replace(' ', '-');
+    this.key = ("lock:" + library.name + ":" + library.version + ":" + name).replace(' ', '-');
   }
 
   /** Puts the libraries through all scenarios, prints the results and ends the program. */
   static void run(Library... libraries) throws Exception {
+    List<String> wanted = List.of(System.getenv("SCENARIOS").split(","));
     for (Library l : libraries) {
       if (l.name.contains(System.getenv().getOrDefault("LIBRARIES", ""))) {
         for (Map.Entry<String, Scenario> s : ALL.entrySet()) {
-          run(l, s.getKey(), s.getValue());
+          if (wanted.contains(s.getKey())) {
+            run(l, s.getKey(), s.getValue());
+          }
         }
       }
     }
@@ -82,8 +87,8 @@ class Scenarios {
       }
     }
     why = why.replace('"', '\'').replaceAll("[\\\\\\p{Cntrl}]", " ");
-    System.out.printf("{\"library\":\"%s\",\"version\":\"%s\",\"scenario\":\"%s\",\"result\":\"%s\",\"why\":\"%s\"}%n",
-        l.name, l.version, name, result, why);
+    System.out.printf("{\"library\":\"%s\",\"version\":\"%s\",\"scenario\":\"%s\",\"result\":\"%s\",\"why\":\"%s\",\"used\":\"%s\"}%n",
+        l.name, l.version, name, result, why, String.join(", ", run.used.all));
   }
 
   /** Sends a wish to the control port and waits until it is done. */
@@ -315,6 +320,17 @@ class Scenarios {
       released(lock);
       ask("empty");
     }
+  }
+
+  void data() throws Exception {
+    Library.Client client = client();
+    Library.Lock lock = client.lock(key, LONG, null, false);
+    granted("take", lock);
+    client.data(used, key.replace("lock:", "data:"), key + ":piped");
+    ask("held");
+    ask("apart");
+    released(lock);
+    ask("empty");
   }
 
   void reconnect() throws Exception {

@@ -1,13 +1,15 @@
 // Libraries of Node. Each has a name, a version, client(), close(client) and lock(client, name, ttl, { token, keep }),
 // and says what it has: tells (release says whether the lock was still held), extends, tokens (the caller chooses the
-// token), watchdog (the TTL of a lock that keep keeps alive). Locks have acquire(wait), release() and extend(ttl), which
+// token), watchdog (the TTL of a lock that keep keeps alive), data(run, client, name, used) (uses everything else that the
+// library has, under names that begin with name). Locks have acquire(wait), release() and extend(ttl), which
 // resolve to whether they succeeded; an error that is not "somebody else has it" rejects.
 'use strict'
 
 const { randomBytes } = require('node:crypto')
-const { run, want, polling, versionOf, host, port } = require('./scenarios.js')
+const { run, want, until, polling, versionOf, host, port } = require('./scenarios.js')
 
 const RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end'
+const DOUBLE = 'return redis.call("incrby", KEYS[1], redis.call("get", KEYS[1]))'
 const EXTEND = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end'
 
 function ioredis (major) {
@@ -22,10 +24,12 @@ function ioredis (major) {
       const client = new Redis({ host, port, lazyConnect: true, connectionName: 'by-hand', retryStrategy: () => 50 })
       client.on('error', () => {}) // the scenarios see it as a rejected command
       client.defineCommand('release', { numberOfKeys: 1, lua: RELEASE })
+      client.defineCommand('double', { numberOfKeys: 1, lua: DOUBLE })
       await client.connect()
       return client
     },
     async close (client) { client.disconnect() },
+    data: useIoredis,
     lock (client, name, ttl, { token = randomBytes(16) }) {
       return {
         acquire: polling(async () => {
@@ -41,6 +45,86 @@ function ioredis (major) {
     }
   }
   return library
+}
+
+// same demands that two values are the same in JSON.
+function same (what, got, expected) {
+  want(JSON.stringify(got) === JSON.stringify(expected), `${what}: ${JSON.stringify(got)}`)
+}
+
+async function useIoredis (run, client, name, used) {
+  const [text, number, fields, items] = ['text', 'number', 'fields', 'items'].map((s) => `${name}:${s}`)
+  same('strings', await Promise.all([client.set(text, 'one', 'EX', 100), client.get(text), client.incrby(number, 2)]), ['OK', 'one', 2])
+  used('strings')
+  await client.hset(fields, 'a', 1)
+  same('hash', await client.hgetall(fields), { a: '1' })
+  used('hash')
+  await client.rpush(items, 'x', 'y')
+  same('list', await client.lrange(items, 0, -1), ['x', 'y'])
+  used('list')
+  const [waiter, listener] = [await run.client(), await run.client()]
+  const popped = waiter.blpop(`${name}:queue`, 20)
+  await client.rpush(`${name}:queue`, 'z')
+  same('BLPOP', await popped, [`${name}:queue`, 'z'])
+  used('BLPOP')
+  await client.watch(number)
+  same('MULTI', await client.multi().incr(number).hincrby(fields, 'a', 1).exec(), [[null, 3], [null, 2]])
+  await client.watch(number)
+  await waiter.incr(number)
+  same('WATCH', await client.multi().set(number, 100).exec(), null)
+  used('WATCH, MULTI')
+  const piped = `${run.key}:piped`
+  same('pipeline', await client.pipeline().set(text, 'two').set(piped, 't', 'PX', 30000, 'NX').get(text).get(piped).del(piped).incr(number).exec(),
+    [[null, 'OK'], [null, 'OK'], [null, 'two'], [null, 't'], [null, 1], [null, 5]])
+  used('pipeline')
+  const message = new Promise((resolve) => listener.on('message', (channel, text) => resolve([channel, text])))
+  await listener.subscribe(`${name}:news`)
+  await until('heard', async () => await client.publish(`${name}:news`, 'hello') === 1)
+  same('pub/sub', await message, [`${name}:news`, 'hello'])
+  used('pub/sub')
+  const found = []
+  for await (const keys of client.scanStream({ match: `${name}:*` })) found.push(...keys)
+  same('SCAN', found.sort(), [fields, items, number, text])
+  used('SCAN')
+  same('scripts', await client.double(number), 10)
+  used('scripts')
+}
+
+async function useNodeRedis (run, client, name, used) {
+  const [text, number, fields, items] = ['text', 'number', 'fields', 'items'].map((s) => `${name}:${s}`)
+  same('strings', await Promise.all([client.set(text, 'one', { EX: 100 }), client.get(text), client.incrBy(number, 2)]), ['OK', 'one', 2])
+  used('strings')
+  await client.hSet(fields, { a: '1', b: '2' })
+  same('hash', { ...await client.hGetAll(fields) }, { a: '1', b: '2' })
+  used('hash')
+  await client.rPush(items, ['x', 'y'])
+  same('list', await client.lRange(items, 0, -1), ['x', 'y'])
+  used('list')
+  const [waiter, listener] = [await run.client(), await run.client()]
+  const popped = waiter.blPop(`${name}:queue`, 20)
+  await client.rPush(`${name}:queue`, 'z')
+  same('BLPOP', (await popped).element, 'z')
+  used('BLPOP')
+  await client.watch(number)
+  same('MULTI', await client.multi().incr(number).hIncrBy(fields, 'a', 1).exec(), [3, 2])
+  await client.watch(number)
+  await waiter.incr(number)
+  want(await client.multi().set(number, '100').exec().then(() => false, () => true), 'WATCH')
+  used('WATCH, MULTI')
+  const piped = `${run.key}:piped`
+  same('pipeline', await Promise.all([client.set(text, 'two'), client.set(piped, 't', { PX: 30000, NX: true }), client.get(text),
+    client.get(piped), client.del(piped), client.incr(number)]), ['OK', 'OK', 'two', 't', 1, 5])
+  used('pipeline')
+  const message = new Promise((resolve) => listener.subscribe(`${name}:news`, (text) => resolve(text)))
+  await until('heard', async () => await client.publish(`${name}:news`, 'hello') === 1)
+  same('pub/sub', await message, 'hello')
+  used('pub/sub')
+  const found = []
+  for await (const keys of client.scanIterator({ MATCH: `${name}:*` })) found.push(...[keys].flat())
+  same('SCAN', found.sort(), [fields, items, number, text])
+  used('SCAN')
+  same('scripts', await client.eval(DOUBLE, { keys: [number] }), 10)
+  used('scripts')
 }
 
 function nodeRedis (major) {
@@ -61,6 +145,7 @@ function nodeRedis (major) {
       return client
     },
     async close (client) { await (client.destroy ? client.destroy() : client.disconnect()) },
+    data: useNodeRedis,
     lock (client, name, ttl, { token = randomBytes(16) }) {
       let sha
       return {
@@ -96,6 +181,7 @@ function redlock (major, clients, name, keysOf) {
   }
   return {
     ...clients,
+    data: undefined,
     name,
     version: versionOf(`redlock-${major}`),
     tokens: false,
@@ -139,6 +225,7 @@ function semaphore (clients) {
   const { Mutex } = require('redis-semaphore')
   return {
     ...clients,
+    data: undefined,
     name: 'redis-semaphore Mutex',
     version: versionOf('redis-semaphore'),
     extends: false,

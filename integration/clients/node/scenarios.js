@@ -191,6 +191,18 @@ const scenarios = {
     want(await lock.release(), 'not released')
     want(await again.acquire(), 'not granted to the next')
     want(await again.release(), 'not released')
+  },
+
+  async data (run) {
+    if (!run.library.data) throw absent
+    const client = await run.client()
+    const lock = run.lockOf(client)
+    want(await lock.acquire(), 'not granted')
+    await run.library.data(run, client, run.key.replace('lock:', 'data:'), (what) => run.used.push(what))
+    await ask('held')
+    await ask('apart')
+    want(await lock.release(), 'not released')
+    await ask('empty')
   }
 }
 
@@ -198,8 +210,9 @@ const scenarios = {
 class Run {
   constructor (library, scenario) {
     this.library = library
-    this.key = `${library.name}:${library.version}:${scenario}`.replaceAll(' ', '-')
+    this.key = `lock:${library.name}:${library.version}:${scenario}`.replaceAll(' ', '-')
     this.clients = []
+    this.used = []
   }
 
   async client () {
@@ -225,6 +238,7 @@ class Run {
 async function run (library) {
   if (!library.name.includes(process.env.LIBRARIES || '')) return
   for (const [scenario, act] of Object.entries(scenarios)) {
+    if (!process.env.SCENARIOS.split(',').includes(scenario)) continue
     let result = 'ok'
     let why = ''
     const run = new Run(library, scenario)
@@ -239,7 +253,7 @@ async function run (library) {
       }
     }
     await run.close()
-    console.log(JSON.stringify({ library: library.name, version: library.version, scenario, result, why }))
+    console.log(JSON.stringify({ library: library.name, version: library.version, scenario, result, why, used: run.used.join(', ') }))
   }
 }
 
@@ -259,4 +273,4 @@ function versionOf (name) {
   return JSON.parse(readFileSync(join(process.env.NODE_PATH, name, 'package.json'))).version.replace(/^v/, '')
 }
 
-module.exports = { run, want, polling, versionOf, host: process.env.PROXY_HOST, port: Number(process.env.PROXY_PORT) }
+module.exports = { run, want, until, polling, versionOf, host: process.env.PROXY_HOST, port: Number(process.env.PROXY_PORT) }

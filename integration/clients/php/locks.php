@@ -4,6 +4,8 @@
 const RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end';
 const EXTEND = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end';
 
+const DOUBLE = 'return redis.call("incrby", KEYS[1], redis.call("get", KEYS[1]))';
+
 // Where Debian puts libraries written in PHP.
 set_include_path(get_include_path() . PATH_SEPARATOR . '/usr/share/php');
 
@@ -21,9 +23,18 @@ function poll(int $wait, callable $try): bool
     return true;
 }
 
+// step notes what was used, which must have given what is wanted.
+function step(array &$used, string $what, mixed $got, mixed $wanted): void
+{
+    if ($got !== $wanted) {
+        throw new RuntimeException("$what: " . json_encode($got));
+    }
+    $used[] = $what;
+}
+
 class PhpRedis
 {
-    public const FEATURES = 'extends tokens';
+    public const FEATURES = 'extends tokens data';
     private ?Redis $redis = null;
 
     public function version(): string
@@ -39,6 +50,52 @@ class PhpRedis
             $this->redis->connect(getenv('PROXY_HOST'), (int) getenv('PROXY_PORT'));
         }
         return $this->redis;
+    }
+
+    public function data(string $name, string $piped): array
+    {
+        $used = [];
+        $redis = $this->redis();
+        [$text, $number, $fields, $items] = ["$name:text", "$name:number", "$name:fields", "$name:items"];
+        $redis->mset([$text => 'one', $number => 2]);
+        step($used, 'strings', $redis->mget([$text, $number]), ['one', '2']);
+        $redis->hSet($fields, 'a', 1);
+        step($used, 'hash', $redis->hGetAll($fields), ['a' => '1']);
+        $redis->rPush($items, 'x', 'y');
+        step($used, 'list', $redis->lRange($items, 0, -1), ['x', 'y']);
+        $nothing = $redis->blPop(["$name:queue"], 1);
+        $redis->rPush("$name:queue", 'z');
+        step($used, 'BLPOP', [$nothing, $redis->blPop(["$name:queue"], 1)], [[], ["$name:queue", 'z']]);
+        $redis->watch($number);
+        step($used, 'WATCH, MULTI', $redis->multi()->incr($number)->hIncrBy($fields, 'a', 1)->exec(), [3, 2]);
+        $pipe = $redis->pipeline()->set($text, 'two')->set($piped, 't', ['nx', 'px' => 30000])->get($text)->del($piped);
+        step($used, 'pipeline', $pipe->exec(), [true, true, 'two', 1]);
+        $listener = new Redis();
+        $listener->connect(getenv('PROXY_HOST'), (int) getenv('PROXY_PORT'), 0, null, 0, 5);
+        $child = proc_open([PHP_BINARY, '-r', '$r = new Redis(); $r->connect($argv[1], (int) $argv[2]);
+            while ($r->publish($argv[3], "hello") !== 1) { usleep(10000); }',
+            getenv('PROXY_HOST'), getenv('PROXY_PORT'), "$name:news"], [], $pipes);
+        $heard = null;
+        try {
+            $listener->subscribe(["$name:news"], function ($redis, $channel, $message) use (&$heard) {
+                $heard = $message;
+                throw new Exception(); // it has no other end
+            });
+        } catch (Exception $e) {
+            $heard ??= $e->getMessage();
+        }
+        proc_close($child);
+        $listener->close();
+        step($used, 'pub/sub', $heard, 'hello');
+        $redis->setOption(Redis::OPT_SCAN, Redis::SCAN_RETRY);
+        for ($found = [], $cursor = null; ($keys = $redis->scan($cursor, "$name:*")) !== false;) {
+            $found = array_merge($found, $keys);
+        }
+        $found = array_unique($found);
+        sort($found);
+        step($used, 'SCAN', $found, [$fields, $items, $number, $text]);
+        step($used, 'scripts', $redis->eval(DOUBLE, [$number], 1), 6);
+        return $used;
     }
 
     public function lock(string $name, int $ttl, ?string $token): object
@@ -81,7 +138,7 @@ class PhpRedis
 
 class Predis
 {
-    public const FEATURES = 'extends tokens';
+    public const FEATURES = 'extends tokens data';
     private Predis\Client $redis;
 
     public function __construct()
@@ -94,6 +151,53 @@ class Predis
     public function version(): string
     {
         return Predis\Client::VERSION;
+    }
+
+    public function data(string $name, string $piped): array
+    {
+        $used = [];
+        $redis = $this->redis;
+        [$text, $number, $fields, $items] = ["$name:text", "$name:number", "$name:fields", "$name:items"];
+        $redis->mset([$text => 'one', $number => 2]);
+        step($used, 'strings', $redis->mget([$text, $number]), ['one', '2']);
+        $redis->hset($fields, 'a', 1);
+        step($used, 'hash', $redis->hgetall($fields), ['a' => '1']);
+        $redis->rpush($items, ['x', 'y']);
+        step($used, 'list', $redis->lrange($items, 0, -1), ['x', 'y']);
+        $nothing = $redis->blpop(["$name:queue"], 1);
+        $redis->rpush("$name:queue", ['z']);
+        step($used, 'BLPOP', [$nothing, $redis->blpop(["$name:queue"], 1)], [null, ["$name:queue", 'z']]);
+        $replies = $redis->transaction(['watch' => $number, 'cas' => true], function ($tx) use ($number, $fields) {
+            $tx->get($number);
+            $tx->multi();
+            $tx->incr($number);
+            $tx->hincrby($fields, 'a', 1);
+        });
+        step($used, 'WATCH, MULTI', $replies, [3, 2]);
+        $replies = $redis->pipeline(function ($pipe) use ($text, $piped) {
+            $pipe->set($text, 'two');
+            $pipe->set($piped, 't', 'PX', 30000, 'NX');
+            $pipe->get($text);
+            $pipe->del($piped);
+        });
+        step($used, 'pipeline', array_map('strval', $replies), ['OK', 'OK', 'two', '1']);
+        $other = new Predis\Client(['host' => getenv('PROXY_HOST'), 'port' => (int) getenv('PROXY_PORT')]);
+        $heard = null;
+        $listener = $other->pubSubLoop(['subscribe' => "$name:news"]);
+        foreach ($listener as $message) {
+            if ($message->kind === 'subscribe') {
+                $redis->publish("$name:news", 'hello');
+            } elseif ($message->kind === 'message') {
+                $heard = $message->payload;
+                $listener->unsubscribe();
+            }
+        }
+        step($used, 'pub/sub', $heard, 'hello');
+        $found = array_unique(iterator_to_array(new Predis\Collection\Iterator\Keyspace($redis, "$name:*"), false));
+        sort($found);
+        step($used, 'SCAN', $found, [$fields, $items, $number, $text]);
+        step($used, 'scripts', $redis->eval(DOUBLE, 1, $number), 6);
+        return $used;
     }
 
     public function lock(string $name, int $ttl, ?string $token): object
@@ -130,11 +234,30 @@ class Predis
 // The session handler of phpredis locks each session. Its TTLs are whole seconds, and its release tells nothing.
 class Session
 {
-    public const FEATURES = 'mute';
+    public const FEATURES = 'mute data';
 
     public function version(): string
     {
         return phpversion('redis');
+    }
+
+    // A session, whose data is kept under its lock. A process has one at a time: that of the lock is ended before, and
+    // begun again.
+    public function data(string $name, string $piped): array
+    {
+        $used = [];
+        $held = session_id();
+        session_write_close(); // which writes it, and releases
+        session_id(preg_replace('/[^a-z0-9]/i', '-', $name));
+        session_start();
+        $_SESSION['cart'] = ['a' => 1];
+        session_write_close();
+        session_start();
+        step($used, 'sessions', $_SESSION, ['cart' => ['a' => 1]]);
+        session_abort();
+        session_id($held);
+        session_start(); // takes the lock again
+        return $used;
     }
 
     public function lock(string $name, int $ttl, ?string $token): object
@@ -231,7 +354,7 @@ class Symfony
 // The locks of Laravel's cache. Their TTLs are whole seconds.
 class Laravel
 {
-    public const FEATURES = '';
+    public const FEATURES = 'data';
     private Illuminate\Cache\RedisStore $store;
 
     public function __construct(string $driver)
@@ -245,6 +368,20 @@ class Laravel
     public function version(): string
     {
         return preg_replace('/[^0-9.].*/', '', trim(shell_exec("dpkg-query -W -f '\${Version}' php-illuminate-cache")));
+    }
+
+    public function data(string $name, string $piped): array
+    {
+        $used = [];
+        $store = $this->store;
+        $store->put("$name:value", ['a' => 1], 100);
+        $store->forever("$name:number", 1);
+        $added = $store->add("$name:added", 1, 100) && !$store->add("$name:added", 2, 100); // a script
+        step($used, 'strings', [$store->get("$name:value"), $store->increment("$name:number", 2), $added], [['a' => 1], 3, true]);
+        $store->putMany(["$name:x" => 1, "$name:y" => 2], 100);
+        step($used, 'MULTI', $store->many(["$name:x", "$name:y"]), ["$name:x" => '1', "$name:y" => '2']);
+        step($used, 'scripts', $added, true);
+        return $used;
     }
 
     public function lock(string $name, int $ttl, ?string $token): object
@@ -276,6 +413,10 @@ fwrite(STDOUT, 'ready ' . $client->version() . ' ' . $class::FEATURES . "\n");
 while (($line = fgets(STDIN)) !== false) {
     $words = explode(' ', trim($line));
     try {
+        if ($words[0] === 'data') {
+            fwrite(STDOUT, 'used ' . implode(', ', $client->data($words[1], $words[2])) . "\n");
+            continue;
+        }
         $yes = match ($words[0]) {
             'lock' => (bool) ($locks[$words[1]] = $client->lock($words[2], (int) $words[3], $words[4] === '-' ? null : hex2bin(substr($words[4], 1)))),
             'acquire' => $locks[$words[1]]->acquire((int) $words[2]),

@@ -101,6 +101,19 @@ class DjangoRedis(scenarios.Library):
     def lock(self, client, name, ttl, token=None, keep=False):
         return OwnLock(client.lock(name, timeout=ttl, thread_local=False))
 
+    def data(self, run, client, name):
+        want = scenarios.want
+        client.set(name + ":value", {"a": [1, 2]}, timeout=100)
+        want(client.get(name + ":value") == {"a": [1, 2]} and 0 < client.ttl(name + ":value") <= 100, "a value")
+        client.set(name + ":number", 1)
+        want(client.incr(name + ":number") == 2 and not client.add(name + ":number", 5), "a number")
+        yield "strings"
+        client.set_many({name + ":x": "1", name + ":y": "2"})
+        want(client.get_many([name + ":x", name + ":y"]) == {name + ":x": "1", name + ":y": "2"}, "set_many")
+        yield "pipeline"
+        want(client.delete_pattern(name + ":[xy]") == 2 and client.get(name + ":x") is None, "delete_pattern")
+        yield "SCAN"
+
 
 for library in (RedlockPy(), Pottery(), DjangoRedis()):
     scenarios.run(library)

@@ -37,6 +37,11 @@ class Library:
     def lock(self, client, name, ttl, token=None, keep=False):
         raise NotImplementedError
 
+    def data(self, run, client, name):
+        """Uses everything else that the library has, under names that begin with name; run.key names a lock. Yields
+        what it has used."""
+        raise Absent
+
 
 class Absent(Exception):
     pass
@@ -85,7 +90,7 @@ class Run:
 
     def __init__(self, library, scenario):
         self.library = library
-        self.key = f"{library.name}:{library.version}:{scenario}".replace(" ", "-")
+        self.key = f"lock:{library.name}:{library.version}:{scenario}".replace(" ", "-")
         self.clients = []
 
     def client(self):
@@ -263,6 +268,18 @@ def reconnect(run):
     want(again.release(), "not released")
 
 
+def data(run):
+    client = run.client()
+    lock = run.lock(client=client)
+    want(lock.acquire(), "not granted")
+    used = list(run.library.data(run, client, run.key.replace("lock:", "data:", 1)))
+    ask("held")
+    ask("apart")
+    want(lock.release(), "not released")
+    ask("empty")
+    return ", ".join(used)
+
+
 SCENARIOS = {
     "take": take,
     "refuse": refuse,
@@ -278,6 +295,7 @@ SCENARIOS = {
     "watchdog": watchdog,
     "binary token": binary_token,
     "reconnect": reconnect,
+    "data": data,
 }
 
 
@@ -285,11 +303,13 @@ def run(library):
     if os.environ.get("LIBRARIES", "") not in library.name:
         return
     for name, scenario in SCENARIOS.items():
-        result, why = "ok", ""
+        if name not in os.environ["SCENARIOS"].split(","):
+            continue
+        result, why, used = "ok", "", None
         this = Run(library, name)
         try:
             ask("reset")
-            scenario(this)
+            used = scenario(this)
         except Absent:
             result = "absent"
         except Exception as e:
@@ -297,4 +317,5 @@ def run(library):
             traceback.print_exc()
         this.close()
         report = {"library": library.name, "version": library.version, "scenario": name, "result": result, "why": why}
+        report["used"] = used or ""
         print(json.dumps(report), flush=True)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 //	lose     the clients' keys vanish from all masters
 //	held     a quorum of masters hold a key of the clients
 //	empty    no master holds one
+//	apart    the upstream holds data and no lock, and the masters hold no data
 //	restart  the proxy stops, as by an operator, and starts again at its address
 //
 // The answer is a line, too, when it is done or seen: "ok", or "error: " and why.
@@ -94,10 +96,7 @@ func (c *control) do(wish string) error {
 	name, argument, _ := strings.Cut(wish, " ")
 	switch name {
 	case "reset":
-		if err := c.stack.up(); err != nil {
-			return err
-		}
-		return c.stack.lose()
+		return errors.Join(c.stack.up(), c.stack.lose(), c.stack.clearUpstream())
 	case "down":
 		n, err := strconv.Atoi(argument)
 		if err != nil {
@@ -112,6 +111,8 @@ func (c *control) do(wish string) error {
 		return c.stack.held()
 	case "empty":
 		return c.stack.empty()
+	case "apart":
+		return c.stack.apart()
 	case "restart":
 		return c.stack.proxy.Restart()
 	}

@@ -235,7 +235,7 @@ func (p prepared) command(ctx context.Context, words []string) *exec.Cmd {
 func (j *job) run(o options, bin string) {
 	start := time.Now()
 	name := strings.ReplaceAll(strings.Join(j.words, " "), "{source}/", "")
-	s, err := startStack(bin)
+	s, err := startStack(bin, o.upstream)
 	if err != nil {
 		j.err = err
 		return
@@ -245,7 +245,8 @@ func (j *job) run(o options, bin string) {
 	defer cancel()
 	cmd := j.command(ctx, j.words)
 	cmd.Env = append(os.Environ(), s.environment()...)
-	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "NODE_PATH="+filepath.Join(j.dir, "node_modules"),
+	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "SCENARIOS="+strings.Join(o.chosen(), ","),
+		"NODE_PATH="+filepath.Join(j.dir, "node_modules"),
 		"PYTHONDONTWRITEBYTECODE=1")
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems

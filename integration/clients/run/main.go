@@ -4,7 +4,8 @@
 // A program reports on standard output, a JSON object a line, how each of its libraries fared in each scenario; while it
 // runs it can ask for faults over the control port (control.go). What every library must do is in scenarios.go, what
 // one cannot do, and why, in ../known.txt. The table in the README is made from the run: one that differs from it fails,
-// and -update writes it anew.
+// and -update writes it anew. With -upstream the proxy stands in front of a fourth Redis as well, where all goes that is
+// no lock, and each library is also used for that, beside a lock: that is the README's second table.
 //
 // Dependencies are installed by the language's own tool, once, in the user's cache. A language whose runtime is missing
 // is not run; LOCKPROXY_REQUIRE_CLIENTS=1 makes that a failure.
@@ -17,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +35,8 @@ func main() {
 	flag.StringVar(&o.languages, "languages", "", "comma-separated folders to run; default all")
 	flag.StringVar(&o.libraries, "libraries", "", "run only libraries whose name contains this; nothing is compared then")
 	flag.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "programs that run at once, each against masters of its own")
+	flag.StringVar(&o.scenarios, "scenarios", "", "comma-separated scenarios to run; default all")
+	flag.BoolVar(&o.upstream, "upstream", false, "put the proxy in front of an upstream, too, and use that beside the locks")
 	flag.BoolVar(&o.update, "update", false, "write the README's table instead of comparing it")
 	flag.BoolVar(&o.speed, "speed", false, "only compare the speed of Redisson's locks through lockproxy and without it")
 	flag.BoolVar(&o.verbose, "v", false, "show what the programs print")
@@ -45,9 +49,9 @@ func main() {
 }
 
 type options struct {
-	root, languages, libraries string
-	parallel                   int
-	update, verbose, speed     bool
+	root, languages, libraries, scenarios string
+	parallel                              int
+	update, verbose, speed, upstream      bool
 }
 
 func run(o options) error {
@@ -78,10 +82,16 @@ func run(o options) error {
 	if !passed || !complete && os.Getenv("LOCKPROXY_REQUIRE_CLIENTS") == "1" {
 		return errFailed
 	}
-	if o.libraries != "" {
+	readme := filepath.Join(o.root, "README.md")
+	switch {
+	case o.libraries != "":
+		return nil
+	case o.upstream && slices.Contains(o.chosen(), dataScenario):
+		return dataTable.updateReadme(readme, ready, dataRows(results), o.update)
+	case o.upstream || o.scenarios != "":
 		return nil
 	}
-	return updateReadme(filepath.Join(o.root, "README.md"), ready, results, known, o.update)
+	return lockTable.updateReadme(readme, ready, lockRows(results, known), o.update)
 }
 
 // prepareAll installs what the languages need. A language for which that fails is told, and left out.
@@ -127,7 +137,7 @@ func runAll(o options, ready []prepared, bin string, known []knownFailure) (resu
 			passed = false
 		}
 	}
-	for _, fault := range check(results, known) {
+	for _, fault := range check(results, o.chosen(), known) {
 		fmt.Printf("FAILED: %s\n", fault)
 		passed = false
 	}

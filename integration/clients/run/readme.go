@@ -7,39 +7,45 @@ import (
 	"strings"
 )
 
-// The table stands between these lines of the README.
-const (
-	tableBegin = "<!-- the table of make test-clients -->"
-	tableEnd   = "<!-- end of the table -->"
-	tableHead  = "| language | library | versions | scenarios passed | not in the library | does not work, and why |\n" +
-		"| --- | --- | --- | --- | --- | --- |\n"
+// A table stands between two lines of the README.
+type table struct{ begin, head string }
+
+const tableEnd = "<!-- end of the table -->"
+
+var (
+	lockTable = table{"<!-- the table of make test-clients -->",
+		"| language | library | versions | scenarios passed | not in the library | does not work, and why |\n" +
+			"| --- | --- | --- | --- | --- | --- |\n"}
+	dataTable = table{"<!-- the table of make test-clients CLIENTSFLAGS=-upstream -->",
+		"| language | library | versions | used beside a lock |\n" +
+			"| --- | --- | --- | --- |\n"}
 )
 
-// updateReadme compares the README's table with the results, or writes it. Rows of languages that were not run stay.
-func updateReadme(path string, ran []prepared, results []result, known []knownFailure, write bool) error {
+// updateReadme compares the README's table with the rows, or writes it. Rows of languages that were not run stay.
+func (t table) updateReadme(path string, ran []prepared, rows []string, write bool) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(text), tableBegin+"\n")
+	before, rest, found := strings.Cut(string(text), t.begin+"\n")
 	old, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
-		return fmt.Errorf("%s has no lines %q and %q", path, tableBegin, tableEnd)
+		return fmt.Errorf("%s has no lines %q and %q", path, t.begin, tableEnd)
 	}
-	fresh := mergeTables(old, ran, renderRows(results, known))
+	fresh := t.merge(old, ran, rows)
 	switch {
 	case fresh == old:
 		return nil
 	case write:
-		return os.WriteFile(path, []byte(before+tableBegin+"\n"+fresh+tableEnd+after), 0o644)
+		return os.WriteFile(path, []byte(before+t.begin+"\n"+fresh+tableEnd+after), 0o644)
 	}
 	return fmt.Errorf("the table of clients in %s is stale; \"make test-clients UPDATE=1\" writes this:\n%s", path, fresh)
 }
 
-// mergeTables replaces the rows of the languages that were run, in the order of the languages.
-func mergeTables(old string, ran []prepared, rows []string) string {
+// merge replaces the rows of the languages that were run, in the order of the languages.
+func (t table) merge(old string, ran []prepared, rows []string) string {
 	var b strings.Builder
-	b.WriteString(tableHead)
+	b.WriteString(t.head)
 	for _, l := range languages {
 		from := strings.SplitAfter(old, "\n")
 		if slices.ContainsFunc(ran, func(p prepared) bool { return p.name == l.name }) {
@@ -54,15 +60,26 @@ func mergeTables(old string, ran []prepared, rows []string) string {
 	return b.String()
 }
 
-// renderRows makes a row for each library; versions that fare alike share one.
-func renderRows(results []result, known []knownFailure) []string {
+// lockRows makes a row for each library of how its locks fared.
+func lockRows(results []result, known []knownFailure) []string {
+	return renderRows(results, func(row result) string { return renderResults(results, known, row) })
+}
+
+// dataRows makes a row for each library that was used for more than locks.
+func dataRows(results []result) []string {
+	results = slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.Scenario != dataScenario || r.Result != ok })
+	return renderRows(results, func(row result) string { return row.Used })
+}
+
+// renderRows makes a row for each library, which ends with what is rendered; versions with the same share one.
+func renderRows(results []result, render func(result) string) []string {
 	type group struct {
 		language, library, rest string
 		versions                []string
 	}
 	var groups []*group
 	for _, r := range rowsOf(results) {
-		rest := renderResults(results, known, r)
+		rest := render(r)
 		same := func(g *group) bool { return g.language == r.language && g.library == r.Library && g.rest == rest }
 		if i := slices.IndexFunc(groups, same); i >= 0 {
 			groups[i].versions = append(groups[i].versions, r.Version)

@@ -41,7 +41,7 @@ func TestFaultsOfARunAreFound(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if got := check(results, c.known); !slices.Equal(got, c.want) {
+		if got := check(results, scenarios, c.known); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -81,24 +81,66 @@ func TestTheReadmesTableIsComparedAndWritten(t *testing.T) {
 	known := []knownFailure{{"redis-py", "5.3.1", "take", "too old"}}
 	path := filepath.Join(t.TempDir(), "README.md")
 	const node = "| Node | ioredis | 4.31.0 | 14 of 14 | – | – |\n"
-	old := "before\n" + tableBegin + "\n" + tableHead + node + "| Python | gone | 1 | 1 of 1 | – | – |\n" + tableEnd + "\nafter\n"
+	old := "before\n" + lockTable.begin + "\n" + lockTable.head + node + "| Python | gone | 1 | 1 of 1 | – | – |\n" + tableEnd + "\nafter\n"
 	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := updateReadme(path, []prepared{{language: python}}, results, known, false); err == nil || !strings.Contains(err.Error(), "is stale") {
+	if err := lockTable.updateReadme(path, []prepared{{language: python}}, lockRows(results, known), false); err == nil || !strings.Contains(err.Error(), "is stale") {
 		t.Errorf("a stale table: %v", err)
 	}
-	if err := updateReadme(path, []prepared{{language: python}}, results, known, true); err != nil {
+	if err := lockTable.updateReadme(path, []prepared{{language: python}}, lockRows(results, known), true); err != nil {
 		t.Error(err)
 	}
-	want := "before\n" + tableBegin + "\n" + tableHead +
+	want := "before\n" + lockTable.begin + "\n" + lockTable.head +
 		"| Python | redis-py | 4.6.0, 8.1.0 | 13 of 13 | re-entrance | – |\n" +
 		"| Python | redis-py | 5.3.1 | 12 of 13 | re-entrance | take: too old |\n" +
 		node + tableEnd + "\nafter\n"
 	if got, _ := os.ReadFile(path); string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if err := updateReadme(path, []prepared{{language: python}}, results, known, false); err != nil {
+	if err := lockTable.updateReadme(path, []prepared{{language: python}}, lockRows(results, known), false); err != nil {
 		t.Errorf("a fresh table: %v", err)
+	}
+}
+
+func TestWhatWasUsedBesideALockHasATable(t *testing.T) {
+	results, err := readResults("Node", []byte(`{"library":"ioredis","version":"4.31.0","scenario":"data","result":"ok","used":"hash"}
+{"library":"ioredis","version":"5.11.1","scenario":"data","result":"ok","used":"hash, list"}
+{"library":"redlock","version":"4.2.0","scenario":"data","result":"absent"}
+{"library":"ioredis","version":"6.0.0","scenario":"data","result":"ok","used":"hash"}
+{"library":"ioredis","version":"6.0.0","scenario":"take","result":"ok"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"| Node | ioredis | 4.31.0, 6.0.0 | hash |\n", "| Node | ioredis | 5.11.1 | hash, list |\n"}
+	if got := dataRows(results); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestScenariosAreChosen(t *testing.T) {
+	for _, c := range []struct {
+		o    options
+		want []string
+	}{
+		{options{}, scenarios},
+		{options{upstream: true}, append(slices.Clone(scenarios), dataScenario)},
+		{options{upstream: true, scenarios: "data,no quorum"}, []string{dataScenario, "no quorum"}},
+	} {
+		if got := c.o.chosen(); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: got %q", c.o, got)
+		}
+	}
+}
+
+func TestLocksAreToldFromData(t *testing.T) {
+	for name, want := range map[string]bool{
+		"lock:a": true, ":1:lock:a": true, "redisson_lock__channel:{lock:a b/c}": true, "PHPREDIS_SESSION:a_LOCK": true,
+		"data:a": false, "PHPREDIS_SESSION:a": false, "lock": false, "{data}:lock": false,
+	} {
+		if isLock(name) != want {
+			t.Errorf("%q: want %v", name, want)
+		}
 	}
 }

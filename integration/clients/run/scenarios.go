@@ -28,6 +28,21 @@ var scenarios = []string{
 	"reconnect",    // the proxy restarts: the lock is still held, and the same client goes on
 }
 
+// dataScenario is for a proxy with an upstream: a client that holds a lock uses everything else that its library has,
+// which is data, at the upstream.
+const dataScenario = "data"
+
+// chosen returns the scenarios that are to be run.
+func (o *options) chosen() []string {
+	switch {
+	case o.scenarios != "":
+		return strings.Split(o.scenarios, ",")
+	case o.upstream:
+		return append(slices.Clone(scenarios), dataScenario)
+	}
+	return scenarios
+}
+
 // Results of a scenario.
 const (
 	ok     = "ok"
@@ -44,6 +59,7 @@ type result struct {
 	Scenario string `json:"scenario"`
 	Result   string `json:"result"`
 	Why      string `json:"why"`
+	Used     string `json:"used"` // in the scenario "data": what of the library
 }
 
 func (r result) String() string {
@@ -114,16 +130,16 @@ func reasonFor(r result, known []knownFailure) string {
 	return ""
 }
 
-// check returns what is wrong with the results of one language: a failure nobody knew of, a known one that did not
-// happen, a scenario that was not run or was run twice.
-func check(results []result, known []knownFailure) []string {
+// check returns what is wrong with the results of the chosen scenarios: a failure nobody knew of, a known one that did
+// not happen, a scenario that was not run or was run twice.
+func check(results []result, chosen []string, known []knownFailure) []string {
 	var faults []string
 	seen := map[[3]string]int{}
 	for _, r := range results {
 		seen[[3]string{r.Library, r.Version, r.Scenario}]++
 		reason := reasonFor(r, known)
 		switch {
-		case !slices.Contains(scenarios, r.Scenario):
+		case !slices.Contains(chosen, r.Scenario):
 			faults = append(faults, "unknown scenario: "+r.String())
 		case r.Result == failed && reason == "":
 			faults = append(faults, r.String())
@@ -132,7 +148,7 @@ func check(results []result, known []knownFailure) []string {
 		}
 	}
 	for _, l := range rowsOf(results) {
-		for _, name := range scenarios {
+		for _, name := range chosen {
 			if n := seen[[3]string{l.Library, l.Version, name}]; n != 1 {
 				faults = append(faults, fmt.Sprintf("%s %s: %s was reported %d times, want once", l.Library, l.Version, name, n))
 			}

@@ -23,10 +23,13 @@ type stack struct {
 	proxy   *harness.Proxy
 	control *control
 	direct  bool // no relays: for speed
+
+	withUpstream bool
+	upstream     *harness.Redis
 }
 
-func startStack(bin string) (*stack, error) {
-	s := &stack{}
+func startStack(bin string, upstream bool) (*stack, error) {
+	s := &stack{withUpstream: upstream}
 	err := s.start(bin)
 	if err != nil {
 		s.stop()
@@ -55,7 +58,15 @@ func (s *stack) start(bin string) error {
 		return err
 	}
 	// A busy machine is no reason for a vote to be late.
-	if s.proxy, err = harness.StartProxy(bin, addrs, "--databases", "2", "--instance-timeout", "2s", "--grace", "500ms"); err != nil {
+	flags := []string{"--databases", "2", "--instance-timeout", "2s", "--grace", "500ms"}
+	if s.withUpstream {
+		more, err := s.startUpstream()
+		if err != nil {
+			return err
+		}
+		flags = append(flags, more...)
+	}
+	if s.proxy, err = harness.StartProxy(bin, addrs, flags...); err != nil {
 		return err
 	}
 	s.control, err = startControl(s)
@@ -73,6 +84,9 @@ func (s *stack) stop() {
 		r.Stop()
 	}
 	harness.StopAll(s.masters)
+	if s.upstream != nil {
+		s.upstream.Stop()
+	}
 }
 
 // healthy stops the proxy, which must end as it should and must not have reported a panic.

@@ -21,6 +21,7 @@ type commander interface {
 	pttl(key string) (time.Duration, error)
 	release(key string, token []byte) (int64, error) // EVALSHA, and EVAL on NOSCRIPT
 	extend(key string, token []byte, ttl time.Duration) (int64, error)
+	useData(name, piped string) (used string, err error)
 	close()
 }
 
@@ -45,6 +46,9 @@ func main() {
 type client struct{ commander }
 
 func (c client) Close() { c.close() }
+
+// UseData is for those commanders that have it.
+func (c client) UseData(name, piped string) (string, error) { return c.useData(name, piped) }
 
 func (c client) Lock(name string, ttl time.Duration, token []byte) scenarios.Lock {
 	if token == nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -49,3 +51,76 @@ func (c rueidisClient) extend(key string, token []byte, ttl time.Duration) (int6
 }
 
 func (c rueidisClient) close() { c.Close() }
+
+func (c rueidisClient) useData(name, piped string) (string, error) {
+	var s steps
+	text, number, fields, items := name+":text", name+":number", name+":fields", name+":items"
+	b := c.B
+	err := c.Do(ctx, b().Mset().KeyValue().KeyValue(text, "one").KeyValue(number, "2").Build()).Error()
+	values, _ := c.Do(ctx, b().Mget().Key(text, number).Build()).AsStrSlice()
+	s.step("strings", values, []string{"one", "2"}, err)
+	err = c.Do(ctx, b().Hset().Key(fields).FieldValue().FieldValue("a", "1").Build()).Error()
+	hash, _ := c.Do(ctx, b().Hgetall().Key(fields).Build()).AsStrMap()
+	s.step("hash", hash, map[string]string{"a": "1"}, err)
+	err = c.Do(ctx, b().Rpush().Key(items).Element("x", "y").Build()).Error()
+	list, _ := c.Do(ctx, b().Lrange().Key(items).Start(0).Stop(-1).Build()).AsStrSlice()
+	s.step("list", list, []string{"x", "y"}, err)
+	pushed := time.AfterFunc(50*time.Millisecond, func() { // most probably it waits by then
+		c.Do(ctx, b().Rpush().Key(name+":queue").Element("z").Build())
+	})
+	defer pushed.Stop()
+	popped, err := c.Do(ctx, b().Blpop().Key(name+":queue").Timeout(60).Build()).AsStrSlice()
+	s.step("BLPOP", popped, []string{name + ":queue", "z"}, err)
+	err = c.Dedicated(func(d rueidis.DedicatedClient) error {
+		replies := d.DoMulti(ctx, b().Watch().Key(number).Build(), b().Multi().Build(), b().Incr().Key(number).Build(),
+			b().Hincrby().Key(fields).Field("a").Increment(1).Build(), b().Exec().Build())
+		return replies[len(replies)-1].Error()
+	})
+	got, _ := c.Do(ctx, b().Get().Key(number).Build()).ToString()
+	s.step("WATCH, MULTI", got, "3", err)
+	replies := c.DoMulti(ctx, b().Set().Key(text).Value("two").Build(), b().Set().Key(piped).Value("t").Nx().PxMilliseconds(60000).Build(),
+		b().Get().Key(text).Build(), b().Del().Key(piped).Build())
+	got, err = replies[2].ToString()
+	s.step("pipeline", got, "two", errors.Join(err, replies[1].Error(), replies[3].Error()))
+	s.step("pub/sub", c.hear(name+":news"), "hello", nil)
+	found := map[string]bool{}
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		page, err := c.Do(ctx, b().Scan().Cursor(cursor).Match(name+":*").Build()).AsScanEntry()
+		if err != nil {
+			return s.used, err
+		}
+		for _, k := range page.Elements {
+			found[k] = true
+		}
+		cursor = page.Cursor
+	}
+	s.step("SCAN", found, map[string]bool{text: true, number: true, fields: true, items: true}, nil)
+	n, err := rueidis.NewLuaScript(double).Exec(ctx, c.Client, []string{number}, nil).AsInt64()
+	s.step("scripts", n, 6, err)
+	return s.used, s.err
+}
+
+// hear subscribes and returns what is published then, or what is wrong.
+func (c rueidisClient) hear(channel string) string {
+	limit, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	heard := make(chan string, 1)
+	go func() {
+		_ = c.Receive(limit, c.B().Subscribe().Channel(channel).Build(), func(m rueidis.PubSubMessage) {
+			heard <- m.Message
+		})
+	}()
+	_, err := scenarios.Poll(time.Minute, func() (bool, error) {
+		n, err := c.Do(ctx, c.B().Publish().Channel(channel).Message("hello").Build()).AsInt64()
+		return n == 1, err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	select {
+	case m := <-heard:
+		return m
+	case <-limit.Done():
+		return "nothing"
+	}
+}

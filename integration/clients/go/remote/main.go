@@ -1,7 +1,7 @@
 // Command remote puts libraries of other languages through the scenarios. Its arguments are the library's name and the
 // command line of a program, which is one client. The program says first what it is, in a line:
 //
-//	ready VERSION [extends] [tokens] [mute]
+//	ready VERSION [extends] [tokens] [mute] [data]
 //
 // and then answers each line that it reads with one:
 //
@@ -9,8 +9,9 @@
 //	acquire ID WAIT          WAIT in ms
 //	release ID
 //	extend ID TTL
+//	data NAME LOCK           uses all else that the library has, under names that begin with NAME; LOCK is a lock's
 //
-// The answer is yes, no (somebody else has it, or it is not held), or "error" and why.
+// The answer is yes, no (somebody else has it, or it is not held), or "error" and why; to data, "used" and what.
 package main
 
 import (
@@ -95,6 +96,25 @@ func (p *program) ask(format string, args ...any) (bool, error) {
 		return false, errors.New(answer)
 	}
 	return answer == "yes", nil
+}
+
+// UseData is for programs that say they have it.
+func (p *program) UseData(name, piped string) (string, error) {
+	if !slices.Contains(p.features, "data") {
+		return "", nil
+	}
+	if _, err := fmt.Fprintf(p.in, "data %s %s\n", name, piped); err != nil {
+		return "", err
+	}
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	used, done := strings.CutPrefix(strings.TrimSpace(line), "used ")
+	if !done {
+		return "", errors.New(line)
+	}
+	return used, nil
 }
 
 func (p *program) Lock(name string, ttl time.Duration, token []byte) scenarios.Lock {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,13 @@ type Client interface {
 	// Lock makes a lock. A nil token is one that the library makes.
 	Lock(name string, ttl time.Duration, token []byte) Lock
 	Close()
+}
+
+// A DataUser is a client that is good for more than locks.
+type DataUser interface {
+	// UseData uses everything else that the library has, under names that begin with name; piped names a lock. It returns
+	// what it has used.
+	UseData(name, piped string) (used string, err error)
 }
 
 // A Lock is acquired and released many times. An error means anything but that somebody else has it.
@@ -62,13 +70,17 @@ func Run(l Library) {
 	if version == "" {
 		version = versionOf(l.Module)
 	}
+	wanted := strings.Split(os.Getenv("SCENARIOS"), ",")
 	for _, s := range all {
-		r := &run{library: l, key: strings.ReplaceAll(l.Name+":"+version+":"+s.name, " ", "-")}
+		if !slices.Contains(wanted, s.name) {
+			continue
+		}
+		r := &run{library: l, key: strings.ReplaceAll("lock:"+l.Name+":"+version+":"+s.name, " ", "-")}
 		err := ask("reset")
 		if err == nil {
 			err = r.do(s.act)
 		}
-		report := map[string]string{"library": l.Name, "version": version, "scenario": s.name, "result": "ok", "why": ""}
+		report := map[string]string{"library": l.Name, "version": version, "scenario": s.name, "result": "ok", "why": "", "used": r.used}
 		switch {
 		case errors.Is(err, errAbsent):
 			report["result"] = "absent"

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -17,7 +18,7 @@ var all = []struct {
 }{
 	{"take", take}, {"refuse", refuse}, {"release", release}, {"stranger", stranger}, {"extend", extend},
 	{"expiry", expiry}, {"wait", wait}, {"lost", lost}, {"no quorum", noQuorum}, {"minority", minority},
-	{"re-entrance", absent}, {"watchdog", watchdog}, {"binary token", binaryToken}, {"reconnect", reconnect},
+	{"re-entrance", absent}, {"watchdog", watchdog}, {"binary token", binaryToken}, {"reconnect", reconnect}, {"data", data},
 }
 
 // A run is one scenario of one library. What goes wrong panics with an error and ends it.
@@ -25,6 +26,7 @@ type run struct {
 	library Library
 	key     string
 	clients []Client
+	used    string // by data
 }
 
 func (r *run) do(act func(*run)) (err error) {
@@ -248,6 +250,28 @@ func binaryToken(r *run) {
 		releaseIt(lock)
 		mustAsk("empty")
 	}
+}
+
+func data(r *run) {
+	c := r.client()
+	user, ok := c.(DataUser)
+	if !ok {
+		absent(r)
+	}
+	lock := c.Lock(r.key, long, nil)
+	acquire("take", lock, true)
+	used, err := user.UseData(strings.Replace(r.key, "lock:", "data:", 1), r.key+":piped")
+	if err != nil {
+		panic(err)
+	}
+	if used == "" {
+		absent(r)
+	}
+	r.used = used
+	mustAsk("held")
+	mustAsk("apart")
+	releaseIt(lock)
+	mustAsk("empty")
 }
 
 func reconnect(r *run) {

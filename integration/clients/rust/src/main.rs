@@ -19,6 +19,21 @@ trait Library {
     fn acquire(&mut self, id: &str, wait: u64) -> Answer;
     fn release(&mut self, id: &str) -> Answer;
     fn extend(&mut self, id: &str, ttl: u64) -> Answer;
+
+    /// Uses everything else that the library has, and returns what it has used.
+    fn data(&mut self, _name: &str, _piped: &str) -> Result<String, String> {
+        Err("there is nothing".to_string())
+    }
+}
+
+const DOUBLE: &str = r#"return redis.call("incrby", KEYS[1], redis.call("get", KEYS[1]))"#;
+
+fn step<T: PartialEq + std::fmt::Debug>(used: &mut Vec<&'static str>, what: &'static str, got: T, wanted: T) -> Result<(), String> {
+    if got != wanted {
+        return Err(format!("{what}: {got:?}"));
+    }
+    used.push(what);
+    Ok(())
 }
 
 fn address() -> String {
@@ -106,6 +121,53 @@ macro_rules! by_hand {
                 fn extend(&mut self, id: &str, ttl: u64) -> Answer {
                     self.script(EXTEND, id, &ttl.to_string())
                 }
+
+                fn data(&mut self, name: &str, piped: &str) -> Result<String, String> {
+                    let mut used = Vec::new();
+                    let key = |s: &str| format!("{name}:{s}");
+                    let mut listening = self.client.get_connection().map_err(why)?;
+                    let c = self.connection.as_mut().unwrap(); // the lock is held over it
+                    c.mset::<_, _, ()>(&[(key("text"), "one"), (key("number"), "2")]).map_err(why)?;
+                    let got: (String, i64) = c.mget(&[key("text"), key("number")]).map_err(why)?;
+                    step(&mut used, "strings", got, ("one".to_string(), 2))?;
+                    c.hset::<_, _, _, ()>(key("fields"), "a", 1).map_err(why)?;
+                    let got: HashMap<String, i64> = c.hgetall(key("fields")).map_err(why)?;
+                    step(&mut used, "hash", got, HashMap::from([("a".to_string(), 1)]))?;
+                    c.rpush::<_, _, ()>(key("items"), &["x", "y"]).map_err(why)?;
+                    let got: Vec<String> = c.lrange(key("items"), 0, -1).map_err(why)?;
+                    step(&mut used, "list", got, vec!["x".to_string(), "y".to_string()])?;
+                    let nothing: Option<(String, String)> = c.blpop(key("queue"), 1.0).map_err(why)?;
+                    c.rpush::<_, _, ()>(key("queue"), "z").map_err(why)?;
+                    let popped: Option<(String, String)> = c.blpop(key("queue"), 1.0).map_err(why)?;
+                    step(&mut used, "BLPOP", (nothing, popped), (None, Some((key("queue"), "z".to_string()))))?;
+                    let got: (i64, i64) = $redis::transaction(c, &[key("number")], |c, p| {
+                        p.incr(key("number"), 1).hincr(key("fields"), "a", 1).query(c)
+                    })
+                    .map_err(why)?;
+                    step(&mut used, "WATCH, MULTI", got, (3, 2))?;
+                    let mut set = $redis::cmd("SET");
+                    set.arg(piped).arg("t").arg("NX").arg("PX").arg(30000);
+                    let mut pipe = $redis::pipe();
+                    pipe.set(key("text"), "two").add_command(set).get(key("text")).del(piped);
+                    let got: (String, String, String, i64) = pipe.query(c).map_err(why)?;
+                    step(&mut used, "pipeline", (got.2.as_str(), got.3), ("two", 1))?;
+                    let mut listener = listening.as_pubsub();
+                    listener.subscribe(key("news")).map_err(why)?;
+                    c.publish::<_, _, ()>(key("news"), "hello").map_err(why)?;
+                    let got: String = listener.get_message().map_err(why)?.get_payload().map_err(why)?;
+                    step(&mut used, "pub/sub", got.as_str(), "hello")?;
+                    let mut page = $redis::cmd("SCAN");
+                    page.arg(0).arg("MATCH").arg(key("num*")).arg("COUNT").arg(1000);
+                    let got: (String, Vec<String>) = page.query(c).map_err(why)?;
+                    step(&mut used, "SCAN", got.1, vec![key("number")])?;
+                    let got: i64 = Script::new(DOUBLE).key(key("number")).invoke(c).map_err(why)?;
+                    step(&mut used, "scripts", got, 6)?;
+                    Ok(used.join(", "))
+                }
+            }
+
+            fn why(e: $redis::RedisError) -> String {
+                e.to_string()
             }
         }
     };
@@ -124,8 +186,8 @@ fn token_of(word: &str, id: &str) -> Vec<u8> {
 
 fn main() -> io::Result<()> {
     let (mut library, ready): (Box<dyn Library>, &str) = match env::args().nth(1).as_deref() {
-        Some("redis-0") => (Box::new(zero::Locks::new()), "0.25.5 extends tokens"),
-        Some("redis-1") => (Box::new(one::Locks::new()), "1.8.1 extends tokens"),
+        Some("redis-0") => (Box::new(zero::Locks::new()), "0.25.5 extends tokens data"),
+        Some("redis-1") => (Box::new(one::Locks::new()), "1.8.1 extends tokens data"),
         _ => (Box::new(rslocks::Locks::new()), "0.10.0 extends mute"),
     };
     let mut out = io::stdout();
@@ -134,6 +196,14 @@ fn main() -> io::Result<()> {
     for line in io::stdin().lock().lines() {
         let line = line?;
         let words: Vec<&str> = line.split(' ').collect();
+        if words[0] == "data" {
+            match library.data(words[1], words[2]) {
+                Ok(used) => writeln!(out, "used {used}")?,
+                Err(why) => writeln!(out, "error {}", why.replace(['\r', '\n'], " "))?,
+            }
+            out.flush()?;
+            continue;
+        }
         let number = |i: usize| words[i].parse::<u64>().expect("a number");
         let answer = match words[0] {
             "lock" => library.lock(words[1], words[2], number(3), token_of(words[4], words[1])),
