@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // A wire carries RESP2 on a connection that is ready for commands. It is used by one goroutine at a time.
@@ -30,6 +32,11 @@ const (
 type replyError string
 
 func (e replyError) Error() string { return string(e) }
+
+// RedisError makes it one of those that go-redis tells from errors of the connection.
+func (e replyError) RedisError() {}
+
+var _ redis.Error = replyError("")
 
 var errWire = errors.New("the master does not speak RESP")
 
