@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,6 +76,9 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 	expect(t, c, "$3\r\nme2\r\n", "SET", "k", "me", "GET")
 	expect(t, c, "$2\r\nme\r\n", "EVAL", `return redis.call('get', KEYS[1])`, "1", "k")
 	expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", "k", "me")
+
+	_, fence := takeFenced(t, proxy, "fenced")
+	expect(t, c, ":1\r\n", "FENCE", "fenced", strconv.FormatInt(fence, 10))
 
 	direct(t, masters, 0, "HSET", "hash", "f", "v")
 	expect(t, c, "+hash\r\n", "TYPE", "hash")

@@ -13,6 +13,9 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	a := &attempt{req: req, kept: kept, done: done}
 	a.mark = a.hold(0).mark()
 	a.keeps, a.lasting = kept, true
+	if req.Fenced {
+		a.fencing = &fencing{attempt: a, proposed: e.fences.next(e.now())}
+	}
 	e.stats.attempts.Add(1)
 	e.begin(&a.round, a, req.Key, nil) // see at
 }
@@ -21,6 +24,8 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 func (a *attempt) at(en *entry, now int64) {
 	en.expires = en.lane.expiry(a.mark, now+a.kept.Milliseconds())
 	switch {
+	case a.fencing != nil:
+		en.Args = a.fencing.take(en)
 	case a.req.Reentrant:
 		en.Args = luaReenter.whole(a.req.Key.Name, a.req.Token, en.expires)
 	case a.req.WantFree:
@@ -40,6 +45,8 @@ type attempt struct {
 	mark uint64  // of the hold
 	lock Lock    // if it is won
 	done func(Acquired)
+
+	fencing *fencing // if it is to have a fence
 }
 
 func (a *attempt) read(en *entry) (Vote, string) {
@@ -69,15 +76,11 @@ func (a *attempt) ended(d Decision) {
 	e := a.engine
 	switch d {
 	case Won:
-		until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
-		if e.catchUp() < until {
-			e.stats.acquired.Add(1)
-			a.lock = Lock{engine: e, taken: a, until: until}
-			a.done(Acquired{Lock: &a.lock})
+		if a.fencing != nil {
+			a.fencing.won()
 			return
 		}
-		e.stats.expired.Add(1)
-		a.undo(func() { a.done(Acquired{Refused: true}) })
+		a.won(Acquired{})
 	case Lost:
 		e.stats.refused.Add(1)
 		a.undo(func() {
@@ -92,6 +95,21 @@ func (a *attempt) ended(d Decision) {
 		err := a.failure() // of the votes as they are now, not as they are after the undo
 		a.undo(func() { a.done(Acquired{Err: err}) })
 	}
+}
+
+// won promises the lock, if validity is left.
+func (a *attempt) won(told Acquired) {
+	e := a.engine
+	until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
+	if e.catchUp() < until {
+		e.stats.acquired.Add(1)
+		a.lock = Lock{engine: e, taken: a, until: until}
+		told.Lock = &a.lock
+		a.done(told)
+		return
+	}
+	e.stats.expired.Add(1)
+	a.undo(func() { a.done(Acquired{Refused: true}) })
 }
 
 // holder returns the token that most masters refused for.

@@ -30,6 +30,8 @@ type AcquireRequest struct {
 	Reentrant bool
 	// WantFree asks, if the lock is refused, when it will be free by itself. It is for whoever waits for it.
 	WantFree bool
+	// Fenced asks for a fence. It goes with WantFree, and with none of the others.
+	Fenced bool
 	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
 	WantHolder bool
 }
@@ -43,6 +45,10 @@ type Acquired struct {
 	Refused bool
 	// Holder is, on a refusal with WantHolder, a token found in place.
 	Holder string
+	// Fence is, of a lock with Fenced, larger than every fence that was given out in this database before the attempt began.
+	Fence int64
+	// Unfounded says that it rests on the clocks of proxies, because too few masters know the fences before it.
+	Unfounded bool
 	// FreeIn is, on a refusal with WantFree, how long a quorum of masters will hold something else, unless it is released
 	// or extended. 0 if that is not known, as after split votes.
 	FreeIn time.Duration
@@ -88,6 +94,8 @@ type ExtendRequest struct {
 	Token string
 	TTL   time.Duration
 	Add   bool
+	// Fenced lets the record of the lock's fence live as long. It does not go with Add.
+	Fenced bool
 }
 
 // Extended is the outcome of a compare-and-expire.

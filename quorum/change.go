@@ -40,7 +40,11 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	if !req.Add {
 		x.keeps = e.cfg.kept(req.TTL)
 		ms := x.keeps.Milliseconds()
-		e.begin(&x.round, x, req.Key, luaExtend.args(req.Key.Name, req.Token, ms))
+		args := luaExtend.args(req.Key.Name, req.Token, ms)
+		if req.Fenced {
+			args = luaExtendFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, ms})
+		}
+		e.begin(&x.round, x, req.Key, args)
 		return
 	}
 	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()

@@ -30,6 +30,8 @@ type Config struct {
 	// Slept tells for how long this machine has been suspended, since some moment: Go's monotonic clock leaves that out.
 	// Default: what the system tells.
 	Slept func() time.Duration
+	// Wall is the wall clock, by which fences are proposed. Default: time.Now.
+	Wall func() time.Time
 	// Logger gets one line for each change of a lane's state. Default: none.
 	Logger *slog.Logger
 }
@@ -45,6 +47,9 @@ func (c Config) withDefaults() Config {
 	c.Grace = max(c.Grace, 0)
 	if c.Slept == nil {
 		c.Slept = newSuspends().since
+	}
+	if c.Wall == nil {
+		c.Wall = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -23,6 +23,7 @@ type Engine struct {
 	sweeper *sweeper
 	stats   stats
 	labels  labels
+	fences  fenceClock
 
 	patience  patience
 	warden    *warden
@@ -61,6 +62,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	}
 	e.suspended.Store(int64(cfg.Slept()))
 	e.labels.init()
+	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)
 	for i, slot := range slots(ms, cfg.Deployment) {
 		m := &master{Master: ms[i], slot: slot}

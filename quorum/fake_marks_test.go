@@ -131,13 +131,13 @@ func (f *fake) runMarks(call *masters.Call) bool {
 		if f.mark(quarantineKey) != nil {
 			quarantined = 1
 		}
-		call.Reply = []any{max(f.horizonLeft(), 0), quarantined, f.markText(rosterKey)}
+		call.Reply = []any{max(f.horizonLeft(), 0), quarantined, f.markText(rosterKey), int64(0), int64(0)}
 	case luaAcquit.text:
 		if f.markText(canaryKey) != arg(len(argv)-2) || f.markText(quarantineKey) != arg(len(argv)-1) {
 			call.Reply = int64(0)
 			return true
 		}
-		f.merge(argv[:len(argv)-2])
+		f.merge(argv[:len(argv)-3])
 		delete(f.marks, quarantineKey)
 	default:
 		return false

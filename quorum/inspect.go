@@ -74,7 +74,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	inquiry := masters.NewInquiry()
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
-	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey}}
+	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey}}
 	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
 	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon)); err != nil {
 		return err

@@ -57,16 +57,19 @@ redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
 return tonumber(ARGV[1])`)
 
 	// luaSurvey KEYS[1]=roster KEYS[2]=horizon KEYS[3]=quarantine ARGV=the epochs of all masters that the asker knows:
-	// adds them to the roster, and replies {ms of the horizon, 1 if quarantined, the roster}.
-	luaSurvey = newLua(luaMerge + `
-return {math.max(redis.call('PTTL', KEYS[2]), 0), redis.call('EXISTS', KEYS[3]), roster}`)
+	// adds them to the roster, and replies {ms of the horizon, 1 if quarantined, the roster, the largest fence, 1 if seeded}.
+	luaSurvey = newLua(luaMerge + luaFences + `
+return {math.max(redis.call('PTTL', KEYS[2]), 0), redis.call('EXISTS', KEYS[3]), roster, largest, seeded and 1 or 0}`)
 
-	// luaAcquit KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the canary and the quarantine that were
-	// seen: ends the quarantine, and makes the master remember the roster again. 0 if there is another one by now.
+	// luaAcquit KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the fence that it is to be seeded with, or 0,
+	// and the canary and the quarantine that were seen: ends the quarantine, and makes the master remember the roster and the
+	// fences again. 0 if there is another one by now.
 	luaAcquit = newLua(`
-if redis.call('GET', KEYS[2]) ~= table.remove(ARGV, #ARGV - 1) then return 0 end
 if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
-` + luaMerge + `
+if redis.call('GET', KEYS[2]) ~= table.remove(ARGV) then return 0 end
+local fence = tonumber(table.remove(ARGV))
+` + luaMerge + luaFences + `
+if fence > 0 then keep(math.max(largest, fence), epoch) end
 redis.call('DEL', KEYS[3])
 return 1`)
 

@@ -15,7 +15,7 @@ type instant = time.Duration
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
 // deadline, which turns every vote still pending into a failed one.
 //
-// Lock order: the mu of a round that releases, the mu of an attempt's round, the mu of a lane.
+// Lock order: the mu of a round that releases, or raises a fence, the mu of an attempt's round, the mu of a lane.
 type round struct {
 	engine   *Engine
 	owner    owner

@@ -185,6 +185,15 @@ type quarantine struct {
 	said         map[int]vouch.Testimony
 }
 
+// fence returns the fence that the master is to be seeded with, or 0 if too few others have told. The lane's mu is held.
+func (q *quarantine) fence(masters int) int64 {
+	said := make([]vouch.Testimony, 0, len(q.said))
+	for _, t := range q.said {
+		said = append(said, t)
+	}
+	return vouch.Fence(said, masters)
+}
+
 // surveyEvery is how often the other masters are asked for their horizons until enough have answered.
 const surveyEvery = time.Second
 
@@ -207,6 +216,7 @@ func (l *lane) seeThrough(now instant) {
 		}
 	}
 	over := now >= q.Until
+	fence := q.fence(len(l.engine.masters))
 	survey := !over && !q.Known && (q.asked == 0 || now-q.asked >= surveyEvery)
 	if survey {
 		q.asked, q.said = now, make(map[int]vouch.Testimony)
@@ -214,7 +224,7 @@ func (l *lane) seeThrough(now instant) {
 	l.mu.Unlock()
 	switch {
 	case over:
-		l.ask(newAcquittal(l, q))
+		l.ask(newAcquittal(l, q, fence))
 	case survey:
 		for _, other := range l.engine.lanesOf(l.db) {
 			if other != l {
@@ -257,20 +267,25 @@ func newSurvey(l, of *lane, run *quarantine) *question {
 	args := luaSurvey.all([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args())
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
 		reply, ok := q.Reply.([]any)
-		if !ok || len(reply) != 3 {
+		if !ok || len(reply) != 5 {
 			return
 		}
 		ms, ok1 := reply[0].(int64)
 		quarantined, ok2 := reply[1].(int64)
 		text, ok3 := reply[2].(string)
-		if !ok1 || !ok2 || !ok3 {
+		fence, seeded, ok4 := fenceReply(reply, 3)
+		if !ok1 || !ok2 || !ok3 || !ok4 {
 			return
 		}
 		l.roster.learn(text)
-		of.hear(run, l.slot, vouch.Testimony{
+		t := vouch.Testimony{
 			Horizon: time.Duration(ms) * time.Millisecond,
 			Clean:   quarantined == 0 && of.roster[of.slot].Load() == run.epoch,
-		})
+		}
+		if seeded {
+			t.Fence = fence
+		}
+		of.hear(run, l.slot, t)
 	}}
 }
 
@@ -283,9 +298,10 @@ func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
 	}
 }
 
-// newAcquittal ends the master's quarantine for all proxies, if it is still the one that was seen.
-func newAcquittal(l *lane, run *quarantine) *question {
-	args := luaAcquit.all([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), run.canary, run.text))
+// newAcquittal ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
+// the fence, if that is not 0.
+func newAcquittal(l *lane, run *quarantine, fence int64) *question {
+	args := luaAcquit.all([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text))
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
 		if q.Reply == int64(1) {
 			l.setQuarantine("", run.canary)

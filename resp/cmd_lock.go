@@ -32,21 +32,18 @@ func runLock(c *call) Reply {
 	if o.hold && c.holdsFull() {
 		return errHoldsMax
 	}
-	r := oneRound
-	if o.wait > 0 {
-		r = twoRounds // what the client sends behind it on this key is for when it has the lock
-	}
-	sl := c.claim(r, c.args[1], func(out *outcome) Reply {
+	// What the client sends behind it on this key is for when it has the lock, and its fence.
+	sl := c.claim(twoRounds, c.args[1], func(out *outcome) Reply {
 		if out.done == 0 {
 			return Null{}
 		}
-		return Map{Bulk("token"), Bulk(o.token), Bulk("validity"), Remaining(out.until)}
+		return Map{Bulk("token"), Bulk(o.token), Bulk("fence"), Int(out.fence), Bulk("validity"), Remaining(out.until)}
 	})
 	if sl == nil {
 		return wait
 	}
 	sl.waits = o.wait > 0 || o.hold
-	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl}, sl.acquired
+	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
 	if o.hold {
 		h := newHold(c.session, req)
 		sl.hold = h
@@ -150,7 +147,7 @@ func runExtend(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	return c.extend(quorum.ExtendRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl}, func(o *outcome) Reply {
+	return c.extend(quorum.ExtendRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, Fenced: true}, func(o *outcome) Reply {
 		if o.done == 0 {
 			return Int(0)
 		}

@@ -25,6 +25,7 @@ type Engine interface {
 	Exec(req quorum.ExecRequest, done func(quorum.Executed))
 	Ask(req quorum.AskRequest, done func(quorum.Asked))
 	KillScripts(done func(error))
+	Fence(key quorum.Key, done func(quorum.FenceView))
 	Views(key quorum.Key, done func(quorum.Viewed))
 	Break(key quorum.Key, done func(quorum.Changed))
 	Masters() []quorum.MasterStatus

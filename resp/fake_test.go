@@ -27,7 +27,8 @@ type fakeEngine struct {
 	mu    sync.Mutex
 	keys  map[quorum.Key]fakeEntry
 	locks map[*quorum.Lock]*fakeLock
-	err   error // every operation ends with it
+	fence map[quorum.Key]int64 // the newest
+	err   error                // every operation ends with it
 
 	holding bool
 	held    []func()
@@ -63,6 +64,7 @@ func (l *fakeLock) AppendTaken(to []quorum.Taken) []quorum.Taken { return append
 
 func newFakeEngine() *fakeEngine {
 	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{},
+		fence:        map[quorum.Key]int64{},
 		fakeMessages: &fakeMessages{topics: map[pubsub.Topic]map[pubsub.Subscriber]bool{}}}
 }
 
@@ -160,8 +162,22 @@ func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)
 		default:
 			keys[r.Key] = fakeEntry{"string", r.Token, time.Now().Add(r.TTL)}
 			a.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token, Fresh: !held})
+			if r.Fenced {
+				e.fence[r.Key] += 1 << 50
+				a.Fence = e.fence[r.Key]
+			}
 		}
 		return func() { done(a) }
+	})
+}
+
+func (e *fakeEngine) Fence(key quorum.Key, done func(quorum.FenceView)) {
+	e.do("fence "+key.Name, func(map[quorum.Key]fakeEntry) func() {
+		v := quorum.FenceView{Err: e.err}
+		if e.err == nil {
+			v.Fence = e.fence[key]
+		}
+		return func() { done(v) }
 	})
 }
 

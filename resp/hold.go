@@ -120,7 +120,7 @@ func (h *hold) extend() {
 	over, ttl := h.over, h.req.TTL
 	s.mu.Unlock()
 	if !over { // if a release overtakes it, it finds nothing to extend
-		s.server.engine.Extend(quorum.ExtendRequest{Key: h.req.Key, Token: h.req.Token, TTL: ttl}, h.extended)
+		s.server.engine.Extend(quorum.ExtendRequest{Key: h.req.Key, Token: h.req.Token, TTL: ttl, Fenced: true}, h.extended)
 	}
 }
 

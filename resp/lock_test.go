@@ -19,7 +19,7 @@ func (r *rig) waiters(n int) {
 // wantLocked reads LOCK's reply.
 func (c *client) wantLocked(token string) {
 	c.t.Helper()
-	if got := c.reply(); !strings.HasPrefix(got, "*4\r\n$5\r\ntoken\r\n$"+string(rune('0'+len(token)))+"\r\n"+token+"\r\n") {
+	if got := c.reply(); !strings.HasPrefix(got, "*6\r\n$5\r\ntoken\r\n$"+string(rune('0'+len(token)))+"\r\n"+token+"\r\n$5\r\nfence\r\n:") {
 		c.t.Fatalf("got %q", got)
 	}
 }
@@ -215,7 +215,7 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 			two.send(words("LOCK j 1000 TOKEN me HOLD"))
 			two.wantLocked("me")
 			three.ask("HELLO", "3")
-			if got := three.ask("LOCK", "k", "1000", "TOKEN", "me", "HOLD"); !strings.HasPrefix(got, "%2\r\n") {
+			if got := three.ask("LOCK", "k", "1000", "TOKEN", "me", "HOLD"); !strings.HasPrefix(got, "%3\r\n") {
 				t.Fatalf("got %q", got)
 			}
 			lose(r)

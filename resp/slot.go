@@ -55,6 +55,7 @@ type slot struct {
 type outcome struct {
 	err    error
 	done   int       // granted, applied, held, there
+	fence  int64     // of a lock that was asked for with one
 	absent bool      // not held because nobody holds it
 	until  time.Time // the reply is true only until then
 	lock   lock      // undone unless the reply is written, if it was taken and not extended
@@ -136,7 +137,7 @@ func (o *outcome) abandon() {
 }
 
 func (sl *slot) onAcquired(a quorum.Acquired) {
-	o := outcome{err: a.Err, text: a.Holder}
+	o := outcome{err: a.Err, text: a.Holder, fence: a.Fence}
 	if a.Lock != nil {
 		o.lock = sl.session.server.lockOf(a.Lock)
 		o.until = o.lock.Until()

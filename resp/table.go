@@ -21,6 +21,8 @@ var lockCommands = []*command{
 		summary: "UNLOCK key token: release a lock that the token holds"},
 	{name: "extend", arity: 4, flags: write | fast, keys: oneKey, group: "lock", run: runExtend,
 		summary: "EXTEND key token ttl-ms: set the remaining TTL of a lock that the token holds"},
+	{name: "fence", arity: 3, flags: readOnly | fast, keys: oneKey, group: "lock", run: runFence,
+		summary: "FENCE key fence: whether a lock's fence is the newest of that key"},
 	{name: "lockinfo", arity: 2, flags: readOnly, keys: oneKey, group: "lock", run: runLockInfo,
 		summary: "LOCKINFO key: who holds a lock, for how long, and what each master says"},
 	{name: "locks", arity: -1, flags: readOnly, group: "lock", run: runLocks,

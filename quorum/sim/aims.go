@@ -137,11 +137,15 @@ func (w *World) shift(r *rand.Rand) {
 
 // victim picks a master for a fault: in an aimed world one whose vote is needed, or nil if there is none now.
 func (w *World) victim(r *rand.Rand) *server {
-	if w.plan.Aim == "" {
+	needed := w.checker.needed
+	switch w.plan.Aim {
+	case "":
 		return pick(r, w.servers...)
+	case "fences":
+		needed = w.checker.keepers
 	}
-	if needed := w.checker.needed(); len(needed) > 0 {
-		return pick(r, needed...)
+	if found := needed(); len(found) > 0 {
+		return pick(r, found...)
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ const (
 	afterEnd   = "sent after its attempt had ended"
 	orphan     = "an orphan"
 	noEnd      = "an attempt without end"
+	oldFence   = "a fence that has not grown"
+	noFence    = "a lock without a fence"
+	staleFence = "a fence that is not the newest"
 	notFree    = "a free resource cannot be locked"
 	leak       = "memory is not given back"
 )
@@ -45,12 +48,15 @@ type checker struct {
 	attempts  map[string]*fate // by token, of those used once
 	prolonged map[string]bool  // by resource: somebody who did not hold it gave it another TTL
 	keptMost  time.Duration
+	fences    fenceBook
 	counts    Counts
 }
 
 // Counts are what happened in a world.
 type Counts struct {
 	Attempts, Granted, Refused, NoQuorum, Lost int
+
+	Fenced, Unfounded int // of those granted
 }
 
 // Add adds the counts of another world.
@@ -60,11 +66,14 @@ func (c *Counts) Add(d Counts) {
 	c.Refused += d.Refused
 	c.NoQuorum += d.NoQuorum
 	c.Lost += d.Lost
+	c.Fenced += d.Fenced
+	c.Unfounded += d.Unfounded
 }
 
 // A promise is a lock that a client relies on.
 type promise struct {
 	resource, token string
+	fence           int64 // 0 if it has none, or its record may end before it
 	client          *client
 	until           time.Duration // true time
 	over            bool
@@ -82,6 +91,7 @@ func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool),
+		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.Config
 	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow

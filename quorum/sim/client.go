@@ -17,6 +17,7 @@ type client struct {
 	world    *World
 	name     string
 	rng      *rand.Rand
+	fencing  *rand.Rand // what is about fences
 	proxy    *proxy
 	constant bool
 	reuses   bool
@@ -26,7 +27,7 @@ type client struct {
 }
 
 func newClient(w *World, id int) *client {
-	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id)}
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id)}
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4)
@@ -85,15 +86,21 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	}
 	leaves := chance(c.rng, 0.04)
 	var p *promise
+	req.Fenced = c.fences(&req)
 	take, timeouts := c.take(req)
 	began, slept := w.now(), w.asleep()
+	var before fenceMark
+	w.do(func() { before = w.checker.fenceMark(resource) })
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.endedIn(timeouts, w.now()-began, "an attempt of "+c.name)
 		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
 			w.checker.attempt(token, fate{life: l, failed: a.Lock == nil || leaves, left: leaves})
 		}
+		if req.Fenced && a.Lock != nil {
+			w.checker.fenceGiven(resource, &a, before)
+		}
 		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok && !leaves {
-			p = &promise{resource: resource, token: token, client: c, until: until}
+			p = &promise{resource: resource, token: token, client: c, until: until, fence: a.Fence}
 			w.checker.granted(p)
 		}
 	}, take)
@@ -139,7 +146,7 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 	}
 	// It relies on what the proxy promises, or counts the TTL from its own send.
 	until := max(a.Lock.Until().Sub(w.start)-w.unnoticed(slept), began+req.TTL-slept)
-	w.logf(c.name, "%s GRANTED until %.6f", what, until.Seconds())
+	w.logf(c.name, "%s GRANTED until %.6f, fence %d", what, until.Seconds(), a.Fence)
 	return until, true
 }
 
@@ -147,6 +154,9 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 func (c *client) use(p *promise, ttl time.Duration) {
 	w := c.world
 	for chance(c.rng, w.plan.Touches) {
+		if p.fence != 0 && chance(c.fencing, 0.5) {
+			c.askFence(p)
+		}
 		w.sleep(between(c.rng, 0, min(w.plan.Hold, ttl)))
 		if !c.touch(p, ttl) {
 			return
@@ -176,10 +186,12 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 		if chance(c.rng, c.world.plan.Stretches) {
 			next = c.world.plan.Config.TTLMax
 		}
-		return c.extend(p, quorum.ExtendRequest{TTL: next})
+		return c.extend(p, quorum.ExtendRequest{TTL: next, Fenced: p.fence != 0})
 	case kind < 0.55:
+		p.fence = 0
 		return c.extend(p, quorum.ExtendRequest{TTL: ttl, Add: true})
 	case kind < 0.7:
+		p.fence = 0
 		return c.reenter(p, ttl)
 	}
 	c.look(p)

@@ -1,18 +1,23 @@
 package sim
 
+import "slices"
+
 // A mutant is one rule of the engine taken out. The text must occur once in the file.
 type mutant struct {
-	name string
-	rule string // of what it breaks
-	file string // in package quorum
-	old  string
-	new  string
-	aim  string // the class of worlds in which it is looked for; "" is those that aim at nothing
+	name  string
+	rule  string // of what it breaks
+	file  string // in package quorum
+	old   string
+	new   string
+	aim   string // the class of worlds in which it is looked for; "" is those that aim at nothing
+	first uint64 // the seed with which looking begins; 0 is 1
 	// both is the mutant that breaks another rule, too, which covers what this one does: it must be caught instead.
 	both string
 	test string // a test by name, for what no schedule of a simulation can show, or hardly any; "" if a seed must
 	in   string // where that test is, seen from here; "" is package quorum
 }
+
+func allMutants() []mutant { return slices.Concat(mutants, vouchMutants, fenceMutants) }
 
 var mutants = []mutant{
 	{

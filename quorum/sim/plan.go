@@ -33,6 +33,8 @@ type Plan struct {
 	Think, Hold        time.Duration // at most; a hold is also bounded by twice the TTL
 	Takeovers          float64       // how often a client writes, removes or expires without holding
 	Transactions       float64       // how often a client does by Exec what it could do otherwise
+	Fences             float64       // how often an attempt asks for a fence
+	Walls              time.Duration // how often a wall clock of a proxy jumps then, on average
 	Constant           bool          // clients use constant tokens, each proxy its own
 
 	Faults []string // the kinds that occur
@@ -72,6 +74,9 @@ func NewPlan(seed uint64) Plan {
 	p.faults(r)
 	if chance(r, 0.4) {
 		p.aimAt(pick(r, aims...), r)
+	}
+	if seed&Fenced != 0 {
+		p.fences(rand.New(rand.NewPCG(seed, 1)))
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum"
@@ -16,7 +17,8 @@ type proxy struct {
 	world *World
 	id    int
 	lives int
-	life  *life // nil while it is down
+	life  *life        // nil while it is down
+	wall  atomic.Int64 // what its machine's wall clock shows more than it is, ns
 }
 
 // A life is one process of a proxy.
@@ -49,7 +51,8 @@ func (p *proxy) boot() {
 	if cfg.Slept = w.asleep; w.plan.Paused {
 		cfg.Slept = func() time.Duration { return 0 }
 	}
-	if w.trace != nil {
+	cfg.Wall = p.wallClock
+	if w.trace != nil || w.plan.Fences > 0 {
 		cfg.Logger = slog.New(&traceHandler{life: l})
 	}
 	e, err := quorum.New(cfg, ms)
@@ -150,7 +153,7 @@ func (l *life) prune() {
 	l.pending = kept
 }
 
-// A traceHandler puts the engine's log into the trace.
+// A traceHandler puts the engine's log into the trace, and tells the checker what only the log says.
 type traceHandler struct{ life *life }
 
 // Enabled says that every line is wanted.
@@ -167,6 +170,9 @@ func (h *traceHandler) Handle(_ context.Context, r slog.Record) error {
 	w := h.life.proxy.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if strings.HasPrefix(r.Message, "a fence rests on the clock") {
+		w.checker.unfounded()
+	}
 	w.logf(h.life.name, "%s", b.String())
 	return nil
 }

@@ -33,6 +33,7 @@ func (w *World) play() {
 	defer close(over)
 	w.sleep(50 * time.Millisecond) // the first connections
 	w.mu.Lock()
+	w.startWalls()
 	w.startFaults()
 	w.mu.Unlock()
 	for i := range w.plan.Clients {

@@ -69,6 +69,9 @@ func TestFixedSeeds(t *testing.T) {
 	}
 	for seed := range n {
 		sum.Add(expectNothing(t, seed+1))
+		if seed%2 == 0 {
+			sum.Add(expectNothing(t, Fenced+seed+1))
+		}
 	}
 	t.Logf("%+v", sum)
 	if sum.Granted*40 < sum.Attempts {
@@ -80,7 +83,7 @@ func TestFreshSeeds(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
-		expectNothing(t, first+n)
+		expectNothing(t, first+n|n%2*Fenced)
 	}
 	t.Logf("%d seeds from %d", n, first)
 }

@@ -54,7 +54,7 @@ func TestSoak(t *testing.T) {
 				if err != nil && ctx.Err() == nil {
 					s.note(fmt.Sprintf("make sim SEED=%d: the process ended: %.2000v", last, err))
 				}
-				next = last + uint64(runtime.NumCPU())
+				next = last&^Fenced + uint64(runtime.NumCPU())
 			}
 		})
 	}
@@ -75,7 +75,8 @@ func TestSoakWorker(t *testing.T) {
 		t.Skip("no -stride")
 	}
 	out := json.NewEncoder(os.Stdout)
-	for n, seed := 0, *fromFlag; ; n, seed = n+1, seed+*strideFlag {
+	for n, next := uint64(0), *fromFlag; ; n, next = n+1, next+*strideFlag {
+		seed := next | n%2*Fenced
 		_ = out.Encode(line{Seed: seed}) // a world that deadlocks ends the process: this says which
 		r := play(t, NewPlan(seed), nil)
 		l := line{Seed: seed, Counts: r.Counts, Faults: r.Faults}
@@ -174,8 +175,8 @@ func (s *soak) String() string {
 	for _, n := range s.faults {
 		faults += n
 	}
-	return fmt.Sprintf("%v: %d seeds, %d attempts (%d granted, %d refused, %d no quorum, %d not answered), %.0f attempts/s, %d faults, %d MB, %d findings",
-		took.Round(time.Second), s.seeds, s.counts.Attempts, s.counts.Granted, s.counts.Refused, s.counts.NoQuorum,
+	return fmt.Sprintf("%v: %d seeds, %d attempts (%d granted, %d of these with a fence, of which %d unfounded, %d refused, %d no quorum, %d not answered), %.0f attempts/s, %d faults, %d MB, %d findings",
+		took.Round(time.Second), s.seeds, s.counts.Attempts, s.counts.Granted, s.counts.Fenced, s.counts.Unfounded, s.counts.Refused, s.counts.NoQuorum,
 		s.counts.Lost, float64(s.counts.Attempts)/took.Seconds(), faults, s.memory>>20, len(s.findings))
 }
 

@@ -12,6 +12,9 @@ import (
 // take chooses how to make an attempt, and says how long it may last in InstanceTimeouts.
 func (c *client) take(req quorum.AcquireRequest) (func(*quorum.Engine, func(quorum.Acquired)), int) {
 	const patience = 14 // ten until the last try begins, and a try is two rounds and an undo
+	if req.Fenced {
+		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 4 // three rounds and an undo
+	}
 	if req.Reentrant || req.WantHolder || !chance(c.rng, c.world.plan.Transactions) {
 		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 2
 	}

@@ -26,7 +26,8 @@ func NewQuarantine(reason string, now, longest time.Duration, rate float64) *Qua
 // A Testimony is what one other master says, in a batch that was vouched for.
 type Testimony struct {
 	Horizon time.Duration
-	Clean   bool // it is not in quarantine itself
+	Clean   bool  // it is not in quarantine itself
+	Fence   int64 // the largest that it has seen, if it is known to have missed none; else 0
 }
 
 // Hear takes what other masters said in answer to questions sent after the quarantine began, and heard by now. N is the
@@ -45,6 +46,23 @@ func (q *Quarantine) Hear(said []Testimony, n int, now time.Duration, rate float
 	}
 	q.Until, q.Known = min(q.Until, now+stretch(longest, rate)), true
 	return true
+}
+
+// Fence returns the largest fence that the quarantined master can have forgotten, or more; 0 if too few others have told. One
+// that was given out was kept by a quorum, so it is known to one of any N−q+1 other masters that have missed none; or they
+// were asked before it was kept there, and then the vote of this master for it is void, as for a horizon.
+func Fence(said []Testimony, n int) int64 {
+	largest, known := int64(0), 0
+	for _, t := range said {
+		if t.Clean && t.Fence > 0 {
+			known++
+			largest = max(largest, t.Fence)
+		}
+	}
+	if quorum := n/2 + 1; known < n-quorum+1 {
+		return 0
+	}
+	return largest
 }
 
 // stretch returns how long to wait by our clock until so much has passed by another's: both may drift, and Redis expires

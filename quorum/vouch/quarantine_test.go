@@ -57,7 +57,7 @@ func bits(x int) int {
 func TestAQuarantineIsNotMadeLongerByTestimony(t *testing.T) {
 	q := NewQuarantine("", 0, time.Minute, 0.01)
 	before := q.Until
-	if !q.Hear([]Testimony{{time.Hour, true}, {time.Second, true}}, 3, time.Second, 0.01) || q.Until != before {
+	if !q.Hear([]Testimony{{Horizon: time.Hour, Clean: true}, {Horizon: time.Second, Clean: true}}, 3, time.Second, 0.01) || q.Until != before {
 		t.Errorf("until %v, want %v", q.Until, before)
 	}
 }

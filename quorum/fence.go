@@ -1,0 +1,261 @@
+package quorum
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A fence is a number that grows with every lock that is asked for with one: larger than each that was given out, in this
+// database, before the attempt began (rule 14). Every master keeps the largest that it has seen, over all resources, and
+// in which epoch of its canary it is known to have missed none that it was asked to keep: then it is seeded. A master that
+// forgets comes to a new epoch, and is seeded no more.
+//
+// What keeps it growing is that at most N − q masters are ever seeded with less than a fence that was given out:
+//
+//	take       each master that grants answers its largest fence plus one, or what this proxy's clock proposes, if that is more
+//	           One of any N − q + 1 that are seeded knows all that was given out: so the largest of their answers is new.
+//	raise      where no quorum has kept that very number, it is raised to it, in a second round, before the client is told
+//	look       where fewer than N − q + 1 of those that granted are seeded, all masters are asked first what they know;
+//	           and told the epochs of those that are to be seeded, so that their former votes are void for whoever
+//	           keeps a fence on these masters afterwards (as for horizons: vouch.Quarantine)
+//
+// A quarantined master is seeded when it is cleared, by those that tell their horizons. Where too few masters are seeded to
+// ask, as in a new deployment, a fence is more than what all that answer know, and than the clock shows: it is Unfounded.
+//
+// Where the master is seeded, a record of the fence lies beside the lock's key, for as long: so a quorum knows the newest
+// fence of a resource. A record is of an epoch: one that comes back with old data counts for nothing.
+
+// Fence tells the newest fence of a resource, as a quorum knows it.
+func (e *Engine) Fence(key Key, done func(FenceView)) {
+	a := &asking{replies: make(map[string]any), done: func(a Asked) {
+		v := FenceView{Err: a.Err}
+		if text, ok := a.Reply.(string); ok {
+			v.Fence = parseFence(text)
+		}
+		done(v)
+	}}
+	e.begin(&a.round, a, key, luaNewestFence.whole(recordPrefix+key.Name))
+}
+
+// A FenceView is what a quorum agrees on about the fence of a resource.
+type FenceView struct {
+	Err   error // *NoQuorum, ErrClosed
+	Fence int64 // 0 if it has none: its last lock has run out, was taken without one, or masters have forgotten it
+}
+
+// A fencing is what an attempt does for its fence.
+type fencing struct {
+	attempt  *attempt
+	proposed int64
+	fence    int64
+	told     []any // if masters that granted are to be seeded: the epochs that all have been told, by slot
+	founded  bool  // enough masters knew the fences before it
+}
+
+// take is the command for one master.
+func (f *fencing) take(en *entry) []any {
+	req := &f.attempt.req
+	return luaTakeFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, en.expires, f.proposed})
+}
+
+// won goes on when the lock is won.
+func (f *fencing) won() {
+	a := f.attempt
+	kept, seeded := 0, 0
+	a.mu.Lock()
+	a.settleEpochs() // of those, too, that have answered since
+	for i := range a.entries {
+		fence, sure, ok := a.entries[i].fence()
+		if !ok {
+			continue
+		}
+		if fence > f.fence {
+			f.fence, kept = fence, 0
+		}
+		if sure {
+			seeded++
+		}
+		if sure && fence == f.fence {
+			kept++
+		}
+	}
+	a.mu.Unlock()
+	a.engine.fences.learn(f.fence, a.engine.now())
+	switch n := len(a.entries); {
+	case seeded < n-Quorum(n)+1:
+		f.look()
+	case kept < Quorum(n):
+		f.founded = true
+		f.raise()
+	default:
+		f.founded = true
+		f.keep()
+	}
+}
+
+// keep gives the fence out, with the lock.
+func (f *fencing) keep() { f.attempt.won(Acquired{Fence: f.fence, Unfounded: !f.founded}) }
+
+// fence reads what a master that granted knows: the largest fence, with that of this attempt, and whether it is seeded. It
+// is called with the round's mu held.
+func (en *entry) fence() (fence int64, seeded, ok bool) {
+	if en.vote != Granted {
+		return 0, false, false
+	}
+	return fenceReply(en.Reply, 1)
+}
+
+// fenceReply reads the two words that scripts tell of fences, from one place of their reply on.
+func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
+	list, _ := reply.([]any)
+	if len(list) != from+2 {
+		return 0, false, false
+	}
+	fence, ok1 := list[from].(int64)
+	sure, ok2 := list[from+1].(int64)
+	return fence, sure == 1, ok1 && ok2
+}
+
+// look asks all masters what they know, and tells them the epochs.
+func (f *fencing) look() {
+	e, key := f.attempt.engine, f.attempt.req.Key
+	f.told = e.lanesOf(key.DB)[0].roster.args()
+	l := &fenceLook{of: f}
+	e.begin(&l.round, l, key, luaHearFences.all([]string{rosterKey}, f.told))
+}
+
+// A fenceLook is a round that asks. Granted is a master that is seeded, Refused one that is not.
+type fenceLook struct {
+	round
+	of   *fencing
+	most int64 // guarded by round.mu
+}
+
+func (l *fenceLook) read(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return Failed, failureText(en.Err)
+	}
+	fence, seeded, ok := fenceReply(en.Reply, 0)
+	if !ok {
+		return unexpected()
+	}
+	if en.proves(false) && en.vote == Pending { // an answer after the deadline has no say
+		l.most = max(l.most, fence)
+	}
+	if seeded {
+		return Granted, ""
+	}
+	return Refused, ""
+}
+
+func (l *fenceLook) decide(t Tally) Decision {
+	switch {
+	case t.Granted > t.Masters-Quorum(t.Masters):
+		return Won
+	case t.Pending() == 0:
+		return Lost
+	}
+	return Undecided
+}
+
+func (l *fenceLook) settled(*entry) {}
+
+func (l *fenceLook) ended(d Decision) {
+	f := l.of
+	l.mu.Lock()
+	f.fence = max(f.fence, l.most+1)
+	l.mu.Unlock()
+	if f.founded = d == Won; !f.founded {
+		l.engine.cfg.Logger.Warn("a fence rests on the clock: too few masters know the fences before it, as in a new deployment", "db", f.attempt.req.Key.DB)
+	}
+	f.raise()
+}
+
+// raise has the masters keep the fence.
+func (f *fencing) raise() {
+	r := &fenceRaise{of: f}
+	r.lasting = true
+	f.attempt.engine.begin(&r.round, r, f.attempt.req.Key, nil) // see at
+}
+
+// A fenceRaise is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept
+// the fence beside it, Refused one where the lock is not there, or that is not seeded.
+type fenceRaise struct {
+	round
+	of *fencing
+}
+
+// at is the command for one master. The answer counts only if the master is known to have granted, and is in the epoch in
+// which it did.
+func (r *fenceRaise) at(en *entry, _ int64) {
+	f, a := r.of, r.of.attempt
+	was := &a.entries[en.master]
+	epoch, seeds := int64(-1), int64(0)
+	a.mu.Lock() // after this round's
+	if was.vote == Granted {
+		epoch = was.epoch
+	}
+	expires := was.expires
+	a.mu.Unlock()
+	if f.told != nil && f.told[en.lane.slot].(int64) >= epoch {
+		seeds = 1
+	}
+	en.Args = luaRaiseFence.all([]string{a.req.Key.Name, recordPrefix + a.req.Key.Name},
+		[]any{a.req.Token, expires, f.fence, epoch, seeds})
+}
+
+func (r *fenceRaise) read(en *entry) (Vote, string) {
+	switch {
+	case en.Err != nil:
+		return Failed, failureText(en.Err)
+	case en.Reply == int64(1):
+		return Granted, ""
+	case en.Reply == int64(0):
+		return Refused, ""
+	}
+	return unexpected()
+}
+
+func (r *fenceRaise) decide(t Tally) Decision { return Decide(t) }
+func (r *fenceRaise) settled(*entry)          {}
+
+func (r *fenceRaise) ended(d Decision) {
+	a := r.of.attempt
+	switch d {
+	case Won:
+		r.engine.fences.learn(r.of.fence, r.engine.now())
+		r.of.keep()
+	case Lost: // it was taken away, or has expired
+		a.engine.stats.refused.Add(1)
+		a.undo(func() { a.done(Acquired{Refused: true}) })
+	default:
+		a.engine.stats.noQuorum.Add(1)
+		err := r.failure()
+		a.undo(func() { a.done(Acquired{Err: err}) })
+	}
+}
+
+// A fenceClock proposes fences: microseconds of the wall clock since 1970, and more where masters are known to have seen
+// more, so that proxies whose clocks differ need no second round for that.
+type fenceClock struct {
+	wall func() time.Time
+	last atomic.Int64 // that was proposed
+	seen atomic.Int64 // the largest fence seen, less what the engine's clock showed then, in µs
+}
+
+// fenceMost bounds what is proposed, so that fences stay well below 2^53, which is as far as doubles count. It is in the year 2112.
+const fenceMost = 1 << 52
+
+// next returns a number that was not proposed before.
+func (c *fenceClock) next(now instant) int64 {
+	n := min(max(c.wall().UnixMicro(), c.seen.Load()+now.Microseconds()), fenceMost)
+	for {
+		last := c.last.Load()
+		if n = max(n, last+1); c.last.CompareAndSwap(last, n) {
+			return n
+		}
+	}
+}
+
+// learn takes a fence that a master has.
+func (c *fenceClock) learn(fence int64, now instant) { raise(&c.seen, fence-now.Microseconds()) }

@@ -1,0 +1,72 @@
+package quorum
+
+import "strconv"
+
+// luaFences defines what a master knows of fences: largest is the largest that it has seen, epoch that of its canary, seeded
+// that it is known to have missed none in this epoch. Numbers are written out: Lua would write large ones with an exponent.
+const luaFences = `
+local epoch = string.match(redis.call('GET', '` + canaryKey + `') or '', '^%S+ (%d+) ') or '-'
+local largest, since = string.match(redis.call('GET', '` + fenceKey + `') or '', '^(%d+) (%d+)$')
+largest, since = tonumber(largest or 0), since or '0'
+local seeded = since == epoch
+local function keep(fence, from)
+  redis.call('SET', '` + fenceKey + `', string.format('%.0f', fence) .. ' ' .. from)
+end
+local function record(key, fence, at)
+  redis.call('SET', key, epoch .. ' ' .. string.format('%.0f', fence), 'PXAT', at)
+end
+`
+
+var (
+	// luaTakeFenced KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it is to expire ARGV[3]=a fence that is
+	// proposed: {1, the fence, 1 if seeded} taken, or {0, the ms after which it expires, or -1}.
+	luaTakeFenced = newLua(`
+local left = redis.call('PTTL', KEYS[1])
+if left ~= -2 then return {0, left} end
+` + luaFences + `
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
+local fence = math.max(largest + 1, tonumber(ARGV[3]))
+keep(fence, since)
+if seeded then record(KEYS[2], fence, ARGV[2]) end
+return {1, fence, seeded and 1 or 0}`)
+
+	// luaRaiseFence KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it expires ARGV[3]=fence ARGV[4]=the epoch
+	// in which the master took the lock, or -1 ARGV[5]=1 if it is to be seeded: 1 if it is the key that was set then, and
+	// the fence is kept beside it.
+	luaRaiseFence = newLua(luaFences + `
+local fence = tonumber(ARGV[3])
+local same = epoch == ARGV[4]
+if same and ARGV[5] == '1' then since, seeded = epoch, true end
+keep(math.max(largest, fence), since)
+if not same or not seeded then return 0 end
+` + luaIsOurs + `
+record(KEYS[2], fence, ARGV[2])
+return 1`)
+
+	// luaHearFences KEYS[1]=roster ARGV=the epochs of all masters that the asker knows: adds them to the roster, and replies
+	// {the largest fence, 1 if seeded}.
+	luaHearFences = newLua(luaMerge + luaFences + `
+return {largest, seeded and 1 or 0}`)
+
+	// luaNewestFence KEYS[1]=a record: its fence, if it is of this epoch.
+	luaNewestFence = newLua(luaFences + `
+local from, fence = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%d+)$')
+if from ~= epoch then return false end
+return fence`)
+
+	// luaExtendFenced is luaExtend with KEYS[2]=the record of the resource.
+	luaExtendFenced = newLua(`
+local v = redis.call('GET', KEYS[1])
+if v == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[2], ARGV[2])
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+if v then return 0 end
+return -1`)
+)
+
+// parseFence reads a fence as scripts write it; 0 if it is none.
+func parseFence(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}

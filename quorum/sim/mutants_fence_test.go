@@ -1,0 +1,80 @@
+package sim
+
+// What is taken out of rule 14.
+var fenceMutants = []mutant{
+	{
+		name: "a fence is not written back to a quorum", rule: "14 fence", file: "fence.go", aim: "fences", first: Fenced + 1,
+		old: "case kept < Quorum(n):", new: "case kept < 0:",
+	},
+	{
+		name: "a fence is what the clock shows", rule: "14 fence", file: "fence_scripts.go", aim: "fences", first: Fenced + 1,
+		old: "math.max(largest + 1, tonumber(ARGV[3]))", new: "tonumber(ARGV[3])",
+	},
+	{
+		name: "one master keeps the fence", rule: "14 fence", file: "fence.go",
+		old:  "func (r *fenceRaise) decide(t Tally) Decision { return Decide(t) }",
+		new:  "func (r *fenceRaise) decide(t Tally) Decision { t.Granted *= t.Masters; return Decide(t) }",
+		test: "TestAKeptFenceIsVoid", in: ".",
+	},
+	{
+		name: "what an unseeded master knows counts", rule: "14 fence", file: "fence.go",
+		old: "case seeded < n-Quorum(n)+1:", new: "case seeded < 0:",
+		test: "TestTheFirstFence", in: ".",
+	},
+	{
+		name: "a cleared master is seeded with what it has", rule: "14 fence", file: "marks.go", aim: "fences", first: Fenced + 1,
+		old: "if fence > 0 then keep(math.max(largest, fence), epoch) end", new: "keep(largest, epoch)",
+	},
+	{
+		name: "one other master's fence is enough", rule: "14 fence", file: "vouch/quarantine.go", aim: "fences", first: Fenced + 1,
+		old: "known < n-quorum+1 {", new: "known < min(1, n-quorum+1) {",
+	},
+	{
+		name: "one seeded master is asked", rule: "14 fence", file: "fence.go", aim: "fences", first: Fenced + 1,
+		old: "case t.Granted > t.Masters-Quorum(t.Masters):", new: "case t.Granted > 0:",
+	},
+	{
+		name: "what is asked is not heeded", rule: "14 fence", file: "fence.go",
+		old: "f.fence = max(f.fence, l.most+1)", new: "",
+		test: "TestAFenceRestsOnTheClock", in: ".",
+	},
+	{
+		name: "once seeded is seeded for ever", rule: "14 fence", file: "fence_scripts.go", aim: "fences", first: Fenced + 1,
+		old: "local seeded = since == epoch", new: "local seeded = since ~= '0'",
+	},
+	{
+		name: "a raise in another epoch", rule: "14 fence", file: "fence_scripts.go",
+		old: "local same = epoch == ARGV[4]", new: "local same = ARGV[4] ~= '-1'",
+		test: "TestARaiseOfAnotherEpoch", in: ".",
+	},
+	{
+		name: "a kept fence is not voided by a new epoch", rule: "14 fence", file: "fence.go",
+		old: "	r.lasting = true\n", new: "",
+		test: "TestAKeptFenceIsVoid", in: ".",
+	},
+	{
+		name: "a record of another epoch counts", rule: "14 fence", file: "fence_scripts.go",
+		old: "if from ~= epoch then return false end", new: "if not from then return false end",
+		test: "TestARecordOfAnotherEpoch", in: ".",
+	},
+	{
+		name: "an unseeded master keeps records", rule: "14 fence", file: "fence_scripts.go",
+		old: "if seeded then record(KEYS[2], fence, ARGV[2]) end", new: "record(KEYS[2], fence, ARGV[2])",
+		test: "TestAMasterThatDoesNotKnow", in: ".",
+	},
+	{
+		name: "a raise keeps a fence beside any lock", rule: "14 fence", file: "fence_scripts.go",
+		old: "` + luaIsOurs + `\nrecord", new: "record",
+		test: "TestARaiseKeepsNothing", in: ".",
+	},
+	{
+		name: "a fence runs out before its extended lock", rule: "14 fence", file: "fence_scripts.go",
+		old: "  redis.call('PEXPIRE', KEYS[2], ARGV[2])\n", new: "",
+		test: "TestAFenceLastsAsLong", in: ".",
+	},
+	{
+		name: "who is asked for fences is not told the epochs", rule: "14 fence", file: "fence_scripts.go",
+		old: "luaHearFences = newLua(luaMerge + luaFences + `", new: "luaHearFences = newLua(luaFences + `",
+		test: "TestWhoIsAsked", in: ".",
+	},
+}
