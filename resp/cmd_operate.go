@@ -18,13 +18,24 @@ func runLockInfo(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Views(key, func(v quorum.Viewed) {
-		sl.resolve(outcome{err: v.Err, done: 1, reply: lockInfo(&v, gates.Waiting(key))})
+	engine := c.engine()
+	engine.Views(key, func(v quorum.Viewed) {
+		if v.Err != nil {
+			sl.resolve(outcome{err: v.Err})
+			return
+		}
+		engine.Fence(key, func(f quorum.FenceView) {
+			sl.resolve(outcome{done: 1, reply: lockInfo(&v, f.Fence, gates.Waiting(key))})
+		})
 	})
 	return later
 }
 
-func lockInfo(v *quorum.Viewed, waiters int) Reply {
+func lockInfo(v *quorum.Viewed, fence int64, waiters int) Reply {
+	var newest Reply = Null{}
+	if fence != 0 {
+		newest = Int(fence)
+	}
 	masters := make(Array, 0, len(v.Masters))
 	for i := range v.Masters {
 		masters = append(masters, masterInfo(&v.Masters[i]))
@@ -34,6 +45,7 @@ func lockInfo(v *quorum.Viewed, waiters int) Reply {
 		Bulk("type"), Bulk(v.View.Type),
 		Bulk("token"), tokenOf(v.View.Type, v.View.Value),
 		Bulk("validity"), Int(v.View.TTL.Milliseconds()),
+		Bulk("fence"), newest,
 		Bulk("waiters"), Int(waiters),
 		Bulk("masters"), masters,
 	}

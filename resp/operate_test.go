@@ -35,7 +35,7 @@ func TestLockInfoTellsWhatEachMasterSays(t *testing.T) {
 	for _, protocol := range []string{"2", "3"} {
 		want := strings.NewReplacer("NIL", "_", "MAP", "%").Replace
 		if protocol == "2" {
-			want = strings.NewReplacer("NIL", "$-1", "MAP8", "*16", "MAP6", "*12").Replace
+			want = strings.NewReplacer("NIL", "$-1", "MAP8", "*16", "MAP7", "*14").Replace
 		}
 		c.ask("HELLO", protocol)
 		c.ask("DEL", "k")
@@ -45,11 +45,15 @@ func TestLockInfoTellsWhatEachMasterSays(t *testing.T) {
 				t.Errorf("RESP%s: got %q", protocol, got)
 			}
 		}
-		expect("MAP6 state free type none token NIL validity :0 waiters :0 masters *3 " +
+		expect("MAP7 state free type none token NIL validity :0 fence NIL waiters :0 masters *3 " +
 			"MAP8 addr 10.0.0.1:6379 state clean left :0 counts :1 reason  type none token NIL ttl :0")
 		c.ask("SET", "k", "me", "NX", "PX", "30000")
-		expect("MAP6 state held type string token me validity :1 waiters :0 masters *3 " +
+		expect("MAP7 state held type string token me validity :1 fence NIL waiters :0 masters *3 " +
 			"MAP8 addr 10.0.0.1:6379 state clean left :0 counts :1 reason  type string token me ttl :1")
+		c.ask("LOCK", "fenced"+protocol, "30000")
+		if got := rounded(c.ask("LOCKINFO", "fenced"+protocol)); !strings.Contains(got, " validity :1 fence :1 waiters :0 ") {
+			t.Errorf("RESP%s: got %q", protocol, got)
+		}
 	}
 	waiter := r.dial()
 	waiter.send(words("LOCK k 1000 WAIT 60000"))
