@@ -191,6 +191,9 @@ func (a *attempt) undo(after func()) {
 func (a *attempt) settled(en *entry) {
 	owed := en.lane.owes(a.hold(0))
 	a.mu.Lock()
+	if _, seeded, ok := en.fence(); ok && !seeded {
+		a.engine.fences.reseed()
+	}
 	var u *undo
 	if a.revoked || owed {
 		u = en.undo(a)

@@ -15,7 +15,7 @@ import (
 //	take       each master that grants answers its largest fence plus one, or what this proxy's clock proposes, if that is more
 //	           One of any N − q + 1 that are seeded knows all that was given out: so the largest of their answers is new.
 //	raise      where no quorum has kept that very number, it is raised to it, in a second round, before the client is told
-//	look       where fewer than N − q + 1 of those that granted are seeded, all masters are asked first what they know;
+//	look       where fewer than a quorum of those that granted are seeded, all masters are asked first what they know;
 //	           and told the epochs of those that are to be seeded, so that their former votes are void for whoever
 //	           keeps a fence on these masters afterwards (as for horizons: vouch.Quarantine)
 //
@@ -81,10 +81,10 @@ func (f *fencing) won() {
 	}
 	a.mu.Unlock()
 	a.engine.fences.learn(f.fence, a.engine.now())
-	switch n := len(a.entries); {
-	case seeded < n-Quorum(n)+1:
+	switch q := Quorum(len(a.entries)); {
+	case seeded < q || a.engine.fences.mayReseed(a.engine.now()): // only a seeded master can keep the fence
 		f.look()
-	case kept < Quorum(n):
+	case kept < q:
 		f.founded = true
 		f.raise()
 	default:
@@ -241,10 +241,29 @@ type fenceClock struct {
 	wall func() time.Time
 	last atomic.Int64 // that was proposed
 	seen atomic.Int64 // the largest fence seen, less what the engine's clock showed then, in µs
+
+	unseeded   atomic.Bool  // a master that could be seeded is not
+	nextReseed atomic.Int64 // instant
 }
 
 // fenceMost bounds what is proposed, so that fences stay well below 2^53, which is as far as doubles count. It is in the year 2112.
 const fenceMost = 1 << 52
+
+// reseedEvery bounds how often locks take the time to seed masters that they do not need.
+const reseedEvery = time.Second
+
+// reseed notes that a master grants that is not seeded, and was not among the first to answer.
+func (c *fenceClock) reseed() { c.unseeded.Store(true) }
+
+// mayReseed says, once, whether there is such a master, and it is time.
+func (c *fenceClock) mayReseed(now instant) bool {
+	next := c.nextReseed.Load()
+	if !c.unseeded.Load() || int64(now) < next || !c.nextReseed.CompareAndSwap(next, int64(now+reseedEvery)) {
+		return false
+	}
+	c.unseeded.Store(false)
+	return true
+}
 
 // next returns a number that was not proposed before.
 func (c *fenceClock) next(now instant) int64 {

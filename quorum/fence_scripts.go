@@ -12,6 +12,11 @@ local seeded = since == epoch
 local function keep(fence, from)
   redis.call('SET', '` + fenceKey + `', string.format('%.0f', fence) .. ' ' .. from)
 end
+local function recorded(key)
+  local from, fence = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
+  if from == epoch then return fence end
+  return false
+end
 local function record(key, fence, at)
   redis.call('SET', key, epoch .. ' ' .. string.format('%.0f', fence), 'PXAT', at)
 end
@@ -32,7 +37,7 @@ return {1, fence, seeded and 1 or 0}`)
 
 	// luaRaiseFence KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it expires ARGV[3]=fence ARGV[4]=the epoch
 	// in which the master took the lock, or -1 ARGV[5]=1 if it is to be seeded: 1 if it is the key that was set then, and
-	// the fence is kept beside it.
+	// the fence is kept beside it. It never replaces a larger one: a command that was late took the lock anew after others.
 	luaRaiseFence = newLua(luaFences + `
 local fence = tonumber(ARGV[3])
 local same = epoch == ARGV[4]
@@ -40,6 +45,7 @@ if same and ARGV[5] == '1' then since, seeded = epoch, true end
 keep(math.max(largest, fence), since)
 if not same or not seeded then return 0 end
 ` + luaIsOurs + `
+if tonumber(recorded(KEYS[2]) or 0) > fence then return 0 end
 record(KEYS[2], fence, ARGV[2])
 return 1`)
 
@@ -50,9 +56,7 @@ return {largest, seeded and 1 or 0}`)
 
 	// luaNewestFence KEYS[1]=a record: its fence, if it is of this epoch.
 	luaNewestFence = newLua(luaFences + `
-local from, fence = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%d+)$')
-if from ~= epoch then return false end
-return fence`)
+return recorded(KEYS[1])`)
 
 	// luaExtendFenced is luaExtend with KEYS[2]=the record of the resource.
 	luaExtendFenced = newLua(`

@@ -4,7 +4,7 @@ package sim
 var fenceMutants = []mutant{
 	{
 		name: "a fence is not written back to a quorum", rule: "14 fence", file: "fence.go", aim: "fences", first: Fenced + 1,
-		old: "case kept < Quorum(n):", new: "case kept < 0:",
+		old: "case kept < q:", new: "case kept < 0:",
 	},
 	{
 		name: "a fence is what the clock shows", rule: "14 fence", file: "fence_scripts.go", aim: "fences", first: Fenced + 1,
@@ -18,7 +18,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "what an unseeded master knows counts", rule: "14 fence", file: "fence.go",
-		old: "case seeded < n-Quorum(n)+1:", new: "case seeded < 0:",
+		old: "case seeded < q || ", new: "case ",
 		test: "TestTheFirstFence", in: ".",
 	},
 	{
@@ -54,7 +54,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "a record of another epoch counts", rule: "14 fence", file: "fence_scripts.go",
-		old: "if from ~= epoch then return false end", new: "if not from then return false end",
+		old: "if from == epoch then return fence end", new: "if from then return fence end",
 		test: "TestARecordOfAnotherEpoch", in: ".",
 	},
 	{
@@ -64,8 +64,23 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "a raise keeps a fence beside any lock", rule: "14 fence", file: "fence_scripts.go",
-		old: "` + luaIsOurs + `\nrecord", new: "record",
+		old: "` + luaIsOurs + `\nif tonumber", new: "if tonumber",
 		test: "TestARaiseKeepsNothing", in: ".",
+	},
+	{
+		name: "a late raise replaces a newer record", rule: "14 fence", file: "fence_scripts.go",
+		old: "if tonumber(recorded(KEYS[2]) or 0) > fence then return 0 end\n", new: "",
+		test: "TestALateRaise", in: ".",
+	},
+	{
+		name: "a quorum need not be seeded", rule: "14 fence", file: "fence.go",
+		old: "case seeded < q || ", new: "case seeded < len(a.entries)-q+1 || ",
+		test: "TestALockOf", in: ".",
+	},
+	{
+		name: "who missed the first fence is not seeded", rule: "14 fence", file: "acquire.go",
+		old: "		a.engine.fences.reseed()\n", new: "",
+		test: "TestAMasterThatWasAwayAtFirst", in: ".",
 	},
 	{
 		name: "a fence runs out before its extended lock", rule: "14 fence", file: "fence_scripts.go",
