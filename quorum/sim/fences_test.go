@@ -211,7 +211,8 @@ func TestARaiseKeepsNothingBesideAnotherLock(t *testing.T) {
 // One of two masters that kept the fence has forgotten it, as the other one has been told by the time that it keeps it.
 func TestAKeptFenceIsVoidWhenItsMasterHasForgotten(t *testing.T) {
 	inScene(t, func(s *scene) {
-		s.differ()
+		s.knows(ahead, 0) // so that the others must be raised
+		s.knows(1, 1, 2)
 		taken := s.fenced(0, "mine")
 		s.stopWhenTaken(0, 1, 2)
 		s.sleep(time.Millisecond)
