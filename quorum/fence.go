@@ -50,6 +50,7 @@ type fencing struct {
 	fence    int64
 	told     []any // if masters that granted are to be seeded: the epochs that all have been told, by slot
 	founded  bool  // enough masters knew the fences before it
+	raises   int   // so many rounds
 }
 
 // take is the command for one master.
@@ -171,8 +172,12 @@ func (l *fenceLook) ended(d Decision) {
 	f.raise()
 }
 
+// raisesMost bounds the rounds of one attempt, should others raise the fences on its masters at the same time.
+const raisesMost = 4
+
 // raise has the masters keep the fence.
 func (f *fencing) raise() {
+	f.raises++
 	r := &fenceRaise{of: f}
 	r.lasting = true
 	f.attempt.engine.begin(&r.round, r, f.attempt.req.Key, nil) // see at
@@ -182,7 +187,8 @@ func (f *fencing) raise() {
 // the fence beside it, Refused one where the lock is not there, or that is not seeded.
 type fenceRaise struct {
 	round
-	of *fencing
+	of   *fencing
+	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
 // at is the command for one master. The answer counts only if the master is known to have granted, and is in the epoch in
@@ -213,6 +219,10 @@ func (r *fenceRaise) read(en *entry) (Vote, string) {
 	case en.Reply == int64(0):
 		return Refused, ""
 	}
+	if more, ok := en.Reply.(int64); ok {
+		r.more = max(r.more, more)
+		return Refused, ""
+	}
 	return unexpected()
 }
 
@@ -220,12 +230,18 @@ func (r *fenceRaise) decide(t Tally) Decision { return Decide(t) }
 func (r *fenceRaise) settled(*entry)          {}
 
 func (r *fenceRaise) ended(d Decision) {
-	a := r.of.attempt
-	switch d {
-	case Won:
-		r.engine.fences.learn(r.of.fence, r.engine.now())
-		r.of.keep()
-	case Lost: // it was taken away, or has expired
+	f, a := r.of, r.of.attempt
+	r.mu.Lock()
+	more := r.more
+	r.mu.Unlock()
+	switch {
+	case d == Won:
+		r.engine.fences.learn(f.fence, r.engine.now())
+		f.keep()
+	case more > f.fence && f.raises < raisesMost: // as when the master that the fence came from has gone meanwhile
+		f.fence = more
+		f.raise()
+	case d == Lost: // it was taken away, or has expired
 		a.engine.stats.refused.Add(1)
 		a.undo(func() { a.done(Acquired{Refused: true}) })
 	default:

@@ -37,7 +37,8 @@ return {1, fence, seeded and 1 or 0}`)
 
 	// luaRaiseFence KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it expires ARGV[3]=fence ARGV[4]=the epoch
 	// in which the master took the lock, or -1 ARGV[5]=1 if it is to be seeded: 1 if it is the key that was set then, and
-	// the fence is kept beside it. It never replaces a larger one: a command that was late took the lock anew after others.
+	// the fence is kept beside it. A larger one that is there already is not replaced, but told: it may be that of a lock
+	// after which a command that was late took this one anew.
 	luaRaiseFence = newLua(luaFences + `
 local fence = tonumber(ARGV[3])
 local same = epoch == ARGV[4]
@@ -45,7 +46,8 @@ if same and ARGV[5] == '1' then since, seeded = epoch, true end
 keep(math.max(largest, fence), since)
 if not same or not seeded then return 0 end
 ` + luaIsOurs + `
-if tonumber(recorded(KEYS[2]) or 0) > fence then return 0 end
+local newer = tonumber(recorded(KEYS[2]) or 0)
+if newer > fence then return newer end
 record(KEYS[2], fence, ARGV[2])
 return 1`)
 

@@ -64,13 +64,18 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "a raise keeps a fence beside any lock", rule: "14 fence", file: "fence_scripts.go",
-		old: "` + luaIsOurs + `\nif tonumber", new: "if tonumber",
+		old: "` + luaIsOurs + `\nlocal newer", new: "local newer",
 		test: "TestARaiseKeepsNothing", in: ".",
 	},
 	{
 		name: "a late raise replaces a newer record", rule: "14 fence", file: "fence_scripts.go",
-		old: "if tonumber(recorded(KEYS[2]) or 0) > fence then return 0 end\n", new: "",
+		old: "if newer > fence then return newer end\n", new: "",
 		test: "TestALateRaise", in: ".",
+	},
+	{
+		name: "a fence that a master has exceeded is not raised further", rule: "14 fence", file: "fence.go",
+		old: "case more > f.fence && f.raises < raisesMost:", new: "case false:",
+		test: "TestARaise", in: ".",
 	},
 	{
 		name: "a quorum need not be seeded", rule: "14 fence", file: "fence.go",
