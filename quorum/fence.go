@@ -20,7 +20,8 @@ import (
 //	           keeps a fence on these masters afterwards (as for horizons: vouch.Quarantine)
 //
 // A quarantined master is seeded when it is cleared, by those that tell their horizons. Where too few masters are seeded to
-// ask, as in a new deployment, a fence is more than what all that answer know, and than the clock shows: it is Unfounded.
+// ask, as in a new deployment, a fence is more than what all that answer know, a quorum at least, and than the clock shows:
+// it is Unfounded.
 //
 // Where the master is seeded, a record of the fence lies beside the lock's key, for as long: so a quorum knows the newest
 // fence of a resource. A record is of an epoch: one that comes back with old data counts for nothing.
@@ -97,6 +98,12 @@ func (f *fencing) won() {
 // keep gives the fence out, with the lock.
 func (f *fencing) keep() { f.attempt.won(Acquired{Fence: f.fence, Unfounded: !f.founded}) }
 
+// fail undoes the lock: too few masters have answered about its fence.
+func (f *fencing) fail(err error) {
+	f.attempt.engine.stats.noQuorum.Add(1)
+	f.attempt.undo(func() { f.attempt.done(Acquired{Err: err}) })
+}
+
 // fence reads what a master that granted knows: the largest fence, with that of this attempt, and whether it is seeded. It
 // is called with the round's mu held.
 func (en *entry) fence() (fence int64, seeded, ok bool) {
@@ -153,16 +160,22 @@ func (l *fenceLook) decide(t Tally) Decision {
 	switch {
 	case t.Granted > t.Masters-Quorum(t.Masters):
 		return Won
-	case t.Pending() == 0:
+	case t.Pending() > 0:
+		return Undecided
+	case t.Answered() >= Quorum(t.Masters):
 		return Lost
 	}
-	return Undecided
+	return Unanswered
 }
 
 func (l *fenceLook) settled(*entry) {}
 
 func (l *fenceLook) ended(d Decision) {
 	f := l.of
+	if d == Unanswered {
+		f.fail(l.failure())
+		return
+	}
 	l.mu.Lock()
 	f.fence = max(f.fence, l.most+1)
 	l.mu.Unlock()
@@ -245,9 +258,7 @@ func (r *fenceRaise) ended(d Decision) {
 		a.engine.stats.refused.Add(1)
 		a.undo(func() { a.done(Acquired{Refused: true}) })
 	default:
-		a.engine.stats.noQuorum.Add(1)
-		err := r.failure()
-		a.undo(func() { a.done(Acquired{Err: err}) })
+		r.of.fail(r.failure())
 	}
 }
 

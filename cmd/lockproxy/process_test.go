@@ -190,6 +190,7 @@ func TestWithNothingItRunsOnEmbeddedMasters(t *testing.T) {
 		{"TYPE job:7", "+none"},
 		{"LOCK job:8 30000 TOKEN x", "*…"},
 		{"EXTEND job:8 x 20000", ":…"},
+		{"FENCE job:8 1", ":0"},
 		{"UNLOCK job:8 x", ":1"},
 		{"SET short me NX PX 2000", "+OK"},
 	} {

@@ -40,11 +40,12 @@ func (s *scene) knows(fence int64, masters ...int) {
 	})
 }
 
-// differ lets every master know another fence, the second one the least: the next one must be raised.
+// differ lets the second master know less than the others, of which the third one answers last: what it keeps must be
+// raised.
 func (s *scene) differ() {
-	s.knows(ahead, 0)
+	s.knows(ahead, 0, 2)
 	s.knows(1, 1)
-	s.knows(2*ahead, 2)
+	s.do(func() { s.links[0][2].slow = time.Millisecond })
 }
 
 // epoch is that of its canary.
@@ -170,6 +171,19 @@ func TestAFenceRestsOnTheClockWhereTooFewMastersRemember(t *testing.T) {
 		if !a.Unfounded || a.Fence <= ahead {
 			t.Errorf("what one knows is to be heeded, and not to be relied on: %+v", a)
 		}
+	})
+}
+
+func TestNoFenceIsGivenOutIfNoQuorumTellsWhatItKnows(t *testing.T) {
+	inScene(t, func(s *scene) {
+		taken := s.fenced(0, "mine")
+		s.stopWhenTaken(1, 2)
+		if a := <-taken; a.Err == nil {
+			t.Errorf("granted, or refused: %+v", a)
+		}
+		s.resume(1)
+		s.resume(2)
+		s.expectHolders(time.Second, "...")
 	})
 }
 
