@@ -15,6 +15,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	a.keeps, a.lasting = kept, true
 	if req.Fenced {
 		a.fencing = &fencing{attempt: a, proposed: e.fences.next(e.now())}
+		a.program = takeFenced
 	}
 	e.stats.attempts.Add(1)
 	e.begin(&a.round, a, req.Key, nil) // see at

@@ -54,6 +54,9 @@ type fencing struct {
 	raises   int   // so many rounds
 }
 
+// takeFenced is long, and every LOCK runs it.
+var takeFenced = &program{sha: luaTakeFenced.sha}
+
 // take is the command for one master.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req

@@ -5,8 +5,9 @@ import "strconv"
 // luaFences defines what a master knows of fences: largest is the largest that it has seen, epoch that of its canary, seeded
 // that it is known to have missed none in this epoch. Numbers are written out: Lua would write large ones with an exponent.
 const luaFences = `
-local epoch = string.match(redis.call('GET', '` + canaryKey + `') or '', '^%S+ (%d+) ') or '-'
-local largest, since = string.match(redis.call('GET', '` + fenceKey + `') or '', '^(%d+) (%d+)$')
+local known = redis.call('MGET', '` + canaryKey + `', '` + fenceKey + `')
+local epoch = string.match(known[1] or '', '^%S+ (%d+) ') or '-'
+local largest, since = string.match(known[2] or '', '^(%d+) (%d+)$')
 largest, since = tonumber(largest or 0), since or '0'
 local seeded = since == epoch
 local function keep(fence, from)
@@ -26,10 +27,8 @@ var (
 	// luaTakeFenced KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it is to expire ARGV[3]=a fence that is
 	// proposed: {1, the fence, 1 if seeded} taken, or {0, the ms after which it expires, or -1}.
 	luaTakeFenced = newLua(`
-local left = redis.call('PTTL', KEYS[1])
-if left ~= -2 then return {0, left} end
+if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PXAT', ARGV[2]) then return {0, redis.call('PTTL', KEYS[1])} end
 ` + luaFences + `
-redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 local fence = math.max(largest + 1, tonumber(ARGV[3]))
 keep(fence, since)
 if seeded then record(KEYS[2], fence, ARGV[2]) end

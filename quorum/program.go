@@ -7,12 +7,13 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A program is the command that runs a client's script, which is long. It is sent as a whole the first time that it goes
-// over a connection, and by SHA-1 afterwards. A master that has forgotten it since, because its script cache was
-// flushed, is sent the whole at once: it has done nothing, and no attempt may depend on what a cache keeps (rule 13).
+// A program is the command that runs a long script: a client's, or one that takes a lock with a fence. It is sent as a whole
+// the first time that it goes over a connection, and by SHA-1 afterwards. A master that has forgotten it since, because its
+// script cache was flushed, is sent the whole at once: it has done nothing, and no attempt may depend on what a cache keeps
+// (rule 13).
 type program struct {
 	sha          string
-	whole, short []any
+	whole, short []any // nil if a timed owner builds the whole for each master
 }
 
 // programsMax bounds how many programs a connection is known to have run. Newer masters drop scripts that were not used
@@ -28,9 +29,16 @@ func newProgram(l *lua, whole []any) *program {
 
 // choose is called by the entry's lane, just before it is written.
 func (p *program) choose(en *entry) {
-	en.Args = p.whole
-	if k := en.lane.link; k != nil && k.programs[p.sha] {
+	k := en.lane.link
+	known := k != nil && k.programs[p.sha]
+	switch {
+	case p.whole == nil && known:
+		en.Args[0], en.Args[1] = "EVALSHA", p.sha
+	case p.whole == nil:
+	case known:
 		en.Args = p.short
+	default:
+		en.Args = p.whole
 	}
 }
 
