@@ -201,7 +201,7 @@ func unended(b []byte) (any, error) {
 
 func (w *wire) list(n, depth int) (any, error) {
 	list := make([]any, 0, min(n, 1024))
-	var failed error
+	var failed any // a replyError
 	for range n {
 		item, err := w.reply(depth)
 		if err != nil {
