@@ -222,6 +222,19 @@ func TestARaiseKeepsNothingBesideAnotherLock(t *testing.T) {
 	})
 }
 
+// The master that the fence came from is gone before it is raised, and one that was late has kept more beside the same lock.
+func TestARaiseGoesFurtherThanAnyMasterOfTheLockHasKept(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.differ()
+		s.knows(2*ahead, 2)
+		taken := s.fenced(0, "mine")
+		s.stopWhenTaken(1)
+		if a := s.granted(taken); a.Fence <= 2*ahead {
+			t.Errorf("fence %d", a.Fence)
+		}
+	})
+}
+
 // One of two masters that kept the fence has forgotten it, as the other one has been told by the time that it keeps it.
 func TestAKeptFenceIsVoidWhenItsMasterHasForgotten(t *testing.T) {
 	inScene(t, func(s *scene) {

@@ -75,7 +75,7 @@ var fenceMutants = []mutant{
 	{
 		name: "a fence that a master has exceeded is not raised further", rule: "14 fence", file: "fence.go",
 		old: "case more > f.fence && f.raises < raisesMost:", new: "case false:",
-		test: "TestARaise", in: ".",
+		test: "TestARaiseGoesFurther", in: ".",
 	},
 	{
 		name: "a quorum need not be seeded", rule: "14 fence", file: "fence.go",
