@@ -26,7 +26,7 @@ func (s *session) hearOut() {
 	s.sentAll = news
 	for sl := s.head; sl != nil; sl = sl.next {
 		if sl.left == 0 {
-			sl.out.withhold()
+			sl.withhold(&sl.out)
 		}
 	}
 	s.mu.Unlock()
@@ -88,9 +88,10 @@ func (s *session) endBlocked() {
 	}
 }
 
-// withhold undoes a lock that was taken and not written, and says so.
-func (o *outcome) withhold() {
-	if o.lock != nil && o.taken {
+// withhold undoes a lock that was taken and not written, and says so. A LOCK that would have waited or held is answered
+// the same if it is refused: a null would claim that somebody else holds the lock, who may be this client's last session.
+func (sl *slot) withhold(o *outcome) {
+	if o.lock != nil && o.taken || sl.waits && o.done == 0 && o.err == nil {
 		o.abandon()
 		*o = outcome{err: errNotGiven}
 	}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -119,6 +120,10 @@ func TestNobodyWaitsOrHoldsForAClientThatSendsNothingMore(t *testing.T) {
 			c := r.dial()
 			c.send(send)
 			c.endInput()
+			replies, err := io.ReadAll(c.Conn)
+			if strings.Contains(string(replies), "$-1") || err != nil { // it would claim that somebody else holds the lock
+				t.Errorf("answered %q, %v", replies, err)
+			}
 			waitFor(t, "the session goes on", func() bool { return r.server.Stats().Clients == 1 })
 			if got := holder.ask("SET", "free", "me", "NX", "PX", "1000"); got != "+OK\r\n" && got != "$-1\r\n" {
 				t.Error(got)

@@ -33,7 +33,7 @@ type slot struct {
 	hold   *hold    // kept from when the reply is written
 	token  string   // that a release names
 	rounds rounds
-	waits  bool // for as long as the client is there; the reader's
+	waits  bool // for as long as the client is there; set before the operation begins
 
 	weight  int  // what the slot counts towards Limits.Pipeline
 	held    int  // bytes of the command, counted in session.inBytes
@@ -207,14 +207,14 @@ func count(yes bool) int {
 func (sl *slot) resolve(o outcome) {
 	s := sl.session
 	s.mu.Lock()
-	sl.left--
-	if s.gone {
+	if s.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
 		s.mu.Unlock()
 		o.abandon()
 		return
 	}
+	sl.left--
 	if s.sentAll != nil {
-		o.withhold()
+		sl.withhold(&o)
 	}
 	sl.merge(o)
 	if sl.left > 0 {
