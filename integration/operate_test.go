@@ -46,7 +46,7 @@ func TestOperatorsSeeWhyALockIsNotClear(t *testing.T) {
 
 	masters[2].Kill()
 	apply(t, restarted.hit, masters[1])
-	tells(t, c, `^\*14 state unknown type none token \$-1 validity :0 .*`+one(0, holds)+
+	tells(t, c, `^\*14 state unknown type \$-1 token \$-1 validity \$-1 .*`+one(0, holds)+
 		`.*`+one(1, `state quarantined left :[1-9]\d+ counts :0 reason quarantined [^*]* type none token \$-1 ttl :0 `)+
 		`.*`+one(2, `state disconnected left :0 counts :0 reason connection [a-z]+ type \$-1 token \$-1 ttl :0 $`), "LOCKINFO", "k")
 	if got, err := told(c, "GET", "k"); err != nil || !strings.HasPrefix(got, "-NOQUORUM ") {
@@ -74,7 +74,7 @@ func TestForceUnlockFreesWhateverIsThere(t *testing.T) {
 	s.on(1, "SET", "stray", "x", "PX", long)
 	tells(t, s.client, `^\*14 state free .* type string token x `, "LOCKINFO", "stray")
 	s.on(0, "SET", "stray", "y", "PX", long)
-	tells(t, s.client, `^\*14 state unclear type none token \$-1 `, "LOCKINFO", "stray")
+	tells(t, s.client, `^\*14 state unclear type \$-1 token \$-1 validity \$-1 `, "LOCKINFO", "stray")
 	expect(t, s.client, ":1\r\n", "FORCEUNLOCK", "stray")
 	s.everywhere(absent, "EXISTS", "stray")
 

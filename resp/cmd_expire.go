@@ -92,8 +92,10 @@ func runDel(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
+	done := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
-		c.engine().Remove(c.key(name), sl.changed)
+		key := c.key(name)
+		c.engine().Remove(key, c.server.taken.deleting(key, done))
 	}
 	return later
 }

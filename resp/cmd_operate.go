@@ -40,11 +40,15 @@ func lockInfo(v *quorum.Viewed, fence int64, waiters int) Reply {
 	for i := range v.Masters {
 		masters = append(masters, masterInfo(&v.Masters[i]))
 	}
+	var kind, validity Reply = Null{}, Null{}
+	if v.State == quorum.LockHeld || v.State == quorum.LockFree { // else nobody knows
+		kind, validity = Bulk(v.View.Type), Int(v.View.TTL.Milliseconds())
+	}
 	return Map{
 		Bulk("state"), Bulk(v.State.String()),
-		Bulk("type"), Bulk(v.View.Type),
+		Bulk("type"), kind,
 		Bulk("token"), tokenOf(v.View.Type, v.View.Value),
-		Bulk("validity"), Int(v.View.TTL.Milliseconds()),
+		Bulk("validity"), validity,
 		Bulk("fence"), newest,
 		Bulk("waiters"), Int(waiters),
 		Bulk("masters"), masters,
@@ -87,7 +91,7 @@ func runForceUnlock(c *call) Reply {
 		return wait
 	}
 	s, key, by := c.session, sl.key, c.user
-	c.engine().Break(key, func(b quorum.Changed) {
+	c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {
 		outcome := "nothing was there"
 		switch {
 		case b.Err != nil:
@@ -101,7 +105,7 @@ func runForceUnlock(c *call) Reply {
 			s.server.hurryHolds(key)
 		}
 		sl.changed(b)
-	})
+	}))
 	return later
 }
 

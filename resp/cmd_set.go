@@ -141,7 +141,7 @@ func (c *call) setExpired(o setOptions) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Remove(c.key(c.args[1]), sl.changed)
+	c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
 	return later
 }
 

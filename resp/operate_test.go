@@ -286,6 +286,16 @@ func TestLocksHasItsBounds(t *testing.T) {
 	}
 }
 
+func TestLockInfoDoesNotSayWhatNobodyKnows(t *testing.T) {
+	for _, state := range []quorum.LockState{quorum.LockUnclear, quorum.LockUnknown} {
+		v := quorum.Viewed{State: state, View: quorum.View{Type: "none"}}
+		want := fmt.Sprintf("*14 state %v type $-1 token $-1 validity $-1 fence $-1 waiters :0 masters *0", state)
+		if got := rounded(string(lockInfo(&v, 0, 0).appendTo(nil, false))); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // What is there stays, because a lock that is stuck is what one looks for, and what has expired makes room.
 func TestAFullListOfLocksForgetsWhatHasExpired(t *testing.T) {
 	all := newTaken(takenShards)
@@ -304,9 +314,9 @@ func TestAFullListOfLocksForgetsWhatHasExpired(t *testing.T) {
 	if n := names(); n != takenShards {
 		t.Fatalf("%d are kept", n)
 	}
+	all.swept.Store(-int64(sweepEvery)) // long ago
 	for i := range all.shards {
 		s := &all.shards[i]
-		s.swept = -sweepEvery // long ago
 		for key, l := range s.locks {
 			l.until = 0
 			s.locks[key] = l
@@ -323,6 +333,31 @@ func TestAFullListOfLocksForgetsWhatHasExpired(t *testing.T) {
 	}
 	if got := all.list(func(name string) bool { return strings.HasPrefix(name, "new") }); len(got) != takenShards {
 		t.Errorf("%d have replaced what has expired", len(got))
+	}
+}
+
+// A lock that is deleted gives its place back, whatever its token; one that nothing deleted keeps it.
+func TestALockThatIsDeletedIsForgotten(t *testing.T) {
+	r := newRig(t, Config{LocksListed: 10})
+	c := r.dial()
+	for name, command := range map[string]string{
+		"DEL": "DEL x k y", "UNLINK": "UNLINK k", "FORCEUNLOCK": "FORCEUNLOCK k",
+		"a SET in the past": "SET k v EXAT 1",
+	} {
+		c.ask("SET", "k", "me", "NX", "PX", "60000")
+		if n := r.server.taken.count.Load(); n != 1 {
+			t.Fatalf("%s: %d are noted", name, n)
+		}
+		r.engine.fail(errors.New("NOQUORUM"))
+		c.ask(strings.Fields(command)...)
+		if n := r.server.taken.count.Load(); n != 1 {
+			t.Errorf("%s fails, and %d are noted", name, n)
+		}
+		r.engine.fail(nil)
+		c.ask(strings.Fields(command)...)
+		if n := r.server.taken.count.Load(); n != 0 {
+			t.Errorf("after %s %d are noted", name, n)
+		}
 	}
 }
 

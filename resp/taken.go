@@ -22,17 +22,17 @@ type taken struct {
 	epoch  time.Time
 	max    int64
 	count  atomic.Int64
+	swept  atomic.Int64 // when, in ns since the epoch
 	seed   maphash.Seed
 	shards [takenShards]takenShard
 }
 
-// takenShards keeps sweeps short.
+// takenShards keeps short what waits for a sweep.
 const takenShards = 16
 
 type takenShard struct {
 	mu    sync.Mutex // guards all below
 	locks map[quorum.Key]takenLock
-	swept time.Duration
 }
 
 // A takenLock is one lock. Times are since the epoch.
@@ -44,7 +44,7 @@ type takenLock struct {
 	held   bool // HOLD
 }
 
-// sweepEvery bounds how often a shard is looked through for what has expired, when there is no room.
+// sweepEvery bounds how often all is looked through for what has expired, when there is no room.
 const sweepEvery = time.Second
 
 // keepMax is the largest command that is kept for the sake of a name and a token in it. Of a larger one these are copied,
@@ -70,6 +70,9 @@ func (t *taken) shard(key quorum.Key) *takenShard {
 func (t *taken) note(what quorum.Taken, size int, l takenLock, until time.Time) {
 	now := time.Since(t.epoch)
 	l.token, l.since, l.until = what.Token, now, until.Sub(t.epoch)
+	if t.count.Load() >= t.max {
+		t.sweep(now)
+	}
 	s := t.shard(what.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +82,7 @@ func (t *taken) note(what quorum.Taken, size int, l takenLock, until time.Time) 
 		old.until = l.until
 		s.locks[what.Key] = old
 		return
-	case !known && t.count.Load() >= t.max && !t.sweep(s, now):
+	case !known && t.count.Load() >= t.max:
 		return
 	}
 	if size > keepMax {
@@ -94,29 +97,52 @@ func (t *taken) note(what quorum.Taken, size int, l takenLock, until time.Time) 
 	s.locks[what.Key] = l
 }
 
-// sweep removes what has expired in a shard, and says whether there is room then. It is called with the shard's mu held.
-func (t *taken) sweep(s *takenShard, now time.Duration) bool {
-	if now-s.swept < sweepEvery {
-		return false
+// sweep removes what has expired, of one shard after the other. It is called with none of them locked.
+func (t *taken) sweep(now time.Duration) {
+	last := t.swept.Load()
+	if now-time.Duration(last) < sweepEvery || !t.swept.CompareAndSwap(last, int64(now)) {
+		return
 	}
-	s.swept = now
-	for key, l := range s.locks {
-		if l.until <= now {
-			delete(s.locks, key)
-			t.count.Add(-1)
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for key, l := range s.locks {
+			if l.until <= now {
+				delete(s.locks, key)
+				t.count.Add(-1)
+			}
 		}
+		s.mu.Unlock()
 	}
-	return t.count.Load() < t.max
 }
 
 // drop forgets the lock of that token.
 func (t *taken) drop(key quorum.Key, token string) {
+	t.forget(key, func(l *takenLock) bool { return l.token == token })
+}
+
+// deleting returns what done is to be for a command that deletes a key, whoever holds it: so that the lock is forgotten,
+// if there was one when the command began.
+func (t *taken) deleting(key quorum.Key, done func(quorum.Changed)) func(quorum.Changed) {
+	if t == nil {
+		return done
+	}
+	begun := time.Since(t.epoch)
+	return func(c quorum.Changed) {
+		if c.Applied {
+			t.forget(key, func(l *takenLock) bool { return l.since <= begun })
+		}
+		done(c)
+	}
+}
+
+func (t *taken) forget(key quorum.Key, is func(*takenLock) bool) {
 	if t == nil {
 		return
 	}
 	s := t.shard(key)
 	s.mu.Lock()
-	if l, ok := s.locks[key]; ok && l.token == token {
+	if l, ok := s.locks[key]; ok && is(&l) {
 		delete(s.locks, key)
 		t.count.Add(-1)
 	}
