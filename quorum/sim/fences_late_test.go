@@ -1,44 +1,11 @@
 package sim
 
 import (
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"lockproxy/quorum"
 )
-
-// inSceneOf is inScene with so many masters.
-func inSceneOf(t *testing.T, masters int, f func(s *scene)) {
-	t.Helper()
-	synctest.Test(t, func(*testing.T) {
-		w := newWorld(Plan{
-			Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond,
-			Config: quorum.Config{
-				Databases: databases, InstanceTimeout: 300 * time.Millisecond, DriftFactor: 0.01,
-				Grace: 200 * time.Millisecond, TTLMax: time.Minute, MasterDeadAfter: 5 * time.Second,
-			},
-		}, nil)
-		over := make(chan struct{})
-		var turning sync.WaitGroup
-		turning.Go(func() { w.turn(over) })
-		defer func() {
-			w.do(w.mendAll)
-			w.sleep(time.Second)
-			w.do(func() {
-				for _, p := range w.proxies {
-					p.stop()
-				}
-			})
-			w.closing.Wait()
-			close(over)
-			turning.Wait()
-		}()
-		w.sleep(50 * time.Millisecond)
-		f(&scene{w, t})
-	})
-}
 
 func (s *scene) release(proxy int, token string) {
 	c := make(chan quorum.Released, 1)

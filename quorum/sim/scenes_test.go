@@ -19,9 +19,15 @@ type scene struct {
 // inScene runs f with three masters and two proxies.
 func inScene(t *testing.T, f func(s *scene)) {
 	t.Helper()
+	inSceneOf(t, 3, f)
+}
+
+// inSceneOf is inScene with so many masters.
+func inSceneOf(t *testing.T, masters int, f func(s *scene)) {
+	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(Plan{
-			Masters: 3, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond,
+			Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond,
 			Config: quorum.Config{
 				Databases: databases, InstanceTimeout: 300 * time.Millisecond, DriftFactor: 0.01,
 				Grace: 200 * time.Millisecond, TTLMax: time.Minute, MasterDeadAfter: 5 * time.Second,
