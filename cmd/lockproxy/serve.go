@@ -18,6 +18,7 @@ import (
 	"lockproxy/cmd/lockproxy/admin"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/embedded"
+	"lockproxy/cmd/lockproxy/sock"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/pubsub"
@@ -256,7 +257,7 @@ func (p *process) letClientsIn() error {
 	if err != nil {
 		return err
 	}
-	door := p.door
+	door := sock.Listener(p.door)
 	if t != nil {
 		door = tls.NewListener(door, t)
 	}

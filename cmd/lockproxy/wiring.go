@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/cmd/lockproxy/sock"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
 	"lockproxy/resp"
@@ -69,6 +70,7 @@ func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, erro
 			Username:    cfg.MasterUser,
 			Password:    cfg.MasterPassword.Reveal(),
 			TLS:         t,
+			Wrap:        sock.Wrap,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("masters: %s: %w", a.Addr, err)
@@ -103,7 +105,7 @@ func upstreamOf(cfg *config.Config) (*upstream.Redis, error) {
 		return nil, nil //nolint:nilnil // no upstream is no error
 	}
 	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: u.Password.Reveal(), Database: u.Database,
-		DialTimeout: cfg.DialTimeout}
+		DialTimeout: cfg.DialTimeout, Wrap: sock.Wrap}
 	if u.TLS {
 		t, err := cfg.MasterTLS()
 		if err != nil {

@@ -18,14 +18,16 @@ import (
 type Redis struct {
 	opt    redis.Options
 	dialer net.Dialer
+	wrap   func(net.Conn) net.Conn
 }
 
 // RedisOptions are what the masters of a deployment have in common.
 type RedisOptions struct {
-	DialTimeout time.Duration // of TCP and TLS together; default 1 s
-	Username    string        // where the URL names none
-	Password    string        // where the URL names none
-	TLS         *tls.Config   // for rediss:// URLs
+	DialTimeout time.Duration           // of TCP and TLS together; default 1 s
+	Username    string                  // where the URL names none
+	Password    string                  // where the URL names none
+	TLS         *tls.Config             // for rediss:// URLs
+	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 }
 
 func init() {
@@ -55,6 +57,9 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 			opt.TLSConfig.ServerName = name
 		}
 	}
+	if o.Wrap == nil {
+		o.Wrap = func(c net.Conn) net.Conn { return c }
+	}
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = time.Second
 	}
@@ -69,7 +74,7 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	opt.DisableIdentity = true
 	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}}, nil
+	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, wrap: o.Wrap}, nil
 }
 
 // Addr returns host:port.
@@ -129,10 +134,20 @@ func (greeted) Close() error { return nil }
 func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
 	defer cancel()
-	if m.opt.TLSConfig != nil {
-		return (&tls.Dialer{NetDialer: &m.dialer, Config: m.opt.TLSConfig}).DialContext(ctx, m.network(), m.opt.Addr)
+	conn, err := m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
+	if err != nil {
+		return nil, err
 	}
-	return m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
+	conn = m.wrap(conn)
+	if m.opt.TLSConfig == nil {
+		return conn, nil
+	}
+	secure := tls.Client(conn, m.opt.TLSConfig)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
 func (m *Redis) network() string {

@@ -31,8 +31,9 @@ type Options struct {
 	Addr               string
 	TLS                *tls.Config // nil: none
 	Username, Password string
-	Database           int           // of clients that have not selected another
-	DialTimeout        time.Duration // for connecting and greeting; default 1 s
+	Database           int                     // of clients that have not selected another
+	DialTimeout        time.Duration           // for connecting and greeting; default 1 s
+	Wrap               func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 }
 
 // A Redis is the upstream. It keeps no connection, except one for questions of its own and one to watch it.
@@ -57,6 +58,9 @@ const failurePause = 200 * time.Millisecond
 func New(opt Options) *Redis {
 	if opt.DialTimeout <= 0 {
 		opt.DialTimeout = time.Second
+	}
+	if opt.Wrap == nil {
+		opt.Wrap = func(c net.Conn) net.Conn { return c }
 	}
 	return &Redis{opt: opt}
 }
@@ -121,6 +125,7 @@ func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	conn = u.opt.Wrap(conn)
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
 	plain := conn

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package sock
+
+import "net"
+
+// Wrap returns c as it is.
+func Wrap(c net.Conn) net.Conn { return c }
