@@ -6,7 +6,8 @@ import (
 )
 
 // A sweeper ends what is past its deadline. All deadlines are one InstanceTimeout after something was added, so they
-// come due in the order of arrival, and one timer serves all. What has ended by itself stays until it comes due.
+// come due in the order of arrival, and one timer serves all, which may be late by a fiftieth of that. What has ended by itself
+// stays until it comes due.
 type sweeper struct {
 	engine *Engine
 	wake   chan struct{}
@@ -40,11 +41,12 @@ func (s *sweeper) add(x expirer) {
 func (s *sweeper) run(done <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	pause := s.engine.cfg.InstanceTimeout / 50 // with much going on, some round or other is always about to come due
 	for {
 		next, any := s.sweep(s.engine.waited())
 		var due <-chan time.Time
 		if any {
-			timer.Reset(next)
+			timer.Reset(max(next, pause))
 			due = timer.C
 		}
 		select {
