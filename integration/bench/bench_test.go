@@ -28,13 +28,36 @@ func TestMediansAreTakenForEachFigure(t *testing.T) {
 }
 
 func TestATargetWithoutFiguresIsNotJudged(t *testing.T) {
-	r := &report{figures: []figure{{what: "set", subject: "a", clients: 1, pipeline: 1, result: result{perSecond: 8}}}}
-	rate := func(f figure) float64 { return f.perSecond }
+	r := &report{figures: []figure{figureOf("a", 8)}}
 	a, missing := key{"set", "a", 1, 1}, key{"set", "b", 1, 1}
-	if _, measured := r.ratio(rate, a, missing)(); measured {
+	if _, measured := r.ratio(figure.rate, a, missing)(); measured {
 		t.Error("a ratio to nothing")
 	}
-	if got, measured := r.ratio(rate, a, a)(); got != 1 || !measured {
+	if got, measured := r.ratio(figure.rate, a, a)(); got != 1 || !measured {
 		t.Errorf("got %v, %v", got, measured)
 	}
+}
+
+// By the medians the first is 8 to 3.
+func TestRatiosAreOfTheSameRound(t *testing.T) {
+	other := figureOf("b", 10, 30, 5)
+	other.clients = 2
+	r := &report{figures: []figure{figureOf("a", 8, 24, 6), figureOf("b", 2, 4, 3), other}}
+	for _, c := range []struct {
+		to   key
+		want float64
+	}{{key{"set", "b", 1, 1}, 4}, {key{"set", "b", 2, 1}, 0.8}} { // the latter was measured in other rounds
+		if got, _ := r.ratio(figure.rate, key{"set", "a", 1, 1}, c.to)(); got != c.want {
+			t.Errorf("to %v: %v, want %v", c.to, got, c.want)
+		}
+	}
+}
+
+func figureOf(subject string, rates ...float64) figure {
+	f := figure{what: "set", subject: subject, clients: 1, pipeline: 1}
+	for _, rate := range rates {
+		f.rounds = append(f.rounds, result{perSecond: rate})
+	}
+	f.result = median(f.rounds)
+	return f
 }

@@ -1,10 +1,11 @@
 // Command bench compares, in one run on one machine, a bare Redis, redsync and lockproxy: throughput, p50 and p99.
 //
 // Every row is measured in several short rounds, and within a round all subjects take their turn, so that whatever
-// else the machine does hits all alike; the figures are medians over the rounds. What a row left on the masters is
-// removed before the next. Nothing is asserted: the ratios at the end say what was aimed at and what was reached.
+// else the machine does hits all alike; the figures, and the ratios, are medians over the rounds. What a row left on
+// the masters is removed before the next. Nothing is asserted: the ratios at the end say what was aimed at and what was
+// reached.
 //
-//	go run ./integration/bench [-rounds 3] [-duration 1s] [-only set,pairs,paused,upstream,idle] [-masters 3,5]
+//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,paused,upstream,idle] [-masters 3,5]
 package main
 
 import (
@@ -33,7 +34,7 @@ func main() {
 	var s settings
 	only := flag.String("only", "set,pairs,paused,upstream,idle", "which parts to run")
 	sizes := flag.String("masters", "3,5", "numbers of masters")
-	flag.IntVar(&s.rounds, "rounds", 3, "rounds per row; the figures are medians")
+	flag.IntVar(&s.rounds, "rounds", 5, "rounds per row; the figures are medians")
 	flag.DurationVar(&s.duration, "duration", time.Second, "about how long one subject runs in one round")
 	flag.Parse()
 	s.only = strings.Split(*only, ",")

@@ -36,8 +36,8 @@ type load struct {
 // calibration is how many requests of each client the first run makes, to learn how many fill the duration.
 const calibration = 40
 
-// compare runs all subjects in turn, round after round, and returns the medians in the order of the subjects.
-func compare(s settings, clients, pipeline int, subjects []subject) ([]result, error) {
+// compare runs all subjects in turn, round after round, and returns what the rounds came to, of each subject.
+func compare(s settings, clients, pipeline int, subjects []subject) ([][]result, error) {
 	all := make([][]result, len(subjects))
 	requests := make([]int, len(subjects))
 	for round := range s.rounds + 1 {
@@ -57,11 +57,7 @@ func compare(s settings, clients, pipeline int, subjects []subject) ([]result, e
 			all[i] = append(all[i], res)
 		}
 	}
-	medians := make([]result, len(subjects))
-	for i := range all {
-		medians[i] = median(all[i])
-	}
-	return medians, nil
+	return all, nil
 }
 
 // measure makes one run on cleared masters.
@@ -111,8 +107,7 @@ func median(rs []result) result {
 		for i, r := range rs {
 			values[i] = pick(r)
 		}
-		slices.Sort(values)
-		return values[len(values)/2]
+		return middle(values)
 	}
 	return result{
 		perSecond: of(func(r result) float64 { return r.perSecond }),
@@ -120,6 +115,12 @@ func median(rs []result) result {
 		p99:       time.Duration(of(func(r result) float64 { return float64(r.p99) })),
 		lost:      of(func(r result) float64 { return r.lost }),
 	}
+}
+
+// middle returns the median, and sorts.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // timed runs one function per client again and again until the duration is over. A latency is that of one call.

@@ -20,8 +20,11 @@ type figure struct {
 	what              string // set, pairs, write or read
 	subject           string
 	clients, pipeline int
-	result
+	result            // the median of rounds
+	rounds            []result
 }
+
+func (f figure) rate() float64 { return f.perSecond }
 
 // rows measures and prints one row for each subject.
 func (r *report) rows(w io.Writer, s settings, what string, clients, pipeline int, subjects []subject) error {
@@ -29,8 +32,9 @@ func (r *report) rows(w io.Writer, s settings, what string, clients, pipeline in
 	if err != nil {
 		return err
 	}
-	for i, res := range results {
-		r.figures = append(r.figures, figure{what, subjects[i].name, clients, pipeline, res})
+	for i, rounds := range results {
+		res := median(rounds)
+		r.figures = append(r.figures, figure{what, subjects[i].name, clients, pipeline, res, rounds})
 		shape := fmt.Sprintf("%d clients", clients)
 		if pipeline > 1 {
 			shape += fmt.Sprintf(", -P %d", pipeline)
@@ -77,23 +81,22 @@ func (r *report) printRatios(w io.Writer, s settings) {
 	n := slices.Max(s.sizes)
 	proxy, redsync := fmt.Sprintf("lockproxy, %d masters", n), fmt.Sprintf("redsync, %d masters", n)
 	well, paused := proxy+", all well", proxy+", one paused"
-	rate := func(f figure) float64 { return f.perSecond }
 	p50 := func(f figure) float64 { return float64(f.p50) }
 	p99 := func(f figure) float64 { return float64(f.p99) }
 	targets := []target{
-		{"SET, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(rate, key{"set", proxy, 50, 1}, key{"set", redsync, 50, 1})},
-		{"SET, 50 clients: lockproxy to bare Redis", 0.4, false, "", r.ratio(rate, key{"set", proxy, 50, 1}, key{"set", "bare Redis", 50, 1})},
-		{"lock and unlock, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(rate, key{"pairs", proxy, 50, 1}, key{"pairs", redsync, 50, 1})},
+		{"SET, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 1}, key{"set", redsync, 50, 1})},
+		{"SET, 50 clients: lockproxy to bare Redis", 0.4, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 1}, key{"set", "bare Redis", 50, 1})},
+		{"lock and unlock, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(figure.rate, key{"pairs", proxy, 50, 1}, key{"pairs", redsync, 50, 1})},
 		{"SET, 1 client: p50 of lockproxy to p50 of redsync", 1, true, "", r.ratio(p50, key{"set", proxy, 1, 1}, key{"set", redsync, 1, 1})},
-		{"SET, 50 clients with -P 16: lockproxy to redsync without", 9, false, "", r.ratio(rate, key{"set", proxy, 50, 16}, key{"set", redsync, 50, 1})},
-		{"SET, one master paused: throughput to that with all well", 0.85, false, "", r.ratio(rate, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
+		{"SET, 50 clients with -P 16: lockproxy to redsync without", 9, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 16}, key{"set", redsync, 50, 1})},
+		{"SET, one master paused: throughput to that with all well", 0.85, false, "", r.ratio(figure.rate, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
 		{"SET, one master paused: p99 to that with all well", 2, true, "", r.ratio(p99, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
-		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
+		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(figure.rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
-		{"upstream, SET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(rate, key{"write", through, 50, 1}, key{"write", "bare Redis", 50, 1})},
-		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(rate, key{"read", through, 50, 1}, key{"read", "bare Redis", 50, 1})},
-		{"upstream, SET, 50 clients with -P 16", 0.8, false, "", r.ratio(rate, key{"write", through, 50, 16}, key{"write", "bare Redis", 50, 16})},
-		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(rate, key{"read", through, 50, 16}, key{"read", "bare Redis", 50, 16})},
+		{"upstream, SET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write", through, 50, 1}, key{"write", "bare Redis", 50, 1})},
+		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 1}, key{"read", "bare Redis", 50, 1})},
+		{"upstream, SET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write", through, 50, 16}, key{"write", "bare Redis", 50, 16})},
+		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 16}, key{"read", "bare Redis", 50, 16})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (float64, bool) { return r.idleKB, r.idleKB > 0 }},
 	}
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
@@ -133,6 +136,8 @@ func (r *report) find(k key) (figure, bool) {
 	return figure{}, false
 }
 
+// ratio compares two figures. If they were measured in the same rounds it is the median of the rounds' ratios: the
+// machine may be faster in one round than in another, but that changes both.
 func (r *report) ratio(of func(figure) float64, a, b key) func() (float64, bool) {
 	return func() (float64, bool) {
 		fa, okA := r.find(a)
@@ -140,6 +145,13 @@ func (r *report) ratio(of func(figure) float64, a, b key) func() (float64, bool)
 		if !okA || !okB || of(fb) == 0 {
 			return 0, false
 		}
-		return of(fa) / of(fb), true
+		if a.what != b.what || a.clients != b.clients || a.pipeline != b.pipeline {
+			return of(fa) / of(fb), true
+		}
+		ratios := make([]float64, len(fa.rounds))
+		for i := range ratios {
+			ratios[i] = of(figure{result: fa.rounds[i]}) / of(figure{result: fb.rounds[i]})
+		}
+		return middle(ratios), true
 	}
 }
