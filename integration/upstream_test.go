@@ -204,6 +204,9 @@ var passages = map[string]string{
 		EVALSHA nosuch 1 k
 		SCRIPT LOAD return(redis.call('GET',KEYS[1]))
 		EVALSHA f4d8ebc0c5c2cdcb5f1fbb8f4b0c7ed7b1b16e2d 1 k
+		SCRIPT LOAD nosuch(
+		SCRIPT LOAD return(0x1p4)
+		EVALSHA fc14e295c6df0ade919dc45df0069375b366c599 1 k
 		SCRIPT EXISTS 0000000000000000000000000000000000000000
 		EVAL_RO return(redis.call('GET',KEYS[1])) 1 k
 		SCRIPT FLUSH
@@ -413,6 +416,13 @@ func testLargeValuesPassUpstream(t *testing.T, f *front) {
 		t.Fatalf("a lock's command is bounded all the same: %q, %v", reply, err)
 	}
 	expect(t, c, ":10485760\r\n", "STRLEN", "big")
+	script := "return #'" + strings.Repeat("x", 300<<10) + "'"
+	reply, err = c.Do("SCRIPT", "LOAD", script)
+	sha, isBulk := harness.Bulk(reply)
+	if err != nil || !isBulk {
+		t.Fatalf("SCRIPT LOAD: %.80q, %v", reply, err)
+	}
+	expect(t, c, ":307200\r\n", "EVALSHA", sha, "1", "data")
 
 	// A pipeline whose replies are many times what connections hold while nobody reads them.
 	var raw []byte
@@ -466,6 +476,23 @@ func testPipelinesOfLocksAndDataAreAnsweredInOrder(t *testing.T, f *front) {
 	}
 }
 
+// portalocker's lock belongs to whom NUMSUB shows nobody else.
+func TestTheChannelsOfLocksAreCountedWhereTheyAre(t *testing.T) {
+	f := startFront(t)
+	c := dial(t, f.proxy.Addr)
+	for _, channel := range []string{"lock:c", "data"} {
+		expect(t, c, fmt.Sprintf("*2\r\n$%d\r\n%s\r\n:0\r\n", len(channel), channel), "PUBSUB", "NUMSUB", channel)
+		expect(t, dial(t, f.proxy.Addr), fmt.Sprintf("*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:1\r\n", len(channel), channel), "SUBSCRIBE", channel)
+		eventually(t, 10*time.Second, channel+" is counted", func() error {
+			reply, err := c.Do("PUBSUB", "NUMSUB", channel)
+			if err == nil && !strings.HasSuffix(string(reply), ":1\r\n") {
+				err = fmt.Errorf("%q", reply)
+			}
+			return err
+		})
+	}
+}
+
 func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	f := startFront(t)
 	c := dial(t, f.proxy.Addr)
@@ -484,6 +511,7 @@ func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	refused(mixed, "RENAME", "lock:1", "data")
 	refused(mixed, "ZUNIONSTORE", "data", "1", "lock:1")
 	refused(mixed, "SORT", "data", "STORE", "lock:1")
+	refused(mixed, "PUBSUB", "NUMSUB", "lock:1", "data")
 	refused("declares no keys", "EVAL", "return redis.call('SET', ARGV[1], ARGV[2], 'NX')", "0", "lock:1", "t")
 	refused("declares no keys", "FCALL", "f", "0", "lock:1")
 	refused("not found", "FCALL", "f", "0", "data")

@@ -65,7 +65,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 	case row.group == "lock":
 		return here, c.mustBeLock(row)
 	case row.group == "pubsub":
-		return c.placePubSub(cmd, row), nil
+		return c.placePubSub(cmd, row)
 	case row.keys != keySpec{}:
 		if !row.accepts(len(c.args)) {
 			return there, nil // its error is as good as ours
@@ -91,19 +91,24 @@ func (c *call) placeKeys(first, last, step int) (place, Reply) {
 			return here, refused
 		}
 	}
-	switch {
-	case !n.locks:
-		return there, nil
-	case !n.others:
-		return here, nil
-	}
-	return here, errMixed(c.args[0], n.lock, n.other)
+	return n.place(c.args[0])
 }
 
 // A names says of the names of one command which sides they belong to, with the last of either.
 type names struct {
 	lock, other   string
 	locks, others bool
+}
+
+// place is the one of a command that the proxy can serve.
+func (n *names) place(command string) (place, Reply) {
+	switch {
+	case !n.locks:
+		return there, nil
+	case !n.others:
+		return here, nil
+	}
+	return here, errMixed(command, n.lock, n.other)
 }
 
 // add takes the next name. It refuses one that is lockproxy's own.
@@ -187,17 +192,32 @@ func (c *call) mustBeLock(row *command) Reply {
 }
 
 // placePubSub: what is published on a lock's channel goes to the masters, where its scripts publish. Subscriptions are
-// made here, and also there (cmd_pubsub.go).
-func (c *call) placePubSub(cmd, row *command) place {
+// made here, and also there (cmd_pubsub.go), but to a lock's channel here alone, and that is where they are counted.
+func (c *call) placePubSub(cmd, row *command) (place, Reply) {
 	switch {
+	case row.name == "numsub" || row.name == "shardnumsub":
+		return c.placeChannels(c.args[2:])
 	case cmd.name == "pubsub":
-		return there
+		return there, nil
 	case row.name != "publish" && row.name != "spublish":
-		return here
-	case len(c.args) > 1 && (strings.HasPrefix(c.args[1], reservedPrefix) || c.server.isLock(c.args[1])):
-		return here
+		return here, nil
+	case len(c.args) > 1:
+		return c.placeChannels(c.args[1:2])
 	}
-	return there
+	return there, nil
+}
+
+// placeChannels is placeKeys for channels.
+func (c *call) placeChannels(channels []string) (place, Reply) {
+	var n names
+	for _, channel := range channels {
+		if strings.HasPrefix(channel, reservedPrefix) || c.server.isLock(channel) {
+			n.lock, n.locks = channel, true
+		} else {
+			n.other, n.others = channel, true
+		}
+	}
+	return n.place(c.args[0])
 }
 
 // onlyOurInfo says whether nothing but sections of the proxy's own are asked for.
