@@ -187,7 +187,7 @@ func (c *call) scriptStep(args []string) (step, Reply) {
 	}
 	return func(p *plan) Reply {
 		op, err := s.Meaning.Bind(keys, argv)
-		if err != nil {
+		if err != nil && (op.Op != script.Extend || p.key(op.Key).holds(op.Token)) {
 			return errorReply(err)
 		}
 		return p.script(s.Meaning, op)
@@ -205,7 +205,7 @@ func (p *plan) script(m *script.Meaning, op script.Call) Reply {
 		return errWrongType
 	}
 	o := script.Outcome{Result: script.NotMine, Value: k.Value, TTL: max(k.TTL, 0)}
-	mine := k.Exists && k.Value == op.Token
+	mine := k.holds(op.Token)
 	if op.Add && mine {
 		ttl += k.TTL
 	}

@@ -58,7 +58,10 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 		return c.runByVote(s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
-	if err != nil {
+	switch {
+	case err != nil && op.Op == script.Extend: // only the holder is told so, and the masters know who that is
+		return c.runByVote(s, keys, args)
+	case err != nil:
 		return errorReply(err)
 	}
 	ttl := op.TTL

@@ -87,7 +87,13 @@ func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolde
 	if sl == nil {
 		return wait
 	}
-	if ttl <= 0 { // a Unix time in the past: nothing can be held until then
+	switch past := ttl <= 0; { // a Unix time in the past: nothing can be held until then
+	case past && wantHolder:
+		c.engine().Get(sl.key, func(v quorum.View) {
+			sl.acquired(quorum.Acquired{Err: v.Err, Refused: v.Err == nil, Holder: v.Value})
+		})
+		return later
+	case past:
 		sl.acquired(quorum.Acquired{Refused: true})
 		return later
 	}

@@ -108,6 +108,9 @@ func (k *planned) expire(ttl time.Duration) {
 // isString says whether a command for strings may run on the key.
 func (k *planned) isString() bool { return !k.Exists || k.Type == "string" }
 
+// holds says whether the key is a lock of token's.
+func (k *planned) holds(token string) bool { return k.Exists && k.Type == "string" && k.Value == token }
+
 // value is the reply with what a string key holds.
 func (k *planned) value() Reply {
 	if !k.Exists {

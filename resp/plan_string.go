@@ -143,32 +143,47 @@ func planGetDel(p *plan, args []string) Reply {
 	return old
 }
 
-// planGetEX gives a key that is to have no TTL the longest there is.
+// planGetEX gives a key that is to have no TTL the longest there is. As in Redis, an option may be repeated but not
+// contradicted, and the number is looked at only if the key is there.
 func planGetEX(p *plan, args []string) Reply {
-	ttl, set := p.ttlMax, false
-	switch {
-	case len(args) == 3 && equalFold(args[2], "persist"):
-		set = true
-	case len(args) > 2:
-		e, ok := expiryOption(args[2])
-		if !ok || len(args) != 4 {
-			return errSyntax
-		}
-		var refused Reply
-		if ttl, refused = readTTL(p.cmd.full, p.ttlMax, e, args[3]); refused != nil {
-			return refused
-		}
-		set = true
+	o, persist, ok := parseGetEXOptions(args[2:])
+	if !ok {
+		return errSyntax
 	}
 	k := p.key(args[1])
-	if !k.isString() {
+	switch {
+	case !k.isString():
 		return errWrongType
+	case !k.Exists:
+		return Null{}
 	}
-	value := k.value()
-	if k.Exists && set {
+	value, ttl := k.value(), p.ttlMax
+	if o.expires {
+		var refused Reply
+		if ttl, refused = readTTL(p.cmd.full, p.ttlMax, o.expiry, o.amount); refused != nil {
+			return refused
+		}
+	}
+	if o.expires || persist {
 		k.expire(ttl)
 	}
 	return value
+}
+
+func parseGetEXOptions(args []string) (o setOptions, persist, ok bool) {
+	for i := 0; i < len(args); i++ {
+		if equalFold(args[i], "persist") && !o.expires {
+			persist = true
+			continue
+		}
+		e, known := expiryOption(args[i])
+		if !known || persist || o.expires && e != o.expiry || i+1 == len(args) {
+			return o, false, false
+		}
+		i++
+		o.expires, o.expiry, o.amount = true, e, args[i]
+	}
+	return o, persist, true
 }
 
 // planDelEX deletes a key of any type or, with a condition, a string that meets it.

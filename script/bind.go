@@ -31,7 +31,8 @@ func (c Call) Result(exists bool, value string) Result {
 }
 
 // Bind fills in the arguments of a call. The error is a whole Redis error, its code word included: in Redis's own
-// words where Redis would have refused the TTL too. (Redis would have done so only if the key was there.)
+// words where Redis would have refused the TTL too. Of an extension it says Op, Key and Token even then: Redis looks at
+// the TTL only where the key holds the token.
 //
 // An extension to a TTL of zero or less becomes a Release: EXPIRE deletes the key then, and answers as if not.
 func (m *Meaning) Bind(keys, args []string) (Call, error) {
@@ -88,7 +89,7 @@ func (m *Meaning) fill(c *choice, keys, args []string) (Call, error) {
 	}
 	for _, l := range c.ttls {
 		if _, err := m.duration(l, keys, args); err != nil {
-			return Call{}, err
+			return call, err
 		}
 	}
 	if c.ttl.kind == limited {
@@ -106,7 +107,7 @@ func (c *choice) deletes(keys, args []string) bool {
 		return false
 	}
 	n, ok := c.ttl.count(keys, args)
-	return ok && n <= 0
+	return ok && n <= 0 && !(c.ttl.seconds && n < math.MinInt64/1000) // what overflows in ms is refused
 }
 
 // duration returns the TTL that a lifetime comes to.

@@ -10,6 +10,7 @@ const (
 	releaseText = `if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end`
 	extendText  = "if redis.call('get',KEYS[1]) == ARGV[1] then\nreturn redis.call('pexpire',KEYS[1],ARGV[2]) else return 0 end"
 	secondsText = `if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('expire',KEYS[1],tonumber(ARGV[2])) else return 0 end`
+	expireText  = `if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('expire',KEYS[1],ARGV[2]) else return 0 end`
 	acquireText = `return redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])`
 	chooseText  = `if redis.call('get',KEYS[1]) ~= ARGV[1] then return 0 end local t = ARGV[2]
 		if ARGV[3] == '0' then t = t + redis.call('pttl',KEYS[1]) end redis.call('pexpire',KEYS[1],t) return 1`
@@ -76,6 +77,8 @@ func TestBindRefusesWhatRedisWould(t *testing.T) {
 		{extendText, one, []string{me, "9223372036854775807"}, invalid + "'pexpire' command script: SHA, on @user_script:2."},
 		{acquireText, one, []string{me, "0"}, invalid + "'set' command script: SHA, on @user_script:1."},
 		{acquireText, one, []string{me, "-1"}, invalid + "'set' command script: SHA, on @user_script:1."},
+		{secondsText, one, []string{me, "-9007199254740993000"}, notInteger + "1."},
+		{expireText, one, []string{me, "-9223372036854776"}, invalid + "'expire' command script: SHA, on @user_script:1."},
 		{againText, one, []string{me, "0"}, invalid + "'pexpire' command script: SHA, on @user_script:1."},
 		{chooseText, one, []string{me, "-1", "0"}, invalid + "'pexpire' command script: SHA, on @user_script:2."},
 		{releaseText, nil, []string{me}, "ERR script SHA needs 1 keys and 1 arguments, got 0 and 1"},
@@ -86,6 +89,9 @@ func TestBindRefusesWhatRedisWould(t *testing.T) {
 		got, err := recognise(c.text, "SHA").Bind(c.keys, c.args)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%q: got %+v, %v; want %s", c.args, got, err, c.want)
+		}
+		if got.Op == Extend && (got.Key != "k" || got.Token != me) {
+			t.Errorf("%q: got %+v, want whose the extension is", c.args, got)
 		}
 	}
 }
