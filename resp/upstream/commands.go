@@ -87,6 +87,9 @@ var statelessByName = map[string]bool{
 // withState are flags of commands that may change what the server knows of a connection, or wait.
 var withState = map[string]bool{"admin": true, "blocking": true, "module": true, "movablekeys": true, "noscript": true, "pubsub": true}
 
+// mayWaitByName are commands that may wait, of servers older than Redis 7, whose COMMAND does not tell.
+var mayWaitByName = []string{"blmove", "blpop", "brpop", "brpoplpush", "bzpopmax", "bzpopmin", "wait", "xread", "xreadgroup"}
+
 // parseCommands reads the reply of COMMAND: since Redis 7 a command has ten fields, the last of them its subcommands.
 func parseCommands(reply any) *Commands {
 	list, _ := reply.([]any)
@@ -97,6 +100,11 @@ func parseCommands(reply any) *Commands {
 			for _, sub := range cmd.subs {
 				sub.stateless = true
 			}
+		}
+	}
+	for _, name := range mayWaitByName {
+		if cmd := c.byName[name]; cmd != nil {
+			cmd.mayWait = true
 		}
 	}
 	return c

@@ -284,3 +284,19 @@ func TestWhichCommandsLeaveNoState(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichCommandsMayWait(t *testing.T) {
+	commands := parseCommands([]any{ // six fields, as servers older than Redis 7 have them, and newer ones
+		[]any{"get", int64(2), []any{"readonly", "fast"}, int64(1), int64(1), int64(1)},
+		[]any{"blpop", int64(-3), []any{"write", "noscript"}, int64(1), int64(-2), int64(1)},
+		[]any{"xread", int64(-4), []any{"readonly", "movablekeys"}, int64(0), int64(0), int64(0)},
+		[]any{"bzmpop", int64(-5), []any{"write", "blocking", "movablekeys"}, int64(0), int64(0), int64(0), []any{}, []any{}, []any{}, []any{}},
+		[]any{"ft.search", int64(-2), []any{"readonly", "module"}, int64(1), int64(1), int64(1)},
+	})
+	for command, want := range map[string]bool{"GET k": false, "BLPOP q 0": true, "xread BLOCK 0 STREAMS s $": true, "BZMPOP 0 1 a MIN": true,
+		"FT.SEARCH a": true, "NOSUCH": true} {
+		if got := commands.MayWait(strings.Fields(command)); got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
+	}
+}
