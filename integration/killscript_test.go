@@ -47,10 +47,16 @@ func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, gone, "the upstream is busy", func() error {
-		if _, err := upstream.Do(0, "PING"); err == nil || !strings.Contains(err.Error(), "-BUSY ") {
-			return fmt.Errorf("not yet: %w", err)
+		busy, err := harness.Dial(upstream.Addr)
+		if err != nil {
+			return err
 		}
-		return nil
+		defer busy.Close()
+		reply, err := busy.Do("GET", "data")
+		if err == nil && !bytes.HasPrefix(reply, []byte("-BUSY ")) {
+			err = fmt.Errorf("%q", reply)
+		}
+		return err
 	})
 	kills := dial(t, proxy.Addr)
 	if err := kills.Send(append(harness.Encode(nil, "GET", "data"), harness.Encode(nil, "SCRIPT", "KILL")...)); err != nil {

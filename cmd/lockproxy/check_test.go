@@ -20,7 +20,12 @@ import (
 // LOCKPROXY_REQUIRE_REDIS=1.
 func startRedis(t *testing.T, args ...string) string {
 	t.Helper()
-	bin, err := exec.LookPath(harness.MasterServer(0))
+	return startServer(t, harness.MasterServer(0), args...)
+}
+
+func startServer(t *testing.T, program string, args ...string) string {
+	t.Helper()
+	bin, err := exec.LookPath(program)
 	if err != nil {
 		if os.Getenv("LOCKPROXY_REQUIRE_REDIS") == "1" {
 			t.Fatal("redis-server is missing, and LOCKPROXY_REQUIRE_REDIS=1 demands it")
@@ -225,7 +230,8 @@ func TestCheckNamesTheSchemeThatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	secure := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	server := startRedis(t, "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	// Programs of other versions may have been built without TLS.
+	server := startServer(t, "redis-server", "--tls-port", strconv.Itoa(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
 	eventually(t, "redis-server never listened for TLS", func() bool {
 		conn, err := net.Dial("tcp", secure)
 		if err == nil {
