@@ -60,7 +60,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
-	e.suspended.Store(int64(cfg.Slept()))
+	e.suspended.Store(int64(cfg.Slept(time.Now())))
 	e.labels.init()
 	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)

@@ -33,9 +33,9 @@ func newSuspends() *suspends {
 	return s
 }
 
-// since returns how long it was suspended since newSuspends.
-func (s *suspends) since() time.Duration {
-	was, now := s.ahead.Load(), time.Now()
+// since returns how long, at now, it has been suspended since newSuspends.
+func (s *suspends) since(now time.Time) time.Duration {
+	was := s.ahead.Load()
 	is := ahead(now, now.Sub(s.began))
 	if moved := time.Duration(is - was); moved < -unslept || moved > unslept {
 		if boot, ok := s.ask(); ok {
@@ -78,6 +78,7 @@ func (s *suspends) ask() (time.Duration, bool) {
 
 // catchUp lets the engine's clock count what this machine has slept, and returns what it shows.
 func (e *Engine) catchUp() instant {
-	raise(&e.suspended, int64(e.cfg.Slept()))
-	return e.now()
+	now := time.Now()
+	raise(&e.suspended, int64(e.cfg.Slept(now)))
+	return now.Sub(e.epoch) + e.stood()
 }

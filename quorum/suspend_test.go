@@ -11,7 +11,7 @@ import (
 type sleeper struct{ slept atomic.Int64 }
 
 func (s *sleeper) config() Config {
-	return Config{Slept: func() time.Duration { return time.Duration(s.slept.Load()) }}
+	return Config{Slept: func(time.Time) time.Duration { return time.Duration(s.slept.Load()) }}
 }
 
 // sleep is what the machine sleeps, seen by itself: its clock stands still, and the masters' go on.
@@ -69,17 +69,17 @@ func TestASleepIsFoundByTheWallClock(t *testing.T) {
 	s.ahead.Store(ahead(s.began, 0))
 	s.base, _ = s.ask()
 	boot += time.Minute // and nobody has a reason to look
-	if d := s.since(); d != 0 {
+	if d := s.since(time.Now()); d != 0 {
 		t.Errorf("slept %v", d)
 	}
 	s.ahead.Add(-int64(time.Minute)) // the wall clock went on
 	for range 2 {
-		if d := s.since(); d.Round(10*time.Millisecond) != time.Minute {
+		if d := s.since(time.Now()); d.Round(10*time.Millisecond) != time.Minute {
 			t.Errorf("slept %v", d)
 		}
 	}
 	s.ahead.Add(int64(time.Hour)) // it was set back
-	if d := s.since(); d.Round(10*time.Millisecond) != time.Minute {
+	if d := s.since(time.Now()); d.Round(10*time.Millisecond) != time.Minute {
 		t.Errorf("slept %v", d)
 	}
 }
@@ -91,13 +91,13 @@ func TestWhoIsDoneLastDoesNotPutBackWhatAnotherHasSeen(t *testing.T) {
 		if first {
 			first = false
 			s.ahead.Add(-int64(time.Hour)) // the wall clock is set while this one looks, and another one sees that
-			s.since()
+			s.since(time.Now())
 			s.ahead.Store(1) // what that one noted
 		}
 		return time.Since(s.began), true
 	}
 	s.ahead.Store(ahead(s.began, 0) - int64(time.Hour))
-	s.since()
+	s.since(time.Now())
 	if s.ahead.Load() != 1 {
 		t.Error("the wall clock is noted as it was before")
 	}
@@ -123,7 +123,7 @@ func TestWhatIsRaisedNeverFalls(t *testing.T) {
 func TestTheSystemTellsWhatItSlept(t *testing.T) {
 	s := newSuspends()
 	s.ahead.Add(int64(time.Minute)) // so that it is asked
-	if d := s.since(); d < 0 || d > time.Second {
+	if d := s.since(time.Now()); d < 0 || d > time.Second {
 		t.Errorf("slept %v, in a test", d)
 	}
 }

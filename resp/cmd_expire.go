@@ -31,7 +31,7 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 	if !ok {
 		return 0, 0, errNotInt
 	}
-	ttl, ok := e.ttl(n, time.Now())
+	ttl, ok := e.ttl(n, time.Now)
 	if !ok {
 		return 0, 0, errExpire(command)
 	}

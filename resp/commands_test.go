@@ -213,7 +213,7 @@ func TestTTLsAreRounded(t *testing.T) {
 		{seconds, 1 << 62, 0, false}, {millis, 1<<63 - 1, 0, false}, {unixMillis, 1<<63 - 1, (1 << 63) / 1_000_000 * time.Millisecond, true},
 		{unixMillis, -1 << 63, -1 << 63, true}, {millis, -1 << 63, -((1 << 63) / 1_000_000) * time.Millisecond, true},
 	} {
-		if got, ok := c.e.ttl(c.n, now); got != c.want || ok != c.ok {
+		if got, ok := c.e.ttl(c.n, func() time.Time { return now }); got != c.want || ok != c.ok {
 			t.Errorf("%+v.ttl(%d) = %v, %v; want %v, %v", c.e, c.n, got, ok, c.want, c.ok)
 		}
 	}

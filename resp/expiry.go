@@ -33,9 +33,9 @@ func expiryOption(name string) (expiry, bool) {
 	return expiry{}, false
 }
 
-// ttl returns the time to live that n means at now, with Redis's overflow checks; the result is cut to what a Duration
+// ttl returns the time to live that n means now, with Redis's overflow checks; the result is cut to what a Duration
 // can hold, far beyond any ttl_max. It is false if Redis would call n invalid.
-func (e expiry) ttl(n int64, now time.Time) (time.Duration, bool) {
+func (e expiry) ttl(n int64, now func() time.Time) (time.Duration, bool) {
 	ms := n
 	if e.unit == time.Second {
 		if n > math.MaxInt64/1000 || n < math.MinInt64/1000 {
@@ -43,7 +43,10 @@ func (e expiry) ttl(n int64, now time.Time) (time.Duration, bool) {
 		}
 		ms = n * 1000
 	}
-	unix := now.UnixMilli()
+	if !e.absolute && ms <= mostMillis { // whatever time it is
+		return clampMillis(ms), true
+	}
+	unix := now().UnixMilli()
 	if e.absolute {
 		if ms < math.MinInt64+unix {
 			return math.MinInt64, true
@@ -56,9 +59,11 @@ func (e expiry) ttl(n int64, now time.Time) (time.Duration, bool) {
 	return clampMillis(ms), true
 }
 
+// mostMillis are as many as a Duration can hold.
+const mostMillis = math.MaxInt64 / int64(time.Millisecond)
+
 func clampMillis(ms int64) time.Duration {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return time.Duration(min(max(ms, -most), most)) * time.Millisecond
+	return time.Duration(min(max(ms, -mostMillis), mostMillis)) * time.Millisecond
 }
 
 // setTTL reads the expiry of a SET, which must be positive even if it is a Unix time. It returns a reply if the client
@@ -76,7 +81,7 @@ func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.
 	if n <= 0 {
 		return 0, errExpire(command)
 	}
-	ttl, ok := e.ttl(n, time.Now())
+	ttl, ok := e.ttl(n, time.Now)
 	if !ok {
 		return 0, errExpire(command)
 	}

@@ -140,7 +140,6 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 	o := outcome{err: a.Err, text: a.Holder, fence: a.Fence}
 	if a.Lock != nil {
 		o.lock = sl.session.server.lockOf(a.Lock)
-		o.until = o.lock.Until()
 		o.done, o.taken = 1, true
 	}
 	sl.resolve(o)
@@ -178,7 +177,6 @@ func (sl *slot) onRan(r quorum.Ran) {
 	o := outcome{err: r.Err, done: 1, value: r.Reply}
 	if r.Lock != nil {
 		o.lock, o.taken = sl.session.server.lockOf(r.Lock), true
-		o.until = o.lock.Until()
 	}
 	sl.resolve(o)
 }
@@ -191,7 +189,6 @@ func (sl *slot) onExecuted(x quorum.Executed, reply Reply) {
 	}
 	if x.Lock != nil {
 		o.lock, o.taken = sl.session.server.lockOf(x.Lock), true
-		o.until = o.lock.Until()
 	}
 	sl.resolve(o)
 }

@@ -224,7 +224,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what the machine slept is not counted", rule: "1 clock", file: "suspend.go",
-		old: "raise(&e.suspended, int64(e.cfg.Slept()))", new: "raise(&e.suspended, 0)",
+		old: "raise(&e.suspended, int64(e.cfg.Slept(now)))", new: "raise(&e.suspended, 0)",
 		test: "MachineSlept",
 	},
 	{

@@ -48,8 +48,8 @@ func (p *proxy) boot() {
 		ms = append(ms, &endpoint{life: l, server: s})
 	}
 	cfg := w.plan.Config
-	if cfg.Slept = w.asleep; w.plan.Paused {
-		cfg.Slept = func() time.Duration { return 0 }
+	if cfg.Slept = func(time.Time) time.Duration { return w.asleep() }; w.plan.Paused {
+		cfg.Slept = func(time.Time) time.Duration { return 0 }
 	}
 	cfg.Wall = p.wallClock
 	if w.trace != nil || w.plan.Fences > 0 {
