@@ -81,7 +81,7 @@ func (a *attempt) ended(d Decision) {
 			a.fencing.won()
 			return
 		}
-		a.won(Acquired{})
+		a.won(Acquired{Held: a.held()})
 	case Lost:
 		e.stats.refused.Add(1)
 		a.undo(func() {
@@ -111,6 +111,22 @@ func (a *attempt) won(told Acquired) {
 	}
 	e.stats.expired.Add(1)
 	a.undo(func() { a.done(Acquired{Refused: true}) })
+}
+
+// held says whether a quorum has only extended the lock.
+func (a *attempt) held() bool {
+	if !a.req.Reentrant {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for i := range a.entries {
+		if en := &a.entries[i]; en.vote == Granted && !en.took { // vote first: the others may be being read just now
+			n++
+		}
+	}
+	return n >= Quorum(len(a.entries))
 }
 
 // holder returns the token that most masters refused for.

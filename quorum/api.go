@@ -40,6 +40,8 @@ type AcquireRequest struct {
 type Acquired struct {
 	Err  error // *NoQuorum, ErrWrongType, ErrClosed
 	Lock *Lock // granted by a quorum, with validity left
+	// Held says, of one that is Reentrant, that a quorum granted it because the token held it already.
+	Held bool
 	// Refused says that no quorum can be won now: somebody holds the lock, or the votes were split, or the
 	// quorum answered too late to leave any validity. What the attempt set has been undone.
 	Refused bool

@@ -60,6 +60,7 @@ type outcome struct {
 	until  time.Time // the reply is true only until then
 	lock   lock      // undone unless the reply is written, if it was taken and not extended
 	taken  bool      // it was not only extended
+	held   bool      // the token held it before
 	text   string    // a value or a holder
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
@@ -140,7 +141,7 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 	o := outcome{err: a.Err, text: a.Holder, fence: a.Fence}
 	if a.Lock != nil {
 		o.lock = sl.session.server.lockOf(a.Lock)
-		o.done, o.taken = 1, true
+		o.done, o.taken, o.held = 1, true, a.Held
 	}
 	sl.resolve(o)
 }

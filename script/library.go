@@ -6,7 +6,7 @@ package script
 var libraries = map[string]string{
 	// Release
 	"83ccb24b82c2": "redis.io, redlock-rb, redlock-py, pottery, node-redlock 2-3, redsync <4.12, bsm/redislock <0.10, " +
-		"go-zero, Laravel, ShedLock, bull",
+		"go-zero, Laravel, ShedLock, bull, RedLock.net",
 	"839509083cdc": "redis-py",
 	"5ae77590c538": "redsync",
 	"54aba1735505": "node-redlock 4-5",
@@ -47,6 +47,8 @@ var libraries = map[string]string{
 	"d80d068289ca": "redsync",
 	"b44c10c17268": "Spring Integration",
 	"be50221a4182": "Symfony Lock <5.2",
+	"a8b258caa307": "Symfony Lock <4.2",
+	"c0637e5dfb07": "RedLock.net",
 	"ad17de9c7021": "go-zero",
 	"fb58c00bb85f": "aioredlock",
 

@@ -40,7 +40,7 @@ type Result uint8
 // The results.
 const (
 	Done     Result = iota // released, extended, acquired; for Query: the token holds the key
-	Extended               // AcquireOrExtend only: the token held the key already. Done may be said instead
+	Extended               // AcquireOrExtend only: the token held the key already
 	NotMine                // somebody else holds the key; for Acquire: anybody
 	Absent                 // nobody holds the key
 	results
