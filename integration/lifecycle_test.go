@@ -179,3 +179,29 @@ func TestTenThousandIdleConnectionsAreCheap(t *testing.T) {
 	expect(t, probe, "+OK\r\n", "SET", "beside-them", "me", "NX", "PX", "60000")
 	expect(t, conns[len(conns)-1], "$-1\r\n", "SET", "beside-them", "you", "NX", "PX", "60000")
 }
+
+// Where the URLs of the masters name a database, clients begin in it: the lock is there, and those who select it share it.
+func TestClientsBeginInTheDatabaseOfTheMastersURLs(t *testing.T) {
+	masters := startMasters(t, 3)
+	var urls []string
+	for _, addr := range harness.Addrs(masters) {
+		urls = append(urls, "redis://"+addr+"/5")
+	}
+	c := dial(t, startProxy(t, urls).Addr)
+	expect(t, c, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	eventually(t, cleanMax, "every master has it in that database", func() error {
+		for _, m := range masters {
+			if reply, err := m.Do(5, "GET", "k"); err != nil || string(reply) != "$2\r\nme\r\n" {
+				return fmt.Errorf("%s: %q, %w", m.Addr, reply, err)
+			}
+		}
+		return nil
+	})
+	expect(t, c, "+OK\r\n", "SELECT", "0")
+	expect(t, c, "$-1\r\n", "GET", "k")
+	expect(t, c, "+OK\r\n", "SELECT", "5")
+	expect(t, c, "$-1\r\n", "SET", "k", "you", "NX", "PX", "60000")
+	expect(t, c, "+OK\r\n", "SELECT", "0")
+	expect(t, c, "+RESET\r\n", "RESET")
+	expect(t, c, "$2\r\nme\r\n", "GET", "k")
+}

@@ -170,7 +170,7 @@ func runReset(c *call) Reply {
 	c.releaseHolds()
 	c.parser.authed = len(c.server.cfg.Users) == 0
 	c.mu.Lock()
-	c.identity.reset(c.parser.authed, c.server.clock.Load(), c.server.cfg.firstDB())
+	c.identity.reset(c.parser.authed, c.server.clock.Load(), c.server.cfg.Database)
 	c.mu.Unlock()
 	c.mute = muting{}
 	c.transaction.end(&c.server.memory)

@@ -20,8 +20,8 @@ type infoSection struct {
 
 var infoSections = []infoSection{
 	{"Server", infoServer}, {"Clients", infoClients}, {"Memory", infoMemory}, {"Persistence", infoPersistence},
-	{"Stats", infoStats}, {"Replication", infoReplication}, {"Cluster", infoCluster}, {"Keyspace", infoKeyspace},
-	{"Lockproxy", infoLockproxy},
+	{"Stats", infoStats}, {"Replication", infoReplication}, {"CPU", infoCPU}, {"Modules", infoNothing},
+	{"Errorstats", infoErrors}, {"Cluster", infoCluster}, {"Keyspace", infoNothing}, {"Lockproxy", infoLockproxy},
 }
 
 // runInfo answers the sections asked for; names that Redis has and this proxy has not are empty, as unknown ones are in
@@ -104,6 +104,7 @@ func infoStats(s *Server, w *infoWriter) {
 	w.field("total_connections_received", st.Accepted)
 	w.field("total_commands_processed", st.Commands)
 	w.field("rejected_connections", st.Rejected)
+	w.field("total_error_replies", s.errors.total())
 	w.field("expired_keys", 0)
 	w.field("evicted_keys", 0)
 	w.field("pubsub_channels", len(s.messages.Topics(pubsub.Channel)))
@@ -120,8 +121,18 @@ func infoReplication(s *Server, w *infoWriter) {
 
 func infoCluster(_ *Server, w *infoWriter) { w.field("cluster_enabled", 0) }
 
-// infoKeyspace is empty: the proxy holds no keys.
-func infoKeyspace(*Server, *infoWriter) {}
+// infoNothing is for modules and keys, of which the proxy has none.
+func infoNothing(*Server, *infoWriter) {}
+
+func infoCPU(s *Server, w *infoWriter) {
+	user, system := s.cfg.CPU()
+	w.field("used_cpu_sys", fmt.Sprintf("%.6f", system.Seconds()))
+	w.field("used_cpu_user", fmt.Sprintf("%.6f", user.Seconds()))
+}
+
+func infoErrors(s *Server, w *infoWriter) {
+	s.errors.each(func(code string, n int64) { w.field("errorstat_"+code, fmt.Sprintf("count=%d", n)) })
+}
 
 // failures tells why votes failed, in fields of their own.
 func failures(all *quorum.Failures) string {

@@ -148,10 +148,15 @@ func TestErrorsOfTheEngine(t *testing.T) {
 }
 
 func TestInfoHasWhatClientsRead(t *testing.T) {
-	c := newRig(t, Config{Version: "1.2"}).dial()
+	cpu := func() (user, system time.Duration) { return 1500 * time.Millisecond, time.Microsecond }
+	c := newRig(t, Config{Version: "1.2", CPU: cpu}).dial()
+	c.ask("GET")
+	c.ask("EVALSHA", strings.Repeat("0", 40), "0")
+	c.ask("NOSUCH")
 	got := c.ask("INFO")
 	for _, line := range []string{"# Server", "redis_version:7.0.15", "redis_mode:standalone", "lockproxy_version:1.2", "role:master",
-		"loading:0", "connected_slaves:0", "connected_clients:1", "masters:3", "quorum:2", "masters_connected:2",
+		"loading:0", "connected_slaves:0", "used_cpu_user:1.500000", "used_cpu_sys:0.000001",
+		"# Modules", "errorstat_ERR:count=2", "errorstat_NOSCRIPT:count=1", "total_error_replies:3", "connected_clients:1", "masters:3", "quorum:2", "masters_connected:2",
 		"master1:addr=10.0.0.2:6379,state=disconnected,cause=connection refused; twice,for_sec=0,left_sec=0,server=,version=,role=," +
 			"clock_offset_msec=0,round_trip_usec=0,granted=0,refused=0,failed=0,batches_dropped=0," +
 			"failed_late=0,failed_connection=0,failed_error=0,failed_forgot=0,failed_quarantined=0,failed_clock=0,failed_horizon=0",

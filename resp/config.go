@@ -18,6 +18,10 @@ type Config struct {
 	// Version is what INFO says of lockproxy itself. Default "dev".
 	Version string
 	Limits  Limits
+	// Database is that of clients that have not selected another. Default 0.
+	Database int
+	// CPU is the processor time that the process has used, by itself and in the kernel, for INFO. Default: unknown, 0.
+	CPU func() (user, system time.Duration)
 	// Upstream gets every command that is not about a lock. Nil: there are no others.
 	Upstream *upstream.Redis
 	// UpstreamShared lets clients share connections to it for commands that leave no state there. If it is not set each
@@ -76,6 +80,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.TTLMax, time.Hour)
 	setDefault(&c.Databases, 16)
 	setDefault(&c.Version, "dev")
+	if c.CPU == nil {
+		c.CPU = func() (user, system time.Duration) { return 0, 0 }
+	}
 	l := &c.Limits
 	setDefault(&l.Clients, 10_000)
 	setDefault(&l.Args, 1024)
@@ -99,12 +106,4 @@ func setDefault[T comparable](p *T, v T) {
 	if *p == zero {
 		*p = v
 	}
-}
-
-// firstDB is the database in which clients begin: where the upstream's URL names one, theirs did.
-func (c *Config) firstDB() int {
-	if c.Upstream == nil {
-		return 0
-	}
-	return c.Upstream.Database()
 }

@@ -36,6 +36,7 @@ type Server struct {
 	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.
 	lockOf   func(*quorum.Lock) lock
 	counters counters
+	errors   errorCounts
 	nextID   atomic.Int64
 
 	mu        sync.Mutex // guards what follows

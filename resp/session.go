@@ -80,7 +80,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.parser.limits = &srv.limits
 	s.call.session = s
 	s.parser.authed = len(srv.cfg.Users) == 0
-	s.identity.reset(s.parser.authed, s.since, srv.cfg.firstDB())
+	s.identity.reset(s.parser.authed, s.since, srv.cfg.Database)
 	return s
 }
 

@@ -67,6 +67,9 @@ func (s *session) send(batch *slot) bool {
 			continue
 		}
 		reply := sl.final(time.Now)
+		if e, failed := reply.(Error); failed {
+			s.server.errors.add(e)
+		}
 		if !sl.mute {
 			p.buf = reply.appendTo(p.buf, sl.resp3)
 		}

@@ -50,11 +50,11 @@ func (p *processors) look(at time.Time, used time.Duration) int {
 // chosen it.
 func (p *process) startProcessors() error {
 	most := runtime.GOMAXPROCS(0)
-	used, ok := processorTime()
-	if os.Getenv("GOMAXPROCS") != "" || !ok || most == 1 {
+	user, system := processorTime()
+	if os.Getenv("GOMAXPROCS") != "" || user+system == 0 || most == 1 {
 		return nil
 	}
-	ps := processors{now: 1, most: most, at: time.Now(), used: used}
+	ps := processors{now: 1, most: most, at: time.Now(), used: user + system}
 	runtime.GOMAXPROCS(ps.now)
 	done := make(chan struct{})
 	var loop sync.WaitGroup
@@ -78,8 +78,8 @@ func (p *processors) follow(done <-chan struct{}) {
 			return
 		}
 		had := p.now
-		used, _ := processorTime()
-		if n := p.look(time.Now(), used); n != had {
+		user, system := processorTime()
+		if n := p.look(time.Now(), user+system); n != had {
 			runtime.GOMAXPROCS(n)
 		}
 	}

@@ -5,4 +5,4 @@ package main
 import "time"
 
 // processorTime is not known here.
-func processorTime() (time.Duration, bool) { return 0, false }
+func processorTime() (user, system time.Duration) { return 0, 0 }

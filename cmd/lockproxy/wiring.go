@@ -104,7 +104,7 @@ func upstreamOf(cfg *config.Config) (*upstream.Redis, error) {
 	if u.Addr == "" {
 		return nil, nil //nolint:nilnil // no upstream is no error
 	}
-	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: u.Password.Reveal(), Database: u.Database,
+	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: u.Password.Reveal(),
 		DialTimeout: cfg.DialTimeout, Wrap: sock.Wrap}
 	if u.TLS {
 		t, err := cfg.MasterTLS()
@@ -123,6 +123,8 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Databases: cfg.Databases,
 		Version:   versionText(),
 		Upstream:  up,
+		Database:  cfg.FirstDatabase(),
+		CPU:       processorTime,
 
 		UpstreamShared: cfg.UpstreamShared,
 

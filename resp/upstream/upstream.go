@@ -31,7 +31,6 @@ type Options struct {
 	Addr               string
 	TLS                *tls.Config // nil: none
 	Username, Password string
-	Database           int                     // of clients that have not selected another
 	DialTimeout        time.Duration           // for connecting and greeting; default 1 s
 	Wrap               func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 }
@@ -67,9 +66,6 @@ func New(opt Options) *Redis {
 
 // Addr returns host:port.
 func (u *Redis) Addr() string { return u.opt.Addr }
-
-// Database returns the database of clients that have not selected another.
-func (u *Redis) Database() int { return u.opt.Database }
 
 // A Greeting is how a connection is to begin.
 type Greeting struct {

@@ -77,6 +77,14 @@ func Default() *Config {
 // Embedded says that no masters are named, so that the embedded ones are used.
 func (c *Config) Embedded() bool { return len(c.Masters) == 0 }
 
+// FirstDatabase is that of clients that have not selected another.
+func (c *Config) FirstDatabase() int {
+	if c.Upstream.Addr != "" || c.Embedded() {
+		return c.Upstream.Database
+	}
+	return c.Masters[0].Database
+}
+
 // A Problem is one thing that must be mended before lockproxy starts.
 type Problem struct {
 	Where string // the file and line, the variable or the flag; empty if it lies between settings

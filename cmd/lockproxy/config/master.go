@@ -13,7 +13,9 @@ import (
 type Master struct {
 	Addr string // host:port, with no secret
 	TLS  bool   // rediss://
-	URL  Secret // whole, as masters.NewRedis takes it
+	URL  Secret // without the database, as masters.NewRedis takes it
+
+	Database int // of clients that have not selected another
 }
 
 func (m Master) String() string {
@@ -87,9 +89,6 @@ func parseMaster(text string) (Master, string) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return Master{}, u.Host + " has parameters after the address; leave them out, the settings of lockproxy stand for them"
 	}
-	if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
-		return Master{}, fmt.Sprintf("%s names the database %q; leave it out, database n of lockproxy is database n of the masters, and a client's SELECT names it", u.Host, db)
-	}
 	port := u.Port()
 	if port == "" {
 		port = "6379"
@@ -97,6 +96,24 @@ func parseMaster(text string) (Master, string) {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return Master{}, fmt.Sprintf("%s has the port %q; ports go from 1 to 65535", u.Host, port)
 	}
+	path := u.Path
 	u.Host, u.Path = net.JoinHostPort(u.Hostname(), port), ""
-	return Master{Addr: u.Host, TLS: u.Scheme == "rediss", URL: NewSecret(u.String())}, ""
+	db, wrong := parseDatabase(u.Host, path)
+	if wrong != "" {
+		return Master{}, wrong
+	}
+	return Master{Addr: u.Host, TLS: u.Scheme == "rediss", URL: NewSecret(u.String()), Database: db}, ""
+}
+
+// parseDatabase reads the path of a URL, and returns what is wrong with it.
+func parseDatabase(host, path string) (int, string) {
+	text := strings.Trim(path, "/")
+	if text == "" {
+		return 0, ""
+	}
+	db, err := strconv.Atoi(text)
+	if err != nil || db < 0 {
+		return 0, fmt.Sprintf("%s names the database %q; write a number, such as redis://%s/1", host, text, host)
+	}
+	return db, ""
 }

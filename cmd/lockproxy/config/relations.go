@@ -67,6 +67,28 @@ var relations = []relation{
 		}
 		return ""
 	}},
+	{[]string{"masters"}, func(c *Config) string {
+		for _, m := range c.Masters {
+			if first := c.Masters[0]; m.Database != first.Database {
+				return fmt.Sprintf("%s names database %d, %s database %d; clients begin in one: name the same for all, or none",
+					first.Addr, first.Database, m.Addr, m.Database)
+			}
+		}
+		return ""
+	}},
+	{[]string{"masters", "databases"}, func(c *Config) string {
+		return failIf(c.Upstream.Addr == "" && c.FirstDatabase() >= c.Databases, fmt.Sprintf(
+			"names database %d, of databases 0 to %d; clients begin there: raise databases", c.FirstDatabase(), c.Databases-1))
+	}},
+	{[]string{"masters", "upstream"}, func(c *Config) string {
+		for _, m := range c.Masters {
+			if c.Upstream.Addr != "" && m.Database != 0 && m.Database != c.Upstream.Database {
+				return fmt.Sprintf("names database %d, and upstream %d; clients begin in one, for their locks too: leave it to upstream",
+					m.Database, c.Upstream.Database)
+			}
+		}
+		return ""
+	}},
 	{[]string{"upstream", "databases"}, func(c *Config) string {
 		return failIf(c.Upstream.Addr != "" && c.Upstream.Database >= c.Databases, fmt.Sprintf(
 			"names database %d, of databases 0 to %d; clients begin there, with their locks, too: raise databases", c.Upstream.Database, c.Databases-1))

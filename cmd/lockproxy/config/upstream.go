@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
 // An Upstream is the Redis that gets whatever is not about a lock.
 type Upstream struct {
 	Master          // its address, as that of a master
-	Database int    // of clients that have not selected another
 	User     string // empty: the default user
 	Password Secret
 }
@@ -40,23 +38,12 @@ func parseUpstream(text string) (Upstream, string) {
 	if !strings.Contains(text, "://") {
 		text = "redis://" + text
 	}
-	db := ""
-	u, err := url.Parse(text)
-	if err == nil {
-		db, u.Path = strings.Trim(u.Path, "/"), ""
-		text = u.String()
-	}
 	m, wrong := parseMaster(text)
 	if wrong != "" {
 		return Upstream{}, wrong
 	}
 	up := Upstream{Master: m}
-	if db != "" {
-		if up.Database, err = strconv.Atoi(db); err != nil || up.Database < 0 {
-			return Upstream{}, fmt.Sprintf("%s names the database %q; write a number, such as redis://%s/1", m.Addr, db, m.Addr)
-		}
-	}
-	if u.User != nil {
+	if u, err := url.Parse(text); err == nil && u.User != nil {
 		password, _ := u.User.Password()
 		up.User, up.Password = u.User.Username(), NewSecret(password)
 	}

@@ -1,0 +1,49 @@
+package resp
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// errorCounts counts the errors that clients were answered, by code, for INFO.
+type errorCounts struct {
+	mu    sync.Mutex // guards all
+	all   int64
+	codes map[string]int64
+}
+
+// Bounds of the codes, since scripts make up errors of their own; the first is that of Redis.
+const (
+	errorCodesMost = 128
+	errorCodeSize  = 64
+)
+
+func (c *errorCounts) add(e Error) {
+	code, _, _ := strings.Cut(string(e[:min(len(e), errorCodeSize)]), " ")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all++
+	if _, known := c.codes[code]; known || len(c.codes) < errorCodesMost {
+		if c.codes == nil {
+			c.codes = map[string]int64{}
+		}
+		c.codes[strings.Clone(code)]++
+	}
+}
+
+// each calls f for each code, in order.
+func (c *errorCounts) each(f func(code string, n int64)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, code := range slices.Sorted(maps.Keys(c.codes)) {
+		f(code, c.codes[code])
+	}
+}
+
+func (c *errorCounts) total() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
