@@ -92,7 +92,7 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 	return func(o *outcome) Reply {
 		result := script.NotMine
 		switch {
-		case o.held:
+		case o.done > 0 && o.held:
 			result = script.Extended
 		case o.done > 0:
 			result = script.Done

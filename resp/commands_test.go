@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,21 @@ func TestErrorsOfTheEngine(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", line, got, c.want)
 			}
 		}
+	}
+}
+
+// An acquire-or-extend script hears which of the two it was, and neither if its reply comes too late.
+func TestTheScriptThatTakesALockAgainHearsOfTheTruth(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	text := `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return redis.call("set",KEYS[1],ARGV[1],"NX","PX",ARGV[2]) end`
+	ask := func() string { return c.ask("EVAL", text, "1", "k", "me", "60000") }
+	got := []string{ask(), ask()}
+	r.engine.mu.Lock()
+	r.engine.late = true
+	r.engine.mu.Unlock()
+	if got = append(got, ask()); !slices.Equal(got, []string{"+OK\r\n", ":1\r\n", "$-1\r\n"}) {
+		t.Errorf("taken, taken again, and too late: %q", got)
 	}
 }
 

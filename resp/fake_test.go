@@ -161,6 +161,7 @@ func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)
 			}
 		default:
 			keys[r.Key] = fakeEntry{"string", r.Token, time.Now().Add(r.TTL)}
+			a.Held = held
 			a.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token, Fresh: !held})
 			if r.Fenced {
 				e.fence[r.Key] += 1 << 50
