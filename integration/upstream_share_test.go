@@ -83,7 +83,7 @@ func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {
 // What the same connection has written, WAIT is about: replicas that are stopped have not got it.
 func TestWaitCountsWhatWasWrittenOverASharedConnection(t *testing.T) {
 	f := startFront(t)
-	replica := startMasters(t, 1)[0]
+	replica := startMasters(t, 2)[1] // of the upstream's version: an older one could not read its data
 	direct(t, []*harness.Redis{f.upstream}, 0, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(f.upstream.Addr, ":")
 	direct(t, []*harness.Redis{replica}, 0, "REPLICAOF", host, port)
