@@ -67,6 +67,7 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
 	cfg.IdleTimeout, cfg.LocksListed = time.Hour, 10
 	cfg.Deployment, cfg.LockKeys = "locks", []string{"lock:*"}
+	cfg.Masters = []config.Master{{Addr: "a:1", Database: 3}}
 	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x"), ForceUnlock: true}}
 	log := newLogger(cfg, &bytes.Buffer{})
 	for _, v := range []any{engineConfig(cfg, log), frontConfig(cfg, upstream.New(upstream.Options{Addr: "u:1"}), log), frontConfig(cfg, nil, log).Limits} {
@@ -79,6 +80,9 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	}
 	if u := frontConfig(cfg, nil, log).Users[0]; u != (resp.User{Name: "bob", Password: "x", ForceUnlock: true}) {
 		t.Errorf("bob is %+v", u)
+	}
+	if frontConfig(cfg, nil, log).CPU == nil {
+		t.Error("INFO knows of no processor time")
 	}
 	cfg.Grace = 0
 	if got := engineConfig(cfg, log).Grace; got >= 0 {

@@ -321,7 +321,7 @@ func TestATakenAddressIsOneClearLine(t *testing.T) {
 }
 
 func TestWhatMakesNoSenseIsExitCode2(t *testing.T) {
-	code, out := launch(t, "--databases", "0", "--grace", "x", "--masters", "redis://u:s3cr3t@a/7").exit()
+	code, out := launch(t, "--databases", "0", "--grace", "x", "--masters", "redis://u:s3cr3t@a/x").exit()
 	if code != exitUsage || strings.Count(out, "\n") != 2 || strings.Contains(out, "s3cr3t") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
