@@ -25,12 +25,16 @@ func (c *errorCounts) add(e Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all++
-	if _, known := c.codes[code]; known || len(c.codes) < errorCodesMost {
-		if c.codes == nil {
-			c.codes = map[string]int64{}
-		}
-		c.codes[strings.Clone(code)]++
+	if c.codes == nil {
+		c.codes = map[string]int64{}
 	}
+	if _, known := c.codes[code]; !known {
+		if len(c.codes) == errorCodesMost {
+			return
+		}
+		code = strings.Clone(code) // and not all of the error
+	}
+	c.codes[code]++
 }
 
 // each calls f for each code, in order.

@@ -20,30 +20,35 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair returns both ends of a connection, the first of which is wrapped.
-func pair(t *testing.T) (wrapped net.Conn, other *net.TCPConn) {
+// ends returns both ends of a connection, of which one was accepted by what listening makes of the listener.
+func ends(t testing.TB, listening func(net.Listener) net.Listener) (dialed, accepted net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
+	if dialed, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	wrapped, err = sock.Listener(l).Accept()
-	if err != nil {
+	if accepted, err = listening(l).Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = wrapped.Close()
-		_ = c.Close()
+		_ = dialed.Close()
+		_ = accepted.Close()
 	})
+	return dialed, accepted
+}
+
+// pair returns both ends of a connection, the first of which is wrapped.
+func pair(t *testing.T) (wrapped net.Conn, other *net.TCPConn) {
+	t.Helper()
+	dialed, wrapped := ends(t, sock.Listener)
 	if _, plain := wrapped.(*net.TCPConn); plain && runtime.GOOS == "linux" {
 		t.Fatal("it is not wrapped")
 	}
-	return wrapped, c.(*net.TCPConn)
+	return wrapped, dialed.(*net.TCPConn)
 }
 
 // What is written arrives whole and in order, much more than the sockets hold, and in both directions at once.
@@ -190,19 +195,7 @@ func BenchmarkEcho(b *testing.B) {
 		"wrapped": sock.Wrap,
 	} {
 		b.Run(name, func(b *testing.B) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer l.Close()
-			client, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				b.Fatal(err)
-			}
-			served, err := l.Accept()
-			if err != nil {
-				b.Fatal(err)
-			}
+			client, served := ends(b, func(l net.Listener) net.Listener { return l })
 			client, served = wrap(client), wrap(served)
 			var echo sync.WaitGroup
 			echo.Go(func() {
@@ -220,7 +213,6 @@ func BenchmarkEcho(b *testing.B) {
 			}
 			_ = client.Close()
 			echo.Wait()
-			_ = served.Close()
 		})
 	}
 }
