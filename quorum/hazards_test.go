@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 func (w *world) start(req AcquireRequest) chan Acquired {
@@ -445,12 +446,20 @@ func TestNoQuorumTellsWhoAnsweredAndWhoWasNotAwaited(t *testing.T) {
 	})
 }
 
+// forget makes a clock unknown.
+func (w *watch) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun.Add(1)
+	w.clock = vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
+}
+
 // A clock that is not known, or not exactly, tells no instant for a key to expire at.
 func TestNoKeyIsSetByAVagueClock(t *testing.T) {
 	for name, forget := range map[string]func(w *world, of *watch){
-		"unknown": func(_ *world, of *watch) { of.acquit() },
+		"unknown": func(_ *world, of *watch) { of.forget() },
 		"vague": func(w *world, of *watch) {
-			of.acquit()
+			of.forget()
 			shown := time.Duration(time.Now().UnixNano())
 			of.observe(w.now()-time.Second, w.now(), shown, shown)
 		},
@@ -557,7 +566,7 @@ func TestTheOldValueIsWhatAQuorumHeldThoughOneMasterHoldsAHash(t *testing.T) {
 func TestAMasterThatFallsSilentWhileItsClockIsCheckedIsGivenUp(t *testing.T) {
 	inWorldWith(t, 3, Config{}, func(w *world) {
 		m3 := w.fakes[2]
-		w.masters[2].watch.acquit() // nothing is known of its clock
+		w.masters[2].watch.forget() // nothing is known of its clock
 		m3.setDelay(40 * time.Millisecond)
 		w.acquire(key, "mine", minute)
 		time.Sleep(50 * time.Millisecond) // the batch is answered, and the next question is on its way

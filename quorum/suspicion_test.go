@@ -194,12 +194,12 @@ func TestAGrantIsVoidIfItsMasterForgotBeforeTheOthersGranted(t *testing.T) {
 	}
 }
 
-// Until its clock has been read again, what a master's clock showed last is long ago.
-func TestKeysThatAreSetRightAfterASuspensionLiveAsLongAsAny(t *testing.T) {
+// Until a master's clock has been read, what it showed in the handshake is long ago.
+func TestKeysThatAreSetByAClockThatIsNotKnownLiveAsLongAsAny(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		time.Sleep(200 * time.Millisecond) // almost until the next heartbeat
 		for _, m := range w.masters {
-			m.watch.acquit() // as the warden does
+			m.watch.forget()
 		}
 		a := w.acquire(key, "mine", minute)
 		for _, f := range w.fakes {

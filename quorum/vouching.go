@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -125,15 +126,15 @@ func (l *lane) observe(p *proof) string {
 		if !ok1 || !ok2 {
 			return "did not tell the time"
 		}
-		if doubt := l.master.watch.observe(p.sent, p.received, first, last); doubt != "" {
+		doubt := l.master.watch.observe(p.sent, p.received, first, last)
+		if doubt != "" {
 			l.engine.warden.alarm()
-			return doubt
 		}
 		if l.master.watch.reach() <= l.engine.cfg.uncertainty() {
-			return ""
+			return doubt
 		}
 		if tries == narrowings {
-			return fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace", p.received-p.sent)
+			return cmp.Or(doubt, fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace", p.received-p.sent))
 		}
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {

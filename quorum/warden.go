@@ -80,42 +80,53 @@ func (w *warden) judge(now instant) {
 		return
 	}
 	e := w.engine
-	jumps := make([]*time.Duration, len(e.masters))
+	jumps := make([]*vouch.Span, len(e.masters))
 	missing := false
 	for i, m := range e.masters {
-		jumps[i] = m.watch.since(at)
+		jumps[i] = m.watch.since(at, e.cfg.uncertainty())
 		missing = missing || jumps[i] == nil && m.isConnected()
 	}
 	if missing && now-at < e.cfg.InstanceTimeout {
 		return // until it looks again
 	}
-	by, own, sure := vouch.Standstill(jumps, e.cfg.InstanceTimeout+standstillSlack)
+	by, own, sure := vouch.Standstill(jumps, e.cfg.DriftFactor, e.cfg.tolerance())
 	if !sure { // nobody can take a lock before it is
 		return
 	}
 	w.alarmed.Store(0)
 	if own {
-		e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
-		for _, m := range e.masters {
-			m.watch.acquit()
-		}
-		e.slept.Add(int64(max(by, 0)))
+		w.putRight(by)
 		return
 	}
 	for i, m := range e.masters {
 		switch by, ahead := m.watch.judge(); {
-		case ahead > 0: // even if it is right again by now: what expired is gone
-			m.watch.accuse("its clock jumped forwards by " + ahead.Round(time.Millisecond).String())
-			e.askMaster(i) // so that it is marked before a proxy that knows nothing of its clock meets it
+		case ahead > 0:
+			w.accuse(i, ahead)
 		case by < 0: // its keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
 		}
 	}
 }
 
-// standstillSlack is how much the masters' clocks may differ in what they seem to have jumped while this process stood
-// still, besides what an answer may take: they are asked at different times.
-const standstillSlack = 50 * time.Millisecond
+// putRight lets the engine's clock count what it stood still. By that clock the masters' have not jumped, but for what one of
+// them did besides.
+func (w *warden) putRight(by time.Duration) {
+	e := w.engine
+	e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
+	put, now := max(by, 0), e.now()
+	for i, m := range e.masters {
+		if ahead := m.watch.acquit(by, put, now); ahead > 0 {
+			w.accuse(i, ahead)
+		}
+	}
+	e.slept.Add(int64(put))
+}
+
+// accuse has a master quarantined whose clock jumped forwards, even if it is right again by now: what expired is gone.
+func (w *warden) accuse(i int, ahead time.Duration) {
+	w.engine.masters[i].watch.accuse("its clock jumped forwards by " + ahead.Round(time.Millisecond).String())
+	w.engine.askMaster(i) // so that it is marked before a proxy that knows nothing of its clock meets it
+}
 
 // setQuarantine takes what is written on the master: "" if it is clean.
 func (l *lane) setQuarantine(text, canary string) {

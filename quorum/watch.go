@@ -15,6 +15,7 @@ type watch struct {
 
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
+	from    instant       // what was asked before is by our clock as it was before it was put right
 	asked   instant       // when the latest question was sent that was answered
 	steady  instant       // and the latest of which the answer showed no jump
 	jumped  bool          // and the warden has not judged it
@@ -29,6 +30,9 @@ type watch struct {
 func (w *watch) observe(sent, received instant, first, last time.Duration) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if sent < w.from {
+		return "was asked while this process stood still"
+	}
 	w.asked = max(w.asked, sent)
 	if by := w.clock.Observe(sent, received, first, last); by != 0 {
 		w.jumped, w.jump, w.ahead = true, w.jump+by, w.ahead+max(by, 0)
@@ -71,26 +75,29 @@ func (w *watch) charged() (int, string) {
 }
 
 // since returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
-// question since t, when the first clock was found to have jumped. One that was still steady then has not jumped with it.
-func (w *watch) since(t instant) *time.Duration {
+// question since t, when the first clock was found to have jumped, or its clock is not known to within d. One that was still
+// steady then has not jumped with it.
+func (w *watch) since(t instant, d time.Duration) *vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.jumped && w.asked < t {
+	by, jumped := w.clock.Jumped()
+	switch {
+	case w.steady >= t:
+		return &vouch.Span{}
+	case !jumped, w.clock.Width() > d:
 		return nil
-	}
-	by := w.jump
-	if w.steady >= t {
-		by = 0
 	}
 	return &by
 }
 
-// acquit forgets a jump that was not the master's, and all that was known of its clock relative to ours.
-func (w *watch) acquit() {
+// acquit says that it was this process that stood still, for so long, and that its clock, which showed now, is put right by
+// put. It returns what the master's clock has jumped forwards besides.
+func (w *watch) acquit(by, put time.Duration, now instant) (ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun.Add(1)
-	w.jumped, w.jump, w.ahead, w.clock = false, 0, 0, vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
+	w.jumped, w.jump, w.ahead, w.from = false, 0, 0, now+put
+	return max(w.clock.Acquit(by, put), 0)
 }
 
 // judge ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.
@@ -99,6 +106,7 @@ func (w *watch) judge() (by, ahead time.Duration) {
 	defer w.mu.Unlock()
 	by, ahead = w.jump, w.ahead
 	w.jumped, w.jump, w.ahead = false, 0, 0
+	w.clock.Convict()
 	return by, ahead
 }
 

@@ -50,11 +50,11 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "no quarantine after a jump forwards", rule: "6 quarantine", aim: "clocks", file: "warden.go",
-		old: "case ahead > 0: //", new: "case ahead > 1<<62: //",
+		old: "case ahead > 0:\n", new: "case ahead > 1<<62:\n",
 	},
 	{
 		name: "a clock that was judged is marked at the next heartbeat", rule: "6 quarantine", file: "warden.go",
-		old: "e.askMaster(i)", new: "_ = i", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
+		old: "	w.engine.askMaster(i)", new: "	_ = i", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
 	},
 	{
 		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts", file: "masters/info.go",
@@ -98,6 +98,21 @@ var vouchMutants = []mutant{
 		name: "a proxy that slept quarantines all masters", rule: "8 clock of the proxy", file: "warden.go",
 		old: "\tif own {\n", new: "\tif own && by == 1 {\n",
 		test: "TestAProxyThatWasSuspendedQuarantinesNobody",
+	},
+	{
+		name: "jumps that differ are a standstill", rule: "8 clock of the proxy", file: "warden.go",
+		old: "e.cfg.DriftFactor, e.cfg.tolerance())", new: "e.cfg.DriftFactor, e.cfg.InstanceTimeout+50*time.Millisecond)",
+		test: "TestClocksThatJumpDifferentlyAreNoStandstill",
+	},
+	{
+		name: "a jump is judged by a slow answer", rule: "8 clock of the proxy", file: "watch.go",
+		old: "case !jumped, w.clock.Width() > d:", new: "case !jumped:",
+		test: "TestClocksThatJumpDifferentlyAreNoStandstill",
+	},
+	{
+		name: "a standstill makes clocks unknown", rule: "8 clock of the proxy", file: "vouch/clock.go",
+		old: "	is, was := *c, c.before\n", new: "	*c = Clock{Rate: c.Rate, Tolerance: c.Tolerance}\n	is, was := *c, c.before\n",
+		test: "TestAStandstillHidesNoJumpOfAMasterThatIsAway",
 	},
 	{
 		name: "an evicting master votes", rule: "9 eviction", aim: "evictions", file: "vouching.go",

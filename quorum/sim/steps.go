@@ -41,9 +41,8 @@ func (s *steps) heard(l *life, b *batch, now time.Duration) {
 
 // setClock sets a clock, by a little more if a quorum of them would have been set alike at once.
 func (w *World) setClock(s *server, by time.Duration) {
-	alike := w.alike()
-	for more := max(by, -by) / by * (alike + 1); w.quorumSteps(s, by, alike); {
-		by += more
+	for more := max(by, -by) / by; w.quorumSteps(s, by); {
+		by += more * (w.alike(by) + 1)
 	}
 	w.logf("fault", "the clock of %s is set by %v", s.addr, by)
 	if by > w.tolerated() {
@@ -87,23 +86,23 @@ func (s *server) knownTo(p *proxy) bool { return p.life != nil && s.steps.asked[
 // tolerated is what an engine makes nothing of.
 func (w *World) tolerated() time.Duration { return (w.plan.Config.Grace + 2*time.Millisecond) / 5 }
 
-// alike is how near to each other an engine may find two steps and take them for one: what it says, and what its
-// observations leave open.
-func (w *World) alike() time.Duration {
+// alike is how near to a step an engine may find another one and take both for its own standstill: what it tolerates, what
+// its observations leave open, and what clocks drift meanwhile.
+func (w *World) alike(by time.Duration) time.Duration {
 	c := &w.plan.Config
-	return c.InstanceTimeout + 50*time.Millisecond + c.Grace
+	return 2*(c.Grace+2*time.Millisecond) + time.Duration(2*c.DriftFactor*float64(by.Abs()))
 }
 
 // quorumSteps says whether a step of s would make a quorum of masters that step alike at once, with what else their
 // clocks have been set by lately.
-func (w *World) quorumSteps(s *server, by, alike time.Duration) bool {
+func (w *World) quorumSteps(s *server, by time.Duration) bool {
 	sums, n := []time.Duration{by}, 1
 	for _, st := range s.steps.lately(w.now()) {
 		by += st.by
 		sums = append(sums, by)
 	}
 	for _, o := range w.servers {
-		if o != s && w.stepsWith(o, s, sums, alike) {
+		if o != s && w.stepsWith(o, s, sums) {
 			n++
 		}
 	}
@@ -111,12 +110,12 @@ func (w *World) quorumSteps(s *server, by, alike time.Duration) bool {
 }
 
 // stepsWith says that o stepped lately by about one of the sums, and that a proxy may not tell that from a step of s now.
-func (w *World) stepsWith(o, s *server, sums []time.Duration, alike time.Duration) bool {
+func (w *World) stepsWith(o, s *server, sums []time.Duration) bool {
 	by := time.Duration(0)
 	for _, st := range o.steps.lately(w.now()) {
 		by += st.by
 		for _, sum := range sums {
-			if (sum-by).Abs() <= alike && w.atOnce(st, s) {
+			if (sum-by).Abs() <= w.alike(max(sum.Abs(), by.Abs())) && w.atOnce(st, s) {
 				return true
 			}
 		}

@@ -1,6 +1,9 @@
 package vouch
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // A Clock follows a master's clock from the answers to TIME. They were read at some moments between sending and
 // receiving, so they bound the offset of that clock from ours; a clock that keeps its rate moves that offset by no more
@@ -16,52 +19,71 @@ type Clock struct {
 
 	known         bool
 	at            time.Duration // of the latest answer, on our clock
-	offset        span          // the offset was in it then
-	counted       span          // so was the offset less the steps that were counted, each as small as it can have been
+	offset        Span          // the offset was in it then
+	counted       Span          // so was the offset less the steps that were counted, each as small as it can have been
 	ahead, behind time.Duration // of Tolerance: steps that were counted, forwards and backwards
 	reach         time.Duration // see Reach
+
+	before *Clock        // what was known before it jumped, until Acquit or Convict; nil if it did not
+	jump   time.Duration // by how much at least, in the observation that showed it
 }
 
-// A span is where an offset is.
-type span struct{ lo, hi time.Duration }
+// A Span is where an offset is, or a change of one: Lo to Hi.
+type Span struct{ Lo, Hi time.Duration }
 
-func (s span) widen(d time.Duration) span { return span{s.lo - d, s.hi + d} }
+func (s Span) widen(d time.Duration) Span { return Span{s.Lo - d, s.Hi + d} }
 
-// meet returns what is in both, with lo above hi if nothing is.
-func (s span) meet(t span) span { return span{max(s.lo, t.lo), min(s.hi, t.hi)} }
+func (s Span) move(d time.Duration) Span { return Span{s.Lo + d, s.Hi + d} }
+
+// meet returns what is in both, with Lo above Hi if nothing is.
+func (s Span) meet(t Span) Span { return Span{max(s.Lo, t.Lo), min(s.Hi, t.Hi)} }
 
 // step returns what is in both, or the end of t that the smallest step reaches.
-func (s span) step(t span) span {
+func (s Span) step(t Span) Span {
 	switch {
-	case t.lo > s.hi:
-		return span{t.lo, t.lo}
-	case t.hi < s.lo:
-		return span{t.hi, t.hi}
+	case t.Lo > s.Hi:
+		return Span{t.Lo, t.Lo}
+	case t.Hi < s.Lo:
+		return Span{t.Hi, t.Hi}
 	}
 	return s.meet(t)
 }
 
 // Observe takes what the master's clock showed at two moments, one after the other, between sent and received on ours. It
 // returns by how much that clock jumped at least: positive is forwards, 0 is not at all. After a jump forwards it begins
-// anew.
+// anew; what was known before is kept until it is known whose jump it was.
 func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Duration) {
+	was := *c
 	// If it was set back between, what it showed first says nothing of it now.
 	lo, hi := last-received, min(first, last)-sent+c.apart(received-sent)
-	if !c.known {
-		c.known, c.at, c.offset, c.counted = true, received, span{lo, hi}, span{min(lo, hi), hi}
+	most := hi
+	if lo > hi { // it jumped in between
+		most = max(lo, last-sent+c.apart(received-sent))
 	}
-	passed := c.apart(max(received-c.at, c.at-received))
-	c.at = max(c.at, received)
+	jump = c.see(received, hi, Span{lo, most})
+	c.reach = max(first, last) - sent - c.offset.Lo
+	if jump != 0 && c.before == nil {
+		before := was // only here it must outlive the call
+		c.before, c.jump = &before, jump
+	}
+	return jump
+}
+
+// see takes where the offset is at a moment of ours. Before that, during the same observation, it was hi at most.
+func (c *Clock) see(at, hi time.Duration, seen Span) (jump time.Duration) {
+	if !c.known {
+		c.known, c.at, c.offset, c.counted = true, at, Span{seen.Lo, hi}, Span{min(seen.Lo, hi), hi}
+	}
+	passed := c.apart(max(at-c.at, c.at-at))
+	c.at = max(c.at, at)
 	was := c.counted.widen(passed)
-	forwards, backwards := max(lo-min(hi, was.hi), 0), max(was.lo-hi, 0)
+	forwards, backwards := max(seen.Lo-min(hi, was.Hi), 0), max(was.Lo-hi, 0)
 	c.ahead, c.behind = max(c.ahead-passed, 0)+forwards, max(c.behind-passed, 0)+backwards
 
-	seen := span{lo, max(lo, hi)}
 	c.counted = was.step(seen)
-	if c.offset = c.offset.widen(passed).meet(seen); c.offset.lo > c.offset.hi {
+	if c.offset = c.offset.widen(passed).meet(seen); c.offset.Lo > c.offset.Hi {
 		c.offset = seen
 	}
-	c.reach = max(first, last) - sent - c.offset.lo
 	switch {
 	case c.ahead > c.Tolerance:
 		c.ahead, c.behind, c.offset, c.counted = 0, 0, seen, seen
@@ -73,6 +95,47 @@ func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Du
 	return 0
 }
 
+// Jumped returns by how much the clock has jumped since what is known from before the jump that awaits judgement; false if
+// none does.
+func (c *Clock) Jumped() (by Span, ok bool) {
+	if c.before == nil {
+		return Span{}, false
+	}
+	const most = math.MaxInt64 / 2
+	by = Span{-most, most}
+	if c.before.known {
+		was := c.before.counted.widen(c.apart(c.at - c.before.at))
+		by = Span{c.offset.Lo - was.Hi, c.offset.Hi - was.Lo}
+	}
+	if c.jump > 0 { // little may have been known before
+		by.Lo = max(by.Lo, c.jump)
+	} else {
+		by.Hi = min(by.Hi, c.jump)
+	}
+	return by, true
+}
+
+// Convict ends the inquiry into a jump: it was this clock's.
+func (c *Clock) Convict() { c.before = nil }
+
+// Acquit ends the inquiry into a jump: it was ours that stood still, for so long, and it has been put forwards by put since.
+// What the clock has jumped besides, or jumps before it is observed again, is its own. Acquit returns it, as Observe does.
+func (c *Clock) Acquit(by, put time.Duration) (jump time.Duration) {
+	is, was := *c, c.before
+	if was == nil { // it has not been observed since
+		was = &is
+	}
+	*c = *was
+	drift := c.apart(max(by, -by)) // while we stood still
+	c.at, c.offset, c.counted = c.at+put, c.offset.widen(drift).move(by-put), c.counted.widen(drift).move(by-put)
+	if is.before != nil {
+		seen := is.offset.move(-put)
+		jump = c.see(is.at+put, seen.Hi, seen)
+		c.reach = is.reach
+	}
+	return jump
+}
+
 // apart returns how far the clocks may come apart in a time.
 func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Rate * float64(d)) }
 
@@ -81,14 +144,14 @@ func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Ra
 func (c *Clock) Reach() time.Duration { return c.reach }
 
 // Width returns how exactly the offset is known.
-func (c *Clock) Width() time.Duration { return c.offset.hi - c.offset.lo }
+func (c *Clock) Width() time.Duration { return c.offset.Hi - c.offset.Lo }
 
 // Offset returns the master's clock less ours, to within half of Width.
-func (c *Clock) Offset() time.Duration { return c.offset.lo + c.Width()/2 }
+func (c *Clock) Offset() time.Duration { return c.offset.Lo + c.Width()/2 }
 
 // Latest returns what the clock shows at most when ours shows now.
 func (c *Clock) Latest(now time.Duration) time.Duration {
-	return now + c.offset.hi + c.apart(max(now-c.at, 0))
+	return now + c.offset.Hi + c.apart(max(now-c.at, 0))
 }
 
 // Known says whether anything was observed.
@@ -96,23 +159,28 @@ func (c *Clock) Known() bool { return c.known }
 
 // Standstill says whether jumps of N masters' clocks, each seen from this process, are one jump of its own: it stood still,
 // as a suspended machine does, and every clock moved on meanwhile. They are if a quorum, and more than one, seem to have
-// jumped by the same amount, but for slack, and no master says otherwise. It returns the amount, and whether it is sure:
-// as long as fewer have been heard, and agree, nobody can tell.
+// jumped by the same amount, but for what they drift at that rate meanwhile and for slack, and no master says otherwise. It
+// returns the amount, the least that it can be: what a clock has moved forwards besides is then not made less. And whether it
+// is sure: as long as fewer have been heard, and agree, nobody can tell.
 //
-// A master with a nil jump has not been heard since.
-func Standstill(jumps []*time.Duration, slack time.Duration) (by time.Duration, own, sure bool) {
-	least, most, heard := time.Duration(0), time.Duration(0), 0
+// A master with a nil jump has not been heard since, or not clearly.
+func Standstill(jumps []*Span, rate float64, slack time.Duration) (by time.Duration, own, sure bool) {
+	heard, forwards, backwards := 0, true, true
+	all := Span{math.MinInt64, math.MaxInt64}
 	for _, j := range jumps {
 		if j == nil {
 			continue
 		}
-		if heard == 0 {
-			least, most = *j, *j
-		}
-		least, most = min(least, *j), max(most, *j)
 		heard++
+		forwards, backwards = forwards && j.Lo > 0, backwards && j.Hi < 0
+		all = all.meet(*j)
 	}
-	same := most-least <= slack && (least > 0 || most < 0)
+	if heard == 0 {
+		return 0, false, false
+	}
+	by = min(all.Lo, all.Hi)
+	slack += time.Duration(2 * rate * float64(max(by, -by)))
+	same := (forwards || backwards) && all.Lo-all.Hi <= slack
 	enough := heard > len(jumps)/2
-	return least, same && enough && heard > 1, !same || enough
+	return by, same && enough && heard > 1, !same || enough
 }

@@ -69,7 +69,7 @@ func TestAClockThatKeepsItsRateIsNeverAccused(t *testing.T) {
 			if jump, _ := m.ask(nothing); jump != 0 || m.ahead != 0 || m.behind != 0 {
 				t.Fatalf("seed %d: accused of %v, of %v and %v", seed, jump, m.ahead, m.behind)
 			}
-			if o := m.offset; o < m.Clock.offset.lo || o > m.Clock.offset.hi {
+			if o := m.offset; o < m.Clock.offset.Lo || o > m.Clock.offset.Hi {
 				t.Fatalf("seed %d: the offset %v is not in %v", seed, o, m.Clock.offset)
 			}
 		}
