@@ -1,5 +1,5 @@
 # make test      all tests, under the race detector; installs redis-server if it can
-# make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the README's table of them
+# make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the table of them (README.md, docs/upstream.md)
 # make test-versions  what talks to masters, against masters of other versions, from package registries; VERSIONS="…" takes a part
 # make lint      format, vet, linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone

@@ -5,7 +5,7 @@
 // runs it can ask for faults over the control port (control.go). What every library must do is in scenarios.go, what
 // one cannot do, and why, in ../known.txt. The table in the README is made from the run: one that differs from it fails,
 // and -update writes it anew. With -upstream the proxy stands in front of a fourth Redis as well, where all goes that is
-// no lock, and each library is also used for that, beside a lock: that is the README's second table.
+// no lock, and each library is also used for that, beside a lock: that is the table in docs/upstream.md.
 //
 // Dependencies are installed by the language's own tool, once, in the user's cache. A language whose runtime is missing
 // is not run; LOCKPROXY_REQUIRE_CLIENTS=1 makes that a failure.
@@ -37,7 +37,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "programs that run at once, each against masters of its own")
 	flag.StringVar(&o.scenarios, "scenarios", "", "comma-separated scenarios to run; default all")
 	flag.BoolVar(&o.upstream, "upstream", false, "put the proxy in front of an upstream, too, and use that beside the locks")
-	flag.BoolVar(&o.update, "update", false, "write the README's table instead of comparing it")
+	flag.BoolVar(&o.update, "update", false, "write the table in README.md, or docs/upstream.md, instead of comparing it")
 	flag.BoolVar(&o.speed, "speed", false, "only compare the speed of Redisson's locks through lockproxy and without it")
 	flag.BoolVar(&o.verbose, "v", false, "show what the programs print")
 	flag.Parse()
@@ -82,16 +82,15 @@ func run(o options) error {
 	if !passed || !complete && os.Getenv("LOCKPROXY_REQUIRE_CLIENTS") == "1" {
 		return errFailed
 	}
-	readme := filepath.Join(o.root, "README.md")
 	switch {
 	case o.libraries != "":
 		return nil
 	case o.upstream && slices.Contains(o.chosen(), dataScenario):
-		return dataTable.updateReadme(readme, ready, dataRows(results), o.update)
+		return dataTable.update(o.root, ready, dataRows(results), o.update)
 	case o.upstream || o.scenarios != "":
 		return nil
 	}
-	return lockTable.updateReadme(readme, ready, lockRows(results, known), o.update)
+	return lockTable.update(o.root, ready, lockRows(results, known), o.update)
 }
 
 // prepareAll installs what the languages need. A language for which that fails is told, and left out.

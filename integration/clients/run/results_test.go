@@ -79,16 +79,17 @@ func TestTheReadmesTableIsComparedAndWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := []knownFailure{{"redis-py", "5.3.1", "take", "too old"}}
-	path := filepath.Join(t.TempDir(), "README.md")
+	root := t.TempDir()
+	path := filepath.Join(root, lockTable.file)
 	const node = "| Node | ioredis | 4.31.0 | 14 of 14 | – | – |\n"
 	old := "before\n" + lockTable.begin + "\n" + lockTable.head + node + "| Python | gone | 1 | 1 of 1 | – | – |\n" + tableEnd + "\nafter\n"
 	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := lockTable.updateReadme(path, []prepared{{language: python}}, lockRows(results, known), false); err == nil || !strings.Contains(err.Error(), "is stale") {
+	if err := lockTable.update(root, []prepared{{language: python}}, lockRows(results, known), false); err == nil || !strings.Contains(err.Error(), "is stale") {
 		t.Errorf("a stale table: %v", err)
 	}
-	if err := lockTable.updateReadme(path, []prepared{{language: python}}, lockRows(results, known), true); err != nil {
+	if err := lockTable.update(root, []prepared{{language: python}}, lockRows(results, known), true); err != nil {
 		t.Error(err)
 	}
 	want := "before\n" + lockTable.begin + "\n" + lockTable.head +
@@ -98,8 +99,16 @@ func TestTheReadmesTableIsComparedAndWritten(t *testing.T) {
 	if got, _ := os.ReadFile(path); string(got) != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if err := lockTable.updateReadme(path, []prepared{{language: python}}, lockRows(results, known), false); err != nil {
+	if err := lockTable.update(root, []prepared{{language: python}}, lockRows(results, known), false); err != nil {
 		t.Errorf("a fresh table: %v", err)
+	}
+}
+
+func TestTablesStandWhereARunLooksForThem(t *testing.T) {
+	for _, table := range []table{lockTable, dataTable} {
+		if err := table.update("../../..", nil, nil, false); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -3,26 +3,28 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// A table stands between two lines of the README.
-type table struct{ begin, head string }
+// A table stands in a file of the repository, after the line begin.
+type table struct{ file, begin, head string }
 
 const tableEnd = "<!-- end of the table -->"
 
 var (
-	lockTable = table{"<!-- the table of make test-clients -->",
+	lockTable = table{"README.md", "<!-- the table of make test-clients -->",
 		"| language | library | versions | scenarios passed | not in the library | does not work, and why |\n" +
 			"| --- | --- | --- | --- | --- | --- |\n"}
-	dataTable = table{"<!-- the table of make test-clients CLIENTSFLAGS=-upstream -->",
+	dataTable = table{"docs/upstream.md", "<!-- the table of make test-clients CLIENTSFLAGS=-upstream -->",
 		"| language | library | versions | used beside a lock |\n" +
 			"| --- | --- | --- | --- |\n"}
 )
 
-// updateReadme compares the README's table with the rows, or writes it. Rows of languages that were not run stay.
-func (t table) updateReadme(path string, ran []prepared, rows []string, write bool) error {
+// update compares the table with the rows, or writes it. Rows of languages that were not run stay.
+func (t table) update(root string, ran []prepared, rows []string, write bool) error {
+	path := filepath.Join(root, t.file)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
