@@ -225,3 +225,20 @@ func TestALockReleasedWhileAMasterRunsItsSETIsReleasedThereToo(t *testing.T) {
 	apply(t, paused.heal, masters[0])
 	eventually(t, cleanMax, "the sleeper has released it too", func() error { return keysLeft(0, masters...) })
 }
+
+// Rule 13: no lock depends on what a script cache keeps.
+func TestScriptFlushOnAllMastersFailsNoExtensionAndNoRelease(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxy := startProxy(t, harness.Addrs(masters))
+	c := dial(t, proxy.Addr)
+	allVote(t, c, masters)
+	for i := range 100 {
+		key := fmt.Sprint("flushed:", i)
+		expect(t, c, "+OK\r\n", "SET", key, "me", "NX", "PX", "60000")
+		direct(t, masters, 0, "SCRIPT", "FLUSH")
+		expect(t, c, ":1\r\n", "EVAL", compareAndExpire, "1", key, "me", "120000")
+		direct(t, masters, 0, "SCRIPT", "FLUSH")
+		expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", key, "me")
+	}
+	eventually(t, cleanMax, "all are released everywhere", func() error { return keysLeft(0, masters...) })
+}

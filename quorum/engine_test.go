@@ -432,35 +432,17 @@ func TestReadsAgreeOrSaySo(t *testing.T) {
 	})
 }
 
-func TestAForgottenScriptFailsOnceAndIsLoadedAgain(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
-		w.acquire(key, "mine", minute)
-		for _, f := range w.fakes {
-			f.mu.Lock()
-			clear(f.loaded)
-			f.mu.Unlock()
-		}
-		if r := w.release(key, "mine"); r.Err == nil {
-			t.Fatalf("want an error: %+v", r)
-		}
-		if r := w.release(key, "mine"); !r.Held {
-			t.Fatalf("not released: %+v", r)
-		}
-	})
-}
-
 func TestAMasterThatFallsSilentWhileItIsMendedIsConnectedToAnew(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.acquire(key, "mine", minute)
-		for _, f := range w.fakes {
-			f.mu.Lock()
-			clear(f.loaded)
-			f.mu.Unlock()
-		}
-		if r := w.release(key, "mine"); r.Err == nil {
-			t.Fatalf("want an error: %+v", r)
-		}
+		w.fakes[0].flushScripts()
+		released := make(chan Released, 1)
+		w.Release(Key{Name: key}, "mine", func(r Released) { released <- r })
+		time.Sleep(5 * w.fakes[0].lag / 2)
 		w.fakes[0].stall() // its scripts are on their way
+		if r := <-released; !r.Held {
+			t.Fatalf("not released: %+v", r)
+		}
 		time.Sleep(w.cfg.MasterDeadAfter + time.Second)
 		if w.Masters()[0].Connected {
 			t.Error("still waited for")

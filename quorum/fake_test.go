@@ -245,6 +245,13 @@ func (f *fake) ran(prefix string) int {
 	return n
 }
 
+// flushScripts is SCRIPT FLUSH.
+func (f *fake) flushScripts() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.loaded)
+}
+
 // first returns the place in the log of the first command with this prefix, or -1.
 func (f *fake) first(prefix string) int {
 	f.mu.Lock()
@@ -357,7 +364,8 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
 		n, _ := call.Args[2].(int64)
-		for _, s := range []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore, luaAdd, luaBreak} {
+		own := []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore, luaAdd, luaBreak}
+		for _, s := range append(own, loadedScripts...) {
 			if s.text == arg(1) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
 			}

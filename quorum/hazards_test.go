@@ -379,58 +379,6 @@ func TestRoundsOnOneKeyHaveOneOrderOnAllMasters(t *testing.T) {
 	})
 }
 
-// Rule 13, for the acquires that are scripts.
-func TestAnAcquireSurvivesAFlushedScriptCache(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
-		for _, f := range w.fakes {
-			f.mu.Lock()
-			clear(f.loaded)
-			f.mu.Unlock()
-		}
-		r := req1("mine", minute)
-		r.WantHolder = true
-		if a := w.try(r); a.Lock == nil {
-			t.Errorf("%+v", a)
-		}
-	})
-}
-
-// A script that a master has forgotten is sent again, as a whole: before what came after it.
-func TestNoReleaseOvertakesAScriptThatIsSentAgain(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
-		s, other := NewScript("return 1"), NewScript("return 2")
-		for _, f := range w.fakes {
-			took := []any{":1;", "0"}
-			f.voted = map[string]any{s.wrapped.text: took, other.wrapped.text: took}
-		}
-		ran := make(chan Ran, 4)
-		run := func(s *Script) { w.Run(RunRequest{Script: s, Keys: []string{key}}, func(r Ran) { ran <- r }) }
-		for _, s := range []*Script{s, other} { // the next time it is sent by its name only, which the fakes do not know
-			run(s)
-			<-ran
-		}
-		w.settle()
-		f := w.fakes[0]
-		f.mu.Lock()
-		f.log, f.lag = nil, 20*time.Millisecond
-		f.mu.Unlock()
-		run(s)
-		run(other)
-		time.Sleep(10 * time.Millisecond) // they are on their way
-		w.release(key, "mine")
-		w.settle()
-		again, next := f.first("EVAL "+s.wrapped.text[:20]), f.first("EVALSHA "+luaRelease.sha)
-		if f.ran("EVAL ") != 2 || again < 0 || next < again {
-			t.Errorf("sent again as command %d, released by command %d", again, next)
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if !strings.Contains(f.log[again], "return 1") || !strings.Contains(f.log[again+1], "return 2") {
-			t.Error("what is sent again is not in order")
-		}
-	})
-}
-
 func TestNoQuorumTellsWhoAnsweredAndWhoWasNotAwaited(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for _, f := range w.fakes[:3] {

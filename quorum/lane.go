@@ -319,8 +319,11 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 		}
 		if c.Err != nil {
 			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
-			case "NOSCRIPT": // the script cache was flushed: those commands have failed, the next will find the scripts
+			case "NOSCRIPT": // the script cache was flushed: what is not sent again has failed, the next will find the scripts
 				mend = (*link).loadScripts
+				if l.sendAgain(i) {
+					continue
+				}
 			case "READONLY", "NOAUTH", "MASTERDOWN": // it is no longer what the handshake found: shake hands again
 				mend = func(*link) error { return c.Err }
 			}

@@ -9,8 +9,8 @@ import (
 
 // A program is the command that runs a long script: a client's, or one that takes a lock with a fence. It is sent as a whole
 // the first time that it goes over a connection, and by SHA-1 afterwards. A master that has forgotten it since, because its
-// script cache was flushed, is sent the whole at once: it has done nothing, and no attempt may depend on what a cache keeps
-// (rule 13).
+// script cache was flushed, is sent the whole at once, as for scripts that every master is to have loaded: it has done
+// nothing, and no lock may depend on what a cache keeps (rule 13).
 type program struct {
 	sha          string
 	whole, short []any // nil if a timed owner builds the whole for each master
@@ -42,39 +42,105 @@ func (p *program) choose(en *entry) {
 	}
 }
 
-// again is called by the entry's lane with the answer. It sends the whole if the master does not have the program, and
-// says whether it did.
-//
-// That goes before all that came since, so a release does not overtake the script that takes the lock. What went in the
-// same batch has overtaken it: the client did not wait for its answer, or somebody else was faster. Then this master may
-// vote otherwise than the others, or keep what the script took until its TTL; no vote counts twice, and no lock has
-// fewer than it was granted with. Where all masters have forgotten the program they agree on another order than the one
-// in which commands were sent without waiting.
-func (p *program) again(en *entry) bool {
+// learn is called by the entry's lane with the answer.
+func (p *program) learn(en *entry) {
 	k := en.lane.link
-	if k == nil {
+	if k == nil || en.Err != nil {
+		return
+	}
+	if len(k.programs) >= programsMax || k.programs == nil {
+		k.programs = make(map[string]bool)
+	}
+	k.programs[p.sha] = true
+}
+
+// sendAgain sends the i-th request of the batch that is being handed out once more, as a whole, where the master answered that
+// it does not have its script, and says whether it did.
+//
+// That goes before all that came since, so a release does not overtake the script that takes the lock. What went in the same
+// batch, and ran, has overtaken it: the client did not wait for its answer, or enough other masters were faster. If that may
+// be about the same lock, nothing is sent again, and the vote is lost: a release must not take the key that the next attempt
+// with its token has set meanwhile, nor an extension shorten what a later one has promised.
+func (l *lane) sendAgain(i int) bool {
+	en, ok := l.batch[i].(*entry)
+	if !ok || l.link == nil || en.Args[0] != "EVALSHA" {
 		return false
 	}
-	if en.Err == nil {
-		if len(k.programs) >= programsMax || k.programs == nil {
-			k.programs = make(map[string]bool)
-		}
-		k.programs[p.sha] = true
+	if p := en.round.program; p != nil {
+		delete(l.link.programs, p.sha)
+	}
+	if slices.ContainsFunc(l.batch[i+1:], en.overtakenBy) {
 		return false
 	}
-	if !strings.HasPrefix(en.Err.Error(), "NOSCRIPT") || en.Args[0] == "EVAL" {
-		return false
-	}
-	delete(k.programs, p.sha)
 	en.round.mu.Lock()
-	en.Call = masters.Call{Args: p.whole}
+	en.Call = masters.Call{Args: en.whole()}
 	en.fate = waiting
 	en.round.mu.Unlock()
-	if cause := en.lane.pushAgain(en); cause != "" {
+	if cause := l.pushAgain(en); cause != "" {
 		en.giveUp(dropped, doubt{FailedConnection, cause})
 	}
 	return true
 }
+
+// whole returns the command with the text of its script; nil if a timed owner builds it.
+func (en *entry) whole() []any {
+	if p := en.round.program; p != nil {
+		return p.whole
+	}
+	args := slices.Clone(en.Args)
+	args[0], args[1] = "EVAL", loadedTexts[args[1].(string)]
+	return args
+}
+
+// overtakenBy says that a request which went after the entry was run, and may be about the same lock: it names a key of the
+// entry's script, and a token. What a client's script has for a token is not known.
+func (en *entry) overtakenBy(r request) bool {
+	later, ok := r.(*entry)
+	if !ok || isNoScript(later.Err) || en.reads() || later.reads() {
+		return false
+	}
+	n := 3 + en.Args[2].(int64)
+	return later.names(en.Args[3:n]) && (en.voted() || later.voted() || later.names(en.Args[n:]))
+}
+
+// names says that one of the words is a word of the entry's command.
+func (en *entry) names(words []any) bool {
+	return slices.ContainsFunc(words, func(w any) bool {
+		word, ok := wordOf(w)
+		return ok && slices.ContainsFunc(en.Args, func(a any) bool {
+			arg, ok := wordOf(a)
+			return ok && arg == word
+		})
+	})
+}
+
+// wordOf returns an argument that is a text.
+func wordOf(arg any) (string, bool) {
+	switch arg := arg.(type) {
+	case string:
+		return arg, true
+	case *string:
+		return *arg, true
+	}
+	return "", false
+}
+
+// voted says that the entry runs a client's script.
+func (en *entry) voted() bool {
+	_, ok := en.round.owner.(*voting)
+	return ok
+}
+
+// reads says that the entry changes nothing.
+func (en *entry) reads() bool {
+	switch en.round.owner.(type) {
+	case *reading, *viewing, *looking, *asking, *fenceLook:
+		return true
+	}
+	return false
+}
+
+func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
 
 // pushAgain queues a request of the batch that is being handed out before all others, but after those that it did the
 // same to: they had their place in the queue, so queue_max is no matter. If there is no connection it returns the cause.

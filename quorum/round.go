@@ -207,8 +207,8 @@ func (en *entry) take(now instant) bool {
 
 // reply takes the answer that is in Call.
 func (en *entry) reply(instant) {
-	if en.round.program != nil && en.round.program.again(en) {
-		return
+	if p := en.round.program; p != nil {
+		p.learn(en)
 	}
 	en.round.vote(en, func() (Vote, doubt) {
 		en.fate = answered

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// A lua is one of our scripts. They run by SHA-1, and a lane loads them when it connects. Those that take a lock or undo
-// one are always sent as a whole: they must not fail for a flushed script cache (rule 13).
+// A lua is one of our scripts. They run by SHA-1, and a lane loads them when it connects; where a script cache was flushed
+// since, they are sent again as a whole. Those that take a lock or undo one always are, at once (rule 13); but see program.
 type lua struct {
 	text string
 	sha  string
@@ -221,8 +221,17 @@ return 1`)
 
 // loadedScripts are loaded into every master by the handshake.
 var loadedScripts = []*lua{
-	luaRelease, luaExtend, luaAdd, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
+	luaRelease, luaExtend, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
 }
+
+// loadedTexts are their texts by SHA-1.
+var loadedTexts = func() map[string]string {
+	texts := make(map[string]string, len(loadedScripts))
+	for _, s := range loadedScripts {
+		texts[s.sha] = s.text
+	}
+	return texts
+}()
 
 // args returns the command that runs a loaded script on one key.
 func (l *lua) args(key string, argv ...any) []any {

@@ -1,0 +1,218 @@
+package quorum
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// Rule 13, for the acquires that are scripts.
+func TestAnAcquireSurvivesAFlushedScriptCache(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes {
+			f.flushScripts()
+		}
+		r := req1("mine", minute)
+		r.WantHolder = true
+		if a := w.try(r); a.Lock == nil {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// A script that a master has forgotten is sent again, as a whole: before what came after it.
+func TestNoReleaseOvertakesAScriptThatIsSentAgain(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		s, other := NewScript("return 1"), NewScript("return 2")
+		for _, f := range w.fakes {
+			took := []any{":1;", "0"}
+			f.voted = map[string]any{s.wrapped.text: took, other.wrapped.text: took}
+		}
+		ran := make(chan Ran, 4)
+		run := func(s *Script) { w.Run(RunRequest{Script: s, Keys: []string{key}}, func(r Ran) { ran <- r }) }
+		for _, s := range []*Script{s, other} { // the next time it is sent by its name only, which the fakes do not know
+			run(s)
+			<-ran
+		}
+		w.settle()
+		f := w.fakes[0]
+		f.mu.Lock()
+		f.log, f.lag = nil, 20*time.Millisecond
+		f.mu.Unlock()
+		run(s)
+		run(other)
+		time.Sleep(10 * time.Millisecond) // they are on their way
+		w.release(key, "mine")
+		w.settle()
+		again, next := f.first("EVAL "+s.wrapped.text[:20]), f.first("EVALSHA "+luaRelease.sha)
+		if f.ran("EVAL ") != 2 || again < 0 || next < again {
+			t.Errorf("sent again as command %d, released by command %d", again, next)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !strings.Contains(f.log[again], "return 1") || !strings.Contains(f.log[again+1], "return 2") {
+			t.Error("what is sent again is not in order")
+		}
+	})
+}
+
+// And for what gives a lock back or extends it, on all masters at once; after that they have the scripts.
+func TestAReleaseAndAnExtensionSurviveAFlushedScriptCache(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for range 2 {
+			w.acquire(key, "mine", minute)
+			for _, f := range w.fakes {
+				f.flushScripts()
+			}
+			x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: 2 * minute})
+			if left := time.Until(x.Until); !x.Held || left > 2*minute-time.Second {
+				t.Fatalf("not extended: %+v", x)
+			}
+			w.settle()
+			w.expectHolders(key, "mmm")
+			if left := w.fakes[2].keys[key].expires.Sub(w.fakes[2].now()); left < 2*minute-5*time.Second {
+				t.Errorf("a master keeps it for %v", left)
+			}
+			for _, f := range w.fakes {
+				f.flushScripts()
+			}
+			if r := w.release(key, "mine"); !r.Held {
+				t.Fatalf("not released: %+v", r)
+			}
+			w.settle()
+			w.expectHolders(key, "...")
+		}
+		if n, again := w.fakes[0].ran("EVALSHA "), w.fakes[0].ran("EVAL "); n != 4 || again != 4 {
+			t.Errorf("%d scripts by SHA-1, %d again as a whole", n, again)
+		}
+		w.acquire(key, "mine", minute)
+		if r := w.release(key, "mine"); !r.Held || w.fakes[0].ran("EVAL ") != 4 {
+			t.Errorf("the scripts were not loaded again: %+v", r)
+		}
+	})
+}
+
+// slowThird lets the third master answer slowly, and occupies it: what is sent until now+20 ms waits for it in one batch.
+// Its script cache has been flushed.
+func (w *world) slowThird() {
+	f := w.fakes[2]
+	f.flushScripts()
+	f.mu.Lock()
+	f.lag = 10 * time.Millisecond
+	f.mu.Unlock()
+	w.Get(Key{Name: "another"}, func(View) {})
+	time.Sleep(time.Millisecond)
+}
+
+// The third master has no vote of the lock that is released, but one of the next with the same token.
+func TestAReleaseThatIsSentAgainDoesNotTakeTheNextLock(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.settle()
+		w.fakes[2].set(key, "gone", -time.Second)
+		w.slowThird()
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("not released: %+v", r)
+		}
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		w.settle()
+		w.expectHolders(key, "mmm")
+		if w.fakes[2].ran("EVALSHA "+luaRelease.sha) != 1 {
+			t.Error("the release was not in the same batch")
+		}
+	})
+}
+
+func TestAReleaseThatIsSentAgainIsFollowedByOthers(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.settle()
+		w.slowThird()
+		w.release(key, "mine")
+		if a := w.acquire(key, "other", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		w.settle()
+		w.expectHolders(key, "oo.")
+	})
+}
+
+// An extension that is overtaken by a longer one does not shorten it.
+func TestAnExtensionThatIsSentAgainDoesNotShortenTheLock(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.settle()
+		w.slowThird()
+		w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: time.Second})
+		again := req1("mine", minute)
+		again.Reentrant = true
+		if a := w.try(again); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		time.Sleep(30 * time.Second)
+		w.expectHolders(key, "mmm")
+	})
+}
+
+// What is sent again comes before the deadline of its vote, or not at all.
+func TestNothingIsSentAgainAfterItsDeadline(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		w.settle()
+		f := w.fakes[2]
+		f.flushScripts()
+		f.mu.Lock()
+		f.lag = w.cfg.InstanceTimeout
+		f.mu.Unlock()
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("not released: %+v", r)
+		}
+		w.settle()
+		w.expectHolders(key, "..m")
+		if f.ran("EVALSHA ") != 1 || f.ran("EVAL ") != 0 {
+			t.Errorf("sent: %q", f.log)
+		}
+	})
+}
+
+func TestWhatOvertakesAScript(t *testing.T) {
+	name, token := key, "mine"
+	giveBack := luaRelease.args(key, "mine")
+	tests := []struct {
+		what        string
+		first       []any
+		firstOwner  owner
+		later       []any
+		laterOwner  owner
+		err         string
+		isOvertaken bool
+	}{
+		{"a take with its token", giveBack, &release{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
+		{"another's take", giveBack, &release{}, []any{"SET", key, "other", "NX"}, &attempt{}, "", false},
+		{"another lock's", giveBack, &release{}, []any{"SET", "key", "mine", "NX"}, &attempt{}, "", false},
+		{"one that did not run either", giveBack, &release{}, luaReenter.args(key, "mine"), &attempt{}, "NOSCRIPT No", false},
+		{"one that failed", giveBack, &release{}, luaReenter.whole(key, "mine"), &attempt{}, "WRONGTYPE", true},
+		{"a longer extension", luaExtend.args(key, "mine", int64(1)), &extension{}, luaAdd.all([]string{key}, []any{"mine"}), &extension{}, "", true},
+		{"a read", giveBack, &release{}, []any{"STRLEN", key, "mine"}, &asking{}, "", false},
+		{"of a read", luaSee.args(key), &reading{}, []any{"SET", key, "mine"}, &write{}, "", false},
+		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
+		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", true},
+		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", false},
+		{"an EXEC", giveBack, &release{}, luaEdit.all([]string{key}, []any{"string", "mine", "put", "other", int64(1)}), &editing{}, "", true},
+	}
+	for _, test := range tests {
+		first := &entry{Call: masters.Call{Args: test.first}, round: &round{owner: test.firstOwner}}
+		later := &entry{Call: masters.Call{Args: test.later}, round: &round{owner: test.laterOwner}}
+		if test.err != "" {
+			later.Err = errors.New(test.err)
+		}
+		if got := first.overtakenBy(later); got != test.isOvertaken {
+			t.Errorf("%s: %v", test.what, got)
+		}
+	}
+}
