@@ -114,6 +114,18 @@ var mutants = []mutant{
 		old: "if now < r.deadline && !r.revoked {", new: "if true {",
 	},
 	{
+		name: "a script that was forgotten is not sent again", rule: "13 scripts", file: "lane.go",
+		old: "if l.sendAgain(i) {", new: "if false {", test: "FlushedScriptCache",
+	},
+	{
+		name: "what is sent again follows what has overtaken it", rule: "13 scripts", file: "program.go",
+		old: "if slices.ContainsFunc(l.batch[i+1:], en.overtakenBy) {", new: "if false {", test: "SentAgainDoesNot",
+	},
+	{
+		name: "what is sent again goes last", rule: "13 scripts", file: "program.go",
+		old: "l.queue = slices.Insert(l.queue, l.repeated, r)", new: "l.queue = append(l.queue, r)", test: "NoReleaseOvertakes",
+	},
+	{
 		name: "silence never ends a connection", rule: "3 never close to cancel", file: "lane.go",
 		old: "now-l.busy > l.engine.cfg.MasterDeadAfter", new: "now-l.busy > 1<<60",
 	},
