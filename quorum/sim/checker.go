@@ -45,8 +45,9 @@ type checker struct {
 	findings  []Finding
 	promises  map[string][]*promise // by resource: those that may not be over
 	doubtful  map[string]time.Duration
-	attempts  map[string]*fate // by token, of those used once
-	prolonged map[string]bool  // by resource: somebody who did not hold it gave it another TTL
+	attempts  map[string]*fate    // by token, of those used once
+	prolonged map[string]bool     // by resource: somebody who did not hold it gave it another TTL
+	stakes    map[string][]*stake // by resource
 	keptMost  time.Duration
 	fences    fenceBook
 	counts    Counts
@@ -77,7 +78,8 @@ type promise struct {
 	client          *client
 	until           time.Duration // true time
 	over            bool
-	doubtful        bool // somebody took it away, or may have
+	doubtful        bool   // somebody took it away, or may have
+	stake           *stake // of a shared token
 }
 
 // A fate is what became of an attempt with a token of its own.
@@ -90,7 +92,7 @@ type fate struct {
 func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
-		attempts: make(map[string]*fate), prolonged: make(map[string]bool),
+		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.Config

@@ -10,9 +10,10 @@ import (
 
 // A client takes locks, one after the other, and does with them what clients do. Its tokens are new for each attempt;
 // or the same until an attempt succeeds, as redis-py and redsync have it; or always the same for all clients of one
-// proxy. Such clients stay with their proxy, and live where nothing of theirs can run late: a release that was sent
-// to a proxy that then died may take the lock of the next client with the same token, on one Redis as here. And they all
-// use one TTL and never extend it, because the undo of an attempt whose connection broke knows a key by its expiry.
+// proxy. Such clients stay with their proxy, and live where nothing of theirs can run much later: a release that was sent
+// to a proxy that then died may take the lock of the next client with the same token, on one Redis as here. Of what a slow
+// master runs late the checker knows (shared.go). And they all use one TTL and never extend it, because the undo of an
+// attempt whose connection broke knows a key by its expiry.
 type client struct {
 	world    *World
 	name     string
@@ -90,7 +91,13 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	take, timeouts := c.take(req)
 	began, slept := w.now(), w.asleep()
 	var before fenceMark
-	w.do(func() { before = w.checker.fenceMark(resource) })
+	st := (*stake)(nil)
+	w.do(func() {
+		before = w.checker.fenceMark(resource)
+		if c.constant {
+			st = w.checker.begins(resource, token)
+		}
+	})
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.endedIn(timeouts, w.now()-began, "an attempt of "+c.name)
 		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
@@ -101,10 +108,16 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		}
 		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok && !leaves {
 			p = &promise{resource: resource, token: token, client: c, until: until, fence: a.Fence}
+			if st != nil {
+				st.becomes(p, w.now())
+			}
 			w.checker.granted(p)
 		}
 	}, take)
 	w.mu.Lock()
+	if st != nil && p == nil {
+		w.checker.ends(st)
+	}
 	w.checker.counts.Attempts++
 	if !ok {
 		w.checker.counts.Lost++
@@ -270,6 +283,9 @@ func (c *client) release(p *promise) {
 	w.mu.Lock()
 	stood, doubtful := *p, w.checker.doubtful[p.resource]
 	p.over = true
+	if p.stake != nil {
+		p.stake.asked = w.now()
+	}
 	w.mu.Unlock()
 	_, _ = ask(c.proxy, func(l *life, r quorum.Released) {
 		w.logf(c.name, "via %s: released %s, token %s: held %v, absent %v, %v", l.name, p.resource, p.token, r.Held, r.Absent, r.Err)

@@ -50,6 +50,7 @@ type segment struct {
 // A batch is one Exec. The master works on copies: who gave up must not see a reply.
 type batch struct {
 	words   [][]string // of each command
+	givers  []*stake   // by command: whose release it is
 	replies []answer
 	heard   int           // so many replies have reached the proxy
 	sent    time.Duration // true time
@@ -126,10 +127,11 @@ func (l *link) heal() {
 func (c *conn) Exec(calls []*masters.Call) error {
 	w := c.world
 	w.mu.Lock()
-	b := &batch{words: make([][]string, len(calls)), replies: make([]answer, len(calls)), done: make(chan struct{})}
+	b := &batch{words: make([][]string, len(calls)), givers: make([]*stake, len(calls)), replies: make([]answer, len(calls)), done: make(chan struct{})}
 	for i, call := range calls {
 		b.words[i] = words(call.Args)
 		w.checker.sent(b.words[i])
+		b.givers[i] = w.checker.gives(c.server, b.words[i])
 	}
 	c.running, b.sent = b, w.now()
 	if c.gone {

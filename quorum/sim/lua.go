@@ -107,6 +107,9 @@ func (s *server) eval(c *session, text string, words []string) reply {
 	keys, argv := words[1:1+n], words[1+n:]
 	if n == 1 {
 		defer s.mistook(c, keys[0], argv)()
+		if c.giver != nil {
+			defer s.givesBack(c, keys[0])()
+		}
 	}
 	return in.run(text, keys, argv)
 }

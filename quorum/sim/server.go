@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -58,7 +59,8 @@ type session struct {
 	id     int64
 	life   *life
 	db     int
-	script bool // a script of it runs
+	script bool   // a script of it runs
+	giver  *stake // whose release runs
 
 	// What the clock showed in the batch before this one, if that asked for the time, and in this one: by the former
 	// its proxy has chosen when keys expire.
@@ -204,9 +206,12 @@ func (s *server) runCall(p *parcel, i int) {
 	if i == 0 {
 		c.knew = c.told
 	}
+	c.giver = p.batch.givers[i]
 	switch r := s.command(c, args).(type) {
 	case fault:
-		a.err = r
+		if a.err = r; c.giver != nil && strings.HasPrefix(string(r), "NOSCRIPT") { // it may be sent again
+			delete(c.giver.sent, s)
+		}
 	default:
 		a.reply = plain(r)
 		if args[0] == "TIME" {

@@ -76,6 +76,16 @@ func (s *store) expired(key string, at int64) bool {
 	return n > 1 // one is what was set just now
 }
 
+// lastPut returns when a key was set last, in true time.
+func (s *store) lastPut(db int, key string) time.Duration {
+	for i := len(s.journal) - 1; i >= 0; i-- {
+		if m := &s.journal[i]; m.kind == put && m.db == db && m.key == key {
+			return m.at
+		}
+	}
+	return 0
+}
+
 // rewind forgets what happened after a true time.
 func (s *store) rewind(to time.Duration) {
 	kept := s.journal
