@@ -75,13 +75,18 @@ var loosenings = map[string]func(replyPair) error{
 	"script_refused": func(p replyPair) error {
 		return p.proxyMatches(`^-ERR .*[0-9a-f]{40}.*\r\n$`)
 	},
-	// Redis names the line of its script, which the masters did not run here.
-	"wrong_type_in_script": func(p replyPair) error {
-		if !bytes.HasPrefix(p.oracle, []byte("-WRONGTYPE ")) {
-			return p.differ("the oracle was to answer WRONGTYPE")
+	// A script that is understood fails as on Redis 7; one that runs by vote, as its masters word it.
+	"wrong_type": func(p replyPair) error {
+		if os.Getenv("LOCKPROXY_REDIS_SERVER") == "" {
+			return p.same()
 		}
-		return p.proxyMatches(`^-WRONGTYPE Operation against a key holding the wrong kind of value.*\r\n$`)
+		if !bytes.Contains(p.oracle, []byte("-WRONGTYPE ")) || !bytes.Contains(p.proxy, []byte("-WRONGTYPE ")) {
+			return p.differ("want WRONGTYPE")
+		}
+		return nil
 	},
+	// Unlike Redis: what would have made the keys was refused.
+	"nothing": func(p replyPair) error { return p.proxyMatches(`^:0\r\n$`) },
 	// What masters of another version than the oracle's reply in a way of their own, or, if theirs differ, do not agree on.
 	"version": func(p replyPair) error {
 		if os.Getenv("LOCKPROXY_REDIS_SERVER") != "" {

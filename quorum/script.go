@@ -16,18 +16,42 @@ type Script struct {
 	noWrite bool // its first line declares the flag no-writes
 }
 
-// NewScript prepares a text, which must be a whole piece of Lua by itself: what a parser does not accept, a wrapper
-// must not be put around.
+// NewScript prepares a text, which must be a whole piece of Lua by itself: what does not compile (Engine.Compile), a wrapper must
+// not be put around.
 func NewScript(text string) *Script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 	s := &Script{sha: hex.EncodeToString(sum[:]), text: text}
-	if strings.HasPrefix(text, "#!") {
-		first, rest, _ := strings.Cut(text, "\n")
-		s.noWrite = strings.Contains(first, "no-writes")
-		text = "\n" + rest
+	if body := withoutShebang(text); body != text {
+		s.noWrite = strings.Contains(text[:len(text)-len(body)], "no-writes")
+		text = body
 	}
 	s.wrapped = wrap(text)
 	return s
+}
+
+// withoutShebang returns the text with its first line emptied, if that says what is to run it.
+func withoutShebang(text string) string {
+	if !strings.HasPrefix(text, "#!") {
+		return text
+	}
+	if at := strings.IndexByte(text, '\n'); at >= 0 {
+		return text[at:]
+	}
+	return ""
+}
+
+// linesIn returns how many lines Lua counts in a text. A CR, an LF, and one of each in whatever order end a line.
+func linesIn(text string) int {
+	n := 1
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c == '\n' || c == '\r' {
+			n++
+			if i+1 < len(text) && text[i+1] != c && (text[i+1] == '\n' || text[i+1] == '\r') {
+				i++
+			}
+		}
+	}
+	return n
 }
 
 // raised returns an error that was raised on a line of the script, in Redis's words.
@@ -47,5 +71,5 @@ func (s *Script) tailCallLine() string {
 	if at == nil {
 		return "1"
 	}
-	return strconv.Itoa(1 + strings.Count(s.text[:at[1]], "\n"))
+	return strconv.Itoa(linesIn(s.text[:at[1]]))
 }

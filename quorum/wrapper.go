@@ -28,7 +28,7 @@ import (
 //
 // The text of the client stays on its lines, so that errors name the right ones.
 const (
-	wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring={redis,false,_G},{} __lockproxy[2]=function(...) `
+	wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring={redis,false,_G},{} __lockproxy[2]=function(`
 	wrapperTail = `
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
 local call, find, sub, lower, floor = real.pcall, string.find, string.sub, string.lower, math.floor
@@ -94,6 +94,7 @@ local function shown(name, key, left) -- of a TTL: without what we have added to
   return left
 end
 
+local readOnly = 'ERR Write commands are not allowed from read-only scripts.'
 local rarely -- what few scripts need is made when it is needed
 local function rare()
   if rarely then return rarely end
@@ -103,6 +104,12 @@ local function rare()
     if spec == '2' then to = math.min(to, 2)
     elseif spec == '%' then step = 2
     elseif spec == 'b' then from = 2
+    elseif spec == 'o' then from, to = 2, math.min(to, 2)
+    elseif spec == 'c' then
+      for i = 3, to do
+        if type(arg[i]) == 'string' and lower(arg[i]) == 'db' then refuse('it copies to another database') end
+      end
+      to = math.min(to, 2)
     elseif spec == 'n' then from, to = 2, math.min(to, 1 + (tonumber(arg[1]) or 0))
     elseif spec == 'd' then
       touch(arg[1], kind)
@@ -110,12 +117,25 @@ local function rare()
     end
     for i = from, to, step do touch(arg[i], kind) end
   end
-  function rarely.unknown(name) -- unless it is one that Redis refuses itself
+  function rarely.malformed(name, ...) -- so that Redis refuses it before it looks whether it writes
+    for i = 1, select('#', ...) do
+      local t = type((select(i, ...)))
+      if t ~= 'string' and t ~= 'number' then return true end
+    end
     local info = call('COMMAND', 'INFO', name)
+    local n, wants = 1 + select('#', ...), info[1] and info[1][2]
+    return wants and (n < math.abs(wants) or wants > 0 and n > wants)
+  end
+  function rarely.unknown(name, ...) -- unless it is one that Redis refuses itself
+    local info, writes = call('COMMAND', 'INFO', name), false
     if not info.err and not info[1] then return end
     for k, v in pairs(info[1] and (info[1][3].set or info[1][3]) or {}) do
-      if (type(v) == 'table' and v.ok or type(k) == 'table' and k.ok or k) == 'noscript' then return end
+      local flag = type(v) == 'table' and v.ok or type(k) == 'table' and k.ok or k
+      if flag == 'noscript' then return end
+      if flag == 'write' then writes = true end
     end
+    if rarely.malformed(name, ...) then return end
+    if reading and writes then return {err = readOnly} end
     refuse("it calls '" .. name .. "', which blocks, scans, administers, or gives a different result on every master")
   end
   function rarely.publish(name, ...)
@@ -138,7 +158,8 @@ local function run(name, ...)
     command = type(name) == 'string' and lower(name) or ''
     local _, at = find(commands, ' ' .. command .. '=', 1, true)
     if not at or find(command, ' ', 1, true) then
-      if command ~= '' then rare().unknown(name) end
+      local refusal = command ~= '' and rare().unknown(name, ...)
+      if refusal then return refusal end
       if name == nil and select('#', ...) == 0 then return call() end
       return call(name, ...)
     end
@@ -146,7 +167,8 @@ local function run(name, ...)
   end
   local kind, spec = sub(how, 1, 1), sub(how, 2, 2)
   if reading and (kind == 'w' or kind == 'p') then
-    return {err = 'ERR Write commands are not allowed from read-only scripts.'}
+    if rare().malformed(name, ...) then return call(name, ...) end
+    return {err = readOnly}
   end
   if kind == 'p' then return rare().publish(lower(command), ...) end
   if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
@@ -291,28 +313,6 @@ end
 return answer`
 )
 
-// What a script that runs by vote may call: how (r reads, w writes, t reads a TTL, p publishes), and which of its
-// arguments are keys (1 the first, 2 the first two, * all, % every other, n as many as the first says, d the first and as
-// many as the second says, b all but the first, 0 none).
-const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2
- mget=r* exists=r* touch=r* type=r1 dump=r1 ttl=t1 pttl=t1 expiretime=t1 pexpiretime=t1
- hget=r1 hmget=r1 hgetall=r1 hexists=r1 hlen=r1 hkeys=r1 hvals=r1 hstrlen=r1
- llen=r1 lindex=r1 lrange=r1 lpos=r1 scard=r1 sismember=r1 smismember=r1 smembers=r1 sinter=r* sunion=r* sdiff=r*
- sintercard=rn zcard=r1 zscore=r1 zmscore=r1 zrank=r1 zrevrank=r1 zcount=r1 zlexcount=r1 zrange=r1 zrevrange=r1
- zrangebyscore=r1 zrevrangebyscore=r1 zrangebylex=r1 zrevrangebylex=r1 zinter=rn zunion=rn zdiff=rn zintercard=rn
- geopos=r1 geodist=r1 geohash=r1 geosearch=r1 time=r0 ping=r0 echo=r0
- set=w1 setnx=w1 setex=w1 psetex=w1 getset=w1 getdel=w1 getex=w1 append=w1 incr=w1 decr=w1 incrby=w1 decrby=w1
- incrbyfloat=w1 setrange=w1 setbit=w1 bitfield=w1 bitop=wb mset=w% msetnx=w% del=w* unlink=w* expire=w1 pexpire=w1
- expireat=w1 pexpireat=w1 persist=w1 restore=w1 rename=w2 renamenx=w2
- hset=w1 hmset=w1 hsetnx=w1 hdel=w1 hincrby=w1 hincrbyfloat=w1 lpush=w1 rpush=w1 lpushx=w1 rpushx=w1 lpop=w1
- rpop=w1 lset=w1 lrem=w1 ltrim=w1 linsert=w1 rpoplpush=w2 lmove=w2 lmpop=wn sadd=w1 srem=w1 smove=w2
- sinterstore=w* sunionstore=w* sdiffstore=w* zadd=w1 zrem=w1 zincrby=w1 zpopmin=w1 zpopmax=w1 zmpop=wn
- zremrangebyscore=w1 zremrangebyrank=w1 zremrangebylex=w1 zunionstore=wd zinterstore=wd zdiffstore=wd
- zrangestore=w2 pfadd=w1 pfcount=w* pfmerge=w* geoadd=w1 publish=p0 spublish=p0 delex=w1 delifeq=w1 `
-
-// votable are the rows of wrapperCommands.
-var votable = strings.Fields(wrapperCommands)
-
 // What only few texts can notice is left out for others.
 const (
 	wrapperSetResp = `
@@ -325,11 +325,6 @@ load = function() refuse('it compiles another script') end
 loadstring = load
 _G = setmetatable({redis = redis, server = redis, load = load, loadstring = load}, {__index = all, __newindex = all})`
 )
-
-// MayVote says whether a script that runs by vote may call this command, in lower case.
-func MayVote(command string) bool {
-	return slices.ContainsFunc(votable, func(row string) bool { return strings.HasPrefix(row, command+"=") })
-}
 
 // wrapperParams is how many arguments of ours follow the client's.
 const wrapperParams = 6
@@ -373,5 +368,9 @@ func wrap(text string) *lua {
 	}
 	tail := strings.NewReplacer("@LIKELY@", strings.Join(slices.Compact(likely), ","),
 		"@SETRESP@", setresp, "@GLOBALS@", globals).Replace(shortTail)
-	return newLua(wrapperHead + text + "\nend local last=" + strconv.Itoa(1+strings.Count(text, "\n")) + tail)
+	parameters := ") "
+	if strings.Contains(text, "...") { // for without these it would have a local arg
+		parameters = "...) "
+	}
+	return newLua(wrapperHead + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + tail)
 }

@@ -9,6 +9,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
+	"lockproxy/script"
 )
 
 // tokenBytes is the size of the tokens that LOCK makes, in bytes before they are written as hex.
@@ -117,7 +118,9 @@ func (s *session) cancelWaits() {
 	}
 }
 
-func runDelIfEqual(c *call) Reply { return c.release(c.args[1], c.args[2], counted) }
+func runDelIfEqual(c *call) Reply {
+	return c.release(c.args[1], c.args[2], script.Alien{}, counted)
+}
 
 // runUnlock releases. A lock that is held by this connection is no longer extended, whatever comes of the release.
 func runUnlock(c *call) Reply {
@@ -132,12 +135,12 @@ func runUnlock(c *call) Reply {
 	return later
 }
 
-func (c *call) release(name, token string, answer func(*outcome) Reply) Reply {
+func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	sl := c.claim(oneRound, name, answer)
 	if sl == nil {
 		return wait
 	}
-	sl.token = token
+	sl.token, sl.alien = token, alien
 	c.engine().Release(c.key(name), token, sl.released)
 	return later
 }
@@ -147,7 +150,7 @@ func runExtend(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	return c.extend(quorum.ExtendRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, Fenced: true}, func(o *outcome) Reply {
+	return c.extend(quorum.ExtendRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, Fenced: true}, script.Alien{}, func(o *outcome) Reply {
 		if o.done == 0 {
 			return Int(0)
 		}
@@ -155,11 +158,12 @@ func runExtend(c *call) Reply {
 	})
 }
 
-func (c *call) extend(req quorum.ExtendRequest, answer func(*outcome) Reply) Reply {
+func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(*outcome) Reply) Reply {
 	sl := c.claim(oneRound, req.Key.Name, answer)
 	if sl == nil {
 		return wait
 	}
+	sl.alien = alien
 	c.mu.Lock()
 	h := c.held(req.Key, req.Token)
 	c.mu.Unlock()

@@ -95,11 +95,16 @@ func (c *call) enqueue() Reply {
 	var refused Reply
 	switch {
 	case c.cmd.group == "scripting" && c.cmd.keys != keySpec{}:
-		q.step, refused = c.scriptStep(q.args)
+		refused = c.queueScript(&q)
+	case c.cmd.full == "script|load": // EXEC does not wait for the masters once more
+		q.reply = runScriptLoad(c)
 	case c.cmd.plan != nil:
 		q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
 	case !inTransactions[c.cmd.full]:
 		refused = Error("ERR lockproxy does not run '" + c.cmd.full + "' inside MULTI")
+	}
+	if refused == wait || q.reply == wait {
+		return wait
 	}
 	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
 	if refused == nil && (full || !c.hold(c.parser.size)) {
@@ -158,7 +163,8 @@ func runExec(c *call) Reply {
 func (c *call) runKeyless(queue []queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
-		if q.step == nil {
+		replies[i] = q.reply
+		if q.step == nil && q.reply == nil {
 			one := call{session: c.session, cmd: q.cmd, args: q.args}
 			replies[i] = q.cmd.run(&one)
 		}
@@ -166,32 +172,50 @@ func (c *call) runKeyless(queue []queued) Array {
 	return replies
 }
 
-// scriptStep makes a step of a script that is understood. Others cannot be part of a transaction.
-func (c *call) scriptStep(args []string) (step, Reply) {
-	keys, argv, refused := c.scriptArgs()
-	if refused != nil {
-		return nil, refused
+// queueScript makes a step of a script that is understood. Others cannot be part of a transaction. What is wrong with the command
+// or its text is the reply that EXEC has for it.
+func (c *call) queueScript(q *queued) (refused Reply) {
+	keys, argv, wrong := c.scriptArgs()
+	if wrong != nil {
+		q.reply = wrong
+		return nil
 	}
-	keys, argv = slices.Clone(keys), slices.Clone(argv)
-	var s *script.Script
-	if !strings.HasPrefix(c.cmd.name, "evalsha") {
-		var err error
-		if s, err = c.server.scripts.Load(args[1]); err != nil {
-			return nil, errorReply(err)
-		}
-	} else if s, _ = c.server.scripts.Lookup(args[1]); s == nil {
-		return nil, errNoScript
+	find := c.load
+	if strings.HasPrefix(c.cmd.name, "evalsha") {
+		find = c.lookUp
 	}
-	if s.Meaning == nil || !s.Meaning.Fits(keys, argv) || c.cmd.flags&readOnly != 0 {
-		return nil, Error("ERR script " + s.SHA + " is not recognised as a lock script, so lockproxy cannot run it inside MULTI")
+	s, wrong := find(q.args[1])
+	if wrong != nil {
+		q.reply = wrong
+		return nil
 	}
-	return func(p *plan) Reply {
-		op, err := s.Meaning.Bind(keys, argv)
-		if err != nil && (op.Op != script.Extend || p.key(op.Key).holds(op.Token)) {
+	m := s.Meaning
+	if m == nil || !m.Fits(keys, argv) || c.cmd.flags&readOnly != 0 {
+		return Error("ERR script " + s.SHA + " is not recognised as a lock script, so lockproxy cannot run it inside MULTI")
+	}
+	op, err := m.Bind(slices.Clone(keys), slices.Clone(argv))
+	if err != nil && op.Op == 0 {
+		return errorReply(err)
+	}
+	if quorum.Reserved(op.Key) {
+		return errReserved(op.Key)
+	}
+	if !slices.Contains(keys, op.Key) {
+		q.also = op.Key
+	}
+	q.step = func(p *plan) Reply {
+		k := p.key(op.Key)
+		switch {
+		case !k.isString() && op.Alien.Fails():
+			return valueReply(op.Alien.Answer(0))
+		case err != nil && (op.Op != script.Extend || k.holds(op.Token)):
 			return errorReply(err)
+		case !k.isString():
+			return valueReply(op.Alien.Answer(max(k.TTL, 0)))
 		}
-		return p.script(s.Meaning, op)
-	}, nil
+		return p.script(m, op)
+	}
+	return nil
 }
 
 // script does what a recognised script would do to its key.
@@ -201,9 +225,6 @@ func (p *plan) script(m *script.Meaning, op script.Call) Reply {
 		ttl = p.ttlMax
 	}
 	k := p.key(op.Key)
-	if !k.isString() {
-		return errWrongType
-	}
 	o := script.Outcome{Result: script.NotMine, Value: k.Value, TTL: max(k.TTL, 0)}
 	mine := k.holds(op.Token)
 	if op.Add && mine {

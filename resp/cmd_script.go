@@ -10,11 +10,63 @@ func runEval(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	s, err := c.server.scripts.Load(c.args[1])
-	if err != nil {
-		return errorReply(err)
+	s, refused := c.load(c.args[1])
+	if refused != nil {
+		return refused
 	}
 	return c.runScript(s, keys, args)
+}
+
+// load returns the script with this text. A text of which nobody knows whether it is Lua waits until the masters have said so:
+// the handler is called again then.
+func (c *call) load(text string) (*script.Script, Reply) {
+	s, err := c.server.scripts.Load(text)
+	if err != nil {
+		return nil, errorReply(err)
+	}
+	return c.compiled(s)
+}
+
+// lookUp is load for a script by its SHA-1.
+func (c *call) lookUp(sha string) (*script.Script, Reply) {
+	s, ok := c.server.scripts.Lookup(sha)
+	if !ok {
+		return nil, errNoScript
+	}
+	return c.compiled(s)
+}
+
+// A compiling is a question to the masters that a session's reader waits for. Its answer is guarded by session.mu.
+type compiling struct{ answer *quorum.Compiled }
+
+func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
+	if s.Compiles {
+		return s, nil
+	}
+	asked := c.compiling
+	if asked == nil {
+		asked = new(compiling)
+		c.compiling = asked
+		session := c.session
+		c.engine().Compile(c.db, s.Text, func(answer quorum.Compiled) {
+			session.mu.Lock()
+			asked.answer = &answer
+			session.kickReader()
+			session.mu.Unlock()
+		})
+	}
+	c.mu.Lock()
+	answer := asked.answer
+	c.mu.Unlock()
+	switch {
+	case answer == nil:
+		return nil, wait
+	case answer.Err != nil:
+		return nil, errorReply(answer.Err)
+	case answer.Refusal != "":
+		return nil, Error(answer.Refusal)
+	}
+	return c.server.scripts.Keep(s, true), nil
 }
 
 // shaLen is the length of a SHA-1 in hex.
@@ -28,9 +80,9 @@ func runEvalSHA(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	s, ok := c.server.scripts.Lookup(c.args[1])
-	if !ok {
-		return errNoScript
+	s, refused := c.lookUp(c.args[1])
+	if refused != nil {
+		return refused
 	}
 	return c.runScript(s, keys, args)
 }
@@ -58,11 +110,11 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 		return c.runByVote(s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
-	switch {
-	case err != nil && op.Op == script.Extend: // only the holder is told so, and the masters know who that is
+	if err != nil { // who is told so, and where else it goes wrong, the masters know
 		return c.runByVote(s, keys, args)
-	case err != nil:
-		return errorReply(err)
+	}
+	if quorum.Reserved(op.Key) { // which KEYS does not name
+		return errReserved(op.Key)
 	}
 	ttl := op.TTL
 	if op.Forever {
@@ -74,13 +126,13 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 	key := c.key(op.Key)
 	switch op.Op {
 	case script.Release:
-		return c.release(op.Key, op.Token, scriptAnswer(m, script.Absent))
+		return c.release(op.Key, op.Token, op.Alien, scriptAnswer(m, script.Absent))
 	case script.Extend:
-		return c.extend(quorum.ExtendRequest{Key: key, Token: op.Token, TTL: ttl, Add: op.Add},
+		return c.extend(quorum.ExtendRequest{Key: key, Token: op.Token, TTL: ttl, Add: op.Add}, op.Alien,
 			scriptAnswer(m, script.Absent))
 	case script.Acquire, script.AcquireOrExtend:
 		return c.acquireByScript(quorum.AcquireRequest{Key: key, Token: op.Token, TTL: ttl,
-			Reentrant: op.Op == script.AcquireOrExtend}, m)
+			Reentrant: op.Op == script.AcquireOrExtend}, m, op.Alien)
 	case script.Query:
 		return c.query(op, m)
 	}
@@ -104,11 +156,12 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 }
 
 // acquireByScript makes one attempt. That it was refused says that somebody holds the lock, as far as the script knows.
-func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning) Reply {
+func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
 	sl := c.claim(oneRound, req.Key.Name, scriptAnswer(m, script.NotMine))
 	if sl == nil {
 		return wait
 	}
+	sl.alien = alien
 	c.engine().Acquire(req, sl.acquired)
 	return later
 }
@@ -116,8 +169,8 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning) Rep
 // query answers what a script asks about its key. The slot's outcome is read when all is known.
 func (c *call) query(op script.Call, m *script.Meaning) Reply {
 	sl := c.claim(oneRound, op.Key, func(o *outcome) Reply {
-		if o.done > 0 && o.kind != "string" && m.Gets() {
-			return errorReply(quorum.ErrWrongType)
+		if o.done > 0 && o.kind != "string" {
+			return valueReply(op.Alien.Answer(max(o.ttl, 0)))
 		}
 		return valueReply(m.Answer(script.Outcome{
 			Result: op.Result(o.done > 0, o.text), Value: o.text, TTL: max(o.ttl, 0),
@@ -155,9 +208,9 @@ func valueReply(v script.Value) Reply {
 }
 
 func runScriptLoad(c *call) Reply {
-	s, err := c.server.scripts.Load(c.args[2])
-	if err != nil {
-		return errorReply(err)
+	s, refused := c.load(c.args[2])
+	if refused != nil {
+		return refused
 	}
 	return Bulk(s.SHA)
 }

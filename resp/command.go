@@ -100,6 +100,7 @@ func (s *session) dispatch() bool {
 	}
 	memory.give(s.reserve)
 	s.reserve = 0
+	s.compiling = nil
 	s.server.counters.commands.Add(1)
 	s.mute.advance()
 	return true

@@ -21,6 +21,7 @@ type Engine interface {
 	Expire(req quorum.ExpireRequest, done func(quorum.Changed))
 	Publish(channel, message string, done func(quorum.Published))
 	Survey(question []any, done func(quorum.Surveyed))
+	Compile(db int, text string, done func(quorum.Compiled))
 	Run(req quorum.RunRequest, done func(quorum.Ran))
 	Exec(req quorum.ExecRequest, done func(quorum.Executed))
 	Ask(req quorum.AskRequest, done func(quorum.Asked))
@@ -47,6 +48,7 @@ var _ Messages = (*pubsub.Hub)(nil)
 // Scripts is what the commands need of script.Cache: the texts that clients sent, by SHA-1.
 type Scripts interface {
 	Load(text string) (*script.Script, error)
+	Keep(s *script.Script, compiles bool) *script.Script
 	Lookup(sha string) (*script.Script, bool)
 	Exists(sha string) bool
 	Flush()

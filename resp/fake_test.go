@@ -300,6 +300,19 @@ func (e *fakeEngine) Expire(r quorum.ExpireRequest, done func(quorum.Changed)) {
 }
 
 // Run answers with e.reply: no script is run here.
+// notLua is what makes the fake's compiler refuse a text.
+const notLua = "this is not Lua"
+
+func (e *fakeEngine) Compile(_ int, text string, done func(quorum.Compiled)) {
+	e.do("compile", func(map[quorum.Key]fakeEntry) func() {
+		compiled := quorum.Compiled{Err: e.err}
+		if e.err == nil && strings.Contains(text, notLua) {
+			compiled.Refusal = "ERR Error compiling script (new function): user_script:1: " + notLua
+		}
+		return func() { done(compiled) }
+	})
+}
+
 func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 	e.do("run", func(keys map[quorum.Key]fakeEntry) func() {
 		ran := quorum.Ran{Err: e.err, Reply: e.reply}

@@ -114,7 +114,13 @@ func (c *call) divertScript(cmd *command) Reply {
 	case "kill":
 		return nil // which asks both sides
 	}
-	_ = sub.run(c) // whether a script on locks could be served is not what is asked: the upstream may take other texts
+	if sub.name == "load" { // the upstream may take other texts than the masters: they are asked when it is used on locks
+		if s, err := c.server.scripts.Load(c.args[2]); err == nil {
+			c.server.scripts.Keep(s, false)
+		}
+	} else {
+		_ = sub.run(c)
+	}
 	if reply := c.forward(); !isError(reply) {
 		return reply
 	}

@@ -65,7 +65,7 @@ func (c *call) beginUpstream() Reply {
 	t := &c.transaction
 	mixed := len(t.watched) > 0
 	for _, q := range t.queue {
-		mixed = mixed || q.step != nil
+		mixed = mixed || q.step != nil || q.cmd.keys != keySpec{}
 	}
 	if mixed {
 		t.spoil()

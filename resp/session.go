@@ -31,14 +31,15 @@ type session struct {
 	writing atomic.Int64
 
 	// Only the reader uses these.
-	in      input
-	parser  parser
-	call    call
-	pending bool // parser.args hold a command that has to wait
-	reserve int  // bytes of the memory budget that this command has, until its slot takes them over
-	dumped  int  // bytes discarded while closing
-	resp3   bool
-	mute    muting
+	in        input
+	parser    parser
+	call      call
+	pending   bool // parser.args hold a command that has to wait
+	reserve   int  // bytes of the memory budget that this command has, until its slot takes them over
+	dumped    int  // bytes discarded while closing
+	resp3     bool
+	mute      muting
+	compiling *compiling // what this command waits for
 	transaction
 	upstreamSide
 

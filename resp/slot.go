@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/script"
 )
 
 // A slot is one command's place in the order of its session's replies. The reader makes it, the handler's reply or the
@@ -29,9 +30,10 @@ type slot struct {
 	reply  Reply                // if answer is nil
 
 	key    quorum.Key
-	others []string // further names, for commands on several
-	hold   *hold    // kept from when the reply is written
-	token  string   // that a release names
+	others []string     // further names, for commands on several
+	hold   *hold        // kept from when the reply is written
+	token  string       // that a release names
+	alien  script.Alien // of a script that is understood
 	rounds rounds
 	waits  bool // for as long as the client is there; set before the operation begins
 
@@ -98,7 +100,7 @@ func newSlot(s *session) *slot {
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
-	sl.out, sl.key, sl.others, sl.hold, sl.token = outcome{}, quorum.Key{}, nil, nil, ""
+	sl.out, sl.key, sl.others, sl.hold, sl.token, sl.alien = outcome{}, quorum.Key{}, nil, nil, "", script.Alien{}
 	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.waits, sl.rounds = false, false, false, false, false, oneRound
 	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
 		sl.raw = nil
@@ -115,7 +117,10 @@ func (sl *slot) final(now func() time.Time) Reply {
 		return sl.reply
 	}
 	o := &sl.out
-	if o.err != nil {
+	switch {
+	case o.err == quorum.ErrWrongType && sl.alien.Known(): //nolint:errorlint // the engine does not wrap it
+		return valueReply(sl.alien.Answer(0))
+	case o.err != nil:
 		return errorReply(o.err)
 	}
 	if o.lock != nil {

@@ -14,11 +14,14 @@ type transaction struct {
 	held     int // bytes of both, counted in the memory budget
 }
 
-// A queued is one command of a transaction. Exactly one of step and run is set.
+// A queued is one command of a transaction. If it has a step that is its part in the plan; else if it has a reply, that is known
+// already; else it runs when EXEC comes.
 type queued struct {
-	args []string
-	cmd  *command
-	step step
+	args  []string
+	cmd   *command
+	step  step
+	also  string // a key of step that is not among the arguments where the command has its keys
+	reply Reply
 }
 
 // A watched is a key and what a quorum held there; no mark if that never became known.
@@ -63,6 +66,9 @@ func (t *transaction) keys() []string {
 	}
 	for _, q := range t.queue {
 		names = append(names, q.cmd.keys.of(q.args)...)
+		if q.step != nil && q.also != "" {
+			names = append(names, q.also)
+		}
 	}
 	return distinct(names)
 }

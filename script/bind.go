@@ -17,7 +17,22 @@ type Call struct {
 	Add      bool // Extend: TTL is added to what remains
 	Forever  bool // the script leaves the key without a TTL
 	Compares bool // Query: the key's value is compared with Token
+
+	Alien Alien
 }
+
+// An Alien is how a script answers where its key holds something other than a string, where it does nothing else. The zero
+// Alien is nobody's answer.
+type Alien struct{ value *Value }
+
+// Known says that there is an answer.
+func (a Alien) Known() bool { return a.value != nil }
+
+// Fails says that the answer is an error.
+func (a Alien) Fails() bool { return a.Known() && a.value.Kind == Error }
+
+// Answer returns the reply, given for how long the key is there: mostly Redis's error, with the line that raises it.
+func (a Alien) Answer(ttl time.Duration) Value { return a.value.fill("", ttl) }
 
 // Result returns how a Query ends, given what the key holds. Only a Call that compares can end with Done.
 func (c Call) Result(exists bool, value string) Result {
@@ -79,7 +94,7 @@ func (c *choice) applies(keys, args []string) bool {
 }
 
 func (m *Meaning) fill(c *choice, keys, args []string) (Call, error) {
-	call := Call{Op: c.op, Key: c.key.in(keys, args), Token: c.token.in(keys, args)}
+	call := Call{Op: c.op, Key: c.key.in(keys, args), Token: c.token.in(keys, args), Alien: Alien{&c.alien}}
 	if c.op == Query {
 		call.Compares = c.token.from != nowhere
 	}
@@ -153,7 +168,12 @@ func (l lifetime) count(keys, args []string) (int64, bool) {
 
 // refuse returns an error as Redis words it for a command in a script.
 func (m *Meaning) refuse(text string, l lifetime) error {
-	return refusal(fmt.Sprintf("%s script: %s, on @user_script:%d.", text, m.sha, l.line))
+	return refusal(located(text, m.sha, l.line))
+}
+
+// located says where an error was raised, as Redis 7 does.
+func located(text, sha string, line int) string {
+	return fmt.Sprintf("%s script: %s, on @user_script:%d.", text, sha, line)
 }
 
 // A refusal is an error in Redis's own words.

@@ -44,9 +44,9 @@ func NewCache(size int, rows ...Family) *Cache {
 	return c
 }
 
-// Load returns the script with this text and keeps it. A text is recognised when it is first seen; later Loads find
-// it. The text is copied only when it is new. The error, for the client to read, is ErrTextTooLong or says why the text
-// is not Lua.
+// Load returns the script with this text. A text is recognised when it is first seen; later Loads find it. If it compiles it
+// is kept; else that is to be found out first, and then is for Keep. The text is copied only when it is new. The error, for
+// the client to read, is ErrTextTooLong or says what is wrong with the first line.
 func (c *Cache) Load(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
@@ -62,29 +62,55 @@ func (c *Cache) Load(text string) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if earlier, ok := c.scripts.Get(key); ok {
-		return earlier, nil
-	}
-	c.scripts.Add(key, s)
-	c.bytes += len(text)
-	for c.bytes > textsMax {
-		c.scripts.RemoveOldest()
+	if s.Compiles {
+		s = c.add(key, s)
 	}
 	return s, nil
 }
 
-// understand finds out what a text means, or which family it is of. The error is that of Load.
+// Keep keeps a script that Load returned. compiles says that masters have compiled it; until then those who find it know that
+// this is to be asked.
+func (c *Cache) Keep(s *Script, compiles bool) *Script {
+	key, ok := parseDigest(s.SHA)
+	if !ok {
+		return s
+	}
+	kept := *s
+	kept.Compiles = s.Compiles || compiles
+	return c.add(key, &kept)
+}
+
+// add returns what is kept: s, or what was there before, if that is known as well to compile.
+func (c *Cache) add(key digest, s *Script) *Script {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	earlier, ok := c.scripts.Get(key)
+	if ok && (earlier.Compiles || !s.Compiles) {
+		return earlier
+	}
+	if !ok {
+		c.bytes += len(s.Text)
+	}
+	c.scripts.Add(key, s)
+	for c.bytes > textsMax {
+		c.scripts.RemoveOldest()
+	}
+	return s
+}
+
+// understand finds out what a text means, or which family it is of. The texts that are recognised are Lua, and those that are
+// known by their SHA-1 are from libraries. The error is that of Load.
 func understand(text, sha string, own *families) (*Script, error) {
+	if err := checkShebang(text); err != nil {
+		return nil, err
+	}
 	s := &Script{SHA: sha, Text: text, Family: own.find(sha, text)}
 	if s.Family != nil {
-		return s, compile(text)
+		return s, nil
 	}
 	s.Family = known.find(sha, text)
-	if s.Meaning = recognise(text, sha); s.Meaning == nil {
-		return s, compile(text)
-	}
+	s.Meaning = recognise(text, sha)
+	s.Compiles = s.Meaning != nil || known.bySHA[sha] != nil
 	return s, nil
 }
 

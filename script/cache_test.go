@@ -42,13 +42,50 @@ func TestTheNameOfAScriptIsItsSHA1(t *testing.T) {
 	}
 }
 
+func TestWhatMayNotBeLuaIsKeptWhenItIsKnownToBe(t *testing.T) {
+	c := NewCache(4)
+	const text = "return 1 +"
+	s, err := c.Load(text)
+	if err != nil || s.Compiles || c.Exists(s.SHA) {
+		t.Fatalf("got %+v, %v", s, err)
+	}
+	for _, compiles := range []bool{false, true, false} {
+		c.Keep(s, compiles)
+	}
+	s, _ = c.Lookup(s.SHA)
+	if again, _ := c.Load(text); !s.Compiles || again != s || c.bytes != len(text) {
+		t.Errorf("got %+v and %+v, %d bytes", s, again, c.bytes)
+	}
+}
+
+// What is recognised, or known by its SHA-1, costs no question to the masters.
+func TestWhatIsKnownCompiles(t *testing.T) {
+	rlock := Script{SHA: "6866459238a13a701d42f4971f12d9f3a50e2442"}
+	if s, err := understand("the text of unlock", rlock.SHA, newFamilies(nil)); err != nil || !s.Compiles || s.Family == nil {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	if s, _ := NewCache(1).Load(releaseText); !s.Compiles {
+		t.Error("a release is not known to compile")
+	}
+	own := Family{SHA: shaOf("x ="), Kind: Takes}
+	if s, _ := NewCache(1, own).Load("x ="); s.Compiles || s.Family == nil {
+		t.Errorf("got %+v", s)
+	}
+	if s, _ := NewCache(1).Load(strings.Repeat("local a ", 201) + "return redis.call('get',KEYS[1])"); s.Compiles {
+		t.Error("too many variables for Lua are taken for a script")
+	}
+}
+
 func TestACacheForgetsTheLeastRecentlyUsed(t *testing.T) {
 	c := NewCache(2)
 	a, _ := c.Load("return 1")
 	b, _ := c.Load("return 2")
+	c.Keep(a, true)
+	c.Keep(b, true)
 	c.Lookup(a.SHA)
 	c.Exists(b.SHA) // does not count as use
-	c.Load("return 3")
+	s, _ := c.Load("return 3")
+	c.Keep(s, true)
 	if !c.Exists(a.SHA) || c.Exists(b.SHA) {
 		t.Error("forgot the wrong one")
 	}
@@ -62,7 +99,7 @@ func TestACacheIsBoundedInBytes(t *testing.T) {
 	for i := range 2 * textsMax / textMax {
 		text := "--" + fmt.Sprintf("%0*d", textMax-2, i)
 		s, err := c.Load(text)
-		if err != nil || !c.Exists(s.SHA) {
+		if err != nil || c.Keep(s, true) == s || !c.Exists(s.SHA) {
 			t.Fatalf("not kept: %v", err)
 		}
 	}

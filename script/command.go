@@ -10,6 +10,7 @@ import (
 type keyState struct {
 	exists bool
 	mine   bool // it holds the token
+	alien  bool // it holds no string
 	ttl    lifetime
 }
 
@@ -18,6 +19,7 @@ var (
 	worldAbsent = keyState{}
 	worldMine   = keyState{exists: true, mine: true}
 	worldOther  = keyState{exists: true}
+	worldAlien  = keyState{exists: true, alien: true}
 )
 
 // lifetimeKind says what became of a key's TTL.
@@ -52,6 +54,7 @@ type commandFunc func(r *run, args []symbol, at place) (symbol, error)
 type place struct {
 	command string
 	line    int
+	caught  bool // it is a pcall
 }
 
 var commands map[string]struct {
@@ -80,9 +83,9 @@ func init() {
 	}
 }
 
-// command carries out redis.call. A pcall is the same: what it would catch, a wrong type or a bad TTL, is an error of
-// the operation or of Bind.
-func (r *run) command(args []symbol, line int) (symbol, error) {
+// command carries out redis.call, and redis.pcall, which is the same but where the key has another type: what else that
+// would catch, a bad TTL, is an error of Bind.
+func (r *run) command(args []symbol, at place) (symbol, error) {
 	if len(args) < 2 || args[0].kind != symString {
 		return symbol{}, errNotLua
 	}
@@ -95,13 +98,18 @@ func (r *run) command(args []symbol, line int) (symbol, error) {
 		return symbol{}, err
 	}
 	r.choice.reread = r.choice.reread || r.key.ttl.kind == limited
-	return c.run(r, args[2:], place{name, line})
+	at.command = name
+	return c.run(r, args[2:], at)
 }
 
-func (r *run) get([]symbol, place) (symbol, error) {
-	r.choice.gets = true
-	if !r.key.exists {
+func (r *run) get(_ []symbol, at place) (symbol, error) {
+	switch {
+	case !r.key.exists:
 		return boolean(false), nil
+	case r.key.alien && at.caught:
+		return symbol{kind: symErrorText, text: wrongType}, nil
+	case r.key.alien:
+		return symbol{}, raised{wrongType, at.line}
 	}
 	return symbol{kind: symHeld, mine: r.key.mine}, nil
 }

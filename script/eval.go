@@ -144,7 +144,7 @@ func (r *run) call(e callExpr) (symbol, error) {
 	}
 	switch f.text {
 	case "call", "pcall":
-		return r.command(args, e.line)
+		return r.command(args, place{line: e.line, caught: f.text == "pcall"})
 	case "replicate_commands":
 		return boolean(true), nil
 	}

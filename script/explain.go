@@ -7,7 +7,7 @@ import (
 )
 
 // Explain says how a text is treated and why, line by line, for people. mayVote says which commands a script that runs
-// by vote may call. The error says why the text is not Lua.
+// by vote may call. The error says what is wrong with the text's first line; whether all of it is Lua, only masters know.
 func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]string, error) {
 	s, err := understand(text, shaOf(text), newFamilies(rows))
 	if err != nil {

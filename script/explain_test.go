@@ -22,7 +22,7 @@ func TestExplanations(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Explain("if then", mayVote); err == nil {
+	if _, err := Explain("#!ruby\nputs 1", mayVote); err == nil {
 		t.Error("what is no Lua is explained")
 	}
 }

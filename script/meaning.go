@@ -61,7 +61,6 @@ type Meaning struct {
 	args    int      // how many ARGV the text mentions
 	numbers []source // the arguments that must be numbers
 	oneKey  bool     // the text is about all KEYS: understood for one only
-	gets    bool
 	sha     string
 }
 
@@ -80,9 +79,6 @@ func (m *Meaning) Op() (Op, bool) {
 	}
 	return m.cases[0].op, true
 }
-
-// Gets says that the script reads the value of its key, so that Redis refuses it where that is no string.
-func (m *Meaning) Gets() bool { return m.gets }
 
 // Answer returns the reply for an outcome of a Call of m.
 //
@@ -109,6 +105,7 @@ type choice struct {
 	token source // for Query: empty if the script does not compare
 	ttl   lifetime
 	ttls  []lifetime // all that some command is given in some world: Redis checks them, effect or not
+	alien Value      // the reply where the key holds no string
 	// reread: the key is used again after it was given a TTL, so that a TTL of zero would show.
 	reread bool
 }

@@ -1,13 +1,18 @@
 package script
 
-// depthMax bounds how deep blocks and expressions may nest. Lua's own limit is 200; lock scripts need five.
-const depthMax = 40
+// depthMax bounds how deep blocks and expressions may nest. Lua's own limit is 200; lock scripts need five. localsMax bounds
+// how many variables a text declares, of which Lua takes 200 at once.
+const (
+	depthMax  = 40
+	localsMax = 100
+)
 
 // A parser reads the subset of Lua that lock scripts use. Loops exist in one form only, over KEYS.
 type parser struct {
 	tokens []token
 	at     int
 	depth  int
+	locals int
 }
 
 // parse returns the statements of a text.
@@ -119,6 +124,9 @@ func (p *parser) local() (stmt, error) {
 			return nil, err
 		}
 		s.names = append(s.names, name)
+		if p.locals++; p.locals > localsMax {
+			return nil, errNotLua
+		}
 		if !p.accept(",") {
 			break
 		}

@@ -23,7 +23,6 @@ type choices struct {
 	token   source
 	oneKey  bool
 	reread  bool // the key was used again after it had been given a TTL
-	gets    bool // the value was read
 	keys    int  // the highest index into KEYS met so far
 	args    int
 	numbers []source // the arguments that must be numbers
@@ -53,6 +52,10 @@ func (m *Meaning) explore(body []stmt, when []condition) bool {
 	}
 	c := &choices{when: when}
 	ends, replies, err := c.runWorlds(body)
+	alien := Value{}
+	if err == nil {
+		alien, err = c.runAlien(body, m.sha)
+	}
 	if errors.Is(err, errFork) {
 		yes, no := c.pending, c.pending
 		yes.holds = true
@@ -66,11 +69,10 @@ func (m *Meaning) explore(body []stmt, when []condition) bool {
 		return false
 	}
 	found.when, found.key, found.token = when, c.key, c.token
-	found.ttls, found.reread = c.ttls, c.reread
+	found.ttls, found.reread, found.alien = c.ttls, c.reread, alien
 	m.cases = append(m.cases, found)
 	m.keys, m.args = max(m.keys, c.keys), max(m.args, c.args)
 	m.oneKey = m.oneKey || c.oneKey
-	m.gets = m.gets || c.gets
 	for _, s := range c.numbers {
 		if !slices.Contains(m.numbers, s) {
 			m.numbers = append(m.numbers, s)
@@ -105,6 +107,35 @@ func (c *choices) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds
 		}
 	}
 	return ends, replies, nil
+}
+
+// wrongType is what Redis says of a key that holds no string.
+const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+// raised ends a run as an error of a command does.
+type raised struct {
+	text string
+	line int
+}
+
+func (r raised) Error() string { return r.text }
+
+// runAlien runs a text where the key holds no string, and returns what Redis answers. What it does there no quorum
+// operation would do, so it may do nothing.
+func (c *choices) runAlien(body []stmt, sha string) (Value, error) {
+	r := &run{choice: c, key: worldAlien}
+	returned, err := r.execute(body)
+	var e raised
+	if errors.As(err, &e) && r.key == worldAlien {
+		return Value{Kind: Error, Text: located(e.text, sha, e.line)}, nil
+	}
+	if err == nil && r.key != worldAlien {
+		err = errNotLua
+	}
+	if err != nil {
+		return Value{}, err
+	}
+	return returned.reply()
 }
 
 // classify names the operation that has these effects.

@@ -35,4 +35,7 @@ type Script struct {
 	Text    string   // as the client sent it
 	Meaning *Meaning // nil: not recognised
 	Family  *Family  // nil: not in the table
+
+	// Compiles says that the text is known to be Lua. If not, the masters are to say so before it is used.
+	Compiles bool
 }

@@ -101,10 +101,10 @@ func (l *lexer) next() (token, error) {
 func (l *lexer) skipBlank() error {
 	for l.at < len(l.text) {
 		switch c := l.text[l.at]; {
-		case c == '\n':
+		case c == '\n' || c == '\r':
 			l.line++
-			l.at++
-		case c == ' ', c == '\t', c == '\r', c == '\v', c == '\f':
+			l.at += lineEnd(l.text[l.at:])
+		case c == ' ', c == '\t', c == '\v', c == '\f':
 			l.at++
 		case strings.HasPrefix(l.text[l.at:], "--"):
 			l.at += 2
@@ -237,11 +237,35 @@ func (l *lexer) takeLong(level int) (string, error) {
 	}
 	body = body[:end]
 	l.at += end + 2*(level+2)
+	body = unixLines(body)
 	l.line += strings.Count(body, "\n")
-	if strings.IndexByte(body, '\r') >= 0 {
-		body = strings.ReplaceAll(body, "\r\n", "\n") // as Lua reads line ends
-	}
 	return strings.TrimPrefix(body, "\n"), nil
+}
+
+// lineEnd returns the length of the line end with which s begins: a CR, an LF, or one of each in whatever order.
+func lineEnd(s string) int {
+	if len(s) > 1 && s[0] != s[1] && (s[1] == '\n' || s[1] == '\r') {
+		return 2
+	}
+	return 1
+}
+
+// unixLines ends every line as Lua does where it reads it in a long string.
+func unixLines(s string) string {
+	if strings.IndexByte(s, '\r') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for {
+		at := strings.IndexAny(s, "\r\n")
+		if at < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:at])
+		b.WriteByte('\n')
+		s = s[at+lineEnd(s[at:]):]
+	}
 }
 
 func isLetter(c byte) bool { return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }

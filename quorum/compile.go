@@ -1,0 +1,64 @@
+package quorum
+
+import "strings"
+
+// Compile asks the masters whether a text is Lua, and if not, what is wrong with it, in their words. They compile it and do
+// not keep it: what many texts that nobody runs would leave in their script caches stays for ever in some.
+//
+// A text that compiles by itself may be put into a wrapper (see Script).
+func (e *Engine) Compile(db int, text string, done func(Compiled)) {
+	c := &compilation{done: done}
+	e.begin(&c.round, c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
+}
+
+// Compiled is the outcome of a Compile.
+type Compiled struct {
+	Err     error  // *NoQuorum, ErrClosed
+	Refusal string // what is wrong, as the masters reply to SCRIPT LOAD; empty if a quorum takes the text
+}
+
+// luaCompile ARGV[1]=text: nil, or what its compiler says.
+var luaCompile = newLua(`local _, refusal = loadstring(ARGV[1], '@user_script') return refusal`)
+
+type compilation struct {
+	round
+	done    func(Compiled)
+	refusal string // of the master that came first; guarded by round.mu
+}
+
+func (c *compilation) read(en *entry) (Vote, string) {
+	switch refusal, refused := en.Reply.(string); {
+	case en.Err != nil:
+		return Failed, failureText(en.Err)
+	case refused:
+		if c.refusal == "" {
+			c.refusal = "ERR Error compiling script (new function): " + oneLine(refusal)
+		}
+		return Refused, ""
+	case en.Reply != nil:
+		return unexpected()
+	}
+	return Granted, ""
+}
+
+// oneLine is a text as an error reply can have it.
+func oneLine(text string) string {
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimRight(text, "\r\n"))
+}
+
+func (c *compilation) decide(t Tally) Decision { return Decide(t) }
+func (c *compilation) settled(*entry)          {}
+
+func (c *compilation) ended(d Decision) {
+	switch d {
+	case Won:
+		c.done(Compiled{})
+	case Lost:
+		c.mu.Lock()
+		refusal := c.refusal
+		c.mu.Unlock()
+		c.done(Compiled{Refusal: refusal})
+	default:
+		c.done(Compiled{Err: c.failure()})
+	}
+}
