@@ -2,8 +2,11 @@ package quorum
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
 // With one master away, what the other two jump is a standstill of this process's own only if it is the same.
@@ -69,11 +72,115 @@ func TestAStandstillHidesNoJumpOfAMasterThatIsAway(t *testing.T) {
 func TestWhatWasAskedBeforeAStandstillWasKnownIsNoJump(t *testing.T) {
 	w := watch{}
 	w.observe(time.Second, time.Second, time.Minute, time.Minute)
-	w.acquit(time.Hour, time.Hour, 2*time.Second)
-	if cause := w.observe(2*time.Second-1, 2*time.Second, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
+	w.suspend()
+	if cause := w.observe(2*time.Second, 3*time.Hour, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
+		t.Errorf("while the clock is put right: told %q", cause)
+	}
+	w.acquit(2*time.Second, time.Hour, time.Hour, time.Hour+2*time.Second)
+	if cause := w.observe(time.Hour+time.Second, time.Hour+2*time.Second, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
 		t.Errorf("told %q", cause)
 	}
 	if cause := w.observe(time.Hour+2*time.Second, time.Hour+2*time.Second, time.Hour+time.Minute+time.Second, time.Hour+time.Minute+time.Second); cause != "" {
 		t.Errorf("told %q", cause)
 	}
+}
+
+// A clock that jumped and came back while nobody had judged has cost keys their lives, whoever stood still at the same time.
+func TestAStandstillHidesNoJumpThatCameBack(t *testing.T) {
+	const stood = 10 * time.Second
+	for _, test := range []struct {
+		steps  []time.Duration // of the first
+		states string
+	}{
+		{[]time.Duration{stood}, "ccc"},
+		{[]time.Duration{stood, time.Hour, -time.Hour}, "qcc"},
+		{[]time.Duration{stood + time.Hour, -time.Hour}, "qcc"},
+		{[]time.Duration{stood, -time.Hour, time.Hour}, "qcc"},
+	} {
+		inWorldWith(t, 3, Config{TTLMax: 2 * time.Hour}, func(w *world) {
+			w.acquire(key, "mine", time.Hour)
+			w.fakes[2].stall() // so that the warden waits for its answer
+			for _, f := range w.fakes[1:] {
+				f.step(stood)
+			}
+			for _, by := range test.steps {
+				w.fakes[0].step(by)
+				w.read(key)
+			}
+			w.fakes[2].resume()
+			w.settle()
+			if got := w.quarantined(); got != test.states {
+				t.Errorf("%v: states %q, want %q", test.steps, got, test.states)
+			}
+		})
+	}
+}
+
+// A master that is met for the first time after a standstill says nothing of it, and its clock is known by ours as it was.
+func TestAMasterThatIsMetAfterAStandstillDoesNotSayOtherwise(t *testing.T) {
+	w, alarmed := watch{clock: vouch.Clock{Tolerance: time.Millisecond}}, 2*time.Second
+	for _, at := range []instant{alarmed, alarmed + 1} {
+		w.observe(at, at, at+time.Hour, at+time.Hour)
+		jumps := []*vouch.Span{w.since(alarmed, 1), {Lo: time.Minute, Hi: time.Minute}, {Lo: time.Minute, Hi: time.Minute}}
+		if by, own, sure := vouch.Standstill(jumps, 0, 0); by != time.Minute || !own || !sure {
+			t.Errorf("%v: %v %v %v", at, by, own, sure)
+		}
+		if _, own, sure := vouch.Standstill(jumps[:2], 0, 0); own || !sure { // it is heard: the others are not waited for
+			t.Errorf("of two: %v %v", own, sure)
+		}
+	}
+	w.acquit(alarmed, time.Minute, time.Minute, alarmed+time.Minute+2)
+	at := alarmed + time.Minute + 3
+	if cause := w.observe(at, at, at+time.Hour-time.Minute, at+time.Hour-time.Minute); cause != "" {
+		t.Error(cause)
+	}
+}
+
+// A clock that is too far away to have shown so short a standstill, or was asked when that could just be tolerated, does not
+// say otherwise: or the masters that show it would be quarantined.
+func TestAShortStandstillIsNoJumpOfThoseThatShowIt(t *testing.T) {
+	const ms = time.Millisecond
+	for _, far := range []time.Duration{4 * ms, 30 * ms} {
+		for stood := 2 * ms; stood < 70*ms; stood += 3 * ms {
+			inWorldWith(t, 3, Config{Grace: 20 * ms, DriftFactor: 0.0001}, func(w *world) {
+				for i, d := range []time.Duration{ms / 4, ms / 4, far} {
+					w.fakes[i].setDelay(d)
+				}
+				w.settle()
+				w.acquire(key, "mine", minute)
+				w.settle()
+				for _, f := range w.fakes {
+					f.step(stood)
+				}
+				w.settle()
+				if got := w.quarantined()[:2]; got != "cc" {
+					t.Errorf("stood for %v, the third %v away: states %q", stood, far, got)
+				}
+				if a := w.acquire("another", "mine", minute); a.Lock == nil {
+					t.Errorf("stood for %v, the third %v away: %+v", stood, far, a)
+				}
+			})
+		}
+	}
+}
+
+// Who sees that a master's clock is known by ours as it is put right reads ours as it is then: what is set by the one and the
+// other expires in time.
+func TestTheClockIsPutRightBeforeTheMastersAreKnownByIt(t *testing.T) {
+	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now(), masters: []*master{{}, {}, {}, {}, {}}}
+	w := newWarden(e)
+	const times = 20_000
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for n := int64(0); n < times; {
+			if n = e.masters[0].watch.begun.Load(); e.now() < time.Duration(n)*time.Minute {
+				t.Errorf("put right %d times, and shows %v", n, e.now())
+				break
+			}
+		}
+	})
+	for range times {
+		w.putRight(e.now(), time.Minute)
+	}
+	looking.Wait()
 }

@@ -95,7 +95,7 @@ func (w *warden) judge(now instant) {
 	}
 	w.alarmed.Store(0)
 	if own {
-		w.putRight(by)
+		w.putRight(at, by)
 		return
 	}
 	for i, m := range e.masters {
@@ -109,17 +109,21 @@ func (w *warden) judge(now instant) {
 }
 
 // putRight lets the engine's clock count what it stood still. By that clock the masters' have not jumped, but for what one of
-// them did besides.
-func (w *warden) putRight(by time.Duration) {
+// them did besides. The clock is put right first: who has seen that the masters' are known by the new one must read no other.
+func (w *warden) putRight(at instant, by time.Duration) {
 	e := w.engine
 	e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
-	put, now := max(by, 0), e.now()
+	for _, m := range e.masters {
+		m.watch.suspend()
+	}
+	put := max(by, 0)
+	e.slept.Add(int64(put))
+	now := e.now()
 	for i, m := range e.masters {
-		if ahead := m.watch.acquit(by, put, now); ahead > 0 {
+		if ahead := m.watch.acquit(at, by, put, now); ahead > 0 {
 			w.accuse(i, ahead)
 		}
 	}
-	e.slept.Add(int64(put))
 }
 
 // accuse has a master quarantined whose clock jumped forwards, even if it is right again by now: what expired is gone.

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +17,9 @@ type watch struct {
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
 	from    instant       // what was asked before is by our clock as it was before it was put right
-	asked   instant       // when the latest question was sent that was answered
+	first   instant       // when the first question was sent that was answered
 	steady  instant       // and the latest of which the answer showed no jump
+	hidden  time.Duration // how far it may have stepped then, without being noticed
 	jumped  bool          // and the warden has not judged it
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
@@ -33,12 +35,14 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	if sent < w.from {
 		return "was asked while this process stood still"
 	}
-	w.asked = max(w.asked, sent)
+	if !w.clock.Known() {
+		w.first = sent
+	}
 	if by := w.clock.Observe(sent, received, first, last); by != 0 {
 		w.jumped, w.jump, w.ahead = true, w.jump+by, w.ahead+max(by, 0)
 	}
-	if !w.jumped {
-		w.steady = max(w.steady, sent)
+	if !w.jumped && sent >= w.steady {
+		w.steady, w.hidden = sent, w.clock.Tolerance+w.clock.Reach()
 	}
 	if w.jumped {
 		return "has a clock that jumped by " + w.jump.Round(time.Millisecond).String()
@@ -76,28 +80,41 @@ func (w *watch) charged() (int, string) {
 
 // since returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
 // question since t, when the first clock was found to have jumped, or its clock is not known to within d. One that was still
-// steady then has not jumped with it.
+// steady then has not jumped with it, or by no more than goes unnoticed; of one that was not known before, nobody can say.
 func (w *watch) since(t instant, d time.Duration) *vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	by, jumped := w.clock.Jumped()
 	switch {
+	case w.steady >= t && w.first >= t:
+		return &vouch.Span{Lo: math.MinInt64 / 2, Hi: math.MaxInt64 / 2}
 	case w.steady >= t:
-		return &vouch.Span{}
+		return &vouch.Span{Lo: -w.hidden, Hi: w.hidden}
 	case !jumped, w.clock.Width() > d:
 		return nil
 	}
 	return &by
 }
 
-// acquit says that it was this process that stood still, for so long, and that its clock, which showed now, is put right by
-// put. It returns what the master's clock has jumped forwards besides.
-func (w *watch) acquit(by, put time.Duration, now instant) (ahead time.Duration) {
+// suspend says that our clock is about to be put right: until then no answer can be compared with it.
+func (w *watch) suspend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.from = math.MaxInt64
+}
+
+// acquit says that it was this process that stood still, for so long, before t, and that its clock has been put right by put
+// and shows now. It returns what the master's clock has jumped forwards besides.
+func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun.Add(1)
-	w.jumped, w.jump, w.ahead, w.from = false, 0, 0, now+put
-	return max(w.clock.Acquit(by, put), 0)
+	if !w.jumped && w.steady >= t { // what is known of it is from after that
+		by = 0
+	}
+	ahead = min(w.ahead, w.ahead-w.jump) // what came back is gone: nobody stands still backwards
+	w.jumped, w.jump, w.ahead, w.from = false, 0, 0, now
+	return max(ahead, w.clock.Acquit(by, put), 0)
 }
 
 // judge ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.

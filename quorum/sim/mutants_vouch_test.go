@@ -115,6 +115,26 @@ var vouchMutants = []mutant{
 		test: "TestAStandstillHidesNoJumpOfAMasterThatIsAway",
 	},
 	{
+		name: "a standstill hides a jump that came back", rule: "8 clock of the proxy", file: "watch.go",
+		old: "ahead = min(w.ahead, w.ahead-w.jump)", new: "ahead = 0",
+		test: "TestAStandstillHidesNoJumpThatCameBack",
+	},
+	{
+		name: "a clock that cannot tell denies a standstill", rule: "8 clock of the proxy", file: "watch.go",
+		old: "return &vouch.Span{Lo: -w.hidden, Hi: w.hidden}", new: "return &vouch.Span{}",
+		test: "TestAShortStandstillIsNoJumpOfThoseThatShowIt",
+	},
+	{
+		name: "a clock that is met after a standstill denies it", rule: "8 clock of the proxy", file: "watch.go",
+		old: "case w.steady >= t && w.first >= t:", new: "case w.steady >= t && w.first > 1<<62:",
+		test: "TestAMasterThatIsMetAfterAStandstillDoesNotSayOtherwise",
+	},
+	{
+		name: "the clock is put right after the masters' are known by it", rule: "8 clock of the proxy", file: "warden.go",
+		old: "	e.slept.Add(int64(put))\n", new: "	defer e.slept.Add(int64(put))\n",
+		test: "TestTheClockIsPutRightBeforeTheMastersAreKnownByIt",
+	},
+	{
 		name: "an evicting master votes", rule: "9 eviction", aim: "evictions", file: "vouching.go",
 		old: "if k.info.Evicts() {", new: "if false {",
 	},

@@ -107,10 +107,10 @@ func (c *Clock) Jumped() (by Span, ok bool) {
 		was := c.before.counted.widen(c.apart(c.at - c.before.at))
 		by = Span{c.offset.Lo - was.Hi, c.offset.Hi - was.Lo}
 	}
-	if c.jump > 0 { // little may have been known before
-		by.Lo = max(by.Lo, c.jump)
+	if c.jump > 0 { // little may have been known before; but it may have come back since
+		by.Lo = max(by.Lo, min(c.jump, by.Hi))
 	} else {
-		by.Hi = min(by.Hi, c.jump)
+		by.Hi = min(by.Hi, max(c.jump, by.Lo))
 	}
 	return by, true
 }
@@ -126,7 +126,7 @@ func (c *Clock) Acquit(by, put time.Duration) (jump time.Duration) {
 		was = &is
 	}
 	*c = *was
-	drift := c.apart(max(by, -by)) // while we stood still
+	drift := c.apart(max(by, 0)) // while we stood still
 	c.at, c.offset, c.counted = c.at+put, c.offset.widen(drift).move(by-put), c.counted.widen(drift).move(by-put)
 	if is.before != nil {
 		seen := is.offset.move(-put)
@@ -159,28 +159,34 @@ func (c *Clock) Known() bool { return c.known }
 
 // Standstill says whether jumps of N masters' clocks, each seen from this process, are one jump of its own: it stood still,
 // as a suspended machine does, and every clock moved on meanwhile. They are if a quorum, and more than one, seem to have
-// jumped by the same amount, but for what they drift at that rate meanwhile and for slack, and no master says otherwise. It
-// returns the amount, the least that it can be: what a clock has moved forwards besides is then not made less. And whether it
-// is sure: as long as fewer have been heard, and agree, nobody can tell.
+// jumped by the same amount, but for what they drift at that rate meanwhile and for slack, and no master says otherwise: of
+// one that did not seem to jump, a span around 0 says how far it may have moved with the others. It returns the amount, the
+// least that it can be: what a clock has moved forwards besides is then not made less. And whether it is sure: as long as
+// fewer have been heard, and agree, nobody can tell.
 //
 // A master with a nil jump has not been heard since, or not clearly.
 func Standstill(jumps []*Span, rate float64, slack time.Duration) (by time.Duration, own, sure bool) {
-	heard, forwards, backwards := 0, true, true
+	heard, forwards, backwards := 0, 0, 0
 	all := Span{math.MinInt64, math.MaxInt64}
 	for _, j := range jumps {
 		if j == nil {
 			continue
 		}
 		heard++
-		forwards, backwards = forwards && j.Lo > 0, backwards && j.Hi < 0
+		switch {
+		case j.Lo > 0:
+			forwards++
+		case j.Hi < 0:
+			backwards++
+		}
 		all = all.meet(*j)
 	}
 	if heard == 0 {
 		return 0, false, false
 	}
 	by = min(all.Lo, all.Hi)
-	slack += time.Duration(2 * rate * float64(max(by, -by)))
-	same := (forwards || backwards) && all.Lo-all.Hi <= slack
-	enough := heard > len(jumps)/2
-	return by, same && enough && heard > 1, !same || enough
+	slack += time.Duration(2 * rate * float64(max(by, 0)))
+	same := (forwards == 0) != (backwards == 0) && all.Lo-all.Hi <= slack
+	jumped, quorum := forwards+backwards, len(jumps)/2+1
+	return by, same && jumped >= quorum && jumped > 1, !same || heard >= quorum
 }

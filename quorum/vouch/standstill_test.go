@@ -11,14 +11,14 @@ func TestStandstill(t *testing.T) {
 	const slack, rate, ms = 50 * time.Millisecond, 0.0001, time.Millisecond
 	allowed := slack + time.Duration(2*rate*float64(time.Hour)) // to the ms below
 	hour := func(lo, hi time.Duration) *Span { return &Span{time.Hour + lo, time.Hour + hi} }
-	moves := []*Span{nil, {}, {-ms, ms}, {-time.Hour - ms, -time.Hour}, hour(0, 0), hour(-9*ms, ms), hour(allowed-ms, allowed-ms), hour(allowed+2*ms, allowed+2*ms)}
+	moves := []*Span{nil, {}, {-ms, ms}, {-time.Hour - ms, -time.Hour}, hour(0, 0), hour(-9*ms, ms), hour(allowed-ms, allowed-ms), hour(allowed+2*ms, allowed+2*ms), {-2 * time.Hour, 2 * time.Hour}}
 	for n := 1; n <= 5; n++ {
 		each(n, len(moves), func(pick []int) {
 			jumps := make([]*Span, n)
 			for i, p := range pick {
 				jumps[i] = moves[p]
 			}
-			heard, alike := 0, true
+			heard, alike, signs := 0, true, map[bool]int{}
 			var los, his []time.Duration
 			for _, a := range jumps {
 				if a == nil {
@@ -26,7 +26,9 @@ func TestStandstill(t *testing.T) {
 				}
 				heard++
 				los, his = append(los, a.Lo), append(his, a.Hi)
-				alike = alike && (a.Lo > 0 || a.Hi < 0)
+				if a.Lo > 0 || a.Hi < 0 {
+					signs[a.Lo > 0]++
+				}
 				for _, b := range jumps {
 					alike = alike && (b == nil || a.Lo-b.Hi <= allowed)
 				}
@@ -36,7 +38,8 @@ func TestStandstill(t *testing.T) {
 				least = min(slices.Max(los), slices.Min(his))
 			}
 			quorum := n/2 + 1
-			wantOwn := alike && heard >= quorum && heard >= 2
+			alike = alike && len(signs) == 1
+			wantOwn := alike && signs[true]+signs[false] >= max(quorum, 2)
 			wantSure := heard >= quorum || heard > 0 && !alike
 			by, own, sure := Standstill(jumps, rate, slack)
 			if own != wantOwn || sure != wantSure || own && by != least {
@@ -174,5 +177,16 @@ func TestAJumpThatWasJudgedIsOver(t *testing.T) {
 	m.ask(nothing)
 	if by, ok := m.Jumped(); !ok || by.Lo > time.Second || by.Hi < time.Second {
 		t.Errorf("jumped by %v, %v", by, ok)
+	}
+}
+
+// If it was our clock that ran ahead, no time has passed in which others drift.
+func TestAClockThatRanAheadLeavesNoRoomForAStep(t *testing.T) {
+	m := newModel(1)
+	m.ask(nothing)
+	m.Acquit(-3*time.Hour, 0)
+	m.offset += time.Second - 3*time.Hour
+	if jump, _ := m.ask(nothing); jump <= 0 {
+		t.Errorf("a step of 1 s was taken for %v", jump)
 	}
 }
