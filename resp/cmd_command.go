@@ -136,12 +136,29 @@ func runCommandGetKeys(c *call) Reply {
 	case !cmd.accepts(len(args)):
 		return Error("ERR Invalid number of arguments specified for command")
 	}
+	if n := cmd.keys.numkeys; n > 0 {
+		args = slices.Clone(args)
+		args[n] = leadingInt(args[n])
+	}
 	names := cmd.keys.of(args)
 	keys := make(Array, 0, len(names))
 	for _, name := range names {
 		keys = append(keys, Bulk(name))
 	}
 	return keys
+}
+
+// leadingInt is the number that C's atoi finds: what is told of keys is told of numbers that the command itself refuses.
+func leadingInt(s string) string {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	if strings.HasPrefix(s, "+") {
+		s = s[1:]
+	}
+	end := 0
+	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
+		end++
+	}
+	return strings.TrimLeft(s[:max(end-1, 0)], "0") + s[max(end-1, 0):end]
 }
 
 // of returns the arguments that are keys: none if numkeys is not what may be there.

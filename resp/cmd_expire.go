@@ -35,7 +35,7 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 	if !ok {
 		return 0, 0, errExpire(command)
 	}
-	return ttl, condition, checkTTLMax(ttl, ttlMax)
+	return ttl, condition, e.checkMax(args[2], ttl, ttlMax)
 }
 
 // runPersist gives the key the longest TTL there is: none would let it outlive a forgotten owner for ever.

@@ -51,7 +51,7 @@ func runLock(c *call) Reply {
 		done = func(a quorum.Acquired) { h.acquired(a, sl.acquired) }
 	}
 	if o.wait > 0 {
-		c.await(req, o.wait, done)
+		c.await(sl, req, o.wait, done)
 	} else {
 		c.engine().Acquire(req, done)
 	}
@@ -92,20 +92,26 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 }
 
 // A waiting is a LOCK … WAIT under way.
-type waiting struct{ waiter *gate.Waiter }
+type waiting struct {
+	slot   *slot
+	waiter *gate.Waiter // nil: about to be; session.mu guards it
+}
 
 // await acquires when it is the client's turn. If the client hangs up, its place in the queue is given up.
-func (c *call) await(req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
-	s, w := c.session, &waiting{}
+func (c *call) await(sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
+	s, w := c.session, &waiting{slot: sl}
 	s.mu.Lock()
 	s.waits[w] = struct{}{}
 	s.mu.Unlock()
-	w.waiter = s.server.gates.Acquire(req, patience, func(a quorum.Acquired) {
+	waiter := s.server.gates.Acquire(req, patience, func(a quorum.Acquired) {
 		s.mu.Lock()
 		delete(s.waits, w)
 		s.mu.Unlock()
 		done(a)
 	})
+	s.mu.Lock()
+	w.waiter = waiter
+	s.mu.Unlock()
 }
 
 // cancelWaits ends the waits of a client that is gone. Only the reader calls it: it alone begins any.

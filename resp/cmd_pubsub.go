@@ -209,7 +209,7 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 	case 3:
 		pattern = strings.Clone(c.args[2])
 	default:
-		return Error("ERR unknown subcommand or wrong number of arguments for '" + clip(c.args[1], echoMax) + "'. Try PUBSUB HELP.")
+		return errSubcommandArity("PUBSUB", c.args[1])
 	}
 	here := c.server.messages.Topics(kind)
 	return c.survey([]any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {

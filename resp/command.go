@@ -121,6 +121,12 @@ func (c *call) perform() Reply {
 		c.stop()
 		return later
 	}
+	if c.server.pause.holds(c, cmd) {
+		return wait
+	}
+	if c.transaction.open {
+		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)
+	}
 	if c.server.cfg.Upstream != nil && c.parser.authed {
 		if reply := c.divert(cmd); reply != nil {
 			return reply
@@ -130,7 +136,7 @@ func (c *call) perform() Reply {
 		return c.rejected(cmd, refused)
 	}
 	if !c.resp3 && c.total.Load() > 0 && cmd.flags&subscribedToo == 0 {
-		return errSubscribed(cmd.full)
+		return c.rejected(cmd, errSubscribed(cmd.full))
 	}
 	if c.lost.Load() > 0 {
 		if refused := c.tellLost(cmd); refused != nil {

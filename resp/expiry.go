@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -85,7 +86,7 @@ func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.
 	if !ok {
 		return 0, errExpire(command)
 	}
-	return ttl, checkTTLMax(ttl, ttlMax)
+	return ttl, e.checkMax(text, ttl, ttlMax)
 }
 
 // checkTTLMax returns a reply if ttl exceeds ttl_max.
@@ -93,7 +94,22 @@ func (c *call) checkTTLMax(ttl time.Duration) Reply { return checkTTLMax(ttl, c.
 
 func checkTTLMax(ttl, ttlMax time.Duration) Reply {
 	if ttl > ttlMax {
-		return errTTLMax(ttl, ttlMax)
+		return errTTLMax(fmt.Sprintf("%d ms", ttl.Milliseconds()), ttlMax)
 	}
 	return nil
+}
+
+// checkMax is checkTTLMax for a TTL that the client gave as that number.
+func (e expiry) checkMax(number string, ttl, ttlMax time.Duration) Reply {
+	if ttl <= ttlMax {
+		return nil
+	}
+	asked := number + " ms"
+	if e.unit == time.Second {
+		asked = number + " s"
+	}
+	if e.absolute {
+		asked = "until Unix time " + asked
+	}
+	return errTTLMax(asked, ttlMax)
 }

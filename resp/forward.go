@@ -173,11 +173,17 @@ func (c *call) forward() Reply {
 		return refused
 	}
 	c.settleWrites(l)
+	if c.mayWaitThere() {
+		l.mayWait = true
+		if !l.asked && !c.transaction.upstream {
+			l.asked = true
+			l.ask(expectation{n: 1, take: l.known}, "CLIENT", "ID")
+		}
+	}
 	if !l.pushRelayed() {
 		return later // the session is ending
 	}
 	l.send(c.args)
-	l.mayWait = l.mayWait || c.mayWaitThere()
 	c.server.counters.forwarded.Add(1)
 	return later
 }

@@ -167,7 +167,8 @@ func (s *session) lose(key quorum.Key) {
 	if s.closing.Load() || s.gone {
 		return
 	}
-	s.server.log.Warn("a held lock was lost: it could not be extended", "client", s.addr(), "id", s.id)
+	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
+		"client", s.addr(), "id", s.id)
 	if s.lostKeys == nil {
 		s.lostKeys = map[quorum.Key]struct{}{}
 	}

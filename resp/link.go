@@ -29,12 +29,14 @@ type link struct {
 	resp3    bool
 	name     string
 	mayWait  bool // some command that went there may have to wait for something
+	asked    bool // the upstream was asked for id
 	sentAll  bool // nothing more is sent there
 
 	// session.mu guards what follows.
 	expected queueOf
-	stateful bool // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
-	dead     bool // it was lost with nothing on it
+	stateful bool  // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
+	dead     bool  // it was lost with nothing on it
+	id       int64 // that of the connection there; 0: nothing may have to wait, or it is not known yet
 
 	// Only the relay uses these. Messages are pushes, or, before the upstream has confirmed RESP3, look like replies; then
 	// confirmed says whether there may be any.
@@ -154,6 +156,17 @@ func (l *link) demand(reply []byte) {
 		l.session.server.counters.upstreamErrors.Add(1)
 		l.session.kill("upstream: " + errorText(reply))
 	}
+}
+
+// known takes the connection's id at the upstream.
+func (l *link) known(reply []byte) {
+	id, _ := parseInt(strings.TrimRight(string(reply[1:]), "\r\n"))
+	if reply[0] != ':' {
+		id = 0
+	}
+	l.session.mu.Lock()
+	l.id = id
+	l.session.mu.Unlock()
 }
 
 // errorText is what an error that the upstream replied says.

@@ -32,7 +32,7 @@ func TestCompareAndSetAndDelete(t *testing.T) {
 		{"SET k b IFEQ a IFNE b", "-ERR syntax error\r\n"},
 		{"SET k b IFDEQ a", "-ERR syntax error\r\n"},
 		{"SET k b IFEQ a EX 0", "-ERR invalid expire time in 'set' command\r\n"},
-		{"SET k b IFEQ a EX 3601", "-ERR lock TTL 3601000 ms exceeds ttl_max 3600000 ms (1h); ask for less, or raise ttl_max on every lockproxy\r\n"},
+		{"SET k b IFEQ a EX 3601", "-ERR lock TTL 3601 s exceeds ttl_max 3600000 ms (1h); ask for less, or raise ttl_max on every lockproxy\r\n"},
 		{"DELEX k", ":0\r\n"},
 		{"SET k a ; DELEX k", ":1\r\n"},
 		{"SET k a ; DELEX k IFEQ a", ":1\r\n"},

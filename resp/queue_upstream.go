@@ -86,8 +86,9 @@ func (c *call) beginUpstream() Reply {
 	for _, q := range t.queue {
 		l.ask(expectation{n: 1}, q.args...)
 	}
+	changes := t.changes
 	t.end(&c.server.memory)
-	t.open, t.upstream = true, true
+	t.open, t.upstream, t.changes = true, true, changes
 	c.settleState()
 	return nil
 }

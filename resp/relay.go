@@ -21,7 +21,7 @@ const (
 var relayBuffers = sync.Pool{New: func() any { b := make([]byte, relayLarge); return &b }}
 
 // capturedMax bounds replies that are kept from the client.
-const capturedMax = 256 << 10
+const capturedMax = 4 << 20
 
 var errGone = errors.New("the client is gone")
 

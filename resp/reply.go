@@ -27,6 +27,7 @@ import (
 //	Set        *n …              ~n …
 //	Map        *2n …             %n …
 //	Push       *n …              >n …
+//	Raw        its bytes
 //	Sequence   its items, one after the other
 type Reply interface {
 	// appendTo appends the reply in the client's protocol.
@@ -68,6 +69,8 @@ type (
 	Push []Reply
 	// Sequence is several replies to one command.
 	Sequence []Reply
+	// Raw is a reply in the client's protocol, as the upstream gave it.
+	Raw []byte
 	// Remaining is how many milliseconds are left until a moment, at the time of writing.
 	Remaining time.Time
 )
@@ -164,6 +167,8 @@ func (r Push) appendTo(b []byte, resp3 bool) []byte {
 	return Array(r).appendTo(b, resp3)
 }
 
+func (r Raw) appendTo(b []byte, _ bool) []byte { return append(b, r...) }
+
 func (r Sequence) appendTo(b []byte, resp3 bool) []byte { return appendAll(b, r, resp3) }
 
 func (r Remaining) appendTo(b []byte, _ bool) []byte {
@@ -199,6 +204,7 @@ func (r Set) size() int       { return sizeOf(r) }
 func (r Map) size() int       { return sizeOf(r) }
 func (r Push) size() int      { return sizeOf(r) }
 func (r Sequence) size() int  { return sizeOf(r) }
+func (r Raw) size() int       { return len(r) }
 func (Remaining) size() int   { return 0 }
 
 func sizeOf(items []Reply) int {

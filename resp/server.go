@@ -37,6 +37,7 @@ type Server struct {
 	lockOf   func(*quorum.Lock) lock
 	counters counters
 	errors   errorCounts
+	pause    pause
 	nextID   atomic.Int64
 
 	mu        sync.Mutex // guards what follows

@@ -96,6 +96,7 @@ func (s *session) run() {
 	s.end()
 	s.unsubscribeAll()
 	s.cancelWaits()
+	s.server.pause.leave(s)
 	<-done
 	s.dropLink()
 	s.releaseHolds()

@@ -74,6 +74,11 @@ func errUnknownSubcommand(container, name string) Error {
 	return Error("ERR unknown subcommand '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
 }
 
+// errSubcommandArity is what Redis says of subcommands that count their arguments by themselves.
+func errSubcommandArity(container, name string) Error {
+	return Error("ERR unknown subcommand or wrong number of arguments for '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
+}
+
 // clip cuts s as C's %.*s does: to n bytes, or before the first zero byte.
 func clip(s string, n int) string {
 	s = s[:min(n, len(s))]
@@ -85,9 +90,10 @@ func clip(s string, n int) string {
 	return s
 }
 
-func errTTLMax(ttl, ttlMax time.Duration) Error {
-	return Error(fmt.Sprintf("ERR lock TTL %d ms exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
-		ttl.Milliseconds(), ttlMax.Milliseconds(), durationText(ttlMax)))
+// errTTLMax names what the client asked for in its own number and unit.
+func errTTLMax(asked string, ttlMax time.Duration) Error {
+	return Error(fmt.Sprintf("ERR lock TTL %s exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
+		asked, ttlMax.Milliseconds(), durationText(ttlMax)))
 }
 
 // durationText is d as the configuration has it: 1h, not 1h0m0s.

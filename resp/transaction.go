@@ -6,6 +6,7 @@ import "lockproxy/quorum"
 type transaction struct {
 	open    bool // MULTI was sent
 	spoiled bool // a command could not be queued: EXEC refuses
+	changes bool // it may change something
 	// upstream: it takes place there, and nothing is queued here.
 	upstream bool
 	queue    []queued

@@ -90,6 +90,9 @@ func (c *Conn) Reply() ([]byte, error) {
 	return appendReply(nil, c.r)
 }
 
+// Peek waits for the first byte of a reply, until the read deadline, and leaves it there.
+func (c *Conn) Peek() ([]byte, error) { return c.r.Peek(1) }
+
 // ExpectClosed returns nil if the server closes the connection and sends nothing more before that.
 func (c *Conn) ExpectClosed() error {
 	if err := c.SetReadDeadline(time.Now().Add(c.patience)); err != nil {

@@ -14,6 +14,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -64,6 +65,7 @@ type Waiter struct {
 
 	trying bool
 	late   bool  // its time is over, or its client gone, while it tries
+	cause  error // if late: why; nil: it is refused
 	over   bool  // done is called, or about to be
 	err    error // why the last attempt could not be made
 }
@@ -96,10 +98,13 @@ func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done 
 // Cancel ends the wait: done is called, with a refusal or the error there is, unless it was or an attempt is under way.
 func (w *Waiter) Cancel() { w.end(quorum.Acquired{Refused: true}) }
 
+// Fail is Cancel, but done is called with err in place of a refusal.
+func (w *Waiter) Fail(err error) { w.end(quorum.Acquired{Err: err}) }
+
 func (w *Waiter) end(a quorum.Acquired) {
 	w.gates.mu.Lock()
 	if w.trying {
-		w.late = true
+		w.late, w.cause = true, cmp.Or(w.cause, a.Err)
 		w.gates.mu.Unlock()
 		return
 	}

@@ -94,17 +94,16 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 
 	mu.Lock()
 	w.trying = false
-	closed := g.gates.closed
 	w.err = a.Err
 	w.over = a.Lock != nil || a.Err != nil && !lacksQuorum(a.Err) || w.late
-	over := w.over
+	over, cause := w.over, w.cause
 	if a.Lock == nil {
 		g.ringer.missed(time.Now())
 	}
 	mu.Unlock()
 	if over {
-		if closed && a.Refused {
-			a = quorum.Acquired{Err: quorum.ErrClosed}
+		if cause != nil && a.Refused {
+			a = quorum.Acquired{Err: cause}
 		}
 		w.finish(a)
 	}

@@ -1,0 +1,113 @@
+package resp
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"lockproxy/quorum/gate"
+)
+
+// What one client may do to the waiting of others.
+
+var errUnblocked = errors.New("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+
+// runClientUnblock ends what a client waits for: a LOCK … WAIT, or a command at the upstream, which is asked to.
+func runClientUnblock(c *call) Reply {
+	byError := false
+	if len(c.args) > 3 {
+		switch {
+		case len(c.args) > 4:
+			return errSubcommandArity("CLIENT", c.args[1])
+		case equalFold(c.args[3], "error"):
+			byError = true
+		case !equalFold(c.args[3], "timeout"):
+			return Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+		}
+	}
+	id, ok := parseInt(c.args[2])
+	if !ok {
+		return errNotInt
+	}
+	waiter, there := c.server.waitsOf(id, c.session)
+	switch {
+	case waiter != nil && byError:
+		waiter.Fail(errUnblocked)
+		return Int(1)
+	case waiter != nil:
+		waiter.Cancel()
+		return Int(1)
+	case there == 0:
+		return Int(0)
+	}
+	reason := "TIMEOUT"
+	if byError {
+		reason = "ERROR"
+	}
+	return c.askThere(func(reply []byte) Reply { return Raw(reply) }, "CLIENT", "UNBLOCK", strconv.FormatInt(there, 10), reason)
+}
+
+// waitsOf returns what the command waits for that the client of that id is at: a lock, or something at the upstream, which
+// knows the connection by the id there. Nothing if it is the one that asks.
+func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
+	s.mu.Lock()
+	of := s.sessions[id]
+	s.mu.Unlock()
+	if of == nil || of == asks {
+		return nil, 0
+	}
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	switch first := of.head; {
+	case first == nil:
+	case first.relayed && of.up != nil:
+		return nil, of.up.id
+	default:
+		for w := range of.waits {
+			if w.slot == first {
+				return w.waiter, 0
+			}
+		}
+	}
+	return nil, 0
+}
+
+func runClientPause(c *call) Reply {
+	all := true
+	if len(c.args) > 3 {
+		switch {
+		case len(c.args) > 4:
+			return errSubcommandArity("CLIENT", c.args[1])
+		case equalFold(c.args[3], "write"):
+			all = false
+		case !equalFold(c.args[3], "all"):
+			return Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
+		}
+	}
+	ms, refused := parseTimeout(c.args[2])
+	if refused != nil {
+		return refused
+	}
+	if ms <= math.MaxInt64-time.Now().UnixMilli() { // else it is over before it begins, as in Redis
+		c.server.pause.begin(clampMillis(ms), all)
+	}
+	return okReply
+}
+
+func runClientUnpause(c *call) Reply {
+	c.server.pause.end()
+	return okReply
+}
+
+// parseTimeout reads a number of milliseconds.
+func parseTimeout(text string) (int64, Reply) {
+	ms, ok := parseInt(text)
+	switch {
+	case !ok:
+		return 0, Error("ERR timeout is not an integer or out of range")
+	case ms < 0:
+		return 0, Error("ERR timeout is negative")
+	}
+	return ms, nil
+}

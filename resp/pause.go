@@ -1,0 +1,118 @@
+package resp
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A pause is CLIENT PAUSE: until it is over, this proxy's clients wait with commands that may change something, or with all.
+// Clients of other proxies go on, and so does who speaks to the upstream past all proxies.
+type pause struct {
+	on atomic.Bool
+
+	mu      sync.Mutex // guards what follows
+	until   time.Time
+	all     bool // reads, too
+	timer   *time.Timer
+	waiting map[*session]struct{}
+}
+
+// begin starts a pause, or makes the one there is longer and stricter, as Redis does.
+func (p *pause) begin(d time.Duration, all bool) {
+	until := time.Now().Add(d)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.on.Load() {
+		p.until, p.all = until, all
+		p.timer = time.AfterFunc(d, p.over)
+		p.on.Store(true)
+		return
+	}
+	p.all = p.all || all
+	if until.After(p.until) {
+		p.until = until
+		p.timer.Reset(d)
+	}
+}
+
+// over is called when the time may be up.
+func (p *pause) over() {
+	p.mu.Lock()
+	left := time.Until(p.until)
+	if left > 0 {
+		p.timer.Reset(left)
+	}
+	p.mu.Unlock()
+	if left <= 0 {
+		p.end()
+	}
+}
+
+// end lets all go on.
+func (p *pause) end() {
+	p.mu.Lock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.on.Store(false)
+	all := p.waiting
+	p.waiting = nil
+	p.mu.Unlock()
+	for s := range all {
+		s.Kick()
+	}
+}
+
+// holds says whether the command has to wait. Its reader is kicked when the pause is over.
+func (p *pause) holds(c *call, cmd *command) bool {
+	if !p.on.Load() {
+		return false
+	}
+	changes := c.mayChange(cmd)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.on.Load() || !p.all && !changes {
+		return false
+	}
+	if p.waiting == nil {
+		p.waiting = map[*session]struct{}{}
+	}
+	p.waiting[c.session] = struct{}{}
+	return true
+}
+
+// leave is for a session that ends.
+func (p *pause) leave(s *session) {
+	p.mu.Lock()
+	delete(p.waiting, s)
+	p.mu.Unlock()
+}
+
+// mayChange says whether the command may change something that others see. cmd is its row, or nil if there is none.
+func (c *call) mayChange(cmd *command) bool {
+	if cmd != nil && len(cmd.subs) > 0 && len(c.args) > 1 {
+		if sub := cmd.sub(c.args[1]); sub != nil {
+			cmd = sub
+		} else {
+			cmd = nil
+		}
+	}
+	switch {
+	case cmd == nil:
+		return c.mayChangeThere()
+	case cmd.name == "exec":
+		return c.transaction.changes
+	}
+	return cmd.flags&write != 0 || cmd.name == "publish" || cmd.name == "spublish" ||
+		cmd.group == "scripting" && cmd.keys != (keySpec{}) && cmd.flags&readOnly == 0
+}
+
+// mayChangeThere is mayChange for what this proxy does not have.
+func (c *call) mayChangeThere() bool {
+	if c.server.cfg.Upstream == nil {
+		return false
+	}
+	commands, err := c.server.cfg.Upstream.Commands()
+	return err == nil && commands.MayChange(c.args)
+}
