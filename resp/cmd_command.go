@@ -93,13 +93,21 @@ func (cmd *command) docs() Reply {
 }
 
 func runCommandList(c *call) Reply {
-	keep := func(*command) bool { return true }
-	if len(c.args) > 2 {
-		if len(c.args) != 5 || !equalFold(c.args[2], "filterby") {
-			return errSyntax
+	keep, refused := parseCommandFilter(c.args)
+	if refused != nil {
+		return refused
+	}
+	return listCommands(c.server.commands.rows, keep)
+}
+
+func parseCommandFilter(args []string) (keep func(*command) bool, refused Reply) {
+	keep = func(*command) bool { return true }
+	if len(args) > 2 {
+		if len(args) != 5 || !equalFold(args[2], "filterby") {
+			return nil, errSyntax
 		}
-		value := c.args[4]
-		switch lower(c.args[3]) {
+		value := args[4]
+		switch lower(args[3]) {
 		case "pattern":
 			keep = func(cmd *command) bool { return matchGlob(lower(value), cmd.full) }
 		case "aclcat":
@@ -108,11 +116,16 @@ func runCommandList(c *call) Reply {
 		case "module":
 			keep = func(*command) bool { return false }
 		default:
-			return errSyntax
+			return nil, errSyntax
 		}
 	}
+	return keep, nil
+}
+
+// listCommands returns the names of those that are to be kept, and of their subcommands.
+func listCommands(rows []*command, keep func(*command) bool) Array {
 	names := Array{}
-	for _, cmd := range c.server.commands.rows {
+	for _, cmd := range rows {
 		for _, each := range append([]*command{cmd}, cmd.subs...) {
 			if keep(each) {
 				names = append(names, Bulk(each.full))
@@ -151,9 +164,7 @@ func runCommandGetKeys(c *call) Reply {
 // leadingInt is the number that C's atoi finds: what is told of keys is told of numbers that the command itself refuses.
 func leadingInt(s string) string {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
-	if strings.HasPrefix(s, "+") {
-		s = s[1:]
-	}
+	s = strings.TrimPrefix(s, "+")
 	end := 0
 	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
 		end++

@@ -34,8 +34,10 @@ func (c *call) divert(cmd *command) Reply {
 			return errMixedTransaction
 		}
 	}
-	reply := c.forward()
+	reply, own := c.forwardOrAsk(cmd)
 	switch {
+	case own:
+		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
 		c.watchesUpstream = true
 		c.settleState()
@@ -46,6 +48,20 @@ func (c *call) divert(cmd *command) Reply {
 		return nil
 	}
 	return reply
+}
+
+// forwardOrAsk is forward, but for commands to whose replies the proxy adds something. own says that it answers alone.
+func (c *call) forwardOrAsk(cmd *command) (reply Reply, own bool) {
+	if cmd != nil && cmd.name == "command" {
+		var sub *command
+		if len(c.args) > 1 {
+			sub = cmd.sub(c.args[1])
+		}
+		if reply, own = c.commandsThere(sub); reply != nil || own {
+			return reply, own
+		}
+	}
+	return c.forward(), false
 }
 
 // divertHere is for the commands of the proxy's own in which the upstream has a part.
@@ -127,7 +143,8 @@ func (c *call) divertScript(cmd *command) Reply {
 	return nil // it is done once more here: that changes nothing
 }
 
-// scriptsExist says 1 for what both sides have.
+// scriptsExist says 1 for what both sides have, once the upstream has been given the texts that only the proxy has. Those
+// that only the upstream has, an EVALSHA on locks would not find.
 func (c *call) scriptsExist() Reply {
 	known := runScriptExists(c).(Array)
 	l, refused := c.connected()
@@ -150,6 +167,11 @@ func (c *call) scriptsExist() Reply {
 	})
 	if sl == nil {
 		return wait
+	}
+	for _, sha := range c.args[2:] {
+		if s, has := c.server.scripts.Lookup(sha); has {
+			l.ask(expectation{n: 1}, "SCRIPT", "LOAD", s.Text)
+		}
 	}
 	l.ask(expectation{n: 1, take: func(reply []byte) {
 		text = reply

@@ -174,6 +174,29 @@ func TestWaitersAreServedInTheirOrderWhenTheBellsRing(t *testing.T) {
 	})
 }
 
+// One that fails while its attempt is under way is told why, unless the attempt succeeds.
+func TestAWaitThatIsMadeToFailEndsWithTheCause(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hold("x", time.Minute)
+		sleeping := w.wait("a", time.Hour)
+		time.Sleep(10 * time.Millisecond)
+		sleeping.Fail(errors.New("cause"))
+		w.want(2, "a cause@10")
+		trying := w.wait("b", time.Hour)
+		time.Sleep(500 * time.Microsecond)
+		trying.Fail(errors.New("cause"))
+		w.want(0)
+		time.Sleep(time.Millisecond)
+		w.want(1, "b cause@1")
+		w.release()
+		granted := w.wait("c", time.Hour)
+		time.Sleep(500 * time.Microsecond)
+		granted.Fail(errors.New("cause"))
+		time.Sleep(time.Millisecond)
+		w.want(1, "c granted@1")
+	})
+}
+
 // Nobody had to listen for the first to get it; the second has to.
 func TestTheSecondOfTwoWaitersHearsTheBells(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -35,6 +35,9 @@ func (c *Commands) Keys(args []string) (names []string, exact bool) {
 	return names, true
 }
 
+// Has says whether the server has a command of that name.
+func (c *Commands) Has(name string) bool { return lookup(c.byName, name) != nil }
+
 // find returns the row of a command or of its subcommand, nil if there is none.
 func (c *Commands) find(args []string) *command {
 	cmd := lookup(c.byName, args[0])

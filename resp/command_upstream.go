@@ -1,0 +1,178 @@
+package resp
+
+import (
+	"bytes"
+	"strconv"
+
+	"lockproxy/resp/upstream"
+)
+
+// COMMAND where there is an upstream: what that has, and what only this proxy has.
+
+// ownCommands returns the rows of the table that the upstream does not have.
+func (s *Server) ownCommands() []*command {
+	known, err := s.cfg.Upstream.Commands()
+	if err != nil {
+		return nil
+	}
+	var own []*command
+	for _, cmd := range s.commands.rows {
+		if !known.Has(cmd.name) {
+			own = append(own, cmd)
+		}
+	}
+	return own
+}
+
+// ownNamed returns for each name the row that only this proxy has, or nil.
+func (s *Server) ownNamed(names []string) (rows []*command, some, all bool) {
+	own := s.ownCommands()
+	all = true
+	for _, name := range names {
+		var row *command
+		for _, cmd := range own {
+			if equalFold(cmd.name, name) {
+				row = cmd
+			}
+		}
+		rows, some, all = append(rows, row), some || row != nil, all && row != nil
+	}
+	return rows, some, all
+}
+
+// commandsThere asks the upstream for its commands and adds ours. It returns nil if its reply is as good as it is; here says
+// that nobody but this proxy knows what is asked for.
+func (c *call) commandsThere(sub *command) (reply Reply, here bool) {
+	resp3, name := c.resp3, ""
+	if sub != nil {
+		name = sub.name
+	}
+	var edit func(reply []byte) []byte
+	switch name {
+	case "":
+		if len(c.args) > 1 {
+			return nil, false
+		}
+		edit = c.addInfo()
+	case "count":
+		edit = func(reply []byte) []byte { return addCount(reply, len(c.server.ownCommands())) }
+	case "list":
+		keep, refused := parseCommandFilter(c.args)
+		if refused != nil {
+			return nil, false
+		}
+		var names []byte
+		n := 0
+		for _, each := range listCommands(c.server.ownCommands(), keep) {
+			names, n = each.appendTo(names, resp3), n+1
+		}
+		edit = func(reply []byte) []byte { return addItems(reply, n, names) }
+	case "getkeys":
+		_, _, all := c.server.ownNamed(c.args[2:min(3, len(c.args))])
+		return nil, all && len(c.args) > 2
+	case "info", "docs":
+		if len(c.args) == 2 && name == "info" {
+			edit = c.addInfo()
+			break
+		}
+		rows, some, all := c.server.ownNamed(c.args[2:])
+		if all && len(rows) > 0 {
+			return nil, true
+		}
+		if len(rows) > 0 && !some {
+			return nil, false
+		}
+		if name == "info" {
+			edit = func(reply []byte) []byte { return fillNulls(reply, rows, resp3) }
+			break
+		}
+		if len(rows) == 0 {
+			rows = c.server.ownCommands()
+		}
+		edit = addDocs(rows, resp3)
+	default:
+		return nil, false
+	}
+	return c.askThere(func(reply []byte) Reply { return Raw(edit(reply)) }, c.args...), false
+}
+
+// addInfo adds the entries of our commands to those of the upstream.
+func (c *call) addInfo() func([]byte) []byte {
+	own := c.server.ownCommands()
+	var b []byte
+	for _, cmd := range own {
+		b = cmd.info().appendTo(b, c.resp3)
+	}
+	return func(reply []byte) []byte { return addItems(reply, len(own), b) }
+}
+
+func addDocs(rows []*command, resp3 bool) func([]byte) []byte {
+	var b []byte
+	n := 0
+	for _, cmd := range rows {
+		if cmd != nil {
+			b = Sequence{Bulk(cmd.full), cmd.docs()}.appendTo(b, resp3)
+			n++
+		}
+	}
+	if !resp3 {
+		n *= 2
+	}
+	return func(reply []byte) []byte { return addItems(reply, n, b) }
+}
+
+// addItems makes an aggregate longer by n items. Whatever else the upstream replied stays as it is.
+func addItems(reply []byte, n int, items []byte) []byte {
+	head, rest, _ := bytes.Cut(reply, []byte("\r\n"))
+	if len(head) < 2 || bytes.IndexByte([]byte("*~%"), head[0]) < 0 {
+		return reply
+	}
+	had, err := strconv.Atoi(string(head[1:]))
+	if err != nil || had < 0 {
+		return reply
+	}
+	b := upstream.AppendHeader(nil, head[0], had+n)
+	return append(append(b, rest...), items...)
+}
+
+// addCount adds n to a number.
+func addCount(reply []byte, n int) []byte {
+	if had, err := strconv.Atoi(string(bytes.TrimSpace(reply[1:]))); err == nil && reply[0] == ':' {
+		return Int(had+n).appendTo(nil, false)
+	}
+	return reply
+}
+
+// fillNulls puts our rows where the upstream says that it has none of that name.
+func fillNulls(reply []byte, rows []*command, resp3 bool) []byte {
+	head, items := splitItems(reply)
+	if len(items) != len(rows) {
+		return reply
+	}
+	b := append([]byte(nil), head...)
+	for i, item := range items {
+		if isNull := item[0] == '_' || item[1] == '-'; isNull && rows[i] != nil {
+			b = rows[i].info().appendTo(b, resp3)
+		} else {
+			b = append(b, item...)
+		}
+	}
+	return b
+}
+
+// splitItems returns the header of an array, and its items; no items if it is anything else.
+func splitItems(reply []byte) (head []byte, items [][]byte) {
+	end := bytes.IndexByte(reply, '\n') + 1
+	if reply[0] != '*' {
+		return reply, nil
+	}
+	var f upstream.Framer
+	for rest := reply[end:]; len(rest) > 0; {
+		n, ends, err := f.Next(rest)
+		if err != nil || !ends {
+			return reply, nil
+		}
+		items, rest = append(items, rest[:n]), rest[n:]
+	}
+	return reply[:end], items
+}
