@@ -91,10 +91,11 @@ func TestWhoWaitsForALockIsUnblocked(t *testing.T) {
 func TestClientsArePausedAsByOneRedis(t *testing.T) {
 	f := startFront(t)
 	alone := startProxy(t, harness.Addrs(f.masters))
-	for _, addr := range []string{f.oracle.Addr, f.proxy.Addr, alone.Addr} {
+	for i, addr := range []string{f.oracle.Addr, f.proxy.Addr, alone.Addr} {
+		lock := fmt.Sprint("lock:", i) // the proxies have the same masters
 		operator, reader, other := dial(t, addr), dial(t, addr), dial(t, addr)
-		paused := [][]string{{"SET", "lock:p", "x", "PX", "60000"}, {"DEL", "lock:p"}, {"PUBLISH", "lock:p", "x"},
-			{"EVAL", "return redis.call('exists', KEYS[1])", "1", "lock:p"}, {"EXEC"}}
+		paused := [][]string{{"SET", lock, "x", "PX", "60000"}, {"DEL", lock}, {"PUBLISH", lock, "x"},
+			{"EVAL", "return redis.call('exists', KEYS[1])", "1", lock}, {"EXEC"}}
 		if addr != alone.Addr {
 			paused = append(paused, []string{"INCR", "data"}, []string{"FLUSHALL"})
 		}
@@ -105,7 +106,7 @@ func TestClientsArePausedAsByOneRedis(t *testing.T) {
 		for _, c := range waiting {
 			if c == waiting[4] {
 				expect(t, c, "+OK\r\n", "MULTI")
-				expect(t, c, "+QUEUED\r\n", "DEL", "lock:q")
+				expect(t, c, "+QUEUED\r\n", "DEL", lock+"q")
 			}
 		}
 		expect(t, operator, "+OK\r\n", "CLIENT", "PAUSE", "600000", "WRITE")
@@ -114,7 +115,7 @@ func TestClientsArePausedAsByOneRedis(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		expect(t, reader, "$-1\r\n", "GET", "lock:p")
+		expect(t, reader, "$-1\r\n", "GET", lock)
 		for i, c := range waiting {
 			if err := stillWaits(c); err != nil {
 				t.Errorf("%s %q: %v", addr, paused[i], err)

@@ -136,19 +136,27 @@ func sameString(a, b string) int {
 }
 
 func runSelect(c *call) Reply {
-	n, ok := parseInt(c.args[1])
-	switch {
-	case !ok:
-		return errNotInt
-	case n < math.MinInt32 || n > math.MaxInt32:
-		return errIntRange
-	case n < 0 || n >= int64(c.server.cfg.Databases):
-		return errDBRange
+	db, refused := c.parseDB(c.args[1])
+	if refused != nil {
+		return refused
 	}
 	c.mu.Lock()
-	c.db = int(n)
+	c.db = db
 	c.mu.Unlock()
 	return okReply
+}
+
+func (c *call) parseDB(text string) (int, Reply) {
+	n, ok := parseInt(text)
+	switch {
+	case !ok:
+		return 0, errNotInt
+	case n < math.MinInt32 || n > math.MaxInt32:
+		return 0, errIntRange
+	case n < 0 || n >= int64(c.server.cfg.Databases):
+		return 0, errDBRange
+	}
+	return int(n), nil
 }
 
 // runQuit ends the session in order once its replies, this one included, are written.

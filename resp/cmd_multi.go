@@ -10,8 +10,8 @@ import (
 )
 
 // MULTI and EXEC are one Engine.Exec on all keys of the commands and all that are watched. So EXEC is what it is in
-// Redis: all commands at one moment, or none if a watched key has changed. Commands without keys are run when EXEC
-// comes.
+// Redis: all commands at one moment, or none if a watched key has changed. Commands without keys are run when that is
+// known (settle.go).
 
 func runMulti(c *call) Reply {
 	if c.transaction.open {
@@ -79,13 +79,37 @@ func runUnwatch(c *call) Reply {
 	return okReply
 }
 
-// inTransactions are the commands without keys that may be part of a transaction: they answer at once, and change
-// neither the database nor the protocol in its midst.
+// inTransactions are the commands without keys that may be part of a transaction: they answer at once, but for those that
+// publish.
 var inTransactions = map[string]bool{
 	"ping": true, "echo": true, "time": true, "role": true, "info": true, "lastsave": true, "wait": true,
-	"unwatch": true, "readonly": true, "readwrite": true, "client|id": true, "client|getname": true,
-	"client|setname": true, "client|setinfo": true, "client|info": true, "config|get": true, "script|load": true,
-	"script|exists": true, "command|count": true,
+	"unwatch": true, "readonly": true, "readwrite": true, "config|get": true, "script|load": true, "script|exists": true,
+	"command": true, "command|count": true, "command|info": true, "command|list": true, "command|docs": true,
+	"command|getkeys": true, "config|set": true, "config|rewrite": true, "config|resetstat": true, "module|list": true,
+	"cluster|info": true, "cluster|nodes": true, "cluster|slots": true, "cluster|shards": true, "cluster|myid": true,
+	"cluster|keyslot": true, "client|getname": true, "publish": true, "spublish": true,
+}
+
+// ownInTransactions are those that are also run by the proxy where the transaction is at the upstream: what they are about
+// is the client's connection to the proxy.
+var ownInTransactions = map[string]bool{
+	"auth": true, "hello": true, "select": true, "acl|whoami": true, "client|id": true, "client|setname": true,
+	"client|setinfo": true, "client|info": true, "client|list": true, "client|no-evict": true, "client|no-touch": true,
+	"client|pause": true, "client|unpause": true, "client|tracking": true, "client|trackinginfo": true, "client|getredir": true, "client|caching": true,
+}
+
+// mayBeQueued says whether a command without a step may be part of a transaction.
+func (cmd *command) mayBeQueued() bool {
+	return inTransactions[cmd.full] || ownInTransactions[cmd.full]
+}
+
+func errNotInMulti(name string) Error {
+	return Error("ERR lockproxy does not run '" + name + "' inside MULTI; send it before MULTI or after EXEC")
+}
+
+func (c *call) errQueueFull() Error {
+	return Error(fmt.Sprintf("ERR MULTI holds more than %d commands, %d arguments or %s (max_input), or memory is short; make several of it",
+		queuedMax, queuedArgsMax, sizeText(c.server.cfg.Limits.Input)))
 }
 
 // enqueue keeps a command for EXEC.
@@ -100,20 +124,27 @@ func (c *call) enqueue() Reply {
 		q.reply = runScriptLoad(c)
 	case c.cmd.plan != nil:
 		q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
-	case !inTransactions[c.cmd.full]:
-		refused = Error("ERR lockproxy does not run '" + c.cmd.full + "' inside MULTI")
+	case !c.cmd.mayBeQueued():
+		refused = errNotInMulti(c.cmd.full)
+	}
+	if refused == nil && q.step != nil && t.selected != nil && *t.selected != c.db {
+		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
 	}
 	if refused == wait || q.reply == wait {
 		return wait
 	}
 	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
 	if refused == nil && (full || !c.hold(c.parser.size)) {
-		refused = Error(fmt.Sprintf("ERR MULTI holds more than %d commands, %d arguments or %s (max_input), or memory is short; make several of it",
-			queuedMax, queuedArgsMax, sizeText(c.server.cfg.Limits.Input)))
+		refused = c.errQueueFull()
 	}
 	if refused != nil {
 		t.spoil()
 		return refused
+	}
+	if c.cmd.name == "select" {
+		if db, refused := c.parseDB(q.args[1]); refused == nil {
+			t.selected = &db
+		}
 	}
 	t.queue = append(t.queue, q)
 	t.args += len(q.args)
@@ -138,16 +169,22 @@ func runExec(c *call) Reply {
 		t.end(&c.server.memory)
 		return Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
 	}
+	own := keyless(queue)
 	if len(names) == 0 {
-		replies := c.runKeyless(queue)
+		sl := c.claim(oneRound, "", func(o *outcome) Reply { return o.reply })
+		if sl == nil {
+			return wait
+		}
 		t.end(&c.server.memory)
-		return replies
+		replies := known(queue)
+		c.runOwn(own, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
+		return later
 	}
-	return c.execute(names, func() ([]quorum.Mark, step) {
-		marks, keyless := t.marks(), c.runKeyless(queue)
+	return c.execute(names, own, func() ([]quorum.Mark, step) {
+		marks := t.marks()
 		t.end(&c.server.memory)
 		return marks, func(p *plan) Reply {
-			replies := slices.Clone(keyless)
+			replies := known(queue)
 			for i, q := range queue {
 				if q.step != nil {
 					p.cmd = q.cmd
@@ -159,17 +196,24 @@ func runExec(c *call) Reply {
 	})
 }
 
-// runKeyless runs the commands without keys, each in its place.
-func (c *call) runKeyless(queue []queued) Array {
+// known returns the replies that have not to wait for EXEC.
+func known(queue []queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
 		replies[i] = q.reply
-		if q.step == nil && q.reply == nil {
-			one := call{session: c.session, cmd: q.cmd, args: q.args}
-			replies[i] = q.cmd.run(&one)
-		}
 	}
 	return replies
+}
+
+// keyless returns the commands that are run when the plan has taken place.
+func keyless(queue []queued) []ownCommand {
+	var own []ownCommand
+	for i, q := range queue {
+		if q.step == nil && q.reply == nil {
+			own = append(own, ownCommand{at: i, cmd: q.cmd, args: q.args})
+		}
+	}
+	return own
 }
 
 // queueScript makes a step of a script that is understood. Others cannot be part of a transaction. What is wrong with the command

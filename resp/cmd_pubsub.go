@@ -176,26 +176,33 @@ const reservedPrefix = "lockproxy:"
 func runPublish(c *call) Reply  { return c.publish(pubsub.Channel) }
 func runSPublish(c *call) Reply { return c.publish(pubsub.Shard) }
 
+const errOwnChannel = Error("ERR channels that begin with " + reservedPrefix + " are lockproxy's own; publish on another")
+
 // publish answers with how many subscriptions the message meets.
 func (c *call) publish(kind pubsub.Kind) Reply {
 	if strings.HasPrefix(c.args[1], reservedPrefix) {
-		return Error("ERR channels that begin with " + reservedPrefix + " are lockproxy's own; publish on another")
+		return errOwnChannel
 	}
 	sl := c.claim(oneRound, c.args[1], counted)
 	if sl == nil {
 		return wait
 	}
+	c.publishTo(kind, func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
+	return later
+}
+
+// publishTo calls done with how many subscriptions the message meets.
+func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
 	messages, t := c.server.messages, pubsub.Topic{Kind: kind, Name: c.args[1]}
 	channel := pubsub.MasterChannel(t)
 	match := func(pattern string) bool { return matchGlob(pattern, channel) }
 	c.engine().Publish(channel, c.args[2], func(p quorum.Published) {
-		o := outcome{err: p.Err}
-		if p.Err == nil {
-			o.done = int(messages.Receivers(t, match, p.Receivers))
+		if p.Err != nil {
+			done(0, p.Err)
+			return
 		}
-		sl.resolve(o)
+		done(int(messages.Receivers(t, match, p.Receivers)), nil)
 	})
-	return later
 }
 
 func runPubsubChannels(c *call) Reply      { return c.channels(pubsub.Channel) }

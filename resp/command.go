@@ -77,11 +77,11 @@ func (c *call) claimSlot(r rounds, name string, others []string, outcomes int, a
 // dispatch runs the command that the parser found. It returns false if that has to wait for earlier ones, and is then
 // called again.
 func (s *session) dispatch() bool {
-	if s.full() && s.pause() {
+	if s.settling == nil && s.full() && s.pause() {
 		return false
 	}
 	memory := &s.server.memory
-	if s.reserve == 0 {
+	if s.reserve == 0 && s.settling == nil {
 		if !memory.take(s.parser.size) {
 			s.refuse(Error(errMemory.Error()))
 			return true
@@ -116,6 +116,9 @@ func (s *session) pause() bool {
 
 // perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
 func (c *call) perform() Reply {
+	if c.settling != nil {
+		return c.settle()
+	}
 	cmd, ok := c.server.commands.find(c.args[0])
 	if !ok && isAttack(c.args[0]) {
 		c.stop()

@@ -51,6 +51,7 @@ type expectation struct {
 	// If slot is nil they are kept from the client: take gets them together when all have come, if it is not nil.
 	// An error ends them early.
 	take     func(replies []byte)
+	most     int  // bytes that take may get; capturedMax if it is less
 	confirms bool // they confirm subscriptions
 }
 

@@ -122,7 +122,7 @@ func (k *planned) value() Reply {
 // runPlanned runs a command that is a plan by itself.
 func runPlanned(c *call) Reply {
 	cmd, args := c.cmd, slices.Clone(c.args)
-	return c.execute(distinct(cmd.keys.of(args)), func() ([]quorum.Mark, step) {
+	return c.execute(distinct(cmd.keys.of(args)), nil, func() ([]quorum.Mark, step) {
 		return nil, func(p *plan) Reply {
 			p.cmd = cmd
 			return cmd.plan(p, args)
@@ -131,8 +131,8 @@ func runPlanned(c *call) Reply {
 }
 
 // execute runs a plan on keys. When it has not to wait for earlier commands it calls begin, once, for what the first of
-// the keys must hold and for the plan.
-func (c *call) execute(names []string, begin func() ([]quorum.Mark, step)) Reply {
+// the keys must hold and for the plan. The commands of own are run when that has taken place.
+func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply {
 		if o.done == 0 {
 			return errorReply(quorum.ErrLate)
@@ -151,12 +151,22 @@ func (c *call) execute(names []string, begin func() ([]quorum.Mark, step)) Reply
 		reply = run(p)
 		return p.edits()
 	}
+	s, settles := c.session, len(own) > 0
+	if settles {
+		c.beginSettling(&settling{slot: sl, ours: own})
+	}
 	c.engine().Exec(req, func(x quorum.Executed) {
 		if !x.Done {
 			reply = NullArray{}
 		}
 		sl.onExecuted(x, reply)
+		if settles {
+			s.Kick()
+		}
 	})
+	if settles {
+		return wait
+	}
 	return later
 }
 

@@ -18,8 +18,11 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 		row = row.sub(c.args[1])
 	}
 	keyless := row != nil && row.keys == (keySpec{})
-	plain := keyless && row.accepts(len(c.args)) && inTransactions[row.full]
+	plain := keyless && row.accepts(len(c.args)) && row.mayBeQueued() && row.group != "pubsub"
 	switch {
+	case at == here && (row == nil || !row.accepts(len(c.args))):
+		c.spoilAnywhere()
+		return nil // it will be refused
 	case plain && !t.upstream:
 		return nil // its place is that of the first with keys
 	case at == there && t.spoiled:
@@ -30,16 +33,22 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 				return refused
 			}
 		}
+		if plain && ownInTransactions[row.full] {
+			return c.queueThere(row)
+		}
 		reply := c.forward()
+		if reply == later {
+			t.there++
+		}
 		if isError(reply) {
 			t.spoil()
 		}
 		return reply
 	case !t.upstream:
 		return c.tooLarge()
-	case keyless:
+	case keyless && !(row.group == "pubsub" && row.mayBeQueued()):
 		c.spoilAnywhere()
-		return Error("ERR lockproxy does not run '" + row.full + "' inside MULTI")
+		return errNotInMulti(row.full)
 	}
 	c.spoilAnywhere()
 	return errMixedTransaction
@@ -50,6 +59,9 @@ func (c *call) divertEnd(cmd *command) Reply {
 	t := &c.transaction
 	if !t.upstream || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
 		return nil
+	}
+	if cmd.name == "exec" && len(t.ours) > 0 {
+		return c.execThere()
 	}
 	reply := c.forward()
 	if reply == later {
@@ -65,7 +77,7 @@ func (c *call) beginUpstream() Reply {
 	t := &c.transaction
 	mixed := len(t.watched) > 0
 	for _, q := range t.queue {
-		mixed = mixed || q.step != nil || q.cmd.keys != keySpec{}
+		mixed = mixed || q.step != nil || q.cmd.keys != keySpec{} || q.cmd.group == "pubsub"
 	}
 	if mixed {
 		t.spoil()
@@ -83,12 +95,17 @@ func (c *call) beginUpstream() Reply {
 		return refused
 	}
 	l.ask(expectation{n: 1, take: l.demand}, "MULTI")
-	for _, q := range t.queue {
-		l.ask(expectation{n: 1}, q.args...)
+	var own []ownCommand
+	for i, q := range t.queue {
+		args := q.args
+		if ownInTransactions[q.cmd.full] {
+			args, own = inItsPlace(q.cmd, args), append(own, ownCommand{at: i, cmd: q.cmd, args: q.args})
+		}
+		l.ask(expectation{n: 1}, args...)
 	}
-	changes := t.changes
+	there, changes := len(t.queue), t.changes
 	t.end(&c.server.memory)
-	t.open, t.upstream, t.changes = true, true, changes
+	t.open, t.upstream, t.changes, t.there, t.ours = true, true, changes, there, own
 	c.settleState()
 	return nil
 }

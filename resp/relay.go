@@ -277,7 +277,7 @@ func (r *relay) keep(b []byte) (int, error) {
 	take := e.take
 	if take != nil {
 		r.captured = append(r.captured, b[:n]...)
-		if len(r.captured) > capturedMax {
+		if len(r.captured) > max(e.most, capturedMax) {
 			s.mu.Unlock()
 			return n, upstream.ErrFraming
 		}

@@ -41,6 +41,7 @@ type session struct {
 	mute      muting
 	compiling *compiling // what this command waits for
 	transaction
+	settling *settling // nil: no EXEC is
 	upstreamSide
 
 	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
@@ -175,7 +176,7 @@ func (s *session) rearm() bool {
 
 // runAll runs all complete commands that have arrived, until one has to wait.
 func (s *session) runAll() {
-	for !s.closing.Load() {
+	for !s.closing.Load() || s.settling != nil {
 		if !s.pending {
 			n, err := s.parser.next(s.in.bytes())
 			if err != nil {

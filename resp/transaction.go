@@ -9,6 +9,9 @@ type transaction struct {
 	changes bool // it may change something
 	// upstream: it takes place there, and nothing is queued here.
 	upstream bool
+	there    int          // how many commands it has queued
+	ours     []ownCommand // that are ours among them
+	selected *int         // the database that SELECT has queued last
 	queue    []queued
 	args     int // of the commands in queue
 	watched  []*watched
@@ -16,7 +19,7 @@ type transaction struct {
 }
 
 // A queued is one command of a transaction. If it has a step that is its part in the plan; else if it has a reply, that is known
-// already; else it runs when EXEC comes.
+// already; else it runs when the transaction has taken place.
 type queued struct {
 	args  []string
 	cmd   *command
@@ -66,7 +69,9 @@ func (t *transaction) keys() []string {
 		names = append(names, w.key.Name)
 	}
 	for _, q := range t.queue {
-		names = append(names, q.cmd.keys.of(q.args)...)
+		if q.cmd.group != "pubsub" {
+			names = append(names, q.cmd.keys.of(q.args)...)
+		}
 		if q.step != nil && q.also != "" {
 			names = append(names, q.also)
 		}

@@ -183,9 +183,7 @@ func (s *session) dropQueue(batch *slot) {
 	}
 	for sl := s.head; sl != nil; sl = sl.next {
 		s.uncount(sl)
-		if sl.left == 0 {
-			sl.out.abandon()
-		}
+		sl.out.abandon()
 	}
 	s.head, s.tail = nil, nil
 }

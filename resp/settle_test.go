@@ -1,0 +1,89 @@
+package resp
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// settled is what a client is told before the reply to EXEC.
+const settled = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+
+// inMulti is a transaction on k with commands about the connection, and what follows it.
+func inMulti(then string) string {
+	return words("MULTI") + words("SETNX k v") + words("SELECT 1") + words("CLIENT SETNAME me") + words("EXEC") + then
+}
+
+func TestWhatFollowsExecComesAfterAllOfIt(t *testing.T) {
+	for _, limits := range []Limits{{}, {Pipeline: 1}} {
+		r := newRig(t, Config{Limits: limits})
+		arrived := r.engine.hold()
+		c := r.dial()
+		c.send(inMulti(words("CLIENT GETNAME") + words("GET k")))
+		<-arrived
+		r.engine.release(0)
+		c.want(settled + "*3\r\n:1\r\n+OK\r\n+OK\r\n$2\r\nme\r\n")
+		if name := <-arrived; name != "get k" {
+			t.Fatal(name)
+		}
+		r.engine.release(0)
+		c.want("$-1\r\n")
+	}
+}
+
+func TestALockOfAnExecThatNobodyWaitsForIsUndone(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(inMulti(""))
+	<-arrived
+	_ = c.Close()
+	r.awaitGone()
+	r.engine.release(0)
+	<-r.engine.onlyLock(t).abandoned
+}
+
+func TestShutdownWaitsForAnExec(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(inMulti(""))
+	<-arrived
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		done <- r.server.Shutdown(ctx)
+	}()
+	waitFor(t, "the server does not shut down", r.isClosing)
+	r.engine.release(0)
+	c.want(settled + "*3\r\n:1\r\n+OK\r\n+OK\r\n")
+	_ = c.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPausedClientIsHeldUntilUnpause(t *testing.T) {
+	r := newRig(t, Config{})
+	operator, c := r.dial(), r.dial()
+	if got := operator.ask("CLIENT", "PAUSE", "600000", "WRITE"); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	c.send(words("GET k") + words("SETNX k v") + words("GET k"))
+	c.want("$-1\r\n")
+	waitFor(t, "nobody is held", func() bool {
+		p := &r.server.pause
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.waiting) == 1
+	})
+	if got := operator.ask("EXISTS", "k"); got != ":0\r\n" {
+		t.Fatal(got)
+	}
+	operator.ask("CLIENT", "UNPAUSE")
+	c.want(":1\r\n$1\r\nv\r\n")
+	if got := operator.ask("SET", "j", "v"); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+}
