@@ -147,7 +147,7 @@ func (c *call) perform() Reply {
 		}
 	}
 	c.cmd = cmd
-	c.last.Store(cmd)
+	c.last.Store(&cmd.full)
 	if c.transaction.open && cmd.flags&atOnce == 0 {
 		return c.enqueue()
 	}

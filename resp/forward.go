@@ -20,6 +20,9 @@ func (c *call) divert(cmd *command) Reply {
 		c.spoilAnywhere()
 		return refused
 	}
+	if at == there {
+		c.noteThere(cmd)
+	}
 	if at == there && !c.resp3 && c.total.Load() > 0 {
 		return errSubscribed(lower(c.args[0]))
 	}
@@ -48,6 +51,24 @@ func (c *call) divert(cmd *command) Reply {
 		return nil
 	}
 	return reply
+}
+
+// noteThere notes the name of a command that goes upstream.
+func (c *call) noteThere(cmd *command) {
+	if cmd != nil {
+		if len(cmd.subs) > 0 && len(c.args) > 1 {
+			if sub := cmd.sub(c.args[1]); sub != nil {
+				cmd = sub
+			}
+		}
+		c.last.Store(&cmd.full)
+		return
+	}
+	if commands, err := c.server.cfg.Upstream.Commands(); err == nil {
+		if name := commands.Name(c.args); name != nil {
+			c.last.Store(name)
+		}
+	}
 }
 
 // forwardOrAsk is forward, but for commands to whose replies the proxy adds something. own says that it answers alone.

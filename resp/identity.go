@@ -17,7 +17,7 @@ type identity struct {
 	db           int
 	name         string
 	proto3       bool
-	last         atomic.Pointer[command]
+	last         atomic.Pointer[string] // the name of the last command
 }
 
 // reset makes a new client of it; now is the server's clock, db where clients begin.
@@ -59,7 +59,7 @@ func (s *session) describe() string {
 	now := s.server.clock.Load()
 	cmd := "NULL"
 	if last := s.last.Load(); last != nil {
-		cmd = last.full
+		cmd = *last
 	}
 	proto := "2"
 	if s.proto3 {

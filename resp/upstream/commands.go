@@ -6,6 +6,7 @@ import "strings"
 type Commands struct{ byName map[string]*command }
 
 type command struct {
+	name              string
 	first, last, step int
 	movable           bool // where its keys are depends on other arguments
 	stateless         bool // see Commands.Stateless
@@ -33,6 +34,14 @@ func (c *Commands) Keys(args []string) (names []string, exact bool) {
 		names = append(names, args[i])
 	}
 	return names, true
+}
+
+// Name returns the command's name as the server writes it, nil if it has none such.
+func (c *Commands) Name(args []string) *string {
+	if cmd := c.find(args); cmd != nil {
+		return &cmd.name
+	}
+	return nil
 }
 
 // Has says whether the server has a command of that name.
@@ -128,10 +137,11 @@ func parseRows(list []any) map[string]*command {
 			continue
 		}
 		name, _ := fields[0].(string)
+		full := name
 		if _, sub, ok := strings.Cut(name, "|"); ok {
 			name = sub
 		}
-		row := &command{first: number(fields[3]), last: number(fields[4]), step: number(fields[5])}
+		row := &command{name: full, first: number(fields[3]), last: number(fields[4]), step: number(fields[5])}
 		row.stateless = row.first > 0
 		flags, _ := fields[2].([]any)
 		for _, flag := range flags {
