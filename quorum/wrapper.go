@@ -273,7 +273,7 @@ for _, key in ipairs(written) do
       if not same(ends, was[2]) then
         ttl = left
         for other, o in pairs(before) do
-          if other ~= key and o[2] == ends then -- it came with the other's value, and is kept for longer already
+          if other ~= key and same(o[2], ends) then -- it came with the other's value, and is kept for longer already
             ttl = -math.max(1, floor((left - extra) / (1 + factor)))
           end
         end
