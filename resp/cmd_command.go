@@ -82,6 +82,9 @@ func (cmd *command) docs() Reply {
 		Bulk("since"), Bulk(cmp.Or(cmd.since, "1.0.0")),
 		Bulk("group"), Bulk(cmd.group),
 	}
+	if arguments := cmd.arguments(); len(arguments) > 0 {
+		doc = append(doc, Bulk("arguments"), arguments)
+	}
 	if len(cmd.subs) > 0 {
 		subs := Map{}
 		for _, sub := range cmd.subs {

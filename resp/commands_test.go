@@ -79,7 +79,7 @@ func TestCommandsThatRedisHasNot(t *testing.T) {
 		{"COMMAND INFO get", "^\\*1\r\n\\*10\r\n\\$3\r\nget\r\n:2\r\n\\*2\r\n\\+readonly\r\n\\+fast\r\n:1\r\n:1\r\n:1\r\n\\*3\r\n\\+@read\r\n\\+@string\r\n\\+@fast\r\n\\*0\r\n"},
 		{"COMMAND INFO client|id", "^\\*1\r\n\\*10\r\n\\$9\r\nclient\\|id\r\n:2\r\n\\*3\r\n\\+noscript\r\n\\+loading\r\n\\+stale\r\n:0\r\n:0\r\n:0\r\n\\*2\r\n\\+@slow\r\n\\+@connection\r\n"},
 		{"COMMAND", "^\\*\\d+\r\n"},
-		{"COMMAND DOCS get", "^\\*2\r\n\\$3\r\nget\r\n\\*6\r\n\\$7\r\nsummary\r\n\\$22\r\nGet the value of a key\r\n"},
+		{"COMMAND DOCS get", "^\\*2\r\n\\$3\r\nget\r\n\\*8\r\n\\$7\r\nsummary\r\n\\$22\r\nGet the value of a key\r\n"},
 		{"HELLO 3 ; COMMAND DOCS", "^%\\d+\r\n"},
 		{"COMMAND LIST", "^\\*\\d+\r\n\\$4\r\nlock\r\n"},
 		{"COMMAND LIST FILTERBY ACLCAT scripting", "^\\*8\r\n\\$4\r\neval\r\n"},
