@@ -9,7 +9,7 @@ import (
 	"lockproxy/integration/harness"
 )
 
-// What concerns the connection, in transactions on a key, @.
+// What concerns the connection, or says nothing of keys, in transactions on a key, @.
 const connectionInMulti = `MULTI
 	SET @ 1 PX 50000
 	CLIENT SETNAME me
@@ -110,7 +110,18 @@ const connectionInMulti = `MULTI
 	CLIENT SETNAME c
 	CLIENT GETNAME
 	EXEC
-	CLIENT GETNAME`
+	CLIENT GETNAME
+	MULTI
+	EVAL return(1) x @
+	ECHO x
+	SET @ 3 PX 50000
+	EVAL return(1) 5 @
+	EVALSHA_RO 0000000000000000000000000000000000000000 -1 @
+	EXEC
+	GET @
+	MULTI
+	EVAL return(1) x @
+	EXEC`
 
 var helloID = regexp.MustCompile(`(\$2\r\nid\r\n):\d+`)
 

@@ -213,6 +213,12 @@ func (k keySpec) span(args []string) (first, last, step int) {
 	return k.first, k.last, k.step
 }
 
+// untold says whether which arguments are keys cannot be told, because numkeys is not what may be there.
+func (k keySpec) untold(args []string) bool {
+	first, _, _ := k.span(args)
+	return k.numkeys > 0 && first == 0
+}
+
 // runHelp is HELP of any container, to which errors for unknown subcommands send people: the subcommands that there are
 // here, in the form that Redis has.
 func runHelp(c *call) Reply {

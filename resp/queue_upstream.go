@@ -2,7 +2,7 @@ package resp
 
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Which, its
 // first command with keys decides, or a key that is watched there; those without keys that came before, which wait here,
-// are sent on then. What the upstream queues, it answers by itself.
+// are sent on then. So do scripts with a wrong number of keys. What the upstream queues, it answers by itself.
 
 const errMixedTransaction = Error("ERR this transaction is about locks and about other keys: lockproxy keeps them on different servers; " +
 	"make two of it, or let lock_keys match all of its keys or none")
@@ -19,11 +19,12 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	}
 	keyless := row != nil && row.keys == (keySpec{})
 	plain := keyless && row.accepts(len(c.args)) && row.mayBeQueued() && row.group != "pubsub"
+	untold := row != nil && row.accepts(len(c.args)) && row.keys.untold(c.args)
 	switch {
 	case at == here && (row == nil || !row.accepts(len(c.args))):
 		c.spoilAnywhere()
 		return nil // it will be refused
-	case plain && !t.upstream:
+	case (plain || untold) && !t.upstream:
 		return nil // its place is that of the first with keys
 	case at == there && t.spoiled:
 		return Status("QUEUED") // EXEC will be refused
@@ -77,7 +78,8 @@ func (c *call) beginUpstream() Reply {
 	t := &c.transaction
 	mixed := len(t.watched) > 0
 	for _, q := range t.queue {
-		mixed = mixed || q.step != nil || q.cmd.keys != keySpec{} || q.cmd.group == "pubsub"
+		keys := q.cmd.keys != keySpec{} && !q.cmd.keys.untold(q.args)
+		mixed = mixed || q.step != nil || keys || q.cmd.group == "pubsub"
 	}
 	if mixed {
 		t.spoil()
