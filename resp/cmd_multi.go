@@ -127,6 +127,9 @@ func (c *call) enqueue() Reply {
 	case !c.cmd.mayBeQueued():
 		refused = errNotInMulti(c.cmd.full)
 	}
+	if refused == nil && c.uncompiled() {
+		refused = q.reply // whether the text may be part of a transaction is not known: none of it is to take place
+	}
 	if refused == nil && q.step != nil && t.selected != nil && *t.selected != c.db {
 		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
 	}

@@ -69,6 +69,17 @@ func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
 	return c.server.scripts.Keep(s, true), nil
 }
 
+// uncompiled says that the masters were asked, and no quorum answered.
+func (c *call) uncompiled() bool {
+	asked := c.compiling
+	if asked == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return asked.answer != nil && asked.answer.Err != nil
+}
+
 // shaLen is the length of a SHA-1 in hex.
 const shaLen = 40
 

@@ -64,6 +64,32 @@ func TestWhatIsNotLuaIsRefusedInTheMastersWordsAndNotKept(t *testing.T) {
 	}
 }
 
+// If the text is all right it cannot be part of the transaction, so until that is known the others must not take place.
+func TestATextThatNobodyCompilesEndsTheTransaction(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	fail := func(err error) {
+		r.engine.mu.Lock()
+		r.engine.err = err
+		r.engine.mu.Unlock()
+	}
+	for _, command := range [][]string{{"EVAL", unheardOf, "0"}, {"SCRIPT", "LOAD", unheardOf}} {
+		c.ask("MULTI")
+		c.ask("SET", "k", "v")
+		fail(errors.New("NOQUORUM nobody"))
+		if got := c.ask(command...); got != "-NOQUORUM nobody\r\n" {
+			t.Errorf("%q: got %q", command, got)
+		}
+		fail(nil)
+		if got := c.ask("EXEC"); got != "-EXECABORT Transaction discarded because of previous errors.\r\n" {
+			t.Errorf("%q: EXEC: %q", command, got)
+		}
+	}
+	if got := c.ask("EXISTS", "k"); got != ":0\r\n" {
+		t.Errorf("half of it took place: %q", got)
+	}
+}
+
 func TestAClientMayGoWhileItsTextIsCompiled(t *testing.T) {
 	r := newRig(t, Config{})
 	arrived := r.engine.hold()

@@ -39,29 +39,31 @@ func (p *pause) begin(d time.Duration, all bool) {
 // over is called when the time may be up.
 func (p *pause) over() {
 	p.mu.Lock()
-	left := time.Until(p.until)
-	if left > 0 {
+	defer p.mu.Unlock()
+	if left := time.Until(p.until); left > 0 {
 		p.timer.Reset(left)
+		return
 	}
-	p.mu.Unlock()
-	if left <= 0 {
-		p.end()
-	}
+	p.finish()
 }
 
 // end lets all go on.
 func (p *pause) end() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finish()
+}
+
+// finish is end where p.mu is held, so that a pause which begins meanwhile does not end with the one before it.
+func (p *pause) finish() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
 	p.on.Store(false)
-	all := p.waiting
-	p.waiting = nil
-	p.mu.Unlock()
-	for s := range all {
+	for s := range p.waiting {
 		s.Kick()
 	}
+	p.waiting = nil
 }
 
 // holds says whether the command has to wait. Its reader is kicked when the pause is over.

@@ -98,8 +98,7 @@ func (p *parser) suffixed() (expr, error) {
 			}
 			e = indexExpr{e, key}
 		case p.accept("("):
-			// Lua 5.1 takes a parenthesis on a new line for an ambiguity and refuses the text.
-			if t.line != p.tokens[p.at-2].line {
+			if p.ambiguous() {
 				return nil, errNotLua
 			}
 			var args []expr
@@ -111,6 +110,10 @@ func (p *parser) suffixed() (expr, error) {
 	}
 	return nil, err
 }
+
+// ambiguous says that the parenthesis just read is on a new line: Lua 5.1 does not know then whether it calls what is
+// before it, and refuses the text.
+func (p *parser) ambiguous() bool { return p.tokens[p.at-1].line != p.tokens[p.at-2].line }
 
 func (p *parser) primary() (expr, error) {
 	if p.accept("(") {

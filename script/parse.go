@@ -185,7 +185,7 @@ func (p *parser) loop() (stmt, error) {
 	}
 	for _, want := range []token{{kind: tokName, text: "ipairs"}, {kind: tokSymbol, text: "("},
 		{kind: tokName, text: "KEYS"}, {kind: tokSymbol, text: ")"}, {kind: tokKeyword, text: "do"}} {
-		if t := p.next(); t.kind != want.kind || t.text != want.text {
+		if t := p.next(); t.kind != want.kind || t.text != want.text || t.is("(") && p.ambiguous() {
 			return nil, errNotLua
 		}
 	}

@@ -50,6 +50,7 @@ func TestOtherScriptsAreNotRecognised(t *testing.T) {
 		{"loops over arguments", `for i, v in ipairs(ARGV) do redis.call('get',KEYS[1]) end return 1`},
 		{"defines a function", `local function f() return 1 end return f()`},
 		{"is ambiguous to Lua 5.1", "return redis.call\n('get',KEYS[1])"},
+		{"is ambiguous to Lua 5.1", "for _, k in ipairs\n(KEYS) do if redis.call('get',k) == ARGV[1] then return redis.call('del',k) end end return 0"},
 		{"returns in the middle", `return 1 redis.call('get',KEYS[1])`},
 		{"is no Lua", `if redis.call('get',KEYS[1]) == ARGV[1] then`},
 		{"is no Lua", `return redis.call('get',KEYS[1]);;`},

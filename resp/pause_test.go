@@ -1,0 +1,23 @@
+package resp
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// A pause that is asked for while the one before it ends is not ended with it.
+func TestAPauseThatBeginsAsAnotherEndsIsKept(t *testing.T) {
+	for range 20000 {
+		var p pause
+		p.begin(time.Nanosecond, false)
+		var over sync.WaitGroup
+		over.Go(p.over)
+		p.begin(time.Hour, false)
+		over.Wait()
+		if !p.on.Load() {
+			t.Fatal("it is over at once")
+		}
+		p.end()
+	}
+}
