@@ -31,6 +31,7 @@ const (
 	wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring={redis,false,_G},{} __lockproxy[2]=function(`
 	wrapperTail = `
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
+__lockproxy = nil -- which the text could name
 local call, find, sub, lower, floor = real.pcall, string.find, string.sub, string.lower, math.floor
 if not real.REDIS_VERSION_NUM then -- before Redis 7, whose errors name a line, which is ours, and lack their code
   call = function(...)
@@ -323,7 +324,12 @@ end`
 	wrapperGlobals = `
 load = function() refuse('it compiles another script') end
 loadstring = load
-_G = setmetatable({redis = redis, server = redis, load = load, loadstring = load}, {__index = all, __newindex = all})`
+_G = {redis = redis, server = redis, load = load, loadstring = load}
+_G._G = _G
+setmetatable(_G, {__index = all, __newindex = all, __metatable = false})`
+	wrapperEnvironments = `
+getfenv = function() refuse('it looks around its wrapper') end
+setfenv = getfenv`
 )
 
 // wrapperParams is how many arguments of ours follow the client's.
@@ -359,12 +365,15 @@ func wrap(text string) *lua {
 		}
 	}
 	slices.Sort(likely)
-	setresp, globals := "", ""
+	head, setresp, globals := wrapperHead, "", ""
 	if strings.Contains(text, "setresp") {
 		setresp = wrapperSetResp
 	}
 	if strings.Contains(text, "_G") || strings.Contains(text, "load") {
 		globals = wrapperGlobals
+	}
+	if strings.Contains(text, "etfenv") {
+		head, globals = strings.Replace(head, "=", ",getfenv,setfenv=", 1), globals+wrapperEnvironments
 	}
 	tail := strings.NewReplacer("@LIKELY@", strings.Join(slices.Compact(likely), ","),
 		"@SETRESP@", setresp, "@GLOBALS@", globals).Replace(shortTail)
@@ -372,5 +381,5 @@ func wrap(text string) *lua {
 	if strings.Contains(text, "...") { // for without these it would have a local arg
 		parameters = "...) "
 	}
-	return newLua(wrapperHead + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + tail)
+	return newLua(head + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + tail)
 }
