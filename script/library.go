@@ -1,63 +1,77 @@
 package script
 
-// libraries names who is known to send texts of a shape, for logs and documentation. Every line was verified with a
-// text from a release of that library: its SHA-1, its shape, its Meaning, and Redis's replies in all three worlds.
-// What a text means never depends on this table.
-var libraries = map[string]string{
-	// Release
-	"83ccb24b82c2": "redis.io, redlock-rb, redlock-py, pottery, node-redlock 2-3, redsync <4.12, bsm/redislock <0.10, " +
-		"go-zero, Laravel, ShedLock, bull, RedLock.net",
-	"839509083cdc": "redis-py",
-	"5ae77590c538": "redsync",
-	"54aba1735505": "node-redlock 4-5",
-	"feee6ef03773": "rueidislock, DistributedLock.Redis",
-	"0f9137a4a194": "redis-semaphore",
-	"41050fe02dab": "Spring Integration",
-	"7abfda15a1f4": "Spring Integration",
-	"8e05fdc970e1": "lock4j",
-	"7d60e0fe238a": "FreeRedis",
-	"4ad1cf67fe81": "php-redis-lock",
-	"c6ba06bcc00c": "aioredlock",
-
-	// Extend
-	"319d4c364c9a": "node-redlock 2-3, redsync, bsm/redislock <0.10, pottery, lock4j, ShedLock",
-	"510a43e68c19": "redis-py",
-	"f16ebc0bea5b": "redis-py",
-	"7d9f2dddf862": "redis-py <3.5",
-	"882757ad4ac9": "redbeat",
-	"d1f9d751b019": "node-redlock 4-5",
-	"cfc2384512a2": "DistributedLock.Redis",
-	"979fe0bf454c": "redis-semaphore",
-	"ffab3b1f4ad8": "Spring Integration",
-	"36d4d4e9c424": "redsync 1.0-1.1",
-	"addac2729ee0": "php-redis-lock",
-	"38f5c3378d1f": "FreeRedis",
-	"fa0d69aede52": "FreeRedis",
-	"4103cd79783f": "python-redis-lock",
-	"8cc082d5a5ca": "python-redis-lock <3.6",
-
-	// Acquire, AcquireOrExtend
-	"e6c3f9672db9": "node-redlock 4-5",
-	"b3284fffe531": "node-redlock 2-3, lock4j",
-	"d9953034e7f1": "rueidislock",
-	"f7933239860a": "redis-py 2.10",
-	"c7fca7a13efd": "bull",
-	"9193ad202181": "walrus",
-	"826ae0f75ee0": "redlock-rb",
-	"d80d068289ca": "redsync",
-	"b44c10c17268": "Spring Integration",
-	"be50221a4182": "Symfony Lock <5.2",
-	"a8b258caa307": "Symfony Lock <4.2",
-	"c0637e5dfb07": "RedLock.net",
-	"ad17de9c7021": "go-zero",
-	"fb58c00bb85f": "aioredlock",
-
-	// Query
-	"e0cbf897ac5f": "bsm/redislock <0.10",
-	"65cc9b4be6aa": "pottery",
-	"f6cf4c83a57d": "aioredlock",
-	"bca2fae6eb82": "redlock-rb",
+// An Understood is a row of the table of texts that are understood by what they do, and by whom they are known to be sent.
+type Understood struct {
+	Shape     string
+	Does      string // take, extend, release or ask: the kind of a Family that does the same
+	Libraries string // with the versions that send it, "now" for the newest that was looked at, where they are known
 }
+
+// understoods is for people. Every line was verified with a text from a release of the library: its SHA-1, its shape, its
+// Meaning, and Redis's replies in all worlds. What a text means never depends on this table.
+var understoods = []Understood{
+	{"83ccb24b82c2", "release", "redis.io, ShedLock 6.7-now, node-redlock 2.1-3.1, redsync 1.0-4.11, bsm/redislock 0.3-0.9, " +
+		"redlock-rb 0.0.1-now, RedLock.net 2.3, Symfony Lock 3.4-5.1, Laravel, redlock-py, pottery, go-zero, bull, phpredis sessions"},
+	{"839509083cdc", "release", "redis-py 2.10-now"},
+	{"5ae77590c538", "release", "redsync 4.12-now"},
+	{"54aba1735505", "release", "node-redlock 4.0-now"},
+	{"feee6ef03773", "release", "rueidislock, DistributedLock.Redis"},
+	{"0f9137a4a194", "release", "redis-semaphore"},
+	{"41050fe02dab", "release", "Spring Integration 6.0.7-now"},
+	{"7abfda15a1f4", "release", "Spring Integration 6.0.7-6.5"},
+	{"8e05fdc970e1", "release", "lock4j"},
+	{"7d60e0fe238a", "release", "FreeRedis"},
+	{"4ad1cf67fe81", "release", "php-redis-lock 1.0"},
+	{"c6ba06bcc00c", "release", "aioredlock"},
+
+	{"319d4c364c9a", "extend", "ShedLock 6.7-now, node-redlock 2.1-3.1, redsync 1.2-now, bsm/redislock 0.3-0.9, " +
+		"Symfony Lock 3.4-5.1, pottery, lock4j"},
+	{"510a43e68c19", "extend", "redis-py 3.1-now (reacquire)"},
+	{"f16ebc0bea5b", "extend", "redis-py 3.5-now"},
+	{"7d9f2dddf862", "extend", "redis-py 2.10-3.4"},
+	{"882757ad4ac9", "extend", "redbeat"},
+	{"d1f9d751b019", "extend", "node-redlock 4.1-now"},
+	{"cfc2384512a2", "extend", "DistributedLock.Redis"},
+	{"979fe0bf454c", "extend", "redis-semaphore"},
+	{"ffab3b1f4ad8", "extend", "Spring Integration 6.4-now"},
+	{"36d4d4e9c424", "extend", "redsync 1.0-1.1"},
+	{"addac2729ee0", "extend", "php-redis-lock 1.0"},
+	{"38f5c3378d1f", "extend", "FreeRedis"},
+	{"fa0d69aede52", "extend", "FreeRedis"},
+	{"4103cd79783f", "extend", "python-redis-lock 3.6-now"},
+	{"8cc082d5a5ca", "extend", "python-redis-lock 3.0-3.5"},
+
+	{"e6c3f9672db9", "take", "node-redlock 4.1-now"},
+	{"b3284fffe531", "take", "node-redlock 2.1-3.1, lock4j"},
+	{"d9953034e7f1", "take", "rueidislock"},
+	{"f7933239860a", "take", "redis-py 2.10"},
+	{"c7fca7a13efd", "take", "bull"},
+	{"9193ad202181", "take", "walrus"},
+	{"826ae0f75ee0", "take", "redlock-rb 0.2-now"},
+	{"d80d068289ca", "take", "redsync 4.12-now"},
+	{"b44c10c17268", "take", "Spring Integration 5.0-now"},
+	{"be50221a4182", "take", "Symfony Lock 3.4.15-5.1"},
+	{"a8b258caa307", "take", "Symfony Lock 3.4-4.1"},
+	{"c0637e5dfb07", "take", "RedLock.net 2.3"},
+	{"ad17de9c7021", "take", "go-zero"},
+	{"fb58c00bb85f", "take", "aioredlock"},
+
+	{"e0cbf897ac5f", "ask", "bsm/redislock 0.3-0.9"},
+	{"65cc9b4be6aa", "ask", "pottery"},
+	{"f6cf4c83a57d", "ask", "aioredlock"},
+	{"bca2fae6eb82", "ask", "redlock-rb 1.2-now"},
+}
+
+var libraries = func() map[string]string {
+	m := make(map[string]string, len(understoods))
+	for _, u := range understoods {
+		m[u.Shape] = u.Libraries
+	}
+	return m
+}()
+
+// Understoods returns the table of texts that are understood by what they do.
+func Understoods() []Understood { return understoods }
 
 // Library names the libraries that send texts of this shape, as far as that is known, and "" otherwise.
 func (s *Script) Library() string {

@@ -1,6 +1,9 @@
 package script
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // The ids were computed by another program, from the texts of libraries.
 func TestShapesReproduce(t *testing.T) {
@@ -21,9 +24,16 @@ func TestShapesReproduce(t *testing.T) {
 		if got, ok := Shape(c.text); !ok || got != c.id {
 			t.Errorf("got %s, want %s for\n%s", got, c.id, c.text)
 		}
-		s := Script{Text: c.text}
-		if s.Library() == "" {
-			t.Errorf("no library is named for %s", c.id)
+		row := slices.IndexFunc(Understoods(), func(u Understood) bool { return u.Shape == c.id })
+		s, err := understand(c.text, shaOf(c.text), newFamilies(nil))
+		if row < 0 || err != nil || s.Meaning == nil || s.Library() == "" {
+			t.Errorf("%s: no library is named, or it is not understood: %v", c.id, err)
+			continue
+		}
+		op, _ := s.Meaning.Op()
+		kinds := map[Op]string{Release: "release", Extend: "extend", Acquire: "take", AcquireOrExtend: "take", Query: "ask"}
+		if does := Understoods()[row].Does; does != kinds[op] {
+			t.Errorf("%s is said to %s, and is to %v", c.id, does, op)
 		}
 	}
 }

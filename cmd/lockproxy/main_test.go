@@ -42,6 +42,7 @@ func TestCommands(t *testing.T) {
 		{"--databases 1 --help", 0, "--instance-timeout", ""},
 		{"version", 0, "lockproxy ", ""},
 		{"scripts", 0, "149c5a8bf18676fd99e9e6e24923bd64d9b62f94", ""},
+		{"scripts", 0, "take     b44c10c17268 Spring Integration 5.0-now", ""},
 		{"scripts --scripts " + strings.Repeat("a", 40) + ":release:OK", 0, strings.Repeat("a", 40) + " scripts:", ""},
 		{"scripts explain testdata/release.lua", 0, "release KEYS[1], token ARGV[1]", ""},
 		{"scripts explain", 2, "", "lockproxy: scripts explain needs a file with a Lua text, or - for standard input\n"},

@@ -80,7 +80,13 @@ func writeFamilies(w io.Writer, rows []script.Family) {
 		fmt.Fprintf(w, "%-8v %-9s %-40s %s: %s\n", f.Kind, granted, f.SHA+f.Shape, f.Library, f.Does)
 	}
 	fmt.Fprint(w, `
-Texts that are operations on one string key are understood by what they do and need no row. Any other runs by vote.
-lockproxy scripts explain FILE says which it is.
+Operations on one string key are understood by what they do, whoever sends them. These are known to be sent:
+
+`)
+	for _, u := range script.Understoods() {
+		fmt.Fprintf(w, "%-8s %-12s %s\n", u.Does, u.Shape, u.Libraries)
+	}
+	fmt.Fprint(w, `
+Any other text runs by vote. lockproxy scripts explain FILE says how a text is treated.
 `)
 }
