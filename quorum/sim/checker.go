@@ -77,6 +77,7 @@ type promise struct {
 	fence           int64 // 0 if it has none, or its record may end before it
 	client          *client
 	until           time.Duration // true time
+	extended        bool          // with its fence
 	over            bool
 	doubtful        bool   // somebody took it away, or may have
 	stake           *stake // of a shared token

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"lockproxy/quorum"
 )
 
 // inWorld runs f in a world without proxies and clients, where it calls the checker itself.
@@ -75,6 +77,17 @@ func TestTheCheckerFindsTwoHolders(t *testing.T) {
 	}
 }
 
+// askExtended lets a client that holds a lock be told that its fence is not the newest, where so many masters have kept it.
+func askExtended(w *World, a *client, extended bool, kept int) {
+	w.plan.Forgets = false
+	for _, s := range w.servers[:kept] {
+		s.command(&session{}, []string{"SET", "lockproxy:fence:r", "1 5", "PX", "900"})
+	}
+	p := promised(a, time.Second)
+	p.fence, p.extended = 5, extended
+	w.checker.fenceTold("r", quorum.FenceView{}, w.checker.fenceMark("r"), p)
+}
+
 func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 	tests := []struct {
 		name string
@@ -107,6 +120,9 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 		{"an attempt that took too long", func(w *World, _ *client) {
 			w.checker.ended(2*w.plan.Config.InstanceTimeout+51*time.Millisecond, "a test")
 		}, noEnd},
+		{"a fence that is not known any more", func(w *World, a *client) { askExtended(w, a, false, 0) }, staleFence},
+		{"one that a quorum has kept for an extended lock", func(w *World, a *client) { askExtended(w, a, true, len(w.servers)/2+1) }, staleFence},
+		{"one that fewer have kept", func(w *World, a *client) { askExtended(w, a, true, len(w.servers)/2) }, ""},
 		{"a lock that a minority holds", func(w *World, a *client) {
 			w.plan.Forgets = false
 			for _, s := range w.servers[:len(w.servers)/2] {

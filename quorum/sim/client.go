@@ -231,7 +231,7 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 			if !req.Add {
 				until = max(until, began+req.TTL-(w.asleep()-slept))
 			}
-			p.until = until
+			p.until, p.extended = until, p.extended || req.Fenced
 			w.checker.granted(p)
 		case x.Absent && w.now() < before:
 			w.checker.gone(p, "an extension")

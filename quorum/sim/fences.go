@@ -130,9 +130,20 @@ func (k *checker) fenceTold(resource string, v quorum.FenceView, before fenceMar
 	case v.Err != nil || before.resets != k.fences.resets:
 	case v.Fence != 0 && v.Fence < before.of:
 		k.report(staleFence, "%s: %d, after %d had been given out", resource, v.Fence, before.of)
+	case p != nil && p.extended && v.Fence == 0 && k.records(resource) <= len(k.world.servers)/2: // not promised (docs/safety.md)
 	case p != nil && p.fence != 0 && v.Fence != p.fence && k.stands(p) && !k.world.plan.Forgets:
 		k.report(staleFence, "%s: %d, while %d holds the lock", resource, v.Fence, p.fence)
 	}
+}
+
+// records is how many masters have kept a fence beside the resource.
+func (k *checker) records(resource string) (n int) {
+	for _, s := range k.world.servers {
+		if _, ok := s.store.get(0, "lockproxy:fence:"+resource, s.clock.millis(s.now())); ok {
+			n++
+		}
+	}
+	return n
 }
 
 // keepers returns the masters that know the newest fence, if they are no more than must.
