@@ -96,7 +96,8 @@ class RedissonLocks extends Library {
   Opened open() {
     Config config = new Config();
     config.setLockWatchdogTimeout(WATCHDOG_MS).setThreads(2).setNettyThreads(4);
-    config.useSingleServer().setAddress("redis://" + HOST + ":" + PORT).setConnectionMinimumIdleSize(1)
+    // Of one idle connection, Redisson 3.16 sends what comes behind a blocking command, to one Redis, too.
+    config.useSingleServer().setAddress("redis://" + HOST + ":" + PORT).setConnectionMinimumIdleSize(2)
         .setConnectionPoolSize(4).setSubscriptionConnectionMinimumIdleSize(1).setSubscriptionConnectionPoolSize(2);
     return new Opened(Redisson.create(config));
   }
