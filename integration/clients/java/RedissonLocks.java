@@ -11,11 +11,15 @@ import org.redisson.api.RAtomicLong;
 import org.redisson.api.RBatch;
 import org.redisson.api.RBlockingQueue;
 import org.redisson.api.RBucket;
+import org.redisson.api.RDelayedQueue;
 import org.redisson.api.RList;
 import org.redisson.api.RLock;
 import org.redisson.api.RMap;
+import org.redisson.api.RMapCache;
 import org.redisson.api.RReadWriteLock;
+import org.redisson.api.RReliableTopic;
 import org.redisson.api.RScript;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RTopic;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.LongCodec;
@@ -194,6 +198,30 @@ class RedissonLocks extends Library {
     Object doubled = redisson.getScript(LongCodec.INSTANCE).eval(RScript.Mode.READ_WRITE, DOUBLE, RScript.ReturnType.VALUE,
         List.of(name + ":number"));
     used.step("RScript", doubled, 8);
+    services(redisson, used, name);
+  }
+
+  /** What has threads or timers of its own in Redisson, or speaks to other instances of itself. */
+  static void services(RedissonClient redisson, Used used, String name) throws Exception {
+    RBlockingQueue<String> due = redisson.getBlockingQueue(name + ":due");
+    RDelayedQueue<String> delayed = redisson.getDelayedQueue(due);
+    delayed.offer("later", 300, TimeUnit.MILLISECONDS);
+    used.step("RDelayedQueue", due.poll(Scenarios.SOON, TimeUnit.MILLISECONDS), "later");
+    delayed.destroy();
+    RMapCache<String, String> cache = redisson.getMapCache(name + ":cache");
+    cache.put("a", "1", 300, TimeUnit.MILLISECONDS);
+    cache.put("b", "2", 100, TimeUnit.SECONDS);
+    boolean expired = poll(Scenarios.SOON, () -> cache.get("a") == null);
+    used.step("RMapCache", expired + cache.get("b"), "true2");
+    cache.destroy();
+    CompletableFuture<String> heard = new CompletableFuture<>();
+    RReliableTopic topic = redisson.getReliableTopic(name + ":reliable");
+    topic.addListener(String.class, (channel, message) -> heard.complete(message));
+    topic.publish("hello");
+    used.step("RReliableTopic", heard.get(Scenarios.SOON, TimeUnit.MILLISECONDS), "hello");
+    RSemaphore semaphore = redisson.getSemaphore(name + ":semaphore"); // no lock_keys match it: one Redis counts
+    semaphore.trySetPermits(1);
+    used.step("RSemaphore", semaphore.tryAcquire() + "" + semaphore.tryAcquire(), "truefalse");
   }
 
   /** Queries, and the release by force. */

@@ -19,7 +19,11 @@ import org.springframework.data.redis.serializer.RedisSerializer;
 /** Spring Data Redis over Lettuce: setIfAbsent and DefaultRedisScript. */
 class SpringData extends Library {
   SpringData() {
-    super("Spring Data Redis", "spring-data-redis");
+    this("Spring Data Redis", "spring-data-redis");
+  }
+
+  SpringData(String name, String artifact) {
+    super(name, artifact);
     tokens = true;
   }
 
@@ -40,13 +44,17 @@ class SpringData extends Library {
       }
 
       public void data(Used used, String name, String piped) throws Exception {
-        use(factory, used, name, piped);
+        useData(factory, used, name, piped);
       }
 
       public void close() {
         factory.destroy();
       }
     };
+  }
+
+  void useData(LettuceConnectionFactory factory, Used used, String name, String piped) throws Exception {
+    use(factory, used, name, piped);
   }
 
   static void use(LettuceConnectionFactory factory, Used used, String name, String piped) throws Exception {

@@ -273,4 +273,4 @@ function versionOf (name) {
   return JSON.parse(readFileSync(join(process.env.NODE_PATH, name, 'package.json'))).version.replace(/^v/, '')
 }
 
-module.exports = { run, want, until, polling, versionOf, host: process.env.PROXY_HOST, port: Number(process.env.PROXY_PORT) }
+module.exports = { run, ask, want, until, polling, versionOf, host: process.env.PROXY_HOST, port: Number(process.env.PROXY_PORT) }

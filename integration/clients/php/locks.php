@@ -356,13 +356,15 @@ class Laravel
 {
     public const FEATURES = 'data';
     private Illuminate\Cache\RedisStore $store;
+    private Illuminate\Redis\RedisManager $manager;
 
     public function __construct(string $driver)
     {
         require_once 'Illuminate/Redis/autoload.php';
         require_once 'Illuminate/Cache/autoload.php';
         $address = ['host' => getenv('PROXY_HOST'), 'port' => (int) getenv('PROXY_PORT'), 'database' => 0];
-        $this->store = new Illuminate\Cache\RedisStore(new Illuminate\Redis\RedisManager(null, $driver, ['default' => $address]));
+        $this->manager = new Illuminate\Redis\RedisManager(null, $driver, ['default' => $address]);
+        $this->store = new Illuminate\Cache\RedisStore($this->manager);
     }
 
     public function version(): string
@@ -381,7 +383,51 @@ class Laravel
         $store->putMany(["$name:x" => 1, "$name:y" => 2], 100);
         step($used, 'MULTI', $store->many(["$name:x", "$name:y"]), ["$name:x" => '1', "$name:y" => '2']);
         step($used, 'scripts', $added, true);
+        $this->queue($used, $name);
+        $this->limiters($used, $name);
         return $used;
+    }
+
+    // A queue whose worker waits in BLPOP: a job that is put back, one that is put off, and one whose worker is gone.
+    private function queue(array &$used, string $name): void
+    {
+        require_once 'Illuminate/Queue/autoload.php';
+        $queue = new Illuminate\Queue\RedisQueue($this->manager, "$name:jobs", 'default', 1, 1);
+        $queue->setContainer(new Illuminate\Container\Container());
+        $pop = function () use ($queue): array {
+            poll(20_000, function () use ($queue, &$job) {
+                return ($job = $queue->pop()) !== null;
+            });
+            return [$job, $job?->payload()['data'], $job?->attempts()];
+        };
+        $queue->push('Work', 'now');
+        [$job, $data, $attempts] = $pop();
+        $job?->release();
+        $first = [$data, $attempts];
+        [, $data, $attempts] = $pop(); // its worker does nothing, so that it is due again after a second
+        $second = [$data, $attempts];
+        [$job, $data, $attempts] = $pop();
+        $job?->delete();
+        step($used, 'queue', [$first, $second, [$data, $attempts]], [['now', 1], ['now', 2], ['now', 3]]);
+        $queue->later(1, 'Work', 'later');
+        [$job, $data] = $pop();
+        $job?->delete();
+        step($used, 'delayed jobs', [$data, $queue->size()], ['later', 0]);
+    }
+
+    private function limiters(array &$used, string $name): void
+    {
+        $times = fn ($limiter) => array_map(function () use ($limiter) {
+            try {
+                return $limiter()->then(fn () => 'yes', fn () => 'no');
+            } catch (Illuminate\Contracts\Redis\LimiterTimeoutException) {
+                return 'no';
+            }
+        }, [1, 2, 3]);
+        $redis = $this->manager->connection();
+        $throttle = $times(fn () => $redis->throttle("$name:throttle")->allow(2)->every(60)->block(0));
+        $funnel = $times(fn () => $redis->funnel("$name:funnel")->limit(1)->block(0));
+        step($used, 'limiters', [$throttle, $funnel], [['yes', 'yes', 'no'], ['yes', 'yes', 'yes']]);
     }
 
     public function lock(string $name, int $ttl, ?string $token): object

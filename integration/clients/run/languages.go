@@ -31,6 +31,8 @@ type language struct {
 	install  [][]string // dependencies, once
 	build    [][]string // every time
 	programs [][]string
+
+	frameworks [][]string // programs that are only put through dataScenario, with an upstream: their locks are a library's
 }
 
 // A prepared language can run: its dependencies are in the directory.
@@ -42,9 +44,10 @@ type prepared struct {
 // A job is one program, and what came of it.
 type job struct {
 	prepared
-	words   []string
-	results []result
-	err     error
+	words     []string
+	framework bool
+	results   []result
+	err       error
 }
 
 // buildRemote builds what puts programs of other languages through the scenarios.
@@ -53,9 +56,9 @@ var buildRemote = []string{"go", "build", "-C", "{source}/../go", "-o", "{dir}/r
 var languages = []language{
 	{
 		name: "python", title: "Python", needs: []string{"python3"},
-		files: []string{"redis-4.txt", "redis-5.txt", "redis-8.txt", "libraries.txt"},
+		files: []string{"redis-4.txt", "redis-5.txt", "redis-8.txt", "libraries.txt", "frameworks.txt"},
 		install: [][]string{
-			{"sh", "{source}/install.sh", "redis-4", "redis-5", "redis-8", "libraries"},
+			{"sh", "{source}/install.sh", "redis-4", "redis-5", "redis-8", "libraries", "frameworks"},
 		},
 		programs: [][]string{
 			{"redis-4/bin/python", "{source}/redis_py.py"},
@@ -63,6 +66,7 @@ var languages = []language{
 			{"redis-8/bin/python", "{source}/redis_py.py"},
 			{"libraries/bin/python", "{source}/libraries.py"},
 		},
+		frameworks: [][]string{{"frameworks/bin/python", "{source}/frameworks.py"}},
 	},
 	{
 		name: "node", title: "Node", needs: []string{"node", "npm"},
@@ -71,26 +75,29 @@ var languages = []language{
 			{"cp", "{source}/package.json", "{source}/package-lock.json", "."},
 			{"npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"},
 		},
-		programs: [][]string{{"node", "{source}/main.js"}},
+		programs:   [][]string{{"node", "{source}/main.js"}},
+		frameworks: [][]string{{"node", "{source}/frameworks.js"}},
 	},
 	{
 		name: "go", title: "Go", needs: []string{"go"},
 		build: [][]string{
 			{"sh", "{source}/build.sh"},
 		},
-		programs: [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}, {"./rueidislock"}},
+		programs:   [][]string{{"./hand"}, {"./redsync"}, {"./redislock-0.9.3"}, {"./redislock-0.9.4"}, {"./redislock"}, {"./rueidislock"}},
+		frameworks: [][]string{{"./asynq"}},
 	},
 	java(),
 	{
 		name: "ruby", title: "Ruby", needs: []string{"ruby", "go"},
-		build:    [][]string{buildRemote, {"ruby", "-e", `require "redis"`}},
-		programs: [][]string{{"./remote", "redis-rb", "ruby", "{source}/locks.rb"}},
+		build:      [][]string{buildRemote, {"ruby", "-e", `require "redis"; require "sidekiq"`}},
+		programs:   [][]string{{"./remote", "redis-rb", "ruby", "{source}/locks.rb"}},
+		frameworks: [][]string{{"./remote", "Sidekiq", "ruby", "{source}/sidekiq.rb"}},
 	},
 	{
 		name: "php", title: "PHP", needs: []string{"php", "go"},
 		build: [][]string{
 			buildRemote,
-			{"php", "-r", `foreach (["Predis/Autoloader.php", "Symfony/Component/Lock/autoload.php", "Illuminate/Cache/autoload.php"] as $file) {
+			{"php", "-r", `foreach (["Predis/Autoloader.php", "Symfony/Component/Lock/autoload.php", "Illuminate/Cache/autoload.php", "Illuminate/Queue/autoload.php"] as $file) {
 				require "/usr/share/php/$file";
 			}
 			new Redis();`},
@@ -140,6 +147,8 @@ func java() language {
 		find, compile = append(find, p[0]), append(compile, p[0]+":"+p[1])
 		l.programs = append(l.programs, []string{"sh", "{source}/java.sh", "run", p[0], p[1]})
 	}
+	find, compile = append(find, "spring-session"), append(compile, "spring-session:SpringSession")
+	l.frameworks = [][]string{{"sh", "{source}/java.sh", "run", "spring-session", "SpringSession"}}
 	l.install, l.build = [][]string{find}, [][]string{compile}
 	return l
 }
@@ -245,7 +254,11 @@ func (j *job) run(o options, bin string) {
 	defer cancel()
 	cmd := j.command(ctx, j.words)
 	cmd.Env = append(os.Environ(), s.environment()...)
-	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "SCENARIOS="+strings.Join(o.chosen(), ","),
+	wanted := o.chosen()
+	if j.framework {
+		wanted = []string{dataScenario}
+	}
+	cmd.Env = append(cmd.Env, "LIBRARIES="+o.libraries, "SCENARIOS="+strings.Join(wanted, ","),
 		"NODE_PATH="+filepath.Join(j.dir, "node_modules"),
 		"PYTHONDONTWRITEBYTECODE=1")
 	var out, problems bytes.Buffer
@@ -253,6 +266,9 @@ func (j *job) run(o options, bin string) {
 	j.err = cmd.Run()
 	if j.results, err = readResults(j.title, out.Bytes()); j.err == nil && len(j.results) == 0 && o.libraries == "" {
 		err = errors.New("no results")
+	}
+	for i := range j.results {
+		j.results[i].framework = j.framework
 	}
 	if j.err = errors.Join(j.err, err, s.healthy()); j.err != nil {
 		j.err = fmt.Errorf("%s: %w\n%s\n%s", name, j.err, problems.Bytes(), out.Bytes())

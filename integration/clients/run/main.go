@@ -5,7 +5,8 @@
 // runs it can ask for faults over the control port (control.go). What every library must do is in scenarios.go, what
 // one cannot do, and why, in ../known.txt. The table in the README is made from the run: one that differs from it fails,
 // and -update writes it anew. With -upstream the proxy stands in front of a fourth Redis as well, where all goes that is
-// no lock, and each library is also used for that, beside a lock: that is the table in docs/upstream.md.
+// no lock, and each library is also used for that, beside a lock: that is the table in docs/upstream.md. Frameworks that are built
+// on Redis, as job queues, are run only there.
 //
 // Dependencies are installed by the language's own tool, once, in the user's cache. A language whose runtime is missing
 // is not run; LOCKPROXY_REQUIRE_CLIENTS=1 makes that a failure.
@@ -116,6 +117,11 @@ func runAll(o options, ready []prepared, bin string, known []knownFailure) (resu
 	for _, p := range ready {
 		for _, words := range p.programs {
 			jobs = append(jobs, &job{prepared: p, words: words})
+		}
+		for _, words := range p.frameworks {
+			if o.upstream && slices.Contains(o.chosen(), dataScenario) {
+				jobs = append(jobs, &job{prepared: p, words: words, framework: true})
+			}
 		}
 	}
 	var running sync.WaitGroup

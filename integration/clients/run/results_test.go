@@ -47,6 +47,17 @@ func TestFaultsOfARunAreFound(t *testing.T) {
 	}
 }
 
+func TestAFrameworkReportsOnlyWhatItDoesAtTheUpstream(t *testing.T) {
+	chosen := append(slices.Clone(scenarios), dataScenario)
+	report := result{Library: "asynq", Version: "1", Scenario: dataScenario, Result: ok, framework: true}
+	if got := check([]result{report}, chosen, nil); got != nil {
+		t.Errorf("got %q", got)
+	}
+	if got := check([]result{report, report}, chosen, nil); len(got) != 1 {
+		t.Errorf("reported twice: got %q", got)
+	}
+}
+
 func TestWhatIsNoReportIsRefused(t *testing.T) {
 	for _, out := range []string{"{", `{"library":"x","version":"1","result":"passed"}`, `{"library":"x","result":"ok"}`} {
 		if results, err := readResults("Python", []byte(out)); err == nil {

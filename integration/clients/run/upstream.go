@@ -20,6 +20,7 @@ var lockKeys = []string{
 	"registry:*",              // Spring Integration, the registry's key
 	"job-lock:*",              // ShedLock
 	"PHPREDIS_SESSION:*_LOCK", // the sessions themselves are data
+	"qo_*",                    // celery-once
 }
 
 // startUpstream starts it and returns what flags the proxy must have for it.
