@@ -1,7 +1,7 @@
 # make test      all tests, under the race detector; installs redis-server if it can
 # make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the table of them (README.md, docs/upstream.md)
 # make test-versions  what talks to masters, against masters of other versions, from package registries; VERSIONS="…" takes a part
-# make lint      format, vet, linters
+# make lint      format, vet (for other systems and 32 bits too), linters
 # make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
 # make chaos     faults of real masters, links and proxies, one after another, the last of them begun within DURATION
 # make fuzz      every fuzz target for FUZZTIME
@@ -43,6 +43,9 @@ lint:
 	@files=$$(gofmt -l cmd integration quorum resp script); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
 	go vet ./...
+	CGO_ENABLED=0 GOARCH=386 go vet ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
+	CGO_ENABLED=0 GOOS=windows go build -o /dev/null ./cmd/lockproxy
 	go run $(GOLANGCI_LINT) run
 
 bench:

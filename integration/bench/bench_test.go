@@ -33,7 +33,7 @@ func TestATargetWithoutFiguresIsNotJudged(t *testing.T) {
 	if _, measured := r.ratio(figure.rate, a, missing)(); measured {
 		t.Error("a ratio to nothing")
 	}
-	if got, measured := r.ratio(figure.rate, a, a)(); got != 1 || !measured {
+	if got, measured := r.ratio(figure.rate, a, a)(); got.value != 1 || !measured {
 		t.Errorf("got %v, %v", got, measured)
 	}
 }
@@ -45,8 +45,8 @@ func TestRatiosAreOfTheSameRound(t *testing.T) {
 	r := &report{figures: []figure{figureOf("a", 8, 24, 6), figureOf("b", 2, 4, 3), other}}
 	for _, c := range []struct {
 		to   key
-		want float64
-	}{{key{"set", "b", 1, 1}, 4}, {key{"set", "b", 2, 1}, 0.8}} { // the latter was measured in other rounds
+		want reached
+	}{{key{"set", "b", 1, 1}, reached{4, 2, 6}}, {key{"set", "b", 2, 1}, reached{value: 0.8}}} { // the latter was measured in other rounds
 		if got, _ := r.ratio(figure.rate, key{"set", "a", 1, 1}, c.to)(); got != c.want {
 			t.Errorf("to %v: %v, want %v", c.to, got, c.want)
 		}

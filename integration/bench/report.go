@@ -73,7 +73,13 @@ type target struct {
 	want   float64
 	atMost bool
 	unit   string
-	got    func() (float64, bool)
+	got    func() (reached, bool)
+}
+
+// A reached is what a target came to: the median, and the rounds' lowest and highest if it was measured in rounds.
+type reached struct {
+	value    float64
+	min, max float64
 }
 
 // printRatios prints each target with what was reached. A target whose figures were not measured is left out.
@@ -97,7 +103,7 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 1}, key{"read", "bare Redis", 50, 1})},
 		{"upstream, SET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write", through, 50, 16}, key{"write", "bare Redis", 50, 16})},
 		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 16}, key{"read", "bare Redis", 50, 16})},
-		{"one of 10,000 idle connections", 25, true, " KB", func() (float64, bool) { return r.idleKB, r.idleKB > 0 }},
+		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
 	for _, t := range targets {
@@ -110,15 +116,19 @@ func (t target) print(w io.Writer) {
 	if !measured {
 		return
 	}
-	bound, met := "at least", got >= t.want
+	bound, met := "at least", got.value >= t.want
 	if t.atMost {
-		bound, met = "at most", got <= t.want
+		bound, met = "at most", got.value <= t.want
 	}
 	verdict := "met"
 	if !met {
 		verdict = "MISSED"
 	}
-	_, _ = fmt.Fprintf(w, "  %-58s %8.2f%-3s  %-8s %5.2f  %s\n", t.what, got, t.unit, bound, t.want, verdict)
+	spread := ""
+	if got.min < got.max {
+		spread = fmt.Sprintf("%.2f to %.2f", got.min, got.max)
+	}
+	_, _ = fmt.Fprintf(w, "  %-58s %6.2f%-3s %-14s %-8s %5.2f  %s\n", t.what, got.value, t.unit, spread, bound, t.want, verdict)
 }
 
 // A key names a figure.
@@ -138,20 +148,20 @@ func (r *report) find(k key) (figure, bool) {
 
 // ratio compares two figures. If they were measured in the same rounds it is the median of the rounds' ratios: the
 // machine may be faster in one round than in another, but that changes both.
-func (r *report) ratio(of func(figure) float64, a, b key) func() (float64, bool) {
-	return func() (float64, bool) {
+func (r *report) ratio(of func(figure) float64, a, b key) func() (reached, bool) {
+	return func() (reached, bool) {
 		fa, okA := r.find(a)
 		fb, okB := r.find(b)
 		if !okA || !okB || of(fb) == 0 {
-			return 0, false
+			return reached{}, false
 		}
 		if a.what != b.what || a.clients != b.clients || a.pipeline != b.pipeline {
-			return of(fa) / of(fb), true
+			return reached{value: of(fa) / of(fb)}, true
 		}
 		ratios := make([]float64, len(fa.rounds))
 		for i := range ratios {
 			ratios[i] = of(figure{result: fa.rounds[i]}) / of(figure{result: fb.rounds[i]})
 		}
-		return middle(ratios), true
+		return reached{middle(ratios), slices.Min(ratios), slices.Max(ratios)}, true
 	}
 }
