@@ -205,3 +205,32 @@ func TestClientsBeginInTheDatabaseOfTheMastersURLs(t *testing.T) {
 	expect(t, c, "+RESET\r\n", "RESET")
 	expect(t, c, "$2\r\nme\r\n", "GET", "k")
 }
+
+func TestTheLogSaysWhenAMasterIsLostAndWhenItIsBack(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxy := startProxy(t, harness.Addrs(masters))
+	allVote(t, dial(t, proxy.Addr), masters)
+	direct(t, masters[:1], 0, "CLIENT", "KILL", "TYPE", "normal")
+	lost, back := `msg="no connection" master=`+masters[0].Addr, `msg=connected master=`+masters[0].Addr
+	eventually(t, progressMax, "the log", func() error {
+		if _, after, found := strings.Cut(proxy.Output(), lost); !found || !strings.Contains(after, back) {
+			return fmt.Errorf("no %s, or no %s after it", lost, back)
+		}
+		return nil
+	})
+}
+
+func TestAMasterWhoseMemoryIsFullIsNamedWithItsError(t *testing.T) {
+	masters := startMasters(t, 3)
+	c := dial(t, startProxy(t, harness.Addrs(masters)).Addr)
+	allVote(t, c, masters)
+	direct(t, masters, 0, "CONFIG", "SET", "maxmemory", "1")
+	const want = " has no horizon: answered OOM "
+	eventually(t, progressMax, "the masters' error", func() error {
+		reply, err := c.Do("SET", "k", "me", "NX", "PX", "600000")
+		if err != nil || !strings.HasPrefix(string(reply), "-NOQUORUM ") || !strings.Contains(string(reply), want) {
+			return fmt.Errorf("%q, %v", reply, err)
+		}
+		return nil
+	})
+}

@@ -328,6 +328,27 @@ func TestAQuorumThatAnswersTooLateIsNoLock(t *testing.T) {
 	})
 }
 
+// What the others have settled before it was sent is no failure of the master.
+func TestAVoteThatNobodyAskedForIsNotCounted(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		slow := w.fakes[0]
+		for _, f := range w.fakes[1:] {
+			f.set(key, "other", minute)
+		}
+		slow.stall()
+		w.Get(Key{Name: "x"}, func(View) {}) // occupies the lane
+		time.Sleep(10 * time.Millisecond)
+		if a := w.acquire(key, "mine", minute); !a.Refused {
+			t.Fatalf("want refused: %+v", a)
+		}
+		slow.resume()
+		w.settle()
+		if n, votes := slow.ran("SET"), w.Masters()[0].Votes; n != 0 || votes.Failed != 0 {
+			t.Errorf("sent %d times; votes %+v", n, votes)
+		}
+	})
+}
+
 func TestARequestPastItsDeadlineIsNeverSent(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		slow := w.fakes[0]

@@ -109,6 +109,10 @@ func (f *fake) runMarks(call *masters.Call) bool {
 		if arg(2) != "" {
 			f.putMark(quarantineKey, arg(2))
 		}
+	case luaTrial.text:
+		if text, ok := f.fail["trial"]; ok {
+			call.Err = errors.New(text)
+		}
 	case luaInitialise.text:
 		f.putMark(canaryKey, arg(0))
 		delete(f.marks, quarantineKey)

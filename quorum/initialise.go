@@ -15,25 +15,47 @@ import (
 )
 
 // Initialise marks all masters clean, whatever they carry: nothing that was locked before counts any more. A lock that
-// is held through any proxy of this deployment may be taken a second time.
+// is held through any proxy of this deployment may be taken a second time. It marks none if one of them does not answer,
+// cannot be written to, as a replica, or is another under a second address: masters of which some are marked and some are
+// not would refuse the proxies that know either.
 func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	cfg = cfg.withDefaults()
 	found := Inspect(ctx, cfg, ms)
+	if err := fit(ctx, cfg, ms, found); err != nil {
+		return fmt.Errorf("%w; nothing was changed", err)
+	}
+	least := time.Now().Add(time.Minute).UnixMilli() // later than what a running proxy may mark meanwhile
+	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
+		return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
+	})
+}
+
+// fit returns why masters cannot all be marked.
+func fit(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected) error {
+	servers := make(map[string]string, len(found)) // addresses by run id
 	for _, in := range found {
 		if in.Err != nil {
 			return fmt.Errorf("%s: %w", in.Addr, in.Err)
 		}
+		if first, twice := servers[in.Info.RunID]; twice && in.Info.RunID != "" {
+			return fmt.Errorf("%s: is the same server as %s", in.Addr, first)
+		}
+		servers[in.Info.RunID] = in.Addr
 	}
-	least := time.Now().Add(time.Minute).UnixMilli() // later than what a running proxy may mark meanwhile
+	return everywhere(ctx, cfg, ms, func(_, _ int, c masters.Conn) error {
+		return execute(c, luaTrial.all([]string{trialKey}, nil))
+	})
+}
+
+// everywhere calls f with a connection to each database of each master, by its place in ms, and joins the errors.
+func everywhere(ctx context.Context, cfg Config, ms []masters.Master, f func(i, db int, c masters.Conn) error) error {
 	errs := make([]error, len(ms))
 	var all sync.WaitGroup
 	for i := range ms {
 		all.Go(func() {
-			errs[i] = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
-				return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
-			})
-			if errs[i] != nil {
-				errs[i] = fmt.Errorf("%s: %w", ms[i].Addr(), errs[i])
+			err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error { return f(i, db, c) })
+			if err != nil {
+				errs[i] = fmt.Errorf("%s: %w", ms[i].Addr(), err)
 			}
 		})
 	}
@@ -68,7 +90,10 @@ func initialise(db int, c masters.Conn, in *Inspected, cfg *Config, members stri
 		DB: db, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
 		TTLMax: cfg.TTLMax, Durable: in.Info.Durable(),
 	}
-	args := luaInitialise.all([]string{canaryKey, quarantineKey}, []any{canary.String()})
+	return execute(c, luaInitialise.all([]string{canaryKey, quarantineKey}, []any{canary.String()}))
+}
+
+func execute(c masters.Conn, args []any) error {
 	call := &masters.Call{Args: args}
 	if err := c.Exec([]*masters.Call{call}); err != nil {
 		return err

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +115,35 @@ func TestAMasterThatDoesNotTellItsKeysIsNoEmptyOne(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// Masters of which some are marked would refuse the proxies that know them, and the others those that do not.
+func TestNoMasterIsMarkedUnlessAllCanBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*fake)
+		want  string
+	}{
+		"a replica":       {func(f *fake) { f.fail["trial"] = "READONLY You can't write against a read only replica." }, "READONLY"},
+		"the same server": {func(f *fake) { f.alias = newFake(0).process() }, "is the same server as "},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var ms []masters.Master
+			var fakes []*fake
+			for i := range 3 {
+				f := newFake(i)
+				fakes, ms = append(fakes, f), append(ms, f)
+			}
+			c.spoil(fakes[2])
+			cfg := Config{Databases: 1}
+			err := Initialise(context.Background(), cfg, ms)
+			if err == nil || !strings.Contains(err.Error(), fakes[2].addr+": "+c.want) || !strings.HasSuffix(err.Error(), "; nothing was changed") {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, in := range Inspect(context.Background(), cfg, ms) {
+				if in.Marked {
+					t.Errorf("%s: %s is marked", name, in.Addr)
+				}
+			}
+		})
+	}
 }

@@ -42,9 +42,13 @@ func (l *lane) connect(ctx context.Context) bool {
 	}
 	l.link, l.last = next, nil
 	l.mu.Lock()
+	was := l.down
 	l.down, l.current, l.broken = "", next, nil
 	l.mu.Unlock()
 	l.master.connected(&next.info)
+	if was != "" {
+		l.engine.cfg.Logger.Info("connected", l.logArgs()...)
+	}
 	return true
 }
 

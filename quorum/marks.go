@@ -73,6 +73,12 @@ if fence > 0 then keep(math.max(largest, fence), epoch) end
 redis.call('DEL', KEYS[3])
 return 1`)
 
+	// luaTrial KEYS[1]=a key that nobody needs: an error if nothing can be written, else 1, and nothing is left.
+	luaTrial = newLua(`
+redis.call('SET', KEYS[1], '', 'PX', 1)
+redis.call('DEL', KEYS[1])
+return 1`)
+
 	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=canary.
 	luaInitialise = newLua(`
 redis.call('SET', KEYS[1], ARGV[1])

@@ -9,6 +9,7 @@ const (
 	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
 	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
 	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and in which epoch that is all there were; see fence.go
+	trialKey      = "lockproxy:trial"      // there for no time, to see whether anything can be written
 	recordPrefix  = fenceKey + ":"         // and a resource: its newest fence, and the epoch of that
 )
 
@@ -18,7 +19,7 @@ func Reserved(name string) bool {
 		return false
 	}
 	switch name {
-	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey:
+	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, trialKey:
 		return true
 	}
 	return strings.HasPrefix(name, recordPrefix)

@@ -206,11 +206,11 @@ func (en *entry) take(now instant) bool {
 }
 
 // reply takes the answer that is in Call.
-func (en *entry) reply(instant) {
+func (en *entry) reply(now instant) {
 	if p := en.round.program; p != nil {
 		p.learn(en)
 	}
-	en.round.vote(en, func() (Vote, doubt) {
+	en.round.vote(en, now, func() (Vote, doubt) {
 		en.fate = answered
 		en.epoch = en.lane.epoch
 		v, cause := en.round.owner.read(en)
@@ -254,7 +254,7 @@ func (en *entry) giveUp(f fate, why doubt) {
 	if f == dropped && en.round.releases != nil {
 		en.lane.owe(*en.round.releases)
 	}
-	en.round.vote(en, func() (Vote, doubt) {
+	en.round.vote(en, en.round.engine.now(), func() (Vote, doubt) {
 		en.fate = f
 		return Failed, why
 	})
@@ -276,16 +276,19 @@ func (en *entry) record(v Vote, why doubt) {
 	}
 	en.vote, en.cause = v, why.text
 	en.round.tally.Add(v)
+	if en.fate == dropped && en.round.revoked { // nobody asked the master
+		return
+	}
 	en.round.engine.masters[en.master].count(v, why.kind)
 }
 
 // vote records what cast returns, and ends the round if that decides it. A vote after the end changes nothing.
-func (r *round) vote(en *entry, cast func() (Vote, doubt)) {
+func (r *round) vote(en *entry, now instant, cast func() (Vote, doubt)) {
 	r.mu.Lock()
 	en.record(cast())
 	over := r.decision != Undecided
 	if !over {
-		r.conclude()
+		r.conclude(now)
 	}
 	d := r.decision
 	r.mu.Unlock()
@@ -310,7 +313,7 @@ func (r *round) expire() {
 		}
 	}
 	if !over {
-		r.conclude()
+		r.conclude(r.engine.now())
 	}
 	d := r.decision
 	r.mu.Unlock()
@@ -320,10 +323,13 @@ func (r *round) expire() {
 }
 
 // conclude asks what the votes come to. The round's mu is held.
-func (r *round) conclude() {
+func (r *round) conclude(now instant) {
 	r.decision = r.owner.decide(r.tally)
 	if r.decision == Won && r.lasting && r.settleEpochs() {
 		r.decision = r.owner.decide(r.tally)
+	}
+	if r.decision != Undecided {
+		r.engine.stats.rounds.add(now - r.start)
 	}
 }
 

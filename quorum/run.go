@@ -55,7 +55,13 @@ func (e *Disagreement) Error() string {
 // A lock that several ask for at the same moment may be granted to none of them. Each is told the TTLs that the others
 // set, although these are being put back, and nothing would wake it before they are over. So whoever was granted by some
 // masters asks again, a little later; up to askedMax times, or once if so many refused that they may have one holder.
-func (e *Engine) Run(req RunRequest, done func(Ran)) { e.run(req, 1, done) }
+func (e *Engine) Run(req RunRequest, done func(Ran)) {
+	e.stats.scripts.Add(1)
+	if req.Rule.Merge == Taking {
+		e.stats.attempts.Add(1)
+	}
+	e.run(req, 1, done)
+}
 
 // The pauses before a script is run again are random, and at most so long, doubled each time.
 const (
@@ -167,10 +173,12 @@ func (r *voting) ended(d Decision) {
 	r.mu.Unlock()
 	switch {
 	case d == Won && (ms == 0 || r.req.Rule.Merge >= Releasing):
+		r.countWon(reply, ms)
 		r.putBack(d, func() { r.done(Ran{Reply: reply}) })
 	case d == Won:
 		until := r.start + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
 		if e.catchUp() < until {
+			r.countWon(reply, ms)
 			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}}) })
 			return
 		}
@@ -185,13 +193,42 @@ func (r *voting) ended(d Decision) {
 			time.AfterFunc(rand.N(askPause<<r.asked), func() { e.run(r.req, r.asked+1, r.done) })
 		})
 	case d == Lost && refused:
+		if r.req.Rule.Merge == Taking {
+			e.stats.refused.Add(1)
+		}
 		r.putBack(d, func() { r.done(Ran{Reply: refusal}) })
 	case d == Lost:
+		e.stats.disputed.Add(1)
+		r.countNoQuorum()
 		err := r.disagreement()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
 	default:
+		r.countNoQuorum()
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
+	}
+}
+
+// countWon counts what a quorum granted; ms is the TTL that it has set, if any.
+func (r *voting) countWon(reply Value, ms int64) {
+	s := &r.engine.stats
+	switch r.req.Rule.Merge {
+	case Taking:
+		s.acquired.Add(1)
+	case Extending:
+		if ms > 0 { // else it only asked, or each of several locks was refused
+			s.extended.Add(1)
+		}
+	case Releasing:
+		if reply.Kind != IntValue || reply.Int != 0 { // 0: it is held on, by an outer hold
+			s.released.Add(1)
+		}
+	}
+}
+
+func (r *voting) countNoQuorum() {
+	if r.req.Rule.Merge == Taking {
+		r.engine.stats.noQuorum.Add(1)
 	}
 }
 

@@ -46,18 +46,6 @@ const (
 
 func (s State) String() string { return [...]string{"clean", "quarantined", "disconnected"}[s] }
 
-// Stats counts what the engine did since the start.
-type Stats struct {
-	Attempts uint64 // acquires begun
-	Acquired uint64
-	Refused  uint64
-	NoQuorum uint64 // acquires that ended without a quorum of answers
-	Released uint64
-	Extended uint64
-	Undone   uint64 // keys that an undo removed from a master
-	Expired  uint64 // acquires granted too late to leave any validity
-}
-
 // A master is one of the N, with what all its lanes know of it.
 type master struct {
 	masters.Master
@@ -178,20 +166,6 @@ func (m *master) status() MasterStatus {
 		}
 	}
 	return s
-}
-
-type stats struct {
-	attempts, acquired, refused, noQuorum, released, extended, undone, expired atomic.Uint64
-}
-
-// Stats returns the counts since the start.
-func (e *Engine) Stats() Stats {
-	s := &e.stats
-	return Stats{
-		Attempts: s.attempts.Load(), Acquired: s.acquired.Load(), Refused: s.refused.Load(),
-		NoQuorum: s.noQuorum.Load(), Released: s.released.Load(), Extended: s.extended.Load(),
-		Undone: s.undone.Load(), Expired: s.expired.Load(),
-	}
 }
 
 // Pending counts what the engine remembers of work that is not done: commands and undos that wait, rounds without an

@@ -81,6 +81,9 @@ func (l *lane) unkeptCause() doubt {
 	case l.keeps == 0:
 		return doubt{}
 	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
+		if l.extension.Args != nil && l.extension.Err != nil { // as when its memory is full
+			return doubt{FailedHorizon, "has no horizon: " + failureText(l.extension.Err)}
+		}
 		return doubt{FailedHorizon, "has no horizon"}
 	case l.misjudged():
 		return doubt{FailedClock, "has a clock that was misjudged: what was set expires too early"}

@@ -68,10 +68,11 @@ func infoServer(s *Server, w *infoWriter) {
 }
 
 func infoClients(s *Server, w *infoWriter) {
-	w.field("connected_clients", s.Stats().Clients)
+	st := s.Stats()
+	w.field("connected_clients", st.Clients)
 	w.field("cluster_connections", 0)
 	w.field("maxclients", s.cfg.Limits.Clients)
-	w.field("blocked_clients", 0)
+	w.field("blocked_clients", st.Waiting)
 	w.field("tracking_clients", 0)
 }
 
@@ -144,7 +145,7 @@ func failures(all *quorum.Failures) string {
 }
 
 func infoLockproxy(s *Server, w *infoWriter) {
-	masters, st := s.engine.Masters(), s.engine.Stats()
+	masters, st, front := s.engine.Masters(), s.engine.Stats(), s.Stats()
 	connected := 0
 	for _, m := range masters {
 		connected += count(m.Connected)
@@ -167,18 +168,26 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	w.field("extended", st.Extended)
 	w.field("undone_keys", st.Undone)
 	w.field("acquired_too_late", st.Expired)
-	w.field("replies_too_late", s.counters.late.Load())
+	w.field("replies_too_late", front.Late)
+	w.field("waiting", front.Waiting)
+	w.field("held", front.Held)
+	w.field("held_lost", front.HeldLost)
+	w.field("scripts", st.Scripts)
+	w.field("scripts_disputed", st.ScriptsDisputed)
+	w.field("rounds", st.Rounds.Count)
+	w.field("round_p50_usec", st.Rounds.Quantile(0.5).Microseconds())
+	w.field("round_p99_usec", st.Rounds.Quantile(0.99).Microseconds())
 	if s.cfg.Upstream != nil {
-		st := s.Stats()
 		w.field("upstream", s.cfg.Upstream.Addr())
-		w.field("upstream_down", count(st.UpstreamDown))
+		w.field("upstream_down", count(front.UpstreamDown))
 		w.field("upstream_cause", s.cfg.Upstream.Cause())
-		w.field("upstream_connections", st.UpstreamLinks)
-		w.field("upstream_shared_connections", st.UpstreamShared)
-		w.field("upstream_commands", st.Forwarded)
-		w.field("upstream_errors", st.UpstreamErrors)
+		w.field("upstream_connections", front.UpstreamLinks)
+		w.field("upstream_shared_connections", front.UpstreamShared)
+		w.field("upstream_commands", front.Forwarded)
+		w.field("upstream_errors", front.UpstreamErrors)
+		w.field("split_requests", front.Split)
 	}
-	w.field("protocol_errors", s.counters.protocolErrors.Load())
+	w.field("protocol_errors", front.ProtocolErrors)
 }
 
 // oneField keeps a free text from looking like further fields or lines.

@@ -34,7 +34,7 @@ func (c *call) divert(cmd *command) Reply {
 	}
 	if cmd != nil && cmd.name == "watch" {
 		if len(c.transaction.watched) > 0 {
-			return errMixedTransaction
+			return c.split(errMixedTransaction)
 		}
 	}
 	reply, own := c.forwardOrAsk(cmd)
@@ -103,7 +103,7 @@ func (c *call) divertHere(cmd *command) Reply {
 		return reply
 	case "watch":
 		if c.watchesUpstream {
-			return errMixedTransaction
+			return c.split(errMixedTransaction)
 		}
 	case "unwatch":
 		if !c.watchesUpstream || len(c.args) != 1 {

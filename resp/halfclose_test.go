@@ -46,6 +46,7 @@ func TestWhatWasAskedForIsAnsweredAfterTheEndOfTheInput(t *testing.T) {
 			r.dial().ask("SET", "k", "me", "PX", "30000")
 			arrived := r.engine.hold()
 			cl := r.dial()
+			cl.ask("PING") // it is there, so that it is gone when there is one client
 			cl.send(c.send)
 			cl.endInput()
 			waitFor(t, "the end of the input is not noticed", func() bool { return r.hears() || r.server.Stats().Clients == 1 })

@@ -93,6 +93,7 @@ func (s *session) keep(sl *slot) {
 		old.stop() // it has been lost, or this one could not have been taken
 	}
 	s.kept[h.req.Key] = h
+	s.server.counters.held.Add(1)
 	if h.until.IsZero() {
 		h.until = sl.out.until
 	}
@@ -108,6 +109,7 @@ func (h *hold) stop() {
 	h.timer.Stop()
 	if h.session.kept[h.req.Key] == h {
 		delete(h.session.kept, h.req.Key)
+		h.session.server.counters.held.Add(-1)
 	}
 }
 
@@ -167,6 +169,7 @@ func (s *session) lose(key quorum.Key) {
 	if s.closing.Load() || s.gone {
 		return
 	}
+	s.server.counters.heldLost.Add(1)
 	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", s.addr(), "id", s.id)
 	if s.lostKeys == nil {

@@ -137,9 +137,9 @@ func (r *rig) isClosing() bool {
 func TestAClientThatDoesNotRead(t *testing.T) {
 	value := strings.Repeat("x", 1<<20)
 	for name, limits := range map[string]Limits{
-		"write timeout": {Write: 50 * time.Millisecond, Output: 1 << 40, Memory: 1 << 40},
-		"output limit":  {Output: 3 << 20, Memory: 1 << 40},
-		"memory":        {Output: 1 << 40, Memory: 6 << 20},
+		"write timeout": {Write: 50 * time.Millisecond, Output: 1 << 30, Memory: 1 << 30},
+		"output limit":  {Output: 3 << 20, Memory: 1 << 30},
+		"memory":        {Output: 1 << 30, Memory: 6 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits.Bulk, limits.Command = 2<<20, 4<<20

@@ -115,6 +115,22 @@ func TestForceUnlockReleasesAndIsLogged(t *testing.T) {
 	}
 }
 
+func TestATTLBeyondTTLMaxIsLoggedOnceInAWhile(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{TTLMax: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := r.dial()
+	want := "-ERR lock TTL 86400 s exceeds ttl_max 3600000 ms (1h); ask for less, or raise ttl_max on every lockproxy\r\n"
+	for range 3 {
+		if got := c.ask("SET", "k", "s3cret", "NX", "EX", "86400"); got != want {
+			t.Fatalf("got %q", got)
+		}
+	}
+	line := `level=WARN msg="a lock was refused: its TTL exceeds ttl_max" client=` + c.LocalAddr().String() + " id=1 reply="
+	if n := strings.Count(log.String(), line); n != 1 || strings.Contains(log.String(), "s3cret") {
+		t.Errorf("logged %d times: %s", n, log)
+	}
+}
+
 func TestForceUnlockIsARightOfItsOwn(t *testing.T) {
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}, {Name: "ops", Password: "b", ForceUnlock: true}}})
 	c := r.dial()

@@ -52,7 +52,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 		return errNotInMulti(row.full)
 	}
 	c.spoilAnywhere()
-	return errMixedTransaction
+	return c.split(errMixedTransaction)
 }
 
 // divertEnd is for commands that are not queued.
@@ -83,7 +83,7 @@ func (c *call) beginUpstream() Reply {
 	}
 	if mixed {
 		t.spoil()
-		return errMixedTransaction
+		return c.split(errMixedTransaction)
 	}
 	if !c.locksDone() {
 		return wait

@@ -119,7 +119,8 @@ func (r *relay) pass(b []byte) (int, error) {
 // begin finds out what the frame at the beginning of b is, and waits for its turn. It returns false if b is too short.
 func (r *relay) begin(b []byte) (bool, error) {
 	aside, confirms, more := r.isAside(b)
-	if more {
+	drained, short := r.drained(b)
+	if more || short {
 		return false, nil
 	}
 	s := r.session
@@ -135,6 +136,8 @@ func (r *relay) begin(b []byte) (bool, error) {
 	case e.slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
 		return true, nil
+	case drained && r.expected.last() == e && e.n == 1:
+		return true, errDrained
 	}
 	slot := e.slot
 	if err := s.takeTurn(slot); err != nil {
@@ -160,6 +163,13 @@ func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	return push, false, more
 }
 
+// apart says whether begin has to look at the frame that b begins with, though it comes in its slot's turn.
+func (r *relay) apart(b []byte) bool {
+	aside, _, more := r.isAside(b)
+	drained, short := r.drained(b)
+	return aside || more || drained || short
+}
+
 // takeTurn waits until the relay may write the replies of the slot, or a message if it is nil: none comes before the
 // client is told of its subscription. s.mu is held.
 func (s *session) takeTurn(sl *slot) error {
@@ -180,10 +190,8 @@ func (s *session) takeTurn(sl *slot) error {
 func (r *relay) write(b []byte) (int, error) {
 	n, replies := 0, 0
 	for n < len(b) && replies < r.quota {
-		if replies > 0 {
-			if aside, _, more := r.isAside(b[n:]); aside || more {
-				break
-			}
+		if replies > 0 && r.apart(b[n:]) {
+			break
 		}
 		k, ends, err := r.framer.Next(b[n:])
 		n += k
@@ -328,7 +336,7 @@ func (l *link) lost(cause error) {
 		return
 	}
 	l.dead = true
-	if s.sentAll != nil { // it waited for what does not matter any more
+	if s.sentAll != nil || errors.Is(cause, errDrained) { // it waited for what does not matter any more
 		if e := l.expected.first(); e != nil && e.slot != nil {
 			_ = s.takeTurn(e.slot) // what came before is answered
 		}

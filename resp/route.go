@@ -91,7 +91,7 @@ func (c *call) placeKeys(first, last, step int) (place, Reply) {
 			return here, refused
 		}
 	}
-	return n.place(c.args[0])
+	return n.place(c)
 }
 
 // A names says of the names of one command which sides they belong to, with the last of either.
@@ -101,14 +101,14 @@ type names struct {
 }
 
 // place is the one of a command that the proxy can serve.
-func (n *names) place(command string) (place, Reply) {
+func (n *names) place(c *call) (place, Reply) {
 	switch {
 	case !n.locks:
 		return there, nil
 	case !n.others:
 		return here, nil
 	}
-	return here, errMixed(command, n.lock, n.other)
+	return here, c.split(errMixed(c.args[0], n.lock, n.other))
 }
 
 // add takes the next name. It refuses one that is lockproxy's own.
@@ -159,9 +159,9 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 	case !n.locks:
 		return there, nil
 	case n.others:
-		return here, errMixed(c.args[0], n.lock, n.other)
+		return here, c.split(errMixed(c.args[0], n.lock, n.other))
 	}
-	return here, errNotForLocks(c.args[0], n.lock)
+	return here, c.split(errNotForLocks(c.args[0], n.lock))
 }
 
 func (c *call) anyLock(names []string) bool {
@@ -177,7 +177,8 @@ func (c *call) anyLock(names []string) bool {
 func (c *call) mustDeclare() Reply {
 	for _, arg := range c.args[scriptKeys.numkeys+1:] {
 		if c.server.isLock(arg) {
-			return Error("ERR a script that lockproxy is to run on the lock '" + clip(arg, echoMax) + "' must have it in KEYS; this one declares no keys")
+			return c.splitAs("ERR a script that lockproxy is to run on the lock '"+Error(clip(arg, echoMax))+"' must have it in KEYS; this one declares no keys",
+				"a script has in ARGV what looks like a lock's name, and declares no keys")
 		}
 	}
 	return nil
@@ -217,7 +218,7 @@ func (c *call) placeChannels(channels []string) (place, Reply) {
 			n.other, n.others = channel, true
 		}
 	}
-	return n.place(c.args[0])
+	return n.place(c)
 }
 
 // onlyOurInfo says whether nothing but sections of the proxy's own are asked for.

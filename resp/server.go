@@ -40,6 +40,9 @@ type Server struct {
 	pause    pause
 	nextID   atomic.Int64
 
+	ttlWarned seldom // that a TTL exceeds ttl_max
+	splitTold seldom // that lock_keys splits a request
+
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
 	sessions  map[int64]*session
@@ -51,8 +54,9 @@ type Server struct {
 
 type counters struct {
 	accepted, rejected, commands, protocolErrors, late atomic.Uint64
-	forwarded, upstreamErrors                          atomic.Uint64
-	links                                              atomic.Int64
+	forwarded, upstreamErrors, split                   atomic.Uint64
+	links, held                                        atomic.Int64
+	heldLost                                           atomic.Uint64
 }
 
 // Stats counts what the server did since it was made.
@@ -63,8 +67,12 @@ type Stats struct {
 	Commands       uint64
 	ProtocolErrors uint64
 	Late           uint64 // locks and extensions whose validity had passed when the reply was to be written
+	Waiting        int    // LOCKs that wait
+	Held           int    // locks that connections hold: LOCK … HOLD
+	HeldLost       uint64 // those that could not be extended any more
 	Forwarded      uint64 // commands that went upstream
 	UpstreamErrors uint64 // commands that could not go there, and connections to it that broke while they were in use
+	Split          uint64 // requests that were refused because of what lock_keys matches
 	UpstreamLinks  int    // connections to the upstream that clients have of their own
 	UpstreamShared int    // connections to it that they share
 	UpstreamDown   bool   // it cannot be used
@@ -167,7 +175,8 @@ func (s *Server) admit(conn net.Conn) {
 	}()
 }
 
-// Shutdown accepts no more clients, runs no more commands, answers those that are running, and closes the connections.
+// Shutdown accepts no more clients, runs no more commands, answers those that are running, but what waits at the upstream
+// for something that others do (drain.go), and closes the connections.
 // When ctx ends it closes them as they are, and returns its error. Either way all goroutines have ended when Shutdown
 // returns; the engine may still have callbacks to call.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -185,12 +194,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.gates.EndWaits()
 	done := make(chan struct{})
+	draining, drained := context.WithCancel(ctx)
 	go func() {
 		s.running.Wait()
 		s.gates.Close()
 		s.trunks.close()
+		drained()
 		close(done)
 	}()
+	var unblocking sync.WaitGroup
+	unblocking.Go(func() { s.endWaitsThere(draining) })
+	defer unblocking.Wait()
 	select {
 	case <-done:
 		return nil
@@ -212,7 +226,8 @@ func (s *Server) Stats() Stats {
 	return Stats{
 		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
-		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), UpstreamLinks: int(c.links.Load()),
+		Waiting: s.gates.WaitingInAll(), Held: int(c.held.Load()), HeldLost: c.heldLost.Load(),
+		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), Split: c.split.Load(), UpstreamLinks: int(c.links.Load()),
 		UpstreamShared: s.trunks.count(),
 		UpstreamDown:   s.cfg.Upstream != nil && s.cfg.Upstream.Cause() != "",
 	}

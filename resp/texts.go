@@ -90,9 +90,11 @@ func clip(s string, n int) string {
 	return s
 }
 
+const ttlMaxPrefix = "ERR lock TTL "
+
 // errTTLMax names what the client asked for in its own number and unit.
 func errTTLMax(asked string, ttlMax time.Duration) Error {
-	return Error(fmt.Sprintf("ERR lock TTL %s exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
+	return Error(fmt.Sprintf(ttlMaxPrefix+"%s exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
 		asked, ttlMax.Milliseconds(), durationText(ttlMax)))
 }
 

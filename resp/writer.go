@@ -69,6 +69,7 @@ func (s *session) send(batch *slot) bool {
 		reply := sl.final(time.Now)
 		if e, failed := reply.(Error); failed {
 			s.server.errors.add(e)
+			s.warnTTL(e)
 		}
 		if !sl.mute {
 			p.buf = reply.appendTo(p.buf, sl.resp3)

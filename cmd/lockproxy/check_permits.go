@@ -36,7 +36,7 @@ var permits = []permit{
 	{"that it became a replica is noticed from its errors only", false, [][2]string{{"ROLE", ""}}},
 	{"AOF with fsync always earns it nothing: every restart quarantines it", false, [][2]string{{"CONFIG GET", "append*"}}},
 	{"a key that was set over a connection that broke stays until its TTL", false, [][2]string{
-		{"CLIENT ID", ""}, {"CLIENT KILL", fmt.Sprint("ID ", math.MaxInt64)}, // which nobody has; 0 is everybody before Redis 7
+		{"CLIENT ID", ""}, {"CLIENT KILL", fmt.Sprint("ID ", int64(math.MaxInt64))}, // which nobody has; 0 is everybody before Redis 7
 	}},
 	{"when a key expires is known to 2 ms only, in undoing too", false, [][2]string{{"PEXPIRETIME", "$"}}},
 	{"what a script did that lost its vote is not always put back", false, [][2]string{{"DUMP", "$"}, {"RESTORE", "$ 0 x"}}},

@@ -10,10 +10,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"lockproxy/cmd/lockproxy/admin"
 	"lockproxy/cmd/lockproxy/config"
@@ -114,35 +112,6 @@ func (p *process) start(warnings []string) error {
 		"quorum", quorum.Quorum(len(p.addrs)), "upstream", upstream, "admin", addrOf(p.adminDoor))
 	p.watchForQuorum()
 	return nil
-}
-
-// readyEvery is how often a proxy that has just started looks whether a quorum can vote.
-const readyEvery = 20 * time.Millisecond
-
-// watchForQuorum logs when a quorum can vote for the first time and, if that takes longer than connecting may, what each
-// master lacks.
-func (p *process) watchForQuorum() {
-	ctx, cancel := context.WithCancel(context.Background())
-	p.onStop(func(context.Context) { cancel() })
-	p.serves.Go(func() {
-		look := time.NewTicker(readyEvery)
-		defer look.Stop()
-		patience := time.After(p.cfg.DialTimeout + p.cfg.InstanceTimeout)
-		for {
-			err := p.engine.Ready()
-			if err == nil {
-				p.log.Info("ready for clients: a quorum can vote")
-				return
-			}
-			select {
-			case <-patience:
-				p.log.Warn("listening, but no quorum can vote yet", "cause", strings.TrimPrefix(err.Error(), "NOQUORUM "))
-			case <-look.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
 }
 
 // stop tears down top-down and waits for every part.

@@ -134,13 +134,19 @@ func (w *Waiter) finish(a quorum.Acquired) {
 func (g *Gates) Waiting(key quorum.Key) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := 0
 	if gate := g.gates[key]; gate != nil {
-		for _, w := range gate.queue {
-			if !w.over {
-				n++
-			}
-		}
+		return gate.waiting()
+	}
+	return 0
+}
+
+// WaitingInAll returns how many wait for any resource.
+func (g *Gates) WaitingInAll() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, gate := range g.gates {
+		n += gate.waiting()
 	}
 	return n
 }

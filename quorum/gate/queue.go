@@ -66,6 +66,17 @@ func (g *gate) run() {
 	}
 }
 
+// waiting returns how many wait. The mu of Gates is held.
+func (g *gate) waiting() int {
+	n := 0
+	for _, w := range g.queue {
+		if !w.over {
+			n++
+		}
+	}
+	return n
+}
+
 // head returns who is first, or nil if nobody waits: then the gate is no more.
 func (g *gate) head() *Waiter {
 	g.gates.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -76,7 +77,10 @@ type Greeting struct {
 
 // Dial connects and greets. It takes at most DialTimeout. The connection has no deadline, and nothing of it was read
 // that is not part of the greeting.
-func (u *Redis) Dial(g Greeting) (net.Conn, error) {
+func (u *Redis) Dial(g Greeting) (net.Conn, error) { return u.dialWhile(context.Background(), g) }
+
+// dialWhile is Dial, but gives up when ctx ends.
+func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 	u.mu.Lock()
 	failure := u.failure
 	if !time.Now().Before(u.retryAt) {
@@ -86,7 +90,7 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) {
 	if failure != nil {
 		return nil, failure
 	}
-	conn, err := u.dial(context.Background(), g)
+	conn, err := u.dial(ctx, g)
 	var refused ReplyError
 	switch {
 	case errors.As(err, &refused): // this greeting: another client may send one that is not
@@ -190,6 +194,9 @@ func innermost(err error) error {
 	if errors.As(err, &network) && network.Timeout() {
 		return errors.New("no answer")
 	}
+	if errors.Is(err, io.EOF) {
+		return errors.New("it closed the connection")
+	}
 	var op *net.OpError
 	if errors.As(err, &op) {
 		err = op.Err
@@ -206,7 +213,7 @@ func (u *Redis) Commands() (*Commands, error) {
 	if known := u.commands.Load(); known != nil {
 		return known, nil
 	}
-	reply, err := u.ask("COMMAND")
+	reply, err := u.ask(context.Background(), "COMMAND")
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +227,7 @@ func (u *Redis) Commands() (*Commands, error) {
 
 // GetKeys asks the server which arguments are keys. None if it says that there are none.
 func (u *Redis) GetKeys(args []string) ([]string, error) {
-	reply, err := u.ask(append([]string{"COMMAND", "GETKEYS"}, args...)...)
+	reply, err := u.ask(context.Background(), append([]string{"COMMAND", "GETKEYS"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -237,23 +244,33 @@ func (u *Redis) GetKeys(args []string) ([]string, error) {
 	return names, nil
 }
 
+// Unblock ends the waiting of the connection that the server knows by this id, with an error, and says why it did not.
+// No error if that connection waits for nothing. It gives up when ctx ends.
+func (u *Redis) Unblock(ctx context.Context, id int64) error {
+	reply, err := u.ask(ctx, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
+	if refused, ok := reply.(ReplyError); ok {
+		return refused
+	}
+	return err
+}
+
 // ask puts a question of our own, on a connection that is kept for that. If that broke since, it asks again on a new
 // one.
-func (u *Redis) ask(args ...string) (any, error) {
+func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
 	u.mu.Lock()
 	own, reads := u.own, u.ownReads
 	u.own = nil // nobody else's for the time being
 	u.mu.Unlock()
 	if own != nil {
-		if reply, err := u.roundTrip(own, reads, args); err == nil {
+		if reply, err := u.roundTrip(ctx, own, reads, args); err == nil {
 			return reply, nil
 		}
 	}
-	own, err := u.Dial(Greeting{})
+	own, err := u.dialWhile(ctx, Greeting{})
 	if err != nil {
 		return nil, err
 	}
-	reply, err := u.roundTrip(own, bufio.NewReaderSize(own, 16<<10), args)
+	reply, err := u.roundTrip(ctx, own, bufio.NewReaderSize(own, 16<<10), args)
 	if err != nil {
 		return nil, u.failed(err)
 	}
@@ -261,8 +278,10 @@ func (u *Redis) ask(args ...string) (any, error) {
 }
 
 // roundTrip asks and keeps the connection for the next question; if it fails it has closed it.
-func (u *Redis) roundTrip(conn net.Conn, r *bufio.Reader, args []string) (any, error) {
+func (u *Redis) roundTrip(ctx context.Context, conn net.Conn, r *bufio.Reader, args []string) (any, error) {
 	_ = conn.SetDeadline(time.Now().Add(u.opt.DialTimeout))
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
 	if _, err := conn.Write(AppendCommand(nil, args...)); err != nil {
 		_ = conn.Close()
 		return nil, err

@@ -3,8 +3,6 @@ package upstream
 import (
 	"bufio"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -126,17 +124,10 @@ func (w *watcher) ping() error {
 		return err
 	}
 	reply, err := readReply(w.reads)
-	var refused ReplyError
-	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("it closed the connection")
-	case err != nil:
+	if err != nil {
 		return err
 	}
-	if refused, _ = reply.(ReplyError); strings.HasPrefix(string(refused), "NOPERM") {
-		return nil // it is there, and PING is not for this user
-	}
-	if refused != "" {
+	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
 		return refused
 	}
 	return nil

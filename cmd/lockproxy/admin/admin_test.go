@@ -34,13 +34,15 @@ func (f *fake) Masters() []quorum.MasterStatus {
 }
 
 func (f *fake) Stats() quorum.Stats {
-	return quorum.Stats{Attempts: 10, Acquired: 1, Refused: 2, NoQuorum: 3, Released: 4, Extended: 5, Undone: 6, Expired: 11}
+	return quorum.Stats{Attempts: 10, Acquired: 1, Refused: 2, NoQuorum: 3, Released: 4, Extended: 5, Undone: 6, Expired: 11,
+		Scripts: 12, ScriptsDisputed: 13, Rounds: quorum.Durations{Count: 9, Sum: 3 * time.Second, Below: [17]uint64{2, 3, 16: 4}}}
 }
 
 type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
-	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamShared: 30, UpstreamDown: true}
+	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamShared: 30, UpstreamDown: true,
+		Waiting: 31, Held: 32, HeldLost: 33, Split: 34}
 }
 
 // serve runs a server and returns how to get a page of it.
@@ -125,6 +127,16 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_released_total 4`,
 		`lockproxy_extended_total 5`,
 		`lockproxy_undone_total 6`,
+		`lockproxy_scripts_total 12`,
+		`lockproxy_scripts_disputed_total 13`,
+		`lockproxy_round_seconds_bucket{le="6.4e-05"} 2`,
+		`lockproxy_round_seconds_bucket{le="0.000128"} 5`,
+		`lockproxy_round_seconds_bucket{le="2.097152"} 5`,
+		`lockproxy_round_seconds_bucket{le="+Inf"} 9`,
+		`lockproxy_round_seconds_sum 3`,
+		`lockproxy_waiting 31`,
+		`lockproxy_held 32`,
+		`lockproxy_held_lost_total 33`,
 		`lockproxy_clients 21`,
 		`lockproxy_clients_accepted_total 22`,
 		`lockproxy_clients_rejected_total 23`,
@@ -133,6 +145,7 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_late_replies_total 26`,
 		`lockproxy_upstream_commands_total 27`,
 		`lockproxy_upstream_errors_total 28`,
+		`lockproxy_split_requests_total 34`,
 		`lockproxy_upstream_connections 29`,
 		`lockproxy_upstream_shared_connections 30`,
 		`lockproxy_upstream_down 1`,

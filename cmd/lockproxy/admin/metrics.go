@@ -40,6 +40,10 @@ var (
 	descExtended = desc("extended_total", "Locks extended by their holder.")
 	descUndone   = desc("undone_total", "Keys that the undo of a failed attempt removed from a master.")
 
+	descScripts  = desc("scripts_total", "Scripts that were run by vote.")
+	descDisputed = desc("scripts_disputed_total", "Those of them about which no quorum of masters agreed.")
+	descRounds   = desc("round_seconds", "How long a round of votes took, from before its first byte was sent until its votes decided it.")
+
 	descClients  = desc("clients", "Client connections now.")
 	descAccepted = desc("clients_accepted_total", "Client connections since the start.")
 	descRejected = desc("clients_rejected_total", "Client connections turned away: there were max_clients.")
@@ -48,12 +52,17 @@ var (
 	descLate     = desc("late_replies_total",
 		"Locks and extensions whose validity had passed when the reply was to be written.")
 
+	descWaiting  = desc("waiting", "LOCKs that wait now.")
+	descHeld     = desc("held", "Locks that connections hold now, by LOCK … HOLD.")
+	descHeldLost = desc("held_lost_total", "Locks held by connections that could not be extended any more.")
+
 	descLinks          = desc("upstream_connections", "Connections to the upstream now that clients have of their own.")
 	descTrunks         = desc("upstream_shared_connections", "Connections to the upstream now that clients share.")
 	descUpstreamDown   = desc("upstream_down", "1 if there is an upstream and it cannot be used.")
 	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
 	descUpstreamErrors = desc("upstream_errors_total",
 		"Commands that could not be sent to the upstream, and connections to it that broke while in use.")
+	descSplit = desc("split_requests_total", "Requests that were refused because of what lock_keys matches.")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -94,22 +103,27 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			counter(descFailed, n, m.Addr, quorum.FailureKind(kind).String())
 		}
 	}
-	locks(counter, c.engine.Stats())
-	front := c.front.Stats()
+	stats, front := c.engine.Stats(), c.front.Stats()
+	locks(counter, &stats)
+	out <- rounds(&stats.Rounds)
 	gauge(descClients, float64(front.Clients))
 	counter(descAccepted, front.Accepted)
 	counter(descRejected, front.Rejected)
 	counter(descCommands, front.Commands)
 	counter(descProtocol, front.ProtocolErrors)
 	counter(descLate, front.Late)
+	gauge(descWaiting, float64(front.Waiting))
+	gauge(descHeld, float64(front.Held))
+	counter(descHeldLost, front.HeldLost)
 	gauge(descLinks, float64(front.UpstreamLinks))
 	gauge(descTrunks, float64(front.UpstreamShared))
 	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)
 	counter(descUpstreamErrors, front.UpstreamErrors)
+	counter(descSplit, front.Split)
 }
 
-func locks(counter func(*prometheus.Desc, uint64, ...string), s quorum.Stats) {
+func locks(counter func(*prometheus.Desc, uint64, ...string), s *quorum.Stats) {
 	counter(descAttempts, s.Attempts)
 	counter(descOutcomes, s.Acquired, "acquired")
 	counter(descOutcomes, s.Refused, "refused")
@@ -118,6 +132,18 @@ func locks(counter func(*prometheus.Desc, uint64, ...string), s quorum.Stats) {
 	counter(descReleased, s.Released)
 	counter(descExtended, s.Extended)
 	counter(descUndone, s.Undone)
+	counter(descScripts, s.Scripts)
+	counter(descDisputed, s.ScriptsDisputed)
+}
+
+// rounds is the histogram as Prometheus has it: each bucket with those before it, and the last, without a bound, left out.
+func rounds(d *quorum.Durations) prometheus.Metric {
+	buckets, n := map[float64]uint64{}, uint64(0)
+	for i, below := range d.Below[:len(d.Below)-1] {
+		n += below
+		buckets[quorum.DurationBound(i).Seconds()] = n
+	}
+	return prometheus.MustNewConstHistogram(descRounds, d.Count, d.Sum.Seconds(), buckets)
 }
 
 func one(b bool) float64 {

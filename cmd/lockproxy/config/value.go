@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -119,24 +120,24 @@ func size(field func(*Config) *int, low, high string) value {
 		if !ok {
 			return fmt.Sprintf("%q is no size; write %s", text, accepts)
 		}
-		if n < least || n > most {
+		if n < least || n > min(most, math.MaxInt) {
 			return fmt.Sprintf("%s is out of range; write %s", text, accepts)
 		}
-		*field(c) = n
+		*field(c) = int(n)
 		return ""
 	})
 }
 
-func parseSize(text string) (int, bool) {
+func parseSize(text string) (int64, bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
-	factor := 1
+	factor := int64(1)
 	for _, u := range sizeUnits {
 		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
-			text, factor = strings.TrimSpace(rest), u.bytes
+			text, factor = strings.TrimSpace(rest), int64(u.bytes)
 			break
 		}
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > (1<<50)/factor {
 		return 0, false
 	}
@@ -153,7 +154,7 @@ func sizeText(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-func mustSize(text string) int {
+func mustSize(text string) int64 {
 	n, ok := parseSize(text)
 	if !ok {
 		panic("no size: " + text)

@@ -8,8 +8,10 @@ package embedded
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,8 +24,13 @@ type Masters struct {
 	all []*master
 }
 
+var errBits = errors.New("no embedded masters on a 32-bit processor: name masters")
+
 // Start runs n masters. If one cannot start, none is left running.
 func Start(n int) (*Masters, error) {
+	if strconv.IntSize < 64 {
+		return nil, errBits // miniredis reads the milliseconds of PXAT into an int
+	}
 	ms := &Masters{}
 	for range n {
 		m := newMaster()

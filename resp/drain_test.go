@@ -1,0 +1,40 @@
+package resp
+
+import (
+	"context"
+	"testing"
+)
+
+// The error by which the upstream ends a wait may come in one piece with the reply before it, and in several.
+func TestAWaitThatADrainEndsIsNotAnswered(t *testing.T) {
+	const unblocked = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"
+	for name, answers := range map[string][]string{
+		"at once":   {"$1\r\nx\r\n" + unblocked},
+		"in pieces": {"$1\r\nx\r\n-", unblocked[1:5], unblocked[5:]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newFakeUpstream(t)
+			r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+			c := r.dial()
+			c.send(words("WAIT 1 0"))
+			u.wantRequest(t, "CLIENT ID")
+			u.wantRequest(t, "WAIT 1 0")
+			u.answers <- ":0\r\n:1\r\n"
+			c.want(":1\r\n")
+			c.send(words("GET n") + words("WAIT 1 0"))
+			u.wantRequest(t, "GET n")
+			u.wantRequest(t, "WAIT 1 0")
+			done := make(chan error, 1)
+			go func() { done <- r.server.Shutdown(context.Background()) }()
+			waitFor(t, "nothing is drained", r.isClosing)
+			for _, text := range answers {
+				u.answers <- text
+			}
+			c.want("$1\r\nx\r\n")
+			c.wantEnd()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
