@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,17 +110,62 @@ func (p *Process) MemoryKB() (int, error) {
 	return 0, errors.New("no VmRSS in the process status")
 }
 
-// FreePort finds a loopback port nobody listens on. It stays below 32768, where Linux takes the ports of outgoing
-// connections from: on such a port, a dial to a killed master can connect to itself.
+// Ready waits until ask returns nil, as a process does that has started and answers.
+func (p *Process) Ready(ask func() error) error {
+	err := Poll(readyMax, func() error {
+		if p.Ended() {
+			return nil
+		}
+		return ask()
+	})
+	if p.Ended() {
+		err = errors.New("it ended")
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", p.name, err, p.Output())
+	}
+	return err
+}
+
+// FreePort finds a loopback port that nobody listens on and that neither this program nor another one that uses FreePort
+// gets again as long as this one runs: who has looked for a port listens there a moment later, and would take the
+// server of whom was faster for his own. It stays below 32768, where Linux takes the ports of outgoing connections from:
+// on such a port, a dial to a killed master can connect to itself.
 func FreePort() (int, error) {
 	for range 200 {
 		port := 12000 + rand.IntN(20000)
 		l, err := net.Listen("tcp", loopback(port))
-		if err == nil {
-			return port, l.Close()
+		if err != nil {
+			continue
+		}
+		claimed := claim(port)
+		if err := l.Close(); err != nil || claimed {
+			return port, err
 		}
 	}
 	return 0, errors.New("no free port between 12000 and 32000")
+}
+
+// claims are kept open.
+var claims struct {
+	sync.Mutex
+	all []net.Listener
+}
+
+// claim says whether nobody has claimed the port before. A name that is no file goes with the program; where there are none,
+// nothing is claimed.
+func claim(port int) bool {
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	l, err := net.Listen("unix", fmt.Sprintf("@lockproxy-test-port-%d", port))
+	if err != nil {
+		return false
+	}
+	claims.Lock()
+	defer claims.Unlock()
+	claims.all = append(claims.all, l)
+	return true
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -44,9 +44,9 @@ func StartProxy(bin string, masters []string, flags ...string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Poll(readyMax, p.quorumAnswers); err != nil {
+	if err := p.Ready(p.quorumAnswers); err != nil {
 		p.Kill()
-		return nil, fmt.Errorf("%w\n%s", err, p.Output())
+		return nil, err
 	}
 	return p, nil
 }
@@ -93,9 +93,9 @@ func (p *Proxy) Start() error {
 		return err
 	}
 	p.Process = proc
-	if err := Poll(readyMax, p.answers); err != nil {
+	if err := p.Ready(p.answers); err != nil {
 		p.Kill()
-		return fmt.Errorf("%w\n%s", err, p.Output())
+		return err
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (p *Proxy) Restart() error {
 	if err := p.Start(); err != nil {
 		return err
 	}
-	return Poll(readyMax, p.quorumAnswers)
+	return p.Ready(p.quorumAnswers)
 }
 
 // proxyEnvironment leaves out our own LOCKPROXY_REQUIRE_… and the like: the proxy would read them as settings.
@@ -122,12 +122,7 @@ func proxyEnvironment() []string {
 	return env
 }
 
-func (p *Proxy) answers() error {
-	if p.Ended() {
-		return fmt.Errorf("%s ended at once", p.name)
-	}
-	return Ping(p.Addr)
-}
+func (p *Proxy) answers() error { return Ping(p.Addr) }
 
 func (p *Proxy) quorumAnswers() error {
 	if err := p.answers(); err != nil {

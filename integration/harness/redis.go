@@ -117,12 +117,7 @@ func (r *Redis) start(more ...string) error {
 		return err
 	}
 	r.proc = proc
-	return Poll(readyMax, func() error {
-		if proc.Ended() {
-			return fmt.Errorf("%s ended: %s", r.bin, proc.Output())
-		}
-		return Ping(r.Addr)
-	})
+	return proc.Ready(func() error { return Ping(r.Addr) })
 }
 
 // before7 says that a program is a Redis older than 7.
