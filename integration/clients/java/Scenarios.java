@@ -345,6 +345,6 @@ class Scenarios {
     until("an answer", () -> !again.acquire(0));
     until("the release", lock::release); // another connection of the client may have to find out first
     until("the next", () -> again.acquire(0));
-    released(again);
+    until("its release", again::release);
   }
 }

@@ -288,5 +288,5 @@ func reconnect(r *run) {
 	}
 	until("release", lock.Release) // another connection of the client may have to find out first
 	until("the next", func() (bool, error) { return again.Acquire(0) })
-	releaseIt(again)
+	until("release", again.Release)
 }
