@@ -77,7 +77,7 @@ func run(args, env []string, stdout, stderr io.Writer) int {
 		if near := config.Nearest(name, commandNames()); near != "" {
 			mend = "did you mean " + near + "?"
 		}
-		fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", name, mend)
+		fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", config.WithoutPassword(name), mend)
 		return exitUsage
 	}
 	yes := false

@@ -50,6 +50,7 @@ func TestCommands(t *testing.T) {
 		{"scripts --help", 0, "--instance-timeout", ""},
 		{"--version", 0, "lockproxy ", ""},
 		{"chekc", 2, "", "lockproxy: chekc is no command; did you mean check?\n"},
+		{"redis://u:s3cr3t@a:1", 2, "", "lockproxy: redis://[redacted]@a:1 is no command; see lockproxy help\n"},
 		{"frobnicate", 2, "", "lockproxy: frobnicate is no command; see lockproxy help\n"},
 		{"--database 3 --grace x", 2, "", "lockproxy: --database: is no flag; did you mean --databases?\n" +
 			"lockproxy: --grace: \"x\" is no duration; write a duration from 1ms to 1m, such as 50ms, 5s or 1h, or 0 for none\n"},

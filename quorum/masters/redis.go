@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -41,7 +42,11 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 		address = "redis://" + address
 	}
 	opt, err := redis.ParseURL(address)
-	if err != nil {
+	var malformed *url.Error
+	switch {
+	case errors.As(err, &malformed): // it quotes the whole text, and with it the password
+		return nil, errors.New("it is no URL; write redis://user:password@host:port")
+	case err != nil:
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "redis: "))
 	}
 	if opt.DB != 0 {

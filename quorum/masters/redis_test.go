@@ -100,6 +100,11 @@ func TestAddressesThatCannotWorkAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", a)
 		}
 	}
+	for _, a := range []string{"redis://u:s3cr%t@h", "redis://u:s3cr3t@[h:1]:2", "redis://:s3cr3t"} {
+		if _, err := NewRedis(a, RedisOptions{}); err == nil || strings.Contains(err.Error(), "s3cr") {
+			t.Errorf("%s: got %v", a, err)
+		}
+	}
 	m, err := NewRedis("redis://user:secret@h:1", RedisOptions{})
 	if err != nil || m.Addr() != "h:1" {
 		t.Errorf("got %v, %v", m.Addr(), err)

@@ -126,7 +126,7 @@ func (l *Loaded) parseFlags(args []string) (inputs []input, path input) {
 		s := lookup(name)
 		switch {
 		case !strings.HasPrefix(arg, "-"):
-			l.problem(arg, "", "is no flag; write --name value, see lockproxy help")
+			l.problem(WithoutPassword(arg), "", "is no flag; write --name value, see lockproxy help")
 			continue
 		case name == "help" || name == "h":
 			l.Help = true

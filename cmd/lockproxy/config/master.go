@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -79,7 +80,7 @@ func parseMaster(text string) (Master, string) {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil:
+	case err != nil || cutInPassword(u) || !isHost(u.Hostname()):
 		// The error of url.Parse quotes the whole text, and with it the password.
 		return Master{}, "is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"
 	case u.Scheme != "redis" && u.Scheme != "rediss":
@@ -103,6 +104,16 @@ func parseMaster(text string) (Master, string) {
 		return Master{}, wrong
 	}
 	return Master{Addr: u.Host, TLS: u.Scheme == "rediss", URL: NewSecret(u.String()), Database: db}, ""
+}
+
+// cutInPassword says that the password has a / ? or # that is not escaped: it ends the address for url.Parse, so that what
+// follows looks like a database or parameters, and would be quoted as that.
+func cutInPassword(u *url.URL) bool { return strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") }
+
+// isHost says whether a host may be called so: url.Parse lets h:1 through, as in h:1:2.
+func isHost(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil || !strings.Contains(name, ":")
 }
 
 // parseDatabase reads the path of a URL, and returns what is wrong with it.

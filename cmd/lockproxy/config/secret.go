@@ -48,6 +48,19 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // MarshalText keeps JSON and YAML from showing it.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// WithoutPassword is a word of a command line as it may be shown: what may be the user and password of a URL is left out.
+func WithoutPassword(word string) string {
+	at := strings.LastIndexByte(word, '@')
+	if at < 0 {
+		return word
+	}
+	scheme, _, isURL := strings.Cut(word[:at], "://")
+	if !isURL {
+		return redacted + word[at:]
+	}
+	return scheme + "://" + redacted + word[at:]
+}
+
 var (
 	_ fmt.Stringer   = Secret{}
 	_ fmt.GoStringer = Secret{}
