@@ -53,7 +53,10 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 		return nil, fmt.Errorf("master %s: leave the database out of the URL: a client's SELECT names it", opt.Addr)
 	}
 	if opt.Password == "" {
-		opt.Username, opt.Password = o.Username, o.Password
+		opt.Password = o.Password
+		if opt.Username == "" {
+			opt.Username = o.Username
+		}
 	}
 	if opt.TLSConfig != nil && o.TLS != nil {
 		name := opt.TLSConfig.ServerName

@@ -125,6 +125,15 @@ func TestAWrongPasswordIsAnErrorOfTheDial(t *testing.T) {
 	}
 }
 
+// A URL may name the user, and leave the password to a file.
+func TestTheUserOfAURLIsKept(t *testing.T) {
+	s := miniredis.RunT(t)
+	s.RequireUserAuth("locks", "right")
+	dial(t, "redis://locks@"+s.Addr(), RedisOptions{Password: "right"})
+	dial(t, "redis://locks@"+s.Addr(), RedisOptions{Username: "another", Password: "right"})
+	dial(t, s.Addr(), RedisOptions{Username: "locks", Password: "right"})
+}
+
 func TestNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
