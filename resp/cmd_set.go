@@ -134,10 +134,10 @@ func (c *call) write(req quorum.WriteRequest, o setOptions) Reply {
 }
 
 // setExpired is SET with a Unix time in the past: Redis sets the key and it is gone at once. With GET the old value is
-// wanted, so the key is written for the shortest time there is.
+// wanted, so it is read and removed at one moment.
 func (c *call) setExpired(o setOptions) Reply {
 	if o.get {
-		return c.write(quorum.WriteRequest{TTL: time.Millisecond, WantOld: true}, o)
+		return runPlanned(c)
 	}
 	answer := okOrNull
 	if !o.xx {
