@@ -209,7 +209,7 @@ func runClientKill(c *call) Reply {
 	}
 	if self {
 		c.answer(reply)
-		c.stop()
+		c.stop("CLIENT KILL")
 		return later
 	}
 	return reply

@@ -162,7 +162,7 @@ func (c *call) parseDB(text string) (int, Reply) {
 // runQuit ends the session in order once its replies, this one included, are written.
 func runQuit(c *call) Reply {
 	c.answer(okReply)
-	c.stop()
+	c.stop("QUIT")
 	return later
 }
 

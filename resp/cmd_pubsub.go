@@ -61,7 +61,7 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		case err != nil:
 			takeBack()
 			if l != nil {
-				s.stop() // what the upstream has confirmed cannot be taken back from here
+				s.stop("no quorum of masters confirms its subscription") // what the upstream has confirmed cannot be taken back from here
 			}
 		}
 		sl.resolve(outcome{err: err})

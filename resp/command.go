@@ -121,7 +121,7 @@ func (c *call) perform() Reply {
 	}
 	cmd, ok := c.server.commands.find(c.args[0])
 	if !ok && isAttack(c.args[0]) {
-		c.stop()
+		c.stop("an HTTP request")
 		return later
 	}
 	if c.server.pause.holds(c, cmd) {

@@ -40,7 +40,7 @@ func (s *session) hearOut() {
 		}
 	}
 	s.endBlocked()
-	s.stop()
+	s.stop("the client sends nothing more")
 	for !s.answered() {
 		<-news
 	}

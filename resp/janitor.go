@@ -1,6 +1,9 @@
 package resp
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // janitor advances the server's coarse clock and ends the connections that took too long. One goroutine for all
 // connections is cheaper than deadlines set at every read and write; in exchange the timeouts are as exact as its tick.
@@ -47,6 +50,11 @@ func (s *session) checkTimes(now int64) {
 	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load() && now-s.active.Load() > limits.Idle.Milliseconds()
 	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {
+		why := "idle_timeout"
+		if unknown {
+			why = "auth_timeout"
+		}
+		s.why = cmp.Or(s.why, why)
 		s.closing.Store(true)
 		s.ready.Signal()
 	}

@@ -190,7 +190,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	for _, sess := range s.clients() {
-		sess.stop()
+		sess.stop("shutdown")
 	}
 	s.gates.EndWaits()
 	done := make(chan struct{})

@@ -1,9 +1,12 @@
 package resp
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"runtime/debug"
@@ -64,6 +67,7 @@ type session struct {
 	subscriptions
 	holds
 	remote string // the client's address, once the writer has needed it
+	why    string // the connection ends; mu guards it
 }
 
 // lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
@@ -101,6 +105,7 @@ func (s *session) run() {
 	<-done
 	s.dropLink()
 	s.releaseHolds()
+	s.tellEnd()
 	_ = s.conn.Close()
 	s.in.release()
 	s.server.memory.give(s.reserve)
@@ -125,9 +130,11 @@ func (s *session) readLoop() {
 		switch {
 		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.rearm():
 		case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
+			s.noteEnd("the client sends nothing more")
 			s.hearOut()
 			return
 		default:
+			s.noteEnd(err.Error())
 			return
 		}
 	}
@@ -229,14 +236,16 @@ func (s *session) refuse(e Error) {
 	sl.reply, sl.resp3 = e, s.resp3
 	s.mu.Lock()
 	s.push(sl)
+	s.why = cmp.Or(s.why, string(e))
 	s.closing.Store(true)
 	s.ready.Signal()
 	s.mu.Unlock()
 }
 
 // stop ends the session after the commands under way have been answered.
-func (s *session) stop() {
+func (s *session) stop(why string) {
 	s.mu.Lock()
+	s.why = cmp.Or(s.why, why)
 	s.closing.Store(true)
 	s.ready.Signal()
 	s.mu.Unlock()
@@ -255,9 +264,32 @@ func (s *session) end() {
 	s.mu.Unlock()
 }
 
+// toldWhy is in place of a reason that the log has already.
+const toldWhy = "-"
+
+// noteEnd notes why the connection ends. The first reason counts: what follows from it is none.
+func (s *session) noteEnd(why string) {
+	s.mu.Lock()
+	s.why = cmp.Or(s.why, why)
+	s.mu.Unlock()
+}
+
+// tellEnd logs why the connection has ended, for those who look for it: clients come and go.
+func (s *session) tellEnd() {
+	s.mu.Lock()
+	why := s.why
+	s.mu.Unlock()
+	if log := s.server.log; why != toldWhy && log.Enabled(context.Background(), slog.LevelDebug) {
+		log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
+	}
+}
+
 // kill ends the session at once.
 func (s *session) kill(reason string) {
 	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "reason", reason)
+	s.mu.Lock()
+	s.why = toldWhy
+	s.mu.Unlock()
 	s.end()
 	_ = s.conn.Close()
 }
@@ -267,6 +299,7 @@ func (s *session) recovered(where string) {
 	if p := recover(); p != nil {
 		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.noteEnd(toldWhy)
 		s.end()
 		_ = s.conn.Close()
 	}

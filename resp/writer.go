@@ -123,7 +123,7 @@ func (s *session) write(p *page) bool {
 	clear(p.grants)
 	p.buf, p.grants = p.buf[:0], p.grants[:0]
 	if err != nil {
-		s.server.log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", err)
+		s.noteEnd(err.Error())
 		s.end()
 		_ = s.conn.Close()
 	}
