@@ -74,6 +74,7 @@ const (
 	argsBeforeAuth  = 10
 	bulkBeforeAuth  = 16 << 10
 	inputBeforeAuth = 256 << 10
+	depthBeforeAuth = 16 // and with it what is unread: none of these replies is long
 )
 
 func (c Config) withDefaults() Config {

@@ -75,6 +75,29 @@ func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
 	c.want("+OK\r\n:0\r\n")
 }
 
+// Who has not logged in and does not read has few replies waiting, and little that was read ahead of them.
+func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: "pw"}}})
+	c := r.dial()
+	_ = c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	go func() { _, _ = io.WriteString(c, strings.Repeat(words(strings.Repeat("x", 120)), 1<<20)) }()
+	deepest := int64(0)
+	waitFor(t, "it goes on being read", func() bool {
+		before := r.server.Stats().Commands
+		for range 50 {
+			for _, s := range r.server.clients() {
+				deepest = max(deepest, s.depth.Load())
+			}
+			time.Sleep(time.Millisecond)
+		}
+		return before > 0 && r.server.Stats().Commands == before
+	})
+	if deepest > depthBeforeAuth {
+		t.Errorf("%d replies wait, want at most %d", deepest, depthBeforeAuth)
+	}
+	_ = c.Close()
+}
+
 func TestAClientThatDoesNotLogInIsSentAway(t *testing.T) {
 	c := newRig(t, Config{Users: []User{{Name: "default", Password: "pw"}}, Limits: Limits{Auth: 30 * time.Millisecond}}).dial()
 	c.wantEnd()

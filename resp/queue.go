@@ -159,8 +159,12 @@ func (s *session) roomy() bool {
 	return s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4
 }
 
-// full says whether another command must wait for earlier replies to be written.
+// full says whether another command must wait for earlier replies to be written. Only the reader asks.
 func (s *session) full() bool {
 	l := &s.server.cfg.Limits
-	return s.depth.Load() >= int64(l.Pipeline) || s.inBytes.Load() >= int64(l.Input)
+	depth := l.Pipeline
+	if !s.parser.authed {
+		depth = min(depth, depthBeforeAuth)
+	}
+	return s.depth.Load() >= int64(depth) || s.inBytes.Load() >= int64(l.Input)
 }
