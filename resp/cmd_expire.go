@@ -62,7 +62,8 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 
 func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
 	var cond quorum.ExpireCondition
-	for _, opt := range args {
+	for _, arg := range args {
+		opt := cString(arg)
 		switch lower(opt) {
 		case "nx":
 			cond |= quorum.IfNoTTL
@@ -73,7 +74,7 @@ func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
 		case "lt":
 			cond |= quorum.IfLess
 		default:
-			return 0, Error("ERR Unsupported option " + opt)
+			return 0, errUnsupportedOption(opt)
 		}
 	}
 	switch {

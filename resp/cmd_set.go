@@ -31,7 +31,7 @@ func parseSetOptions(args []string) (setOptions, bool) {
 	var o setOptions
 	for i := 0; i < len(args); i++ {
 		conditional := o.nx || o.xx || o.compare != compareNone
-		switch opt := args[i]; {
+		switch opt := cString(args[i]); {
 		case equalFold(opt, "nx") && (!conditional || o.nx):
 			o.nx = true
 		case equalFold(opt, "xx") && (!conditional || o.xx):

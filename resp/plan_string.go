@@ -172,11 +172,12 @@ func planGetEX(p *plan, args []string) Reply {
 
 func parseGetEXOptions(args []string) (o setOptions, persist, ok bool) {
 	for i := 0; i < len(args); i++ {
-		if equalFold(args[i], "persist") && !o.expires {
+		opt := cString(args[i])
+		if equalFold(opt, "persist") && !o.expires {
 			persist = true
 			continue
 		}
-		e, known := expiryOption(args[i])
+		e, known := expiryOption(opt)
 		if !known || persist || o.expires && e != o.expiry || i+1 == len(args) {
 			return o, false, false
 		}

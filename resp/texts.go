@@ -90,6 +90,14 @@ func clip(s string, n int) string {
 	return s
 }
 
+// cString is s as C sees it: to Redis an option ends before the first zero byte.
+func cString(s string) string { return clip(s, len(s)) }
+
+// errUnsupportedOption is cut as Redis cuts the end of an error that it makes of a format.
+func errUnsupportedOption(opt string) Error {
+	return Error("ERR Unsupported option " + strings.TrimRight(opt, "\r\n"))
+}
+
 const ttlMaxPrefix = "ERR lock TTL "
 
 // errTTLMax names what the client asked for in its own number and unit.
