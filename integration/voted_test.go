@@ -233,6 +233,19 @@ func TestKeysOfVotedScriptsAreKeptLikeAnyLock(t *testing.T) {
 	}
 }
 
+// A key that a script renames or copies keeps what is added to its TTL, and the script does not see that either.
+func TestAVotedScriptDoesNotSeeWhatIsAddedToTheTTLOfAKeyThatItMoved(t *testing.T) {
+	s := startSplit(t)
+	for i, moved := range []string{"redis.call('rename', KEYS[1], KEYS[2])", "redis.call('copy', KEYS[1], KEYS[2])"} {
+		from, to := fmt.Sprint("from", i), fmt.Sprint("to", i)
+		s.eval(":1\r\n", ownLock, from, "me", "1000000")
+		reply, err := s.client.Do("EVAL", moved+" return redis.call('pttl', KEYS[2]) > 1000000", "2", from, to)
+		if err != nil || string(reply) != "$-1\r\n" { // false
+			t.Errorf("%s: does the script see a TTL above 1000 s? %q, %v", moved, reply, err)
+		}
+	}
+}
+
 // redissonLock is Redisson's RLock since 3.10, as its tryLock sends it.
 const redissonLock = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
 	"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);"

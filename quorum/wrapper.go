@@ -86,8 +86,18 @@ local function touch(key, kind)
   end
 end
 
+local function came(key, ends) -- whether it came with another key's value, as by RENAME, and is kept for longer already
+  for other, o in pairs(before) do
+    if other ~= key and ends > 0 and same(o[2], ends) then return true end
+  end
+end
+
 local function shown(name, key, left) -- of a TTL: without what we have added to it
-  if type(left) ~= 'number' or left == -2 or before[key] and not same(before[key][2], expiry(key)) then return left end
+  if type(left) ~= 'number' or left == -2 then return left end
+  if before[key] then
+    local ends = expiry(key)
+    if not same(before[key][2], ends) and not came(key, ends) then return left end
+  end
   left = call('PTTL', key)
   left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
   if find(name, 'expiretime', 1, true) then left = left + now() end
@@ -272,12 +282,7 @@ for _, key in ipairs(written) do
     else
       left = call('PTTL', key)
       if not same(ends, was[2]) then
-        ttl = left
-        for other, o in pairs(before) do
-          if other ~= key and same(o[2], ends) then -- it came with the other's value, and is kept for longer already
-            ttl = -math.max(1, floor((left - extra) / (1 + factor)))
-          end
-        end
+        ttl = came(key, ends) and -math.max(1, floor((left - extra) / (1 + factor))) or left
       end
     end
     if ttl > most then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms' end
