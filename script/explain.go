@@ -9,6 +9,9 @@ import (
 // Explain says how a text is treated and why, line by line, for people. mayVote says which commands a script that runs
 // by vote may call. The error says what is wrong with the text's first line; whether all of it is Lua, only masters know.
 func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]string, error) {
+	if len(text) > textMax {
+		return nil, ErrTextTooLong
+	}
 	s, err := understand(text, shaOf(text), newFamilies(rows))
 	if err != nil {
 		return nil, err
@@ -35,6 +38,9 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 	lines = append(lines,
 		"It is not understood as an operation on one string key, and no family is known, so it runs by vote:",
 		"a quorum of masters must give the same reply with the same effects on its KEYS.")
+	if name := compilerIn(text); name != "" {
+		lines = append(lines, "It will be refused where it calls "+name+", because what that compiles is not seen.")
+	}
 	for _, c := range commandsIn(text) {
 		if !mayVote(c) {
 			lines = append(lines, "It will be refused where it calls "+strings.ToUpper(c)+", which no vote can be taken on.")
@@ -122,6 +128,17 @@ func (v Value) explain() string {
 	return "an array"
 }
 
+// compilerIn returns the function by which a text compiles another, "" if it names none.
+func compilerIn(text string) string {
+	tokens, _ := tokenize(text)
+	for i, t := range tokens {
+		if t.kind == tokName && (t.text == "load" || t.text == "loadstring") && (i == 0 || !tokens[i-1].is(".") && !tokens[i-1].is(":")) {
+			return t.text
+		}
+	}
+	return ""
+}
+
 // commandsIn lists, in lower case and each once, the commands that a text calls by a literal name.
 func commandsIn(text string) []string {
 	tokens, err := tokenize(text)
@@ -134,7 +151,7 @@ func commandsIn(text string) []string {
 	}
 	var all []string
 	for i := range n.out {
-		if n.out[i] == "CALL" && i+2 < len(n.out) && n.out[i+1] == "(" {
+		if n.out[i] == "CALL" && i+3 < len(n.out) && n.out[i+1] == "(" && n.out[i+3] != ".." {
 			all = append(all, strings.ToLower(strings.Trim(n.out[i+2], "'")))
 		}
 	}

@@ -13,6 +13,7 @@ func TestExplanations(t *testing.T) {
 		{`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 5000) return redis.call('spop', KEYS[2])`,
 			"runs by vote|will be refused where it calls SPOP"},
 		{`return {1, cjson.encode(ARGV)}`, "runs by vote"},
+		{`return loadstring(ARGV[1])()`, "will be refused where it calls loadstring"},
 	} {
 		lines, err := Explain(c.text, mayVote)
 		got := strings.Join(lines, "\n")
@@ -22,8 +23,14 @@ func TestExplanations(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Explain("#!ruby\nputs 1", mayVote); err == nil {
-		t.Error("what is no Lua is explained")
+	for _, text := range []string{"#!ruby\nputs 1", "return 1 --" + strings.Repeat("x", textMax)} {
+		if _, err := Explain(text, mayVote); err == nil {
+			t.Errorf("%.20s: what is refused is explained", text)
+		}
+	}
+	lines, err := Explain(`return redis.call('s' .. 'pop', KEYS[1])`, func(command string) bool { return command != "s" })
+	if got := strings.Join(lines, "\n"); err != nil || strings.Contains(got, "refused") {
+		t.Errorf("a part of a command's name is taken for one: %s, %v", got, err)
 	}
 }
 
