@@ -91,6 +91,8 @@ var fileProblems = []struct{ file, want string }{
 	{"scripts: [{sha1: SHA1, kind: take, granted: yes}]", `FILE:1: scripts: script 1 has granted "yes"; write positive, nil, not nil, OK, keys`},
 	{"scripts: [{sha1: SHA1, kind: take}]", "FILE:1: scripts: script 1 needs granted, which reply says yes; write positive, nil, not nil, OK, keys"},
 	{"scripts: [{sha1: SHA1, kind: take, granted: nil, holder: 0}]", `FILE:1: scripts: script 1 has holder "0"; write which of ARGV, from 1, is the holder's field of the hash`},
+	{"scripts: [{sha1: SHA1, kind: ask, granted: positive}]", `FILE:1: scripts: script 1 has granted, which kind "ask" does not look at; remove it, or write take, extend, release`},
+	{"scripts: [{sha1: SHA1, kind: release, granted: nil, holder: 2}]", `FILE:1: scripts: script 1 has holder, which kind "release" does not look at; remove it, or write take`},
 	{"scripts: [{sha1: SHA1, kind: take, granted: nil, keys: 1}]", `FILE:1: scripts: script 1 has the unknown key "keys"; there are sha1, kind, granted, holder and name`},
 	{"scripts: [{sha1: SHA1, kind: tell}, {sha1: SHA1, kind: tell}]", "FILE:1: scripts: script 2 is there twice; remove one"},
 	// Upstream.

@@ -110,6 +110,10 @@ func (s *Script) wrong(granted bool) string {
 		return fmt.Sprintf("has granted %q; write %s", s.Granted, strings.Join(scriptGrants, ", "))
 	case !granted && slices.Contains(grantedByKind, s.Kind):
 		return "needs granted, which reply says yes; write " + strings.Join(scriptGrants, ", ")
+	case granted && !slices.Contains(grantedByKind, s.Kind):
+		return fmt.Sprintf("has granted, which kind %q does not look at; remove it, or write %s", s.Kind, strings.Join(grantedByKind, ", "))
+	case s.Holder > 0 && s.Kind != "take":
+		return fmt.Sprintf("has holder, which kind %q does not look at; remove it, or write take", s.Kind)
 	}
 	return ""
 }
