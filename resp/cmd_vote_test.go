@@ -22,7 +22,7 @@ func TestRepliesOfVotedScriptsInBothProtocols(t *testing.T) {
 		{quorum.Value{Kind: quorum.TrueValue}, ":1\r\n", "#t\r\n"},
 		{quorum.Value{Kind: quorum.FalseValue}, ":0\r\n", "#f\r\n"},
 		{quorum.Value{Kind: quorum.DoubleValue, Text: "1.5"}, "$3\r\n1.5\r\n", ",1.5\r\n"},
-		{quorum.Value{Kind: quorum.BigNumberValue, Text: "12\r\n"}, "$4\r\n12\r\n\r\n", "(12  \r\n"},
+		{quorum.Value{Kind: quorum.BigNumberValue, Text: "12\r\n"}, "$4\r\n12  \r\n", "(12  \r\n"},
 		{quorum.Value{Kind: quorum.VerbatimValue, Text: "mkd# x"}, "$3\r\n# x\r\n", "=7\r\nmkd:# x\r\n"},
 		{quorum.Value{Kind: quorum.ArrayValue, Items: []quorum.Value{one, {}}}, "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"},
 		{quorum.Value{Kind: quorum.SetValue, Items: []quorum.Value{one}}, "*1\r\n:1\r\n", "~1\r\n:1\r\n"},

@@ -109,11 +109,11 @@ func (r BigNumber) appendTo(b []byte, resp3 bool) []byte {
 }
 
 func appendNumber(b []byte, kind byte, digits string, resp3 bool) []byte {
+	digits = strings.NewReplacer("\r", " ", "\n", " ").Replace(digits)
 	if !resp3 {
 		return redcon.AppendBulkString(b, digits)
 	}
-	b = append(append(b, kind), strings.NewReplacer("\r", " ", "\n", " ").Replace(digits)...)
-	return append(b, '\r', '\n')
+	return append(append(append(b, kind), digits...), '\r', '\n')
 }
 
 func (r Bool) appendTo(b []byte, resp3 bool) []byte {
