@@ -573,6 +573,13 @@ func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	expect(t, c, "+QUEUED\r\n", "GET", "lock:1")
 	expect(t, c, "*2\r\n+OK\r\n$1\r\nt\r\n", "EXEC")
 	expect(t, c, "$-1\r\n", "GET", "data")
+
+	// What is wrong with a command in it is told.
+	expect(t, c, "+OK\r\n", "MULTI")
+	expect(t, c, "+QUEUED\r\n", "GET", "lock:1")
+	expect(t, c, "-ERR wrong number of arguments for 'get' command\r\n", "GET")
+	expect(t, c, "-ERR wrong number of arguments for 'setnx' command\r\n", "SETNX", "lock:1")
+	expect(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 }
 
 func TestAnApplicationLocksAndWorksOverOneConnection(t *testing.T) {

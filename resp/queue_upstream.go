@@ -20,8 +20,9 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	keyless := row != nil && row.keys == (keySpec{})
 	plain := keyless && row.accepts(len(c.args)) && row.mayBeQueued() && row.group != "pubsub"
 	untold := row != nil && row.accepts(len(c.args)) && row.keys.untold(c.args)
+	malformed := row != nil && !row.accepts(len(c.args))
 	switch {
-	case at == here && (row == nil || !row.accepts(len(c.args))):
+	case at == here && (row == nil || malformed), malformed && (t.spoiled || t.aboutLocks()):
 		c.spoilAnywhere()
 		return nil // it will be refused
 	case (plain || untold) && !t.upstream:
@@ -76,12 +77,7 @@ func (c *call) divertEnd(cmd *command) Reply {
 // beginUpstream moves the transaction there.
 func (c *call) beginUpstream() Reply {
 	t := &c.transaction
-	mixed := len(t.watched) > 0
-	for _, q := range t.queue {
-		keys := q.cmd.keys != keySpec{} && !q.cmd.keys.untold(q.args)
-		mixed = mixed || q.step != nil || keys || q.cmd.group == "pubsub"
-	}
-	if mixed {
+	if t.aboutLocks() {
 		t.spoil()
 		return c.split(errMixedTransaction)
 	}
@@ -110,6 +106,16 @@ func (c *call) beginUpstream() Reply {
 	t.open, t.upstream, t.changes, t.there, t.ours = true, true, changes, there, own
 	c.settleState()
 	return nil
+}
+
+// aboutLocks says that what is watched or queued here has its place here.
+func (t *transaction) aboutLocks() bool {
+	locks := len(t.watched) > 0
+	for _, q := range t.queue {
+		keys := q.cmd.keys != keySpec{} && !q.cmd.keys.untold(q.args)
+		locks = locks || q.step != nil || keys || q.cmd.group == "pubsub"
+	}
+	return locks
 }
 
 // spoilAnywhere notes that a command was refused: EXEC will be. What the upstream has queued it forgets.
