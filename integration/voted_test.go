@@ -246,6 +246,30 @@ func TestAVotedScriptDoesNotSeeWhatIsAddedToTheTTLOfAKeyThatItMoved(t *testing.T
 	}
 }
 
+// Masters run a script some milliseconds apart, and each has a clock of its own: what it replies of them is no reason to
+// disagree.
+func TestMastersAgreeButForWhatClocksTold(t *testing.T) {
+	s := startSplit(t)
+	start := time.Now().Unix()
+	for i := range 3 {
+		s.on(i, "SET", "k", "v", "PX", strconv.Itoa(100_000+i*7))
+	}
+	reply, err := s.client.Do("EVAL", "return {redis.call('pttl', KEYS[1]), redis.call('time')[1], 'x', redis.call('ttl', KEYS[1])}", "1", "k")
+	var ms, seconds, ttl int64
+	if n, _ := fmt.Sscanf(string(reply), "*4\r\n:%d\r\n$10\r\n%d\r\n$1\r\nx\r\n:%d\r\n", &ms, &seconds, &ttl); n != 3 || err != nil ||
+		ms < 50_000 || ms > 100_014 || seconds < start || seconds > start+60 || ttl != (ms+500)/1000 {
+		t.Errorf("got %q, %v", reply, err)
+	}
+	s.on(2, "SET", "k", "v", "PX", "1000000")
+	s.on(1, "DEL", "k")
+	s.eval("-NOQUORUM script ", "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])} and redis.call('pttl', KEYS[1]) - 1", "k")
+	for range 20 {
+		if reply, err := s.client.Do("EVAL", "return redis.call('time')", "1", "k"); err != nil || reply[0] != '*' {
+			t.Fatalf("got %q, %v", reply, err)
+		}
+	}
+}
+
 // redissonLock is Redisson's RLock since 3.10, as its tryLock sends it.
 const redissonLock = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
 	"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);"

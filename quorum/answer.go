@@ -13,10 +13,12 @@ import (
 // An answer is what one master's run of a script came to.
 type answer struct {
 	value   Value
-	encoded string   // the reply as it was sent: two replies are the same if this is
-	stopped bool     // the guard stopped it: it did nothing
-	field   string   // what KEYS[1] held in Rule.Field afterwards
-	effects []effect // by name: the keys that are not as they were
+	encoded string    // the reply as it was sent, without marks: two replies are the same if this is
+	common  string    // the reply without what clocks told, if they told something
+	clocks  []float64 // what they told
+	stopped bool      // the guard stopped it: it did nothing
+	field   string    // what KEYS[1] held in Rule.Field afterwards
+	effects []effect  // by name: the keys that are not as they were
 }
 
 // An effect is what a script did to one key.
@@ -75,7 +77,10 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 	}
 	a := &answer{encoded: fields[0], field: fields[1]}
 	a.stopped = strings.HasPrefix(a.encoded, string(stoppedValue))
-	var err error
+	err := a.readClocks()
+	if err != nil {
+		return nil, err
+	}
 	if a.value, err = decodeValue(a.encoded, s); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ type Merge uint8
 // The ways to merge.
 //
 //	Merge      a quorum must                         else the reply is    what is put back
-//	Agreeing   reply the same, with the same         an error             what differs from what was agreed on,
-//	           effects                                                    or all
+//	Agreeing   reply the same, but for what clocks   an error             what differs from what was agreed on,
+//	           told, with the same effects                                or all
 //	Taking     grant, and agree on Field             the refused one      grants, where they lose
 //	Extending  grant                                 the refused one      nothing
 //	Releasing  grant, as DecideRelease has it        the refused one      nothing
@@ -38,7 +38,8 @@ type Merge uint8
 // Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest.
 // Integers that grant an extension or a release merge to the largest that a quorum says at least, and to the least if
 // those who granted are no quorum. Redisson's unlock replies 1 if it freed the lock and 0 if it is held on: to say 1 too
-// early would end the watchdog of a holder that relies on its lock.
+// early would end the watchdog of a holder that relies on its lock. Of replies that are the same but for what the script
+// was told of a TTL or the time, that counts which a quorum says at least, as of a TTL that a client asks for.
 const (
 	Agreeing Merge = iota
 	Taking
@@ -53,6 +54,8 @@ type count struct {
 	masters int
 	answers []*answer
 	failed  int
+	// unclocked says that a quorum agrees only if what clocks told is left out. It is settled with the decision.
+	unclocked bool
 }
 
 // vote returns what an answer is for a rule.
@@ -72,8 +75,10 @@ func (r *Rule) vote(a *answer) Vote {
 }
 
 // class returns what those who vote Granted must agree on.
-func (r *Rule) class(a *answer) string {
-	switch {
+func (c *count) class(a *answer) string {
+	switch r := &c.rule; {
+	case r.Merge == Agreeing && c.unclocked:
+		return a.unclocked() + "\n" + a.did()
 	case r.Merge == Agreeing:
 		return a.encoded + "\n" + a.did()
 	case r.Merge == Taking && r.Field != "":
@@ -89,7 +94,7 @@ func (c *count) largest() (class string, n int) {
 		if a == nil || c.rule.vote(a) != Granted {
 			continue
 		}
-		k := c.rule.class(a)
+		k := c.class(a)
 		if seen[k]++; seen[k] > n {
 			class, n = k, seen[k]
 		}
@@ -110,7 +115,7 @@ func (c *count) decide(t Tally) Decision {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.decideEach(t)
 	case c.rule.Merge == Agreeing:
-		_, same := c.largest()
+		same := c.alike(q)
 		switch {
 		case same >= q:
 			return Won
@@ -126,6 +131,16 @@ func (c *count) decide(t Tally) Decision {
 		t.Granted = same
 	}
 	return Decide(t)
+}
+
+// alike returns how many agree, and settles whether they do so only but for what clocks told.
+func (c *count) alike(quorum int) int {
+	c.unclocked = true
+	_, butForClocks := c.largest()
+	c.unclocked = false
+	_, wholly := c.largest()
+	c.unclocked = wholly < quorum && butForClocks >= quorum
+	return max(wholly, butForClocks)
 }
 
 // decideEach waits, once a quorum has answered with arrays, until every element is decided.
@@ -205,7 +220,21 @@ func (c *count) won() Value {
 			return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && a.value.Int == n[i] })
 		}
 	}
-	return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && c.rule.class(a) == class })
+	granted := func(a *answer) bool { return c.rule.vote(a) == Granted && c.class(a) == class }
+	if c.unclocked {
+		return c.atLeast(granted)
+	}
+	return c.commonest(granted)
+}
+
+// atLeast returns, of answers that are the same but for what clocks told, that which a quorum says at least.
+func (c *count) atLeast(of func(*answer) bool) Value {
+	all := slices.DeleteFunc(slices.Clone(c.answers), func(a *answer) bool { return a == nil || !of(a) })
+	if len(all) == 0 {
+		return Value{}
+	}
+	slices.SortFunc(all, func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
+	return all[min(Quorum(c.masters), len(all))-1].value
 }
 
 // each merges arrays, element by element.
@@ -290,10 +319,10 @@ func (c *count) wrong(a *answer, d Decision) bool {
 	switch c.rule.Merge {
 	case Agreeing:
 		class, _ := c.largest()
-		return d != Won || c.rule.class(a) != class
+		return d != Won || c.class(a) != class
 	case Taking:
 		class, _ := c.largest()
-		return c.rule.vote(a) == Granted && (d != Won || c.rule.class(a) != class)
+		return c.rule.vote(a) == Granted && (d != Won || c.class(a) != class)
 	}
 	return false
 }
@@ -302,7 +331,7 @@ func (c *count) wrong(a *answer, d Decision) bool {
 func (c *count) ttl() (least int64) {
 	class, _ := c.largest()
 	for _, a := range c.answers {
-		if a == nil || c.rule.vote(a) != Granted || c.rule.class(a) != class {
+		if a == nil || c.rule.vote(a) != Granted || c.class(a) != class {
 			continue
 		}
 		if ms := a.ttl().Milliseconds(); ms > 0 && (least == 0 || ms < least) {

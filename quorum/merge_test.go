@@ -23,6 +23,16 @@ func integer(n int64, field string) *answer {
 	return &answer{value: Value{Kind: IntValue, Int: n}, encoded: fmt.Sprintf(":%d;", n), field: field}
 }
 
+// told is an integer that a clock told.
+func told(ms int64) *answer {
+	a := integer(ms, "")
+	a.encoded = "@" + a.encoded
+	if err := a.readClocks(); err != nil {
+		panic(err)
+	}
+	return a
+}
+
 func none(field string) *answer { return &answer{encoded: "_", field: field} }
 
 func pair(a, b int64) *answer {
@@ -55,6 +65,13 @@ func most(votes string, of ...string) Decision {
 var mergings = []merging{
 	{"agreeing", Rule{}, map[byte]*answer{'a': integer(1, ""), 'b': integer(2, ""), 'c': none("")},
 		func(v string) (Decision, string) { return most(v, "a", "b", "c"), "" }},
+	{"agreeing but for clocks", Rule{}, map[byte]*answer{'a': told(29_993), 'b': told(29_990), 'c': integer(29_993, "")},
+		func(v string) (Decision, string) {
+			if d := most(strings.ReplaceAll(v, "c", "a"), "a"); d == Won {
+				return d, ""
+			}
+			return most(strings.ReplaceAll(v, "b", "a"), "a"), ""
+		}},
 	{"taking", Rule{Merge: Taking, Granted: isNil, Field: "me"},
 		map[byte]*answer{'1': none("1"), '2': none("2"), 'r': integer(500, "")},
 		func(v string) (Decision, string) { return most(v, "1", "2"), "" }},
@@ -238,6 +255,28 @@ func TestWhatIsPutBack(t *testing.T) {
 				t.Errorf("%s: master %d is put back: %v", c.name, i, !c.want[i])
 			}
 		}
+	}
+}
+
+// A vote that comes after the decision changes neither who agrees nor what they agree on.
+func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
+	short, long := told(29_990), told(29_993)
+	c := &count{masters: 3, answers: []*answer{short, long, nil}}
+	if d := c.decide(Tally{Masters: 3, Granted: 2}); d != Won {
+		t.Fatalf("decided %v", d)
+	}
+	c.answers[2] = long
+	for i, a := range c.answers {
+		if c.wrong(a, Won) {
+			t.Errorf("master %d is put back", i)
+		}
+	}
+	if got := c.won(); got.Int != 29_993 {
+		t.Errorf("got %+v, want what two of three say at least", got)
+	}
+	c.answers[2] = nil
+	if got := c.won(); got.Int != 29_990 {
+		t.Errorf("got %+v, want what two of two say at least", got)
 	}
 }
 

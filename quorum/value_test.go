@@ -52,8 +52,32 @@ func TestWhatTheWrapperDoesNotSendIsAnError(t *testing.T) {
 	}
 }
 
+func TestWhatClocksToldIsMarked(t *testing.T) {
+	for _, c := range []struct {
+		text, encoded, unclocked string
+		clocks                   []float64
+	}{
+		{":5;", ":5;", ":5;", nil},
+		{"@:5;", ":5;", "@", []float64{5}},
+		{"*3;@:5;$3:@:;@$2:17", "*3;:5;$3:@:;$2:17", "*3;@$3:@:;@", []float64{5, 17}},
+		{"%1;$1:@_", "%1;$1:@_", "%1;$1:@_", nil},
+		{"!1;2:@x", "!1;2:@x", "!1;2:@x", nil},
+		{"?2:@x", "?2:@x", "?2:@x", nil},
+	} {
+		a := &answer{encoded: c.text}
+		if err := a.readClocks(); err != nil || a.encoded != c.encoded || a.unclocked() != c.unclocked || !reflect.DeepEqual(a.clocks, c.clocks) {
+			t.Errorf("%q: got %+v, %v, want %+v", c.text, a, err, c)
+		}
+	}
+	for _, text := range []string{"@", "@@1;", "@:x;", "@$9:1", "@_", "*1;@", ":1;@x"} {
+		if err := (&answer{encoded: text}).readClocks(); err == nil {
+			t.Errorf("%q has no error", text)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{"*2;:1;$1:a", "%1;$1:a:1;", "!1;2:xy", "?1:x", ",1;", "=3:txt"} {
+	for _, s := range []string{"*2;:1;$1:a", "%1;$1:a:1;", "!1;2:xy", "?1:x", ",1;", "=3:txt", "*2;@:5;@$2:17"} {
 		f.Add(s)
 	}
 	s := NewScript("")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What a script that runs by vote may call: how (r reads, w writes, t reads a TTL, p publishes), and which of its
+// What a script that runs by vote may call: how (r reads, w writes, t reads a clock, p publishes), and which of its
 // arguments are keys (1 the first, 2 the first two, * all, % every other, n as many as the first says, d the first and as
 // many as the second says, b all but the first, o the second, c the first two if no database is named, 0 none).
 const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2
@@ -14,7 +14,7 @@ const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitco
  llen=r1 lindex=r1 lrange=r1 lpos=r1 scard=r1 sismember=r1 smismember=r1 smembers=r1 sinter=r* sunion=r* sdiff=r*
  sintercard=rn zcard=r1 zscore=r1 zmscore=r1 zrank=r1 zrevrank=r1 zcount=r1 zlexcount=r1 zrange=r1 zrevrange=r1
  zrangebyscore=r1 zrevrangebyscore=r1 zrangebylex=r1 zrevrangebylex=r1 zinter=rn zunion=rn zdiff=rn zintercard=rn
- geopos=r1 geodist=r1 geohash=r1 geosearch=r1 object=ro time=r0 ping=r0 echo=r0
+ geopos=r1 geodist=r1 geohash=r1 geosearch=r1 object=ro time=t0 ping=r0 echo=r0
  set=w1 setnx=w1 setex=w1 psetex=w1 getset=w1 getdel=w1 getex=w1 append=w1 incr=w1 decr=w1 incrby=w1 decrby=w1
  incrbyfloat=w1 setrange=w1 setbit=w1 bitfield=w1 bitop=wb mset=w% msetnx=w% del=w* unlink=w* expire=w1 pexpire=w1
  expireat=w1 pexpireat=w1 persist=w1 restore=w1 rename=w2 renamenx=w2 copy=wc

@@ -105,6 +105,14 @@ local function shown(name, key, left) -- of a TTL: without what we have added to
   return left
 end
 
+local clock = {} -- what the script was told of clocks
+local function timed(reply)
+  for _, v in ipairs(type(reply) == 'table' and reply or {reply}) do
+    if type(v) == 'string' or v >= 0 then clock[v], clock[tonumber(v)], clock[tostring(v)] = true, true, true end
+  end
+  return reply
+end
+
 local readOnly = 'ERR Write commands are not allowed from read-only scripts.'
 local rarely -- what few scripts need is made when it is needed
 local function rare()
@@ -184,7 +192,7 @@ local function run(name, ...)
   if kind == 'p' then return rare().publish(lower(command), ...) end
   if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
   elseif spec ~= '0' then rare().touch(kind, spec, ...) end
-  if kind == 't' then return shown(lower(command), (...), call(name, ...)) end
+  if kind == 't' then return timed(shown(lower(command), (...), call(name, ...))) end
   return call(name, ...)
 end
 
@@ -203,8 +211,8 @@ setmetatable(redis, {__index = real, __newindex = real})
 
 local function encode(v, depth)
   local t = type(v)
-  if t == 'string' then return '$' .. #v .. ':' .. v end
-  if t == 'number' then return ':' .. string.format('%.17g', v) .. ';' end
+  if t == 'string' then return (clock[v] and '@$' or '$') .. #v .. ':' .. v end
+  if t == 'number' then return (clock[v] and '@:' or ':') .. string.format('%.17g', v) .. ';' end
   if t == 'boolean' and three then return v and 't' or 'f' end
   if t == 'boolean' then return v and ':1;' or '_' end
   if t ~= 'table' then return '_' end

@@ -1,0 +1,78 @@
+package quorum
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Clocks. Masters that agree on everything tell different TTLs, by the milliseconds between their runs of a script, and
+// different times. So the wrapper marks what the script replies with just as a TTL or TIME told it.
+
+// clockMark precedes such an integer or bulk string in an encoded reply.
+const clockMark = '@'
+
+// readClocks takes the marks out of the encoded reply, and notes what they marked.
+func (a *answer) readClocks() error {
+	if strings.IndexByte(a.encoded, clockMark) < 0 || a.encoded[0] == raisedValue || a.encoded[0] == stoppedValue {
+		return nil
+	}
+	var plain, common strings.Builder
+	for rest := a.encoded; rest != ""; {
+		marked := rest[0] == clockMark
+		if marked {
+			rest = rest[1:]
+		}
+		n := headOf(rest)
+		if n == 0 {
+			return errEncoding
+		}
+		plain.WriteString(rest[:n])
+		if marked {
+			told := rest[1:n]
+			if _, text, isText := strings.Cut(told, ":"); isText {
+				told = text
+			}
+			clock, err := strconv.ParseFloat(strings.TrimSuffix(told, ";"), 64)
+			if err != nil {
+				return errEncoding
+			}
+			a.clocks = append(a.clocks, clock)
+			common.WriteByte(clockMark)
+		} else {
+			common.WriteString(rest[:n])
+		}
+		rest = rest[n:]
+	}
+	if len(a.clocks) > 0 {
+		a.encoded, a.common = plain.String(), common.String()
+	}
+	return nil
+}
+
+// unclocked returns what two replies must have in common to be the same but for what clocks told.
+func (a *answer) unclocked() string {
+	if len(a.clocks) > 0 {
+		return a.common
+	}
+	return a.encoded
+}
+
+// headOf returns how long the first value of an encoded text is, of a list without its items; 0 if there is none.
+func headOf(text string) int {
+	if text == "" {
+		return 0
+	}
+	switch sign := text[0]; {
+	case sign == '_' || sign == 't' || sign == 'f':
+		return 1
+	case textKinds[sign] != NilValue:
+		_, rest, err := cutText(text[1:])
+		if err != nil {
+			return 0
+		}
+		return len(text) - len(rest)
+	case sign == ':' || sign == ',' || listKinds[sign] != NilValue:
+		return strings.IndexByte(text, ';') + 1
+	}
+	return 0
+}
