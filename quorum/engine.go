@@ -79,14 +79,15 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	return e, nil
 }
 
-// Close ends all lanes and waits for every goroutine. Undos that wait for a connected master are given one
-// InstanceTimeout; operations still running end with ErrClosed.
+// Close ends all lanes and waits for every goroutine. A connected master is waited for while it owes answers, after which
+// something may have to be undone, but no longer than it would keep its connection: MasterDeadAfter. Operations still
+// running end with ErrClosed.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	first := !e.closing.Swap(true)
 	e.mu.Unlock()
 	if first {
-		e.drainUndos()
+		e.settle()
 		e.cancel()
 	}
 	<-e.ctx.Done()
@@ -94,22 +95,22 @@ func (e *Engine) Close() {
 	e.sweep.Wait()
 }
 
-// drainUndos waits until no connected lane has an undo left, or one InstanceTimeout has passed.
-func (e *Engine) drainUndos() {
-	deadline := e.now() + e.cfg.InstanceTimeout
-	for e.now() < deadline && e.undosWaiting() {
+// settle waits until no connected master owes an answer or an undo.
+func (e *Engine) settle() {
+	deadline := e.now() + e.cfg.MasterDeadAfter
+	for e.now() < deadline && e.owedByMasters() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func (e *Engine) undosWaiting() bool {
-	waiting := false
+func (e *Engine) owedByMasters() bool {
+	owed := false
 	e.eachLane(func(l *lane) {
 		l.mu.Lock()
-		waiting = waiting || l.down == "" && (len(l.undos) > 0 || l.busy != idle)
+		owed = owed || l.down == "" && (len(l.undos) > 0 || l.busy != idle)
 		l.mu.Unlock()
 	})
-	return waiting
+	return owed
 }
 
 func (e *Engine) now() instant { return time.Since(e.epoch) + e.stood() }

@@ -553,6 +553,37 @@ func TestCloseEndsWhatIsRunning(t *testing.T) {
 	})
 }
 
+// A key that a master sets after its attempt has failed must not outlive the proxy that would have removed it.
+func TestCloseWaitsForMastersThatAreLate(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, f := range w.fakes[1:] {
+			f.stall()
+		}
+		if a := w.acquire(key, "mine", minute); a.Err == nil {
+			t.Fatalf("got %+v", a)
+		}
+		closed := make(chan struct{})
+		go func() {
+			w.Close()
+			close(closed)
+		}()
+		time.Sleep(w.cfg.MasterDeadAfter / 2)
+		for _, f := range w.fakes[1:] {
+			f.resume()
+		}
+		resumed := time.Now()
+		<-closed
+		if took := time.Since(resumed); took > w.cfg.InstanceTimeout {
+			t.Errorf("closed %v after there was nothing left to wait for", took)
+		}
+		for i, f := range w.fakes {
+			if f.has(key) != "" || i > 0 && f.ran("SET "+key) == 0 {
+				t.Errorf("master %d has set the key %d times and holds %q", i+1, f.ran("SET "+key), f.has(key))
+			}
+		}
+	})
+}
+
 func TestOfManyContendersAtMostOneWins(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for i, f := range w.fakes {
