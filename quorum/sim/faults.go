@@ -93,6 +93,9 @@ func (w *World) mendAll() {
 			s.boot()
 		}
 		s.resume()
+		if s.replica { // whoever makes it a master again gives it another lineage
+			s.descend()
+		}
 		s.slow, s.hogged, s.replica, s.policy = 0, false, false, ""
 		s.clock.run(w.now(), s.rate)
 	}
