@@ -533,7 +533,10 @@ func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	refused(mixed, "ZUNIONSTORE", "data", "1", "lock:1")
 	refused(mixed, "SORT", "data", "STORE", "lock:1")
 	refused(mixed, "PUBSUB", "NUMSUB", "lock:1", "data")
-	refused("declares no keys", "EVAL", "return redis.call('SET', ARGV[1], ARGV[2], 'NX')", "0", "lock:1", "t")
+	refused("declares no keys", "EVAL", "return redis.call('INCR', ARGV[1])", "0", "lock:1", "t")
+	refused("has it in its text", "EVAL", "return redis.call('INCR', 'lock:1')", "1", "data")
+	refused(mixed, "EVAL", "return redis.call('SET', ARGV[1], ARGV[2], 'NX')", "1", "data", "lock:1", "t")
+	refused(mixed, "EVAL", "return redis.call('GET', 'data')", "1", "lock:1")
 	refused("declares no keys", "FCALL", "f", "0", "lock:1")
 	refused("not found", "FCALL", "f", "0", "data")
 	refused("unknown subcommand", "SCRIPT", "DEBUG", "YES")
@@ -580,6 +583,27 @@ func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	expect(t, c, "-ERR wrong number of arguments for 'get' command\r\n", "GET")
 	expect(t, c, "-ERR wrong number of arguments for 'setnx' command\r\n", "SETNX", "lock:1")
 	expect(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+}
+
+func TestAScriptTakesNoLockAtTheUpstream(t *testing.T) {
+	f := startFront(t)
+	c := dial(t, f.proxy.Addr)
+	const literal = "return redis.call('SET', 'lock:1', ARGV[1], 'NX', 'PX', 9000)"
+	const release = "if redis.call('GET', 'lock:1') == ARGV[1] then return redis.call('DEL', 'lock:1') else return 0 end"
+	reply, err := c.Do("SCRIPT", "LOAD", literal)
+	sha, ok := harness.Bulk(reply)
+	if err != nil || !ok {
+		t.Fatalf("%q, %v", reply, err)
+	}
+	for _, take := range [][]string{
+		{"EVAL", literal, "0", "me"}, {"EVALSHA", sha, "0", "me"}, {"EVAL", "return redis.call('SET', ARGV[1], 'me', 'NX', 'PX', 9000)", "0", "lock:1"},
+	} {
+		expect(t, c, "+OK\r\n", take...)
+		expect(t, c, "$-1\r\n", "SET", "lock:1", "you", "NX", "PX", "9000")
+		expect(t, c, ":0\r\n", "EVAL", release, "0", "you")
+		expect(t, c, ":1\r\n", "EVAL", release, "0", "me")
+	}
+	expect(t, dial(t, f.upstream.Addr), ":0\r\n", "DBSIZE")
 }
 
 func TestAnApplicationLocksAndWorksOverOneConnection(t *testing.T) {

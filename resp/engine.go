@@ -48,6 +48,7 @@ var _ Messages = (*pubsub.Hub)(nil)
 // Scripts is what the commands need of script.Cache: the texts that clients sent, by SHA-1.
 type Scripts interface {
 	Load(text string) (*script.Script, error)
+	Understand(text string) (*script.Script, error)
 	Keep(s *script.Script, compiles bool) *script.Script
 	Lookup(sha string) (*script.Script, bool)
 	Exists(sha string) bool

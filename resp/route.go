@@ -70,10 +70,10 @@ func (c *call) place(cmd *command) (place, Reply) {
 		if !row.accepts(len(c.args)) {
 			return there, nil // its error is as good as ours
 		}
-		first, last, step := row.keys.span(c.args)
-		if row.keys.numkeys > 0 && c.args[row.keys.numkeys] == "0" {
-			return there, c.mustDeclare()
+		if row.keys.numkeys > 0 {
+			return c.placeScript(row.keys)
 		}
+		first, last, step := row.keys.span(c.args)
 		return c.placeKeys(first, last, step)
 	case row.full == "info" && c.onlyOurInfo():
 		return here, nil

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
 )
@@ -26,7 +28,8 @@ type Server struct {
 	gates    *gate.Gates
 	trunks   trunks
 	voted    *voted
-	taken    *taken // nil: none are noted
+	routes   *lru.Cache[digest, *scriptRoute] // of scripts; where there is an upstream
+	taken    *taken                           // nil: none are noted
 	commands *table
 	memory   budget
 	runID    string
@@ -90,7 +93,7 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, gates: gate.New(engine, messages, len(engine.Masters())), commands: allCommands(),
-		voted: newVoted(), taken: newTaken(cfg.LocksListed),
+		voted: newVoted(), routes: newRoutes(), taken: newTaken(cfg.LocksListed),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},

@@ -51,15 +51,32 @@ func (c Call) Result(exists bool, value string) Result {
 //
 // An extension to a TTL of zero or less becomes a Release: EXPIRE deletes the key then, and answers as if not.
 func (m *Meaning) Bind(keys, args []string) (Call, error) {
-	if err := m.check(keys, args); err != nil {
+	c, err := m.choose(keys, args)
+	if err != nil {
 		return Call{}, err
+	}
+	return m.fill(c, keys, args)
+}
+
+// Key returns the key of the Call that Bind makes, false if it makes none.
+func (m *Meaning) Key(keys, args []string) (string, bool) {
+	c, err := m.choose(keys, args)
+	if err != nil {
+		return "", false
+	}
+	return c.key.in(keys, args), true
+}
+
+func (m *Meaning) choose(keys, args []string) (*choice, error) {
+	if err := m.check(keys, args); err != nil {
+		return nil, err
 	}
 	for i := range m.cases {
 		if c := &m.cases[i]; c.applies(keys, args) {
-			return m.fill(c, keys, args)
+			return c, nil
 		}
 	}
-	return Call{}, fmt.Errorf("ERR script %s: no case fits the arguments", m.sha)
+	return nil, fmt.Errorf("ERR script %s: no case fits the arguments", m.sha)
 }
 
 // Fits says that these arguments are such as the Meaning is about. If not, Bind returns an error, and Redis might still

@@ -55,10 +55,8 @@ func (c *Cache) Load(text string) (*Script, error) {
 	if s, ok := c.get(key); ok {
 		return s, nil
 	}
-	sha := hex.EncodeToString(key[:])
-	text = strings.Clone(text) // the script outlives the request that the text is a part of
 	// Outside the lock: two clients that bring a new text at once both read it, and one result stays.
-	s, err := understand(text, sha, c.own)
+	s, err := c.Understand(text)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +64,15 @@ func (c *Cache) Load(text string) (*Script, error) {
 		s = c.add(key, s)
 	}
 	return s, nil
+}
+
+// Understand is Load for a text that is not to be kept, and has not been seen before.
+func (c *Cache) Understand(text string) (*Script, error) {
+	if len(text) > textMax {
+		return nil, ErrTextTooLong
+	}
+	text = strings.Clone(text) // the script outlives the request that the text is a part of
+	return understand(text, shaOf(text), c.own)
 }
 
 // Keep keeps a script that Load returned. compiles says that masters have compiled it; until then those who find it know that

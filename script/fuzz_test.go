@@ -45,6 +45,9 @@ func checkBind(t *testing.T, m *Meaning, arg string) {
 		}
 		return
 	}
+	if key, ok := m.Key(keys, args); !ok || key != call.Key {
+		t.Fatalf("the key is %q, not %q", key, call.Key)
+	}
 	limited := call.Op == Extend || call.Op == Acquire || call.Op == AcquireOrExtend
 	switch {
 	case call.Op < Release || call.Op > Query,
@@ -91,7 +94,11 @@ func TestRecognisingTakesBoundedTime(t *testing.T) {
 		fill("if(", ""), fill("(", ""), fill("[=", ""), fill("--[[]]", ""), fill("{", ""), fill("not ", ""),
 		fill("do ", ""), fill("if v then ", ""), fill("'\\1'..", ""), fill("a.", ""), fill("local v=1+1 ", "return 1"+strings.Repeat("+1", 1000)),
 	} {
-		if d := quickest(time.Second, func() { recognise(text, "SHA"); Shape(text) }); d > time.Second {
+		if d := quickest(time.Second, func() {
+			recognise(text, "SHA")
+			Shape(text)
+			FindString(text, func(string) bool { return false })
+		}); d > time.Second {
 			t.Errorf("took %v: %.40s", d, text)
 		}
 	}

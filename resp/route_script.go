@@ -1,0 +1,113 @@
+package resp
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"lockproxy/script"
+)
+
+// Where a script is run. Its KEYS say so, but it may work on a key that it does not declare. So its text is looked at,
+// once: what is understood tells its key; of what is not, a string that is a lock's name as it stands is taken for a key.
+// Names that a text puts together are not seen, nor is a text of which the proxy has got the SHA-1 alone.
+
+// routesMax bounds how many scripts are remembered. Of those that are understood a text of at most 16 KiB is.
+const routesMax = 1024
+
+type digest [sha1.Size]byte
+
+// A scriptRoute is what the text of a script says of its place.
+type scriptRoute struct {
+	meaning *script.Meaning // nil: not understood
+	lock    string          // a lock's name in the text, "" if there is none
+}
+
+func newRoutes() *lru.Cache[digest, *scriptRoute] {
+	routes, err := lru.New[digest, *scriptRoute](routesMax)
+	if err != nil {
+		panic("resp: a cache needs a positive size")
+	}
+	return routes
+}
+
+// placeScript is placeKeys for a script.
+func (c *call) placeScript(spec keySpec) (place, Reply) {
+	if spec.untold(c.args) {
+		return there, nil // its error is as good as ours
+	}
+	first, last, _ := spec.span(c.args)
+	keys, args := c.args[first:last+1], c.args[last+1:]
+	var n names
+	for _, key := range keys {
+		if refused := n.add(c, key); refused != nil {
+			return here, refused
+		}
+	}
+	route := c.scriptRoute()
+	if key, ok := route.key(keys, args); ok {
+		if refused := n.add(c, key); refused != nil {
+			return here, refused
+		}
+		return n.place(c)
+	}
+	if len(keys) == 0 {
+		if refused := c.mustDeclare(); refused != nil {
+			return here, refused
+		}
+	}
+	if !n.locks && route.lock != "" {
+		return here, c.split(errInText(route.lock))
+	}
+	return n.place(c)
+}
+
+// key is the one that a call of a script that is understood works on.
+func (r *scriptRoute) key(keys, args []string) (string, bool) {
+	if r.meaning == nil {
+		return "", false
+	}
+	return r.meaning.Key(keys, args)
+}
+
+// unknownRoute is that of a script of which the proxy has not seen the text.
+var unknownRoute scriptRoute
+
+// scriptRoute returns what the text says that the command brings or names. Redis takes the SHA-1 of a text each time, too.
+func (c *call) scriptRoute() *scriptRoute {
+	s := c.server
+	row, _ := s.commands.find(c.args[0])
+	text, bySHA := c.args[1], row.name == "evalsha" || row.name == "evalsha_ro"
+	var key digest
+	if bySHA {
+		if len(text) != shaLen {
+			return &unknownRoute
+		}
+		if n, err := hex.Decode(key[:], []byte(text)); n != len(key) || err != nil {
+			return &unknownRoute
+		}
+	} else {
+		key = sha1.Sum([]byte(text))
+	}
+	if route, ok := s.routes.Get(key); ok {
+		return route
+	}
+	route := new(scriptRoute)
+	if bySHA {
+		known, ok := s.scripts.Lookup(text)
+		if !ok {
+			return &unknownRoute
+		}
+		text, route.meaning = known.Text, known.Meaning
+	} else if known, err := s.scripts.Understand(text); err == nil {
+		route.meaning = known.Meaning
+	}
+	route.lock = script.FindString(text, s.isLock)
+	s.routes.Add(key, route)
+	return route
+}
+
+func errInText(lock string) Error {
+	return Error("ERR a script that lockproxy is to run on the lock '" + clip(lock, echoMax) + "' must have it in KEYS; this one has it in its text")
+}

@@ -1,0 +1,167 @@
+package resp
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+const (
+	setLiteral  = "return redis.call('set','lock:lit','x','nx','px',5000)"
+	setArgument = "return redis.call('set',ARGV[1],'x','nx','px',5000)"
+	getData     = "return redis.call('get','data')"
+	incrLiteral = "return redis.call('incr','lock:lit')"
+	prefixed    = "return redis.call('incr','lock:' .. ARGV[1])"
+	valued      = "return redis.call('set',KEYS[1],'lock:lit','nx','px',5000)"
+	counting    = "-- 'lock:lit'\nreturn redis.call('incr', KEYS[1])"
+)
+
+func shaOf(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func TestAScriptIsRunWhereTheKeyIsThatItWorksOn(t *testing.T) {
+	const mixed, undeclared = "-ERR 'NAME' names a lock, 'lock:", "' must have it in KEYS; this one has it in its text\r\n"
+	const upstream = "+there\r\n"
+	for _, c := range []struct{ text, args, want string }{
+		{setLiteral, "0", "+OK\r\n"},
+		{setLiteral, "1 lock:lit", "+OK\r\n"},
+		{setLiteral, "1 lock:other", "+OK\r\n"},
+		{setLiteral, "1 data", mixed},
+		{setArgument, "0 lock:arg", "+OK\r\n"},
+		{setArgument, "0 {lock:arg}:2", "+OK\r\n"},
+		{setArgument, "0 data", upstream},
+		{setArgument, "0 data lock:token", upstream},
+		{setArgument, "1 data lock:arg", mixed},
+		{setArgument, "1 lock:other data", mixed},
+		{setArgument, "1 lock:other lock:arg", "+OK\r\n"},
+		{setArgument, "0 lockproxy:canary", "-ERR lockproxy keeps the key 'lockproxy:canary' for itself"},
+		{getData, "0", upstream},
+		{getData, "1 data", upstream},
+		{getData, "1 lock:other", mixed},
+		{valued, "1 data", upstream},
+		{valued, "0", undeclared}, // which is not how it is understood
+		{incrLiteral, "0", undeclared},
+		{incrLiteral, "1 data", undeclared},
+		{prefixed, "0 x", undeclared},
+		{counting, "1 data", upstream},
+		{counting, "1 data lock:arg", upstream},
+		{counting, "0 lock:arg", "this one declares no keys"},
+		{counting, "x lock:arg", upstream},
+		{"return redis.call('lock:x')", "0", upstream}, // no command's name is a key
+		{"#!lua flags=no-writes\nreturn redis.call('exists', 'lock:lit')", "0", undeclared},
+		{strings.Repeat(" ", 1<<20) + incrLiteral, "0", undeclared},
+	} {
+		for _, name := range []string{"eval", "evalsha"} {
+			u := newFakeUpstream(t)
+			r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+			client := r.dial()
+			request := append([]string{name, c.text}, strings.Fields(c.args)...)
+			if name == "evalsha" {
+				if s, err := r.server.scripts.Load(c.text); err == nil { // what is too long is not known later
+					r.server.scripts.Keep(s, true)
+				} else {
+					continue
+				}
+				request[1] = shaOf(c.text)
+			}
+			for range 2 { // the second time it is remembered
+				client.send(cmdline(request...))
+				if c.want == upstream {
+					u.wantRequest(t, strings.Join(request, " "))
+					u.answers <- upstream
+				}
+				reply := client.reply()
+				if want := strings.Replace(c.want, "NAME", name, 1); !strings.Contains(reply, want) {
+					t.Errorf("%q %s: got %q, want %q", request[:1], c.text+" "+c.args, reply, want)
+				}
+				u.wantNone(t)
+				r.engine.mu.Lock()
+				clear(r.engine.keys)
+				r.engine.mu.Unlock()
+			}
+		}
+	}
+}
+
+// A client that was told NOSCRIPT sends the text once, and the SHA-1 from then on.
+func TestTheTextOfAScriptThatWentUpstreamIsKnownByItsSHA1(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	sha := strings.ToUpper(shaOf(setArgument))
+	for _, step := range [][]string{{"EVALSHA", sha, "0", "data"}, {"EVAL", setArgument, "0", "data"}, {"EVALSHA", sha, "0", "data"}} {
+		c.send(cmdline(step...))
+		u.wantRequest(t, strings.Join(step, " "))
+		u.answers <- "+there\r\n"
+		c.want("+there\r\n")
+	}
+	c.send(cmdline("EVALSHA", sha, "0", "lock:arg"))
+	c.want("-NOSCRIPT No matching script. Please use EVAL.\r\n") // the masters were not given it
+	c.send(cmdline("EVAL", setArgument, "0", "lock:arg") + cmdline("EVALSHA", sha, "0", "lock:arg"))
+	c.want("+OK\r\n$-1\r\n")
+	u.wantNone(t)
+}
+
+func TestScriptsWhereEveryNameIsALock(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"*"}})
+	c := r.dial()
+	for _, text := range []string{"return 1", "return redis.call('time')", "return redis.pcall( 'dbsize' )"} {
+		c.send(cmdline("EVAL", text, "0"))
+		u.wantRequest(t, "EVAL "+text+" 0")
+		u.answers <- "+there\r\n"
+		c.want("+there\r\n")
+	}
+	c.send(cmdline("EVAL", setArgument, "0", "any") + cmdline("EVAL", valued, "1", "other"))
+	c.want("+OK\r\n+OK\r\n")
+	if reply := c.ask("EVAL", "return redis.call('incr','n')", "0"); !strings.Contains(reply, "on the lock 'n' must have it in KEYS") {
+		t.Error(reply)
+	}
+	u.wantNone(t)
+}
+
+func TestScriptsOnLocksInsideMulti(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("MULTI") + cmdline("EVAL", setLiteral, "0") + words("EXEC"))
+	c.want("+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n")
+	c.send(words("MULTI") + cmdline("EVAL", incrLiteral, "0"))
+	c.want("+OK\r\n-ERR a script that lockproxy is to run on the lock 'lock:lit' must have it in KEYS; this one has it in its text\r\n")
+	c.send(words("EXEC"))
+	c.want("-EXECABORT Transaction discarded because of previous errors.\r\n")
+	u.wantNone(t)
+	c.send(words("MULTI") + words("SET data 1"))
+	u.wantRequest(t, "MULTI")
+	u.wantRequest(t, "SET data 1")
+	u.answers <- "+OK\r\n+QUEUED\r\n"
+	c.want("+OK\r\n+QUEUED\r\n")
+	c.send(cmdline("EVAL", setLiteral, "0"))
+	if reply := c.reply(); !strings.HasPrefix(reply, "-ERR this transaction is about locks and about other keys") {
+		t.Error(reply)
+	}
+}
+
+func BenchmarkPlaceScript(b *testing.B) {
+	u := newFakeUpstream(b)
+	r := newRig(b, Config{Upstream: u.redis, LockKeys: []string{"lock:*", "*:lock", "job:*"}})
+	for _, bench := range []struct{ name, command, script string }{
+		{"text of 300 bytes", "EVAL", counting + strings.Repeat(" ", 260)},
+		{"SHA-1", "EVALSHA", shaOf(counting)},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			s := newSession(r.server, nil, 1)
+			s.call.args = []string{bench.command, bench.script, "1", "data", strings.Repeat("x", 100)}
+			cmd, _ := r.server.commands.find(bench.command)
+			b.ReportAllocs()
+			for b.Loop() {
+				if at, refused := s.call.place(cmd); at != there || refused != nil {
+					b.Fatal(refused)
+				}
+			}
+		})
+	}
+}
