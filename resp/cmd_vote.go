@@ -82,7 +82,7 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	}
 	switch f.Kind {
 	case script.Refused:
-		return rule, Error("ERR script " + s.SHA + " (" + f.Library + ", " + f.Does + ") is refused: " + f.Why)
+		return rule, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + f.Why)
 	case script.Takes:
 		rule.Merge = quorum.Taking
 	case script.Extends, script.Asks:

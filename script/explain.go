@@ -43,7 +43,7 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 	}
 	for _, c := range commandsIn(text) {
 		if !mayVote(c) {
-			lines = append(lines, "It will be refused where it calls "+strings.ToUpper(c)+", which no vote can be taken on.")
+			lines = append(lines, "It will be refused where it calls "+strings.ToUpper(c)+", which masters do not know, or no vote can be taken on.")
 		}
 	}
 	return append(lines, "If it is a lock's, a row under scripts: in the configuration makes a split vote a refusal instead of an error."), nil
@@ -51,8 +51,8 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 
 func (f *Family) explain() []string {
 	line := "It is in the table of families"
-	if f.Library != "" {
-		line += ": " + f.Library + ", " + f.Does
+	if name := f.Name(); name != "" {
+		line += ": " + name
 	}
 	lines := []string{line + "."}
 	switch f.Kind {

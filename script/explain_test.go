@@ -6,12 +6,13 @@ import (
 )
 
 func TestExplanations(t *testing.T) {
-	mayVote := func(command string) bool { return command != "spop" }
+	mayVote := func(command string) bool { return command != "spop" && command != "frob" }
 	for _, c := range []struct{ text, want string }{
 		{`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`,
 			"becomes a quorum operation|release KEYS[1], token ARGV[1]|done 1; somebody else's 0; nobody's 0|known  as a text of redis.io"},
 		{`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 5000) return redis.call('spop', KEYS[2])`,
 			"runs by vote|will be refused where it calls SPOP"},
+		{`return redis.call('frob', KEYS[1])`, "will be refused where it calls FROB, which masters do not know, or no vote can be taken on"},
 		{`return {1, cjson.encode(ARGV)}`, "runs by vote"},
 		{`return loadstring(ARGV[1])()`, "will be refused where it calls loadstring"},
 	} {
@@ -45,6 +46,16 @@ func TestRowsOfOnesOwnGoFirst(t *testing.T) {
 	if got := strings.Join(lines, "\n"); err != nil || !strings.Contains(got, "to take a lock; a reply grants if it is: nil") ||
 		!strings.Contains(got, "ARGV[2]") {
 		t.Errorf("explained as %s, %v", got, err)
+	}
+}
+
+func TestTheNameOfAFamilyHasNoEmptyParts(t *testing.T) {
+	for f, want := range map[Family]string{
+		{Library: "a", Does: "b"}: "a, b", {Library: "a"}: "a", {Does: "b"}: "b", {}: "",
+	} {
+		if got := f.Name(); got != want {
+			t.Errorf("%+v is called %q", f, got)
+		}
 	}
 }
 

@@ -21,6 +21,14 @@ type Family struct {
 	Why     string // of Refused
 }
 
+// Name says who sends it and what it is for, as far as that is known.
+func (f *Family) Name() string {
+	if f.Library == "" || f.Does == "" {
+		return f.Library + f.Does
+	}
+	return f.Library + ", " + f.Does
+}
+
 // A FamilyKind says what a script is to a quorum.
 type FamilyKind uint8
 

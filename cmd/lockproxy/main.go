@@ -97,6 +97,11 @@ func run(args, env []string, stdout, stderr io.Writer) int {
 // load returns the settings, or nil and the exit code.
 func load(args, env []string, stdout, stderr io.Writer) (*config.Loaded, int) {
 	l, err := config.Load(args, env)
+	return loaded(l, err, stdout, stderr)
+}
+
+// loaded tells what is wrong with the settings, or that help was asked for. It returns nil then, and the exit code.
+func loaded(l *config.Loaded, err error, stdout, stderr io.Writer) (*config.Loaded, int) {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(stderr, "lockproxy: %s\n", strings.TrimSuffix(line, "\n"))

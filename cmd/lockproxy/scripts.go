@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
@@ -12,31 +13,38 @@ import (
 	"lockproxy/script"
 )
 
-// scripts prints the table of known scripts, or says how one text would be treated. What is not "explain FILE" of its
-// arguments are settings.
+// scripts prints the table of known scripts, or, as "scripts explain FILE", says how one text would be treated.
 func scripts(args, env []string, stdout, stderr io.Writer) int {
-	file := ""
 	if len(args) > 0 && args[0] == "explain" {
-		if len(args) == 1 || strings.HasPrefix(args[1], "--") {
-			fmt.Fprintln(stderr, "lockproxy: scripts explain needs a file with a Lua text, or - for standard input")
-			return exitUsage
-		}
-		file, args = args[1], args[2:]
+		return explain(args[1:], env, stdout, stderr)
 	}
 	l, code := load(args, env, stdout, stderr)
 	if l == nil {
 		return code
 	}
-	rows := scriptRows(l.Config)
-	if file == "" {
-		writeFamilies(stdout, append(rows, script.Families()...))
-		return exitOK
+	writeFamilies(stdout, append(scriptRows(l.Config), script.Families()...))
+	return exitOK
+}
+
+func explain(args, env []string, stdout, stderr io.Writer) int {
+	l, err := config.LoadWithOperand(args, env)
+	l, code := loaded(l, err, stdout, stderr)
+	if l == nil {
+		return code
 	}
-	text, err := readText(file)
+	file := l.Operand
+	if file == "" {
+		fmt.Fprintln(stderr, "lockproxy: scripts explain needs a file with a Lua text, or - for standard input")
+		return exitUsage
+	}
+	whole, err := readText(file)
 	if err == nil {
-		text = strings.TrimSuffix(text, "\n") // which editors add, and libraries do not send
+		text, cut := strings.CutSuffix(whole, "\n") // which editors add, and libraries do not send
 		var lines []string
-		if lines, err = script.Explain(text, quorum.MayVote, rows...); err == nil {
+		if lines, err = script.Explain(text, quorum.MayVote, scriptRows(l.Config)...); err == nil {
+			if cut {
+				fmt.Fprintf(stdout, "The newline at the end of the file is left out, as libraries do not send it; with it, the SHA-1 would be %x.\n", sha1.Sum([]byte(whole)))
+			}
 			fmt.Fprintln(stdout, strings.Join(lines, "\n"))
 			return exitOK
 		}
@@ -65,7 +73,7 @@ func scriptRows(c *config.Config) []script.Family {
 		kind, _ := script.ParseFamilyKind(s.Kind) // config has checked both
 		granted, _ := script.ParseGrant(s.Granted)
 		rows[i] = script.Family{SHA: s.SHA1, Kind: kind, Granted: granted, Holder: s.Holder,
-			Library: "scripts:", Does: s.Name, Why: "the configuration says so"}
+			Library: "scripts", Does: s.Name, Why: "the configuration says so"}
 	}
 	return rows
 }

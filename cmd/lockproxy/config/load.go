@@ -11,6 +11,8 @@ type Loaded struct {
 	Config   *Config
 	Warnings []string // what lockproxy runs with, but should not
 	Help     bool     // --help or -h was among the flags
+	Operand  string   // what LoadWithOperand found beside the flags
+	operands int      // how many there may be
 	problems Problems
 	bad      map[string]bool // settings with a problem: what they go together with is not looked at
 }
@@ -19,6 +21,16 @@ type Loaded struct {
 // any, is a Problems.
 func Load(args, env []string) (*Loaded, error) {
 	l := &Loaded{Config: Default(), bad: make(map[string]bool)}
+	return l.load(args, env)
+}
+
+// LoadWithOperand is Load where something that is no flag may stand before, between or after the flags.
+func LoadWithOperand(args, env []string) (*Loaded, error) {
+	l := &Loaded{Config: Default(), bad: make(map[string]bool), operands: 1}
+	return l.load(args, env)
+}
+
+func (l *Loaded) load(args, env []string) (*Loaded, error) {
 	flags, path := l.parseFlags(args)
 	if l.Help {
 		return l, nil
@@ -125,6 +137,10 @@ func (l *Loaded) parseFlags(args []string) (inputs []input, path input) {
 		name = strings.ReplaceAll(name, "-", "_")
 		s := lookup(name)
 		switch {
+		case l.operands > 0 && (arg == "-" || !strings.HasPrefix(arg, "-")):
+			l.Operand = arg
+			l.operands--
+			continue
 		case !strings.HasPrefix(arg, "-"):
 			l.problem(WithoutPassword(arg), "", "is no flag; write --name value, see lockproxy help")
 			continue
