@@ -169,7 +169,11 @@ func (c *call) rejected(cmd *command, refused Reply) Reply {
 func (c *call) check(cmd **command) Reply {
 	row := *cmd
 	if row == nil {
-		return errUnknownCommand(c.args)
+		refused := errUnknownCommand(c.args)
+		if onLists[lower(c.args[0])] && c.server.cfg.Upstream == nil {
+			refused += whyNoLists
+		}
+		return refused
 	}
 	if len(row.subs) > 0 && len(c.args) > 1 {
 		sub := row.sub(c.args[1])

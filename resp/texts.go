@@ -70,6 +70,15 @@ func errUnknownCommand(args []string) Error {
 	return Error("ERR unknown command '" + clip(args[0], echoMax) + "', with args beginning with: " + list)
 }
 
+// onLists are the commands by which lock libraries wake waiters. To say why they are unknown, whyNoLists follows Redis's text:
+// clients look at how that begins.
+var onLists = map[string]bool{
+	"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "blmpop": true, "lpush": true, "rpush": true,
+	"lpushx": true, "rpushx": true, "lpop": true, "rpop": true, "lmove": true, "rpoplpush": true, "lmpop": true,
+}
+
+const whyNoLists = "; lockproxy serves no lists: each master would hand an element to another waiter; see Scripts that are refused in the README"
+
 func errUnknownSubcommand(container, name string) Error {
 	return Error("ERR unknown subcommand '" + clip(name, echoMax) + "'. Try " + container + " HELP.")
 }
