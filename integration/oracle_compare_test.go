@@ -18,9 +18,13 @@ type replyPair struct {
 	slack         time.Duration // how far apart the two were asked, at most
 }
 
-// clockStep is what two honest clocks of 1 ms may differ by, rounding included; and masters before Redis 7 keep a key for up
-// to 10 ms more, so that its undo takes no other.
-var clockStep = 5 * time.Millisecond
+// clockStep is what two honest clocks of 1 ms may differ by, rounding included, and clockWidth. Masters before Redis 7 keep a
+// key for up to 10 ms more, so that its undo takes no other.
+var clockStep = 5*time.Millisecond + clockWidth
+
+// clockWidth is how much longer than asked for a master may keep a key: it is told when by its own clock, and by the latest
+// that this may show, which is known to 2/5 of grace and 2 ms. Of one that answers slowly, as on a busy machine, it is not known better.
+const clockWidth = (50 + 2) * time.Millisecond * 2 / 5
 
 func init() {
 	if os.Getenv("LOCKPROXY_REDIS_SERVER") != "" {
