@@ -10,6 +10,7 @@ import (
 type NoQuorum struct {
 	Masters  int
 	Answered int     // with a vote that counts
+	Pending  int     // had not answered yet when the others had decided
 	Causes   []Cause // of each other master, in the order of the configuration
 }
 
@@ -19,15 +20,18 @@ type Cause struct {
 	Text string
 }
 
-// notAwaited is the cause of a master that had not answered yet when the others had decided.
-const notAwaited = "was not waited for"
-
 // Error is the text that clients see. Its first word is one that no client library retries on.
 func (e *NoQuorum) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "NOQUORUM %d of %d masters answered, %d needed", e.Answered, e.Masters, Quorum(e.Masters))
 	if e.Answered >= Quorum(e.Masters) {
 		b.WriteString(" to agree")
+	}
+	switch {
+	case e.Pending == 1:
+		b.WriteString(", and 1 was not waited for")
+	case e.Pending > 1:
+		fmt.Fprintf(&b, ", and %d were not waited for", e.Pending)
 	}
 	sep := ": "
 	for _, c := range e.Causes {

@@ -348,7 +348,7 @@ func (r *round) failure() error {
 		case Failed:
 			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), en.cause})
 		case Pending:
-			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), notAwaited})
+			err.Pending++
 		}
 	}
 	return err
