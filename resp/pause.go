@@ -84,6 +84,14 @@ func (p *pause) holds(c *call, cmd *command) bool {
 	return true
 }
 
+// keeps says whether the session waits with its command until the pause is over.
+func (p *pause) keeps(s *session) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, waits := p.waiting[s]
+	return waits
+}
+
 // leave is for a session that ends.
 func (p *pause) leave(s *session) {
 	p.mu.Lock()
