@@ -33,8 +33,9 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	for _, w := range l.Warnings {
 		fmt.Fprintln(stderr, "lockproxy: warning:", w)
 	}
-	probes := probeAll(l.Config, ms)
-	inspect(l.Config, ms, probes)
+	all := answering(l.Config, ms)
+	probes := probeAll(l.Config, ms, all)
+	inspect(l.Config, all, probes)
 	judge(l.Config, probes)
 	writeProbes(stdout, probes)
 	writeCosts(stdout, probes)
@@ -65,37 +66,41 @@ type probe struct {
 }
 
 // inspect adds what the masters' marks say.
-func inspect(cfg *config.Config, ms []*masters.Redis, probes []probe) {
+func inspect(cfg *config.Config, ms []masters.Master, probes []probe) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
 	defer cancel()
-	for i, in := range quorum.Inspect(ctx, engineConfig(cfg, slog.New(slog.DiscardHandler)), asMasters(ms)) {
+	for i, in := range quorum.Inspect(ctx, engineConfig(cfg, slog.New(slog.DiscardHandler)), ms) {
 		probes[i].marks = in
 	}
 }
 
-// probeAll asks all masters at once.
-func probeAll(cfg *config.Config, ms []*masters.Redis) []probe {
+// probeAll asks all masters at once, but for those that are gone.
+func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []probe {
 	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
 	defer cancel()
 	probes := make([]probe, len(ms))
-	var all sync.WaitGroup
+	var asked sync.WaitGroup
 	for i, m := range ms {
-		all.Go(func() {
-			info, err := probeMaster(ctx, m, cfg.Databases)
-			if err != nil && ctx.Err() != nil {
-				err = ctx.Err() // what the probe says then is that its connection was closed
+		asked.Go(func() {
+			p := probe{addr: m.Addr()}
+			if g, ok := all[i].(gone); ok {
+				p.err = g.err
+			} else if p.info, p.err = probeMaster(ctx, m, cfg.Databases); p.err != nil && ctx.Err() != nil {
+				p.err = ctx.Err() // what the probe says then is that its connection was closed
 			}
-			probes[i] = probe{addr: m.Addr(), info: info, err: err, wrongScheme: wrongScheme(m, err)}
+			p.wrongScheme = wrongScheme(m, p.err)
+			probes[i] = p
 		})
 	}
-	all.Wait()
+	asked.Wait()
 	return probes
 }
 
 // wrongScheme says what to write instead, if a server could not be asked because it speaks TLS and its URL says that it does
-// not, or the other way round. The time that asking took may be over.
+// not, or the other way round. The time that asking took may be over. One that speaks TLS does not keep silent if it is
+// spoken to otherwise.
 func wrongScheme(m *masters.Redis, err error) string {
-	if err == nil {
+	if err == nil || !m.TLS() && reason(err, "") == noAnswer {
 		return ""
 	}
 	switch otherwise := m.SpeaksOtherwise(context.Background(), err); {

@@ -161,6 +161,21 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	}
 }
 
+// A master that is stopped, and whose system still accepts connections for it, keeps nobody waiting for long.
+func TestMastersThatKeepSilentAreNotWaitedForLong(t *testing.T) {
+	silent := []string{"--masters", silentMaster(t) + "," + silentMaster(t), "--dial-timeout", "300ms", "--master-dead-after", "60s"}
+	for _, name := range []string{"check", "init"} {
+		start := time.Now()
+		code, out := runCommand(name, silent...)
+		if code != exitFailure || strings.Count(out, "no answer\n") != 2 {
+			t.Errorf("%s: exit code %d\n%s", name, code, out)
+		}
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("%s took %v", name, d)
+		}
+	}
+}
+
 func TestTheVerdictOnAMaster(t *testing.T) {
 	fine := masters.Info{Server: "redis", Version: "7.0.15", RunID: "r", Role: "master", RoundTrip: time.Millisecond}
 	for _, c := range []struct {
@@ -215,6 +230,14 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 	code, out = runCheck(append(flags, "rediss://"+silentMaster(t))...)
 	if code != exitFailure || !strings.Contains(out, "database 0: no: the TLS handshake failed: no answer, if it speaks no TLS there write redis://.\n") {
 		t.Errorf("TLS to a port without: exit code %d\n%s", code, out)
+	}
+}
+
+func TestCheckOfAnUpstreamThatKeepsSilent(t *testing.T) {
+	up := silentMaster(t)
+	_, out := runCheck("--masters", startRedis(t), "--lock-keys", "lock:*", "--dial-timeout", "300ms", "--upstream", "redis://"+up)
+	if want := "Upstream " + up + ", database 0: no: no answer.\n"; !strings.Contains(out, want) {
+		t.Errorf("no %q in\n%s", want, out)
 	}
 }
 

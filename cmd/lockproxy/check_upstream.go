@@ -43,6 +43,8 @@ func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err er
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*cfg.DialTimeout)
 	defer cancel()
-	info, err = m.Probe(ctx)
+	if info, err = m.Probe(ctx); err != nil {
+		err = cmp.Or(ctx.Err(), err) // as in answers
+	}
 	return info, wrongScheme(m, err), err
 }

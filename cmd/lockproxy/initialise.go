@@ -30,7 +30,7 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 	ctx, cancel := context.WithTimeout(context.Background(), inspectMax(l.Config))
 	defer cancel()
 	cfg := engineConfig(l.Config, slog.New(slog.DiscardHandler))
-	found := quorum.Inspect(ctx, cfg, asMasters(ms))
+	found := quorum.Inspect(ctx, cfg, answering(l.Config, ms))
 	writeFound(stdout, found)
 	if slices.ContainsFunc(found, func(in quorum.Inspected) bool { return in.Err != nil }) {
 		fmt.Fprintln(stderr, "lockproxy: init: every master must answer; see lockproxy check")

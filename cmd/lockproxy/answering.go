@@ -1,0 +1,46 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"sync"
+
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/quorum/masters"
+)
+
+// A gone master does not say a word. Others may be slow, but are waited for.
+type gone struct {
+	masters.Master
+	err error
+}
+
+// Dial fails at once.
+func (g gone) Dial(context.Context, int) (masters.Conn, error) { return nil, g.err }
+
+// answering returns the masters, with those that do not answer in the time that connecting may take as gone. So who looks
+// at all databases of all masters is not kept by one that is stopped for as long as by one that is slow.
+func answering(cfg *config.Config, ms []*masters.Redis) []masters.Master {
+	all := make([]masters.Master, len(ms))
+	var asked sync.WaitGroup
+	for i, m := range ms {
+		asked.Go(func() {
+			all[i] = m
+			if err := answers(cfg, m); err != nil {
+				all[i] = gone{m, err}
+			}
+		})
+	}
+	asked.Wait()
+	return all
+}
+
+func answers(cfg *config.Config, m *masters.Redis) error {
+	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.InstanceTimeout))
+	defer cancel()
+	conn, err := m.Dial(ctx, 0)
+	if err != nil {
+		return cmp.Or(ctx.Err(), err) // what it says when its time is over is that it was closed
+	}
+	return conn.Close()
+}
