@@ -214,9 +214,9 @@ func memory(i masters.Info) string {
 	case i.MaxMemoryPolicy == "":
 		return "-"
 	case i.MaxMemory == 0:
-		return "unlimited"
+		return i.MaxMemoryPolicy + " (unlimited)"
 	}
-	return fmt.Sprintf("%.4gmb %s", float64(i.MaxMemory)/(1<<20), i.MaxMemoryPolicy)
+	return fmt.Sprintf("%s (%.4gmb)", i.MaxMemoryPolicy, float64(i.MaxMemory)/(1<<20))
 }
 
 // offset is the master's clock less ours. Redlock does not need clocks that agree, only clocks that run alike.

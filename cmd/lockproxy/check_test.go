@@ -83,8 +83,8 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	}
 	for _, want := range []string{
 		`(?m)^MASTER +SERVER +ROLE +RUN ID +PERSISTENCE +MAXMEMORY +CLOCK +ROUND TRIP +VERDICT$`,
-		`(?m)^` + regexp.QuoteMeta(good) + ` +(redis|valkey) [0-9.]+ +master +[0-9a-f]{8} +aof always +unlimited +[-+0-9.mµs]+ +[0-9.mµs]+ +votes$`,
-		`(?m)^` + regexp.QuoteMeta(other) + ` +(redis|valkey) [0-9.]+ +master +[0-9a-f]{8} +no aof +unlimited `,
+		`(?m)^` + regexp.QuoteMeta(good) + ` +(redis|valkey) [0-9.]+ +master +[0-9a-f]{8} +aof always +noeviction \(unlimited\) +[-+0-9.mµs]+ +[0-9.mµs]+ +votes$`,
+		`(?m)^` + regexp.QuoteMeta(other) + ` +(redis|valkey) [0-9.]+ +master +[0-9a-f]{8} +no aof +noeviction \(unlimited\) `,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("no line like %s in\n%s", want, out)
@@ -172,6 +172,18 @@ func TestMastersThatKeepSilentAreNotWaitedForLong(t *testing.T) {
 		}
 		if d := time.Since(start); d > 20*time.Second {
 			t.Errorf("%s took %v", name, d)
+		}
+	}
+}
+
+func TestTheMemoryOfAMaster(t *testing.T) {
+	for want, i := range map[string]masters.Info{
+		"-":                      {},
+		"noeviction (unlimited)": {MaxMemoryPolicy: "noeviction"},
+		"allkeys-lru (1.5mb)":    {MaxMemoryPolicy: "allkeys-lru", MaxMemory: 3 << 19},
+	} {
+		if got := memory(i); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
