@@ -52,8 +52,33 @@ var commands = []command{
 // aliases are flags that people try.
 var aliases = map[string]string{"-h": "help", "-help": "help", "--help": "help", "-v": "version", "--version": "version"}
 
-// run returns the exit code.
+// run returns the exit code. What could not be printed is a failure: who reads it from a file must not take half for all.
 func run(args, env []string, stdout, stderr io.Writer) int {
+	out := &output{to: stdout}
+	code := runNamed(args, env, out, stderr)
+	if out.err != nil {
+		fmt.Fprintln(stderr, "lockproxy: the output is not complete:", out.err)
+		code = max(code, exitFailure)
+	}
+	return code
+}
+
+// An output remembers the first error of writing to it.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.to.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// runNamed runs what the first argument names.
+func runNamed(args, env []string, stdout, stderr io.Writer) int {
 	name := "serve"
 	if len(args) > 0 && (!strings.HasPrefix(args[0], "-") || aliases[args[0]] != "") {
 		name, args = args[0], args[1:]

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,21 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// A full disk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestWhatCannotBePrintedIsAFailure(t *testing.T) {
+	for _, name := range []string{"help", "version", "scripts", "check --help"} {
+		var stderr bytes.Buffer
+		code := run(strings.Fields(name), nil, fullDisk{}, &stderr)
+		if want := "lockproxy: the output is not complete: no space left on device\n"; code != exitFailure || stderr.String() != want {
+			t.Errorf("%s: exit code %d, %q", name, code, stderr.String())
+		}
+	}
 }
 
 func TestCommands(t *testing.T) {
