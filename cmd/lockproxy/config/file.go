@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +21,7 @@ type entry struct {
 // readYAML returns the entries of a file in their order. The values stay texts: what they mean is up to the table, so
 // that 0100, yes and 1_000 mean the same in a file, a variable and a flag.
 func readYAML(text []byte) ([]entry, []fault) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // the byte order mark that some editors write
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, []fault{yamlFault(err)}

@@ -44,6 +44,25 @@ func TestTheLaterSourceWins(t *testing.T) {
 	}
 }
 
+// As editors on Windows write it: with a byte order mark, and with line ends of two characters.
+func TestTheFileOfAnyEditor(t *testing.T) {
+	const text = "ttl_max: 30m\nmasters:\n  - a:1\nusers:\n  - name: me\n    password: \"secret\"\nlisten: 127.0.0.1:1 # here\n"
+	for _, text := range []string{text, "\ufeff" + text, "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n"), "\ufeff# nothing\nttl_max: 30m\n" + text[13:]} {
+		l, err := Load([]string{"--config", write(t, "lockproxy.yaml", text)}, nil)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		c := l.Config
+		if c.TTLMax != 30*time.Minute || len(c.Masters) != 1 || len(c.Users) != 1 || c.Users[0].Password.Reveal() != "secret" || c.Listen != "127.0.0.1:1" {
+			t.Errorf("%q: %+v", text, c)
+		}
+	}
+	if _, err := Load([]string{"--config", write(t, "empty.yaml", "\ufeff")}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheEnvironmentCanNameTheFile(t *testing.T) {
 	file := write(t, "a.yaml", "databases: 2\n")
 	other := write(t, "b.yaml", "databases: 5\n")
