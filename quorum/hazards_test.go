@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -397,6 +399,22 @@ func TestNoQuorumTellsWhyAndHowManyWereNotAwaited(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
 		})
+	}
+}
+
+// A master that owes an answer when the engine is closed is not reported to have no connection.
+func TestAnOrderlyEndWarnsOfNothing(t *testing.T) {
+	var log bytes.Buffer
+	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		log.Reset()
+		for _, f := range w.fakes[:2] {
+			f.stall()
+		}
+		w.acquire(key, "mine", minute)
+		w.Close()
+	})
+	if log.Len() > 0 {
+		t.Error(log.String())
 	}
 }
 

@@ -178,7 +178,7 @@ func (l *lane) setDown(cause string) {
 	queue := l.queue
 	l.queue = nil
 	l.mu.Unlock()
-	if news {
+	if news && l.engine.ctx.Err() == nil { // else it was Close that closed it
 		l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
 		l.master.failed(cause)
 	}
