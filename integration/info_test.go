@@ -64,7 +64,7 @@ func TestINFOCounts(t *testing.T) {
 		{s.client, []string{"LOCK", "c", long, "TOKEN", "me", "HOLD"}, map[string]int{"attempts": 1, "acquired": 1, "held": 1}},
 		{other, []string{"LOCK", "c", long, "TOKEN", "you", "WAIT", long}, map[string]int{"blocked_clients": 1, "waiting": 1}},
 		{s.client, []string{"FORCEUNLOCK", "c"}, map[string]int{"held": -1, "held_lost": 1, "blocked_clients": -1, "waiting": -1}},
-		{s.client, []string{"EVAL", "return redis.call('time')[2]", "1", "d"}, map[string]int{"scripts": 1, "scripts_disputed": 1}},
+		{s.client, []string{"EVAL", "return redis.call('time')[2] .. 'µs'", "1", "d"}, map[string]int{"scripts": 1, "scripts_disputed": 1}},
 	}
 	for _, step := range steps {
 		if err := step.client.Send(harness.Encode(nil, step.args...)); err != nil {
