@@ -49,9 +49,12 @@ func (a *answer) readClocks() error {
 	return nil
 }
 
+// toldByClocks says whether there is an answer with a part that a clock told.
+func (a *answer) toldByClocks() bool { return a != nil && len(a.clocks) > 0 }
+
 // unclocked returns what two replies must have in common to be the same but for what clocks told.
 func (a *answer) unclocked() string {
-	if len(a.clocks) > 0 {
+	if a.toldByClocks() {
 		return a.common
 	}
 	return a.encoded

@@ -135,11 +135,14 @@ func (c *count) decide(t Tally) Decision {
 
 // alike returns how many agree, and settles whether they do so only but for what clocks told.
 func (c *count) alike(quorum int) int {
-	c.unclocked = true
-	_, butForClocks := c.largest()
 	c.unclocked = false
 	_, wholly := c.largest()
-	c.unclocked = wholly < quorum && butForClocks >= quorum
+	if wholly >= quorum || !slices.ContainsFunc(c.answers, (*answer).toldByClocks) {
+		return wholly
+	}
+	c.unclocked = true
+	_, butForClocks := c.largest()
+	c.unclocked = butForClocks >= quorum
 	return max(wholly, butForClocks)
 }
 

@@ -1,0 +1,43 @@
+package resp
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A seldom is a line that the log has at most once in seldomEvery, however often there is cause for it.
+type seldom struct{ told atomic.Int64 } // when, by the server's clock; 0: never
+
+const seldomEvery = time.Minute
+
+func (s *seldom) may(clock int64) bool {
+	told := s.told.Load()
+	return (told == 0 || clock-told >= seldomEvery.Milliseconds()) && s.told.CompareAndSwap(told, clock)
+}
+
+// warnTTL logs that the client asked for a TTL beyond ttl_max. Who uses phpredis may not hear of it: an error is false
+// there, as is a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
+func (s *session) warnTTL(e Error) {
+	if !strings.HasPrefix(string(e), ttlMaxPrefix) {
+		return
+	}
+	if s.server.ttlWarned.may(s.server.clock.Load()) {
+		s.server.log.Warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", string(e))
+	}
+}
+
+// split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
+// Frameworks take such an error for something else, and go on without a word, so that the log has to tell.
+func (c *call) split(refused Error) Error { return c.splitAs(refused, string(refused)) }
+
+// splitAs is split where the reply is nothing for the log: an argument that looks like a lock's name may be a token.
+func (c *call) splitAs(refused Error, told string) Error {
+	s := c.server
+	n := s.counters.split.Add(1)
+	if s.splitTold.may(s.clock.Load()) {
+		s.log.Warn("a request was refused because of what lock_keys matches", "client", c.addr(), "id", c.id,
+			"error", told, "all_so_far", n)
+	}
+	return refused
+}
