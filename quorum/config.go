@@ -22,7 +22,7 @@ type Config struct {
 	MasterDeadAfter time.Duration
 	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.
 	QueueMax int
-	// Databases is how many logical databases there are. Default 16.
+	// Databases is how many logical databases there are, at most DatabasesMax. Default 16.
 	Databases int
 	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
 	// same order. Default: the masters are known by their addresses.
@@ -64,6 +64,9 @@ func setDefault[T comparable](p *T, v T) {
 	}
 }
 
+// DatabasesMax bounds the databases: what concerns a whole master is written into all of them, whichever this proxy uses.
+const DatabasesMax = 1024
+
 // maxMasters bounds N: beyond it every lock costs more than it gains.
 const maxMasters = 15
 
@@ -75,8 +78,8 @@ func (c *Config) validate(n int) error {
 		return fmt.Errorf("%d masters: at most %d", n, maxMasters)
 	case c.InstanceTimeout < 0 || c.DriftFactor < 0 || c.DriftFactor >= 1 || c.TTLMax < 0 || c.MasterDeadAfter < 0:
 		return errors.New("negative timeouts, or a drift factor outside 0 to 1")
-	case c.QueueMax < 0 || c.Databases < 0:
-		return errors.New("negative limits")
+	case c.QueueMax < 0 || c.Databases < 0 || c.Databases > DatabasesMax:
+		return fmt.Errorf("negative limits, or more than %d databases", DatabasesMax)
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type Engine struct {
 	slept     atomic.Int64 // how long this process stood still without any clock here noticing: rule 8
 	suspended atomic.Int64 // how long this machine did, as the system tells; see catchUp
 	members   string       // names the deployment
+	bounds    atomic.Pointer[vouch.Bounds]
 
 	lateCause string // of the vote of a master that does not answer in time
 
@@ -64,9 +65,11 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.labels.init()
 	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)
+	own := cfg.bounds()
+	e.bounds.Store(&own)
 	for i, slot := range slots(ms, cfg.Deployment) {
 		m := &master{Master: ms[i], slot: slot}
-		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: cfg.tolerance()}
+		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: tolerance(cfg.Grace)}
 		e.masters = append(e.masters, m)
 	}
 	e.warden = newWarden(e)

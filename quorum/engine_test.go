@@ -32,8 +32,9 @@ func inWorldWith(t *testing.T, n int, cfg Config, f func(w *world)) {
 			w.fakes = append(w.fakes, newFake(i))
 			ms = append(ms, w.fakes[i])
 		}
+		full := cfg.withDefaults()
 		for _, f := range w.fakes {
-			f.initialise(Members(ms, ""))
+			f.initialise(Members(ms, ""), full.bounds())
 		}
 		e, err := New(cfg, ms)
 		if err != nil {

@@ -35,10 +35,10 @@ func (f *fake) process() string {
 }
 
 // initialise marks it clean, as lockproxy init does.
-func (f *fake) initialise(e string) {
+func (f *fake) initialise(members string, b vouch.Bounds) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := vouch.Canary{Process: f.process(), Lineage: "-", Epoch: 1, Members: e, TTLMax: time.Hour}
+	c := vouch.Canary{Process: f.process(), Lineage: "-", Epoch: 1, Members: members, Bounds: b}
 	clear(f.marks)
 	f.putMark(canaryKey, c.String())
 }

@@ -24,6 +24,8 @@ type Inspected struct {
 	// Replaced says that the proxies refuse it: under its address they have met another server since.
 	Replaced bool
 	InUse    bool // some master is Marked: the deployment is not new, even where this one looks so
+	// Bounds are those that a proxy with these settings would keep to: its own, and what all masters' marks tell.
+	Bounds vouch.Bounds
 
 	slot      int
 	uncounted bool       // it does not tell how many keys it has
@@ -41,7 +43,6 @@ type Barred struct {
 	Left    time.Duration // how long that lasts at most
 	Unknown bool          // too few other masters remember: it is as long as any lock
 
-	longest time.Duration // that a lock is kept
 }
 
 // Inspect looks at the marks on all masters, and changes nothing.
@@ -51,14 +52,19 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 	var all sync.WaitGroup
 	for i, slot := range slots(ms, cfg.Deployment) {
 		all.Go(func() {
-			found[i] = Inspected{Addr: ms[i].Addr(), slot: slot}
+			found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, Bounds: cfg.bounds()}
 			found[i].Err = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
 				return found[i].look(db, c, &cfg, Members(ms, cfg.Deployment))
 			})
 		})
 	}
 	all.Wait()
+	bounds := cfg.bounds()
+	for _, in := range found {
+		bounds = bounds.And(in.Bounds)
+	}
 	for i := range found {
+		found[i].Bounds = bounds
 		foresee(found, i, &cfg)
 		found[i].Replaced = replaced(found, i)
 	}
@@ -92,12 +98,15 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	in.epochs = append(in.epochs, canary.Epoch)
 	in.stands = append(in.stands, known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID))
 	in.roster = append(in.roster, strings.Fields(found.roster))
+	if known && canary.Members == members {
+		in.Bounds = in.Bounds.And(canary.Bounds)
+	}
 	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
 	reason := reasonOf(found.quarantine)
 	in.Marked = in.Marked || known && reason != vouch.New
 	if found.canary == "" || found.quarantine != "" {
 		in.Barred = append(in.Barred, Barred{
-			DB: db, Reason: reason, Since: time.Since(sentencedAt(found.quarantine)), longest: cfg.kept(max(cfg.TTLMax, canary.TTLMax)),
+			DB: db, Reason: reason, Since: time.Since(sentencedAt(found.quarantine)),
 		})
 	}
 	left, ok := horizon.Reply.(int64)
@@ -126,7 +135,7 @@ func replaced(found []Inspected, i int) bool {
 func foresee(found []Inspected, i int, cfg *Config) {
 	for j := range found[i].Barred {
 		b := &found[i].Barred[j]
-		q := vouch.NewQuarantine(b.Reason, -max(b.Since, 0), b.longest, cfg.DriftFactor)
+		q := vouch.NewQuarantine(b.Reason, -max(b.Since, 0), found[i].Bounds.Kept, cfg.DriftFactor)
 		var said []vouch.Testimony
 		for o := range found {
 			if o == i || b.DB >= len(found[o].horizons) || found[o].horizons[b.DB] < 0 {

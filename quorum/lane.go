@@ -187,7 +187,7 @@ func (l *lane) gather(ctx context.Context) bool {
 	l.begun = l.master.watch.begun.Load() // before our clock is read: see putRight
 	l.gathered = l.engine.catchUp()
 	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
-	if l.unsure = !l.master.watch.sure(l.engine.cfg.uncertainty()); l.unsure {
+	if l.unsure = !l.master.watch.sure(l.engine.uncertainty()); l.unsure {
 		l.batch = append(l.batch, newHeartbeat(l)) // so that it is known afterwards
 	}
 	wanted := l.batch[:0]

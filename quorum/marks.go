@@ -184,7 +184,7 @@ func sentencedAt(text string) time.Time {
 func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
 	c := vouch.Canary{
 		DB:      db,
-		Process: info.RunID, Lineage: info.Lineage, Members: e.members, TTLMax: e.cfg.TTLMax,
+		Process: info.RunID, Lineage: info.Lineage, Members: e.members, Bounds: *e.bounds.Load(),
 		Durable: info.Durable(), Unsure: info.MayBeDurable(),
 		Epoch: nextEpoch(r[slot].Load()),
 	}

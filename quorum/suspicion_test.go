@@ -112,7 +112,7 @@ func TestAChargeIsNotLostToAFasterProxy(t *testing.T) {
 		f.mu.Lock()
 		f.faster = func() { // another proxy permits longer locks
 			c, _ := vouch.ParseCanary(f.markText(canaryKey))
-			c.TTLMax *= 2
+			c.Kept *= 2
 			f.putMark(canaryKey, c.String())
 		}
 		f.mu.Unlock()
@@ -306,6 +306,25 @@ func TestAMasterThatAnswersTooSlowlyToTellAStepHasNoVote(t *testing.T) {
 		a := w.acquire(key, "mine", minute)
 		if a.Err == nil || !strings.Contains(a.Err.Error(), "too slowly") {
 			t.Errorf("want no quorum, and why: %+v", a)
+		}
+	})
+}
+
+func TestWhoseGraceIsTooLittleIsSaid(t *testing.T) {
+	inWorldWith(t, 3, Config{InstanceTimeout: time.Second, Grace: time.Second}, func(w *world) {
+		w.fakes[1].leave()
+		for _, f := range w.fakes {
+			f.mu.Lock()
+			c, _ := vouch.ParseCanary(f.markText(canaryKey))
+			c.Grace = 50 * time.Millisecond
+			f.putMark(canaryKey, c.String())
+			f.mu.Unlock()
+		}
+		w.settle()
+		w.fakes[0].setDelay(60 * time.Millisecond)
+		a := w.acquire(key, "mine", minute)
+		if want := "raise grace in every proxy (one has had 50ms), stop all"; a.Err == nil || !strings.Contains(a.Err.Error(), want) {
+			t.Errorf("%+v, want %q", a, want)
 		}
 	})
 }

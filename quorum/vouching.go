@@ -54,6 +54,9 @@ func (l *lane) vouch() doubt {
 		l.link.marks.roster = marks.roster
 		l.roster.learn(marks.roster)
 	}
+	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
+		l.link.marks.canary = marks.canary
+	}
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
 	l.again = l.again || marks.quarantine != l.link.marks.quarantine
@@ -73,6 +76,18 @@ func (l *lane) vouch() doubt {
 		return doubt{FailedForgot, "may have forgotten locks: " + charge}
 	}
 	return doubt{}
+}
+
+// hasNewBounds keeps to the bounds of a canary that another proxy has written, and says whether nothing else in it is new. Then
+// the batch is good, if its clock is by them: that proxy could not grant anything here before it wrote them.
+func (l *lane) hasNewBounds(canary string) bool {
+	was, ok1 := vouch.ParseCanary(l.link.marks.canary)
+	is, ok2 := vouch.ParseCanary(canary)
+	if was.Bounds = is.Bounds; !ok1 || !ok2 || was != is {
+		return false
+	}
+	l.engine.keepTo(is.Bounds)
+	return true
 }
 
 // unkeptCause returns why what the batch set does not count, though the rest of it does, if so.
@@ -96,7 +111,7 @@ func (l *lane) unkeptCause() doubt {
 func (l *lane) misjudged() bool {
 	since := l.proof.received - l.gathered
 	least := l.link.clock - since.Milliseconds() // that it can have shown when the batch was gathered
-	return l.begun != l.master.watch.begun.Load() || least > l.clockNow+l.engine.cfg.uncertainty().Milliseconds()
+	return l.begun != l.master.watch.begun.Load() || least > l.clockNow+l.engine.uncertainty().Milliseconds()
 }
 
 // Marks are our own keys on a master, "" where they are not there.
@@ -133,11 +148,12 @@ func (l *lane) observe(p *proof) string {
 		if doubt != "" {
 			l.engine.warden.alarm()
 		}
-		if l.master.watch.reach() <= l.engine.cfg.uncertainty() {
+		if l.master.watch.reach() <= l.engine.uncertainty() {
 			return doubt
 		}
 		if tries == narrowings {
-			return cmp.Or(doubt, fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace", p.received-p.sent))
+			return cmp.Or(doubt, fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s",
+				p.received-p.sent, l.engine.whoseGrace()))
 		}
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
@@ -147,16 +163,6 @@ func (l *lane) observe(p *proof) string {
 		p = &again
 	}
 }
-
-// A lock's key is kept for 2 × drift + grace longer than it is promised. The drifts are for clocks that drift and for steps
-// that are tolerated again; what else may go unnoticed (vouch.Clock) is the tolerance once, and the uncertainty of two
-// observations: together the grace and the clock floor.
-
-// uncertainty is how exactly the offset of a master's clock must be known.
-func (c *Config) uncertainty() time.Duration { return (c.Grace + clockFloor) * 2 / 5 }
-
-// tolerance is how much of steps is tolerated.
-func (c *Config) tolerance() time.Duration { return (c.Grace + clockFloor) / 5 }
 
 // micros reads the reply of TIME.
 func micros(c *masters.Call) (time.Duration, bool) {
@@ -212,10 +218,11 @@ func (l *lane) assess(k *link) error {
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(max(known, j.Next.Epoch))
 		}
-		switch j.Verdict {
-		case vouch.Foreign:
+		if j.Verdict == vouch.Foreign {
 			return errors.New(j.Reason)
-		case vouch.Same:
+		}
+		l.engine.keepTo(j.Next.Bounds)
+		if j.Verdict == vouch.Same {
 			l.charges = charges
 			return l.stand(k, found, j.Next.Epoch)
 		}
@@ -282,7 +289,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 		if flushed { // the others were not; but what was swapped for it must not come back
 			epoch = 0
 		}
-		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(l.engine.cfg.Databases)})
+		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(DatabasesMax)})
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {

@@ -80,16 +80,17 @@ func (w *warden) judge(now instant) {
 		return
 	}
 	e := w.engine
+	bounds := e.bounds.Load()
 	jumps := make([]*vouch.Span, len(e.masters))
 	missing := false
 	for i, m := range e.masters {
-		jumps[i] = m.watch.since(at, e.cfg.uncertainty())
+		jumps[i] = m.watch.since(at, e.uncertainty())
 		missing = missing || jumps[i] == nil && m.isConnected()
 	}
 	if missing && now-at < e.cfg.InstanceTimeout {
 		return // until it looks again
 	}
-	by, own, sure := vouch.Standstill(jumps, e.cfg.DriftFactor, e.cfg.tolerance())
+	by, own, sure := vouch.Standstill(jumps, bounds.DriftFactor, tolerance(bounds.Grace))
 	if !sure { // nobody can take a lock before it is
 		return
 	}
@@ -141,9 +142,8 @@ func (l *lane) setQuarantine(text, canary string) {
 		l.quarantine = nil
 	case was == nil || was.text != text || was.canary != canary:
 		c, _ := vouch.ParseCanary(canary)
-		longest := l.engine.cfg.kept(max(l.engine.cfg.TTLMax, c.TTLMax))
 		l.quarantine = &quarantine{
-			Quarantine: vouch.NewQuarantine(reasonOf(text), l.engine.now(), longest, l.engine.cfg.DriftFactor),
+			Quarantine: vouch.NewQuarantine(reasonOf(text), l.engine.now(), l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor),
 			text:       text, canary: canary, epoch: c.Epoch,
 		}
 	}
@@ -219,6 +219,9 @@ func (l *lane) seeThrough(now instant) {
 	if q == nil {
 		l.mu.Unlock()
 		return
+	}
+	if !q.Known { // a master that has been met since may have told of longer locks
+		q.Outlast(l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor)
 	}
 	if !q.Known && len(q.said) > 0 {
 		said := make([]vouch.Testimony, 0, len(q.said))

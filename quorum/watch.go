@@ -63,6 +63,13 @@ func (w *watch) sure(d time.Duration) bool {
 	return w.clock.Known() && w.clock.Width() <= d
 }
 
+// restrict lets the clock be followed more strictly, as vouch.Clock has it.
+func (w *watch) restrict(rate float64, tolerance time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock.Restrict(rate, tolerance)
+}
+
 // accuse has the master quarantined, in all databases.
 func (w *watch) accuse(reason string) {
 	w.mu.Lock()

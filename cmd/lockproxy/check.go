@@ -140,8 +140,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
-		case p.info.RoundTrip > cfg.Grace*2/5:
-			p.votes, p.verdict = true, "votes; far away for grace "+cfg.Grace.String()+": raise it to three round trips"
+		case p.info.RoundTrip > p.grace(cfg)*2/5:
+			p.votes, p.verdict = true, p.farAway(cfg)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
 		case len(p.info.Missing) > 0:
@@ -153,6 +153,22 @@ func judge(cfg *config.Config, probes []probe) {
 			seen[p.info.RunID] = p.addr
 		}
 	}
+}
+
+// grace is by what the proxies watch the master's clock: the least that any of them has, if the marks tell.
+func (p *probe) grace(cfg *config.Config) time.Duration {
+	if p.marks.Addr == "" {
+		return cfg.Grace
+	}
+	return p.marks.Bounds.Grace
+}
+
+func (p *probe) farAway(cfg *config.Config) string {
+	text := "votes; far away for grace " + p.grace(cfg).String() + ": raise it to three round trips"
+	if p.grace(cfg) < cfg.Grace {
+		text += " in every proxy, stop all, wait for the longest lock, run lockproxy init, start them"
+	}
+	return text
 }
 
 // reason puts an error of the connection into few words, with the mend. Where logins are set says login.

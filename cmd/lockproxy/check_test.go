@@ -202,6 +202,7 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "noeviction" }, "votes", true},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
 		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms", false},
+		{func(i *masters.Info) { i.RoundTrip = 30 * time.Millisecond }, "votes; far away for grace 50ms: raise it to three round trips", true},
 		{func(i *masters.Info) { i.Role = "slave" }, "no: is a slave, name its master", false},
 	} {
 		info := fine
@@ -215,6 +216,20 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 }
 
 // Masters that do not tell their run id are not taken for one.
+func TestTheGraceThatIsTooLittleMayBeAnotherProxys(t *testing.T) {
+	p := probe{addr: "a:1", info: masters.Info{RunID: "r", Role: "master", RoundTrip: 30 * time.Millisecond}}
+	p.marks.Addr, p.marks.Marked, p.marks.Bounds.Grace = p.addr, true, 50*time.Millisecond
+	cfg := config.Default()
+	cfg.Grace = time.Second
+	probes := []probe{p}
+	judge(cfg, probes)
+	want := "votes; far away for grace 50ms: raise it to three round trips in every proxy, " +
+		"stop all, wait for the longest lock, run lockproxy init, start them"
+	if probes[0].verdict != want {
+		t.Errorf("%q, want %q", probes[0].verdict, want)
+	}
+}
+
 func TestUnknownRunIDsAreNotTheSame(t *testing.T) {
 	info := masters.Info{RoundTrip: time.Millisecond}
 	probes := []probe{{addr: "a:1", info: info}, {addr: "b:1", info: info}}

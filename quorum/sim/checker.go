@@ -96,7 +96,7 @@ func (k *checker) init(w *World) {
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
-	c := w.plan.Config
+	c := w.plan.loosest()
 	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
 	// answer, or half a second ago; and a few milliseconds more, so that no two are alike.
 	inexact := c.InstanceTimeout + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 300*time.Millisecond

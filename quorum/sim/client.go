@@ -43,7 +43,7 @@ func (c *client) run() {
 		resource := resourceName(c.rng.IntN(w.plan.Resources))
 		ttl := between(c.rng, w.plan.TTLLeast, w.plan.TTLMost).Truncate(time.Millisecond)
 		if chance(c.rng, w.plan.Longs) {
-			ttl = w.plan.Config.TTLMax
+			ttl = w.plan.of(c.proxy.id).TTLMax
 		}
 		if c.constant {
 			ttl = w.plan.TTLMost
@@ -197,7 +197,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 	case kind < 0.4:
 		next := pick(c.rng, ttl, ttl, c.world.plan.TTLLeast)
 		if chance(c.rng, c.world.plan.Stretches) {
-			next = c.world.plan.Config.TTLMax
+			next = c.world.plan.of(c.proxy.id).TTLMax
 		}
 		return c.extend(p, quorum.ExtendRequest{TTL: next, Fenced: p.fence != 0})
 	case kind < 0.55:
@@ -218,7 +218,7 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 	before := p.until
 	if !req.Add { // it may be shorter
 		w.mu.Lock()
-		c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.Config.DriftFactor))
+		c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
 		w.mu.Unlock()
 	}
 	x, ok := ask(c.proxy, func(l *life, x quorum.Extended) {
@@ -251,7 +251,7 @@ func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	req := quorum.AcquireRequest{Key: quorum.Key{Name: p.resource}, Token: p.token, TTL: ttl, Reentrant: true}
 	began, slept := w.now(), w.asleep()
 	w.mu.Lock()
-	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.Config.DriftFactor))
+	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.of(c.proxy.id).DriftFactor))
 	delete(w.checker.attempts, p.token)
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {

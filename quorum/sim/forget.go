@@ -23,7 +23,7 @@ var forgetKinds = []faultKind{
 		}
 	})},
 	{name: staleReplica, forgets: true, strike: failover},
-	{name: "all masters restarted empty", forgets: true, strike: restartAll},
+	{name: allRestarted, forgets: true, strike: restartAll},
 	{name: "all data flushed", forgets: true, strike: wipe("FLUSHALL")},
 	{name: "a database flushed", forgets: true, strike: wipe("FLUSHDB")},
 	{name: "databases swapped", forgets: true, strike: swapDatabases},
@@ -38,6 +38,9 @@ var forgetKinds = []faultKind{
 
 // staleReplica is a fault of masters that have replicas, and say so.
 const staleReplica = "failover to a stale replica"
+
+// allRestarted is a fault after which no master tells how long locks may be.
+const allRestarted = "all masters restarted empty"
 
 // suspended is a fault after which timers of one instant matter (doc.go).
 const suspended = "proxies suspended"

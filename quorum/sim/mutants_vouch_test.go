@@ -21,8 +21,17 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a slow answer is believed about the clock", rule: "5 vouch", file: "vouching.go",
-		old: "if l.master.watch.reach() <= l.engine.cfg.uncertainty() {", new: "if true {",
+		old: "if l.master.watch.reach() <= l.engine.uncertainty() {", new: "if true {",
 		test: "TooSlowly",
+	},
+	{
+		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", first: Mixed + 1, file: "vouching.go",
+		old: "		l.engine.keepTo(j.Next.Bounds)\n", new: "",
+	},
+	{
+		name: "stricter settings that come later are not kept to", rule: "5 vouch", file: "vouching.go",
+		old: "	l.engine.keepTo(is.Bounds)\n", new: "",
+		test: "MoreStrictlyWhen", in: ".",
 	},
 	{
 		name: "a replica votes", rule: "5 vouch", aim: "replicas", file: "vouching.go",
@@ -75,6 +84,11 @@ var vouchMutants = []mutant{
 		test: "TestAGrantIsVoid",
 	},
 	{
+		name: "a quarantine lasts as long as the locks of its proxy", rule: "7 horizon", file: "bounds.go",
+		old: "	next := was.And(b)\n", new: "	b.Kept = was.Kept\n	next := was.And(b)\n",
+		test: "TestAQuarantineOutlasts", in: ".",
+	},
+	{
 		name: "a horizon is taken for over", rule: "7 horizon", aim: "horizons", file: "vouch/quarantine.go",
 		old: "q.Until, q.Known = min(q.Until, now+stretch(longest, rate)), true", new: "q.Until, q.Known = min(q.Until, now), true",
 	},
@@ -101,7 +115,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "jumps that differ are a standstill", rule: "8 clock of the proxy", file: "warden.go",
-		old: "e.cfg.DriftFactor, e.cfg.tolerance())", new: "e.cfg.DriftFactor, e.cfg.InstanceTimeout+50*time.Millisecond)",
+		old: "bounds.DriftFactor, tolerance(bounds.Grace))", new: "bounds.DriftFactor, e.cfg.InstanceTimeout+50*time.Millisecond)",
 		test: "TestClocksThatJumpDifferentlyAreNoStandstill",
 	},
 	{

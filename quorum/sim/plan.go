@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"lockproxy/quorum"
@@ -16,6 +17,7 @@ type Plan struct {
 	Masters, Proxies, Clients, Resources int
 	Attempts                             int // of each client
 	Config                               quorum.Config
+	Own                                  []quorum.Config // of the proxies that have settings of their own, by number; the first has Config
 
 	Latency  time.Duration // one way, typically
 	Lossy    float64       // how often a segment is late
@@ -78,7 +80,60 @@ func NewPlan(seed uint64) Plan {
 	if seed&Fenced != 0 {
 		p.fences(rand.New(rand.NewPCG(seed, 1)))
 	}
+	if seed&Mixed != 0 {
+		p.mix(rand.New(rand.NewPCG(seed, 2)))
+	}
 	return p
+}
+
+// Mixed is the bit of a seed that gives each proxy settings of its own. Seeds without it are the worlds that they always were.
+const Mixed = 1 << 62
+
+// mix lets all proxies but the first be less strict about clocks, or shorter of memory, than the plan says.
+func (p *Plan) mix(r *rand.Rand) {
+	for range p.Proxies - 1 {
+		c := p.Config
+		c.Grace *= pick[time.Duration](r, 1, 4, 20)
+		c.DriftFactor = min(c.DriftFactor*pick[float64](r, 1, 1, 4), 0.2)
+		if shorter := max(c.TTLMax/4, p.TTLMost); r.IntN(3) == 0 && !p.startsAnew() {
+			c.TTLMax = shorter
+		}
+		p.Own = append(p.Own, c)
+	}
+	if r.IntN(2) == 0 && len(p.Own) > 0 { // the strict one is not always there first
+		p.Config, p.Own[0] = p.Own[0], p.Config
+	}
+}
+
+// startsAnew says that a proxy may meet masters of which all have forgotten what is permitted.
+func (p *Plan) startsAnew() bool {
+	return slices.ContainsFunc(p.Faults, func(name string) bool { return kindOf(name).endsProxy }) ||
+		slices.Contains(p.Faults, allRestarted)
+}
+
+// of returns the settings of a proxy.
+func (p *Plan) of(proxy int) *quorum.Config {
+	if proxy > 0 && len(p.Own) > 0 {
+		return &p.Own[proxy-1]
+	}
+	return &p.Config
+}
+
+// strictest returns the least that any proxy lets clocks step and come apart, and loosest the most; and the longest TTL.
+func (p *Plan) strictest() quorum.Config {
+	c := p.Config
+	for _, o := range p.Own {
+		c.Grace, c.DriftFactor, c.TTLMax = min(c.Grace, o.Grace), min(c.DriftFactor, o.DriftFactor), max(c.TTLMax, o.TTLMax)
+	}
+	return c
+}
+
+func (p *Plan) loosest() quorum.Config {
+	c := p.Config
+	for _, o := range p.Own {
+		c.Grace, c.DriftFactor, c.TTLMax = max(c.Grace, o.Grace), max(c.DriftFactor, o.DriftFactor), max(c.TTLMax, o.TTLMax)
+	}
+	return c
 }
 
 func (p *Plan) config(r *rand.Rand) {

@@ -47,7 +47,7 @@ func (p *proxy) boot() {
 	for _, s := range w.servers {
 		ms = append(ms, &endpoint{life: l, server: s})
 	}
-	cfg := w.plan.Config
+	cfg := *w.plan.of(p.id)
 	if cfg.Slept = func(time.Time) time.Duration { return w.asleep() }; w.plan.Paused {
 		cfg.Slept = func(time.Time) time.Duration { return 0 }
 	}

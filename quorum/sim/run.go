@@ -93,7 +93,7 @@ func (w *World) lockAll() {
 				w.mu.Unlock()
 				continue
 			}
-			w.sleep(600 * time.Millisecond) // a release might find its script flushed
+			w.sleep(600*time.Millisecond + w.plan.loosest().Grace - w.plan.strictest().Grace) // a release might find its script flushed
 		}
 	}
 }

@@ -25,13 +25,20 @@ func inScene(t *testing.T, f func(s *scene)) {
 // inSceneOf is inScene with so many masters.
 func inSceneOf(t *testing.T, masters int, f func(s *scene)) {
 	t.Helper()
+	inSceneWith(t, masters, sceneConfig, nil, f)
+}
+
+var sceneConfig = quorum.Config{
+	Databases: databases, InstanceTimeout: 300 * time.Millisecond, DriftFactor: 0.01,
+	Grace: 200 * time.Millisecond, TTLMax: time.Minute, MasterDeadAfter: 5 * time.Second,
+}
+
+// inSceneWith is inSceneOf with settings of the first proxy, and of the second, if it has its own.
+func inSceneWith(t *testing.T, masters int, c quorum.Config, own []quorum.Config, f func(s *scene)) {
+	t.Helper()
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(Plan{
-			Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond,
-			Config: quorum.Config{
-				Databases: databases, InstanceTimeout: 300 * time.Millisecond, DriftFactor: 0.01,
-				Grace: 200 * time.Millisecond, TTLMax: time.Minute, MasterDeadAfter: 5 * time.Second,
-			},
+			Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond, Config: c, Own: own,
 		}, nil)
 		over := make(chan struct{})
 		var turning sync.WaitGroup

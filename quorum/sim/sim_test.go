@@ -72,6 +72,9 @@ func TestFixedSeeds(t *testing.T) {
 		if seed%2 == 0 {
 			sum.Add(expectNothing(t, Fenced+seed+1))
 		}
+		if seed%4 == 1 {
+			sum.Add(expectNothing(t, Mixed+seed+1))
+		}
 	}
 	t.Logf("%+v", sum)
 	if sum.Granted*40 < sum.Attempts {
@@ -83,7 +86,7 @@ func TestFreshSeeds(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
-		expectNothing(t, first+n|n%2*Fenced)
+		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed)
 	}
 	t.Logf("%d seeds from %d", n, first)
 }

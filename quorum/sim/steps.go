@@ -84,12 +84,12 @@ func (s *server) meetsTooEarly(l *life) bool {
 func (s *server) knownTo(p *proxy) bool { return p.life != nil && s.steps.asked[p.life] != 0 }
 
 // tolerated is what an engine makes nothing of.
-func (w *World) tolerated() time.Duration { return (w.plan.Config.Grace + 2*time.Millisecond) / 5 }
+func (w *World) tolerated() time.Duration { return (w.plan.strictest().Grace + 2*time.Millisecond) / 5 }
 
 // alike is how near to a step an engine may find another one and take both for its own standstill: what it tolerates, what
 // its observations leave open, and what clocks drift meanwhile.
 func (w *World) alike(by time.Duration) time.Duration {
-	c := &w.plan.Config
+	c := w.plan.loosest()
 	return 2*(c.Grace+2*time.Millisecond) + time.Duration(2*c.DriftFactor*float64(by.Abs()))
 }
 

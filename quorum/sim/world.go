@@ -67,11 +67,13 @@ func (w *World) initialise() {
 	for _, s := range w.servers {
 		ms = append(ms, &endpoint{server: s})
 	}
+	c := &w.plan.Config
+	bounds := vouch.Bounds{Kept: c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor}
 	for _, s := range w.servers {
 		for db := range databases {
 			canary := vouch.Canary{
-				DB: db, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, w.plan.Config.Deployment),
-				TTLMax: w.plan.Config.TTLMax, Durable: s.append == "always" && s.replicas == 0,
+				DB: db, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, c.Deployment),
+				Bounds: bounds, Durable: s.append == "always" && s.replicas == 0,
 			}
 			s.put(&session{db: db}, "lockproxy:canary", item{text: canary.String()})
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // A Canary is the mark that every database of a master carries. Where it is gone, or is not what it was, the data is not
@@ -20,8 +19,8 @@ type Canary struct {
 	Epoch int64
 	// Members names the deployment: who the masters are, for every proxy the same.
 	Members string
-	// TTLMax is the longest lock that any proxy of the deployment grants.
-	TTLMax time.Duration
+	// Bounds are those of all proxies that have voted by it.
+	Bounds
 	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no replica
 	// has a copy of this mark.
 	Durable bool
@@ -37,27 +36,23 @@ func (c Canary) String() string {
 	if c.Durable {
 		kept = "durable"
 	}
-	return fmt.Sprintf("%s %d %s %s %s %d %s %d", canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members,
-		c.TTLMax.Milliseconds(), kept, c.DB)
+	return fmt.Sprintf("%s %d %s %s %s %v %s %d", canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.Bounds, kept, c.DB)
 }
 
 // ParseCanary reads a mark.
 func ParseCanary(text string) (Canary, bool) {
 	f := strings.Fields(text)
-	if len(f) != 8 || f[0] != canaryFormat {
+	if len(f) != 10 || f[0] != canaryFormat {
 		return Canary{}, false
 	}
 	epoch, err1 := strconv.ParseInt(f[1], 10, 64)
-	ms, err2 := strconv.ParseInt(f[5], 10, 64)
-	db, err3 := strconv.Atoi(f[7])
+	bounds, ok := parseBounds(f[5:8])
+	db, err2 := strconv.Atoi(f[9])
 	c := Canary{
-		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], TTLMax: time.Duration(ms) * time.Millisecond,
-		Durable: f[6] == "durable", DB: db,
+		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[8] == "durable", DB: db,
 	}
-	return c, err1 == nil && err2 == nil && err3 == nil && ms <= int64(maxTTL/time.Millisecond) && ms >= 0 && epoch >= 0
+	return c, err1 == nil && err2 == nil && ok && epoch >= 0
 }
-
-const maxTTL = 10 * 365 * 24 * time.Hour
 
 // A Verdict is what a mark proves about the master that carries it.
 type Verdict uint8
@@ -92,7 +87,7 @@ func Judge(text string, now Canary) Judgement {
 		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
 	}
 	next := now
-	next.TTLMax, next.Epoch, next.Unsure = max(was.TTLMax, now.TTLMax), max(was.Epoch+1, now.Epoch), false
+	next.Bounds, next.Epoch, next.Unsure = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
 	case was.DB != now.DB:

@@ -115,6 +115,16 @@ func (c *Clock) Jumped() (by Span, ok bool) {
 	return by, true
 }
 
+// Restrict lets the clock be followed more strictly from now on, if that is stricter. Of the steps that were tolerated so far
+// it counts no more than make up the tolerance.
+func (c *Clock) Restrict(rate float64, tolerance time.Duration) {
+	c.Rate, c.Tolerance = min(c.Rate, rate), min(c.Tolerance, tolerance)
+	c.ahead, c.behind = min(c.ahead, c.Tolerance), min(c.behind, c.Tolerance)
+	if c.before != nil {
+		c.before.Restrict(rate, tolerance)
+	}
+}
+
 // Convict ends the inquiry into a jump: it was this clock's.
 func (c *Clock) Convict() { c.before = nil }
 

@@ -6,7 +6,7 @@ import (
 )
 
 func TestAMarkThatBelongsToAnotherDatabaseTellsThatTheyWereSwapped(t *testing.T) {
-	mark := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", TTLMax: time.Hour, Durable: true}
+	mark := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", Bounds: Bounds{Kept: time.Hour}, Durable: true}
 	here := mark
 	here.DB, here.Epoch = 1, 8
 	if j := Judge(mark.String(), mark); j.Verdict != Same {

@@ -7,7 +7,7 @@ import (
 
 // all calls f with every mark there can be, of few values.
 func all(f func(Canary)) {
-	for i := range 2 * 3 * 3 * 2 * 2 * 2 * 2 {
+	for i := range 2 * 3 * 3 * 2 * 2 * 2 * 2 * 2 {
 		pick := func(n int) int {
 			d := i % n
 			i /= n
@@ -16,7 +16,10 @@ func all(f func(Canary)) {
 		f(Canary{
 			DB: pick(2), Process: []string{"-", "p", "q"}[pick(3)], Lineage: []string{"-", "x", "y"}[pick(3)],
 			Epoch: []int64{5, 9}[pick(2)], Members: []string{"m", "n"}[pick(2)],
-			TTLMax: []time.Duration{time.Hour, 2 * time.Hour}[pick(2)], Durable: pick(2) == 1,
+			Bounds: Bounds{
+				Kept:  []time.Duration{time.Hour, 1500 * time.Microsecond}[pick(2)],
+				Grace: []time.Duration{0, time.Second}[pick(2)], DriftFactor: 0.01,
+			}, Durable: pick(2) == 1,
 		})
 	}
 }
@@ -66,7 +69,7 @@ func expectJudgement(t *testing.T, was, now Canary) {
 		t.Fatalf("%+v, %+v: epoch %d is not new", was, now, next.Epoch)
 	case !forgot && (next.Epoch != was.Epoch || (next == was) != (j.Verdict == Same)):
 		t.Fatalf("%+v, %+v: %+v", was, now, j)
-	case next.TTLMax != max(was.TTLMax, now.TTLMax), next.Members != was.Members, next.DB != now.DB:
+	case next.Bounds != was.And(now.Bounds), next.Members != was.Members, next.DB != now.DB:
 		t.Fatalf("%+v, %+v: next %+v", was, now, next)
 	case next.Durable && !now.Durable && !(now.Unsure && was.Durable && !forgot):
 		t.Fatalf("%+v, %+v: not durable: %+v", was, now, next)
@@ -95,11 +98,15 @@ func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 }
 
 func TestWhatIsNoMarkIsForeign(t *testing.T) {
-	good := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", TTLMax: time.Hour}
+	good := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", Bounds: Bounds{time.Hour, 50 * time.Millisecond, 0.01}}
 	for _, text := range []string{
-		"x", "lockproxy-1", "lockproxy-0 7 p - m 3600000 volatile 0", "lockproxy-1 -7 p - m 3600000 volatile 0",
-		"lockproxy-1 7 p - m 99999999999999999999 volatile 0", "lockproxy-1 7 p - m 9223372036854775807 volatile 0",
-		"lockproxy-1 7 p - m -1 volatile 0", "lockproxy-1 7 p - m 3600000 volatile zero", good.String() + " more",
+		"x", "lockproxy-1", "lockproxy-0 7 p - m 1h 50ms 0.01 volatile 0", "lockproxy-1 -7 p - m 1h 50ms 0.01 volatile 0",
+		"lockproxy-1 7 p - m 2562047h 50ms 0.01 volatile 0", "lockproxy-1 7 p - m 99999999999h 50ms 0.01 volatile 0",
+		"lockproxy-1 7 p - m 3600000 50ms 0.01 volatile 0", "lockproxy-1 7 p - m -1h 50ms 0.01 volatile 0",
+		"lockproxy-1 7 p - m 1h -50ms 0.01 volatile 0", "lockproxy-1 7 p - m 1h 50 0.01 volatile 0",
+		"lockproxy-1 7 p - m 1h 50ms 1 volatile 0", "lockproxy-1 7 p - m 1h 50ms NaN volatile 0",
+		"lockproxy-1 7 p - m 1h 50ms -0.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero",
+		"lockproxy-1 7 p - m 3600000 volatile 0", good.String() + " more",
 	} {
 		if j := Judge(text, good); j.Verdict != Foreign {
 			t.Errorf("%q: %+v", text, j)

@@ -20,7 +20,14 @@ type Quarantine struct {
 
 // NewQuarantine begins one. Longest is the longest time that masters keep a lock, rate how far clocks may come apart.
 func NewQuarantine(reason string, now, longest time.Duration, rate float64) *Quarantine {
-	return &Quarantine{Reason: reason, Since: now, Until: now + stretch(longest, rate)}
+	q := &Quarantine{Reason: reason, Since: now}
+	q.Outlast(longest, rate)
+	return q
+}
+
+// Outlast makes a quarantine of which no more is known last as long as locks do that were granted when it began.
+func (q *Quarantine) Outlast(longest time.Duration, rate float64) {
+	q.Until = q.Since + stretch(longest, rate)
 }
 
 // A Testimony is what one other master says, in a batch that was vouched for.

@@ -1,0 +1,39 @@
+package vouch
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Bounds are what the locks of all proxies of a deployment rest on, as far as it is a matter of settings. Every mark tells
+// them, and every proxy keeps to the strictest: one that lets a clock step further than another one's locks can bear would
+// grant those anew.
+type Bounds struct {
+	// Kept is the longest time for which any proxy lets masters keep a lock.
+	Kept time.Duration
+	// Grace and DriftFactor are the least that any proxy allows for: clocks that step, and clocks that run differently.
+	Grace       time.Duration
+	DriftFactor float64
+}
+
+// And returns the bounds that keep both.
+func (b Bounds) And(c Bounds) Bounds {
+	return Bounds{Kept: max(b.Kept, c.Kept), Grace: min(b.Grace, c.Grace), DriftFactor: min(b.DriftFactor, c.DriftFactor)}
+}
+
+// String returns the bounds as marks have them: three words.
+func (b Bounds) String() string {
+	return fmt.Sprintf("%v %v %s", b.Kept, b.Grace, strconv.FormatFloat(b.DriftFactor, 'g', -1, 64))
+}
+
+// parseBounds reads three words.
+func parseBounds(f []string) (Bounds, bool) {
+	kept, err1 := time.ParseDuration(f[0])
+	grace, err2 := time.ParseDuration(f[1])
+	factor, err3 := strconv.ParseFloat(f[2], 64)
+	ok := err1 == nil && err2 == nil && err3 == nil && kept >= 0 && kept <= maxKept && grace >= 0 && factor >= 0 && factor < 1
+	return Bounds{kept, grace, factor}, ok
+}
+
+const maxKept = 10 * 365 * 24 * time.Hour
