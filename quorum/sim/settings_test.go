@@ -57,13 +57,14 @@ func TestAQuarantineOutlastsTheLocksOfEveryProxy(t *testing.T) {
 		if a := <-s.acquire(0, "mine", 10*time.Second, false); a.Lock == nil {
 			t.Fatalf("not granted: %+v", a)
 		}
+		s.sleep(time.Second) // a heartbeat, by which the other one has read the marks
 		s.do(func() {
 			s.proxies[0].kill()
 			for _, m := range s.servers {
 				m.do(&session{}, []string{"FLUSHALL"})
 			}
 		})
-		s.sleep(9 * time.Second)
+		s.sleep(8 * time.Second)
 		if a := <-s.acquire(1, "yours", time.Second, false); a.Lock != nil {
 			t.Error("granted a second early")
 		}

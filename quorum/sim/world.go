@@ -68,7 +68,12 @@ func (w *World) initialise() {
 		ms = append(ms, &endpoint{server: s})
 	}
 	c := &w.plan.Config
-	bounds := vouch.Bounds{Kept: c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor}
+	bounds := vouch.Unbound
+	if len(w.plan.Own) == 0 { // what every proxy would write first
+		bounds = vouch.Bounds{
+			Kept: c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor,
+		}
+	}
 	for _, s := range w.servers {
 		for db := range databases {
 			canary := vouch.Canary{

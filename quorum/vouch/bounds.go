@@ -17,6 +17,12 @@ type Bounds struct {
 	DriftFactor float64
 }
 
+// Unbound is what a mark tells by which no proxy has voted yet.
+var Unbound = Bounds{Grace: longest, DriftFactor: 1}
+
+// longest is more than any setting is.
+const longest = 10 * 365 * 24 * time.Hour
+
 // And returns the bounds that keep both.
 func (b Bounds) And(c Bounds) Bounds {
 	return Bounds{Kept: max(b.Kept, c.Kept), Grace: min(b.Grace, c.Grace), DriftFactor: min(b.DriftFactor, c.DriftFactor)}
@@ -32,8 +38,6 @@ func parseBounds(f []string) (Bounds, bool) {
 	kept, err1 := time.ParseDuration(f[0])
 	grace, err2 := time.ParseDuration(f[1])
 	factor, err3 := strconv.ParseFloat(f[2], 64)
-	ok := err1 == nil && err2 == nil && err3 == nil && kept >= 0 && kept <= maxKept && grace >= 0 && factor >= 0 && factor < 1
+	ok := err1 == nil && err2 == nil && err3 == nil && kept >= 0 && kept <= longest && grace >= 0 && factor >= 0 && factor <= 1
 	return Bounds{kept, grace, factor}, ok
 }
-
-const maxKept = 10 * 365 * 24 * time.Hour
