@@ -204,6 +204,18 @@ func TestClientReply(t *testing.T) {
 	c.want("$1\r\nv\r\n+OK\r\n+PONG\r\n")
 }
 
+// To Redis the Kelvin sign is no k, and a dotted I no i.
+func TestOnlyASCIILettersHaveTwoCases(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	for request, want := range map[string]string{
+		"CLIENT REPLY S\u212aIP": "-ERR syntax error\r\n", "CLIENT KILL \u0130D 99": "-ERR syntax error\r\n",
+		"INFO \u212aEYSPACE": "$0\r\n\r\n",
+	} {
+		c.send(words(request))
+		c.want(want)
+	}
+}
+
 func TestAKilledClientIsGone(t *testing.T) {
 	r := newRig(t, Config{})
 	a, b := r.dial(), r.dial()

@@ -1,7 +1,5 @@
 package resp
 
-import "strings"
-
 // flags are a command's properties, in the order and by the names of COMMAND.
 type flags uint16
 
@@ -114,6 +112,13 @@ func lowerByte(c byte) byte {
 	return c
 }
 
+func upperByte(c byte) byte {
+	if c >= 'a' && c <= 'z' {
+		return c - 'a' + 'A'
+	}
+	return c
+}
+
 // equalFold compares as C's strcasecmp does, in ASCII only.
 func equalFold(a, b string) bool {
 	if len(a) != len(b) {
@@ -127,5 +132,20 @@ func equalFold(a, b string) bool {
 	return true
 }
 
-func lower(s string) string { return strings.ToLower(s) }
-func upper(s string) string { return strings.ToUpper(s) }
+// lower and upper change what C's tolower and toupper do: ASCII letters.
+func lower(s string) string { return mapBytes(s, lowerByte) }
+func upper(s string) string { return mapBytes(s, upperByte) }
+
+func mapBytes(s string, f func(byte) byte) string {
+	for i := range len(s) {
+		if f(s[i]) == s[i] {
+			continue
+		}
+		b := []byte(s)
+		for ; i < len(b); i++ {
+			b[i] = f(b[i])
+		}
+		return string(b)
+	}
+	return s
+}
