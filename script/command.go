@@ -89,7 +89,7 @@ func (r *run) command(args []symbol, at place) (symbol, error) {
 	if len(args) < 2 || args[0].kind != symString {
 		return symbol{}, errNotLua
 	}
-	name := strings.ToLower(args[0].text)
+	name := lower(args[0].text)
 	c, ok := commands[name]
 	if !ok || c.args >= 0 && c.args != len(args)-2 {
 		return symbol{}, errNotLua

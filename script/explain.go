@@ -152,7 +152,7 @@ func commandsIn(text string) []string {
 	var all []string
 	for i := range n.out {
 		if n.out[i] == "CALL" && i+3 < len(n.out) && n.out[i+1] == "(" && n.out[i+3] != ".." {
-			all = append(all, strings.ToLower(strings.Trim(n.out[i+2], "'")))
+			all = append(all, lower(strings.Trim(n.out[i+2], "'")))
 		}
 	}
 	slices.Sort(all)

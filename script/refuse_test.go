@@ -36,6 +36,8 @@ func TestOtherScriptsAreNotRecognised(t *testing.T) {
 		{"deletes by a TTL", mine + `return redis.call('expire',KEYS[1],0) end return 0`},
 		{"has an option unknown here", `return redis.call('set',KEYS[1],ARGV[1],'NX','PXAT',ARGV[2])`},
 		{"has an option unknown here", mine + `return redis.call('pexpire',KEYS[1],ARGV[2],'GT') end return 0`},
+		{"calls what is another word to Redis, the Kelvin sign for a k", mine + `return redis.call('unlin` + "\u212a" + `',KEYS[1]) end return 0`},
+		{"calls what is another word to Redis, a dotted I for an i", mine + `return redis.call('exp` + "\u0130" + `re',KEYS[1],ARGV[2]) end return 0`},
 		{"is a syntax error of SET", `redis.call('set',KEYS[1],ARGV[1],'XX','NX') return 1`},
 		{"is a syntax error of SET", `return redis.call('set',KEYS[1],ARGV[1],'NX','PX')`},
 		{"has its command in an argument", `return redis.call(ARGV[1],KEYS[1])`},

@@ -68,7 +68,7 @@ func (n *normaliser) step() {
 func (n *normaliser) call() {
 	n.out = append(n.out, "CALL")
 	if n.tokens[n.at].is("(") && n.tokens[n.at+1].kind == tokString {
-		n.out = append(n.out, "(", quoted(strings.ToLower(n.tokens[n.at+1].text)))
+		n.out = append(n.out, "(", quoted(lower(n.tokens[n.at+1].text)))
 		n.at += 2
 	}
 }

@@ -270,6 +270,17 @@ func unixLines(s string) string {
 
 func isLetter(c byte) bool { return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
+// lower changes ASCII letters only, as Redis does in the names of commands.
+func lower(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // parseNumber reads a number as Lua's tonumber does, with the exception of what only strtod knows (inf, nan, hex
