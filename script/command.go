@@ -87,12 +87,12 @@ func init() {
 // would catch, a bad TTL, is an error of Bind.
 func (r *run) command(args []symbol, at place) (symbol, error) {
 	if len(args) < 2 || args[0].kind != symString {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	name := lower(args[0].text)
 	c, ok := commands[name]
 	if !ok || c.args >= 0 && c.args != len(args)-2 {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	if err := r.choice.bindKey(args[1]); err != nil {
 		return symbol{}, err
@@ -125,13 +125,13 @@ func (r *run) put(value symbol, ttl lifetime) error {
 
 func (r *run) set(args []symbol, at place) (symbol, error) {
 	if len(args) == 0 {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	ttl := lifetime{kind: forever}
 	var ifAbsent, ifExists bool
 	for i := 1; i < len(args); i++ {
 		if args[i].kind != symString {
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 		switch option := strings.ToUpper(args[i].text); option {
 		case "NX":
@@ -141,18 +141,18 @@ func (r *run) set(args []symbol, at place) (symbol, error) {
 		case "EX", "PX":
 			i++
 			if i == len(args) || ttl.kind == limited {
-				return symbol{}, errNotLua
+				return symbol{}, errNotUnderstood
 			}
 			var err error
 			if ttl, err = r.lifetime(args[i], option == "EX", at); err != nil {
 				return symbol{}, err
 			}
 		default:
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 	}
 	if ifAbsent && ifExists {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	if ifAbsent && r.key.exists || ifExists && !r.key.exists {
 		return boolean(false), r.choice.bindToken(args[0])
@@ -218,7 +218,7 @@ func (r *run) remaining(_ []symbol, at place) (symbol, error) {
 	case r.key.ttl.kind == forever:
 		return number(-1), nil
 	case r.key.ttl.kind == limited:
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	case at.command == "ttl":
 		return symbol{kind: symSeconds}, nil
 	}
@@ -231,7 +231,7 @@ func (r *run) lifetime(s symbol, seconds bool, at place) (lifetime, error) {
 	if s.kind == symString {
 		n, err := strconv.ParseInt(s.text, 10, 32)
 		if err != nil || strconv.FormatInt(n, 10) != s.text {
-			return lifetime{}, errNotLua
+			return lifetime{}, errNotUnderstood
 		}
 	}
 	var err error
@@ -240,9 +240,9 @@ func (r *run) lifetime(s symbol, seconds bool, at place) (lifetime, error) {
 	}
 	switch {
 	case l.amount.constant() && (l.amount.offset < 1 || l.amount.offset != float64(int64(l.amount.offset))):
-		return lifetime{}, errNotLua
+		return lifetime{}, errNotUnderstood
 	case l.amount.added && (seconds || l.amount.source.from == nowhere):
-		return lifetime{}, errNotLua
+		return lifetime{}, errNotUnderstood
 	}
 	if !slices.Contains(r.choice.ttls, l) {
 		r.choice.ttls = append(r.choice.ttls, l)

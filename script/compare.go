@@ -25,7 +25,7 @@ func (r *run) equal(a, b symbol) (bool, error) {
 	case "number":
 		return r.compareNumbers("==", a, b)
 	}
-	return false, errNotLua // tables are compared by identity
+	return false, errNotUnderstood // tables are compared by identity
 }
 
 func (r *run) equalStrings(a, b symbol) (bool, error) {
@@ -34,7 +34,7 @@ func (r *run) equalStrings(a, b symbol) (bool, error) {
 	}
 	switch {
 	case a.kind == symHeld && b.kind == symHeld:
-		return false, errNotLua
+		return false, errNotUnderstood
 	case a.kind == symHeld:
 		if err := r.choice.bindToken(b); err != nil {
 			return false, err
@@ -44,7 +44,7 @@ func (r *run) equalStrings(a, b symbol) (bool, error) {
 		if a.source == b.source {
 			return true, nil
 		}
-		return false, errNotLua
+		return false, errNotUnderstood
 	case a.kind == symSource:
 		return r.decide(condition{source: a.source, op: "==", text: b.text})
 	}
@@ -65,7 +65,7 @@ func rank(s symbol) int {
 // ordered answers a < b and its like. Strings are ordered by the locale in Lua: not here.
 func (r *run) ordered(op string, a, b symbol) (bool, error) {
 	if a.typeName() != "number" || b.typeName() != "number" {
-		return false, errNotLua
+		return false, errNotUnderstood
 	}
 	switch op {
 	case ">":
@@ -95,7 +95,7 @@ func (r *run) compareNumbers(op string, a, b symbol) (bool, error) {
 		holds, err := r.compareUnknown(flipped, b, a.number)
 		return holds != negate, err
 	}
-	return false, errNotLua
+	return false, errNotUnderstood
 }
 
 // compareUnknown answers x op n where x is an argument or what remains of a TTL.
@@ -111,12 +111,12 @@ func (r *run) compareUnknown(op string, x symbol, n float64) (bool, error) {
 	case x.kind == symLinear && x.linear == (linear{source: x.linear.source, scale: 1}):
 		return r.decide(condition{source: x.linear.source, numeric: true, op: op, number: n})
 	default:
-		return false, errNotLua
+		return false, errNotUnderstood
 	}
 	if n < least || op == "<" && n == least {
 		return false, nil
 	}
-	return false, errNotLua
+	return false, errNotUnderstood
 }
 
 func compareFloats(op string, a, b float64) bool {

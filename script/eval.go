@@ -19,7 +19,7 @@ func (r *run) eval(e expr) (symbol, error) {
 		return text(e.value), nil
 	case nameExpr:
 		if !r.declared(e.name) {
-			return symbol{}, errNotLua // Redis refuses to read an unknown global
+			return symbol{}, errNotUnderstood // Redis refuses to read an unknown global
 		}
 		return r.lookup(e.name), nil
 	case indexExpr:
@@ -42,7 +42,7 @@ func (r *run) eval(e expr) (symbol, error) {
 	case tableExpr:
 		return r.table(e)
 	}
-	return symbol{}, errNotLua
+	return symbol{}, errNotUnderstood
 }
 
 func (r *run) binary(e binaryExpr) (symbol, error) {
@@ -97,7 +97,7 @@ func (r *run) index(e indexExpr) (symbol, error) {
 	switch {
 	case object.kind == symKeys, object.kind == symArgv:
 		if key.kind != symNumber || key.number < 1 || key.number > argumentsMax || key.number != math.Trunc(key.number) {
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 		from := fromKeys
 		if object.kind == symArgv {
@@ -112,7 +112,7 @@ func (r *run) index(e indexExpr) (symbol, error) {
 		}
 		return symbol{}, nil
 	}
-	return symbol{}, errNotLua
+	return symbol{}, errNotUnderstood
 }
 
 // argumentsMax is the highest index into KEYS and ARGV.
@@ -122,7 +122,7 @@ const argumentsMax = 64
 func (r *run) length(e lengthExpr) (symbol, error) {
 	object, err := r.eval(e.operand)
 	if err != nil || object.kind != symKeys {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	r.choice.oneKey = true
 	return number(1), nil
@@ -134,7 +134,7 @@ func (r *run) call(e callExpr) (symbol, error) {
 		return symbol{}, err
 	}
 	if f.kind != symFunction {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	args := make([]symbol, len(e.args))
 	for i := range e.args {
@@ -149,7 +149,7 @@ func (r *run) call(e callExpr) (symbol, error) {
 		return boolean(true), nil
 	}
 	if len(args) != 1 {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	switch f.text {
 	case "tonumber":
@@ -163,7 +163,7 @@ func (r *run) call(e callExpr) (symbol, error) {
 	case "error_reply":
 		return errorReply(args[0])
 	}
-	return symbol{}, errNotLua
+	return symbol{}, errNotUnderstood
 }
 
 func (r *run) tonumber(s symbol) (symbol, error) {
@@ -174,7 +174,7 @@ func (r *run) tonumber(s symbol) (symbol, error) {
 		r.choice.mustBeNumber(s.source)
 	case symString:
 	default:
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	l, err := s.asLinear()
 	if err != nil {
@@ -194,13 +194,13 @@ func tostring(s symbol) (symbol, error) {
 	case symNil:
 		return text("nil"), nil
 	}
-	return symbol{}, errNotLua
+	return symbol{}, errNotUnderstood
 }
 
 // integerText writes a number as Lua and Redis both do if it is an integer of moderate size.
 func integerText(n float64) (symbol, error) {
 	if n != math.Trunc(n) || math.Abs(n) >= 1e14 {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	return text(strconv.FormatInt(int64(n), 10)), nil
 }
@@ -215,7 +215,7 @@ func (r *run) table(e tableExpr) (symbol, error) {
 		return replyTable(e.fields[0].name, value)
 	}
 	if len(e.fields) > 0 {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	list := symbol{kind: symList}
 	for _, item := range e.items {
@@ -224,7 +224,7 @@ func (r *run) table(e tableExpr) (symbol, error) {
 			return symbol{}, err
 		}
 		if value.typeName() == "table" || value.kind == symFunction {
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 		list.items = append(list.items, value)
 	}
@@ -233,7 +233,7 @@ func (r *run) table(e tableExpr) (symbol, error) {
 
 func replyTable(name string, value symbol) (symbol, error) {
 	if value.kind != symString || strings.ContainsAny(value.text, "\r\n") {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	switch name {
 	case "ok":
@@ -241,13 +241,13 @@ func replyTable(name string, value symbol) (symbol, error) {
 	case "err":
 		return symbol{kind: symErrorText, text: value.text}, nil
 	}
-	return symbol{}, errNotLua
+	return symbol{}, errNotUnderstood
 }
 
 // errorReply is redis.error_reply of Redis 7: a text of one word gets the code ERR.
 func errorReply(value symbol) (symbol, error) {
 	if value.kind != symString {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	value.text = strings.TrimPrefix(value.text, "-")
 	if !strings.Contains(value.text, " ") {

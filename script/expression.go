@@ -99,7 +99,7 @@ func (p *parser) suffixed() (expr, error) {
 			e = indexExpr{e, key}
 		case p.accept("("):
 			if p.ambiguous() {
-				return nil, errNotLua
+				return nil, errNotUnderstood
 			}
 			var args []expr
 			args, err = p.arguments()
@@ -158,7 +158,7 @@ func (p *parser) table() (expr, error) {
 			t.items = append(t.items, item)
 		}
 		if !p.accept(",") && !p.accept(";") && !p.peek().is("}") {
-			return nil, errNotLua
+			return nil, errNotUnderstood
 		}
 	}
 	return t, nil

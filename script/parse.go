@@ -24,7 +24,7 @@ func parse(text string) ([]stmt, error) {
 	p := &parser{tokens: tokens}
 	body, err := p.block()
 	if err == nil && p.peek().kind != tokEOF {
-		err = errNotLua
+		err = errNotUnderstood
 	}
 	return body, err
 }
@@ -50,7 +50,7 @@ func (p *parser) accept(text string) bool {
 
 func (p *parser) expect(text string) error {
 	if !p.accept(text) {
-		return errNotLua
+		return errNotUnderstood
 	}
 	return nil
 }
@@ -59,13 +59,13 @@ func (p *parser) name() (string, error) {
 	if t := p.next(); t.kind == tokName {
 		return t.text, nil
 	}
-	return "", errNotLua
+	return "", errNotUnderstood
 }
 
 // enter counts one more level of nesting; leave ends it.
 func (p *parser) enter() error {
 	if p.depth++; p.depth > depthMax {
-		return errNotLua
+		return errNotUnderstood
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (p *parser) local() (stmt, error) {
 		}
 		s.names = append(s.names, name)
 		if p.locals++; p.locals > localsMax {
-			return nil, errNotLua
+			return nil, errNotUnderstood
 		}
 		if !p.accept(",") {
 			break
@@ -186,7 +186,7 @@ func (p *parser) loop() (stmt, error) {
 	for _, want := range []token{{kind: tokName, text: "ipairs"}, {kind: tokSymbol, text: "("},
 		{kind: tokName, text: "KEYS"}, {kind: tokSymbol, text: ")"}, {kind: tokKeyword, text: "do"}} {
 		if t := p.next(); t.kind != want.kind || t.text != want.text || t.is("(") && p.ambiguous() {
-			return nil, errNotLua
+			return nil, errNotUnderstood
 		}
 	}
 	body, err := p.block()
@@ -206,7 +206,7 @@ func (p *parser) result() (stmt, error) {
 
 func (p *parser) assignOrCall() (stmt, error) {
 	if p.peek().kind != tokName {
-		return nil, errNotLua
+		return nil, errNotUnderstood
 	}
 	e, err := p.suffixed()
 	if err != nil {
@@ -222,5 +222,5 @@ func (p *parser) assignOrCall() (stmt, error) {
 		value, err := p.expression()
 		return assignStmt{e.name, value}, err
 	}
-	return nil, errNotLua
+	return nil, errNotUnderstood
 }

@@ -130,7 +130,7 @@ func (c *choices) runAlien(body []stmt, sha string) (Value, error) {
 		return Value{Kind: Error, Text: located(e.text, sha, e.line)}, nil
 	}
 	if err == nil && r.key != worldAlien {
-		err = errNotLua
+		err = errNotUnderstood
 	}
 	if err != nil {
 		return Value{}, err
@@ -221,10 +221,10 @@ func bind(to *source, s symbol) error {
 	case symString:
 		from = source{from: fromText, text: s.text}
 	default:
-		return errNotLua
+		return errNotUnderstood
 	}
 	if to.from != nowhere && *to != from {
-		return errNotLua
+		return errNotUnderstood
 	}
 	*to = from
 	return nil

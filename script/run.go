@@ -57,7 +57,7 @@ func (r *run) statement(s stmt) (symbol, bool, error) {
 		}
 		return r.block(s.otherwise)
 	}
-	return symbol{}, false, errNotLua
+	return symbol{}, false, errNotUnderstood
 }
 
 func (r *run) local(s localStmt) error {
@@ -89,13 +89,13 @@ func (r *run) assign(s assignStmt) error {
 			return nil
 		}
 	}
-	return errNotLua
+	return errNotUnderstood
 }
 
 // loop runs its body once: the choice then holds for calls with one key only.
 func (r *run) loop(s keysLoop) (symbol, bool, error) {
 	if r.lookup("KEYS").kind != symKeys || r.declaredLocally("ipairs") {
-		return symbol{}, false, errNotLua
+		return symbol{}, false, errNotUnderstood
 	}
 	r.choice.oneKey = true
 	r.scopes = append(r.scopes, map[string]symbol{s.index: number(1), s.key: r.choice.mention(fromKeys, 1)})

@@ -85,7 +85,7 @@ func (s symbol) asLinear() (linear, error) {
 		n, err := parseNumber(s.text)
 		return linear{offset: n}, err
 	}
-	return linear{}, errNotLua
+	return linear{}, errNotUnderstood
 }
 
 func (l linear) constant() bool { return l.source.from == nowhere && !l.added }
@@ -93,7 +93,7 @@ func (l linear) constant() bool { return l.source.from == nowhere && !l.added }
 // symbol returns l as a number, a known one if it is.
 func (l linear) symbol() (symbol, error) {
 	if math.Abs(l.scale) >= exactMax || math.Abs(l.offset) >= exactMax || l.scale != l.scale || l.offset != l.offset {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	if l.constant() {
 		return number(l.offset), nil
@@ -114,7 +114,7 @@ func arithmetic(op string, left, right symbol) (symbol, error) {
 	switch op {
 	case "-":
 		if !b.constant() {
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 		a.offset -= b.offset
 		return a.symbol()
@@ -125,24 +125,24 @@ func arithmetic(op string, left, right symbol) (symbol, error) {
 			a, b = b, a
 		}
 		if !b.constant() || a.added {
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 		a.scale *= b.offset
 		a.offset *= b.offset
 		return a.symbol()
 	case "/":
 		if !a.constant() || !b.constant() || b.offset == 0 {
-			return symbol{}, errNotLua
+			return symbol{}, errNotUnderstood
 		}
 		return linear{offset: a.offset / b.offset}.symbol()
 	}
-	return symbol{}, errNotLua
+	return symbol{}, errNotUnderstood
 }
 
 // plus adds, as long as there is one argument and one remaining TTL in the sum.
 func (l linear) plus(m linear) (symbol, error) {
 	if l.source.from != nowhere && m.source.from != nowhere || l.added && m.added {
-		return symbol{}, errNotLua
+		return symbol{}, errNotUnderstood
 	}
 	if l.source.from == nowhere {
 		l.source, l.scale = m.source, m.scale
@@ -181,7 +181,7 @@ func (s symbol) reply() (Value, error) {
 	case symList:
 		return s.listReply()
 	}
-	return Value{}, errNotLua
+	return Value{}, errNotUnderstood
 }
 
 // listReply ends the array at the first nil, as Redis does; false is a null in it.

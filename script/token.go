@@ -40,8 +40,9 @@ var symbols = []string{"...", "..", "==", "~=", "<=", ">="}
 
 const singleSymbols = "+-*/%^#<>=(){}[];:,."
 
-// errNotLua is the one error of the lexer and the parser: the text is not Lua, or beyond the subset.
-var errNotLua = errors.New("not in the subset of Lua that is understood")
+// errNotUnderstood is the one error of the lexer, the parser and a run: the text is not Lua, or beyond the subset, or does
+// what no operation does.
+var errNotUnderstood = errors.New("not in the subset of Lua that is understood")
 
 // A lexer cuts a text into tokens, as Lua 5.1 does.
 type lexer struct {
@@ -152,7 +153,7 @@ func (l *lexer) takeSymbol() (string, error) {
 		}
 	}
 	if strings.IndexByte(singleSymbols, l.text[l.at]) < 0 {
-		return "", errNotLua
+		return "", errNotUnderstood
 	}
 	l.at++
 	return l.text[l.at-1 : l.at], nil
@@ -167,7 +168,7 @@ func (l *lexer) takeString(quote byte) (string, error) {
 			l.at++
 			return b.String(), nil
 		case '\n', '\r':
-			return "", errNotLua
+			return "", errNotUnderstood
 		case '\\':
 			l.at++
 			e, err := l.escape()
@@ -179,20 +180,20 @@ func (l *lexer) takeString(quote byte) (string, error) {
 			b.WriteByte(c)
 		}
 	}
-	return "", errNotLua
+	return "", errNotUnderstood
 }
 
 // escape reads what follows a backslash and leaves the lexer at its last byte.
 func (l *lexer) escape() (byte, error) {
 	if l.at == len(l.text) {
-		return 0, errNotLua
+		return 0, errNotUnderstood
 	}
 	c := l.text[l.at]
 	if i := strings.IndexByte("abfnrtv", c); i >= 0 {
 		return "\a\b\f\n\r\t\v"[i], nil
 	}
 	if c == '\n' || c == '\r' {
-		return 0, errNotLua // Lua allows it; nobody writes it
+		return 0, errNotUnderstood // Lua allows it; nobody writes it
 	}
 	if !isDigit(c) {
 		return c, nil
@@ -206,7 +207,7 @@ func (l *lexer) escape() (byte, error) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 8)
 	if err != nil {
-		return 0, errNotLua
+		return 0, errNotUnderstood
 	}
 	l.at += len(digits) - 1
 	return byte(n), nil
@@ -233,7 +234,7 @@ func (l *lexer) takeLong(level int) (string, error) {
 	body := l.text[l.at+level+2:]
 	end := strings.Index(body, "]"+strings.Repeat("=", level)+"]")
 	if end < 0 {
-		return "", errNotLua
+		return "", errNotUnderstood
 	}
 	body = body[:end]
 	l.at += end + 2*(level+2)
@@ -290,18 +291,18 @@ func parseNumber(text string) (float64, error) {
 	if hex, ok := cutHexPrefix(text); ok {
 		n, err := strconv.ParseUint(hex, 16, 32)
 		if err != nil {
-			return 0, errNotLua
+			return 0, errNotUnderstood
 		}
 		return float64(n), nil
 	}
 	for i := range len(text) {
 		if c := text[i]; !isDigit(c) && strings.IndexByte("+-.eE", c) < 0 {
-			return 0, errNotLua
+			return 0, errNotUnderstood
 		}
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return 0, errNotLua
+		return 0, errNotUnderstood
 	}
 	return n, nil
 }
