@@ -94,10 +94,10 @@ func (r *run) command(args []symbol, at place) (symbol, error) {
 	if !ok || c.args >= 0 && c.args != len(args)-2 {
 		return symbol{}, errNotUnderstood
 	}
-	if err := r.choice.bindKey(args[1]); err != nil {
+	if err := r.path.bindKey(args[1]); err != nil {
 		return symbol{}, err
 	}
-	r.choice.reread = r.choice.reread || r.key.ttl.kind == limited
+	r.path.reread = r.path.reread || r.key.ttl.kind == limited
 	at.command = name
 	return c.run(r, args[2:], at)
 }
@@ -116,7 +116,7 @@ func (r *run) get(_ []symbol, at place) (symbol, error) {
 
 // put makes the key hold the token.
 func (r *run) put(value symbol, ttl lifetime) error {
-	if err := r.choice.bindToken(value); err != nil {
+	if err := r.path.bindToken(value); err != nil {
 		return err
 	}
 	r.key = keyState{exists: true, mine: true, ttl: ttl}
@@ -155,14 +155,14 @@ func (r *run) set(args []symbol, at place) (symbol, error) {
 		return symbol{}, errNotUnderstood
 	}
 	if ifAbsent && r.key.exists || ifExists && !r.key.exists {
-		return boolean(false), r.choice.bindToken(args[0])
+		return boolean(false), r.path.bindToken(args[0])
 	}
 	return symbol{kind: symStatus, text: "OK"}, r.put(args[0], ttl)
 }
 
 func (r *run) setnx(args []symbol, _ place) (symbol, error) {
 	if r.key.exists {
-		return number(0), r.choice.bindToken(args[0])
+		return number(0), r.path.bindToken(args[0])
 	}
 	return number(1), r.put(args[0], lifetime{kind: forever})
 }
@@ -244,8 +244,8 @@ func (r *run) lifetime(s symbol, seconds bool, at place) (lifetime, error) {
 	case l.amount.added && (seconds || l.amount.source.from == nowhere):
 		return lifetime{}, errNotUnderstood
 	}
-	if !slices.Contains(r.choice.ttls, l) {
-		r.choice.ttls = append(r.choice.ttls, l)
+	if !slices.Contains(r.path.ttls, l) {
+		r.path.ttls = append(r.path.ttls, l)
 	}
 	return l, nil
 }

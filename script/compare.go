@@ -36,7 +36,7 @@ func (r *run) equalStrings(a, b symbol) (bool, error) {
 	case a.kind == symHeld && b.kind == symHeld:
 		return false, errNotUnderstood
 	case a.kind == symHeld:
-		if err := r.choice.bindToken(b); err != nil {
+		if err := r.path.bindToken(b); err != nil {
 			return false, err
 		}
 		return a.mine, nil

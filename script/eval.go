@@ -78,7 +78,7 @@ func (r *run) binary(e binaryExpr) (symbol, error) {
 func (r *run) calculate(op string, left, right symbol) (symbol, error) {
 	for _, operand := range []symbol{left, right} {
 		if operand.kind == symSource {
-			r.choice.mustBeNumber(operand.source)
+			r.path.mustBeNumber(operand.source)
 		}
 	}
 	return arithmetic(op, left, right)
@@ -103,7 +103,7 @@ func (r *run) index(e indexExpr) (symbol, error) {
 		if object.kind == symArgv {
 			from = fromArgs
 		}
-		return r.choice.mention(from, int(key.number)), nil
+		return r.path.mention(from, int(key.number)), nil
 	case object.kind == symLibrary && key.kind == symString && libraryFunctions[key.text]:
 		return function(key.text), nil
 	case object.kind == symStatus && key.kind == symString:
@@ -118,13 +118,13 @@ func (r *run) index(e indexExpr) (symbol, error) {
 // argumentsMax is the highest index into KEYS and ARGV.
 const argumentsMax = 64
 
-// length answers #KEYS, with 1: the choice then holds for calls with one key only.
+// length answers #KEYS, with 1: what is found then holds for calls with one key only.
 func (r *run) length(e lengthExpr) (symbol, error) {
 	object, err := r.eval(e.operand)
 	if err != nil || object.kind != symKeys {
 		return symbol{}, errNotUnderstood
 	}
-	r.choice.oneKey = true
+	r.path.oneKey = true
 	return number(1), nil
 }
 
@@ -171,7 +171,7 @@ func (r *run) tonumber(s symbol) (symbol, error) {
 	case symNumber, symLinear, symSeconds:
 		return s, nil
 	case symSource:
-		r.choice.mustBeNumber(s.source)
+		r.path.mustBeNumber(s.source)
 	case symString:
 	default:
 		return symbol{}, errNotUnderstood

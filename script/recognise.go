@@ -8,15 +8,16 @@ import (
 // Bounds on what is looked into. No text within them can make recognising slow: there are no loops to run.
 const (
 	maxRecognised = 16 << 10 // bytes of text
-	choicesMax    = 8        // ways in which arguments can steer a script
+	pathsMax      = 8        // ways in which arguments can steer a script
 	questionsMax  = 4        // questions about arguments on one of them
 )
 
-// errFork says that a run met a question about an argument that its choice has not answered.
+// errFork says that a run met a question about an argument to which its path has no answer.
 var errFork = errors.New("an argument decides")
 
-// choices is the state of understanding a text under some answers to its questions.
-type choices struct {
+// A path is one way through a text: the answers to its questions about arguments that lead there, and what the runs in all
+// worlds have met on it. Where it is understood, it becomes a choice of the Meaning.
+type path struct {
 	when    []condition // the answers so far
 	pending condition   // with errFork: the next question
 	key     source
@@ -47,33 +48,33 @@ func recognise(text, sha string) *Meaning {
 
 // explore understands a text under the given answers. Where they do not suffice, it goes both ways.
 func (m *Meaning) explore(body []stmt, when []condition) bool {
-	if len(m.cases) == choicesMax || len(when) > questionsMax {
+	if len(m.cases) == pathsMax || len(when) > questionsMax {
 		return false
 	}
-	c := &choices{when: when}
-	ends, replies, err := c.runWorlds(body)
+	p := &path{when: when}
+	ends, replies, err := p.runWorlds(body)
 	alien := Value{}
 	if err == nil {
-		alien, err = c.runAlien(body, m.sha)
+		alien, err = p.runAlien(body, m.sha)
 	}
 	if errors.Is(err, errFork) {
-		yes, no := c.pending, c.pending
+		yes, no := p.pending, p.pending
 		yes.holds = true
 		return m.explore(body, with(when, yes)) && m.explore(body, with(when, no))
 	}
-	if err != nil || c.key.from == nowhere {
+	if err != nil || p.key.from == nowhere {
 		return false
 	}
 	found, ok := classify(ends)
 	if !ok {
 		return false
 	}
-	found.when, found.key, found.token = when, c.key, c.token
-	found.ttls, found.reread, found.alien = c.ttls, c.reread, alien
+	found.when, found.key, found.token = when, p.key, p.token
+	found.ttls, found.reread, found.alien = p.ttls, p.reread, alien
 	m.cases = append(m.cases, found)
-	m.keys, m.args = max(m.keys, c.keys), max(m.args, c.args)
-	m.oneKey = m.oneKey || c.oneKey
-	for _, s := range c.numbers {
+	m.keys, m.args = max(m.keys, p.keys), max(m.args, p.args)
+	m.oneKey = m.oneKey || p.oneKey
+	for _, s := range p.numbers {
 		if !slices.Contains(m.numbers, s) {
 			m.numbers = append(m.numbers, s)
 		}
@@ -94,9 +95,9 @@ const (
 )
 
 // runWorlds runs a text in every world and returns what became of the key and what was returned.
-func (c *choices) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds]Value, err error) {
+func (p *path) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds]Value, err error) {
 	for i, world := range [worlds]keyState{worldAbsent, worldMine, worldOther} {
-		r := &run{choice: c, key: world}
+		r := &run{path: p, key: world}
 		returned, err := r.execute(body)
 		if err != nil {
 			return ends, replies, err
@@ -122,8 +123,8 @@ func (r raised) Error() string { return r.text }
 
 // runAlien runs a text where the key holds no string, and returns what Redis answers. What it does there no quorum
 // operation would do, so it may do nothing.
-func (c *choices) runAlien(body []stmt, sha string) (Value, error) {
-	r := &run{choice: c, key: worldAlien}
+func (p *path) runAlien(body []stmt, sha string) (Value, error) {
+	r := &run{path: p, key: worldAlien}
 	returned, err := r.execute(body)
 	var e raised
 	if errors.As(err, &e) && r.key == worldAlien {
@@ -190,23 +191,23 @@ func (m *Meaning) note(r Result, v Value) bool {
 }
 
 // mention returns KEYS[i] or ARGV[i]. Every call must bring what was mentioned.
-func (c *choices) mention(from origin, index int) symbol {
+func (p *path) mention(from origin, index int) symbol {
 	if from == fromKeys {
-		c.keys = max(c.keys, index)
+		p.keys = max(p.keys, index)
 	} else {
-		c.args = max(c.args, index)
+		p.args = max(p.args, index)
 	}
 	return symbol{kind: symSource, source: source{from: from, index: index}}
 }
 
 // mustBeNumber notes that every call must bring a number there: Lua calculates with it.
-func (c *choices) mustBeNumber(s source) { c.numbers = append(c.numbers, s) }
+func (p *path) mustBeNumber(s source) { p.numbers = append(p.numbers, s) }
 
 // bindKey makes s the key of the script. A script has one.
-func (c *choices) bindKey(s symbol) error { return bind(&c.key, s) }
+func (p *path) bindKey(s symbol) error { return bind(&p.key, s) }
 
 // bindToken makes s the token of the script. It has one: what the key's value is compared with is what is written.
-func (c *choices) bindToken(s symbol) error { return bind(&c.token, s) }
+func (p *path) bindToken(s symbol) error { return bind(&p.token, s) }
 
 func bind(to *source, s symbol) error {
 	if s.kind == symNumber {
@@ -232,12 +233,12 @@ func bind(to *source, s symbol) error {
 
 // decide answers a question about an argument, or leaves it pending.
 func (r *run) decide(c condition) (bool, error) {
-	for _, known := range r.choice.when {
+	for _, known := range r.path.when {
 		holds := known.holds
 		if known.holds = false; known == c {
 			return holds, nil
 		}
 	}
-	r.choice.pending = c
+	r.path.pending = c
 	return false, errFork
 }

@@ -1,8 +1,8 @@
 package script
 
-// A run executes a text once, in one world, for one choice.
+// A run executes a text once, in one world, on one path.
 type run struct {
-	choice *choices
+	path   *path
 	key    keyState
 	scopes []map[string]symbol
 }
@@ -92,13 +92,13 @@ func (r *run) assign(s assignStmt) error {
 	return errNotUnderstood
 }
 
-// loop runs its body once: the choice then holds for calls with one key only.
+// loop runs its body once: what is found then holds for calls with one key only.
 func (r *run) loop(s keysLoop) (symbol, bool, error) {
 	if r.lookup("KEYS").kind != symKeys || r.declaredLocally("ipairs") {
 		return symbol{}, false, errNotUnderstood
 	}
-	r.choice.oneKey = true
-	r.scopes = append(r.scopes, map[string]symbol{s.index: number(1), s.key: r.choice.mention(fromKeys, 1)})
+	r.path.oneKey = true
+	r.scopes = append(r.scopes, map[string]symbol{s.index: number(1), s.key: r.path.mention(fromKeys, 1)})
 	defer func() { r.scopes = r.scopes[:len(r.scopes)-1] }()
 	return r.block(s.body)
 }
