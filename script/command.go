@@ -47,8 +47,11 @@ func (l lifetime) same(m lifetime) bool {
 	return l == m
 }
 
-// A commandFunc carries out a command on the run's key. Its arguments are those after the key.
-type commandFunc func(r *run, args []symbol, at place) (symbol, error)
+// A command is a row of the table of those that are understood.
+type command struct {
+	args int // how many there are after the key; -1: any number
+	run  func(r *run, args []symbol, at place) (symbol, error)
+}
 
 // place says where in the text a command stands, for Redis's errors.
 type place struct {
@@ -57,30 +60,21 @@ type place struct {
 	caught  bool // it is a pcall
 }
 
-var commands map[string]struct {
-	args int // -1: any number
-	run  commandFunc
-}
-
-func init() {
-	commands = map[string]struct {
-		args int
-		run  commandFunc
-	}{
-		"get":     {0, (*run).get},
-		"set":     {-1, (*run).set},
-		"setnx":   {1, (*run).setnx},
-		"setex":   {2, (*run).setex},
-		"psetex":  {2, (*run).setex},
-		"expire":  {1, (*run).expire},
-		"pexpire": {1, (*run).expire},
-		"persist": {0, (*run).persist},
-		"del":     {0, (*run).del},
-		"unlink":  {0, (*run).del},
-		"exists":  {0, (*run).exists},
-		"ttl":     {0, (*run).remaining},
-		"pttl":    {0, (*run).remaining},
-	}
+// commands is the table, by name in lower case.
+var commands = map[string]command{
+	"get":     {0, (*run).get},
+	"set":     {-1, (*run).set},
+	"setnx":   {1, (*run).setnx},
+	"setex":   {2, (*run).setex},
+	"psetex":  {2, (*run).setex},
+	"expire":  {1, (*run).expire},
+	"pexpire": {1, (*run).expire},
+	"persist": {0, (*run).persist},
+	"del":     {0, (*run).del},
+	"unlink":  {0, (*run).del},
+	"exists":  {0, (*run).exists},
+	"ttl":     {0, (*run).remaining},
+	"pttl":    {0, (*run).remaining},
 }
 
 // command carries out redis.call, and redis.pcall, which is the same but where the key has another type: what else that
