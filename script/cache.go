@@ -44,9 +44,9 @@ func NewCache(size int, rows ...Family) *Cache {
 	return c
 }
 
-// Load returns the script with this text. A text is recognised when it is first seen; later Loads find it. If it compiles it
-// is kept; else that is to be found out first, and then is for Keep. The text is copied only when it is new. The error, for
-// the client to read, is ErrTextTooLong or says what is wrong with the first line.
+// Load returns the script with this text. A text is recognised when it is first seen; later Loads find it. It is kept if it
+// is known to be Lua (Script.Compiles); if not, the caller has masters compile it, and calls Keep then. The text is copied
+// only when it is new. The error, for the client to read, is ErrTextTooLong or says what is wrong with the first line.
 func (c *Cache) Load(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
@@ -75,8 +75,8 @@ func (c *Cache) Understand(text string) (*Script, error) {
 	return understand(text, shaOf(text), c.own)
 }
 
-// Keep keeps a script that Load returned. compiles says that masters have compiled it; until then those who find it know that
-// this is to be asked.
+// Keep keeps a script that Load returned, and returns what is kept. compiles says that masters have compiled it. One that is
+// kept without that is found by its SHA-1 all the same, and its Compiles says that masters are still to be asked.
 func (c *Cache) Keep(s *Script, compiles bool) *Script {
 	key, ok := parseDigest(s.SHA)
 	if !ok {

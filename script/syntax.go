@@ -1,6 +1,7 @@
 package script
 
-// The syntax tree of the subset. Every node carries the line that Redis would name in an error.
+// The syntax tree of the subset. A call carries the line that Redis names where it fails; nothing else can fail on Redis and
+// be understood.
 
 type expr any
 
