@@ -23,12 +23,6 @@ type command struct {
 	full string // "client|id"; set by the table
 }
 
-// A keySpec says which arguments are keys: from first to last, in steps; a negative last counts from the end. If
-// numkeys is set, that argument says how many keys follow it.
-type keySpec struct{ first, last, step, numkeys int }
-
-var oneKey = keySpec{first: 1, last: 1, step: 1}
-
 // A call is one command being run. Handlers get it, and must not keep it or its args.
 type call struct {
 	*session

@@ -62,13 +62,6 @@ var stringCommands = []*command{
 		plan: planStrlen, summary: "Get the length of the value stored in a key"},
 }
 
-var (
-	allKeys    = keySpec{first: 1, last: -1, step: 1}
-	everyOther = keySpec{first: 1, last: -1, step: 2}
-)
-
-var secondKey = keySpec{first: 2, last: 2, step: 1}
-
 var hashCommands = []*command{
 	{name: "hget", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHGet,
 		summary: "Get the value of a hash field"},
@@ -128,8 +121,6 @@ const (
 	scripting     = noScript | stale | skipMonitor | noMandatoryKeys | movableKeys
 	readingScript = scripting | readOnly
 )
-
-var scriptKeys = keySpec{numkeys: 2}
 
 var scriptCommands = []*command{
 	{name: "eval", arity: -3, flags: scripting, keys: scriptKeys, group: "scripting", since: "2.6.0", run: runEval,
@@ -233,4 +224,49 @@ var clientCommands = []*command{
 		summary: "Get tracking notifications redirection client ID if any: there is none"},
 	{name: "caching", arity: 3, flags: plainClient, since: "6.0.0", run: runClientCaching,
 		summary: "Instruct the server about tracking or not keys in the next request: tracking is off"},
+}
+
+// A table finds commands by name.
+type table struct {
+	rows   []*command
+	byName map[string]*command
+}
+
+// nameMax is longer than any command's name.
+const nameMax = 24
+
+func newTable(rows []*command) *table {
+	t := &table{rows: rows, byName: map[string]*command{}}
+	for _, cmd := range rows {
+		cmd.full = cmd.name
+		t.byName[cmd.name] = cmd
+		for _, sub := range cmd.subs {
+			sub.full = cmd.name + "|" + sub.name
+			sub.group = cmd.group
+		}
+	}
+	return t
+}
+
+// find looks a name up in any case, without allocating.
+func (t *table) find(name string) (*command, bool) {
+	if len(name) > nameMax {
+		return nil, false
+	}
+	var buf [nameMax]byte
+	for i := range len(name) {
+		buf[i] = lowerByte(name[i])
+	}
+	cmd, ok := t.byName[string(buf[:len(name)])]
+	return cmd, ok
+}
+
+// sub returns the subcommand of that name, or nil.
+func (cmd *command) sub(name string) *command {
+	for _, sub := range cmd.subs {
+		if equalFold(sub.name, name) {
+			return sub
+		}
+	}
+	return nil
 }

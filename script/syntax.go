@@ -1,7 +1,6 @@
 package script
 
-// The syntax tree of the subset. A call carries the line that Redis names where it fails; nothing else can fail on Redis and
-// be understood.
+// The syntax tree of the subset. A call carries the line that Redis names where its command fails.
 
 type expr any
 
