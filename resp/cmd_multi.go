@@ -57,7 +57,7 @@ func runWatch(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	if !c.hold(c.parser.size) {
+	if !c.retain(c.parser.size) {
 		sl.onExecuted(quorum.Executed{Err: errMemory}, nil)
 		return later
 	}
@@ -137,7 +137,7 @@ func (c *call) enqueue() Reply {
 		return wait
 	}
 	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
-	if refused == nil && (full || !c.hold(c.parser.size)) {
+	if refused == nil && (full || !c.retain(c.parser.size)) {
 		refused = c.errQueueFull()
 	}
 	if refused != nil {

@@ -54,7 +54,7 @@ func (c *call) claimSlot(r rounds, name string, others []string, outcomes int, a
 	sl := newSlot(s)
 	sl.resp3, sl.mute = s.resp3, s.mute.current
 	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
-	sl.left, sl.weight, sl.held = outcomes, outcomes, s.parser.size
+	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
@@ -209,7 +209,7 @@ func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
 func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	sl := newSlot(s)
 	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
-	sl.weight, sl.held = 1, 0
+	sl.weight, sl.size = 1, 0
 	s.mu.Lock()
 	pushed := s.push(sl)
 	if pushed && adjust != nil {

@@ -17,7 +17,7 @@ func (s *session) push(sl *slot) bool {
 	}
 	s.tail = sl
 	s.depth.Add(int64(sl.weight))
-	s.inBytes.Add(int64(sl.held))
+	s.inBytes.Add(int64(sl.size))
 	return true
 }
 
@@ -145,7 +145,7 @@ func (s *session) countOutput(sl *slot, n int) bool {
 // uncount takes a written or dropped slot out of all counts.
 func (s *session) uncount(sl *slot) {
 	s.depth.Add(-int64(sl.weight))
-	s.inBytes.Add(-int64(sl.held))
+	s.inBytes.Add(-int64(sl.size))
 	s.outBytes -= sl.output
 	s.server.memory.give(sl.reserve)
 	if sl.counted {

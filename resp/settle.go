@@ -154,7 +154,7 @@ func (c *call) queueThere(row *command) Reply {
 		c.spoilAnywhere()
 		return errNotInMulti("hello with options")
 	}
-	if len(t.ours) >= queuedMax || !c.hold(c.parser.size) {
+	if len(t.ours) >= queuedMax || !c.retain(c.parser.size) {
 		c.spoilAnywhere()
 		return c.errQueueFull()
 	}

@@ -152,7 +152,7 @@ func (s *session) addToRun() {
 	s.shares++
 	sl.weight++
 	s.depth.Add(1)
-	sl.held += size
+	sl.size += size
 	s.inBytes.Add(int64(size))
 	if s.reserve >= countedFrom {
 		sl.reserve += s.reserve

@@ -38,7 +38,7 @@ type slot struct {
 	waits  bool // for as long as the client is there; set before the operation begins
 
 	weight  int  // what the slot counts towards Limits.Pipeline
-	held    int  // bytes of the command, counted in session.inBytes
+	size    int  // bytes of the command, counted in session.inBytes
 	reserve int  // of these, what the memory budget has counted
 	output  int  // bytes of the reply, counted in session.outBytes
 	counted bool // output is reserved in the memory budget
@@ -105,7 +105,7 @@ func (sl *slot) recycle() {
 	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
 		sl.raw = nil
 	}
-	sl.left, sl.weight, sl.held, sl.reserve, sl.output = 0, 0, 0, 0, 0
+	sl.left, sl.weight, sl.size, sl.reserve, sl.output = 0, 0, 0, 0, 0
 	sl.counted, sl.stalled = false, 0
 	slots.Put(sl)
 }

@@ -209,7 +209,7 @@ func (s *session) noteTaken(p *page, sl *slot) {
 	}
 	p.taken = sl.out.lock.AppendTaken(p.taken[:0])
 	for _, what := range p.taken {
-		t.note(what, sl.held, takenLock{client: s.remote, held: sl.hold != nil}, sl.out.until)
+		t.note(what, sl.size, takenLock{client: s.remote, held: sl.hold != nil}, sl.out.until)
 	}
 	clear(p.taken)
 }

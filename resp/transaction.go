@@ -15,7 +15,7 @@ type transaction struct {
 	queue    []queued
 	args     int // of the commands in queue
 	watched  []*watched
-	held     int // bytes of both, counted in the memory budget
+	retained int // bytes of both, counted in the memory budget
 }
 
 // A queued is one command of a transaction. If it has a step that is its part in the plan; else if it has a reply, that is known
@@ -48,17 +48,17 @@ func (t *transaction) spoil() { t.spoiled = t.spoiled || t.open }
 
 // end forgets what was queued and watched.
 func (t *transaction) end(memory *budget) {
-	memory.sub(t.held)
+	memory.sub(t.retained)
 	*t = transaction{}
 }
 
-// hold counts n bytes, and says whether there is room for them.
-func (s *session) hold(n int) bool {
+// retain counts n bytes that are to be queued or watched, and says whether there is room for them.
+func (s *session) retain(n int) bool {
 	t := &s.transaction
-	if t.held+n > s.server.cfg.Limits.Input || !s.server.memory.add(n) {
+	if t.retained+n > s.server.cfg.Limits.Input || !s.server.memory.add(n) {
 		return false
 	}
-	t.held += n
+	t.retained += n
 	return true
 }
 
