@@ -69,7 +69,7 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 	if l == nil {
 		return later
 	}
-	s.settleState()
+	s.noteState()
 	l.ask(expectation{n: len(others), confirms: true, take: func(reply []byte) {
 		var err error
 		if reply[0] == '-' {
@@ -161,7 +161,7 @@ func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
 		s.mu.Lock()
 		sl.mute, s.latest = false, sl
 		s.mu.Unlock()
-		s.settleState()
+		s.noteState()
 		s.up.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
 			append([]string{word}, slices.Clone(others)...)...)
 		return later

@@ -43,10 +43,10 @@ func (c *call) divert(cmd *command) Reply {
 		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
 		c.watchesUpstream = true
-		c.settleState()
+		c.noteState()
 	case reply == later && equalFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
-		c.settleState()
+		c.noteState()
 	case isError(reply) && cmd != nil && asksUpstream[cmd.name]:
 		return nil
 	}
@@ -98,7 +98,7 @@ func (c *call) divertHere(cmd *command) Reply {
 		reply := c.forward()
 		if reply == later {
 			c.transaction.open, c.transaction.upstream = true, true
-			c.settleState()
+			c.noteState()
 		}
 		return reply
 	case "watch":
@@ -112,7 +112,7 @@ func (c *call) divertHere(cmd *command) Reply {
 		reply := c.forward()
 		if reply == later {
 			c.watchesUpstream = false
-			c.settleState()
+			c.noteState()
 		}
 		return reply
 	case "script":

@@ -274,8 +274,8 @@ func (l *link) pushRelayed() bool {
 	return true
 }
 
-// settleState notes whether the client has state at the upstream.
-func (s *session) settleState() {
+// noteState notes whether the client has state at the upstream.
+func (s *session) noteState() {
 	if s.up == nil {
 		return
 	}

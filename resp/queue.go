@@ -153,10 +153,13 @@ func (s *session) uncount(sl *slot) {
 	}
 }
 
-// roomy says whether enough of the queue has drained for the reader to go on after it was paused.
-func (s *session) roomy() bool {
+// unpause lets the reader go on that was paused, once enough of the queue has drained.
+func (s *session) unpause() {
 	l := &s.server.cfg.Limits
-	return s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4
+	if s.paused && s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4 {
+		s.paused = false
+		s.kickReader()
+	}
 }
 
 // full says whether another command must wait for earlier replies to be written. Only the reader asks.

@@ -69,7 +69,7 @@ func (c *call) divertEnd(cmd *command) Reply {
 	if reply == later {
 		t.end(&c.server.memory)
 		c.watchesUpstream = false
-		c.settleState()
+		c.noteState()
 	}
 	return reply
 }
@@ -104,7 +104,7 @@ func (c *call) beginUpstream() Reply {
 	there, changes := len(t.queue), t.changes
 	t.end(&c.server.memory)
 	t.open, t.upstream, t.changes, t.there, t.ours = true, true, changes, there, own
-	c.settleState()
+	c.noteState()
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (c *call) spoilAnywhere() {
 	if t.upstream && c.up != nil {
 		c.up.ask(expectation{n: 1}, "DISCARD")
 		t.upstream, c.watchesUpstream = false, false
-		c.settleState()
+		c.noteState()
 	}
 	t.spoil()
 }

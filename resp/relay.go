@@ -3,9 +3,7 @@ package resp
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
-	"runtime/debug"
 	"sync"
 
 	"lockproxy/resp/upstream"
@@ -54,13 +52,7 @@ const (
 func (l *link) relay() {
 	defer close(l.done)
 	r := &relay{link: l}
-	defer func() {
-		if p := recover(); p != nil {
-			l.session.server.log.Error("connection ended by a panic", "in", "relay", "id", l.session.id,
-				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			l.session.kill("panic")
-		}
-	}()
+	defer l.session.recovered("relay")
 	small, large := make([]byte, relaySmall), (*[]byte)(nil) // large is borrowed
 	buf, w := small, 0
 	for {
@@ -252,16 +244,10 @@ func (s *session) popRelayed(sl *slot) {
 	}
 	s.relays--
 	s.relayedBy = nil
-	if s.waitFor == sl {
-		s.waitFor = nil
-		s.kickReader()
-	}
+	s.freeReader(sl)
 	s.uncount(sl)
 	sl.recycle()
-	if s.paused && s.roomy() {
-		s.paused = false
-		s.kickReader()
-	}
+	s.unpause()
 }
 
 // giveTurn lets the writer write again. s.mu is held.

@@ -211,7 +211,7 @@ func (c *call) execThere() Reply {
 	}}, "EXEC")
 	t.end(&c.server.memory)
 	c.watchesUpstream = false
-	c.settleState()
+	c.noteState()
 	return wait
 }
 

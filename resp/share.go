@@ -212,7 +212,7 @@ func (sl *slot) Replies(b []byte, n int) {
 		return
 	}
 	if sl.left -= n; sl.left == 0 {
-		s.isReady(sl)
+		s.tellReady(sl)
 	}
 	s.mu.Unlock()
 }

@@ -232,18 +232,23 @@ func (sl *slot) resolve(o outcome) {
 		size += sl.out.reply.size()
 	}
 	ok := s.countOutput(sl, size)
-	s.isReady(sl)
+	s.tellReady(sl)
 	s.mu.Unlock()
 	if !ok {
 		s.kill("output limit reached: the client does not read")
 	}
 }
 
-// isReady tells those who wait for the slot. s.mu is held.
-func (s *session) isReady(sl *slot) {
+// tellReady tells those who wait for the slot. s.mu is held.
+func (s *session) tellReady(sl *slot) {
 	if s.head == sl {
 		s.ready.Signal()
 	}
+	s.freeReader(sl)
+}
+
+// freeReader lets the reader go on, if it waits for the slot. s.mu is held.
+func (s *session) freeReader(sl *slot) {
 	if s.waitFor == sl {
 		s.waitFor = nil
 		s.kickReader()

@@ -87,7 +87,7 @@ func (s *session) send(batch *slot) bool {
 	if cap(p.buf) <= 2*flushSize {
 		pages.Put(p)
 	}
-	s.settle(batch)
+	s.retire(batch)
 	return ok
 }
 
@@ -130,8 +130,8 @@ func (s *session) write(p *page) bool {
 	return err == nil
 }
 
-// settle takes written slots out of the counts and lets the reader go on.
-func (s *session) settle(batch *slot) {
+// retire takes written slots out of the counts and lets the reader go on.
+func (s *session) retire(batch *slot) {
 	s.mu.Lock()
 	for sl := batch; sl != nil; {
 		next := sl.next
@@ -139,10 +139,7 @@ func (s *session) settle(batch *slot) {
 		sl.recycle()
 		sl = next
 	}
-	if s.paused && s.roomy() {
-		s.paused = false
-		s.kickReader()
-	}
+	s.unpause()
 	s.batching = false
 	s.tell()
 	if s.relays > 0 || s.shares > 0 || s.up != nil {
