@@ -151,7 +151,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 		connected += count(m.Connected)
 	}
 	w.field("masters", len(masters))
-	w.field("quorum", len(masters)/2+1)
+	w.field("quorum", quorum.Quorum(len(masters)))
 	w.field("masters_connected", connected)
 	for i, m := range masters {
 		w.field(fmt.Sprintf("master%d", i), fmt.Sprintf("addr=%s,state=%s,cause=%s,for_sec=%d,left_sec=%d,server=%s,version=%s,"+

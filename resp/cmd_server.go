@@ -24,12 +24,8 @@ func runWait(c *call) Reply {
 	if _, ok := parseInt(c.args[1]); !ok {
 		return errNotInt
 	}
-	timeout, ok := parseInt(c.args[2])
-	switch {
-	case !ok:
-		return Error("ERR timeout is not an integer or out of range")
-	case timeout < 0:
-		return Error("ERR timeout is negative")
+	if _, refused := parseTimeout(c.args[2]); refused != nil {
+		return refused
 	}
 	return Int(0)
 }

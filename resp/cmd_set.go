@@ -199,5 +199,3 @@ func (c *call) setEX(e expiry) Reply {
 	c.engine().Write(quorum.WriteRequest{Key: c.key(c.args[1]), Value: c.args[3], TTL: ttl}, sl.written)
 	return later
 }
-
-func (c *call) engine() Engine { return c.server.engine }

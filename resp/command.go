@@ -33,6 +33,8 @@ type call struct {
 // key returns the resource of that name in the client's database.
 func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: name} }
 
+func (c *call) engine() Engine { return c.server.engine }
+
 // claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
 // turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
 func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {

@@ -33,7 +33,7 @@ type link struct {
 	sentAll  bool // nothing more is sent there
 
 	// session.mu guards what follows.
-	expected queueOf
+	expected expectations
 	stateful bool  // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
 	dead     bool  // it was lost with nothing on it
 	id       int64 // that of the connection there; 0: nothing may have to wait, or it is not known yet
@@ -55,31 +55,31 @@ type expectation struct {
 	confirms bool // they confirm subscriptions
 }
 
-// queueOf is a queue of expectations.
-type queueOf struct {
+// expectations are a queue.
+type expectations struct {
 	all  []expectation
 	head int
 }
 
-func (q *queueOf) empty() bool { return q.head == len(q.all) }
+func (q *expectations) empty() bool { return q.head == len(q.all) }
 
-func (q *queueOf) first() *expectation {
+func (q *expectations) first() *expectation {
 	if q.empty() {
 		return nil
 	}
 	return &q.all[q.head]
 }
 
-func (q *queueOf) last() *expectation {
+func (q *expectations) last() *expectation {
 	if q.empty() {
 		return nil
 	}
 	return &q.all[len(q.all)-1]
 }
 
-func (q *queueOf) add(e expectation) { q.all = append(q.all, e) }
+func (q *expectations) add(e expectation) { q.all = append(q.all, e) }
 
-func (q *queueOf) drop() {
+func (q *expectations) drop() {
 	q.all[q.head] = expectation{}
 	q.head++
 	if 2*q.head >= len(q.all) && q.head >= queueDropped || q.empty() {

@@ -224,7 +224,7 @@ func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
 }
 
 func TestAQueueThatIsNeverEmptyDoesNotGrow(t *testing.T) {
-	var q queueOf
+	var q expectations
 	q.add(expectation{n: 1})
 	for range 100_000 {
 		q.add(expectation{n: 2})

@@ -230,6 +230,13 @@ func (s *session) kickReader() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
+// Kick is kickReader without s.mu held: a trunk has room again, a pause is over, or an EXEC has taken place.
+func (s *session) Kick() {
+	s.mu.Lock()
+	s.kickReader()
+	s.mu.Unlock()
+}
+
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(e Error) {
 	sl := newSlot(s)

@@ -280,13 +280,6 @@ func (sl *slot) Lost(cause error) {
 	s.kill("upstream lost: " + cause.Error())
 }
 
-// Kick makes the reader look again at a command for which there was no room.
-func (s *session) Kick() {
-	s.mu.Lock()
-	s.kickReader()
-	s.mu.Unlock()
-}
-
 // settleWrites is called before a command goes over the link. WAIT waits for what was written over the same connection:
 // so something is written there that comes after all that went over a trunk. Inside MULTI it does not wait.
 func (c *call) settleWrites(l *link) {
