@@ -37,7 +37,7 @@ type Engine struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	loops   sync.WaitGroup // the lanes and the warden
+	loops   sync.WaitGroup // the lanes, the warden, and what spawn runs
 	sweep   sync.WaitGroup
 	closing atomic.Bool
 
@@ -104,6 +104,17 @@ func (e *Engine) settle() {
 	for e.now() < deadline && e.owedByMasters() {
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// spawn runs f on a goroutine that Close waits for. It returns false, and does not, if the engine is closing.
+func (e *Engine) spawn(f func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing.Load() {
+		return false
+	}
+	e.loops.Go(f)
+	return true
 }
 
 func (e *Engine) owedByMasters() bool {

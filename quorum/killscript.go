@@ -16,13 +16,9 @@ type scriptKiller interface {
 // they wait for the script. The error is nil if there was one to end; else it is what masters answered, such as NOTBUSY, or
 // a *NoQuorum if none answered.
 func (e *Engine) KillScripts(done func(error)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing.Load() {
-		go done(ErrClosed)
-		return
+	if !e.spawn(func() { done(e.killScripts()) }) {
+		done(ErrClosed)
 	}
-	e.loops.Go(func() { done(e.killScripts()) })
 }
 
 func (e *Engine) killScripts() error {

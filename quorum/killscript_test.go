@@ -2,9 +2,12 @@ package quorum
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestOfTheAnswersToScriptKillTheOneThatMattersMostIsTold(t *testing.T) {
@@ -41,6 +44,27 @@ func TestNoScriptIsKilledByAnEngineThatIsClosed(t *testing.T) {
 		w.KillScripts(func(err error) { c <- err })
 		if err := <-c; !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A script whose votes were split is run again after a pause: that is not left to run when nobody is there any more.
+func TestCloseEndsAScriptThatWaitsToBeRunAgain(t *testing.T) {
+	one := func(v Value) bool { return v.Kind == IntValue && v.Int == 1 }
+	inWorld(t, 3, func(w *world) {
+		s := NewScript("return 1")
+		for i, f := range w.fakes { // one grants, each of the others refuses
+			f.voted = map[string]any{s.wrapped.text: []any{fmt.Sprintf(":%d;", 1-min(i, 1)), ""}}
+		}
+		const runs = 20
+		var ended atomic.Int32
+		for i := range runs {
+			w.Run(RunRequest{Script: s, Keys: []string{fmt.Sprint(i)}, Rule: Rule{Merge: Taking, Granted: one}}, func(Ran) { ended.Add(1) })
+		}
+		time.Sleep(2*time.Millisecond + time.Microsecond) // there and back: all have lost, and pause for up to 4 ms
+		w.Close()
+		if n := ended.Load(); n != runs {
+			t.Errorf("%d of %d have ended", n, runs)
 		}
 	})
 }

@@ -189,9 +189,7 @@ func (r *voting) ended(d Decision) {
 		}
 		r.undo(func() { r.done(late) })
 	case d == Lost && divided:
-		r.putBack(d, func() {
-			time.AfterFunc(rand.N(askPause<<r.asked), func() { e.run(r.req, r.asked+1, r.done) })
-		})
+		r.putBack(d, r.again)
 	case d == Lost && refused:
 		if r.req.Rule.Merge == Taking {
 			e.stats.refused.Add(1)
@@ -206,6 +204,24 @@ func (r *voting) ended(d Decision) {
 		r.countNoQuorum()
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
+	}
+}
+
+// again runs the script once more, a little later, or at once where the engine closes, which ends it.
+func (r *voting) again() {
+	e := r.engine
+	run := func() { e.run(r.req, r.asked+1, r.done) }
+	later := func() {
+		pause := time.NewTimer(rand.N(askPause << r.asked))
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-e.ctx.Done():
+		}
+		run()
+	}
+	if !e.spawn(later) {
+		run()
 	}
 }
 

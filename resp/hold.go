@@ -185,7 +185,9 @@ func (s *session) lose(key quorum.Key) {
 		s.insert(sl)
 		s.ready.Signal()
 	}
-	go s.server.engine.Publish(lostChannel+key.Name, "", func(quorum.Published) {})
+	s.server.running.Go(func() { // for s.mu is held; and as it is not gone, Shutdown waits for the session still
+		s.server.engine.Publish(lostChannel+key.Name, "", func(quorum.Published) {})
+	})
 }
 
 // tellLost refuses a command on a key whose loss the client has not been told. s.mu is not held.
