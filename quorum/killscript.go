@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"sync"
+
+	"lockproxy/quorum/masters"
 )
 
 // A scriptKiller is a master that can end the script that it runs, without being free for anything else.
@@ -53,7 +55,7 @@ func mergeKills(ms []*master, errs []error) error {
 				answer = err
 			}
 		default:
-			failure.Causes = append(failure.Causes, Cause{ms[i].Addr(), describe(err)})
+			failure.Causes = append(failure.Causes, Cause{ms[i].Addr(), masters.Describe(err)})
 		}
 	}
 	if answer == nil {

@@ -263,7 +263,7 @@ func (l *lane) exchange() {
 	l.mu.Unlock()
 	cause := ""
 	if err != nil {
-		cause = describe(err)
+		cause = masters.Describe(err)
 		if l.link.silent.Load() {
 			cause = "is silent"
 		}
@@ -305,7 +305,7 @@ func (l *lane) mend(f func(*link) error) {
 	l.busy = l.engine.waited()
 	l.mu.Unlock()
 	if err := f(l.link); err != nil {
-		l.disconnect(describe(err))
+		l.disconnect(masters.Describe(err))
 	}
 	l.rest()
 }

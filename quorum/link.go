@@ -2,13 +2,8 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -36,7 +31,7 @@ func (l *lane) connect(ctx context.Context) bool {
 	next, err := l.dial(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			l.setDown(describe(err))
+			l.setDown(masters.Describe(err))
 		}
 		return false
 	}
@@ -202,21 +197,4 @@ func (l *lane) pause(ctx context.Context, failures int) {
 func (l *lane) spread(most time.Duration, failures int) time.Duration {
 	name := fmt.Sprint(l.engine.epoch.UnixNano(), l.master.Addr(), l.db, failures)
 	return time.Duration(int64(most) * int64(hash(name)) >> 32)
-}
-
-// describe puts an I/O error into few words that name no local address.
-func describe(err error) string {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
-		return "is silent"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
-		errors.Is(err, io.ErrUnexpectedEOF):
-		return "connection lost"
-	case errors.As(err, &op):
-		return op.Op + " failed: " + op.Err.Error()
-	}
-	return err.Error()
 }

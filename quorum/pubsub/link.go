@@ -3,11 +3,8 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"io"
 	"math/rand/v2"
-	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -65,7 +62,7 @@ func (l *link) run(ctx context.Context) {
 			err = l.serve(conn)
 			stop()
 		}
-		l.down(ctx, describe(err))
+		l.down(ctx, masters.Describe(err))
 	}
 }
 
@@ -228,21 +225,4 @@ func pause(ctx context.Context, failures int) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// describe puts an I/O error into few words that name no local address.
-func describe(err error) string {
-	var op *net.OpError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "is silent"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
-		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return "connection lost"
-	case errors.As(err, &op):
-		return op.Op + " failed: " + op.Err.Error()
-	}
-	return err.Error()
 }
