@@ -42,9 +42,9 @@ func (a *attempt) at(en *entry, now int64) {
 type attempt struct {
 	round
 	req  AcquireRequest
-	kept instant // how long masters keep the key
-	mark uint64  // of the hold
-	lock Lock    // if it is won
+	kept time.Duration // how long masters keep the key
+	mark uint64        // of the hold
+	lock Lock          // if it is won
 	done func(Acquired)
 
 	fencing *fencing // if it is to have a fence

@@ -118,7 +118,7 @@ func (x *extension) until() instant {
 				continue
 			}
 			if ms, ok := x.entries[i].Reply.(int64); ok {
-				least = min(least, instant(ms)*time.Millisecond)
+				least = min(least, time.Duration(ms)*time.Millisecond)
 			}
 		}
 		x.mu.Unlock()

@@ -28,11 +28,11 @@ type Inspected struct {
 	Bounds vouch.Bounds
 
 	slot      int
-	uncounted bool       // it does not tell how many keys it has
-	epochs    []int64    // by database
-	stands    []bool     // by database: the server there is the one that its canary names, and is not in quarantine
-	roster    [][]string // by database
-	horizons  []instant  // by database; below 0 if it is not told
+	uncounted bool            // it does not tell how many keys it has
+	epochs    []int64         // by database
+	stands    []bool          // by database: the server there is the one that its canary names, and is not in quarantine
+	roster    [][]string      // by database
+	horizons  []time.Duration // by database; below 0 if it is not told
 }
 
 // A Barred is a database of one master in which its grants do not count.

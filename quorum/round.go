@@ -9,7 +9,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// An instant is a reading of the monotonic clock: the time since the engine was made.
+// An instant is a reading of the engine's clock: the time since it was made. A time.Duration is how long something takes.
 type instant = time.Duration
 
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
@@ -19,12 +19,12 @@ type instant = time.Duration
 type round struct {
 	engine   *Engine
 	owner    owner
-	start    instant  // T1: read before the first byte is queued (rule 1)
-	deadline instant  // by the engine's patience: InstanceTimeout after start
-	releases *hold    // what the round gives back, if it does; see lane.owe
-	keeps    instant  // how long masters keep what the round may set; see horizon.go
-	lasting  bool     // a grant counts only as long as its master remembers it; see settleEpochs
-	program  *program // if it runs a client's script
+	start    instant       // T1: read before the first byte is queued (rule 1)
+	deadline instant       // by the engine's patience: InstanceTimeout after start
+	releases *hold         // what the round gives back, if it does; see lane.owe
+	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
+	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
+	program  *program      // if it runs a client's script
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"sync/atomic"
+	"time"
 
 	"lockproxy/quorum/masters"
 )
@@ -17,14 +18,14 @@ import (
 type undo struct {
 	masters.Call
 	lane   *lane
-	unsure bool // what is to be undone may not have run yet, if its connection could not be killed
-	kept   instant
-	gone   instant // when the key must have expired; 0 before the first try
-	done   func()  // called at the first answer, or when there is nothing left to undo; may be nil
+	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
+	kept   time.Duration // how long the key was set for
+	gone   instant       // when the key must have expired; 0 before the first try
+	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
 }
 
 // newUndo takes the command and how long the key was set for. It is called with the round's mu held.
-func newUndo(en *entry, kept instant, args []any) *undo {
+func newUndo(en *entry, kept time.Duration, args []any) *undo {
 	return &undo{Call: masters.Call{Args: args}, lane: en.lane, unsure: en.fate == unknown, kept: kept}
 }
 

@@ -93,7 +93,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an addition promises the longest TTL", rule: "11 extend", file: "change.go",
-		old: "least = min(least, instant(ms)*time.Millisecond)", new: "least = min(least, least+instant(ms)*time.Millisecond)",
+		old: "least = min(least, time.Duration(ms)*time.Millisecond)", new: "least = min(least, least+time.Duration(ms)*time.Millisecond)",
 	},
 	{
 		name: "order of rounds left to chance", rule: "2 order", file: "round.go",
