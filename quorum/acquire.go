@@ -11,7 +11,7 @@ import (
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	kept := e.cfg.kept(req.TTL)
 	a := &attempt{req: req, kept: kept, done: done}
-	a.mark = a.hold(0).mark()
+	a.hash = a.hold(0).hash()
 	a.keeps, a.lasting = kept, true
 	if req.Fenced {
 		a.fencing = &fencing{attempt: a, proposed: e.fences.next(e.now())}
@@ -23,7 +23,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 
 // at is the command for one master.
 func (a *attempt) at(en *entry, now int64) {
-	en.expires = en.lane.expiry(a.mark, now+a.kept.Milliseconds())
+	en.expires = en.lane.expiry(a.hash, now+a.kept.Milliseconds())
 	switch {
 	case a.fencing != nil:
 		en.Args = a.fencing.take(en)
@@ -43,7 +43,7 @@ type attempt struct {
 	round
 	req  AcquireRequest
 	kept time.Duration // how long masters keep the key
-	mark uint64        // of the hold
+	hash uint64        // of the hold
 	lock Lock          // if it is won
 	done func(Acquired)
 

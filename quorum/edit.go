@@ -56,7 +56,7 @@ func (d *editing) at(en *entry, now int64) {
 	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))
 	for i := range keys {
 		if ms, _ := argv[5*i+4].(int64); ms > 0 {
-			ends[i] = en.lane.expiry(hold{keys[i], d.edits[i].Value}.mark(), now+ms)
+			ends[i] = en.lane.expiry(hold{keys[i], d.edits[i].Value}.hash(), now+ms)
 			argv[5*i+4] = ends[i]
 		}
 	}

@@ -130,7 +130,7 @@ func (e *Engine) owedByMasters() bool {
 func (e *Engine) now() instant { return time.Since(e.epoch) + e.stood() }
 
 // stood is how much more that is than the monotonic clock shows.
-func (e *Engine) stood() instant { return instant(e.slept.Load() + e.suspended.Load()) }
+func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }
 
 // wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
 func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }

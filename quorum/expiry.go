@@ -18,22 +18,22 @@ type timed interface {
 // An expiries chooses instants, so that of two attempts with the same token on one lane, of which one may be taken for
 // the other, no two are alike. It belongs to the lane's loop.
 type expiries struct {
-	last [1024]int64 // by mark of the hold
+	last [1024]int64 // by the hold's hash
 }
 
 // apart is how many attempts with the same token may be told to expire in the same millisecond before two are.
 const apart = 64
 
-// mark is what choose tells holds apart by.
-func (h hold) mark() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
+// hash is what choose tells holds apart by.
+func (h hold) hash() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
 
 // choose returns at, or a few milliseconds more: no less than gap after the one before, and not within gap of a guarded
 // instant, of which there is one in every four gaps.
 //
 // To a guarded one luaReenter moves the end of a key that it counts as its own and does not extend. So the undo of the
 // attempt that had set that key, and failed, does not take it any more.
-func (e *expiries) choose(mark uint64, at, gap int64) int64 {
-	last := &e.last[(mark>>32*31+mark)%uint64(len(e.last))]
+func (e *expiries) choose(hash uint64, at, gap int64) int64 {
+	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
 	if at < *last+gap && at > *last-apart*gap {
 		at = *last + gap
 	}
@@ -45,12 +45,12 @@ func (e *expiries) choose(mark uint64, at, gap int64) int64 {
 }
 
 // expiry chooses an instant for a key that is set in the batch that is being written.
-func (l *lane) expiry(h uint64, at int64) int64 {
+func (l *lane) expiry(hash uint64, at int64) int64 {
 	gap := int64(1)
 	if !l.link.info.TellsExpiry {
 		gap = 2*expirySlack + 1
 	}
-	return l.expiries.choose(h, at, gap)
+	return l.expiries.choose(hash, at, gap)
 }
 
 // expirySlack is how far luaExpires may be wrong, in ms, on a master that does not tell when a key expires.
