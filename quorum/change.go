@@ -99,7 +99,7 @@ func (x *extension) ended(d Decision) {
 		x.done(Extended{Err: x.failure()})
 	case x.wrongType():
 		x.done(Extended{Err: ErrWrongType})
-	case x.req.Add && x.answers(-2) > 0:
+	case x.req.Add && x.answers(tooLong) > 0:
 		x.done(Extended{Err: ErrTooLong})
 	default:
 		x.done(Extended{Absent: x.absent()})

@@ -85,19 +85,17 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 // killed, and undos are repeated.
 func (l *lane) killLast(next *link) error {
 	last := l.last
-	over := true // nothing of the former connection can run any more
-	if last != nil {
-		was, is := last.info.RunID, next.info.RunID
-		switch over = was != "" && is != ""; {
-		case over && was == is && last.clientID == 0: // which would be all clients, before Redis 7
-			over = false
-		case over && was == is:
-			kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
-			if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
-				return err
-			}
-			over = kill.Err == nil
+	if last == nil {
+		return nil
+	}
+	was, is := last.info.RunID, next.info.RunID
+	over := was != "" && is != "" && was != is        // nothing of the former connection can run any more
+	if was != "" && was == is && last.clientID != 0 { // 0 would be all clients, before Redis 7
+		kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
+		if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
+			return err
 		}
+		over = kill.Err == nil
 	}
 	if !over && !l.loose {
 		l.loose = true

@@ -217,7 +217,7 @@ func (c *count) won() Value {
 	switch {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.each()
-	case c.rule.Merge >= Extending && c.rule.Merge <= Releasing:
+	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
 			i := max(len(n)-Quorum(c.masters), 0)
 			return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && a.value.Int == n[i] })

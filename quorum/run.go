@@ -172,7 +172,7 @@ func (r *voting) ended(d Decision) {
 	divided := r.asked < r.count.worthAsking()
 	r.mu.Unlock()
 	switch {
-	case d == Won && (ms == 0 || r.req.Rule.Merge >= Releasing):
+	case d == Won && (ms == 0 || r.req.Rule.Merge == Releasing || r.req.Rule.Merge == Telling): // there is no validity to be left
 		r.countWon(reply, ms)
 		r.putBack(d, func() { r.done(Ran{Reply: reply}) })
 	case d == Won:
@@ -270,7 +270,7 @@ func (r *voting) disagreement() error {
 func (r *voting) putBack(d Decision, after func()) {
 	var certain []*undo
 	r.mu.Lock()
-	if d != Won && r.req.Rule.Merge <= Taking {
+	if d != Won && (r.req.Rule.Merge == Agreeing || r.req.Rule.Merge == Taking) { // of others nothing is put back
 		r.revoked = true
 	}
 	for i, a := range r.all {

@@ -19,9 +19,10 @@ func newLua(text string) *lua {
 
 // The replies of scripts that compare.
 const (
-	didIt  = 1  // the comparison held
-	other  = 0  // something else is there
-	absent = -1 // nothing is there
+	didIt   = 1  // the comparison held
+	other   = 0  // something else is there
+	absent  = -1 // nothing is there
+	tooLong = -2 // of luaAdd: it would last longer than it may
 )
 
 // luaExpires defines when a key expires, in ms of the master's clock, and how inexactly that is known.
