@@ -1,8 +1,6 @@
 package quorum
 
 import (
-	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, not a safeguard
-	"encoding/hex"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,8 +17,7 @@ type Script struct {
 // NewScript prepares a text, which must be a whole piece of Lua by itself: what does not compile (Engine.Compile), a wrapper must
 // not be put around.
 func NewScript(text string) *Script {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-	s := &Script{sha: hex.EncodeToString(sum[:]), text: text}
+	s := &Script{sha: shaOf(text), text: text}
 	if body := withoutShebang(text); body != text {
 		s.noWrite = strings.Contains(text[:len(text)-len(body)], "no-writes")
 		text = body

@@ -12,9 +12,12 @@ type lua struct {
 	sha  string
 }
 
-func newLua(text string) *lua {
+func newLua(text string) *lua { return &lua{text: text, sha: shaOf(text)} }
+
+// shaOf returns the name that Redis gives a script.
+func shaOf(text string) string {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-	return &lua{text: text, sha: hex.EncodeToString(sum[:])}
+	return hex.EncodeToString(sum[:])
 }
 
 // The replies of scripts that compare.
