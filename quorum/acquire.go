@@ -21,7 +21,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	e.begin(&a.round, a, req.Key, nil) // see at
 }
 
-// at is the command for one master.
+// at fills in the command for one master; see timed.
 func (a *attempt) at(en *entry, now int64) {
 	en.expires = en.lane.expiry(a.hash, now+a.kept.Milliseconds())
 	switch {

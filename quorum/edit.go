@@ -50,7 +50,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see at
 }
 
-// at is the command for one master.
+// at fills in the command for one master; see timed.
 func (d *editing) at(en *entry, now int64) {
 	keys := d.exec.req.Keys
 	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))

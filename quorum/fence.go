@@ -57,7 +57,7 @@ type fencing struct {
 // takeFenced is long, and every LOCK runs it.
 var takeFenced = &program{sha: luaTakeFenced.sha}
 
-// take is the command for one master.
+// take returns the command for one master, of which attempt.at has chosen when the lock expires.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
 	return luaTakeFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, en.expires, f.proposed})
@@ -207,7 +207,7 @@ type fenceRaise struct {
 	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
-// at is the command for one master. The answer counts only if the master is known to have granted, and is in the epoch in
+// at fills in the command for one master; see timed. The answer counts only if the master is known to have granted, and is in the epoch in
 // which it did.
 func (r *fenceRaise) at(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt

@@ -10,8 +10,8 @@ import (
 // which would outlive it begins by extending it. Both live by the master's clock, so they are compared by it.
 
 const (
-	// headRoom is by what part of a lock's time the horizon is extended beyond it, at least by leastHeadRoom, so that this
-	// is rare. It lengthens quarantines as much.
+	// The horizon is extended beyond a lock's time by one headRoom-th of that, at least by leastHeadRoom, so that this is
+	// rare. It lengthens quarantines as much.
 	headRoom      = 4
 	leastHeadRoom = time.Second
 )

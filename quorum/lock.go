@@ -25,13 +25,13 @@ type Taken struct {
 // AppendTaken appends what the lock consists of. The strings are the request's.
 func (l *Lock) AppendTaken(to []Taken) []Taken { return l.taken.appendTaken(to) }
 
-// Until returns when the promised validity ends, on the monotonic clock: earlier by what the machine has been suspended
-// since it was asked before.
+// Until returns when the promised validity ends, on the monotonic clock. That clock stands still while the machine is
+// suspended, so it is earlier each time by what was slept since.
 func (l *Lock) Until() time.Time {
 	l.engine.catchUp()
 	return l.engine.timeAt(l.until)
 }
 
-// Abandon undoes it: its client is gone, or the reply would come too late. It does not wait, and only the first call
-// counts.
+// Abandon undoes it, where its client is gone, or the reply would come too late; what an extension made longer stays. It does
+// not wait, and only the first call counts.
 func (l *Lock) Abandon() { l.taken.undo(func() {}) }

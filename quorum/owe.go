@@ -3,6 +3,13 @@ package quorum
 // A hold is a token on a resource.
 type hold struct{ name, token string }
 
+// oweRelease notes that the master was not told of a release, if the entry is one.
+func (en *entry) oweRelease() {
+	if h := en.round.releases; h != nil {
+		en.lane.owe(*h)
+	}
+}
+
 // owe notes a release that could not be sent. If a batch that is in flight takes the lock for the same token, as one that
 // a stalled master runs when it wakes, or if a broken connection may have, the key is to be removed.
 func (l *lane) owe(h hold) {

@@ -240,7 +240,7 @@ func (en *entry) proves(blank bool) bool {
 	return en.doubt().none()
 }
 
-// lost is told that the connection broke after the entry was sent.
+// lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.
 func (en *entry) lost(cause string) {
 	if t, ok := en.round.owner.(taker); ok {
 		for i := range t.holds() {
@@ -250,9 +250,10 @@ func (en *entry) lost(cause string) {
 	en.giveUp(unknown, doubt{FailedConnection, cause})
 }
 
+// giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why doubt) {
-	if f == dropped && en.round.releases != nil {
-		en.lane.owe(*en.round.releases)
+	if f == dropped {
+		en.oweRelease()
 	}
 	en.round.vote(en, en.round.engine.now(), func() (Vote, doubt) {
 		en.fate = f
@@ -262,8 +263,8 @@ func (en *entry) giveUp(f fate, why doubt) {
 
 // fail records a failed vote without deciding. The round's mu is held.
 func (en *entry) fail(f fate, why doubt) {
-	if f == dropped && en.round.releases != nil {
-		en.lane.owe(*en.round.releases)
+	if f == dropped {
+		en.oweRelease()
 	}
 	en.fate = f
 	en.record(Failed, why)
@@ -308,8 +309,8 @@ func (r *round) expire() {
 	for i := range r.entries {
 		en := &r.entries[i]
 		en.record(Failed, doubt{FailedLate, r.engine.lateCause})
-		if en.fate == waiting && r.releases != nil {
-			en.lane.owe(*r.releases)
+		if en.fate == waiting {
+			en.oweRelease()
 		}
 	}
 	if !over {

@@ -44,7 +44,8 @@ func (p *proof) ask(calls []*masters.Call) []*masters.Call {
 	return append(calls, &p.marks, &p.last)
 }
 
-// vouch reads the proof of the batch that was answered, and returns why its votes do not count, if so.
+// vouch reads the proof of the batch that was answered, and returns why its votes do not count, if so. Where that is for more
+// than this batch, again is set: the master is assessed anew.
 func (l *lane) vouch() doubt {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {

@@ -187,6 +187,9 @@ type redisConn struct {
 
 func (c *redisConn) Exec(calls []*Call) error { return c.wire.exec(calls) }
 
+// Close may be called while Exec runs, and ends it.
+func (c *redisConn) Close() error { return c.raw.Close() }
+
 // isReply tells an error that the master sent from one of the connection.
 func isReply(err error) bool {
 	var reply redis.Error
@@ -197,9 +200,6 @@ func isReply(err error) bool {
 func isNoPerm(err error) bool {
 	return err != nil && isReply(err) && strings.HasPrefix(err.Error(), "NOPERM")
 }
-
-// Close may be called while Exec runs: it closes the socket first, which ends Exec.
-func (c *redisConn) Close() error { return c.raw.Close() }
 
 var (
 	_ Master = (*Redis)(nil)
