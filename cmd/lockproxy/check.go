@@ -120,7 +120,6 @@ func judge(cfg *config.Config, probes []probe) {
 	for i := range probes {
 		p := &probes[i]
 		first := seen[p.info.RunID]
-		evicts := p.info.MaxMemory > 0 && p.info.MaxMemoryPolicy != "noeviction"
 		switch {
 		case p.wrongScheme != "":
 			p.verdict = "no: " + p.wrongScheme
@@ -132,7 +131,7 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: is the same server as " + first
 		case len(missingToVote(&p.info)) > 0:
 			p.verdict = "cannot vote: may not run " + strings.Join(missingToVote(&p.info), ", ")
-		case evicts:
+		case p.info.Evicts():
 			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
 		case p.info.RoundTrip > cfg.InstanceTimeout:
 			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
@@ -140,7 +139,7 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
-		case p.info.RoundTrip > p.grace(cfg)*2/5:
+		case p.info.RoundTrip > p.grace(cfg)*2/5: // docs/safety.md, How exactly clocks are watched
 			p.votes, p.verdict = true, p.farAway(cfg)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)

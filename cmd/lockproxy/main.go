@@ -34,19 +34,22 @@ const (
 	exitUsage   = 2 // what it was told makes no sense
 )
 
-// A command is one thing that lockproxy can be told to do.
+// A command is one thing that lockproxy can be told to do. run gets what follows the name, and returns the exit code.
 type command struct {
 	name, help string
-	run        func(l *config.Loaded, stdout, stderr io.Writer) int
+	run        func(args, env []string, stdout, stderr io.Writer) int
 }
 
-var commands = []command{
-	{"serve", "run the proxy (also without any command)", serve},
-	{"init", "mark the masters of a new deployment clean, so that their votes count (--yes: do not ask)", nil},
-	{"check", "look at every master and say whether a quorum could vote", check},
-	{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", nil},
-	{"version", "print the version", nil},
-	{"help", "print this text", nil},
+// commands returns the table of them. It is made when it is asked for because help, a row of it, prints it.
+func commands() []command {
+	return []command{
+		{"serve", "run the proxy (also without any command)", configured(serve)},
+		{"init", "mark the masters of a new deployment clean, so that their votes count (--yes: do not ask)", runInit},
+		{"check", "look at every master and say whether a quorum could vote", configured(check)},
+		{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", scripts},
+		{"version", "print the version", runVersion},
+		{"help", "print this text", runHelp},
+	}
 }
 
 // aliases are flags that people try.
@@ -86,37 +89,49 @@ func runNamed(args, env []string, stdout, stderr io.Writer) int {
 			name = alias
 		}
 	}
-	switch name {
-	case "help":
-		writeHelp(stdout)
-		return exitOK
-	case "version":
-		fmt.Fprintln(stdout, "lockproxy", versionText())
-		return exitOK
-	case "scripts":
-		return scripts(args, env, stdout, stderr)
-	}
-	c := find(name)
-	if c == nil {
-		mend := "see lockproxy help"
-		if near := config.Nearest(name, commandNames()); near != "" {
-			mend = "did you mean " + near + "?"
+	var names []string
+	for _, c := range commands() {
+		if c.name == name {
+			return c.run(args, env, stdout, stderr)
 		}
-		fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", config.WithoutPassword(name), mend)
-		return exitUsage
+		names = append(names, c.name)
 	}
-	yes := false
-	if name == "init" {
-		yes, args = takeYes(args)
+	mend := "see lockproxy help"
+	if near := config.Nearest(name, names); near != "" {
+		mend = "did you mean " + near + "?"
 	}
+	fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", config.WithoutPassword(name), mend)
+	return exitUsage
+}
+
+// configured makes a command of what runs with the settings alone.
+func configured(run func(l *config.Loaded, stdout, stderr io.Writer) int) func(args, env []string, stdout, stderr io.Writer) int {
+	return func(args, env []string, stdout, stderr io.Writer) int {
+		l, code := load(args, env, stdout, stderr)
+		if l == nil {
+			return code
+		}
+		return run(l, stdout, stderr)
+	}
+}
+
+func runInit(args, env []string, stdout, stderr io.Writer) int {
+	yes, args := takeYes(args)
 	l, code := load(args, env, stdout, stderr)
 	if l == nil {
 		return code
 	}
-	if name == "init" {
-		return initialise(l, yes, os.Stdin, stdout, stderr)
-	}
-	return c.run(l, stdout, stderr)
+	return initialise(l, yes, os.Stdin, stdout, stderr)
+}
+
+func runVersion(_, _ []string, stdout, _ io.Writer) int {
+	fmt.Fprintln(stdout, "lockproxy", versionText())
+	return exitOK
+}
+
+func runHelp(_, _ []string, stdout, _ io.Writer) int {
+	writeHelp(stdout)
+	return exitOK
 }
 
 // load returns the settings, or nil and the exit code.
@@ -146,23 +161,6 @@ func takeYes(args []string) (bool, []string) {
 	return slices.ContainsFunc(args, isYes), slices.DeleteFunc(slices.Clone(args), isYes)
 }
 
-func find(name string) *command {
-	for i := range commands {
-		if commands[i].name == name {
-			return &commands[i]
-		}
-	}
-	return nil
-}
-
-func commandNames() []string {
-	var all []string
-	for _, c := range commands {
-		all = append(all, c.name)
-	}
-	return all
-}
-
 func writeHelp(w io.Writer) {
 	fmt.Fprint(w, `lockproxy turns the locks that Redis clients take into Redlock majority locks over independent Redis masters.
 
@@ -171,7 +169,7 @@ Usage:
 
 Commands:
 `)
-	for _, c := range commands {
+	for _, c := range commands() {
 		fmt.Fprintf(w, "  %-9s%s\n", c.name, c.help)
 	}
 	fmt.Fprint(w, `
