@@ -57,9 +57,9 @@ func TestAMessageThatNoQuorumHasIsAnError(t *testing.T) {
 func TestASurveyHasTheAnswersOfAQuorum(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.fakes[2].stall()
-		c := make(chan Surveyed, 1)
+		c := make(chan Polled, 1)
 		w.fakes[0].set("k", "x", 1e9)
-		w.Survey([]any{"GET", "k"}, func(s Surveyed) { c <- s })
+		w.Poll([]any{"GET", "k"}, func(s Polled) { c <- s })
 		if s := <-c; s.Err != nil || !slices.Equal(s.Replies, []any{"x", nil, nil}) {
 			t.Errorf("got %v, %v", s.Replies, s.Err)
 		}

@@ -219,7 +219,7 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 		return errSubcommandArity("PUBSUB", c.args[1])
 	}
 	here := c.server.messages.Topics(kind)
-	return c.survey([]any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {
+	return c.poll([]any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {
 		seen := map[string]bool{}
 		for _, name := range here {
 			seen[name] = true
@@ -273,7 +273,7 @@ func (c *call) numSub(kind pubsub.Kind) Reply {
 		question = append(question, pubsub.MasterChannel(t))
 	}
 	messages := c.server.messages
-	return c.survey(question, func(replies []any) Reply {
+	return c.poll(question, func(replies []any) Reply {
 		found := Array{}
 		for i, t := range topics {
 			counts := make([]int64, len(replies))
@@ -292,7 +292,7 @@ func (c *call) numSub(kind pubsub.Kind) Reply {
 // runPubsubNumPat counts the patterns that anybody on any proxy has subscribed to.
 func runPubsubNumPat(c *call) Reply {
 	most := int64(len(c.server.messages.Topics(pubsub.Pattern)))
-	return c.survey([]any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
+	return c.poll([]any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
 		for _, reply := range replies {
 			n, _ := reply.(int64)
 			most = max(most, n)
@@ -301,18 +301,18 @@ func runPubsubNumPat(c *call) Reply {
 	})
 }
 
-// survey asks all masters, and makes a reply of what they say.
-func (c *call) survey(question []any, merge func(replies []any) Reply) Reply {
+// poll asks all masters, and makes a reply of what they say.
+func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
 	var reply Reply
 	sl := c.claim(oneRound, "", func(*outcome) Reply { return reply })
 	if sl == nil {
 		return wait
 	}
-	c.engine().Survey(question, func(s quorum.Surveyed) {
-		if s.Err == nil {
-			reply = merge(s.Replies)
+	c.engine().Poll(question, func(p quorum.Polled) {
+		if p.Err == nil {
+			reply = merge(p.Replies)
 		}
-		sl.resolve(outcome{err: s.Err})
+		sl.resolve(outcome{err: p.Err})
 	})
 	return later
 }

@@ -20,7 +20,7 @@ type Engine interface {
 	Remove(key quorum.Key, done func(quorum.Changed))
 	Expire(req quorum.ExpireRequest, done func(quorum.Changed))
 	Publish(channel, message string, done func(quorum.Published))
-	Survey(question []any, done func(quorum.Surveyed))
+	Poll(question []any, done func(quorum.Polled))
 	Compile(db int, text string, done func(quorum.Compiled))
 	Run(req quorum.RunRequest, done func(quorum.Ran))
 	Exec(req quorum.ExecRequest, done func(quorum.Executed))

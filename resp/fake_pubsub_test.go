@@ -122,9 +122,9 @@ func (e *fakeEngine) KillScripts(done func(error)) {
 	e.do("kill scripts", func(map[quorum.Key]fakeEntry) func() { return func() { done(e.err) } })
 }
 
-func (e *fakeEngine) Survey(question []any, done func(quorum.Surveyed)) {
-	e.do("survey", func(map[quorum.Key]fakeEntry) func() {
-		return func() { done(quorum.Surveyed{Err: e.err, Replies: make([]any, 3)}) }
+func (e *fakeEngine) Poll(question []any, done func(quorum.Polled)) {
+	e.do("poll", func(map[quorum.Key]fakeEntry) func() {
+		return func() { done(quorum.Polled{Err: e.err, Replies: make([]any, 3)}) }
 	})
 }
 
