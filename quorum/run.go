@@ -3,6 +3,7 @@ package quorum
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,18 +127,18 @@ func (r *voting) read(en *entry) (Vote, string) {
 	return v, cause
 }
 
-// blank says whether an answer may rest on something not being there. What the script changed was there, and so was the
-// lock that refused it.
+// blank says whether an answer may rest on something not being there. What the script deleted was there, and so was the lock
+// that refused it, or that it extended or gave back. Whoever takes a lock may have found one of its own that was undone
+// since, in an older copy of the master's data (see attempt.read), and so may a script of which nothing is known. That a
+// quorum agrees on the holds proves no more: another master may have the same, of an attempt whose answer was lost.
 func (r *voting) blank(a *answer, v Vote) bool {
-	if rule := &r.req.Rule; rule.Merge == Taking && rule.Field == "" && v == Granted { // see attempt.read
-		return true
+	switch r.req.Rule.Merge {
+	case Taking:
+		return v == Granted
+	case Agreeing:
+		return len(a.effects) == 0 || slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != deleted })
 	}
-	for _, e := range a.effects {
-		if e.kind != created {
-			return false
-		}
-	}
-	return !(r.req.Rule.Merge == Taking && v == Refused)
+	return !slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != created })
 }
 
 func (r *voting) voided(master int) { r.count.answers[master] = nil }

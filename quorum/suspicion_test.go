@@ -250,8 +250,9 @@ func TestAScriptDoesNotJoinAVoteOfAnOlderCopyToNewOnes(t *testing.T) {
 		granted bool
 	}{
 		{"that takes", Rule{Merge: Taking, Granted: own}, false},
-		{"that takes and counts", Rule{Merge: Taking, Granted: own, Field: "mine"}, true}, // a quorum agrees on the count
-		{"that extends", Rule{Merge: Extending, Granted: own}, true},                      // what was there
+		{"that takes and counts", Rule{Merge: Taking, Granted: own, Field: "mine"}, false},
+		{"of which nothing is known", Rule{}, false},
+		{"that extends", Rule{Merge: Extending, Granted: own}, true}, // what was there
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inWorld(t, 3, func(w *world) {

@@ -68,6 +68,13 @@ func init() {
 		"SCRIPT":      {-2, false, cmdScript},
 		"EVAL":        {-3, false, cmdEval},
 		"EVALSHA":     {-3, false, cmdEvalSHA},
+		"HGET":        {3, false, cmdHGet},
+		"HEXISTS":     {3, false, cmdHExists},
+		"HGETALL":     {2, false, cmdHGetAll},
+		"HINCRBY":     {4, true, cmdHIncrBy},
+		"HDEL":        {-3, true, cmdHDel},
+		"DUMP":        {2, false, cmdDump},
+		"RESTORE":     {-4, true, cmdRestore},
 		"PUBLISH":     {3, false, func(*server, *session, []string) reply { return int64(0) }},
 	}
 }
@@ -134,7 +141,10 @@ func cmdSelect(_ *server, c *session, args []string) reply {
 }
 
 func cmdGet(s *server, c *session, args []string) reply {
-	if it, ok := s.get(c, args[1]); ok {
+	switch it, ok := s.get(c, args[1]); {
+	case it.hash:
+		return errWrongType
+	case ok:
 		return it.text
 	}
 	return nil
@@ -143,7 +153,7 @@ func cmdGet(s *server, c *session, args []string) reply {
 func cmdMGet(s *server, c *session, args []string) reply {
 	var all []any
 	for _, key := range args[1:] {
-		if it, ok := s.get(c, key); ok {
+		if it, ok := s.get(c, key); ok && !it.hash {
 			all = append(all, it.text)
 		} else {
 			all = append(all, nil)
@@ -154,6 +164,9 @@ func cmdMGet(s *server, c *session, args []string) reply {
 
 func cmdStrlen(s *server, c *session, args []string) reply {
 	it, _ := s.get(c, args[1])
+	if it.hash {
+		return errWrongType
+	}
 	return int64(len(it.text))
 }
 
@@ -179,7 +192,10 @@ func cmdExists(s *server, c *session, args []string) reply {
 }
 
 func cmdType(s *server, c *session, args []string) reply {
-	if _, ok := s.get(c, args[1]); ok {
+	switch it, ok := s.get(c, args[1]); {
+	case it.hash:
+		return status("hash")
+	case ok:
 		return status("string")
 	}
 	return status("none")

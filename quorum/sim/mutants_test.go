@@ -226,7 +226,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", file: "run.go",
-		old: "rule.Merge == Taking && rule.Field == \"\" && v == Granted {", new: "rule.Merge > Telling {",
+		old: "	case Taking:\n\t\treturn v == Granted", new: "	case Taking:\n\t\treturn false",
+		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
+	},
+	{
+		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine", file: "run.go",
+		old: "return e.kind != deleted", new: "return e.kind == created",
 		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{

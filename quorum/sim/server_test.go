@@ -151,7 +151,7 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 		return pick(r, "20000", "50000", "90000", "0", "-1", "1e3", "20000.5", "9223372036854775807")
 	}
 	now := s.clock.millis(s.now())
-	switch r.IntN(10) {
+	switch r.IntN(12) {
 	case 0, 1:
 		args := []string{"SET", key(), value()}
 		for range r.IntN(3) {
@@ -173,6 +173,11 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 			[]string{"EVAL", "return redis.call('SET', KEYS[1], 1.5, 'PX', 30000)", "1", key()},
 			[]string{"EVAL", "return {redis.pcall('PEXPIRE', KEYS[1], 'x').err, redis.status_reply('HI')}", "1", key()},
 			[]string{"EVAL", "return redis.call('SET', KEYS[1])", "1", key()})
+	case 7: // of one field: real ones tell several in an order of their own
+		return pick(r, []string{"HGET", key(), "f"}, []string{"HEXISTS", key(), "f"}, []string{"HGETALL", key()},
+			[]string{"HINCRBY", key(), "f", pick(r, "1", "-1", "x")}, []string{"HDEL", key(), "f", "g"})
+	case 8:
+		return []string{"EVAL", takeHash, "1", key(), "30000", "f"}
 	}
 	args := []string{"EVAL", pick(r, scripts...), "1", key()}
 	for range r.IntN(9) {

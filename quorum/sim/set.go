@@ -73,6 +73,9 @@ func cmdSet(s *server, c *session, args []string) reply {
 		return bad
 	}
 	old, had := s.get(c, args[1])
+	if o.get && old.hash {
+		return errWrongType
+	}
 	answer := reply(status("OK"))
 	if o.get {
 		answer = nil
@@ -93,6 +96,6 @@ func cmdSet(s *server, c *session, args []string) reply {
 		s.remove(c, args[1])
 		return answer
 	}
-	s.put(c, args[1], item{args[2], expires, c.life})
+	s.put(c, args[1], item{text: args[2], expires: expires, by: c.life})
 	return answer
 }

@@ -2,9 +2,10 @@ package sim
 
 import "time"
 
-// An item is the value of a key. Every key is a string.
+// An item is the value of a key: a string, or a hash (hash.go).
 type item struct {
 	text    string
+	hash    bool
 	expires int64 // ms on the master's clock; 0 is never
 	by      *life // whose command set it; nil if none did
 }

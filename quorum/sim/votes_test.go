@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// takeHash is Redisson's lock.
+const takeHash = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
+	"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
+	"return redis.call('pttl', KEYS[1]);"
+
+// takeByVote begins an attempt by a script, through a proxy, counted from 0.
+func (s *scene) takeByVote(proxy int, token string, rule quorum.Rule) <-chan quorum.Ran {
+	c := make(chan quorum.Ran, 1)
+	s.proxies[proxy].life.engine.Run(quorum.RunRequest{
+		Script: quorum.NewScript(takeHash), Keys: []string{resourceName(0)}, Args: []string{"30000", token}, Rule: rule,
+	}, func(r quorum.Ran) { c <- r })
+	return c
+}
+
+// A script's lock that was put back comes back with the data of a replica that is behind. Where another master has the same
+// of the same client, as its answer was lost, they agree on the count, though somebody else holds the lock.
+func TestAnOlderCopyOfAHashIsNoVote(t *testing.T) {
+	granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+	for _, test := range []struct {
+		name string
+		rule quorum.Rule
+	}{
+		{"of a family", quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: "mine"}},
+		{"of nobody knows whom", quorum.Rule{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.do(func() { // somebody's vote that is left over
+					m := s.servers[2]
+					m.put(&session{}, resourceName(0), item{text: "z\x001\x00", hash: true, expires: m.clock.millis(m.now()) + 60000})
+				})
+				s.mute(1)
+				lost := s.takeByVote(0, "mine", test.rule)
+				s.expectHolders(10*time.Millisecond, "mmz")
+				before := s.now()
+				if r := <-lost; r.Lock != nil {
+					t.Fatalf("granted: %+v", r)
+				}
+				s.breakOff(1)
+				s.do(func() { s.servers[2].remove(&session{}, resourceName(0)) })
+				s.expectHolders(time.Second, ".m.")
+
+				theirs := test.rule
+				if theirs.Field != "" {
+					theirs.Field = "theirs"
+				}
+				held := <-s.takeByVote(1, "theirs", theirs)
+				if held.Lock == nil {
+					t.Fatalf("not granted: %+v", held)
+				}
+				s.do(func() {
+					m := s.servers[0]
+					m.crash(false)
+					m.boot()
+					m.store.rewind(before)
+				})
+				s.sleep(time.Second)
+				for proxy := range 2 {
+					if r := <-s.takeByVote(proxy, "mine", test.rule); r.Lock != nil {
+						t.Errorf("held twice: %+v, for %v more", r.Reply, time.Until(held.Lock.Until()))
+					}
+				}
+			})
+		})
+	}
+}
