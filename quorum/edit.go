@@ -71,14 +71,15 @@ func (d *editing) expireByPut(i int) {
 	}
 }
 
-// read takes 0 for refused, and an array of 1 and the TTLs that the keys had for granted.
+// read takes 0 for refused, and an array of 1 and the TTLs that the keys had for granted. What a master in quarantine has may be
+// an older copy, of what somebody else has replaced since. It is only good enough to be deleted.
 func (d *editing) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
 	}
 	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.edits) {
 		en.took = len(d.puts) > 0
-		en.blank = slices.ContainsFunc(d.views, func(v view) bool { return !v.Exists })
+		en.blank = d.releases == nil
 		return Granted, ""
 	}
 	if en.Reply == int64(other) {

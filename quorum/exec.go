@@ -18,9 +18,9 @@ var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is
 // value that a quorum held when it looked, and has replaced it on a quorum where it still was. Two quorums share a
 // master. That master can have replaced the old value for the second client only if it held it again after it was
 // replaced for the first, and it does so only if the first was taken back, which is done only for one that was not
-// told of success. (One whose reply could not be delivered, or came too late, is taken back as well.) So of all that
-// try, one wins, or, where the votes are split between more than two proxies, none; those that lose look again, and
-// find the winner's value.
+// told of success. (One whose reply could not be delivered, or came too late, is taken back as well.) Or its data is older
+// than that: then it is in quarantine, and does not count. So of all that try, one wins, or, where the votes are split
+// between more than two proxies, none; those that lose look again, and find the winner's value.
 //
 // An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was
 // left of it, and only where its own value still is, set at that time. It goes over a key's lane like an acquire's

@@ -278,6 +278,10 @@ func TestOnlyOneGetsTheOldValue(t *testing.T) {
 				f.set(key, "old", minute)
 				fakes, ms = append(fakes, f), append(ms, f)
 			}
+			full := Config{}.withDefaults()
+			for _, f := range fakes {
+				f.initialise(Members(ms, ""), full.bounds())
+			}
 			for range 3 {
 				e, err := New(Config{}, ms)
 				if err != nil {

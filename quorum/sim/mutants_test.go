@@ -235,6 +235,16 @@ var mutants = []mutant{
 		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{
+		name: "an older copy is replaced once more", rule: "6 quarantine", file: "edit.go",
+		old: "en.blank = d.releases == nil", new: "en.blank = !d.views[0].Exists",
+		test: "TestAnOlderCopyOfAValue", in: ".",
+	},
+	{
+		name: "an older copy is replaced once more, by SET with GET", rule: "6 quarantine", file: "write.go",
+		old: "en.proves(w.req.WantOld)", new: "en.proves(!old.exists && w.req.WantOld)",
+		test: "TestAnOlderCopyOfAValue", in: ".",
+	},
+	{
 		name: "a key is set by a vague clock", rule: "5 vouch", file: "round.go",
 		old: "if timed && r.keeps > 0 && en.lane.unsure {", new: "if false {",
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions

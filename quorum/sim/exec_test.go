@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// swapVia is GETSET through a proxy, or SET with GET: what it replied, if it was done.
+func (s *scene) swapVia(proxy int, set bool, value string) string {
+	old := make(chan string, 1)
+	e, key, ttl := s.proxies[proxy].life.engine, resourceName(0), 30*time.Second
+	if set {
+		req := quorum.WriteRequest{Key: quorum.Key{Name: key}, Value: value, TTL: ttl, WantOld: true}
+		e.Write(req, func(w quorum.Written) { old <- w.Old })
+		return <-old
+	}
+	was := ""
+	e.Exec(quorum.ExecRequest{Keys: []string{key}, Plan: func(now []quorum.View) []quorum.Edit {
+		was = now[0].Value
+		return []quorum.Edit{{Kind: quorum.Put, Value: value, TTL: ttl}}
+	}}, func(x quorum.Executed) {
+		if !x.Done {
+			was = ""
+		}
+		old <- was
+	})
+	return <-old
+}
+
+// Where one master was away and has the value still, and a stale copy of another has it again.
+func TestAnOlderCopyOfAValueIsNotReplacedTwice(t *testing.T) {
+	for name, set := range map[string]bool{"GETSET": false, "SET with GET": true} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.others(0, 1, 2)
+				s.sleep(time.Millisecond)
+				before := s.now()
+				s.do(func() { s.links[0][1].block(up) })
+				if old := s.swapVia(0, set, "first"); old != "other" {
+					t.Fatalf("replaced %q", old)
+				}
+				s.expectHolders(0, "fof")
+				s.do(func() {
+					m := s.servers[0]
+					m.crash(false)
+					m.boot()
+					m.store.rewind(before)
+				})
+				s.sleep(time.Second)
+				if old := s.swapVia(1, set, "second"); old == "other" {
+					t.Error("both replaced the same")
+				}
+			})
+		})
+	}
+}
