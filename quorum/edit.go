@@ -32,7 +32,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 			}
 		case Expire:
 			kind, ms = "expire", e.cfg.kept(ed.TTL).Milliseconds()
-		case Delete:
+		case Delete, Claim:
 			kind = "delete"
 		}
 		seen := views[i].seen
@@ -232,7 +232,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 			return newUndo(en, kept, luaPutBack.whole(name, ed.Value, ends, old.value, had))
 		}
 		return newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
-	case ed.Kind == Delete && restorable && d.releases == nil && en.fate == answered:
+	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
 		return newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
 	}
 	return nil

@@ -24,8 +24,8 @@ var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is
 //
 // An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was
 // left of it, and only where its own value still is, set at that time. It goes over a key's lane like an acquire's
-// undo. What is not put back: keys that hold anything but strings; and what the only change of an Exec deleted, because
-// whoever deletes does not want it back.
+// undo. What is not put back: keys that hold anything but strings; and what the only change of an Exec deleted, unless
+// its reply is what was there (Claim), because whoever deletes does not want it back.
 //
 // Watched keys are compared by what they hold. That somebody changed one and changed it back, or only its TTL, is not
 // noticed.
@@ -68,6 +68,7 @@ const (
 	Put
 	Expire
 	Delete
+	Claim // as Delete, and its reply is what was there: only one client may have that
 )
 
 // Executed is the outcome of an Exec.

@@ -365,7 +365,7 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 		case quorum.Expire:
 			old.expires = time.Now().Add(edit.TTL)
 			keys[key] = old
-		case quorum.Delete:
+		case quorum.Delete, quorum.Claim:
 			delete(keys, key)
 		}
 	}

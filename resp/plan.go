@@ -91,6 +91,14 @@ func (k *planned) remove() {
 	k.View = quorum.View{Type: "none"}
 }
 
+// claim removes what the client is told.
+func (k *planned) claim() {
+	k.remove()
+	if k.edit.Kind == quorum.Delete {
+		k.edit.Kind = quorum.Claim
+	}
+}
+
 // expire gives a key that is there a TTL; one that is not positive removes it.
 func (k *planned) expire(ttl time.Duration) {
 	if ttl <= 0 {

@@ -139,7 +139,7 @@ func planGetDel(p *plan, args []string) Reply {
 		return errWrongType
 	}
 	old := k.value()
-	k.remove()
+	k.claim()
 	return old
 }
 

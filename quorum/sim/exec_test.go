@@ -56,3 +56,33 @@ func TestAnOlderCopyOfAValueIsNotReplacedTwice(t *testing.T) {
 		})
 	}
 }
+
+// Two clients GETDEL one value through two proxies, each nearer to another master, and the third answers neither.
+func TestOneClientIsToldWhatItDeleted(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1, 2)
+		s.do(func() {
+			s.links[0][2].slow, s.links[1][0].slow = 20*time.Millisecond, 20*time.Millisecond
+			s.links[0][1].block(down)
+			s.links[1][1].block(down)
+		})
+		told := make(chan string, 2)
+		for _, p := range s.proxies {
+			was := ""
+			p.life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+				if was = now[0].Value; !now[0].Exists {
+					return nil
+				}
+				return []quorum.Edit{{Kind: quorum.Claim}}
+			}}, func(x quorum.Executed) {
+				if !x.Done {
+					was = ""
+				}
+				told <- was
+			})
+		}
+		if first, second := <-told, <-told; first != "" && second != "" {
+			t.Errorf("both were told %q", first)
+		}
+	})
+}

@@ -245,6 +245,11 @@ var mutants = []mutant{
 		test: "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
+		name: "what is told is deleted in doubt", rule: "compare and do", file: "edit.go",
+		old: "edits[0].Kind == Delete {", new: "edits[0].Kind >= Delete {",
+		test: "TestOneClientIsTold", in: ".",
+	},
+	{
 		name: "a key is set by a vague clock", rule: "5 vouch", file: "round.go",
 		old: "if timed && r.keeps > 0 && en.lane.unsure {", new: "if false {",
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions
