@@ -79,7 +79,7 @@ func (x *extension) read(en *entry) (Vote, string) {
 	return comparison(en)
 }
 
-func (x *extension) decide(t Tally) Decision { return Decide(t) }
+func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
 func (x *extension) settled(*entry)          {}
 
 func (x *extension) ended(d Decision) {

@@ -90,6 +90,28 @@ func DecideRelease(t Tally) Decision {
 	return Undecided
 }
 
+// DecideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
+// held something else or nothing.
+//
+// It differs from an acquire where those that failed may make up a quorum with those that granted: then it may be held all
+// the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
+// a vote for a moment.
+func DecideExtend(t Tally) Decision {
+	q := Quorum(t.Masters)
+	spare := t.Masters - q // so many may refuse or fail
+	switch {
+	case t.Granted >= q:
+		return Won
+	case t.Failed > spare:
+		return Unanswered
+	case t.Refused > spare && t.Answered() >= q:
+		return Lost
+	case t.Refused+t.Failed > spare && t.Refused+t.Pending() <= spare:
+		return Unanswered
+	}
+	return Undecided
+}
+
 // An opinion is what one master says of a key, for reads.
 type opinion struct {
 	exists bool

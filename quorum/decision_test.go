@@ -31,15 +31,15 @@ func futures(t Tally, f func(Tally)) {
 func TestEveryRoundEndsWithADecision(t *testing.T) {
 	for n := 1; n <= 7; n++ {
 		patterns(n, func(v Tally) {
-			if v.Pending() == 0 && (Decide(v) == Undecided || DecideRelease(v) == Undecided) {
-				t.Errorf("%+v: acquire %v, release %v", v, Decide(v), DecideRelease(v))
+			if v.Pending() == 0 && (Decide(v) == Undecided || DecideRelease(v) == Undecided || DecideExtend(v) == Undecided) {
+				t.Errorf("%+v: acquire %v, release %v, extend %v", v, Decide(v), DecideRelease(v), DecideExtend(v))
 			}
 		})
 	}
 }
 
 func TestNoLaterVoteOverturnsADecisionAndNoneComesLate(t *testing.T) {
-	rules := map[string]func(Tally) Decision{"acquire": Decide, "release": DecideRelease}
+	rules := map[string]func(Tally) Decision{"acquire": Decide, "release": DecideRelease, "extend": DecideExtend}
 	for name, rule := range rules {
 		for n := 1; n <= 7; n++ {
 			patterns(n, func(v Tally) {
@@ -65,20 +65,20 @@ func TestDecisionsMeanWhatTheyShould(t *testing.T) {
 				return
 			}
 			majority := func(k int) bool { return 2*k > n }
-			var acquire, release Decision
+			var acquire, release, extend Decision
 			switch {
 			case majority(v.Granted):
-				acquire, release = Won, Won
+				acquire, release, extend = Won, Won, Won
 			case !majority(v.Granted + v.Refused):
-				acquire, release = Unanswered, Unanswered
+				acquire, release, extend = Unanswered, Unanswered, Unanswered
 			default:
-				acquire, release = Lost, Lost
+				acquire, release, extend = Lost, Lost, Lost
 				if v.Granted > 0 && majority(v.Granted+v.Failed) {
-					release = Won
+					release, extend = Won, Unanswered
 				}
 			}
-			if Decide(v) != acquire || DecideRelease(v) != release {
-				t.Errorf("%+v: %v and %v, want %v and %v", v, Decide(v), DecideRelease(v), acquire, release)
+			if Decide(v) != acquire || DecideRelease(v) != release || DecideExtend(v) != extend {
+				t.Errorf("%+v: %v, %v and %v, want %v, %v and %v", v, Decide(v), DecideRelease(v), DecideExtend(v), acquire, release, extend)
 			}
 		})
 	}

@@ -537,6 +537,28 @@ func TestAMasterThatIsSilentForTooLongIsConnectedToAnew(t *testing.T) {
 	})
 }
 
+// Its holder lacks the vote of one master, and another is silent: nobody can say that the lock is gone.
+func TestAnExtensionInDoubtIsNotCalledLost(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.fakes[1].leave()
+		w.settle()
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatal("not granted")
+		}
+		w.fakes[1].comeBack()
+		w.settle()
+		w.fakes[2].stall()
+		if x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute}); x.Err == nil {
+			t.Errorf("extended: %+v", x)
+		}
+		w.fakes[2].resume()
+		w.settle()
+		if x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute}); !x.Held {
+			t.Errorf("not extended: %+v", x)
+		}
+	})
+}
+
 func TestCloseEndsWhatIsRunning(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		for _, f := range w.fakes {

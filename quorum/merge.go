@@ -29,7 +29,7 @@ type Merge uint8
 //	Agreeing   reply the same, but for what clocks   an error             what differs from what was agreed on,
 //	           told, with the same effects                                or all
 //	Taking     grant, and agree on Field             the refused one      grants, where they lose
-//	Extending  grant                                 the refused one      nothing
+//	Extending  grant, as DecideExtend has it         the refused one      nothing
 //	Releasing  grant, as DecideRelease has it        the refused one      nothing
 //	Telling    answer; the commonest reply counts    -                    nothing
 //
@@ -125,6 +125,8 @@ func (c *count) decide(t Tally) Decision {
 			return Lost
 		}
 		return Undecided
+	case c.rule.Merge == Extending:
+		return DecideExtend(t)
 	case c.rule.Field != "":
 		_, same := c.largest()
 		t.Refused += t.Granted - same
@@ -146,18 +148,21 @@ func (c *count) alike(quorum int) int {
 	return max(wholly, butForClocks)
 }
 
-// decideEach waits, once a quorum has answered with arrays, until every element is decided.
+// decideEach waits, once a quorum has answered with arrays, until every element is decided, or one cannot be.
 func (c *count) decideEach(t Tally) Decision {
-	d := Decide(t)
+	d := DecideExtend(t)
 	if d != Won {
 		return d
 	}
 	for i := range c.width() {
-		if Decide(c.tallyOf(i, t)) == Undecided {
-			return Undecided
+		switch DecideExtend(c.tallyOf(i, t)) {
+		case Unanswered: // there is no reply that says so of one
+			return Unanswered
+		case Undecided:
+			d = Undecided
 		}
 	}
-	return Won
+	return d
 }
 
 // tallyOf counts the votes on one element. An array that is too short, or no array, refuses.

@@ -50,6 +50,21 @@ func majority(votes, of string) bool { return 2*strings.Count(votes, of) > len(v
 
 func answeredBy(votes string) bool { return 2*strings.Count(votes, "x") < len(votes) }
 
+// extended is what comes of it if these letters grant.
+func extended(votes, granting string) Decision {
+	granted := 0
+	for _, letter := range granting {
+		granted += strings.Count(votes, string(letter))
+	}
+	switch {
+	case 2*granted > len(votes):
+		return Won
+	case !answeredBy(votes), 2*(granted+strings.Count(votes, "x")) > len(votes):
+		return Unanswered
+	}
+	return Lost
+}
+
 func most(votes string, of ...string) Decision {
 	for _, o := range of {
 		if majority(votes, o) {
@@ -76,7 +91,7 @@ var mergings = []merging{
 		map[byte]*answer{'1': none("1"), '2': none("2"), 'r': integer(500, "")},
 		func(v string) (Decision, string) { return most(v, "1", "2"), "" }},
 	{"extending", Rule{Merge: Extending, Granted: positive}, map[byte]*answer{'g': integer(1, ""), 'r': integer(0, "")},
-		func(v string) (Decision, string) { return most(v, "g"), "" }},
+		func(v string) (Decision, string) { return extended(v, "g"), "" }},
 	{"releasing", Rule{Merge: Releasing, Granted: notNil},
 		map[byte]*answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
 		func(v string) (Decision, string) {
@@ -94,20 +109,15 @@ var mergings = []merging{
 		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
 			'e': {value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},
 		func(v string) (Decision, string) {
-			arrays := len(v) - strings.Count(v, "e") - strings.Count(v, "x")
-			switch {
-			case !answeredBy(v):
+			if d := extended(v, "nrlb"); d != Won {
+				return d, ""
+			}
+			left, right := extended(v, "lb"), extended(v, "rb")
+			if left == Unanswered || right == Unanswered {
 				return Unanswered, ""
-			case 2*arrays <= len(v):
-				return Lost, ""
 			}
-			one := func(with string) int {
-				if 2*(strings.Count(v, with)+strings.Count(v, "b")) > len(v) {
-					return 1
-				}
-				return 0
-			}
-			return Won, fmt.Sprintf("[%d %d]", one("l"), one("r"))
+			said := map[Decision]int{Won: 1}
+			return Won, fmt.Sprintf("[%d %d]", said[left], said[right])
 		}},
 	{"telling", Rule{Merge: Telling}, map[byte]*answer{'a': none(""), 'b': integer(1, "")},
 		func(v string) (Decision, string) {

@@ -101,7 +101,7 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 
 // change runs a script that compares before it changes. Keeps is how long masters will keep what it leaves.
 func (e *Engine) change(key Key, keeps time.Duration, args []any, done func(error, bool)) {
-	c := &change{rule: Decide, done: done}
+	c := &change{rule: DecideExtend, done: done}
 	c.keeps, c.lasting = keeps, true // whoever extends a lock by it relies on it
 	e.begin(&c.round, c, key, args)
 }

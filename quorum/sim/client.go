@@ -233,10 +233,10 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 			}
 			p.until, p.extended = until, p.extended || req.Fenced
 			w.checker.granted(p)
-		case x.Absent && w.now() < before:
-			w.checker.gone(p, "an extension")
-			p.over = true
 		case x.Err == nil:
+			if w.now() < before {
+				w.checker.gone(p, "an extension")
+			}
 			p.over = true
 		}
 	}, func(e *quorum.Engine, done func(quorum.Extended)) { e.Extend(req, done) })
