@@ -341,7 +341,7 @@ func newPatrol(l *lane) *question {
 
 // newAppendPatrol asks a master whose canary says that it forgets nothing whether that is still so.
 func newAppendPatrol(l *lane) *question {
-	return &question{Call: masters.Call{Args: []any{"CONFIG", "GET", "append*"}}, lane: l, answer: func(q *question) {
+	return &question{Call: masters.Call{Args: []any{"CONFIG", "GET", masters.AppendSettings}}, lane: l, answer: func(q *question) {
 		now := l.link.info
 		now.ReadConfig(q.Reply)
 		l.again = l.again || now.Durable() != l.link.info.Durable()

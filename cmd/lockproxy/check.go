@@ -218,6 +218,8 @@ func persistence(i masters.Info) string {
 	switch {
 	case i.AppendFsync == "":
 		return "-"
+	case i.AppendOnly && i.AppendPauses:
+		return "aof " + i.AppendFsync + ", not in rewrites"
 	case i.AppendOnly:
 		return "aof " + i.AppendFsync
 	}

@@ -18,6 +18,7 @@ type Info struct {
 
 	AppendOnly      bool
 	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
+	AppendPauses    bool   // no fsync while the file is rewritten
 	MaxMemory       int64  // bytes; 0 is no limit
 	MaxMemoryPolicy string // "" if it does not tell
 	Evicted         int64  // keys, since it started
@@ -37,7 +38,7 @@ func (i *Info) Evicts() bool {
 
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
 func (i *Info) Durable() bool {
-	return i.AppendOnly && i.AppendFsync == "always" && i.RunID != "" && i.Replicas == 0
+	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0
 }
 
 // MayBeDurable says that the master does not tell whether it is Durable: INFO or CONFIG GET is not permitted.
@@ -45,8 +46,12 @@ func (i *Info) MayBeDurable() bool {
 	if i.AppendFsync == "" {
 		return i.RunID == "" || i.AppendOnly && i.Replicas == 0
 	}
-	return i.RunID == "" && i.AppendOnly && i.AppendFsync == "always"
+	return i.RunID == "" && i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses
 }
+
+// AppendSettings are those that say whether the master writes every answer to disk: appendonly, appendfsync and
+// no-appendfsync-on-rewrite.
+const AppendSettings = "*append*"
 
 // ownKey is a key of lockproxy's own: whoever may vote may ask about it.
 const ownKey = "lockproxy:canary"
@@ -61,7 +66,7 @@ func NewInquiry() *Inquiry {
 	return &Inquiry{
 		info:    Call{Args: []any{"INFO"}},
 		role:    Call{Args: []any{"ROLE"}},
-		appends: Call{Args: []any{"CONFIG", "GET", "append*"}},
+		appends: Call{Args: []any{"CONFIG", "GET", AppendSettings}},
 		memory:  Call{Args: []any{"CONFIG", "GET", "maxmemory*"}},
 		expiry:  Call{Args: []any{"PEXPIRETIME", ownKey}},
 	}
@@ -132,6 +137,8 @@ func (i *Info) ReadConfig(reply any) {
 			i.AppendOnly = v == "yes"
 		case "appendfsync":
 			i.AppendFsync = v
+		case "no-appendfsync-on-rewrite":
+			i.AppendPauses = v == "yes"
 		case "maxmemory":
 			i.MaxMemory, _ = strconv.ParseInt(v, 10, 64)
 		case "maxmemory-policy":

@@ -67,7 +67,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts", file: "masters/info.go",
-		old: "i.AppendFsync == \"always\" && i.RunID", new: "i.AppendFsync != \"\" && i.RunID",
+		old: "i.AppendFsync == \"always\" && !i.AppendPauses && i", new: "i.AppendFsync != \"\" && !i.AppendPauses && i",
 	},
 	{
 		name: "a replica's old copy counts as durable", rule: "6 quarantine", aim: "replicas", file: "masters/info.go",
