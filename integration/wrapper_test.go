@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -17,4 +18,29 @@ func TestNoScriptReachesAroundItsWrapper(t *testing.T) {
 		}
 	}
 	s.everywhere([]string{":0\r\n", ":0\r\n", ":0\r\n"}, "EXISTS", "elsewhere")
+}
+
+// A script may name the database that it is in, as @sesamecare-oss/redlock does before anything else. It is never taken to
+// another: neither by an error that the script catches, nor without one.
+func TestAScriptSelectsNoOtherDatabase(t *testing.T) {
+	s := startSplit(t)
+	const text = `local reply = redis.pcall('SELECT', tonumber(ARGV[1])) redis.call('SET', KEYS[1], 'x', 'PX', 60000) return reply`
+	for _, db := range []string{"0", "3"} {
+		expect(t, s.client, "+OK\r\n", "SELECT", db)
+		expect(t, s.client, "+OK\r\n", "EVAL", text, "1", "mine", db)
+		expect(t, s.client, "$1\r\nx\r\n", "GET", "mine")
+		expect(t, s.client, ":1\r\n", "DEL", "mine")
+		reply, err := s.client.Do("EVAL", text, "1", "mine", "5")
+		if err != nil || !strings.Contains(string(reply), "it selects database '5', and its client is in "+db+"; let the client select it") {
+			t.Errorf("in database %s: %q, %v", db, reply, err)
+		}
+		expect(t, s.client, "$-1\r\n", "GET", "mine")
+	}
+	for _, call := range []string{`'SELECT'`, `'SELECT', {}`, `'SELECT', 0, 0`} {
+		bare, err := s.masters[0].Do(0, "EVAL", "return redis.call("+call+")", "1", "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, s.client, string(bare), "EVAL", "return redis.call("+call+")", "1", "mine")
+	}
 }

@@ -93,6 +93,7 @@ func (e *Engine) wrapped(req *RunRequest) []any {
 	if req.Rule.Derived {
 		mode += "d"
 	}
+	mode += strconv.Itoa(req.DB)
 	args := make([]any, 0, 3+len(req.Keys)+len(req.Args)+wrapperParams)
 	args = append(args, "EVAL", req.Script.wrapped.text, int64(len(req.Keys)))
 	for _, k := range req.Keys {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// What a script that runs by vote may call: how (r reads, w writes, t reads a clock, p publishes), and which of its
-// arguments are keys (1 the first, 2 the first two, * all, % every other, n as many as the first says, d the first and as
-// many as the second says, b all but the first, o the second, c the first two if no database is named, 0 none).
+// What a script that runs by vote may call: how (r reads, w writes, t reads a clock, p publishes, s selects a database), and
+// which of its arguments are keys (1 the first, 2 the first two, * all, % every other, n as many as the first says, d the
+// first and as many as the second says, b all but the first, o the second, c the first two if no database is named, 0 none).
 const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2
  mget=r* exists=r* touch=r* type=r1 dump=r1 ttl=t1 pttl=t1 expiretime=t1 pexpiretime=t1
  hget=r1 hmget=r1 hgetall=r1 hexists=r1 hlen=r1 hkeys=r1 hvals=r1 hstrlen=r1
@@ -22,7 +22,7 @@ const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitco
  rpop=w1 lset=w1 lrem=w1 ltrim=w1 linsert=w1 rpoplpush=w2 lmove=w2 lmpop=wn sadd=w1 srem=w1 smove=w2
  sinterstore=w* sunionstore=w* sdiffstore=w* zadd=w1 zrem=w1 zincrby=w1 zpopmin=w1 zpopmax=w1 zmpop=wn
  zremrangebyscore=w1 zremrangebyrank=w1 zremrangebylex=w1 zunionstore=wd zinterstore=wd zdiffstore=wd
- zrangestore=w2 pfadd=w1 pfcount=w* pfmerge=w* geoadd=w1 publish=p0 spublish=p0 delex=w1 delifeq=w1 `
+ zrangestore=w2 pfadd=w1 pfcount=w* pfmerge=w* geoadd=w1 publish=p0 spublish=p0 delex=w1 delifeq=w1 select=s0 `
 
 // votable are the rows of wrapperCommands.
 var votable = strings.Fields(wrapperCommands)

@@ -1,11 +1,6 @@
 package quorum
 
-import (
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
-)
+import "strings"
 
 // A client's script runs inside a wrapper of ours, in one EVAL, so that a master tells with the script's reply what the
 // script did. The client's text becomes a function that sees a `redis` of ours. Every call goes through a guard: it
@@ -16,8 +11,8 @@ import (
 //	ARGV  the client's, and after them: mode, drift factor, fixed part of what is kept beyond a TTL in ms, ttl_max in ms,
 //	      the label of what is published, and the field to read of KEYS[1] at the end, or nothing
 //
-// mode has an r for a script that may not write, and a d for one that may touch, besides its KEYS, keys that begin with
-// one of them and a colon. The reply is read by parseAnswer:
+// mode has an r for a script that may not write, a d for one that may touch, besides its KEYS, keys that begin with one of
+// them and a colon, and the number of the database. The reply is read by parseAnswer:
 //
 //	{the reply, encoded; the field; and for each key that is not as it was:
 //	 name, effect, TTL set in ms or 0, expiry as left, digest as left, value before, expiry before}
@@ -167,6 +162,12 @@ local function rare()
     parts = parts + 1
     return call('PUBLISH', channel, label .. string.format('%04x', parts - 1) .. ':' .. message)
   end
+  function rarely.select(...) -- the database in which the script is already
+    local db, own = tostring((...)), string.match(mode, '%d+')
+    if not tonumber(db) or select('#', ...) > 1 then return call('SELECT', ...) end -- Redis says it in its own words
+    if db ~= own then refuse("it selects database '" .. db .. "', and its client is in " .. own .. '; let the client select it') end
+    return {ok = 'OK'}
+  end
   return rarely
 end
 
@@ -190,6 +191,7 @@ local function run(name, ...)
     return {err = readOnly}
   end
   if kind == 'p' then return rare().publish(lower(command), ...) end
+  if kind == 's' then return rare().select(...) end
   if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
   elseif spec ~= '0' then rare().touch(kind, spec, ...) end
   if kind == 't' then return timed(shown(lower(command), (...), call(name, ...))) end
@@ -363,36 +365,4 @@ func shorten(text string) string {
 		}
 	}
 	return b.String()
-}
-
-var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
-
-// wrap returns the text that masters run for a client's. The commands that the text names are found faster.
-func wrap(text string) *lua {
-	var likely []string
-	for _, found := range quotedWord.FindAllStringSubmatch(text, -1) {
-		for _, row := range votable {
-			if name, how, _ := strings.Cut(row, "="); name == strings.ToLower(found[1]) {
-				likely = append(likely, "['"+found[1]+"']='"+how+"'")
-			}
-		}
-	}
-	slices.Sort(likely)
-	head, setresp, globals := wrapperHead, "", ""
-	if strings.Contains(text, "setresp") {
-		setresp = wrapperSetResp
-	}
-	if strings.Contains(text, "_G") || strings.Contains(text, "load") {
-		globals = wrapperGlobals
-	}
-	if strings.Contains(text, "etfenv") {
-		head, globals = strings.Replace(head, "=", ",getfenv,setfenv=", 1), globals+wrapperEnvironments
-	}
-	tail := strings.NewReplacer("@LIKELY@", strings.Join(slices.Compact(likely), ","),
-		"@SETRESP@", setresp, "@GLOBALS@", globals).Replace(shortTail)
-	parameters := ") "
-	if strings.Contains(text, "...") { // for without these it would have a local arg
-		parameters = "...) "
-	}
-	return newLua(head + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + tail)
 }
