@@ -166,11 +166,48 @@ function nodeRedis (major) {
   }
 }
 
+function glide () {
+  const { GlideClient, Script, Decoder, TimeUnit } = require('@valkey/valkey-glide')
+  const [release, extend] = [new Script(RELEASE), new Script(EXTEND)]
+  return {
+    name: 'valkey-glide',
+    version: versionOf('@valkey/valkey-glide'),
+    tells: true,
+    extends: true,
+    tokens: true,
+    async client () {
+      return GlideClient.createClient({
+        addresses: [{ host, port }],
+        clientName: 'by-hand',
+        requestTimeout: 10000,
+        connectionBackoff: { numberOfRetries: 5, factor: 50, exponentBase: 1 }
+      })
+    },
+    async close (client) { client.close() },
+    lock (client, name, ttl, { token = randomBytes(16) }) {
+      const script = (text, ...args) => client.invokeScript(text, { keys: [name], args: [token, ...args] })
+      return {
+        acquire: polling(async () => {
+          const reply = await client.set(name, token, { conditionalSet: 'onlyIfDoesNotExist', expiry: { type: TimeUnit.Milliseconds, count: ttl } })
+          want(reply === 'OK' || reply === null, `SET: ${reply}`)
+          if (reply === null) return false
+          want(token.equals(await client.get(name, { decoder: Decoder.Bytes })), 'GET tells another token')
+          return true
+        }),
+        release: async () => await script(release) === 1, // EVALSHA, and SCRIPT LOAD on NOSCRIPT
+        extend: async (ttl) => await script(extend, String(ttl)) === 1
+      }
+    }
+  }
+}
+
 // The locks of the old and the new redlock have release or unlock; extending makes a new one. One with keep is held in
 // using(), which extends it until its function returns.
-function redlock (major, clients, name, keysOf) {
-  const Redlock = major === 4 ? require('redlock-4') : require('redlock-5').default
-  const refused = major === 4 ? Redlock.LockError : require('redlock-5').ExecutionError
+function redlock (pack, clients, name, keysOf) {
+  const library = require(pack)
+  const old = pack === 'redlock-4'
+  const Redlock = old ? library : library.Redlock ?? library.default
+  const refused = old ? library.LockError : library.ExecutionError
   const orFalse = async (act) => {
     try {
       return await act()
@@ -183,13 +220,13 @@ function redlock (major, clients, name, keysOf) {
     ...clients,
     data: undefined,
     name,
-    version: versionOf(`redlock-${major}`),
+    version: versionOf(pack),
     tokens: false,
-    watchdog: major === 5 ? SHORT_LEASE : undefined,
+    watchdog: old ? undefined : SHORT_LEASE,
     lock (client, name, ttl, { keep }) {
       const redlock = new Redlock([client], { retryCount: 0, retryDelay: 50, retryJitter: 0 })
       const waiting = new Redlock([client], { retryCount: 300, retryDelay: 50, retryJitter: 0 })
-      for (const r of [redlock, waiting]) r.on(major === 4 ? 'clientError' : 'error', () => {})
+      for (const r of [redlock, waiting]) r.on(old ? 'clientError' : 'error', () => {})
       const keys = keysOf(name)
       if (keep) return keptLock(redlock, keys, ttl)
       let held
@@ -252,13 +289,50 @@ function semaphore (clients) {
   }
 }
 
+// warlock, over the node-redis that had callbacks.
+function warlock () {
+  const redis = require('redis-3')
+  const promise = (act) => new Promise((resolve, reject) => act((err, result) => err ? reject(err) : resolve(result)))
+  return {
+    name: 'node-redis-warlock',
+    version: versionOf('node-redis-warlock'),
+    tells: true,
+    extends: true,
+    tokens: false,
+    async client () {
+      const client = redis.createClient({ host, port, retry_strategy: () => 50 })
+      client.on('error', () => {}) // the scenarios see it as a rejected command
+      await new Promise((resolve) => client.once('ready', resolve))
+      return client
+    },
+    async close (client) { client.end(true) },
+    lock (client, name, ttl) {
+      const warlock = require('node-redis-warlock')(client)
+      let id
+      return {
+        acquire: polling(() => new Promise((resolve, reject) => {
+          warlock.lock(name, ttl, (err, unlock, made) => {
+            if (unlock) id = made
+            err ? reject(err) : resolve(Boolean(unlock))
+          })
+        })),
+        release: async () => await promise((done) => warlock.unlock(name, id, done)) === 1,
+        extend: async (ttl) => await promise((done) => warlock.touch(name, id, ttl, done)) === 'OK'
+      }
+    }
+  }
+}
+
 async function main () {
   for (const major of [4, 5, 6]) await run(ioredis(major))
   for (const major of [4, 5, 6]) await run(nodeRedis(major))
-  await run(redlock(4, ioredis(4), 'redlock', (name) => [name]))
-  await run(redlock(5, ioredis(5), 'redlock', (name) => [name]))
-  await run(redlock(5, ioredis(5), 'redlock, two resources', (name) => [`${name}:a`, `${name}:b`]))
+  await run(glide())
+  await run(redlock('redlock-4', ioredis(4), 'redlock', (name) => [name]))
+  await run(redlock('redlock-5', ioredis(5), 'redlock', (name) => [name]))
+  await run(redlock('redlock-5', ioredis(5), 'redlock, two resources', (name) => [`${name}:a`, `${name}:b`]))
+  await run(redlock('@sesamecare-oss/redlock', ioredis(5), '@sesamecare-oss/redlock', (name) => [name]))
   await run(semaphore(ioredis(5)))
+  await run(warlock())
 }
 
 main().then(() => process.exit(0), (err) => { console.error(err); process.exit(1) })

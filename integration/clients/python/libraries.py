@@ -1,4 +1,4 @@
-"""Lock libraries over redis-py: redlock-py, pottery, django-redis."""
+"""Lock libraries over redis-py: redlock-py, pottery, django-redis, python-redis-lock."""
 
 import importlib.metadata
 import time
@@ -115,5 +115,43 @@ class DjangoRedis(scenarios.Library):
         yield "SCAN"
 
 
-for library in (RedlockPy(), Pottery(), DjangoRedis()):
+class PythonRedisLock(scenarios.Library):
+    name, version = "python-redis-lock", importlib.metadata.version("python-redis-lock")
+
+    def client(self):
+        return redis.Redis(scenarios.HOST, scenarios.PORT)
+
+    def lock(self, client, name, ttl, token=None, keep=False):
+        import redis_lock
+
+        return PythonRedisLockLock(redis_lock.Lock(client, name, expire=int(ttl)))
+
+
+class PythonRedisLockLock:
+    def __init__(self, lock):
+        self.lock = lock
+
+    def acquire(self, wait=0.0):
+        return self.lock.acquire(blocking=wait > 0, timeout=wait or None)
+
+    def release(self):
+        from redis_lock import NotAcquired
+
+        try:
+            self.lock.release()
+        except NotAcquired:
+            return False
+        return True
+
+    def extend(self, ttl):
+        from redis_lock import NotAcquired
+
+        try:
+            self.lock.extend(int(ttl))
+        except NotAcquired:
+            return False
+        return True
+
+
+for library in (RedlockPy(), Pottery(), DjangoRedis(), PythonRedisLock()):
     scenarios.run(library)

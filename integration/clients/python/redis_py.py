@@ -11,6 +11,7 @@ import redis.asyncio
 import scenarios
 from scenarios import fails, until, want
 from own_lock import OwnLock
+from own_loop import Loop
 
 RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end'
 EXTEND = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end'
@@ -136,26 +137,14 @@ class AsyncLock:
             return False
 
 
-class AsyncClient:
-    """A client with an event loop of its own, in a thread of its own, as the scenarios are plain functions."""
-
+class AsyncClient(Loop):
     def __init__(self):
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
-        self.thread.start()
+        super().__init__()
         self.redis = redis.asyncio.Redis(host=scenarios.HOST, port=scenarios.PORT)
-
-    def do(self, call):
-        async def run():
-            return await call()
-
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(scenarios.LONG)
 
     def close(self):
         self.do(getattr(self.redis, "aclose", self.redis.close))
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
-        self.loop.close()
+        self.stop()
 
 
 async def use_async(client, name, piped):

@@ -56,14 +56,15 @@ var buildRemote = []string{"go", "build", "-C", "{source}/../go", "-o", "{dir}/r
 var languages = []language{
 	{
 		name: "python", title: "Python", needs: []string{"python3"},
-		files: []string{"redis-4.txt", "redis-5.txt", "redis-8.txt", "libraries.txt", "frameworks.txt"},
+		files: []string{"redis-4.txt", "redis-5.txt", "redis-8.txt", "aioredis-1.txt", "libraries.txt", "frameworks.txt"},
 		install: [][]string{
-			{"sh", "{source}/install.sh", "redis-4", "redis-5", "redis-8", "libraries", "frameworks"},
+			{"sh", "{source}/install.sh", "redis-4", "redis-5", "redis-8", "aioredis-1", "libraries", "frameworks"},
 		},
 		programs: [][]string{
 			{"redis-4/bin/python", "{source}/redis_py.py"},
 			{"redis-5/bin/python", "{source}/redis_py.py"},
 			{"redis-8/bin/python", "{source}/redis_py.py"},
+			{"aioredis-1/bin/python", "{source}/aioredlocks.py"},
 			{"libraries/bin/python", "{source}/libraries.py"},
 		},
 		frameworks: [][]string{{"frameworks/bin/python", "{source}/frameworks.py"}},
@@ -112,6 +113,16 @@ var languages = []language{
 		},
 	},
 	{
+		name: "perl", title: "Perl", needs: []string{"perl", "go"},
+		build:    [][]string{buildRemote, {"perl", "-e", "use Redis"}},
+		programs: [][]string{{"./remote", "Redis.pm", "perl", "{source}/locks.pl"}},
+	},
+	{
+		name: "lua", title: "Lua", needs: []string{"lua5.1", "go"},
+		build:    [][]string{buildRemote, {"lua5.1", "-e", "require 'redis'"}},
+		programs: [][]string{{"./remote", "redis-lua", "lua5.1", "{source}/locks.lua"}},
+	},
+	{
 		name: "c", title: "C", needs: []string{"cc", "go"},
 		build:    [][]string{buildRemote, {"cc", "-Wall", "-Wextra", "-o", "hiredis", "{source}/locks.c", "-lhiredis"}},
 		programs: [][]string{{"./remote", "hiredis", "./hiredis"}},
@@ -134,7 +145,7 @@ var languages = []language{
 func java() language {
 	profiles := [][2]string{
 		{"jedis-2", "JedisTwo"}, {"jedis-4", "JedisNow"}, {"jedis-5", "JedisNow"}, {"jedis-8", "JedisNow"},
-		{"lettuce-6", "LettuceLocks"}, {"lettuce-7", "LettuceLocks"},
+		{"lettuce-6", "LettuceLocks"}, {"lettuce-7", "LettuceLocks"}, {"vertx-4", "VertxLocks"}, {"vertx-5", "VertxLocks"},
 		{"redisson-3.16", "RedissonLocks"}, {"redisson-3.45", "RedissonLocks"},
 		{"redisson-3.52", "RedissonLocks"}, {"redisson-4", "RedissonLocks"},
 		{"spring-data-2", "SpringData"}, {"spring-data-4", "SpringData"},

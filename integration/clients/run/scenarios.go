@@ -97,7 +97,7 @@ func (k knownFailure) fits(r result) bool {
 	return match(k.library, r.Library) && match(k.version, r.Version) && match(k.scenario, r.Scenario)
 }
 
-// readKnown reads the known failures: library | version | scenario | why, a line each.
+// readKnown reads the known failures: library | version | scenarios | why, a line each.
 func readKnown(path string) ([]knownFailure, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -113,10 +113,15 @@ func readKnown(path string) ([]knownFailure, error) {
 		for i := range fields {
 			fields[i] = strings.TrimSpace(fields[i])
 		}
-		if len(fields) != 4 || fields[3] == "" || fields[2] != "*" && !slices.Contains(scenarios, fields[2]) {
+		if len(fields) != 4 || fields[3] == "" {
 			return nil, fmt.Errorf("%s: not a known failure: %s", path, line)
 		}
-		all = append(all, knownFailure{fields[0], fields[1], fields[2], fields[3]})
+		for _, scenario := range strings.Split(fields[2], ", ") {
+			if scenario != "*" && !slices.Contains(scenarios, scenario) {
+				return nil, fmt.Errorf("%s: no scenario %q: %s", path, scenario, line)
+			}
+			all = append(all, knownFailure{fields[0], fields[1], scenario, fields[3]})
+		}
 	}
 	return all, nil
 }

@@ -33,6 +33,7 @@ func main() {
 		{"go-redis", "github.com/go-redis/redis/v8", goRedis8},
 		{"go-redis", "github.com/redis/go-redis/v9", goRedis9},
 		{"redigo", "github.com/gomodule/redigo", redigoPool},
+		{"radix", "github.com/mediocregopher/radix/v4", radixPool},
 		{"rueidis, DisableCache", "github.com/redis/rueidis", rueidisWithoutCache},
 		{"rueidis", "github.com/redis/rueidis", rueidisWithCache},
 	} {
