@@ -25,6 +25,7 @@ type fake struct {
 	lag     time.Duration // each way
 	stalled chan struct{} // closed by resume
 	refuse  bool          // dials are refused
+	refusal []error       // with these in turn, else with ECONNREFUSED
 	noKill  bool          // CLIENT KILL is not permitted
 	runID   int
 	skew    time.Duration // of its clock
@@ -62,6 +63,10 @@ func (f *fake) Dial(_ context.Context, db int) (masters.Conn, error) {
 	time.Sleep(f.delay())
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.refuse && len(f.refusal) > 0 {
+		f.refusal = append(f.refusal[1:], f.refusal[0])
+		return nil, f.refusal[0]
+	}
 	if f.refuse {
 		return nil, syscall.ECONNREFUSED
 	}

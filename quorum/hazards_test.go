@@ -2,9 +2,12 @@ package quorum
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -416,6 +419,39 @@ func TestAnOrderlyEndWarnsOfNothing(t *testing.T) {
 	if log.Len() > 0 {
 		t.Error(log.String())
 	}
+}
+
+// A master that is dialled several times a second and refuses in two ways in turn does not fill the log; nor one that refuses
+// in another way each time.
+func TestEachCauseOfALostConnectionIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	warned := func() int { return strings.Count(log.String(), `msg="no connection"`) }
+	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		f := w.fakes[0]
+		lose := func(refusal ...error) {
+			log.Reset()
+			f.mu.Lock()
+			f.refusal = refusal
+			f.mu.Unlock()
+			f.die()
+			time.Sleep(time.Minute)
+		}
+		lose(errors.New("a certificate is required"), syscall.EPIPE)
+		if n := warned(); n != 2 { // EPIPE is a connection lost, as the first cause was
+			t.Errorf("%d lines, want 2:\n%s", n, log.String())
+		}
+		f.comeBack()
+		time.Sleep(time.Second)
+		var many []error
+		for i := range 100 {
+			many = append(many, fmt.Errorf("refusal %d", i))
+		}
+		lose(many...)
+		if n := warned(); n != warnedMax {
+			t.Errorf("%d lines, want %d", n, warnedMax)
+		}
+		w.settle()
+	})
 }
 
 // forget makes a clock unknown.

@@ -28,11 +28,12 @@ type lane struct {
 	undos     []*undo
 	postponed []*undo // until the next heartbeat
 	queue     []request
-	down      string  // why there is no connection, once that is known
-	busy      instant // when the running batch was gathered; idle if none runs
-	current   *link   // link, for nudge
-	handing   bool    // the running batch has been answered and is being handed out
-	repeated  int     // so many at the head of queue are of that batch; see pushAgain
+	down      string   // why there is no connection, once that is known
+	warned    []string // of these causes the log has, since there was a connection
+	busy      instant  // when the running batch was gathered; idle if none runs
+	current   *link    // link, for nudge
+	handing   bool     // the running batch has been answered and is being handed out
+	repeated  int      // so many at the head of queue are of that batch; see pushAgain
 	owed      map[hold]bool
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	enough    int             // how many requests wake an idle loop

@@ -3,11 +3,15 @@ package quorum
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/masters"
 )
+
+// warnedMax bounds of how many causes of one loss the log is told.
+const warnedMax = 8
 
 // A link is one connection of a lane, and what its handshake learnt.
 type link struct {
@@ -38,7 +42,7 @@ func (l *lane) connect(ctx context.Context) bool {
 	l.link, l.last = next, nil
 	l.mu.Lock()
 	was := l.down
-	l.down, l.current, l.broken = "", next, nil
+	l.down, l.warned, l.current, l.broken = "", nil, next, nil
 	l.mu.Unlock()
 	l.master.connected(&next.info)
 	if was != "" {
@@ -164,16 +168,23 @@ func (l *lane) disconnect(cause string) {
 	l.master.disconnected(cause)
 }
 
+// setDown notes why there is no connection. The log gets each cause once until there is one again: a master that is dialled
+// several times a second may refuse in two ways in turn.
 func (l *lane) setDown(cause string) {
 	l.mu.Lock()
-	news := l.down != cause
 	l.down = cause
+	news := !slices.Contains(l.warned, cause) && len(l.warned) < warnedMax
+	if news {
+		l.warned = append(l.warned, cause)
+	}
 	queue := l.queue
 	l.queue = nil
 	l.mu.Unlock()
-	if news && l.engine.ctx.Err() == nil { // else it was Close that closed it
-		l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
+	if l.engine.ctx.Err() == nil { // else it was Close that closed it
 		l.master.failed(cause)
+		if news {
+			l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
+		}
 	}
 	drop(queue, cause)
 }

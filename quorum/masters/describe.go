@@ -2,11 +2,14 @@ package masters
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Describe puts an error of a connection into few words that name no local address: why a master has no vote, or is not heard.
@@ -25,3 +28,21 @@ func Describe(err error) string {
 	}
 	return err.Error()
 }
+
+// steady replaces an error whose text is another each time, by the port of a question to the name server or by the time of
+// day, by one that stays the same while its cause does.
+func steady(err error) error {
+	var name *net.DNSError
+	var expired x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return errors.New("no such host: no name server knows its name")
+	case errors.As(err, &name):
+		return errors.New("its name cannot be looked up: the name server does not answer, or fails")
+	case errors.As(err, &expired) && expired.Reason == x509.Expired:
+		return fmt.Errorf("its certificate is valid only from %s to %s", day(expired.Cert.NotBefore), day(expired.Cert.NotAfter))
+	}
+	return err
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }

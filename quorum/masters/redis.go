@@ -144,7 +144,7 @@ func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	defer cancel()
 	conn, err := m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
 	if err != nil {
-		return nil, err
+		return nil, steady(err)
 	}
 	conn = m.wrap(conn)
 	if m.opt.TLSConfig == nil {
@@ -153,7 +153,7 @@ func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	secure := tls.Client(conn, m.opt.TLSConfig)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, err
+		return nil, steady(err)
 	}
 	return secure, nil
 }

@@ -2,7 +2,11 @@ package masters
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -178,4 +182,31 @@ func echoHello(t *testing.T) net.Listener {
 	}()
 	t.Cleanup(func() { _ = l.Close(); <-done })
 	return l
+}
+
+// What names a port or the time of day would be a new cause with each dial.
+func TestTheSameCauseHasTheSameText(t *testing.T) {
+	lookup := func(port int) error {
+		return &net.OpError{Op: "dial", Err: &net.DNSError{Name: "m1", Err: fmt.Sprintf("read udp 10.0.0.1:%d->10.0.0.2:53: connection refused", port)}}
+	}
+	expired := func(at string) error {
+		cert := &x509.Certificate{NotBefore: time.Unix(0, 0), NotAfter: time.Unix(3600, 0)}
+		return &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Cert: cert, Reason: x509.Expired, Detail: "current time " + at}}
+	}
+	unknown := &net.OpError{Op: "dial", Err: &net.DNSError{Name: "m1", Err: "no such host", IsNotFound: true}}
+	for _, c := range []struct {
+		one, other error
+		want       string
+	}{
+		{lookup(40000), lookup(40001), "its name cannot be looked up: the name server does not answer, or fails"},
+		{expired("noon"), expired("one"), "its certificate is valid only from 1970-01-01 00:00 UTC to 1970-01-01 01:00 UTC"},
+		{unknown, unknown, "no such host: no name server knows its name"},
+		{io.EOF, io.EOF, "EOF"},
+	} {
+		for _, err := range []error{c.one, c.other} {
+			if got := steady(err).Error(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		}
+	}
 }
