@@ -56,6 +56,9 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 			found[i].Err = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
 				return found[i].look(db, c, &cfg, Members(ms, cfg.Deployment))
 			})
+			if found[i].Err != nil && ctx.Err() != nil {
+				found[i].Err = ctx.Err() // what the connection says then is that it was closed
+			}
 		})
 	}
 	all.Wait()

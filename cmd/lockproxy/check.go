@@ -65,9 +65,9 @@ type probe struct {
 	verdict     string
 }
 
-// inspect adds what the masters' marks say.
+// inspect adds what the masters' marks say. With many databases on masters far away that takes as long as for init.
 func inspect(cfg *config.Config, ms []masters.Master, probes []probe) {
-	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
+	ctx, cancel := context.WithTimeout(context.Background(), inspectMax(cfg))
 	defer cancel()
 	for i, in := range quorum.Inspect(ctx, engineConfig(cfg, slog.New(slog.DiscardHandler)), ms) {
 		probes[i].marks = in

@@ -95,6 +95,27 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	}
 }
 
+// Looking at 16 databases of a master takes many round trips, of which master_dead_after is not the measure.
+func TestCheckWaitsForAllDatabasesOfMastersFarAway(t *testing.T) {
+	var all []string
+	for range 3 {
+		r, err := harness.StartRelay(startRedis(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Stop)
+		r.Delay(harness.ToMaster, 20*time.Millisecond)
+		all = append(all, r.Addr)
+	}
+	args := []string{"--masters", strings.Join(all, ","), "--dial-timeout", "300ms", "--master-dead-after", "300ms", "--grace", "1s"}
+	if code, out := runCommand("init", append(args, "--yes")...); code != exitOK {
+		t.Fatalf("init: exit code %d\n%s", code, out)
+	}
+	if code, out := runCheck(args...); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
 // A new master among marked ones waits, and init would free what the others hold: check must not advise it.
 func TestCheckDoesNotAdviseInitForOneMasterWithoutData(t *testing.T) {
 	all := startRedis(t) + "," + startRedis(t) + "," + startRedis(t)
