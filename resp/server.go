@@ -43,8 +43,9 @@ type Server struct {
 	pause    pause
 	nextID   atomic.Int64
 
-	ttlWarned seldom // that a TTL exceeds ttl_max
-	splitTold seldom // that lock_keys splits a request
+	ttlWarned  seldom // that a TTL exceeds ttl_max
+	splitTold  seldom // that lock_keys splits a request
+	acceptTold seldom // that clients cannot be accepted
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -132,7 +133,9 @@ func (s *Server) Serve(l net.Listener) error {
 			if !temporary(err) {
 				return err
 			}
-			s.log.Warn("cannot accept a client", "cause", err)
+			if s.acceptTold.may(s.clock.Load()) {
+				s.log.Warn("cannot accept clients", "cause", err)
+			}
 			select { // out of file descriptors, most likely: some will come free
 			case <-time.After(50 * time.Millisecond):
 			case <-s.stopped:

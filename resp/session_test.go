@@ -1,11 +1,14 @@
 package resp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -263,4 +266,31 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 	c.wantEnd()
 	other.send(words("PING"))
 	other.want("+PONG\r\n")
+}
+
+// A fullListener has no file left for a client, as often as it is asked.
+type fullListener struct{ net.Listener }
+
+func (l fullListener) Accept() (net.Conn, error) {
+	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
+}
+
+// Twenty attempts a second are not twenty lines.
+func TestClientsThatCannotBeAcceptedAreLoggedOnceAMinute(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(fullListener{l}) }()
+	time.Sleep(200 * time.Millisecond)
+	_ = r.server.Shutdown(t.Context())
+	if err := <-served; !errors.Is(err, ErrServerClosed) {
+		t.Error(err)
+	}
+	if n := strings.Count(log.String(), "cannot accept clients"); n != 1 {
+		t.Errorf("%d lines, want 1:\n%s", n, log.String())
+	}
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lockproxy/cmd/lockproxy/config"
 )
 
 // waitMax bounds every wait for another process.
@@ -294,6 +298,61 @@ func TestAHangUpEndsOnlyWhatIsTriedOut(t *testing.T) {
 	r.signal(syscall.SIGHUP)
 	if code, out := r.exit(); code != exitOK || !strings.Contains(out, "signal=hangup") || !strings.Contains(out, "msg=stopped") {
 		t.Errorf("embedded masters: exit code %d\n%s", code, out)
+	}
+}
+
+// The log's reader may go, as a supervisor that is restarted does: locks are served on.
+func TestALogThatNobodyReadsEndsNothing(t *testing.T) {
+	bin, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bin, "--masters", silentMaster(t), "--listen", "127.0.0.1:0", "--admin", "off", "--log-level", "debug")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := bufio.NewScanner(log)
+	for s.Scan() && !strings.Contains(s.Text(), "msg=listening") {
+		continue
+	}
+	addr := field(s.Text(), "listen")
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // at debug each end of a connection is a line
+		if reply := ask(t, addr, "PING"); reply != "+PONG" {
+			t.Fatalf("got %s", reply)
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFewFilesLeaveFewerClients(t *testing.T) {
+	for _, c := range []struct {
+		files    int
+		upstream string
+		want     int // 0: it does not start
+	}{
+		{0, "", 10000}, {100000, "", 10000}, {4096, "", 4096 - 32 - 3*17}, {4096, "u:1", (4096 - 32 - 3*17) / 2}, {84, "", 1}, {83, "", 0},
+	} {
+		var log bytes.Buffer
+		p := &process{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), addrs: make([]config.Master, 3)}
+		p.cfg.Upstream.Addr = c.upstream
+		got, err := p.clientsMax(c.files)
+		if got != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("%+v: got %d, %v", c, got, err)
+		}
+		if told := strings.Contains(log.String(), "max_clients is lowered"); told != (got > 0 && got < 10000) {
+			t.Errorf("%+v: the log says %q", c, log.String())
+		}
 	}
 }
 

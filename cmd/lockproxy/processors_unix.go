@@ -3,6 +3,7 @@
 package main
 
 import (
+	"math"
 	"syscall"
 	"time"
 )
@@ -14,4 +15,14 @@ func processorTime() (user, system time.Duration) {
 		return 0, 0
 	}
 	return time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano())
+}
+
+// filesMax is how many files this process may have open at once. It is 0 where that is not known. Go has raised it to what
+// the system permits.
+func filesMax() int {
+	var r syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
+		return 0
+	}
+	return int(min(uint64(r.Cur), math.MaxInt32))
 }

@@ -36,6 +36,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	} else {
 		signal.Ignore(syscall.SIGHUP)
 	}
+	signal.Ignore(syscall.SIGPIPE) // who reads the log may go; locks shall not
 	defer signal.Stop(signals)
 
 	p := &process{cfg: l.Config, stderr: stderr, log: newLogger(l.Config, stderr), failed: make(chan error, 2)}
@@ -201,7 +202,11 @@ func (p *process) startFront() error {
 		up.Watch(p.log)
 		p.onStop(func(context.Context) { up.Close() })
 	}
-	p.front = resp.New(frontConfig(p.cfg, up, p.log), p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)
+	cfg := frontConfig(p.cfg, up, p.log)
+	if cfg.Limits.Clients, err = p.clientsMax(filesMax()); err != nil {
+		return err
+	}
+	p.front = resp.New(cfg, p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)
 	return nil
 }
 
