@@ -230,6 +230,21 @@ func TestCheckNamesEveryMissingPermission(t *testing.T) {
 	}
 }
 
+// Keys that the user may not touch are missed where a client asks for them; the master votes on the others.
+func TestCheckNamesKeysThatAreLeftOut(t *testing.T) {
+	masters := startMasters(t, 1)
+	rules := slices.DeleteFunc(documentedRules(t), func(r string) bool { return r == "~*" })
+	addr := restrict(t, masters, append(rules, "~lockproxy:*", "~lock:*")...)[0]
+	if code, out, err := harness.RunProxy(proxyBinary, "init", "--yes", "--masters", addr); err != nil || code != 0 {
+		t.Fatalf("init: exit code %d, %v\n%s", code, err, out)
+	}
+	code, out, err := harness.RunProxy(proxyBinary, append([]string{"check", "--masters", addr}, patient()...)...)
+	if err != nil || code != 0 || !strings.Contains(out, "votes; may not run commands on all keys (~*)") ||
+		!strings.Contains(out, "locks with names that its key patterns leave out get no vote there") {
+		t.Errorf("exit code %d, %v\n%s", code, err, out)
+	}
+}
+
 // Commands that a careful operator may not want to permit. Each has a weaker way out.
 func TestLockproxyDoesWithLess(t *testing.T) {
 	for rule, name := range map[string]string{

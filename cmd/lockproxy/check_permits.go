@@ -25,8 +25,9 @@ var permits = []permit{
 	{"it cannot vote in databases other than 0", true, [][2]string{{"SELECT", "0"}}},
 	{"it cannot vote", true, [][2]string{
 		{"SCRIPT LOAD", "return(1)"}, {"EVAL", "return(1) 0"}, {"MGET", "$"}, {"GET", "$"}, {"SET", "$ 1 XX"},
-		{"PTTL", "$"}, {masters.AllKeys, ""},
+		{"PTTL", "$"}, {masters.OurKeys, ""},
 	}},
+	{"locks with names that its key patterns leave out get no vote there", false, [][2]string{{masters.AllKeys, "GET"}}},
 	{"nothing vouches for its clock: it cannot vote", true, [][2]string{{"TIME", ""}}},
 	{"unlocking, extending, undoing, or its way out of quarantine fails: it does not count as a voter", true, [][2]string{
 		{"EVALSHA", strings.Repeat("0", 40) + " 0"}, {"DEL", "$"}, {"EXISTS", "$"}, {"TYPE", "$"}, {"PEXPIRE", "$ 1"}, {"PEXPIREAT", "$ 1"},
@@ -61,8 +62,12 @@ func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.
 	var trials []masters.Trial
 	for _, p := range permits {
 		for _, c := range p.commands {
-			if strings.HasSuffix(c[0], "SUBSCRIBE") || c[0] == masters.AllKeys || c[0] == masters.AllChannels ||
+			if strings.HasSuffix(c[0], "SUBSCRIBE") || c[0] == masters.OurKeys || c[0] == masters.AllChannels ||
 				c[0] == "SELECT" && databases == 1 {
+				continue
+			}
+			if c[0] == masters.AllKeys { // a client's key, by a name that no pattern is likely to mean
+				trials = append(trials, masters.Trial{Name: c[0], Args: []any{c[1], rand.Text()}})
 				continue
 			}
 			var args []any

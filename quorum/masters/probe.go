@@ -19,6 +19,7 @@ type Trial struct {
 
 // What else Info.Missing can name: the user may run a command, but not on every key or channel.
 const (
+	OurKeys     = "commands on all keys of its own (~lockproxy:*)"
 	AllKeys     = "commands on all keys (~*)"
 	AllChannels = "commands on all channels (&*)"
 )
@@ -117,10 +118,14 @@ func (i *Info) note(name string, err error) {
 		return
 	}
 	if _, what, ok := strings.Cut(err.Error(), " to access "); ok {
-		name = AllKeys
-		if strings.Contains(what, "channel") {
+		switch {
+		case strings.Contains(what, "channel"):
 			name = AllChannels
+		case name != AllKeys: // all other trials are on keys of ours
+			name = OurKeys
 		}
+	} else if name == AllKeys { // the command is not permitted on any
+		return
 	}
 	if !slices.Contains(i.Missing, name) {
 		i.Missing = append(i.Missing, name)
