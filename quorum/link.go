@@ -125,18 +125,35 @@ func (l *lane) handshake(k *link) error {
 	return nil
 }
 
-// readClock asks for the time, so that the first batch knows it.
+// readClock asks for the time, so that the first batch knows it, and how far the clock was set since the connection before.
 func (l *lane) readClock(k *link) error {
+	for range 1 + narrowings {
+		doubt, err := l.askClock(k)
+		if err != nil {
+			return err
+		}
+		if doubt != askedAsleep {
+			if doubt != "" {
+				l.engine.warden.alarm()
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// askClock returns why the clock is not to be trusted, if so.
+func (l *lane) askClock(k *link) (doubt string, err error) {
 	clock, sent := &masters.Call{Args: clockArgs}, l.engine.now()
 	if err := k.conn.Exec([]*masters.Call{clock}); err != nil {
-		return err
+		return "", err
 	}
 	k.clock, _ = millis(clock)
 	k.clockAt = l.engine.catchUp()
-	if shown, ok := micros(clock); ok && l.master.watch.observe(sent, k.clockAt, shown, shown) != "" {
-		l.engine.warden.alarm()
+	if shown, ok := micros(clock); ok {
+		doubt = l.master.watch.observe(sent, k.clockAt, shown, shown)
 	}
-	return nil
+	return doubt, nil
 }
 
 func (k *link) loadScripts() error {

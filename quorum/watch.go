@@ -27,13 +27,16 @@ type watch struct {
 	charge  string        // for what, the last time
 }
 
+// askedAsleep is why an answer says nothing, of a clock that may be trusted all the same.
+const askedAsleep = "was asked while this process stood still"
+
 // observe takes what the clock showed first and last between sent and received, and returns why it is not to be trusted,
 // if so.
 func (w *watch) observe(sent, received instant, first, last time.Duration) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if sent < w.from {
-		return "was asked while this process stood still"
+		return askedAsleep
 	}
 	if !w.clock.Known() {
 		w.first = sent
