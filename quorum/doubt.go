@@ -1,5 +1,11 @@
 package quorum
 
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
 // A FailureKind groups the causes for which a master's vote does not count.
 type FailureKind uint8
 
@@ -30,3 +36,25 @@ type doubt struct {
 
 // none says that the vote counts.
 func (d doubt) none() bool { return d.text == "" }
+
+// incapable are the codes of errors that say something of the master, not of the command.
+var incapable = []string{
+	"OOM", "MISCONF", "NOREPLICAS", "NOPERM", "NOAUTH", "READONLY", "MASTERDOWN", "LOADING", "BUSY", "CLUSTERDOWN", "MOVED",
+}
+
+// complainEvery is how often at most the log is told of each master that answers with such errors.
+const complainEvery = time.Minute
+
+// complain tells the log of a master that is connected, in no quarantine, and answers with an error: nothing else shows it but
+// counters. The text of the error stays out: it may hold what a client sent.
+func (l *lane) complain(err error, now instant) {
+	code, _, _ := strings.Cut(err.Error(), " ")
+	if !slices.Contains(incapable, code) {
+		return
+	}
+	told := l.master.told.Load()
+	if told != 0 && now-instant(told) < complainEvery || !l.master.told.CompareAndSwap(told, int64(max(now, 1))) {
+		return
+	}
+	l.engine.cfg.Logger.Warn("answers with an error: its votes fail", l.logArgs("error", code)...)
+}

@@ -1,6 +1,12 @@
 package quorum
 
-import "testing"
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestFailedVotesAreCountedByCause(t *testing.T) {
 	for kind, fault := range map[FailureKind]func(w *world, f *fake){
@@ -32,4 +38,24 @@ func TestFailedVotesAreCountedByCause(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAMasterThatAnswersWithErrorsIsLoggedOnceAMinute(t *testing.T) {
+	var log bytes.Buffer
+	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		for _, refusal := range []string{"ERR unknown command", "OOM of secret"} {
+			f := w.fakes[0]
+			f.mu.Lock()
+			f.fail["SET"] = refusal
+			f.mu.Unlock()
+			for range 150 {
+				w.acquire(key, "mine", time.Second)
+				time.Sleep(time.Second)
+			}
+		}
+		told := strings.Count(log.String(), `msg="answers with an error: its votes fail" master=`)
+		if told != 3 || !strings.Contains(log.String(), "error=OOM\n") || strings.Contains(log.String(), "secret") {
+			t.Errorf("%d lines in two and a half minutes, want 3 with the code alone:\n%s", told, log.String())
+		}
+	})
 }

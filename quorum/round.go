@@ -219,6 +219,9 @@ func (en *entry) reply(now instant) {
 		}
 		return v, doubt{FailedError, cause}
 	})
+	if en.Err != nil {
+		en.lane.complain(en.Err, now)
+	}
 }
 
 // doubt returns why the answer does not count, if so.
