@@ -53,7 +53,7 @@ func (a *asking) read(en *entry) (Vote, string) {
 	} else {
 		o.value = a.canonical(en.Reply)
 	}
-	if en.proves(en.Err == nil && isBlank(en.Reply)) && en.vote == Pending {
+	if en.proves(en.Err == nil && isBlank(en.Reply)) {
 		a.opinions = append(a.opinions, o)
 		if _, ok := a.replies[o.value]; !ok {
 			a.replies[o.value] = en.Reply

@@ -150,7 +150,7 @@ func (l *fenceLook) read(en *entry) (Vote, string) {
 	if !ok {
 		return unexpected()
 	}
-	if en.proves(false) && en.vote == Pending { // an answer after the deadline has no say
+	if en.proves(false) {
 		l.most = max(l.most, fence)
 	}
 	if seeded {

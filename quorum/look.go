@@ -39,7 +39,7 @@ func (l *looking) read(en *entry) (Vote, string) {
 		}
 	}
 	blank := slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
-	if en.proves(blank) && en.vote == Pending {
+	if en.proves(blank) {
 		if l.seen == nil {
 			l.seen = make([][]sighting, len(l.entries))
 		}

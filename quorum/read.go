@@ -67,7 +67,7 @@ func (r *reading) read(en *entry) (Vote, string) {
 	default:
 		return unexpected()
 	}
-	if en.proves(!s.exists) && en.vote == Pending { // an answer after the deadline has no say
+	if en.proves(!s.exists) {
 		r.opinions = append(r.opinions, s.opinion)
 		r.left = append(r.left, s)
 	}

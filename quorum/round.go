@@ -237,10 +237,10 @@ func (en *entry) doubt() doubt {
 	return doubt{}
 }
 
-// proves says whether an answer counts that rests on something not being there, if blank.
+// proves says whether an answer counts that rests on something not being there, if blank. One after the deadline does not.
 func (en *entry) proves(blank bool) bool {
 	en.blank = blank
-	return en.doubt().none()
+	return en.vote == Pending && en.doubt().none()
 }
 
 // lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.

@@ -121,7 +121,7 @@ func (r *voting) read(en *entry) (Vote, string) {
 	a, v, cause := r.answer(&en.Call)
 	if a != nil {
 		r.all[en.master] = a
-		if en.proves(r.blank(a, v)) && en.vote == Pending { // an answer after the deadline has no say
+		if en.proves(r.blank(a, v)) {
 			r.count.answers[en.master] = a
 		}
 	}

@@ -146,7 +146,7 @@ func (w *write) read(en *entry) (Vote, string) {
 			old.exists = true
 			old.value, _ = reply[1].(string)
 		}
-		if en.proves(w.req.WantOld) && en.vote == Pending { // of what somebody else has replaced, too: see editing.read
+		if en.proves(w.req.WantOld) { // of what somebody else has replaced, too: see editing.read
 			w.opinions, w.from = append(w.opinions, old), append(w.from, en.master)
 		}
 		return Granted, ""
