@@ -115,7 +115,7 @@ type View struct {
 	Exists bool
 	Type   string        // "string", "hash", …; "none" if not Exists
 	Value  string        // of a string
-	Digest string        // of anything else that exists; seen by a Plan only
+	Digest string        // of anything else that exists
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
 }
 

@@ -9,12 +9,17 @@ import (
 // Ask sends a command that only reads to every master, and tells the answer that a quorum gives. So a question about
 // part of a key, as one field of a hash, has an answer even where the masters differ in the rest.
 func (e *Engine) Ask(req AskRequest, done func(Asked)) {
-	a := &asking{req: req, done: done, replies: make(map[string]any)}
 	args := append(make([]any, 0, len(req.Command)), req.Command[0])
 	for _, arg := range req.Command[1:] {
 		args = append(args, arg)
 	}
-	e.begin(&a.round, a, req.Key, args)
+	e.ask(req.Key, args, req.Unordered, done)
+}
+
+// ask is Ask with the command as it is sent.
+func (e *Engine) ask(key Key, args []any, unordered int, done func(Asked)) {
+	a := &asking{unordered: unordered, done: done}
+	e.begin(&a.round, a, key, args)
 }
 
 // AskRequest is a question about one key.
@@ -32,34 +37,19 @@ type Asked struct {
 	Reply  any
 }
 
+// An asking is a reading of a key by a command: what is told of it is the answer.
 type asking struct {
 	round
-	req      AskRequest
-	done     func(Asked)
-	opinions []opinion // guarded by round.mu, as are replies and agreed
-	replies  map[string]any
-	agreed   opinion
+	agreement
+	unordered int
+	done      func(Asked)
 }
 
-const wrongKind = "wrong type"
-
 func (a *asking) read(en *entry) (Vote, string) {
-	o := opinion{exists: true, kind: "answer"}
 	if en.Err != nil {
-		if v, cause := ballot(en.Err); v == Failed {
-			return v, cause
-		}
-		o.kind = wrongKind
-	} else {
-		o.value = a.canonical(en.Reply)
+		return a.hearError(en)
 	}
-	if en.proves(en.Err == nil && isBlank(en.Reply)) {
-		a.opinions = append(a.opinions, o)
-		if _, ok := a.replies[o.value]; !ok {
-			a.replies[o.value] = en.Reply
-		}
-	}
-	return Granted, ""
+	return a.hear(en, sighting{opinion: opinion{!isBlank(en.Reply), "answer", a.canonical(en.Reply)}})
 }
 
 // isBlank says that an answer, or a part of it, rests on something not being there.
@@ -82,9 +72,9 @@ func (a *asking) canonical(reply any) string {
 		for i, item := range r {
 			items[i] = a.canonical(item)
 		}
-		if a.req.Unordered > 0 {
+		if a.unordered > 0 {
 			var parts []string
-			for part := range slices.Chunk(items, a.req.Unordered) {
+			for part := range slices.Chunk(items, a.unordered) {
 				parts = append(parts, strings.Join(part, ""))
 			}
 			slices.Sort(parts)
@@ -93,12 +83,6 @@ func (a *asking) canonical(reply any) string {
 		return "*" + strconv.Itoa(len(r)) + " " + strings.Join(items, "")
 	}
 	return "-"
-}
-
-func (a *asking) decide(t Tally) Decision {
-	agreed, d := decideRead(t, a.opinions)
-	a.agreed = agreed
-	return d
 }
 
 func (a *asking) settled(*entry) {}
@@ -110,11 +94,16 @@ func (a *asking) ended(d Decision) {
 	case d == Won && a.agreed.kind == wrongKind:
 		a.done(Asked{Err: ErrWrongType})
 	case d == Won:
-		a.mu.Lock()
-		reply := a.replies[a.agreed.value]
-		a.mu.Unlock()
-		a.done(Asked{Agreed: true, Reply: reply})
+		a.done(Asked{Agreed: true, Reply: a.reply()})
 	default:
 		a.done(Asked{})
 	}
+}
+
+// reply returns what was agreed on as the first master gave it.
+func (a *asking) reply() any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := slices.IndexFunc(a.told, func(s sighting) bool { return s.opinion == a.agreed })
+	return a.entries[a.told[first].master].Reply
 }

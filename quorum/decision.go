@@ -122,18 +122,18 @@ type opinion struct {
 // decideRead is the rule for reads. Votes are Granted (the master answered; its opinion counts) or Failed.
 // It returns the opinion that a quorum shares. If no opinion can have a quorum, even with every master that failed,
 // nobody holds the key: Lost.
-func decideRead(t Tally, opinions []opinion) (opinion, Decision) {
+func decideRead(t Tally, told []sighting) (opinion, Decision) {
 	q := Quorum(t.Masters)
 	best, most := opinion{}, 0
-	for i, o := range opinions {
+	for i, s := range told {
 		same := 1
-		for _, p := range opinions[i+1:] {
-			if p == o {
+		for _, o := range told[i+1:] {
+			if o.opinion == s.opinion {
 				same++
 			}
 		}
 		if same > most {
-			best, most = o, same
+			best, most = s.opinion, same
 		}
 	}
 	switch {

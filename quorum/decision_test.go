@@ -85,7 +85,7 @@ func TestDecisionsMeanWhatTheyShould(t *testing.T) {
 }
 
 // assignments calls f with every way in which n masters hold a, b or nothing, fail, or have not answered.
-func assignments(n int, f func(opinions []opinion, t Tally)) {
+func assignments(n int, f func(told []sighting, t Tally)) {
 	kinds := 5
 	total := 1
 	for range n {
@@ -93,51 +93,51 @@ func assignments(n int, f func(opinions []opinion, t Tally)) {
 	}
 	for code := range total {
 		t := Tally{Masters: n}
-		var seen []opinion
+		var told []sighting
 		for i, c := 0, code; i < n; i, c = i+1, c/kinds {
 			switch c % kinds {
 			case 0:
-				seen = append(seen, opinion{})
+				told = append(told, sighting{})
 			case 1:
-				seen = append(seen, opinion{true, "string", "a"})
+				told = append(told, sighting{opinion: opinion{true, "string", "a"}})
 			case 2:
-				seen = append(seen, opinion{true, "string", "b"})
+				told = append(told, sighting{opinion: opinion{true, "string", "b"}})
 			case 3:
 				t.Add(Failed)
 			}
 		}
-		t.Granted = len(seen)
-		f(seen, t)
+		t.Granted = len(told)
+		f(told, t)
 	}
 }
 
 func TestAReadSaysWhatAQuorumHoldsAndNothingElse(t *testing.T) {
 	for n := 1; n <= 6; n++ {
-		assignments(n, func(seen []opinion, v Tally) {
+		assignments(n, func(told []sighting, v Tally) {
 			count := make(map[opinion]int)
 			most := 0
-			for _, o := range seen {
-				count[o]++
-				most = max(most, count[o])
+			for _, s := range told {
+				count[s.opinion]++
+				most = max(most, count[s.opinion])
 			}
-			got, d := decideRead(v, seen)
+			got, d := decideRead(v, told)
 			q := Quorum(n)
 			switch d {
 			case Won:
 				if count[got] < q {
-					t.Errorf("%v %+v: %v has no quorum", seen, v, got)
+					t.Errorf("%v %+v: %v has no quorum", told, v, got)
 				}
 			case Lost:
 				if most+v.Failed+v.Pending() >= q {
-					t.Errorf("%v %+v: said that nobody can hold it", seen, v)
+					t.Errorf("%v %+v: said that nobody can hold it", told, v)
 				}
 			case Unanswered:
 				if most >= q || v.Answered() >= q && most+v.Failed < q {
-					t.Errorf("%v %+v: the answer was known", seen, v)
+					t.Errorf("%v %+v: the answer was known", told, v)
 				}
 			case Undecided:
 				if v.Pending() == 0 || most >= q || most+v.Failed+v.Pending() < q || v.Failed > n-q {
-					t.Errorf("%v %+v: undecided for nothing", seen, v)
+					t.Errorf("%v %+v: undecided for nothing", told, v)
 				}
 			}
 		})

@@ -328,3 +328,17 @@ func TestOnlyOneGetsTheOldValue(t *testing.T) {
 		})
 	}
 }
+
+func TestALookTellsWhenAMasterWasToDropWhatWasAgreedOn(t *testing.T) {
+	agreed := opinion{true, "string", "a"}
+	l := &looking{keys: []agreement{{}, {agreed: agreed, told: []sighting{
+		{opinion: agreed, master: 2, left: time.Second, ends: 1002},
+		{opinion: agreed, master: 0, left: -time.Millisecond, ends: 1000}, // never
+		{opinion: opinion{true, "string", "b"}, master: 1, left: time.Second, ends: 1001},
+	}}}}
+	for master, want := range []int64{0, 0, 1002, 0} {
+		if got := l.ends(master, 1); got != want {
+			t.Errorf("master %d: %d, want %d", master, got, want)
+		}
+	}
+}

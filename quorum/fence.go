@@ -28,14 +28,13 @@ import (
 
 // Fence tells the newest fence of a resource, as a quorum knows it.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
-	a := &asking{replies: make(map[string]any), done: func(a Asked) {
+	e.ask(key, luaNewestFence.whole(recordPrefix+key.Name), 0, func(a Asked) {
 		v := FenceView{Err: a.Err}
 		if text, ok := a.Reply.(string); ok {
 			v.Fence = parseFence(text)
 		}
 		done(v)
-	}}
-	e.begin(&a.round, a, key, luaNewestFence.whole(recordPrefix+key.Name))
+	})
 }
 
 // A FenceView is what a quorum agrees on about the fence of a resource.

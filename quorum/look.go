@@ -1,84 +1,59 @@
 package quorum
 
-import (
-	"slices"
-)
+import "slices"
 
 // look reads several keys of one database in one round, at one moment on each master, and calls done with what a
 // quorum agrees on about each.
 func (e *Engine) look(db int, names []string, done func(error, []view, *looking)) {
-	l := &looking{names: names, done: done}
+	l := &looking{keys: make([]agreement, len(names)), done: done}
 	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], luaLook.all(names, nil))
 }
 
 // A looking is a reading of several keys.
 type looking struct {
 	round
-	names  []string
-	done   func(error, []view, *looking)
-	seen   [][]sighting // by master, then by key; of those that answered in time. Guarded by round.mu, as is agreed
-	agreed []opinion
+	keys []agreement
+	done func(error, []view, *looking)
 }
 
+// read hears what a master tells of all keys, or nothing.
 func (l *looking) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
 	}
-	list, ok := en.Reply.([]any)
-	if !ok || len(list) != len(l.names) {
+	list, _ := en.Reply.([]any)
+	if len(list) != len(l.keys) {
 		return unexpected()
 	}
 	all := make([]sighting, len(list))
 	for i := range list {
-		one, ok := list[i].([]any)
-		if !ok {
+		var ok bool
+		if all[i], ok = parseSighting(list[i]); !ok {
 			return unexpected()
 		}
-		if all[i], ok = parseSighting(one); !ok {
-			return unexpected()
-		}
+		all[i].master = en.master
 	}
 	blank := slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
 	if en.proves(blank) {
-		if l.seen == nil {
-			l.seen = make([][]sighting, len(l.entries))
+		for i := range all {
+			l.keys[i].told = append(l.keys[i].told, all[i])
 		}
-		l.seen[en.master] = all
 	}
 	return Granted, ""
 }
 
 // decide waits until something is known about every key.
 func (l *looking) decide(t Tally) Decision {
-	agreed := make([]opinion, len(l.names))
 	decision := Won
-	for i := range l.names {
-		var opinions []opinion
-		for _, s := range l.of(i) {
-			opinions = append(opinions, s.opinion)
-		}
-		o, d := decideRead(t, opinions)
-		switch d {
+	for i := range l.keys {
+		switch l.keys[i].decide(t) {
 		case Unanswered:
 			return Unanswered
 		case Undecided:
 			decision = Undecided
 		}
-		agreed[i] = o
 	}
-	l.agreed = agreed
 	return decision
-}
-
-// of returns what the masters said about the i-th key.
-func (l *looking) of(i int) []sighting {
-	var all []sighting
-	for _, seen := range l.seen {
-		if seen != nil {
-			all = append(all, seen[i])
-		}
-	}
-	return all
 }
 
 func (l *looking) settled(*entry) {}
@@ -88,19 +63,10 @@ func (l *looking) ended(d Decision) {
 		l.done(l.failure(), nil, nil)
 		return
 	}
-	views := make([]view, len(l.names))
+	views := make([]view, len(l.keys))
 	l.mu.Lock()
-	for i, o := range l.agreed {
-		v := view{View: View{Type: "none"}}
-		if o.exists {
-			v = view{View: View{Exists: true, Type: o.kind, TTL: l.engine.remaining(l.of(i), o)}, seen: o}
-			if o.kind == "string" {
-				v.Value = o.value
-			} else {
-				v.Digest = o.value
-			}
-		}
-		views[i] = v
+	for i := range l.keys {
+		views[i] = l.engine.view(&l.keys[i])
 	}
 	l.mu.Unlock()
 	l.done(nil, views, l)
@@ -110,8 +76,10 @@ func (l *looking) ended(d Decision) {
 func (l *looking) ends(master, i int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen[master] == nil || l.seen[master][i].opinion != l.agreed[i] || l.seen[master][i].left < 0 {
-		return 0
+	for _, s := range l.keys[i].told {
+		if s.master == master && s.opinion == l.keys[i].agreed && s.left >= 0 {
+			return s.ends
+		}
 	}
-	return l.seen[master][i].ends
+	return 0
 }

@@ -44,41 +44,33 @@ func (e *Engine) Views(key Key, done func(Viewed)) {
 	e.begin(&v.round, v, key, luaSee.args(key.Name))
 }
 
+// A viewing is a reading that waits for every master.
 type viewing struct {
 	round
-	done     func(Viewed)
-	seen     []*sighting // by master; guarded by round.mu, as are the rest
-	opinions []opinion   // of those that count
-	left     []sighting
-	agreed   opinion
+	agreement
+	done func(Viewed)
+	seen []*sighting // by master, of those, too, that do not count; guarded by round.mu
 }
 
 func (v *viewing) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
 	}
-	list, _ := en.Reply.([]any)
-	s, ok := parseSighting(list)
-	switch {
-	case !ok:
+	s, ok := parseSighting(en.Reply)
+	if !ok {
 		return unexpected()
-	case en.vote != Pending: // after the deadline
-		return Granted, ""
 	}
-	v.seen[en.master] = &s
-	if en.proves(!s.exists) {
-		v.opinions, v.left = append(v.opinions, s.opinion), append(v.left, s)
+	if en.vote == Pending { // not after the deadline
+		v.seen[en.master] = &s
 	}
-	return Granted, ""
+	return v.hear(en, s)
 }
 
 func (v *viewing) decide(t Tally) Decision {
 	if t.Pending() > 0 {
 		return Undecided
 	}
-	agreed, d := decideRead(t, v.opinions)
-	v.agreed = agreed
-	return d
+	return v.agreement.decide(t)
 }
 
 func (v *viewing) settled(*entry) {}
@@ -89,16 +81,12 @@ func (v *viewing) ended(d Decision) {
 		v.done(Viewed{Err: ErrClosed})
 		return
 	}
-	all := Viewed{State: LockUnknown, View: View{Type: "none"}}
 	status := e.Masters()
 	v.mu.Lock()
+	all := Viewed{State: LockUnknown, View: e.view(&v.agreement).View}
 	switch {
-	case d == Won && v.agreed.exists:
+	case d == Won && all.View.Exists:
 		all.State = LockHeld
-		all.View = View{Exists: true, Type: v.agreed.kind, TTL: e.remaining(v.left, v.agreed)}
-		if v.agreed.kind == "string" {
-			all.View.Value = v.agreed.value
-		}
 	case d == Won:
 		all.State = LockFree
 	case d == Lost:

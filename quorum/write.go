@@ -127,10 +127,9 @@ func (c *change) ended(d Decision) {
 // A write is a round that replaces unconditionally.
 type write struct {
 	round
-	req      WriteRequest
-	done     func(Written)
-	opinions []opinion // of the old value; guarded by round.mu, as is from
-	from     []int     // the masters whose opinions they are
+	agreement // on the old value
+	req       WriteRequest
+	done      func(Written)
 }
 
 func (w *write) read(en *entry) (Vote, string) {
@@ -141,13 +140,13 @@ func (w *write) read(en *entry) (Vote, string) {
 	case string:
 		return Granted, ""
 	case []any:
-		old := opinion{}
+		old := sighting{master: en.master}
 		if len(reply) > 1 {
 			old.exists = true
 			old.value, _ = reply[1].(string)
 		}
 		if en.proves(w.req.WantOld) { // of what somebody else has replaced, too: see editing.read
-			w.opinions, w.from = append(w.opinions, old), append(w.from, en.master)
+			w.told = append(w.told, old)
 		}
 		return Granted, ""
 	}
@@ -155,9 +154,7 @@ func (w *write) read(en *entry) (Vote, string) {
 }
 
 func (w *write) voided(master int) {
-	if i := slices.Index(w.from, master); i >= 0 {
-		w.opinions, w.from = slices.Delete(w.opinions, i, i+1), slices.Delete(w.from, i, i+1)
-	}
+	w.told = slices.DeleteFunc(w.told, func(s sighting) bool { return s.master == master })
 }
 
 // decide waits, where the old value is asked for, until a quorum agrees on it.
@@ -167,7 +164,7 @@ func (w *write) decide(t Tally) Decision {
 	}
 	written := t.Granted >= Quorum(t.Masters)
 	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other
-	_, d := decideRead(t, w.opinions)
+	d := w.agreement.decide(t)
 	if d == Lost && written { // written by a quorum, over values of which none had one
 		return Won
 	}
@@ -184,7 +181,7 @@ func (w *write) ended(d Decision) {
 		w.done(Written{Err: ErrWrongType})
 	default:
 		w.mu.Lock()
-		old, _ := decideRead(w.tally, w.opinions)
+		old, _ := decideRead(w.tally, w.told)
 		w.mu.Unlock()
 		w.done(Written{Done: true, Old: old.value, HadOld: old.exists})
 	}

@@ -1,0 +1,87 @@
+package quorum
+
+import (
+	"slices"
+	"time"
+)
+
+// An agreement is what masters tell of a key in one round, and what a quorum of them agrees on.
+type agreement struct {
+	told   []sighting // as they came, of those that count; guarded by round.mu, as is agreed
+	agreed opinion
+}
+
+// A sighting is an opinion, and what else its master tells of the key.
+type sighting struct {
+	opinion
+	left   time.Duration // how long the master will keep it
+	ends   int64         // when it will drop it, ms of its clock; where that was asked
+	master int
+}
+
+// hear takes what a master tells, if it counts. That is an answer, whatever it says.
+func (a *agreement) hear(en *entry, s sighting) (Vote, string) {
+	if en.proves(!s.exists) {
+		s.master = en.master
+		a.told = append(a.told, s)
+	}
+	return Granted, ""
+}
+
+// wrongKind is the type of a key of which a master tells only that the command is for another.
+const wrongKind = "wrong type"
+
+// hearError takes an error reply. That the key has another type is an answer.
+func (a *agreement) hearError(en *entry) (Vote, string) {
+	v, cause := ballot(en.Err)
+	if v == Failed {
+		return v, cause
+	}
+	return a.hear(en, sighting{opinion: opinion{exists: true, kind: wrongKind}})
+}
+
+// decide is the rule of a round that reads one key.
+func (a *agreement) decide(t Tally) (d Decision) {
+	a.agreed, d = decideRead(t, a.told)
+	return d
+}
+
+// A view is a View and the opinion behind it.
+type view struct {
+	View
+	seen opinion
+}
+
+// view returns what was agreed on. It is called with the round's mu held.
+func (e *Engine) view(a *agreement) view {
+	if !a.agreed.exists {
+		return view{View: View{Type: "none"}}
+	}
+	v := view{View: View{Exists: true, Type: a.agreed.kind, TTL: e.remaining(a.told, a.agreed)}, seen: a.agreed}
+	if v.Type == "string" {
+		v.Value = a.agreed.value
+	} else {
+		v.Digest = a.agreed.value
+	}
+	return v
+}
+
+// remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts.
+func (e *Engine) remaining(told []sighting, agreed opinion) time.Duration {
+	var left []time.Duration
+	for _, s := range told {
+		if s.opinion == agreed {
+			left = append(left, e.lasts(s.left))
+		}
+	}
+	slices.Sort(left)
+	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))])
+}
+
+// lasts is for how long a master will keep a key of that PTTL.
+func (e *Engine) lasts(left time.Duration) time.Duration {
+	if left < 0 { // set on the master by someone else, for ever
+		return e.cfg.kept(e.cfg.TTLMax)
+	}
+	return left
+}
