@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	Slept func(now time.Time) time.Duration
 	// Wall is the wall clock, by which fences are proposed. Default: time.Now.
 	Wall func() time.Time
+	// Pause chooses how long a script waits before it is asked again, less than most. Default: at random.
+	Pause func(most time.Duration) time.Duration
 	// Logger gets one line for each change of a lane's state. Default: none.
 	Logger *slog.Logger
 }
@@ -50,6 +53,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Wall == nil {
 		c.Wall = time.Now
+	}
+	if c.Pause == nil {
+		c.Pause = rand.N[time.Duration]
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

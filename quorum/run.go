@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -214,7 +213,7 @@ func (r *voting) again() {
 	e := r.engine
 	run := func() { e.run(r.req, r.asked+1, r.done) }
 	later := func() {
-		pause := time.NewTimer(rand.N(askPause << r.asked))
+		pause := time.NewTimer(e.cfg.Pause(askPause << r.asked))
 		defer pause.Stop()
 		select {
 		case <-pause.C:

@@ -158,7 +158,7 @@ func (k *checker) needed() []*server {
 		holders := make(map[string][]*server)
 		for _, s := range k.world.servers {
 			if it, ok := s.store.get(0, resource, s.clock.millis(s.now())); ok && !s.down {
-				holders[it.text] = append(holders[it.text], s)
+				holders[it.holder()] = append(holders[it.holder()], s)
 			}
 		}
 		for _, p := range k.promises[resource] {

@@ -37,6 +37,7 @@ const (
 	staleFence = "a fence that is not the newest"
 	notFree    = "a free resource cannot be locked"
 	leak       = "memory is not given back"
+	heldOn     = "a lock is held on after its last release"
 )
 
 // A checker watches what clients are told and what masters hold. All is guarded by the world's mu.
@@ -48,6 +49,9 @@ type checker struct {
 	attempts  map[string]*fate    // by token, of those used once
 	prolonged map[string]bool     // by resource: somebody who did not hold it gave it another TTL
 	stakes    map[string][]*stake // by resource
+	voted     map[string]bool     // tokens of attempts by vote
+	astray    map[string]bool     // of which something was not granted, and may have been done all the same
+	lost      map[string]bool     // by master and token: an answer was not heard
 	keptMost  time.Duration
 	fences    fenceBook
 	counts    Counts
@@ -57,7 +61,7 @@ type checker struct {
 type Counts struct {
 	Attempts, Granted, Refused, NoQuorum, Lost int
 
-	Fenced, Unfounded int // of those granted
+	Fenced, Unfounded, Voted int // of those granted
 }
 
 // Add adds the counts of another world.
@@ -69,6 +73,7 @@ func (c *Counts) Add(d Counts) {
 	c.Lost += d.Lost
 	c.Fenced += d.Fenced
 	c.Unfounded += d.Unfounded
+	c.Voted += d.Voted
 }
 
 // A promise is a lock that a client relies on.
@@ -87,13 +92,14 @@ type promise struct {
 type fate struct {
 	life   *life
 	failed bool
-	left   bool // it was granted, and its client had gone
+	left   bool // its client had gone, or it came to a no: it may still be sent to slow masters
 }
 
 func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
+		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool),
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.loosest()
@@ -145,7 +151,7 @@ func (k *checker) held(p *promise, until time.Duration) {
 	n := 0
 	for _, s := range k.world.servers {
 		it, ok := s.store.get(0, p.resource, s.clock.millis(s.now()))
-		if ok && it.text == p.token && it.expires >= s.clock.millis(until) {
+		if ok && it.holder() == p.token && it.expires >= s.clock.millis(until) {
 			n++
 		}
 	}
@@ -156,6 +162,7 @@ func (k *checker) held(p *promise, until time.Duration) {
 
 // sent checks a command on its way to a master: an attempt that has failed sends nothing more.
 func (k *checker) sent(words []string) {
+	k.votedSent(words)
 	if words[0] != "SET" || len(words) < 4 || words[3] != "NX" {
 		return
 	}
@@ -238,9 +245,9 @@ func (k *checker) orphans() {
 	for _, s := range k.world.servers {
 		now := s.clock.millis(s.now())
 		for key, it := range s.store.dbs[0] {
-			f := k.attempts[it.text]
-			if f != nil && f.failed && !k.prolonged[key] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
-				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.text, it.expires-now)
+			f := k.attempts[it.holder()]
+			if f != nil && f.failed && !k.prolonged[key] && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
+				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.holder(), it.expires-now)
 			}
 		}
 	}

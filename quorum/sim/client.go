@@ -19,19 +19,22 @@ type client struct {
 	name     string
 	rng      *rand.Rand
 	fencing  *rand.Rand // what is about fences
+	voting   *rand.Rand // what is about scripts that run by vote
 	proxy    *proxy
 	constant bool
 	reuses   bool
 	tries    int
 	token    string // of the latest attempt
 	retry    bool   // the latest attempt failed
+	keeps    bool   // its token, in what it does by vote
 }
 
 func newClient(w *World, id int) *client {
-	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id)}
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id)}
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4)
+	c.keeps = chance(c.voting, 0.5) && len(w.plan.Denied) == 0
 	return c
 }
 
@@ -52,7 +55,15 @@ func (c *client) run() {
 			c.takeOver(resource, ttl)
 			continue
 		}
-		if p := c.acquire(resource, ttl); p != nil {
+		if c.votes() {
+			c.vote(resource, ttl)
+			continue
+		}
+		switch p := c.acquire(resource, ttl); {
+		case p == nil:
+		case c.votes():
+			c.useByVote(&votedHold{lock: &textLock, names: []string{resource}, token: p.token, ttl: ttl, promises: []*promise{p}, holds: 1})
+		default:
 			c.use(p, ttl)
 		}
 	}

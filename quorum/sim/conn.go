@@ -148,6 +148,9 @@ func (c *conn) Exec(calls []*masters.Call) error {
 	for i, call := range calls[:b.heard] {
 		call.Answered, call.Reply, call.Err = true, b.replies[i].reply, b.replies[i].err
 	}
+	if b.err != nil {
+		w.checker.unheard(c.server, b.words[b.heard:])
+	}
 	if b.err == nil && b.timed > 0 {
 		c.server.steps.heard(c.life, b, w.now())
 	}

@@ -28,6 +28,12 @@ func (it item) field(name string) (string, bool) {
 	return "", false
 }
 
+// holder returns whose lock it is: the value of a string, or the first field of a hash.
+func (it item) holder() string {
+	token, _, _ := strings.Cut(it.text, "\x00")
+	return token
+}
+
 // with returns the hash with another value of a field, or without it if that is empty.
 func (it item) with(name, value string) item {
 	words := fieldsOf(it)

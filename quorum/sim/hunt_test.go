@@ -205,7 +205,7 @@ func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
 // whichWorld says how many seeds up to this one make worlds of its class: so many were tried when it was found.
 func whichWorld(seed uint64) (nth int, class string) {
 	aim := NewPlan(seed).Aim
-	for s := seed&(Fenced|Mixed) + 1; s <= seed; s++ {
+	for s := seed&kinds + 1; s <= seed; s++ {
 		if NewPlan(s).Aim == aim {
 			nth++
 		}

@@ -17,7 +17,7 @@ type mutant struct {
 	in   string // where that test is, seen from here; "" is package quorum
 }
 
-func allMutants() []mutant { return slices.Concat(mutants, vouchMutants, fenceMutants) }
+func allMutants() []mutant { return slices.Concat(mutants, vouchMutants, fenceMutants, voteMutants) }
 
 var mutants = []mutant{
 	{
@@ -228,11 +228,6 @@ var mutants = []mutant{
 		name: "an old vote joins new ones", rule: "6 quarantine", file: "acquire.go",
 		old: "		en.blank = true // or", new: "		// or",
 		test: "TestAVoteOfAnOlderCopy",
-	},
-	{
-		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", file: "run.go",
-		old: "	case Taking:\n\t\treturn v == Granted", new: "	case Taking:\n\t\treturn false",
-		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{
 		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine", file: "run.go",

@@ -37,6 +37,7 @@ type Plan struct {
 	Transactions       float64       // how often a client does by Exec what it could do otherwise
 	Fences             float64       // how often an attempt asks for a fence
 	Walls              time.Duration // how often a wall clock of a proxy jumps then, on average
+	Votes              float64       // how often a client does by a script what it could do otherwise
 	Constant           bool          // clients use constant tokens, each proxy its own
 
 	Faults []string // the kinds that occur
@@ -79,6 +80,9 @@ func NewPlan(seed uint64) Plan {
 	}
 	if seed&Fenced != 0 {
 		p.fences(rand.New(rand.NewPCG(seed, 1)))
+	}
+	if seed&Voted != 0 {
+		p.votes(rand.New(rand.NewPCG(seed, 3)))
 	}
 	if seed&Mixed != 0 {
 		p.mix(rand.New(rand.NewPCG(seed, 2)))

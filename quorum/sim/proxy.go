@@ -51,7 +51,7 @@ func (p *proxy) boot() {
 	if cfg.Slept = func(time.Time) time.Duration { return w.asleep() }; w.plan.Paused {
 		cfg.Slept = func(time.Time) time.Duration { return 0 }
 	}
-	cfg.Wall = p.wallClock
+	cfg.Wall, cfg.Pause = p.wallClock, l.pauses()
 	if w.trace != nil || w.plan.Fences > 0 {
 		cfg.Logger = slog.New(&traceHandler{life: l})
 	}

@@ -177,7 +177,10 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 		return pick(r, []string{"HGET", key(), "f"}, []string{"HEXISTS", key(), "f"}, []string{"HGETALL", key()},
 			[]string{"HINCRBY", key(), "f", pick(r, "1", "-1", "x")}, []string{"HDEL", key(), "f", "g"})
 	case 8:
-		return []string{"EVAL", takeHash, "1", key(), "30000", "f"}
+		return pick(r, []string{"EVAL", takeHash, "1", key(), "30000", "f"}, []string{"EVAL", renewHash, "1", key(), "30000", "f"},
+			[]string{"EVAL", freeHash, "2", key(), "channel", "0", "30000", "f"}, []string{"EVAL", takeText, "1", key(), "a", "30000"},
+			[]string{"EVAL", freeText, "1", key(), "a"}, []string{"EVAL", takeAll, "2", key(), key(), "a", "30000"},
+			[]string{"EVAL", renewAll, "2", key(), key(), "a", "30000"}, []string{"EVAL", freeAll, "2", key(), key(), "a"})
 	}
 	args := []string{"EVAL", pick(r, scripts...), "1", key()}
 	for range r.IntN(9) {

@@ -7,11 +7,6 @@ import (
 	"lockproxy/quorum"
 )
 
-// takeHash is Redisson's lock.
-const takeHash = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
-	"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
-	"return redis.call('pttl', KEYS[1]);"
-
 // takeByVote begins an attempt by a script, through a proxy, counted from 0.
 func (s *scene) takeByVote(proxy int, token string, rule quorum.Rule) <-chan quorum.Ran {
 	c := make(chan quorum.Ran, 1)

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// A votedLock is a kind of lock that clients take, extend and give back by scripts that run by vote.
+type votedLock struct {
+	name                  string
+	keys                  int
+	counts                bool // it is held as often as it was taken, in a hash
+	take, extend, release votedScript
+}
+
+// A votedScript is a text with the rule by which its answers merge, as resp gives it to those that package script knows.
+type votedScript struct {
+	script  *quorum.Script
+	rule    quorum.Rule
+	granted func(quorum.Value) bool
+	words   func(token, ttl string) []string
+	channel bool // its last key is a channel
+}
+
+// takeHash, renewHash and freeHash are Redisson's.
+const (
+	takeHash = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
+		"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; " +
+		"return redis.call('pttl', KEYS[1]);"
+	renewHash = "if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('pexpire', KEYS[1], ARGV[1]); return 1; end; return 0;"
+	freeHash  = "if (redis.call('hexists', KEYS[1], ARGV[3]) == 0) then return nil;end; " +
+		"local counter = redis.call('hincrby', KEYS[1], ARGV[3], -1); " +
+		"if (counter > 0) then redis.call('pexpire', KEYS[1], ARGV[2]); return 0; " +
+		"else redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1]); return 1; end; return nil;"
+)
+
+// Those of nobody knows whom: each tells more than whether it was done.
+const (
+	takeText = "local holder = redis.call('get', KEYS[1]) if holder then return 'held by ' .. holder end " +
+		"redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return 'yours'"
+	renewText = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 'not yours' end redis.call('pexpire', KEYS[1], ARGV[2]) return 'yours'"
+	freeText  = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 'not yours' end redis.call('del', KEYS[1]) return 'yours'"
+)
+
+// Those of node-redlock, for several keys.
+const (
+	takeAll = "for i, key in ipairs(KEYS) do if redis.call('exists', key) == 1 then return 0 end end " +
+		"for i, key in ipairs(KEYS) do redis.call('set', key, ARGV[1], 'PX', ARGV[2]) end return #KEYS"
+	renewAll = "for i, key in ipairs(KEYS) do if redis.call('get', key) ~= ARGV[1] then return 0 end end " +
+		"for i, key in ipairs(KEYS) do redis.call('pexpire', key, ARGV[2]) end return #KEYS"
+	freeAll = "local count = 0 for i, key in ipairs(KEYS) do " +
+		"if redis.call('get', key) == ARGV[1] then redis.pcall('del', key) count = count + 1 end end return count"
+)
+
+var (
+	hashLock = votedLock{
+		name: "a hash", keys: 1, counts: true,
+		take: votedScript{
+			script: quorum.NewScript(takeHash), granted: isNil, words: ttlFirst,
+			rule: quorum.Rule{Merge: quorum.Taking, Late: quorum.Value{Kind: quorum.IntValue, Int: 1}},
+		},
+		extend: votedScript{
+			script: quorum.NewScript(renewHash), granted: positive, words: ttlFirst, rule: quorum.Rule{Merge: quorum.Extending},
+		},
+		release: votedScript{
+			script: quorum.NewScript(freeHash), granted: func(v quorum.Value) bool { return !isNil(v) }, channel: true,
+			words: func(token, ttl string) []string { return []string{"0", ttl, token} }, rule: quorum.Rule{Merge: quorum.Releasing},
+		},
+	}
+	textLock = votedLock{
+		name: "a text", keys: 1,
+		take:    votedScript{script: quorum.NewScript(takeText), granted: yours, words: tokenFirst},
+		extend:  votedScript{script: quorum.NewScript(renewText), granted: yours, words: tokenFirst},
+		release: votedScript{script: quorum.NewScript(freeText), granted: yours, words: tokenFirst},
+	}
+	pairLock = votedLock{
+		name: "a pair", keys: 2,
+		take:    votedScript{script: quorum.NewScript(takeAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Taking}},
+		extend:  votedScript{script: quorum.NewScript(renewAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Extending}},
+		release: votedScript{script: quorum.NewScript(freeAll), granted: positive, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Releasing}},
+	}
+)
+
+func isNil(v quorum.Value) bool    { return v.Kind == quorum.NilValue }
+func positive(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
+func both(v quorum.Value) bool     { return v.Kind == quorum.IntValue && v.Int == 2 }
+func yours(v quorum.Value) bool    { return v.Kind == quorum.BulkValue && v.Text == "yours" }
+
+func ttlFirst(token, ttl string) []string   { return []string{ttl, token} }
+func tokenFirst(token, ttl string) []string { return []string{token, ttl} }
+
+// request returns what runs the script on some resources.
+func (s *votedScript) request(names []string, token string, ttl time.Duration) quorum.RunRequest {
+	req := quorum.RunRequest{Script: s.script, Keys: names, Rule: s.rule, Args: s.words(token, strconv.FormatInt(ttl.Milliseconds(), 10))}
+	req.Rule.Granted = s.granted
+	if s.rule.Merge == quorum.Taking && len(names) == 1 {
+		req.Rule.Field = token
+	}
+	if s.channel {
+		req.Keys = append(names[:len(names):len(names)], "channel:"+names[0])
+	}
+	return req
+}
