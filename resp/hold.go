@@ -73,8 +73,8 @@ func (h *hold) acquired(a quorum.Acquired, next func(quorum.Acquired)) {
 	next(a)
 }
 
-// keep begins to extend the lock of a slot whose reply is about to be written, if it is to be held. If that fails, the
-// session has ended.
+// keep begins to extend the lock of a slot whose reply is about to be written, if it is to be held and was granted. If that
+// fails, the session has ended.
 func (s *session) keep(sl *slot) {
 	h := sl.hold
 	if h == nil {

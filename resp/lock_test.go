@@ -183,6 +183,31 @@ func TestAHoldKnowsWhatWasSentBehindItsLock(t *testing.T) {
 	other.wantLocked("you")
 }
 
+// Its client locks once more with the same token, and gives that back.
+func TestALockThatIsGrantedTooLateIsNotHeld(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	late := func(is bool) {
+		r.engine.mu.Lock()
+		defer r.engine.mu.Unlock()
+		r.engine.late = is
+		clear(r.engine.keys)
+	}
+	c := r.dial()
+	late(true)
+	if got := c.ask("LOCK", "k", "300", "TOKEN", "me", "HOLD"); got != "$-1\r\n" {
+		t.Fatalf("got %q", got)
+	}
+	late(false)
+	c.send(words("LOCK k 300 TOKEN me HOLD") + words("UNLOCK k me"))
+	c.wantLocked("me")
+	c.want(":1\r\n")
+	time.Sleep(200 * time.Millisecond)
+	if got := c.ask("GET", "k"); got != "$-1\r\n" {
+		t.Errorf("it is extended after it was given back: %q", got)
+	}
+}
+
 func TestAHeldLockIsReleasedWhenItsClientIsGone(t *testing.T) {
 	for name, leave := range map[string]func(*client){
 		"hangs up": func(c *client) { _ = c.Close() },

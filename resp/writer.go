@@ -74,8 +74,8 @@ func (s *session) send(batch *slot) bool {
 		if !sl.mute {
 			p.buf = reply.appendTo(p.buf, sl.resp3)
 		}
+		s.keep(sl)
 		if sl.out.lock != nil {
-			s.keep(sl)
 			s.noteTaken(p, sl)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
