@@ -97,8 +97,12 @@ func (s *session) keep(sl *slot) {
 	if h.until.IsZero() {
 		h.until = sl.out.until
 	}
-	h.timer = time.AfterFunc(h.req.TTL/3, h.extend)
+	h.timer = time.AfterFunc(h.rest(), h.extend)
 }
+
+// rest is how long to wait before it is extended: a third of its TTL, or less where the reply came so late, or an answer, that
+// little is left. s.mu is held.
+func (h *hold) rest() time.Duration { return min(h.req.TTL, max(time.Until(h.until), 0)) / 3 }
 
 // stop ends the extensions. s.mu is held.
 func (h *hold) stop() {
@@ -154,7 +158,7 @@ func (h *hold) extended(e quorum.Extended) {
 	case e.Held:
 		h.until = e.Until
 		s.server.taken.prolong(h.req.Key, e.Until)
-		h.timer.Reset(h.req.TTL / 3)
+		h.timer.Reset(h.rest())
 	case e.Err != nil && left > 0: // as long as it is valid, masters may come back
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
 	default:

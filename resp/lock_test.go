@@ -208,6 +208,20 @@ func TestALockThatIsGrantedTooLateIsNotHeld(t *testing.T) {
 	}
 }
 
+func TestAHeldLockIsExtendedInTimeThoughItsReplyWasLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.dial().ask("LOCK", "j", "60000")
+	c := r.dial()
+	c.send(words("LOCK j 1000 WAIT 800") + words("LOCK k 1000 TOKEN me HOLD"))
+	c.want("$-1\r\n")
+	c.wantLocked("me")
+	time.Sleep(300 * time.Millisecond)
+	if got := c.ask("GET", "k"); got != "$2\r\nme\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestAHeldLockIsReleasedWhenItsClientIsGone(t *testing.T) {
 	for name, leave := range map[string]func(*client){
 		"hangs up": func(c *client) { _ = c.Close() },
