@@ -17,6 +17,9 @@ var (
 	ErrWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
 	// ErrTooLong says that an extension would outlive Config.TTLMax.
 	ErrTooLong = errors.New("the lock would outlive ttl_max")
+	// ErrUnclear says that a value was set, but what it replaced is not clear: others wrote at the same time, or had left
+	// different values on a few masters each. To say that nothing was there could tell two of them that they were first.
+	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before")
 	// ErrClosed says that the engine was closed before the outcome was known.
 	ErrClosed = errors.New("lockproxy is shutting down")
 )
@@ -77,7 +80,7 @@ type WriteRequest struct {
 
 // Written is the outcome of a write.
 type Written struct {
-	Err    error // *NoQuorum, ErrWrongType, ErrClosed
+	Err    error // *NoQuorum, ErrWrongType, ErrUnclear, ErrClosed
 	Done   bool  // false: the condition did not hold
 	Old    string
 	HadOld bool

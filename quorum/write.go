@@ -165,7 +165,7 @@ func (w *write) decide(t Tally) Decision {
 	written := t.Granted >= Quorum(t.Masters)
 	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other
 	d := w.agreement.decide(t)
-	if d == Lost && written { // written by a quorum, over values of which none had one
+	if d == Lost && written { // written by a quorum, over values of which none had one: see ErrUnclear
 		return Won
 	}
 	return d
@@ -181,8 +181,12 @@ func (w *write) ended(d Decision) {
 		w.done(Written{Err: ErrWrongType})
 	default:
 		w.mu.Lock()
-		old, _ := decideRead(w.tally, w.told)
+		old, agreed := decideRead(w.tally, w.told)
 		w.mu.Unlock()
+		if w.req.WantOld && agreed != Won {
+			w.done(Written{Err: ErrUnclear})
+			return
+		}
 		w.done(Written{Done: true, Old: old.value, HadOld: old.exists})
 	}
 }

@@ -86,3 +86,23 @@ func TestOneClientIsToldWhatItDeleted(t *testing.T) {
 		}
 	})
 }
+
+// Two clients SET with GET at once through two proxies, each nearer to another half of the masters.
+func TestOneClientIsToldThatItReplacedNothing(t *testing.T) {
+	inSceneOf(t, 4, func(s *scene) {
+		s.do(func() {
+			for m := range 2 {
+				s.links[0][2+m].slow, s.links[1][m].slow = 20*time.Millisecond, 20*time.Millisecond
+			}
+		})
+		told := make(chan bool, 2)
+		for i, p := range s.proxies {
+			key := quorum.Key{Name: resourceName(0)}
+			req := quorum.WriteRequest{Key: key, Value: []string{"first", "second"}[i], TTL: 30 * time.Second, WantOld: true}
+			p.life.engine.Write(req, func(w quorum.Written) { told <- w.Err == nil && !w.HadOld })
+		}
+		if first, second := <-told, <-told; first && second {
+			t.Error("both were told that nothing was there")
+		}
+	})
+}

@@ -250,6 +250,11 @@ var mutants = []mutant{
 		test: "TestOneClientIsTold", in: ".",
 	},
 	{
+		name: "what is not clear is nothing", rule: "compare and do", file: "write.go",
+		old: "w.req.WantOld && agreed != Won", new: "w.req.WantOld && agreed == Undecided",
+		test: "TestOneClientIsToldThatIt", in: ".",
+	},
+	{
 		name: "a key is set by a vague clock", rule: "5 vouch", file: "round.go",
 		old: "if timed && r.keeps > 0 && en.lane.unsure {", new: "if false {",
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions
