@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockproxy/quorum"
 )
@@ -318,6 +319,27 @@ func TestScriptsInATransaction(t *testing.T) {
 	} {
 		if got := c.ask(strings.Fields(step.request)...); got != step.want {
 			t.Errorf("%s\n got %q\nwant %q", step.request, got, step.want)
+		}
+	}
+}
+
+// Of several who are told a value that they delete, only one may be; of others, all may (quorum.Claim).
+func TestOnlyWhatIsToldIsClaimed(t *testing.T) {
+	r := newRig(t, Config{})
+	for lines, want := range map[string]quorum.EditKind{
+		"DEL k": quorum.Delete, "EXISTS k,DEL k": quorum.Delete, "SET k w XX,DEL k": quorum.Delete, "DELEX k IFEQ v": quorum.Delete,
+		"GETDEL k": quorum.Claim, "GET k,DEL k": quorum.Claim, "MGET j k,UNLINK k": quorum.Claim, "GETEX k PXAT 1": quorum.Claim,
+		"SET k w GET EXAT 1": quorum.Claim, "GET k": quorum.Keep, "GET j,DEL k": quorum.Delete,
+	} {
+		now := []quorum.View{{Exists: true, Type: "string", Value: "v", TTL: time.Minute}, {Type: "none"}}
+		p := newPlan(time.Hour, []string{"k", "j"}, nil, now)
+		for line := range strings.SplitSeq(lines, ",") {
+			args := strings.Fields(line)
+			p.cmd, _ = r.server.commands.find(args[0])
+			p.cmd.plan(p, args)
+		}
+		if got := p.edits()[0].Kind; got != want {
+			t.Errorf("%s: %d, want %d", lines, got, want)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type plan struct {
 type planned struct {
 	quorum.View
 	had  bool // it was there at first
+	told bool // its value is in a reply
 	edit quorum.Edit
 }
 
@@ -85,18 +86,13 @@ func (k *planned) put(value string, ttl time.Duration, keepTTL bool) {
 
 func (k *planned) remove() {
 	k.edit = quorum.Edit{}
-	if k.had {
+	switch {
+	case k.had && k.told:
+		k.edit.Kind = quorum.Claim
+	case k.had:
 		k.edit.Kind = quorum.Delete
 	}
 	k.View = quorum.View{Type: "none"}
-}
-
-// claim removes what the client is told.
-func (k *planned) claim() {
-	k.remove()
-	if k.edit.Kind == quorum.Delete {
-		k.edit.Kind = quorum.Claim
-	}
 }
 
 // expire gives a key that is there a TTL; one that is not positive removes it.
@@ -124,6 +120,7 @@ func (k *planned) value() Reply {
 	if !k.Exists {
 		return Null{}
 	}
+	k.told = true
 	return Bulk(k.Value)
 }
 

@@ -57,7 +57,11 @@ func planSet(p *plan, args []string) Reply {
 	if !k.isString() && (o.get || o.compare != compareNone) {
 		return errWrongType
 	}
-	old, apply := k.value(), o.applies(k)
+	var old Reply
+	if o.get {
+		old = k.value()
+	}
+	apply := o.applies(k)
 	switch {
 	case o.nx && ttl <= 0:
 		apply = false
@@ -139,7 +143,7 @@ func planGetDel(p *plan, args []string) Reply {
 		return errWrongType
 	}
 	old := k.value()
-	k.claim()
+	k.remove()
 	return old
 }
 
