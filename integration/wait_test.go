@@ -81,6 +81,35 @@ func TestAWaiterIsWokenByAReleaseThroughAnyProxy(t *testing.T) {
 	}
 }
 
+// What makes a lock end sooner than the waiter was told wakes it, too: it sleeps until then, and no longer.
+func TestAWaiterLearnsThatALockIsMadeShorter(t *testing.T) {
+	masters, proxies := startPair(t)
+	holder := dial(t, proxies[0].Addr)
+	for name, shorten := range map[string][]string{
+		"EXTEND":         {"EXTEND", "k", "me", "200"},
+		"script":         {"EVAL", compareAndExpire, "1", "k", "me", "200"},
+		"script by vote": {"EVAL", "redis.call('HGET', 'j', 'x') return redis.call('PEXPIRE', KEYS[1], ARGV[1])", "2", "k", "j", "200"},
+		"PEXPIRE":        {"PEXPIRE", "k", "200"},
+		"SET XX":         {"SET", "k", "me", "XX", "PX", "200"},
+		"GETEX":          {"GETEX", "k", "PX", "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			waiter := dial(t, proxies[1].Addr)
+			expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+			if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "5000")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, cleanMax, "the proxy listens", bellsHeard("k", masters))
+			if reply, err := holder.Do(shorten...); err != nil || reply[0] == '-' || reply[0] == ':' && reply[1] == '0' {
+				t.Fatalf("%q: %q, %v", shorten, reply, err)
+			}
+			wantLock(t, waiter)
+			expect(t, waiter, ":1\r\n", "UNLOCK", "k", "you")
+			eventually(t, cleanMax, "nobody listens any more", nobodyListens(masters))
+		})
+	}
+}
+
 // A lock that nobody releases is taken when it expires: not before, and without asking again and again.
 func TestAWaiterIsWokenByTheExpiry(t *testing.T) {
 	_, proxies := startPair(t)

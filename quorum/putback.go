@@ -27,7 +27,9 @@ for i, key in ipairs(KEYS) do
     end
     if math.abs(expires - ends) <= slack then
       put = 1
-      if before == '' then redis.call('DEL', key)
+      if before == '' then
+        redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
+        redis.call('DEL', key)
       else call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL') end
     end
   end

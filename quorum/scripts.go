@@ -49,6 +49,13 @@ if math.abs(at - ARGV[2]) > slack then return 0 end
 // leaves them to the key's TTL. It costs a master less than half a microsecond if nobody waits.
 const luaFree = `redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') return redis.call('DEL', KEYS[1])`
 
+// luaSooner rings, too, if the key is to expire sooner than those were told who wait for that.
+const luaSooner = `
+local function sooner(key, ms)
+  if redis.call('PTTL', key) > tonumber(ms) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end
+end
+`
+
 var (
 	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
 	luaRelease = newLua(`
@@ -58,9 +65,12 @@ if v then return 0 end
 return -1`)
 
 	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it.
-	luaExtend = newLua(`
+	luaExtend = newLua(luaSooner + `
 local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if v == ARGV[1] then
+  sooner(KEYS[1], ARGV[2])
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
 if v then return 0 end
 return -1`)
 
@@ -169,12 +179,17 @@ return {kind, seen, redis.call('PTTL', KEYS[1])}`)
 	luaDeleteSeen = newLua(luaIfSeen + luaFree)
 
 	// luaExpireSeen as luaDeleteSeen, and ARGV[3]=ms.
-	luaExpireSeen = newLua(luaIfSeen + `return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
+	luaExpireSeen = newLua(luaIfSeen + luaSooner + `
+sooner(KEYS[1], ARGV[3])
+return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
 
 	// luaSetSeen as luaDeleteSeen, and ARGV[3]=the new value ARGV[4]=ms, or 0 to keep the remaining TTL.
-	luaSetSeen = newLua(luaIfSeen + `
+	luaSetSeen = newLua(luaIfSeen + luaSooner + `
 if ARGV[4] == '0' then redis.call('SET', KEYS[1], ARGV[3], 'KEEPTTL')
-else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
+else
+  sooner(KEYS[1], ARGV[4])
+  redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+end
 return 1`)
 )
 
@@ -200,13 +215,13 @@ local reply = {1}
 for i, key in ipairs(KEYS) do
   local edit, value, at = ARGV[5 * i - 2], ARGV[5 * i - 1], ARGV[5 * i]
   reply[i + 1] = redis.call('PTTL', key) >= 0 and (expires(key)) or 0
+  if edit == 'delete' or at ~= '0' and reply[i + 1] > tonumber(at) then
+    redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') -- as luaFree and luaSooner
+  end
   if edit == 'put' and at ~= '0' then redis.call('SET', key, value, 'PXAT', at)
   elseif edit == 'put' then redis.call('SET', key, value, 'KEEPTTL')
   elseif edit == 'expire' then redis.call('PEXPIREAT', key, at)
-  elseif edit == 'delete' then
-    redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
-    redis.call('DEL', key)
-  end
+  elseif edit == 'delete' then redis.call('DEL', key) end
 end
 return reply`)
 

@@ -301,6 +301,7 @@ for _, key in ipairs(written) do
       ends, left = ends + more, ttl + more
       call('PEXPIREAT', key, ends)
     end
+    if is and ends < was[2] then call('PUBLISH', '` + BellPrefix + `' .. key, '') end -- as luaSooner
     if left > longest then longest = left end
     answer[size + 1], answer[size + 2], answer[size + 3], answer[size + 4] = key, effect, math.abs(ttl), ends
     answer[size + 5], answer[size + 6], answer[size + 7] = is and (#is > 64 and real.sha1hex(is) or is) or '', is and was[1] or '', was[2]

@@ -207,12 +207,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an extension does not compare", rule: "11 extend", aim: "extensions", file: "scripts.go",
-		old: "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end", new: "if v then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
+		old: "if v == ARGV[1] then\n  sooner", new: "if v then\n  sooner",
 	},
 	{
 		name: "an extension makes a lock that is gone", rule: "11 extend", file: "scripts.go",
-		old:  "if v == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end",
-		new:  "if v == ARGV[1] or not v then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end",
+		old:  "if v == ARGV[1] then\n  sooner",
+		new:  "if v == ARGV[1] or not v then\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n  sooner",
 		test: "TestAnExtensionDoesNotMakeALock", in: ".",
 	},
 	{
