@@ -165,7 +165,7 @@ func runExtend(c *call) Reply {
 }
 
 func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(*outcome) Reply) Reply {
-	sl := c.claim(oneRound, req.Key.Name, answer)
+	sl := c.claim(extending, req.Key.Name, answer)
 	if sl == nil {
 		return wait
 	}

@@ -168,7 +168,11 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 
 // acquireByScript makes one attempt. That it was refused says that somebody holds the lock, as far as the script knows.
 func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
-	sl := c.claim(oneRound, req.Key.Name, scriptAnswer(m, script.NotMine))
+	r := oneRound
+	if req.Reentrant {
+		r = extending
+	}
+	sl := c.claim(r, req.Key.Name, scriptAnswer(m, script.NotMine))
 	if sl == nil {
 		return wait
 	}

@@ -66,6 +66,33 @@ func TestWhatWasAskedForIsAnsweredAfterTheEndOfTheInput(t *testing.T) {
 	}
 }
 
+// For an undo knows a lock by when it expires: one that was extended meanwhile would stay.
+func TestALockIsNotExtendedBeforeItIsClearWhetherItsClientGetsIt(t *testing.T) {
+	for name, extend := range map[string]string{
+		"EXTEND": words("EXTEND k me 30000"),
+		"script": cmdline("EVAL", extendText, "1", "k", "me", "30000"),
+		"EXPIRE": words("EXPIRE k 30"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			arrived := r.engine.hold()
+			c := r.dial()
+			c.send(words("SET k me NX PX 1000") + extend)
+			c.endInput()
+			<-arrived
+			waitFor(t, "the end of the input is not noticed", r.hears)
+			if len(arrived) > 0 {
+				t.Errorf("%s came with the lock", <-arrived)
+			}
+			r.engine.release(0)
+			<-r.engine.onlyLock(t).abandoned
+			<-arrived
+			r.engine.release(0)
+			c.want(notGiven)
+		})
+	}
+}
+
 // A lock that nobody can be told of is undone as soon as it is granted, whatever its reply has to wait for.
 func TestALockIsNotKeptForTheRepliesBeforeIt(t *testing.T) {
 	for name, endFirst := range map[string]bool{"granted before": false, "granted after": true} {

@@ -33,7 +33,7 @@ func (s *session) conflict(sl *slot) *slot {
 			found = other
 			continue
 		}
-		mixed := sl.rounds == twoRounds || other.rounds == twoRounds
+		mixed := sl.rounds != oneRound || other.rounds == twoRounds
 		if other.left > 0 && mixed && other.sharesKey(sl) {
 			found = other
 		}

@@ -77,6 +77,7 @@ type rounds uint8
 const (
 	oneRound  rounds = iota
 	twoRounds        // reads first and compares then: nothing else on the key may come between
+	extending        // changes when a key expires, by which an undo knows it: what takes the key must have been decided
 )
 
 var slots = sync.Pool{New: func() any {
