@@ -20,11 +20,13 @@ func (c *Config) bounds() vouch.Bounds {
 func (e *Engine) keepTo(b vouch.Bounds) {
 	was := e.bounds.Load()
 	next := was.And(b)
-	for !e.bounds.CompareAndSwap(was, &next) {
-		was = e.bounds.Load()
-		next = was.And(b)
-	}
-	if next.Grace == was.Grace && next.DriftFactor == was.DriftFactor {
+	switch {
+	case next == *was:
+		return
+	case !e.bounds.CompareAndSwap(was, &next): // another lane was faster
+		e.keepTo(b)
+		return
+	case next.Grace == was.Grace && next.DriftFactor == was.DriftFactor:
 		return
 	}
 	for _, m := range e.masters {

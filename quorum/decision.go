@@ -75,19 +75,11 @@ func Decide(t Tally) Decision {
 // failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
 // "not held" would report a lock lost that its holder had to the end.
 func DecideRelease(t Tally) Decision {
-	q := Quorum(t.Masters)
-	spare := t.Masters - q // so many may refuse or fail
-	switch {
-	case t.Granted >= q:
-		return Won
-	case t.Failed > spare:
-		return Unanswered
-	case t.Refused > spare && t.Answered() >= q:
-		return Lost // even with all the others the token has no quorum
-	case t.Granted > 0 && t.Refused+t.Pending() <= spare && t.Failed+t.Pending() <= spare:
+	d, spare := decideHeld(t)
+	if d == Undecided && t.Granted > 0 && t.Refused+t.Pending() <= spare && t.Failed+t.Pending() <= spare {
 		return Won
 	}
-	return Undecided
+	return d
 }
 
 // DecideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
@@ -97,19 +89,26 @@ func DecideRelease(t Tally) Decision {
 // the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
 // a vote for a moment.
 func DecideExtend(t Tally) Decision {
-	q := Quorum(t.Masters)
-	spare := t.Masters - q // so many may refuse or fail
-	switch {
-	case t.Granted >= q:
-		return Won
-	case t.Failed > spare:
-		return Unanswered
-	case t.Refused > spare && t.Answered() >= q:
-		return Lost
-	case t.Refused+t.Failed > spare && t.Refused+t.Pending() <= spare:
+	d, spare := decideHeld(t)
+	if d == Undecided && t.Refused+t.Failed > spare && t.Refused+t.Pending() <= spare {
 		return Unanswered
 	}
-	return Undecided
+	return d
+}
+
+// decideHeld is what both rules have in common, and how many masters may refuse or fail.
+func decideHeld(t Tally) (d Decision, spare int) {
+	q := Quorum(t.Masters)
+	spare = t.Masters - q
+	switch {
+	case t.Granted >= q:
+		return Won, spare
+	case t.Failed > spare:
+		return Unanswered, spare
+	case t.Refused > spare && t.Answered() >= q:
+		return Lost, spare // even with all the others the token has no quorum
+	}
+	return Undecided, spare
 }
 
 // An opinion is what one master says of a key, for reads.

@@ -206,8 +206,8 @@ type fenceRaise struct {
 	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
-// at fills in the command for one master; see timed. The answer counts only if the master is known to have granted, and is in the epoch in
-// which it did.
+// at fills in the command for one master; see timed. The answer counts only if the master is known to have granted, and is in
+// the epoch in which it did.
 func (r *fenceRaise) at(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt
 	was := &a.entries[en.master]

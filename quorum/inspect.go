@@ -42,7 +42,6 @@ type Barred struct {
 	Since   time.Duration // how long ago it was quarantined
 	Left    time.Duration // how long that lasts at most
 	Unknown bool          // too few other masters remember: it is as long as any lock
-
 }
 
 // Inspect looks at the marks on all masters, and changes nothing.

@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -202,12 +204,11 @@ type quarantine struct {
 
 // fence returns the fence that the master is to be seeded with, or 0 if too few others have told. The lane's mu is held.
 func (q *quarantine) fence(masters int) int64 {
-	said := make([]vouch.Testimony, 0, len(q.said))
-	for _, t := range q.said {
-		said = append(said, t)
-	}
-	return vouch.Fence(said, masters)
+	return vouch.Fence(q.testimony(), masters)
 }
+
+// testimony is what the others have said. The lane's mu is held.
+func (q *quarantine) testimony() []vouch.Testimony { return slices.Collect(maps.Values(q.said)) }
 
 // surveyEvery is how often the other masters are asked for their horizons until enough have answered.
 const surveyEvery = time.Second
@@ -224,11 +225,7 @@ func (l *lane) seeThrough(now instant) {
 		q.Outlast(l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor)
 	}
 	if !q.Known && len(q.said) > 0 {
-		said := make([]vouch.Testimony, 0, len(q.said))
-		for _, t := range q.said {
-			said = append(said, t)
-		}
-		q.Hear(said, len(l.engine.masters), now, l.engine.cfg.DriftFactor)
+		q.Hear(q.testimony(), len(l.engine.masters), now, l.engine.cfg.DriftFactor)
 		if q.Known {
 			l.engine.cfg.Logger.Info("quarantine: the other masters have said for how long", l.logArgs("at_most", q.Until-now)...)
 		}

@@ -60,7 +60,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is decided as an acquire", rule: "release in doubt", file: "decision.go",
-		old: "case t.Refused > spare && t.Answered() >= q:\n\t\treturn Lost // even", new: "case t.Refused+t.Failed > spare && t.Answered() >= q:\n\t\treturn Lost // even",
+		old: "case t.Refused > spare && t.Answered() >= q:", new: "case t.Refused+t.Failed > spare && t.Answered() >= q:",
 	},
 	{
 		name: "an extension is decided as an acquire", rule: "11 extend", file: "change.go",
