@@ -42,12 +42,7 @@ func TestAnOlderCopyOfAValueIsNotReplacedTwice(t *testing.T) {
 					t.Fatalf("replaced %q", old)
 				}
 				s.expectHolders(0, "fof")
-				s.do(func() {
-					m := s.servers[0]
-					m.crash(false)
-					m.boot()
-					m.store.rewind(before)
-				})
+				s.fallBack(0, before)
 				s.sleep(time.Second)
 				if old := s.swapVia(1, set, "second"); old == "other" {
 					t.Error("both replaced the same")

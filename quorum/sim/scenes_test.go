@@ -97,6 +97,16 @@ func (s *scene) others(masters ...int) {
 	})
 }
 
+// fallBack puts another server in a master's place, with the data that it had at a true time.
+func (s *scene) fallBack(master int, to time.Duration) {
+	s.do(func() {
+		m := s.servers[master]
+		m.crash(false)
+		m.boot()
+		m.store.rewind(to)
+	})
+}
+
 // mute holds back what masters answer to the first proxy.
 func (s *scene) mute(masters ...int) {
 	s.do(func() {

@@ -52,12 +52,7 @@ func TestAnOlderCopyOfAHashIsNoVote(t *testing.T) {
 				if held.Lock == nil {
 					t.Fatalf("not granted: %+v", held)
 				}
-				s.do(func() {
-					m := s.servers[0]
-					m.crash(false)
-					m.boot()
-					m.store.rewind(before)
-				})
+				s.fallBack(0, before)
 				s.sleep(time.Second)
 				for proxy := range 2 {
 					if r := <-s.takeByVote(proxy, "mine", test.rule); r.Lock != nil {
