@@ -213,10 +213,10 @@ func TestAHeldLockIsExtendedInTimeThoughItsReplyWasLate(t *testing.T) {
 	r := newRig(t, Config{})
 	r.dial().ask("LOCK", "j", "60000")
 	c := r.dial()
-	c.send(words("LOCK j 1000 WAIT 800") + words("LOCK k 1000 TOKEN me HOLD"))
+	c.send(words("LOCK j 5000 WAIT 4000") + words("LOCK k 5000 TOKEN me HOLD"))
 	c.want("$-1\r\n")
 	c.wantLocked("me")
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(1500 * time.Millisecond)
 	if got := c.ask("GET", "k"); got != "$2\r\nme\r\n" {
 		t.Errorf("got %q", got)
 	}
