@@ -58,8 +58,10 @@ func Poll(wait time.Duration, try func() (bool, error)) (bool, error) {
 	}
 }
 
-// errAbsent says that the library has no such feature.
-var errAbsent = errors.New("absent")
+var (
+	errAbsent  = errors.New("absent") // the library has no such feature
+	errRefused = errors.New("refused")
+)
 
 // Run puts the library through every scenario and prints the results.
 func Run(l Library) {
