@@ -2,160 +2,78 @@ package quorum
 
 import "time"
 
-// Release deletes the key if token holds it.
-func (e *Engine) Release(key Key, token string, done func(Released)) {
-	r := &release{done: done}
-	r.releases = &hold{key.Name, token}
-	e.begin(&r.round, r, key, luaRelease.args(key.Name, token))
-}
+// Changes of what a quorum holds, whoever set it: one round reads what that is, a second one changes it on each master that
+// still has the same.
 
-type release struct {
-	round
-	done func(Released)
-}
-
-func (r *release) read(en *entry) (Vote, string) { return comparison(en) }
-func (r *release) decide(t Tally) Decision       { return DecideRelease(t) }
-func (r *release) settled(*entry)                {}
-
-func (r *release) ended(d Decision) {
-	switch {
-	case d == Won:
-		r.engine.stats.released.Add(1)
-		r.done(Released{Held: true})
-	case d == Unanswered:
-		r.done(Released{Err: r.failure()})
-	case r.wrongType():
-		r.done(Released{Err: ErrWrongType})
-	default:
-		r.done(Released{Absent: r.absent()})
-	}
-}
-
-// Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
-// never makes a lock that is gone (rule 11). An extension that fails leaves the longer TTL on the masters that made it.
-func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
-	x := &extension{req: req, done: done}
-	x.lasting = true
-	if !req.Add {
-		x.keeps = e.cfg.kept(req.TTL)
-		ms := x.keeps.Milliseconds()
-		args := luaExtend.args(req.Key.Name, req.Token, ms)
-		if req.Fenced {
-			args = luaExtendFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, ms})
-		}
-		e.begin(&x.round, x, req.Key, args)
-		return
-	}
-	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()
-	most := e.cfg.kept(e.cfg.TTLMax).Milliseconds()
-	keys := []string{req.Key.Name, horizonKey} // which the script extends itself
-	e.begin(&x.round, x, req.Key, luaAdd.all(keys, []any{req.Token, ms, most}))
-}
-
-type extension struct {
-	round
-	req  ExtendRequest
-	lock Lock // if it is won
-	done func(Extended)
-}
-
-// undo does nothing: what was extended is the client's, and may be longer on some masters than it knows.
-func (x *extension) undo(func()) {}
-
-func (x *extension) appendTaken(to []Taken) []Taken {
-	return append(to, Taken{Key: x.req.Key, Token: x.req.Token})
-}
-
-// read counts an addition beyond ttl_max as refused.
-func (x *extension) read(en *entry) (Vote, string) {
-	if ms, ok := en.Reply.(int64); ok && x.req.Add && en.Err == nil && ms != other {
-		if ms > 0 {
-			return Granted, ""
-		}
-		en.blank = ms == absent
-		return Refused, ""
-	}
-	return comparison(en)
-}
-
-func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
-func (x *extension) settled(*entry)          {}
-
-func (x *extension) ended(d Decision) {
-	e := x.engine
-	switch {
-	case d == Won:
-		until := x.until()
-		if e.catchUp() >= until {
-			e.stats.expired.Add(1)
-			x.done(Extended{})
+// Remove deletes whatever a quorum holds, and never another attempt's vote in flight.
+func (e *Engine) Remove(key Key, done func(Changed)) {
+	e.see(key, func(v view) {
+		if v.Err != nil || !v.Exists {
+			done(Changed{Err: v.Err})
 			return
 		}
-		e.stats.extended.Add(1)
-		x.lock = Lock{engine: e, taken: x, until: until}
-		x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})
-	case d == Unanswered:
-		x.done(Extended{Err: x.failure()})
-	case x.wrongType():
-		x.done(Extended{Err: ErrWrongType})
-	case x.req.Add && x.answers(tooLong) > 0:
-		x.done(Extended{Err: ErrTooLong})
-	default:
-		x.done(Extended{Absent: x.absent()})
-	}
+		e.remove(key, v, done)
+	})
 }
 
-// until returns when the validity of a granted extension ends. An addition lasts as long as the least that a granting
-// master was left with.
-func (x *extension) until() instant {
-	ttl := x.req.TTL
-	if x.req.Add {
-		x.mu.Lock()
-		least := x.engine.cfg.kept(x.engine.cfg.TTLMax)
-		for i := range x.entries {
-			if x.entries[i].vote != Granted { // its reply may be being read just now
-				continue
-			}
-			if ms, ok := x.entries[i].Reply.(int64); ok {
-				least = min(least, time.Duration(ms)*time.Millisecond)
-			}
+// remove deletes the key where it still holds what a quorum holds.
+func (e *Engine) remove(key Key, v view, done func(Changed)) {
+	args := luaDeleteSeen.args(key.Name, v.seen.kind, v.seen.value)
+	c := &change{rule: DecideRelease, done: func(err error, applied bool) { done(Changed{err, applied}) }}
+	c.releases = &hold{key.Name, v.Value}
+	e.begin(&c.round, c, key, args)
+}
+
+// Expire changes the TTL of whatever a quorum holds.
+func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
+	e.see(req.Key, func(v view) {
+		if v.Err != nil || !v.Exists || !req.Condition.Holds(req.TTL, v.TTL) {
+			done(Changed{Err: v.Err})
+			return
 		}
-		x.mu.Unlock()
-		ttl = x.engine.cfg.shown(least)
-	}
-	return x.start + Validity(ttl, 0, x.engine.cfg.DriftFactor)
-}
-
-// comparison reads the reply of a script that compares before it changes.
-func comparison(en *entry) (Vote, string) {
-	if en.Err != nil {
-		return ballot(en.Err)
-	}
-	switch en.Reply {
-	case int64(didIt):
-		return Granted, ""
-	case int64(absent):
-		en.blank = true
-		return Refused, ""
-	case int64(other):
-		return Refused, ""
-	}
-	return unexpected()
-}
-
-// absent says that a quorum has no such key.
-func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries)) }
-
-// answers counts the masters that refused with the integer n.
-func (r *round) answers(n int64) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	count := 0
-	for i := range r.entries {
-		if en := &r.entries[i]; en.vote == Refused && en.Reply == n {
-			count++
+		if req.TTL <= 0 {
+			e.remove(req.Key, v, done)
+			return
 		}
+		kept := e.cfg.kept(req.TTL)
+		args := luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, kept.Milliseconds())
+		e.change(req.Key, kept, args, func(err error, applied bool) { done(Changed{err, applied}) })
+	})
+}
+
+// Holds says whether a TTL applies to a key that has current left.
+func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
+	switch {
+	case c&IfNoTTL != 0,
+		c&IfGreater != 0 && ttl <= current,
+		c&IfLess != 0 && ttl >= current:
+		return false
 	}
-	return count
+	return true
+}
+
+// change is the second round: args run a script that compares before it changes. keeps is how long masters will keep what it
+// leaves.
+func (e *Engine) change(key Key, keeps time.Duration, args []any, done func(error, bool)) {
+	c := &change{rule: DecideExtend, done: done}
+	c.keeps, c.lasting = keeps, true // whoever extends a lock by it relies on it
+	e.begin(&c.round, c, key, args)
+}
+
+type change struct {
+	round
+	rule func(Tally) Decision
+	done func(error, bool)
+}
+
+func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
+func (c *change) decide(t Tally) Decision       { return c.rule(t) }
+func (c *change) settled(*entry)                {}
+
+func (c *change) ended(d Decision) {
+	if d == Unanswered {
+		c.done(c.failure(), false)
+		return
+	}
+	c.done(nil, d == Won)
 }

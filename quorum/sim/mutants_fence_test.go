@@ -7,7 +7,7 @@ var fenceMutants = []mutant{
 		old: "case kept < q:", new: "case kept < 0:",
 	},
 	{
-		name: "a fence is what the clock shows", rule: "14 fence", file: "fence_scripts.go", aim: "fences", first: Fenced + 1,
+		name: "a fence is what the clock shows", rule: "14 fence", file: "fence_lua.go", aim: "fences", first: Fenced + 1,
 		old: "math.max(largest + 1, tonumber(ARGV[3]))", new: "tonumber(ARGV[3])",
 	},
 	{
@@ -39,11 +39,11 @@ var fenceMutants = []mutant{
 		test: "TestAFenceRestsOnTheClock", in: ".",
 	},
 	{
-		name: "once seeded is seeded for ever", rule: "14 fence", file: "fence_scripts.go", aim: "fences", first: Fenced + 1,
+		name: "once seeded is seeded for ever", rule: "14 fence", file: "fence_lua.go", aim: "fences", first: Fenced + 1,
 		old: "local seeded = since == epoch", new: "local seeded = since ~= '0'",
 	},
 	{
-		name: "a raise in another epoch", rule: "14 fence", file: "fence_scripts.go",
+		name: "a raise in another epoch", rule: "14 fence", file: "fence_lua.go",
 		old: "local same = epoch == ARGV[4]", new: "local same = ARGV[4] ~= '-1'",
 		test: "TestARaiseOfAnotherEpoch", in: ".",
 	},
@@ -53,22 +53,22 @@ var fenceMutants = []mutant{
 		test: "TestAKeptFenceIsVoid", in: ".",
 	},
 	{
-		name: "a record of another epoch counts", rule: "14 fence", file: "fence_scripts.go",
+		name: "a record of another epoch counts", rule: "14 fence", file: "fence_lua.go",
 		old: "if from == epoch then return fence end", new: "if from then return fence end",
 		test: "TestARecordOfAnotherEpoch", in: ".",
 	},
 	{
-		name: "an unseeded master keeps records", rule: "14 fence", file: "fence_scripts.go",
+		name: "an unseeded master keeps records", rule: "14 fence", file: "fence_lua.go",
 		old: "if seeded then record(KEYS[2], fence, ARGV[2]) end", new: "record(KEYS[2], fence, ARGV[2])",
 		test: "TestAMasterThatDoesNotKnow", in: ".",
 	},
 	{
-		name: "a raise keeps a fence beside any lock", rule: "14 fence", file: "fence_scripts.go",
+		name: "a raise keeps a fence beside any lock", rule: "14 fence", file: "fence_lua.go",
 		old: "` + luaIsOurs + `\nlocal newer", new: "local newer",
 		test: "TestARaiseKeepsNothing", in: ".",
 	},
 	{
-		name: "a late raise replaces a newer record", rule: "14 fence", file: "fence_scripts.go",
+		name: "a late raise replaces a newer record", rule: "14 fence", file: "fence_lua.go",
 		old: "if newer > fence then return newer end\n", new: "",
 		test: "TestALateRaise", in: ".",
 	},
@@ -88,12 +88,12 @@ var fenceMutants = []mutant{
 		test: "TestAMasterThatWasAwayAtFirst", in: ".",
 	},
 	{
-		name: "a fence runs out before its extended lock", rule: "14 fence", file: "fence_scripts.go",
+		name: "a fence runs out before its extended lock", rule: "14 fence", file: "fence_lua.go",
 		old: "  redis.call('PEXPIRE', KEYS[2], ARGV[2])\n", new: "",
 		test: "TestAFenceLastsAsLong", in: ".",
 	},
 	{
-		name: "who is asked for fences is not told the epochs", rule: "14 fence", file: "fence_scripts.go",
+		name: "who is asked for fences is not told the epochs", rule: "14 fence", file: "fence_lua.go",
 		old: "luaHearFences = newLua(luaMerge + luaFences + `", new: "luaHearFences = newLua(luaFences + `",
 		test: "TestWhoIsAsked", in: ".",
 	},

@@ -21,7 +21,7 @@ func allMutants() []mutant { return slices.Concat(mutants, vouchMutants, fenceMu
 
 var mutants = []mutant{
 	{
-		name: "an Exec does not compare", rule: "compare and do", file: "scripts.go",
+		name: "an Exec does not compare", rule: "compare and do", file: "lua.go",
 		old: "if kind ~= ARGV[5 * i - 4] or seen ~= ARGV[5 * i - 3] then return 0 end", new: "",
 	},
 	{
@@ -63,7 +63,7 @@ var mutants = []mutant{
 		old: "case t.Refused > spare && t.Answered() >= q:", new: "case t.Refused+t.Failed > spare && t.Answered() >= q:",
 	},
 	{
-		name: "an extension is decided as an acquire", rule: "11 extend", file: "change.go",
+		name: "an extension is decided as an acquire", rule: "11 extend", file: "extend.go",
 		old: "{ return DecideExtend(t) }", new: "{ return Decide(t) }",
 		test: "TestAnExtensionInDoubt",
 	},
@@ -80,7 +80,7 @@ var mutants = []mutant{
 		old: "until := a.start + Validity(", new: "until := e.now() + Validity(",
 	},
 	{
-		name: "T1 of an extension read after the round", rule: "1 clock", file: "change.go",
+		name: "T1 of an extension read after the round", rule: "1 clock", file: "extend.go",
 		old: "return x.start + Validity(", new: "return x.engine.now() + Validity(",
 	},
 	{
@@ -97,7 +97,7 @@ var mutants = []mutant{
 		old: "return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)", new: "return ceilMillis(ttl + c.Grace)",
 	},
 	{
-		name: "an addition promises the longest TTL", rule: "11 extend", file: "change.go",
+		name: "an addition promises the longest TTL", rule: "11 extend", file: "extend.go",
 		old: "least = min(least, time.Duration(ms)*time.Millisecond)", new: "least = min(least, least+time.Duration(ms)*time.Millisecond)",
 	},
 	{
@@ -160,16 +160,16 @@ var mutants = []mutant{
 		test: "TestAnUndoAnsweredWithAnErrorIsRepeated",
 	},
 	{
-		name: "an undo does not compare the token", rule: "4 undo", file: "scripts.go",
+		name: "an undo does not compare the token", rule: "4 undo", file: "lua.go",
 		old: " or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\nlocal at", new: " then return 0 end\nlocal at",
 		test: "TestAnUndoTakesNoOtherToken", in: ".",
 	},
 	{
-		name: "an undo does not compare the expiry", rule: "4 undo", aim: "late commands", file: "scripts.go",
+		name: "an undo does not compare the expiry", rule: "4 undo", aim: "late commands", file: "lua.go",
 		old: "if math.abs(at - ARGV[2]) > slack then return 0 end", new: "",
 	},
 	{
-		name: "a late undo takes what a re-entrant attempt counts on", rule: "4 undo", file: "scripts.go",
+		name: "a late undo takes what a re-entrant attempt counts on", rule: "4 undo", file: "lua.go",
 		old: "elseif at < guarded - slack then", new: "elseif false then",
 		test: "TestALateUndoTakesNoVote", in: ".",
 	},
@@ -202,25 +202,25 @@ var mutants = []mutant{
 		test: "TestAnUndoIsRepeatedForWhatMayStillRun", in: ".",
 	},
 	{
-		name: "a release does not compare", rule: "release", file: "scripts.go",
+		name: "a release does not compare", rule: "release", file: "lua.go",
 		old: "if v == ARGV[1] then ` + luaFree + ` end\nif v then return 0 end", new: "if v then ` + luaFree + ` end",
 	},
 	{
-		name: "an extension does not compare", rule: "11 extend", aim: "extensions", file: "scripts.go",
+		name: "an extension does not compare", rule: "11 extend", aim: "extensions", file: "lua.go",
 		old: "if v == ARGV[1] then\n  sooner", new: "if v then\n  sooner",
 	},
 	{
-		name: "an extension makes a lock that is gone", rule: "11 extend", file: "scripts.go",
+		name: "an extension makes a lock that is gone", rule: "11 extend", file: "lua.go",
 		old:  "if v == ARGV[1] then\n  sooner",
 		new:  "if v == ARGV[1] or not v then\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n  sooner",
 		test: "TestAnExtensionDoesNotMakeALock", in: ".",
 	},
 	{
-		name: "a re-entrant attempt takes any lock", rule: "majority", file: "scripts.go",
+		name: "a re-entrant attempt takes any lock", rule: "majority", file: "lua.go",
 		old: "if v == ARGV[1] then\n  local at, slack", new: "if v then\n  local at, slack",
 	},
 	{
-		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", file: "scripts.go",
+		name: "a re-entrant attempt that is late shortens a lock", rule: "3 late commands", file: "lua.go",
 		old: "if at < tonumber(ARGV[2]) then\n    redis", new: "if true then\n    redis",
 		test: "TestALateReentry", in: ".",
 	},

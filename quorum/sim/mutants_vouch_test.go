@@ -105,7 +105,7 @@ var vouchMutants = []mutant{
 		old: "l.keeps = max(l.keeps, en.round.keeps)", new: "l.keeps = min(0, en.round.keeps)",
 	},
 	{
-		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions", file: "change.go",
+		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions", file: "extend.go",
 		old: "\t\tx.keeps = e.cfg.kept(req.TTL)\n\t\tms := x.keeps.Milliseconds()", new: "\t\tms := e.cfg.kept(req.TTL).Milliseconds()",
 	},
 	{

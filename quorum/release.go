@@ -1,0 +1,64 @@
+package quorum
+
+// Release deletes the key if token holds it.
+func (e *Engine) Release(key Key, token string, done func(Released)) {
+	r := &release{done: done}
+	r.releases = &hold{key.Name, token}
+	e.begin(&r.round, r, key, luaRelease.args(key.Name, token))
+}
+
+type release struct {
+	round
+	done func(Released)
+}
+
+func (r *release) read(en *entry) (Vote, string) { return comparison(en) }
+func (r *release) decide(t Tally) Decision       { return DecideRelease(t) }
+func (r *release) settled(*entry)                {}
+
+func (r *release) ended(d Decision) {
+	switch {
+	case d == Won:
+		r.engine.stats.released.Add(1)
+		r.done(Released{Held: true})
+	case d == Unanswered:
+		r.done(Released{Err: r.failure()})
+	case r.wrongType():
+		r.done(Released{Err: ErrWrongType})
+	default:
+		r.done(Released{Absent: r.absent()})
+	}
+}
+
+// comparison reads the reply of a script that compares before it changes.
+func comparison(en *entry) (Vote, string) {
+	if en.Err != nil {
+		return ballot(en.Err)
+	}
+	switch en.Reply {
+	case int64(didIt):
+		return Granted, ""
+	case int64(absent):
+		en.blank = true
+		return Refused, ""
+	case int64(other):
+		return Refused, ""
+	}
+	return unexpected()
+}
+
+// absent says that a quorum has no such key.
+func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries)) }
+
+// answers counts the masters that refused with the integer n.
+func (r *round) answers(n int64) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := 0
+	for i := range r.entries {
+		if en := &r.entries[i]; en.vote == Refused && en.Reply == n {
+			count++
+		}
+	}
+	return count
+}
