@@ -12,8 +12,8 @@
 // Reading order: decision.go and validity.go (the rules, pure), round.go, lane.go and link.go (how commands travel), then
 // the operations: acquire.go with undo.go, expiry.go and owe.go, release.go, extend.go, read.go with agreement.go, change.go,
 // write.go, and exec.go with look.go, edit.go and turn.go; fence.go, for locks with a fencing number; for operators views.go and
-// break.go. The Lua that they have masters run is in lua.go. Clients' scripts: compile.go, run.go, then script.go and wrapper.go
-// (what a master does with one), answer.go, answer_clocks.go and value.go (what it tells), merge.go (the rules, pure),
+// break.go. The Lua that they have masters run is in lua.go. Clients' scripts: compile.go, run.go, then script.go, wrapper.go
+// and wrapper.lua (what a master does with one), answer.go, answer_clocks.go and value.go (what it tells), merge.go (the rules, pure),
 // putback.go, program.go.
 //
 // Then why votes count: vouching.go, with watch.go, horizon.go and warden.go, and the pure rules in package vouch.

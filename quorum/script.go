@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,38 +35,6 @@ func withoutShebang(text string) string {
 		return text[at:]
 	}
 	return ""
-}
-
-var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
-
-// wrap returns the text that masters run for a client's. The commands that the text names are found faster.
-func wrap(text string) *lua {
-	var likely []string
-	for _, found := range quotedWord.FindAllStringSubmatch(text, -1) {
-		for _, row := range votable {
-			if name, how, _ := strings.Cut(row, "="); name == strings.ToLower(found[1]) {
-				likely = append(likely, "['"+found[1]+"']='"+how+"'")
-			}
-		}
-	}
-	slices.Sort(likely)
-	head, setresp, globals := wrapperHead, "", ""
-	if strings.Contains(text, "setresp") {
-		setresp = wrapperSetResp
-	}
-	if strings.Contains(text, "_G") || strings.Contains(text, "load") {
-		globals = wrapperGlobals
-	}
-	if strings.Contains(text, "etfenv") {
-		head, globals = strings.Replace(head, "=", ",getfenv,setfenv=", 1), globals+wrapperEnvironments
-	}
-	tail := strings.NewReplacer("@LIKELY@", strings.Join(slices.Compact(likely), ","),
-		"@SETRESP@", setresp, "@GLOBALS@", globals).Replace(shortTail)
-	parameters := ") "
-	if strings.Contains(text, "...") { // for without these it would have a local arg
-		parameters = "...) "
-	}
-	return newLua(head + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + tail)
 }
 
 // linesIn returns how many lines Lua counts in a text. A CR, an LF, and one of each in whatever order end a line.

@@ -23,11 +23,11 @@ var voteMutants = []mutant{
 		old: "	if r.takes() {\n", new: "	if false {\n",
 	},
 	{
-		name: "a script's keys are kept without drift and grace", rule: "1 clock", file: "wrapper.go", first: Voted + 1,
+		name: "a script's keys are kept without drift and grace", rule: "1 clock", file: "wrapper.lua", first: Voted + 1,
 		old: "local more = math.ceil(ttl * factor) + extra", new: "local more = 0",
 	},
 	{
-		name: "a script does not extend the horizon", rule: "7 horizon", file: "wrapper.go", aim: "horizons", first: Voted + 1,
+		name: "a script does not extend the horizon", rule: "7 horizon", file: "wrapper.lua", aim: "horizons", first: Voted + 1,
 		old: "if longest > 0 and call", new: "if longest < 0 and call",
 	},
 }

@@ -1,0 +1,332 @@
+-- What a master runs for a client's script. wrapper.go has the contract, and sends:
+--
+--   local __lockproxy,redis,server,… = {redis,false,_G},{} __lockproxy[2]=function() <the client's text>
+--   end local last=<how many lines that has>
+--   <this file>
+--
+-- wrapper.go leaves out comments, indentation and empty lines, and fills in --[[NAMES]] and '@NAMES@'.
+
+local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
+__lockproxy = nil -- which the text could name
+local call, find, sub, lower, floor = real.pcall, string.find, string.sub, string.lower, math.floor
+if not real.REDIS_VERSION_NUM then -- before Redis 7, whose errors name a line, which is ours, and lack their code
+  call = function(...)
+    local reply = real.pcall(...)
+    local text = type(reply) == 'table' and type(reply.err) == 'string' and string.match(reply.err, '^@user_script: %d+: (.*)')
+    if text then reply.err = 'ERR ' .. string.gsub(text, '[fF]rom Lua script', 'from script') end
+    return reply
+  end
+end
+
+-- Our own arguments are the last six.
+local n = #ARGV
+local mode, factor, extra = ARGV[n - 5], tonumber(ARGV[n - 4]), tonumber(ARGV[n - 3])
+local most, label, probe = tonumber(ARGV[n - 2]), ARGV[n - 1], ARGV[n]
+for i = n - 5, n do ARGV[i] = nil end
+
+-- before: by key, its value and expiry when the script first wrote it; written: those keys, in that order
+local keys, own, before, written, parts, line, stop, three, began = {}, {}, {}, {}, 0, 0, nil, false, nil
+for i, k in ipairs(KEYS) do keys[i], own[k] = k, true end
+local reading = find(mode, 'r', 1, true)
+
+local function now()
+  local t = call('TIME')
+  return t[1] * 1000 + floor(t[2] / 1000)
+end
+local function expiry(key)
+  local at = call('PEXPIRETIME', key)
+  if type(at) ~= 'number' then -- before Redis 7
+    at = call('PTTL', key)
+    began = began or now()
+    if at >= 0 then at = at + began end
+  end
+  return at
+end
+local function same(a, b) -- two expiries; where they are calculated, they come out differently at times
+  return a == b or began and a > 0 and b > 0 and a - b < 3 and b - a < 3
+end
+--[[VALUE]]
+
+-- ends the script. Its text may catch the error, but is stopped all the same: stop is looked at when it ends
+local function refuse(why)
+  stop = stop or why
+  raise(why, 0)
+end
+
+-- is called for each key of each command, before that is run
+local function touch(key, kind)
+  if not own[key] then
+    if type(key) == 'number' then key = string.format('%.17g', key) end
+    if type(key) ~= 'string' then return end -- Redis says it in its own words
+    local found = own[key]
+    for _, k in ipairs(find(mode, 'd', 1, true) and keys or {}) do found = found or sub(key, 1, #k + 1) == k .. ':' end
+    if not found then refuse("it uses the key '" .. key .. "', which is not one of its KEYS") end
+  end
+  if kind == 'w' and not before[key] then
+    local value = valueOf(key)
+    before[key] = {value, value and expiry(key) or -2}
+    written[#written + 1] = key
+  end
+end
+
+-- says whether the expiry of a key came with the value of another one, as by RENAME: then it has our addition already
+local function came(key, ends)
+  for other, o in pairs(before) do
+    if other ~= key and ends > 0 and same(o[2], ends) then return true end
+  end
+end
+
+-- returns a TTL that the script reads, without what we have added to it
+local function shown(name, key, left)
+  if type(left) ~= 'number' or left == -2 then return left end
+  if before[key] then
+    local ends = expiry(key)
+    if not same(before[key][2], ends) and not came(key, ends) then return left end
+  end
+  left = call('PTTL', key)
+  left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
+  if find(name, 'expiretime', 1, true) then left = left + now() end
+  if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
+  return left
+end
+
+-- clock: what the script was told of TTLs and the time. Replies that differ in nothing else are the same; see answer_clocks.go
+local clock = {}
+local function timed(reply)
+  for _, v in ipairs(type(reply) == 'table' and reply or {reply}) do
+    if type(v) == 'string' or v >= 0 then clock[v], clock[tonumber(v)], clock[tostring(v)] = true, true, true end
+  end
+  return reply
+end
+
+local readOnly = 'ERR Write commands are not allowed from read-only scripts.'
+
+-- What few scripts need is made when it is needed.
+local rarely
+local function rare()
+  if rarely then return rarely end
+  rarely = {}
+  function rarely.touch(kind, spec, ...) -- specs: votable.go
+    local from, to, step, arg = 1, select('#', ...), 1, {...}
+    if spec == '2' then to = math.min(to, 2)
+    elseif spec == '%' then step = 2
+    elseif spec == 'b' then from = 2
+    elseif spec == 'o' then from, to = 2, math.min(to, 2)
+    elseif spec == 'c' then
+      for i = 3, to do
+        if type(arg[i]) == 'string' and lower(arg[i]) == 'db' then refuse('it copies to another database') end
+      end
+      to = math.min(to, 2)
+    elseif spec == 'n' then from, to = 2, math.min(to, 1 + (tonumber(arg[1]) or 0))
+    elseif spec == 'd' then
+      touch(arg[1], kind)
+      from, to = 3, math.min(to, 2 + (tonumber(arg[2]) or 0))
+    end
+    for i = from, to, step do touch(arg[i], kind) end
+  end
+  function rarely.malformed(name, ...) -- so that Redis refuses it before it looks whether it writes
+    for i = 1, select('#', ...) do
+      local t = type((select(i, ...)))
+      if t ~= 'string' and t ~= 'number' then return true end
+    end
+    local info = call('COMMAND', 'INFO', name)
+    local n, wants = 1 + select('#', ...), info[1] and info[1][2]
+    return wants and (n < math.abs(wants) or wants > 0 and n > wants)
+  end
+  function rarely.unknown(name, ...) -- unless it is one that Redis refuses itself
+    local info, writes = call('COMMAND', 'INFO', name), false
+    if not info.err and not info[1] then return end
+    for k, v in pairs(info[1] and (info[1][3].set or info[1][3]) or {}) do
+      local flag = type(v) == 'table' and v.ok or type(k) == 'table' and k.ok or k
+      if flag == 'noscript' then return end
+      if flag == 'write' then writes = true end
+    end
+    if rarely.malformed(name, ...) then return end
+    if reading and writes then return {err = readOnly} end
+    refuse("it calls '" .. name .. "', which blocks, scans, administers, or gives a different result on every master")
+  end
+  function rarely.publish(name, ...)
+    local channel, message = ...
+    if type(message) == 'number' then message = string.format('%.17g', message) end
+    if select('#', ...) ~= 2 or type(channel) ~= 'string' or type(message) ~= 'string' then return call(name, ...) end
+    if sub(channel, 1, 10) == 'lockproxy:' then refuse("it publishes to '" .. channel .. "', a channel of lockproxy's own") end
+    if parts > 65535 then refuse('it publishes more than 65536 messages') end
+    if name == 'spublish' then channel = 'lockproxy:shard:' .. channel end
+    parts = parts + 1
+    return call('PUBLISH', channel, label .. string.format('%04x', parts - 1) .. ':' .. message)
+  end
+  function rarely.select(...) -- the database in which the script is already
+    local db, own = tostring((...)), string.match(mode, '%d+')
+    if not tonumber(db) or select('#', ...) > 1 then return call('SELECT', ...) end -- Redis says it in its own words
+    if db ~= own then refuse("it selects database '" .. db .. "', and its client is in " .. own .. '; let the client select it') end
+    return {ok = 'OK'}
+  end
+  return rarely
+end
+
+-- likely: the rows of votable.go for the commands that the text names; commands: all rows
+local likely, commands = {--[[LIKELY]]}, '@COMMANDS@'
+
+-- is redis.pcall as the script has it
+local function run(name, ...)
+  local command, how = name, likely[name]
+  if not how then
+    command = type(name) == 'string' and lower(name) or ''
+    local _, at = find(commands, ' ' .. command .. '=', 1, true)
+    if not at or find(command, ' ', 1, true) then
+      local refusal = command ~= '' and rare().unknown(name, ...)
+      if refusal then return refusal end
+      if name == nil and select('#', ...) == 0 then return call() end
+      return call(name, ...)
+    end
+    how = sub(commands, at + 1, at + 2)
+  end
+  local kind, spec = sub(how, 1, 1), sub(how, 2, 2)
+  if reading and (kind == 'w' or kind == 'p') then
+    if rare().malformed(name, ...) then return call(name, ...) end
+    return {err = readOnly}
+  end
+  if kind == 'p' then return rare().publish(lower(command), ...) end
+  if kind == 's' then return rare().select(...) end
+  if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
+  elseif spec ~= '0' then rare().touch(kind, spec, ...) end
+  if kind == 't' then return timed(shown(lower(command), (...), call(name, ...))) end
+  return call(name, ...)
+end
+
+server = redis
+redis.pcall = run
+redis.call = function(name, ...)
+  local how, reply = likely[name]
+  if how == 'r1' and own[(...)] or how == 'w1' and before[(...)] then reply = call(name, ...) -- nothing to guard
+  else reply = run(name, ...) end
+  if type(reply) == 'table' and reply.err then raise(reply, 0) end
+  return reply
+end
+--[[SETRESP]]
+setmetatable(redis, {__index = real, __newindex = real})
+--[[GLOBALS]]
+
+-- writes a reply so that Go can read it whole; value.go has the form
+local function encode(v, depth)
+  local t = type(v)
+  if t == 'string' then return (clock[v] and '@$' or '$') .. #v .. ':' .. v end
+  if t == 'number' then return (clock[v] and '@:' or ':') .. string.format('%.17g', v) .. ';' end
+  if t == 'boolean' and three then return v and 't' or 'f' end
+  if t == 'boolean' then return v and ':1;' or '_' end
+  if t ~= 'table' then return '_' end
+  if depth > 100 then return '-27:ERR reached lua stack limit' end
+  local function field(name, kind)
+    local x = rawget(v, name)
+    return type(x) == kind and x
+  end
+  local x = field('err', 'string')
+  if x then return '-' .. #x .. ':' .. x end
+  x = field('ok', 'string')
+  if x then return '+' .. #x .. ':' .. x end
+  x = field('double', 'number')
+  if x then return ',' .. string.format('%.17g', x) .. ';' end
+  local out, n = {}, 0
+  x = field('map', 'table')
+  if x then
+    for k, y in pairs(x) do
+      out[n + 1], out[n + 2], n = encode(k, depth + 1), encode(y, depth + 1), n + 2
+    end
+    return '%' .. n / 2 .. ';' .. table.concat(out)
+  end
+  x = field('set', 'table')
+  if x then
+    for k in pairs(x) do out[n + 1], n = encode(k, depth + 1), n + 1 end
+    return '~' .. n .. ';' .. table.concat(out)
+  end
+  x = field('big_number', 'string')
+  if x then return '(' .. #x .. ':' .. x end
+  x = field('verbatim_string', 'table')
+  if x and type(rawget(x, 'format')) == 'string' and type(rawget(x, 'string')) == 'string' then
+    x = sub(x.format .. '   ', 1, 3) .. x.string
+    return '=' .. #x .. ':' .. x
+  end
+  while true do
+    x = rawget(v, n + 1)
+    if x == nil then break end
+    out[n + 1], n = encode(x, depth + 1), n + 1
+  end
+  return '*' .. n .. ';' .. table.concat(out)
+end
+
+-- Run the client's text.
+local raised
+local ok, result = xpcall(script, function(what)
+  raised = what
+  for level = 3, 12 do -- up to a function of the client's: the guard's lines come after its last
+    local _, at = pcall(raise, '', level)
+    at = tonumber(string.match(at, '^user_script:(%d+):'))
+    if at and at <= last then
+      line = at
+      return
+    end
+  end
+end)
+local answer, longest, size = {'', ''}, 0, 2
+if ok then
+  answer[1] = encode(result, 0)
+else
+  if type(raised) == 'table' then raised = tostring(rawget(raised, 'err') or 'ERR unknown error')
+  else raised = 'ERR ' .. tostring(raised) end
+  answer[1] = '!' .. line .. ';' .. #raised .. ':' .. raised
+end
+
+-- What has become of the keys that it wrote? Those that it gave a TTL get our addition to it.
+for _, key in ipairs(written) do
+  if stop then break end
+  local was, is = before[key], valueOf(key)
+  local ends = is and expiry(key) or -2
+  if is ~= was[1] or not same(ends, was[2]) then
+    local effect, ttl, left = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0
+    if not is then
+      effect, ends = 'd', 0
+      call('PUBLISH', '@BELL@' .. key, '') -- for those that wait for it with LOCK
+    elseif ends < 0 then -- for ever
+      ttl, ends = most, now() + most
+    else
+      left = call('PTTL', key)
+      if not same(ends, was[2]) then
+        ttl = came(key, ends) and -math.max(1, floor((left - extra) / (1 + factor))) or left
+      end
+    end
+    if ttl > most then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms' end
+    if ttl > 0 then
+      local more = math.ceil(ttl * factor) + extra
+      ends, left = ends + more, ttl + more
+      call('PEXPIREAT', key, ends)
+    end
+    if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaSooner
+    if left > longest then longest = left end
+    answer[size + 1], answer[size + 2], answer[size + 3], answer[size + 4] = key, effect, math.abs(ttl), ends
+    answer[size + 5], answer[size + 6], answer[size + 7] = is and (#is > 64 and real.sha1hex(is) or is) or '', is and was[1] or '', was[2]
+    size = size + 7
+  end
+end
+
+-- The field that a quorum must agree on, if there is one.
+if probe ~= '' and not stop then
+  local field = call('HGET', keys[1], probe) or ''
+  if type(field) == 'string' then answer[2] = field
+  elseif not find(field.err, 'WRONGTYPE', 1, true) then stop = 'HGET: ' .. field.err end
+end
+
+-- A script that was stopped has done nothing.
+if stop then
+  for i = #written, 1, -1 do
+    local key = written[i]
+    local was = before[key]
+    if was[1] then call('RESTORE', key, math.max(was[2], 0), was[1], 'REPLACE', 'ABSTTL')
+    else call('DEL', key) end
+  end
+  return {'?' .. #stop .. ':' .. stop, ''}
+end
+-- The horizon lasts as long as what was set here, with head-room.
+if longest > 0 and call('PTTL', '@HORIZON@') < longest then
+  call('SET', '@HORIZON@', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))
+end
+return answer
