@@ -2,8 +2,8 @@ package quorum
 
 import "time"
 
-// luaValue reads what a key holds, false if nothing. Masters of which DUMP knows only strings, as the embedded ones are,
-// tell it of hashes too; there a changed hash cannot be put back.
+// luaValue reads what a key holds, false if nothing. On masters whose DUMP knows strings only, as the embedded ones, it reads
+// hashes with HGETALL; there a changed hash cannot be put back.
 const luaValue = `
 local function valueOf(key)
   local value = call('DUMP', key)
@@ -11,21 +11,17 @@ local function valueOf(key)
   return 'HGETALL ' .. table.concat(call('HGETALL', key), ' ')
 end`
 
-// luaRestoreAll KEYS=what a script created or changed, and for each in ARGV: the value as it left it (see effect), the expiry that it left, the
-// value before as DUMP has it, and the expiry before. Each key that is still as the script left it becomes what it was.
-// It returns 1 if any was.
-var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + `
+// luaRestoreAll KEYS=what a script created or changed, and for each of them four in ARGV: the value as it left it (see effect),
+// the expiry that it left, the value before as DUMP has it, and the expiry before. Each key that is still as the script left
+// it becomes what it was. It returns 1 if any was.
+var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + luaExpires + `
 local put = 0
 for i, key in ipairs(KEYS) do
   local digest, ends, before, was = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), ARGV[4 * i - 1], ARGV[4 * i]
   local now = valueOf(key)
   if now and (#now > 64 and redis.sha1hex(now) or now) == digest then
-    local expires, slack = redis.pcall('PEXPIRETIME', key), 0
-    if type(expires) ~= 'number' then -- before Redis 7
-      local t = redis.call('TIME')
-      expires, slack = t[1] * 1000 + math.floor(t[2] / 1000) + redis.call('PTTL', key), 2
-    end
-    if math.abs(expires - ends) <= slack then
+    local at, slack = expires(key)
+    if math.abs(at - ends) <= slack then
       put = 1
       if before == '' then
         redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
