@@ -18,11 +18,11 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 		a.program = takeFenced
 	}
 	e.stats.attempts.Add(1)
-	e.begin(&a.round, a, req.Key, nil) // see at
+	e.begin(&a.round, a, req.Key, nil) // see compose
 }
 
-// at fills in the command for one master; see timed.
-func (a *attempt) at(en *entry, now int64) {
+// compose makes the command for one master; see composer.
+func (a *attempt) compose(en *entry, now int64) {
 	en.expires = en.lane.expiry(a.hash, now+a.kept.Milliseconds())
 	switch {
 	case a.fencing != nil:
@@ -30,9 +30,9 @@ func (a *attempt) at(en *entry, now int64) {
 	case a.req.Reentrant:
 		en.Args = luaReenter.whole(a.req.Key.Name, a.req.Token, en.expires)
 	case a.req.WantFree:
-		en.Args = luaTakeOrTell.whole(a.req.Key.Name, a.req.Token, en.expires)
+		en.Args = luaTakeOrLeft.whole(a.req.Key.Name, a.req.Token, en.expires)
 	case a.req.WantHolder:
-		en.Args = luaTakeOrShow.whole(a.req.Key.Name, a.req.Token, en.expires)
+		en.Args = luaTakeOrHolder.whole(a.req.Key.Name, a.req.Token, en.expires)
 	default:
 		en.Args = en.lane.lay("SET", &a.req.Key.Name, &a.req.Token, "NX", "PXAT", &en.expires)
 	}

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Clocks. Masters that agree on everything tell different TTLs, by the milliseconds between their runs of a script, and
-// different times. So the wrapper marks what the script replies with just as a TTL or TIME told it.
+// TTLs and times in replies. Masters that agree on all else reply with different ones, by the milliseconds between their runs of
+// a script. So the wrapper marks each part of a reply that is just what TTL, one of its like, or TIME told the script: in
+// names and comments, what clocks told.
 
 // clockMark precedes such an integer or bulk string in an encoded reply.
 const clockMark = '@'

@@ -47,11 +47,11 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}
 	d.argv, d.ends = argv, make([][]int64, len(e.masters))
-	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see at
+	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see compose
 }
 
-// at fills in the command for one master; see timed.
-func (d *editing) at(en *entry, now int64) {
+// compose makes the command for one master; see composer.
+func (d *editing) compose(en *entry, now int64) {
 	keys := d.exec.req.Keys
 	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))
 	for i := range keys {
@@ -71,8 +71,8 @@ func (d *editing) expireByPut(i int) {
 	}
 }
 
-// read takes 0 for refused, and an array of 1 and the TTLs that the keys had for granted. What a master in quarantine has may be
-// an older copy, of what somebody else has replaced since. It is only good enough to be deleted.
+// read takes 0 for refused, and an array of 1 and the TTLs that the keys had for granted. In quarantine a master may have an
+// older copy of the keys, which somebody else has replaced since: there only a deletion counts.
 func (d *editing) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)

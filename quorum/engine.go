@@ -127,9 +127,16 @@ func (e *Engine) owedByMasters() bool {
 	return owed
 }
 
+// The engine's clock has three readings, all of them instants since it was made:
+//
+//	now      the monotonic clock, and what this process is known to have stood still without that clock noticing
+//	catchUp  the same, after a look at whether this machine has slept since: before a lock is promised
+//	waited   now, less the time in which this process could not run: for how long masters have had to answer. Validity is
+//	         never measured by it
+
 func (e *Engine) now() instant { return time.Since(e.epoch) + e.stood() }
 
-// stood is how much more that is than the monotonic clock shows.
+// stood is how much more now is than the monotonic clock shows.
 func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }
 
 // wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
@@ -138,7 +145,6 @@ func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano
 // timeAt returns when the engine's clock shows at.
 func (e *Engine) timeAt(at instant) time.Time { return e.epoch.Add(at - e.stood()) }
 
-// waited is the clock by which masters are late.
 func (e *Engine) waited() instant { return e.patience.at(e.now()) }
 
 // lanesOf returns the lanes of a database, one for each master.

@@ -5,33 +5,35 @@ import (
 	"time"
 )
 
-// A key is set to expire at an instant of its master's clock, not after a time. So a command that is late on its way does
-// not make it live longer, and the instant is a mark: an undo takes the key that holds the token and expires then, and no
-// other attempt's.
+// A key is set to expire at an instant of its master's clock (PXAT), not after a time (PX). So a command that is late on its way
+// does not make the key live longer, and the instant is a mark: an undo takes the key only if it holds the attempt's token and
+// expires in that millisecond, and so leaves other attempts' keys alone.
 
-// A timed owner sets keys that expire. At is called once for each entry, when it is about to be written, with the round's
-// mu held; now is not before what the master's clock shows. It fills in the command.
-type timed interface {
-	at(en *entry, now int64)
+// A composer is an owner whose command differs from master to master, because it names an instant of the master's clock.
+// compose is called once for each entry, when it is about to be written, with the round's mu held, and sets Args. now is what
+// the master's clock shows at most, in ms.
+type composer interface {
+	compose(en *entry, now int64)
 }
 
-// An expiries chooses instants, so that of two attempts with the same token on one lane, of which one may be taken for
-// the other, no two are alike. It belongs to the lane's loop.
+// An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
+// for another. It belongs to the lane's loop.
 type expiries struct {
 	last [1024]int64 // by the hold's hash
 }
 
-// apart is how many attempts with the same token may be told to expire in the same millisecond before two are.
+// apart is how many attempts with one token may ask for the same millisecond before two of them get the same.
 const apart = 64
 
 // hash is what choose tells holds apart by.
 func (h hold) hash() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
 
-// choose returns at, or a few milliseconds more: no less than gap after the one before, and not within gap of a guarded
-// instant, of which there is one in every four gaps.
+// choose returns at, or an instant a few milliseconds later: no less than gap after the one that was chosen before for the same
+// hold, and not within gap of a guarded instant. One instant in every four gaps is guarded, and no attempt gets it.
 //
-// To a guarded one luaReenter moves the end of a key that it counts as its own and does not extend. So the undo of the
-// attempt that had set that key, and failed, does not take it any more.
+// luaReenter needs them. Where it counts on a key that its client has set before, and does not extend it, it moves the end of
+// that key to a guarded instant. Then the undo of the attempt that had set the key, if that has failed, does not find its own
+// instant there, and leaves the key alone.
 func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
 	if at < *last+gap && at > *last-apart*gap {

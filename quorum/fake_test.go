@@ -369,7 +369,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
 		n, _ := call.Args[2].(int64)
-		own := []*lua{luaUndo, luaReenter, luaTakeOrShow, luaTakeOrTell, luaPutBack, luaRestore, luaAdd, luaBreak}
+		own := []*lua{luaUndo, luaReenter, luaTakeOrHolder, luaTakeOrLeft, luaPutBack, luaRestore, luaAdd, luaBreak}
 		for _, s := range append(own, loadedScripts...) {
 			if s.text == arg(1) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
@@ -466,13 +466,13 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		}
 		delete(f.keys, key)
 		return int64(1), nil
-	case luaTakeOrTell:
+	case luaTakeOrLeft:
 		if ok {
 			return []any{int64(0), left}, nil
 		}
 		f.putUntil(key, arg(0), arg(1))
 		return []any{int64(1)}, nil
-	case luaTakeOrShow:
+	case luaTakeOrHolder:
 		if ok {
 			return []any{int64(0), v.text}, nil
 		}

@@ -56,7 +56,7 @@ type fencing struct {
 // takeFenced is long, and every LOCK runs it.
 var takeFenced = &program{sha: luaTakeFenced.sha}
 
-// take returns the command for one master, of which attempt.at has chosen when the lock expires.
+// take returns the command for one master, of which attempt.compose has chosen when the lock expires.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
 	return luaTakeFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, en.expires, f.proposed})
@@ -195,7 +195,7 @@ func (f *fencing) raise() {
 	f.raises++
 	r := &fenceRaise{of: f}
 	r.lasting = true
-	f.attempt.engine.begin(&r.round, r, f.attempt.req.Key, nil) // see at
+	f.attempt.engine.begin(&r.round, r, f.attempt.req.Key, nil) // see compose
 }
 
 // A fenceRaise is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept
@@ -206,9 +206,9 @@ type fenceRaise struct {
 	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
-// at fills in the command for one master; see timed. The answer counts only if the master is known to have granted, and is in
-// the epoch in which it did.
-func (r *fenceRaise) at(en *entry, _ int64) {
+// compose makes the command for one master; see composer. The answer counts only if the master is known to have granted, and
+// is in the epoch in which it did.
+func (r *fenceRaise) compose(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt
 	was := &a.entries[en.master]
 	epoch, seeds := int64(-1), int64(0)

@@ -112,15 +112,15 @@ if v then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return 1`)
 
-	// luaTakeOrShow KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, who holds it}.
-	luaTakeOrShow = newLua(`
+	// luaTakeOrHolder KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, who holds it}.
+	luaTakeOrHolder = newLua(`
 local v = redis.call('GET', KEYS[1])
 if v then return {0, v} end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return {1}`)
 
-	// luaTakeOrTell KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, the ms after which it expires, or -1}.
-	luaTakeOrTell = newLua(`
+	// luaTakeOrLeft KEYS[1]=resource ARGV[1]=token ARGV[2]=when it is to expire: {1} taken, or {0, the ms after which it expires, or -1}.
+	luaTakeOrLeft = newLua(`
 local left = redis.call('PTTL', KEYS[1])
 if left ~= -2 then return {0, left} end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])

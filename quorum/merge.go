@@ -36,10 +36,13 @@ type Merge uint8
 // To put back is to make a key that the script created or changed what it was, where it still is as the script left it.
 //
 // Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest.
-// Integers that grant an extension or a release merge to the largest that a quorum says at least, and to the least if
-// those who granted are no quorum. Redisson's unlock replies 1 if it freed the lock and 0 if it is held on: to say 1 too
-// early would end the watchdog of a holder that relies on its lock. Of replies that are the same but for what the script
-// was told of a TTL or the time, that counts which a quorum says at least, as of a TTL that a client asks for.
+//
+// Integers that grant an extension or a release merge to the largest number that a quorum reaches: so many masters replied
+// with it or with more. If those who granted are no quorum, they merge to the least. Redisson's unlock replies 1 if it freed
+// the lock, and 0 if an outer hold keeps it: to say 1 too early would end the watchdog of a holder that relies on its lock.
+//
+// Replies that differ only in what the script was told of TTLs and the time merge in the same way: the reply is the one with
+// the largest of these that a quorum reaches.
 const (
 	Agreeing Merge = iota
 	Taking
@@ -54,7 +57,8 @@ type count struct {
 	masters int
 	answers []*answer
 	failed  int
-	// unclocked says that a quorum agrees only if what clocks told is left out. It is settled with the decision.
+	// unclocked says that a quorum agrees only if what the script was told of TTLs and the time is left out. It is settled
+	// with the decision.
 	unclocked bool
 }
 
@@ -135,7 +139,7 @@ func (c *count) decide(t Tally) Decision {
 	return Decide(t)
 }
 
-// alike returns how many agree, and settles whether they do so only but for what clocks told.
+// alike returns how many agree, and settles whether they do only if what clocks told is left out.
 func (c *count) alike(quorum int) int {
 	c.unclocked = false
 	_, wholly := c.largest()
@@ -235,7 +239,7 @@ func (c *count) won() Value {
 	return c.commonest(granted)
 }
 
-// atLeast returns, of answers that are the same but for what clocks told, that which a quorum says at least.
+// atLeast returns, of answers that are the same but for what clocks told, the largest that a quorum reaches.
 func (c *count) atLeast(of func(*answer) bool) Value {
 	all := slices.DeleteFunc(slices.Clone(c.answers), func(a *answer) bool { return a == nil || !of(a) })
 	if len(all) == 0 {
@@ -281,7 +285,7 @@ func (c *count) refused() (Value, bool) {
 	return c.commonest(isRefusal), most > 0
 }
 
-// worthAsking returns how often in all to ask for a lock that some granted and that was not won.
+// worthAsking returns how often to ask, in all, for a lock that some masters granted and that was not won.
 func (c *count) worthAsking() int {
 	granted, refused := 0, 0
 	for _, a := range c.answers {

@@ -1,6 +1,6 @@
 package quorum
 
-// A hold is a token on a resource.
+// A hold is a resource and the token that holds it.
 type hold struct{ name, token string }
 
 // oweRelease notes that the master was not told of a release, if the entry is one.
@@ -10,8 +10,9 @@ func (en *entry) oweRelease() {
 	}
 }
 
-// owe notes a release that could not be sent. If a batch that is in flight takes the lock for the same token, as one that
-// a stalled master runs when it wakes, or if a broken connection may have, the key is to be removed.
+// owe notes a release that this master was not sent. An attempt with the same token may yet take the lock there, or may have:
+// one in the batch that is in flight, as when a stalled master runs it after it wakes, is undone when it is answered (see
+// owes); one whose connection broke before its answer is undone at once.
 func (l *lane) owe(h hold) {
 	l.mu.Lock()
 	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
@@ -33,13 +34,14 @@ func (l *lane) owe(h hold) {
 	}
 }
 
+// owes says whether a release of h was not sent while the running batch was in flight.
 func (l *lane) owes(h hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.owed[h]
 }
 
-// remember keeps an attempt of unknown fate until the next connection, for owe.
+// remember keeps, for owe, the entry of an attempt whose connection broke before its answer, until there is a new connection.
 func (l *lane) remember(h hold, en *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // nothing, and no lock may depend on what a cache keeps (rule 13).
 type program struct {
 	sha          string
-	whole, short []any // nil if a timed owner builds the whole for each master
+	whole, short []any // nil if a composer makes the whole for each master
 }
 
 // programsMax bounds how many programs a connection is known to have run. Newer masters drop scripts that were not used
@@ -54,13 +54,13 @@ func (p *program) learn(en *entry) {
 	k.programs[p.sha] = true
 }
 
-// sendAgain sends the i-th request of the batch that is being handed out once more, as a whole, where the master answered that
-// it does not have its script, and says whether it did.
+// sendAgain is called where the master answered the i-th request of the batch that it does not have the script. It queues the
+// request once more, with the text of the script, and says whether it did.
 //
-// That goes before all that came since, so a release does not overtake the script that takes the lock. What went in the same
-// batch, and ran, has overtaken it: the client did not wait for its answer, or enough other masters were faster. If that may
-// be about the same lock, nothing is sent again, and the vote is lost: a release must not take the key that the next attempt
-// with its token has set meanwhile, nor an extension shorten what a later one has promised.
+// The request goes before all that has come since, so that a release does not overtake the script that takes the lock. But
+// later requests of the same batch have run by now: their clients did not wait for this answer, or had enough from other
+// masters. If one of them may be about the same lock, nothing is sent again, and the vote is lost: a release must not take
+// the key that the next attempt with its token has set meanwhile, nor an extension shorten what a later one has promised.
 func (l *lane) sendAgain(i int) bool {
 	en, ok := l.batch[i].(*entry)
 	if !ok || l.link == nil || en.Args[0] != "EVALSHA" {
@@ -82,7 +82,7 @@ func (l *lane) sendAgain(i int) bool {
 	return true
 }
 
-// whole returns the command with the text of its script; nil if a timed owner builds it.
+// whole returns the command with the text of its script; nil if a composer makes it.
 func (en *entry) whole() []any {
 	if p := en.round.program; p != nil {
 		return p.whole
@@ -92,8 +92,8 @@ func (en *entry) whole() []any {
 	return args
 }
 
-// overtakenBy says that a request which went after the entry was run, and may be about the same lock: it names a key of the
-// entry's script, and a token. What a client's script has for a token is not known.
+// overtakenBy says that a later request was run, and may be about the same lock: both name the same key and the same token.
+// Of a client's script nobody knows what its token is: there the key is enough.
 func (en *entry) overtakenBy(r request) bool {
 	later, ok := r.(*entry)
 	if !ok || isNoScript(later.Err) || en.reads() || later.reads() {

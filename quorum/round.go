@@ -183,16 +183,16 @@ func (en *entry) command() *masters.Call { return &en.Call }
 func (en *entry) take(now instant) bool {
 	r := en.round
 	r.mu.Lock()
-	t, timed := r.owner.(timed)
-	if timed && r.keeps > 0 && en.lane.unsure { // what would be set could outlive its time, and its vote would not count
+	c, composes := r.owner.(composer)
+	if composes && r.keeps > 0 && en.lane.unsure { // what would be set could outlive its time, and its vote would not count
 		r.mu.Unlock()
 		en.giveUp(dropped, doubt{FailedClock, "has not told the time exactly enough"})
 		return false
 	}
 	if now < r.deadline && !r.revoked {
 		en.fate = sent
-		if timed {
-			t.at(en, en.lane.clockNow)
+		if composes {
+			c.compose(en, en.lane.clockNow)
 		}
 		r.mu.Unlock()
 		if r.program != nil {
@@ -237,7 +237,8 @@ func (en *entry) doubt() doubt {
 	return doubt{}
 }
 
-// proves says whether an answer counts that rests on something not being there, if blank. One after the deadline does not.
+// proves notes whether the answer rests on something not being there, and says whether it counts. One that comes after the
+// deadline does not.
 func (en *entry) proves(blank bool) bool {
 	en.blank = blank
 	return en.vote == Pending && en.doubt().none()

@@ -127,10 +127,11 @@ func (r *voting) read(en *entry) (Vote, string) {
 	return v, cause
 }
 
-// blank says whether an answer may rest on something not being there. What the script deleted was there, and so was the lock
-// that refused it, or that it extended or gave back. Whoever takes a lock may have found one of its own that was undone
-// since, in an older copy of the master's data (see attempt.read), and so may a script of which nothing is known. That a
-// quorum agrees on the holds proves no more: another master may have the same, of an attempt whose answer was lost.
+// blank says whether an answer may rest on something not being there, so that it proves nothing of a master in quarantine. What
+// the script deleted was there, and so was the lock that refused it, or that it extended or gave back. But a script that takes
+// a lock, and found one of its own, may have found what was undone since, in an older copy of the master's data (see
+// attempt.read); and so may a script of which nothing is known. Nor does it help that a quorum agrees on the number of holds:
+// another master may have the same number from an attempt whose answer was lost.
 func (r *voting) blank(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:

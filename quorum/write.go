@@ -93,7 +93,7 @@ func (w *write) decide(t Tally) Decision {
 	written := t.Granted >= Quorum(t.Masters)
 	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other
 	d := w.agreement.decide(t)
-	if d == Lost && written { // written by a quorum, over values of which none had one: see ErrUnclear
+	if d == Lost && written { // a quorum has written it, over values of which none had a quorum: see ErrUnclear
 		return Won
 	}
 	return d
