@@ -20,10 +20,24 @@
 // sent before, and in front of a command that waits for its outcome (subscriptions.go). LOCK … WAIT waits in a gate,
 // LOCK … HOLD leaves a hold with the session (hold.go).
 //
-// Where there is an upstream, route.go says which commands are not about locks, and forward.go sends them on. Those that
-// leave no state there share a trunk with other sessions' (share.go), which brings the replies to their slots. Others go
-// over the session's link, and a relay, the session's third goroutine, takes the replies to the client when it is their
-// turn in the queue. Of writer and relay, one writes at a time.
+// Where there is an upstream, upstream_route.go says which commands are not about locks, and upstream_forward.go sends them on.
+// Those that leave no state there go over a trunk that sessions share (upstream_share.go), which brings the replies to their
+// slots. Others go over the session's own link (upstream_link.go): a relay, the session's third goroutine, takes the replies
+// to the client when it is their turn in the queue (upstream_relay.go). Of writer and relay, one writes at a time.
+//
+// The files, in reading order:
+//
+//	table*.go, command.go           the command table; how a command is found, checked, run, and given its place
+//	session.go, input.go, parser.go a connection, and its reader
+//	slot.go, queue.go, writer.go    replies in their order
+//	reply.go, texts.go              what they look like, and the errors in Redis's words
+//	cmd_*.go                        the handlers, by group
+//	plan*.go                        commands that read and change at one moment
+//	transaction.go, settle.go       MULTI: what is queued, and what is left to do when EXEC has taken place
+//	hold.go, subscriptions.go       locks and topics that a connection has
+//	halfclose.go, janitor.go,       clients that are gone or slow, what all of them together may take, and those that
+//	budget.go, pause.go             CLIENT PAUSE holds
+//	upstream_*.go                   the way of what is not about locks; package upstream knows the server
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
 // handler parses first, then claims, then acts; it may be called twice if claim told it to wait.

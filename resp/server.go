@@ -182,7 +182,7 @@ func (s *Server) admit(conn net.Conn) {
 }
 
 // Shutdown accepts no more clients, runs no more commands, answers those that are running, but what waits at the upstream
-// for something that others do (drain.go), and closes the connections.
+// for something that others do (upstream_drain.go), and closes the connections.
 // When ctx ends it closes them as they are, and returns its error. Either way all goroutines have ended when Shutdown
 // returns; the engine may still have callbacks to call.
 func (s *Server) Shutdown(ctx context.Context) error {

@@ -19,8 +19,8 @@ type slot struct {
 	next    *slot
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
-	relayed bool // its replies come from the upstream, and the relay writes them (link.go); left counts them
-	shared  bool // its replies come over a shared connection, and are gathered in raw (share.go); left counts them
+	relayed bool // its replies come from the upstream, and the relay writes them (upstream_link.go); left counts them
+	shared  bool // its replies come over a shared connection, and are gathered in raw (upstream_share.go); left counts them
 	raw     []byte
 	stalled time.Duration // how long a trunk has waited for the client to take them
 

@@ -11,8 +11,8 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests to it,
-// and its relay (relay.go) takes the replies to the client.
+// A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests
+// to it, and its relay (upstream_relay.go) takes the replies to the client.
 //
 // In the session's queue a run of commands that went upstream is one slot, which is ready when all their replies have
 // been written: so replies keep their order, and a run costs no more than its bytes. What was sent upstream, by the

@@ -11,7 +11,7 @@ import (
 
 // Sharing. A command that leaves no state at the upstream goes there over a connection that all clients share, a trunk:
 // so many requests are read and written in one go, here and there. The first command that needs a connection of its own
-// gives the session a link (link.go), when the replies to those before it have come, and it keeps that until it ends or
+// gives the session a link (upstream_link.go), when the replies to those before it have come, and it keeps that until it ends or
 // sends RESET.
 //
 // In the session's queue the shared commands of one reading are one slot. The trunk brings their replies there, and the
