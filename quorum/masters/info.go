@@ -14,7 +14,6 @@ type Info struct {
 	Role     string // "master" or "slave"; "" if it does not tell
 	Lineage  string // the replication id of the master that it was promoted from; "" if none
 	Replicas int
-	Uptime   time.Duration
 
 	AppendOnly      bool
 	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
@@ -113,8 +112,6 @@ func (i *Info) ReadInfo(reply string) {
 			i.Lineage = strings.TrimLeft(v, "0") // all zeros is none
 		case "connected_slaves":
 			i.Replicas = int(n)
-		case "uptime_in_seconds":
-			i.Uptime = time.Duration(n) * time.Second
 		case "aof_enabled":
 			i.AppendOnly = n == 1
 		case "maxmemory":
