@@ -121,7 +121,8 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	return nil
 }
 
-// replaced says that the others know of a later epoch of a master than its own, where nothing is to give it another one.
+// replaced says that the proxies refuse the master: other masters know of a later epoch of it than its own, and as it is not in
+// quarantine, and is the server that its canary names, nothing will give it a new one.
 func replaced(found []Inspected, i int) bool {
 	in := &found[i]
 	for db, stands := range in.stands {
@@ -132,8 +133,8 @@ func replaced(found []Inspected, i int) bool {
 	return false
 }
 
-// foresee finds out how long the quarantines of one master last at most: what the others remember, proxies have been told too,
-// or will be.
+// foresee finds out how long the quarantines of one master last at most, from what the other masters remember: the proxies go
+// by the same.
 func foresee(found []Inspected, i int, cfg *Config) {
 	for j := range found[i].Barred {
 		b := &found[i].Barred[j]

@@ -88,8 +88,9 @@ func (s *session) endBlocked() {
 	}
 }
 
-// withhold undoes a lock that was taken and not written, and says so. A LOCK that would have waited or held is answered
-// the same if it is refused: a null would claim that somebody else holds the lock, who may be this client's last session.
+// withhold undoes a lock that was taken and not written, and says so. A LOCK that would have waited or held gets the same
+// answer where it is refused: null would say that somebody else holds the lock, and that may be this client's own connection
+// before this one, of which nobody has noticed yet that it is gone.
 func (sl *slot) withhold(o *outcome) {
 	if o.lock != nil && o.taken || sl.waits && o.done == 0 && o.err == nil {
 		o.abandon()

@@ -9,7 +9,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A gone master does not say a word. Others may be slow, but are waited for.
+// A gone master did not answer when it was asked whether it is there. It is not waited for again, as slow ones are.
 type gone struct {
 	masters.Master
 	err error
@@ -18,8 +18,8 @@ type gone struct {
 // Dial fails at once.
 func (g gone) Dial(context.Context, int) (masters.Conn, error) { return nil, g.err }
 
-// answering returns the masters, with those that do not answer in the time that connecting may take as gone. So who looks
-// at all databases of all masters is not kept by one that is stopped for as long as by one that is slow.
+// answering returns the masters, with a gone one in place of each that does not answer within the time for connecting. To look
+// at all databases of all masters may take long where they are slow; a master that is stopped must not cost all that time.
 func answering(cfg *config.Config, ms []*masters.Redis) []masters.Master {
 	all := make([]masters.Master, len(ms))
 	var asked sync.WaitGroup

@@ -97,8 +97,8 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 }
 
 // wrongScheme says what to write instead, if a server could not be asked because it speaks TLS and its URL says that it does
-// not, or the other way round. The time that asking took may be over. One that speaks TLS does not keep silent if it is
-// spoken to otherwise.
+// not, or the other way round. It takes time of its own: that of the probe may be over. A server that was spoken to without TLS
+// and kept silent is not tried, because one that speaks TLS would have answered something.
 func wrongScheme(m *masters.Redis, err error) string {
 	if err == nil || !m.TLS() && reason(err, "") == noAnswer {
 		return ""

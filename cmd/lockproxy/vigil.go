@@ -17,11 +17,10 @@ type vigil struct {
 	told     bool          // of that
 }
 
-// How often is looked: first, and once a quorum could vote; and for how long none must be able to later, to be told of.
 const (
-	lookFirst = 20 * time.Millisecond
-	lookLater = 200 * time.Millisecond
-	lostAfter = time.Second
+	lookFirst = 20 * time.Millisecond  // how often it looks until a quorum can vote for the first time
+	lookLater = 200 * time.Millisecond // and from then on
+	lostAfter = time.Second            // how long no quorum must have been able to vote, later, before the log says so
 )
 
 func (p *process) watchForQuorum() {
