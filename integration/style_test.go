@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,6 +148,41 @@ func TestStyleOfTheTree(t *testing.T) {
 	}
 	if files < 20 {
 		t.Errorf("only %d Go files were looked at", files)
+	}
+}
+
+// A comment or a page that names a file is to be followed there.
+func TestStyleFilesThatAreNamedExist(t *testing.T) {
+	files, texts := map[string]bool{}, map[string]string{}
+	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := d.Name(); {
+		case d.IsDir() && p != ".." && (strings.HasPrefix(name, ".") || name == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		default:
+			files[name] = true
+			if strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".lua") || strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				text, err := os.ReadFile(p)
+				texts[p] = string(text)
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?:^|[\s(/` + "`" + `])([a-z_0-9]+\.(?:go|lua))\b`)
+	for p, text := range texts {
+		for _, found := range named.FindAllStringSubmatch(text, -1) {
+			if !files[found[1]] {
+				t.Errorf("%s names %s, and there is no such file", p, found[1])
+			}
+		}
 	}
 }
 

@@ -2,8 +2,8 @@ package quorum
 
 import "time"
 
-// Changes of what a quorum holds, whoever set it: one round reads what that is, a second one changes it on each master that
-// still has the same.
+// Changes of what a quorum holds, whoever has set it: a first round reads what that is, a second one makes the change on each
+// master that still has the same.
 
 // Remove deletes whatever a quorum holds, and never another attempt's vote in flight.
 func (e *Engine) Remove(key Key, done func(Changed)) {

@@ -2,21 +2,40 @@
 //
 // The life of one attempt:
 //
-//	Acquire          reads the clock (T1) and makes a round: the same command for every master
+//	Acquire          reads the clock (T1) and makes a round: a command for each master
 //	lanes            one for each master: gather what waits, write it, read the replies, hand them out
 //	round            turns each reply into a vote and asks, after each, the rule: Decide
 //	attempt          takes the decision. Won: is validity left? Then it is a Lock.
 //	                 Else what it set is undone, through the same lanes, before the caller is told.
 //	sweeper          ends the rounds that masters do not answer in time
 //
-// Reading order: decision.go and validity.go (the rules, pure), round.go, lane.go and link.go (how commands travel), then
-// the operations: acquire.go with undo.go, expiry.go and owe.go, release.go, extend.go, read.go with agreement.go, change.go,
-// write.go, and exec.go with look.go, edit.go and turn.go; fence.go, for locks with a fencing number; for operators views.go and
-// break.go. The Lua that they have masters run is in lua.go. Clients' scripts: compile.go, run.go, then script.go, wrapper.go
-// and wrapper.lua (what a master does with one), answer.go, answer_clocks.go and value.go (what it tells), merge.go (the rules, pure),
-// putback.go, program.go.
+// The files, in reading order:
 //
-// Then why votes count: vouching.go, with watch.go, horizon.go and warden.go, and the pure rules in package vouch.
+//	api.go, config.go, engine.go     what callers see
+//	decision.go, validity.go         the rules, pure
+//	round.go, lane.go, linger.go,    how a command travels to N masters, and its answers come back as votes
+//	link.go, sweeper.go
+//	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
+//	owe.go
+//	release.go, extend.go
+//	read.go, agreement.go, ask.go    what a quorum agrees on
+//	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
+//	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
+//	turn.go
+//	fence.go, fence_lua.go           locks with a fencing number
+//	views.go, break.go, poll.go      for operators, and about the masters themselves
+//	publish.go, envelope.go          messages; package pubsub hears them
+//	lua.go, program.go               the Lua that all these have masters run, and how it gets there
+//	script_*.go                      clients' scripts, run by vote: script_run.go is the round, script_wrapper.lua what a
+//	                                 master runs, script_answer.go what it tells, script_merge.go the rules, pure
+//
+// Then why votes count:
+//
+//	vouching.go, watch.go,           the proof that every batch ends with; clocks
+//	suspend.go, bounds.go
+//	marks.go, reserved.go,           what stands on a master, how long it has to be waited for when it has forgotten, and
+//	horizon.go, warden.go            who sees to that; package vouch has the rules, pure
+//	initialise.go, inspect.go        lockproxy init and check
 //
 // Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no
 // more than Config.DriftFactor. Masters may forget, restart, be replaced, stall, and step their clocks: a vote that

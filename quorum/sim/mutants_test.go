@@ -230,7 +230,7 @@ var mutants = []mutant{
 		test: "TestAVoteOfAnOlderCopy",
 	},
 	{
-		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine", file: "run.go",
+		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine", file: "script_run.go",
 		old: "return e.kind != deleted", new: "return e.kind == created",
 		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},

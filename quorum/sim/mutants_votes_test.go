@@ -3,31 +3,31 @@ package sim
 // What is taken out of the rules for scripts that run by vote.
 var voteMutants = []mutant{
 	{
-		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", file: "run.go", aim: "votes", first: Voted + 1,
+		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", file: "script_run.go", aim: "votes", first: Voted + 1,
 		old: "	case Taking:\n\t\treturn v == Granted", new: "	case Taking:\n\t\treturn false",
 	},
 	{
-		name: "T1 of a script read after the round", rule: "1 clock", file: "run.go", first: Voted + 1,
+		name: "T1 of a script read after the round", rule: "1 clock", file: "script_run.go", first: Voted + 1,
 		old: "until := r.start + Validity(", new: "until := e.now() + Validity(",
 	},
 	{
-		name: "what a script that lost has done stays", rule: "4 undo", file: "run.go", first: Voted + 1,
+		name: "what a script that lost has done stays", rule: "4 undo", file: "script_run.go", first: Voted + 1,
 		old: "if a != nil && r.count.wrong(a, d) {", new: "if a != nil && d == Won && r.count.wrong(a, d) {",
 	},
 	{
-		name: "what a script has done late stays", rule: "4 undo", file: "run.go", first: Voted + 1,
+		name: "what a script has done late stays", rule: "4 undo", file: "script_run.go", first: Voted + 1,
 		old: "if r.count.wrong(a, r.decision) || r.revoked", new: "if false && r.revoked",
 	},
 	{
-		name: "what an abandoned script has done stays", rule: "12 the client is gone", file: "run.go", first: Voted + 1,
+		name: "what an abandoned script has done stays", rule: "12 the client is gone", file: "script_run.go", first: Voted + 1,
 		old: "	if r.takes() {\n", new: "	if false {\n",
 	},
 	{
-		name: "a script's keys are kept without drift and grace", rule: "1 clock", file: "wrapper.lua", first: Voted + 1,
+		name: "a script's keys are kept without drift and grace", rule: "1 clock", file: "script_wrapper.lua", first: Voted + 1,
 		old: "local more = math.ceil(ttl * factor) + extra", new: "local more = 0",
 	},
 	{
-		name: "a script does not extend the horizon", rule: "7 horizon", file: "wrapper.lua", aim: "horizons", first: Voted + 1,
+		name: "a script does not extend the horizon", rule: "7 horizon", file: "script_wrapper.lua", aim: "horizons", first: Voted + 1,
 		old: "if longest > 0 and call", new: "if longest < 0 and call",
 	},
 }

@@ -30,7 +30,7 @@ import (
 // The client's text begins on the first line, so that errors name the right ones.
 const wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring={redis,false,_G},{} __lockproxy[2]=function(`
 
-//go:embed wrapper.lua
+//go:embed script_wrapper.lua
 var wrapperLua string
 
 // wrapperTail is what follows the client's text, as it is sent.

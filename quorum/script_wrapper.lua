@@ -1,10 +1,10 @@
--- What a master runs for a client's script. wrapper.go has the contract, and sends:
+-- What a master runs for a client's script. script_wrapper.go has the contract, and sends:
 --
 --   local __lockproxy,redis,server,… = {redis,false,_G},{} __lockproxy[2]=function() <the client's text>
 --   end local last=<how many lines that has>
 --   <this file>
 --
--- wrapper.go leaves out comments, indentation and empty lines, and fills in --[[NAMES]] and '@NAMES@'.
+-- script_wrapper.go leaves out comments, indentation and empty lines, and fills in --[[NAMES]] and '@NAMES@'.
 
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
 __lockproxy = nil -- which the text could name
@@ -90,7 +90,7 @@ local function shown(name, key, left)
   return left
 end
 
--- clock: what the script was told of TTLs and the time. Replies that differ in nothing else are the same; see answer_clocks.go
+-- clock: what the script was told of TTLs and the time. Replies that differ in nothing else are the same; see script_clocks.go
 local clock = {}
 local function timed(reply)
   for _, v in ipairs(type(reply) == 'table' and reply or {reply}) do
@@ -106,7 +106,7 @@ local rarely
 local function rare()
   if rarely then return rarely end
   rarely = {}
-  function rarely.touch(kind, spec, ...) -- specs: votable.go
+  function rarely.touch(kind, spec, ...) -- specs: script_commands.go
     local from, to, step, arg = 1, select('#', ...), 1, {...}
     if spec == '2' then to = math.min(to, 2)
     elseif spec == '%' then step = 2
@@ -164,7 +164,7 @@ local function rare()
   return rarely
 end
 
--- likely: the rows of votable.go for the commands that the text names; commands: all rows
+-- likely: the rows of script_commands.go for the commands that the text names; commands: all rows
 local likely, commands = {--[[LIKELY]]}, '@COMMANDS@'
 
 -- is redis.pcall as the script has it
@@ -207,7 +207,7 @@ end
 setmetatable(redis, {__index = real, __newindex = real})
 --[[GLOBALS]]
 
--- writes a reply so that Go can read it whole; value.go has the form
+-- writes a reply so that Go can read it whole; script_value.go has the form
 local function encode(v, depth)
   local t = type(v)
   if t == 'string' then return (clock[v] and '@$' or '$') .. #v .. ':' .. v end
