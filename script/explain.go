@@ -145,14 +145,11 @@ func commandsIn(text string) []string {
 	if err != nil {
 		return nil
 	}
-	n := normaliser{tokens: tokens, names: map[string]string{}, aliases: map[string]bool{}}
-	for n.at < len(tokens)-1 {
-		n.step()
-	}
 	var all []string
-	for i := range n.out {
-		if n.out[i] == "CALL" && i+3 < len(n.out) && n.out[i+1] == "(" && n.out[i+3] != ".." {
-			all = append(all, lower(strings.Trim(n.out[i+2], "'")))
+	words := normalise(tokens)
+	for i := range words {
+		if words[i] == "CALL" && i+3 < len(words) && words[i+1] == "(" && words[i+3] != ".." {
+			all = append(all, lower(strings.Trim(words[i+2], "'")))
 		}
 	}
 	slices.Sort(all)
