@@ -11,8 +11,8 @@
 //
 // They need redis-server in the PATH and are skipped, with a line that says so, where it is missing; with
 // LOCKPROXY_REQUIRE_REDIS=1 that is a failure. LOCKPROXY_REDIS_SERVER names another server for the masters, or several
-// with ':' between them, which the masters of a deployment take in turn: "make test-versions" does that. LOCKPROXY_BIN names a ready lockproxy binary to test instead of
-// building one.
+// with ':' between them, which the masters of a deployment take in turn: "make test-versions" does that. LOCKPROXY_BIN
+// names a lockproxy binary to test, in place of building one.
 //
 // The benchmark is bench, run by "make bench".
 package integration

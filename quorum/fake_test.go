@@ -190,7 +190,6 @@ func (f *fake) hangUp() {
 }
 
 // die is kill -9, and a restart without data that refuses connections until comeBack.
-
 func (f *fake) die() {
 	f.mu.Lock()
 	f.refuse = true
@@ -412,14 +411,12 @@ func (f *fake) client(c *fakeConn, call *masters.Call, arg func(int) string) {
 }
 
 func (f *fake) runSet(call *masters.Call, arg func(int) string) {
-	v, ok := f.get(arg(1))
 	if arg(3) == "NX" {
-		if ok {
+		if _, ok := f.get(arg(1)); ok {
 			return
 		}
 		call.Args = append(call.Args[:3:3], call.Args[4:]...)
 	}
-	_ = v
 	if arg(3) == "PXAT" {
 		f.putUntil(arg(1), arg(2), arg(4))
 	} else {

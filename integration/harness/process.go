@@ -127,10 +127,10 @@ func (p *Process) Ready(ask func() error) error {
 	return err
 }
 
-// FreePort finds a loopback port that nobody listens on and that neither this program nor another one that uses FreePort
-// gets again as long as this one runs: who has looked for a port listens there a moment later, and would take the
-// server of whom was faster for his own. It stays below 32768, where Linux takes the ports of outgoing connections from:
-// on such a port, a dial to a killed master can connect to itself.
+// FreePort finds a loopback port that nobody listens on, and claims it: as long as this program runs, neither it nor another
+// one that uses FreePort gets the same again. Else two that look for a port at the same moment may find the same one, and take
+// each other's server for their own. The port is below 32768, where Linux begins to take ports for outgoing connections: above,
+// a dial to a killed master can connect to itself.
 func FreePort() (int, error) {
 	for range 200 {
 		port := 12000 + rand.IntN(20000)
@@ -146,14 +146,14 @@ func FreePort() (int, error) {
 	return 0, errors.New("no free port between 12000 and 32000")
 }
 
-// claims are kept open.
+// claims are the sockets by which ports are claimed: they are kept open.
 var claims struct {
 	sync.Mutex
 	all []net.Listener
 }
 
-// claim says whether nobody has claimed the port before. A name that is no file goes with the program; where there are none,
-// nothing is claimed.
+// claim claims the port, and says whether nobody had before. It does so by a socket whose name is no file, so that it goes with the
+// program; where there are none (other systems than Linux), nothing is claimed.
 func claim(port int) bool {
 	if runtime.GOOS != "linux" {
 		return true
