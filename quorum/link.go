@@ -29,8 +29,8 @@ type link struct {
 	horizon int64 // the horizon lasts until then, ms of the master's clock
 }
 
-// connect makes the next connection. Before anything else is sent on it, the one before is killed on the master, so
-// that nothing still buffered there can run later (rule 3).
+// connect makes the next connection. Before requests go over it, the one before is killed on the master, so that nothing
+// still buffered there can run later (rule 3).
 func (l *lane) connect(ctx context.Context) bool {
 	next, err := l.dial(ctx)
 	if err != nil {
