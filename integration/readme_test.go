@@ -135,3 +135,43 @@ func TestLinksInThePagesLeadSomewhere(t *testing.T) {
 		t.Errorf("found %d links only", links)
 	}
 }
+
+var warning = regexp.MustCompile(`[lL]og(?:ger)?\.(?:Warn|Error)\("([^"]+)"`)
+
+// Whoever finds a warning in the log finds in docs/operating.md what to make of it: the line, or how it begins.
+func TestEveryWarningIsExplained(t *testing.T) {
+	page, err := os.ReadFile("../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "## Log lines")
+	if !found {
+		t.Fatal("docs/operating.md has no log lines")
+	}
+	var explained []string
+	for _, quoted := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(table, -1) {
+		explained = append(explained, strings.TrimSuffix(quoted[1], " …"))
+	}
+	warnings := 0
+	for _, dir := range []string{"../cmd", "../quorum", "../resp"} {
+		err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, w := range warning.FindAllStringSubmatch(string(text), -1) {
+				warnings++
+				if !slices.ContainsFunc(explained, func(e string) bool { return len(e) > 5 && strings.HasPrefix(w[1], e) }) {
+					t.Errorf("%s logs %q, which docs/operating.md does not explain", path, w[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if warnings < 20 {
+		t.Errorf("found %d warnings only", warnings)
+	}
+}
