@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -126,6 +128,15 @@ func (l *Loaded) file(path input) {
 		l.problem(fmt.Sprintf("%s:%d", path.text, e.line), e.key,
 			"is no setting"+didYouMean(e.key, names(), "config.example.yaml lists them all"))
 	}
+}
+
+// cause returns what an I/O error says beyond its path.
+func cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Path + ": " + path.Err.Error()
+	}
+	return err.Error()
 }
 
 // parseFlags returns the settings that the flags give, and the file that --config names.

@@ -1,10 +1,5 @@
 package config
 
-import (
-	"errors"
-	"io/fs"
-)
-
 // Nearest returns the word of words that is most like name, or "" if none is like it.
 func Nearest(name string, words []string) string {
 	best, least := "", max(2, len(name)/3)+1
@@ -46,13 +41,4 @@ func didYouMean(name string, words []string, otherwise string) string {
 		return "; did you mean " + near + "?"
 	}
 	return "; " + otherwise
-}
-
-// cause returns what an I/O error says beyond its path.
-func cause(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Path + ": " + path.Err.Error()
-	}
-	return err.Error()
 }
