@@ -1,15 +1,15 @@
 package script
 
-// An Understood is a row of the table of texts that are understood by what they do, and by whom they are known to be sent.
-type Understood struct {
+// A KnownText is a row of the table of texts that are understood by what they do, and by whom they are known to be sent.
+type KnownText struct {
 	Shape     string
 	Does      string // take, extend, release or ask: the kind of a Family that does the same
 	Libraries string // with the versions that send it, "now" for the newest that was looked at, where they are known
 }
 
-// understoods is for people. Every line was verified with a text from a release of the library: its SHA-1, its shape, its
+// knownTexts is for people. Every line was verified with a text from a release of the library: its SHA-1, its shape, its
 // Meaning, and Redis's replies in all worlds. What a text means never depends on this table.
-var understoods = []Understood{
+var knownTexts = []KnownText{
 	{"83ccb24b82c2", "release", "redis.io, ShedLock 6.7-now, node-redlock 2.1-3.1, redsync 1.0-4.11, bsm/redislock 0.3-0.9, " +
 		"redlock-rb 0.0.1-now, RedLock.net 2.3, Symfony Lock 3.4-5.1, Laravel, redlock-py, pottery, go-zero, bull, phpredis sessions"},
 	{"839509083cdc", "release", "redis-py 2.10-now"},
@@ -63,15 +63,15 @@ var understoods = []Understood{
 }
 
 var libraries = func() map[string]string {
-	m := make(map[string]string, len(understoods))
-	for _, u := range understoods {
+	m := make(map[string]string, len(knownTexts))
+	for _, u := range knownTexts {
 		m[u.Shape] = u.Libraries
 	}
 	return m
 }()
 
-// Understoods returns the table of texts that are understood by what they do.
-func Understoods() []Understood { return understoods }
+// KnownTexts returns the table of texts that are understood by what they do.
+func KnownTexts() []KnownText { return knownTexts }
 
 // Library names the libraries that send texts of this shape, as far as that is known, and "" otherwise.
 func (s *Script) Library() string {

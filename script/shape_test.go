@@ -24,7 +24,7 @@ func TestShapesReproduce(t *testing.T) {
 		if got, ok := Shape(c.text); !ok || got != c.id {
 			t.Errorf("got %s, want %s for\n%s", got, c.id, c.text)
 		}
-		row := slices.IndexFunc(Understoods(), func(u Understood) bool { return u.Shape == c.id })
+		row := slices.IndexFunc(KnownTexts(), func(u KnownText) bool { return u.Shape == c.id })
 		s, err := understand(c.text, shaOf(c.text), newFamilies(nil))
 		if row < 0 || err != nil || s.Meaning == nil || s.Library() == "" {
 			t.Errorf("%s: no library is named, or it is not understood: %v", c.id, err)
@@ -32,7 +32,7 @@ func TestShapesReproduce(t *testing.T) {
 		}
 		op, _ := s.Meaning.Op()
 		kinds := map[Op]string{Release: "release", Extend: "extend", Acquire: "take", AcquireOrExtend: "take", Query: "ask"}
-		if does := Understoods()[row].Does; does != kinds[op] {
+		if does := KnownTexts()[row].Does; does != kinds[op] {
 			t.Errorf("%s is said to %s, and is to %v", c.id, does, op)
 		}
 	}

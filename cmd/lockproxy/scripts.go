@@ -91,7 +91,7 @@ func writeFamilies(w io.Writer, rows []script.Family) {
 Operations on one string key are understood by what they do, whoever sends them. These are known to be sent:
 
 `)
-	for _, u := range script.Understoods() {
+	for _, u := range script.KnownTexts() {
 		fmt.Fprintf(w, "%-8s %-12s %s\n", u.Does, u.Shape, u.Libraries)
 	}
 	fmt.Fprint(w, `
