@@ -1,16 +1,19 @@
-# make test      all tests, under the race detector; installs redis-server if it can
-# make test-clients  client libraries of other languages, old and new; UPDATE=1 writes the table of them (README.md, docs/upstream.md)
-# make test-versions  what talks to masters, against masters of other versions, from package registries; VERSIONS="…" takes a part
-# make lint      format, vet (for other systems and 32 bits too), linters
-# make bench     lockproxy beside bare Redis and redsync, from one run; make bench-go: the hot pieces alone
-# make chaos     faults of real masters, links and proxies, one after another, the last of them begun within DURATION
-# make fuzz      every fuzz target for FUZZTIME
-# make sim       SEED=n: replay one seed of the simulation with a trace of all that happens in it
-# make sim-soak  seeds of the simulation on all cores for DURATION
-# make mutants   the engine without one of its rules, for each of them: does the seed that is known find out, or which of
-#                SEEDS seeds; ANEW=1 as if none were known, ONLY="^no undo" those whose names match. Most of its time is builds:
-#                some 4 minutes of processor time in all
-# make build     bin/lockproxy
+# make build          bin/lockproxy
+# make test           all tests, under the race detector; installs redis-server and a C compiler if it can
+# make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their table into README.md and
+#                     docs/upstream.md
+# make test-versions  the tests that talk to masters, with masters of other versions, from package registries; VERSIONS="…"
+#                     takes a part
+# make lint           format, vet (for other systems and 32 bits too), linters
+# make fuzz           every fuzz target for FUZZTIME
+# make bench          lockproxy beside bare Redis and redsync, in one run
+# make bench-go       Go benchmarks of the hot pieces
+# make chaos          faults of real masters, links and proxies, one after another, the last of them begun within DURATION
+# make sim            one world of the simulation, SEED=n, with a trace of all that happens in it
+# make sim-soak       worlds of the simulation on all cores, for DURATION
+# make mutants        the engine without one of its rules, for each of them: does the known seed, or which of SEEDS seeds, find
+#                     out? ANEW=1: as if no seed were known; ONLY="^no undo": the mutants whose names match. All of them take
+#                     some 4 minutes of processor time, most of it builds
 
 # It includes staticcheck.
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
