@@ -13,8 +13,9 @@
 //
 //	api.go, config.go, engine.go     what callers see
 //	decision.go, validity.go         the rules, pure
-//	round.go, lane.go, linger.go,    how a command travels to N masters, and its answers come back as votes
-//	link.go, sweeper.go
+//	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
+//	lane.go, linger.go, link.go,
+//	sweeper.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	owe.go
 //	release.go, extend.go

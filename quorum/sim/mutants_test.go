@@ -101,7 +101,7 @@ var mutants = []mutant{
 		old: "least = min(least, time.Duration(ms)*time.Millisecond)", new: "least = min(least, least+time.Duration(ms)*time.Millisecond)",
 	},
 	{
-		name: "order of rounds left to chance", rule: "2 order", file: "round.go",
+		name: "order of rounds left to chance", rule: "2 order", file: "order.go",
 		old: "\tif stripes == nil {\n\t\te.order[only].Lock()", new: "\tif stripes == nil {\n\t\tonly = 1 - only&1\n\t\te.order[only].Lock()",
 		test: "OneOrder",
 	},
@@ -110,12 +110,12 @@ var mutants = []mutant{
 		old: `[]any{"CLIENT", "KILL", "ID", last.clientID}`, new: `[]any{"PING"}`,
 	},
 	{
-		name: "a request is written after its deadline", rule: "3 never close to cancel", file: "round.go",
+		name: "a request is written after its deadline", rule: "3 never close to cancel", file: "entry.go",
 		old: "if now < r.deadline && !r.revoked {", new: "if !r.revoked {",
 		both: "a request is written after its undo", // an attempt that has ended is revoked
 	},
 	{
-		name: "a request is written after its undo", rule: "3 never close to cancel", file: "round.go",
+		name: "a request is written after its undo", rule: "3 never close to cancel", file: "entry.go",
 		old: "if now < r.deadline && !r.revoked {", new: "if true {",
 	},
 	{
@@ -255,7 +255,7 @@ var mutants = []mutant{
 		test: "TestOneClientIsToldThatIt", in: ".",
 	},
 	{
-		name: "a key is set by a vague clock", rule: "5 vouch", file: "round.go",
+		name: "a key is set by a vague clock", rule: "5 vouch", file: "entry.go",
 		old: "if composes && r.keeps > 0 && en.lane.unsure {", new: "if false {",
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions
 	},

@@ -38,7 +38,7 @@ var vouchMutants = []mutant{
 		old: "if k.info.Role != \"\" && k.info.Role != \"master\" {", new: "if false {",
 	},
 	{
-		name: "a quarantined master's grants count", rule: "6 quarantine", file: "round.go",
+		name: "a quarantined master's grants count", rule: "6 quarantine", file: "entry.go",
 		old: "\tcase en.blank:\n\t\treturn doubt{FailedQuarantined, l.quarantined}", new: "\tcase en.blank:\n\t\treturn doubt{}",
 	},
 	{

@@ -1,0 +1,177 @@
+package quorum
+
+import (
+	"strings"
+
+	"lockproxy/quorum/masters"
+)
+
+// An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
+type entry struct {
+	masters.Call
+	round  *round
+	lane   *lane
+	master int
+
+	expires int64 // when what it sets expires, ms of the master's clock; 0 before it is written
+	fate    fate
+	vote    Vote
+	cause   string // of a Failed vote
+	took    bool   // the reply says that the command set the key where none was
+	undoing bool   // an undo of it exists
+	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
+	epoch   int64  // of the master, when it answered
+}
+
+// A fate is how far a command came.
+type fate uint8
+
+const (
+	waiting fate = iota // in the lane; it can still be kept from being sent
+	sent
+	answered
+	unknown // sent, and the connection broke before the reply
+	dropped // never sent
+)
+
+// command, take, reply and lost make an entry a request of a lane.
+
+func (en *entry) command() *masters.Call { return &en.Call }
+
+// take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
+// one of an attempt that has failed without it.
+func (en *entry) take(now instant) bool {
+	r := en.round
+	r.mu.Lock()
+	c, composes := r.owner.(composer)
+	if composes && r.keeps > 0 && en.lane.unsure { // what would be set could outlive its time, and its vote would not count
+		r.mu.Unlock()
+		en.giveUp(dropped, doubt{FailedClock, "has not told the time exactly enough"})
+		return false
+	}
+	if now < r.deadline && !r.revoked {
+		en.fate = sent
+		if composes {
+			c.compose(en, en.lane.clockNow)
+		}
+		r.mu.Unlock()
+		if r.program != nil {
+			r.program.choose(en)
+		}
+		return true
+	}
+	r.mu.Unlock()
+	en.giveUp(dropped, doubt{FailedLate, "was not sent in time"})
+	return false
+}
+
+// reply takes the answer that is in Call.
+func (en *entry) reply(now instant) {
+	if p := en.round.program; p != nil {
+		p.learn(en)
+	}
+	en.round.vote(en, now, func() (Vote, doubt) {
+		en.fate = answered
+		en.epoch = en.lane.epoch
+		v, cause := en.round.owner.read(en)
+		if d := en.doubt(); !d.none() {
+			return Failed, d
+		}
+		return v, doubt{FailedError, cause}
+	})
+	if en.Err != nil {
+		en.lane.complain(en.Err, now)
+	}
+}
+
+// doubt returns why the answer does not count, if so.
+func (en *entry) doubt() doubt {
+	switch l := en.lane; {
+	case !l.doubt.none():
+		return l.doubt
+	case !l.unkept.none() && en.round.keeps > 0:
+		return l.unkept
+	case en.blank:
+		return doubt{FailedQuarantined, l.quarantined}
+	}
+	return doubt{}
+}
+
+// proves notes whether the answer rests on something not being there, and says whether it counts. One that comes after the
+// deadline does not.
+func (en *entry) proves(blank bool) bool {
+	en.blank = blank
+	return en.vote == Pending && en.doubt().none()
+}
+
+// lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.
+func (en *entry) lost(cause string) {
+	if t, ok := en.round.owner.(taker); ok {
+		for i := range t.holds() {
+			en.lane.remember(t.hold(i), en)
+		}
+	}
+	en.giveUp(unknown, doubt{FailedConnection, cause})
+}
+
+// giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
+func (en *entry) giveUp(f fate, why doubt) {
+	if f == dropped {
+		en.oweRelease()
+	}
+	en.round.vote(en, en.round.engine.now(), func() (Vote, doubt) {
+		en.fate = f
+		return Failed, why
+	})
+}
+
+// fail records a failed vote without deciding. The round's mu is held.
+func (en *entry) fail(f fate, why doubt) {
+	if f == dropped {
+		en.oweRelease()
+	}
+	en.fate = f
+	en.record(Failed, why)
+}
+
+// record counts the entry's vote, unless it has one: a late answer changes nothing. The round's mu is held.
+func (en *entry) record(v Vote, why doubt) {
+	if en.vote != Pending {
+		return
+	}
+	en.vote, en.cause = v, why.text
+	en.round.tally.Add(v)
+	if en.fate == dropped && en.round.revoked { // nobody asked the master
+		return
+	}
+	en.round.engine.masters[en.master].count(v, why.kind)
+}
+
+// How owners read replies.
+
+// isWrongType recognises the error by itself and, before Redis 7, inside that of a script.
+func isWrongType(text string) bool {
+	return strings.HasPrefix(text, "WRONGTYPE") ||
+		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
+}
+
+// ballot reads an error reply. That the key has another type is an answer; any other error is a failure.
+func ballot(err error) (Vote, string) {
+	if isWrongType(err.Error()) {
+		return Refused, ""
+	}
+	return Failed, failureText(err)
+}
+
+// failureText is the cause that an error reply is.
+func failureText(err error) string {
+	text := err.Error()
+	const most = 80
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return "answered " + text
+}
+
+// unexpected reads a reply that our own command cannot have.
+func unexpected() (Vote, string) { return Failed, "gave an answer that this command does not have" }
