@@ -301,6 +301,20 @@ var passages = map[string]string{
 		UNSUBSCRIBE x | 1
 		RPUSH lm message a b
 		LRANGE lm 0 -1`,
+	"subscribed": `WATCH w
+		SUBSCRIBE a
+		GET
+		GET k
+		NOSUCH k
+		XGROUP CREATE x g $ MKSTREAM
+		CONFIG GET databases
+		CLIENT NOSUCH
+		SCRIPT EXISTS 0000000000000000000000000000000000000000
+		MULTI
+		AUTH default any
+		DISCARD
+		UNSUBSCRIBE a
+		AUTH default any`,
 	"replies off": `CLIENT REPLY SKIP | 0
 		SET r 1 | 0
 		GET r
@@ -308,6 +322,9 @@ var passages = map[string]string{
 		SET r 2 | 0
 		INCR r | 0
 		CLIENT REPLY ON
+		GET r
+		CLIENT REPLY SKIP | 0
+		RESET | 0
 		GET r`,
 	"clients": `CLIENT GETNAME
 		CLIENT SETNAME me

@@ -23,8 +23,8 @@ func (c *call) divert(cmd *command) Reply {
 	if at == there {
 		c.noteThere(cmd)
 	}
-	if at == there && !c.resp3 && c.total.Load() > 0 {
-		return errSubscribed(lower(c.args[0]))
+	if !c.resp3 && c.total.Load() > 0 && (cmd == nil || cmd.flags&subscribedToo == 0) {
+		return c.whileSubscribed(cmd)
 	}
 	if c.transaction.open {
 		return c.divertQueued(cmd, at)
@@ -51,6 +51,20 @@ func (c *call) divert(cmd *command) Reply {
 		return nil
 	}
 	return reply
+}
+
+// whileSubscribed refuses what a subscribed client may not send and only the upstream knows. It returns nil for all else,
+// which is then refused as if there were no upstream.
+func (c *call) whileSubscribed(cmd *command) Reply {
+	if cmd != nil && (len(cmd.subs) == 0 || len(c.args) < 2 || cmd.sub(c.args[1]) != nil) {
+		return nil
+	}
+	if commands, err := c.server.cfg.Upstream.Commands(); err == nil {
+		if name := commands.Name(c.args); name != nil && (cmd == nil || strings.Contains(*name, "|")) {
+			return errSubscribed(*name)
+		}
+	}
+	return nil
 }
 
 // noteThere notes the name of a command that goes upstream.
