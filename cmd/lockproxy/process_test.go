@@ -335,6 +335,54 @@ func TestALogThatNobodyReadsEndsNothing(t *testing.T) {
 	}
 }
 
+// The log's reader may hang: its pipe is full, and takes nothing.
+func TestALogThatTakesNothingHoldsUpNothing(t *testing.T) {
+	bin, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	_ = out.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	for err == nil {
+		_, err = out.Write(make([]byte, 1<<10))
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	_ = free.Close()
+	cmd := exec.Command(bin, "--masters", silentMaster(t), "--listen", addr, "--admin", "off", "--log-level", "debug")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Stderr = out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = out.Close()
+	defer time.AfterFunc(waitMax, func() { _ = cmd.Process.Kill() }).Stop()
+	for range 200 {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		time.Sleep(waitMax / 200)
+	}
+	for range 2 {
+		if reply := ask(t, addr, "PING"); reply != "+PONG" {
+			t.Fatalf("got %s", reply)
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFewFilesLeaveFewerClients(t *testing.T) {
 	for _, c := range []struct {
 		files    int

@@ -39,9 +39,11 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGPIPE) // who reads the log may go; locks shall not
 	defer signal.Stop(signals)
 
-	p := &process{cfg: l.Config, stderr: stderr, log: newLogger(l.Config, stderr), failed: make(chan error, 2)}
+	log := newLogbook(l.Config, stderr)
+	defer log.Close()
+	p := &process{cfg: l.Config, stderr: log, log: newLogger(l.Config, log), failed: make(chan error, 2)}
 	if err := p.start(l.Warnings); err != nil {
-		fmt.Fprintln(stderr, "lockproxy:", err)
+		fmt.Fprintln(log, "lockproxy:", err)
 		p.stop()
 		return exitFailure
 	}
