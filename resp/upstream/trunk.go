@@ -27,7 +27,9 @@ type Trunk struct {
 	running  sync.WaitGroup
 	writeMax time.Duration
 	dead     atomic.Bool
-	deaf     atomic.Bool // it did not take a write
+	deaf     atomic.Bool  // it did not take a write
+	silent   atomic.Bool  // it owes replies, and brings nothing
+	heard    atomic.Int64 // reads that brought something
 
 	mu      sync.Mutex // guards what follows
 	out     []byte     // requests to be written
@@ -71,6 +73,7 @@ const (
 var (
 	errUnasked   = errors.New("it answers what was not asked")
 	errDeaf      = errors.New("the upstream does not read")
+	errSilent    = errors.New("the upstream answers on new connections, and not on this one")
 	errHasHungUp = errors.New("the upstream closed the connection")
 )
 
@@ -82,9 +85,11 @@ func (u *Redis) NewTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 	}
 	t := &Trunk{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), writeMax: writeMax,
 		waiting: map[Kicker]struct{}{}}
+	u.addTrunk(t)
 	t.running.Go(t.writeLoop)
 	t.running.Go(func() {
 		t.lost(t.read(log))
+		u.dropTrunk(t)
 		u.commands.Store(nil) // the server that comes back may be another one
 	})
 	return t, nil
@@ -97,6 +102,19 @@ func (t *Trunk) Dead() bool { return t.dead.Load() }
 func (t *Trunk) Close() {
 	_ = t.conn.Close()
 	t.running.Wait()
+}
+
+// progress returns a number that grows with what comes, and whether replies are owed.
+func (t *Trunk) progress() (heard int64, owes bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.heard.Load(), t.replies > 0
+}
+
+// giveUp ends a connection that is silent.
+func (t *Trunk) giveUp() {
+	t.silent.Store(true)
+	_ = t.conn.Close() // the reader finds out
 }
 
 // Full says whether there is no room for more. If so, k is kicked when there is.
@@ -186,6 +204,9 @@ func (t *Trunk) readLoop() error {
 	buf := make([]byte, trunkRead)
 	for {
 		n, err := t.conn.Read(buf)
+		if n > 0 {
+			t.heard.Add(1)
+		}
 		if bad := t.handOut(buf[:n]); bad != nil {
 			return bad
 		}
@@ -267,6 +288,8 @@ func (t *Trunk) lost(cause error) {
 	switch {
 	case t.deaf.Load():
 		cause = errDeaf
+	case t.silent.Load():
+		cause = errSilent
 	case errors.Is(cause, io.EOF):
 		cause = errHasHungUp
 	}

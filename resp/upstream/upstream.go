@@ -48,6 +48,7 @@ type Redis struct {
 	retryAt  time.Time // until then, failure stands for another attempt
 	failure  error
 	cause    string // why it cannot be used, as the watcher found
+	trunks   map[*Trunk]struct{}
 }
 
 // failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not

@@ -28,7 +28,21 @@ type watcher struct {
 	reads   *bufio.Reader
 	unwatch func() bool
 	since   time.Time // the upstream cannot be used
+
+	suspects map[*Trunk]suspect
 }
+
+// A suspect is a Trunk from before the watcher's connection, which was made because the one before was lost. What is
+// between, or another machine under the same address, may have forgotten the Trunk, too: then the kernel says nothing for
+// minutes, and clients that connect anew would be given to it all the same. It is cleared by the first that it brings.
+type suspect struct {
+	heard int64
+	looks int // in a row at which it owed replies
+}
+
+// silentLooks is how many looks a suspect is given: what was lost on the way while the upstream was cut off for a while is
+// sent again somewhat later.
+const silentLooks = 5
 
 // Watch begins to watch the upstream, and logs when it goes and when it is back. It is called once; Close ends it.
 func (u *Redis) Watch(log *slog.Logger) { u.watch(log, watchEvery) }
@@ -69,6 +83,12 @@ func (w *watcher) look(ctx context.Context) {
 	if lost != nil && had {
 		err = w.ask(ctx)
 	}
+	if err == nil {
+		if !had || lost != nil {
+			w.suspects = w.upstream.suspectTrunks()
+		}
+		w.endSilent()
+	}
 	switch {
 	case ctx.Err() != nil: // it was we who ended it
 	case err != nil:
@@ -79,6 +99,23 @@ func (w *watcher) look(ctx context.Context) {
 		w.note("")
 	default:
 		w.note("")
+	}
+}
+
+// endSilent ends suspects that have owed replies for silentLooks, and brought nothing.
+func (w *watcher) endSilent() {
+	for t, was := range w.suspects {
+		switch heard, owes := t.progress(); {
+		case t.Dead() || heard != was.heard:
+			delete(w.suspects, t)
+		case !owes:
+			w.suspects[t] = suspect{heard: heard}
+		case was.looks < silentLooks:
+			w.suspects[t] = suspect{heard, was.looks + 1}
+		default:
+			t.giveUp()
+			delete(w.suspects, t)
+		}
 	}
 }
 
@@ -140,4 +177,29 @@ func (w *watcher) hangUp() {
 	w.unwatch()
 	_ = w.conn.Close()
 	w.conn, w.reads = nil, nil
+}
+
+func (u *Redis) addTrunk(t *Trunk) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.trunks == nil {
+		u.trunks = map[*Trunk]struct{}{}
+	}
+	u.trunks[t] = struct{}{}
+}
+
+func (u *Redis) dropTrunk(t *Trunk) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.trunks, t)
+}
+
+func (u *Redis) suspectTrunks() map[*Trunk]suspect {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := make(map[*Trunk]suspect, len(u.trunks))
+	for t := range u.trunks {
+		all[t] = suspect{heard: t.heard.Load()}
+	}
+	return all
 }

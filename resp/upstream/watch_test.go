@@ -52,8 +52,9 @@ type server struct {
 	reply string
 
 	l     net.Listener
-	mu    sync.Mutex // guards conns
+	mu    sync.Mutex // guards what follows
 	conns []net.Conn
+	mute  net.Conn // it answers nothing there
 	all   sync.WaitGroup
 }
 
@@ -90,7 +91,13 @@ func (s *server) answer(conn net.Conn) {
 		if err != nil {
 			return
 		}
+		s.mu.Lock()
+		mute := s.mute == conn
+		s.mu.Unlock()
 		for range bytes.Count(b[:n], []byte("*")) { // one for each command
+			if mute {
+				break
+			}
 			if _, err := conn.Write([]byte(s.reply)); err != nil {
 				return
 			}
@@ -159,6 +166,81 @@ func TestTheLogSaysWhenTheUpstreamGoesAndComes(t *testing.T) {
 	logged(up)
 	u.Close()
 	s.stop()
+}
+
+// As behind a firewall that has forgotten its connections, or when another machine has taken over the address.
+func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n"}
+	s.start()
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	defer s.stop()
+	quiet := slog.New(slog.DiscardHandler)
+	const every = 100 * time.Millisecond
+	u.watch(quiet, every)
+	watcher := s.connection(0)
+	time.Sleep(2 * every) // it has looked once
+	var trunks [3]*Trunk
+	for i := range trunks {
+		var err error
+		if trunks[i], err = u.NewTrunk(Greeting{}, time.Minute, quiet); err != nil {
+			t.Fatal(err)
+		}
+		defer trunks[i].Close()
+		push(t, trunks[i]).want(t, s.reply, 1)
+	}
+	s.muteThe(1)
+	owed := push(t, trunks[0])
+	time.Sleep((silentLooks + 2) * every)
+	if trunks[0].Dead() {
+		t.Fatal("a connection was given up, though no other is better off")
+	}
+	_ = watcher.Close()
+	owed.wait(t, "lost", func() bool { return owed.lost != nil })
+	if owed.lost.Error() != errSilent.Error() {
+		t.Error(owed.lost)
+	}
+	s.muteThe(2)
+	owed = push(t, trunks[1]) // nothing was owed there before
+	owed.wait(t, "lost", func() bool { return owed.lost != nil })
+	push(t, trunks[2]).want(t, s.reply, 1)
+	s.muteThe(3)
+	push(t, trunks[2])
+	time.Sleep((silentLooks + 2) * every)
+	if trunks[2].Dead() {
+		t.Error("a connection was given up that has brought something since")
+	}
+}
+
+func push(t *testing.T, trunk *Trunk) *heap {
+	t.Helper()
+	h := newHeap()
+	if !trunk.Push(AppendCommand(nil, "PING"), 1, h) {
+		t.Fatal("it has ended")
+	}
+	return h
+}
+
+// connection returns the one that was made as number i, when it is there.
+func (s *server) connection(i int) net.Conn {
+	s.t.Helper()
+	for end := time.Now().Add(patienceMax); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		all := s.conns
+		s.mu.Unlock()
+		if len(all) > i {
+			return all[i]
+		}
+	}
+	s.t.Fatal("nobody connected")
+	return nil
+}
+
+func (s *server) muteThe(i int) {
+	conn := s.connection(i)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = conn
 }
 
 func TestCloseDoesNotWaitForAnUpstreamThatIsSilent(t *testing.T) {
