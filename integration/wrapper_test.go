@@ -11,6 +11,8 @@ func TestNoScriptReachesAroundItsWrapper(t *testing.T) {
 	for _, reach := range []string{
 		`__lockproxy[1]`, `_G.redis`, `_G._G.redis`, `_G.server`, `rawget(_G, 'redis')`, `getmetatable(_G).__index.redis`,
 		`loadstring('return redis')()`, `getfenv(0).redis`, `getfenv(redis.call).redis`, `setfenv(1, {}).redis`,
+		`_G['getf' .. 'env'](0).redis`, `getmetatable(redis).__index`, `_G['getmeta' .. 'table'](redis).__index`,
+		`(function() redis.call = nil return redis end)()`, `(function() rawset(redis, 'pcall', nil) return {call = redis.pcall} end)()`,
 	} {
 		reply, err := s.client.Do("EVAL", "return "+reach+".call('SET', 'elsewhere', 'x')", "1", "mine")
 		if err != nil || reply[0] != '-' {
@@ -18,6 +20,33 @@ func TestNoScriptReachesAroundItsWrapper(t *testing.T) {
 		}
 	}
 	s.everywhere([]string{":0\r\n", ":0\r\n", ":0\r\n"}, "EXISTS", "elsewhere")
+}
+
+// What a script does stays with it: it leaves nothing behind for the scripts of others, nor in the masters' memory alone.
+func TestNoScriptChangesWhatOthersShare(t *testing.T) {
+	s := startSplit(t)
+	for _, text := range []string{
+		`getmetatable('').__index = function() end`, `_G['getmeta' .. 'table']('').__add = function() end`,
+		`redis.set_repl(redis.REPL_NONE) redis.call('SET', KEYS[1], 'x')`, `redis['set_' .. 'repl'](0) redis.call('SET', KEYS[1], 'x')`,
+	} {
+		reply, err := s.client.Do("EVAL", text, "1", "mine")
+		if err != nil || !strings.Contains(string(reply), "cannot be run by quorum") {
+			t.Errorf("%s: %q, %v", text, reply, err)
+		}
+	}
+	s.everywhere([]string{":0\r\n", ":0\r\n", ":0\r\n"}, "EXISTS", "mine")
+}
+
+// An error whose text would be made by a function of the client's, once all is done, does not take what the script has
+// done out of the wrapper's sight: keys without a TTL would stay for ever.
+func TestAnErrorThatRunsCodeIsNoWayOutOfTheWrapper(t *testing.T) {
+	s := startSplit(t)
+	expect(t, s.client, "-ERR unknown error script: a76bc68233ad44c0df9ada2265608efcfc5c6cf9, on @user_script:1.\r\n", "EVAL",
+		`redis.call('SET',KEYS[1],'x') error(setmetatable({err=setmetatable({},{__tostring=function() error('boom') end})},{}))`, "1", "mine")
+	reply, err := s.client.Do("PTTL", "mine")
+	if n := strings.Trim(string(reply), ":\r\n"); err != nil || strings.HasPrefix(n, "-") {
+		t.Errorf("PTTL %q, %v", reply, err)
+	}
 }
 
 // A script may name the database that it is in, as @sesamecare-oss/redlock does before anything else. It is never taken to

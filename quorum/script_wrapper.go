@@ -28,7 +28,8 @@ import (
 // it had done is put back at once, and the reply is that error.
 //
 // The client's text begins on the first line, so that errors name the right ones.
-const wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring={redis,false,_G},{} __lockproxy[2]=function(`
+const wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring,getfenv,setfenv,getmetatable={redis,false,_G},{} ` +
+	`__lockproxy[2]=function(`
 
 //go:embed script_wrapper.lua
 var wrapperLua string
@@ -46,19 +47,24 @@ redis.setresp = function(...)
 end`
 	wrapperGlobals = `
 load = function() refuse('it compiles another script') end
-loadstring = load
-_G = {redis = redis, server = redis, load = load, loadstring = load}
+getfenv = function() refuse('it looks around its wrapper') end
+getmetatable = function(value)
+  if type(value) ~= 'table' then refuse('it looks for what all scripts share') end
+  return all.getmetatable(value)
+end
+loadstring, setfenv = load, getfenv
+_G = {redis = redis, server = redis, load = load, loadstring = load, getfenv = getfenv, setfenv = getfenv, getmetatable = getmetatable}
 _G._G = _G
 setmetatable(_G, {__index = all, __newindex = all, __metatable = false})`
-	wrapperEnvironments = `
-getfenv = function() refuse('it looks around its wrapper') end
-setfenv = getfenv`
 )
 
 // wrapperParams is how many arguments of ours follow the client's.
 const wrapperParams = 6
 
 var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
+
+// globalNames are those by which a text could reach around its wrapper.
+var globalNames = regexp.MustCompile(`_G|load|[gs]etfenv|getmetatable`)
 
 // wrap returns the text that masters run for a client's. It is given the rows of the commands that the text names, which are
 // found faster so.
@@ -72,15 +78,12 @@ func wrap(text string) *lua {
 		}
 	}
 	slices.Sort(likely)
-	head, setresp, globals := wrapperHead, "", ""
+	setresp, globals := "", ""
 	if strings.Contains(text, "setresp") {
 		setresp = wrapperSetResp
 	}
-	if strings.Contains(text, "_G") || strings.Contains(text, "load") {
+	if globalNames.MatchString(text) {
 		globals = wrapperGlobals
-	}
-	if strings.Contains(text, "etfenv") {
-		head, globals = strings.Replace(head, "=", ",getfenv,setfenv=", 1), globals+wrapperEnvironments
 	}
 	tail := strings.NewReplacer("--[[LIKELY]]", strings.Join(slices.Compact(likely), ","),
 		"--[[SETRESP]]", setresp, "--[[GLOBALS]]", globals).Replace(wrapperTail)
@@ -88,7 +91,7 @@ func wrap(text string) *lua {
 	if strings.Contains(text, "...") { // for without these it would have a local arg
 		parameters = "...) "
 	}
-	return newLua(head + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + tail)
+	return newLua(wrapperHead + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + tail)
 }
 
 // shorten leaves out comments, indentation and empty lines, which are for us.

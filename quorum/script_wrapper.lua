@@ -204,7 +204,10 @@ redis.call = function(name, ...)
   return reply
 end
 --[[SETRESP]]
-setmetatable(redis, {__index = real, __newindex = real})
+setmetatable(redis, {__newindex = real, __metatable = false, __index = function(_, name)
+  if name == 'set_repl' then refuse('it would keep what it does from the append-only file') end
+  if name ~= 'call' and name ~= 'pcall' then return real[name] end -- which are ours, or nothing
+end})
 --[[GLOBALS]]
 
 -- writes a reply so that Go can read it whole; script_value.go has the form
@@ -271,8 +274,11 @@ local answer, longest, size = {'', ''}, 0, 2
 if ok then
   answer[1] = encode(result, 0)
 else
-  if type(raised) == 'table' then raised = tostring(rawget(raised, 'err') or 'ERR unknown error')
-  else raised = 'ERR ' .. tostring(raised) end
+  if type(raised) ~= 'table' then raised = 'ERR ' .. tostring(raised)
+  else -- nothing of the client's may run any more, as a __tostring would
+    local err = rawget(raised, 'err')
+    raised = (type(err) == 'string' or type(err) == 'number') and tostring(err) or 'ERR unknown error'
+  end
   answer[1] = '!' .. line .. ';' .. #raised .. ':' .. raised
 end
 
