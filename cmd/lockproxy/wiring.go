@@ -63,6 +63,7 @@ func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, erro
 	if err != nil {
 		return nil, err
 	}
+	room := masters.NewRoom(cfg.MaxMemory)
 	var all []*masters.Redis
 	for _, a := range addrs {
 		m, err := masters.NewRedis(a.URL.Reveal(), masters.RedisOptions{
@@ -71,6 +72,7 @@ func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, erro
 			Password:    cfg.MasterPassword.Reveal(),
 			TLS:         t,
 			Wrap:        sock.Wrap,
+			Room:        room,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("masters: %s: %w", a.Addr, err)

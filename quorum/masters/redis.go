@@ -20,6 +20,7 @@ type Redis struct {
 	opt    redis.Options
 	dialer net.Dialer
 	wrap   func(net.Conn) net.Conn
+	room   *Room
 }
 
 // RedisOptions are what the masters of a deployment have in common.
@@ -29,6 +30,7 @@ type RedisOptions struct {
 	Password    string                  // where the URL names none
 	TLS         *tls.Config             // for rediss:// URLs
 	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
+	Room        *Room                   // for replies; default: no bound
 }
 
 func init() {
@@ -82,7 +84,7 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	opt.DisableIdentity = true
 	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, wrap: o.Wrap}, nil
+	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, wrap: o.Wrap, room: o.Room}, nil
 }
 
 // Addr returns host:port.
@@ -129,7 +131,7 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 		_ = raw.Close()
 		return nil, err
 	}
-	return &redisConn{raw: raw, wire: newWire(raw)}, nil
+	return &redisConn{raw: raw, wire: newWire(raw, m.room)}, nil
 }
 
 // A greeted connection is one on which go-redis says the first words, and which then is ours.

@@ -20,12 +20,14 @@ type wire struct {
 	conn io.ReadWriter
 	out  []byte
 	in   *bufio.Reader
+	held hoard
 	err  error // that ended it: what would follow is out of step
 }
 
 const (
 	wireBuffer = 16 << 10 // of either direction
 	nestedMost = 128      // arrays in arrays; Redis itself nests the replies of scripts less deeply
+	lineMost   = 1 << 20  // what is no bulk string is not that long
 )
 
 // A replyError is an error that a master sent.
@@ -40,14 +42,18 @@ var _ redis.Error = replyError("")
 
 var errWire = errors.New("the master does not speak RESP")
 
-func newWire(conn io.ReadWriter) *wire {
-	return &wire{conn: conn, in: bufio.NewReaderSize(conn, wireBuffer)}
+// errFull is the error of a call whose answer was read, and not kept.
+const errFull = replyError("more than max_memory has room for")
+
+func newWire(conn io.ReadWriter, room *Room) *wire {
+	return &wire{conn: conn, in: bufio.NewReaderSize(conn, wireBuffer), held: hoard{room: room}}
 }
 
 // exec is Conn's Exec.
 func (w *wire) exec(calls []*Call) error {
 	if w.err == nil {
 		w.err = w.exchange(calls)
+		w.held.end()
 	}
 	return w.err
 }
@@ -65,9 +71,13 @@ func (w *wire) exchange(calls []*Call) error {
 		return err
 	}
 	for _, c := range calls {
+		w.held.begin()
 		reply, err := w.reply(0)
 		if err != nil {
 			return err
+		}
+		if w.held.full {
+			reply = errFull
 		}
 		c.Answered = true
 		if c.Err, _ = reply.(error); c.Err == nil {
@@ -128,13 +138,14 @@ func (w *wire) reply(depth int) (any, error) {
 		return nil, err
 	}
 	kind, rest := line[0], line[1:]
-	switch kind {
-	case '+':
-		if string(rest) == "OK" {
-			return "OK", nil
-		}
+	switch {
+	case kind == '+' && string(rest) == "OK":
+		return "OK", nil
+	case (kind == '+' || kind == '-') && !w.held.keep(len(rest)):
+		return nil, nil
+	case kind == '+':
 		return string(rest), nil
-	case '-':
+	case kind == '-':
 		return replyError(rest), nil
 	}
 	n, err := strconv.ParseInt(string(rest), 10, 64)
@@ -158,13 +169,18 @@ func (w *wire) reply(depth int) (any, error) {
 // line reads to the end of a line, which is left out. It stays valid until the next read, and is not empty.
 func (w *wire) line() ([]byte, error) {
 	line, err := w.in.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) { // an error's text may be that long
-		head := append([]byte(nil), line...)
-		line, err = w.in.ReadBytes('\n')
-		line = append(head, line...)
+	var head []byte
+	for errors.Is(err, bufio.ErrBufferFull) { // an error's text may be that long
+		if head = append(head, line...); len(head) > lineMost {
+			return nil, errWire
+		}
+		line, err = w.in.ReadSlice('\n')
 	}
 	if err != nil {
 		return nil, err
+	}
+	if head != nil {
+		line = append(head, line...)
 	}
 	if len(line) < 3 || line[len(line)-2] != '\r' {
 		return nil, errWire
@@ -172,9 +188,15 @@ func (w *wire) line() ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-// bulk takes memory only for what has come.
+// bulk takes memory only for what has come, and for which there is room.
 func (w *wire) bulk(n int) (any, error) {
 	size := n + len("\r\n")
+	if !w.held.keep(n) {
+		if _, err := w.in.Discard(n); err != nil {
+			return nil, err
+		}
+		size = len("\r\n")
+	}
 	if size <= wireBuffer {
 		b, err := w.in.Peek(size)
 		if err != nil {
@@ -210,7 +232,9 @@ func (w *wire) list(n, depth int) (any, error) {
 		if inner, ok := item.(replyError); ok && failed == nil {
 			failed = inner
 		}
-		list = append(list, item)
+		if w.held.keep(itemSize) {
+			list = append(list, item)
+		}
 	}
 	if failed != nil {
 		return failed, nil

@@ -31,7 +31,7 @@ func (t *tape) Read(b []byte) (int, error) {
 func TestCommandsOnTheWire(t *testing.T) {
 	token, at := "t\r\n\x00", int64(-1<<63)
 	c := &tape{says: []byte("+OK\r\n+OK\r\n"), piece: 1}
-	err := newWire(c).exec([]*Call{call("SET", "k", &token, &at, int64(0)), call("")})
+	err := newWire(c, nil).exec([]*Call{call("SET", "k", &token, &at, int64(0)), call("")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestRepliesOnTheWire(t *testing.T) {
 		for _, piece := range []int{1, 7, 1 << 20} {
 			c := call("X")
 			last := call("Y")
-			err := newWire(&tape{says: []byte(x.says + ":7\r\n"), piece: piece}).exec([]*Call{c, last})
+			err := newWire(&tape{says: []byte(x.says + ":7\r\n"), piece: piece}, nil).exec([]*Call{c, last})
 			switch {
 			case err != nil || !c.Answered || !last.Answered || last.Reply != int64(7):
 				t.Errorf("%.40q in pieces of %d: %v, answered %v, and then %v", x.says, piece, err, c.Answered, last.Reply)
@@ -83,10 +83,10 @@ func TestWhatIsNotRESPEndsTheConnection(t *testing.T) {
 	for _, says := range []string{
 		"", "\r\n", "\n", "+OK\n", "x\r\n", "HTTP/1.1 400 Bad Request\r\n", ":\r\n", ":1x\r\n", ":9223372036854775808\r\n",
 		"$-2\r\n", "*-2\r\n", "$1\r\nab\r\n", "$1\r\na", "$2147483648\r\n", "*2147483648\r\n", "*2\r\n:1\r\n", "%1\r\n:1\r\n:1\r\n",
-		strings.Repeat("*1\r\n", nestedMost+1) + ":1\r\n",
+		strings.Repeat("*1\r\n", nestedMost+1) + ":1\r\n", "-" + strings.Repeat("x", 2*lineMost) + "\r\n",
 	} {
 		c, later := call("X"), call("Y")
-		w := newWire(&tape{says: []byte(says), piece: 1 << 20})
+		w := newWire(&tape{says: []byte(says), piece: 1 << 20}, nil)
 		if err := w.exec([]*Call{c}); err == nil || c.Answered {
 			t.Errorf("%.40q: %v, answered %v", says, err, c.Answered)
 		}
@@ -99,13 +99,47 @@ func TestWhatIsNotRESPEndsTheConnection(t *testing.T) {
 
 func TestALargeValueLeavesNoLargeBuffer(t *testing.T) {
 	c := &tape{says: []byte("+OK\r\n"), piece: 1 << 20}
-	w := newWire(c)
+	w := newWire(c, nil)
 	value := strings.Repeat("v", 1<<20)
 	if err := w.exec([]*Call{call("SET", "k", value)}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(c.written.String(), value) || cap(w.out) > 4*wireBuffer {
 		t.Errorf("wrote %d bytes, keeps %d", c.written.Len(), cap(w.out))
+	}
+}
+
+// Many large replies at once are read, and not kept: what they ask for is a few bytes. Small ones are, whatever else there is.
+func TestThereIsRoomForSoMuchOfWhatMastersAnswer(t *testing.T) {
+	large := fmt.Sprintf("$%d\r\n%s\r\n", 1<<20, strings.Repeat("x", 1<<20))
+	wide := "*100000\r\n" + strings.Repeat(":1\r\n", 100000)
+	for _, piece := range []int{7 << 10, 1 << 22} {
+		room := NewRoom(3 << 20)
+		says := strings.Repeat(large, 4) + "$5\r\nsmall\r\n" + wide + "*2\r\n" + large + large + ":7\r\n"
+		calls := make([]*Call, 8)
+		for i := range calls {
+			calls[i] = call("X")
+		}
+		w := newWire(&tape{says: []byte(says), piece: piece}, room)
+		if err := w.exec(calls); err != nil {
+			t.Fatal(err)
+		}
+		for i, full := range []bool{false, false, false, true, false, true, true, false} {
+			if !calls[i].Answered || errors.Is(calls[i].Err, errFull) != full {
+				t.Errorf("in pieces of %d, reply %d: answered %v, %v", piece, i, calls[i].Answered, calls[i].Err)
+			}
+		}
+		if calls[4].Reply != "small" || calls[7].Reply != int64(7) {
+			t.Errorf("small replies are %v and %v", calls[4].Reply, calls[7].Reply)
+		}
+		if used := room.used.Load(); used != 0 {
+			t.Errorf("%d bytes stay taken", used)
+		}
+		again := call("X")
+		w.conn.(*tape).says = []byte(large)
+		if err := w.exec([]*Call{again}); err != nil || again.Err != nil {
+			t.Errorf("afterwards: %v, %v", err, again.Err)
+		}
 	}
 }
 
@@ -116,7 +150,7 @@ func FuzzWire(f *testing.F) {
 	f.Fuzz(func(t *testing.T, says []byte, piece uint8) {
 		read := func(piece int) ([]Call, error) {
 			calls := make([]Call, 4)
-			err := newWire(&tape{says: says, piece: piece}).exec([]*Call{&calls[0], &calls[1], &calls[2], &calls[3]})
+			err := newWire(&tape{says: says, piece: piece}, nil).exec([]*Call{&calls[0], &calls[1], &calls[2], &calls[3]})
 			return calls, err
 		}
 		a, errA := read(1 << 20)

@@ -86,7 +86,7 @@ var settings = []setting{
 		integer(func(c *Config) *int { return &c.MaxPipeline }, 1, 1<<20)},
 	{"max_output", "16mb", "replies that may wait for one client", false,
 		size(func(c *Config) *int { return &c.MaxOutput }, "16kb", "1gb")},
-	{"max_memory", "256mb", "all that may wait for and from all clients", false,
+	{"max_memory", "256mb", "all that may wait for and from all clients; of masters as much again", false,
 		size(func(c *Config) *int { return &c.MaxMemory }, "1mb", "1024gb")},
 	{"idle_timeout", "0", "silence that ends a client's connection", false,
 		duration(func(c *Config) *time.Duration { return &c.IdleTimeout }, time.Second, 30*24*time.Hour, "never")},
