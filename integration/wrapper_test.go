@@ -49,6 +49,25 @@ func TestAnErrorThatRunsCodeIsNoWayOutOfTheWrapper(t *testing.T) {
 	}
 }
 
+// Scripts of Redisson's that make names of further keys from their KEYS make none of lockproxy's own: a fence would be
+// forgotten while its lock is held.
+func TestNoKeyOfLockproxysIsMadeFromKEYS(t *testing.T) {
+	s := startSplit(t)
+	const resource = "x:rwlock_timeout:1"
+	expect(t, s.client, ":2\r\n", "EVAL", `return redis.call('HSET', KEYS[1], 'me', 1, 'fence:x', 1)`, "1", "mine")
+	lock, err := s.client.Do("LOCK", resource, "60000")
+	if err != nil || lock[0] != '*' {
+		t.Fatalf("%q, %v", lock, err)
+	}
+	const watchdog = `local counter = redis.call('hget', KEYS[1], ARGV[2]); if (counter ~= false) then redis.call('pexpire', KEYS[1], ARGV[1]); if (redis.call('hlen', KEYS[1]) > 1) then local keys = redis.call('hkeys', KEYS[1]);` +
+		` for n, key in ipairs(keys) do counter = tonumber(redis.call('hget', KEYS[1], key)); if type(counter) == 'number' then for i=counter, 1, -1 do redis.call('pexpire', KEYS[2] .. ':' .. key .. ':rwlock_timeout:' .. i, ARGV[1]); end; end; end; end; return 1; end; return 0;`
+	reply, err := s.client.Do("EVAL", watchdog, "2", "mine", "lockproxy", "1", "me")
+	if err != nil || !strings.Contains(string(reply), "it uses the key 'lockproxy:") {
+		t.Errorf("%q, %v", reply, err)
+	}
+	s.everywhere([]string{":1\r\n", ":1\r\n", ":1\r\n"}, "EXISTS", "lockproxy:fence:"+resource)
+}
+
 // A script may name the database that it is in, as @sesamecare-oss/redlock does before anything else. It is never taken to
 // another: neither by an error that the script catches, nor without one.
 func TestAScriptSelectsNoOtherDatabase(t *testing.T) {

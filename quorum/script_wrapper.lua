@@ -59,7 +59,9 @@ local function touch(key, kind)
     if type(key) == 'number' then key = string.format('%.17g', key) end
     if type(key) ~= 'string' then return end -- Redis says it in its own words
     local found = own[key]
-    for _, k in ipairs(find(mode, 'd', 1, true) and keys or {}) do found = found or sub(key, 1, #k + 1) == k .. ':' end
+    for _, k in ipairs(find(mode, 'd', 1, true) and keys or {}) do
+      found = found or k ~= 'lockproxy' and sub(key, 1, #k + 1) == k .. ':'
+    end
     if not found then refuse("it uses the key '" .. key .. "', which is not one of its KEYS") end
   end
   if kind == 'w' and not before[key] then
