@@ -83,8 +83,10 @@ func decodeValue(text string, s *Script) (Value, error) {
 	return v, err
 }
 
-// valueDepthMax is more than the wrapper's own bound.
-const valueDepthMax = 128
+const (
+	valueDepthMax = 128  // more than the wrapper's own bound
+	itemsFirst    = 1024 // for so many items there is memory before they come, in each list of lists
+)
 
 // cutValue reads the value at the beginning of text and returns what follows it.
 func cutValue(text string, depth int) (v Value, rest string, err error) {
@@ -152,7 +154,7 @@ func cutItems(kind ValueKind, text string, depth int) ([]Value, string, error) {
 	if kind == MapValue {
 		n *= 2
 	}
-	items := make([]Value, 0, n)
+	items := make([]Value, 0, min(n, itemsFirst))
 	for range n {
 		var v Value
 		if v, text, err = cutValue(text, depth+1); err != nil {

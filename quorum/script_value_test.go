@@ -3,6 +3,7 @@ package quorum
 import (
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -73,6 +74,20 @@ func TestWhatClocksToldIsMarked(t *testing.T) {
 		if err := (&answer{encoded: text}).readClocks(); err == nil {
 			t.Errorf("%q has no error", text)
 		}
+	}
+}
+
+// A master that announces more than it sends takes no more memory than what it sends.
+func TestAnnouncedItemsTakeNoMemory(t *testing.T) {
+	text := strings.Repeat("*900000;", valueDepthMax) + strings.Repeat("_", 1<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := decodeValue(text, NewScript("return 1")); err == nil {
+		t.Error("it is taken for a value")
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 512<<20 {
+		t.Errorf("took %d MB", took>>20)
 	}
 }
 
