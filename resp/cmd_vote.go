@@ -45,7 +45,11 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	if rule.Merge != quorum.Agreeing {
 		late = runReply(rule.Late)
 	}
-	sl := c.claimRun(keys, func(o *outcome) Reply {
+	req := quorum.RunRequest{
+		DB: c.db, Script: c.server.voted.get(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
+		ReadOnly: c.cmd.flags&readOnly != 0,
+	}
+	sl := c.claimRun(&req, func(o *outcome) Reply {
 		if o.done == 0 {
 			return late
 		}
@@ -54,20 +58,20 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Run(quorum.RunRequest{
-		DB: c.db, Script: c.server.voted.get(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
-		ReadOnly: c.cmd.flags&readOnly != 0,
-	}, sl.ran)
+	c.engine().Run(req, sl.ran)
 	return later
 }
 
-// claimRun is claim for one operation on any number of keys.
-func (c *call) claimRun(keys []string, answer func(*outcome) Reply) *slot {
-	first, others := "", []string(nil)
-	if len(keys) > 0 {
-		first, others = keys[0], slices.Clone(keys[1:])
+// claimRun is claim for a script, on any number of keys. What it does to them nobody knows yet.
+func (c *call) claimRun(req *quorum.RunRequest, answer func(*outcome) Reply) *slot {
+	r, first, others := oneRound, "", []string(nil)
+	if len(req.Keys) > 0 {
+		first, others = req.Keys[0], req.Keys[1:]
+		if !req.ReadOnly && req.Rule.Merge != quorum.Telling {
+			r = extending
+		}
 	}
-	return c.claimSlot(oneRound, first, others, 1, answer)
+	return c.claimSlot(r, first, others, 1, answer)
 }
 
 // ruleOf says how the answers of the masters merge, or why they cannot.

@@ -58,7 +58,7 @@ func (s *session) tell() {
 func (s *session) answered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.written || s.gone || s.head != nil && s.head.waits && !s.batching
+	return s.written || s.gone || s.head != nil && s.head.waits && s.batch == nil
 }
 
 // waitsForLock says whether a LOCK waits, or is to hold.

@@ -93,6 +93,65 @@ func TestALockIsNotExtendedBeforeItIsClearWhetherItsClientGetsIt(t *testing.T) {
 	}
 }
 
+// Nor before its reply is written, though it was granted long ago: a client that hangs up until then does not have it.
+func TestALockIsNotExtendedBeforeItsReplyIsWritten(t *testing.T) {
+	vote := "return redis.call('pexpire', KEYS[1], 60000)"
+	for name, c := range map[string]struct{ take, extend string }{
+		"EXTEND":           {words("SET k me NX PX 30000"), words("EXTEND k me 60000")},
+		"script":           {words("SET k me NX PX 30000"), cmdline("EVAL", extendText, "1", "k", "me", "60000")},
+		"EXPIRE":           {words("SETNX k me"), words("EXPIRE k 60")},
+		"GETEX":            {words("LOCK k 30000 TOKEN me"), words("GETEX k EX 60")},
+		"EXEC":             {words("SETNX k me"), words("MULTI") + words("EXPIRE k 60") + words("EXEC")},
+		"behind an EXEC":   {words("MULTI") + words("SET k me") + words("EXEC"), words("EXPIRE k 60")},
+		"vote":             {words("SETNX k me"), cmdline("EVAL", vote, "1", "k")},
+		"vote, second key": {words("SETNX k me"), cmdline("EVAL", vote, "2", "j", "k")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			cl := r.dial()
+			cl.ask("EVAL", vote, "1", "x") // it is known from here on
+			arrived := r.engine.hold()
+			cl.send(words("GET slow") + c.take + c.extend)
+			<-arrived
+			<-arrived
+			r.engine.release(1)
+			lock := r.engine.onlyLock(t)
+			select {
+			case name := <-arrived:
+				t.Errorf("%s came before the lock was the client's", name)
+			case <-time.After(20 * time.Millisecond): // proves nothing when slow, finds what comes too early when not
+			}
+			_ = cl.Conn.(*net.TCPConn).SetLinger(0)
+			_ = cl.Close()
+			<-lock.abandoned
+			r.awaitGone()
+			if len(arrived) > 0 {
+				t.Errorf("%s came after the client was gone", <-arrived)
+			}
+			r.engine.release(0)
+		})
+	}
+}
+
+// It waits no longer than that, whatever the writer has in hand.
+func TestALockIsExtendedWhenItsReplyIsWritten(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("GET slow") + words("SET k me NX PX 30000") + words("EXTEND k me 60000") + words("PING"))
+	<-arrived
+	<-arrived
+	r.engine.release(1)
+	r.engine.release(0)
+	c.want("$-1\r\n+OK\r\n")
+	<-arrived
+	r.engine.release(0)
+	if got := c.reply(); got == ":0\r\n" {
+		t.Error("it was not extended")
+	}
+	c.want("+PONG\r\n")
+}
+
 // A lock that nobody can be told of is undone as soon as it is granted, whatever its reply has to wait for.
 func TestALockIsNotKeptForTheRepliesBeforeIt(t *testing.T) {
 	for name, endFirst := range map[string]bool{"granted before": false, "granted after": true} {

@@ -22,20 +22,20 @@ func (s *session) push(sl *slot) bool {
 }
 
 // conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with. That
-// is any which went upstream: who writes data and gives the lock back in one go relies on their order.
+// is any which went upstream: who writes data and gives the lock back in one go relies on their order. What has taken a
+// lock is in flight until its reply is written, for what may change the lock: until then it may be undone.
 func (s *session) conflict(sl *slot) *slot {
 	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 && s.shares == 0 {
 		return nil // the common case costs nothing
 	}
 	var found *slot
-	for other := s.head; other != nil; other = other.next {
-		if other.there() {
-			found = other
-			continue
-		}
-		mixed := sl.rounds != oneRound || other.rounds == twoRounds
-		if other.left > 0 && mixed && other.sharesKey(sl) {
-			found = other
+	for _, first := range [...]*slot{s.batch, s.head} {
+		for other := first; other != nil; other = other.next {
+			changes := sl.rounds != oneRound && (other.left > 0 || other.takes)
+			switch mixed := changes || other.left > 0 && other.rounds == twoRounds; {
+			case other.there(), mixed && other.sharesKey(sl):
+				found = other
+			}
 		}
 	}
 	return found

@@ -54,6 +54,7 @@ type session struct {
 	mu         sync.Mutex // guards what follows
 	ready      sync.Cond  // the writer waits for work
 	head, tail *slot
+	batch      *slot // what the writer writes; it is not in the queue any more
 	outBytes   int   // what waits for the client
 	twoRounds  int   // commands in flight that take two rounds
 	waitFor    *slot // the reader waits for it to be ready

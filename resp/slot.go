@@ -25,6 +25,7 @@ type slot struct {
 	stalled time.Duration // how long a trunk has waited for the client to take them
 
 	left   int                  // outcomes still to come; 0: ready. Guarded by session.mu
+	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by session.mu
 	out    outcome              // guarded by session.mu until left is 0, then the writer's
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
 	reply  Reply                // if answer is nil
@@ -77,7 +78,7 @@ type rounds uint8
 const (
 	oneRound  rounds = iota
 	twoRounds        // reads first and compares then: nothing else on the key may come between
-	extending        // changes when a key expires, by which an undo knows it: what takes the key must have been decided
+	extending        // may change what a lock is known by to its undo, as when it expires: whether it is the client's must be clear
 )
 
 var slots = sync.Pool{New: func() any {
@@ -102,7 +103,7 @@ func newSlot(s *session) *slot {
 func (sl *slot) recycle() {
 	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
 	sl.out, sl.key, sl.others, sl.hold, sl.token, sl.alien = outcome{}, quorum.Key{}, nil, nil, "", script.Alien{}
-	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.waits, sl.rounds = false, false, false, false, false, oneRound
+	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.waits, sl.takes, sl.rounds = false, false, false, false, false, false, oneRound
 	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
 		sl.raw = nil
 	}
@@ -221,6 +222,7 @@ func (sl *slot) resolve(o outcome) {
 		sl.withhold(&o)
 	}
 	sl.merge(o)
+	sl.takes = o.lock != nil && o.taken
 	if sl.left > 0 {
 		s.mu.Unlock()
 		return

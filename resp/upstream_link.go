@@ -325,7 +325,6 @@ type upstreamSide struct {
 	shares    int   // replies that are owed over a shared connection
 	relaying  bool  // the relay writes to the client, or is in the midst of a frame
 	relayedBy *slot // the slot whose replies it writes; nil: a message
-	batching  bool  // the writer writes
 
 	// Only the reader uses these.
 	watchesUpstream bool

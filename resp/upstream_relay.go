@@ -165,7 +165,7 @@ func (r *relay) apart(b []byte) bool {
 // takeTurn waits until the relay may write the replies of the slot, or a message if it is nil: none comes before the
 // client is told of its subscription. s.mu is held.
 func (s *session) takeTurn(sl *slot) error {
-	for s.batching || sl != nil && s.head != sl || sl == nil && s.untold != nil {
+	for s.batch != nil || sl != nil && s.head != sl || sl == nil && s.untold != nil {
 		if s.gone || s.written {
 			return errGone
 		}

@@ -39,7 +39,7 @@ func (s *session) writeLoop() {
 			s.ready.Wait()
 			batch = s.take()
 		}
-		s.batching = batch != nil
+		s.batch = batch
 		s.mu.Unlock()
 		if batch == nil {
 			s.finish()
@@ -135,12 +135,13 @@ func (s *session) retire(batch *slot) {
 	s.mu.Lock()
 	for sl := batch; sl != nil; {
 		next := sl.next
+		s.freeReader(sl)
 		s.uncount(sl)
 		sl.recycle()
 		sl = next
 	}
 	s.unpause()
-	s.batching = false
+	s.batch = nil
 	s.tell()
 	if s.relays > 0 || s.shares > 0 || s.up != nil {
 		s.turn.Signal()
