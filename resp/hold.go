@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,8 @@ type hold struct {
 	order   sync.Mutex            // held while an extension is chosen and submitted; before session.mu
 
 	// session.mu guards what follows.
-	until time.Time   // its validity
+	until time.Time // its validity
+	fence int64
 	timer *time.Timer // nil: the reply to the LOCK is not written yet
 	over  bool        // it must not be extended any more
 }
@@ -38,7 +40,8 @@ type holds struct {
 // holdsMax bounds what a connection may hold: each is extended three times in a TTL.
 const holdsMax = 1024
 
-// lostChannel begins the names of the channels on which losses are published; the rest is the key.
+// lostChannel begins the names of the channels on which losses are published; the rest is the key. The message is the fence
+// of the lock, for others may listen who hold the key by now, or one of that name in another database.
 const lostChannel = reservedPrefix + "lost:"
 
 func (s *session) holdsFull() bool {
@@ -65,11 +68,11 @@ func (h *hold) came() {
 
 // acquired takes the outcome of the LOCK on its way to its slot. If it is granted, keep is called when it is written.
 func (h *hold) acquired(a quorum.Acquired, next func(quorum.Acquired)) {
-	if a.Lock == nil {
-		h.session.mu.Lock()
+	h.session.mu.Lock()
+	if h.fence = a.Fence; a.Lock == nil {
 		h.came()
-		h.session.mu.Unlock()
 	}
+	h.session.mu.Unlock()
 	next(a)
 }
 
@@ -163,13 +166,13 @@ func (h *hold) extended(e quorum.Extended) {
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
 	default:
 		h.stop()
-		s.lose(h.req.Key)
+		s.lose(h.req.Key, h.fence)
 	}
 }
 
 // lose tells the client, by push if it speaks RESP3, and in place of its next command on the key; and everybody by a
 // message. s.mu is held.
-func (s *session) lose(key quorum.Key) {
+func (s *session) lose(key quorum.Key, fence int64) {
 	if s.closing.Load() || s.gone {
 		return
 	}
@@ -185,12 +188,12 @@ func (s *session) lose(key quorum.Key) {
 	}
 	if s.proto3 {
 		sl := newSlot(s)
-		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name)}, true
+		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
 		s.insert(sl)
 		s.ready.Signal()
 	}
 	s.server.running.Go(func() { // for s.mu is held; and as it is not gone, Shutdown waits for the session still
-		s.server.engine.Publish(lostChannel+key.Name, "", func(quorum.Published) {})
+		s.server.engine.Publish(lostChannel+key.Name, strconv.FormatInt(fence, 10), func(quorum.Published) {})
 	})
 }
 

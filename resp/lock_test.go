@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,13 @@ import (
 func (r *rig) waiters(n int) {
 	r.t.Helper()
 	waitFor(r.t, fmt.Sprintf("not %d clients wait", n), func() bool { return r.server.gates.Waiting(quorum.Key{Name: "k"}) == n })
+}
+
+// newest is the fence of the key's latest lock, as clients are told it.
+func (e *fakeEngine) newest(name string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strconv.FormatInt(e.fence[quorum.Key{Name: name}], 10)
 }
 
 // wantLocked reads LOCK's reply.
@@ -257,8 +265,9 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 			if got := three.ask("LOCK", "k", "1000", "TOKEN", "me", "HOLD"); !strings.HasPrefix(got, "%3\r\n") {
 				t.Fatalf("got %q", got)
 			}
+			fence := r.engine.newest("k")
 			lose(r)
-			three.want(">2\r\n$4\r\nlost\r\n$1\r\nk\r\n")
+			three.want(">3\r\n$4\r\nlost\r\n$1\r\nk\r\n:" + fence + "\r\n")
 			if name != "taken by force" { // then j is lost, too
 				waitFor(t, "nobody is told of j", func() bool { return strings.HasPrefix(two.ask("GET", "j"), "-LOST the lock on 'j'") })
 			}
@@ -268,7 +277,7 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 			three.send(words("EXISTS nothing"))
 			three.want(":0\r\n")
 			if name == "taken by force" {
-				listener.want("*3\r\n$7\r\nmessage\r\n$16\r\nlockproxy:lost:k\r\n$0\r\n\r\n")
+				listener.want(fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$16\r\nlockproxy:lost:k\r\n$%d\r\n%s\r\n", len(fence), fence))
 			}
 		})
 	}

@@ -87,13 +87,14 @@ func TestForceUnlockReleasesAndIsLogged(t *testing.T) {
 	holder, waiter, c := r.dial(), r.dial(), r.dial()
 	holder.ask("HELLO", "3")
 	holder.ask("LOCK", "k", "60000", "TOKEN", "s3cret", "HOLD")
+	fence := r.engine.newest("k")
 	waiter.send(words("LOCK k 60000 TOKEN w WAIT 60000"))
 	r.waiters(1)
 	if got := c.ask("FORCEUNLOCK", "k"); got != ":1\r\n" {
 		t.Fatalf("got %q", got)
 	}
 	waiter.wantLocked("w")
-	holder.want(">2\r\n$4\r\nlost\r\n$1\r\nk\r\n") // long before it would have been extended
+	holder.want(">3\r\n$4\r\nlost\r\n$1\r\nk\r\n:" + fence + "\r\n") // long before it would have been extended
 	if got := c.ask("FORCEUNLOCK", "nothing"); got != ":0\r\n" {
 		t.Errorf("got %q", got)
 	}
