@@ -139,7 +139,7 @@ func (c *call) perform() Reply {
 	}
 	if c.lost.Load() > 0 {
 		if refused := c.tellLost(cmd); refused != nil {
-			return refused
+			return c.rejected(cmd, refused)
 		}
 	}
 	c.cmd = cmd

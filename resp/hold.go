@@ -197,14 +197,19 @@ func (s *session) lose(key quorum.Key, fence int64) {
 	})
 }
 
-// tellLost refuses a command on a key whose loss the client has not been told. s.mu is not held.
+// tellLost refuses a command on a key whose loss the client has not been told, and so an EXEC of one that was queued before.
+// s.mu is not held.
 func (c *call) tellLost(cmd *command) Reply {
-	if cmd.keys == (keySpec{}) {
-		return nil
+	var names []string
+	switch {
+	case cmd.name == "exec":
+		names = c.transaction.keys()
+	case cmd.group != "pubsub": // whose keys are channels
+		names = cmd.keys.of(c.args)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, name := range cmd.keys.of(c.args) {
+	for _, name := range names {
 		key := c.key(name)
 		if _, lost := c.lostKeys[key]; lost {
 			delete(c.lostKeys, key)

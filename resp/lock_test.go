@@ -282,3 +282,56 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 		})
 	}
 }
+
+// A transaction takes place as a whole or not at all, also where it is a part of it that is told of the loss.
+func TestATransactionOnALostLockDoesNotTakePlace(t *testing.T) {
+	for name, before := range map[string]bool{"queued before": true, "queued behind": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			c := r.dial()
+			c.send(words("LOCK k 60000 TOKEN me HOLD"))
+			c.wantLocked("me")
+			c.ask("MULTI")
+			c.ask("SET", "j", "v")
+			if before {
+				c.ask("GET", "k")
+			}
+			r.loseHeld("k")
+			want := "-EXECABORT Transaction discarded because of previous errors.\r\n"
+			if before {
+				want = "-EXECABORT Transaction discarded because of: LOST the lock on 'k'"
+			} else if got := c.ask("GET", "k"); !strings.HasPrefix(got, "-LOST") {
+				t.Errorf("GET: %q", got)
+			}
+			if got := c.ask("EXEC"); !strings.HasPrefix(got, want) {
+				t.Errorf("EXEC: %q", got)
+			}
+			c.send(words("EXISTS j") + words("GET k"))
+			c.want(":0\r\n$3\r\nyou\r\n")
+		})
+	}
+}
+
+// A channel is no key, though commands on sharded ones have it where others have their keys.
+func TestAChannelIsNotALostLock(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	r.loseHeld("k")
+	if got := c.ask("SPUBLISH", "k", "message"); got != ":0\r\n" {
+		t.Errorf("SPUBLISH: %q", got)
+	}
+	if got := c.ask("GET", "k"); !strings.HasPrefix(got, "-LOST") {
+		t.Errorf("GET: %q", got)
+	}
+}
+
+// loseHeld gives a lock that a connection holds to another client, and waits until that is noticed.
+func (r *rig) loseHeld(name string) {
+	r.t.Helper()
+	lost := r.server.Stats().HeldLost
+	r.dial().ask("SET", name, "you")
+	r.server.hurryHolds(quorum.Key{Name: name})
+	waitFor(r.t, "nobody notices that it is lost", func() bool { return r.server.Stats().HeldLost > lost })
+}
