@@ -124,29 +124,20 @@ func (s *session) cancelWaits() {
 	}
 }
 
-func runDelIfEqual(c *call) Reply {
+// runUnlock is for DELIFEQ, too.
+func runUnlock(c *call) Reply {
 	return c.release(c.args[1], c.args[2], script.Alien{}, counted)
 }
 
-// runUnlock releases. A lock that is held by this connection is no longer extended, whatever comes of the release.
-func runUnlock(c *call) Reply {
-	sl := c.claim(oneRound, c.args[1], counted)
-	if sl == nil {
-		return wait
-	}
-	key := c.key(c.args[1])
-	sl.token = c.args[2]
-	c.letGo(key, c.args[2])
-	c.engine().Release(key, c.args[2], sl.released)
-	return later
-}
-
+// release is for UNLOCK and whatever else gives a lock back. One that is held by this connection is no longer extended,
+// whatever comes of the release.
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	sl := c.claim(oneRound, name, answer)
 	if sl == nil {
 		return wait
 	}
 	sl.token, sl.alien = token, alien
+	c.letGo(c.key(name), token)
 	c.engine().Release(c.key(name), token, sl.released)
 	return later
 }

@@ -56,7 +56,7 @@ var stringCommands = []*command{
 		plan: planMSetNX, summary: "Set multiple keys to multiple values, only if none of the keys exist"},
 	{name: "delex", arity: -2, flags: write | fast, keys: oneKey, group: "string", since: "8.4.0", run: runPlanned,
 		plan: planDelEX, summary: "Delete a key, conditionally on its value: DELEX key [IFEQ value | IFNE value]"},
-	{name: "delifeq", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "9.0.0", run: runDelIfEqual,
+	{name: "delifeq", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "9.0.0", run: runUnlock,
 		summary: "Delete a key if it holds the value"},
 	{name: "strlen", arity: 2, flags: readOnly | fast, keys: oneKey, group: "string", since: "2.2.0", run: runStrlen,
 		plan: planStrlen, summary: "Get the length of the value stored in a key"},
