@@ -4,13 +4,18 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
+	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
 )
 
 // Commands without keys inside MULTI take effect when it is known that the transaction has taken place: only then is the
 // client in another database, or heard of with another name. So EXEC is in two parts: the engine, or the upstream, does
 // what is about keys, while the session's reader waits; then the reader runs the others and puts their replies in place.
+//
+// Keys that were set are undone if the client does not get the reply, or not in time. So the second part waits until the
+// replies before are written, and does not take place if it is too late by then.
 
 // A settling is an EXEC under way.
 type settling struct {
@@ -31,16 +36,22 @@ func (c *call) settle() Reply {
 	st := c.settling
 	sl := st.slot
 	c.mu.Lock()
-	o := sl.out
-	ready := sl.left == 1
-	if ready {
-		sl.out = outcome{}
-	}
-	c.mu.Unlock()
-	if !ready {
+	if sl.left != 1 || c.gone || sl.out.lock != nil && !c.isNext(sl) {
+		c.mu.Unlock()
 		return wait
 	}
+	if c.sentAll != nil {
+		sl.withhold(&sl.out)
+	}
+	o := sl.out
+	sl.out = outcome{}
+	c.mu.Unlock()
 	c.settling = nil
+	if o.lock != nil && !time.Now().Before(o.lock.Until()) {
+		c.server.counters.late.Add(1)
+		o.abandon()
+		o = outcome{err: quorum.ErrLate}
+	}
 	if o.err != nil || o.done == 0 {
 		sl.resolve(o)
 		return later
@@ -54,6 +65,18 @@ func (c *call) settle() Reply {
 	}
 	sl.resolve(o)
 	return later
+}
+
+// isNext says whether the slot's reply is the next to be written. If not, the reader waits for the one before it. s.mu is held.
+func (s *session) isNext(sl *slot) bool {
+	s.waitFor = nil
+	for other := s.batch; other != nil; other = other.next {
+		s.waitFor = other
+	}
+	for other := s.head; other != sl; other = other.next {
+		s.waitFor = other
+	}
+	return s.waitFor == nil
 }
 
 // runOwn runs the commands and puts their replies in place. What HELLO comes to is for the replies behind it, too. done is

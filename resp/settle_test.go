@@ -2,8 +2,12 @@ package resp
 
 import (
 	"context"
+	"net"
+	"strings"
 	"testing"
 	"time"
+
+	"lockproxy/quorum"
 )
 
 // settled is what a client is told before the reply to EXEC.
@@ -61,6 +65,49 @@ func TestShutdownWaitsForAnExec(t *testing.T) {
 	_ = c.Close()
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What an EXEC has set is undone if its reply waits behind others for too long, or its client does not wait for it.
+func TestAnExecThatIsUndoneLeavesTheConnectionAlone(t *testing.T) {
+	for name, gone := range map[string]bool{"too late": false, "client gone": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			arrived := r.engine.hold()
+			c := r.dial()
+			c.send(words("GET slow") + words("MULTI") + words("SETNX k v") + words("SELECT 1") + words("PUBLISH c m") +
+				words("EXEC") + words("GET k"))
+			<-arrived
+			<-arrived
+			r.engine.release(1)
+			select {
+			case name := <-arrived:
+				t.Errorf("%s came before it was clear that EXEC takes place", name)
+			case <-time.After(20 * time.Millisecond): // proves nothing when slow, finds what comes too early when not
+			}
+			if gone {
+				_ = c.Conn.(*net.TCPConn).SetLinger(0)
+				_ = c.Close()
+				<-r.engine.onlyLock(t).abandoned
+				r.awaitGone()
+				r.engine.release(0)
+				if len(arrived) > 0 {
+					t.Error(<-arrived)
+				}
+				return
+			}
+			r.engine.slept.Store(int64(2 * time.Hour))
+			r.engine.release(0)
+			c.want("$-1\r\n" + settled + string(errorReply(quorum.ErrLate).appendTo(nil, false)))
+			if name := <-arrived; name != "get k" {
+				t.Error(name)
+			}
+			r.engine.release(0)
+			c.reply()
+			if got := c.ask("CLIENT", "INFO"); !strings.Contains(got, " db=0 ") {
+				t.Error(got)
+			}
+		})
 	}
 }
 
