@@ -47,7 +47,7 @@ func runLock(c *call) Reply {
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
 	if o.hold {
 		h := newHold(c.session, req)
-		sl.hold = h
+		sl.hold, req = h, h.req
 		done = func(a quorum.Acquired) { h.acquired(a, sl.acquired) }
 	}
 	if o.wait > 0 {

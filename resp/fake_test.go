@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,8 +38,8 @@ type fakeEngine struct {
 	running sync.WaitGroup
 	*fakeMessages
 	answers map[string]any // of Ask, by command
+	slept   atomic.Int64   // how long the machine has, since all that was granted
 	late    bool           // locks and extensions are granted with a validity that has passed
-	noting  bool           // extensions have a Lock, as the engine's have
 
 	reply   quorum.Value // of Run
 	locking bool         // Run takes a lock
@@ -52,12 +53,13 @@ type fakeEntry struct {
 
 type fakeLock struct {
 	until     time.Time
+	slept     *atomic.Int64
 	abandoned chan struct{}
 	once      sync.Once
 	taken     []quorum.Taken
 }
 
-func (l *fakeLock) Until() time.Time { return l.until }
+func (l *fakeLock) Until() time.Time { return l.until.Add(-time.Duration(l.slept.Load())) }
 func (l *fakeLock) Abandon()         { l.once.Do(func() { close(l.abandoned) }) }
 
 func (l *fakeLock) AppendTaken(to []quorum.Taken) []quorum.Taken { return append(to, l.taken...) }
@@ -123,7 +125,7 @@ func (e *fakeEngine) grant(ttl time.Duration, taken ...quorum.Taken) *quorum.Loc
 	if e.late {
 		until = time.Now().Add(-time.Millisecond)
 	}
-	e.locks[l] = &fakeLock{until: until, abandoned: make(chan struct{}), taken: taken}
+	e.locks[l] = &fakeLock{until: until, slept: &e.slept, abandoned: make(chan struct{}), taken: taken}
 	return l
 }
 
@@ -237,9 +239,7 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
 			x.Until = old.expires
-			if e.late || e.noting { // late: not yet when it was decided
-				x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token})
-			}
+			x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token}) // late: not yet when it was decided
 		} else {
 			x.Absent = !had
 		}

@@ -23,7 +23,7 @@ type hold struct {
 	order   sync.Mutex            // held while an extension is chosen and submitted; before session.mu
 
 	// session.mu guards what follows.
-	until time.Time // its validity
+	valid lock // tells until when; not a time, which a sleep of this machine would make later. Nil as long as timer
 	fence int64
 	timer *time.Timer // nil: the reply to the LOCK is not written yet
 	over  bool        // it must not be extended any more
@@ -97,15 +97,26 @@ func (s *session) keep(sl *slot) {
 	}
 	s.kept[h.req.Key] = h
 	s.server.counters.held.Add(1)
-	if h.until.IsZero() {
-		h.until = sl.out.until
-	}
+	h.valid = sl.out.lock
 	h.timer = time.AfterFunc(h.rest(), h.extend)
 }
 
+// left is how long it is valid. s.mu is held.
+func (h *hold) left() time.Duration { return max(time.Until(h.valid.Until()), 0) }
+
 // rest is how long to wait before it is extended: a third of its TTL, or less where the reply came so late, or an answer, that
 // little is left. s.mu is held.
-func (h *hold) rest() time.Duration { return min(h.req.TTL, max(time.Until(h.until), 0)) / 3 }
+func (h *hold) rest() time.Duration { return min(h.req.TTL, h.left()) / 3 }
+
+// hurryOverdue extends at once what is not valid any more, as after a sleep of this machine, of which timers know nothing.
+// s.mu is held.
+func (s *session) hurryOverdue() {
+	for _, h := range s.kept {
+		if h.left() == 0 {
+			h.timer.Reset(0)
+		}
+	}
+}
 
 // stop ends the extensions. s.mu is held.
 func (h *hold) stop() {
@@ -152,14 +163,12 @@ func (h *hold) extended(e quorum.Extended) {
 	s := h.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch left := time.Until(h.until); {
-	case h.over:
-	case h.timer == nil:
-		if e.Held {
-			h.until = e.Until
-		}
+	if h.over || h.timer == nil {
+		return
+	}
+	switch left := h.left(); {
 	case e.Held:
-		h.until = e.Until
+		h.valid = s.server.lockOf(e.Lock)
 		s.server.taken.prolong(h.req.Key, e.Until)
 		h.timer.Reset(h.rest())
 	case e.Err != nil && left > 0: // as long as it is valid, masters may come back

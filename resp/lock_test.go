@@ -283,6 +283,23 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 	}
 }
 
+// Timers and Go's clock stand still while the machine is suspended, and masters' clocks do not.
+func TestAHeldLockThatRanOutInASleepIsLostAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"it is another's": nil, "no quorum answers": errors.New("NOQUORUM")} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			c := r.dial()
+			c.send(words("LOCK k 3000000 TOKEN me HOLD"))
+			c.wantLocked("me")
+			r.dial().ask("SET", "k", "you")
+			r.engine.fail(err)
+			r.engine.slept.Store(int64(time.Hour))
+			waitFor(t, "it is not lost", func() bool { return r.server.Stats().HeldLost == 1 })
+		})
+	}
+}
+
 // Its client is not told that it has lost what it gave back.
 func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 	for name, release := range map[string]string{

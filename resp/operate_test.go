@@ -166,7 +166,7 @@ const taking = `if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then redis.call('i
 
 func TestLocksListsWhatWasTakenByWhateverCommand(t *testing.T) {
 	r := newRig(t, Config{LocksListed: 100})
-	r.engine.noting, r.engine.locking = true, true
+	r.engine.locking = true
 	c, other := r.dial(), r.dial()
 	for _, command := range [][]string{
 		{"SET", "a", "s3cret", "NX", "PX", "60000"},
@@ -207,7 +207,6 @@ func TestLocksListsWhatWasTakenByWhateverCommand(t *testing.T) {
 
 func TestLocksTellsWhoHasTakenItAndForHowLong(t *testing.T) {
 	r := newRig(t, Config{LocksListed: 100})
-	r.engine.noting = true
 	c, other := r.dial(), r.dial()
 	c.ask("SELECT", "3")
 	c.ask("SET", "k", "me", "NX", "PX", "60000")
