@@ -24,8 +24,9 @@ var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is
 //
 // An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was
 // left of it, and only where its own value still is, set at that time. It goes over a key's lane like an acquire's
-// undo. What is not put back: keys that hold anything but strings; and what the only change of an Exec deleted, unless
-// its reply is what was there (Claim), because whoever deletes does not want it back.
+// undo. What is not put back: keys that hold anything but strings; what the only change of an Exec deleted, unless
+// its reply is what was there (Claim), because whoever deletes does not want it back; and what was deleted on a master whose
+// answer was lost with its connection. If nothing is there, that may also be because its holder has released it since.
 //
 // Watched keys are compared by what they hold. That somebody changed one and changed it back, or only its TTL, is not
 // noticed.

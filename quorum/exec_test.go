@@ -142,11 +142,12 @@ func TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		for _, f := range w.fakes {
 			f.set(key, "old", minute)
+			f.set("gone", "gone", minute)
 		}
-		x := w.exec(ExecRequest{Keys: []string{key, "b"}, Plan: func([]View) []Edit {
+		x := w.exec(ExecRequest{Keys: []string{key, "b", "gone"}, Plan: func([]View) []Edit {
 			w.fakes[1].stall()
 			w.fakes[2].stall()
-			return []Edit{{Kind: Put, Value: "new", TTL: minute}, {Kind: Put, Value: "new", TTL: minute}}
+			return []Edit{{Kind: Put, Value: "new", TTL: minute}, {Kind: Put, Value: "new", TTL: minute}, {Kind: Delete}}
 		}})
 		var no *NoQuorum
 		if !errors.As(x.Err, &no) || x.Lock != nil {
@@ -158,6 +159,7 @@ func TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack(t *testing.T) {
 		w.settle()
 		w.expectHolders(key, "ooo")
 		w.expectHolders("b", "...")
+		w.expectHolders("gone", "gg.") // for all that is known, its holder may have released it there
 	})
 }
 
