@@ -86,13 +86,18 @@ func (s *session) dispatch() bool {
 	}
 	c := &s.call
 	c.args = s.parser.args
+	spoke := s.resp3
 	reply := c.perform()
 	switch reply {
 	case wait:
 		return false
 	case later:
 	default:
-		s.answer(reply)
+		var adjust func(*slot)
+		if s.resp3 != spoke { // messages are in the new protocol from here on, and do not come before the client is told
+			adjust = func(sl *slot) { s.latest = sl }
+		}
+		s.answerAs(reply, adjust)
 	}
 	memory.give(s.reserve)
 	s.reserve = 0

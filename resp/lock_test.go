@@ -3,6 +3,7 @@ package resp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -297,6 +298,27 @@ func TestAHeldLockThatRanOutInASleepIsLostAtOnce(t *testing.T) {
 			r.engine.slept.Store(int64(time.Hour))
 			waitFor(t, "it is not lost", func() bool { return r.server.Stats().HeldLost == 1 })
 		})
+	}
+}
+
+// A client reads the new protocol from the reply to its HELLO on.
+func TestALossIsNotToldInAProtocolThatTheClientDoesNotReadYet(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	r.dial().ask("LOCK", "j", "60000")
+	c.send(words("LOCK j 1000 WAIT 1000") + words("HELLO 3"))
+	waitFor(t, "HELLO is not run", func() bool {
+		return slices.ContainsFunc(r.server.clients(), func(s *session) bool { return strings.Contains(s.describe(), "resp=3") })
+	})
+	r.loseHeld("k")
+	c.want("$-1\r\n")
+	if got := c.reply(); !strings.HasPrefix(got, "%7\r\n") {
+		t.Errorf("HELLO: %q", got)
+	}
+	if got := c.reply(); !strings.HasPrefix(got, ">3\r\n$4\r\nlost\r\n") {
+		t.Errorf("got %q", got)
 	}
 }
 
