@@ -356,7 +356,7 @@ func (l *lane) nudge(now instant) {
 	}
 	l.mu.Unlock()
 	switch {
-	case l.db == 0 && l.master.isDurable():
+	case l.db == 0 && l.master.durable.Load():
 		l.ask(newPatrol(l))
 		l.ask(newAppendPatrol(l))
 	case l.db == 0:

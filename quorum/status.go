@@ -57,6 +57,8 @@ type master struct {
 	roundTrip atomic.Int64
 	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
 
+	durable atomic.Bool // it has said that it forgets nothing
+
 	mu    sync.Mutex // guards all below
 	links int        // live connections
 	cause string     // of having none
@@ -76,6 +78,7 @@ func (m *master) connected(info *masters.Info) {
 	defer m.mu.Unlock()
 	m.links++
 	m.info = *info
+	m.durable.Store(info.Durable())
 }
 
 func (m *master) isConnected() bool {
@@ -84,18 +87,12 @@ func (m *master) isConnected() bool {
 	return m.links > 0
 }
 
-// isDurable says that the master has said that it forgets nothing.
-func (m *master) isDurable() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.info.Durable()
-}
-
 // describe takes what the master says of itself now.
 func (m *master) describe(info *masters.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.info = *info
+	m.durable.Store(info.Durable())
 }
 
 func (m *master) disconnected(cause string) {

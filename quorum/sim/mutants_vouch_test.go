@@ -70,6 +70,11 @@ var vouchMutants = []mutant{
 		old: "i.AppendFsync == \"always\" && !i.AppendPauses && i", new: "i.AppendFsync != \"\" && !i.AppendPauses && i",
 	},
 	{
+		name: "one database's lane knows what is kept on disk", rule: "6 quarantine", file: "vouching.go",
+		old: "	l.again = l.again || l.link.info.Durable() != l.master.durable.Load() // by what the first database's lane has asked\n", new: "",
+		test: "TestAMasterIsNotTakenForDurable", in: ".",
+	},
+	{
 		name: "a replica's old copy counts as durable", rule: "6 quarantine", aim: "replicas", file: "masters/info.go",
 		old: " && i.RunID != \"\" && i.Replicas == 0\n", new: " && i.RunID != \"\"\n",
 	},
