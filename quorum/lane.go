@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -40,6 +41,8 @@ type lane struct {
 	closed    bool
 
 	quarantine *quarantine // nil if the master is clean
+
+	behind atomic.Bool // the master is to be told the epochs; see tellOthers
 
 	// The rest belongs to the loop.
 	link        *link
@@ -335,12 +338,6 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 	return mend
 }
 
-// millis reads the reply of TIME.
-func millis(c *masters.Call) (int64, bool) {
-	t, ok := masters.ParseTime(c.Reply)
-	return t.UnixMilli(), ok && c.Answered && c.Err == nil
-}
-
 // nudge makes an idle lane say something, so that a broken connection is found before a command is lost on it.
 func (l *lane) nudge(now instant) {
 	l.mu.Lock()
@@ -355,6 +352,9 @@ func (l *lane) nudge(now instant) {
 		l.signal()
 	}
 	l.mu.Unlock()
+	if l.behind.Load() {
+		l.ask(newTelling(l))
+	}
 	switch {
 	case l.db == 0 && l.master.durable.Load():
 		l.ask(newPatrol(l))

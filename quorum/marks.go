@@ -16,11 +16,15 @@ import (
 // Scripts on our own keys. They are sent as a whole: they are rare, and must not fail for a flushed script cache.
 var (
 	// luaMark KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next one
-	// ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster.
+	// ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster. A master that is not
+	// quarantined knows in the next epoch what it knew of fences.
 	luaMark = newLua(`
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+` + luaFences + `
 redis.call('SET', KEYS[1], ARGV[2])
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
+local to = string.match(ARGV[2], '^%S+ (%d+) ')
+if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
 	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch ARGV[2]=what to write into the quarantine
@@ -72,6 +76,9 @@ local fence = tonumber(table.remove(ARGV))
 if fence > 0 then keep(math.max(largest, fence), epoch) end
 redis.call('DEL', KEYS[3])
 return 1`)
+
+	// luaTell KEYS[1]=roster ARGV=the epochs of all masters that the teller knows: adds them to the roster.
+	luaTell = newLua(luaMerge)
 
 	// luaTrial KEYS[1]=a key that nobody needs: an error if nothing can be written, else 1, and nothing is left.
 	luaTrial = newLua(`

@@ -172,6 +172,12 @@ func micros(c *masters.Call) (time.Duration, bool) {
 	return time.Duration(t.UnixMicro()) * time.Microsecond, ok && c.Answered && c.Err == nil
 }
 
+// millis is micros in ms.
+func millis(c *masters.Call) (int64, bool) {
+	t, ok := masters.ParseTime(c.Reply)
+	return t.UnixMilli(), ok && c.Answered && c.Err == nil
+}
+
 // inquire asks the master about itself, and refuses one that cannot vote.
 func (l *lane) inquire(k *link) error {
 	inquiry := masters.NewInquiry()
@@ -208,12 +214,12 @@ func (l *lane) assess(k *link) error {
 			return fmt.Errorf("does not let its canary be read: %w", read.Err)
 		}
 		l.roster.learn(found.roster)
-		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster))
 		known := l.roster[l.slot].Load()
+		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster), known)
 		switch {
 		case forgot != "":
 		case l.wentBack(k, found, j.Next.Epoch):
-			forgot = "its data is older than it was"
+			forgot = vouch.Older
 		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
 			forgot = reasonOf(found.quarantine)
 		}
@@ -227,6 +233,9 @@ func (l *lane) assess(k *link) error {
 		if j.Verdict == vouch.Same {
 			l.charges = charges
 			return l.stand(k, found, j.Next.Epoch)
+		}
+		if was, ok := vouch.ParseCanary(found.canary); ok {
+			l.roster.raise(l.slot, was.Epoch) // so that the next one is news
 		}
 		done, err := l.mark(k, found.canary, j)
 		if err != nil {
@@ -309,7 +318,11 @@ func (l *lane) stand(k *link, found marks, epoch int64) error {
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
 	}
+	known := l.roster[l.slot].Load()
 	l.roster.raise(l.slot, epoch)
+	if known != 0 && known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
+		l.tellOthers()
+	}
 	k.marks, k.epoch, k.horizon = found, epoch, 0
 	l.setQuarantine(found.quarantine, found.canary)
 	return nil

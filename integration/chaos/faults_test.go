@@ -47,6 +47,8 @@ var faults = []fault{
 	{name: "crashed, restarted from an old snapshot", forgets: true, prepare: command("SAVE"), hit: (*deployment).kill,
 		heal: func(d *deployment, i int) error { return d.masters[i].StartAgain() },
 		tidy: func(d *deployment, i int) error { return os.Remove(filepath.Join(d.masters[i].Dir(), "dump.rdb")) }},
+	{name: "killed, restarted on an AOF that was no longer written", forgets: true, prepare: appendNoLonger, lasts: lasting / 4,
+		hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
 	{name: "killed, AOF always", prepare: appendOnly("always"), lasts: lasting / 4, hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
 	{name: "flushed (FLUSHALL)", forgets: true, hit: command("FLUSHALL")},
 	{name: "flushed (FLUSHDB)", forgets: true, hit: command("FLUSHDB")},
@@ -179,6 +181,17 @@ func reload(fsync string) func(*deployment, int) error {
 	return func(d *deployment, i int) error {
 		return d.masters[i].StartAgain("--appendonly", "yes", "--appendfsync", fsync)
 	}
+}
+
+// appendNoLonger lets the master have a file that ends here.
+func appendNoLonger(d *deployment, i int) error {
+	if err := appendOnly("always")(d, i); err != nil {
+		return err
+	}
+	time.Sleep(lasting) // the proxies are connected again
+	err := configSet(d.masters[i], "appendonly", "no")
+	time.Sleep(2 * lasting) // and have seen that
+	return err
 }
 
 func appendNoMore(d *deployment, i int) error {

@@ -11,12 +11,9 @@ import (
 func inDurableScene(t *testing.T, f func(s *scene)) {
 	t.Helper()
 	inScene(t, func(s *scene) {
-		s.do(func() {
-			for _, m := range s.servers {
-				m.append = "always"
-				m.cutConnections(false) // with the next ones they see it
-			}
-		})
+		for i := range s.servers {
+			s.configure(i, "always")
+		}
 		s.sleep(2 * time.Second)
 		f(s)
 	})
@@ -35,10 +32,23 @@ func (s *scene) away(master int) {
 	s.sleep(time.Second)
 }
 
-// configure sets appendfsync on a master, "" for no append-only file, and returns when.
+// configure sets appendfsync on a master, "" for no append-only file, and returns when. That it keeps more on disk than before,
+// proxies see with the next connection.
 func (s *scene) configure(master int, fsync string) (at time.Duration) {
-	s.do(func() { at, s.servers[master].append = s.now(), fsync })
+	s.do(func() {
+		at, s.servers[master].append = s.now(), fsync
+		if fsync == "always" {
+			s.servers[master].cutConnections(false)
+		}
+	})
 	return at
+}
+
+// startOn ends a master, and starts it on the file that it had written by a true time.
+func (s *scene) startOn(master int, file time.Duration) {
+	s.configure(master, "always")
+	s.fallBack(master, file)
+	s.sleep(time.Second)
 }
 
 // acquireIn makes an attempt in a database.
@@ -85,5 +95,89 @@ func TestAMasterIsNotTakenForDurableInAnotherDatabase(t *testing.T) {
 			}
 			s.sleep(time.Millisecond)
 		}
+	})
+}
+
+// A master writes its file no more, and is started on what it had written.
+func TestAFileThatWasWrittenNoMoreIsNotTakenForAllThatWasGranted(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		written := s.configure(2, "")
+		s.sleep(time.Second)
+		s.away(1)
+		s.expectGranted(s.acquireIn(0, 0, "first"))
+		s.away(0)
+		s.startOn(2, written)
+		for proxy := range s.proxies {
+			s.expectNotGranted(s.acquireIn(0, proxy, "second"))
+		}
+		s.do(s.servers[0].boot)
+		s.sleep(40 * time.Second)
+		s.away(0)
+		s.expectGranted(s.acquireIn(0, 0, "third"))
+	})
+}
+
+// The same, with proxies that were not there when it did: what they know they have from another master, which was not there
+// then either.
+func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		s.away(1)
+		written := s.configure(2, "")
+		s.sleep(time.Second)
+		s.expectGranted(s.acquireIn(0, 0, "first"))
+		s.do(func() {
+			for _, l := range s.links {
+				l[0].block(up)
+			}
+			s.servers[1].boot()
+		})
+		s.sleep(time.Second)
+		s.do(func() {
+			for _, p := range s.proxies {
+				p.kill()
+			}
+		})
+		s.away(0)
+		s.configure(2, "always")
+		s.fallBack(2, written)
+		s.do(func() {
+			for _, p := range s.proxies {
+				p.boot()
+			}
+		})
+		for range 200 {
+			for proxy := range s.proxies {
+				s.expectNotGranted(s.acquireIn(0, proxy, "second"))
+			}
+			s.sleep(5 * time.Millisecond)
+		}
+	})
+}
+
+// Masters that are told to keep less on disk, and to keep it all again, have forgotten nothing, no fence either.
+func TestWhoTogglesWhatIsKeptOnDiskTakesNoVote(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		fence := ahead
+		s.knows(fence, 0, 1, 2)
+		for _, fsync := range []string{"", "always", "everysec", "always"} {
+			for i := range s.servers {
+				s.configure(i, fsync)
+			}
+			s.sleep(time.Second)
+			next := s.granted(s.fenced(0, "mine"))
+			if next.Unfounded || next.Fence <= fence {
+				t.Errorf("after appendfsync %q: %+v, and before %d", fsync, next, fence)
+			}
+			fence = next.Fence
+			s.release(0, "mine")
+		}
+		s.do(func() {
+			for _, m := range s.servers {
+				m.crash(false)
+				m.boot()
+			}
+		})
+		s.sleep(time.Second)
+		s.expectGranted(s.acquireIn(0, 1, "mine"))
 	})
 }

@@ -75,6 +75,31 @@ var vouchMutants = []mutant{
 		test: "TestAMasterIsNotTakenForDurable", in: ".",
 	},
 	{
+		name: "an epoch outlasts what is kept on disk", rule: "7b older files", file: "vouch/canary.go",
+		old: "if was.Durable && !next.Durable {", new: "if false {",
+		test: "TestAFileThatWasWrittenNoMore", in: ".",
+	},
+	{
+		name: "a file of an earlier epoch counts as all that was known", rule: "7b older files", file: "vouch/canary.go",
+		old: "case restarted && was.Epoch < latest:", new: "case false:",
+		test: "TestAFileThatWasWrittenNoMore", in: ".",
+	},
+	{
+		name: "nobody is told of an epoch without a quarantine", rule: "7b older files", file: "vouching.go",
+		old: "		l.tellOthers()\n", new: "",
+		test: "TestWhoComesLater", in: ".",
+	},
+	{
+		name: "who is away is told of an epoch once", rule: "7b older files", file: "lane.go",
+		old: "	if l.behind.Load() {", new: "	if false {",
+		test: "TestWhoComesLater", in: ".",
+	},
+	{
+		name: "an epoch without a quarantine forgets the fences", rule: "14 fence", file: "marks.go",
+		old: "if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end\n", new: "",
+		test: "TestWhoToggles", in: ".",
+	},
+	{
 		name: "a replica's old copy counts as durable", rule: "6 quarantine", aim: "replicas", file: "masters/info.go",
 		old: " && i.RunID != \"\" && i.Replicas == 0\n", new: " && i.RunID != \"\"\n",
 	},

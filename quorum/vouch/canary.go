@@ -15,7 +15,7 @@ type Canary struct {
 	Process string
 	// Lineage is the replication id of the master that this server was promoted from; "-" if none.
 	Lineage string
-	// Epoch grows with every quarantine. Grants from before are void.
+	// Epoch grows with every quarantine, and when the server is Durable no longer. Grants from before are void.
 	Epoch int64
 	// Members names the deployment: who the masters are, for every proxy the same.
 	Members string
@@ -72,13 +72,16 @@ type Judgement struct {
 	Next    Canary
 }
 
-// New is the reason of Forgot where there is no mark.
-const New = "it is new, was flushed, or restarted without its data"
+// Reasons of Forgot.
+const (
+	New   = "it is new, was flushed, or restarted without its data" // there is no mark
+	Older = "its data is older than it was"
+)
 
 // Judge compares the mark that a master carries, or "" if it carries none, with what the master says of itself now and
-// what this proxy knows of the deployment. Epoch of now is a number greater than any that a quarantine of this master
-// may have used before, as far as is known.
-func Judge(text string, now Canary) Judgement {
+// what this proxy knows of the deployment. Epoch of now is a number greater than any that this master may have had before, as
+// far as is known; latest is the greatest that anybody has told of.
+func Judge(text string, now Canary, latest int64) Judgement {
 	if text == "" {
 		return Judgement{Forgot, New, now}
 	}
@@ -94,6 +97,8 @@ func Judge(text string, now Canary) Judgement {
 		return Judgement{Forgot, "its databases were swapped", next}
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
+	case restarted && was.Epoch < latest: // it has read a file that was not written to the end
+		return Judgement{Forgot, Older, next}
 	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // no server has one that has read its AOF
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
@@ -106,6 +111,9 @@ func Judge(text string, now Canary) Judgement {
 	}
 	if now.Unsure && !restarted { // another proxy may be permitted to know
 		next.Durable = was.Durable
+	}
+	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one
+		next.Epoch = max(was.Epoch+1, now.Epoch)
 	}
 	if next != was {
 		return Judgement{Renew, "", next}

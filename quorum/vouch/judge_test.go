@@ -23,7 +23,7 @@ func all(f func(Canary)) {
 }
 
 // mayHaveForgotten is the rule in plain words.
-func mayHaveForgotten(was, now Canary) bool {
+func mayHaveForgotten(was, now Canary, latest int64) bool {
 	if was.DB != now.DB {
 		return true
 	}
@@ -32,7 +32,7 @@ func mayHaveForgotten(was, now Canary) bool {
 	if sameProcess {
 		return promoted
 	}
-	readItsAOF := was.Durable && now.Durable && now.Lineage == "-"
+	readItsAOF := was.Durable && now.Durable && now.Lineage == "-" && was.Epoch >= latest
 	return !readItsAOF
 }
 
@@ -43,15 +43,17 @@ func TestJudge(t *testing.T) {
 				if now.Unsure && now.Durable {
 					continue
 				}
-				expectJudgement(t, was, now)
+				for _, latest := range []int64{0, 6} {
+					expectJudgement(t, was, now, latest)
+				}
 			}
 		})
 	})
 }
 
-func expectJudgement(t *testing.T, was, now Canary) {
+func expectJudgement(t *testing.T, was, now Canary, latest int64) {
 	t.Helper()
-	j := Judge(was.String(), now)
+	j := Judge(was.String(), now, latest)
 	if was.Members != now.Members {
 		if j.Verdict != Foreign || j.Reason == "" {
 			t.Fatalf("%+v, %+v: %+v: it is another deployment's", was, now, j)
@@ -59,13 +61,13 @@ func expectJudgement(t *testing.T, was, now Canary) {
 		return
 	}
 	next := j.Next
-	forgot := mayHaveForgotten(was, now)
+	forgot := mayHaveForgotten(was, now, latest)
 	switch {
 	case forgot != (j.Verdict == Forgot), forgot != (j.Reason != ""):
 		t.Fatalf("%+v, %+v: %+v: forgot %v", was, now, j, forgot)
-	case forgot && (next.Epoch <= was.Epoch || next.Epoch < now.Epoch):
+	case (forgot || was.Durable && !next.Durable) && (next.Epoch <= was.Epoch || next.Epoch < now.Epoch):
 		t.Fatalf("%+v, %+v: epoch %d is not new", was, now, next.Epoch)
-	case !forgot && (next.Epoch != was.Epoch || (next == was) != (j.Verdict == Same)):
+	case !forgot && next.Durable == was.Durable && next.Epoch != was.Epoch, !forgot && (next == was) != (j.Verdict == Same):
 		t.Fatalf("%+v, %+v: %+v", was, now, j)
 	case next.Bounds != was.And(now.Bounds), next.Members != was.Members, next.DB != now.DB:
 		t.Fatalf("%+v, %+v: next %+v", was, now, next)
@@ -80,7 +82,7 @@ func expectJudgement(t *testing.T, was, now Canary) {
 			if process == "-" || lineage == "-" && now.Lineage != "-" {
 				again.Durable, again.Unsure = false, true
 			}
-			if k := Judge(next.String(), again); k.Verdict != Same {
+			if k := Judge(next.String(), again, max(latest, next.Epoch)); k.Verdict != Same {
 				t.Fatalf("%+v: marked %+v, and then judged %+v", again, next, k)
 			}
 		}
@@ -89,7 +91,7 @@ func expectJudgement(t *testing.T, was, now Canary) {
 
 func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 	all(func(now Canary) {
-		if j := Judge("", now); j.Verdict != Forgot || j.Reason != New || j.Next != now {
+		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != New || j.Next != now {
 			t.Fatalf("%+v: %+v", now, j)
 		}
 	})
@@ -106,7 +108,7 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 		"lockproxy-1 7 p - m 1h 50ms -0.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero",
 		"lockproxy-1 7 p - m 3600000 volatile 0", good.String() + " more",
 	} {
-		if j := Judge(text, good); j.Verdict != Foreign {
+		if j := Judge(text, good, 0); j.Verdict != Foreign {
 			t.Errorf("%q: %+v", text, j)
 		}
 	}
