@@ -87,7 +87,7 @@ func epochs(found []Inspected, db int, least int64) []int64 {
 
 func initialise(db int, c masters.Conn, in *Inspected, cfg *Config, members string, epochs []int64) error {
 	canary := vouch.Canary{
-		DB: db, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
+		DB: db, Slot: in.slot, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
 		Bounds: vouch.Unbound, Durable: in.Info.Durable(),
 	}
 	return execute(c, luaInitialise.all([]string{canaryKey, quarantineKey}, []any{canary.String()}))

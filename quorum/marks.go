@@ -190,7 +190,7 @@ func sentencedAt(text string) time.Time {
 // canaryNow is the mark that a master would get now.
 func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
 	c := vouch.Canary{
-		DB:      db,
+		DB: db, Slot: slot,
 		Process: info.RunID, Lineage: info.Lineage, Members: e.members, Bounds: *e.bounds.Load(),
 		Durable: info.Durable(), Unsure: info.MayBeDurable(),
 		Epoch: nextEpoch(r[slot].Load()),

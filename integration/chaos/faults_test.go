@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -49,6 +50,8 @@ var faults = []fault{
 		tidy: func(d *deployment, i int) error { return os.Remove(filepath.Join(d.masters[i].Dir(), "dump.rdb")) }},
 	{name: "killed, restarted on an AOF that was no longer written", forgets: true, prepare: appendNoLonger, lasts: lasting / 4,
 		hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
+	{name: "killed, restarted on the AOF of another master", forgets: true, prepare: appendBoth, lasts: lasting / 4,
+		hit: (*deployment).kill, heal: reloadAnothers, tidy: appendNeitherMore},
 	{name: "killed, AOF always", prepare: appendOnly("always"), lasts: lasting / 4, hit: (*deployment).kill, heal: reload("always"), tidy: appendNoMore},
 	{name: "flushed (FLUSHALL)", forgets: true, hit: command("FLUSHALL")},
 	{name: "flushed (FLUSHDB)", forgets: true, hit: command("FLUSHDB")},
@@ -192,6 +195,39 @@ func appendNoLonger(d *deployment, i int) error {
 	err := configSet(d.masters[i], "appendonly", "no")
 	time.Sleep(2 * lasting) // and have seen that
 	return err
+}
+
+// next is the master whose data it may be given.
+func next(i int) int { return (i + 1) % mastersMax }
+
+// appendBoth turns on the append-only file of a master and of the next one, and puts a copy of the latter aside.
+func appendBoth(d *deployment, i int) error {
+	m := d.masters[next(i)]
+	err := errors.Join(appendOnly("always")(d, i), configSet(m, "appendfsync", "always", "appendonly", "yes"), appendsOnly(m))
+	d.relays[next(i)].Cut()
+	time.Sleep(lasting) // the proxies are connected again
+	return errors.Join(err, inDir(d.masters[i].Dir(), `mkdir -p aside && rm -rf aside/* && cp -r "$1"/appendonly* aside`, m.Dir()))
+}
+
+// reloadAnothers starts a master on what the next one had.
+func reloadAnothers(d *deployment, i int) error {
+	if err := inDir(d.masters[i].Dir(), `rm -r appendonly* && cp -r aside/* .`); err != nil {
+		return err
+	}
+	return reload("always")(d, i)
+}
+
+func inDir(dir, script string, args ...string) error {
+	c := exec.Command("sh", append([]string{"-c", script, "sh"}, args...)...)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", script, err, out)
+	}
+	return nil
+}
+
+func appendNeitherMore(d *deployment, i int) error {
+	return errors.Join(appendNoMore(d, i), appendNoMore(d, next(i)))
 }
 
 func appendNoMore(d *deployment, i int) error {

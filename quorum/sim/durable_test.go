@@ -181,3 +181,22 @@ func TestWhoTogglesWhatIsKeptOnDiskTakesNoVote(t *testing.T) {
 		s.expectGranted(s.acquireIn(0, 1, "mine"))
 	})
 }
+
+// A master lost its disk, and was given what another one has on its own: that votes for what the other one had granted.
+func TestWhatAnotherMasterKeptIsNotTakenForAllThatWasGranted(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		s.away(1)
+		s.expectGranted(s.acquireIn(0, 0, "first"))
+		s.away(0)
+		s.do(func() {
+			s.servers[2].crash(false)
+			s.servers[2].store = newStore()
+			for _, m := range s.servers[1].store.journal {
+				s.servers[2].store.do(m)
+			}
+			s.servers[2].boot()
+		})
+		s.sleep(time.Second)
+		s.expectNotGranted(s.acquireIn(0, 0, "second"))
+	})
+}

@@ -85,6 +85,11 @@ var vouchMutants = []mutant{
 		test: "TestAFileThatWasWrittenNoMore", in: ".",
 	},
 	{
+		name: "another master's data counts as its own", rule: "7b older files", file: "vouch/canary.go",
+		old: "case restarted && was.Slot != now.Slot && was.Slot != Unplaced:", new: "case false:",
+		test: "TestWhatAnotherMasterKept", in: ".",
+	},
+	{
 		name: "nobody is told of an epoch without a quarantine", rule: "7b older files", file: "vouching.go",
 		old: "		l.tellOthers()\n", new: "",
 		test: "TestWhoComesLater", in: ".",

@@ -77,7 +77,7 @@ func (w *World) initialise() {
 	for _, s := range w.servers {
 		for db := range databases {
 			canary := vouch.Canary{
-				DB: db, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, c.Deployment),
+				DB: db, Slot: s.id, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, c.Deployment),
 				Bounds: bounds, Durable: s.append == "always" && s.replicas == 0,
 			}
 			s.put(&session{db: db}, "lockproxy:canary", item{text: canary.String()})

@@ -2,6 +2,7 @@ package vouch
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,9 @@ import (
 type Canary struct {
 	// DB is the database that carries it: databases can be swapped.
 	DB int
+	// Slot is the place in the deployment of the master that the mark was made on: data can be copied. Unplaced: an older version
+	// made it.
+	Slot int
 	// Process is the run id of the server that the mark was made on; "-" if it does not tell.
 	Process string
 	// Lineage is the replication id of the master that this server was promoted from; "-" if none.
@@ -28,6 +32,9 @@ type Canary struct {
 	Unsure bool
 }
 
+// Unplaced is no Slot.
+const Unplaced = -1
+
 const canaryFormat = "lockproxy-1"
 
 // String returns the mark as it is kept on the master.
@@ -36,22 +43,27 @@ func (c Canary) String() string {
 	if c.Durable {
 		kept = "durable"
 	}
-	return fmt.Sprintf("%s %d %s %s %s %v %s %d", canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.Bounds, kept, c.DB)
+	return fmt.Sprintf("%s %d %s %s %s %v %s %d %d",
+		canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.Bounds, kept, c.Slot, c.DB)
 }
 
 // ParseCanary reads a mark.
 func ParseCanary(text string) (Canary, bool) {
 	f := strings.Fields(text)
-	if len(f) != 10 || f[0] != canaryFormat {
+	if len(f) == 10 { // as versions wrote it that did not tell the slot
+		f = slices.Insert(f, 9, strconv.Itoa(Unplaced))
+	}
+	if len(f) != 11 || f[0] != canaryFormat {
 		return Canary{}, false
 	}
 	epoch, err1 := strconv.ParseInt(f[1], 10, 64)
 	bounds, ok := parseBounds(f[5:8])
-	db, err2 := strconv.Atoi(f[9])
+	slot, err2 := strconv.Atoi(f[9])
+	db, err3 := strconv.Atoi(f[10])
 	c := Canary{
-		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[8] == "durable", DB: db,
+		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[8] == "durable", Slot: slot, DB: db,
 	}
-	return c, err1 == nil && err2 == nil && ok && epoch >= 0
+	return c, err1 == nil && err2 == nil && err3 == nil && ok && epoch >= 0
 }
 
 // A Verdict is what a mark proves about the master that carries it.
@@ -97,12 +109,17 @@ func Judge(text string, now Canary, latest int64) Judgement {
 		return Judgement{Forgot, "its databases were swapped", next}
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
+	case restarted && was.Slot != now.Slot && was.Slot != Unplaced:
+		return Judgement{Forgot, "it was started on another master's data", next}
 	case restarted && was.Epoch < latest: // it has read a file that was not written to the end
 		return Judgement{Forgot, Older, next}
 	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // no server has one that has read its AOF
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	next.Epoch = was.Epoch
+	if was.Slot != Unplaced { // while addresses are exchanged, proxies do not agree on it
+		next.Slot = was.Slot
+	}
 	if now.Process == "-" {
 		next.Process = was.Process
 	}

@@ -32,7 +32,7 @@ func mayHaveForgotten(was, now Canary, latest int64) bool {
 	if sameProcess {
 		return promoted
 	}
-	readItsAOF := was.Durable && now.Durable && now.Lineage == "-" && was.Epoch >= latest
+	readItsAOF := was.Durable && now.Durable && now.Lineage == "-" && was.Epoch >= latest && was.Slot == now.Slot
 	return !readItsAOF
 }
 
@@ -46,6 +46,9 @@ func TestJudge(t *testing.T) {
 				for _, latest := range []int64{0, 6} {
 					expectJudgement(t, was, now, latest)
 				}
+				now.Slot = 1
+				expectJudgement(t, was, now, 0)
+				now.Slot = was.Slot
 			}
 		})
 	})
@@ -89,6 +92,16 @@ func expectJudgement(t *testing.T, was, now Canary, latest int64) {
 	}
 }
 
+func TestAMarkThatTellsNoSlotIsRenewed(t *testing.T) {
+	now := Canary{Slot: 2, Process: "p", Lineage: "-", Epoch: 7, Members: "m", Bounds: Bounds{Kept: time.Hour}, Durable: true}
+	for _, process := range []string{"p", "q"} {
+		old := "lockproxy-1 7 " + process + " - m 1h0m0s 0s 0 durable 0"
+		if j := Judge(old, now, 7); j.Verdict != Renew || j.Next != now {
+			t.Errorf("%q: %+v", old, j)
+		}
+	}
+}
+
 func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 	all(func(now Canary) {
 		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != New || j.Next != now {
@@ -106,7 +119,7 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 		"lockproxy-1 7 p - m 1h -50ms 0.01 volatile 0", "lockproxy-1 7 p - m 1h 50 0.01 volatile 0",
 		"lockproxy-1 7 p - m 1h 50ms 1.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms NaN volatile 0",
 		"lockproxy-1 7 p - m 1h 50ms -0.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero",
-		"lockproxy-1 7 p - m 3600000 volatile 0", good.String() + " more",
+		"lockproxy-1 7 p - m 3600000 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero 0", good.String() + " more",
 	} {
 		if j := Judge(text, good, 0); j.Verdict != Foreign {
 			t.Errorf("%q: %+v", text, j)
