@@ -356,7 +356,7 @@ func (l *lane) nudge(now instant) {
 		l.ask(newTelling(l))
 	}
 	switch {
-	case l.db == 0 && l.master.durable.Load():
+	case l.db == 0 && l.master.appends.Load():
 		l.ask(newPatrol(l))
 		l.ask(newAppendPatrol(l))
 	case l.db == 0:

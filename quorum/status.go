@@ -58,6 +58,7 @@ type master struct {
 	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
 
 	durable atomic.Bool // it has said that it forgets nothing
+	appends atomic.Bool // it has said when it writes its append-only file
 
 	mu    sync.Mutex // guards all below
 	links int        // live connections
@@ -79,6 +80,7 @@ func (m *master) connected(info *masters.Info) {
 	m.links++
 	m.info = *info
 	m.durable.Store(info.Durable())
+	m.appends.Store(info.TellsAppend())
 }
 
 func (m *master) isConnected() bool {
@@ -93,6 +95,7 @@ func (m *master) describe(info *masters.Info) {
 	defer m.mu.Unlock()
 	m.info = *info
 	m.durable.Store(info.Durable())
+	m.appends.Store(info.TellsAppend())
 }
 
 func (m *master) disconnected(cause string) {

@@ -336,7 +336,7 @@ func newPatrol(l *lane) *question {
 	return &question{Call: masters.Call{Args: []any{"INFO"}}, lane: l, answer: (*question).patrol}
 }
 
-// newAppendPatrol asks a master whose canary says that it forgets nothing whether that is still so.
+// newAppendPatrol asks a master with an append-only file when it is written: its canary may say that it forgets nothing.
 func newAppendPatrol(l *lane) *question {
 	return &question{Call: masters.Call{Args: []any{"CONFIG", "GET", masters.AppendSettings}}, lane: l, answer: func(q *question) {
 		now := l.link.info
@@ -355,5 +355,5 @@ func (q *question) patrol() {
 		l.master.watch.accuse("it evicted keys")
 	}
 	l.again = l.again || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
-		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.Durable() != was.Durable()
+		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || now.Durable() != was.Durable()
 }

@@ -40,6 +40,9 @@ func (i *Info) Durable() bool {
 	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0
 }
 
+// TellsAppend says that the master has an append-only file, and tells when it is written to disk.
+func (i *Info) TellsAppend() bool { return i.AppendOnly && i.AppendFsync != "" }
+
 // MayBeDurable says that the master does not tell whether it is Durable: INFO or CONFIG GET is not permitted.
 func (i *Info) MayBeDurable() bool {
 	if i.AppendFsync == "" {

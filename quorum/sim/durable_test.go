@@ -32,15 +32,9 @@ func (s *scene) away(master int) {
 	s.sleep(time.Second)
 }
 
-// configure sets appendfsync on a master, "" for no append-only file, and returns when. That it keeps more on disk than before,
-// proxies see with the next connection.
+// configure sets appendfsync on a master, "" for no append-only file, and returns when.
 func (s *scene) configure(master int, fsync string) (at time.Duration) {
-	s.do(func() {
-		at, s.servers[master].append = s.now(), fsync
-		if fsync == "always" {
-			s.servers[master].cutConnections(false)
-		}
-	})
+	s.do(func() { at, s.servers[master].append = s.now(), fsync })
 	return at
 }
 

@@ -105,6 +105,14 @@ var vouchMutants = []mutant{
 		test: "TestWhoToggles", in: ".",
 	},
 	{
+		name: "an append-only file that is turned on is not noticed", rule: "6 quarantine", file: "warden.go",
+		old: "now.AppendOnly != was.AppendOnly || ", new: "", test: "TestWhoToggles", in: ".",
+	},
+	{
+		name: "fsync always is not noticed", rule: "6 quarantine", file: "lane.go",
+		old: "l.master.appends.Load()", new: "l.master.durable.Load()", test: "TestWhoToggles", in: ".",
+	},
+	{
 		name: "a replica's old copy counts as durable", rule: "6 quarantine", aim: "replicas", file: "masters/info.go",
 		old: " && i.RunID != \"\" && i.Replicas == 0\n", new: " && i.RunID != \"\"\n",
 	},
