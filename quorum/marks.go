@@ -15,12 +15,14 @@ import (
 
 // Scripts on our own keys. They are sent as a whole: they are rare, and must not fail for a flushed script cache.
 var (
-	// luaMark KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next one
-	// ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster. A master that is not
-	// quarantined knows in the next epoch what it knew of fences.
+	// luaMark KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next
+	// one ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster. A master that is not
+	// quarantined knows in the next epoch what it knew of fences. The roster of another database, which has epochs of its own,
+	// goes with its canary.
 	luaMark = newLua(`
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 ` + luaFences + `
+if string.match(ARGV[1], '%d*$') ~= string.match(ARGV[2], '%d*$') then redis.call('DEL', KEYS[3]) end
 redis.call('SET', KEYS[1], ARGV[2])
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 local to = string.match(ARGV[2], '^%S+ (%d+) ')

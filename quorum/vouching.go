@@ -51,12 +51,12 @@ func (l *lane) vouch() doubt {
 	if !ok {
 		return doubt{FailedForgot, "did not show its canary"}
 	}
-	if marks.roster != l.link.marks.roster {
-		l.link.marks.roster = marks.roster
-		l.roster.learn(marks.roster)
-	}
 	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
 		l.link.marks.canary = marks.canary
+	}
+	if marks.canary == l.link.marks.canary && marks.roster != l.link.marks.roster { // else it may be another database's
+		l.link.marks.roster = marks.roster
+		l.roster.learn(marks.roster)
 	}
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
@@ -213,7 +213,9 @@ func (l *lane) assess(k *link) error {
 		if !ok {
 			return fmt.Errorf("does not let its canary be read: %w", read.Err)
 		}
-		l.roster.learn(found.roster)
+		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db { // else it may be another database's
+			l.roster.learn(found.roster)
+		}
 		known := l.roster[l.slot].Load()
 		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster), known)
 		switch {
@@ -294,7 +296,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 		text = sentenceText(j.Reason)
 	}
 	keys := []string{canaryKey, quarantineKey}
-	calls := []*masters.Call{{Args: luaMark.all(keys, []any{seen, j.Next.String(), text})}}
+	calls := []*masters.Call{{Args: luaMark.all(append(keys, rosterKey), []any{seen, j.Next.String(), text})}}
 	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
 		epoch := j.Next.Epoch
 		if flushed { // the others were not; but what was swapped for it must not come back

@@ -199,4 +199,9 @@ var vouchMutants = []mutant{
 		name: "evictions are not watched", rule: "9 eviction", aim: "evictions", file: "vouching.go",
 		old: "case l.evicted.more(&k.info):", new: "case false:",
 	},
+	{
+		name: "epochs of another database are learned", rule: "7a epochs", file: "vouching.go",
+		old: "ok && is.DB == l.db {", new: "ok && is.DB >= 0 {",
+		test: "TestEpochsOfOneDatabase", in: ".",
+	},
 }
