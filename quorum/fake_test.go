@@ -511,11 +511,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		case luaExpireSeen:
 			expire(arg(2))
 		default:
-			if arg(3) == "0" {
-				f.keys[key] = value{arg(2), "string", v.expires}
-			} else {
-				f.put(key, arg(2), arg(3))
-			}
+			f.put(key, arg(2), arg(3))
 		}
 		return int64(1), nil
 	}

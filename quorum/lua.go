@@ -183,13 +183,10 @@ return {kind, seen, redis.call('PTTL', KEYS[1])}`)
 sooner(KEYS[1], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
 
-	// luaSetSeen as luaDeleteSeen, and ARGV[3]=the new value ARGV[4]=ms, or 0 to keep the remaining TTL.
+	// luaSetSeen as luaDeleteSeen, and ARGV[3]=the new value ARGV[4]=ms.
 	luaSetSeen = newLua(luaIfSeen + luaSooner + `
-if ARGV[4] == '0' then redis.call('SET', KEYS[1], ARGV[3], 'KEEPTTL')
-else
-  sooner(KEYS[1], ARGV[4])
-  redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
-end
+sooner(KEYS[1], ARGV[4])
+redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
 return 1`)
 )
 

@@ -1,14 +1,15 @@
 package quorum
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and what it wrote on fewer
 // masters than that stays there until its TTL is over, because its value may be one that holds the lock.
 func (e *Engine) Write(req WriteRequest, done func(Written)) {
-	if req.Condition == Always && !req.KeepTTL {
+	switch {
+	case req.KeepTTL || req.WantOld && req.Condition != Always:
+		e.exchange(req, done)
+		return
+	case req.Condition == Always:
 		w := &write{req: req, done: done}
 		w.keeps, w.lasting = e.cfg.kept(req.TTL), true
 		ms := w.keeps.Milliseconds()
@@ -23,30 +24,37 @@ func (e *Engine) Write(req WriteRequest, done func(Written)) {
 		switch {
 		case v.Err != nil:
 			done(Written{Err: v.Err})
-		case v.Exists && v.Type != "string" && req.WantOld:
-			done(Written{Err: ErrWrongType})
-		case v.Exists:
-			e.replace(req, v, done)
-		case req.Condition == IfExists:
+		case !v.Exists:
 			done(Written{})
-		default: // there is no TTL to keep
-			req.KeepTTL = false
-			e.Write(req, done)
+		default:
+			kept := e.cfg.kept(req.TTL)
+			args := luaSetSeen.args(req.Key.Name, v.seen.kind, v.seen.value, req.Value, kept.Milliseconds())
+			e.change(req.Key, kept, args, func(err error, applied bool) { done(Written{Err: err, Done: applied}) })
 		}
 	})
 }
 
-// replace sets the key where it still holds what a quorum holds.
-func (e *Engine) replace(req WriteRequest, v view, done func(Written)) {
-	ms := int64(0) // as luaSetSeen has it: keep the remaining TTL
-	if !req.KeepTTL {
-		ms = e.cfg.kept(req.TTL).Milliseconds()
+// exchange is Write as an Exec, where it depends on what is there, and its reply is more than that something was: of several
+// who ask at once each replaces what another has set.
+func (e *Engine) exchange(req WriteRequest, done func(Written)) {
+	var w Written
+	plan := func(now []View) []Edit {
+		w = Written{}
+		switch was := &now[0]; {
+		case req.WantOld && was.Exists && was.Type != "string":
+			w.Err = ErrWrongType
+			return nil
+		case req.Condition == IfExists && !was.Exists:
+			return nil
+		case req.WantOld:
+			w.Old, w.HadOld = was.Value, was.Exists
+		}
+		w.Done = true
+		return []Edit{{Kind: Put, Value: req.Value, TTL: req.TTL, KeepTTL: req.KeepTTL && now[0].Exists}}
 	}
-	args := luaSetSeen.args(req.Key.Name, v.seen.kind, v.seen.value, req.Value, ms)
-	e.change(req.Key, time.Duration(ms)*time.Millisecond, args, func(err error, applied bool) {
-		w := Written{Err: err, Done: applied}
-		if applied && req.WantOld {
-			w.Old, w.HadOld = v.Value, true
+	e.Exec(ExecRequest{DB: req.Key.DB, Keys: []string{req.Key.Name}, Plan: plan}, func(x Executed) {
+		if x.Err != nil {
+			w = Written{Err: x.Err}
 		}
 		done(w)
 	})

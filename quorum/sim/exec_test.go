@@ -7,12 +7,13 @@ import (
 	"lockproxy/quorum"
 )
 
-// swapVia is GETSET through a proxy, or SET with GET: what it replied, if it was done.
-func (s *scene) swapVia(proxy int, set bool, value string) string {
+// swapVia is GETSET through a proxy, or SET with GET and what else the request says: what it replied, if it was done.
+func (s *scene) swapVia(proxy int, set *quorum.WriteRequest, value string) string {
 	old := make(chan string, 1)
 	e, key, ttl := s.proxies[proxy].life.engine, resourceName(0), 30*time.Second
-	if set {
-		req := quorum.WriteRequest{Key: quorum.Key{Name: key}, Value: value, TTL: ttl, WantOld: true}
+	if set != nil {
+		req := *set
+		req.Key, req.Value, req.TTL, req.WantOld = quorum.Key{Name: key}, value, ttl, true
 		e.Write(req, func(w quorum.Written) { old <- w.Old })
 		return <-old
 	}
@@ -31,10 +32,14 @@ func (s *scene) swapVia(proxy int, set bool, value string) string {
 
 // Where one master was away and has the value still, and a stale copy of another has it again.
 func TestAnOlderCopyOfAValueIsNotReplacedTwice(t *testing.T) {
-	for name, set := range map[string]bool{"GETSET": false, "SET with GET": true} {
+	quick := sceneConfig
+	quick.InstanceTimeout = 30 * time.Millisecond // the second tries again and again, for ten of these
+	for name, set := range map[string]*quorum.WriteRequest{
+		"GETSET": nil, "SET with GET": {}, "SET with XX and GET": {Condition: quorum.IfExists}, "SET with KEEPTTL and GET": {KeepTTL: true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			inScene(t, func(s *scene) {
-				s.others(0, 1, 2)
+			inSceneWith(t, 3, quick, nil, func(s *scene) {
+				<-s.acquire(1, "other", time.Minute, false)
 				s.sleep(time.Millisecond)
 				before := s.now()
 				s.do(func() { s.links[0][1].block(up) })
@@ -100,4 +105,24 @@ func TestOneClientIsToldThatItReplacedNothing(t *testing.T) {
 			t.Error("both were told that nothing was there")
 		}
 	})
+}
+
+// Two clients SET with GET a key that is there, and is to be there or to keep its TTL, at once through two proxies.
+func TestNobodyIsToldThatNothingWasThere(t *testing.T) {
+	for name, set := range map[string]quorum.WriteRequest{"XX": {Condition: quorum.IfExists}, "KEEPTTL": {KeepTTL: true}} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.others(0, 1, 2)
+				told := make(chan quorum.Written, 2)
+				for i, p := range s.proxies {
+					req := set
+					req.Key, req.Value, req.TTL, req.WantOld = quorum.Key{Name: resourceName(0)}, []string{"first", "second"}[i], time.Second, true
+					p.life.engine.Write(req, func(w quorum.Written) { told <- w })
+				}
+				if first, second := <-told, <-told; !first.HadOld || !second.HadOld || first.Old == second.Old {
+					t.Errorf("told %+v and %+v", first, second)
+				}
+			})
+		})
+	}
 }
