@@ -249,7 +249,7 @@ func (d *editing) had(en *entry, i int) int64 {
 	return at
 }
 
-// owed returns what removes h where it was put: its release could not be sent.
+// owed returns what removes h where it was put: its release could not be sent. The other keys have releases of their own.
 func (d *editing) owed(en *entry, h hold) *undo {
 	done := en.fate == answered && en.took
 	if en.undoing || !done && en.fate != unknown {
@@ -257,7 +257,6 @@ func (d *editing) owed(en *entry, h hold) *undo {
 	}
 	for _, i := range d.puts {
 		if hold := (hold{d.exec.req.Keys[i], d.edits[i].Value}); hold == h && d.ends[en.master][i] != 0 {
-			en.undoing = true
 			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), luaUndo.whole(h.name, h.token, d.ends[en.master][i]))
 		}
 	}

@@ -126,3 +126,34 @@ func TestNobodyIsToldThatNothingWasThere(t *testing.T) {
 		})
 	}
 }
+
+// A master is stopped while one client takes two locks at once and gives them back.
+func TestEachOfTwoLocksIsGivenBackWhereItIsTakenLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		keys, m := []string{resourceName(0), resourceName(1)}, s.servers[2]
+		e, taken := s.proxies[0].life.engine, make(chan quorum.Executed, 1)
+		e.Exec(quorum.ExecRequest{Keys: keys, Plan: func([]quorum.View) []quorum.Edit {
+			s.do(func() { m.stopped = true })
+			put := quorum.Edit{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}
+			return []quorum.Edit{put, put}
+		}}, func(x quorum.Executed) { taken <- x })
+		if x := <-taken; x.Lock == nil {
+			t.Fatalf("not taken: %+v", x)
+		}
+		s.sleep(400 * time.Millisecond) // what comes now cannot be answered there in time
+		for _, key := range keys {
+			given := make(chan quorum.Released, 1)
+			e.Release(quorum.Key{Name: key}, "mine", func(r quorum.Released) { given <- r })
+			if r := <-given; !r.Held {
+				t.Fatalf("not given back: %+v", r)
+			}
+		}
+		s.do(m.resume)
+		s.sleep(time.Second)
+		for _, key := range keys {
+			if it, ok := m.store.get(0, key, m.clock.millis(m.now())); ok {
+				t.Errorf("%s is held by %s", key, it.text)
+			}
+		}
+	})
+}

@@ -193,6 +193,11 @@ var mutants = []mutant{
 		test: "Release",
 	},
 	{
+		name: "of two keys that are put late one stays", rule: "4 undo", file: "edit.go",
+		old: "return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL)", new: "en.undoing = true\n\t\t\treturn newUndo(en, d.engine.cfg.kept(d.edits[i].TTL)",
+		test: "TestEachOfTwoLocks", in: ".",
+	},
+	{
 		name: "an undo in a later batch goes unsent", rule: "4 undo", file: "undo.go",
 		old: "u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)", new: "u.gone = now",
 	},
