@@ -98,8 +98,8 @@ func (d *editing) decide(t Tally) Decision {
 
 func (d *editing) ended(decision Decision) {
 	e := d.engine
-	switch decision {
-	case Won:
+	switch {
+	case decision == Won:
 		if len(d.puts) == 0 {
 			d.exec.done(Executed{Done: true})
 			return
@@ -110,13 +110,29 @@ func (d *editing) ended(decision Decision) {
 			return
 		}
 		d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
-	case Lost:
+	case decision == Lost && !d.mayHaveDeleted():
 		err := d.failure()
 		d.undo(func() { d.exec.again(err) })
 	default:
 		err := d.failure()
 		d.undo(func() { d.exec.done(Executed{Err: err}) })
 	}
+}
+
+// mayHaveDeleted says that a connection broke when it had been told to delete a key, which cannot be put back then. Who looks
+// again may find nothing, because of that.
+func (d *editing) mayHaveDeleted() bool {
+	if d.releases != nil || !slices.ContainsFunc(d.edits, func(ed Edit) bool { return ed.Kind >= Delete }) {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.entries {
+		if d.entries[i].fate == unknown {
+			return true
+		}
+	}
+	return false
 }
 
 // until returns when the first of the keys that were put may be gone.

@@ -87,6 +87,27 @@ func TestOneClientIsToldWhatItDeleted(t *testing.T) {
 	})
 }
 
+// Two of three masters have a value. One deletes it, and its connection breaks before it says so.
+func TestNobodyIsToldThatWhatItDeletedWasNotThere(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1)
+		s.do(func() { s.links[0][0].slow = 50 * time.Millisecond })
+		told, was := make(chan quorum.Executed, 1), quorum.View{}
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+			if was = now[0]; !was.Exists {
+				return nil
+			}
+			s.mute(1)
+			return []quorum.Edit{{Kind: quorum.Claim}}
+		}}, func(x quorum.Executed) { told <- x })
+		s.sleep(130 * time.Millisecond)
+		s.breakOff(1)
+		if x := <-told; x.Done && !was.Exists {
+			t.Errorf("told that nothing was there: %+v", x)
+		}
+	})
+}
+
 // Two clients SET with GET at once through two proxies, each nearer to another half of the masters.
 func TestOneClientIsToldThatItReplacedNothing(t *testing.T) {
 	inSceneOf(t, 4, func(s *scene) {

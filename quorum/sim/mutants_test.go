@@ -255,6 +255,11 @@ var mutants = []mutant{
 		test: "TestOneClientIsTold", in: ".",
 	},
 	{
+		name: "what was deleted in doubt is looked for again", rule: "compare and do", file: "edit.go",
+		old: "decision == Lost && !d.mayHaveDeleted():", new: "decision == Lost:",
+		test: "TestNobodyIsToldThatWhatItDeleted", in: ".",
+	},
+	{
 		name: "what is not clear is nothing", rule: "compare and do", file: "write.go",
 		old: "w.req.WantOld && agreed != Won", new: "w.req.WantOld && agreed == Undecided",
 		test: "TestOneClientIsToldThatIt", in: ".",
