@@ -338,10 +338,10 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 	return mend
 }
 
-// nudge makes an idle lane say something, so that a broken connection is found before a command is lost on it.
+// nudge makes a lane say something, so that a broken connection is found before a command is lost on it, and what may cost the
+// master its vote.
 func (l *lane) nudge(now instant) {
 	l.mu.Lock()
-	quiet := l.busy == idle && len(l.queue) == 0 && l.down == ""
 	if l.busy != idle && !l.handing && now-l.busy > l.engine.cfg.MasterDeadAfter && l.current != nil {
 		l.current.silent.Store(true)
 		_ = l.current.conn.Close() // its exchange ends, and the lane connects anew
@@ -355,14 +355,9 @@ func (l *lane) nudge(now instant) {
 	if l.behind.Load() {
 		l.ask(newTelling(l))
 	}
-	switch {
-	case l.db == 0 && l.master.appends.Load():
-		l.ask(newPatrol(l))
+	l.ask(newPatrol(l)) // each lane, as each is judged by what its own connection was told
+	if l.master.appends.Load() {
 		l.ask(newAppendPatrol(l))
-	case l.db == 0:
-		l.ask(newPatrol(l))
-	case quiet:
-		l.ask(newHeartbeat(l))
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,37 @@ func TestEpochsOfOneDatabaseAreNotThoseOfAnother(t *testing.T) {
 		s.do(func() { s.servers[2].stopped = true }) // the two others are needed
 		for db := range databases {
 			s.lockIn(db)
+		}
+	})
+}
+
+// What a server is told by its settings concerns all of its databases.
+func TestSettingsOfAMasterConcernEveryDatabase(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.do(func() {
+			for _, m := range s.servers {
+				m.append = "always"
+			}
+		})
+		m := s.servers[0]
+		for db := range databases {
+			s.lockIn(db)
+		}
+		s.do(func() { m.append = "everysec" })
+		s.sleep(time.Second)
+		for db := range databases {
+			if canary, _ := m.store.get(db, "lockproxy:canary", 0); !strings.Contains(canary.text, "volatile") {
+				t.Errorf("database %d still relies on what is on disk: %s", db, canary.text)
+			}
+		}
+		s.do(func() { m.policy = "allkeys-lru" })
+		s.sleep(time.Second)
+		for db := range databases {
+			c := make(chan quorum.Viewed, 1)
+			s.proxies[0].life.engine.Views(quorum.Key{DB: db, Name: resourceName(0)}, func(v quorum.Viewed) { c <- v })
+			if v := (<-c).Masters[0]; v.Counts {
+				t.Errorf("it may evict, and votes in database %d: %+v", db, v)
+			}
 		}
 	})
 }

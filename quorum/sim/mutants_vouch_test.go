@@ -204,4 +204,9 @@ var vouchMutants = []mutant{
 		old: "ok && is.DB == l.db {", new: "ok && is.DB >= 0 {",
 		test: "TestEpochsOfOneDatabase", in: ".",
 	},
+	{
+		name: "settings concern database 0", rule: "9 eviction", file: "lane.go",
+		old: "l.ask(newPatrol(l)) //", new: "if l.db == 0 {\n\t\tl.ask(newPatrol(l))\n\t} //",
+		test: "TestSettingsOfAMaster", in: ".",
+	},
 }
