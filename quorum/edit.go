@@ -110,7 +110,7 @@ func (d *editing) ended(decision Decision) {
 			return
 		}
 		d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
-	case decision == Lost && !d.mayHaveDeleted():
+	case decision == Lost && !d.mayBeDone():
 		err := d.failure()
 		d.undo(func() { d.exec.again(err) })
 	default:
@@ -119,20 +119,19 @@ func (d *editing) ended(decision Decision) {
 	}
 }
 
-// mayHaveDeleted says that a connection broke when it had been told to delete a key, which cannot be put back then. Who looks
-// again may find nothing, because of that.
-func (d *editing) mayHaveDeleted() bool {
-	if d.releases != nil || !slices.ContainsFunc(d.edits, func(ed Edit) bool { return ed.Kind >= Delete }) {
-		return false
-	}
+// mayBeDone says that as many masters as a quorum have done it, or may have, though too few were heard in time: somebody may
+// have been told what was put. Nor can a deletion be put back where it was not heard: who looks again may find nothing,
+// because of that.
+func (d *editing) mayBeDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	done := 0
 	for i := range d.entries {
-		if d.entries[i].fate == unknown {
-			return true
+		if en := &d.entries[i]; en.fate == unknown || en.fate == sent || d.applied(en) {
+			done++
 		}
 	}
-	return false
+	return done >= Quorum(len(d.entries))
 }
 
 // until returns when the first of the keys that were put may be gone.

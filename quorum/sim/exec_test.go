@@ -108,6 +108,36 @@ func TestNobodyIsToldThatWhatItDeletedWasNotThere(t *testing.T) {
 	})
 }
 
+// A value is put by two of three masters, of which one is not heard, and the third refuses, as another's change came between.
+// Somebody deletes it meanwhile, and is told of it.
+func TestAValueIsNotPutTwice(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1, 2)
+		tries := 0
+		put := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			if tries++; tries == 1 {
+				s.mute(1)
+				s.do(func() { s.servers[2].remove(&session{}, resourceName(0)) })
+			}
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { put <- x })
+		s.expectHolders(10*time.Millisecond, "mm.")
+		claimed, was := make(chan quorum.Executed, 1), ""
+		s.proxies[1].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+			was = now[0].Value
+			return []quorum.Edit{{Kind: quorum.Claim}}
+		}}, func(x quorum.Executed) { claimed <- x })
+		if x := <-claimed; !x.Done || was != "mine" {
+			t.Fatalf("%+v, told %q", x, was)
+		}
+		s.sleep(400 * time.Millisecond) // its time is over
+		s.do(s.links[0][1].heal)
+		<-put
+		s.expectHolders(time.Second, "...")
+	})
+}
+
 // Two clients SET with GET at once through two proxies, each nearer to another half of the masters.
 func TestOneClientIsToldThatItReplacedNothing(t *testing.T) {
 	inSceneOf(t, 4, func(s *scene) {

@@ -255,9 +255,9 @@ var mutants = []mutant{
 		test: "TestOneClientIsTold", in: ".",
 	},
 	{
-		name: "what was deleted in doubt is looked for again", rule: "compare and do", file: "edit.go",
-		old: "decision == Lost && !d.mayHaveDeleted():", new: "decision == Lost:",
-		test: "TestNobodyIsToldThatWhatItDeleted", in: ".",
+		name: "what may be done is done again", rule: "compare and do", file: "edit.go",
+		old: "decision == Lost && !d.mayBeDone():", new: "decision == Lost:",
+		test: "TestAValueIsNotPutTwice", in: ".",
 	},
 	{
 		name: "what is not clear is nothing", rule: "compare and do", file: "write.go",
