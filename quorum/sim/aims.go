@@ -157,7 +157,7 @@ func (k *checker) needed() []*server {
 		resource := resourceName(i)
 		holders := make(map[string][]*server)
 		for _, s := range k.world.servers {
-			if it, ok := s.store.get(0, resource, s.clock.millis(s.now())); ok && !s.down {
+			if it, ok := s.lock(resource); ok && !s.down {
 				holders[it.holder()] = append(holders[it.holder()], s)
 			}
 		}

@@ -38,6 +38,8 @@ const (
 	notFree    = "a free resource cannot be locked"
 	leak       = "memory is not given back"
 	heldOn     = "a lock is held on after its last release"
+	toldTwice  = "a value that two were told"
+	notTold    = "a value that was not told"
 )
 
 // A checker watches what clients are told and what masters hold. All is guarded by the world's mu.
@@ -52,6 +54,7 @@ type checker struct {
 	voted     map[string]bool     // tokens of attempts by vote
 	astray    map[string]bool     // of which something was not granted, and may have been done all the same
 	lost      map[string]bool     // by master and token: an answer was not heard
+	exchanges []*exchange
 	keptMost  time.Duration
 	fences    fenceBook
 	counts    Counts
@@ -150,7 +153,7 @@ func (k *checker) held(p *promise, until time.Duration) {
 	}
 	n := 0
 	for _, s := range k.world.servers {
-		it, ok := s.store.get(0, p.resource, s.clock.millis(s.now()))
+		it, ok := s.lock(p.resource)
 		if ok && it.holder() == p.token && it.expires >= s.clock.millis(until) {
 			n++
 		}
@@ -186,6 +189,9 @@ func (k *checker) slept(by time.Duration) {
 		for _, p := range list {
 			p.until -= by
 		}
+	}
+	for _, x := range k.exchanges {
+		x.until -= by
 	}
 }
 
@@ -244,7 +250,7 @@ func (k *checker) orphans() {
 	}
 	for _, s := range k.world.servers {
 		now := s.clock.millis(s.now())
-		for key, it := range s.store.dbs[0] {
+		for key, it := range s.store.all() {
 			f := k.attempts[it.holder()]
 			if f != nil && f.failed && !k.prolonged[key] && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
 				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.holder(), it.expires-now)

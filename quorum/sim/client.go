@@ -15,22 +15,23 @@ import (
 // master runs late the checker knows (shared.go). And they all use one TTL and never extend it, because the undo of an
 // attempt whose connection broke knows a key by its expiry.
 type client struct {
-	world    *World
-	name     string
-	rng      *rand.Rand
-	fencing  *rand.Rand // what is about fences
-	voting   *rand.Rand // what is about scripts that run by vote
-	proxy    *proxy
-	constant bool
-	reuses   bool
-	tries    int
-	token    string // of the latest attempt
-	retry    bool   // the latest attempt failed
-	keeps    bool   // its token, in what it does by vote
+	world     *World
+	name      string
+	rng       *rand.Rand
+	fencing   *rand.Rand // what is about fences
+	voting    *rand.Rand // what is about scripts that run by vote
+	severally *rand.Rand // what is about several locks at once
+	proxy     *proxy
+	constant  bool
+	reuses    bool
+	tries     int
+	token     string // of the latest attempt
+	retry     bool   // the latest attempt failed
+	keeps     bool   // its token, in what it does by vote
 }
 
 func newClient(w *World, id int) *client {
-	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id)}
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id)}
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4)
@@ -57,6 +58,14 @@ func (c *client) run() {
 		}
 		if c.votes() {
 			c.vote(resource, ttl)
+			continue
+		}
+		if w.plan.Exchanges > 0 && chance(c.severally, w.plan.Exchanges) {
+			c.exchange()
+			continue
+		}
+		if w.plan.Together > 0 && chance(c.severally, w.plan.Together) {
+			c.takeTogether(resource, ttl)
 			continue
 		}
 		switch p := c.acquire(resource, ttl); {
@@ -89,7 +98,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	w := c.world
 	token, once := c.nextToken()
 	c.token = token
-	req := quorum.AcquireRequest{Key: quorum.Key{Name: resource}, Token: token, TTL: ttl}
+	req := quorum.AcquireRequest{Key: w.plan.key(resource), Token: token, TTL: ttl}
 	switch kind := c.rng.Float64(); {
 	case kind < 0.1:
 		req.WantHolder = true
@@ -224,7 +233,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 
 func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 	w := c.world
-	req.Key, req.Token = quorum.Key{Name: p.resource}, p.token
+	req.Key, req.Token = w.plan.key(p.resource), p.token
 	began, slept := w.now(), w.asleep()
 	before := p.until
 	if !req.Add { // it may be shorter
@@ -259,7 +268,7 @@ func (c *client) shorten(p *promise, until time.Duration) { p.until = min(p.unti
 // reenter takes the lock again with its token.
 func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	w := c.world
-	req := quorum.AcquireRequest{Key: quorum.Key{Name: p.resource}, Token: p.token, TTL: ttl, Reentrant: true}
+	req := quorum.AcquireRequest{Key: w.plan.key(p.resource), Token: p.token, TTL: ttl, Reentrant: true}
 	began, slept := w.now(), w.asleep()
 	w.mu.Lock()
 	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.of(c.proxy.id).DriftFactor))
@@ -285,7 +294,7 @@ func (c *client) look(p *promise) {
 		if v.Err == nil && v.Value != p.token {
 			c.world.checker.gone(p, "a read")
 		}
-	}, func(e *quorum.Engine, done func(quorum.View)) { e.Get(quorum.Key{Name: p.resource}, done) })
+	}, func(e *quorum.Engine, done func(quorum.View)) { e.Get(c.world.plan.key(p.resource), done) })
 }
 
 // release gives the lock back: from the moment at which it asks, the client does not rely on it.
@@ -311,7 +320,7 @@ func (c *client) release(p *promise) {
 // takeOver changes a resource that the client does not hold.
 func (c *client) takeOver(resource string, ttl time.Duration) {
 	w := c.world
-	key := quorum.Key{Name: resource}
+	key := w.plan.key(resource)
 	c.tries++
 	value := fmt.Sprintf("%s-w%d", c.name, c.tries)
 	w.mu.Lock()

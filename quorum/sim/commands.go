@@ -103,7 +103,10 @@ func (s *server) do(c *session, args []string) reply {
 		return fault("ERR This Redis command is not allowed from script")
 	case cmd.writes && s.replica && !s.world.plan.Writable:
 		return fault("READONLY You can't write against a read only replica.")
+	case cmd.writes && s.refusal(c, name) != "":
+		return s.refusal(c, name)
 	}
+	c.wrote = c.wrote || cmd.writes && c.script
 	return cmd.run(s, c, args)
 }
 

@@ -12,6 +12,7 @@ type faultKind struct {
 	name      string
 	forgets   bool // a master forgets what it was told, or a clock jumps
 	endsProxy bool
+	setsClock bool
 	strike    func(w *World, r *rand.Rand) (mend func())
 }
 
@@ -37,7 +38,7 @@ var faultKinds = []faultKind{
 
 // kindOf finds a fault by its name.
 func kindOf(name string) faultKind {
-	kinds := slices.Concat(faultKinds, forgetKinds)
+	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds)
 	return kinds[slices.IndexFunc(kinds, func(f faultKind) bool { return f.name == name })]
 }
 
@@ -96,7 +97,7 @@ func (w *World) mendAll() {
 		if s.replica { // whoever makes it a master again gives it another lineage
 			s.descend()
 		}
-		s.slow, s.hogged, s.replica, s.policy = 0, false, false, ""
+		s.slow, s.hogged, s.refuses, s.replica, s.policy = 0, false, "", false, ""
 		s.clock.run(w.now(), s.rate)
 	}
 	for i, p := range w.proxies {

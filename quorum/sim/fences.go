@@ -139,7 +139,7 @@ func (k *checker) fenceTold(resource string, v quorum.FenceView, before fenceMar
 // records is how many masters have kept a fence beside the resource.
 func (k *checker) records(resource string) (n int) {
 	for _, s := range k.world.servers {
-		if _, ok := s.store.get(0, "lockproxy:fence:"+resource, s.clock.millis(s.now())); ok {
+		if _, ok := s.store.get(s.world.plan.key(resource).DB, "lockproxy:fence:"+resource, s.clock.millis(s.now())); ok {
 			n++
 		}
 	}
@@ -174,5 +174,5 @@ func (c *client) askFence(p *promise) {
 		w.checker.ended(w.now()-began, "a question of "+c.name)
 		held.doubtful = held.doubtful || p.doubtful
 		w.checker.fenceTold(p.resource, v, before, &held)
-	}, func(e *quorum.Engine, done func(quorum.FenceView)) { e.Fence(quorum.Key{Name: p.resource}, done) })
+	}, func(e *quorum.Engine, done func(quorum.FenceView)) { e.Fence(c.world.plan.key(p.resource), done) })
 }

@@ -28,12 +28,12 @@ var forgetKinds = []faultKind{
 	{name: "a database flushed", forgets: true, strike: wipe("FLUSHDB")},
 	{name: "databases swapped", forgets: true, strike: swapDatabases},
 	{name: "keys evicted", forgets: true, strike: evict},
-	{name: "clock stepped forwards", forgets: true, strike: stepClock(1)},
-	{name: "clock stepped backwards", forgets: true, strike: stepClock(-1)},
-	{name: "clock stepped far away", forgets: true, strike: stepFarClock},
-	{name: "clock frozen", forgets: true, strike: runClock(0, 0)},
-	{name: "clock much too fast", forgets: true, strike: runClock(1.2, 4)},
-	{name: suspended, forgets: true, strike: suspendProxies},
+	{name: "clock stepped forwards", forgets: true, setsClock: true, strike: stepClock(1)},
+	{name: "clock stepped backwards", forgets: true, setsClock: true, strike: stepClock(-1)},
+	{name: "clock stepped far away", forgets: true, setsClock: true, strike: stepFarClock},
+	{name: "clock frozen", forgets: true, setsClock: true, strike: runClock(0, 0)},
+	{name: "clock much too fast", forgets: true, setsClock: true, strike: runClock(1.2, 4)},
+	{name: suspended, forgets: true, setsClock: true, strike: suspendProxies},
 }
 
 // staleReplica is a fault of masters that have replicas, and say so.
@@ -163,7 +163,11 @@ func wipe(command string) func(*World, *rand.Rand) func() {
 			return nil
 		}
 		w.logf("fault", "%s: %s", s.addr, command)
-		s.do(&session{}, []string{command})
+		c := &session{}
+		if w.plan.Databases {
+			c.db = r.IntN(databases)
+		}
+		s.do(c, []string{command})
 		return func() {}
 	}
 }
@@ -199,11 +203,13 @@ func (s *server) evictSome(r *rand.Rand, times int) {
 		s.policy = ""
 		return
 	}
-	for _, key := range s.keys() {
-		if chance(r, 0.5) {
-			s.logf("evicts %s", key)
-			s.store.do(mutation{at: s.now(), kind: removed, key: key})
-			s.evicted++
+	for db := range s.world.plan.used() {
+		for _, key := range s.keys(db) {
+			if chance(r, 0.5) {
+				s.logf("evicts %s", key)
+				s.store.do(mutation{at: s.now(), db: db, kind: removed, key: key})
+				s.evicted++
+			}
 		}
 	}
 	pause := between(r, 0, 300*time.Millisecond)
@@ -213,10 +219,10 @@ func (s *server) evictSome(r *rand.Rand, times int) {
 	s.world.after(pause, func() { s.evictSome(r, times-1) })
 }
 
-// keys returns the keys of the first database in order.
-func (s *server) keys() []string {
+// keys returns the keys of a database in order.
+func (s *server) keys(db int) []string {
 	var list []string
-	for key := range s.store.dbs[0] {
+	for key := range s.store.dbs[db] {
 		list = append(list, key)
 	}
 	slices.SortFunc(list, strings.Compare)

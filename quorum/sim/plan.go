@@ -39,6 +39,9 @@ type Plan struct {
 	Walls              time.Duration // how often a wall clock of a proxy jumps then, on average
 	Votes              float64       // how often a client does by a script what it could do otherwise
 	Constant           bool          // clients use constant tokens, each proxy its own
+	Together           float64       // how often a client takes several locks at once
+	Exchanges          float64       // how often a client exchanges a value
+	Databases          bool          // locks are in two
 
 	Faults []string // the kinds that occur
 	Gap    time.Duration
@@ -83,6 +86,9 @@ func NewPlan(seed uint64) Plan {
 	}
 	if seed&Voted != 0 {
 		p.votes(rand.New(rand.NewPCG(seed, 3)))
+	}
+	if seed&Several != 0 {
+		p.several(rand.New(rand.NewPCG(seed, 4)))
 	}
 	if seed&Mixed != 0 {
 		p.mix(rand.New(rand.NewPCG(seed, 2)))

@@ -41,6 +41,7 @@ func (w *World) play() {
 		w.clients.Go(c.run)
 	}
 	w.clients.Wait()
+	w.do(w.checker.exchanged)
 	w.settle()
 	w.lockAll()
 	for _, p := range w.proxies {
@@ -67,6 +68,9 @@ func (w *World) settle() {
 // lockAll waits until every TTL is over, and then locks everything through every proxy, with all masters or with no
 // more than are needed.
 func (w *World) lockAll() {
+	if w.plan.Databases {
+		w.meetAll()
+	}
 	w.sleep(w.checker.keptMost + w.checker.keptMost/8)
 	if w.plan.Forgets { // until every quarantine is over, and what a clock that was set back keeps alive
 		w.sleep(w.checker.keptMost + 2*time.Second)
@@ -84,7 +88,7 @@ func (w *World) lockAll() {
 		for j := range w.plan.Resources {
 			w.sleep(time.Millisecond)
 			req := quorum.AcquireRequest{
-				Key: quorum.Key{Name: resourceName(j)}, Token: fmt.Sprintf("last-%d", i), TTL: 200 * time.Millisecond,
+				Key: w.plan.key(resourceName(j)), Token: fmt.Sprintf("last-%d", i), TTL: 200 * time.Millisecond,
 			}
 			a, _ := ask(p, func(*life, quorum.Acquired) {}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
 			if a.Lock == nil {
@@ -94,6 +98,16 @@ func (w *World) lockAll() {
 				continue
 			}
 			w.sleep(600*time.Millisecond + w.plan.loosest().Grace - w.plan.strictest().Grace) // a release might find its script flushed
+		}
+	}
+}
+
+// meetAll lets every proxy connect to all databases, and judge them: it does so when it needs one first.
+func (w *World) meetAll() {
+	for _, p := range w.proxies {
+		for i := range databases {
+			key := w.plan.key(resourceName(i))
+			_, _ = ask(p, func(*life, quorum.View) {}, func(e *quorum.Engine, done func(quorum.View)) { e.Get(key, done) })
 		}
 	}
 }
@@ -117,7 +131,7 @@ func (w *World) latest() time.Duration {
 	left := time.Duration(0)
 	for _, s := range w.servers {
 		now := s.clock.millis(w.now())
-		for key, it := range s.store.dbs[0] {
+		for key, it := range s.store.all() {
 			if it.expires != 0 && !strings.HasPrefix(key, "lockproxy:") {
 				left = max(left, time.Duration(float64(it.expires-now)/s.rate)*time.Millisecond)
 			}

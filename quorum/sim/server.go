@@ -34,6 +34,7 @@ type server struct {
 	silent  bool          // nor a machine: nobody says so
 	stopped bool          // SIGSTOP
 	hogged  bool          // a script runs and runs
+	refuses fault         // it answers to what writes; "" if it does not
 	slow    time.Duration // added to the work on a parcel
 
 	old        bool // version 6: what came later is unknown
@@ -60,6 +61,7 @@ type session struct {
 	life   *life
 	db     int
 	script bool   // a script of it runs
+	wrote  bool   // it has written
 	giver  *stake // whose release runs
 
 	// What the clock showed in the batch before this one, if that asked for the time, and in this one: by the former

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // An item is the value of a key: a string, or a hash (hash.go).
 type item struct {
@@ -101,6 +104,15 @@ func (s *store) rewind(to time.Duration) {
 	for _, m := range kept {
 		s.apply(m)
 	}
+}
+
+// all returns the keys of all databases.
+func (s *store) all() map[string]item {
+	all := maps.Clone(s.dbs[0])
+	for _, db := range s.dbs[1:] {
+		maps.Copy(all, db)
+	}
+	return all
 }
 
 // get returns a key that has not expired by the master's clock.

@@ -9,9 +9,11 @@ import (
 // Clients of another kind: they take a lock by MULTI, SETNX, EXPIRE, EXEC, or release it by WATCH, GET, MULTI, DEL, EXEC.
 // All rules hold for them as for the others.
 
+// patience is how many InstanceTimeouts an EXEC takes at most: ten until the last try begins, and a try is two rounds and an undo.
+const patience = 14
+
 // take chooses how to make an attempt, and says how long it may last in InstanceTimeouts.
 func (c *client) take(req quorum.AcquireRequest) (func(*quorum.Engine, func(quorum.Acquired)), int) {
-	const patience = 14 // ten until the last try begins, and a try is two rounds and an undo
 	if req.Fenced {
 		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 4 // three rounds and an undo
 	}
@@ -19,7 +21,7 @@ func (c *client) take(req quorum.AcquireRequest) (func(*quorum.Engine, func(quor
 		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 2
 	}
 	return func(e *quorum.Engine, done func(quorum.Acquired)) {
-		e.Exec(quorum.ExecRequest{Keys: []string{req.Key.Name}, Plan: func(now []quorum.View) []quorum.Edit {
+		e.Exec(quorum.ExecRequest{DB: req.Key.DB, Keys: []string{req.Key.Name}, Plan: func(now []quorum.View) []quorum.Edit {
 			if now[0].Exists {
 				return nil
 			}
@@ -32,14 +34,14 @@ func (c *client) take(req quorum.AcquireRequest) (func(*quorum.Engine, func(quor
 
 // give chooses how to release a lock.
 func (c *client) give(name, token string) func(*quorum.Engine, func(quorum.Released)) {
-	key := quorum.Key{Name: name}
+	key := c.world.plan.key(name)
 	// With a constant token a transaction that comes late takes the next client's lock, as on Redis.
 	if c.constant || !chance(c.rng, c.world.plan.Transactions) {
 		return func(e *quorum.Engine, done func(quorum.Released)) { e.Release(key, token, done) }
 	}
 	return func(e *quorum.Engine, done func(quorum.Released)) {
 		held, absent := false, false
-		e.Exec(quorum.ExecRequest{Keys: []string{name}, Plan: func(now []quorum.View) []quorum.Edit {
+		e.Exec(quorum.ExecRequest{DB: c.world.plan.key(name).DB, Keys: []string{name}, Plan: func(now []quorum.View) []quorum.Edit {
 			if held, absent = now[0].Value == token, !now[0].Exists; !held {
 				return nil
 			}
@@ -53,7 +55,7 @@ func (c *client) give(name, token string) func(*quorum.Engine, func(quorum.Relea
 // swap is GETSET: whoever holds the resource, it has another value afterwards.
 func (c *client) swap(name, value string, ttl time.Duration) {
 	_, _ = ask(c.proxy, func(*life, quorum.Executed) {}, func(e *quorum.Engine, done func(quorum.Executed)) {
-		e.Exec(quorum.ExecRequest{Keys: []string{name}, Plan: func([]quorum.View) []quorum.Edit {
+		e.Exec(quorum.ExecRequest{DB: c.world.plan.key(name).DB, Keys: []string{name}, Plan: func([]quorum.View) []quorum.Edit {
 			return []quorum.Edit{{Kind: quorum.Put, Value: value, TTL: ttl}}
 		}}, done)
 	})

@@ -18,7 +18,7 @@ import (
 const Voted = 1 << 61
 
 // kinds are the bits of a seed that are no part of its number.
-const kinds = Fenced | Mixed | Voted
+const kinds = Fenced | Mixed | Voted | Several
 
 func (p *Plan) votes(r *rand.Rand) {
 	p.Votes, p.Constant = pick(r, 0.3, 0.7, 1), false
@@ -72,7 +72,7 @@ func (c *client) vote(resource string, ttl time.Duration) {
 	h := &votedHold{lock: pick(c.voting, &hashLock, &hashLock, &textLock, &pairLock), names: []string{resource}, ttl: ttl}
 	if h.lock.keys > 1 {
 		other := resourceName(c.voting.IntN(c.world.plan.Resources))
-		if other == resource {
+		if other == resource || c.world.plan.key(other).DB != c.world.plan.key(resource).DB {
 			h.lock = &hashLock
 		} else {
 			h.names = append(h.names, other)
@@ -145,6 +145,7 @@ func (c *client) askByVote(s *votedScript, h *votedHold, heard func(l *life, r q
 		timeouts, pauses = 16, 512*time.Millisecond
 	}
 	req := s.request(h.names, h.token, h.ttl)
+	req.DB = w.plan.key(h.names[0]).DB
 	r, ok = ask(c.proxy, func(l *life, r quorum.Ran) {
 		granted = r.Err == nil && s.granted(r.Reply)
 		if r.Lock != nil && time.Until(r.Lock.Until()) <= 0 { // who writes the reply finds that it is too late (resp)
@@ -259,7 +260,7 @@ func (c *client) goneByVote(h *votedHold, before []promise, by string) {
 func (k *checker) quorumHas(p promise) bool {
 	n := 0
 	for _, s := range k.world.servers {
-		if it, ok := s.store.get(0, p.resource, s.clock.millis(s.now())); ok && it.holder() == p.token {
+		if it, ok := s.lock(p.resource); ok && it.holder() == p.token {
 			n++
 		}
 	}
@@ -327,6 +328,8 @@ func (c *client) freeByVote(h *votedHold) bool {
 		clear := !k.astray[h.token]
 		switch {
 		case r.Err != nil:
+		case !granted && !clear && h.lock.counts: // the masters did not count its holds alike
+			c.overByVote(h)
 		case !granted:
 			c.goneByVote(h, before, "a release by vote")
 		case h.lock.counts && last && r.Reply.Int == 0 && clear && k.stands(&before[0]) && !w.plan.Forgets && k.quorumHas(before[0]):
