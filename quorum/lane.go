@@ -89,11 +89,14 @@ const idle instant = -1
 const batchMax = 1024
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
-	charges, _ := m.watch.charged() // before: they are on the master
-	return &lane{
-		engine: e, master: m, slot: m.slot, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle, charges: charges,
+	l := &lane{
+		engine: e, master: m, slot: m.slot, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle,
 		lingering: time.NewTimer(0),
 	}
+	if is := m.marked.Load(); is != nil { // else the lane is to mark its database itself
+		l.charges, l.evicted = is.charges, is.evicted
+	}
+	return l
 }
 
 // push queues a request. If the request cannot be answered in time it returns why, and forgets the request.

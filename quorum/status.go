@@ -55,6 +55,7 @@ type master struct {
 	votes     [Failed + 1]atomic.Uint64
 	failures  [failureKinds]atomic.Uint64
 	roundTrip atomic.Int64
+	marked    atomic.Pointer[marked]
 	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
 
 	durable atomic.Bool // it has said that it forgets nothing

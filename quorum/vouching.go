@@ -280,6 +280,12 @@ type evictions struct {
 	keys  int64
 }
 
+// A marked is what every database of a master has been marked for, by the lane of database 0.
+type marked struct {
+	charges int
+	evicted evictions
+}
+
 // more says that keys may have been evicted since.
 func (e *evictions) more(now *masters.Info) bool {
 	if e.runID != now.RunID {
@@ -314,6 +320,9 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 // stand takes what the assessment found.
 func (l *lane) stand(k *link, found marks, epoch int64) error {
 	l.evicted = evictions{k.info.RunID, k.info.Evicted}
+	if l.db == 0 {
+		l.master.marked.Store(&marked{l.charges, l.evicted})
+	}
 	if l.roster[l.slot].Load() > epoch {
 		return errors.New("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or run lockproxy init")
 	}

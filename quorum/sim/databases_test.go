@@ -8,13 +8,18 @@ import (
 	"lockproxy/quorum"
 )
 
+// acquireIn makes an attempt in a database through a proxy.
+func (s *scene) acquireIn(db, proxy int, token string, ttl time.Duration) quorum.Acquired {
+	c := make(chan quorum.Acquired, 1)
+	req := quorum.AcquireRequest{Key: quorum.Key{DB: db, Name: resourceName(0)}, Token: token, TTL: ttl}
+	s.proxies[proxy].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
+	return <-c
+}
+
 // lockIn takes a lock in a database through the first proxy.
 func (s *scene) lockIn(db int) {
 	s.t.Helper()
-	c := make(chan quorum.Acquired, 1)
-	req := quorum.AcquireRequest{Key: quorum.Key{DB: db, Name: resourceName(0)}, Token: "mine", TTL: 100 * time.Millisecond}
-	s.proxies[0].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
-	if a := <-c; a.Lock == nil {
+	if a := s.acquireIn(db, 0, "mine", 100*time.Millisecond); a.Lock == nil {
 		s.t.Errorf("not granted in database %d: %+v", db, a)
 	}
 }
@@ -64,6 +69,32 @@ func TestSettingsOfAMasterConcernEveryDatabase(t *testing.T) {
 			if v := (<-c).Masters[0]; v.Counts {
 				t.Errorf("it may evict, and votes in database %d: %+v", db, v)
 			}
+		}
+	})
+}
+
+// A master's clock jumps while it cannot be marked for that, as it cannot write. Then a proxy that knows of the jump needs
+// another database.
+func TestADatabaseThatIsNewToAProxyIsMarkedForWhatItKnows(t *testing.T) {
+	inScene(t, func(s *scene) {
+		m := s.servers[0]
+		if a := s.acquireIn(1, 1, "other", 50*time.Second); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		s.sleep(time.Millisecond)
+		s.do(func() {
+			s.servers[2].remove(&session{db: 1}, resourceName(0))
+			s.proxies[1].kill()
+			m.refuses = "MISCONF it cannot save"
+		})
+		s.set(0, time.Minute)
+		s.sleep(time.Second)
+		for _, refuses := range []fault{m.refuses, ""} {
+			s.do(func() { m.refuses = refuses })
+			if a := s.acquireIn(1, 0, "mine", time.Second); a.Lock != nil {
+				t.Errorf("held twice: it refuses to write %q", refuses)
+			}
+			s.sleep(time.Second)
 		}
 	})
 }

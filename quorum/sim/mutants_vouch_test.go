@@ -209,4 +209,9 @@ var vouchMutants = []mutant{
 		old: "l.ask(newPatrol(l)) //", new: "if l.db == 0 {\n\t\tl.ask(newPatrol(l))\n\t} //",
 		test: "TestSettingsOfAMaster", in: ".",
 	},
+	{
+		name: "a new database is taken for marked", rule: "6 quarantine", file: "lane.go",
+		old: "l.charges, l.evicted = is.charges, is.evicted", new: "l.charges, _ = m.watch.charged()",
+		test: "TestADatabaseThatIsNew", in: ".",
+	},
 }
