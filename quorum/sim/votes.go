@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -151,6 +152,9 @@ func (c *client) askByVote(s *votedScript, h *votedHold, heard func(l *life, r q
 		if r.Lock != nil && time.Until(r.Lock.Until()) <= 0 { // who writes the reply finds that it is too late (resp)
 			r.Err, granted = quorum.ErrLate, false
 		}
+		if s != &h.lock.take && r.Reply.Kind == quorum.ErrorValue { // as OOM: it says nothing of the lock
+			r.Err, granted = errors.New(r.Reply.Text), false
+		}
 		w.logf(c.name, "via %s: %v by vote, %v for %v, token %s: granted %v, %+v, %v", l.name, h.names, req.Args, h.ttl, h.token, granted, r.Reply, r.Err)
 		w.checker.endedIn(timeouts, w.now()-began-pauses, "a script of "+c.name)
 		heard(l, r, granted)
@@ -292,11 +296,12 @@ func (c *client) extendByVote(h *votedHold) bool {
 func (c *client) reenterByVote(h *votedHold) {
 	w := c.world
 	began, slept := w.now(), w.asleep()
-	_ = c.shortenByVote(h)
+	before := c.shortenByVote(h)
 	w.do(func() { delete(w.checker.attempts, h.token) })
 	granted, _, _ := c.askByVote(&h.lock.take, h, func(_ *life, r quorum.Ran, granted bool) {
 		if granted {
 			h.holds++
+			w.checker.astray[h.token] = w.checker.astray[h.token] || before[0].until <= w.now() // it may have been gone by then
 			c.promiseByVote(h, r, began, slept)
 		}
 	})
