@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -144,8 +145,8 @@ func (r *voting) blank(a *answer, v Vote) bool {
 
 func (r *voting) voided(master int) { r.count.answers[master] = nil }
 
-// answer reads what a master answered. Its own errors are failures, but for those that its Lua compiler has with the
-// text: these are the script's.
+// answer reads what a master answered. Its own errors are failures, also where a command of the script raised them (OOM), but
+// for those that its Lua compiler has with the text: these are the script's.
 func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
 	if c.Err != nil {
 		text := c.Err.Error()
@@ -159,6 +160,9 @@ func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
 	if err != nil {
 		v, cause := unexpected()
 		return nil, v, cause
+	}
+	if code, _, _ := strings.Cut(a.value.Text, " "); a.encoded[0] == raisedValue && len(a.effects) == 0 && slices.Contains(incapable, code) {
+		return nil, Failed, failureText(errors.New(a.value.Text))
 	}
 	return a, r.req.Rule.vote(a), ""
 }

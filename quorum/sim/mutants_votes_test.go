@@ -30,4 +30,9 @@ var voteMutants = []mutant{
 		name: "a script does not extend the horizon", rule: "7 horizon", file: "script_wrapper.lua", aim: "horizons", first: Voted + 1,
 		old: "if longest > 0 and call", new: "if longest < 0 and call",
 	},
+	{
+		name: "an error of a master is its script's", rule: "release in doubt", file: "script_run.go",
+		old: "len(a.effects) == 0 && slices", new: "len(a.effects) < 0 && slices",
+		test: "TestAReleaseIsNotRefused", in: ".",
+	},
 }

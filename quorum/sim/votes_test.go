@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -62,4 +63,34 @@ func TestAnOlderCopyOfAHashIsNoVote(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two of five masters never had the lock, and one of the others cannot say that it had.
+func TestAReleaseIsNotRefusedForAMasterWhoseMemoryIsFull(t *testing.T) {
+	inSceneOf(t, 5, func(s *scene) {
+		full := func(masters ...int) {
+			s.do(func() {
+				for i, m := range s.servers {
+					if m.refuses = ""; slices.Contains(masters, i) {
+						m.refuses = "OOM command not allowed when used memory > 'maxmemory'."
+					}
+				}
+			})
+		}
+		granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+		full(3, 4)
+		if r := <-s.takeByVote(0, "mine", quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: "mine"}); r.Lock == nil {
+			t.Fatalf("not granted: %+v", r)
+		}
+		s.sleep(time.Millisecond)
+		full(2)
+		freed := make(chan quorum.Ran, 1)
+		s.proxies[0].life.engine.Run(quorum.RunRequest{
+			Script: quorum.NewScript(freeHash), Keys: []string{resourceName(0), "channel"}, Args: []string{"0", "30000", "mine"},
+			Rule: quorum.Rule{Merge: quorum.Releasing, Granted: func(v quorum.Value) bool { return !granted(v) }},
+		}, func(r quorum.Ran) { freed <- r })
+		if r := <-freed; r.Err == nil && r.Reply.Kind == quorum.NilValue {
+			t.Errorf("told that it did not hold the lock: %+v", r)
+		}
+	})
 }
