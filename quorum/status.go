@@ -58,7 +58,6 @@ type master struct {
 	marked    atomic.Pointer[marked]
 	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
 
-	durable atomic.Bool // it has said that it forgets nothing
 	appends atomic.Bool // it has said when it writes its append-only file
 
 	mu    sync.Mutex // guards all below
@@ -80,7 +79,6 @@ func (m *master) connected(info *masters.Info) {
 	defer m.mu.Unlock()
 	m.links++
 	m.info = *info
-	m.durable.Store(info.Durable())
 	m.appends.Store(info.TellsAppend())
 }
 
@@ -95,7 +93,6 @@ func (m *master) describe(info *masters.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.info = *info
-	m.durable.Store(info.Durable())
 	m.appends.Store(info.TellsAppend())
 }
 

@@ -61,7 +61,6 @@ func (l *lane) vouch() doubt {
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
 	l.again = l.again || marks.quarantine != l.link.marks.quarantine
-	l.again = l.again || l.link.info.Durable() != l.master.durable.Load() // by what the first database's lane has asked
 	switch {
 	case marks.canary != l.link.marks.canary:
 		l.again = true

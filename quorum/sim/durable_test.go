@@ -45,14 +45,6 @@ func (s *scene) startOn(master int, file time.Duration) {
 	s.sleep(time.Second)
 }
 
-// acquireIn makes an attempt in a database.
-func (s *scene) acquireIn(db, proxy int, token string) quorum.Acquired {
-	c := make(chan quorum.Acquired, 1)
-	req := quorum.AcquireRequest{Key: quorum.Key{DB: db, Name: resourceName(0)}, Token: token, TTL: 30 * time.Second}
-	s.proxies[proxy].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
-	return <-c
-}
-
 func (s *scene) expectGranted(a quorum.Acquired) {
 	s.t.Helper()
 	if a.Lock == nil {
@@ -72,20 +64,20 @@ func (s *scene) expectNotGranted(a quorum.Acquired) {
 func TestAMasterIsNotTakenForDurableInAnotherDatabase(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
 		for proxy := range s.proxies {
-			s.expectGranted(s.acquireIn(1, proxy, "before"))
+			s.expectGranted(s.acquireIn(1, proxy, "before", 30*time.Second))
 			s.sleep(time.Minute)
 		}
 		s.configure(2, "everysec")
 		s.sleep(2 * time.Second)
 		s.away(1)
 		written := s.now() // by the latest fsync before the crash
-		s.expectGranted(s.acquireIn(1, 0, "first"))
+		s.expectGranted(s.acquireIn(1, 0, "first", 30*time.Second))
 		s.away(0)
 		s.configure(2, "always")
 		s.fallBack(2, written)
 		for range 1000 {
 			for proxy := range s.proxies {
-				s.expectNotGranted(s.acquireIn(1, proxy, "second"))
+				s.expectNotGranted(s.acquireIn(1, proxy, "second", 30*time.Second))
 			}
 			s.sleep(time.Millisecond)
 		}
@@ -98,16 +90,16 @@ func TestAFileThatWasWrittenNoMoreIsNotTakenForAllThatWasGranted(t *testing.T) {
 		written := s.configure(2, "")
 		s.sleep(time.Second)
 		s.away(1)
-		s.expectGranted(s.acquireIn(0, 0, "first"))
+		s.expectGranted(s.acquireIn(0, 0, "first", 30*time.Second))
 		s.away(0)
 		s.startOn(2, written)
 		for proxy := range s.proxies {
-			s.expectNotGranted(s.acquireIn(0, proxy, "second"))
+			s.expectNotGranted(s.acquireIn(0, proxy, "second", 30*time.Second))
 		}
 		s.do(s.servers[0].boot)
 		s.sleep(40 * time.Second)
 		s.away(0)
-		s.expectGranted(s.acquireIn(0, 0, "third"))
+		s.expectGranted(s.acquireIn(0, 0, "third", 30*time.Second))
 	})
 }
 
@@ -118,7 +110,7 @@ func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
 		s.away(1)
 		written := s.configure(2, "")
 		s.sleep(time.Second)
-		s.expectGranted(s.acquireIn(0, 0, "first"))
+		s.expectGranted(s.acquireIn(0, 0, "first", 30*time.Second))
 		s.do(func() {
 			for _, l := range s.links {
 				l[0].block(up)
@@ -141,7 +133,7 @@ func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
 		})
 		for range 200 {
 			for proxy := range s.proxies {
-				s.expectNotGranted(s.acquireIn(0, proxy, "second"))
+				s.expectNotGranted(s.acquireIn(0, proxy, "second", 30*time.Second))
 			}
 			s.sleep(5 * time.Millisecond)
 		}
@@ -153,7 +145,7 @@ func TestWhoTogglesWhatIsKeptOnDiskTakesNoVote(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
 		fence := ahead
 		s.knows(fence, 0, 1, 2)
-		for _, fsync := range []string{"", "always", "everysec", "always"} {
+		for _, fsync := range []string{"", "always", "", "everysec", "always"} {
 			for i := range s.servers {
 				s.configure(i, fsync)
 			}
@@ -172,7 +164,7 @@ func TestWhoTogglesWhatIsKeptOnDiskTakesNoVote(t *testing.T) {
 			}
 		})
 		s.sleep(time.Second)
-		s.expectGranted(s.acquireIn(0, 1, "mine"))
+		s.expectGranted(s.acquireIn(0, 1, "mine", 30*time.Second))
 	})
 }
 
@@ -180,7 +172,7 @@ func TestWhoTogglesWhatIsKeptOnDiskTakesNoVote(t *testing.T) {
 func TestWhatAnotherMasterKeptIsNotTakenForAllThatWasGranted(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
 		s.away(1)
-		s.expectGranted(s.acquireIn(0, 0, "first"))
+		s.expectGranted(s.acquireIn(0, 0, "first", 30*time.Second))
 		s.away(0)
 		s.do(func() {
 			s.servers[2].crash(false)
@@ -191,6 +183,6 @@ func TestWhatAnotherMasterKeptIsNotTakenForAllThatWasGranted(t *testing.T) {
 			s.servers[2].boot()
 		})
 		s.sleep(time.Second)
-		s.expectNotGranted(s.acquireIn(0, 0, "second"))
+		s.expectNotGranted(s.acquireIn(0, 0, "second", 30*time.Second))
 	})
 }
