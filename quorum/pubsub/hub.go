@@ -46,10 +46,10 @@ type Subscriber interface {
 
 // Config holds what a hub must know. Zero values get the defaults.
 type Config struct {
-	// Patience is how long masters have to confirm a subscription, and how long a message waits for the copies of a
-	// quorum. Default 100 ms.
+	// Patience is how long a message waits for the copies of a quorum. Default 100 ms.
 	Patience time.Duration
-	// DeadAfter is the silence that ends a link which owes an answer, and how long connecting may take. Default 5 s.
+	// DeadAfter is the silence that ends a link which owes an answer, how long connecting may take, and how long masters
+	// have to confirm a subscription: unlike a lock, it is worth no less for being late. Default 5 s.
 	DeadAfter time.Duration
 	// Logger gets one line for each change of a link's state. Default: none.
 	Logger *slog.Logger
@@ -128,12 +128,12 @@ func (h *Hub) Close() {
 func (h *Hub) now() instant { return time.Since(h.epoch) }
 
 // Subscribe adds s to the topics, and calls done once, with h.mu held, when a quorum of masters has confirmed all of
-// them: what is published from then on is delivered. If that takes longer than Patience, or too many masters refuse, done
+// them: what is published from then on is delivered. If that takes longer than DeadAfter, or too many masters refuse, done
 // gets a *NoQuorum, and those of the topics that s did not have before are taken back.
 func (h *Hub) Subscribe(s Subscriber, topics []Topic, done func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := &ticket{subscriber: s, due: h.now() + h.cfg.Patience, done: done}
+	t := &ticket{subscriber: s, due: h.now() + h.cfg.DeadAfter, done: done}
 	for _, name := range topics {
 		tp := h.open(name)
 		if _, has := tp.subscribers[s]; !has {

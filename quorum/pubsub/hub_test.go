@@ -103,8 +103,8 @@ func TestASubscriptionThatNoQuorumConfirmsIsTakenBack(t *testing.T) {
 		after time.Duration
 		text  string
 	}{
-		"stalled": {func(f *fake) { f.stalled = true }, patience,
-			"m2 did not answer within 100ms; m3 did not answer within 100ms"},
+		"stalled": {func(f *fake) { f.stalled = true }, 5 * time.Second,
+			"m2 did not answer within 5s; m3 did not answer within 5s"},
 		"refused": {func(f *fake) { f.deny = "news" }, 0,
 			"m2 answered NOPERM no; m3 answered NOPERM no"},
 	} {

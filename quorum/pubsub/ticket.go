@@ -80,7 +80,7 @@ func (h *Hub) failure(tp *topic, late bool) error {
 		case tp.failed&l.bit() != 0:
 			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: "answered " + tp.refusal})
 		case late:
-			text := "did not answer within " + h.cfg.Patience.String()
+			text := "did not answer within " + h.cfg.DeadAfter.String()
 			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: text})
 		}
 	}
