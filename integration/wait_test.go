@@ -214,12 +214,14 @@ func TestAHeldLockThatNoQuorumExtendsIsLost(t *testing.T) {
 	if _, err := c.Do("HELLO", "3"); err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := c.Do("LOCK", "k", "3000", "HOLD"); err != nil || reply[0] != '%' {
+	reply, err := c.Do("LOCK", "k", "3000", "HOLD")
+	_, fence, ok := strings.Cut(string(reply), "fence\r\n")
+	if fence, _, _ = strings.Cut(fence, "\r\n"); err != nil || !ok {
 		t.Fatalf("LOCK: %q, %v", reply, err)
 	}
 	masters[0].Kill()
 	masters[1].Kill()
-	if got, err := c.Reply(); err != nil || string(got) != ">2\r\n$4\r\nlost\r\n$1\r\nk\r\n" {
+	if got, err := c.Reply(); err != nil || string(got) != ">3\r\n$4\r\nlost\r\n$1\r\nk\r\n"+fence+"\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if reply, err := c.Do("GET", "k"); err != nil || !strings.HasPrefix(string(reply), "-LOST ") {

@@ -191,7 +191,6 @@ class RedissonLocks extends Library {
     topic.addListener(String.class, (channel, message) -> heard.complete(message));
     topic.publish("hello");
     used.step("RTopic", heard.get(Scenarios.SOON, TimeUnit.MILLISECONDS), "hello");
-    topic.removeAllListeners();
     TreeSet<String> found = new TreeSet<>();
     redisson.getKeys().getKeysByPattern(name + ":*").forEach(found::add);
     used.step("RKeys", found, List.of(name + ":fields", name + ":items", name + ":number", name + ":text"));
@@ -199,6 +198,7 @@ class RedissonLocks extends Library {
         List.of(name + ":number"));
     used.step("RScript", doubled, 8);
     services(redisson, used, name);
+    topic.removeAllListeners(); // not before: Redisson 3.16 then may wait for a new subscription for ever, to one Redis, too
   }
 
   /** What has threads or timers of its own in Redisson, or speaks to other instances of itself. */
