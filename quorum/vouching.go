@@ -212,8 +212,8 @@ func (l *lane) assess(k *link) error {
 		if !ok {
 			return fmt.Errorf("does not let its canary be read: %w", read.Err)
 		}
-		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db { // else it may be another database's
-			l.roster.learn(found.roster)
+		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db && is.Members == l.engine.members {
+			l.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
 		known := l.roster[l.slot].Load()
 		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster), known)

@@ -320,6 +320,23 @@ func TestAnotherDeploymentsMasterIsRefused(t *testing.T) {
 	})
 }
 
+// Its epochs may be later than those of masters that have nothing to do with it.
+func TestWhatAnotherDeploymentsMasterTellsOfEpochsIsNotBelieved(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		f := w.fakes[0]
+		f.mu.Lock()
+		f.putMark(canaryKey, vouch.Canary{Process: f.process(), Lineage: "-", Epoch: 1, Members: "others"}.String())
+		f.putMark(rosterKey, "5000000000000 5000000000000 5000000000000")
+		f.mu.Unlock()
+		w.settle()
+		for _, m := range w.Masters()[1:] {
+			if !m.Connected {
+				t.Errorf("%+v", m)
+			}
+		}
+	})
+}
+
 // So SWAPDB does when it is called a second time.
 func TestAMasterWhoseDataIsOldAgainIsQuarantinedAndThenVotes(t *testing.T) {
 	for _, cut := range []bool{false, true} {

@@ -201,7 +201,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "epochs of another database are learned", rule: "7a epochs", file: "vouching.go",
-		old: "ok && is.DB == l.db {", new: "ok && is.DB >= 0 {",
+		old: "ok && is.DB == l.db &&", new: "ok && is.DB >= 0 &&",
 		test: "TestEpochsOfOneDatabase", in: ".",
 	},
 	{
