@@ -238,7 +238,7 @@ func (l *lane) assess(k *link) error {
 		if was, ok := vouch.ParseCanary(found.canary); ok {
 			l.roster.raise(l.slot, was.Epoch) // so that the next one is news
 		}
-		done, err := l.mark(k, found.canary, j)
+		done, err := l.mark(k, found.canary, j, forgot)
 		if err != nil {
 			return err
 		}
@@ -294,8 +294,9 @@ func (e *evictions) more(now *masters.Info) bool {
 }
 
 // mark writes the next canary, and the quarantine that goes with it. What concerns the whole server is written into its
-// other databases, too: nobody may have a lane for them now. It returns false if another proxy was faster.
-func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err error) {
+// other databases, too: nobody may have a lane for them now. forgot is why they may all have forgotten, "" if nothing but the mark
+// says so. It returns false if another proxy was faster.
+func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (done bool, err error) {
 	text := ""
 	if j.Verdict == vouch.Forgot {
 		text = sentenceText(j.Reason)
@@ -304,7 +305,10 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement) (done bool, err err
 	calls := []*masters.Call{{Args: luaMark.all(append(keys, rosterKey), []any{seen, j.Next.String(), text})}}
 	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
 		epoch := j.Next.Epoch
-		if flushed { // the others were not; but what was swapped for it must not come back
+		switch {
+		case flushed && l.db == 0 && forgot != "": // the others were not flushed, but have this to answer
+			text = sentenceText(forgot)
+		case flushed: // the others were not; but what was swapped for it must not come back
 			epoch = 0
 		}
 		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(DatabasesMax)})

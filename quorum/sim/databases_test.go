@@ -98,3 +98,26 @@ func TestADatabaseThatIsNewToAProxyIsMarkedForWhatItKnows(t *testing.T) {
 		}
 	})
 }
+
+// A master's clock jumps while it cannot be marked for that, and the first database is flushed before it can. Then a proxy needs
+// another database, where nothing was flushed.
+func TestADatabaseIsMarkedForWhatItsMasterDidThoughTheFirstWasFlushed(t *testing.T) {
+	inScene(t, func(s *scene) {
+		m := s.servers[0]
+		s.expectGranted(s.acquireIn(1, 1, "other", 50*time.Second))
+		s.sleep(time.Millisecond)
+		s.do(func() {
+			s.servers[2].remove(&session{db: 1}, resourceName(0))
+			s.proxies[1].kill()
+			m.refuses = "MISCONF it cannot save"
+		})
+		s.set(0, time.Minute)
+		s.sleep(time.Second)
+		s.do(func() {
+			m.refuses = ""
+			m.do(&session{db: 0}, []string{"FLUSHDB"})
+		})
+		s.sleep(2 * time.Second)
+		s.expectNotGranted(s.acquireIn(1, 0, "mine", time.Second))
+	})
+}
