@@ -58,6 +58,7 @@ func (l *lane) vouch() doubt {
 		l.link.marks.roster = marks.roster
 		l.roster.learn(marks.roster)
 	}
+	l.settleEarly()
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
 	l.again = l.again || marks.quarantine != l.link.marks.quarantine
@@ -215,11 +216,12 @@ func (l *lane) assess(k *link) error {
 		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db && is.Members == l.engine.members {
 			l.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
+		heard := l.heardOthers() // before what they have told is looked at
 		known := l.roster[l.slot].Load()
 		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster), known)
 		switch {
 		case forgot != "":
-		case l.wentBack(k, found, j.Next.Epoch):
+		case l.wentBack(k, found, j.Next.Epoch), l.early != "" && l.early == k.info.RunID && j.Next.Epoch < known:
 			forgot = vouch.Older
 		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
 			forgot = reasonOf(found.quarantine)
@@ -237,6 +239,9 @@ func (l *lane) assess(k *link) error {
 		}
 		if was, ok := vouch.ParseCanary(found.canary); ok {
 			l.roster.raise(l.slot, was.Epoch) // so that the next one is news
+			if !heard && j.Verdict == vouch.Renew && was.Process != j.Next.Process {
+				l.early = k.info.RunID
+			}
 		}
 		done, err := l.mark(k, found.canary, j, forgot)
 		if err != nil {

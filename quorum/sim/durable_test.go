@@ -140,6 +140,33 @@ func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
 	})
 }
 
+// Proxies that start meet the master on its older file before they meet those that could tell them.
+func TestAnOlderFileIsQuarantinedThoughItIsMetFirst(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		written := s.configure(2, "")
+		s.sleep(time.Second)
+		s.do(func() {
+			for _, p := range s.proxies {
+				p.kill()
+			}
+		})
+		s.configure(2, "always")
+		s.fallBack(2, written)
+		s.do(func() {
+			for i, p := range s.proxies {
+				s.links[i][0].slow, s.links[i][1].slow = 5*time.Millisecond, 5*time.Millisecond
+				p.boot()
+			}
+		})
+		s.sleep(time.Minute)
+		s.away(0)
+		for proxy := range s.proxies {
+			s.expectGranted(s.acquireIn(0, proxy, "mine", time.Second))
+			s.sleep(2 * time.Second)
+		}
+	})
+}
+
 // Masters that are told to keep less on disk, and to keep it all again, have forgotten nothing, no fence either.
 func TestWhoTogglesWhatIsKeptOnDiskTakesNoVote(t *testing.T) {
 	inDurableScene(t, func(s *scene) {

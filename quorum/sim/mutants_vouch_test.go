@@ -205,6 +205,16 @@ var vouchMutants = []mutant{
 		test: "TestEpochsOfOneDatabase", in: ".",
 	},
 	{
+		name: "what a flush of database 0 hides is not marked", rule: "6 quarantine", file: "vouching.go",
+		old: "case flushed && l.db == 0 && forgot != \"\":", new: "case flushed && l.db < 0:",
+		test: "TestADatabaseIsMarkedForWhatItsMasterDid", in: ".",
+	},
+	{
+		name: "an older file that is met first stays refused", rule: "7b older files", file: "vouching.go",
+		old: "l.early = k.info.RunID", new: "l.early = \"\"",
+		test: "TestAnOlderFileIsQuarantinedThoughItIsMetFirst", in: ".",
+	},
+	{
 		name: "settings concern database 0", rule: "9 eviction", file: "lane.go",
 		old: "l.ask(newPatrol(l)) //", new: "if l.db == 0 {\n\t\tl.ask(newPatrol(l))\n\t} //",
 		test: "TestSettingsOfAMaster", in: ".",
