@@ -25,8 +25,10 @@ func (l *lane) tellOthers() {
 func newTelling(l *lane) *question {
 	args := luaTell.all([]string{rosterKey}, l.roster.args())
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(*question) {
-		if l.roster.isIn(l.link.marks.roster) { // which was read after this
-			l.behind.Store(false)
+		l.behind.Store(false) // before a look at the epochs: a later one may come meanwhile
+
+		if !l.roster.isIn(l.link.marks.roster) { // which was read after this
+			l.behind.Store(true)
 		}
 	}}
 }

@@ -1,0 +1,38 @@
+package quorum
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A master answers that it has been told while another one comes to a new epoch: either it is told again, or it was told that, too.
+func TestWhoIsToBeToldIsNotForgotten(t *testing.T) {
+	const masters = 64 // for which reading a roster takes a while
+	told := strings.Repeat("1 ", masters)
+	for range 20000 {
+		l := &lane{roster: make(roster, masters), link: &link{}}
+		for i := range l.roster {
+			l.roster[i].Store(1)
+		}
+		l.link.marks.roster = told
+		l.behind.Store(true)
+		var ready atomic.Bool
+		var other sync.WaitGroup
+		other.Go(func() {
+			for !ready.Load() {
+				runtime.Gosched()
+			}
+			l.roster.raise(0, 2) // as tellOthers is called
+			l.behind.Store(true)
+		})
+		ready.Store(true)
+		newTelling(l).answer(nil)
+		other.Wait()
+		if !l.behind.Load() {
+			t.Fatal("it is not told of the new epoch")
+		}
+	}
+}
