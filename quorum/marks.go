@@ -29,9 +29,10 @@ local to = string.match(ARGV[2], '^%S+ (%d+) ')
 if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
-	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary of an earlier
-	// epoch. One that has another database's loses it: were it moved on instead, or left alone, it would be the right one
+	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
+	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary, this one if that is
+	// of an earlier epoch. Another may be in a later one, as where a proxy with a wall clock that is ahead marked it: it comes to
+	// the next. One that has another database's loses it: were it moved on instead, or left alone, it would be the right one
 	// when the databases are swapped again.
 	luaSentence = newLua(`
 local function sentence(db)
@@ -40,8 +41,9 @@ local function sentence(db)
   local head, epoch, tail, owner = string.match(mark, '^(%S+) (%d+) (.* (%d+))$')
   if not head then return end
   if tonumber(owner) ~= tonumber(db) then redis.call('DEL', KEYS[1]) return end
-  if tonumber(epoch) >= tonumber(ARGV[1]) then return end
-  redis.call('SET', KEYS[1], head .. ' ' .. ARGV[1] .. ' ' .. tail)
+  if ARGV[1] == '0' or db == ARGV[3] and tonumber(epoch) >= tonumber(ARGV[1]) then return end
+  local to = math.max(tonumber(epoch) + 1, tonumber(ARGV[1]))
+  redis.call('SET', KEYS[1], head .. ' ' .. string.format('%.0f', to) .. ' ' .. tail)
   redis.call('SET', KEYS[2], ARGV[2])
 end
 sentence(ARGV[3])

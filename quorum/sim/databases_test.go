@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,31 @@ func TestADatabaseIsMarkedForWhatItsMasterDidThoughTheFirstWasFlushed(t *testing
 			m.refuses = ""
 			m.do(&session{db: 0}, []string{"FLUSHDB"})
 		})
+		s.sleep(2 * time.Second)
+		s.expectNotGranted(s.acquireIn(1, 0, "mine", time.Second))
+	})
+}
+
+// The same, where nothing was flushed, but the other database is in a later epoch than the first can come to: it was marked by a
+// proxy whose wall clock is ahead.
+func TestADatabaseInALaterEpochIsMarkedForWhatItsMasterDid(t *testing.T) {
+	inScene(t, func(s *scene) {
+		m := s.servers[0]
+		s.acquireIn(1, 1, "first", time.Millisecond)
+		s.do(func() {
+			mark, _ := m.store.get(1, "lockproxy:canary", 0)
+			words := strings.Fields(mark.text)
+			words[1] = strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+			m.put(&session{db: 1}, "lockproxy:canary", item{text: strings.Join(words, " ")})
+		})
+		s.sleep(2 * time.Second)
+		s.expectGranted(s.acquireIn(1, 1, "other", 50*time.Second))
+		s.sleep(time.Millisecond)
+		s.do(func() {
+			s.servers[2].remove(&session{db: 1}, resourceName(0))
+			s.proxies[1].kill()
+		})
+		s.set(0, time.Minute)
 		s.sleep(2 * time.Second)
 		s.expectNotGranted(s.acquireIn(1, 0, "mine", time.Second))
 	})
