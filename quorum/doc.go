@@ -34,6 +34,7 @@
 //
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend.go, bounds.go
+//	assess.go, tell.go               whether a master may have forgotten locks, and who is told
 //	marks.go, reserved.go,           what stands on a master, how long it has to be waited for when it has forgotten, and
 //	horizon.go, warden.go            who sees to that; package vouch has the rules, pure
 //	initialise.go, inspect.go        lockproxy init and check

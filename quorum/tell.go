@@ -25,8 +25,7 @@ func (l *lane) tellOthers() {
 func newTelling(l *lane) *question {
 	args := luaTell.all([]string{rosterKey}, l.roster.args())
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(*question) {
-		l.behind.Store(false) // before a look at the epochs: a later one may come meanwhile
-
+		l.behind.Store(false)                    // before a look at the epochs: a later one may come meanwhile
 		if !l.roster.isIn(l.link.marks.roster) { // which was read after this
 			l.behind.Store(true)
 		}

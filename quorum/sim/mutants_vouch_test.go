@@ -25,7 +25,7 @@ var vouchMutants = []mutant{
 		test: "TooSlowly",
 	},
 	{
-		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", first: Mixed + 1, file: "vouching.go",
+		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", first: Mixed + 1, file: "assess.go",
 		old: "		l.engine.keepTo(j.Next.Bounds)\n", new: "",
 	},
 	{
@@ -34,7 +34,7 @@ var vouchMutants = []mutant{
 		test: "MoreStrictlyWhen", in: ".",
 	},
 	{
-		name: "a replica votes", rule: "5 vouch", aim: "replicas", file: "vouching.go",
+		name: "a replica votes", rule: "5 vouch", aim: "replicas", file: "assess.go",
 		old: "if k.info.Role != \"\" && k.info.Role != \"master\" {", new: "if false {",
 	},
 	{
@@ -90,7 +90,7 @@ var vouchMutants = []mutant{
 		test: "TestWhatAnotherMasterKept", in: ".",
 	},
 	{
-		name: "nobody is told of an epoch without a quarantine", rule: "7b older files", file: "vouching.go",
+		name: "nobody is told of an epoch without a quarantine", rule: "7b older files", file: "assess.go",
 		old: "		l.tellOthers()\n", new: "",
 		test: "TestWhoComesLater", in: ".",
 	},
@@ -192,25 +192,25 @@ var vouchMutants = []mutant{
 		test: "TestTheClockIsPutRightBeforeTheMastersAreKnownByIt",
 	},
 	{
-		name: "an evicting master votes", rule: "9 eviction", aim: "evictions", file: "vouching.go",
+		name: "an evicting master votes", rule: "9 eviction", aim: "evictions", file: "assess.go",
 		old: "if k.info.Evicts() {", new: "if false {",
 	},
 	{
-		name: "evictions are not watched", rule: "9 eviction", aim: "evictions", file: "vouching.go",
+		name: "evictions are not watched", rule: "9 eviction", aim: "evictions", file: "assess.go",
 		old: "case l.evicted.more(&k.info):", new: "case false:",
 	},
 	{
-		name: "epochs of another database are learned", rule: "7a epochs", file: "vouching.go",
+		name: "epochs of another database are learned", rule: "7a epochs", file: "assess.go",
 		old: "ok && is.DB == l.db &&", new: "ok && is.DB >= 0 &&",
 		test: "TestEpochsOfOneDatabase", in: ".",
 	},
 	{
-		name: "what a flush of database 0 hides is not marked", rule: "6 quarantine", file: "vouching.go",
+		name: "what a flush of database 0 hides is not marked", rule: "6 quarantine", file: "assess.go",
 		old: "case flushed && l.db == 0 && forgot != \"\":", new: "case flushed && l.db < 0:",
 		test: "TestADatabaseIsMarkedForWhatItsMasterDid", in: ".",
 	},
 	{
-		name: "an older file that is met first stays refused", rule: "7b older files", file: "vouching.go",
+		name: "an older file that is met first stays refused", rule: "7b older files", file: "assess.go",
 		old: "l.early = k.info.RunID", new: "l.early = \"\"",
 		test: "TestAnOlderFileIsQuarantinedThoughItIsMetFirst", in: ".",
 	},

@@ -1,0 +1,193 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+
+	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
+)
+
+// When a connection is made, and whenever the proof of a batch leaves doubt, the master is assessed: whether it may have forgotten
+// locks, by its marks and by what it says of itself. If so it is marked, and quarantined (rules 6 and 9).
+
+// inquire asks the master about itself, and refuses one that cannot vote.
+func (l *lane) inquire(k *link) error {
+	inquiry := masters.NewInquiry()
+	if err := k.conn.Exec(inquiry.Calls()); err != nil {
+		return err
+	}
+	k.info = inquiry.Info()
+	if k.info.Role != "" && k.info.Role != "master" {
+		return fmt.Errorf("is a %s, not a master", k.info.Role)
+	}
+	if other := l.engine.servers.claim(k, l.master, k.info.RunID); other != "" {
+		return errors.New("is the same server as " + other)
+	}
+	return nil
+}
+
+// markTries bounds how often proxies may be faster than this one in marking a master.
+const markTries = 5
+
+// assess finds out whether the master may have forgotten locks, and quarantines it if so.
+func (l *lane) assess(k *link) error {
+	charges, charge := l.master.watch.charged()
+	forgot := l.suspicion(k)
+	if charges != l.charges {
+		forgot = charge
+	}
+	for range markTries {
+		read := &masters.Call{Args: marksArgs}
+		if err := k.conn.Exec([]*masters.Call{read}); err != nil {
+			return err
+		}
+		found, ok := parseMarks(read)
+		if !ok {
+			return fmt.Errorf("does not let its canary be read: %w", read.Err)
+		}
+		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db && is.Members == l.engine.members {
+			l.roster.learn(found.roster) // else it may be another database's, or deployment's
+		}
+		heard := l.heardOthers() // before what they have told is looked at
+		known := l.roster[l.slot].Load()
+		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster), known)
+		switch {
+		case forgot != "":
+		case l.wentBack(k, found, j.Next.Epoch), l.early != "" && l.early == k.info.RunID && j.Next.Epoch < known:
+			forgot = vouch.Older
+		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
+			forgot = reasonOf(found.quarantine)
+		}
+		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
+			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(max(known, j.Next.Epoch))
+		}
+		if j.Verdict == vouch.Foreign {
+			return errors.New(j.Reason)
+		}
+		l.engine.keepTo(j.Next.Bounds)
+		if j.Verdict == vouch.Same {
+			l.charges = charges
+			return l.stand(k, found, j.Next.Epoch)
+		}
+		if was, ok := vouch.ParseCanary(found.canary); ok {
+			l.roster.raise(l.slot, was.Epoch) // so that the next one is news
+			if !heard && j.Verdict == vouch.Renew && was.Process != j.Next.Process {
+				l.early = k.info.RunID
+			}
+		}
+		done, err := l.mark(k, found.canary, j, forgot)
+		if err != nil {
+			return err
+		}
+		if done { // else another proxy was faster: perhaps with something that has nothing to do with this
+			forgot = ""
+		}
+	}
+	return errors.New("has a canary that changes all the time: does another deployment use it?")
+}
+
+// suspicion returns why a master may have forgotten locks though its canary is in place.
+func (l *lane) suspicion(k *link) string {
+	switch {
+	case k.info.RunID == "" && l.last != nil:
+		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
+	case l.evicted.more(&k.info):
+		return "it evicted keys"
+	}
+	return ""
+}
+
+// wentBack says that this server, as which it is known by its connection or its run id, had a later epoch before: its
+// data is of another time, as after a second SWAPDB. Or it was clean in this very epoch, and is in quarantine: data that
+// went away when it was quarantined has come back. Of any other server that is behind nothing is known, and it has no
+// vote.
+func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
+	was := k
+	if k.epoch == 0 && l.last != nil && k.info.RunID != "" && l.last.info.RunID == k.info.RunID {
+		was = l.last
+	}
+	returned := found.quarantine != "" && was.marks.quarantine == "" && was.marks.canary == found.canary
+	return was.epoch > epoch || returned
+}
+
+// evictions is how many keys a server has evicted, when last asked.
+type evictions struct {
+	runID string
+	keys  int64
+}
+
+// A marked is what every database of a master has been marked for, by the lane of database 0.
+type marked struct {
+	charges int
+	evicted evictions
+}
+
+// more says that keys may have been evicted since.
+func (e *evictions) more(now *masters.Info) bool {
+	if e.runID != now.RunID {
+		return now.Evicts() && now.Evicted > 0
+	}
+	return now.Evicted > e.keys
+}
+
+// mark writes the next canary, and the quarantine that goes with it. What concerns the whole server is written into its
+// other databases, too: nobody may have a lane for them now. forgot is why they may all have forgotten, "" if nothing but the mark
+// says so. It returns false if another proxy was faster.
+func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (done bool, err error) {
+	text := ""
+	if j.Verdict == vouch.Forgot {
+		text = sentenceText(j.Reason)
+	}
+	keys := []string{canaryKey, quarantineKey}
+	calls := []*masters.Call{{Args: luaMark.all(append(keys, rosterKey), []any{seen, j.Next.String(), text})}}
+	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
+		epoch := j.Next.Epoch
+		switch {
+		case flushed && l.db == 0 && forgot != "": // the others were not flushed, but have this to answer
+			text = sentenceText(forgot)
+		case flushed: // the others were not; but what was swapped for it must not come back
+			epoch = 0
+		}
+		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(DatabasesMax)})
+		calls = append(calls, &masters.Call{Args: args})
+	}
+	if err := k.conn.Exec(calls); err != nil {
+		return false, err
+	}
+	return calls[0].Reply == int64(1), calls[0].Err
+}
+
+// stand takes what the assessment found.
+func (l *lane) stand(k *link, found marks, epoch int64) error {
+	l.evicted = evictions{k.info.RunID, k.info.Evicted}
+	if l.db == 0 {
+		l.master.marked.Store(&marked{l.charges, l.evicted})
+	}
+	if l.roster[l.slot].Load() > epoch {
+		return errors.New("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or run lockproxy init")
+	}
+	if k.info.Evicts() {
+		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
+	}
+	known := l.roster[l.slot].Load()
+	l.roster.raise(l.slot, epoch)
+	if known != 0 && known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
+		l.tellOthers()
+	}
+	k.marks, k.epoch, k.horizon = found, epoch, 0
+	l.setQuarantine(found.quarantine, found.canary)
+	return nil
+}
+
+// reassess does again what the handshake did, on the same connection.
+func (l *lane) reassess(k *link) error {
+	if err := l.inquire(k); err != nil {
+		return err
+	}
+	if err := l.assess(k); err != nil {
+		return err
+	}
+	l.master.describe(&k.info)
+	return nil
+}
