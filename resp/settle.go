@@ -67,14 +67,19 @@ func (c *call) settle() Reply {
 	return later
 }
 
-// isNext says whether the slot's reply is the next to be written. If not, the reader waits for the one before it. s.mu is held.
+// isNext says whether the slot's reply is the next to be written. If not, the reader waits for the one before it. Messages are no
+// replies, and there may be no end to them. s.mu is held.
 func (s *session) isNext(sl *slot) bool {
 	s.waitFor = nil
 	for other := s.batch; other != nil; other = other.next {
-		s.waitFor = other
+		if other.weight > 0 {
+			s.waitFor = other
+		}
 	}
 	for other := s.head; other != sl; other = other.next {
-		s.waitFor = other
+		if other.weight > 0 {
+			s.waitFor = other
+		}
 	}
 	return s.waitFor == nil
 }

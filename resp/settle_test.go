@@ -3,6 +3,7 @@ package resp
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,30 @@ func TestAnExecThatIsUndoneLeavesTheConnectionAlone(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+func TestAnExecDoesNotWaitUntilItsClientHasReadAllMessages(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("HELLO 3") + words("SUBSCRIBE a"))
+	r.subscribers("a", 1)
+	arrived := r.engine.hold()
+	c.send(words("MULTI") + words("SETNX k v") + words("PUBLISH c m") + words("EXEC"))
+	<-arrived
+	r.engine.publish("a", strings.Repeat("x", 12<<20)) // more than the sockets take
+	waitFor(t, "the message is not being written", func() bool {
+		return slices.ContainsFunc(r.server.clients(), func(s *session) bool { return s.writing.Load() != 0 })
+	})
+	r.engine.release(0)
+	select {
+	case name := <-arrived:
+		if name != "publish c" {
+			t.Error(name)
+		}
+		r.engine.release(0)
+	case <-time.After(patienceMax):
+		t.Error("it waits")
 	}
 }
 
