@@ -99,6 +99,8 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 		words += " " + strings.ToUpper(args[0])
 	}
 	switch {
+	case command == "PEXPIRETIME": // miniredis's moves by a millisecond; without it an undo allows for that
+		c.WriteError("ERR unknown command 'PEXPIRETIME'")
 	case command == "ROLE":
 		c.Block(func(w *server.Writer) {
 			w.WriteLen(3)

@@ -104,6 +104,20 @@ func TestKeysExpireByThemselves(t *testing.T) {
 	}
 }
 
+// An undo knows a key by the instant at which it expires.
+func TestNoWrongInstantOfExpiryIsTold(t *testing.T) {
+	c := dial(t, start(t, 1).Addrs()[0])
+	for range 200 {
+		c.do("EVAL", "redis.call('SET', 'k', 'v') redis.call('PEXPIRE', 'k', 30000) "+
+			"redis.call('PEXPIREAT', 'k', redis.call('TIME')[1] * 1000 + 30303)", "0")
+		first := c.do("PEXPIRETIME", "k")
+		time.Sleep(time.Millisecond)
+		if then := c.do("PEXPIRETIME", "k"); then != first {
+			t.Fatalf("%s, and then %s", first, then)
+		}
+	}
+}
+
 func TestMastersAreIndependent(t *testing.T) {
 	ms := start(t, 3)
 	addrs := ms.Addrs()
