@@ -74,22 +74,27 @@ func TestSettingsOfAMasterConcernEveryDatabase(t *testing.T) {
 	})
 }
 
-// A master's clock jumps while it cannot be marked for that, as it cannot write. Then a proxy that knows of the jump needs
-// another database.
+// jumpUnmarked has the clock of the first master jump while that cannot be marked for it, as it cannot write. A lock in the second
+// database rests on its vote, and the first proxy alone knows of the jump.
+func (s *scene) jumpUnmarked() *server {
+	s.t.Helper()
+	m := s.servers[0]
+	s.expectGranted(s.acquireIn(1, 1, "other", 50*time.Second))
+	s.sleep(time.Millisecond)
+	s.do(func() {
+		s.servers[2].remove(&session{db: 1}, resourceName(0))
+		s.proxies[1].kill()
+		m.refuses = "MISCONF it cannot save"
+	})
+	s.set(0, time.Minute)
+	s.sleep(time.Second)
+	return m
+}
+
+// The proxy then needs the second database.
 func TestADatabaseThatIsNewToAProxyIsMarkedForWhatItKnows(t *testing.T) {
 	inScene(t, func(s *scene) {
-		m := s.servers[0]
-		if a := s.acquireIn(1, 1, "other", 50*time.Second); a.Lock == nil {
-			t.Fatalf("not granted: %+v", a)
-		}
-		s.sleep(time.Millisecond)
-		s.do(func() {
-			s.servers[2].remove(&session{db: 1}, resourceName(0))
-			s.proxies[1].kill()
-			m.refuses = "MISCONF it cannot save"
-		})
-		s.set(0, time.Minute)
-		s.sleep(time.Second)
+		m := s.jumpUnmarked()
 		for _, refuses := range []fault{m.refuses, ""} {
 			s.do(func() { m.refuses = refuses })
 			if a := s.acquireIn(1, 0, "mine", time.Second); a.Lock != nil {
@@ -100,20 +105,10 @@ func TestADatabaseThatIsNewToAProxyIsMarkedForWhatItKnows(t *testing.T) {
 	})
 }
 
-// A master's clock jumps while it cannot be marked for that, and the first database is flushed before it can. Then a proxy needs
-// another database, where nothing was flushed.
+// Before it can be marked, the first database is flushed. Then the proxy needs the second one, where nothing was.
 func TestADatabaseIsMarkedForWhatItsMasterDidThoughTheFirstWasFlushed(t *testing.T) {
 	inScene(t, func(s *scene) {
-		m := s.servers[0]
-		s.expectGranted(s.acquireIn(1, 1, "other", 50*time.Second))
-		s.sleep(time.Millisecond)
-		s.do(func() {
-			s.servers[2].remove(&session{db: 1}, resourceName(0))
-			s.proxies[1].kill()
-			m.refuses = "MISCONF it cannot save"
-		})
-		s.set(0, time.Minute)
-		s.sleep(time.Second)
+		m := s.jumpUnmarked()
 		s.do(func() {
 			m.refuses = ""
 			m.do(&session{db: 0}, []string{"FLUSHDB"})
