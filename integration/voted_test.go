@@ -311,3 +311,59 @@ func TestOfThoseThatAskAtOnceForAFreeLockOneGetsIt(t *testing.T) {
 		}
 	}
 }
+
+// A script may give a key the very expiry that the key has, to the millisecond. It is kept for longer then, as if the
+// expiry were another one, and is not where the script only looks as if it had set one.
+func TestAnExpiryThatIsSetAnewIsTold(t *testing.T) {
+	s := startSplit(t)
+	type row struct {
+		anew bool
+		text string
+	}
+	rows := []row{
+		{true, `return redis.call('PEXPIREAT', KEYS[1], ARGV[1])`},
+		{true, `return redis.call('expireat', KEYS[1], ARGV[1] / 1000)`},
+		{true, `return redis.pcall('SET', KEYS[1], 'v', 'PXAT', ARGV[1])`},
+		{true, `return redis.call('SET', KEYS[1], 'v', 'get', 'xx', 'ExAt', ARGV[1] / 1000)`},
+		{true, `redis.call('DEL', KEYS[1]) return redis.call('SET', KEYS[1], 'v', 'NX', 'PXAT', ARGV[1])`},
+		{true, `return redis.call('GETEX', KEYS[1], 'PXAT', ARGV[1])`},
+		{true, `return redis.call('RESTORE', KEYS[1], ARGV[1], redis.call('DUMP', KEYS[1]), 'REPLACE', 'ABSTTL')`},
+		{true, `redis.call('PEXPIREAT', KEYS[1], ARGV[1]) redis.call('RENAME', KEYS[1], KEYS[2]) return redis.call('COPY', KEYS[2], KEYS[1])`},
+		{true, `redis.call('PEXPIREAT', KEYS[1], ARGV[1]) return redis.call('SET', KEYS[1], 'v', 'KEEPTTL')`},
+		{false, `return redis.call('GET', KEYS[1])`},
+		{false, `return redis.call('SET', KEYS[1], 'w', 'NX', 'PXAT', ARGV[1])`},
+		{false, `return redis.pcall('SET', KEYS[1], 'w', 'NX', 'GET', 'PXAT', ARGV[1])`},
+		{false, `return redis.call('SET', KEYS[1], 'EX', 'KEEPTTL')`},
+		{false, `return redis.pcall('PEXPIREAT', KEYS[1], ARGV[1], 'GT')`},
+		{false, `return redis.call('PEXPIREAT', KEYS[2], ARGV[1])`},
+		{false, `return redis.call('GETEX', KEYS[1])`},
+		{false, `return redis.pcall('RESTORE', KEYS[1], ARGV[1], redis.call('DUMP', KEYS[1]), 'ABSTTL')`},
+		{false, `redis.call('RENAME', KEYS[1], KEYS[2]) return redis.call('RENAMENX', KEYS[2], KEYS[1])`},
+	}
+	if s.on(0, "SET", "probe", "v", "IFEQ", "w")[0] != '-' {
+		rows = append(rows,
+			row{true, `return redis.call('SET', KEYS[1], 'v', 'IFEQ', 'v', 'GET', 'PXAT', ARGV[1])`},
+			row{false, `return redis.call('SET', KEYS[1], 'v', 'IFEQ', 'px', 'GET', 'PXAT', ARGV[1])`},
+			row{false, `return redis.call('SET', KEYS[1], 'v', 'IFEQ', 'px', 'PXAT', ARGV[1])`})
+	}
+	const ttl = 600_000
+	for i, r := range rows {
+		key := strconv.Itoa(i)
+		ends := (time.Now().UnixMilli()/1000)*1000 + ttl
+		for master := range s.masters {
+			s.on(master, "SET", key, "v", "PXAT", strconv.FormatInt(ends, 10))
+		}
+		if _, err := s.client.Do("EVAL", r.text, "2", key, "other:"+key, strconv.FormatInt(ends, 10)); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		for master := range s.masters {
+			now := time.Now().UnixMilli()
+			reply := s.on(master, "PTTL", key)
+			left, err := strconv.ParseInt(strings.Trim(reply, ":\r\n"), 10, 64)
+			if more := now + left - ends; err != nil || left < 0 || r.anew != (more > ttl/200) {
+				t.Errorf("%s: on master %d it is kept for %d ms more: %q, %v", r.text, master, more, reply, err)
+			}
+		}
+	}
+}

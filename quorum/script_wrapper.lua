@@ -25,7 +25,8 @@ local most, label, probe = tonumber(ARGV[n - 2]), ARGV[n - 1], ARGV[n]
 for i = n - 5, n do ARGV[i] = nil end
 
 -- before: by key, its value and expiry when the script first wrote it; written: those keys, in that order
-local keys, own, before, written, parts, line, stop, three, began = {}, {}, {}, {}, 0, 0, nil, false, nil
+-- origin: by key, where its expiry comes from: 'script', a command of the script, or 'other', another key, as by RENAME
+local keys, own, before, written, origin, parts, line, stop, three, began = {}, {}, {}, {}, {}, 0, 0, nil, false, nil
 for i, k in ipairs(KEYS) do keys[i], own[k] = k, true end
 local reading = find(mode, 'r', 1, true)
 
@@ -53,10 +54,14 @@ local function refuse(why)
   raise(why, 0)
 end
 
+local function text(x) -- as Redis takes a number
+  return type(x) == 'number' and string.format('%.17g', x) or x
+end
+
 -- is called for each key of each command, before that is run
 local function touch(key, kind)
   if not own[key] then
-    if type(key) == 'number' then key = string.format('%.17g', key) end
+    key = text(key)
     if type(key) ~= 'string' then return end -- Redis says it in its own words
     local found = own[key]
     for _, k in ipairs(find(mode, 'd', 1, true) and keys or {}) do
@@ -71,20 +76,43 @@ local function touch(key, kind)
   end
 end
 
--- says whether the expiry of a key came with the value of another one, as by RENAME: then it has our addition already
-local function came(key, ends)
-  for other, o in pairs(before) do
-    if other ~= key and ends > 0 and same(o[2], ends) then return true end
+-- is called after a command that may give a key an expiry: has it? The new one does not tell, for it may be the one before.
+local function expires(name, reply, key, ...)
+  if type(reply) == 'table' and reply.err then return end
+  local done, arg, i = reply and reply ~= 0, {...}, name == 'set' and 2 or 1
+  if name == 'rename' or name == 'renamenx' or name == 'copy' then
+    if done then origin[text(arg[1])] = origin[text(key)] or 'other' end
+    return
   end
+  local ttl = name ~= 'set' and name ~= 'getex'
+  if not ttl then
+    local get, met = false, true -- with GET, SET replies what was there, and whether it has set anything follows from that
+    while arg[i] do
+      local option = lower(text(arg[i]))
+      if option == 'ex' or option == 'px' or option == 'exat' or option == 'pxat' then ttl, i = true, i + 1
+      elseif option == 'get' then get = true
+      elseif option == 'nx' then met = not reply
+      elseif option == 'xx' then met = reply
+      elseif option == 'ifeq' then met, i = reply == text(arg[i + 1]), i + 1
+      elseif option == 'ifne' then met, i = reply ~= text(arg[i + 1]), i + 1
+      elseif sub(option, 1, 3) == 'ifd' then met, i = false, i + 1 -- a digest: here the expiry has to tell
+      end
+      i = i + 1
+    end
+    if get then done = met end
+  end
+  if done and ttl then origin[text(key)] = 'script' end
+end
+
+-- says whether the script gave the key this expiry, which lacks our addition then
+local function given(key, ends)
+  return origin[key] == 'script' or not same(before[key][2], ends) and (ends < 0 or origin[key] ~= 'other')
 end
 
 -- returns a TTL that the script reads, without what we have added to it
 local function shown(name, key, left)
   if type(left) ~= 'number' or left == -2 then return left end
-  if before[key] then
-    local ends = expiry(key)
-    if not same(before[key][2], ends) and not came(key, ends) then return left end
-  end
+  if before[key] and given(key, expiry(key)) then return left end
   left = call('PTTL', key)
   left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
   if find(name, 'expiretime', 1, true) then left = left + now() end
@@ -149,7 +177,7 @@ local function rare()
   end
   function rarely.publish(name, ...)
     local channel, message = ...
-    if type(message) == 'number' then message = string.format('%.17g', message) end
+    message = text(message)
     if select('#', ...) ~= 2 or type(channel) ~= 'string' or type(message) ~= 'string' then return call(name, ...) end
     if sub(channel, 1, 10) == 'lockproxy:' then refuse("it publishes to '" .. channel .. "', a channel of lockproxy's own") end
     if parts > 65535 then refuse('it publishes more than 65536 messages') end
@@ -184,6 +212,8 @@ local function run(name, ...)
     how = sub(commands, at + 1, at + 2)
   end
   local kind, spec = sub(how, 1, 1), sub(how, 2, 2)
+  local sets = kind == 'e'
+  if sets then kind = 'w' end
   if reading and (kind == 'w' or kind == 'p') then
     if rare().malformed(name, ...) then return call(name, ...) end
     return {err = readOnly}
@@ -193,7 +223,9 @@ local function run(name, ...)
   if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
   elseif spec ~= '0' then rare().touch(kind, spec, ...) end
   if kind == 't' then return timed(shown(lower(command), (...), call(name, ...))) end
-  return call(name, ...)
+  local reply = call(name, ...)
+  if sets then expires(lower(command), reply, ...) end
+  return reply
 end
 
 server = redis
@@ -289,7 +321,8 @@ for _, key in ipairs(written) do
   if stop then break end
   local was, is = before[key], valueOf(key)
   local ends = is and expiry(key) or -2
-  if is ~= was[1] or not same(ends, was[2]) then
+  local new = is and given(key, ends)
+  if is ~= was[1] or new or not same(ends, was[2]) then
     local effect, ttl, left = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0
     if not is then
       effect, ends = 'd', 0
@@ -298,9 +331,8 @@ for _, key in ipairs(written) do
       ttl, ends = most, now() + most
     else
       left = call('PTTL', key)
-      if not same(ends, was[2]) then
-        ttl = came(key, ends) and -math.max(1, floor((left - extra) / (1 + factor))) or left
-      end
+      if new then ttl = left
+      elseif not same(ends, was[2]) then ttl = -math.max(1, floor((left - extra) / (1 + factor))) end
     end
     if ttl > most then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms' end
     if ttl > 0 then

@@ -27,6 +27,11 @@ var voteMutants = []mutant{
 		old: "local more = math.ceil(ttl * factor) + extra", new: "local more = 0",
 	},
 	{
+		name: "a script's new expiry is known by its time alone", rule: "1 clock", file: "script_wrapper.lua",
+		old: "return origin[key] == 'script' or not same", new: "return not same",
+		test: "TestAnExtensionToWhere", in: ".",
+	},
+	{
 		name: "a script does not extend the horizon", rule: "7 horizon", file: "script_wrapper.lua", aim: "horizons", first: Voted + 1,
 		old: "if longest > 0 and call", new: "if longest < 0 and call",
 	},

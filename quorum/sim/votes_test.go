@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -92,5 +93,36 @@ func TestAReleaseIsNotRefusedForAMasterWhoseMemoryIsFull(t *testing.T) {
 		if r := <-freed; r.Err == nil && r.Reply.Kind == quorum.NilValue {
 			t.Errorf("told that it did not hold the lock: %+v", r)
 		}
+	})
+}
+
+// A script may extend a lock to the very millisecond at which masters would have let it go. That is no end which they were
+// told to add drift and grace to.
+func TestAnExtensionToWhereTheLockWouldHaveEndedIsOne(t *testing.T) {
+	inScene(t, func(s *scene) {
+		const ttl = 30000
+		var ends int64
+		s.do(func() {
+			ends = s.servers[0].clock.millis(s.now()) + ttl
+			for _, m := range s.servers {
+				m.put(&session{}, resourceName(0), item{text: "mine", expires: ends})
+			}
+		})
+		extended := make(chan quorum.Ran, 1)
+		s.proxies[0].life.engine.Run(quorum.RunRequest{
+			Script: quorum.NewScript("return redis.call('pexpireat', KEYS[1], ARGV[1])"),
+			Keys:   []string{resourceName(0)}, Args: []string{strconv.FormatInt(ends, 10)},
+		}, func(r quorum.Ran) { extended <- r })
+		if r := <-extended; r.Err != nil || r.Reply.Int != 1 {
+			t.Fatalf("%+v", r)
+		}
+		s.sleep(time.Millisecond)
+		s.do(func() {
+			for i, m := range s.servers {
+				if is, has := m.get(&session{}, resourceName(0)); !has || is.expires < ends+ttl/100 {
+					t.Errorf("master %d keeps it until %d, for %d ms more", i, is.expires, is.expires-ends)
+				}
+			}
+		})
 	})
 }
