@@ -372,3 +372,26 @@ func TestAnEmptyNameIsAName(t *testing.T) {
 		t.Errorf("it went upstream: %q, %v", reply, err)
 	}
 }
+
+// An upstream becomes a replica, and the address leads to the new master from then on, as with a managed Redis. Nobody ends
+// the connections that are there: clients connect anew when they are told READONLY, and the shared connections must follow.
+func TestSharedConnectionsLeaveAnUpstreamThatBecameAReplica(t *testing.T) {
+	servers := startMasters(t, 2)
+	relays, addrs := startRelays(t, servers[:1])
+	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+addrs[0], "--lock-keys", "lock:*")
+	c := dial(t, proxy.Addr)
+	expect(t, c, "+OK\r\n", "SET", "data", "1")
+	relays[0].Lead(servers[1].Addr)
+	host, port, _ := strings.Cut(servers[1].Addr, ":")
+	direct(t, servers[:1], 0, "REPLICAOF", host, port)
+	eventually(t, gone, "the new master", func() error {
+		reply, err := c.Do("SET", "data", "2")
+		if err == nil && string(reply) != "+OK\r\n" {
+			err = fmt.Errorf("%q", reply)
+		}
+		return err
+	})
+	if reply, err := servers[1].Do(0, "GET", "data"); err != nil || string(reply) != "$1\r\n2\r\n" {
+		t.Errorf("the new master has %q, %v", reply, err)
+	}
+}

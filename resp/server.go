@@ -204,7 +204,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	go func() {
 		s.running.Wait()
 		s.gates.Close()
-		s.trunks.close()
+		if s.cfg.Upstream != nil {
+			s.cfg.Upstream.CloseTrunks() // no session is left
+		}
 		drained()
 		close(done)
 	}()

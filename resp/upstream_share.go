@@ -101,7 +101,7 @@ func (c *call) share() Reply {
 // replies have come.
 func (s *session) joinTrunk() Reply {
 	key := trunkKey{db: s.db, resp3: s.resp3}
-	if s.trunk != nil && s.trunkKey == key && !s.trunk.Dead() {
+	if s.trunk != nil && s.trunkKey == key && s.trunk.Fit() {
 		return nil
 	}
 	if !s.sharedDone() {

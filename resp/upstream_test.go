@@ -287,7 +287,7 @@ func FuzzRelay(f *testing.F) {
 		s.run()
 		<-ended
 		srv.gates.Close()
-		srv.trunks.close()
+		srv.cfg.Upstream.CloseTrunks()
 		engine.running.Wait()
 		if used := srv.memory.used.Load(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)

@@ -39,7 +39,7 @@ func (s *Server) trunk(key trunkKey) (*upstream.Trunk, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t := p.trunk.Load(); t != nil && !t.Dead() {
+	if t := p.trunk.Load(); t != nil && t.Fit() {
 		return t, nil
 	}
 	g := upstream.Greeting{RESP3: key.resp3, DB: key.db, Name: "lockproxy-shared"}
@@ -67,21 +67,13 @@ func (t *trunks) place(key trunkKey) *trunkPlace {
 
 // count returns how many there are.
 func (t *trunks) count() int {
-	n := 0
-	t.each(func(*upstream.Trunk) { n++ })
-	return n
-}
-
-// close ends them. No session is left.
-func (t *trunks) close() { t.each((*upstream.Trunk).Close) }
-
-// each calls f for those that have not ended.
-func (t *trunks) each(f func(*upstream.Trunk)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	n := 0
 	for _, p := range t.all {
 		if trunk := p.trunk.Load(); trunk != nil && !trunk.Dead() {
-			f(trunk)
+			n++
 		}
 	}
+	return n
 }

@@ -103,9 +103,12 @@ func (r *Relay) Caught() error {
 	return nil
 }
 
-// Retarget makes new connections reach another server, as a failover behind one address does, and ends the present ones.
+// Lead makes new connections reach another server, as a name does that is given another address.
+func (r *Relay) Lead(addr string) { r.set(func() { r.target = addr }) }
+
+// Retarget is Lead, and ends the present connections, as a failover behind one address does.
 func (r *Relay) Retarget(addr string) {
-	r.set(func() { r.target = addr })
+	r.Lead(addr)
 	r.Cut()
 }
 

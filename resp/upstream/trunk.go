@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,9 @@ type Trunk struct {
 	running  sync.WaitGroup
 	writeMax time.Duration
 	dead     atomic.Bool
-	deaf     atomic.Bool  // it did not take a write
+	deaf     atomic.Bool // it did not take a write
+	demoted  atomic.Bool // it leads to a replica
+	born     time.Time
 	silent   atomic.Bool  // it owes replies, and brings nothing
 	heard    atomic.Int64 // reads that brought something
 
@@ -62,6 +65,10 @@ type debt struct {
 	replies int
 }
 
+// demotedAfter is how old a Trunk must be to end because it leads to a replica: where the upstream's address is a replica's,
+// connections are not made anew for every reply.
+const demotedAfter = time.Second
+
 // What may wait on one Trunk: beyond it clients wait with what they want to send.
 const (
 	trunkOutMax     = 1 << 20
@@ -70,11 +77,15 @@ const (
 	trunkKeep       = 256 << 10
 )
 
+// readOnly is how a replica's refusal of a write begins. One that comes in two parts is overlooked: others follow.
+var readOnly = []byte("-READONLY ")
+
 var (
 	errUnasked   = errors.New("it answers what was not asked")
 	errDeaf      = errors.New("the upstream does not read")
 	errSilent    = errors.New("the upstream answers on new connections, and not on this one")
 	errHasHungUp = errors.New("the upstream closed the connection")
+	errDemoted   = errors.New("the upstream became a replica")
 )
 
 // NewTrunk connects. A write that takes longer than writeMax ends the connection.
@@ -84,7 +95,7 @@ func (u *Redis) NewTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 		return nil, err
 	}
 	t := &Trunk{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), writeMax: writeMax,
-		waiting: map[Kicker]struct{}{}}
+		born: time.Now(), waiting: map[Kicker]struct{}{}}
 	u.addTrunk(t)
 	t.running.Go(t.writeLoop)
 	t.running.Go(func() {
@@ -97,6 +108,10 @@ func (u *Redis) NewTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 
 // Dead says that the connection has ended.
 func (t *Trunk) Dead() bool { return t.dead.Load() }
+
+// Fit says whether the connection may be given more. One to a server that has replied READONLY may not, though that goes on to
+// answer what it has been sent: clients who are told READONLY connect anew, as the address may lead to the new master now.
+func (t *Trunk) Fit() bool { return !t.dead.Load() && !t.demoted.Load() }
 
 // Close ends the connection, and returns when nothing of it runs any more.
 func (t *Trunk) Close() {
@@ -245,15 +260,22 @@ func (t *Trunk) handOut(b []byte) error {
 		b = b[n:]
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.replies -= answered
 	t.kick()
-	t.mu.Unlock()
+	if t.demoted.Load() && t.replies == 0 {
+		t.dead.Store(true)
+		return errDemoted
+	}
 	return nil
 }
 
 // frames returns how much of b belongs to the next most replies, and how many end in it.
 func (t *Trunk) frames(b []byte, most int) (n, replies int, err error) {
 	for n < len(b) && replies < most && (n == 0 || !t.framer.Between() || b[n] != '>') {
+		if b[n] == '-' && t.framer.Between() && bytes.HasPrefix(b[n:], readOnly) && time.Since(t.born) >= demotedAfter {
+			t.demoted.Store(true)
+		}
 		k, ends, err := t.framer.Next(b[n:])
 		n += k
 		if err != nil {

@@ -301,3 +301,53 @@ func TestWhichCommandsMayWait(t *testing.T) {
 		}
 	}
 }
+
+// A server that refuses writes as a replica answers what it has been sent, and is sent no more.
+func TestATrunkToAReplicaIsGivenUp(t *testing.T) {
+	trunk, conn := newTrunk(t, slog.New(slog.DiscardHandler))
+	first, later := newHeap(), newHeap()
+	push := func(h *heap, n int) {
+		t.Helper()
+		if !trunk.Push([]byte("x"), n, h) {
+			t.Fatal("it has ended")
+		}
+	}
+	reply := func(text string) {
+		t.Helper()
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const refusal = "-READONLY You can't write against a read only replica.\r\n"
+	push(first, 1)
+	reply(refusal)
+	first.want(t, refusal, 1)
+	if !trunk.Fit() {
+		t.Fatal("one that is new would be made anew for each refusal")
+	}
+	trunk.born = trunk.born.Add(-demotedAfter)
+	first = newHeap()
+	push(first, 2)
+	push(later, 1)
+	reply(refusal)
+	first.want(t, refusal, 1)
+	if trunk.Fit() || trunk.Dead() {
+		t.Fatalf("fit %v, dead %v", trunk.Fit(), trunk.Dead())
+	}
+	push(later, 1) // from who had gathered it before
+	reply("$1\r\n1\r\n+OK\r\n:1\r\n")
+	first.want(t, refusal+"$1\r\n1\r\n", 2)
+	later.want(t, "+OK\r\n:1\r\n", 2)
+	if _, err := conn.Read(make([]byte, 9)); !errors.Is(err, io.EOF) {
+		for err == nil {
+			_, err = conn.Read(make([]byte, 9))
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	}
+	trunk.running.Wait()
+	if trunk.Push([]byte("x"), 1, later) || later.lost != nil {
+		t.Errorf("lost %v", later.lost)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -192,6 +194,16 @@ func (u *Redis) dropTrunk(t *Trunk) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.trunks, t)
+}
+
+// CloseTrunks ends all Trunks. Nobody makes another.
+func (u *Redis) CloseTrunks() {
+	u.mu.Lock()
+	all := slices.Collect(maps.Keys(u.trunks))
+	u.mu.Unlock()
+	for _, t := range all {
+		t.Close()
+	}
 }
 
 func (u *Redis) suspectTrunks() map[*Trunk]suspect {
