@@ -15,6 +15,7 @@ type editing struct {
 	puts   []int     // the keys that are put
 	argv   []any     // of luaEdit, with ms in place of instants
 	ends   [][]int64 // by master and key: when what was put expires. Guarded by round.mu
+	undone [][]*undo // by master: what puts back what it did. Guarded by round.mu
 }
 
 func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
@@ -46,7 +47,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}
-	d.argv, d.ends = argv, make([][]int64, len(e.masters))
+	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
 	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see compose
 }
 
@@ -112,26 +113,73 @@ func (d *editing) ended(decision Decision) {
 		d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
 	case decision == Lost && !d.mayBeDone():
 		err := d.failure()
-		d.undo(func() { d.exec.again(err) })
+		d.undo(func() {
+			if d.noteLeft() {
+				d.exec.again(err)
+			} else {
+				d.exec.done(Executed{Err: err})
+			}
+		})
 	default:
 		err := d.failure()
 		d.undo(func() { d.exec.done(Executed{Err: err}) })
 	}
 }
 
-// mayBeDone says that as many masters as a quorum have done it, or may have, though too few were heard in time: somebody may
-// have been told what was put. Nor can a deletion be put back where it was not heard: who looks again may find nothing,
-// because of that.
+// mayBeDone says that as many masters as a quorum have done it, or may have, in this try or in one before that was not
+// undone: somebody may have been told what was put.
 func (d *editing) mayBeDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	done := 0
 	for i := range d.entries {
-		if en := &d.entries[i]; en.fate == unknown || en.fate == sent || d.applied(en) {
+		if d.exec.left[i] || d.mayHaveApplied(&d.entries[i]) {
 			done++
 		}
 	}
 	return done >= Quorum(len(d.entries))
+}
+
+func (d *editing) mayHaveApplied(en *entry) bool {
+	return en.fate == unknown || en.fate == sent || d.applied(en)
+}
+
+// noteLeft notes on which masters something of this try may be left. It returns false if that is a deletion: who looks
+// again may find nothing because of it, on that master and on others that never had the key.
+func (d *editing) noteLeft() (again bool) {
+	puts, deletes := 0, 0
+	for _, ed := range d.edits {
+		switch {
+		case ed.Kind == Put:
+			puts++
+		case ed.Kind >= Delete:
+			deletes++
+		}
+	}
+	if d.releases != nil {
+		deletes = 0 // which is not to come back
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	again = true
+	for i := range d.entries {
+		if !d.mayHaveApplied(&d.entries[i]) || d.isUndone(i, puts+deletes) {
+			continue
+		}
+		d.exec.left[i] = d.exec.left[i] || puts > 0
+		again = again && deletes == 0
+	}
+	return again
+}
+
+// isUndone says that so many changes of a master were put back.
+func (d *editing) isUndone(master, changes int) bool {
+	for _, u := range d.undone[master] {
+		if !u.clean.Load() {
+			return false
+		}
+	}
+	return len(d.undone[master]) == changes
 }
 
 // until returns when the first of the keys that were put may be gone.
@@ -217,6 +265,7 @@ func (d *editing) undos(en *entry) []*undo {
 			all = append(all, u)
 		}
 	}
+	d.undone[en.master] = all
 	return all
 }
 

@@ -27,11 +27,13 @@ var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is
 // undo. What is not put back: keys that hold anything but strings; what the only change of an Exec deleted, unless
 // its reply is what was there (Claim), because whoever deletes does not want it back; and what was deleted on a master whose
 // answer was lost with its connection. If nothing is there, that may also be because its holder has released it since.
+// What is not put back, and what a later try puts elsewhere, may together look like a quorum to others, who are told it
+// then. An Exec of which that may be so does not try again.
 //
 // Watched keys are compared by what they hold. That somebody changed one and changed it back, or only its TTL, is not
 // noticed.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
-	x := &exec{engine: e, req: req}
+	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters))}
 	order := slices.Sorted(slices.Values(req.Keys))
 	x.done = func(r Executed) {
 		e.turns.give(req.DB, order)
@@ -95,6 +97,7 @@ type exec struct {
 	req      ExecRequest
 	done     func(Executed)
 	deadline instant // of the latest try's beginning; 0 before the first
+	left     []bool  // by master: something of a try that failed may still be there
 }
 
 func (x *exec) try() {

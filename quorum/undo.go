@@ -22,6 +22,7 @@ type undo struct {
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
+	clean  atomic.Bool   // nothing is left to undo
 }
 
 // newUndo takes the command and how long the key was set for. It is called with the round's mu held.
@@ -52,6 +53,7 @@ func (u *undo) take(now instant) bool {
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}
 	if now >= u.gone {
+		u.clean.Store(true)
 		u.finish()
 		return false
 	}
@@ -66,8 +68,10 @@ func (u *undo) reply(now instant) {
 	if did {
 		u.lane.engine.stats.undone.Add(1)
 	}
+	again := u.Err != nil || !did && u.unsure && u.lane.loose
+	u.clean.Store(!again)
 	u.finish()
-	if now < u.gone && (u.Err != nil || !did && u.unsure && u.lane.loose) {
+	if again && now < u.gone {
 		u.lane.postpone(u)
 	}
 }

@@ -108,6 +108,73 @@ func TestNobodyIsToldThatWhatItDeletedWasNotThere(t *testing.T) {
 	})
 }
 
+// A try leaves a value on a master that is not heard any more, and the next one puts it on another: together they are a
+// quorum, for whoever looks.
+func TestAValueIsNotPutByTwoTries(t *testing.T) {
+	inScene(t, func(s *scene) {
+		tries := 0
+		put := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			switch tries++; tries {
+			case 1:
+				s.mute(1)
+				s.others(0, 2)
+			case 2:
+				s.breakOff(1)
+				s.mute(0)
+				s.do(func() {
+					s.links[0][1].block(up)
+					s.servers[0].remove(&session{}, resourceName(0))
+				})
+			}
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { put <- x })
+		s.expectHolders(10*time.Millisecond, ".mm")
+		if was := s.swapVia(1, nil, "theirs"); was != "mine" {
+			t.Fatalf("told %q", was)
+		}
+		s.do(s.links[0][1].heal)
+		s.sleep(50 * time.Millisecond)
+		s.do(s.links[0][0].heal)
+		if x := <-put; x.Done {
+			t.Error("it is put once more")
+		}
+		s.expectHolders(time.Second, ".tt")
+	})
+}
+
+// A transaction deletes on one master, does not win, and cannot put it back there. Another never had the key: whoever
+// looked again would find that a quorum has nothing.
+func TestNobodyIsToldThatNothingIsThereWhichHeHasDeleted(t *testing.T) {
+	inScene(t, func(s *scene) {
+		const misconf = "MISCONF it cannot save"
+		s.others(0, 1)
+		was := ""
+		claimed := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+			was = now[0].Value
+			if !now[0].Exists {
+				return []quorum.Edit{{}}
+			}
+			s.mute(2)
+			s.do(func() { s.servers[0].refuses = misconf })
+			return []quorum.Edit{{Kind: quorum.Claim}}
+		}}, func(x quorum.Executed) { claimed <- x })
+		s.expectHolders(10*time.Millisecond, "o..")
+		s.do(func() {
+			s.servers[1].refuses = misconf
+			s.links[0][2].heal()
+		})
+		if x := <-claimed; x.Done {
+			t.Errorf("told %q: %+v", was, x)
+		}
+		s.do(func() {
+			s.servers[0].refuses, s.servers[1].refuses = "", ""
+		})
+		s.expectHolders(time.Second, "oo.")
+	})
+}
+
 // A value is put by two of three masters, of which one is not heard, and the third refuses, as another's change came between.
 // Somebody deletes it meanwhile, and is told of it.
 func TestAValueIsNotPutTwice(t *testing.T) {

@@ -26,7 +26,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an Exec that lost is not put back", rule: "4 undo", file: "edit.go",
-		old: "d.undo(func() { d.exec.again(err) })", new: "d.exec.again(err)",
+		old: "	case decision == Lost && !d.mayBeDone():\n		err := d.failure()\n		d.undo(", new: "	case decision == Lost && !d.mayBeDone():\n		err := d.failure()\n		func(f func()) { f() }(",
 	},
 	{
 		name: "an Exec without a quorum is not put back", rule: "4 undo", file: "edit.go",
@@ -156,7 +156,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an undo is not repeated after an error", rule: "4 undo", file: "undo.go",
-		old: "(u.Err != nil || !did", new: "(!did",
+		old: "again := u.Err != nil || !did", new: "again := !did",
 		test: "TestAnUndoAnsweredWithAnErrorIsRepeated",
 	},
 	{
@@ -258,7 +258,17 @@ var mutants = []mutant{
 		name: "what may be done is done again", rule: "compare and do", file: "edit.go",
 		old: "decision == Lost && !d.mayBeDone():", new: "decision == Lost:",
 		test: "TestAValueIsNotPutTwice", in: ".",
+	}, {
+		name: "what a try has left is not added to the next", rule: "4 undo", file: "edit.go",
+		old: "d.exec.left[i] || d.mayHaveApplied", new: "d.mayHaveApplied",
+		test: "TestAValueIsNotPutByTwoTries", in: ".",
 	},
+	{
+		name: "a deletion that is left is looked at again", rule: "4 undo", file: "edit.go",
+		old: "again = again && deletes == 0", new: "_ = deletes",
+		test: "TestNobodyIsToldThatNothingIsThere", in: ".",
+	},
+
 	{
 		name: "what is not clear is nothing", rule: "compare and do", file: "write.go",
 		old: "w.req.WantOld && agreed != Won", new: "w.req.WantOld && agreed == Undecided",
