@@ -89,12 +89,17 @@ func (d *editing) read(en *entry) (Vote, string) {
 	return unexpected()
 }
 
-// decide gives deletions the benefit of the doubt, as a release.
+// decide gives deletions the benefit of the doubt, as a release. A try that has lost waits for the other answers all the
+// same: what it has done is to be known before the next one begins.
 func (d *editing) decide(t Tally) Decision {
 	if d.releases != nil {
 		return DecideRelease(t)
 	}
-	return Decide(t)
+	decision := Decide(t)
+	if decision == Lost && t.Pending() > 0 {
+		return Undecided
+	}
+	return decision
 }
 
 func (d *editing) ended(decision Decision) {

@@ -129,7 +129,7 @@ func TestAValueIsNotPutByTwoTries(t *testing.T) {
 			}
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
 		}}, func(x quorum.Executed) { put <- x })
-		s.expectHolders(10*time.Millisecond, ".mm")
+		s.expectHolders(310*time.Millisecond, ".mm") // the first try has waited for the answer
 		if was := s.swapVia(1, nil, "theirs"); was != "mine" {
 			t.Fatalf("told %q", was)
 		}
