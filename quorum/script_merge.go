@@ -31,6 +31,7 @@ type Merge uint8
 //	Taking     grant, and agree on Field             the refused one      grants, where they lose
 //	Extending  grant, as DecideExtend has it         the refused one      nothing
 //	Releasing  grant, as DecideRelease has it        the refused one      nothing
+//	           keep the lock, or be free of it       an error
 //	Telling    answer; the commonest reply counts    -                    nothing
 //
 // To put back is to make a key that the script created or changed what it was, where it still is as the script left it.
@@ -38,8 +39,11 @@ type Merge uint8
 // Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest.
 //
 // Integers that grant an extension or a release merge to the largest number that a quorum reaches: so many masters replied
-// with it or with more. If those who granted are no quorum, they merge to the least. Redisson's unlock replies 1 if it freed
-// the lock, and 0 if an outer hold keeps it: to say 1 too early would end the watchdog of a holder that relies on its lock.
+// with it or with more. If those who granted are no quorum, they merge to the least.
+//
+// Redisson's unlock replies 1 if it freed the lock, and 0 if an outer hold keeps it. Masters may count different holds: one that
+// missed an inner lock frees it too early, one that missed an inner unlock too late. So 0 is the reply only if a quorum keeps the
+// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog.
 //
 // Replies that differ only in what the script was told of TTLs and the time merge in the same way: the reply is the one with
 // the largest of these that a quorum reaches.
@@ -111,11 +115,7 @@ func (c *count) decide(t Tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
 	case c.rule.Merge == Releasing:
-		d := DecideRelease(t)
-		if d == Won && t.Pending() > 0 && !c.givenIsClear(t) {
-			return Undecided
-		}
-		return d
+		return c.decideRelease(t)
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.decideEach(t)
 	case c.rule.Merge == Agreeing:
@@ -194,6 +194,33 @@ func (c *count) width() int {
 	return n
 }
 
+// decideRelease waits, once the release is done, until it is clear whether a quorum keeps the lock all the same.
+func (c *count) decideRelease(t Tally) Decision {
+	q, kept := Quorum(t.Masters), c.kept()
+	switch d := DecideRelease(t); {
+	case d != Won || kept >= q:
+		return d
+	case kept+t.Failed+t.Pending() < q && (t.Pending() == 0 || c.givenIsClear(t)):
+		return Won
+	case kept+t.Pending() < q && kept+t.Failed >= q:
+		return Unanswered
+	}
+	return Undecided
+}
+
+// keeps says that a master that granted a release keeps the lock, for an outer hold.
+func keeps(a *answer) bool { return a.value.Kind == IntValue && a.value.Int == 0 }
+
+// kept returns how many do.
+func (c *count) kept() (n int) {
+	for _, a := range c.answers {
+		if a != nil && c.rule.vote(a) == Granted && keeps(a) {
+			n++
+		}
+	}
+	return n
+}
+
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
 func (c *count) givenIsClear(t Tally) bool {
 	q, n := Quorum(t.Masters), c.granted()
@@ -208,11 +235,11 @@ func (c *count) givenIsClear(t Tally) bool {
 	return low[len(low)-q] == high[len(high)-q]
 }
 
-// granted returns the integers of the granted answers, ascending.
+// granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
 func (c *count) granted() []int64 {
 	var n []int64
 	for _, a := range c.answers {
-		if a != nil && c.rule.vote(a) == Granted {
+		if a != nil && c.rule.vote(a) == Granted && !keeps(a) {
 			n = append(n, a.value.Int)
 		}
 	}
@@ -226,6 +253,8 @@ func (c *count) won() Value {
 	switch {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.each()
+	case c.rule.Merge == Releasing && c.kept() >= Quorum(c.masters):
+		return Value{Kind: IntValue}
 	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
 			i := max(len(n)-Quorum(c.masters), 0)

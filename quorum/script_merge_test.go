@@ -95,15 +95,17 @@ var mergings = []merging{
 	{"releasing", Rule{Merge: Releasing, Granted: notNil},
 		map[byte]*answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
 		func(v string) (Decision, string) {
-			granted := strings.Count(v, "0") + strings.Count(v, "1")
-			d := DecideRelease(Tally{len(v), granted, strings.Count(v, "r"), strings.Count(v, "x")})
+			kept, failed := strings.Count(v, "0"), strings.Count(v, "x")
+			d := DecideRelease(Tally{len(v), kept + strings.Count(v, "1"), strings.Count(v, "r"), failed})
 			switch {
 			case d != Won:
 				return d, ""
-			case majority(v, "1"), granted == strings.Count(v, "1"):
-				return d, "1"
+			case majority(v, "0"):
+				return d, "0"
+			case 2*(kept+failed) > len(v):
+				return Unanswered, ""
 			}
-			return d, "0"
+			return d, "1"
 		}},
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
 		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),

@@ -289,6 +289,9 @@ func (c *client) extendByVote(h *votedHold) bool {
 			c.goneByVote(h, before, "an extension by vote")
 		}
 	})
+	if !granted { // the client forgets the lock, and there it may be
+		w.do(func() { w.checker.astray[h.token] = true })
+	}
 	return granted
 }
 
@@ -310,14 +313,15 @@ func (c *client) reenterByVote(h *votedHold) {
 	}
 }
 
-// freeByVote gives the lock back, once. From the moment at which it asks for the last time, the client does not rely on it.
+// freeByVote gives the lock back, once. From the moment at which it asks, the client does not rely on it, until it is told that
+// it holds it on: masters may count less holds than the client.
 func (c *client) freeByVote(h *votedHold) bool {
 	w, k := c.world, &c.world.checker
 	before := c.shortenByVote(h)
 	last := h.holds == 1
 	w.mu.Lock()
 	for i, p := range h.promises {
-		p.over = last
+		p.over = true
 		before[i].doubtful = p.doubtful
 	}
 	doubtful := make([]time.Duration, len(h.names))
@@ -340,10 +344,14 @@ func (c *client) freeByVote(h *votedHold) bool {
 		case h.lock.counts && last && r.Reply.Int == 0 && clear && k.stands(&before[0]) && !w.plan.Forgets && k.quorumHas(before[0]):
 			k.report(heldOn, "%s of %s (%s)", h.names[0], c.name, h.token)
 		case h.lock.counts && !last && r.Reply.Int == 1:
-			if h.holds = 0; clear {
+			if h.holds = 0; clear && k.quorumHas(before[0]) { // else masters that had missed an inner hold have freed it
 				c.goneByVote(h, before, "a release of an inner hold")
 			}
 			c.overByVote(h)
+		case granted && !last:
+			for _, p := range h.promises {
+				k.granted(p)
+			}
 		}
 	})
 	if !granted {
