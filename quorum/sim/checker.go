@@ -48,7 +48,7 @@ type checker struct {
 	findings  []Finding
 	promises  map[string][]*promise // by resource: those that may not be over
 	doubtful  map[string]time.Duration
-	attempts  map[string]*fate    // by token, of those used once
+	attempts  map[string]*fate    // by token, of those used once; and by resource and token, of moves
 	prolonged map[string]bool     // by resource: somebody who did not hold it gave it another TTL
 	stakes    map[string][]*stake // by resource
 	voted     map[string]bool     // tokens of attempts by vote
@@ -252,6 +252,9 @@ func (k *checker) orphans() {
 		now := s.clock.millis(s.now())
 		for key, it := range s.store.all() {
 			f := k.attempts[it.holder()]
+			if m := k.attempts[key+" "+it.holder()]; m != nil { // it was to be moved there
+				f = m
+			}
 			if f != nil && f.failed && !k.prolonged[key] && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
 				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.holder(), it.expires-now)
 			}

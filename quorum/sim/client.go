@@ -21,6 +21,7 @@ type client struct {
 	fencing   *rand.Rand // what is about fences
 	voting    *rand.Rand // what is about scripts that run by vote
 	severally *rand.Rand // what is about several locks at once
+	moving    *rand.Rand // what is about locks that are renamed and copied
 	proxy     *proxy
 	constant  bool
 	reuses    bool
@@ -31,7 +32,7 @@ type client struct {
 }
 
 func newClient(w *World, id int) *client {
-	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id)}
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id), moving: w.random("moving", id)}
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4)

@@ -75,6 +75,8 @@ func init() {
 		"HDEL":        {-3, true, cmdHDel},
 		"DUMP":        {2, false, cmdDump},
 		"RESTORE":     {-4, true, cmdRestore},
+		"RENAME":      {3, true, cmdRename},
+		"COPY":        {3, true, cmdCopy},
 		"PUBLISH":     {3, false, func(*server, *session, []string) reply { return int64(0) }},
 	}
 }

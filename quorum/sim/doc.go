@@ -13,8 +13,9 @@
 //	checker    says what must never be: two holders, a key for ever, an attempt without end, an orphan, a leak
 //
 // Two in five worlds aim at a class of holes (aims.go). Seeds with the highest bit set are of worlds with fences (fences.go), those with
-// the third highest of worlds in which clients take locks by scripts that run by vote (votes.go), and those with bit 58 of worlds
-// with EXECs on several keys, values that one client is told, two databases, and masters that refuse to write (several.go).
+// the third highest of worlds in which clients take locks by scripts that run by vote (votes.go), those with bit 58 of worlds
+// with EXECs on several keys, values that one client is told, two databases, and masters that refuse to write (several.go), and
+// those with bit 57 of worlds in which locks are renamed and copied (moves.go).
 //
 // Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.

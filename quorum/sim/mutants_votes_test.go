@@ -36,6 +36,15 @@ var voteMutants = []mutant{
 		old: "if longest > 0 and call", new: "if longest < 0 and call",
 	},
 	{
+		name: "the TTL that a script reads is that of the key", rule: "1 clock", file: "script_wrapper.lua", first: Moved + 1,
+		old: "left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))", new: "left = left < 0 and most or left",
+	},
+	{
+		name: "one master that keeps a lock is a quorum", rule: "re-entrant unlock", file: "script_merge.go",
+		old: "keeps(a) {\n\t\t\tn++", new: "keeps(a) {\n\t\t\tn = c.masters",
+		test: "TestMergesAreFinal", // and seed 13612842005750817931, which is with the regressions
+	},
+	{
 		name: "an error of a master is its script's", rule: "release in doubt", file: "script_run.go",
 		old: "len(a.effects) == 0 && slices", new: "len(a.effects) < 0 && slices",
 		test: "TestAReleaseIsNotRefused", in: ".",

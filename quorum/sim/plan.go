@@ -42,6 +42,7 @@ type Plan struct {
 	Together           float64       // how often a client takes several locks at once
 	Exchanges          float64       // how often a client exchanges a value
 	Databases          bool          // locks are in two
+	Moves              float64       // how often a client that holds a lock by vote moves it
 
 	Faults []string // the kinds that occur
 	Gap    time.Duration
@@ -89,6 +90,9 @@ func NewPlan(seed uint64) Plan {
 	}
 	if seed&Several != 0 {
 		p.several(rand.New(rand.NewPCG(seed, 4)))
+	}
+	if seed&Moved != 0 {
+		p.moves(rand.New(rand.NewPCG(seed, 5)))
 	}
 	if seed&Mixed != 0 {
 		p.mix(rand.New(rand.NewPCG(seed, 2)))

@@ -179,7 +179,7 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 	case 8:
 		return pick(r, []string{"EVAL", takeHash, "1", key(), "30000", "f"}, []string{"EVAL", renewHash, "1", key(), "30000", "f"},
 			[]string{"EVAL", freeHash, "2", key(), "channel", "0", "30000", "f"}, []string{"EVAL", takeText, "1", key(), "a", "30000"},
-			[]string{"EVAL", freeText, "1", key(), "a"}, []string{"EVAL", takeAll, "2", key(), key(), "a", "30000"},
+			[]string{"EVAL", freeText, "1", key(), "a"}, []string{pick(r, "RENAME", "COPY"), key(), key()}, []string{"EVAL", takeAll, "2", key(), key(), "a", "30000"},
 			[]string{"EVAL", renewAll, "2", key(), key(), "a", "30000"}, []string{"EVAL", freeAll, "2", key(), key(), "a"})
 	}
 	args := []string{"EVAL", pick(r, scripts...), "1", key()}

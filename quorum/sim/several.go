@@ -58,7 +58,7 @@ func (s *server) refusal(c *session, name string) fault {
 }
 
 // denyOOM are the commands that need memory.
-var denyOOM = map[string]bool{"SET": true, "HINCRBY": true, "RESTORE": true}
+var denyOOM = map[string]bool{"SET": true, "HINCRBY": true, "RESTORE": true, "COPY": true}
 
 // key returns where a resource is.
 func (p *Plan) key(name string) quorum.Key {

@@ -81,6 +81,9 @@ func TestFixedSeeds(t *testing.T) {
 		if seed%3 == 0 {
 			sum.Add(expectNothing(t, Several+seed+1))
 		}
+		if seed%3 == 1 {
+			sum.Add(expectNothing(t, Moved+seed+1))
+		}
 	}
 	t.Logf("%+v", sum)
 	if sum.Granted*40 < sum.Attempts {
@@ -92,7 +95,7 @@ func TestFreshSeeds(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
-		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed|n/4%2*Voted|n/8%2*Several)
+		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed|n/4%2*Voted|n/8%2*Several|n/16%2*Moved)
 	}
 	t.Logf("%d seeds from %d", n, first)
 }

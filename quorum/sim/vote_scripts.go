@@ -13,6 +13,7 @@ type votedLock struct {
 	keys                  int
 	counts                bool // it is held as often as it was taken, in a hash
 	take, extend, release votedScript
+	rename, copy          votedScript // none if its script is nil
 }
 
 // A votedScript is a text with the rule by which its answers merge, as resp gives it to those that package script knows.
@@ -54,6 +55,25 @@ const (
 		"if redis.call('get', key) == ARGV[1] then redis.pcall('del', key) count = count + 1 end end return count"
 )
 
+// moves returns a script that moves the lock KEYS[1] to KEYS[2] by a command, if nobody holds that, and tells the TTL.
+func moves(command, mine string) votedScript {
+	return votedScript{
+		script: quorum.NewScript("if not (" + mine + ") then return " + strconv.Itoa(notMine) + " end " +
+			"if redis.call('exists', KEYS[2]) == 1 then return 0 end " +
+			"redis.call('" + command + "', KEYS[1], KEYS[2]) return redis.call('pttl', KEYS[2])"),
+		granted: positive, words: func(token, _ string) []string { return []string{token} },
+	}
+}
+
+// notMine is what a script that moves a lock says if its client does not hold it.
+const notMine = -1
+
+// Whether a lock is its client's.
+const (
+	hashIsMine = "redis.call('hexists', KEYS[1], ARGV[1]) == 1"
+	textIsMine = "redis.call('get', KEYS[1]) == ARGV[1]"
+)
+
 var (
 	hashLock = votedLock{
 		name: "a hash", keys: 1, counts: true,
@@ -68,12 +88,14 @@ var (
 			script: quorum.NewScript(freeHash), granted: func(v quorum.Value) bool { return !isNil(v) }, channel: true,
 			words: func(token, ttl string) []string { return []string{"0", ttl, token} }, rule: quorum.Rule{Merge: quorum.Releasing},
 		},
+		rename: moves("rename", hashIsMine), copy: moves("copy", hashIsMine),
 	}
 	textLock = votedLock{
 		name: "a text", keys: 1,
 		take:    votedScript{script: quorum.NewScript(takeText), granted: yours, words: tokenFirst},
 		extend:  votedScript{script: quorum.NewScript(renewText), granted: yours, words: tokenFirst},
 		release: votedScript{script: quorum.NewScript(freeText), granted: yours, words: tokenFirst},
+		rename:  moves("rename", textIsMine), copy: moves("copy", textIsMine),
 	}
 	pairLock = votedLock{
 		name: "a pair", keys: 2,

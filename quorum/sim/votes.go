@@ -19,7 +19,7 @@ import (
 const Voted = 1 << 61
 
 // kinds are the bits of a seed that are no part of its number.
-const kinds = Fenced | Mixed | Voted | Several
+const kinds = Fenced | Mixed | Voted | Several | Moved
 
 func (p *Plan) votes(r *rand.Rand) {
 	p.Votes, p.Constant = pick(r, 0.3, 0.7, 1), false
@@ -114,6 +114,9 @@ func (c *client) useByVote(h *votedHold) {
 }
 
 func (c *client) touchByVote(h *votedHold) bool {
+	if c.moves(h) {
+		return c.moveByVote(h)
+	}
 	switch kind := c.voting.Float64(); {
 	case kind < 0.4:
 		return c.extendByVote(h)
