@@ -205,6 +205,43 @@ func TestAValueIsNotPutTwice(t *testing.T) {
 	})
 }
 
+// A try puts a value on one master only, and so does the next one on another master, and neither takes it back when it is told
+// to: then a quorum has it, and nobody has put it there.
+func TestAnExecIsNotToldWhatItHasPutItself(t *testing.T) {
+	inScene(t, func(s *scene) {
+		tries := make(chan string, 1000)
+		done := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+			tries <- now[0].Value
+			free := len(tries) - 1
+			if free > 1 {
+				return nil
+			}
+			s.do(func() { // the others refuse, and are slower than this one, which refuses to write by then
+				for i, m := range s.servers {
+					s.links[0][i].slow = 0
+					if i != free {
+						s.links[0][i].slow = 20 * time.Millisecond
+					}
+					if i > free {
+						m.put(&session{}, resourceName(0), item{text: m.addr, expires: m.clock.millis(m.now()) + time.Minute.Milliseconds()})
+					}
+				}
+				s.servers[free].remove(&session{}, resourceName(0))
+				s.after(10*time.Millisecond, func() { s.servers[free].refuses = "MISCONF" })
+			})
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { done <- x })
+		<-done
+		close(tries)
+		for was := range tries {
+			if was == "mine" {
+				t.Error("told its own value")
+			}
+		}
+	})
+}
+
 // Two clients SET with GET at once through two proxies, each nearer to another half of the masters.
 func TestOneClientIsToldThatItReplacedNothing(t *testing.T) {
 	inSceneOf(t, 4, func(s *scene) {

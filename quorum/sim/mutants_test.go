@@ -268,7 +268,6 @@ var mutants = []mutant{
 		old: "again = again && deletes == 0", new: "_ = deletes",
 		test: "TestNobodyIsToldThatNothingIsThere", in: ".",
 	},
-
 	{
 		name: "what is not clear is nothing", rule: "compare and do", file: "write.go",
 		old: "w.req.WantOld && agreed != Won", new: "w.req.WantOld && agreed == Undecided",
