@@ -13,7 +13,7 @@ end`
 
 // luaRestoreAll KEYS=what a script created or changed, and for each of them four in ARGV: the value as it left it (see effect),
 // the expiry that it left, the value before as DUMP has it, and the expiry before. Each key that is still as the script left
-// it becomes what it was. It returns 1 if any was.
+// it becomes what it was. It returns 1 if any was, and the error, as of a master that does not write now, if one could not.
 var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + luaExpires + `
 local put = 0
 for i, key in ipairs(KEYS) do
@@ -22,11 +22,14 @@ for i, key in ipairs(KEYS) do
   if now and (#now > 64 and redis.sha1hex(now) or now) == digest then
     local at, slack = expires(key)
     if math.abs(at - ends) <= slack then
-      put = 1
+      if put == 0 then put = 1 end
       if before == '' then
         redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
         redis.call('DEL', key)
-      else call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL') end
+      else
+        local reply = call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL')
+        if reply.err then put = reply end
+      end
     end
   end
 end

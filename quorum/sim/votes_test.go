@@ -126,3 +126,32 @@ func TestAnExtensionToWhereTheLockWouldHaveEndedIsOne(t *testing.T) {
 		})
 	})
 }
+
+// A master that has counted one more hold does not write when it is told to put that back.
+func TestWhatCannotBePutBackNowIsPutBackLater(t *testing.T) {
+	inScene(t, func(s *scene) {
+		hold := func(i int, token string) {
+			m := s.servers[i]
+			m.put(&session{}, resourceName(0), item{text: token + "\x001\x00", hash: true, expires: m.clock.millis(m.now()) + 60000})
+		}
+		s.do(func() {
+			hold(0, "mine")
+			for i := 1; i < 3; i++ {
+				hold(i, "theirs")
+				s.links[0][i].slow = 20 * time.Millisecond
+			}
+			s.after(10*time.Millisecond, func() { s.servers[0].refuses = "MISCONF" })
+		})
+		granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+		if r := <-s.takeByVote(0, "mine", quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: "mine"}); r.Lock != nil {
+			t.Fatalf("granted: %+v", r)
+		}
+		s.do(func() { s.servers[0].refuses = "" })
+		s.sleep(2 * time.Second)
+		s.do(func() {
+			if it, _ := s.servers[0].lock(resourceName(0)); it.text != "mine\x001\x00" {
+				t.Errorf("there is %q", it.text)
+			}
+		})
+	})
+}
