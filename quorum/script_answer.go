@@ -143,7 +143,7 @@ func (v Value) describe() string {
 	case StatusValue, ErrorValue:
 		return fmt.Sprintf("%.60q", v.Text)
 	case ArrayValue, SetValue, MapValue:
-		return fmt.Sprintf("%d items", len(v.Items))
+		return fmt.Sprintf("%d items", v.Int)
 	}
 	return "a value"
 }

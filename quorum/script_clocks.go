@@ -23,10 +23,11 @@ func (a *answer) readClocks() error {
 		if marked {
 			rest = rest[1:]
 		}
-		n := headOf(rest)
-		if n == 0 {
-			return errEncoding
+		_, after, err := cutHead(rest)
+		if err != nil {
+			return err
 		}
+		n := len(rest) - len(after)
 		plain.WriteString(rest[:n])
 		if marked {
 			told := rest[1:n]
@@ -42,7 +43,7 @@ func (a *answer) readClocks() error {
 		} else {
 			common.WriteString(rest[:n])
 		}
-		rest = rest[n:]
+		rest = after
 	}
 	if len(a.clocks) > 0 {
 		a.encoded, a.common = plain.String(), common.String()
@@ -59,24 +60,4 @@ func (a *answer) unclocked() string {
 		return a.common
 	}
 	return a.encoded
-}
-
-// headOf returns how long the first value of an encoded text is, of a list without its items; 0 if there is none.
-func headOf(text string) int {
-	if text == "" {
-		return 0
-	}
-	switch sign := text[0]; {
-	case sign == '_' || sign == 't' || sign == 'f':
-		return 1
-	case textKinds[sign] != NilValue:
-		_, rest, err := cutText(text[1:])
-		if err != nil {
-			return 0
-		}
-		return len(text) - len(rest)
-	case sign == ':' || sign == ',' || listKinds[sign] != NilValue:
-		return strings.IndexByte(text, ';') + 1
-	}
-	return 0
 }

@@ -82,32 +82,34 @@ func (r *Rule) vote(a *answer) Vote {
 	return Granted
 }
 
-// class returns what those who vote Granted must agree on.
-func (c *count) class(a *answer) string {
+// A class is what those who vote Granted must agree on.
+type class struct{ reply, did, field string }
+
+func (c *count) class(a *answer) class {
 	switch r := &c.rule; {
 	case r.Merge == Agreeing && c.unclocked:
-		return a.unclocked() + "\n" + a.did()
+		return class{reply: a.unclocked(), did: a.did()}
 	case r.Merge == Agreeing:
-		return a.encoded + "\n" + a.did()
+		return class{reply: a.encoded, did: a.did()}
 	case r.Merge == Taking && r.Field != "":
-		return a.field
+		return class{field: a.field}
 	}
-	return ""
+	return class{}
 }
 
 // largest returns the class that most granted answers are in, and how many.
-func (c *count) largest() (class string, n int) {
-	seen := make(map[string]int, 1)
+func (c *count) largest() (agreed class, n int) {
+	seen := make(map[class]int, 1)
 	for _, a := range c.answers {
 		if a == nil || c.rule.vote(a) != Granted {
 			continue
 		}
 		k := c.class(a)
 		if seen[k]++; seen[k] > n {
-			class, n = k, seen[k]
+			agreed, n = k, seen[k]
 		}
 	}
-	return class, n
+	return agreed, n
 }
 
 // decide is the rule for t, the votes so far.
@@ -158,8 +160,8 @@ func (c *count) decideEach(t Tally) Decision {
 	if d != Won {
 		return d
 	}
-	for i := range c.width() {
-		switch DecideExtend(c.tallyOf(i, t)) {
+	for _, one := range c.elements(t.Failed) {
+		switch DecideExtend(one) {
 		case Unanswered: // there is no reply that says so of one
 			return Unanswered
 		case Undecided:
@@ -169,29 +171,30 @@ func (c *count) decideEach(t Tally) Decision {
 	return d
 }
 
-// tallyOf counts the votes on one element. An array that is too short, or no array, refuses.
-func (c *count) tallyOf(i int, t Tally) Tally {
-	one := Tally{Masters: t.Masters, Failed: t.Failed}
+// elements counts the votes on each element. An array that is too short, or no array, refuses.
+func (c *count) elements(failed int) []Tally {
+	var all []Tally
+	answered := 0
 	for _, a := range c.answers {
-		switch {
-		case a == nil:
-		case i < len(a.value.Items) && a.value.Items[i].Int > 0:
-			one.Granted++
-		default:
-			one.Refused++
+		if a == nil {
+			continue
+		}
+		answered++
+		i := 0
+		for vote := range a.value.Parts() {
+			if i == len(all) {
+				all = append(all, Tally{Masters: c.masters, Failed: failed})
+			}
+			if vote.Kind == IntValue && vote.Int > 0 {
+				all[i].Granted++
+			}
+			i++
 		}
 	}
-	return one
-}
-
-func (c *count) width() int {
-	n := 0
-	for _, a := range c.answers {
-		if a != nil {
-			n = max(n, len(a.value.Items))
-		}
+	for i := range all {
+		all[i].Refused = answered - all[i].Granted
 	}
-	return n
+	return all
 }
 
 // decideRelease waits, once the release is done, until it is clear whether a quorum keeps the lock all the same.
@@ -249,7 +252,7 @@ func (c *count) granted() []int64 {
 
 // won returns the reply of a round that a quorum granted.
 func (c *count) won() Value {
-	class, _ := c.largest()
+	agreed, _ := c.largest()
 	switch {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.each()
@@ -261,7 +264,7 @@ func (c *count) won() Value {
 			return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && a.value.Int == n[i] })
 		}
 	}
-	granted := func(a *answer) bool { return c.rule.vote(a) == Granted && c.class(a) == class }
+	granted := func(a *answer) bool { return c.rule.vote(a) == Granted && c.class(a) == agreed }
 	if c.unclocked {
 		return c.atLeast(granted)
 	}
@@ -280,15 +283,15 @@ func (c *count) atLeast(of func(*answer) bool) Value {
 
 // each merges arrays, element by element.
 func (c *count) each() Value {
-	v := Value{Kind: ArrayValue}
-	for i := range c.width() {
-		one := Value{Kind: IntValue}
-		if Decide(c.tallyOf(i, Tally{Masters: c.masters, Failed: c.failed})) == Won {
-			one.Int = 1
+	var all []int64
+	for _, one := range c.elements(c.failed) {
+		said := int64(0)
+		if Decide(one) == Won {
+			said = 1
 		}
-		v.Items = append(v.Items, one)
+		all = append(all, said)
 	}
-	return v
+	return Integers(all...)
 }
 
 // refused returns the reply of those that refused, and false if nobody did.
@@ -359,20 +362,20 @@ func (c *count) commonest(of func(*answer) bool) Value {
 func (c *count) wrong(a *answer, d Decision) bool {
 	switch c.rule.Merge {
 	case Agreeing:
-		class, _ := c.largest()
-		return d != Won || c.class(a) != class
+		agreed, _ := c.largest()
+		return d != Won || c.class(a) != agreed
 	case Taking:
-		class, _ := c.largest()
-		return c.rule.vote(a) == Granted && (d != Won || c.class(a) != class)
+		agreed, _ := c.largest()
+		return c.rule.vote(a) == Granted && (d != Won || c.class(a) != agreed)
 	}
 	return false
 }
 
 // ttl returns the shortest TTL that those who granted have set, 0 if they set none.
 func (c *count) ttl() (least int64) {
-	class, _ := c.largest()
+	agreed, _ := c.largest()
 	for _, a := range c.answers {
-		if a == nil || c.rule.vote(a) != Granted || c.class(a) != class {
+		if a == nil || c.rule.vote(a) != Granted || c.class(a) != agreed {
 			continue
 		}
 		if ms := a.ttl().Milliseconds(); ms > 0 && (least == 0 || ms < least) {

@@ -37,7 +37,7 @@ func none(field string) *answer { return &answer{encoded: "_", field: field} }
 
 func pair(a, b int64) *answer {
 	return &answer{
-		value:   Value{Kind: ArrayValue, Items: []Value{{Kind: IntValue, Int: a}, {Kind: IntValue, Int: b}}},
+		value:   Integers(a, b),
 		encoded: fmt.Sprintf("*2;:%d;:%d;", a, b),
 	}
 }
@@ -153,7 +153,7 @@ func (c *count) reply() string {
 		return fmt.Sprint(v.Int)
 	}
 	var n []int64
-	for _, item := range v.Items {
+	for item := range v.Parts() {
 		n = append(n, item.Int)
 	}
 	return fmt.Sprint(n)

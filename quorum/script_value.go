@@ -3,17 +3,50 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
 )
 
-// A Value is the reply of a script, in no particular protocol.
+// A Value is the reply of a script, in no particular protocol. What is in a list stays encoded: as values it would take up to
+// 40 times the memory, of each master's reply.
 type Value struct {
 	Kind  ValueKind
-	Int   int64
-	Text  string  // of an Error with its code word; of a Double as C's %.17g; of a Verbatim after its three-letter format
-	Items []Value // of an Array or a Set; of a Map, keys and values in turn
+	Int   int64  // of an Array, a Set or a Map, how many items it has; the keys and values of a Map are items in turn
+	Text  string // of an Error with its code word; of a Double as C's %.17g; of a Verbatim after its three-letter format
+	items string
+}
+
+// Integers returns an Array.
+func Integers(all ...int64) Value {
+	var items strings.Builder
+	for _, n := range all {
+		fmt.Fprintf(&items, ":%d;", n)
+	}
+	return Value{Kind: ArrayValue, Int: int64(len(all)), items: items.String()}
+}
+
+// Parts returns the items of a list, each followed by its own items if it is a list, too.
+func (v Value) Parts() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		for rest := v.items; rest != ""; {
+			var part Value
+			part, rest, _ = cutHead(rest) // ParseValue has seen that it is one
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// size returns how many items a value has.
+func (v Value) size() int {
+	switch v.Kind {
+	case ArrayValue, SetValue, MapValue:
+		return int(v.Int)
+	}
+	return 0
 }
 
 // A ValueKind is the type of a Value.
@@ -75,7 +108,7 @@ func decodeValue(text string, s *Script) (Value, error) {
 		v.Text, rest, err = cutText(text[1:])
 		v.Text = fmt.Sprintf("ERR script %s cannot be run by quorum: %s", s.sha, v.Text)
 	default:
-		v, rest, err = cutValue(text, 0)
+		return ParseValue(text)
 	}
 	if err == nil && rest != "" {
 		err = errEncoding
@@ -83,25 +116,32 @@ func decodeValue(text string, s *Script) (Value, error) {
 	return v, err
 }
 
-const (
-	valueDepthMax = 128  // more than the wrapper's own bound
-	itemsFirst    = 1024 // for so many items there is memory before they come, in each list of lists
-)
+// ParseValue reads an encoded value.
+func ParseValue(text string) (Value, error) {
+	v, rest, err := cutHead(text)
+	v.items = rest
+	for due := v.size(); err == nil && due > 0; due-- {
+		var part Value
+		part, rest, err = cutHead(rest)
+		if due += part.size(); due > len(rest)+1 { // each takes a byte at least
+			err = errEncoding
+		}
+	}
+	if err != nil || rest != "" {
+		return Value{}, errEncoding
+	}
+	return v, nil
+}
 
-// cutValue reads the value at the beginning of text and returns what follows it.
-func cutValue(text string, depth int) (v Value, rest string, err error) {
-	if text == "" || depth > valueDepthMax {
+// cutHead reads the value at the beginning of text, of a list without its items, and returns what follows.
+func cutHead(text string) (v Value, rest string, err error) {
+	if text == "" {
 		return v, "", errEncoding
 	}
 	sign, text := text[0], text[1:]
 	if kind, ok := textKinds[sign]; ok {
 		v.Kind = kind
 		v.Text, rest, err = cutText(text)
-		return v, rest, err
-	}
-	if kind, ok := listKinds[sign]; ok {
-		v.Kind = kind
-		v.Items, rest, err = cutItems(kind, text, depth)
 		return v, rest, err
 	}
 	switch sign {
@@ -111,31 +151,37 @@ func cutValue(text string, depth int) (v Value, rest string, err error) {
 		return Value{Kind: TrueValue}, text, nil
 	case 'f':
 		return Value{Kind: FalseValue}, text, nil
-	case ':', ',':
-		number, rest, ok := strings.Cut(text, ";")
-		if sign == ',' {
-			return Value{Kind: DoubleValue, Text: number}, rest, nil
-		}
-		x, err := strconv.ParseFloat(strings.TrimPrefix(number, "-nan"), 64)
-		if err != nil {
-			x = math.NaN()
-		}
-		if !ok {
-			return v, "", errEncoding
-		}
-		return Value{Kind: IntValue, Int: toInteger(x)}, rest, nil
 	}
-	return v, "", errEncoding
+	number, rest, ok := strings.Cut(text, ";")
+	kind := listKinds[sign]
+	switch {
+	case !ok:
+		return v, "", errEncoding
+	case sign == ':':
+		return Value{Kind: IntValue, Int: parseInteger(number)}, rest, nil
+	case sign == ',':
+		return Value{Kind: DoubleValue, Text: number}, rest, nil
+	case kind == NilValue:
+		return v, "", errEncoding
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n > len(rest) {
+		return v, "", errEncoding
+	}
+	if kind == MapValue {
+		n *= 2
+	}
+	return Value{Kind: kind, Int: int64(n)}, rest, nil
 }
 
-// toInteger is C's conversion on the machines that Redis runs on.
-func toInteger(x float64) int64 {
-	if x >= -(1<<63) && x < 1<<63 {
+// parseInteger reads a number of Lua's as Redis replies with it: by C's conversion on the machines that Redis runs on.
+func parseInteger(number string) int64 {
+	x, err := strconv.ParseFloat(number, 64)
+	if err == nil && x >= -(1<<63) && x < 1<<63 {
 		return int64(x)
 	}
 	return math.MinInt64
 }
-
 func cutText(text string) (s, rest string, err error) {
 	digits, text, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(digits)
@@ -143,24 +189,4 @@ func cutText(text string) (s, rest string, err error) {
 		return "", "", errEncoding
 	}
 	return text[:n], text[n:], nil
-}
-
-func cutItems(kind ValueKind, text string, depth int) ([]Value, string, error) {
-	digits, text, ok := strings.Cut(text, ";")
-	n, err := strconv.Atoi(digits)
-	if err != nil || !ok || n < 0 || n > len(text) { // each item takes a byte at least
-		return nil, "", errEncoding
-	}
-	if kind == MapValue {
-		n *= 2
-	}
-	items := make([]Value, 0, min(n, itemsFirst))
-	for range n {
-		var v Value
-		if v, text, err = cutValue(text, depth+1); err != nil {
-			return nil, "", err
-		}
-		items = append(items, v)
-	}
-	return items, text, nil
 }

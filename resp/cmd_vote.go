@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/tidwall/redcon"
 
 	"lockproxy/quorum"
 	"lockproxy/script"
@@ -105,11 +106,7 @@ func lateReply(f *script.Family, keys int) quorum.Value {
 	zero := quorum.Value{Kind: quorum.IntValue}
 	switch {
 	case f.Each:
-		v := quorum.Value{Kind: quorum.ArrayValue}
-		for range keys {
-			v.Items = append(v.Items, zero)
-		}
-		return v
+		return quorum.Integers(make([]int64, keys)...)
 	case f.Granted == script.GrantNil:
 		return quorum.Value{Kind: quorum.IntValue, Int: 1}
 	case f.Granted == script.GrantOK, f.Granted == script.GrantNotNil:
@@ -153,20 +150,40 @@ func runReply(v quorum.Value) Reply {
 		return BigNumber(v.Text)
 	case quorum.VerbatimValue:
 		return Formatted(v.Text)
-	case quorum.ArrayValue:
-		return Array(runReplies(v.Items))
-	case quorum.SetValue:
-		return Set(runReplies(v.Items))
-	case quorum.MapValue:
-		return Map(runReplies(v.Items))
+	case quorum.ArrayValue, quorum.SetValue, quorum.MapValue:
+		return votedList(v)
 	}
 	return Null{}
 }
 
-func runReplies(items []quorum.Value) []Reply {
-	all := make([]Reply, len(items))
-	for i, v := range items {
-		all[i] = runReply(v)
+// A votedList is a list that a script replied. Its items are made when they are written.
+type votedList quorum.Value
+
+func (r votedList) appendTo(b []byte, resp3 bool) []byte {
+	b = appendHead(b, quorum.Value(r), resp3)
+	for part := range quorum.Value(r).Parts() {
+		b = appendHead(b, part, resp3)
 	}
-	return all
+	return b
+}
+
+// appendHead appends a value, of a list what announces its items.
+func appendHead(b []byte, v quorum.Value, resp3 bool) []byte {
+	switch n := int(v.Int); {
+	case v.Kind == quorum.MapValue && resp3:
+		return appendCount(b, '%', n/2)
+	case v.Kind == quorum.SetValue && resp3:
+		return appendCount(b, '~', n)
+	case v.Kind == quorum.ArrayValue, v.Kind == quorum.MapValue, v.Kind == quorum.SetValue:
+		return redcon.AppendArray(b, n)
+	}
+	return runReply(v).appendTo(b, resp3)
+}
+
+func (r votedList) size() int {
+	n := 0
+	for part := range quorum.Value(r).Parts() {
+		n += 16 + len(part.Text) // as sizeOf
+	}
+	return n
 }

@@ -10,6 +10,13 @@ import (
 
 func TestRepliesOfVotedScriptsInBothProtocols(t *testing.T) {
 	one := quorum.Value{Kind: quorum.IntValue, Int: 1}
+	list := func(encoded string) quorum.Value {
+		v, err := quorum.ParseValue(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 	for _, c := range []struct {
 		reply        quorum.Value
 		resp2, resp3 string
@@ -24,9 +31,10 @@ func TestRepliesOfVotedScriptsInBothProtocols(t *testing.T) {
 		{quorum.Value{Kind: quorum.DoubleValue, Text: "1.5"}, "$3\r\n1.5\r\n", ",1.5\r\n"},
 		{quorum.Value{Kind: quorum.BigNumberValue, Text: "12\r\n"}, "$4\r\n12  \r\n", "(12  \r\n"},
 		{quorum.Value{Kind: quorum.VerbatimValue, Text: "mkd# x"}, "$3\r\n# x\r\n", "=7\r\nmkd:# x\r\n"},
-		{quorum.Value{Kind: quorum.ArrayValue, Items: []quorum.Value{one, {}}}, "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"},
-		{quorum.Value{Kind: quorum.SetValue, Items: []quorum.Value{one}}, "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
-		{quorum.Value{Kind: quorum.MapValue, Items: []quorum.Value{one, one}}, "*2\r\n:1\r\n:1\r\n", "%1\r\n:1\r\n:1\r\n"},
+		{list("*2;:1;_"), "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"},
+		{list("~1;:1;"), "*1\r\n:1\r\n", "~1\r\n:1\r\n"},
+		{list("%1;:1;:1;"), "*2\r\n:1\r\n:1\r\n", "%1\r\n:1\r\n:1\r\n"},
+		{list("*2;*1;$1:a%1;*0;t"), "*2\r\n*1\r\n$1\r\na\r\n*2\r\n*0\r\n:1\r\n", "*2\r\n*1\r\n$1\r\na\r\n%1\r\n*0\r\n#t\r\n"},
 	} {
 		if got := string(runReply(c.reply).appendTo(nil, false)); got != c.resp2 {
 			t.Errorf("%+v in RESP2: got %q, want %q", c.reply, got, c.resp2)
