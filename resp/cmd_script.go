@@ -116,6 +116,9 @@ func (c *call) scriptArgs() (keys, args []string, refused Reply) {
 // runScript turns a recognised script into the quorum operation that it means, and the outcome into the reply that its
 // library expects. Any other runs by vote.
 func (c *call) runScript(s *script.Script, keys, args []string) Reply {
+	if s.Writes() && c.cmd.flags&readOnly != 0 {
+		return errMayWrite
+	}
 	m := s.Meaning
 	if m == nil || !m.Fits(keys, args) || c.cmd.flags&readOnly != 0 {
 		return c.runByVote(s, keys, args)

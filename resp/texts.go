@@ -18,6 +18,7 @@ const (
 	errWrongPass   = Error("WRONGPASS invalid username-password pair or user is disabled.")
 	errNoPassword  = Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	errNoScript    = Error("NOSCRIPT No matching script. Please use EVAL.")
+	errMayWrite    = Error("ERR Can not execute a script with write flag using *_ro command.")
 	errNoCluster   = Error("ERR This instance has cluster support disabled")
 	errDBRange     = Error("ERR DB index is out of range")
 	errIntRange    = Error("ERR value is out of range, value must between -2147483648 and 2147483647")

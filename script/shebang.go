@@ -39,3 +39,10 @@ func checkShebang(text string) error {
 	}
 	return nil
 }
+
+// Writes says that Redis takes the script for one that writes, whatever it does: its first line says what is to run it, and not
+// that it does not write.
+func (s *Script) Writes() bool {
+	first, _, _ := strings.Cut(s.Text, "\n")
+	return strings.HasPrefix(first, "#!") && !strings.Contains(first, "no-writes")
+}
