@@ -83,7 +83,7 @@ func (m *Redis) Listen(ctx context.Context) (Listener, error) {
 	}
 	if err != nil {
 		_ = l.Close()
-		return nil, err
+		return nil, whyEnded(ctx, raw, err)
 	}
 	return l, nil
 }

@@ -129,7 +129,7 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 	_ = client.Close()
 	if err != nil {
 		_ = raw.Close()
-		return nil, err
+		return nil, whyEnded(ctx, raw, err)
 	}
 	return &redisConn{raw: raw, wire: newWire(raw, m.room)}, nil
 }
@@ -152,12 +152,7 @@ func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	if m.opt.TLSConfig == nil {
 		return conn, nil
 	}
-	secure := tls.Client(conn, m.opt.TLSConfig)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, steady(err)
-	}
-	return secure, nil
+	return secure(ctx, conn, m.opt.TLSConfig)
 }
 
 func (m *Redis) network() string {

@@ -1,0 +1,74 @@
+package masters
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// startTLS starts a server that asks for certificates as auth says, and answers what a connection begins with.
+func startTLS(t *testing.T, auth tls.ClientAuthType, version uint16) (addr string, trusts *tls.Config) {
+	t.Helper()
+	model := httptest.NewTLSServer(nil)
+	cert, roots := model.TLS.Certificates[0], x509.NewCertPool()
+	roots.AddCert(model.Certificate())
+	model.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		MinVersion: version, MaxVersion: version, ClientAuth: auth, Certificates: []tls.Certificate{cert},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer func() { _ = c.Close() }()
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					switch strings.ToLower(lines.Text()) {
+					case "hello":
+						_, _ = c.Write([]byte("-ERR unknown command 'HELLO'\r\n"))
+					case "ping":
+						_, _ = c.Write([]byte("+PONG\r\n"))
+					}
+				}
+			})
+		}
+	})
+	return l.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+}
+
+// A master that demands a certificate ends the connection, and what it says of that may come or not. The cause is the same
+// each time, and says what to do.
+func TestAMasterThatDemandsACertificateIsNamedEachTime(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		addr, trusts := startTLS(t, tls.RequireAnyClientCert, version)
+		m, err := NewRedis("rediss://"+addr, RedisOptions{TLS: trusts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			_, err := m.Dial(t.Context(), 0)
+			if err == nil || Describe(err) != errUnshown.Error() {
+				t.Errorf("%s: a connection: %v", tls.VersionName(version), err)
+			}
+			if _, err = m.Listen(t.Context()); err == nil || Describe(err) != errUnshown.Error() {
+				t.Errorf("%s: a connection for messages: %v", tls.VersionName(version), err)
+			}
+		}
+	}
+}
+
+func TestAMasterThatAsksForACertificateAndDoesNotInsist(t *testing.T) {
+	addr, trusts := startTLS(t, tls.RequestClientCert, tls.VersionTLS13)
+	_ = dial(t, "rediss://"+addr, RedisOptions{TLS: trusts})
+}
