@@ -52,9 +52,9 @@ func StartProxy(bin string, masters []string, flags ...string) (*Proxy, error) {
 }
 
 // InitMasters marks new masters clean, as an operator does once: before that their votes do not count. Flags are those
-// of the proxies.
+// of the proxies. On a busy machine a master, or the relay to it, may keep silent for longer than dial_timeout by default.
 func InitMasters(bin string, masters []string, flags ...string) error {
-	code, out, err := RunProxy(bin, append([]string{"init", "--yes", "--masters", strings.Join(masters, ",")}, flags...)...)
+	code, out, err := RunProxy(bin, append([]string{"init", "--yes", "--dial-timeout", "10s", "--masters", strings.Join(masters, ",")}, flags...)...)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("lockproxy init: exit code %d\n%s", code, out)
 	}
