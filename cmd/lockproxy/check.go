@@ -137,6 +137,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
 		case p.marks.Addr != "" && p.marks.Err != nil:
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
+		case p.marks.Addr != "" && p.marks.Fresh() && !p.marks.InUse:
+			p.verdict = "no: new: run lockproxy init"
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
 		case p.info.RoundTrip > p.grace(cfg)*2/5: // docs/safety.md, How exactly clocks are watched
