@@ -1,7 +1,10 @@
 package quorum
 
 import (
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -348,4 +351,29 @@ func TestClocksThatJumpOneAfterTheOtherAreTheMasters(t *testing.T) {
 		w.settle()
 		w.expectStates("qq.")
 	})
+}
+
+// A lane asks whether the clock jumped, and then whether its master was charged with anything: no batch may be told no twice.
+func TestAJumpIsChargedBeforeItIsForgotten(t *testing.T) {
+	for range 20000 {
+		w := &watch{clock: vouch.Clock{Tolerance: time.Second}}
+		w.observe(0, 1, 0, 0)
+		w.observe(2, 3, time.Hour, time.Hour)
+		var ready atomic.Bool
+		var other sync.WaitGroup
+		other.Go(func() {
+			ready.Store(true)
+			w.judge()
+		})
+		for !ready.Load() {
+			runtime.Gosched()
+		}
+		for w.observe(4, 5, time.Hour, time.Hour) != "" {
+			runtime.Gosched()
+		}
+		if charges, _ := w.charged(); charges == 0 {
+			t.Fatal("a batch counts although the clock has just jumped")
+		}
+		other.Wait()
+	}
 }

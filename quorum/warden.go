@@ -104,7 +104,7 @@ func (w *warden) judge(now instant) {
 	for i, m := range e.masters {
 		switch by, ahead := m.watch.judge(); {
 		case ahead > 0:
-			w.accuse(i, ahead)
+			e.askMaster(i) // so that it is marked before a proxy that knows nothing of its clock meets it
 		case by < 0: // its keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
 		}
@@ -124,15 +124,9 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	now := e.now()
 	for i, m := range e.masters {
 		if ahead := m.watch.acquit(at, by, put, now); ahead > 0 {
-			w.accuse(i, ahead)
+			e.askMaster(i) // as in judge
 		}
 	}
-}
-
-// accuse has a master quarantined whose clock jumped forwards, even if it is right again by now: what expired is gone.
-func (w *warden) accuse(i int, ahead time.Duration) {
-	w.engine.masters[i].watch.accuse("its clock jumped forwards by " + ahead.Round(time.Millisecond).String())
-	w.engine.askMaster(i) // so that it is marked before a proxy that knows nothing of its clock meets it
 }
 
 // setQuarantine takes what is written on the master: "" if it is clean.

@@ -81,6 +81,16 @@ func (w *watch) accuse(reason string) {
 	w.charge = reason
 }
 
+// convict ends the inquiry into a jump, and has the master quarantined for what its clock jumped forwards, if it did: a batch
+// that is vouched for between the two would count. It is called with mu held.
+func (w *watch) convict(ahead time.Duration) {
+	w.jumped, w.jump, w.ahead = false, 0, 0
+	if ahead > 0 { // even if it is right again by now: what expired is gone
+		w.charges++
+		w.charge = "its clock jumped forwards by " + ahead.Round(time.Millisecond).String()
+	}
+}
+
 // charged returns how often the master was accused, and of what the last time.
 func (w *watch) charged() (int, string) {
 	w.mu.Lock()
@@ -114,7 +124,7 @@ func (w *watch) suspend() {
 }
 
 // acquit says that it was this process that stood still, for so long, before t, and that its clock has been put right by put
-// and shows now. It returns what the master's clock has jumped forwards besides.
+// and shows now. What the master's clock has jumped forwards besides is its own: it returns that.
 func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,8 +133,10 @@ func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead tim
 		by = 0
 	}
 	ahead = min(w.ahead, w.ahead-w.jump) // what came back is gone: nobody stands still backwards
-	w.jumped, w.jump, w.ahead, w.from = false, 0, 0, now
-	return max(ahead, w.clock.Acquit(by, put), 0)
+	ahead = max(ahead, w.clock.Acquit(by, put), 0)
+	w.from = now
+	w.convict(ahead)
+	return ahead
 }
 
 // judge ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.
@@ -132,8 +144,8 @@ func (w *watch) judge() (by, ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	by, ahead = w.jump, w.ahead
-	w.jumped, w.jump, w.ahead = false, 0, 0
 	w.clock.Convict()
+	w.convict(ahead)
 	return by, ahead
 }
 

@@ -58,12 +58,17 @@ var vouchMutants = []mutant{
 		old: "case was.DB != now.DB:", new: "case next.DB < 0:",
 	},
 	{
-		name: "no quarantine after a jump forwards", rule: "6 quarantine", aim: "clocks", file: "warden.go",
-		old: "case ahead > 0:\n", new: "case ahead > 1<<62:\n",
+		name: "no quarantine after a jump forwards", rule: "6 quarantine", aim: "clocks", file: "watch.go",
+		old: "	if ahead > 0 {", new: "	if ahead > 1<<62 {",
+	},
+	{
+		name: "a jump is forgotten before its master is charged", rule: "6 quarantine", file: "watch.go",
+		old: "	w.convict(ahead)\n	return by, ahead", new: "	w.convict(0)\n	go w.accuse(\"its clock jumped\")\n	return by, ahead",
+		test: "TestAJumpIsCharged",
 	},
 	{
 		name: "a clock that was judged is marked at the next heartbeat", rule: "6 quarantine", file: "warden.go",
-		old: "	w.engine.askMaster(i)", new: "	_ = i", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
+		old: "e.askMaster(i) // so", new: "_ = i // so", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
 	},
 	{
 		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts", file: "masters/info.go",
