@@ -49,12 +49,14 @@ func (l *lane) assess(k *link) error {
 		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db && is.Members == l.engine.members {
 			l.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
-		heard := l.heardOthers() // before what they have told is looked at
+		early := !l.heardOthers() // before what they have told is looked at
 		known := l.roster[l.slot].Load()
-		j := vouch.Judge(found.canary, l.engine.canaryNow(&k.info, l.db, l.slot, l.roster), known)
+		now := l.engine.canaryNow(&k.info, l.db, l.slot, l.roster)
+		now.Early = early
+		j := vouch.Judge(found.canary, now, known)
 		switch {
 		case forgot != "":
-		case l.wentBack(k, found, j.Next.Epoch), l.early != "" && l.early == k.info.RunID && j.Next.Epoch < known:
+		case l.wentBack(k, found, j.Next.Epoch):
 			forgot = vouch.Older
 		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
 			forgot = reasonOf(found.quarantine)
@@ -67,14 +69,11 @@ func (l *lane) assess(k *link) error {
 		}
 		l.engine.keepTo(j.Next.Bounds)
 		if j.Verdict == vouch.Same {
-			l.charges = charges
+			l.charges, k.early = charges, early && j.Next.Process != now.Process
 			return l.stand(k, found, j.Next.Epoch)
 		}
 		if was, ok := vouch.ParseCanary(found.canary); ok {
 			l.roster.raise(l.slot, was.Epoch) // so that the next one is news
-			if !heard && j.Verdict == vouch.Renew && was.Process != j.Next.Process {
-				l.early = k.info.RunID
-			}
 		}
 		done, err := l.mark(k, found.canary, j, forgot)
 		if err != nil {

@@ -69,7 +69,6 @@ type lane struct {
 	again       bool // the master is to be assessed again
 	charges     int  // of the watch, that the marks on the master answer
 	evicted     evictions
-	early       string // the run id of a server that was taken for one with all its data too early; see settleEarly
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.

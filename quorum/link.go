@@ -24,6 +24,7 @@ type link struct {
 	clock    int64           // the master's latest TIME, ms
 	clockAt  instant         // when we got it
 
+	early   bool  // it is to be assessed again when others have been heard; see heardOthers
 	marks   marks // as the assessment found them
 	epoch   int64 // of the canary
 	horizon int64 // the horizon lasts until then, ms of the master's clock

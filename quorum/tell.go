@@ -47,9 +47,8 @@ func (r roster) isIn(text string) bool {
 }
 
 // A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master can tell it
-// of the later epoch. It then gives the mark there the new run id: the mark shows no more that the server has started on a file.
-// So the lane remembers that as early, until it has heard the others; a later epoch of which they tell before is that of the
-// file, not of another server in its place.
+// of the later epoch. Until it has heard the others it leaves the run id in the mark as it is: so the mark goes on showing, to
+// whoever hears them first, that the server has started on a file.
 
 // heardOthers says that so many other masters are connected that one of them was told of any later epoch (rule 7b).
 func (l *lane) heardOthers() bool {
@@ -67,11 +66,4 @@ func (l *lane) isUp() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current != nil && l.down == ""
-}
-
-// settleEarly forgets what was early when the others have been heard, and tell of no later epoch.
-func (l *lane) settleEarly() {
-	if l.early != "" && l.heardOthers() && l.roster[l.slot].Load() <= l.link.epoch {
-		l.early = ""
-	}
 }

@@ -57,10 +57,9 @@ func (l *lane) vouch() doubt {
 		l.link.marks.roster = marks.roster
 		l.roster.learn(marks.roster)
 	}
-	l.settleEarly()
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
-	l.again = l.again || marks.quarantine != l.link.marks.quarantine
+	l.again = l.again || marks.quarantine != l.link.marks.quarantine || l.link.early && l.heardOthers()
 	switch {
 	case marks.canary != l.link.marks.canary:
 		l.again = true

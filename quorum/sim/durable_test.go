@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,29 @@ func (s *scene) startOn(master int, file time.Duration) {
 	s.configure(master, "always")
 	s.fallBack(master, file)
 	s.sleep(time.Second)
+}
+
+// killProxies ends all proxies.
+func (s *scene) killProxies() {
+	s.do(func() {
+		for _, p := range s.proxies {
+			p.kill()
+		}
+	})
+}
+
+// bootNearest starts all proxies, which meet one master before the others.
+func (s *scene) bootNearest(master int) {
+	s.do(func() {
+		for i, p := range s.proxies {
+			for j, l := range s.links[i] {
+				if j != master {
+					l.slow = 5 * time.Millisecond
+				}
+			}
+			p.boot()
+		}
+	})
 }
 
 func (s *scene) expectGranted(a quorum.Acquired) {
@@ -118,11 +142,7 @@ func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
 			s.servers[1].boot()
 		})
 		s.sleep(time.Second)
-		s.do(func() {
-			for _, p := range s.proxies {
-				p.kill()
-			}
-		})
+		s.killProxies()
 		s.away(0)
 		s.configure(2, "always")
 		s.fallBack(2, written)
@@ -145,24 +165,54 @@ func TestAnOlderFileIsQuarantinedThoughItIsMetFirst(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
 		written := s.configure(2, "")
 		s.sleep(time.Second)
-		s.do(func() {
-			for _, p := range s.proxies {
-				p.kill()
-			}
-		})
+		s.killProxies()
 		s.configure(2, "always")
 		s.fallBack(2, written)
-		s.do(func() {
-			for i, p := range s.proxies {
-				s.links[i][0].slow, s.links[i][1].slow = 5*time.Millisecond, 5*time.Millisecond
-				p.boot()
-			}
-		})
+		s.bootNearest(2)
 		s.sleep(time.Minute)
 		s.away(0)
 		for proxy := range s.proxies {
 			s.expectGranted(s.acquireIn(0, proxy, "mine", time.Second))
 			s.sleep(2 * time.Second)
+		}
+	})
+}
+
+// The same, and the proxy that met it first ends before it meets the others: the next one has heard them before it meets the master.
+func TestAnOlderFileIsQuarantinedThoughWhoMetItFirstIsGone(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		written := s.configure(2, "")
+		s.sleep(time.Second)
+		s.killProxies()
+		s.configure(2, "always")
+		s.fallBack(2, written)
+		s.do(func() {
+			s.links[0][0].block(up)
+			s.links[0][1].block(up)
+			s.proxies[0].boot()
+		})
+		s.sleep(time.Second)
+		s.do(func() {
+			s.proxies[0].kill()
+			s.proxies[1].boot()
+		})
+		s.sleep(time.Minute)
+		s.away(0)
+		s.expectGranted(s.acquireIn(0, 1, "mine", time.Second))
+	})
+}
+
+// A master restarted on all that it had, and proxies that start meet it first. Once they have heard the others its mark shows
+// no restart any more, which would cost it a quarantine when it is told to keep less on disk.
+func TestAMarkIsRenewedWhenTheOthersHaveBeenHeard(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		s.killProxies()
+		s.fallBack(2, s.now())
+		s.bootNearest(2)
+		s.sleep(2 * time.Second)
+		m := s.servers[2]
+		if canary, _ := m.store.get(0, "lockproxy:canary", 0); !strings.Contains(canary.text, m.runID()) {
+			t.Errorf("it is %s: %s", m.runID(), canary.text)
 		}
 	})
 }

@@ -215,9 +215,14 @@ var vouchMutants = []mutant{
 		test: "TestADatabaseIsMarkedForWhatItsMasterDid", in: ".",
 	},
 	{
-		name: "an older file that is met first stays refused", rule: "7b older files", file: "assess.go",
-		old: "l.early = k.info.RunID", new: "l.early = \"\"",
-		test: "TestAnOlderFileIsQuarantinedThoughItIsMetFirst", in: ".",
+		name: "an older file that is met first stays refused", rule: "7b older files", file: "vouch/canary.go",
+		old: "if now.Process == \"-\" || now.Early {", new: "if now.Process == \"-\" {",
+		test: "TestAnOlderFileIsQuarantined", in: ".",
+	},
+	{
+		name: "a mark that was met early stays as it is", rule: "7b older files", file: "vouching.go",
+		old: " || l.link.early && l.heardOthers()", new: "",
+		test: "TestAMarkIsRenewed", in: ".",
 	},
 	{
 		name: "settings concern database 0", rule: "9 eviction", file: "lane.go",

@@ -30,6 +30,8 @@ type Canary struct {
 	Durable bool
 	// Unsure says that the server does not tell whether it is Durable. It is never in a mark.
 	Unsure bool
+	// Early says that too few other masters have been heard to know of a later epoch. It is never in a mark.
+	Early bool
 }
 
 // Unplaced is no Slot.
@@ -102,7 +104,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
 	}
 	next := now
-	next.Bounds, next.Epoch, next.Unsure = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false
+	next.Bounds, next.Epoch, next.Unsure, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
 	case was.DB != now.DB:
@@ -120,7 +122,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	if was.Slot != Unplaced { // while addresses are exchanged, proxies do not agree on it
 		next.Slot = was.Slot
 	}
-	if now.Process == "-" {
+	if now.Process == "-" || now.Early { // that it restarted is to be seen by whoever hears the others
 		next.Process = was.Process
 	}
 	if now.Lineage == "-" && !restarted {
