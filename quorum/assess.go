@@ -72,9 +72,6 @@ func (l *lane) assess(k *link) error {
 			l.charges, k.early = charges, early && j.Next.Process != now.Process
 			return l.stand(k, found, j.Next.Epoch)
 		}
-		if was, ok := vouch.ParseCanary(found.canary); ok {
-			l.roster.raise(l.slot, was.Epoch) // so that the next one is news
-		}
 		done, err := l.mark(k, found.canary, j, forgot)
 		if err != nil {
 			return err
@@ -171,8 +168,8 @@ func (l *lane) stand(k *link, found marks, epoch int64) error {
 	}
 	known := l.roster[l.slot].Load()
 	l.roster.raise(l.slot, epoch)
-	if known != 0 && known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
-		l.tellOthers()
+	if known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
+		l.tellOthers() // also when it has just started: who saw the epoch begin may be gone
 	}
 	k.marks, k.epoch, k.horizon = found, epoch, 0
 	l.setQuarantine(found.quarantine, found.canary)

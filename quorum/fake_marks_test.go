@@ -129,6 +129,8 @@ func (f *fake) runMarks(call *masters.Call) bool {
 			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(ms) * time.Millisecond)}
 		}
 		call.Reply = ms
+	case luaTell.text:
+		f.merge(argv)
 	case luaSurvey.text:
 		f.merge(argv)
 		quarantined := int64(0)

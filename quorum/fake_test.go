@@ -215,6 +215,13 @@ func (f *fake) comeBack() {
 	f.refuse = false
 }
 
+// vote lets clients' scripts be answered, by the text that is sent.
+func (f *fake) vote(replies map[string]any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.voted = replies
+}
+
 func (f *fake) set(key, text string, ttl time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

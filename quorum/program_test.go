@@ -29,7 +29,7 @@ func TestNoReleaseOvertakesAScriptThatIsSentAgain(t *testing.T) {
 		s, other := NewScript("return 1"), NewScript("return 2")
 		for _, f := range w.fakes {
 			took := []any{":1;", "0"}
-			f.voted = map[string]any{s.wrapped.text: took, other.wrapped.text: took}
+			f.vote(map[string]any{s.wrapped.text: took, other.wrapped.text: took})
 		}
 		ran := make(chan Ran, 4)
 		run := func(s *Script) { w.Run(RunRequest{Script: s, Keys: []string{key}}, func(r Ran) { ran <- r }) }

@@ -80,7 +80,5 @@ func TestTheFirstLineThatSaysWhatRunsATextIsNotCompiled(t *testing.T) {
 }
 
 func (f *fake) compiles(reply any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.voted = map[string]any{luaCompile.text: reply}
+	f.vote(map[string]any{luaCompile.text: reply})
 }

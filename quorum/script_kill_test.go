@@ -54,7 +54,7 @@ func TestCloseEndsAScriptThatWaitsToBeRunAgain(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		s := NewScript("return 1")
 		for i, f := range w.fakes { // one grants, each of the others refuses
-			f.voted = map[string]any{s.wrapped.text: []any{fmt.Sprintf(":%d;", 1-min(i, 1)), ""}}
+			f.vote(map[string]any{s.wrapped.text: []any{fmt.Sprintf(":%d;", 1-min(i, 1)), ""}})
 		}
 		const runs = 20
 		var ended atomic.Int32

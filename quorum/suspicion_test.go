@@ -267,7 +267,7 @@ func TestAScriptDoesNotJoinAVoteOfAnOlderCopyToNewOnes(t *testing.T) {
 				s := NewScript("return 1")
 				for _, f := range w.fakes {
 					extended := []any{":1;", "1", key, "e", "60000", "1", "d", "", "0"}
-					f.voted = map[string]any{s.wrapped.text: extended}
+					f.vote(map[string]any{s.wrapped.text: extended})
 				}
 				c := make(chan Ran, 1)
 				w.Run(RunRequest{Script: s, Keys: []string{key}, Rule: test.rule}, func(r Ran) { c <- r })

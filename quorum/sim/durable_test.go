@@ -160,6 +160,43 @@ func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
 	})
 }
 
+// The proxies that saw it told nobody. Those that came after them do, before they are gone as well.
+func TestWhoComesLaterTellsOfAFileThatWasWrittenNoMore(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		s.do(func() {
+			for _, l := range s.links {
+				l[0].block(up)
+				l[1].block(up)
+			}
+		})
+		written := s.configure(2, "")
+		s.sleep(time.Second)
+		s.killProxies()
+		s.do(func() {
+			for i, p := range s.proxies {
+				s.links[i][0].heal()
+				s.links[i][1].heal()
+				p.boot()
+			}
+		})
+		s.sleep(time.Second)
+		s.away(0)
+		s.expectGranted(s.acquireIn(0, 0, "first", 30*time.Second))
+		s.killProxies()
+		s.away(1)
+		s.startOn(2, written)
+		s.do(func() {
+			for _, p := range s.proxies {
+				p.boot()
+			}
+		})
+		s.sleep(time.Second)
+		for proxy := range s.proxies {
+			s.expectNotGranted(s.acquireIn(0, proxy, "second", 30*time.Second))
+		}
+	})
+}
+
 // Proxies that start meet the master on its older file before they meet those that could tell them.
 func TestAnOlderFileIsQuarantinedThoughItIsMetFirst(t *testing.T) {
 	inDurableScene(t, func(s *scene) {

@@ -96,13 +96,18 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "nobody is told of an epoch without a quarantine", rule: "7b older files", file: "assess.go",
-		old: "		l.tellOthers()\n", new: "",
-		test: "TestWhoComesLater", in: ".",
+		old: "		l.tellOthers() //", new: "		//",
+		test: "TestWhoComesLaterHears", in: ".",
+	},
+	{
+		name: "a proxy that starts tells nobody of epochs", rule: "7b older files", file: "assess.go",
+		old: "if known < epoch && ", new: "if known != 0 && known < epoch && ",
+		test: "TestWhoComesLaterTells", in: ".",
 	},
 	{
 		name: "who is away is told of an epoch once", rule: "7b older files", file: "lane.go",
 		old: "	if l.behind.Load() {", new: "	if false {",
-		test: "TestWhoComesLater", in: ".",
+		test: "TestWhoComesLaterHears", in: ".",
 	},
 	{
 		name: "an epoch without a quarantine forgets the fences", rule: "14 fence", file: "marks.go",
