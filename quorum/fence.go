@@ -131,6 +131,7 @@ func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
 	f.told = e.lanesOf(key.DB)[0].roster.args()
 	l := &fenceLook{of: f}
+	l.lasting = true // who has forgotten says nothing of what it knew
 	e.begin(&l.round, l, key, luaHearFences.all([]string{rosterKey}, f.told))
 }
 

@@ -288,3 +288,17 @@ func TestAFenceLastsAsLongAsItsExtendedLock(t *testing.T) {
 		s.expectFence(a.Fence)
 	})
 }
+
+// Of two masters that tell what they know, the other one has been told that the first has forgotten: they are too few.
+func TestAMasterThatHasForgottenTellsOfNoFences(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.knows(ahead, 0, 2)
+		s.do(func() {
+			s.links[0][2].slow = 10 * time.Millisecond
+			s.servers[2].put(&session{}, "lockproxy:roster", item{text: "99 0 0"})
+		})
+		if a := s.granted(s.fenced(0, "mine")); !a.Unfounded {
+			t.Errorf("%+v", a)
+		}
+	})
+}

@@ -17,6 +17,11 @@ var fenceMutants = []mutant{
 		test: "TestAKeptFenceIsVoid", in: ".",
 	},
 	{
+		name: "who has forgotten tells what it knew", rule: "14 fence", file: "fence.go",
+		old: "	l.lasting = true // who", new: "	l.lasting = false // who",
+		test: "TestAMasterThatHasForgotten", in: ".",
+	},
+	{
 		name: "what an unseeded master knows counts", rule: "14 fence", file: "fence.go",
 		old: "case seeded < q || ", new: "case ",
 		test: "TestTheFirstFence", in: ".",
