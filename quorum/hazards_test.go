@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -429,12 +430,14 @@ func TestEachCauseOfALostConnectionIsLoggedOnce(t *testing.T) {
 	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
 		f := w.fakes[0]
 		lose := func(refusal ...error) {
+			synctest.Wait() // nobody writes to log
 			log.Reset()
 			f.mu.Lock()
 			f.refusal = refusal
 			f.mu.Unlock()
 			f.die()
 			time.Sleep(time.Minute)
+			synctest.Wait()
 		}
 		lose(errors.New("a certificate is required"), syscall.EPIPE)
 		if n := warned(); n != 2 { // EPIPE is a connection lost, as the first cause was
