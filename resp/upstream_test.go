@@ -316,3 +316,40 @@ func greeted(conn net.Conn) bool {
 	})
 	return other
 }
+
+// A Redis that has all the clients it takes says so to the next one, unasked, and hangs up.
+func TestAnUpstreamThatTakesNoMoreClientsTellsWhy(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
+			_ = conn.Close()
+		}
+	}()
+	for _, before := range []string{"PING", "HELLO 3", "SELECT 1", "CLIENT SETNAME app"} {
+		r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
+		c := r.dial()
+		c.ask(strings.Fields(before)...)
+		if reply := c.ask("GET", "data"); !strings.HasPrefix(reply, "-ERR ") || !strings.HasSuffix(reply, "max number of clients reached\r\n") {
+			t.Errorf("after %s: %q", before, reply)
+		}
+	}
+}
+
+func TestANameThatTheUpstreamRefusesIsNoFailure(t *testing.T) {
+	u := newFakeUpstream(t)
+	c := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}}).dial()
+	c.ask("CLIENT", "SETNAME", "app")
+	c.send(words("GET data"))
+	u.wantRequest(t, "CLIENT SETNAME app")
+	u.answers <- "-NOPERM no\r\n"
+	u.wantRequest(t, "PING")
+	u.answers <- "-NOPERM no\r\n"
+	u.wantRequest(t, "GET data")
+	u.answers <- "+v\r\n"
+	c.want("+v\r\n")
+}

@@ -182,11 +182,19 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 		if err != nil {
 			return err
 		}
-		if refused, ok := reply.(ReplyError); ok && (g.Name == "" || i < replies-1) { // a name is not worth a failure
+		last := g.Name != "" && i == replies-1 // a name is not worth a failure
+		if refused, ok := reply.(ReplyError); ok && !(last && there(conn, r)) {
 			return refused
 		}
 	}
 	return nil
+}
+
+// there says whether the server still answers. One that takes no more clients says so unasked, in the place of a first reply.
+func there(conn net.Conn, r *bufio.Reader) bool {
+	_, _ = conn.Write(AppendCommand(nil, "PING"))
+	_, err := readReply(r)
+	return err == nil
 }
 
 // innermost is a network error without the operation and the addresses.
