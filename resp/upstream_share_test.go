@@ -41,7 +41,7 @@ var crossingCommands = func() string {
 	for _, row := range []string{"get readonly 1", "set write 1", "incr write 1", "blpop noscript 1", "sort movablekeys 1",
 		"info loading 0", "json.get module 1", "wait noscript 0"} {
 		words := strings.Fields(row)
-		rows = append(rows, fmt.Sprintf("*6\r\n$%d\r\n%s\r\n:-1\r\n*1\r\n+%s\r\n:%s\r\n:%[4]s\r\n:%[4]s\r\n", len(words[0]), words[0], words[1], words[2]))
+		rows = append(rows, fmt.Sprintf("*6\r\n$%d\r\n%s\r\n:-2\r\n*1\r\n+%s\r\n:%s\r\n:%[4]s\r\n:%[4]s\r\n", len(words[0]), words[0], words[1], words[2]))
 	}
 	return fmt.Sprintf("*%d\r\n%s", len(rows), strings.Join(rows, ""))
 }()
@@ -208,6 +208,25 @@ func TestATransactionHasItsOwnConnection(t *testing.T) {
 	same(t, get, u.next(t, "GET b")) // RESET makes a new client of it
 	get.answer(t, "+b\r\n")
 	c.want("+b\r\n")
+}
+
+// Nobody queues what a transaction has that is spoiled, but what the upstream would not have queued is refused all the same.
+func TestASpoiledTransactionRefusesWhatTheUpstreamWould(t *testing.T) {
+	u, r := newSharedRig(t, Limits{})
+	c := r.dial()
+	c.ask("MULTI")
+	for _, ask := range []struct{ request, reply string }{
+		{"LOCK lock:x", "-ERR wrong number of arguments for 'lock' command\r\n"},
+		{"INCR data", "+QUEUED\r\n"},
+		{"NOSUCH a", "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n"},
+		{"INCR", "-ERR wrong number of arguments for 'incr' command\r\n"},
+		{"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
+	} {
+		if reply := c.ask(strings.Fields(ask.request)...); reply != ask.reply {
+			t.Errorf("%s: %q", ask.request, reply)
+		}
+	}
+	u.wantNone(t)
 }
 
 func TestLocksAndSharedCommandsDoNotOvertakeEachOther(t *testing.T) {

@@ -28,7 +28,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	case (plain || untold) && !t.upstream:
 		return nil // its place is that of the first with keys
 	case at == there && t.spoiled:
-		return Status("QUEUED") // EXEC will be refused
+		return c.queueInVain()
 	case plain, at == there:
 		if !t.upstream {
 			if refused := c.beginUpstream(); refused != nil {
@@ -54,6 +54,18 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	}
 	c.spoilAnywhere()
 	return c.split(errMixedTransaction)
+}
+
+// queueInVain is the reply to a command of the upstream's, of which it hears no more, because EXEC will be refused.
+func (c *call) queueInVain() Reply {
+	commands, err := c.server.cfg.Upstream.Commands()
+	switch {
+	case err != nil || commands.Accepts(c.args):
+		return Status("QUEUED")
+	case commands.Name(c.args) == nil:
+		return errUnknownCommand(c.args)
+	}
+	return errArity(*commands.Name(c.args))
 }
 
 // divertEnd is for commands that are not queued.

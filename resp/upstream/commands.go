@@ -7,6 +7,7 @@ type Commands struct{ byName map[string]*command }
 
 type command struct {
 	name              string
+	arity             int // of arguments with the name; negative: at least that many
 	first, last, step int
 	movable           bool // where its keys are depends on other arguments
 	stateless         bool // see Commands.Stateless
@@ -42,6 +43,12 @@ func (c *Commands) Name(args []string) *string {
 		return &cmd.name
 	}
 	return nil
+}
+
+// Accepts says whether the server has such a command, and it may have so many arguments.
+func (c *Commands) Accepts(args []string) bool {
+	cmd := c.find(args)
+	return cmd != nil && (len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity)
 }
 
 // Has says whether the server has a command of that name.
@@ -141,7 +148,7 @@ func parseRows(list []any) map[string]*command {
 		if _, sub, ok := strings.Cut(name, "|"); ok {
 			name = sub
 		}
-		row := &command{name: full, first: number(fields[3]), last: number(fields[4]), step: number(fields[5])}
+		row := &command{name: full, arity: number(fields[1]), first: number(fields[3]), last: number(fields[4]), step: number(fields[5])}
 		row.stateless = row.first > 0
 		flags, _ := fields[2].([]any)
 		for _, flag := range flags {
