@@ -199,11 +199,13 @@ func runExec(c *call) Reply {
 	})
 }
 
-// known returns the replies that have not to wait for EXEC.
+// known returns the replies that have not to wait for EXEC, and null for those that have.
 func known(queue []queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
-		replies[i] = q.reply
+		if replies[i] = q.reply; q.reply == nil {
+			replies[i] = Null{}
+		}
 	}
 	return replies
 }

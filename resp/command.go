@@ -216,15 +216,21 @@ func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
 func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	sl := newSlot(s)
 	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
-	sl.weight, sl.size = 1, 0
-	s.mu.Lock()
-	pushed := s.push(sl)
-	if pushed && adjust != nil {
-		adjust(sl)
-	}
-	ok := !pushed || s.countOutput(sl, reply.size())
-	s.mu.Unlock()
-	if !ok {
+	sl.weight = 1
+	if !s.queue(sl, reply.size(), adjust) {
 		s.kill("output limit reached: the client does not read")
 	}
+}
+
+// queue puts a slot into the queue whose reply is of that size, and says whether that is within the limits.
+func (s *session) queue(sl *slot, size int, adjust func(*slot)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.push(sl) {
+		return true
+	}
+	if adjust != nil {
+		adjust(sl)
+	}
+	return s.countOutput(sl, size)
 }

@@ -22,14 +22,7 @@ const hearMax = 5 * time.Second
 // connection is of no more use.
 func (s *session) hearOut() {
 	news := make(chan struct{}, 1)
-	s.mu.Lock()
-	s.sentAll = news
-	for sl := s.head; sl != nil; sl = sl.next {
-		if sl.left == 0 {
-			sl.withhold(&sl.out)
-		}
-	}
-	s.mu.Unlock()
+	s.noteSentAll(news)
 	patience := min(hearMax, s.server.cfg.Limits.Write)
 	over := time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
 	defer over.Stop()
@@ -43,6 +36,18 @@ func (s *session) hearOut() {
 	s.stop("the client sends nothing more")
 	for !s.answered() {
 		<-news
+	}
+}
+
+// noteSentAll withholds the locks that are ready to be written; others are when they come.
+func (s *session) noteSentAll(news chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sentAll = news
+	for sl := s.head; sl != nil; sl = sl.next {
+		if sl.left == 0 {
+			sl.withhold(&sl.out)
+		}
 	}
 }
 

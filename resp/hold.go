@@ -68,12 +68,16 @@ func (h *hold) came() {
 
 // acquired takes the outcome of the LOCK on its way to its slot. If it is granted, keep is called when it is written.
 func (h *hold) acquired(a quorum.Acquired, next func(quorum.Acquired)) {
+	h.note(a)
+	next(a)
+}
+
+func (h *hold) note(a quorum.Acquired) {
 	h.session.mu.Lock()
+	defer h.session.mu.Unlock()
 	if h.fence = a.Fence; a.Lock == nil {
 		h.came()
 	}
-	h.session.mu.Unlock()
-	next(a)
 }
 
 // keep begins to extend the lock of a slot whose reply is about to be written, if it is to be held and was granted. If that

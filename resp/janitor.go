@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"cmp"
 	"time"
 )
 
@@ -47,6 +46,7 @@ func (s *session) checkTimes(now int64) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.hurryOverdue()
 	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load() && now-s.active.Load() > limits.Idle.Milliseconds()
 	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
@@ -55,9 +55,6 @@ func (s *session) checkTimes(now int64) {
 		if unknown {
 			why = "auth_timeout"
 		}
-		s.why = cmp.Or(s.why, why)
-		s.closing.Store(true)
-		s.ready.Signal()
+		s.close(why)
 	}
-	s.mu.Unlock()
 }

@@ -216,10 +216,10 @@ func (s *session) runAll() {
 // wakeWriter tells the writer of replies that handlers gave at once. They are written together.
 func (s *session) wakeWriter() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.head != nil && s.head.left == 0 {
 		s.ready.Signal()
 	}
-	s.mu.Unlock()
 }
 
 // kickReader ends the reader's Read, so that it looks again at the command that waits. s.mu is held.
@@ -234,8 +234,8 @@ func (s *session) kickReader() {
 // Kick is kickReader without s.mu held: a trunk has room again, a pause is over, or an EXEC has taken place.
 func (s *session) Kick() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.kickReader()
-	s.mu.Unlock()
 }
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
@@ -243,25 +243,29 @@ func (s *session) refuse(e Error) {
 	sl := newSlot(s)
 	sl.reply, sl.resp3 = e, s.resp3
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.push(sl)
-	s.why = cmp.Or(s.why, string(e))
-	s.closing.Store(true)
-	s.ready.Signal()
-	s.mu.Unlock()
+	s.close(string(e))
 }
 
 // stop ends the session after the commands under way have been answered.
 func (s *session) stop(why string) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close(why)
+}
+
+// close is stop where s.mu is held.
+func (s *session) close(why string) {
 	s.why = cmp.Or(s.why, why)
 	s.closing.Store(true)
 	s.ready.Signal()
-	s.mu.Unlock()
 }
 
 // end says that the client is gone.
 func (s *session) end() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.gone = true
 	if s.up != nil {
 		_ = s.up.conn.Close() // what waits there, waits for nobody
@@ -269,7 +273,6 @@ func (s *session) end() {
 	s.ready.Signal()
 	s.turn.Signal()
 	s.tell()
-	s.mu.Unlock()
 }
 
 // toldWhy is in place of a reason that the log has already.
@@ -278,8 +281,8 @@ const toldWhy = "-"
 // noteEnd notes why the connection ends. The first reason counts: what follows from it is none.
 func (s *session) noteEnd(why string) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.why = cmp.Or(s.why, why)
-	s.mu.Unlock()
 }
 
 // tellEnd logs why the connection has ended, for those who look for it: clients come and go.
@@ -302,7 +305,8 @@ func (s *session) kill(reason string) {
 	_ = s.conn.Close()
 }
 
-// recovered keeps a bug met on one connection from reaching the others.
+// recovered keeps a bug met on one connection from reaching the others. It needs s.mu, so whoever does more
+// with that held than to look and assign releases it by a defer.
 func (s *session) recovered(where string) {
 	if p := recover(); p != nil {
 		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,

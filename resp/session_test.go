@@ -268,6 +268,22 @@ func TestAPanicEndsOneConnection(t *testing.T) {
 	other.want("+PONG\r\n")
 }
 
+// What a session holds as a bug is met must not keep what ends it from ending it.
+func TestABugInAReplyEndsOneConnection(t *testing.T) {
+	r := newRig(t, Config{})
+	r.server.commands = newTable(append(connectionCommands,
+		&command{name: "atonce", arity: 1, run: func(*call) Reply { return Array{nil} }},
+		&command{name: "claimed", arity: 1, run: func(c *call) Reply {
+			c.claim(oneRound, "", func(o *outcome) Reply { return o.reply }).resolve(outcome{reply: Array{nil}})
+			return later
+		}}))
+	for _, name := range []string{"ATONCE", "CLAIMED"} {
+		c := r.dial()
+		c.send(words(name))
+		c.wantEnd()
+	}
+}
+
 // A fullListener has no file left for a client, as often as it is asked.
 type fullListener struct{ net.Listener }
 

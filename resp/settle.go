@@ -35,17 +35,10 @@ type ownCommand struct {
 func (c *call) settle() Reply {
 	st := c.settling
 	sl := st.slot
-	c.mu.Lock()
-	if sl.left != 1 || c.gone || sl.out.lock != nil && !c.isNext(sl) {
-		c.mu.Unlock()
+	o, ready := c.firstPartOf(sl)
+	if !ready {
 		return wait
 	}
-	if c.sentAll != nil {
-		sl.withhold(&sl.out)
-	}
-	o := sl.out
-	sl.out = outcome{}
-	c.mu.Unlock()
 	c.settling = nil
 	if o.lock != nil && !time.Now().Before(o.lock.Until()) {
 		c.server.counters.late.Add(1)
@@ -65,6 +58,20 @@ func (c *call) settle() Reply {
 	}
 	sl.resolve(o)
 	return later
+}
+
+// firstPartOf takes what the first part came to, if the second can be done now.
+func (s *session) firstPartOf(sl *slot) (o outcome, ready bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sl.left != 1 || s.gone || sl.out.lock != nil && !s.isNext(sl) {
+		return outcome{}, false
+	}
+	if s.sentAll != nil {
+		sl.withhold(&sl.out)
+	}
+	o, sl.out = sl.out, outcome{}
+	return o, true
 }
 
 // isNext says whether the slot's reply is the next to be written. If not, the reader waits for the one before it. Messages are no

@@ -210,7 +210,7 @@ func count(yes bool) int {
 
 // resolve takes one outcome, on whatever goroutine the engine has. It does not block.
 func (sl *slot) resolve(o outcome) {
-	s := sl.session
+	s, size := sl.session, o.size() // before s.mu is held: a reply may have a bug
 	s.mu.Lock()
 	if s.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
 		s.mu.Unlock()
@@ -230,16 +230,21 @@ func (sl *slot) resolve(o outcome) {
 	if sl.rounds == twoRounds {
 		s.twoRounds--
 	}
-	size := len(sl.out.text) + runReply(sl.out.value).size()
-	if sl.out.reply != nil {
-		size += sl.out.reply.size()
-	}
 	ok := s.countOutput(sl, size)
 	s.tellReady(sl)
 	s.mu.Unlock()
 	if !ok {
 		s.kill("output limit reached: the client does not read")
 	}
+}
+
+// size is about how much memory the reply will hold on to.
+func (o *outcome) size() int {
+	size := len(o.text) + runReply(o.value).size()
+	if o.reply != nil {
+		size += o.reply.size()
+	}
+	return size
 }
 
 // tellReady tells those who wait for the slot. s.mu is held.

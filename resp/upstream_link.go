@@ -280,6 +280,7 @@ func (s *session) noteState() {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	listens := false
 	for t := range s.topics {
 		if listens = t.Kind == pubsub.Pattern || !s.server.isLock(t.Name); listens {
@@ -287,7 +288,6 @@ func (s *session) noteState() {
 		}
 	}
 	s.up.stateful = listens || s.transaction.upstream || s.watchesUpstream || s.monitors.Load()
-	s.mu.Unlock()
 }
 
 func (s *session) linkDead() bool {

@@ -265,38 +265,43 @@ func (r *relay) keep(b []byte) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	s := r.session
-	s.mu.Lock()
-	e := r.expected.first()
-	take := e.take
+	take, err := r.capture(b[:n], ends)
 	if take != nil {
-		r.captured = append(r.captured, b[:n]...)
-		if len(r.captured) > max(e.most, capturedMax) {
-			s.mu.Unlock()
-			return n, upstream.ErrFraming
-		}
-	}
-	over := false
-	if ends {
-		r.kind = between
-		if e.confirms {
-			r.confirm(r.captured[r.start:])
-			if r.start > 0 { // the first tells whether it is an error; names may be long, and many
-				r.captured = r.captured[:r.start]
-			}
-		}
-		e.n--
-		if over = e.n == 0 || take != nil && r.captured[0] == '-'; over {
-			r.expected.drop()
-		}
-	}
-	s.mu.Unlock()
-	if over && take != nil {
 		replies := r.captured
 		r.captured = nil
 		take(replies)
 	}
-	return n, nil
+	return n, err
+}
+
+// capture adds to what is kept, and returns who gets it if that is all.
+func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err error) {
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := r.expected.first()
+	if e.take != nil {
+		r.captured = append(r.captured, b...)
+		if len(r.captured) > max(e.most, capturedMax) {
+			return nil, upstream.ErrFraming
+		}
+	}
+	if !ends {
+		return nil, nil
+	}
+	r.kind = between
+	if e.confirms {
+		r.confirm(r.captured[r.start:])
+		if r.start > 0 { // the first tells whether it is an error; names may be long, and many
+			r.captured = r.captured[:r.start]
+		}
+	}
+	if e.n--; e.n > 0 && (e.take == nil || r.captured[0] != '-') {
+		return nil, nil
+	}
+	take = e.take
+	r.expected.drop()
+	return take, nil
 }
 
 // confirm notes from a confirmation whether messages may come.
@@ -314,27 +319,30 @@ func (r *relay) confirm(reply []byte) {
 func (l *link) lost(cause error) {
 	_ = l.conn.Close()
 	s := l.session
-	s.mu.Lock()
-	idle := l.expected.empty() && !l.stateful && !s.relaying
-	if idle || l.dead || s.gone {
-		l.dead = true
-		s.mu.Unlock()
-		return
-	}
-	l.dead = true
-	if s.sentAll != nil || errors.Is(cause, errDrained) { // it waited for what does not matter any more
-		if e := l.expected.first(); e != nil && e.slot != nil {
-			_ = s.takeTurn(e.slot) // what came before is answered
-		}
-		s.mu.Unlock()
+	missed, matters := l.die(cause)
+	switch {
+	case !missed:
+	case !matters:
 		s.end()
 		_ = s.conn.Close()
-		return
+	case errors.Is(cause, io.EOF):
+		l.broken("the upstream closed the connection")
+	default:
+		l.broken(cause.Error())
 	}
-	s.mu.Unlock()
-	text := cause.Error()
-	if errors.Is(cause, io.EOF) {
-		text = "the upstream closed the connection"
+}
+
+// die says whether something is missed on the link, and whether that matters to the client.
+func (l *link) die(cause error) (missed, matters bool) {
+	s := l.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	idle := l.expected.empty() && !l.stateful && !s.relaying
+	missed = !idle && !l.dead && !s.gone
+	l.dead = true
+	matters = s.sentAll == nil && !errors.Is(cause, errDrained) // else it waited in vain anyway
+	if e := l.expected.first(); missed && !matters && e != nil && e.slot != nil {
+		_ = s.takeTurn(e.slot) // what came before is answered
 	}
-	l.broken(text)
+	return missed, matters
 }

@@ -194,12 +194,19 @@ func (s *session) pushAnew(requests []byte, n int, sl *slot) {
 
 // Replies takes what the trunk brings, and does not wait for the client unless it is too much to be gathered.
 func (sl *slot) Replies(b []byte, n int) {
+	if !sl.gathers(b, n) {
+		sl.stream(b, n)
+	}
+}
+
+// gathers says whether that was enough.
+func (sl *slot) gathers(b []byte, n int) bool {
 	s := sl.session
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.shares -= n
 	if s.gone {
-		s.mu.Unlock()
-		return
+		return true
 	}
 	if !sl.relayed && !s.gather(sl, b) {
 		sl.relayed = true
@@ -207,14 +214,12 @@ func (sl *slot) Replies(b []byte, n int) {
 		s.own.Store(true)
 	}
 	if sl.relayed {
-		s.mu.Unlock()
-		sl.stream(b, n)
-		return
+		return false
 	}
 	if sl.left -= n; sl.left == 0 {
 		s.tellReady(sl)
 	}
-	s.mu.Unlock()
+	return true
 }
 
 // gather adds to what waits for the client, and says whether that is within the limits. s.mu is held.

@@ -33,14 +33,7 @@ func (s *session) writeLoop() {
 	defer func() { s.dropQueue(batch) }()
 	defer s.recovered("writer")
 	for {
-		s.mu.Lock()
-		batch = s.take()
-		for batch == nil && !s.gone && !(s.closing.Load() && s.head == nil && !s.relaying) {
-			s.ready.Wait()
-			batch = s.take()
-		}
-		s.batch = batch
-		s.mu.Unlock()
+		batch = s.next()
 		if batch == nil {
 			s.finish()
 			return
@@ -51,6 +44,18 @@ func (s *session) writeLoop() {
 			return
 		}
 	}
+}
+
+// next waits for a batch to be written. There is none when the session has ended.
+func (s *session) next() *slot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batch = s.take()
+	for s.batch == nil && !s.gone && !(s.closing.Load() && s.head == nil && !s.relaying) {
+		s.ready.Wait()
+		s.batch = s.take()
+	}
+	return s.batch
 }
 
 // send writes a batch of replies, and says whether the connection is still of use.
@@ -100,9 +105,7 @@ func (s *session) writeRaw(p *page, sl *slot) bool {
 	if !s.write(p) {
 		return false
 	}
-	large := page{buf: sl.raw}
-	ok := s.write(&large)
-	return ok
+	return s.write(&page{buf: sl.raw})
 }
 
 // write writes a page and empties it. If that fails, the locks whose replies were not written whole are abandoned: their client
@@ -133,6 +136,7 @@ func (s *session) write(p *page) bool {
 // retire takes written slots out of the counts and lets the reader go on.
 func (s *session) retire(batch *slot) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for sl := batch; sl != nil; {
 		next := sl.next
 		s.freeReader(sl)
@@ -146,7 +150,6 @@ func (s *session) retire(batch *slot) {
 	if s.relays > 0 || s.shares > 0 || s.up != nil {
 		s.turn.Signal()
 	}
-	s.mu.Unlock()
 }
 
 // finish ends the writing side in order.
