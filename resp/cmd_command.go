@@ -139,13 +139,11 @@ func listCommands(rows []*command, keep func(*command) bool) Array {
 func runCommandGetKeys(c *call) Reply {
 	args := c.args[2:]
 	cmd, ok := c.server.commands.find(args[0])
-	if ok && len(cmd.subs) > 0 && len(args) > 1 {
-		cmd = cmd.sub(args[1])
-	}
+	cmd = cmd.row(args)
 	switch {
 	case !ok || cmd == nil:
 		return Error("ERR Invalid command specified")
-	case cmd.keys == keySpec{} || cmd.group == "pubsub": // where Redis lists sharded channels as keys, that is for routing
+	case cmd.keys.none() || cmd.group == "pubsub": // where Redis lists sharded channels as keys, that is for routing
 		return Error("ERR The command has no key arguments")
 	case !cmd.accepts(len(args)):
 		return Error("ERR Invalid number of arguments specified for command")

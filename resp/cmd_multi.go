@@ -79,30 +79,6 @@ func runUnwatch(c *call) Reply {
 	return okReply
 }
 
-// inTransactions are the commands without keys that may be part of a transaction: they answer at once, but for those that
-// publish.
-var inTransactions = map[string]bool{
-	"ping": true, "echo": true, "time": true, "role": true, "info": true, "lastsave": true, "wait": true,
-	"unwatch": true, "readonly": true, "readwrite": true, "config|get": true, "script|load": true, "script|exists": true,
-	"command": true, "command|count": true, "command|info": true, "command|list": true, "command|docs": true,
-	"command|getkeys": true, "config|set": true, "config|rewrite": true, "config|resetstat": true, "module|list": true,
-	"cluster|info": true, "cluster|nodes": true, "cluster|slots": true, "cluster|shards": true, "cluster|myid": true,
-	"cluster|keyslot": true, "client|getname": true, "publish": true, "spublish": true,
-}
-
-// ownInTransactions are those that are also run by the proxy where the transaction is at the upstream: what they are about
-// is the client's connection to the proxy.
-var ownInTransactions = map[string]bool{
-	"auth": true, "hello": true, "select": true, "acl|whoami": true, "client|id": true, "client|setname": true,
-	"client|setinfo": true, "client|info": true, "client|list": true, "client|no-evict": true, "client|no-touch": true,
-	"client|pause": true, "client|unpause": true, "client|tracking": true, "client|trackinginfo": true, "client|getredir": true, "client|caching": true,
-}
-
-// mayBeQueued says whether a command without a step may be part of a transaction.
-func (cmd *command) mayBeQueued() bool {
-	return inTransactions[cmd.full] || ownInTransactions[cmd.full]
-}
-
 func errNotInMulti(name string) Error {
 	return Error("ERR lockproxy does not run '" + name + "' inside MULTI; send it before MULTI or after EXEC")
 }
@@ -118,13 +94,13 @@ func (c *call) enqueue() Reply {
 	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
 	var refused Reply
 	switch {
-	case c.cmd.group == "scripting" && c.cmd.keys != keySpec{}:
+	case c.cmd.group == "scripting" && !c.cmd.keys.none():
 		refused = c.queueScript(&q)
 	case c.cmd.full == "script|load": // EXEC does not wait for the masters once more
 		q.reply = runScriptLoad(c)
 	case c.cmd.plan != nil:
 		q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
-	case !c.cmd.mayBeQueued():
+	case c.cmd.flags&mayQueue == 0:
 		refused = errNotInMulti(c.cmd.full)
 	}
 	if refused == nil && c.uncompiled() {

@@ -15,6 +15,7 @@ type command struct {
 	keys    keySpec
 	group   string
 	since   string
+	usage   string // of its arguments (usage.go)
 	summary string
 	run     func(*call) Reply
 	plan    planner // its part in a transaction; nil if it has none

@@ -1,7 +1,7 @@
 package resp
 
-// flags are a command's properties, in the order and by the names of COMMAND.
-type flags uint16
+// flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last.
+type flags uint32
 
 const (
 	write flags = 1 << iota
@@ -18,8 +18,11 @@ const (
 	allowBusy
 	noMandatoryKeys
 	movableKeys
-	subscribedToo // allowed to a subscribed RESP2 client; COMMAND has no name for it
-	atOnce        // not queued by a transaction; COMMAND does not tell
+	subscribedToo // allowed to a subscribed RESP2 client
+	atOnce        // not queued by a transaction
+	mayQueue      // may be part of a transaction though it has no plan: it is run when that has taken place
+	ours          // and that by the proxy, even where the transaction is at the upstream: it is about the client's connection
+	askThere      // the proxy could answer, but the upstream answers better; where it cannot be reached, the proxy does
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",
@@ -44,7 +47,7 @@ func (cmd *command) categories() Set {
 		}
 	}
 	f := cmd.flags
-	add("keyspace", cmd.group == "generic" && cmd.keys != keySpec{})
+	add("keyspace", cmd.group == "generic" && !cmd.keys.none())
 	add("read", f&readOnly != 0)
 	add("write", f&write != 0)
 	add("string", cmd.group == "string")

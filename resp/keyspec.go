@@ -15,6 +15,9 @@ var (
 	scriptKeys = keySpec{numkeys: 2}
 )
 
+// none says that the command has no keys.
+func (k keySpec) none() bool { return k == keySpec{} }
+
 // of returns the arguments that are keys: none if numkeys is not what may be there.
 func (k keySpec) of(args []string) []string {
 	first, last, step := k.span(args)

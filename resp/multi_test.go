@@ -65,7 +65,7 @@ func TestReservedKeysAreOutOfReachOfEveryCommand(t *testing.T) {
 	want := "-ERR lockproxy keeps the key 'lockproxy:canary' for itself; use another name\r\n"
 	tried := 0
 	try := func(cmd *command) {
-		if cmd.keys == (keySpec{}) {
+		if cmd.keys.none() {
 			return
 		}
 		var request []string

@@ -101,13 +101,7 @@ func (p *pause) leave(s *session) {
 
 // mayChange says whether the command may change something that others see. cmd is its row, or nil if there is none.
 func (c *call) mayChange(cmd *command) bool {
-	if cmd != nil && len(cmd.subs) > 0 && len(c.args) > 1 {
-		if sub := cmd.sub(c.args[1]); sub != nil {
-			cmd = sub
-		} else {
-			cmd = nil
-		}
-	}
+	cmd = cmd.row(c.args)
 	switch {
 	case cmd == nil:
 		return c.mayChangeThere()
@@ -115,7 +109,7 @@ func (c *call) mayChange(cmd *command) bool {
 		return c.transaction.changes
 	}
 	return cmd.flags&write != 0 || cmd.name == "publish" || cmd.name == "spublish" ||
-		cmd.group == "scripting" && cmd.keys != (keySpec{}) && cmd.flags&readOnly == 0
+		cmd.group == "scripting" && !cmd.keys.none() && cmd.flags&readOnly == 0
 }
 
 // mayChangeThere is mayChange for what this proxy does not have.

@@ -47,7 +47,7 @@ func (c *call) divert(cmd *command) Reply {
 	case reply == later && equalFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
 		c.noteState()
-	case isError(reply) && cmd != nil && asksUpstream[cmd.name]:
+	case isError(reply) && cmd != nil && cmd.flags&askThere != 0:
 		return nil
 	}
 	return reply
@@ -56,7 +56,7 @@ func (c *call) divert(cmd *command) Reply {
 // whileSubscribed refuses what a subscribed client may not send and only the upstream knows. It returns nil for all else,
 // which is then refused as if there were no upstream.
 func (c *call) whileSubscribed(cmd *command) Reply {
-	if cmd != nil && (len(cmd.subs) == 0 || len(c.args) < 2 || cmd.sub(c.args[1]) != nil) {
+	if cmd.row(c.args) != nil {
 		return nil
 	}
 	if commands, err := c.server.cfg.Upstream.Commands(); err == nil {
@@ -70,10 +70,8 @@ func (c *call) whileSubscribed(cmd *command) Reply {
 // noteThere notes the name of a command that goes upstream.
 func (c *call) noteThere(cmd *command) {
 	if cmd != nil {
-		if len(cmd.subs) > 0 && len(c.args) > 1 {
-			if sub := cmd.sub(c.args[1]); sub != nil {
-				cmd = sub
-			}
+		if row := cmd.row(c.args); row != nil {
+			cmd = row
 		}
 		c.last.Store(&cmd.full)
 		return

@@ -17,13 +17,6 @@ const (
 	there              // by the upstream
 )
 
-// asksUpstream are the commands without keys, and the containers of such, that the proxy could answer by itself, but an
-// upstream answers better. Where it cannot be reached, the proxy answers: clients ask some of them to get to know a server.
-var asksUpstream = map[string]bool{
-	"info": true, "command": true, "config": true, "lastsave": true, "wait": true, "module": true, "debug": true,
-	"pubsub": true,
-}
-
 // neverForwarded are commands that would turn the connection into something else.
 var neverForwarded = map[string]bool{"sync": true, "psync": true, "replconf": true}
 
@@ -53,20 +46,17 @@ func (s *Server) matchesLock(name string) bool {
 
 // place returns where the command is served. cmd is its row, or nil if this proxy does not have it.
 func (c *call) place(cmd *command) (place, Reply) {
-	row := cmd
-	if row != nil && len(row.subs) > 0 && len(c.args) > 1 {
-		row = row.sub(c.args[1])
-	}
+	row := cmd.row(c.args)
 	switch {
 	case row == nil:
 		return c.placeUnknown(cmd)
-	case row.group == "lock" && row.keys == keySpec{}:
+	case row.group == "lock" && row.keys.none():
 		return here, nil
 	case row.group == "lock":
 		return here, c.mustBeLock(row)
 	case row.group == "pubsub":
 		return c.placePubSub(cmd, row)
-	case row.keys != keySpec{}:
+	case !row.keys.none():
 		if !row.accepts(len(c.args)) {
 			return there, nil // its error is as good as ours
 		}
@@ -77,7 +67,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 		return c.placeKeys(first, last, step)
 	case row.full == "info" && c.onlyOurInfo():
 		return here, nil
-	case asksUpstream[cmd.name]:
+	case cmd.flags&askThere != 0:
 		return there, nil
 	}
 	return here, nil

@@ -13,12 +13,9 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	if cmd != nil && cmd.flags&atOnce != 0 {
 		return c.divertEnd(cmd)
 	}
-	row := cmd
-	if row != nil && len(row.subs) > 0 && len(c.args) > 1 {
-		row = row.sub(c.args[1])
-	}
-	keyless := row != nil && row.keys == (keySpec{})
-	plain := keyless && row.accepts(len(c.args)) && row.mayBeQueued() && row.group != "pubsub"
+	row := cmd.row(c.args)
+	keyless := row != nil && row.keys.none()
+	plain := keyless && row.accepts(len(c.args)) && row.flags&mayQueue != 0 && row.group != "pubsub"
 	untold := row != nil && row.accepts(len(c.args)) && row.keys.untold(c.args)
 	malformed := row != nil && !row.accepts(len(c.args))
 	switch {
@@ -35,7 +32,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 				return refused
 			}
 		}
-		if plain && ownInTransactions[row.full] {
+		if plain && row.flags&ours != 0 {
 			return c.queueThere(row)
 		}
 		reply := c.forward()
@@ -48,7 +45,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 		return reply
 	case !t.upstream:
 		return c.tooLarge()
-	case keyless && !(row.group == "pubsub" && row.mayBeQueued()):
+	case keyless && !(row.group == "pubsub" && row.flags&mayQueue != 0):
 		c.spoilAnywhere()
 		return errNotInMulti(row.full)
 	}
@@ -108,7 +105,7 @@ func (c *call) beginUpstream() Reply {
 	var own []ownCommand
 	for i, q := range t.queue {
 		args := q.args
-		if ownInTransactions[q.cmd.full] {
+		if q.cmd.flags&ours != 0 {
 			args, own = inItsPlace(q.cmd, args), append(own, ownCommand{at: i, cmd: q.cmd, args: q.args})
 		}
 		l.ask(expectation{n: 1}, args...)
@@ -124,7 +121,7 @@ func (c *call) beginUpstream() Reply {
 func (t *transaction) aboutLocks() bool {
 	locks := len(t.watched) > 0
 	for _, q := range t.queue {
-		keys := q.cmd.keys != keySpec{} && !q.cmd.keys.untold(q.args)
+		keys := !q.cmd.keys.none() && !q.cmd.keys.untold(q.args)
 		locks = locks || q.step != nil || keys || q.cmd.group == "pubsub"
 	}
 	return locks

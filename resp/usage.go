@@ -2,50 +2,14 @@ package resp
 
 import "strings"
 
-// usages says how commands are written, in the notation of Redis's pages: [what may be left out], <one | of several>, … "..."
-// for what may be repeated, and words in capitals as they are sent. From it comes what COMMAND DOCS says of arguments, which
-// redis-cli shows while one types.
-var usages = map[string]string{
-	"lock": "key ttl-ms [TOKEN token] [WAIT ms] [HOLD]", "unlock": "key token", "extend": "key token ttl-ms",
-	"fence": "key fence", "lockinfo": "key", "locks": "[MATCH pattern] [COUNT count]", "forceunlock": "key",
-
-	"set":   "key value [NX | XX | IFEQ value | IFNE value] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL]",
-	"setnx": "key value", "setex": "key seconds value", "psetex": "key milliseconds value", "getset": "key value",
-	"get": "key", "getrange": "key start end", "mget": "key ...", "getdel": "key", "strlen": "key",
-	"getex":  "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST]",
-	"msetnx": "<key value> ...", "delex": "key [IFEQ value | IFNE value]", "delifeq": "key value",
-	"hget": "key field", "hmget": "key field ...", "hgetall": "key", "hexists": "key field", "hlen": "key",
-	"hstrlen": "key field", "hkeys": "key", "hvals": "key",
-	"exists": "key ...", "del": "key ...", "unlink": "key ...", "type": "key", "persist": "key", "object|encoding": "key",
-	"ttl": "key", "pttl": "key", "expiretime": "key", "pexpiretime": "key",
-	"expire": "key seconds [NX | XX | GT | LT]", "pexpire": "key milliseconds [NX | XX | GT | LT]",
-	"expireat":  "key unix-time-seconds [NX | XX | GT | LT]",
-	"pexpireat": "key unix-time-milliseconds [NX | XX | GT | LT]",
-
-	"eval": "script numkeys [key ...] [arg ...]", "evalsha": "sha1 numkeys [key ...] [arg ...]",
-	"eval_ro": "script numkeys [key ...] [arg ...]", "evalsha_ro": "sha1 numkeys [key ...] [arg ...]",
-	"script|load": "script", "script|exists": "sha1 ...", "script|flush": "[ASYNC | SYNC]",
-	"watch": "key ...", "wait": "numreplicas timeout",
-	"subscribe": "channel ...", "unsubscribe": "[channel ...]", "psubscribe": "pattern ...", "punsubscribe": "[pattern ...]",
-	"ssubscribe": "shardchannel ...", "sunsubscribe": "[shardchannel ...]",
-	"publish": "channel message", "spublish": "shardchannel message",
-	"pubsub|channels": "[pattern]", "pubsub|numsub": "[channel ...]",
-	"pubsub|shardchannels": "[pattern]", "pubsub|shardnumsub": "[shardchannel ...]",
-	"hello": "[protover [AUTH username password] [SETNAME clientname]]", "auth": "[username] password",
-	"select": "index", "ping": "[message]", "echo": "message",
-	"client|setname": "connection-name", "client|setinfo": "<LIB-NAME libname | LIB-VER libver>",
-	"client|no-evict": "<ON | OFF>", "client|no-touch": "<ON | OFF>", "client|reply": "<ON | OFF | SKIP>",
-	"client|unblock": "client-id [TIMEOUT | ERROR]", "client|pause": "timeout [WRITE | ALL]", "client|caching": "<YES | NO>",
-	"command|info": "[command-name ...]", "command|docs": "[command-name ...]",
-	"command|list": "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]",
-	"config|get":   "parameter ...", "config|set": "<parameter value> ...",
-	"info": "[section ...]", "cluster|keyslot": "key",
-}
+// A usage in the table says how a command is written, in the notation of Redis's pages: [what may be left out],
+// <one | of several>, … "..." for what may be repeated, and words in capitals as they are sent. From it comes what COMMAND
+// DOCS says of arguments, which redis-cli shows while one types.
 
 // arguments is what COMMAND DOCS says of a command's arguments: in maps, one in another.
 func (cmd *command) arguments() Array {
 	words := usageWords{strings.Fields(strings.NewReplacer(
-		"[", " [ ", "]", " ] ", "<", " < ", ">", " > ").Replace(usages[cmd.full]))}
+		"[", " [ ", "]", " ] ", "<", " < ", ">", " > ").Replace(cmd.usage))}
 	return words.alternatives("")[0]
 }
 
