@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func BenchmarkSession(b *testing.B) {
 		depth int
 	}{{"one", 1}, {"pipelined16", 16}} {
 		b.Run(c.name, func(b *testing.B) {
-			e := &grantingEngine{newFakeEngine(), &quorum.Lock{}, &fakeLock{until: time.Now().Add(time.Hour), abandoned: make(chan struct{})}}
+			e := &grantingEngine{newFakeEngine(), &quorum.Lock{}, &fakeLock{until: time.Now().Add(time.Hour), abandoned: make(chan struct{}), slept: new(atomic.Int64)}}
 			srv := New(Config{}, e, script.NewCache(1), e.fakeMessages)
 			srv.lockOf = func(*quorum.Lock) lock { return e.held }
 			l, err := net.Listen("tcp", "127.0.0.1:0")
