@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -101,12 +102,7 @@ func runAuth(c *call) Reply {
 const defaultUser = "default"
 
 func (s *Server) hasUser(name string) bool {
-	for _, u := range s.cfg.Users {
-		if u.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.cfg.Users, func(u User) bool { return u.Name == name })
 }
 
 // login compares in a time that tells nothing about names and passwords.

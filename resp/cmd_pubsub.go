@@ -46,20 +46,13 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		confirmed = append(confirmed, Push{Bulk(word), Bulk(t.Name), Int(s.remember(t))})
 	}
 	s.mu.Unlock()
-	takeBack := func() {
-		s.mu.Lock()
-		for _, t := range added {
-			s.forget(t)
-		}
-		s.mu.Unlock()
-	}
 	onlyOthers := len(others) == len(topics)
 	s.server.messages.Subscribe(s, topics, func(err error) {
 		switch {
 		case err != nil && onlyOthers: // what the application says to itself does not need the masters
 			err = nil
 		case err != nil:
-			takeBack()
+			s.forgetAll(added)
 			if l != nil {
 				s.stop("no quorum of masters confirms its subscription") // what the upstream has confirmed cannot be taken back from here
 			}
@@ -74,7 +67,7 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		var err error
 		if reply[0] == '-' {
 			err = upstream.ReplyError(errorText(reply))
-			takeBack()
+			s.forgetAll(added)
 			s.server.messages.Unsubscribe(s, added)
 		}
 		s.mu.Lock()

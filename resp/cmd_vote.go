@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/tidwall/redcon"
 
 	"lockproxy/quorum"
@@ -14,25 +13,13 @@ import (
 // votedMax bounds how many scripts are kept ready. Each holds its text, of at most 256 KiB, and its wrapper.
 const votedMax = 128
 
-// voted keeps scripts that run by vote ready, by SHA-1.
-type voted struct {
-	ready *lru.Cache[string, *quorum.Script]
-}
-
-func newVoted() *voted {
-	ready, err := lru.New[string, *quorum.Script](votedMax)
-	if err != nil {
-		panic("resp: a cache needs a positive size")
-	}
-	return &voted{ready: ready}
-}
-
-func (v *voted) get(s *script.Script) *quorum.Script {
-	if ready, ok := v.ready.Get(s.SHA); ok {
+// readyToVote returns the script as the engine runs it.
+func (s *Server) readyToVote(text *script.Script) *quorum.Script {
+	if ready, ok := s.voted.Get(text.SHA); ok {
 		return ready
 	}
-	ready := quorum.NewScript(s.Text)
-	v.ready.Add(s.SHA, ready)
+	ready := quorum.NewScript(text.Text)
+	s.voted.Add(text.SHA, ready)
 	return ready
 }
 
@@ -47,7 +34,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		late = runReply(rule.Late)
 	}
 	req := quorum.RunRequest{
-		DB: c.db, Script: c.server.voted.get(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
+		DB: c.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
 	sl := c.claimRun(&req, func(o *outcome) Reply {

@@ -22,7 +22,7 @@ const (
 	atOnce        // not queued by a transaction
 	mayQueue      // may be part of a transaction though it has no plan: it is run when that has taken place
 	ours          // and that by the proxy, even where the transaction is at the upstream: it is about the client's connection
-	askThere      // the proxy could answer, but the upstream answers better; where it cannot be reached, the proxy does
+	betterThere   // the proxy could answer, but the upstream answers better; where it cannot be reached, the proxy does
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",

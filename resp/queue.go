@@ -1,6 +1,10 @@
 package resp
 
-import "lockproxy/quorum"
+import (
+	"slices"
+
+	"lockproxy/quorum"
+)
 
 // The queue of a session: its slots in the order of their commands. All of this is done with session.mu held, except
 // that only the reader appends, so it may look at depth without.
@@ -42,30 +46,13 @@ func (s *session) conflict(sl *slot) *slot {
 }
 
 func (sl *slot) sharesKey(other *slot) bool {
-	if other.touches(sl.key) {
-		return true
-	}
-	for _, name := range sl.others {
-		if other.touches(quorum.Key{DB: sl.key.DB, Name: name}) {
-			return true
-		}
-	}
-	return false
+	return other.touches(sl.key) || slices.ContainsFunc(sl.others, func(name string) bool {
+		return other.touches(quorum.Key{DB: sl.key.DB, Name: name})
+	})
 }
 
 func (sl *slot) touches(key quorum.Key) bool {
-	if sl.key == key {
-		return true
-	}
-	if sl.key.DB != key.DB {
-		return false
-	}
-	for _, name := range sl.others {
-		if name == key.Name {
-			return true
-		}
-	}
-	return false
+	return sl.key == key || sl.key.DB == key.DB && slices.Contains(sl.others, key.Name)
 }
 
 // there says whether replies to it are still to come from the upstream.

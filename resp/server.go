@@ -27,9 +27,9 @@ type Server struct {
 	messages Messages
 	gates    *gate.Gates
 	trunks   trunks
-	voted    *voted
-	routes   *lru.Cache[digest, *scriptRoute] // of scripts; where there is an upstream
-	taken    *taken                           // nil: none are noted
+	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
+	routes   *lru.Cache[digest, *scriptRoute]   // of scripts; where there is an upstream
+	taken    *taken                             // nil: none are noted
 	commands *table
 	memory   budget
 	runID    string
@@ -50,8 +50,7 @@ type Server struct {
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
 	sessions  map[int64]*session
-	closing   bool
-	stopped   chan struct{} // closed by Shutdown
+	stopped   chan struct{} // closed by Shutdown, with mu held
 
 	running sync.WaitGroup // sessions, accept loops, the janitor
 }
@@ -94,7 +93,7 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, gates: gate.New(engine, messages, len(engine.Masters())), commands: allCommands(),
-		voted: newVoted(), routes: newRoutes(), taken: newTaken(cfg.LocksListed),
+		voted: newCache[string, *quorum.Script](votedMax), routes: newCache[digest, *scriptRoute](routesMax), taken: newTaken(cfg.LocksListed),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
@@ -112,11 +111,20 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 	return s
 }
 
+// newCache returns a cache that forgets what was not used for longest.
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
+	if err != nil {
+		panic("resp: a cache needs a positive size")
+	}
+	return cache
+}
+
 // Serve accepts clients until the listener fails or Shutdown is called. It closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
-	if s.closing {
+	if s.stopping() {
 		s.mu.Unlock()
 		return ErrServerClosed
 	}
@@ -127,7 +135,7 @@ func (s *Server) Serve(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
-			if s.isClosing() {
+			if s.stopping() {
 				return ErrServerClosed
 			}
 			if !temporary(err) {
@@ -155,7 +163,7 @@ func temporary(err error) bool {
 func (s *Server) admit(conn net.Conn) {
 	s.counters.accepted.Add(1)
 	s.mu.Lock()
-	if s.closing {
+	if s.stopping() {
 		s.mu.Unlock()
 		_ = conn.Close()
 		return
@@ -187,8 +195,7 @@ func (s *Server) admit(conn net.Conn) {
 // returns; the engine may still have callbacks to call.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.closing {
-		s.closing = true
+	if !s.stopping() {
 		close(s.stopped)
 	}
 	for l := range s.listeners {
@@ -241,10 +248,13 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-func (s *Server) isClosing() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closing
+func (s *Server) stopping() bool {
+	select {
+	case <-s.stopped:
+		return true
+	default:
+		return false
+	}
 }
 
 // clients returns the sessions of this moment.

@@ -78,14 +78,11 @@ func (s *session) firstPartOf(sl *slot) (o outcome, ready bool) {
 // replies, and there may be no end to them. s.mu is held.
 func (s *session) isNext(sl *slot) bool {
 	s.waitFor = nil
-	for other := s.batch; other != nil; other = other.next {
-		if other.weight > 0 {
-			s.waitFor = other
-		}
-	}
-	for other := s.head; other != sl; other = other.next {
-		if other.weight > 0 {
-			s.waitFor = other
+	for _, first := range [...]*slot{s.batch, s.head} {
+		for other := first; other != nil && other != sl; other = other.next {
+			if other.weight > 0 {
+				s.waitFor = other
+			}
 		}
 	}
 	return s.waitFor == nil

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -64,6 +65,14 @@ func (s *session) forget(t pubsub.Topic) int {
 	return s.countOf(t.Kind)
 }
 
+func (s *session) forgetAll(topics []pubsub.Topic) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range topics {
+		s.forget(t)
+	}
+}
+
 // countOf is what Redis counts together: channels and patterns, or sharded channels.
 func (s *session) countOf(kind pubsub.Kind) int {
 	if kind == pubsub.Shard {
@@ -89,14 +98,9 @@ func (s *session) names(kind pubsub.Kind) []string {
 // unsubscribeAll takes all subscriptions back without a word to the client.
 func (s *session) unsubscribeAll() {
 	s.mu.Lock()
-	all := make([]pubsub.Topic, 0, len(s.topics))
-	for t := range s.topics {
-		all = append(all, t)
-	}
-	for _, t := range all {
-		s.forget(t)
-	}
+	all := slices.Collect(maps.Keys(s.topics))
 	s.mu.Unlock()
+	s.forgetAll(all)
 	if len(all) > 0 {
 		s.server.messages.Unsubscribe(s, all)
 	}

@@ -119,7 +119,7 @@ var genericCommands = []*command{
 			{name: "encoding", arity: 3, flags: readOnly, keys: secondKey, since: "2.2.3", run: runObjectEncoding,
 				usage: "key", summary: "Inspect the internal encoding of a Redis object"},
 		}},
-	{name: "wait", arity: 3, flags: noScript | mayQueue | askThere, group: "generic", since: "3.0.0", run: runWait,
+	{name: "wait", arity: 3, flags: noScript | mayQueue | betterThere, group: "generic", since: "3.0.0", run: runWait,
 		usage: "numreplicas timeout", summary: "Wait for replication: there are no replicas to wait for"},
 }
 

@@ -19,7 +19,7 @@ var pubsubCommands = []*command{
 		usage: "channel message", summary: "Post a message to a channel"},
 	{name: "spublish", arity: 3, flags: pubSub | loading | stale | fast | mayQueue, keys: oneKey, group: "pubsub", since: "7.0.0", run: runSPublish,
 		usage: "shardchannel message", summary: "Post a message to a shard channel"},
-	{name: "pubsub", arity: -2, flags: askThere, group: "pubsub", since: "2.8.0",
+	{name: "pubsub", arity: -2, flags: betterThere, group: "pubsub", since: "2.8.0",
 		summary: "A container for Pub/Sub commands", subs: []*command{
 			{name: "channels", arity: -2, flags: pubSub | loading | stale, since: "2.8.0", run: runPubsubChannels,
 				usage: "[pattern]", summary: "List active channels"},

@@ -14,9 +14,9 @@ var commandCommands = []*command{
 }
 
 var serverCommands = []*command{
-	{name: "command", arity: -1, flags: loading | stale | mayQueue | askThere, group: "server", since: "2.8.13", run: runCommand,
+	{name: "command", arity: -1, flags: loading | stale | mayQueue | betterThere, group: "server", since: "2.8.13", run: runCommand,
 		summary: "Get array of Redis command details", subs: commandCommands},
-	{name: "config", arity: -2, flags: askThere, group: "server", since: "2.0.0",
+	{name: "config", arity: -2, flags: betterThere, group: "server", since: "2.0.0",
 		summary: "A container for server configuration commands", subs: []*command{
 			{name: "get", arity: -3, flags: adminClient | mayQueue, since: "2.0.0", run: runConfigGet,
 				usage: "parameter ...", summary: "Get the values of configuration parameters"},
@@ -27,9 +27,9 @@ var serverCommands = []*command{
 			{name: "resetstat", arity: 2, flags: adminClient | mayQueue, since: "2.0.0", run: runConfigChange,
 				summary: "Reset the stats: refused"},
 		}},
-	{name: "debug", arity: -2, flags: adminClient | askThere, group: "server", since: "1.0.0", run: runDebug,
+	{name: "debug", arity: -2, flags: adminClient | betterThere, group: "server", since: "1.0.0", run: runDebug,
 		summary: "A container for debugging commands: refused"},
-	{name: "module", arity: -2, flags: askThere, group: "server", since: "4.0.0",
+	{name: "module", arity: -2, flags: betterThere, group: "server", since: "4.0.0",
 		summary: "A container for module commands", subs: []*command{
 			{name: "list", arity: 2, flags: admin | noScript | mayQueue, since: "4.0.0", run: runModuleList,
 				summary: "List all modules loaded by the server"},
@@ -39,13 +39,13 @@ var serverCommands = []*command{
 			{name: "whoami", arity: 2, flags: ownClient, since: "6.0.0", run: runWhoAmI,
 				summary: "Return the name of the user associated to the current connection"},
 		}},
-	{name: "info", arity: -1, flags: loading | stale | mayQueue | askThere, group: "server", since: "1.0.0", run: runInfo,
+	{name: "info", arity: -1, flags: loading | stale | mayQueue | betterThere, group: "server", since: "1.0.0", run: runInfo,
 		usage: "[section ...]", summary: "Get information and statistics about the server"},
 	{name: "role", arity: 1, flags: noScript | loading | stale | fast | mayQueue, group: "server", since: "2.8.12", run: runRole,
 		summary: "Return the role of the instance in the context of replication"},
 	{name: "time", arity: 1, flags: loading | stale | fast | mayQueue, group: "server", since: "2.6.0", run: runTime,
 		summary: "Return the current server time"},
-	{name: "lastsave", arity: 1, flags: loading | stale | fast | mayQueue | askThere, group: "server", since: "1.0.0", run: runLastSave,
+	{name: "lastsave", arity: 1, flags: loading | stale | fast | mayQueue | betterThere, group: "server", since: "1.0.0", run: runLastSave,
 		summary: "Get the UNIX time stamp of the last successful save to disk"},
 	{name: "cluster", arity: -2, group: "cluster", since: "3.0.0",
 		summary: "A container for cluster commands: cluster support is disabled", subs: []*command{

@@ -22,15 +22,16 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 		return wait
 	}
 	var l *link
-	if c.server.cfg.UpstreamShared && c.up == nil && !c.own.Load() {
+	if c.sharesTrunk() {
 		if reply := c.joinTrunk(); reply != nil {
 			return reply
 		}
-		if !c.own.Load() && c.trunk.Full(c.session) {
+	}
+	if c.sharesTrunk() { // still: there may be too many
+		if c.trunk.Full(c.session) {
 			return wait
 		}
-	}
-	if !c.server.cfg.UpstreamShared || c.up != nil || c.own.Load() {
+	} else {
 		var refused Reply
 		if l, refused = c.connected(); refused != nil {
 			return refused

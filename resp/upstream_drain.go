@@ -63,12 +63,3 @@ func (r *relay) drained(b []byte) (yes, more bool) {
 	}
 	return bytes.HasPrefix(b, unblocked), false
 }
-
-func (s *Server) stopping() bool {
-	select {
-	case <-s.stopped:
-		return true
-	default:
-		return false
-	}
-}

@@ -32,10 +32,8 @@ func (c *call) divert(cmd *command) Reply {
 	if at == here {
 		return c.divertHere(cmd)
 	}
-	if cmd != nil && cmd.name == "watch" {
-		if len(c.transaction.watched) > 0 {
-			return c.split(errMixedTransaction)
-		}
+	if cmd != nil && cmd.name == "watch" && len(c.transaction.watched) > 0 {
+		return c.split(errMixedTransaction)
 	}
 	reply, own := c.forwardOrAsk(cmd)
 	switch {
@@ -47,7 +45,7 @@ func (c *call) divert(cmd *command) Reply {
 	case reply == later && equalFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
 		c.noteState()
-	case isError(reply) && cmd != nil && cmd.flags&askThere != 0:
+	case isError(reply) && cmd != nil && cmd.flags&betterThere != 0:
 		return nil
 	}
 	return reply

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"strings"
 
 	"lockproxy/quorum"
@@ -36,12 +37,7 @@ func (s *Server) isLock(name string) bool {
 }
 
 func (s *Server) matchesLock(name string) bool {
-	for _, pattern := range s.cfg.LockKeys {
-		if matchGlob(pattern, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.cfg.LockKeys, func(pattern string) bool { return matchGlob(pattern, name) })
 }
 
 // place returns where the command is served. cmd is its row, or nil if this proxy does not have it.
@@ -67,7 +63,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 		return c.placeKeys(first, last, step)
 	case row.full == "info" && c.onlyOurInfo():
 		return here, nil
-	case cmd.flags&askThere != 0:
+	case cmd.flags&betterThere != 0:
 		return there, nil
 	}
 	return here, nil
@@ -155,12 +151,7 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 }
 
 func (c *call) anyLock(names []string) bool {
-	for _, name := range names {
-		if quorum.Reserved(name) || c.server.isLock(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return quorum.Reserved(name) || c.server.isLock(name) })
 }
 
 // mustDeclare keeps a script that declares no keys, but is given a lock's name, from taking a lock that no majority has.

@@ -4,8 +4,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"lockproxy/script"
 )
 
@@ -22,14 +20,6 @@ type digest [sha1.Size]byte
 type scriptRoute struct {
 	meaning *script.Meaning // nil: not understood
 	lock    string          // a lock's name in the text, "" if there is none
-}
-
-func newRoutes() *lru.Cache[digest, *scriptRoute] {
-	routes, err := lru.New[digest, *scriptRoute](routesMax)
-	if err != nil {
-		panic("resp: a cache needs a positive size")
-	}
-	return routes
 }
 
 // placeScript is placeKeys for a script.

@@ -48,11 +48,16 @@ type sharing struct {
 
 // mayShare says whether the command may go over a trunk.
 func (c *call) mayShare() bool {
-	if !c.server.cfg.UpstreamShared || c.up != nil || c.own.Load() {
+	if !c.sharesTrunk() {
 		return false
 	}
 	commands, err := c.server.cfg.Upstream.Commands()
 	return err == nil && c.parser.size <= sharedBytes && commands.Stateless(c.args)
+}
+
+// sharesTrunk says whether the session has no need of a link, so far.
+func (s *session) sharesTrunk() bool {
+	return s.server.cfg.UpstreamShared && s.up == nil && !s.own.Load()
 }
 
 // share sends the command over a trunk. It returns wait while there is no room or the client has not read enough, and
