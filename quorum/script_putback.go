@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // luaValue reads what a key holds, false if nothing. On masters whose DUMP knows strings only, as the embedded ones, it reads
 // hashes with HGETALL; there a changed hash cannot be put back.
@@ -62,5 +65,19 @@ func (r *voting) undoOf(master int) []*undo {
 		longest = r.engine.cfg.TTLMax
 	}
 	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.all(keys, argv))
+	r.undone = append(r.undone, u)
 	return []*undo{u}
+}
+
+// isPutBack says that nothing of what the script did is left, or may be yet to come. A script that counts would count on,
+// from what is, and then neither that nor the rest could be put back.
+func (r *voting) isPutBack() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.entries {
+		if fate := r.entries[i].fate; fate == sent || fate == unknown {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.undone, func(u *undo) bool { return !u.clean.Load() })
 }

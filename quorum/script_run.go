@@ -110,11 +110,12 @@ func (e *Engine) wrapped(req *RunRequest) []any {
 // A voting is the round of a script.
 type voting struct {
 	round
-	req   RunRequest
-	asked int // how often, with this
-	done  func(Ran)
-	count count     // guarded by round.mu
-	all   []*answer // by master, late ones too; guarded by round.mu
+	req    RunRequest
+	asked  int // how often, with this
+	done   func(Ran)
+	count  count     // guarded by round.mu
+	all    []*answer // by master, late ones too; guarded by round.mu
+	undone []*undo   // what puts back what it did; guarded by round.mu
 }
 
 func (r *voting) read(en *entry) (Vote, string) {
@@ -194,18 +195,22 @@ func (r *voting) ended(d Decision) {
 			late.Err = ErrLate
 		}
 		r.undo(func() { r.done(late) })
-	case d == Lost && divided:
-		r.putBack(d, r.again)
-	case d == Lost && refused:
-		if r.req.Rule.Merge == Taking {
-			e.stats.refused.Add(1)
-		}
-		r.putBack(d, func() { r.done(Ran{Reply: refusal}) })
 	case d == Lost:
-		e.stats.disputed.Add(1)
-		r.countNoQuorum()
-		err := r.disagreement()
-		r.putBack(d, func() { r.done(Ran{Err: err}) })
+		r.putBack(d, func() {
+			switch {
+			case divided && r.isPutBack():
+				r.again()
+			case refused:
+				if r.req.Rule.Merge == Taking {
+					e.stats.refused.Add(1)
+				}
+				r.done(Ran{Reply: refusal})
+			default:
+				e.stats.disputed.Add(1)
+				r.countNoQuorum()
+				r.done(Ran{Err: r.disagreement()})
+			}
+		})
 	default:
 		r.countNoQuorum()
 		err := r.failure()

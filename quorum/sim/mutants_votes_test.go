@@ -45,6 +45,11 @@ var voteMutants = []mutant{
 		test: "TestMergesAreFinal", // and seed 13612842005750817931, which is with the regressions
 	},
 	{
+		name: "a script is asked again on what it has left", rule: "4 undo", file: "script_run.go",
+		old: "case divided && r.isPutBack():", new: "case divided:",
+		test: "TestRegressions", in: ".",
+	},
+	{
 		name: "an error of a master is its script's", rule: "release in doubt", file: "script_run.go",
 		old: "len(a.effects) == 0 && slices", new: "len(a.effects) < 0 && slices",
 		test: "TestAReleaseIsNotRefused", in: ".",
