@@ -25,6 +25,8 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
 	least := time.Now().Add(time.Minute).UnixMilli() // later than what a running proxy may mark meanwhile
+	ctx, cancel := unhurried(ctx, cfg)
+	defer cancel()
 	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
 		return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
 	})
@@ -54,8 +56,11 @@ func everywhere(ctx context.Context, cfg Config, ms []masters.Master, f func(i, 
 	for i := range ms {
 		all.Go(func() {
 			err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error { return f(i, db, c) })
+			if err != nil && ctx.Err() != nil {
+				err = ctx.Err() // what the connection says then is that it was closed
+			}
 			if err != nil {
-				errs[i] = fmt.Errorf("%s: %w", ms[i].Addr(), err)
+				errs[i] = fmt.Errorf("%s: %s", ms[i].Addr(), masters.Describe(err))
 			}
 		})
 	}
@@ -121,11 +126,16 @@ func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool,
 	if slices.ContainsFunc(found, func(in Inspected) bool { return !in.Fresh() }) {
 		return false, nil
 	}
-	// Masters of which only some are marked are fresh no more: what is begun must not end with a patience for answers.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 4*cfg.withDefaults().MasterDeadAfter)
+	ctx, cancel := unhurried(ctx, cfg.withDefaults())
 	defer cancel()
 	err := Initialise(ctx, cfg, ms)
 	return err == nil, err
+}
+
+// unhurried returns a context that ends when no master can be expected to mark any more of its databases, however long ctx
+// has patience: masters of which only some are marked are fresh no more, and refuse those that know either.
+func unhurried(ctx context.Context, cfg Config) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.Databases)*cfg.MasterDeadAfter)
 }
 
 // eachDatabase calls f with a connection to each database that the master has.

@@ -55,7 +55,7 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 
 // inspectMax bounds how long all databases of all masters may take.
 func inspectMax(cfg *config.Config) time.Duration {
-	return 10 * (cfg.DialTimeout + cfg.MasterDeadAfter)
+	return time.Duration(cfg.Databases+1) * (cfg.DialTimeout + cfg.MasterDeadAfter)
 }
 
 func agreed(stdin io.Reader, stdout io.Writer) bool {
