@@ -71,10 +71,10 @@ func (c *client) moveByVote(h *votedHold) bool {
 }
 
 // moved notes what became of a move. A client that has the same token for all that it does may have the lock by another
-// attempt; so may one that has moved it there before.
+// attempt; so may one that has moved it there before, or that copied it from there.
 func (k *checker) moved(both *votedHold, l *life, granted bool) {
 	id := both.names[1] + " " + both.token
-	if f := k.attempts[id]; !both.promises[0].client.keeps && (f == nil || f.failed) {
+	if f := k.attempts[id]; both.names[1] != both.taken && !both.promises[0].client.keeps && (f == nil || f.failed) {
 		k.attempt(id, fate{life: l, failed: !granted})
 	}
 }

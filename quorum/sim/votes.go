@@ -50,6 +50,7 @@ func (c *client) votes() bool { return c.world.plan.Votes > 0 && chance(c.voting
 // A votedHold is a lock that a client holds, and uses by scripts.
 type votedHold struct {
 	lock     *votedLock
+	taken    string // where, of the first of names
 	names    []string
 	token    string
 	ttl      time.Duration
@@ -70,7 +71,7 @@ func (c *client) votedToken() (string, bool) {
 
 // vote takes a lock by a script, holds it for a while, and lets it go.
 func (c *client) vote(resource string, ttl time.Duration) {
-	h := &votedHold{lock: pick(c.voting, &hashLock, &hashLock, &textLock, &pairLock), names: []string{resource}, ttl: ttl}
+	h := &votedHold{lock: pick(c.voting, &hashLock, &hashLock, &textLock, &pairLock), names: []string{resource}, taken: resource, ttl: ttl}
 	if h.lock.keys > 1 {
 		other := resourceName(c.voting.IntN(c.world.plan.Resources))
 		if other == resource || c.world.plan.key(other).DB != c.world.plan.key(resource).DB {
