@@ -156,10 +156,10 @@ func (c *call) perform() Reply {
 	return cmd.run(c)
 }
 
-// rejected spoils a transaction, or ends it where the refused command is EXEC.
+// rejected spoils a transaction, wherever it is, or ends it where the refused command is EXEC.
 func (c *call) rejected(cmd *command, refused Reply) Reply {
+	c.spoilAnywhere()
 	if cmd == nil || cmd.name != "exec" {
-		c.transaction.spoil()
 		return refused
 	}
 	c.transaction.end(&c.server.memory)

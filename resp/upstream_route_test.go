@@ -145,6 +145,36 @@ func TestScriptsOnLocksInsideMulti(t *testing.T) {
 	}
 }
 
+// What is refused here spoils a transaction that is there, too: the upstream has not heard of it.
+func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	for _, request := range []string{"MULTI x", "DISCARD x", "WATCH", "RESET x", "EXEC x"} {
+		c.send(words("MULTI") + words("SET data 1"))
+		u.wantRequest(t, "MULTI")
+		u.wantRequest(t, "SET data 1")
+		u.answers <- "+OK\r\n+QUEUED\r\n"
+		c.want("+OK\r\n+QUEUED\r\n")
+		name, _, _ := strings.Cut(request, " ")
+		refusal := "wrong number of arguments for '" + strings.ToLower(name) + "' command\r\n"
+		c.send(words(request))
+		u.wantRequest(t, "DISCARD")
+		u.answers <- "+OK\r\n"
+		if name == "EXEC" {
+			c.want("-EXECABORT Transaction discarded because of: " + refusal)
+		} else {
+			c.want("-ERR " + refusal)
+			c.send(words("EXEC"))
+			c.want("-EXECABORT Transaction discarded because of previous errors.\r\n")
+		}
+		c.send(words("GET data"))
+		u.wantRequest(t, "GET data")
+		u.answers <- "$-1\r\n"
+		c.want("$-1\r\n")
+	}
+}
+
 func BenchmarkPlaceScript(b *testing.B) {
 	u := newFakeUpstream(b)
 	r := newRig(b, Config{Upstream: u.redis, LockKeys: []string{"lock:*", "*:lock", "job:*"}})
