@@ -40,7 +40,8 @@ type Options struct {
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
-	watcher  *watcher // nil: nobody watches
+	asking   sync.Mutex // held by who asks for them
+	watcher  *watcher   // nil: nobody watches
 
 	mu       sync.Mutex // guards what follows
 	own      net.Conn
@@ -217,8 +218,14 @@ func innermost(err error) error {
 	return err
 }
 
-// Commands returns which arguments are keys. It asks the server if that is not known yet.
+// Commands returns which arguments are keys. It asks the server if that is not known yet, once for all who want to know: a
+// failure stands for theirs, too (failurePause).
 func (u *Redis) Commands() (*Commands, error) {
+	if known := u.commands.Load(); known != nil {
+		return known, nil
+	}
+	u.asking.Lock()
+	defer u.asking.Unlock()
 	if known := u.commands.Load(); known != nil {
 		return known, nil
 	}
