@@ -1,5 +1,7 @@
 package resp
 
+import "cmp"
+
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Which, its
 // first command with keys decides, or a key that is watched there; those without keys that came before, which wait here,
 // are sent on then. So do scripts with a wrong number of keys. What the upstream queues, it answers by itself.
@@ -25,7 +27,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	case (plain || untold) && !t.upstream:
 		return nil // its place is that of the first with keys
 	case at == there && t.spoiled:
-		return c.queueInVain()
+		return cmp.Or(c.unqueued(), Reply(Status("QUEUED"))) // in vain: EXEC will be refused
 	case plain, at == there:
 		if !t.upstream {
 			if refused := c.beginUpstream(); refused != nil {
@@ -53,12 +55,12 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	return c.split(errMixedTransaction)
 }
 
-// queueInVain is the reply to a command of the upstream's, of which it hears no more, because EXEC will be refused.
-func (c *call) queueInVain() Reply {
+// unqueued is the upstream's refusal of a command that it would not queue, for one that it does not hear of. nil: it would.
+func (c *call) unqueued() Reply {
 	commands, err := c.server.cfg.Upstream.Commands()
 	switch {
 	case err != nil || commands.Accepts(c.args):
-		return Status("QUEUED")
+		return nil
 	case commands.Name(c.args) == nil:
 		return errUnknownCommand(c.args)
 	}
@@ -88,6 +90,9 @@ func (c *call) beginUpstream() Reply {
 	t := &c.transaction
 	if t.aboutLocks() {
 		t.spoil()
+		if refused := c.unqueued(); refused != nil {
+			return refused
+		}
 		return c.split(errMixedTransaction)
 	}
 	if !c.locksDone() {
