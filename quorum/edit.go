@@ -149,8 +149,8 @@ func (d *editing) mayHaveApplied(en *entry) bool {
 	return en.fate == unknown || en.fate == sent || d.applied(en)
 }
 
-// noteLeft notes on which masters something of this try may be left. It returns false if that is a deletion: who looks
-// again may find nothing because of it, on that master and on others that never had the key.
+// noteLeft notes on which masters something of this try may be left. It returns false if one may lack what was there: who
+// looks again may find nothing because of it, on that master and on others that never had the key.
 func (d *editing) noteLeft() (again bool) {
 	puts, deletes := 0, 0
 	for _, ed := range d.edits {
@@ -168,13 +168,27 @@ func (d *editing) noteLeft() (again bool) {
 	defer d.mu.Unlock()
 	again = true
 	for i := range d.entries {
-		if !d.mayHaveApplied(&d.entries[i]) || d.isUndone(i, puts+deletes) {
+		if !d.mayHaveApplied(&d.entries[i]) {
+			continue
+		}
+		again = again && !d.displaces(&d.entries[i])
+		if d.isUndone(i, puts+deletes) {
 			continue
 		}
 		d.exec.left[i] = d.exec.left[i] || puts > 0
 		again = again && deletes == 0
 	}
 	return again
+}
+
+// displaces says that what was put on a master took the place of something that cannot be put back: its undo leaves nothing.
+func (d *editing) displaces(en *entry) bool {
+	for i := range d.edits {
+		if d.edits[i].Kind == Put && d.views[i].Exists && !d.restorable(en, i) {
+			return true
+		}
+	}
+	return false
 }
 
 // isUndone says that so many changes of a master were put back.
@@ -286,8 +300,7 @@ func (d *editing) applied(en *entry) bool {
 // putBack returns what takes back one change on one master, or nil if that cannot be done.
 func (d *editing) putBack(en *entry, i int) *undo {
 	ed, old := &d.edits[i], d.views[i].seen
-	name, had := d.exec.req.Keys[i], d.had(en, i)
-	restorable := old.kind == "string" && had > 0
+	name, had, restorable := d.exec.req.Keys[i], d.had(en, i), d.restorable(en, i)
 	switch {
 	case ed.Kind == Put:
 		ends, kept := d.ends[en.master][i], d.engine.cfg.kept(ed.TTL)
@@ -305,6 +318,11 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		return newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
 	}
 	return nil
+}
+
+// restorable says that what was there is known, and for how long it was to be.
+func (d *editing) restorable(en *entry, i int) bool {
+	return d.views[i].seen.kind == "string" && d.had(en, i) > 0
 }
 
 // had returns when the master would have dropped the key when it was changed, by its clock: what it answered or, where

@@ -175,6 +175,33 @@ func TestNobodyIsToldThatNothingIsThereWhichHeHasDeleted(t *testing.T) {
 	})
 }
 
+// A transaction replaces a hash on one master, does not win, and cannot make it a hash again there. Another never had the key:
+// whoever looked again would find that a quorum has nothing.
+func TestNobodyIsToldThatNothingIsThereWhereHeHasReplacedAHash(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.do(func() {
+			for _, m := range s.servers[:2] {
+				m.put(&session{}, resourceName(0), item{text: "other\x001\x00", hash: true, expires: m.clock.millis(m.now()) + 60000})
+			}
+		})
+		replaced := make(chan quorum.Executed, 1)
+		tries := 0
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+			if tries++; !now[0].Exists {
+				t.Errorf("told in try %d that nothing was there", tries)
+			}
+			s.do(func() {
+				m := s.servers[1]
+				m.put(&session{}, resourceName(0), item{text: "theirs", expires: m.clock.millis(m.now()) + 60000})
+			})
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { replaced <- x })
+		if x := <-replaced; x.Done {
+			t.Error("done, where somebody else's change came between")
+		}
+	})
+}
+
 // A value is put by two of three masters, of which one is not heard, and the third refuses, as another's change came between.
 // Somebody deletes it meanwhile, and is told of it.
 func TestAValueIsNotPutTwice(t *testing.T) {

@@ -266,7 +266,12 @@ var mutants = []mutant{
 	{
 		name: "a deletion that is left is looked at again", rule: "4 undo", file: "edit.go",
 		old: "again = again && deletes == 0", new: "_ = deletes",
-		test: "TestNobodyIsToldThatNothingIsThere", in: ".",
+		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
+	},
+	{
+		name: "what a put displaced is looked for again", rule: "4 undo", file: "edit.go",
+		old: "again = again && !d.displaces(", new: "_ = !d.displaces(",
+		test: "TestNobodyIsToldThatNothingIsThereWhere", in: ".",
 	},
 	{
 		name: "what is not clear is nothing", rule: "compare and do", file: "write.go",
