@@ -69,15 +69,16 @@ func (r *voting) undoOf(master int) []*undo {
 	return []*undo{u}
 }
 
-// isPutBack says that nothing of what the script did is left, or may be yet to come. A script that counts would count on,
-// from what is, and then neither that nor the rest could be put back.
+// isPutBack says that nothing of what the script did is left where it would run once more: one that counts would count on from
+// that, and then neither could be put back. What a late master does is put back before: the next run waits in the same lane.
 func (r *voting) isPutBack() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.entries {
-		if fate := r.entries[i].fate; fate == sent || fate == unknown {
+		if r.entries[i].fate == unknown {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(r.undone, func(u *undo) bool { return !u.clean.Load() })
+	return !slices.ContainsFunc(r.undone, func(u *undo) bool { return !u.clean.Load() }) &&
+		(r.before == nil || r.before.isPutBack())
 }

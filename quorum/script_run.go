@@ -61,7 +61,7 @@ func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	if req.Rule.Merge == Taking {
 		e.stats.attempts.Add(1)
 	}
-	e.run(req, 1, done)
+	e.run(&voting{req: req, asked: 1, done: done})
 }
 
 // The pauses before a script is run again are random, and at most so long, doubled each time.
@@ -70,8 +70,8 @@ const (
 	askPause = 2 * time.Millisecond
 )
 
-func (e *Engine) run(req RunRequest, asked int, done func(Ran)) {
-	r := &voting{req: req, asked: asked, done: done}
+func (e *Engine) run(r *voting) {
+	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
 	r.count = count{rule: req.Rule, masters: len(e.masters), answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
@@ -79,7 +79,7 @@ func (e *Engine) run(req RunRequest, asked int, done func(Ran)) {
 	if len(req.Keys) > 0 {
 		first, others = req.Keys[0], req.Keys[1:]
 	}
-	args := e.wrapped(&req)
+	args := e.wrapped(req)
 	r.program = newProgram(req.Script.wrapped, args)
 	e.beginAll(&r.round, r, Key{req.DB, first}, others, args)
 }
@@ -111,7 +111,8 @@ func (e *Engine) wrapped(req *RunRequest) []any {
 type voting struct {
 	round
 	req    RunRequest
-	asked  int // how often, with this
+	asked  int     // how often, with this
+	before *voting // when it was asked the last time, if it was
 	done   func(Ran)
 	count  count     // guarded by round.mu
 	all    []*answer // by master, late ones too; guarded by round.mu
@@ -221,7 +222,7 @@ func (r *voting) ended(d Decision) {
 // again runs the script once more, a little later, or at once where the engine closes, which ends it.
 func (r *voting) again() {
 	e := r.engine
-	run := func() { e.run(r.req, r.asked+1, r.done) }
+	run := func() { e.run(&voting{req: r.req, asked: r.asked + 1, before: r, done: r.done}) }
 	later := func() {
 		pause := time.NewTimer(e.cfg.Pause(askPause << r.asked))
 		defer pause.Stop()

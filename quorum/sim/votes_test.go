@@ -155,3 +155,24 @@ func TestWhatCannotBePutBackNowIsPutBackLater(t *testing.T) {
 		})
 	})
 }
+
+// Two take a lock at once, each nearer to another master, and the third stands still. Each is told the TTL that the other has set,
+// and is put back; but nobody holds the lock.
+func TestSplitVotesAreAskedForAgainThoughAMasterIsLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.do(func() {
+			for i := range 2 {
+				s.links[i][1-i].slow = 20 * time.Millisecond
+				s.links[i][2].block(down)
+			}
+		})
+		granted := func(v quorum.Value) bool { return v.Kind == quorum.NilValue }
+		var taken [2]<-chan quorum.Ran
+		for i, token := range []string{"mine", "theirs"} {
+			taken[i] = s.takeByVote(i, token, quorum.Rule{Merge: quorum.Taking, Granted: granted, Field: token})
+		}
+		if a, b := <-taken[0], <-taken[1]; (a.Lock != nil) == (b.Lock != nil) {
+			t.Errorf("told %+v and %+v", a, b)
+		}
+	})
+}
