@@ -306,3 +306,16 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 		t.Errorf("got %d", got)
 	}
 }
+
+// A script was run twice, and the connection to a master broke that had not answered the first time. There the second was not run,
+// and a third would count on from the first.
+func TestAScriptIsNotAskedAgainWhereAnEarlierRunMayBeLeft(t *testing.T) {
+	first := &voting{round: round{entries: []entry{{fate: unknown}, {fate: answered}}}}
+	second := &voting{round: round{entries: []entry{{fate: dropped}, {fate: answered}}}, before: first}
+	if second.isPutBack() {
+		t.Error("it is run once more")
+	}
+	if first.entries[0].fate = sent; !second.isPutBack() {
+		t.Error("it is not run once more, though a late master puts the first run back before")
+	}
+}
