@@ -89,17 +89,22 @@ func (d *editing) read(en *entry) (Vote, string) {
 	return unexpected()
 }
 
-// decide gives deletions the benefit of the doubt, as a release. A try that has lost waits for the other answers all the
-// same: what it has done is to be known before the next one begins.
+// decide gives deletions the benefit of the doubt, as a release. A try that has lost waits for the other masters that were told
+// what to do all the same: what it has done is to be known before the next one begins.
 func (d *editing) decide(t Tally) Decision {
 	if d.releases != nil {
 		return DecideRelease(t)
 	}
 	decision := Decide(t)
-	if decision == Lost && t.Pending() > 0 {
-		return Undecided
+	if decision != Lost {
+		return decision
 	}
-	return decision
+	for i := range d.entries {
+		if en := &d.entries[i]; en.vote == Pending && en.fate == sent {
+			return Undecided
+		}
+	}
+	return Lost
 }
 
 func (d *editing) ended(decision Decision) {

@@ -202,6 +202,32 @@ func TestNobodyIsToldThatNothingIsThereWhereHeHasReplacedAHash(t *testing.T) {
 	})
 }
 
+// A try loses while a slow master has not even been sent what it is to do: there it does nothing any more.
+func TestATryThatHasLostWaitsForNoMasterThatWasNotTold(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.do(func() { s.links[0][2].slow = 100 * time.Millisecond })
+		s.others(0, 1, 2)
+		var tries []time.Duration
+		put := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			if tries = append(tries, s.now()); len(tries) == 1 {
+				s.do(func() {
+					for _, m := range s.servers {
+						m.put(&session{}, resourceName(0), item{text: "theirs", expires: m.clock.millis(m.now()) + 60000})
+					}
+				})
+			}
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { put <- x })
+		if x := <-put; !x.Done {
+			t.Fatalf("%+v", x)
+		}
+		if len(tries) != 2 || tries[1]-tries[0] > 50*time.Millisecond {
+			t.Errorf("tries at %v", tries)
+		}
+	})
+}
+
 // A value is put by two of three masters, of which one is not heard, and the third refuses, as another's change came between.
 // Somebody deletes it meanwhile, and is told of it.
 func TestAValueIsNotPutTwice(t *testing.T) {

@@ -269,6 +269,11 @@ var mutants = []mutant{
 		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
 	},
 	{
+		name: "a try that has lost waits for who was not told", rule: "compare and do", file: "edit.go",
+		old: "en.vote == Pending && en.fate == sent {", new: "en.vote == Pending {",
+		test: "TestATryThatHasLost", in: ".",
+	},
+	{
 		name: "what a put displaced is looked for again", rule: "4 undo", file: "edit.go",
 		old: "again = again && !d.displaces(", new: "_ = !d.displaces(",
 		test: "TestNobodyIsToldThatNothingIsThereWhere", in: ".",
