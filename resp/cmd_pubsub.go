@@ -32,7 +32,12 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 	l, others, refused := c.listenUpstream(topics)
 	if refused != nil {
 		c.unreserveTopics(added)
-		return refused
+		if refused == wait {
+			return wait
+		}
+		// No error: libraries that subscribe anew when they have connected anew would take it, and hear nothing any more.
+		s.stop("it subscribes, and the upstream cannot be reached")
+		return later
 	}
 	confirmed := make(Sequence, 0, len(topics))
 	sl := c.claimSlot(oneRound, c.args[1], nil, 1+count(l != nil), func(*outcome) Reply { return confirmed })

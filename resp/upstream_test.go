@@ -340,6 +340,26 @@ func TestAnUpstreamThatTakesNoMoreClientsTellsWhy(t *testing.T) {
 	}
 }
 
+// Client libraries subscribe anew by themselves when they have connected anew, and take an error for the end of the matter:
+// redis-py, ioredis and go-redis would not hear another message.
+func TestWhoSubscribesWhileTheUpstreamIsGoneIsDisconnected(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
+	for _, command := range []string{"SUBSCRIBE news", "SUBSCRIBE lock:1 news", "PSUBSCRIBE n*", "SSUBSCRIBE news"} {
+		c := r.dial()
+		c.send(words("PING") + words(command) + words("ECHO more"))
+		c.want("+PONG\r\n")
+		c.wantEnd()
+	}
+	c := r.dial()
+	c.send(words("SUBSCRIBE lock:1"))
+	c.want("*3\r\n$9\r\nsubscribe\r\n$6\r\nlock:1\r\n:1\r\n")
+}
+
 func TestANameThatTheUpstreamRefusesIsNoFailure(t *testing.T) {
 	u := newFakeUpstream(t)
 	c := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}}).dial()
