@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"lockproxy/integration/harness"
 )
@@ -125,7 +128,7 @@ func testLocksGoOnWithoutTheUpstream(t *testing.T, f *front) {
 		if err != nil { // that command was sent when nobody had heard of it yet, and this client was told like the others
 			idle = dial(t, f.proxy.Addr)
 		}
-		if want := "-ERR upstream " + f.upstream.Addr + ": connection refused\r\n"; err != nil || string(reply) != want {
+		if want := "-LOADING upstream " + f.upstream.Addr + ": connection refused\r\n"; err != nil || string(reply) != want {
 			return fmt.Errorf("got %q, %w, want %q", reply, err, want)
 		}
 		return nil
@@ -148,6 +151,34 @@ func testLocksGoOnWithoutTheUpstream(t *testing.T, f *front) {
 		return err
 	})
 	expect(t, idle, "$1\r\n3\r\n", "GET", "data")
+}
+
+// Libraries that wait for a Redis that is away wait for an upstream that is, though lockproxy is there: they go by the error.
+func TestClientsThatTryAgainOutliveTheUpstreamsRestart(t *testing.T) {
+	sharedAndNot(t, func(t *testing.T, f *front) {
+		c := redis.NewClient(&redis.Options{Addr: f.proxy.Addr, MaxRetries: 1000, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 10 * time.Millisecond})
+		defer c.Close()
+		f.upstream.Kill()
+		done := make(chan error, 2)
+		go func() { done <- c.Set(t.Context(), "data", "1", 0).Err() }()
+		go func() { done <- c.JSONGet(t.Context(), "data", "$").Err() }() // what lockproxy does not know
+		watch := dial(t, f.proxy.Addr)
+		eventually(t, gone, "errors", func() error {
+			reply, err := watch.Do("INFO", "lockproxy")
+			if err == nil && regexp.MustCompile(`upstream_errors:[0-9]\r`).Match(reply) {
+				err = fmt.Errorf("%s", reply)
+			}
+			return err
+		})
+		if err := f.upstream.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := <-done; err != nil && !strings.Contains(err.Error(), "unknown command") {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // The log has one line when the upstream goes and one when it is back, however many clients notice.

@@ -137,7 +137,7 @@ func TestAnAuthorityThatIsNotTrustedIsNamed(t *testing.T) {
 	cause := "tls: failed to verify certificate: x509: certificate signed by unknown authority"
 	eventually(t, gone, "the error", func() error {
 		reply, err := c.Do("SET", "data", "1")
-		if err == nil && !bytes.HasPrefix(reply, []byte("-ERR upstream "+upstream+": "+cause)) {
+		if err == nil && !bytes.HasPrefix(reply, []byte("-LOADING upstream "+upstream+": "+cause)) {
 			err = fmt.Errorf("%q", reply)
 		}
 		return err

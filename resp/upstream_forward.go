@@ -1,9 +1,12 @@
 package resp
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"lockproxy/resp/upstream"
 )
 
 // What a command may be that only passes through, as in Redis; Limits.Memory bounds it, too. A command on locks is held
@@ -250,8 +253,16 @@ func (c *call) mayWaitThere() bool {
 	return err != nil || commands.MayWait(c.args)
 }
 
-// upstreamFailed is the reply to a command that could not be sent.
-func upstreamFailed(err error) Reply { return Error("ERR " + err.Error()) }
+// upstreamFailed is the reply to a command that could not be sent. LOADING is what client libraries take for a server that
+// will be there soon: those that try again, or wait, where a Redis is gone, do so here, as go-redis, and redis-py for the
+// workers of Celery and RQ. Nothing of the command was sent, so that is safe. What the upstream refuses, it would refuse again.
+func upstreamFailed(err error) Reply {
+	var refused upstream.ReplyError
+	if errors.As(err, &refused) {
+		return Error("ERR " + err.Error())
+	}
+	return Error("LOADING " + err.Error())
+}
 
 func isError(r Reply) bool {
 	_, ok := r.(Error)

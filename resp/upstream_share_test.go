@@ -366,7 +366,7 @@ func TestAnUpstreamThatIsGoneIsAnErrorForEach(t *testing.T) {
 	_ = u.l.Close()
 	_ = get.conn.Close()
 	waitFor(t, "the connection is still shared", func() bool { return r.server.Stats().UpstreamShared == 0 })
-	refused := "-ERR upstream " + u.redis.Addr() + ": connection refused\r\n"
+	refused := "-LOADING upstream " + u.redis.Addr() + ": connection refused\r\n"
 	c.send(words("GET b") + words("GET c") + words("PING"))
 	c.want(refused + refused + "+PONG\r\n")
 }
