@@ -140,7 +140,12 @@ func TestTheFirstFenceIsUnfounded(t *testing.T) {
 func TestWhoIsAskedForFencesIsToldTheEpochs(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.knows(ahead, 1, 2)
-		s.do(func() { s.links[0][2].slow = 10 * time.Millisecond })
+		s.do(func() {
+			for _, m := range s.servers { // proxies that start have told them
+				m.remove(&session{}, "lockproxy:roster")
+			}
+			s.links[0][2].slow = 10 * time.Millisecond
+		})
 		a := s.granted(s.fenced(0, "mine"))
 		if a.Unfounded || a.Fence != ahead+2 {
 			t.Errorf("%+v", a)
