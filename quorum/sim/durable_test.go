@@ -197,14 +197,20 @@ func TestWhoComesLaterTellsOfAFileThatWasWrittenNoMore(t *testing.T) {
 	})
 }
 
+// leaveOlderFile has proxies see that a master ceases to write its file, and tell the others, and starts it on that file again
+// when they are gone.
+func (s *scene) leaveOlderFile(master int) {
+	written := s.configure(master, "")
+	s.sleep(time.Second)
+	s.killProxies()
+	s.configure(master, "always")
+	s.fallBack(master, written)
+}
+
 // Proxies that start meet the master on its older file before they meet those that could tell them.
 func TestAnOlderFileIsQuarantinedThoughItIsMetFirst(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
-		written := s.configure(2, "")
-		s.sleep(time.Second)
-		s.killProxies()
-		s.configure(2, "always")
-		s.fallBack(2, written)
+		s.leaveOlderFile(2)
 		s.bootNearest(2)
 		s.sleep(time.Minute)
 		s.away(0)
@@ -218,11 +224,7 @@ func TestAnOlderFileIsQuarantinedThoughItIsMetFirst(t *testing.T) {
 // The same, and the proxy that met it first ends before it meets the others: the next one has heard them before it meets the master.
 func TestAnOlderFileIsQuarantinedThoughWhoMetItFirstIsGone(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
-		written := s.configure(2, "")
-		s.sleep(time.Second)
-		s.killProxies()
-		s.configure(2, "always")
-		s.fallBack(2, written)
+		s.leaveOlderFile(2)
 		s.do(func() {
 			s.links[0][0].block(up)
 			s.links[0][1].block(up)
