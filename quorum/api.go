@@ -105,7 +105,7 @@ type ExtendRequest struct {
 
 // Extended is the outcome of a compare-and-expire.
 type Extended struct {
-	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrClosed
+	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrLate, ErrClosed
 	Held   bool      // a quorum extended it, and validity is left
 	Absent bool      // if not Held: the key was absent on a quorum
 	Until  time.Time // if Held: when the promised validity ends (monotonic), as known when it was decided

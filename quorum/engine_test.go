@@ -414,6 +414,20 @@ func TestExtendCountsOnAQuorumAndNeverCreates(t *testing.T) {
 	})
 }
 
+// Masters may hold it still: nobody is to be told that it is lost.
+func TestAnExtensionThatIsHeardTooLateIsInDoubt(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		for _, f := range w.fakes {
+			f.setDelay(20 * time.Millisecond)
+		}
+		if x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: 30 * time.Millisecond}); !errors.Is(x.Err, ErrLate) {
+			t.Errorf("%+v", x)
+		}
+		w.expectHolders(key, "mmm")
+	})
+}
+
 func TestRemoveTakesTheHoldersKeyAndNoOther(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for i, token := range []string{"a", "a", "a", "b", "b"} {

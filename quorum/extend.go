@@ -3,7 +3,8 @@ package quorum
 import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
-// never makes a lock that is gone (rule 11). An extension that fails leaves the longer TTL on the masters that made it.
+// never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its
+// TTL on the masters that made it.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	x := &extension{req: req, done: done}
 	x.lasting = true
@@ -59,7 +60,7 @@ func (x *extension) ended(d Decision) {
 		until := x.until()
 		if e.catchUp() >= until {
 			e.stats.expired.Add(1)
-			x.done(Extended{})
+			x.done(Extended{Err: ErrLate})
 			return
 		}
 		e.stats.extended.Add(1)

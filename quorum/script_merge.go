@@ -14,7 +14,7 @@ type Rule struct {
 	Each bool
 	// Field is a field of the hash KEYS[1] whose value, after the script, a quorum must agree on: of Taking.
 	Field string
-	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking and Extending.
+	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking.
 	Late Value
 	// Derived says that the script may touch keys that begin with one of KEYS and a colon.
 	Derived bool

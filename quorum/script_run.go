@@ -25,8 +25,8 @@ type RunRequest struct {
 type Ran struct {
 	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrClosed
 	Reply Value
-	// Lock is set if the script took or extended something: the reply is true until then, and Late is the reply, or if
-	// Rule has none ErrLate is the error, where it cannot be written in time.
+	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
+	// time, ErrLate is the error, or, of Taking, Late is the reply.
 	Lock *Lock
 }
 
@@ -191,9 +191,9 @@ func (r *voting) ended(d Decision) {
 			return
 		}
 		e.stats.expired.Add(1)
-		late := Ran{Reply: r.req.Rule.Late}
-		if r.req.Rule.Merge == Agreeing {
-			late.Err = ErrLate
+		late := Ran{Err: ErrLate}
+		if r.req.Rule.Merge == Taking {
+			late = Ran{Reply: r.req.Rule.Late}
 		}
 		r.undo(func() { r.done(late) })
 	case d == Lost:

@@ -30,7 +30,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		return refused
 	}
 	late := errorReply(quorum.ErrLate)
-	if rule.Merge != quorum.Agreeing {
+	if rule.Merge == quorum.Taking {
 		late = runReply(rule.Late)
 	}
 	req := quorum.RunRequest{
@@ -76,7 +76,7 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	case script.Refused:
 		return rule, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + f.Why)
 	case script.Takes:
-		rule.Merge = quorum.Taking
+		rule.Merge, rule.Late = quorum.Taking, lateReply(f.Granted)
 	case script.Extends, script.Asks:
 		rule.Merge = quorum.Extending
 	case script.Releases:
@@ -84,22 +84,19 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	case script.Tells:
 		rule.Merge = quorum.Telling
 	}
-	rule.Late = lateReply(f, len(keys))
 	return rule, nil
 }
 
-// lateReply is what says no to the library. Those that take nil for a yes take an integer for the milliseconds to wait.
-func lateReply(f *script.Family, keys int) quorum.Value {
-	zero := quorum.Value{Kind: quorum.IntValue}
-	switch {
-	case f.Each:
-		return quorum.Integers(make([]int64, keys)...)
-	case f.Granted == script.GrantNil:
+// lateReply is what says no to the library that asked for a lock. Those that take nil for a yes take an integer for the
+// milliseconds to wait.
+func lateReply(g script.Grant) quorum.Value {
+	switch g {
+	case script.GrantNil:
 		return quorum.Value{Kind: quorum.IntValue, Int: 1}
-	case f.Granted == script.GrantOK, f.Granted == script.GrantNotNil:
+	case script.GrantOK, script.GrantNotNil:
 		return quorum.Value{}
 	}
-	return zero
+	return quorum.Value{Kind: quorum.IntValue}
 }
 
 func grants(g script.Grant, keys int) func(quorum.Value) bool {

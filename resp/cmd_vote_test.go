@@ -105,7 +105,6 @@ func TestALockThatAScriptTookIsGivenBackIfItsReplyComesTooLate(t *testing.T) {
 }
 
 func TestWhichRepliesGrant(t *testing.T) {
-	granted := func(f script.Family, v quorum.Value, keys int) bool { return grants(f.Granted, keys)(v) }
 	integer := func(n int64) quorum.Value { return quorum.Value{Kind: quorum.IntValue, Int: n} }
 	null, ok := quorum.Value{}, quorum.Value{Kind: quorum.StatusValue, Text: "OK"}
 	for _, c := range []struct {
@@ -119,18 +118,18 @@ func TestWhichRepliesGrant(t *testing.T) {
 		{script.GrantPositive, []quorum.Value{integer(1), integer(9)}, []quorum.Value{integer(0), integer(-1), null, ok}, integer(0)},
 		{script.GrantKeys, []quorum.Value{integer(2)}, []quorum.Value{integer(0), integer(1), null}, integer(0)},
 	} {
-		f := script.Family{Granted: c.grant, Kind: script.Takes}
+		granted, late := grants(c.grant, 2), lateReply(c.grant)
 		for _, v := range c.yes {
-			if !granted(f, v, 2) {
+			if !granted(v) {
 				t.Errorf("%v: %+v does not grant", c.grant, v)
 			}
 		}
-		for _, v := range append(c.no, lateReply(&f, 2)) {
-			if granted(f, v, 2) {
+		for _, v := range append(c.no, late) {
+			if granted(v) {
 				t.Errorf("%v: %+v grants", c.grant, v)
 			}
 		}
-		if late := lateReply(&f, 2); late.Kind != c.late.Kind || late.Int != c.late.Int {
+		if late.Kind != c.late.Kind || late.Int != c.late.Int {
 			t.Errorf("%v: late is %+v", c.grant, late)
 		}
 	}

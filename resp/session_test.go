@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lockproxy/quorum"
 )
 
 func TestALockIsTakenRefusedAndReleased(t *testing.T) {
@@ -204,13 +206,23 @@ func TestALockThatWasAnsweredIsNotAbandoned(t *testing.T) {
 	}
 }
 
-func TestAnExtensionThatCameTooLateIsRefused(t *testing.T) {
+// Masters may hold it still. A watchdog that is told that the lock is lost gives up.
+func TestAnExtensionWhoseReplyIsTooLateIsInDoubt(t *testing.T) {
+	const watchdog = "if (redis.call('hexists', KEYS[1], ARGV[2]) == 1) then redis.call('pexpire', KEYS[1], ARGV[1]); return 1; end; return 0;"
 	r := newRig(t, Config{})
+	r.engine.locking = true
 	c := r.dial()
 	c.ask("SET", "k", "me", "NX", "EX", "10")
 	r.engine.late = true
-	if got := c.ask("EXTEND", "k", "me", "1000"); got != ":0\r\n" {
-		t.Errorf("got %q", got)
+	for name, words := range map[string][]string{
+		"a command":        {"EXTEND", "k", "me", "1000"},
+		"a script":         {"EVAL", extendText, "1", "k", "me", "1000"},
+		"a script by vote": {"EVAL", watchdog, "1", "j", "1000", "me"},
+		"one nobody knows": {"EVAL", unheardOf, "1", "j"},
+	} {
+		if got, want := c.ask(words...), "-"+quorum.ErrLate.Error()+"\r\n"; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
 

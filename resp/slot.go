@@ -112,8 +112,8 @@ func (sl *slot) recycle() {
 	slots.Put(sl)
 }
 
-// final returns the reply as of now. A lock or an extension whose validity has passed by now is answered as refused,
-// and the lock is undone: the client's clock has been counting since it sent the command.
+// final returns the reply as of now. A lock whose validity has passed by now is answered as refused, and undone: the client's
+// clock has been counting since it sent the command. An extension is answered as in doubt: masters may hold the lock still.
 func (sl *slot) final(now func() time.Time) Reply {
 	if sl.answer == nil {
 		return sl.reply
@@ -132,6 +132,9 @@ func (sl *slot) final(now func() time.Time) Reply {
 		o.done, o.until = 0, time.Time{}
 		sl.session.server.counters.late.Add(1)
 		o.abandon()
+		if !o.taken {
+			return errorReply(quorum.ErrLate)
+		}
 	}
 	return sl.answer(o)
 }

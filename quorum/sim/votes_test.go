@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -175,4 +176,32 @@ func TestSplitVotesAreAskedForAgainThoughAMasterIsLate(t *testing.T) {
 			t.Errorf("told %+v and %+v", a, b)
 		}
 	})
+}
+
+// Masters hold the lock for drift and grace beyond its validity: nobody is to be told that it is lost.
+func TestAnExtensionByVoteThatIsHeardTooLateIsInDoubt(t *testing.T) {
+	for _, lock := range []votedLock{hashLock, textLock, pairLock} {
+		t.Run(lock.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				names := []string{resourceName(0), resourceName(1)}[:lock.keys]
+				run := func(script votedScript, ttl time.Duration) quorum.Ran {
+					c := make(chan quorum.Ran, 1)
+					s.proxies[0].life.engine.Run(script.request(names, "mine", ttl), func(r quorum.Ran) { c <- r })
+					return <-c
+				}
+				if r := run(lock.take, time.Minute); r.Lock == nil {
+					t.Fatalf("not granted: %+v", r)
+				}
+				s.do(func() {
+					for i := range s.servers {
+						s.links[0][i].slow = 20 * time.Millisecond
+					}
+				})
+				if r := run(lock.extend, 30*time.Millisecond); !errors.Is(r.Err, quorum.ErrLate) {
+					t.Errorf("%+v", r)
+				}
+				s.expectHolders(0, "mmm")
+			})
+		})
+	}
 }
