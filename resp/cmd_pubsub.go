@@ -1,8 +1,10 @@
 package resp
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
@@ -17,7 +19,9 @@ func runUnsubscribe(c *call) Reply  { return c.unsubscribe(pubsub.Channel, "unsu
 func runPUnsubscribe(c *call) Reply { return c.unsubscribe(pubsub.Pattern, "punsubscribe") }
 func runSUnsubscribe(c *call) Reply { return c.unsubscribe(pubsub.Shard, "sunsubscribe") }
 
-// subscribe is confirmed when a quorum of masters has confirmed it. If that fails, all of the command has failed.
+// subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, all of the command has failed.
+// If they cannot be reached, or the upstream, the connection ends, and there is no error: libraries that subscribe anew when
+// they have connected anew would take it, and hear nothing any more.
 func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 	s := c.session
 	topics := make([]pubsub.Topic, 0, len(c.args)-1)
@@ -35,7 +39,6 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		if refused == wait {
 			return wait
 		}
-		// No error: libraries that subscribe anew when they have connected anew would take it, and hear nothing any more.
 		s.stop("it subscribes, and the upstream cannot be reached")
 		return later
 	}
@@ -58,6 +61,10 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 			err = nil
 		case err != nil:
 			s.forgetAll(added)
+			if lacksMasters(err) {
+				time.AfterFunc(unheardPause, func() { sl.endHere(err) })
+				return
+			}
 			if l != nil {
 				s.stop("no quorum of masters confirms its subscription") // what the upstream has confirmed cannot be taken back from here
 			}
@@ -81,6 +88,17 @@ func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
 		sl.resolve(outcome{err: err})
 	}}, append([]string{word}, others...)...)
 	return later
+}
+
+// unheardPause is how long the connection of a subscriber lasts that no quorum of masters hears: its library will be back at
+// once, or some 50 ms later.
+const unheardPause = time.Second
+
+// lacksMasters says that masters could not be reached, so that a subscription may do better another time.
+func lacksMasters(err error) bool {
+	var none *quorum.NoQuorum
+	var refused *pubsub.Refused
+	return errors.As(err, &none) && !errors.As(err, &refused)
 }
 
 // listenUpstream returns the link over which the upstream is to be listened to as well, and which of the topics it has:

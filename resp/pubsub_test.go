@@ -1,13 +1,13 @@
 package resp
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
 )
 
 // subscribers waits until the channel has so many; the server owes nobody a signal.
@@ -59,12 +59,43 @@ func TestMessagesWaitForTheConfirmation(t *testing.T) {
 	c.want("+PONG\r\n")
 }
 
-func TestASubscriptionThatFailsIsAnErrorAndLeavesTheClientAsItWas(t *testing.T) {
+// Client libraries subscribe anew by themselves when they have connected anew, and take an error for the end of the matter:
+// redis-py, ioredis and go-redis would not hear another message.
+func TestWhoSubscribesWithoutAQuorumIsDisconnected(t *testing.T) {
+	for _, command := range []string{"SUBSCRIBE b", "PSUBSCRIBE b*", "SSUBSCRIBE b"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, Config{})
+			c := r.dial()
+			c.send(words("SUBSCRIBE a"))
+			c.want("*" + subscribedA)
+			r.engine.failed = &quorum.NoQuorum{Masters: 3, Answered: 1}
+			c.send(words("PING") + words(command) + words("PING"))
+			c.want("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
+			c.wantEnd()
+			r.subscribers("a", 0)
+		})
+	}
+}
+
+func TestALockBehindASubscriptionThatEndsTheConnectionIsAbandoned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	r.engine.failed = &quorum.NoQuorum{Masters: 3, Answered: 1}
+	c := r.dial()
+	c.send(words("HELLO 3"))
+	c.reply()
+	c.send(words("SUBSCRIBE b") + words("SET k me NX PX 30000"))
+	c.wantEnd()
+	<-r.engine.onlyLock(t).abandoned
+}
+
+func TestASubscriptionThatMastersRefuseIsAnErrorAndLeavesTheClientAsItWas(t *testing.T) {
 	r := newRig(t, Config{})
 	c := r.dial()
 	c.send(words("SUBSCRIBE a"))
 	c.want("*" + subscribedA)
-	r.engine.failed = &quorum.NoQuorum{Masters: 3, Answered: 1}
+	r.engine.failed = &pubsub.Refused{NoQuorum: &quorum.NoQuorum{Masters: 3, Answered: 1}}
 	c.send(words("SUBSCRIBE b c a"))
 	c.want("-NOQUORUM 1 of 3 masters answered, 2 needed\r\n")
 	r.engine.failed = nil
@@ -75,8 +106,8 @@ func TestASubscriptionThatFailsIsAnErrorAndLeavesTheClientAsItWas(t *testing.T) 
 	r.engine.park()
 	c.send(words("SUBSCRIBE a"))
 	r.subscribers("a", 1)
-	r.engine.unpark(errors.New("NOQUORUM x"))
-	c.want("-NOQUORUM x\r\n")
+	r.engine.unpark(&pubsub.Refused{NoQuorum: &quorum.NoQuorum{Masters: 3, Answered: 1}})
+	c.want("-NOQUORUM 1 of 3 masters answered, 2 needed\r\n")
 	c.send(words("PING"))
 	c.want("+PONG\r\n")
 }

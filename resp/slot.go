@@ -21,6 +21,7 @@ type slot struct {
 	mute    bool // CLIENT REPLY OFF: nothing is written
 	relayed bool // its replies come from the upstream, and the relay writes them (upstream_link.go); left counts them
 	shared  bool // its replies come over a shared connection, and are gathered in raw (upstream_share.go); left counts them
+	ends    bool // in place of a reply the connection ends. Guarded by session.mu until left is 0, then the writer's
 	raw     []byte
 	stalled time.Duration // how long a trunk has waited for the client to take them
 
@@ -108,7 +109,7 @@ func (sl *slot) recycle() {
 		sl.raw = nil
 	}
 	sl.left, sl.weight, sl.size, sl.reserve, sl.output = 0, 0, 0, 0, 0
-	sl.counted, sl.stalled = false, 0
+	sl.ends, sl.counted, sl.stalled = false, false, 0
 	slots.Put(sl)
 }
 
@@ -239,6 +240,14 @@ func (sl *slot) resolve(o outcome) {
 	if !ok {
 		s.kill("output limit reached: the client does not read")
 	}
+}
+
+// endHere is resolve for a command in whose place the connection ends: no reply behind it is written.
+func (sl *slot) endHere(err error) {
+	sl.session.mu.Lock()
+	sl.ends = true
+	sl.session.mu.Unlock()
+	sl.resolve(outcome{err: err})
 }
 
 // size is about how much memory the reply will hold on to.

@@ -67,6 +67,14 @@ func (s *session) send(batch *slot) bool {
 			sl.out.abandon()
 			continue
 		}
+		if sl.ends {
+			s.noteEnd(sl.out.err.Error())
+			_ = s.write(p)
+			s.finish()
+			s.end() // what is granted from here on is abandoned
+			ok = false
+			continue
+		}
 		if sl.shared {
 			ok = s.writeRaw(p, sl)
 			continue

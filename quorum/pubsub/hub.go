@@ -128,8 +128,9 @@ func (h *Hub) Close() {
 func (h *Hub) now() instant { return time.Since(h.epoch) }
 
 // Subscribe adds s to the topics, and calls done once, with h.mu held, when a quorum of masters has confirmed all of
-// them: what is published from then on is delivered. If that takes longer than DeadAfter, or too many masters refuse, done
-// gets a *NoQuorum, and those of the topics that s did not have before are taken back.
+// them: what is published from then on is delivered. If that takes longer than DeadAfter, or too few masters can be reached,
+// done gets a *quorum.NoQuorum, and if too many refuse a *Refused, and those of the topics that s did not have before are
+// taken back.
 func (h *Hub) Subscribe(s Subscriber, topics []Topic, done func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -102,11 +102,12 @@ func TestASubscriptionThatNoQuorumConfirmsIsTakenBack(t *testing.T) {
 		fault func(*fake)
 		after time.Duration
 		text  string
+		final bool
 	}{
 		"stalled": {func(f *fake) { f.stalled = true }, 5 * time.Second,
-			"m2 did not answer within 5s; m3 did not answer within 5s"},
+			"m2 did not answer within 5s; m3 did not answer within 5s", false},
 		"refused": {func(f *fake) { f.deny = "news" }, 0,
-			"m2 answered NOPERM no; m3 answered NOPERM no"},
+			"m2 answered NOPERM no; m3 answered NOPERM no", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 3, func(w *world) {
@@ -123,6 +124,9 @@ func TestASubscriptionThatNoQuorumConfirmsIsTakenBack(t *testing.T) {
 				err := <-done
 				if d := time.Since(began); err == nil || !strings.HasPrefix(err.Error(), "NOQUORUM ") || !strings.HasSuffix(err.Error(), c.text) || d != c.after {
 					t.Errorf("after %v: %v", d, err)
+				}
+				if _, final := err.(*Refused); final != c.final {
+					t.Errorf("to ask again does not help: %v", final)
 				}
 				if err := <-second; err == nil {
 					t.Error("the second was confirmed")

@@ -31,10 +31,20 @@ func (h *Hub) judge(tp *topic) {
 			possible++
 		}
 	}
-	if possible < h.quorum {
+	switch {
+	case len(h.links)-bits.OnesCount64(tp.failed) < h.quorum:
+		h.fail(tp, &Refused{h.failure(tp, false)})
+	case possible < h.quorum:
 		h.fail(tp, h.failure(tp, false))
 	}
 }
+
+// Refused is the error of a subscription that too many masters refuse, as they do without permission for it. To subscribe
+// again does not help.
+type Refused struct{ *quorum.NoQuorum }
+
+// Unwrap returns the causes.
+func (r *Refused) Unwrap() error { return r.NoQuorum }
 
 // fail ends all tickets that wait for the topic. mu is held.
 func (h *Hub) fail(tp *topic, err error) {
@@ -70,7 +80,7 @@ func (h *Hub) end(t *ticket, err error) {
 }
 
 // failure says why no quorum confirmed the topic; late: in time. mu is held.
-func (h *Hub) failure(tp *topic, late bool) error {
+func (h *Hub) failure(tp *topic, late bool) *quorum.NoQuorum {
 	err := &quorum.NoQuorum{Masters: len(h.links), Answered: len(h.links)}
 	for _, l := range h.links {
 		switch {
