@@ -22,7 +22,7 @@
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
-//	turn.go
+//	turn.go, repair.go, past.go
 //	fence.go, fence_lua.go           locks with a fencing number
 //	views.go, break.go, poll.go      for operators, and about the masters themselves
 //	publish.go, envelope.go          messages; package pubsub hears them

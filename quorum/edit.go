@@ -8,14 +8,17 @@ import (
 // An editing is the second round of an Exec: it changes keys where all of them are as the first round saw them.
 type editing struct {
 	round
-	exec   *exec
-	looked *looking
-	views  []view
-	edits  []Edit
-	puts   []int     // the keys that are put
-	argv   []any     // of luaEdit, with ms in place of instants
-	ends   [][]int64 // by master and key: when what was put expires. Guarded by round.mu
-	undone [][]*undo // by master: what puts back what it did. Guarded by round.mu
+	exec    *exec
+	looked  *looking
+	views   []view
+	edits   []Edit
+	puts    []int     // the keys that are put
+	argv    []any     // of luaEdit, with ms in place of instants
+	ends    [][]int64 // by master and key: when what was put expires. Guarded by round.mu
+	undone  [][]*undo // by master: what puts back what it did. Guarded by round.mu
+	known   uint64    // of pasts, when this had won. Guarded by round.mu
+	repairs []*repair // guarded by round.mu
+	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
 
 func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
@@ -31,6 +34,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 			if !ed.KeepTTL {
 				ms = e.cfg.kept(ed.TTL).Milliseconds()
 			}
+			d.keeps = max(d.keeps, e.cfg.kept(d.ttl(i)))
 		case Expire:
 			kind, ms = "expire", e.cfg.kept(ed.TTL).Milliseconds()
 		case Delete, Claim:
@@ -109,14 +113,17 @@ func (d *editing) decide(t Tally) Decision {
 
 func (d *editing) ended(decision Decision) {
 	e := d.engine
+	d.learnSeen()
 	switch {
 	case decision == Won:
 		if len(d.puts) == 0 {
+			d.repair()
 			d.exec.done(Executed{Done: true})
 			return
 		}
 		until := d.until()
 		if e.catchUp() < until {
+			d.repair()
 			d.exec.done(Executed{Done: true, Lock: &Lock{engine: e, taken: d, until: until}})
 			return
 		}
@@ -210,14 +217,20 @@ func (d *editing) isUndone(master, changes int) bool {
 func (d *editing) until() instant {
 	until := instant(1<<63 - 1)
 	for _, i := range d.puts {
-		ttl := d.edits[i].TTL
-		if d.edits[i].KeepTTL {
-			ttl = d.views[i].TTL
-		}
-		until = min(until, d.start+Validity(ttl, 0, d.engine.cfg.DriftFactor))
+		until = min(until, d.start+Validity(d.ttl(i), 0, d.engine.cfg.DriftFactor))
 	}
 	return until
 }
+
+// ttl returns for how long a key is put.
+func (d *editing) ttl(i int) time.Duration {
+	if d.edits[i].KeepTTL {
+		return d.views[i].TTL
+	}
+	return d.edits[i].TTL
+}
+
+func (d *editing) key(i int) Key { return Key{d.exec.req.DB, d.exec.req.Keys[i]} }
 
 func (d *editing) holds() int { return len(d.puts) }
 
@@ -228,8 +241,7 @@ func (d *editing) hold(i int) hold {
 // appendTaken names what was put where nothing was, and what was put over a string: it may be the same client's lock.
 func (d *editing) appendTaken(to []Taken) []Taken {
 	for _, i := range d.puts {
-		key := Key{d.exec.req.DB, d.exec.req.Keys[i]}
-		to = append(to, Taken{key, d.edits[i].Value, !d.views[i].Exists})
+		to = append(to, Taken{d.key(i), d.edits[i].Value, !d.views[i].Exists})
 	}
 	return to
 }
@@ -250,6 +262,9 @@ func (d *editing) undo(after func()) {
 				possible = append(possible, d.undos(en)...)
 			}
 		}
+		for _, r := range d.repairs {
+			possible = append(possible, r.undos()...)
+		}
 	}
 	d.mu.Unlock()
 	pushUndos(d.engine, certain, possible, after)
@@ -261,6 +276,11 @@ func (d *editing) settled(en *entry) {
 	d.mu.Lock()
 	if d.revoked {
 		late = d.undos(en)
+	} else if d.decision == Won {
+		d.learnPut(en)
+		if en.fate == answered && en.Reply == int64(other) {
+			d.checkUp()
+		}
 	}
 	d.mu.Unlock()
 	for i := range d.puts {
@@ -320,7 +340,9 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		}
 		return newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
-		return newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
+		u := newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
+		u.fills = true
+		return u
 	}
 	return nil
 }

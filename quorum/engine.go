@@ -41,7 +41,8 @@ type Engine struct {
 	sweep   sync.WaitGroup
 	closing atomic.Bool
 
-	turns turns           // of Execs
+	turns turns // of Execs
+	pasts pasts
 	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
 
 	mu        sync.Mutex // guards the making of lanes, and is held to set closing
@@ -63,6 +64,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	}
 	e.suspended.Store(int64(cfg.Slept(time.Now())))
 	e.labels.init()
+	e.pasts.init()
 	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)
 	own := cfg.bounds()

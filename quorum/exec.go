@@ -31,10 +31,13 @@ var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is
 // What is not put back, and what a later try puts elsewhere, may together look like a quorum to others, who are told it
 // then. An Exec of which that may be so does not try again.
 //
+// An Exec looks again, too, while masters differ so that no quorum agrees: somebody else is about to win, or to put back. A
+// master that refuses one that wins, as it has missed what was there before, is repaired; see repair.go.
+//
 // Watched keys are compared by what they hold. That somebody changed one and changed it back, or only its TTL, is not
 // noticed.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
-	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters))}
+	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited() + execPatience*e.cfg.InstanceTimeout}
 	order := slices.Sorted(slices.Values(req.Keys))
 	x.done = func(r Executed) {
 		e.turns.give(req.DB, order)
@@ -98,6 +101,8 @@ type exec struct {
 	req      ExecRequest
 	done     func(Executed)
 	deadline instant // of the latest try's beginning; 0 before the first
+	patient  instant // until when it looks again where masters differ
+	pauses   int     // so far
 	left     []bool  // by master: something of a try that failed may still be there
 }
 
@@ -106,6 +111,9 @@ func (x *exec) try() {
 		x.deadline = x.engine.waited() + execPatience*x.engine.cfg.InstanceTimeout
 	}
 	x.engine.look(x.req.DB, x.req.Keys, func(err error, views []view, l *looking) {
+		if (err != nil || l.unclear) && x.differ(err) {
+			return
+		}
 		if err != nil {
 			x.done(Executed{Err: err})
 			return
@@ -127,6 +135,20 @@ func (x *exec) try() {
 		}
 		x.engine.edit(x, l, views, edits)
 	})
+}
+
+// differ looks again, a little later, where a quorum has answered, but no quorum alike: another's change is being made, or put
+// back. It returns false where that is not so, or has lasted too long. The time in which the Exec waited for its turn counts:
+// those before it have found the same.
+func (x *exec) differ(err error) bool {
+	e := x.engine
+	var no *NoQuorum
+	if err != nil && (!errors.As(err, &no) || no.Answered < Quorum(no.Masters)) || e.waited() >= x.patient {
+		return false
+	}
+	x.pauses++
+	e.pause(min(askPause<<x.pauses, e.cfg.InstanceTimeout, x.patient-e.waited()), x.try)
+	return true
 }
 
 // again begins anew after another's change came between, unless that has happened for too long.

@@ -20,8 +20,11 @@ const (
 func (l *lane) extendHorizon() {
 	l.keeps = 0
 	for _, r := range l.batch {
-		if en, ok := r.(*entry); ok {
-			l.keeps = max(l.keeps, en.round.keeps)
+		switch r := r.(type) {
+		case *entry:
+			l.keeps = max(l.keeps, r.round.keeps)
+		case *repair:
+			l.keeps = max(l.keeps, r.edit.keeps)
 		}
 	}
 	l.extension.Args = nil

@@ -12,8 +12,11 @@ func (e *Engine) look(db int, names []string, done func(error, []view, *looking)
 // A looking is a reading of several keys.
 type looking struct {
 	round
-	keys []agreement
-	done func(error, []view, *looking)
+	keys  []agreement
+	every bool // every master is waited for
+
+	unclear bool // of some key no opinion can have a quorum
+	done    func(error, []view, *looking)
 }
 
 // read hears what a master tells of all keys, or nothing.
@@ -45,12 +48,19 @@ func (l *looking) read(en *entry) (Vote, string) {
 // decide waits until something is known about every key.
 func (l *looking) decide(t Tally) Decision {
 	decision := Won
+	if l.every && t.Pending() > 0 {
+		return Undecided
+	}
 	for i := range l.keys {
 		switch l.keys[i].decide(t) {
 		case Unanswered:
 			return Unanswered
 		case Undecided:
 			decision = Undecided
+		case Lost:
+			if decision == Won {
+				decision = Lost
+			}
 		}
 	}
 	return decision
@@ -63,6 +73,7 @@ func (l *looking) ended(d Decision) {
 		l.done(l.failure(), nil, nil)
 		return
 	}
+	l.unclear = d == Lost
 	views := make([]view, len(l.keys))
 	l.mu.Lock()
 	for i := range l.keys {

@@ -222,6 +222,31 @@ for i, key in ipairs(KEYS) do
 end
 return reply`)
 
+	// luaRepair KEYS ARGV[1]=1 if it is to put where nothing is, too, and then for each key: the value to put, when it is to
+	// expire, or 0 to delete the key; how many versions follow, and for each of these its digest and when it expires. What is
+	// there is replaced, or deleted, if it is one of these. It replies 1 if it has put anything.
+	luaRepair = newLua(luaExpires + `
+local next, did = 2, 0
+for _, key in ipairs(KEYS) do
+  local value, at, first = ARGV[next], ARGV[next + 1], next + 3
+  next = first + 2 * ARGV[next + 2]
+  local kind, ends, slack = redis.call('TYPE', key).ok, expires(key)
+  local stale = kind == 'none' and at ~= '0' and ARGV[1] == '1'
+  for i = first, math.min(next - 2, #ARGV - 1), 2 do
+    stale = stale or kind == 'string' and math.abs(ends - ARGV[i + 1]) <= 2 * slack and redis.sha1hex(redis.call('GET', key)) == ARGV[i]
+  end
+  if stale and kind ~= 'none' and (at == '0' or ends > tonumber(at)) then
+    redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
+  end
+  if stale and at == '0' then
+    redis.call('DEL', key)
+  elseif stale then
+    redis.call('SET', key, value, 'PXAT', at)
+    did = 1
+  end
+end
+return did`)
+
 	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire.
 	luaPutBack = newLua(luaIsOurs + `
 redis.call('SET', KEYS[1], ARGV[3], 'PXAT', ARGV[4])

@@ -219,21 +219,26 @@ func (r *voting) ended(d Decision) {
 	}
 }
 
-// again runs the script once more, a little later, or at once where the engine closes, which ends it.
+// again runs the script once more, a little later.
 func (r *voting) again() {
-	e := r.engine
-	run := func() { e.run(&voting{req: r.req, asked: r.asked + 1, before: r, done: r.done}) }
+	r.engine.pause(askPause<<r.asked, func() {
+		r.engine.run(&voting{req: r.req, asked: r.asked + 1, before: r, done: r.done})
+	})
+}
+
+// pause calls then after a random while, at most so long, or at once where the engine closes, which ends it.
+func (e *Engine) pause(most time.Duration, then func()) {
 	later := func() {
-		pause := time.NewTimer(e.cfg.Pause(askPause << r.asked))
+		pause := time.NewTimer(e.cfg.Pause(most))
 		defer pause.Stop()
 		select {
 		case <-pause.C:
 		case <-e.ctx.Done():
 		}
-		run()
+		then()
 	}
 	if !e.spawn(later) {
-		run()
+		then()
 	}
 }
 

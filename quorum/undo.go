@@ -21,9 +21,15 @@ type undo struct {
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
+	misses int           // so often it was not there
+	fills  bool          // it puts back what was deleted, if nothing is there
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
-	clean  atomic.Bool   // nothing is left to undo
+	clean  atomic.Bool   // it is undone, and cannot come back
 }
+
+// undoMisses is how often an undo that does not find what it is to undo is repeated, with the next heartbeats: somebody may
+// have replaced it who puts it back if he loses.
+const undoMisses = 3
 
 // newUndo takes the command and how long the key was set for. It is called with the round's mu held.
 func newUndo(en *entry, kept time.Duration, args []any) *undo {
@@ -61,15 +67,18 @@ func (u *undo) take(now instant) bool {
 	return true
 }
 
-// reply is the end, unless the master answered an error, or what is to be undone may still come: then the undo is tried
-// again.
+// reply is the end, unless the master answered an error, or what is to be undone may still come, or come back: then the undo
+// is tried again.
 func (u *undo) reply(now instant) {
 	did := u.Reply == int64(1)
 	if did {
 		u.lane.engine.stats.undone.Add(1)
 	}
-	again := u.Err != nil || !did && u.unsure && u.lane.loose
-	u.clean.Store(!again)
+	if !did {
+		u.misses++
+	}
+	again := u.Err != nil || !did && (u.unsure && u.lane.loose || !u.fills && u.misses <= undoMisses)
+	u.clean.Store(did)
 	u.finish()
 	if again && now < u.gone {
 		u.lane.postpone(u)

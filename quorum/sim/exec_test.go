@@ -139,7 +139,7 @@ func TestAValueIsNotPutByTwoTries(t *testing.T) {
 		if x := <-put; x.Done {
 			t.Error("it is put once more")
 		}
-		s.expectHolders(time.Second, ".tt")
+		s.expectHolders(time.Second, "ttt") // the first master has been repaired
 	})
 }
 

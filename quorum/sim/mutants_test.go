@@ -203,7 +203,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "the undo of what may still run is not repeated", rule: "3 late commands", file: "undo.go",
-		old: "!did && u.unsure && u.lane.loose", new: "false",
+		old: "u.unsure && u.lane.loose", new: "false",
 		test: "TestAnUndoIsRepeatedForWhatMayStillRun", in: ".",
 	},
 	{
@@ -272,6 +272,41 @@ var mutants = []mutant{
 		name: "a try that has lost waits for who was not told", rule: "compare and do", file: "edit.go",
 		old: "en.vote == Pending && en.fate == sent {", new: "en.vote == Pending {",
 		test: "TestATryThatHasLost", in: ".",
+	},
+	{
+		name: "a master that missed a change is not repaired", rule: "15 repair", file: "edit.go",
+		old: "			d.repair()\n			d.exec.done(Executed{Done: true, Lock", new: "			d.exec.done(Executed{Done: true, Lock",
+		test: "TestAMasterThatMissedAChangeIsBroughtUpToDateByTheNext", in: ".",
+	},
+	{
+		name: "a repair takes whatever is there", rule: "15 repair", file: "lua.go",
+		old: "stale = stale or kind == 'string' and math.abs(ends - ARGV[i + 1]) <= 2 * slack and", new: "stale = stale or kind == 'string' or",
+		test: "TestARepairTakesOnlyWhatAQuorumHasReplaced", in: ".",
+	},
+	{
+		name: "a repair does not compare the expiry", rule: "15 repair", file: "lua.go",
+		old: "kind == 'string' and math.abs(ends - ARGV[i + 1]) <= 2 * slack and", new: "kind == 'string' and",
+		test: "TestARepairTakesOnlyWhatAQuorumHasReplaced", in: ".",
+	},
+	{
+		name: "a repair is not undone with its Exec", rule: "15 repair", file: "edit.go",
+		old: "possible = append(possible, r.undos()...)", new: "_ = r.undos",
+		test: "TestARepairIsTakenBackWithItsExec", in: ".",
+	},
+	{
+		name: "what was taken away is repaired", rule: "15 repair", file: "repair.go",
+		old: "|| !d.missedBy(r.master) {", new: "{",
+		test: "TestARepairDoesNotBringBackWhatWasTakenAway", in: ".",
+	},
+	{
+		name: "what comes back is not undone", rule: "4 undo", file: "undo.go",
+		old: "|| !u.fills && u.misses <= undoMisses)", new: ")",
+		test: "TestWhatComesBackIsUndone", in: ".",
+	},
+	{
+		name: "what may come back is not reckoned with", rule: "4 undo", file: "undo.go",
+		old: "u.clean.Store(did)", new: "u.clean.Store(u.Err == nil)",
+		test: "TestAnExecEndsWhereWhatItHasPutMayComeBack", in: ".",
 	},
 	{
 		name: "what a put displaced is looked for again", rule: "4 undo", file: "edit.go",

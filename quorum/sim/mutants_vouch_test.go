@@ -155,7 +155,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "the horizon is never extended", rule: "7 horizon", aim: "horizons", file: "horizon.go",
-		old: "l.keeps = max(l.keeps, en.round.keeps)", new: "l.keeps = min(0, en.round.keeps)",
+		old: "l.keeps = max(l.keeps, r.round.keeps)", new: "l.keeps = min(0, r.round.keeps)",
 	},
 	{
 		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions", file: "extend.go",

@@ -1,0 +1,118 @@
+package quorum
+
+import (
+	"crypto/sha1" //nolint:gosec // what Redis can compute, to tell values apart that expire in one millisecond
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// pasts are what a quorum is known to have, or to have had, under the keys that Execs have changed lately, as each master
+// has it. Repairs go by them.
+type pasts struct {
+	mu      sync.Mutex
+	learned uint64 // so many versions so far
+	keys    *simplelru.LRU[Key, past]
+}
+
+// A past is what there is to know of one key, by master, the latest first.
+type past [][pastVersions]version
+
+// A version is what one master has. Hardly any other value of that digest expires there in that millisecond.
+type version struct {
+	digest [sha1.Size]byte
+	ends   int64  // when it expires, ms of the master's clock; 0 if there is no version
+	nr     uint64 // of learned
+}
+
+const (
+	pastKeys     = 10_000
+	pastVersions = 2 // of a key on a master: what it has told last, and what it may have run before its connection broke
+)
+
+func (p *pasts) init() { p.keys, _ = simplelru.NewLRU[Key, past](pastKeys, nil) }
+
+// now returns the nr of what was learnt last.
+func (p *pasts) now() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.learned
+}
+
+// of returns the versions that a master may still have, of those that were known at a nr.
+func (p *pasts) of(key Key, master int, nr uint64) []version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var known []version
+	if all, ok := p.keys.Get(key); ok {
+		for _, v := range all[master] {
+			if v.ends != 0 && v.nr <= nr {
+				known = append(known, v)
+			}
+		}
+	}
+	return known
+}
+
+// learn notes what one of so many masters has, or may have, of what a quorum has.
+func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
+	if ends <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all, ok := p.keys.Get(key)
+	if !ok {
+		all = make(past, masters)
+		p.keys.Add(key, all)
+	}
+	known := &all[master]
+	for _, v := range known {
+		if v.digest == digest && v.ends == ends {
+			return
+		}
+	}
+	p.learned++
+	copy(known[1:], known[:])
+	known[0] = version{digest, ends, p.learned}
+}
+
+func digestOf(value string) [sha1.Size]byte { return sha1.Sum([]byte(value)) } //nolint:gosec // see the import
+
+// learnSeen notes what the first round has found agreed on.
+func (d *editing) learnSeen() {
+	l := d.looked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, ed := range d.edits {
+		if ed.Kind == Keep || d.views[i].Type != "string" {
+			continue
+		}
+		digest := digestOf(d.views[i].Value)
+		for _, s := range l.keys[i].told {
+			if s.opinion == l.keys[i].agreed && s.left >= 0 {
+				d.engine.pasts.learn(d.key(i), s.master, len(d.entries), digest, s.ends)
+			}
+		}
+	}
+}
+
+// learnPut notes what an Exec that has won has put on a master, or may have. It is called with round.mu held.
+func (d *editing) learnPut(en *entry) {
+	if !d.applied(en) && en.fate != unknown {
+		return
+	}
+	for _, i := range d.puts {
+		ends := d.ends[en.master][i]
+		if d.edits[i].KeepTTL {
+			ends = d.had(en, i)
+		}
+		d.learnAt(en.master, i, ends)
+	}
+}
+
+// learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
+// round.mu held.
+func (d *editing) learnAt(master, i int, ends int64) {
+	d.engine.pasts.learn(d.key(i), master, len(d.entries), digestOf(d.edits[i].Value), ends)
+}

@@ -1,0 +1,239 @@
+package quorum
+
+import (
+	"encoding/hex"
+	"slices"
+
+	"lockproxy/quorum/masters"
+)
+
+// A repair writes on one master what an Exec has won with on others, where that one has missed what was there before: it was
+// away, or somebody who lost had put his own value there meanwhile. It would refuse every later change as well, and its vote
+// would be wanting as soon as another master is away. A repair is no vote, and nobody waits for it.
+//
+// It must not take what may be the vote of an attempt under way, or of a lock that is held. So it replaces only what this engine
+// knows that a quorum had before the Exec: that value, expiring there at that instant. The Exec has replaced something else
+// on a quorum. The two quorums share a master. There the former value was replaced, or given back, or had expired; or the
+// master has forgotten it, and then it had no vote for the Exec while that could matter. So nobody holds the key by that
+// value any more. And it fills a master that has nothing, while a quorum has what the Exec has put.
+type repair struct {
+	masters.Call
+	lane     *lane
+	master   int
+	edit     *editing
+	fills    bool
+	deadline instant // as of a round
+	ends     []int64 // by key of the Exec: when what it puts expires; nil before it is sent. Guarded by edit.mu
+	answered bool    // guarded by edit.mu
+}
+
+// repair is called when the Exec has won, before anybody is told: so it comes before what is asked for because of that.
+func (d *editing) repair() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = d.engine.pasts.now()
+	for i := range d.entries {
+		en := &d.entries[i]
+		d.learnPut(en)
+		differs, fills := d.looked.differs(i)
+		if en.vote == Refused || differs {
+			d.pushRepair(i, fills, d.deadline)
+		}
+		if en.vote == Refused {
+			d.checkUp()
+		}
+	}
+}
+
+// pushRepair is called with round.mu held.
+func (d *editing) pushRepair(master int, fills bool, deadline instant) {
+	r := &repair{lane: d.entries[master].lane, master: master, edit: d, fills: fills, deadline: deadline}
+	d.repairs = append(d.repairs, r)
+	r.lane.push(r, d.engine.waited())
+}
+
+// missedBy says that a master has not made the change, and will not: neither by the Exec's own command nor by a repair. What has
+// been there once may have been taken away since, by somebody who was told it; it must not come back. It is called with round.mu held.
+func (d *editing) missedBy(master int) bool {
+	if en := &d.entries[master]; en.fate != answered || en.Reply != int64(other) {
+		return false
+	}
+	return !slices.ContainsFunc(d.repairs, func(r *repair) bool {
+		return r.master == master && r.ends != nil && !(r.answered && r.Reply == int64(0))
+	})
+}
+
+// differs says that a master has told something else than what was agreed on, and whether that is nothing, wherever it does.
+func (l *looking) differs(master int) (differs, lacks bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lacks = true
+	for i := range l.keys {
+		for _, s := range l.keys[i].told {
+			if s.master == master && s.opinion != l.keys[i].agreed {
+				differs, lacks = true, lacks && !s.exists
+			}
+		}
+	}
+	return differs, differs && lacks
+}
+
+func (r *repair) command() *masters.Call { return &r.Call }
+
+func (r *repair) take(now instant) bool {
+	d := r.edit
+	e := d.engine
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now >= r.deadline || d.revoked || r.lane.unsure || !d.missedBy(r.master) {
+		return false
+	}
+	var names []string
+	argv := []any{int64(0)}
+	if r.fills {
+		argv[0] = int64(1)
+	}
+	ends := make([]int64, len(d.edits))
+	for i, ed := range d.edits {
+		name := d.exec.req.Keys[i]
+		switch {
+		case ed.Kind == Put:
+			left := e.cfg.kept(d.ttl(i)) - (e.now() - d.start)
+			ends[i] = r.lane.expiry(hold{name, ed.Value}.hash(), r.lane.clockNow+left.Milliseconds())
+		case ed.Kind < Delete:
+			continue
+		}
+		stale := e.pasts.of(d.key(i), r.master, d.known)
+		names, argv = append(names, name), append(argv, ed.Value, ends[i], int64(len(stale)))
+		for _, v := range stale {
+			argv = append(argv, hex.EncodeToString(v.digest[:]), v.ends)
+		}
+	}
+	r.Args, r.ends = luaRepair.all(names, argv), ends
+	return true
+}
+
+// reply notes what the master has now, for later repairs, and takes it back where a release was not sent meanwhile; see lane.owe.
+func (r *repair) reply(instant) {
+	d := r.edit
+	d.mu.Lock()
+	r.answered = true
+	if r.Reply == int64(1) {
+		for _, i := range d.puts {
+			d.learnAt(r.master, i, r.ends[i])
+		}
+	}
+	var owed []*undo
+	for i, u := range r.undos() {
+		if r.lane.owes(d.hold(i)) {
+			owed = append(owed, u)
+		}
+	}
+	d.mu.Unlock()
+	for _, u := range owed {
+		r.lane.pushUndo(u)
+	}
+}
+
+func (r *repair) lost(string) {}
+
+// undos returns what removes what it has put, or may have, one for each key that the Exec puts; none before it is sent. It
+// is called with edit.mu held.
+func (r *repair) undos() []*undo {
+	if r.ends == nil {
+		return nil
+	}
+	d := r.edit
+	var all []*undo
+	for _, i := range d.puts {
+		args := luaUndo.whole(d.exec.req.Keys[i], d.edits[i].Value, r.ends[i])
+		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: d.engine.cfg.kept(d.ttl(i))})
+	}
+	return all
+}
+
+// A checkup looks once more, one InstanceTimeout after an Exec has won that masters have refused: by then those who lost have
+// put back what was there. It repairs what it finds if a quorum still has what the Exec has done, and also if so many masters
+// are away that none can be asked, as long as too few for a quorum are left who could have made another change since: those
+// that have what was put, or what it replaced, unchanged, were not among them.
+type checkup struct {
+	edit *editing
+	at   instant
+}
+
+// checkUp is called with round.mu held.
+func (d *editing) checkUp() {
+	if !d.checked {
+		d.checked = true
+		d.engine.sweeper.add(checkup{d, d.engine.waited() + d.engine.cfg.InstanceTimeout})
+	}
+}
+
+func (c checkup) due() instant { return c.at }
+
+func (c checkup) expire() {
+	d := c.edit
+	if d.engine.closing.Load() {
+		return
+	}
+	keys := d.exec.req.Keys
+	l := &looking{keys: make([]agreement, len(keys)), every: true}
+	l.done = func(error, []view, *looking) { d.checkedUp(l) }
+	d.engine.beginAll(&l.round, l, d.key(0), keys[1:], luaLook.all(keys, nil))
+}
+
+func (d *editing) checkedUp(l *looking) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wants, fills := make([]bool, len(d.entries)), true
+	for i := range d.edits {
+		if kind := d.edits[i].Kind; kind != Put && kind < Delete {
+			continue
+		}
+		done, stale := 0, 0
+		for _, s := range l.keys[i].told {
+			switch {
+			case d.isDone(i, s):
+				done++
+			case d.isStale(i, s):
+				stale++
+				wants[s.master] = true
+			case !s.exists:
+				wants[s.master] = true
+			}
+		}
+		q := Quorum(len(d.entries))
+		if done < q {
+			fills = false
+		}
+		if done < q && (d.edits[i].Kind != Put || len(d.entries)-done-stale >= q) {
+			return
+		}
+	}
+	for i := range wants {
+		if wants[i] && !d.revoked {
+			d.pushRepair(i, fills, d.engine.waited()+d.engine.cfg.InstanceTimeout)
+		}
+	}
+}
+
+// isDone says that a master has what the Exec has made of a key.
+func (d *editing) isDone(i int, s sighting) bool {
+	if d.edits[i].Kind != Put {
+		return !s.exists
+	}
+	ends := d.ends[s.master] // nil if it was not sent there
+	return s.kind == "string" && s.value == d.edits[i].Value && (d.edits[i].KeepTTL || ends != nil && isNear(s.ends, ends[i]))
+}
+
+// isStale says that a master has what a repair may replace.
+func (d *editing) isStale(i int, s sighting) bool {
+	return s.kind == "string" && slices.ContainsFunc(d.engine.pasts.of(d.key(i), s.master, d.known), func(v version) bool {
+		return isNear(v.ends, s.ends) && v.digest == digestOf(s.value)
+	})
+}
+
+// isNear says that two instants, each as told by a master, may be one.
+func isNear(a, b int64) bool { return max(a-b, b-a) <= 2*expirySlack }

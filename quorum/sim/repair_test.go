@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// miss has the first master miss a change through the first proxy that the others make.
+func (s *scene) miss(change func()) {
+	s.do(func() { s.links[0][0].block(up) })
+	s.sleep(time.Second) // it owes the answer to a heartbeat, so what comes now is not sent
+	change()
+	s.do(s.links[0][0].heal)
+	s.sleep(100 * time.Millisecond)
+}
+
+// swap is swapVia the first proxy, and expects what was there.
+func (s *scene) swap(value, was string) {
+	s.t.Helper()
+	if old := s.swapVia(0, nil, value); old != was {
+		s.t.Errorf("%s replaced %q, want %q", value, old, was)
+	}
+}
+
+// A master misses a change, and is there again. Later another one dies.
+func TestAMasterThatMissedAChangeIsBroughtUpToDateByTheNext(t *testing.T) {
+	for name, changed := range map[string]func(s *scene){
+		"it has what was there before": func(s *scene) { s.miss(func() { s.swap("b", "a") }) },
+		"it has nothing":               func(s *scene) { s.do(func() { s.servers[0].remove(&session{}, resourceName(0)) }); s.swap("b", "a") },
+		"it ran what it was sent, late": func(s *scene) {
+			s.do(func() { s.links[0][0].block(up) })
+			s.swap("x", "a")
+			s.miss(func() { s.swap("b", "x") })
+		},
+		"its connection broke meanwhile":  func(s *scene) { s.miss(func() { s.swap("b", "a"); s.breakOff(0) }) },
+		"its answer was lost with a link": func(s *scene) { s.mute(0); s.swap("x", "a"); s.breakOff(0); s.miss(func() { s.swap("b", "x") }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.swap("a", "")
+				s.sleep(10 * time.Millisecond)
+				changed(s)
+				s.swap("c", "b")
+				s.expectHolders(10*time.Millisecond, "ccc")
+				s.do(func() { s.servers[2].crash(true) })
+				s.swap("d", "c")
+			})
+		})
+	}
+}
+
+// What a master has instead may be the vote of somebody's attempt, for all that a proxy knows.
+func TestARepairTakesOnlyWhatAQuorumHasReplaced(t *testing.T) {
+	t.Run("unknown", func(t *testing.T) {
+		inScene(t, func(s *scene) {
+			s.swap("a", "")
+			s.sleep(10 * time.Millisecond)
+			s.others(0)
+			s.swap("b", "a")
+			s.swap("c", "b")
+			s.expectHolders(10*time.Millisecond, "occ")
+		})
+	})
+	t.Run("the same token, set once more", func(t *testing.T) {
+		inScene(t, func(s *scene) {
+			s.swap("a", "")
+			s.sleep(10 * time.Millisecond)
+			s.do(func() {
+				m := s.servers[0]
+				m.put(&session{}, resourceName(0), item{text: "a", expires: m.clock.millis(m.now()) + time.Minute.Milliseconds()})
+			})
+			s.miss(func() { s.swap("b", "a") })
+			s.swap("c", "b")
+			s.expectHolders(10*time.Millisecond, "acc")
+		})
+	})
+}
+
+// A master that missed a change has what was there before, and another client takes that away.
+func TestWhatAMasterMissedIsDeletedWithTheRest(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("a", "")
+		s.miss(func() { s.swap("b", "a") })
+		done := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			return []quorum.Edit{{Kind: quorum.Claim}}
+		}}, func(x quorum.Executed) { done <- x })
+		if x := <-done; !x.Done {
+			t.Errorf("%+v", x)
+		}
+		s.expectHolders(10*time.Millisecond, "...")
+	})
+}
+
+// The reply to a change could not be written, so it is undone, also where a repair has made it.
+func TestARepairIsTakenBackWithItsExec(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("a", "")
+		s.miss(func() { s.swap("b", "a") })
+		done := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			return []quorum.Edit{{Kind: quorum.Put, Value: "c", TTL: time.Minute}}
+		}}, func(x quorum.Executed) { done <- x })
+		x := <-done
+		s.expectHolders(10*time.Millisecond, "ccc")
+		x.Lock.Abandon()
+		s.expectHolders(10*time.Millisecond, ".bb")
+	})
+}
+
+// While a try is undone, somebody else has replaced on one master what it had put there, and puts it back a moment later.
+func (s *scene) replaceFor(while time.Duration, master int, token string) {
+	m, key := s.servers[master], resourceName(0)
+	had, ok := m.store.get(0, key, m.clock.millis(m.now()))
+	if !ok || had.text != token {
+		s.after(time.Millisecond, func() { s.replaceFor(while, master, token) })
+		return
+	}
+	m.put(&session{}, key, item{text: "theirs", expires: had.expires + 1})
+	s.after(while, func() { m.put(&session{}, key, had) })
+}
+
+// far makes all that the first proxy sends and hears late, by much more than the others'.
+func (s *scene) far() {
+	s.do(func() {
+		for _, l := range s.links[0] {
+			l.slow = 5 * time.Millisecond
+		}
+	})
+}
+
+// What a try has put comes back after its undo has found something else there.
+func TestWhatComesBackIsUndone(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1)
+		s.far()
+		s.do(func() { s.replaceFor(100*time.Millisecond, 2, "mine") })
+		if a := <-s.acquire(0, "mine", time.Minute, false); !a.Refused {
+			t.Fatalf("%+v", a)
+		}
+		s.expectHolders(200*time.Millisecond, "oom")
+		s.expectHolders(time.Second, "oo.")
+	})
+}
+
+// A try puts a value on one master, where it comes back after its undo, and the next one puts it on another: somebody may be told
+// it, so there must be no third.
+func TestAnExecEndsWhereWhatItHasPutMayComeBack(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1, 2)
+		s.far()
+		tries := 0
+		done := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			tries++
+			s.do(func() {
+				for i, m := range s.servers {
+					if i != 2-tries%2 { // this one has what was seen, the others have not
+						m.put(&session{}, resourceName(0), item{text: m.addr, expires: m.clock.millis(m.now()) + 50})
+					}
+				}
+				if tries == 1 {
+					s.replaceFor(20*time.Millisecond, 1, "mine")
+				}
+				s.after(30*time.Millisecond, func() {
+					for _, m := range s.servers {
+						if it, _ := m.store.get(0, resourceName(0), m.clock.millis(m.now())); it.text == m.addr {
+							m.put(&session{}, resourceName(0), item{text: "other", expires: it.expires + 10_000})
+						}
+					}
+				})
+			})
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { done <- x })
+		if x := <-done; x.Err == nil || tries != 2 {
+			t.Errorf("%d tries: %+v", tries, x)
+		}
+	})
+}
+
+// For a moment all masters differ, or two do while the third is away, as while another's change is put back.
+func TestAnExecWaitsUntilMastersAgree(t *testing.T) {
+	for name, down := range map[string]bool{"all differ": false, "two differ": true} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.others(0, 1, 2)
+				s.do(func() {
+					s.servers[1].remove(&session{}, resourceName(0))
+					s.servers[2].put(&session{}, resourceName(0), item{text: "theirs", expires: s.servers[2].clock.millis(s.servers[2].now()) + 60_000})
+					if down {
+						s.servers[2].crash(true)
+					}
+				})
+				s.sleep(10 * time.Millisecond)
+				s.do(func() {
+					s.after(50*time.Millisecond, func() {
+						s.servers[1].put(&session{}, resourceName(0), item{text: "other", expires: s.servers[1].clock.millis(s.servers[1].now()) + 60_000})
+					})
+				})
+				s.swap("mine", "other")
+			})
+		})
+	}
+}
+
+// A master has nothing when it is looked at, makes the change all the same, and somebody takes that away before it is repaired.
+func TestARepairDoesNotBringBackWhatWasTakenAway(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("a", "")
+		s.sleep(10 * time.Millisecond)
+		var had item
+		s.do(func() {
+			m := s.servers[2]
+			had, _ = m.store.get(0, resourceName(0), m.clock.millis(m.now()))
+			m.remove(&session{}, resourceName(0))
+			s.links[0][0].slow, s.links[0][1].slow = time.Millisecond, time.Millisecond
+		})
+		done := make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			s.do(func() {
+				s.servers[2].put(&session{}, resourceName(0), had)
+				s.links[0][2].slow = 20 * time.Millisecond
+			})
+			return []quorum.Edit{{Kind: quorum.Put, Value: "b", TTL: time.Minute}}
+		}}, func(x quorum.Executed) { done <- x })
+		if x := <-done; !x.Done {
+			t.Fatalf("%+v", x)
+		}
+		s.expectHolders(25*time.Millisecond, "bbb")
+		was := ""
+		s.proxies[1].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+			was = now[0].Value
+			return []quorum.Edit{{Kind: quorum.Claim}}
+		}}, func(x quorum.Executed) { done <- x })
+		if x := <-done; !x.Done || was != "b" {
+			t.Fatalf("%q, %+v", was, x)
+		}
+		s.expectHolders(time.Second, "...")
+	})
+}
