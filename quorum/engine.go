@@ -41,8 +41,9 @@ type Engine struct {
 	sweep   sync.WaitGroup
 	closing atomic.Bool
 
-	turns turns // of Execs
-	pasts pasts
+	turns turns           // of Execs
+	pasts pasts           // of keys that Execs change
+	gaps  gaps            // of locks that are extended
 	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
 
 	mu        sync.Mutex // guards the making of lanes, and is held to set closing
@@ -65,6 +66,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.suspended.Store(int64(cfg.Slept(time.Now())))
 	e.labels.init()
 	e.pasts.init()
+	e.gaps.init()
 	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)
 	own := cfg.bounds()

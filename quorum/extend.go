@@ -4,18 +4,18 @@ import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
 // never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its
-// TTL on the masters that made it.
+// TTL on the masters that made it. A master that has nothing of the lock is given it by the next one; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	x := &extension{req: req, done: done}
 	x.lasting = true
 	if !req.Add {
-		x.keeps = e.cfg.kept(req.TTL)
-		ms := x.keeps.Milliseconds()
-		args := luaExtend.args(req.Key.Name, req.Token, ms)
-		if req.Fenced {
-			args = luaExtendFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, ms})
+		x.kept = e.cfg.kept(req.TTL)
+		x.keeps = x.kept
+		if is, ok := e.gaps.of(req.Key, req.Token); ok {
+			e.begin(&x.round, &filling{x, is}, req.Key, nil) // see compose
+			return
 		}
-		e.begin(&x.round, x, req.Key, args)
+		e.begin(&x.round, x, req.Key, x.args())
 		return
 	}
 	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()
@@ -24,10 +24,20 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	e.begin(&x.round, x, req.Key, luaAdd.all(keys, []any{req.Token, ms, most}))
 }
 
+// args returns the command.
+func (x *extension) args() []any {
+	name, ms := x.req.Key.Name, x.kept.Milliseconds()
+	if x.req.Fenced {
+		return luaExtendFenced.all([]string{name, recordPrefix + name}, []any{x.req.Token, ms})
+	}
+	return luaExtend.args(name, x.req.Token, ms)
+}
+
 type extension struct {
 	round
 	req  ExtendRequest
-	lock Lock // if it is won
+	kept time.Duration // how long masters keep the key; 0 of an addition
+	lock Lock          // if it is won
 	done func(Extended)
 }
 
@@ -51,7 +61,16 @@ func (x *extension) read(en *entry) (Vote, string) {
 }
 
 func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
-func (x *extension) settled(*entry)          {}
+
+// settled notes what a late master lacks.
+func (x *extension) settled(*entry) {
+	x.mu.Lock()
+	won := x.decision == Won
+	x.mu.Unlock()
+	if won {
+		x.noteGap()
+	}
+}
 
 func (x *extension) ended(d Decision) {
 	e := x.engine
@@ -64,6 +83,7 @@ func (x *extension) ended(d Decision) {
 			return
 		}
 		e.stats.extended.Add(1)
+		x.noteGap()
 		x.lock = Lock{engine: e, taken: x, until: until}
 		x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})
 	case d == Unanswered:

@@ -26,6 +26,7 @@ const (
 	other   = 0  // something else is there
 	absent  = -1 // nothing is there
 	tooLong = -2 // of luaAdd: it would last longer than it may
+	filled  = -3 // of luaFill: nothing was there, and now the lock is
 )
 
 // luaExpires defines when a key expires, in ms of the master's clock, and how inexactly that is known.
@@ -73,6 +74,24 @@ if v == ARGV[1] then
 end
 if v then return 0 end
 return -1`)
+
+	// luaFill KEYS[1]=resource KEYS[2]=horizon, and perhaps KEYS[3]=the record of its fence; ARGV as of luaExtend, ARGV[3]=when the
+	// key is to expire where nothing is, ARGV[4]=when nothing may be set any more.
+	luaFill = newLua(luaSooner + `
+local v = redis.call('GET', KEYS[1])
+if v and v ~= ARGV[1] then return 0 end
+if v then
+  sooner(KEYS[1], ARGV[2])
+  if KEYS[3] then redis.call('PEXPIRE', KEYS[3], ARGV[2]) end
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if now >= tonumber(ARGV[4]) then return -1 end
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[3])
+local ms = ARGV[3] - now
+if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
+return -3`)
 
 	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies
 	// with the new remaining TTL, or -2 if that would be too much.

@@ -47,8 +47,8 @@ func comparison(en *entry) (Vote, string) {
 	return unexpected()
 }
 
-// absent says that a quorum has no such key.
-func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries)) }
+// absent says that a quorum had no such key.
+func (r *round) absent() bool { return r.answers(absent)+r.answers(filled) >= Quorum(len(r.entries)) }
 
 // answers counts the masters that refused with the integer n.
 func (r *round) answers(n int64) int {

@@ -221,6 +221,16 @@ var mutants = []mutant{
 		test: "TestAnExtensionDoesNotMakeALock", in: ".",
 	},
 	{
+		name: "what an extension filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
+		old: "	if d == Lost {", new: "	if false {",
+		test: "TestALockThatIsGoneIsNotBroughtBackByAnExtension", in: ".",
+	},
+	{
+		name: "an extension fills when the validity is over", rule: "11 extend", file: "lua.go",
+		old: "if now >= tonumber(ARGV[4]) then return -1 end", new: "",
+		test: "TestNothingIsFilledByAnExtensionThatComesLate", in: ".",
+	},
+	{
 		name: "a re-entrant attempt takes any lock", rule: "majority", file: "lua.go",
 		old: "if v == ARGV[1] then\n  local at, slack", new: "if v then\n  local at, slack",
 	},
