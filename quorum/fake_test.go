@@ -448,7 +448,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	arg := func(i int) string { return fmt.Sprint(argv[i]) }
 	v, ok := f.get(key)
 	left := v.expires.Sub(f.now()).Milliseconds()
-	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaSetSeen && s != luaUndo && s != luaBreak {
+	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaUndo && s != luaBreak {
 		return nil, errors.New("WRONGTYPE Operation against a key holding the wrong kind of value script: x")
 	}
 	expire := func(ms string) { f.put(key, v.text, ms) }
@@ -508,17 +508,14 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		}
 		f.putUntil(key, arg(0), arg(1))
 		return int64(1), nil
-	case luaDeleteSeen, luaExpireSeen, luaSetSeen:
+	case luaDeleteSeen, luaExpireSeen:
 		if !ok || v.kind != arg(0) || v.text != arg(1) {
 			return miss()
 		}
-		switch s {
-		case luaDeleteSeen:
+		if s == luaDeleteSeen {
 			delete(f.keys, key)
-		case luaExpireSeen:
+		} else {
 			expire(arg(2))
-		default:
-			f.put(key, arg(2), arg(3))
 		}
 		return int64(1), nil
 	}

@@ -201,12 +201,6 @@ return {kind, seen, redis.call('PTTL', KEYS[1])}`)
 	luaExpireSeen = newLua(luaIfSeen + luaSooner + `
 sooner(KEYS[1], ARGV[3])
 return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
-
-	// luaSetSeen as luaDeleteSeen, and ARGV[3]=the new value ARGV[4]=ms.
-	luaSetSeen = newLua(luaIfSeen + luaSooner + `
-sooner(KEYS[1], ARGV[4])
-redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
-return 1`)
 )
 
 var (
@@ -281,7 +275,7 @@ return 1`)
 
 // loadedScripts are loaded into every master by the handshake.
 var loadedScripts = []*lua{
-	luaRelease, luaExtend, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen, luaSetSeen,
+	luaRelease, luaExtend, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen,
 }
 
 // loadedTexts are their texts by SHA-1.

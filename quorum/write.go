@@ -3,39 +3,25 @@ package quorum
 import "slices"
 
 // Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and what it wrote on fewer
-// masters than that stays there until its TTL is over, because its value may be one that holds the lock.
+// masters than that stays there until its TTL is over, because its value may be one that holds the lock. One that depends on
+// what is there is an Exec, and what that has written on too few masters is put back.
 func (e *Engine) Write(req WriteRequest, done func(Written)) {
-	switch {
-	case req.KeepTTL || req.WantOld && req.Condition != Always:
+	if req.KeepTTL || req.Condition != Always {
 		e.exchange(req, done)
 		return
-	case req.Condition == Always:
-		w := &write{req: req, done: done}
-		w.keeps, w.lasting = e.cfg.kept(req.TTL), true
-		ms := w.keeps.Milliseconds()
-		if req.WantOld {
-			e.begin(&w.round, w, req.Key, luaReplace.args(req.Key.Name, req.Value, ms))
-		} else {
-			e.begin(&w.round, w, req.Key, []any{"SET", req.Key.Name, req.Value, "PX", ms})
-		}
-		return
 	}
-	e.see(req.Key, func(v view) {
-		switch {
-		case v.Err != nil:
-			done(Written{Err: v.Err})
-		case !v.Exists:
-			done(Written{})
-		default:
-			kept := e.cfg.kept(req.TTL)
-			args := luaSetSeen.args(req.Key.Name, v.seen.kind, v.seen.value, req.Value, kept.Milliseconds())
-			e.change(req.Key, kept, args, func(err error, applied bool) { done(Written{Err: err, Done: applied}) })
-		}
-	})
+	w := &write{req: req, done: done}
+	w.keeps, w.lasting = e.cfg.kept(req.TTL), true
+	ms := w.keeps.Milliseconds()
+	args := []any{"SET", req.Key.Name, req.Value, "PX", ms}
+	if req.WantOld {
+		args = luaReplace.args(req.Key.Name, req.Value, ms)
+	}
+	e.begin(&w.round, w, req.Key, args)
 }
 
-// exchange is Write as an Exec, where it depends on what is there, and its reply is more than that something was: of several
-// who ask at once each replaces what another has set.
+// exchange is Write as an Exec, where it depends on what is there: of several who ask at once each replaces what another has
+// set, and none leaves what he has set on fewer masters than a quorum.
 func (e *Engine) exchange(req WriteRequest, done func(Written)) {
 	var w Written
 	plan := func(now []View) []Edit {

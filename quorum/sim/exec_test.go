@@ -365,3 +365,27 @@ func TestEachOfTwoLocksIsGivenBackWhereItIsTakenLate(t *testing.T) {
 		}
 	})
 }
+
+// A master has another value than the others, which two clients replace at the same moment, each on one of them first. Somebody
+// wins, and the key can be written on.
+func TestClientsThatReplaceAValueAtOnceDoNotTearIt(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "mine", 10*time.Second, false))
+		s.others(1)
+		s.do(func() { s.links[0][2].slow, s.links[1][0].slow = 5*time.Millisecond, 5*time.Millisecond })
+		written := make(chan quorum.Written, 2)
+		replace := func(proxy int, value string) {
+			req := quorum.WriteRequest{Key: quorum.Key{Name: resourceName(0)}, Value: value, TTL: 10 * time.Second, Condition: quorum.IfExists}
+			s.proxies[proxy].life.engine.Write(req, func(w quorum.Written) { written <- w })
+		}
+		replace(0, "first")
+		replace(1, "second")
+		if one, other := <-written, <-written; !one.Done && !other.Done {
+			t.Errorf("nobody has written: %+v %+v", one, other)
+		}
+		replace(0, "third")
+		if w := <-written; w.Err != nil || !w.Done {
+			t.Errorf("not written on: %+v", w)
+		}
+	})
+}
