@@ -130,17 +130,18 @@ func (r *voting) read(en *entry) (Vote, string) {
 	return v, cause
 }
 
-// blank says whether an answer may rest on something not being there, so that it proves nothing of a master in quarantine. What
-// the script deleted was there, and so was the lock that refused it, or that it extended or gave back. But a script that takes
-// a lock, and found one of its own, may have found what was undone since, in an older copy of the master's data (see
-// attempt.read); and so may a script of which nothing is known. Nor does it help that a quorum agrees on the number of holds:
-// another master may have the same number from an attempt whose answer was lost.
+// blank says whether an answer may rest on something not being there, so that it proves nothing of a master in quarantine. The
+// lock that refused a script was there, and so was one that it extended or gave back. But a script that takes a lock, and found
+// one of its own, may have found what was undone since, in an older copy of the master's data (see attempt.read). Of a script of
+// which nothing is known, all may rest on such a copy: what it extended, and what it deleted and tells, as GETDEL does. Nor does
+// it help that a quorum agrees on the number of holds: another master may have the same number from an attempt whose answer was
+// lost.
 func (r *voting) blank(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
 		return v == Granted
 	case Agreeing:
-		return len(a.effects) == 0 || slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != deleted })
+		return true
 	}
 	return !slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != created })
 }

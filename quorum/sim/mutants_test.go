@@ -246,8 +246,14 @@ var mutants = []mutant{
 	},
 	{
 		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine", file: "script_run.go",
-		old: "return e.kind != deleted", new: "return e.kind == created",
+		old: "	case Agreeing:\n		return true", new: "	case Agreeing:\n		return len(a.effects) == 0",
 		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
+	},
+	{
+		name: "an older copy of a value is taken once more, by a script", rule: "6 quarantine", file: "script_run.go",
+		old:  "	case Agreeing:\n		return true",
+		new:  "	case Agreeing:\n		return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != deleted })",
+		test: "TestAnOlderCopyOfAValueIsNotTakenTwice", in: ".",
 	},
 	{
 		name: "an older copy is replaced once more", rule: "6 quarantine", file: "edit.go",

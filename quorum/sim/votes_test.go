@@ -205,3 +205,30 @@ func TestAnExtensionByVoteThatIsHeardTooLateIsInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// Who is first takes the value from two of three masters; one of them comes back with an older copy, in which it still is, and
+// the third has never missed it.
+func TestAnOlderCopyOfAValueIsNotTakenTwiceByAScript(t *testing.T) {
+	take := quorum.NewScript("local v = redis.call('get', KEYS[1]) redis.call('del', KEYS[1]) return v")
+	inScene(t, func(s *scene) {
+		<-s.acquire(1, "other", time.Minute, false)
+		s.sleep(time.Millisecond)
+		before := s.now()
+		s.do(func() { s.links[0][1].block(up) })
+		taken := func(proxy int) string {
+			c := make(chan quorum.Ran, 1)
+			s.proxies[proxy].life.engine.Run(quorum.RunRequest{Script: take, Keys: []string{resourceName(0)}}, func(r quorum.Ran) { c <- r })
+			return (<-c).Reply.Text
+		}
+		if was := taken(0); was != "other" {
+			t.Fatalf("took %q", was)
+		}
+		s.expectHolders(0, ".o.")
+		s.fallBack(0, before)
+		s.do(func() { s.servers[2].crash(false) })
+		s.sleep(time.Second)
+		if was := taken(1); was == "other" {
+			t.Error("both took the same")
+		}
+	})
+}
