@@ -316,6 +316,12 @@ else
   answer[1] = '!' .. line .. ';' .. #raised .. ':' .. raised
 end
 
+-- Without these, what it did would not last as long as is promised.
+local function must(...)
+  local reply = call(...)
+  if type(reply) == 'table' and reply.err then stop = stop or reply.err end
+end
+
 -- What has become of the keys that it wrote? Those that it gave a TTL get our addition to it.
 for _, key in ipairs(written) do
   if stop then break end
@@ -338,7 +344,7 @@ for _, key in ipairs(written) do
     if ttl > 0 then
       local more = math.ceil(ttl * factor) + extra
       ends, left = ends + more, ttl + more
-      call('PEXPIREAT', key, ends)
+      must('PEXPIREAT', key, ends)
     end
     if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaSooner
     if left > longest then longest = left end
@@ -346,6 +352,11 @@ for _, key in ipairs(written) do
     answer[size + 5], answer[size + 6], answer[size + 7] = is and (#is > 64 and real.sha1hex(is) or is) or '', is and was[1] or '', was[2]
     size = size + 7
   end
+end
+
+-- The horizon lasts as long as what was set here, with head-room.
+if longest > 0 and call('PTTL', '@HORIZON@') < longest then
+  must('SET', '@HORIZON@', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))
 end
 
 -- The field that a quorum must agree on, if there is one.
@@ -364,9 +375,5 @@ if stop then
     else call('DEL', key) end
   end
   return {'?' .. #stop .. ':' .. stop, ''}
-end
--- The horizon lasts as long as what was set here, with head-room.
-if longest > 0 and call('PTTL', '@HORIZON@') < longest then
-  call('SET', '@HORIZON@', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))
 end
 return answer

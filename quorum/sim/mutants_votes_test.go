@@ -36,6 +36,16 @@ var voteMutants = []mutant{
 		old: "if longest > 0 and call", new: "if longest < 0 and call",
 	},
 	{
+		name: "a script does not look whether its keys are kept", rule: "1 clock", file: "script_wrapper.lua",
+		old: "must('PEXPIREAT'", new: "call('PEXPIREAT'",
+		test: "TestAScriptTakesNothingWhereItCannotBeKept/PEXPIREAT", in: ".",
+	},
+	{
+		name: "a script does not look whether the horizon lasts", rule: "7 horizon", file: "script_wrapper.lua",
+		old: "must('SET'", new: "call('SET'",
+		test: "TestAScriptTakesNothingWhereItCannotBeKept/SET", in: ".",
+	},
+	{
 		name: "the TTL that a script reads is that of the key", rule: "1 clock", file: "script_wrapper.lua", first: Moved + 1,
 		old: "left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))", new: "left = left < 0 and most or left",
 	},

@@ -232,3 +232,22 @@ func TestAnOlderCopyOfAValueIsNotTakenTwiceByAScript(t *testing.T) {
 		}
 	})
 }
+
+// The user may not run what keeps a key for longer than its TTL, or what makes the horizon last.
+func TestAScriptTakesNothingWhereItCannotBeKept(t *testing.T) {
+	for _, denied := range []string{"PEXPIREAT", "SET"} {
+		t.Run(denied, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.do(func() {
+					for _, m := range s.servers {
+						m.denied[denied] = true
+					}
+				})
+				if r := <-s.takeByVote(0, "mine", quorum.Rule{}); r.Lock != nil {
+					t.Errorf("granted: %+v", r)
+				}
+				s.expectHolders(time.Second, "...")
+			})
+		})
+	}
+}
