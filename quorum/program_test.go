@@ -40,13 +40,13 @@ func TestNoReleaseOvertakesAScriptThatIsSentAgain(t *testing.T) {
 		w.settle()
 		f := w.fakes[0]
 		f.mu.Lock()
-		f.log, f.lag = nil, 20*time.Millisecond
+		f.log, f.lag = nil, 8*time.Millisecond
 		f.mu.Unlock()
 		w.Acquire(AcquireRequest{Key: Key{Name: "another"}, Token: "mine", TTL: minute}, func(Acquired) {})
-		time.Sleep(10 * time.Millisecond) // its batch is on its way, so that the two scripts are in the next one together
+		time.Sleep(4 * time.Millisecond) // its batch is on its way, so that the two scripts are in the next one together
 		run(s)
 		run(other)
-		time.Sleep(40 * time.Millisecond) // they are on their way
+		time.Sleep(16 * time.Millisecond) // they are on their way
 		w.release(key, "mine")
 		w.settle()
 		again, next := f.first("EVAL "+s.wrapped.text[:20]), f.first("EVALSHA "+luaRelease.sha)
