@@ -31,9 +31,9 @@ func (l *lane) extendHorizon() {
 	if l.keeps == 0 {
 		return
 	}
-	// The batch may take as long as a vote may take.
-	since := l.engine.now() - l.link.clockAt + l.engine.cfg.InstanceTimeout
-	need := l.keeps.Milliseconds() + since.Milliseconds()
+	// The batch may take as long as a vote may take, and the clock may run fast.
+	since := l.clockNow - l.link.clock + l.engine.cfg.InstanceTimeout.Milliseconds()
+	need := l.keeps.Milliseconds() + since
 	if l.link.clock+need <= l.link.horizon {
 		return
 	}
