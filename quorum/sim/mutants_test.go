@@ -315,6 +315,11 @@ var mutants = []mutant{
 		test: "TestARepairDoesNotBringBackWhatWasTakenAway", in: ".",
 	},
 	{
+		name: "a deletion by doubt is repaired", rule: "15 repair", file: "repair.go",
+		old: "if d.tally.Granted < Quorum(len(d.entries)) {", new: "if false {",
+		test: "TestADeletionThatFewMade", in: ".",
+	},
+	{
 		name: "what comes back is not undone", rule: "4 undo", file: "undo.go",
 		old: "|| !u.fills && u.misses <= undoMisses)", new: ")",
 		test: "TestWhatComesBackIsUndone", in: ".",

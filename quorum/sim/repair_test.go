@@ -240,3 +240,38 @@ func TestARepairDoesNotBringBackWhatWasTakenAway(t *testing.T) {
 		s.expectHolders(time.Second, "...")
 	})
 }
+
+// edit makes one change through a proxy, when meanwhile was called, and expects that it is done.
+func (s *scene) edit(proxy int, edit quorum.Edit, meanwhile func()) *quorum.Lock {
+	s.t.Helper()
+	done := make(chan quorum.Executed, 1)
+	s.proxies[proxy].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		meanwhile()
+		return []quorum.Edit{edit}
+	}}, func(x quorum.Executed) { done <- x })
+	x := <-done
+	if !x.Done {
+		s.t.Errorf("%+v", x)
+	}
+	return x.Lock
+}
+
+// A client replaces a lock, and is gone, so the lock is put back. Another deletes what the first had put: on one master, as one
+// cannot be reached, and one has the lock again. The benefit of the doubt is no quorum.
+func TestADeletionThatFewMadeTakesNoLockThatIsPutBack(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("held", "")
+		s.do(func() { s.links[1][2].block(up); s.links[0][2].block(up); s.links[0][2].block(down) })
+		theirs := s.edit(1, quorum.Edit{Kind: quorum.Put, Value: "theirs", TTL: time.Minute}, func() {})
+		s.do(s.links[1][2].heal)
+		s.sleep(7 * time.Second) // until the first proxy has found that the last master is gone
+		s.edit(0, quorum.Edit{Kind: quorum.Delete}, func() {
+			s.do(func() { s.links[0][1].slow, s.links[1][0].slow = 20*time.Millisecond, 50*time.Millisecond })
+			theirs.Abandon()
+		})
+		s.expectHolders(time.Second, ".hh")
+		if a := <-s.acquire(1, "mine", time.Second, false); a.Lock != nil {
+			t.Error("held twice")
+		}
+	})
+}
