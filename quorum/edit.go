@@ -332,16 +332,18 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if ed.KeepTTL {
 			ends, kept = had, d.engine.cfg.kept(d.engine.cfg.TTLMax)
 		}
-		switch {
-		case ends == 0:
+		if ends == 0 {
 			return nil
-		case restorable:
-			return newUndo(en, kept, luaPutBack.whole(name, ed.Value, ends, old.value, had))
 		}
-		return newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
+		u := newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
+		if restorable {
+			u.Args = luaPutBack.whole(name, ed.Value, ends, old.value, had)
+		}
+		u.once = ed.KeepTTL // that instant is no mark: whoever puts the same value anew has it, too
+		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
 		u := newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
-		u.fills = true
+		u.once = true
 		return u
 	}
 	return nil

@@ -48,7 +48,7 @@ func (r *voting) undoOf(master int) []*undo {
 	}
 	var keys []string
 	var argv []any
-	longest := time.Duration(0)
+	longest, once := time.Duration(0), false
 	for _, e := range r.all[master].effects {
 		if e.kind == deleted {
 			continue
@@ -56,6 +56,7 @@ func (r *voting) undoOf(master int) []*undo {
 		keys = append(keys, e.name)
 		argv = append(argv, e.digest, e.ends, e.before, e.was)
 		longest = max(longest, e.ttl)
+		once = once || e.ttl == 0 // as of an editing that keeps a TTL
 	}
 	if len(keys) == 0 {
 		return nil
@@ -65,6 +66,7 @@ func (r *voting) undoOf(master int) []*undo {
 		longest = r.engine.cfg.TTLMax
 	}
 	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.all(keys, argv))
+	u.once = once
 	r.undone = append(r.undone, u)
 	return []*undo{u}
 }

@@ -22,7 +22,7 @@ type undo struct {
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
 	misses int           // so often it was not there
-	fills  bool          // it puts back what was deleted, if nothing is there
+	once   bool          // what it finds later may be somebody else's, so it is not repeated for what may come back
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
 	clean  atomic.Bool   // it is undone, and cannot come back
 }
@@ -77,7 +77,7 @@ func (u *undo) reply(now instant) {
 	if !did {
 		u.misses++
 	}
-	again := u.Err != nil || !did && (u.unsure && u.lane.loose || !u.fills && u.misses <= undoMisses)
+	again := u.Err != nil || !did && (u.unsure && u.lane.loose || !u.once && u.misses <= undoMisses)
 	u.clean.Store(did)
 	u.finish()
 	if again && now < u.gone {

@@ -320,8 +320,13 @@ var mutants = []mutant{
 		test: "TestADeletionThatFewMade", in: ".",
 	},
 	{
+		name: "what was put anew is undone", rule: "4 undo", file: "edit.go",
+		old: "u.once = ed.KeepTTL", new: "u.once = false",
+		test: "TestAnUndoThatIsRepeatedTakesNothing", in: ".",
+	},
+	{
 		name: "what comes back is not undone", rule: "4 undo", file: "undo.go",
-		old: "|| !u.fills && u.misses <= undoMisses)", new: ")",
+		old: "|| !u.once && u.misses <= undoMisses)", new: ")",
 		test: "TestWhatComesBackIsUndone", in: ".",
 	},
 	{

@@ -55,6 +55,11 @@ var voteMutants = []mutant{
 		test: "TestMergesAreFinal", // and seed 13612842005750817931, which is with the regressions
 	},
 	{
+		name: "what was put anew is put back", rule: "4 undo", file: "script_putback.go",
+		old: "once = once || e.ttl == 0", new: "_ = e.ttl == 0",
+		test: "TestAPutBackThatIsRepeated", in: ".",
+	},
+	{
 		name: "a script is asked again on what it has left", rule: "4 undo", file: "script_run.go",
 		old: "case divided && r.isPutBack():", new: "case divided:",
 		test: "TestRegressions", in: ".",

@@ -241,6 +241,12 @@ func TestARepairDoesNotBringBackWhatWasTakenAway(t *testing.T) {
 	})
 }
 
+// keep is SET with KEEPTTL through a proxy.
+func (s *scene) keep(proxy int, value string) *quorum.Lock {
+	s.t.Helper()
+	return s.edit(proxy, quorum.Edit{Kind: quorum.Put, Value: value, KeepTTL: true}, func() {})
+}
+
 // edit makes one change through a proxy, when meanwhile was called, and expects that it is done.
 func (s *scene) edit(proxy int, edit quorum.Edit, meanwhile func()) *quorum.Lock {
 	s.t.Helper()
@@ -273,5 +279,20 @@ func TestADeletionThatFewMadeTakesNoLockThatIsPutBack(t *testing.T) {
 		if a := <-s.acquire(1, "mine", time.Second, false); a.Lock != nil {
 			t.Error("held twice")
 		}
+	})
+}
+
+// What a try put has been replaced, and is put anew by somebody else, each with the TTL that was left: it expires in the same
+// millisecond.
+func TestAnUndoThatIsRepeatedTakesNothingThatWasPutAnew(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("a", "")
+		s.sleep(10 * time.Millisecond)
+		gone := s.keep(0, "b")
+		s.keep(1, "c")
+		gone.Abandon()
+		s.sleep(10 * time.Millisecond)
+		s.keep(1, "b")
+		s.expectHolders(3*time.Second, "bbb")
 	})
 }

@@ -251,3 +251,40 @@ func TestAScriptTakesNothingWhereItCannotBeKept(t *testing.T) {
 		})
 	}
 }
+
+// run runs a script on the resource, through a proxy.
+func (s *scene) run(proxy int, text string, args ...string) <-chan quorum.Ran {
+	c := make(chan quorum.Ran, 1)
+	s.proxies[proxy].life.engine.Run(quorum.RunRequest{
+		Script: quorum.NewScript(text), Keys: []string{resourceName(0)}, Args: args,
+	}, func(r quorum.Ran) { c <- r })
+	return c
+}
+
+// A script counts on from another number on one master, where that is put back, too late: somebody has set another value, with
+// the TTL that was left, and now sets the very number that was counted to.
+func TestAPutBackThatIsRepeatedTakesNothingThatWasPutAnew(t *testing.T) {
+	const set, count = "return redis.call('set', KEYS[1], ARGV[1], 'KEEPTTL')",
+		"local v = redis.call('get', KEYS[1]) + 1 redis.call('set', KEYS[1], v, 'KEEPTTL') return v"
+	inScene(t, func(s *scene) {
+		s.do(func() {
+			for i, m := range s.servers {
+				m.put(&session{}, resourceName(0), item{text: []string{"5", "1", "1"}[i], expires: m.clock.millis(m.now()) + 60000})
+				s.links[0][i].slow = 20 * time.Millisecond
+			}
+		})
+		counted := s.run(0, count)
+		s.expectHolders(30*time.Millisecond, "622")
+		if r := <-s.run(1, set, "7"); r.Err != nil {
+			t.Fatalf("%+v", r)
+		}
+		if r := <-counted; r.Err != nil || r.Reply.Int != 2 {
+			t.Fatalf("%+v", r)
+		}
+		s.expectHolders(100*time.Millisecond, "777")
+		if r := <-s.run(1, set, "6"); r.Err != nil {
+			t.Fatalf("%+v", r)
+		}
+		s.expectHolders(3*time.Second, "666")
+	})
+}
