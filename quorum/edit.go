@@ -328,9 +328,9 @@ func (d *editing) putBack(en *entry, i int) *undo {
 	name, had, restorable := d.exec.req.Keys[i], d.had(en, i), d.restorable(en, i)
 	switch {
 	case ed.Kind == Put:
-		ends, kept := d.ends[en.master][i], d.engine.cfg.kept(ed.TTL)
+		ends, kept := d.lasts(en, i), d.engine.cfg.kept(ed.TTL)
 		if ed.KeepTTL {
-			ends, kept = had, d.engine.cfg.kept(d.engine.cfg.TTLMax)
+			kept = d.engine.cfg.kept(d.engine.cfg.TTLMax)
 		}
 		if ends == 0 {
 			return nil
@@ -363,6 +363,14 @@ func (d *editing) had(en *entry, i int) int64 {
 	list, _ := en.Reply.([]any)
 	at, _ := list[1+i].(int64)
 	return at
+}
+
+// lasts returns when what was put on a master expires, where it was; 0 if that is not known, or never.
+func (d *editing) lasts(en *entry, i int) int64 {
+	if d.edits[i].KeepTTL {
+		return d.had(en, i)
+	}
+	return d.ends[en.master][i]
 }
 
 // owed returns what removes h where it was put: its release could not be sent. The other keys have releases of their own.

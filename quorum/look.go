@@ -13,7 +13,7 @@ func (e *Engine) look(db int, names []string, done func(error, []view, *looking)
 type looking struct {
 	round
 	keys  []agreement
-	every bool // every master is waited for
+	every bool // every master is waited for, and one in quarantine tells nothing: it may have an older copy
 
 	unclear bool // of some key no opinion can have a quorum
 	done    func(error, []view, *looking)
@@ -36,7 +36,7 @@ func (l *looking) read(en *entry) (Vote, string) {
 		}
 		all[i].master = en.master
 	}
-	blank := slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
+	blank := l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
 	if en.proves(blank) {
 		for i := range all {
 			l.keys[i].told = append(l.keys[i].told, all[i])

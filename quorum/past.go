@@ -103,11 +103,7 @@ func (d *editing) learnPut(en *entry) {
 		return
 	}
 	for _, i := range d.puts {
-		ends := d.ends[en.master][i]
-		if d.edits[i].KeepTTL {
-			ends = d.had(en, i)
-		}
-		d.learnAt(en.master, i, ends)
+		d.learnAt(en.master, i, d.lasts(en, i))
 	}
 }
 

@@ -201,7 +201,7 @@ func (d *editing) checkedUp(l *looking) {
 			switch {
 			case d.isDone(i, s):
 				done++
-			case d.isStale(i, s):
+			case d.missedBy(s.master) && d.isStale(i, s):
 				stale++
 				wants[s.master] = true
 			case !s.exists:
@@ -228,8 +228,8 @@ func (d *editing) isDone(i int, s sighting) bool {
 	if d.edits[i].Kind != Put {
 		return !s.exists
 	}
-	ends := d.ends[s.master] // nil if it was not sent there
-	return s.kind == "string" && s.value == d.edits[i].Value && (d.edits[i].KeepTTL || ends != nil && isNear(s.ends, ends[i]))
+	en := &d.entries[s.master]
+	return s.kind == "string" && s.value == d.edits[i].Value && d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, i))
 }
 
 // isStale says that a master has what a repair may replace.

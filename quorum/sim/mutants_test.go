@@ -320,6 +320,21 @@ var mutants = []mutant{
 		test: "TestADeletionThatFewMade", in: ".",
 	},
 	{
+		name: "a checkup goes by an older copy", rule: "15 repair", file: "look.go",
+		old: "blank := l.every ||", new: "blank :=",
+		test: "TestACheckupDoesNotGoByAnOlderCopy", in: ".",
+	},
+	{
+		name: "a checkup takes what was put anew for the past", rule: "15 repair", file: "repair.go",
+		old: "case d.missedBy(s.master) && d.isStale(i, s):", new: "case d.isStale(i, s):",
+		test: "TestACheckupLeavesWhatWasPutAnew", in: ".",
+	},
+	{
+		name: "a checkup takes another's value for its own", rule: "15 repair", file: "repair.go",
+		old: "d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, i))", new: "d.mayHaveApplied(en)",
+		test: "TestACheckupDoesNotFillWithAnotherTTL", in: ".",
+	},
+	{
 		name: "what was put anew is undone", rule: "4 undo", file: "edit.go",
 		old: "u.once = ed.KeepTTL", new: "u.once = false",
 		test: "TestAnUndoThatIsRepeatedTakesNothing", in: ".",

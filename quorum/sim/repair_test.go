@@ -296,3 +296,68 @@ func TestAnUndoThatIsRepeatedTakesNothingThatWasPutAnew(t *testing.T) {
 		s.expectHolders(3*time.Second, "bbb")
 	})
 }
+
+// A master has refused a change, and has what was there before. Others have made a further one, and forgotten it.
+func TestACheckupDoesNotGoByAnOlderCopy(t *testing.T) {
+	patient := sceneConfig
+	patient.InstanceTimeout = time.Second // the checkup comes after so long, when the master is there again
+	inSceneWith(t, 3, patient, nil, func(s *scene) {
+		s.swap("w", "")
+		s.sleep(10 * time.Millisecond)
+		m := s.servers[2]
+		var had item
+		s.do(func() {
+			had, _ = m.store.get(0, resourceName(0), m.clock.millis(m.now()))
+			m.put(&session{}, resourceName(0), item{text: "y", expires: had.expires + 1})
+		})
+		s.swap("x", "w")
+		s.sleep(10 * time.Millisecond)
+		before := s.now()
+		s.do(func() { m.put(&session{}, resourceName(0), had) })
+		s.sleep(10 * time.Millisecond)
+		s.edit(1, quorum.Edit{Kind: quorum.Put, Value: "z", TTL: time.Minute}, func() {})
+		s.do(func() { s.links[0][1].block(up) })
+		s.fallBack(0, before)
+		s.expectHolders(3*time.Second, "xzw")
+		if x := s.extend(1, "x", time.Minute); x.Held {
+			t.Errorf("held twice: %+v", x)
+		}
+	})
+}
+
+// A master has refused a change, and has what was there before. Somebody else has put just that back on the others, with the TTL
+// that was left, so it is no trace of the past.
+func TestACheckupLeavesWhatWasPutAnew(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("a", "")
+		s.sleep(10 * time.Millisecond)
+		m := s.servers[2]
+		var had item
+		s.do(func() {
+			had, _ = m.store.get(0, resourceName(0), m.clock.millis(m.now()))
+			m.put(&session{}, resourceName(0), item{text: "y", expires: had.expires + 1})
+		})
+		s.keep(0, "b")
+		s.sleep(10 * time.Millisecond)
+		s.do(func() { m.put(&session{}, resourceName(0), had) })
+		s.keep(1, "a")
+		s.expectHolders(time.Second, "aaa")
+	})
+}
+
+// A value that was put with the TTL that was left is taken away, and somebody puts it anew, for a second, where a quorum is.
+func TestACheckupDoesNotFillWithAnotherTTL(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swap("a", "")
+		s.sleep(10 * time.Millisecond)
+		s.others(2)
+		s.keep(0, "b")
+		s.sleep(10 * time.Millisecond)
+		s.edit(1, quorum.Edit{Kind: quorum.Claim}, func() {})
+		if a := <-s.acquire(1, "b", time.Second, false); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		s.do(func() { s.servers[2].remove(&session{}, resourceName(0)) })
+		s.expectHolders(3*time.Second, "...")
+	})
+}
