@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"crypto/sha1" //nolint:gosec // what Redis can compute, to tell values apart that expire in one millisecond
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -27,7 +28,8 @@ type version struct {
 
 const (
 	pastKeys     = 10_000
-	pastVersions = 2 // of a key on a master: what it has told last, and what it may have run before its connection broke
+	pastNameMax  = 512 // longer keys are not remembered
+	pastVersions = 2   // of a key on a master: what it has told last, and what it may have run before its connection broke
 )
 
 func (p *pasts) init() { p.keys, _ = simplelru.NewLRU[Key, past](pastKeys, nil) }
@@ -56,7 +58,7 @@ func (p *pasts) of(key Key, master int, nr uint64) []version {
 
 // learn notes what one of so many masters has, or may have, of what a quorum has.
 func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
-	if ends <= 0 {
+	if ends <= 0 || len(key.Name) > pastNameMax {
 		return
 	}
 	p.mu.Lock()
@@ -64,6 +66,7 @@ func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends
 	all, ok := p.keys.Get(key)
 	if !ok {
 		all = make(past, masters)
+		key.Name = strings.Clone(key.Name)
 		p.keys.Add(key, all)
 	}
 	known := &all[master]
