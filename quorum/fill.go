@@ -11,10 +11,11 @@ import (
 // extends the lock for long would lose it when the other masters have been restarted as well, one after the other. So an
 // extension that finds the same again as the one before fills the gap: it sets the key where nothing is.
 //
-// That is no vote in this round, but it is one in the next. Nobody else loses anything by it: it takes no key's place. Nor does
-// it bring back a lock that is gone (rule 11): a master fills the gap only within the validity of the extension before, by its
-// own clock, so that nobody can have held the lock since; what it has set lives no longer than what the others had then; and
-// if it turns out that the lock is gone all the same, because somebody has deleted it, that is undone.
+// That is no vote in this round, but it is one in the next. Nobody else loses anything by it: it takes no key's place, and none
+// that was forgotten, as a master in quarantine fills nothing. Nor does it bring back a lock that is gone (rule 11): a master
+// fills the gap only within the validity of the extension before, by its own clock, so that nobody can have held the lock
+// since; and what it has set lives no longer than what the others had then. Somebody may have taken the lock away all the same.
+// So what was filled is undone unless a quorum of the others has the lock still, and the answer counts.
 
 // gaps are the locks of which some masters had nothing when a quorum extended them.
 type gaps struct {
@@ -86,17 +87,19 @@ type filling struct {
 
 // compose makes the command for one master; see composer.
 func (f *filling) compose(en *entry, now int64) {
-	if f.gap.masters&(1<<en.master) == 0 {
+	if f.gap.masters&(1<<en.master) == 0 || en.lane.quarantineCause() != "" {
 		en.Args = f.args()
 		return
 	}
 	valid, kept := f.gap.until-en.lane.gathered, f.gap.kept-en.lane.gathered
 	en.expires = en.lane.expiry(f.hold().hash(), now+kept.Milliseconds())
-	keys := []string{f.req.Key.Name, horizonKey}
+	keys := []string{f.req.Key.Name, horizonKey, canaryKey}
 	if f.req.Fenced {
 		keys = append(keys, recordPrefix+f.req.Key.Name)
 	}
-	en.Args = luaFill.all(keys, []any{f.req.Token, f.kept.Milliseconds(), en.expires, now + valid.Milliseconds()})
+	en.Args = luaFill.all(keys, []any{
+		f.req.Token, f.kept.Milliseconds(), en.expires, now + valid.Milliseconds(), en.lane.link.marks.canary,
+	})
 }
 
 func (f *filling) read(en *entry) (Vote, string) {
@@ -107,31 +110,25 @@ func (f *filling) read(en *entry) (Vote, string) {
 	return f.extension.read(en)
 }
 
-// ended undoes what was filled where the lock is gone.
+// ended undoes what was filled, unless it may stay.
 func (f *filling) ended(d Decision) {
-	if d == Lost {
-		var all []*undo
-		f.mu.Lock()
-		f.revoked = true
-		for i := range f.entries {
-			if u := f.undoOf(&f.entries[i]); u != nil {
-				all = append(all, u)
-			}
+	var all []*undo
+	f.mu.Lock()
+	for i := range f.entries {
+		if u := f.undoOf(&f.entries[i], false); u != nil {
+			all = append(all, u)
 		}
-		f.mu.Unlock()
-		pushUndos(f.engine, nil, all, func() {})
 	}
+	f.mu.Unlock()
+	pushUndos(f.engine, nil, all, func() {})
 	f.extension.ended(d)
 }
 
-// settled undoes what was filled after that, or after a release was not sent; see lane.owe.
+// settled undoes what was filled after that, also if a release was not sent meanwhile; see lane.owe.
 func (f *filling) settled(en *entry) {
 	owed := en.lane.owes(f.hold())
-	var u *undo
 	f.mu.Lock()
-	if f.revoked || owed {
-		u = f.undoOf(en)
-	}
+	u := f.undoOf(en, owed)
 	f.mu.Unlock()
 	if u != nil {
 		u.lane.pushUndo(u)
@@ -141,11 +138,13 @@ func (f *filling) settled(en *entry) {
 
 func (f *filling) hold() hold { return hold{f.req.Key.Name, f.req.Token} }
 
-// undoOf returns what removes what was filled on a master, or may have been, once. It is called with the round's mu held.
-func (f *filling) undoOf(en *entry) *undo {
+// undoOf returns what removes what was filled on a master, or may have been, once: where the lock is gone, or that is not known,
+// or was given back, or the answer does not count. It is called with the round's mu held.
+func (f *filling) undoOf(en *entry, owed bool) *undo {
 	certain := en.fate == answered && en.took
 	possible := en.fate == unknown && en.expires != 0
-	if en.undoing || !certain && !possible {
+	stays := f.decision == Won && en.vote == Refused && !owed
+	if en.undoing || stays || !certain && !possible {
 		return nil
 	}
 	en.undoing = true

@@ -75,19 +75,19 @@ end
 if v then return 0 end
 return -1`)
 
-	// luaFill KEYS[1]=resource KEYS[2]=horizon, and perhaps KEYS[3]=the record of its fence; ARGV as of luaExtend, ARGV[3]=when the
-	// key is to expire where nothing is, ARGV[4]=when nothing may be set any more.
+	// luaFill KEYS[1]=resource KEYS[2]=horizon KEYS[3]=canary, and perhaps KEYS[4]=the record of its fence; ARGV as of luaExtend,
+	// ARGV[3]=when the key is to expire where nothing is, ARGV[4]=when nothing may be set any more, ARGV[5]=the canary.
 	luaFill = newLua(luaSooner + `
 local v = redis.call('GET', KEYS[1])
 if v and v ~= ARGV[1] then return 0 end
 if v then
   sooner(KEYS[1], ARGV[2])
-  if KEYS[3] then redis.call('PEXPIRE', KEYS[3], ARGV[2]) end
+  if KEYS[4] then redis.call('PEXPIRE', KEYS[4], ARGV[2]) end
   return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if now >= tonumber(ARGV[4]) then return -1 end
+if now >= tonumber(ARGV[4]) or redis.call('GET', KEYS[3]) ~= ARGV[5] then return -1 end
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[3])
 local ms = ARGV[3] - now
 if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end

@@ -222,12 +222,32 @@ var mutants = []mutant{
 	},
 	{
 		name: "what an extension filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
-		old: "	if d == Lost {", new: "	if false {",
+		old: "stays := f.decision == Won && ", new: "stays := f.decision != Unanswered && ",
 		test: "TestALockThatIsGoneIsNotBroughtBackByAnExtension", in: ".",
 	},
 	{
+		name: "what an extension filled stays where the lock may be gone", rule: "11 extend", file: "fill.go",
+		old: "stays := f.decision == Won && ", new: "stays := f.decision != Lost && ",
+		test: "TestALockThatMayBeGoneIsNotBroughtBackByAnExtension", in: ".",
+	},
+	{
+		name: "what an extension filled stays though the answer does not count", rule: "5 vouch", file: "fill.go",
+		old: "en.vote == Refused && ", new: "",
+		test: "TestAMasterWhoseClockHasJumpedIsNotFilled", in: ".",
+	},
+	{
+		name: "an extension fills in quarantine", rule: "6 quarantine", file: "fill.go",
+		old: `en.lane.quarantineCause() != ""`, new: "false",
+		test: "TestAMasterInQuarantineIsNotFilled", in: ".",
+	},
+	{
+		name: "an extension fills what was forgotten", rule: "6 quarantine", file: "lua.go",
+		old: "or redis.call('GET', KEYS[3]) ~= ARGV[5] then", new: "then",
+		test: "TestAMasterThatHasForgottenIsNotFilled", in: ".",
+	},
+	{
 		name: "an extension fills when the validity is over", rule: "11 extend", file: "lua.go",
-		old: "if now >= tonumber(ARGV[4]) then return -1 end", new: "",
+		old: "if now >= tonumber(ARGV[4]) or ", new: "if ",
 		test: "TestNothingIsFilledByAnExtensionThatComesLate", in: ".",
 	},
 	{
