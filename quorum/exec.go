@@ -100,10 +100,10 @@ type exec struct {
 	engine   *Engine
 	req      ExecRequest
 	done     func(Executed)
-	deadline instant // of the latest try's beginning; 0 before the first
-	patient  instant // until when it looks again where masters differ
-	pauses   int     // so far
-	left     []bool  // by master: something of a try that failed may still be there
+	deadline instant       // of the latest try's beginning; 0 before the first
+	patient  instant       // until when it looks again where masters differ
+	pause    time.Duration // before it looks again, at most
+	left     []bool        // by master: something of a try that failed may still be there
 }
 
 func (x *exec) try() {
@@ -143,11 +143,12 @@ func (x *exec) try() {
 func (x *exec) differ(err error) bool {
 	e := x.engine
 	var no *NoQuorum
-	if err != nil && (!errors.As(err, &no) || no.Answered < Quorum(no.Masters)) || e.waited() >= x.patient {
+	rest := x.patient - e.waited()
+	if err != nil && (!errors.As(err, &no) || no.Answered < Quorum(no.Masters)) || rest <= 0 {
 		return false
 	}
-	x.pauses++
-	e.pause(min(askPause<<x.pauses, e.cfg.InstanceTimeout, x.patient-e.waited()), x.try)
+	x.pause = min(max(2*x.pause, 2*askPause), e.cfg.InstanceTimeout)
+	e.pause(min(x.pause, rest), x.try)
 	return true
 }
 

@@ -344,3 +344,23 @@ func TestALookTellsWhenAMasterWasToDropWhatWasAgreedOn(t *testing.T) {
 		}
 	}
 }
+
+// A pause at random may be short each time.
+func TestAnExecPausesHoweverOftenMastersDiffer(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for i, text := range []string{"a", "b", "c"} {
+			w.fakes[i].set(key, text, minute)
+		}
+		pauses := 0
+		w.cfg.Pause = func(most time.Duration) time.Duration {
+			if pauses++; most <= 0 {
+				t.Errorf("pause %d is at most %v", pauses, most)
+			}
+			return 2 * time.Millisecond
+		}
+		var no *NoQuorum
+		if _, x := w.getSet(key, "d", minute); !errors.As(x.Err, &no) || pauses < 100 {
+			t.Errorf("%+v after %d pauses", x, pauses)
+		}
+	})
+}
