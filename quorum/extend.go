@@ -3,8 +3,8 @@ package quorum
 import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
-// never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its
-// TTL on the masters that made it. A master that has nothing of the lock is given it by the next one; see fill.go.
+// never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves
+// its TTL on the masters that made it. A master that has nothing of the lock is given it by the next one; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	x := &extension{req: req, done: done}
 	x.lasting = true

@@ -16,6 +16,14 @@ func (s *scene) miss(change func()) {
 	s.sleep(100 * time.Millisecond)
 }
 
+// exec is an Exec on the resource, through a proxy.
+func (s *scene) exec(proxy int, plan quorum.Plan) quorum.Executed {
+	done := make(chan quorum.Executed, 1)
+	req := quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: plan}
+	s.proxies[proxy].life.engine.Exec(req, func(x quorum.Executed) { done <- x })
+	return <-done
+}
+
 // swap is swapVia the first proxy, and expects what was there.
 func (s *scene) swap(value, was string) {
 	s.t.Helper()
@@ -83,11 +91,10 @@ func TestWhatAMasterMissedIsDeletedWithTheRest(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.swap("a", "")
 		s.miss(func() { s.swap("b", "a") })
-		done := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		x := s.exec(0, func([]quorum.View) []quorum.Edit {
 			return []quorum.Edit{{Kind: quorum.Claim}}
-		}}, func(x quorum.Executed) { done <- x })
-		if x := <-done; !x.Done {
+		})
+		if !x.Done {
 			t.Errorf("%+v", x)
 		}
 		s.expectHolders(10*time.Millisecond, "...")
@@ -99,11 +106,9 @@ func TestARepairIsTakenBackWithItsExec(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.swap("a", "")
 		s.miss(func() { s.swap("b", "a") })
-		done := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		x := s.exec(0, func([]quorum.View) []quorum.Edit {
 			return []quorum.Edit{{Kind: quorum.Put, Value: "c", TTL: time.Minute}}
-		}}, func(x quorum.Executed) { done <- x })
-		x := <-done
+		})
 		s.expectHolders(10*time.Millisecond, "ccc")
 		x.Lock.Abandon()
 		s.expectHolders(10*time.Millisecond, ".bb")
@@ -152,8 +157,7 @@ func TestAnExecEndsWhereWhatItHasPutMayComeBack(t *testing.T) {
 		s.others(0, 1, 2)
 		s.far()
 		tries := 0
-		done := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		x := s.exec(0, func([]quorum.View) []quorum.Edit {
 			tries++
 			s.do(func() {
 				for i, m := range s.servers {
@@ -173,8 +177,8 @@ func TestAnExecEndsWhereWhatItHasPutMayComeBack(t *testing.T) {
 				})
 			})
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
-		}}, func(x quorum.Executed) { done <- x })
-		if x := <-done; x.Err == nil || tries != 2 {
+		})
+		if x.Err == nil || tries != 2 {
 			t.Errorf("%d tries: %+v", tries, x)
 		}
 	})
@@ -217,24 +221,23 @@ func TestARepairDoesNotBringBackWhatWasTakenAway(t *testing.T) {
 			m.remove(&session{}, resourceName(0))
 			s.links[0][0].slow, s.links[0][1].slow = time.Millisecond, time.Millisecond
 		})
-		done := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		x := s.exec(0, func([]quorum.View) []quorum.Edit {
 			s.do(func() {
 				s.servers[2].put(&session{}, resourceName(0), had)
 				s.links[0][2].slow = 20 * time.Millisecond
 			})
 			return []quorum.Edit{{Kind: quorum.Put, Value: "b", TTL: time.Minute}}
-		}}, func(x quorum.Executed) { done <- x })
-		if x := <-done; !x.Done {
+		})
+		if !x.Done {
 			t.Fatalf("%+v", x)
 		}
 		s.expectHolders(25*time.Millisecond, "bbb")
 		was := ""
-		s.proxies[1].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+		x = s.exec(1, func(now []quorum.View) []quorum.Edit {
 			was = now[0].Value
 			return []quorum.Edit{{Kind: quorum.Claim}}
-		}}, func(x quorum.Executed) { done <- x })
-		if x := <-done; !x.Done || was != "b" {
+		})
+		if !x.Done || was != "b" {
 			t.Fatalf("%q, %+v", was, x)
 		}
 		s.expectHolders(time.Second, "...")
