@@ -29,6 +29,8 @@ func TestHostileRequests(t *testing.T) {
 		"a bulk length that has no end": {"*1\r\n$" + strings.Repeat("1", lineMax+1), "-ERR Protocol error: too big bulk count string\r\n"},
 		"no dollar":                     {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
 		"an array in an array":          {"*1\r\n*1\r\n", "-ERR Protocol error: expected '$', got '*'\r\n"},
+		"no ASCII for a dollar":         {"*1\r\n\xd94\r\n", "-ERR Protocol error: expected '$', got '\xd9'\r\n"},
+		"no protocol in silence":        {words("CLIENT REPLY OFF") + "*x\r\n", ""},
 		"a line end for a dollar":       {"*1\r\n\r\n", "-ERR Protocol error: expected '$', got ' '\r\n"},
 		"a large command of legal arguments": {"*8\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 3),
 			"-ERR Protocol error: command of more than 3000 bytes\r\n"},
@@ -48,7 +50,7 @@ func TestHostileRequests(t *testing.T) {
 			cl := r.dial()
 			cl.send(c.send)
 			cl.want(c.want)
-			if strings.Contains(c.want, "Protocol error") || name == "an HTTP request" {
+			if strings.Contains(c.want, "Protocol error") || name == "an HTTP request" || name == "no protocol in silence" {
 				cl.wantEnd()
 				_ = cl.Close()
 			}

@@ -25,7 +25,7 @@ func splitWord(line []byte) (string, int, bool) {
 	var word []byte
 	for i := 0; i < len(line); {
 		switch c := line[i]; {
-		case isSpace(c) || c == 0:
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == 0: // \v and \f only separate where no word has begun
 			return string(word), i, true
 		case c == '"' || c == '\'':
 			var n int

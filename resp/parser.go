@@ -104,7 +104,7 @@ func (p *parser) argument(b []byte) (bool, error) {
 			return false, tooLong(rest, errBulkString)
 		}
 		if len(line) == 0 || line[0] != '$' {
-			return false, protocolError(fmt.Sprintf("expected '$', got '%c'", rest[0]))
+			return false, protocolError(fmt.Sprintf("expected '$', got '%s'", rest[:1]))
 		}
 		n, ok := parseInt(string(line[1:]))
 		switch {

@@ -241,7 +241,7 @@ func (s *session) Kick() {
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(e Error) {
 	sl := newSlot(s)
-	sl.reply, sl.resp3 = e, s.resp3
+	sl.reply, sl.resp3, sl.mute = e, s.resp3, s.mute.current
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push(sl)
