@@ -71,6 +71,22 @@ func (r *voting) undoOf(master int) []*undo {
 	return []*undo{u}
 }
 
+// queues says that a refusal is to reach masters that have not been asked yet, too: it has left something, as a place in the
+// queue of a fair lock, and queues are to be alike. Where some granted, it is put back, or asked again.
+func (c *count) queues() bool {
+	left := false
+	for _, a := range c.answers {
+		switch {
+		case a == nil:
+		case c.rule.vote(a) == Granted:
+			return false
+		case len(a.effects) > 0:
+			left = true
+		}
+	}
+	return left && c.rule.Merge == Taking
+}
+
 // isPutBack says that nothing of what the script did is left where it would run once more: one that counts would count on from
 // that, and then neither could be put back. What a late master does is put back before: the next run waits in the same lane.
 func (r *voting) isPutBack() bool {

@@ -289,7 +289,7 @@ func (r *voting) putBack(d Decision, after func()) {
 	var certain []*undo
 	r.mu.Lock()
 	if d != Won && (r.req.Rule.Merge == Agreeing || r.req.Rule.Merge == Taking) { // of others nothing is put back
-		r.revoked = true
+		r.revoked = d != Lost || !r.count.queues()
 	}
 	for i, a := range r.all {
 		if a != nil && r.count.wrong(a, d) {
