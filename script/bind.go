@@ -168,12 +168,7 @@ func (l lifetime) count(keys, args []string) (int64, bool) {
 	}
 	s := a.source.in(keys, args)
 	if !l.numeric {
-		// Redis takes decimal digits only: no plus, no leading zero, no blank.
-		n, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || s[0] == '+' || s[0] == '0' && len(s) > 1 || s[0] == '-' && s[1] == '0' {
-			return 0, false
-		}
-		return n, true
+		return parseInt(s, 64)
 	}
 	x, err := parseNumber(s)
 	x = x*a.scale + a.offset
@@ -181,6 +176,12 @@ func (l lifetime) count(keys, args []string) (int64, bool) {
 		return 0, false
 	}
 	return int64(x), true
+}
+
+// parseInt reads a number of so many bits as Redis does: decimal digits only, no plus, no leading zero, no blank.
+func parseInt(s string, bits int) (int64, bool) {
+	n, err := strconv.ParseInt(s, 10, bits)
+	return n, err == nil && strconv.FormatInt(n, 10) == s
 }
 
 // refuse returns an error as Redis words it for a command in a script.

@@ -2,7 +2,6 @@ package script
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -223,8 +222,7 @@ func (r *run) remaining(_ []symbol, at place) (symbol, error) {
 func (r *run) lifetime(s symbol, seconds bool, at place) (lifetime, error) {
 	l := lifetime{kind: limited, seconds: seconds, command: at.command, line: at.line, numeric: s.kind == symLinear}
 	if s.kind == symString {
-		n, err := strconv.ParseInt(s.text, 10, 32)
-		if err != nil || strconv.FormatInt(n, 10) != s.text {
+		if _, ok := parseInt(s.text, 32); !ok {
 			return lifetime{}, errNotUnderstood
 		}
 	}

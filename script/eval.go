@@ -18,10 +18,11 @@ func (r *run) eval(e expr) (symbol, error) {
 	case stringExpr:
 		return text(e.value), nil
 	case nameExpr:
-		if !r.declared(e.name) {
+		value, ok := r.lookup(e.name)
+		if !ok {
 			return symbol{}, errNotUnderstood // Redis refuses to read an unknown global
 		}
-		return r.lookup(e.name), nil
+		return value, nil
 	case indexExpr:
 		return r.index(e)
 	case callExpr:

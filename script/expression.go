@@ -9,72 +9,57 @@ var precedence = map[string]int{
 
 const unaryPrecedence = 7
 
-func (p *parser) expression() (expr, error) { return p.binary(0) }
+func (p *parser) expression() expr { return p.binary(0) }
 
-func (p *parser) expressions() ([]expr, error) {
-	var list []expr
-	for {
-		e, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, e)
-		if !p.accept(",") {
-			return list, nil
-		}
+func (p *parser) expressions() []expr {
+	list := []expr{p.expression()}
+	for p.accept(",") {
+		list = append(list, p.expression())
 	}
+	return list
 }
 
 // binary reads operators that bind more strongly than limit. All of them associate to the left.
-func (p *parser) binary(limit int) (expr, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
+func (p *parser) binary(limit int) expr {
+	p.enter()
 	defer p.leave()
-	left, err := p.unary()
-	for err == nil {
+	left := p.unary()
+	for {
 		op := p.peek()
 		level := precedence[op.text]
 		if op.kind != tokSymbol && op.kind != tokKeyword || level <= limit {
-			return left, nil
+			return left
 		}
 		p.next()
-		var right expr
-		right, err = p.binary(level)
-		left = binaryExpr{op: op.text, left: left, right: right}
+		left = binaryExpr{op: op.text, left: left, right: p.binary(level)}
 	}
-	return nil, err
 }
 
-func (p *parser) unary() (expr, error) {
-	var wrap func(expr) expr
+func (p *parser) unary() expr {
 	switch {
 	case p.accept("not"):
-		wrap = func(e expr) expr { return notExpr{e} }
+		return notExpr{p.binary(unaryPrecedence)}
 	case p.accept("-"):
-		wrap = func(e expr) expr { return minusExpr{e} }
+		return minusExpr{p.binary(unaryPrecedence)}
 	case p.accept("#"):
-		wrap = func(e expr) expr { return lengthExpr{e} }
-	default:
-		return p.simple()
+		return lengthExpr{p.binary(unaryPrecedence)}
 	}
-	operand, err := p.binary(unaryPrecedence)
-	return wrap(operand), err
+	return p.simple()
 }
 
-func (p *parser) simple() (expr, error) {
+func (p *parser) simple() expr {
 	switch t := p.peek(); {
 	case t.kind == tokNumber:
-		n, err := parseNumber(p.next().text)
-		return numberExpr{n}, err
+		n, _ := parseNumber(p.next().text) // no error: the lexer has tried
+		return numberExpr{n}
 	case t.kind == tokString:
-		return stringExpr{p.next().text}, nil
+		return stringExpr{p.next().text}
 	case p.accept("nil"):
-		return nilExpr{}, nil
+		return nilExpr{}
 	case p.accept("true"):
-		return boolExpr{true}, nil
+		return boolExpr{true}
 	case p.accept("false"):
-		return boolExpr{false}, nil
+		return boolExpr{false}
 	case p.accept("{"):
 		return p.table()
 	}
@@ -82,84 +67,63 @@ func (p *parser) simple() (expr, error) {
 }
 
 // suffixed reads a name or a parenthesis and what is indexed or called of it.
-func (p *parser) suffixed() (expr, error) {
-	e, err := p.primary()
-	for err == nil {
+func (p *parser) suffixed() expr {
+	e := p.primary()
+	for {
 		t := p.peek()
 		switch {
 		case p.accept("."):
-			var name string
-			name, err = p.name()
-			e = indexExpr{e, stringExpr{name}}
+			e = indexExpr{e, stringExpr{p.name()}}
 		case p.accept("["):
-			var key expr
-			if key, err = p.expression(); err == nil {
-				err = p.expect("]")
-			}
-			e = indexExpr{e, key}
+			e = indexExpr{e, p.expression()}
+			p.expect("]")
 		case p.accept("("):
 			if p.ambiguous() {
-				return nil, errNotUnderstood
+				p.fail()
 			}
-			var args []expr
-			args, err = p.arguments()
-			e = callExpr{function: e, args: args, line: t.line}
+			e = callExpr{function: e, args: p.arguments(), line: t.line}
 		default:
-			return e, nil
+			return e
 		}
 	}
-	return nil, err
 }
 
 // ambiguous says that the parenthesis just read is on a new line: Lua 5.1 does not know then whether it calls what is
 // before it, and refuses the text.
 func (p *parser) ambiguous() bool { return p.tokens[p.at-1].line != p.tokens[p.at-2].line }
 
-func (p *parser) primary() (expr, error) {
-	if p.accept("(") {
-		e, err := p.expression()
-		if err == nil {
-			err = p.expect(")")
-		}
-		return e, err
+func (p *parser) primary() expr {
+	if !p.accept("(") {
+		return nameExpr{p.name()}
 	}
-	name, err := p.name()
-	return nameExpr{name}, err
+	e := p.expression()
+	p.expect(")")
+	return e
 }
 
-func (p *parser) arguments() ([]expr, error) {
+func (p *parser) arguments() []expr {
 	if p.accept(")") {
-		return nil, nil
+		return nil
 	}
-	args, err := p.expressions()
-	if err == nil {
-		err = p.expect(")")
-	}
-	return args, err
+	args := p.expressions()
+	p.expect(")")
+	return args
 }
 
 // table reads {…}: items and named fields.
-func (p *parser) table() (expr, error) {
+func (p *parser) table() expr {
 	var t tableExpr
-	for !p.accept("}") {
+	for !p.failed && !p.accept("}") {
 		if p.peek().kind == tokName && p.tokens[p.at+1].is("=") {
 			name := p.next().text
 			p.next()
-			value, err := p.expression()
-			if err != nil {
-				return nil, err
-			}
-			t.fields = append(t.fields, field{name, value})
+			t.fields = append(t.fields, field{name, p.expression()})
 		} else {
-			item, err := p.expression()
-			if err != nil {
-				return nil, err
-			}
-			t.items = append(t.items, item)
+			t.items = append(t.items, p.expression())
 		}
 		if !p.accept(",") && !p.accept(";") && !p.peek().is("}") {
-			return nil, errNotUnderstood
+			p.fail()
 		}
 	}
-	return t, nil
+	return t
 }

@@ -7,12 +7,14 @@ const (
 	localsMax = 100
 )
 
-// A parser reads the subset of Lua that lock scripts use. Loops exist in one form only, over KEYS.
+// A parser reads the subset of Lua that lock scripts use. Loops exist in one form only, over KEYS. What is beyond the subset
+// moves it to the end of the text, where nothing more is accepted; then what it has read counts for nothing.
 type parser struct {
 	tokens []token
 	at     int
 	depth  int
 	locals int
+	failed bool
 }
 
 // parse returns the statements of a text.
@@ -22,12 +24,14 @@ func parse(text string) ([]stmt, error) {
 		return nil, err
 	}
 	p := &parser{tokens: tokens}
-	body, err := p.block()
-	if err == nil && p.peek().kind != tokEOF {
-		err = errNotUnderstood
+	body := p.block()
+	if p.failed || p.peek().kind != tokEOF {
+		return nil, errNotUnderstood
 	}
-	return body, err
+	return body, nil
 }
+
+func (p *parser) fail() { p.failed, p.at = true, len(p.tokens)-1 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
 
@@ -48,55 +52,59 @@ func (p *parser) accept(text string) bool {
 	return false
 }
 
-func (p *parser) expect(text string) error {
+func (p *parser) expect(text string) {
 	if !p.accept(text) {
-		return errNotUnderstood
+		p.fail()
 	}
-	return nil
 }
 
-func (p *parser) name() (string, error) {
-	if t := p.next(); t.kind == tokName {
-		return t.text, nil
+func (p *parser) name() string {
+	t := p.next()
+	if t.kind != tokName {
+		p.fail()
 	}
-	return "", errNotUnderstood
+	return t.text
 }
 
 // enter counts one more level of nesting; leave ends it.
-func (p *parser) enter() error {
+func (p *parser) enter() {
 	if p.depth++; p.depth > depthMax {
-		return errNotUnderstood
+		p.fail()
 	}
-	return nil
 }
 
 func (p *parser) leave() { p.depth-- }
 
-// block reads statements up to what cannot begin one. A return ends it.
-func (p *parser) block() ([]stmt, error) {
-	if err := p.enter(); err != nil {
-		return nil, err
-	}
+// endsBlock says that no further statement can begin here.
+func (p *parser) endsBlock() bool {
+	t := p.peek()
+	return t.kind == tokEOF || t.is("end") || t.is("else") || t.is("elseif")
+}
+
+// block reads statements. A return ends it.
+func (p *parser) block() []stmt {
+	p.enter()
 	defer p.leave()
 	var body []stmt
-	for {
-		t := p.peek()
-		if t.kind == tokEOF || t.is("end") || t.is("else") || t.is("elseif") {
-			return body, nil
-		}
-		s, err := p.statement()
-		if err != nil {
-			return nil, err
-		}
+	for !p.endsBlock() {
+		s := p.statement()
 		body = append(body, s)
 		p.accept(";")
 		if _, last := s.(returnStmt); last {
-			return body, nil
+			break
 		}
 	}
+	return body
 }
 
-func (p *parser) statement() (stmt, error) {
+// closed reads a block and the end of it.
+func (p *parser) closed() []stmt {
+	body := p.block()
+	p.expect("end")
+	return body
+}
+
+func (p *parser) statement() stmt {
 	switch {
 	case p.accept("local"):
 		return p.local()
@@ -105,122 +113,80 @@ func (p *parser) statement() (stmt, error) {
 	case p.accept("for"):
 		return p.loop()
 	case p.accept("do"):
-		body, err := p.block()
-		if err == nil {
-			err = p.expect("end")
-		}
-		return doStmt{body}, err
+		return doStmt{p.closed()}
 	case p.accept("return"):
 		return p.result()
 	}
 	return p.assignOrCall()
 }
 
-func (p *parser) local() (stmt, error) {
+func (p *parser) local() stmt {
 	var s localStmt
 	for {
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
-		s.names = append(s.names, name)
+		s.names = append(s.names, p.name())
 		if p.locals++; p.locals > localsMax {
-			return nil, errNotUnderstood
+			p.fail()
 		}
 		if !p.accept(",") {
 			break
 		}
 	}
-	if !p.accept("=") {
-		return s, nil
+	if p.accept("=") {
+		s.values = p.expressions()
 	}
-	var err error
-	s.values, err = p.expressions()
-	return s, err
+	return s
 }
 
-func (p *parser) branches() (stmt, error) {
+func (p *parser) branches() stmt {
 	var s ifStmt
 	for {
-		condition, err := p.expression()
-		if err == nil {
-			err = p.expect("then")
-		}
-		if err != nil {
-			return nil, err
-		}
-		body, err := p.block()
-		if err != nil {
-			return nil, err
-		}
-		s.conditions, s.blocks = append(s.conditions, condition), append(s.blocks, body)
+		s.conditions = append(s.conditions, p.expression())
+		p.expect("then")
+		s.blocks = append(s.blocks, p.block())
 		if !p.accept("elseif") {
 			break
 		}
 	}
 	if p.accept("else") {
-		var err error
-		if s.otherwise, err = p.block(); err != nil {
-			return nil, err
-		}
+		s.otherwise = p.block()
 	}
-	return s, p.expect("end")
+	p.expect("end")
+	return s
 }
 
 // loop reads the only loop there is: for i, key in ipairs(KEYS) do … end.
-func (p *parser) loop() (stmt, error) {
-	index, err := p.name()
-	if err == nil {
-		err = p.expect(",")
-	}
-	if err != nil {
-		return nil, err
-	}
-	key, err := p.name()
-	if err == nil {
-		err = p.expect("in")
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, want := range []token{{kind: tokName, text: "ipairs"}, {kind: tokSymbol, text: "("},
+func (p *parser) loop() stmt {
+	var s keysLoop
+	s.index = p.name()
+	p.expect(",")
+	s.key = p.name()
+	for _, want := range []token{{kind: tokKeyword, text: "in"}, {kind: tokName, text: "ipairs"}, {kind: tokSymbol, text: "("},
 		{kind: tokName, text: "KEYS"}, {kind: tokSymbol, text: ")"}, {kind: tokKeyword, text: "do"}} {
 		if t := p.next(); t.kind != want.kind || t.text != want.text || t.is("(") && p.ambiguous() {
-			return nil, errNotUnderstood
+			p.fail()
 		}
 	}
-	body, err := p.block()
-	if err == nil {
-		err = p.expect("end")
-	}
-	return keysLoop{index: index, key: key, body: body}, err
+	s.body = p.closed()
+	return s
 }
 
-func (p *parser) result() (stmt, error) {
-	if t := p.peek(); t.kind == tokEOF || t.is("end") || t.is("else") || t.is("elseif") || t.is(";") {
-		return returnStmt{}, nil
+func (p *parser) result() stmt {
+	if p.endsBlock() || p.peek().is(";") {
+		return returnStmt{}
 	}
-	value, err := p.expression()
-	return returnStmt{value}, err
+	return returnStmt{p.expression()}
 }
 
-func (p *parser) assignOrCall() (stmt, error) {
-	if p.peek().kind != tokName {
-		return nil, errNotUnderstood
-	}
-	e, err := p.suffixed()
-	if err != nil {
-		return nil, err
-	}
-	switch e := e.(type) {
-	case callExpr:
-		return callStmt{e}, nil
-	case nameExpr:
-		if err := p.expect("="); err != nil {
-			return nil, err
+func (p *parser) assignOrCall() stmt {
+	if p.peek().kind == tokName {
+		switch e := p.suffixed().(type) {
+		case callExpr:
+			return callStmt{e}
+		case nameExpr:
+			p.expect("=")
+			return assignStmt{e.name, p.expression()}
 		}
-		value, err := p.expression()
-		return assignStmt{e.name, value}, err
 	}
-	return nil, errNotUnderstood
+	p.fail()
+	return nil
 }

@@ -1,14 +1,17 @@
 package script
 
+import "slices"
+
 // A run executes a text once, in one world, on one path.
 type run struct {
 	path   *path
 	key    keyState
-	scopes []map[string]symbol
+	scopes []map[string]symbol // the first has the globals
 }
 
 // execute runs a whole text and returns what it returned.
 func (r *run) execute(body []stmt) (symbol, error) {
+	r.scopes = []map[string]symbol{globals}
 	value, _, err := r.block(body)
 	return value, err
 }
@@ -83,9 +86,9 @@ func (r *run) assign(s assignStmt) error {
 	if err != nil {
 		return err
 	}
-	for i := len(r.scopes) - 1; i >= 0; i-- {
-		if _, ok := r.scopes[i][s.name]; ok {
-			r.scopes[i][s.name] = value
+	for _, scope := range slices.Backward(r.scopes[1:]) {
+		if _, ok := scope[s.name]; ok {
+			scope[s.name] = value
 			return nil
 		}
 	}
@@ -94,7 +97,8 @@ func (r *run) assign(s assignStmt) error {
 
 // loop runs its body once: what is found then holds for calls with one key only.
 func (r *run) loop(s keysLoop) (symbol, bool, error) {
-	if r.lookup("KEYS").kind != symKeys || r.declaredLocally("ipairs") {
+	keys, _ := r.lookup("KEYS")
+	if ipairs, _ := r.lookup("ipairs"); keys.kind != symKeys || ipairs.text != "ipairs" || ipairs.kind != symFunction {
 		return symbol{}, false, errNotUnderstood
 	}
 	r.path.oneKey = true
@@ -116,26 +120,12 @@ var libraryFunctions = map[string]bool{
 
 func function(name string) symbol { return symbol{kind: symFunction, text: name} }
 
-// lookup returns what a name stands for, and the zero symbol (nil) if nothing.
-func (r *run) lookup(name string) symbol {
-	for i := len(r.scopes) - 1; i >= 0; i-- {
-		if value, ok := r.scopes[i][name]; ok {
-			return value
+// lookup returns what a name stands for, and whether it stands for anything.
+func (r *run) lookup(name string) (symbol, bool) {
+	for _, scope := range slices.Backward(r.scopes) {
+		if value, ok := scope[name]; ok {
+			return value, true
 		}
 	}
-	return globals[name]
-}
-
-func (r *run) declared(name string) bool {
-	_, ok := globals[name]
-	return ok || r.declaredLocally(name)
-}
-
-func (r *run) declaredLocally(name string) bool {
-	for _, scope := range r.scopes {
-		if _, ok := scope[name]; ok {
-			return true
-		}
-	}
-	return false
+	return symbol{}, false
 }
