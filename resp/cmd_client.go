@@ -35,7 +35,7 @@ func runClientSetInfo(c *call) Reply {
 	return okReply
 }
 
-func runClientInfo(c *call) Reply { return Verbatim(c.describe()) }
+func runClientInfo(c *call) Reply { return Verbatim("txt" + c.describe()) }
 
 // runOnOff is for what a client may switch without a difference.
 func runOnOff(c *call) Reply {
@@ -136,7 +136,7 @@ func runClientList(c *call) Reply {
 			b.WriteString(s.describe())
 		}
 	}
-	return Verbatim(b.String())
+	return Verbatim("txt" + b.String())
 }
 
 // clientsByID returns those that are still there, the eldest first.

@@ -7,21 +7,17 @@ import (
 	"lockproxy/quorum"
 )
 
-func runExpire(c *call) Reply    { return c.expire(seconds) }
-func runPExpire(c *call) Reply   { return c.expire(millis) }
-func runExpireAt(c *call) Reply  { return c.expire(unixSeconds) }
-func runPExpireAt(c *call) Reply { return c.expire(unixMillis) }
-
-// expire checks the options first and the number then, as Redis does.
-func (c *call) expire(e expiry) Reply {
-	ttl, condition, refused := readExpire(c.cmd.full, c.server.cfg.TTLMax, e, c.args)
-	if refused != nil {
-		return refused
+func runExpire(e expiry) func(*call) Reply {
+	return func(c *call) Reply {
+		ttl, condition, refused := readExpire(c.cmd.full, c.server.cfg.TTLMax, e, c.args)
+		if refused != nil {
+			return refused
+		}
+		return c.setRemaining(ttl, condition)
 	}
-	return c.setRemaining(ttl, condition)
 }
 
-// readExpire reads the arguments of the command of that name.
+// readExpire reads the arguments of the command of that name: the options first and the number then, as Redis does.
 func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (time.Duration, quorum.ExpireCondition, Reply) {
 	condition, refused := parseExpireOptions(args[3:])
 	if refused != nil {

@@ -42,7 +42,7 @@ func runInfo(c *call) Reply {
 			section.write(c.server, &w)
 		}
 	}
-	return Verbatim(w.String())
+	return Verbatim("txt" + w.String())
 }
 
 type infoWriter struct{ strings.Builder }

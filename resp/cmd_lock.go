@@ -19,7 +19,7 @@ const tokenBytes = 16
 const waitMax = 24 * time.Hour
 
 func runLock(c *call) Reply {
-	ttl, refused := c.lockTTL(c.args[2])
+	ttl, refused := c.setTTL(millis, c.args[2])
 	if refused != nil {
 		return refused
 	}
@@ -143,7 +143,7 @@ func (c *call) release(name, token string, alien script.Alien, answer func(*outc
 }
 
 func runExtend(c *call) Reply {
-	ttl, refused := c.lockTTL(c.args[3])
+	ttl, refused := c.setTTL(millis, c.args[3])
 	if refused != nil {
 		return refused
 	}
@@ -171,9 +171,6 @@ func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(
 	}
 	return later
 }
-
-// lockTTL reads a TTL in milliseconds.
-func (c *call) lockTTL(text string) (time.Duration, Reply) { return c.setTTL(millis, text) }
 
 func randomHex(n int) string {
 	b := make([]byte, n)

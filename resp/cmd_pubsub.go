@@ -11,19 +11,16 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-func runSubscribe(c *call) Reply  { return c.subscribe(pubsub.Channel, "subscribe") }
-func runPSubscribe(c *call) Reply { return c.subscribe(pubsub.Pattern, "psubscribe") }
-func runSSubscribe(c *call) Reply { return c.subscribe(pubsub.Shard, "ssubscribe") }
-
-func runUnsubscribe(c *call) Reply  { return c.unsubscribe(pubsub.Channel, "unsubscribe") }
-func runPUnsubscribe(c *call) Reply { return c.unsubscribe(pubsub.Pattern, "punsubscribe") }
-func runSUnsubscribe(c *call) Reply { return c.unsubscribe(pubsub.Shard, "sunsubscribe") }
+// forKind makes a handler for one kind of topics of one for any.
+func forKind(kind pubsub.Kind, run func(*call, pubsub.Kind) Reply) func(*call) Reply {
+	return func(c *call) Reply { return run(c, kind) }
+}
 
 // subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, all of the command has failed.
 // If they cannot be reached, or the upstream, the connection ends, and there is no error: libraries that subscribe anew when
 // they have connected anew would take it, and hear nothing any more.
-func (c *call) subscribe(kind pubsub.Kind, word string) Reply {
-	s := c.session
+func (c *call) subscribe(kind pubsub.Kind) Reply {
+	s, word := c.session, c.cmd.name
 	topics := make([]pubsub.Topic, 0, len(c.args)-1)
 	for _, name := range c.args[1:] {
 		topics = append(topics, pubsub.Topic{Kind: kind, Name: strings.Clone(name)})
@@ -145,8 +142,8 @@ func (c *call) unreserveTopics(topics []pubsub.Topic) {
 
 // unsubscribe is done when it is said: what masters still send is not delivered. What the upstream still sends is, until
 // it has confirmed.
-func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
-	s := c.session
+func (c *call) unsubscribe(kind pubsub.Kind) Reply {
+	s, word := c.session, c.cmd.name
 	names := c.args[1:]
 	if len(names) == 0 {
 		names = s.names(kind)
@@ -189,9 +186,6 @@ func (c *call) unsubscribe(kind pubsub.Kind, word string) Reply {
 // reservedPrefix begins the names of channels that are lockproxy's own.
 const reservedPrefix = "lockproxy:"
 
-func runPublish(c *call) Reply  { return c.publish(pubsub.Channel) }
-func runSPublish(c *call) Reply { return c.publish(pubsub.Shard) }
-
 const errOwnChannel = Error("ERR channels that begin with " + reservedPrefix + " are lockproxy's own; publish on another")
 
 // publish answers with how many subscriptions the message meets.
@@ -220,9 +214,6 @@ func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
 		done(int(messages.Receivers(t, match, p.Receivers)), nil)
 	})
 }
-
-func runPubsubChannels(c *call) Reply      { return c.channels(pubsub.Channel) }
-func runPubsubShardChannels(c *call) Reply { return c.channels(pubsub.Shard) }
 
 // channels lists what anybody on any proxy has subscribed to, patterns apart.
 func (c *call) channels(kind pubsub.Kind) Reply {
@@ -272,9 +263,6 @@ func elsewhere(replies []any) []string {
 	}
 	return all
 }
-
-func runPubsubNumSub(c *call) Reply      { return c.numSub(pubsub.Channel) }
-func runPubsubShardNumSub(c *call) Reply { return c.numSub(pubsub.Shard) }
 
 // numSub counts subscribers as PUBLISH does, without patterns.
 func (c *call) numSub(kind pubsub.Kind) Reply {

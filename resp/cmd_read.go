@@ -79,23 +79,19 @@ func runType(c *call) Reply {
 // The answers of the TTL family for a key that nobody holds; one without a TTL (−1) does not occur.
 const noKey = Int(-2)
 
-func runTTL(c *call) Reply         { return c.tellTTL(inSeconds) }
-func runPTTL(c *call) Reply        { return c.tellTTL(inMillis) }
-func runExpireTime(c *call) Reply  { return c.tellTTL(asUnixSeconds) }
-func runPExpireTime(c *call) Reply { return c.tellTTL(asUnixMillis) }
-
 func inSeconds(ms int64) Int     { return Int((ms + 500) / 1000) }
 func inMillis(ms int64) Int      { return Int(ms) }
 func asUnixSeconds(ms int64) Int { return inSeconds(time.Now().UnixMilli() + ms) }
 func asUnixMillis(ms int64) Int  { return Int(time.Now().UnixMilli() + ms) }
 
-func (c *call) tellTTL(reply func(ms int64) Int) Reply {
-	return c.read(func(o *outcome) Reply {
+func runTTL(reply func(ms int64) Int) func(*call) Reply {
+	answer := func(o *outcome) Reply {
 		if o.done == 0 {
 			return noKey
 		}
 		return reply(o.ttl.Milliseconds())
-	})
+	}
+	return func(c *call) Reply { return c.read(answer) }
 }
 
 func (c *call) read(answer func(*outcome) Reply) Reply {

@@ -134,7 +134,7 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 	if op.Forever {
 		ttl = c.server.cfg.TTLMax
 	}
-	if refused := c.checkTTLMax(ttl); refused != nil {
+	if refused := checkTTLMax(ttl, c.server.cfg.TTLMax); refused != nil {
 		return refused
 	}
 	key := c.key(op.Key)

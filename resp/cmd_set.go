@@ -183,19 +183,17 @@ func counted(o *outcome) Reply { return Int(o.done) }
 
 func runSetNX(c *call) Reply { return c.acquire(c.server.cfg.TTLMax, counted, false) }
 
-func runSetEX(c *call) Reply { return c.setEX(seconds) }
-
-func runPSetEX(c *call) Reply { return c.setEX(millis) }
-
-func (c *call) setEX(e expiry) Reply {
-	ttl, refused := c.setTTL(e, c.args[2])
-	if refused != nil {
-		return refused
+func runSetEX(e expiry) func(*call) Reply {
+	return func(c *call) Reply {
+		ttl, refused := c.setTTL(e, c.args[2])
+		if refused != nil {
+			return refused
+		}
+		sl := c.claim(oneRound, c.args[1], okOrNull)
+		if sl == nil {
+			return wait
+		}
+		c.engine().Write(quorum.WriteRequest{Key: c.key(c.args[1]), Value: c.args[3], TTL: ttl}, sl.written)
+		return later
 	}
-	sl := c.claim(oneRound, c.args[1], okOrNull)
-	if sl == nil {
-		return wait
-	}
-	c.engine().Write(quorum.WriteRequest{Key: c.key(c.args[1]), Value: c.args[3], TTL: ttl}, sl.written)
-	return later
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/upstream"
 	"lockproxy/script"
 )
 
@@ -133,7 +134,7 @@ func runReply(v quorum.Value) Reply {
 	case quorum.BigNumberValue:
 		return BigNumber(v.Text)
 	case quorum.VerbatimValue:
-		return Formatted(v.Text)
+		return Verbatim(v.Text)
 	case quorum.ArrayValue, quorum.SetValue, quorum.MapValue:
 		return votedList(v)
 	}
@@ -155,9 +156,9 @@ func (r votedList) appendTo(b []byte, resp3 bool) []byte {
 func appendHead(b []byte, v quorum.Value, resp3 bool) []byte {
 	switch n := int(v.Int); {
 	case v.Kind == quorum.MapValue && resp3:
-		return appendCount(b, '%', n/2)
+		return upstream.AppendHeader(b, '%', n/2)
 	case v.Kind == quorum.SetValue && resp3:
-		return appendCount(b, '~', n)
+		return upstream.AppendHeader(b, '~', n)
 	case v.Kind == quorum.ArrayValue, v.Kind == quorum.MapValue, v.Kind == quorum.SetValue:
 		return redcon.AppendArray(b, n)
 	}

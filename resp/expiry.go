@@ -89,9 +89,7 @@ func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.
 	return ttl, e.checkMax(text, ttl, ttlMax)
 }
 
-// checkTTLMax returns a reply if ttl exceeds ttl_max.
-func (c *call) checkTTLMax(ttl time.Duration) Reply { return checkTTLMax(ttl, c.server.cfg.TTLMax) }
-
+// checkTTLMax returns a reply if ttl exceeds ttlMax.
 func checkTTLMax(ttl, ttlMax time.Duration) Reply {
 	if ttl > ttlMax {
 		return errTTLMax(fmt.Sprintf("%d ms", ttl.Milliseconds()), ttlMax)

@@ -1,5 +1,10 @@
 package resp
 
+import (
+	"encoding/hex"
+	"strings"
+)
+
 // splitArgs appends to args the words of an inline command: as Redis's sdssplitargs, with "…" that knows \n \r \t \b
 // \a \xHH, and '…' that knows \'. It returns false if a quote is not closed, or is followed by anything but space.
 func splitArgs(args []string, line []byte) ([]string, bool) {
@@ -56,7 +61,7 @@ func appendDoubleQuoted(word, line []byte) ([]byte, int) {
 		case c == 0:
 			return word, 0
 		case c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
-			word = append(word, hexValue(line[i+2])<<4|hexValue(line[i+3]))
+			word, _ = hex.AppendDecode(word, line[i+2:i+4])
 			i += 3
 		case c == '\\' && i+1 < len(line):
 			i++
@@ -86,17 +91,8 @@ func appendSingleQuoted(word, line []byte) ([]byte, int) {
 }
 
 func unescape(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
+	if i := strings.IndexByte("nrtba", c); i >= 0 {
+		return "\n\r\t\b\a"[i]
 	}
 	return c
 }
@@ -105,14 +101,4 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-func hexValue(c byte) byte {
-	switch {
-	case c >= 'a':
-		return c - 'a' + 10
-	case c >= 'A':
-		return c - 'A' + 10
-	}
-	return c - '0'
 }

@@ -1,11 +1,12 @@
 package resp
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tidwall/redcon"
+
+	"lockproxy/resp/upstream"
 )
 
 // A Reply is what a handler answers. Each knows how it looks on the wire:
@@ -17,7 +18,6 @@ import (
 //	Remaining  :n                :n
 //	Bulk       $n …              $n …
 //	Verbatim   $n …              =n txt:…
-//	Formatted  $n …              =n …:…
 //	Double     $n …              ,…
 //	BigNumber  $n …              (…
 //	Bool       :1 or :0          #t or #f
@@ -45,10 +45,8 @@ type (
 	Int int64
 	// Bulk is a string of any bytes.
 	Bulk string
-	// Verbatim is a text meant to be read by people.
+	// Verbatim is a text meant to be read by people, behind three letters that name its format, such as txt.
 	Verbatim string
-	// Formatted is a Verbatim of some format: its first three letters.
-	Formatted string
 	// Double is a number as C's %.17g writes it.
 	Double string
 	// BigNumber is an integer of any size, in decimal digits.
@@ -83,21 +81,11 @@ func (r Int) appendTo(b []byte, _ bool) []byte    { return redcon.AppendInt(b, i
 func (r Bulk) appendTo(b []byte, _ bool) []byte   { return redcon.AppendBulkString(b, string(r)) }
 
 func (r Verbatim) appendTo(b []byte, resp3 bool) []byte {
-	if !resp3 {
-		return redcon.AppendBulkString(b, string(r))
-	}
-	b = appendCount(b, '=', len(r)+len("txt:"))
-	b = append(b, "txt:"...)
-	b = append(b, r...)
-	return append(b, '\r', '\n')
-}
-
-func (r Formatted) appendTo(b []byte, resp3 bool) []byte {
 	format, text := string(r[:3]), string(r[3:])
 	if !resp3 {
 		return redcon.AppendBulkString(b, text)
 	}
-	b = appendCount(b, '=', len(r)+len(":"))
+	b = upstream.AppendHeader(b, '=', len(r)+len(":"))
 	b = append(append(b, format...), ':')
 	return append(append(b, text...), '\r', '\n')
 }
@@ -148,21 +136,21 @@ func (r Array) appendTo(b []byte, resp3 bool) []byte {
 
 func (r Set) appendTo(b []byte, resp3 bool) []byte {
 	if resp3 {
-		return appendAll(appendCount(b, '~', len(r)), r, resp3)
+		return appendAll(upstream.AppendHeader(b, '~', len(r)), r, resp3)
 	}
 	return Array(r).appendTo(b, resp3)
 }
 
 func (r Map) appendTo(b []byte, resp3 bool) []byte {
 	if resp3 {
-		return appendAll(appendCount(b, '%', len(r)/2), r, resp3)
+		return appendAll(upstream.AppendHeader(b, '%', len(r)/2), r, resp3)
 	}
 	return Array(r).appendTo(b, resp3)
 }
 
 func (r Push) appendTo(b []byte, resp3 bool) []byte {
 	if resp3 {
-		return appendAll(appendCount(b, '>', len(r)), r, resp3)
+		return appendAll(upstream.AppendHeader(b, '>', len(r)), r, resp3)
 	}
 	return Array(r).appendTo(b, resp3)
 }
@@ -183,17 +171,11 @@ func appendAll(b []byte, items []Reply, resp3 bool) []byte {
 	return b
 }
 
-func appendCount(b []byte, kind byte, n int) []byte {
-	b = strconv.AppendInt(append(b, kind), int64(n), 10)
-	return append(b, '\r', '\n')
-}
-
 func (r Status) size() int    { return len(r) }
 func (r Error) size() int     { return len(r) }
 func (Int) size() int         { return 0 }
 func (r Bulk) size() int      { return len(r) }
 func (r Verbatim) size() int  { return len(r) }
-func (r Formatted) size() int { return len(r) }
 func (r Double) size() int    { return len(r) }
 func (r BigNumber) size() int { return len(r) }
 func (Bool) size() int        { return 0 }

@@ -126,7 +126,7 @@ func TestRepliesInBothProtocols(t *testing.T) {
 		{Int(-5), ":-5\r\n", ":-5\r\n"},
 		{Bulk("a\r\nb"), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"},
 		{Bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"},
-		{Verbatim("abc"), "$3\r\nabc\r\n", "=7\r\ntxt:abc\r\n"},
+		{Verbatim("txtabc"), "$3\r\nabc\r\n", "=7\r\ntxt:abc\r\n"},
 		{Null{}, "$-1\r\n", "_\r\n"},
 		{NullArray{}, "*-1\r\n", "_\r\n"},
 		{Array{Int(1), Null{}}, "*2\r\n:1\r\n$-1\r\n", "*2\r\n:1\r\n_\r\n"},
