@@ -38,7 +38,7 @@ func restrict(t *testing.T, masters []*harness.Redis, rules ...string) []string 
 		if majorOf(t, m) < 7 {
 			known = slices.DeleteFunc(slices.Clone(rules), func(rule string) bool { return rule == "+pexpiretime" })
 		}
-		direct(t, []*harness.Redis{m}, 0, append([]string{"ACL", "SETUSER", "locks", "reset", "on", ">opensesame"}, known...)...)
+		direct(t, []*harness.Redis{m}, append([]string{"ACL", "SETUSER", "locks", "reset", "on", ">opensesame"}, known...)...)
 	}
 	return addrs
 }
@@ -80,7 +80,7 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 	_, fence := takeFenced(t, proxy, "fenced")
 	expect(t, c, ":1\r\n", "FENCE", "fenced", strconv.FormatInt(fence, 10))
 
-	direct(t, masters, 0, "HSET", "hash", "f", "v")
+	direct(t, masters, "HSET", "hash", "f", "v")
 	expect(t, c, "+hash\r\n", "TYPE", "hash")
 	for _, request := range []string{"HGET hash f", "HMGET hash f", "HGETALL hash", "HEXISTS hash f", "HLEN hash",
 		"HSTRLEN hash f", "HKEYS hash", "HVALS hash", "OBJECT ENCODING hash"} {
@@ -93,22 +93,22 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 	expect(t, c, "$1\r\n1\r\n", "GETDEL", "legacy")
 	expect(t, c, ":1\r\n", "DEL", "hash")
 	for kind, request := range map[string]string{"set": "SADD set m", "list": "RPUSH list m", "zset": "ZADD zset 1 m"} {
-		direct(t, masters, 0, strings.Fields(request)...)
+		direct(t, masters, strings.Fields(request)...)
 		expect(t, c, "+"+kind+"\r\n", "TYPE", kind)
 		expect(t, c, ":1\r\n", "DEL", kind)
 	}
 
 	// Somebody else has two masters, so the vote of the third one is undone.
-	direct(t, masters[:2], 0, "SET", "undone", "other", "PX", "60000")
+	direct(t, masters[:2], "SET", "undone", "other", "PX", "60000")
 	expect(t, c, "$-1\r\n", "SET", "undone", "me", "NX", "PX", "60000")
-	eventually(t, cleanMax, "the vote is undone", func() error { return keysLeft(0, masters[2:]...) })
-	direct(t, masters[:2], 0, "DEL", "undone")
+	eventually(t, cleanMax, "the vote is undone", func() error { return keysLeft(masters[2:]...) })
+	direct(t, masters[:2], "DEL", "undone")
 
 	// The masters disagree, so what the script did there is put back. It sets another end than the key has: else it would be let be.
 	const swap = `local v = redis.call('get', KEYS[1]) redis.call('set', KEYS[1], 'x', 'px', 50000) return {v}`
 	eventually(t, progressMax, "a script that all masters disagree on", func() error {
 		for i, m := range masters {
-			direct(t, []*harness.Redis{m}, 0, "SET", "torn", string(rune('a'+i)), "PX", "60000")
+			direct(t, []*harness.Redis{m}, "SET", "torn", string(rune('a'+i)), "PX", "60000")
 		}
 		reply, err := c.Do("EVAL", swap, "1", "torn")
 		if err != nil || strings.Count(string(reply), " answered ") != len(masters) {
@@ -116,7 +116,7 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 		}
 		return nil
 	})
-	direct(t, masters, 0, "DEL", "torn")
+	direct(t, masters, "DEL", "torn")
 
 	listenAndSpeak(t, proxy)
 }
@@ -155,8 +155,8 @@ func TestTheDocumentedUserIsEnoughAndNoMore(t *testing.T) {
 		}
 	}
 	runs("check", patient()...) // which tries them all, so what it runs does not count
-	direct(t, masters, 0, "CONFIG", "RESETSTAT")
-	direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
+	direct(t, masters, "CONFIG", "RESETSTAT")
+	direct(t, masters, "CLIENT", "KILL", "USER", "locks")
 	useAll(t, proxy, masters)
 	runs("init", "--yes")
 	if got := denials(t, masters); len(got) > 0 {
@@ -257,7 +257,7 @@ func TestLockproxyDoesWithLess(t *testing.T) {
 			proxy := startProxy(t, addrs, "--ttl-max", "2s") // which is what a master may have to wait for without INFO
 			c := dial(t, proxy.Addr)
 			eventually(t, progressMax, "service", func() error { return lockedOnce(c) })
-			direct(t, masters, 0, "CLIENT", "KILL", "USER", "locks")
+			direct(t, masters, "CLIENT", "KILL", "USER", "locks")
 			eventually(t, progressMax, "service over other connections", func() error { return lockedOnce(c) })
 			eventually(t, progressMax, "all masters vote", func() error { return allClean(c, len(masters)) })
 			code, out, err := harness.RunProxy(proxyBinary, "check", "--masters", strings.Join(addrs, ","))

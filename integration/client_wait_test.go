@@ -56,9 +56,7 @@ func TestWhoWaitsAtTheUpstreamIsUnblockedAsByOneRedis(t *testing.T) {
 					var told [2]string
 					for i, addr := range []string{f.oracle.Addr, f.proxy.Addr} {
 						operator, blocked := dial(t, addr), dial(t, addr)
-						if reply, err := blocked.Do("HELLO", proto); err != nil || reply[0] == '-' {
-							t.Fatalf("HELLO: %q, %v", reply, err)
-						}
+						hello(t, proto, blocked)
 						told[i] = unblocks(t, operator, blocked, reason, command...)
 						_, _ = operator.Close(), blocked.Close()
 					}

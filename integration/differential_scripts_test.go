@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,13 +22,7 @@ func TestRandomScriptsAnswerAsOneRedis(t *testing.T) {
 	if harness.MasterServer(0) != harness.MasterServer(1) {
 		t.Skip("NOT RUN: masters of several versions do not agree on what a failing script comes to")
 	}
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("LOCKPROXY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	seed := seed(t)
 	for _, n := range []int{1, 3} {
 		for _, protocol := range []string{"2", "3"} {
 			t.Run(fmt.Sprintf("%d masters, RESP%s", n, protocol), func(t *testing.T) {
@@ -41,11 +34,7 @@ func TestRandomScriptsAnswerAsOneRedis(t *testing.T) {
 				}
 				o := dial(t, one.Addr)
 				p := dial(t, startProxy(t, harness.Addrs(masters)).Addr)
-				for _, c := range []*harness.Conn{o, p} {
-					if _, err := c.Do("HELLO", protocol); err != nil {
-						t.Fatal(err)
-					}
-				}
+				hello(t, protocol, o, p)
 				g := &scriptWriter{rand: rand.New(rand.NewPCG(seed, uint64(n)))}
 				for i := range scriptSteps {
 					request := g.request()

@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -18,13 +17,7 @@ const differentialSteps = 4000
 // prints its seed; LOCKPROXY_SEED=… plays it again.
 func TestRandomSequencesAnswerAsOneRedis(t *testing.T) {
 	requireRedis(t)
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("LOCKPROXY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	seed := seed(t)
 	for _, n := range []int{1, 3, 5} {
 		t.Run(fmt.Sprintf("%d masters", n), func(t *testing.T) {
 			t.Logf("LOCKPROXY_SEED=%d", seed)

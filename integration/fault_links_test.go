@@ -63,7 +63,7 @@ func TestASetThatWasStrandedOnABrokenLinkLeavesNoKey(t *testing.T) {
 				r.Refuse(false)
 			}
 			allVote(t, c, masters)
-			eventually(t, cleanMax, "the stranded SET left nothing", func() error { return keysLeft(0, masters...) })
+			eventually(t, cleanMax, "the stranded SET left nothing", func() error { return keysLeft(masters...) })
 			expect(t, c, "+OK\r\n", "SET", "stranded", "you", "NX", "PX", "60000")
 		})
 	}
@@ -84,7 +84,7 @@ func TestLostRepliesCountAsNoVoteAndLeaveNoKey(t *testing.T) {
 	relays[1].Cut()
 	relays[0].Release(harness.ToProxy)
 	relays[1].Release(harness.ToProxy)
-	eventually(t, cleanMax, "what was set without our knowing is undone", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "what was set without our knowing is undone", func() error { return keysLeft(masters...) })
 	allVote(t, c, masters)
 }
 
@@ -104,7 +104,7 @@ func TestALockIsFreeThoughOneMasterMissedItsRelease(t *testing.T) {
 	relays[0].Refuse(false)
 	expect(t, c, "+OK\r\n", "SET", "released", "you", "NX", "PX", "60000")
 	expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", "released", "you")
-	eventually(t, cleanMax, "what it kept is gone with its TTL", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "what it kept is gone with its TTL", func() error { return keysLeft(masters...) })
 }
 
 func TestSlowLinksAreNoVotesBeyondTheInstanceTimeout(t *testing.T) {
@@ -129,7 +129,7 @@ func TestSlowLinksAreNoVotesBeyondTheInstanceTimeout(t *testing.T) {
 		r.Delay(harness.ToProxy, 3*instanceTimeout)
 	}
 	demandRefusal(t, c, "too-slow")
-	eventually(t, cleanMax, "the late grants are undone", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "the late grants are undone", func() error { return keysLeft(masters...) })
 }
 
 func TestLinksCutUnderLoadCostNoLockAndLeaveNoKey(t *testing.T) {
@@ -220,5 +220,5 @@ func TestAnAttemptWhoseClientIsGoneIsUndone(t *testing.T) {
 	for _, r := range relays {
 		r.Delay(harness.ToProxy, 0)
 	}
-	eventually(t, cleanMax, "nobody holds what nobody was told of", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "nobody holds what nobody was told of", func() error { return keysLeft(masters...) })
 }

@@ -171,7 +171,7 @@ func demandNoQuorum(t *testing.T, c *harness.Conn, attempts int) (slowest time.D
 // exact, as it replaced what was there.
 func attemptKeysLeft(masters []*harness.Redis) error {
 	for _, m := range masters {
-		keys, err := m.LockKeys(0)
+		keys, err := m.LockKeys()
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func TestAMasterThatWakesUpUndoesTheAttemptsItMissed(t *testing.T) {
 		t.Fatalf("EVAL: %q, %v", reply, err)
 	}
 	apply(t, paused.heal, masters[:2]...)
-	eventually(t, cleanMax, "the late SETs are undone", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "the late SETs are undone", func() error { return keysLeft(masters...) })
 	for i := range 5 {
 		expect(t, c, "+OK\r\n", "SET", fmt.Sprintf("late:%d", i), "you", "NX", "PX", "60000")
 	}
@@ -223,7 +223,7 @@ func TestALockReleasedWhileAMasterRunsItsSETIsReleasedThereToo(t *testing.T) {
 		return nil
 	})
 	apply(t, paused.heal, masters[0])
-	eventually(t, cleanMax, "the sleeper has released it too", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "the sleeper has released it too", func() error { return keysLeft(masters...) })
 }
 
 // Rule 13: no lock depends on what a script cache keeps.
@@ -235,10 +235,10 @@ func TestScriptFlushOnAllMastersFailsNoExtensionAndNoRelease(t *testing.T) {
 	for i := range 100 {
 		key := fmt.Sprint("flushed:", i)
 		expect(t, c, "+OK\r\n", "SET", key, "me", "NX", "PX", "60000")
-		direct(t, masters, 0, "SCRIPT", "FLUSH")
+		direct(t, masters, "SCRIPT", "FLUSH")
 		expect(t, c, ":1\r\n", "EVAL", compareAndExpire, "1", key, "me", "120000")
-		direct(t, masters, 0, "SCRIPT", "FLUSH")
+		direct(t, masters, "SCRIPT", "FLUSH")
 		expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", key, "me")
 	}
-	eventually(t, cleanMax, "all are released everywhere", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "all are released everywhere", func() error { return keysLeft(masters...) })
 }

@@ -135,10 +135,10 @@ func TestFencesGrowWhileMastersForget(t *testing.T) {
 		if i%2 == 0 {
 			apply(t, (*harness.Redis).Restart, m)
 		} else {
-			direct(t, []*harness.Redis{m}, 0, "FLUSHALL")
+			direct(t, []*harness.Redis{m}, "FLUSHALL")
 		}
 		g.grow(5)
-		direct(t, masters, 0, "SCRIPT", "FLUSH") // and no LOCK may fail for it
+		direct(t, masters, "SCRIPT", "FLUSH") // and no LOCK may fail for it
 		g.grow(2)
 		g.settled(masters)
 		other := masters[(i+1)%len(masters)]

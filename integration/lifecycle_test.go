@@ -33,7 +33,7 @@ func TestSigtermDrainsUnderLoad(t *testing.T) {
 				})
 			}
 			eventually(t, progressMax, "the load runs", func() error {
-				if keys, err := masters[0].LockKeys(0); err != nil || len(keys) < 50*clients {
+				if keys, err := masters[0].LockKeys(); err != nil || len(keys) < 50*clients {
 					return fmt.Errorf("%d keys, %v", len(keys), err)
 				}
 				return nil
@@ -83,7 +83,7 @@ func lockUntilClosed(t *testing.T, addr string, client int) (held []string) {
 // key less is allowed per master only where the quorum did not need it, so it is not looked at here.
 func demandHeld(t *testing.T, m *harness.Redis, held []string) {
 	t.Helper()
-	keys, err := m.LockKeys(0)
+	keys, err := m.LockKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestASecondSignalEndsTheProxyAtOnce(t *testing.T) {
 	running.Go(func() { lockUntilClosed(t, proxy.Addr, 0) })
 	defer running.Wait()
 	eventually(t, progressMax, "the client is served", func() error {
-		if keysLeft(0, masters...) == nil {
+		if keysLeft(masters...) == nil {
 			return errors.New("no keys yet")
 		}
 		return nil
@@ -210,7 +210,7 @@ func TestTheLogSaysWhenAMasterIsLostAndWhenItIsBack(t *testing.T) {
 	masters := startMasters(t, 3)
 	proxy := startProxy(t, harness.Addrs(masters))
 	allVote(t, dial(t, proxy.Addr), masters)
-	direct(t, masters[:1], 0, "CLIENT", "KILL", "TYPE", "normal")
+	direct(t, masters[:1], "CLIENT", "KILL", "TYPE", "normal")
 	lost, back := `msg="no connection" master=`+masters[0].Addr, `msg=connected master=`+masters[0].Addr
 	eventually(t, progressMax, "the log", func() error {
 		if _, after, found := strings.Cut(proxy.Output(), lost); !found || !strings.Contains(after, back) {
@@ -224,7 +224,7 @@ func TestAMasterWhoseMemoryIsFullIsNamedWithItsError(t *testing.T) {
 	masters := startMasters(t, 3)
 	c := dial(t, startProxy(t, harness.Addrs(masters)).Addr)
 	allVote(t, c, masters)
-	direct(t, masters, 0, "CONFIG", "SET", "maxmemory", "1")
+	direct(t, masters, "CONFIG", "SET", "maxmemory", "1")
 	const want = " has no horizon: answered OOM "
 	eventually(t, progressMax, "the masters' error", func() error {
 		reply, err := c.Do("SET", "k", "me", "NX", "PX", "600000")

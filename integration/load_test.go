@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -103,11 +104,7 @@ func (l *load) progress(t testing.TB, n int) tally {
 func (l *load) errors() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := map[string]int{}
-	for k, v := range l.causes {
-		all[k] = v
-	}
-	return all
+	return maps.Clone(l.causes)
 }
 
 // finish ends the load, demands that every success was exclusive, and that no server holds a key afterwards.
@@ -143,7 +140,7 @@ func (l *load) fatesOfKeysLeft(servers []*harness.Redis) map[string]int {
 	defer l.mu.Unlock()
 	fates := map[string]int{}
 	for _, r := range servers {
-		keys, _ := r.LockKeys(0)
+		keys, _ := r.LockKeys()
 		for _, k := range keys {
 			if !strings.HasPrefix(k, l.name) {
 				continue

@@ -67,18 +67,18 @@ var loosenings = map[string]func(replyPair) error{
 	"never_ok_for_nothing": func(p replyPair) error {
 		return p.proxyMatches(`^(\$-1|_|-ERR .*)\r\n$`)
 	},
-	// Unlike Redis: what cannot be run safely by vote is refused by name, and not as an unknown command.
 	"ttl_max_in_script": func(p replyPair) error {
 		if string(p.oracle) != ":-1\r\n" {
 			return p.differ("want -1")
 		}
 		return p.proxyMatches(`^:3(600000|5\d{5})\r\n$`)
 	},
-	// Unlike Redis: the script before was refused.
-	"null": func(p replyPair) error { return p.proxyMatches(`^(\$-1|_)\r\n$`) },
+	// Unlike Redis: what cannot be run safely by vote is refused by name, and not as an unknown command.
 	"script_refused": func(p replyPair) error {
 		return p.proxyMatches(`^-ERR .*[0-9a-f]{40}.*\r\n$`)
 	},
+	// Unlike Redis: the script before was refused.
+	"null": func(p replyPair) error { return p.proxyMatches(`^(\$-1|_)\r\n$`) },
 	// A script that is understood fails as on Redis 7; one that runs by vote, as its masters word it.
 	"wrong_type": func(p replyPair) error {
 		if os.Getenv("LOCKPROXY_REDIS_SERVER") == "" {

@@ -77,13 +77,7 @@ func (tw *twin) run(t *testing.T, c oracleCase, m mode, prefix string) {
 	start := time.Now()
 	o, p := dial(t, tw.oracle.Addr), dial(t, tw.proxy.Addr)
 	defer func() { _, _ = o.Close(), p.Close() }() // many cases run within one test
-	if m.hello != "" {
-		for _, conn := range []*harness.Conn{o, p} {
-			if reply, err := conn.Do("HELLO", m.hello); err != nil || reply[0] == '-' {
-				t.Fatalf("HELLO %s: %q, %v", m.hello, reply, err)
-			}
-		}
-	}
+	hello(t, m.hello, o, p)
 	for steps := c.steps; len(steps) > 0; {
 		group := 1
 		for m.together && steps[0].kind == stepCommand && group < len(steps) && steps[group].kind == stepCommand {
@@ -109,7 +103,7 @@ func (tw *twin) play(t *testing.T, c oracleCase, m mode, steps []oracleStep, o, 
 		case stepRaw:
 			raw = append(raw, words[i][0]...)
 		case stepDirect:
-			direct(t, append([]*harness.Redis{tw.oracle}, tw.masters...), 0, words[i]...)
+			direct(t, append([]*harness.Redis{tw.oracle}, tw.masters...), words[i]...)
 			return true
 		case stepClosed:
 			if err := o.ExpectClosed(); err != nil {

@@ -140,10 +140,10 @@ func expect(t testing.TB, c *harness.Conn, want string, args ...string) {
 }
 
 // direct sends a command past the proxy, to every server.
-func direct(t testing.TB, servers []*harness.Redis, db int, args ...string) {
+func direct(t testing.TB, servers []*harness.Redis, args ...string) {
 	t.Helper()
 	for _, r := range servers {
-		reply, err := r.Do(db, args...)
+		reply, err := r.Do(0, args...)
 		if err != nil || reply[0] == '-' {
 			t.Fatalf("%q on %s: %q, %v", args, r.Addr, reply, err)
 		}
@@ -161,10 +161,10 @@ func eventually(t testing.TB, deadline time.Duration, what string, check func() 
 }
 
 // keysLeft returns an error that lists the clients' keys that any of the servers holds.
-func keysLeft(db int, servers ...*harness.Redis) error {
+func keysLeft(servers ...*harness.Redis) error {
 	var left []string
 	for _, r := range servers {
-		keys, err := r.LockKeys(db)
+		keys, err := r.LockKeys()
 		if err != nil {
 			return err
 		}
@@ -176,6 +176,33 @@ func keysLeft(db int, servers ...*harness.Redis) error {
 		return fmt.Errorf("%d keys left: %s", len(left), strings.Join(left[:min(len(left), 10)], ", "))
 	}
 	return nil
+}
+
+// seed returns a new seed, or that of LOCKPROXY_SEED, which plays a failure again.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("LOCKPROXY_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// hello asks for a version of RESP, or for none if it is empty.
+func hello(t testing.TB, version string, conns ...*harness.Conn) {
+	t.Helper()
+	for _, c := range conns {
+		if version == "" {
+			continue
+		}
+		if reply, err := c.Do("HELLO", version); err != nil || reply[0] == '-' {
+			t.Fatalf("HELLO %s: %q, %v", version, reply, err)
+		}
+	}
 }
 
 // together runs f in n goroutines and waits for all of them.

@@ -58,7 +58,7 @@ func TestGoRedisTransactions(t *testing.T) {
 			want("MSETNX", ok, err, true)
 			values, err := client.MGet(ctx, name, name+"b").Result()
 			want("MGET", values, err, []any{nil, "2"})
-			direct(t, masters, 0, "HSET", name+"h", "id:1", "2")
+			direct(t, masters, "HSET", name+"h", "id:1", "2")
 			all, err := client.HGetAll(ctx, name+"h").Result()
 			want("HGETALL", all, err, map[string]string{"id:1": "2"})
 		})

@@ -115,7 +115,7 @@ func TestScriptsThatOnlyTheProxyKnowsExist(t *testing.T) {
 		}
 	}
 	// What only the upstream knows, an EVALSHA on a lock would not find.
-	direct(t, []*harness.Redis{f.oracle, f.upstream}, 0, "SCRIPT", "LOAD", "return 'theirs'")
+	direct(t, []*harness.Redis{f.oracle, f.upstream}, "SCRIPT", "LOAD", "return 'theirs'")
 	if _, proxy := asked(t, o, p, "SCRIPT", "EXISTS", sha1Hex("return 'theirs'")); proxy != "*1\r\n:0\r\n" {
 		t.Errorf("EXISTS: %q", proxy)
 	}

@@ -48,7 +48,7 @@ func testAProxyThatStopsEndsWhatWaitsAtTheUpstream(t *testing.T, f *front) {
 // Who has asked for more behind what waits gets that, too: the upstream does it once it need not wait any more.
 func TestAProxyThatStopsAnswersWhatIsBehindWhatWaits(t *testing.T) {
 	f := startFront(t)
-	direct(t, []*harness.Redis{f.upstream}, 0, "RPUSH", "full", "x")
+	direct(t, []*harness.Redis{f.upstream}, "RPUSH", "full", "x")
 	c := dial(t, f.proxy.Addr)
 	raw := harness.Encode(nil, "INCR", "number")
 	for _, request := range [][]string{{"BLPOP", "empty", "0"}, {"BLPOP", "empty", "0"}, {"LPOP", "full"}, {"BLPOP", "empty", "0"}} {

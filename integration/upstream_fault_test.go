@@ -280,13 +280,11 @@ func TestMessagesOfBothSidesArriveOnce(t *testing.T) {
 }
 
 func testMessagesOfBothSidesArriveOnce(t *testing.T, f *front) {
-	for _, hello := range []string{"2", "3"} {
-		t.Run("RESP"+hello, func(t *testing.T) {
+	for _, proto := range []string{"2", "3"} {
+		t.Run("RESP"+proto, func(t *testing.T) {
 			c, other := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
-			if _, err := c.Do("HELLO", hello); err != nil {
-				t.Fatal(err)
-			}
-			kind := map[string]string{"2": "*", "3": ">"}[hello]
+			hello(t, proto, c)
+			kind := map[string]string{"2": "*", "3": ">"}[proto]
 			frame := func(words ...string) string {
 				b := kind + fmt.Sprint(len(words)) + "\r\n"
 				for _, w := range words {
@@ -356,7 +354,7 @@ func TestMonitorStreams(t *testing.T) {
 
 func TestUpstreamWithPasswordAndDatabase(t *testing.T) {
 	up := startMasters(t, 1)[0]
-	direct(t, []*harness.Redis{up}, 0, "CONFIG", "SET", "requirepass", "s3cr3t")
+	direct(t, []*harness.Redis{up}, "CONFIG", "SET", "requirepass", "s3cr3t")
 	masters := startMasters(t, 3)
 	with := func(url string) *harness.Conn {
 		p, err := harness.LaunchProxy(proxyBinary, harness.Addrs(masters), "--upstream", url, "--lock-keys", "lock:*")
@@ -414,7 +412,7 @@ func TestSharedConnectionsLeaveAnUpstreamThatBecameAReplica(t *testing.T) {
 	expect(t, c, "+OK\r\n", "SET", "data", "1")
 	relays[0].Lead(servers[1].Addr)
 	host, port, _ := strings.Cut(servers[1].Addr, ":")
-	direct(t, servers[:1], 0, "REPLICAOF", host, port)
+	direct(t, servers[:1], "REPLICAOF", host, port)
 	eventually(t, gone, "the new master", func() error {
 		reply, err := c.Do("SET", "data", "2")
 		if err == nil && string(reply) != "+OK\r\n" {

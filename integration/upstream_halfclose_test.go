@@ -105,7 +105,7 @@ func TestNoLockIsGivenAfterTheEndOfTheInput(t *testing.T) {
 		}
 		if err := harness.Poll(time.Minute, func() error {
 			for _, m := range f.masters {
-				if keys, err := m.LockKeys(0); err != nil || len(keys) > 0 {
+				if keys, err := m.LockKeys(); err != nil || len(keys) > 0 {
 					return fmt.Errorf("%q, %w", keys, errors.Join(err))
 				}
 			}

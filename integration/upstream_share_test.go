@@ -84,9 +84,9 @@ func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {
 func TestWaitCountsWhatWasWrittenOverASharedConnection(t *testing.T) {
 	f := startFront(t)
 	replica := startMasters(t, 2)[1] // of the upstream's version: an older one could not read its data
-	direct(t, []*harness.Redis{f.upstream}, 0, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	direct(t, []*harness.Redis{f.upstream}, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(f.upstream.Addr, ":")
-	direct(t, []*harness.Redis{replica}, 0, "REPLICAOF", host, port)
+	direct(t, []*harness.Redis{replica}, "REPLICAOF", host, port)
 	probe := dial(t, f.upstream.Addr)
 	eventually(t, 30*time.Second, "a replica that follows", func() error {
 		if _, err := probe.Do("SET", "probe", "x"); err != nil {

@@ -376,16 +376,10 @@ func testWhatIsNoLockPassesByteForByte(t *testing.T, f *front) {
 	for _, m := range modes {
 		for name, text := range passages {
 			t.Run(m.name+"/"+name, func(t *testing.T) {
-				direct(t, []*harness.Redis{f.oracle, f.upstream}, 0, "FLUSHALL")
+				direct(t, []*harness.Redis{f.oracle, f.upstream}, "FLUSHALL")
 				o, p := dial(t, f.oracle.Addr), dial(t, f.proxy.Addr)
 				defer func() { _, _ = o.Close(), p.Close() }()
-				if m.hello != "" {
-					for _, c := range []*harness.Conn{o, p} {
-						if reply, err := c.Do("HELLO", m.hello); err != nil || reply[0] == '-' {
-							t.Fatalf("HELLO: %q, %v", reply, err)
-						}
-					}
-				}
+				hello(t, m.hello, o, p)
 				requests, replies := passageSteps(text)
 				for len(requests) > 0 {
 					group := 1
@@ -401,7 +395,7 @@ func testWhatIsNoLockPassesByteForByte(t *testing.T, f *front) {
 					}
 					for i := range group {
 						for range replies[i] {
-							if !sameReply(t, requests[i], o, p) {
+							if !comparePair(t, name, requests[i], "", o, p, time.Now()) {
 								return
 							}
 						}
@@ -411,24 +405,6 @@ func testWhatIsNoLockPassesByteForByte(t *testing.T, f *front) {
 			})
 		}
 	}
-}
-
-// sameReply reads a reply of each. False means that one is missing.
-func sameReply(t *testing.T, request []string, o, p *harness.Conn) bool {
-	t.Helper()
-	want, err := o.Reply()
-	if err != nil {
-		t.Fatalf("no reply of the oracle to %q: %v", request, err)
-	}
-	got, err := p.Reply()
-	if err != nil {
-		t.Errorf("no reply of the proxy to %q, the oracle said %q: %v", request, want, err)
-		return false
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%q: got %s, want %s", request, short(fmt.Sprintf("%q", got)), short(fmt.Sprintf("%q", want)))
-	}
-	return true
 }
 
 func TestLargeValuesPassUpstream(t *testing.T) { sharedAndNot(t, testLargeValuesPassUpstream) }
@@ -667,8 +643,8 @@ func testAnApplicationLocksAndWorksOverOneConnection(t *testing.T, f *front) {
 		}
 	})
 	expect(t, dial(t, f.upstream.Addr), fmt.Sprintf("$3\r\n%d\r\n", workers*rounds), "GET", "counter")
-	eventually(t, 10*time.Second, "the masters have the locks' keys, and no data", func() error { return keysLeft(0, f.masters...) })
-	keys, err := f.upstream.LockKeys(0)
+	eventually(t, 10*time.Second, "the masters have the locks' keys, and no data", func() error { return keysLeft(f.masters...) })
+	keys, err := f.upstream.LockKeys()
 	if err != nil || strings.Join(keys, " ") != "counter" {
 		t.Fatalf("the upstream has %q, %v", keys, err)
 	}

@@ -195,7 +195,7 @@ func TestAVotedScriptThatTheMastersForgotIsSentAgain(t *testing.T) {
 		t.Error("the script was never run by its SHA-1")
 	}
 	for i := range 20 {
-		direct(t, s.masters, 0, "SCRIPT", "FLUSH")
+		direct(t, s.masters, "SCRIPT", "FLUSH")
 		key := fmt.Sprint("k", i)
 		s.eval(":1\r\n", ownLock, key, "me", "20000")
 		s.settle()

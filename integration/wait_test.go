@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,18 +20,12 @@ func startPair(t *testing.T) ([]*harness.Redis, []*harness.Proxy) {
 // attempts returns how many attempts to acquire a proxy has made.
 func attempts(t *testing.T, proxy *harness.Proxy) int {
 	t.Helper()
-	reply, err := dial(t, proxy.Addr).Do("INFO", "lockproxy")
-	if err != nil {
-		t.Fatal(err)
+	all, err := counted(dial(t, proxy.Addr))
+	n, told := all["attempts"]
+	if err != nil || !told {
+		t.Fatalf("no attempts in %v, %v", all, err)
 	}
-	for line := range strings.Lines(string(reply)) {
-		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "attempts:"); ok {
-			count, _ := strconv.Atoi(n)
-			return count
-		}
-	}
-	t.Fatalf("no attempts in %q", reply)
-	return 0
+	return n
 }
 
 // bellsHeard returns an error until a proxy listens for the release of the key on every master.
@@ -186,7 +179,7 @@ func TestNoUpdateIsLostUnderALockThatIsWaitedFor(t *testing.T) {
 	if counter != clients*turns {
 		t.Errorf("%d updates of %d are lost", clients*turns-counter, clients*turns)
 	}
-	eventually(t, cleanMax, "no key is left", func() error { return keysLeft(0, masters...) })
+	eventually(t, cleanMax, "no key is left", func() error { return keysLeft(masters...) })
 }
 
 // A held lock lasts for as long as its connection, and not longer.

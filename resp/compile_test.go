@@ -91,6 +91,7 @@ func TestATextThatNobodyCompilesEndsTheTransaction(t *testing.T) {
 }
 
 func TestAClientMayGoWhileItsTextIsCompiled(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	arrived := r.engine.hold()
 	c := r.dial()

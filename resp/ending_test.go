@@ -54,6 +54,7 @@ func TestTheLogSaysWhyAConnectionHasEnded(t *testing.T) {
 }
 
 func TestTheLogSaysWhyConnectionsEndAtShutdown(t *testing.T) {
+	t.Parallel()
 	var log logged
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	r.dial().ask("PING")

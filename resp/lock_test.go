@@ -232,6 +232,7 @@ func TestAHeldLockIsExtendedInTimeThoughItsReplyWasLate(t *testing.T) {
 }
 
 func TestAHeldLockIsReleasedWhenItsClientIsGone(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(*client){
 		"hangs up": func(c *client) { _ = c.Close() },
 		"QUIT":     func(c *client) { c.send(words("QUIT")) },
@@ -303,6 +304,7 @@ func TestAHeldLockThatRanOutInASleepIsLostAtOnce(t *testing.T) {
 
 // A client reads the new protocol from the reply to its HELLO on.
 func TestALossIsNotToldInAProtocolThatTheClientDoesNotReadYet(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	c := r.dial()
 	c.send(words("LOCK k 60000 TOKEN me HOLD"))

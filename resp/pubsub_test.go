@@ -130,6 +130,7 @@ func TestChannelsOfOurOwnCannotBePublishedTo(t *testing.T) {
 }
 
 func TestAClientThatLeavesLeavesItsChannels(t *testing.T) {
+	t.Parallel()
 	for name, leave := range map[string]func(*client){
 		"hangs up": func(c *client) { _ = c.Close() },
 		"QUIT":     func(c *client) { c.send(words("QUIT")) },

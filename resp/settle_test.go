@@ -37,6 +37,7 @@ func TestWhatFollowsExecComesAfterAllOfIt(t *testing.T) {
 }
 
 func TestALockOfAnExecThatNobodyWaitsForIsUndone(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, Config{})
 	arrived := r.engine.hold()
 	c := r.dial()

@@ -9,6 +9,7 @@ import (
 // As frameworks send them: a transaction of RQ's scheduler or arq's worker, python-redis-lock's release, a script of
 // channels_redis.
 func TestRequestsThatLockKeysSplitAreCountedAndLogged(t *testing.T) {
+	t.Parallel()
 	u := newFakeUpstream(t)
 	log := &logged{}
 	r := newRig(t, Config{

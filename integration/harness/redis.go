@@ -172,9 +172,9 @@ func (r *Redis) Do(db int, args ...string) ([]byte, error) {
 	return c.Do(args...)
 }
 
-// LockKeys lists, sorted, the keys of a database that clients set: the proxy's own ("lockproxy:…") are left out.
-func (r *Redis) LockKeys(db int) ([]string, error) {
-	reply, err := r.Do(db, "KEYS", "*")
+// LockKeys lists, sorted, the keys of database 0 that clients set: the proxy's own ("lockproxy:…") are left out.
+func (r *Redis) LockKeys() ([]string, error) {
+	reply, err := r.Do(0, "KEYS", "*")
 	if err != nil {
 		return nil, err
 	}

@@ -178,7 +178,7 @@ func (s *stack) empty() error {
 func (s *stack) holding() (int, error) {
 	n := 0
 	for _, m := range s.masters {
-		keys, err := m.LockKeys(0)
+		keys, err := m.LockKeys()
 		if err != nil {
 			return 0, err
 		}

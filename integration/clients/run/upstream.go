@@ -43,7 +43,7 @@ func (s *stack) clearUpstream() error {
 }
 
 func (s *stack) noLockUpstream() error {
-	keys, err := s.upstream.LockKeys(0)
+	keys, err := s.upstream.LockKeys()
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *stack) apart() error {
 	if s.upstream == nil {
 		return errors.New("there is no upstream")
 	}
-	keys, err := s.upstream.LockKeys(0)
+	keys, err := s.upstream.LockKeys()
 	if err == nil && len(keys) == 0 {
 		err = errors.New("the upstream has no data")
 	}
@@ -66,7 +66,7 @@ func (s *stack) apart() error {
 		return err
 	}
 	for _, m := range s.masters {
-		if keys, err = m.LockKeys(0); err != nil {
+		if keys, err = m.LockKeys(); err != nil {
 			return err
 		}
 		if i := slices.IndexFunc(keys, func(k string) bool { return !isLock(k) }); i >= 0 {
