@@ -25,7 +25,7 @@ func TestRandomSequencesAnswerAsOneRedis(t *testing.T) {
 			g := &generator{rand: rand.New(rand.NewPCG(seed, uint64(n)))}
 			g.o, g.p = dial(t, tw.oracle.Addr), dial(t, tw.proxy.Addr)
 			var history []string
-			for i := 0; i < differentialSteps; i++ {
+			for i := range differentialSteps {
 				start := time.Now()
 				request, loose := g.next()
 				history = append(history, fmt.Sprintf("%q", request))

@@ -40,7 +40,7 @@ func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
 // ask sends the command to the masters; unordered as in quorum.AskRequest. The reply for no agreement is that for nil.
 func (c *call) ask(unordered int, reply func(any) Reply) Reply {
 	name := c.args[c.cmd.keys.first]
-	sl := c.claim(oneRound, name, func(o *outcome) Reply { return o.reply })
+	sl := c.claim(oneRound, name, made)
 	if sl == nil {
 		return wait
 	}

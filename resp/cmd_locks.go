@@ -26,7 +26,7 @@ func runLocks(c *call) Reply {
 	if c.server.taken == nil {
 		return errLocksOff
 	}
-	sl := c.claim(oneRound, "", func(o *outcome) Reply { return o.reply })
+	sl := c.claim(oneRound, "", made)
 	if sl == nil {
 		return wait
 	}

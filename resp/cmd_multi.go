@@ -150,7 +150,7 @@ func runExec(c *call) Reply {
 	}
 	own := keyless(queue)
 	if len(names) == 0 {
-		sl := c.claim(oneRound, "", func(o *outcome) Reply { return o.reply })
+		sl := c.claim(oneRound, "", made)
 		if sl == nil {
 			return wait
 		}

@@ -8,7 +8,7 @@ import "lockproxy/quorum"
 func runLockInfo(c *call) Reply {
 	name := c.args[1]
 	key, gates := c.key(name), c.server.gates
-	sl := c.claim(oneRound, name, func(o *outcome) Reply { return o.reply })
+	sl := c.claim(oneRound, name, made)
 	if sl == nil {
 		return wait
 	}

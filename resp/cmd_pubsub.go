@@ -93,9 +93,9 @@ const unheardPause = time.Second
 
 // lacksMasters says that masters could not be reached, so that a subscription may do better another time.
 func lacksMasters(err error) bool {
-	var none *quorum.NoQuorum
-	var refused *pubsub.Refused
-	return errors.As(err, &none) && !errors.As(err, &refused)
+	_, none := errors.AsType[*quorum.NoQuorum](err)
+	_, refused := errors.AsType[*pubsub.Refused](err)
+	return none && !refused
 }
 
 // listenUpstream returns the link over which the upstream is to be listened to as well, and which of the topics it has:
@@ -307,16 +307,16 @@ func runPubsubNumPat(c *call) Reply {
 
 // poll asks all masters, and makes a reply of what they say.
 func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
-	var reply Reply
-	sl := c.claim(oneRound, "", func(*outcome) Reply { return reply })
+	sl := c.claim(oneRound, "", made)
 	if sl == nil {
 		return wait
 	}
 	c.engine().Poll(question, func(p quorum.Polled) {
+		o := outcome{err: p.Err}
 		if p.Err == nil {
-			reply = merge(p.Replies)
+			o.reply = merge(p.Replies)
 		}
-		sl.resolve(outcome{err: p.Err})
+		sl.resolve(o)
 	})
 	return later
 }

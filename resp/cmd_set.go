@@ -92,13 +92,12 @@ func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolde
 		c.engine().Get(sl.key, func(v quorum.View) {
 			sl.acquired(quorum.Acquired{Err: v.Err, Refused: v.Err == nil, Holder: v.Value})
 		})
-		return later
 	case past:
 		sl.acquired(quorum.Acquired{Refused: true})
-		return later
+	default:
+		c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, WantHolder: wantHolder},
+			sl.acquired)
 	}
-	c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, WantHolder: wantHolder},
-		sl.acquired)
 	return later
 }
 

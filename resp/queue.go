@@ -63,20 +63,18 @@ func (s *session) lastThere() *slot {
 	if s.relays == 0 && s.shares == 0 {
 		return nil
 	}
-	var found *slot
-	for sl := s.head; sl != nil; sl = sl.next {
-		if sl.there() {
-			found = sl
-		}
-	}
-	return found
+	return s.youngest((*slot).there)
 }
 
 // inFlight returns the youngest command that waits for the engine, or nil: one that goes upstream must not overtake it.
 func (s *session) inFlight() *slot {
-	var found *slot
+	return s.youngest(func(sl *slot) bool { return sl.left > 0 && !sl.there() })
+}
+
+// youngest returns the last slot that is such, or nil.
+func (s *session) youngest(is func(*slot) bool) (found *slot) {
 	for sl := s.head; sl != nil; sl = sl.next {
-		if sl.left > 0 && !sl.there() {
+		if is(sl) {
 			found = sl
 		}
 	}

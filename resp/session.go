@@ -295,6 +295,13 @@ func (s *session) tellEnd() {
 	}
 }
 
+// hangUp ends the session at once, without a line of its own in the log.
+func (s *session) hangUp(why string) {
+	s.noteEnd(why)
+	s.end()
+	_ = s.conn.Close()
+}
+
 // kill ends the session at once.
 func (s *session) kill(reason string) {
 	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "reason", reason)
@@ -311,8 +318,6 @@ func (s *session) recovered(where string) {
 	if p := recover(); p != nil {
 		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		s.noteEnd(toldWhy)
-		s.end()
-		_ = s.conn.Close()
+		s.hangUp(toldWhy)
 	}
 }

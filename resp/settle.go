@@ -231,7 +231,7 @@ func (c *call) execThere() Reply {
 	if refused != nil {
 		return refused
 	}
-	sl := c.claim(oneRound, "", func(o *outcome) Reply { return o.reply })
+	sl := c.claim(oneRound, "", made)
 	if sl == nil {
 		return wait
 	}

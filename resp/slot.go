@@ -73,6 +73,9 @@ type outcome struct {
 	reply  Reply        // made where the outcome was
 }
 
+// made is the answer where the reply was made with the outcome.
+func made(o *outcome) Reply { return o.reply }
+
 // rounds says whether an operation may be in flight together with others on the same key.
 type rounds uint8
 

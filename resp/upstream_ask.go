@@ -37,7 +37,7 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 			return refused
 		}
 	}
-	sl := c.claim(oneRound, "", func(o *outcome) Reply { return o.reply })
+	sl := c.claim(oneRound, "", made)
 	if sl == nil {
 		return wait
 	}

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"lockproxy/resp/upstream"
 )
@@ -124,7 +125,7 @@ func addDocs(rows []*command, resp3 bool) func([]byte) []byte {
 // addItems makes an aggregate longer by n items. Whatever else the upstream replied stays as it is.
 func addItems(reply []byte, n int, items []byte) []byte {
 	head, rest, _ := bytes.Cut(reply, []byte("\r\n"))
-	if len(head) < 2 || bytes.IndexByte([]byte("*~%"), head[0]) < 0 {
+	if len(head) < 2 || strings.IndexByte("*~%", head[0]) < 0 {
 		return reply
 	}
 	had, err := strconv.Atoi(string(head[1:]))

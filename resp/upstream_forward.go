@@ -257,8 +257,7 @@ func (c *call) mayWaitThere() bool {
 // will be there soon: those that try again, or wait, where a Redis is gone, do so here, as go-redis, and redis-py for the
 // workers of Celery and RQ. Nothing of the command was sent, so that is safe. What the upstream refuses, it would refuse again.
 func upstreamFailed(err error) Reply {
-	var refused upstream.ReplyError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[upstream.ReplyError](err); ok {
 		return Error("ERR " + err.Error())
 	}
 	return Error("LOADING " + err.Error())

@@ -27,13 +27,9 @@ func (s *Server) isLock(name string) bool {
 	if s.matchesLock(name) {
 		return true
 	}
-	from := strings.IndexByte(name, '{')
-	if from < 0 {
-		return false
-	}
-	tag := name[from+1:]
-	to := strings.IndexByte(tag, '}')
-	return to > 0 && s.matchesLock(tag[:to])
+	_, rest, _ := strings.Cut(name, "{")
+	tag, _, closed := strings.Cut(rest, "}")
+	return closed && tag != "" && s.matchesLock(tag)
 }
 
 func (s *Server) matchesLock(name string) bool {
@@ -97,15 +93,17 @@ func (n *names) place(c *call) (place, Reply) {
 	return here, c.split(errMixed(c.args[0], n.lock, n.other))
 }
 
-// add takes the next name. It refuses one that is lockproxy's own.
-func (n *names) add(c *call, name string) Reply {
-	switch {
-	case quorum.Reserved(name):
-		return errReserved(name)
-	case c.server.isLock(name):
-		n.lock, n.locks = name, true
-	default:
-		n.other, n.others = name, true
+// add takes the next names. It refuses one that is lockproxy's own.
+func (n *names) add(c *call, names ...string) Reply {
+	for _, name := range names {
+		switch {
+		case quorum.Reserved(name):
+			return errReserved(name)
+		case c.server.isLock(name):
+			n.lock, n.locks = name, true
+		default:
+			n.other, n.others = name, true
+		}
 	}
 	return nil
 }
@@ -136,18 +134,14 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 		return there, c.mustDeclare()
 	}
 	var n names
-	for _, key := range keys {
-		if refused := n.add(c, key); refused != nil {
-			return here, refused
-		}
+	if refused := n.add(c, keys...); refused != nil {
+		return here, refused
 	}
-	switch {
-	case !n.locks:
-		return there, nil
-	case n.others:
-		return here, c.split(errMixed(c.args[0], n.lock, n.other))
+	at, refused := n.place(c)
+	if at == here && refused == nil {
+		refused = c.split(errNotForLocks(c.args[0], n.lock))
 	}
-	return here, c.split(errNotForLocks(c.args[0], n.lock))
+	return at, refused
 }
 
 func (c *call) anyLock(names []string) bool {

@@ -30,10 +30,8 @@ func (c *call) placeScript(spec keySpec) (place, Reply) {
 	first, last, _ := spec.span(c.args)
 	keys, args := c.args[first:last+1], c.args[last+1:]
 	var n names
-	for _, key := range keys {
-		if refused := n.add(c, key); refused != nil {
-			return here, refused
-		}
+	if refused := n.add(c, keys...); refused != nil {
+		return here, refused
 	}
 	route := c.scriptRoute()
 	if key, ok := route.key(keys, args); ok {

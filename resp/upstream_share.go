@@ -264,8 +264,7 @@ func (sl *slot) stream(b []byte, n int) {
 	}
 	for _, part := range [][]byte{raw, b} {
 		if _, err := s.conn.Write(part); err != nil {
-			s.end()
-			_ = s.conn.Close()
+			s.hangUp(err.Error())
 		}
 	}
 	s.mu.Lock()

@@ -134,9 +134,7 @@ func (s *session) write(p *page) bool {
 	clear(p.grants)
 	p.buf, p.grants = p.buf[:0], p.grants[:0]
 	if err != nil {
-		s.noteEnd(err.Error())
-		s.end()
-		_ = s.conn.Close()
+		s.hangUp(err.Error())
 	}
 	return err == nil
 }

@@ -18,7 +18,7 @@ func TestExplanations(t *testing.T) {
 	} {
 		lines, err := Explain(c.text, mayVote)
 		got := strings.Join(lines, "\n")
-		for _, part := range strings.Split(c.want, "|") {
+		for part := range strings.SplitSeq(c.want, "|") {
 			if err != nil || !strings.Contains(got, part) {
 				t.Errorf("%s\ndoes not say %q: %v\n%s", c.text, part, err, got)
 			}
@@ -76,12 +76,12 @@ func TestTheTableOfFamilies(t *testing.T) {
 		seen[id] = true
 	}
 	for k := Agrees; k <= Refused; k++ {
-		if got, ok := ParseFamilyKind(k.String()); !ok || got != k {
+		if got, err := ParseFamilyKind(k.String()); err != nil || got != k {
 			t.Errorf("%v is read as %v", k, got)
 		}
 	}
 	for g := GrantPositive; g <= GrantKeys; g++ {
-		if got, ok := ParseGrant(g.String()); !ok || got != g {
+		if got, err := ParseGrant(g.String()); err != nil || got != g {
 			t.Errorf("%v is read as %v", g, got)
 		}
 	}

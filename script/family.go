@@ -1,5 +1,11 @@
 package script
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // A Family is a row of the table of known scripts that cannot be understood as an operation on one string, and so run by
 // vote: it says how the replies of N masters merge.
 type Family struct {
@@ -47,14 +53,13 @@ var familyKindNames = [...]string{"agree", "take", "extend", "release", "tell", 
 
 func (k FamilyKind) String() string { return familyKindNames[k] }
 
+// Grants says that a reply can grant: Family.Granted says which.
+func (k FamilyKind) Grants() bool { return k == Takes || k == Extends || k == Releases }
+
 // ParseFamilyKind is the inverse of String.
-func ParseFamilyKind(name string) (FamilyKind, bool) {
-	for k, n := range familyKindNames {
-		if n == name {
-			return FamilyKind(k), true
-		}
-	}
-	return 0, false
+func ParseFamilyKind(name string) (FamilyKind, error) {
+	k, err := parseName(name, familyKindNames[:])
+	return FamilyKind(k), err
 }
 
 // A Grant says which replies grant.
@@ -74,13 +79,17 @@ var grantNames = [...]string{"positive", "nil", "not nil", "OK", "keys"}
 func (g Grant) String() string { return grantNames[g] }
 
 // ParseGrant is the inverse of String.
-func ParseGrant(name string) (Grant, bool) {
-	for g, n := range grantNames {
-		if n == name {
-			return Grant(g), true
-		}
+func ParseGrant(name string) (Grant, error) {
+	g, err := parseName(name, grantNames[:])
+	return Grant(g), err
+}
+
+// parseName returns the place of a name. The error says which there are.
+func parseName(name string, names []string) (int, error) {
+	if i := slices.Index(names, name); i >= 0 {
+		return i, nil
 	}
-	return 0, false
+	return 0, fmt.Errorf("%q; write %s", name, strings.Join(names, ", "))
 }
 
 // families is a table with its indexes.

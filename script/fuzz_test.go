@@ -57,7 +57,7 @@ func checkBind(t *testing.T, m *Meaning, arg string) {
 		call.Add && call.Op != Extend:
 		t.Fatalf("cannot be carried out: %+v", call)
 	}
-	for r := Done; r < results; r++ {
+	for r := range results {
 		if v := m.Answer(Outcome{Result: r, Value: "v", TTL: time.Second}); !v.constant() {
 			t.Fatalf("answer %+v", v)
 		}

@@ -71,7 +71,7 @@ func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.
 				continue
 			}
 			var args []any
-			for _, word := range strings.Fields(c[0] + " " + c[1]) {
+			for word := range strings.FieldsSeq(c[0] + " " + c[1]) {
 				args = append(args, strings.Replace(word, "$", absent, 1))
 			}
 			trials = append(trials, masters.Trial{Name: c[0], Args: args})

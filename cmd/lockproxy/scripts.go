@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"lockproxy/cmd/lockproxy/config"
@@ -22,7 +23,7 @@ func scripts(args, env []string, stdout, stderr io.Writer) int {
 	if l == nil {
 		return code
 	}
-	writeFamilies(stdout, append(scriptRows(l.Config), script.Families()...))
+	writeFamilies(stdout, slices.Concat(l.Config.Scripts, script.Families()))
 	return exitOK
 }
 
@@ -41,7 +42,7 @@ func explain(args, env []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		text, cut := strings.CutSuffix(whole, "\n") // which editors add, and libraries do not send
 		var lines []string
-		if lines, err = script.Explain(text, quorum.MayVote, scriptRows(l.Config)...); err == nil {
+		if lines, err = script.Explain(text, quorum.MayVote, l.Config.Scripts...); err == nil {
 			if cut {
 				fmt.Fprintf(stdout, "The newline at the end of the file is left out, as libraries do not send it; with it, the SHA-1 would be %x.\n", sha1.Sum([]byte(whole)))
 			}
@@ -59,30 +60,17 @@ func readText(file string) (string, error) {
 		return string(text), err
 	}
 	text, err := os.ReadFile(file) //nolint:gosec // a file that the user named
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err
 	}
 	return string(text), err
-}
-
-// scriptRows returns the rows that the configuration adds to the table.
-func scriptRows(c *config.Config) []script.Family {
-	rows := make([]script.Family, len(c.Scripts))
-	for i, s := range c.Scripts {
-		kind, _ := script.ParseFamilyKind(s.Kind) // config has checked both
-		granted, _ := script.ParseGrant(s.Granted)
-		rows[i] = script.Family{SHA: s.SHA1, Kind: kind, Granted: granted, Holder: s.Holder,
-			Library: "scripts", Does: s.Name, Why: "the configuration says so"}
-	}
-	return rows
 }
 
 func writeFamilies(w io.Writer, rows []script.Family) {
 	fmt.Fprintf(w, "%-8s %-9s %-40s %s\n", "KIND", "GRANTED", "SHA-1 OR SHAPE", "WHAT IT IS")
 	for _, f := range rows {
 		granted := "-"
-		if f.Kind == script.Takes || f.Kind == script.Extends || f.Kind == script.Releases {
+		if f.Kind.Grants() {
 			granted = f.Granted.String()
 		}
 		fmt.Fprintf(w, "%-8v %-9s %-40s %s: %s\n", f.Kind, granted, f.SHA+f.Shape, f.Library, f.Does)

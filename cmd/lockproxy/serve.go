@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -124,8 +125,8 @@ func (p *process) stop() {
 	if p.beforeStop != nil {
 		p.beforeStop()
 	}
-	for i := len(p.stops) - 1; i >= 0; i-- {
-		p.stops[i](ctx)
+	for _, stop := range slices.Backward(p.stops) {
+		stop(ctx)
 	}
 	p.serves.Wait()
 }
@@ -208,7 +209,7 @@ func (p *process) startFront() error {
 	if cfg.Limits.Clients, err = p.clientsMax(filesMax()); err != nil {
 		return err
 	}
-	p.front = resp.New(cfg, p.engine, script.NewCache(p.cfg.ScriptCache, scriptRows(p.cfg)...), p.hub)
+	p.front = resp.New(cfg, p.engine, script.NewCache(p.cfg.ScriptCache, p.cfg.Scripts...), p.hub)
 	return nil
 }
 

@@ -39,12 +39,10 @@ func listen(setting, addr string) (net.Listener, error) {
 
 // innermost is a network error without what the caller says anyway: the operation and the addresses.
 func innermost(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
-	var call *os.SyscallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
 	return err

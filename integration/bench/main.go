@@ -38,7 +38,7 @@ func main() {
 	flag.DurationVar(&s.duration, "duration", time.Second, "about how long one subject runs in one round")
 	flag.Parse()
 	s.only = strings.Split(*only, ",")
-	for _, n := range strings.Split(*sizes, ",") {
+	for n := range strings.SplitSeq(*sizes, ",") {
 		size, err := strconv.Atoi(n)
 		if err != nil || size < 1 {
 			fmt.Fprintf(os.Stderr, "bench: -masters %s: want numbers such as 3,5\n", *sizes)

@@ -66,8 +66,7 @@ func RunProxy(bin string, args ...string) (code int, output string, err error) {
 	cmd := exec.Command(bin, args...)
 	cmd.Env = proxyEnvironment()
 	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return exit.ExitCode(), string(out), nil
 	}
 	return 0, string(out), err

@@ -207,12 +207,10 @@ func innermost(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("it closed the connection")
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
-	var call *os.SyscallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = call.Err
 	}
 	return err

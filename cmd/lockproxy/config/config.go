@@ -10,6 +10,8 @@ package config
 import (
 	"strings"
 	"time"
+
+	"lockproxy/script"
 )
 
 // Config is what lockproxy runs with. The table in settings.go says what each field means.
@@ -46,7 +48,7 @@ type Config struct {
 	Databases       int
 	ScriptCache     int
 	LocksListed     int
-	Scripts         []Script
+	Scripts         []script.Family // rows that are added to the table of known scripts
 
 	MaxClients      int
 	MaxArgs         int

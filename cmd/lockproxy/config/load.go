@@ -132,8 +132,7 @@ func (l *Loaded) file(path input) {
 
 // cause returns what an I/O error says beyond its path.
 func cause(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Path + ": " + path.Err.Error()
 	}
 	return err.Error()

@@ -6,22 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// A Script is a row that the configuration adds to the table of known scripts.
-type Script struct {
-	SHA1    string
-	Kind    string
-	Granted string // of take, extend and release
-	Holder  int
-	Name    string
-}
-
-// The words that a row may use; the script package has the same.
-var (
-	scriptKinds   = []string{"agree", "take", "extend", "release", "tell", "ask", "refuse"}
-	scriptGrants  = []string{"positive", "nil", "not nil", "OK", "keys"}
-	grantedByKind = []string{"take", "extend", "release"}
+	"lockproxy/script"
 )
 
 // scriptsValue takes a list of mappings, or in a variable or a flag a text sha1:kind:granted:holder with commas between.
@@ -34,10 +20,10 @@ func setScripts(c *Config, in raw) []fault {
 		return []fault{{in.line, "is no list; write - sha1: …, kind: … and granted: … for each script"}}
 	}
 	var faults []fault
-	all := []Script{}
+	all := []script.Family{}
 	for i, item := range append(in.items, scriptItems(in.text)...) {
 		s, wrong := parseScript(item)
-		if wrong == "" && slices.ContainsFunc(all, func(o Script) bool { return o.SHA1 == s.SHA1 }) {
+		if wrong == "" && slices.ContainsFunc(all, func(o script.Family) bool { return o.SHA == s.SHA }) {
 			wrong = "is there twice; remove one"
 		}
 		if wrong != "" {
@@ -58,7 +44,7 @@ func scriptItems(text string) []raw {
 		fields := make(map[string]raw)
 		for i, field := range strings.SplitN(part, ":", 4) {
 			if field != "" {
-				fields[[]string{"sha1", "kind", "granted", "holder"}[i]] = raw{text: strings.TrimSpace(field)}
+				fields[scriptKeys[i]] = raw{text: strings.TrimSpace(field)}
 			}
 		}
 		if len(fields) > 0 {
@@ -68,52 +54,49 @@ func scriptItems(text string) []raw {
 	return items
 }
 
+// scriptKeys are what a row may have.
+var scriptKeys = []string{"sha1", "kind", "granted", "holder", "name"}
+
 // parseScript reads one mapping of the file.
-func parseScript(in raw) (Script, string) {
-	s := Script{Granted: scriptGrants[0]}
+func parseScript(in raw) (script.Family, string) {
+	s := script.Family{Library: "scripts", Why: "the configuration says so"}
 	if in.fields == nil {
 		return s, "is no mapping; write sha1: …, kind: … and granted: …"
 	}
-	granted := false
 	for key, v := range in.fields {
 		switch {
 		case v.items != nil || v.fields != nil:
 			return s, key + " is no text"
-		case key == "sha1":
-			s.SHA1 = strings.ToLower(v.text)
-		case key == "kind":
-			s.Kind = v.text
-		case key == "granted":
-			s.Granted, granted = v.text, true
-		case key == "name":
-			s.Name = v.text
-		case key == "holder":
-			n, err := strconv.Atoi(v.text)
-			if err != nil || n < 1 {
-				return s, fmt.Sprintf("has holder %q; write which of ARGV, from 1, is the holder's field of the hash", v.text)
-			}
-			s.Holder = n
-		default:
+		case !slices.Contains(scriptKeys, key):
 			return s, fmt.Sprintf("has the unknown key %q; there are sha1, kind, granted, holder and name", key)
 		}
 	}
-	return s, s.wrong(granted)
-}
-
-func (s *Script) wrong(granted bool) string {
-	switch sum, err := hex.DecodeString(s.SHA1); {
-	case err != nil || len(sum) != 20:
-		return "needs its sha1, 40 hex digits"
-	case !slices.Contains(scriptKinds, s.Kind):
-		return fmt.Sprintf("has kind %q; write %s", s.Kind, strings.Join(scriptKinds, ", "))
-	case !slices.Contains(scriptGrants, s.Granted):
-		return fmt.Sprintf("has granted %q; write %s", s.Granted, strings.Join(scriptGrants, ", "))
-	case !granted && slices.Contains(grantedByKind, s.Kind):
-		return "needs granted, which reply says yes; write " + strings.Join(scriptGrants, ", ")
-	case granted && !slices.Contains(grantedByKind, s.Kind):
-		return fmt.Sprintf("has granted, which kind %q does not look at; remove it, or write %s", s.Kind, strings.Join(grantedByKind, ", "))
-	case s.Holder > 0 && s.Kind != "take":
-		return fmt.Sprintf("has holder, which kind %q does not look at; remove it, or write take", s.Kind)
+	s.SHA, s.Does = strings.ToLower(in.fields["sha1"].text), in.fields["name"].text
+	if sum, err := hex.DecodeString(s.SHA); err != nil || len(sum) != 20 {
+		return s, "needs its sha1, 40 hex digits"
 	}
-	return ""
+	var err error
+	if s.Kind, err = script.ParseFamilyKind(in.fields["kind"].text); err != nil {
+		return s, "has kind " + err.Error()
+	}
+	granted, given := in.fields["granted"]
+	s.Granted, err = script.ParseGrant(granted.text)
+	switch {
+	case given && err != nil:
+		return s, "has granted " + err.Error()
+	case given && !s.Kind.Grants():
+		return s, fmt.Sprintf("has granted, which kind %q does not look at; remove it, or write take, extend, release", s.Kind)
+	case !given && s.Kind.Grants():
+		return s, "needs granted, which reply says yes; write positive, nil, not nil, OK, keys"
+	}
+	if holder, given := in.fields["holder"]; given {
+		s.Holder, err = strconv.Atoi(holder.text)
+		switch {
+		case err != nil || s.Holder < 1:
+			return s, fmt.Sprintf("has holder %q; write which of ARGV, from 1, is the holder's field of the hash", holder.text)
+		case s.Kind != script.Takes:
+			return s, fmt.Sprintf("has holder, which kind %q does not look at; remove it, or write take", s.Kind)
+		}
+	}
+	return s, ""
 }

@@ -72,8 +72,7 @@ func (c *conn) transfer(op string, t *transfer, b []byte, untilReady func(func(f
 
 // rename has an error name the operation. It says "raw-read" where package net says "read".
 func rename(err error, op string) {
-	var named *net.OpError
-	if errors.As(err, &named) {
+	if named, ok := errors.AsType[*net.OpError](err); ok {
 		named.Op = op
 	}
 }
