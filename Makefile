@@ -15,7 +15,7 @@
 #                     out? ANEW=1: as if no seed were known; ONLY="^no undo": the mutants whose names match. All of them take
 #                     some 4 minutes of processor time, most of it builds
 
-# It includes staticcheck.
+# It includes vet and staticcheck.
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -45,7 +45,6 @@ test-versions:
 lint:
 	@files=$$(gofmt -l cmd integration quorum resp script); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
-	go vet ./...
 	CGO_ENABLED=0 GOARCH=386 go vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows go build -o /dev/null ./cmd/lockproxy
