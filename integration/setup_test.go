@@ -101,7 +101,13 @@ func patient(flags ...string) []string {
 // SIGTERM with status 0.
 func startProxy(t testing.TB, masters []string, flags ...string) *harness.Proxy {
 	t.Helper()
-	p, err := harness.StartProxy(proxyBinary, masters, patient(flags...)...)
+	return startBinary(t, proxyBinary, masters, flags...)
+}
+
+// startBinary is startProxy for another binary.
+func startBinary(t testing.TB, bin string, masters []string, flags ...string) *harness.Proxy {
+	t.Helper()
+	p, err := harness.StartProxy(bin, masters, patient(flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

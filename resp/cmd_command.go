@@ -33,15 +33,11 @@ func runCommandInfo(c *call) Reply {
 
 // findFull finds a command or, as "container|subcommand", a subcommand.
 func (t *table) findFull(name string) *command {
-	for i := range len(name) {
-		if name[i] == '|' {
-			if cmd, ok := t.find(name[:i]); ok {
-				return cmd.sub(name[i+1:])
-			}
-			return nil
-		}
+	name, sub, isSub := strings.Cut(name, "|")
+	cmd := t.find(name)
+	if cmd != nil && isSub {
+		return cmd.sub(sub)
 	}
-	cmd, _ := t.find(name)
 	return cmd
 }
 
@@ -138,10 +134,9 @@ func listCommands(rows []*command, keep func(*command) bool) Array {
 
 func runCommandGetKeys(c *call) Reply {
 	args := c.args[2:]
-	cmd, ok := c.server.commands.find(args[0])
-	cmd = cmd.row(args)
+	cmd := c.server.commands.find(args[0]).row(args)
 	switch {
-	case !ok || cmd == nil:
+	case cmd == nil:
 		return Error("ERR Invalid command specified")
 	case cmd.keys.none() || cmd.group == "pubsub": // where Redis lists sharded channels as keys, that is for routing
 		return Error("ERR The command has no key arguments")
@@ -174,7 +169,7 @@ func leadingInt(s string) string {
 // runHelp is HELP of any container, to which errors for unknown subcommands send people: the subcommands that there are
 // here, in the form that Redis has.
 func runHelp(c *call) Reply {
-	container, _ := c.server.commands.find(c.args[0])
+	container := c.server.commands.find(c.args[0])
 	lines := Array{Status(upper(container.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}
 	for _, sub := range container.subs {
 		lines = append(lines, Status(upper(sub.name)), Status("    "+strings.TrimSuffix(sub.summary, ".")+"."))

@@ -121,8 +121,8 @@ func (c *call) perform() Reply {
 	if c.settling != nil {
 		return c.settle()
 	}
-	cmd, ok := c.server.commands.find(c.args[0])
-	if !ok && isAttack(c.args[0]) {
+	cmd := c.server.commands.find(c.args[0])
+	if cmd == nil && isAttack(c.args[0]) {
 		c.stop("an HTTP request")
 		return later
 	}

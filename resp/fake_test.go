@@ -299,7 +299,6 @@ func (e *fakeEngine) Expire(r quorum.ExpireRequest, done func(quorum.Changed)) {
 	})
 }
 
-// Run answers with e.reply: no script is run here.
 // notLua is what makes the fake's compiler refuse a text.
 const notLua = "this is not Lua"
 
@@ -313,6 +312,7 @@ func (e *fakeEngine) Compile(_ int, text string, done func(quorum.Compiled)) {
 	})
 }
 
+// Run answers with e.reply: no script is run here.
 func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 	e.do("run", func(keys map[quorum.Key]fakeEntry) func() {
 		ran := quorum.Ran{Err: e.err, Reply: e.reply}

@@ -1,7 +1,7 @@
 package resp
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -61,23 +61,15 @@ func (s *session) describe() string {
 	if last := s.last.Load(); last != nil {
 		cmd = *last
 	}
-	proto := "2"
+	proto := 2
 	if s.proto3 {
-		proto = "3"
+		proto = 3
 	}
-	num := func(n int64) string { return strconv.FormatInt(n, 10) }
-	var b strings.Builder
-	for _, f := range []string{
-		"id=", num(s.id), " addr=", s.addr(), " laddr=", s.conn.LocalAddr().String(), " fd=0 name=", s.name,
-		" age=", num((now - s.since) / 1000), " idle=", num((now - s.active.Load()) / 1000),
-		" flags=", s.kindFlag(), " db=", num(int64(s.db)), " sub=", num(int64(s.counts[pubsub.Channel])),
-		" psub=", num(int64(s.counts[pubsub.Pattern])), " ssub=", num(int64(s.counts[pubsub.Shard])), " multi=-1 qbuf=0 qbuf-free=0 argv-mem=",
-		num(s.inBytes.Load()), " multi-mem=0 rbs=0 rbp=0 obl=0 oll=", num(s.depth.Load()),
-		" omem=", num(int64(s.outBytes)), " tot-mem=0 events=r cmd=", cmd, " user=", s.user, " redir=-1 resp=", proto, "\n",
-	} {
-		b.WriteString(f)
-	}
-	return b.String()
+	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+
+		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d\n",
+		s.id, s.addr(), s.conn.LocalAddr(), s.name, (now-s.since)/1000, (now-s.active.Load())/1000, s.kindFlag(), s.db,
+		s.counts[pubsub.Channel], s.counts[pubsub.Pattern], s.counts[pubsub.Shard],
+		s.inBytes.Load(), s.depth.Load(), s.outBytes, cmd, s.user, proto)
 }
 
 // kindFlag is P for a client that has subscriptions, N for others.

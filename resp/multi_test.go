@@ -335,7 +335,7 @@ func TestOnlyWhatIsToldIsClaimed(t *testing.T) {
 		p := newPlan(time.Hour, []string{"k", "j"}, nil, now)
 		for line := range strings.SplitSeq(lines, ",") {
 			args := strings.Fields(line)
-			p.cmd, _ = r.server.commands.find(args[0])
+			p.cmd = r.server.commands.find(args[0])
 			p.cmd.plan(p, args)
 		}
 		if got := p.edits()[0].Kind; got != want {

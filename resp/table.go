@@ -255,17 +255,16 @@ func newTable(rows []*command) *table {
 	return t
 }
 
-// find looks a name up in any case, without allocating.
-func (t *table) find(name string) (*command, bool) {
+// find looks a name up in any case, without allocating. It returns nil if there is none such.
+func (t *table) find(name string) *command {
 	if len(name) > nameMax {
-		return nil, false
+		return nil
 	}
 	var buf [nameMax]byte
 	for i := range len(name) {
 		buf[i] = lowerByte(name[i])
 	}
-	cmd, ok := t.byName[string(buf[:len(name)])]
-	return cmd, ok
+	return t.byName[string(buf[:len(name)])]
 }
 
 // row returns the row that the arguments mean: of a container, that of the subcommand, nil if it has none such.

@@ -246,7 +246,7 @@ func (c *call) forward() Reply {
 
 // mayWaitThere says whether the command may wait at the upstream for something that others do.
 func (c *call) mayWaitThere() bool {
-	if row, known := c.server.commands.find(c.args[0]); known {
+	if row := c.server.commands.find(c.args[0]); row != nil {
 		return row.name == "wait"
 	}
 	commands, err := c.server.cfg.Upstream.Commands()

@@ -65,7 +65,7 @@ var unknownRoute scriptRoute
 // scriptRoute returns what the text says that the command brings or names. Redis takes the SHA-1 of a text each time, too.
 func (c *call) scriptRoute() *scriptRoute {
 	s := c.server
-	row, _ := s.commands.find(c.args[0])
+	row := s.commands.find(c.args[0])
 	text, bySHA := c.args[1], row.name == "evalsha" || row.name == "evalsha_ro"
 	var key digest
 	if bySHA {

@@ -185,7 +185,7 @@ func BenchmarkPlaceScript(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			s := newSession(r.server, nil, 1)
 			s.call.args = []string{bench.command, bench.script, "1", "data", strings.Repeat("x", 100)}
-			cmd, _ := r.server.commands.find(bench.command)
+			cmd := r.server.commands.find(bench.command)
 			b.ReportAllocs()
 			for b.Loop() {
 				if at, refused := s.call.place(cmd); at != there || refused != nil {

@@ -23,15 +23,22 @@ type Proxy struct {
 // BuildProxy compiles cmd/lockproxy into dir, with the race detector if this program has it. LOCKPROXY_BIN names a
 // ready binary instead.
 func BuildProxy(dir string) (string, error) {
+	if RaceBuilt {
+		return build(dir, "CGO_ENABLED=1", "-race")
+	}
+	return BuildPlainProxy(dir)
+}
+
+// BuildPlainProxy is BuildProxy without the race detector, as "make build" compiles it.
+func BuildPlainProxy(dir string) (string, error) { return build(dir, "CGO_ENABLED=0", "-trimpath") }
+
+func build(dir, environment, flag string) (string, error) {
 	if bin := os.Getenv("LOCKPROXY_BIN"); bin != "" {
 		return bin, nil
 	}
 	bin := filepath.Join(dir, "lockproxy")
-	args := []string{"build", "-o", bin}
-	if RaceBuilt {
-		args = append(args, "-race")
-	}
-	cmd := exec.Command("go", append(args, "lockproxy/cmd/lockproxy")...)
+	cmd := exec.Command("go", "build", flag, "-o", bin, "lockproxy/cmd/lockproxy")
+	cmd.Env = append(os.Environ(), environment)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build lockproxy/cmd/lockproxy: %w\n%s", err, out)
 	}

@@ -21,18 +21,13 @@ type Loaded struct {
 
 // Load reads the flags args, the environment env and the file that --config or LOCKPROXY_CONFIG names. The error, if
 // any, is a Problems.
-func Load(args, env []string) (*Loaded, error) {
-	l := &Loaded{Config: Default(), bad: make(map[string]bool)}
-	return l.load(args, env)
-}
+func Load(args, env []string) (*Loaded, error) { return load(args, env, 0) }
 
 // LoadWithOperand is Load where something that is no flag may stand before, between or after the flags.
-func LoadWithOperand(args, env []string) (*Loaded, error) {
-	l := &Loaded{Config: Default(), bad: make(map[string]bool), operands: 1}
-	return l.load(args, env)
-}
+func LoadWithOperand(args, env []string) (*Loaded, error) { return load(args, env, 1) }
 
-func (l *Loaded) load(args, env []string) (*Loaded, error) {
+func load(args, env []string, operands int) (*Loaded, error) {
+	l := &Loaded{Config: Default(), bad: make(map[string]bool), operands: operands}
 	flags, path := l.parseFlags(args)
 	if l.Help {
 		return l, nil
