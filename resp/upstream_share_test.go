@@ -48,25 +48,10 @@ var crossingCommands = func() string {
 
 func newCrossing(t testing.TB) *crossing {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &crossing{l: l, arrived: make(chan request, 10_000), redis: upstream.New(upstream.Options{Addr: l.Addr().String()})}
-	u.running.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			u.running.Go(func() { u.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		u.redis.Close()
-		_ = l.Close()
-		u.running.Wait()
-	})
+	u := &crossing{arrived: make(chan request, 10_000)}
+	u.l = serveEach(t, &u.running, u.serve)
+	u.redis = upstream.New(upstream.Options{Addr: u.l.Addr().String()})
+	t.Cleanup(u.redis.Close)
 	return u
 }
 

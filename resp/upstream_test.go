@@ -16,7 +16,6 @@ import (
 
 // A fakeUpstream takes connections, tells the commands that arrive, and answers what the test says.
 type fakeUpstream struct {
-	l       net.Listener
 	redis   *upstream.Redis
 	arrived chan []string
 	answers chan string // one write each
@@ -25,27 +24,30 @@ type fakeUpstream struct {
 
 func newFakeUpstream(t testing.TB) *fakeUpstream {
 	t.Helper()
+	u := &fakeUpstream{arrived: make(chan []string, 100), answers: make(chan string, 100)}
+	l := serveEach(t, &u.running, u.serve)
+	t.Cleanup(func() { close(u.answers) })
+	u.redis = upstream.New(upstream.Options{Addr: l.Addr().String()})
+	return u
+}
+
+// serveEach listens, and serves each connection on a goroutine of running, all of which end with the test.
+func serveEach(t testing.TB, running *sync.WaitGroup, serve func(net.Conn)) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &fakeUpstream{l: l, arrived: make(chan []string, 100), answers: make(chan string, 100),
-		redis: upstream.New(upstream.Options{Addr: l.Addr().String()})}
-	u.running.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			u.running.Go(func() { u.serve(conn) })
+	running.Go(func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			running.Go(func() { serve(conn) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
-		close(u.answers)
-		u.running.Wait()
+		running.Wait()
 	})
-	return u
+	return l
 }
 
 func (u *fakeUpstream) serve(conn net.Conn) {
@@ -319,17 +321,10 @@ func greeted(conn net.Conn) bool {
 
 // A Redis that has all the clients it takes says so to the next one, unasked, and hangs up.
 func TestAnUpstreamThatTakesNoMoreClientsTellsWhy(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
-			_ = conn.Close()
-		}
-	}()
+	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
+		_ = conn.Close()
+	})
 	for _, before := range []string{"PING", "HELLO 3", "SELECT 1", "CLIENT SETNAME app"} {
 		r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
 		c := r.dial()
