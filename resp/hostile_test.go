@@ -1,6 +1,9 @@
 package resp
 
 import (
+	"bufio"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -8,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockproxy/integration/harness"
 )
 
 var small = Limits{Clients: 3, Args: 8, Bulk: 1000, Command: 3000, Input: 8000, Pipeline: 4, Output: 4 << 20, Memory: 64 << 20}
@@ -128,11 +133,62 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	for range 3 {
 		r.dial().ask("PING")
 	}
-	c := r.dial()
-	c.want("-ERR max number of clients reached\r\n")
-	c.wantEnd()
-	if s := r.server.Stats(); s.Clients != 3 || s.Rejected != 1 {
+	var more []*client
+	for range 3 * refusalsMax {
+		more = append(more, r.dial())
+	}
+	for _, c := range more {
+		c.want("-ERR max number of clients reached\r\n")
+		c.wantEnd()
+	}
+	if s := r.server.Stats(); s.Clients != 3 || s.Rejected != 3*refusalsMax {
 		t.Errorf("%+v", s)
+	}
+}
+
+// To tell a client by TLS that there are too many takes its part in a handshake: who says nothing must not hold up the others.
+func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
+	cert, key, err := harness.Certificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Config{Limits: Limits{Clients: 1}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() {
+		served <- r.server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}}))
+	}()
+	only := r.dial()
+	only.ask("PING")
+	for range refusalsMax + 4 {
+		silent, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+	}
+	waitFor(t, "the silent ones are not turned away", func() bool { return r.server.Stats().Rejected == refusalsMax+4 })
+	_ = only.Close()
+	r.awaitGone()
+	conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	c := &client{t, conn, bufio.NewReader(conn)}
+	_ = c.SetDeadline(time.Now().Add(patienceMax))
+	c.send(words("PING"))
+	c.want("+PONG\r\n")
+	_ = r.server.Shutdown(t.Context())
+	if err := <-served; !errors.Is(err, ErrServerClosed) {
+		t.Errorf("Serve returned %v", err)
 	}
 }
 

@@ -52,7 +52,8 @@ type Server struct {
 	sessions  map[int64]*session
 	stopped   chan struct{} // closed by Shutdown, with mu held
 
-	running sync.WaitGroup // sessions, accept loops, the janitor
+	refusals chan struct{}  // one for each client that is being turned away
+	running  sync.WaitGroup // they, sessions, accept loops, the janitor
 }
 
 type counters struct {
@@ -97,7 +98,7 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
-		stopped: make(chan struct{}),
+		stopped: make(chan struct{}), refusals: make(chan struct{}, refusalsMax),
 	}
 	s.clock.Store(1) // never 0: that is what session.writing has for no write
 	s.memory.max = int64(cfg.Limits.Memory)
@@ -169,11 +170,10 @@ func (s *Server) admit(conn net.Conn) {
 		return
 	}
 	if len(s.sessions) >= s.cfg.Limits.Clients {
+		s.running.Add(1)
 		s.mu.Unlock()
 		s.counters.rejected.Add(1)
-		_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = conn.Write(errMaxClients.appendTo(nil, false))
-		_ = conn.Close()
+		s.turnAway(conn)
 		return
 	}
 	sess := newSession(s, conn, s.nextID.Add(1))
@@ -188,6 +188,25 @@ func (s *Server) admit(conn net.Conn) {
 		s.mu.Unlock()
 	}()
 }
+
+// turnAway tells a client that there are too many, and does not wait for it for long: with TLS it is the client that speaks
+// first. Of many at once the later ones wait, because each takes a file.
+func (s *Server) turnAway(conn net.Conn) {
+	s.refusals <- struct{}{}
+	go func() {
+		defer s.running.Done()
+		_ = conn.SetDeadline(time.Now().Add(refusalTime))
+		_, _ = conn.Write(errMaxClients.appendTo(nil, false))
+		_ = conn.Close()
+		<-s.refusals
+	}()
+}
+
+// How many clients are told at one time that there are too many, and how long that may take.
+const (
+	refusalsMax = 16
+	refusalTime = 100 * time.Millisecond
+)
 
 // Shutdown accepts no more clients, runs no more commands, answers those that are running, but what waits at the upstream
 // for something that others do (upstream_drain.go), and closes the connections.
