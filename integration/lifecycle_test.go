@@ -145,14 +145,9 @@ const (
 
 func TestTenThousandIdleConnectionsAreCheap(t *testing.T) {
 	requireRedis(t)
-	connections := idleConnections
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+	connections, err := harness.RoomFor(idleConnections)
+	if err != nil {
 		t.Fatal(err)
-	}
-	if room := int(limit.Cur) - 200; room < connections {
-		t.Logf("only %d of %d connections: ulimit -n is %d", room, connections, limit.Cur)
-		connections = room
 	}
 	masters := startMasters(t, 3)
 	bin, err := harness.BuildPlainProxy(t.TempDir())
@@ -162,20 +157,14 @@ func TestTenThousandIdleConnectionsAreCheap(t *testing.T) {
 	proxy := startBinary(t, bin, harness.Addrs(masters), "--max-clients", fmt.Sprint(connections+100))
 	probe := dial(t, proxy.Addr)
 	allVote(t, probe, masters)
-	before, err := proxy.MemoryKB()
-	if err != nil {
+	if _, err := proxy.MemoryKB(); err != nil {
 		missing(t, "LOCKPROXY_REQUIRE_PROC", "the memory of a process cannot be read here: %v", err)
 	}
-	conns, err := harness.Idle(proxy.Addr, connections)
+	conns, perConnection, err := proxy.IdleCost(connections)
 	defer harness.CloseAll(conns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := proxy.MemoryKB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	perConnection := float64(after-before) / float64(connections)
 	t.Logf("%d idle connections: %.1f KB each", connections, perConnection)
 	if perConnection > idleMaxKB {
 		t.Errorf("an idle connection costs %.1f KB", perConnection)

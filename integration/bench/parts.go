@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"lockproxy/integration/harness"
@@ -98,14 +97,9 @@ func (g *group) caughtUp() error {
 const idleConnections = 10_000
 
 func (f *fleet) idlePart(_ settings, r *report) error {
-	connections := idleConnections
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+	connections, err := harness.RoomFor(idleConnections)
+	if err != nil {
 		return err
-	}
-	if room := int(limit.Cur) - 200; room < connections {
-		fmt.Printf("only %d connections: ulimit -n is %d\n", room, limit.Cur)
-		connections = room
 	}
 	g := f.largest()
 	proxy, err := harness.StartProxy(f.bin, harness.Addrs(g.masters), "--max-clients", fmt.Sprint(connections+100))
@@ -113,20 +107,12 @@ func (f *fleet) idlePart(_ settings, r *report) error {
 		return err
 	}
 	defer func() { _ = proxy.Stop() }()
-	before, err := proxy.MemoryKB()
-	if err != nil {
-		return err
-	}
-	conns, err := harness.Idle(proxy.Addr, connections)
+	var conns []*harness.Conn
+	conns, r.idleKB, err = proxy.IdleCost(connections)
 	defer harness.CloseAll(conns)
 	if err != nil {
 		return err
 	}
-	after, err := proxy.MemoryKB()
-	if err != nil {
-		return err
-	}
-	r.idleKB = float64(after-before) / float64(connections)
 	fmt.Printf("%d connections that locked and unlocked once: %.1f KB of resident memory each\n", connections, r.idleKB)
 	return nil
 }
