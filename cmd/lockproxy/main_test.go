@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
@@ -21,9 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if bin, err := build(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(bin))
-	}
+	_ = os.RemoveAll(binaries)
 	if err := goleak.Find(); code == 0 && err != nil {
 		_, _ = os.Stderr.WriteString("leaked: " + err.Error() + "\n")
 		code = 1

@@ -3,14 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,22 +16,22 @@ import (
 	"time"
 
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/integration/harness"
 )
 
 // waitMax bounds every wait for another process.
 const waitMax = 30 * time.Second
 
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "lockproxy-test-")
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, "lockproxy")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return bin, nil
-})
+// build compiles lockproxy into binaries, a folder that TestMain removes.
+var (
+	binaries string
+	build    = sync.OnceValues(func() (bin string, err error) {
+		if binaries, err = os.MkdirTemp("", "lockproxy-test-"); err != nil {
+			return "", err
+		}
+		return harness.BuildPlainProxy(binaries)
+	})
+)
 
 // A running is a lockproxy process under test.
 type running struct {
