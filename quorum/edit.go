@@ -21,6 +21,9 @@ type editing struct {
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
 
+// editKeys is long, too; compare takeFenced.
+var editKeys = &program{sha: luaEdit.sha}
+
 func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	d := &editing{exec: x, looked: l, views: views, edits: edits}
 	argv := make([]any, 0, 5*len(edits))
@@ -51,6 +54,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}
+	d.program = editKeys
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
 	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see compose
 }

@@ -372,6 +372,10 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 			call.Err = errors.New("NOSCRIPT No matching script. Please use EVAL.")
 			return
 		}
+		if s == luaLook || s == luaEdit {
+			f.exec(s, call)
+			return
+		}
 		call.Reply, call.Err = f.script(s, arg(3), call.Args[4:])
 	case "EVAL":
 		n, _ := call.Args[2].(int64)
@@ -381,11 +385,11 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
 			}
 		}
-		switch arg(1) {
-		case luaLook.text:
-			call.Reply = f.look(call.Args[3:])
-		case luaEdit.text:
-			call.Reply = f.edit(call.Args[3:3+n], call.Args[3+n:])
+		for _, s := range []*lua{luaLook, luaEdit} {
+			if s.text == arg(1) {
+				f.loaded[s.sha] = s
+				f.exec(s, call)
+			}
 		}
 		if reply, ok := f.voted[arg(1)]; ok {
 			call.Reply = reply
@@ -396,6 +400,17 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 			panic("the fake does not know " + name)
 		}
 		call.Reply = reply
+	}
+}
+
+// exec runs one of the scripts of an Exec.
+func (f *fake) exec(s *lua, call *masters.Call) {
+	n, _ := call.Args[2].(int64)
+	keys, argv := call.Args[3:3+n], call.Args[3+n:]
+	if s == luaLook {
+		call.Reply = f.look(keys)
+	} else {
+		call.Reply = f.edit(keys, argv)
 	}
 }
 

@@ -20,7 +20,7 @@ type link struct {
 	clientID int64       // 0 if the master does not tell
 	info     masters.Info
 	silent   atomic.Bool     // it was closed for not answering
-	programs map[string]bool // by SHA-1: the wrapped scripts that were run on it as a whole, so that the master has them
+	programs map[string]bool // by SHA-1: the long scripts that were run on it as a whole, so that the master has them
 	clock    int64           // the master's latest TIME, ms
 	clockAt  instant         // when we got it
 

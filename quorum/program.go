@@ -7,10 +7,10 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A program is the command that runs a long script: a client's, or one that takes a lock with a fence. It is sent as a whole
-// the first time that it goes over a connection, and by SHA-1 afterwards. A master that has forgotten it since, because its
-// script cache was flushed, is sent the whole at once, as for scripts that every master is to have loaded: it has done
-// nothing, and no lock may depend on what a cache keeps (rule 13).
+// A program is the command that runs a long script: a client's, one of an Exec, or one that takes a lock with a fence. It is
+// sent as a whole the first time that it goes over a connection, and by SHA-1 afterwards. A master that has forgotten it since,
+// because its script cache was flushed, is sent the whole at once, as for scripts that every master is to have loaded: it has
+// done nothing, and no lock may depend on what a cache keeps (rule 13).
 type program struct {
 	sha          string
 	whole, short []any // nil if a composer makes the whole for each master

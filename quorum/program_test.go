@@ -97,6 +97,33 @@ func TestAReleaseAndAnExtensionSurviveAFlushedScriptCache(t *testing.T) {
 	})
 }
 
+// The scripts of an Exec are long: a connection has each as a whole once. Where a master has forgotten them, the Exec takes place
+// all the same.
+func TestAnExecGoesBySHA1(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		was := "-"
+		for i, text := range []string{"a", "b", "c", "d"} {
+			if i == 3 {
+				for _, f := range w.fakes {
+					f.flushScripts()
+				}
+			}
+			if old, x := w.getSet(key, text, minute); old != was || !x.Done || x.Lock == nil {
+				t.Fatalf("%q, %+v; want %q", old, x, was)
+			}
+			was = text
+			w.settle()
+			whole := 2 + i/3*2
+			for i, f := range w.fakes {
+				if n := f.ran("EVAL "); n != whole {
+					t.Errorf("master %d was sent %d whole scripts until %q, want %d", i, n, text, whole)
+				}
+			}
+		}
+		w.expectHolders(key, "ddd")
+	})
+}
+
 // slowThird lets the third master answer slowly, and occupies it: what is sent until now+20 ms waits for it in one batch.
 // Its script cache has been flushed.
 func (w *world) slowThird() {
