@@ -14,7 +14,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	a.hash = a.hold(0).hash()
 	a.keeps, a.lasting = kept, true
 	if req.Fenced {
-		a.fencing = &fencing{attempt: a, proposed: e.fences.next(e.now())}
+		a.fencing = &fencing{attempt: a, record: recordPrefix + req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = takeFenced
 	}
 	e.stats.attempts.Add(1)

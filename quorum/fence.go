@@ -46,6 +46,7 @@ type FenceView struct {
 // A fencing is what an attempt does for its fence.
 type fencing struct {
 	attempt  *attempt
+	record   string // the name of the key beside the lock's
 	proposed int64
 	fence    int64
 	told     []any // if masters that granted are to be seeded: the epochs that all have been told, by slot
@@ -59,7 +60,7 @@ var takeFenced = &program{sha: luaTakeFenced.sha}
 // take returns the command for one master, of which attempt.compose has chosen when the lock expires.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
-	return luaTakeFenced.all([]string{req.Key.Name, recordPrefix + req.Key.Name}, []any{req.Token, en.expires, f.proposed})
+	return en.lane.lay("EVAL", &luaTakeFenced.text, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
 }
 
 // won goes on when the lock is won.
@@ -222,7 +223,7 @@ func (r *fenceRaise) compose(en *entry, _ int64) {
 	if f.told != nil && f.told[en.lane.slot].(int64) >= epoch {
 		seeds = 1
 	}
-	en.Args = luaRaiseFence.all([]string{a.req.Key.Name, recordPrefix + a.req.Key.Name},
+	en.Args = luaRaiseFence.all([]string{a.req.Key.Name, f.record},
 		[]any{a.req.Token, expires, f.fence, epoch, seeds})
 }
 

@@ -33,7 +33,7 @@ func (p *program) choose(en *entry) {
 	known := k != nil && k.programs[p.sha]
 	switch {
 	case p.whole == nil && known:
-		en.Args[0], en.Args[1] = "EVALSHA", p.sha
+		en.Args[0], en.Args[1] = "EVALSHA", &p.sha
 	case p.whole == nil:
 	case known:
 		en.Args = p.short
