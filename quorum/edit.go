@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"crypto/sha1" //nolint:gosec // see past.go
 	"slices"
 	"time"
 )
@@ -13,6 +14,7 @@ type editing struct {
 	views   []view
 	edits   []Edit
 	puts    []int     // the keys that are put
+	sums    []sum     // by key
 	argv    []any     // of luaEdit, with ms in place of instants
 	ends    [][]int64 // by master and key: when what was put expires. Guarded by round.mu
 	undone  [][]*undo // by master: what puts back what it did. Guarded by round.mu
@@ -21,19 +23,27 @@ type editing struct {
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
 
+// A sum is of what is put under a key. It is worked out once for all masters: a value may be long.
+type sum struct {
+	hash   uint64          // of the key and the value; see expiries
+	digest [sha1.Size]byte // of the value; see pasts
+}
+
 // editKeys is long, too; compare takeFenced.
 var editKeys = &program{sha: luaEdit.sha}
 
 func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
-	d := &editing{exec: x, looked: l, views: views, edits: edits}
+	d := &editing{exec: x, looked: l, views: views, edits: edits, sums: make([]sum, len(edits))}
 	argv := make([]any, 0, 5*len(edits))
 	for i := range edits {
 		d.expireByPut(i)
+		d.sums[i].hash = hold{x.req.Keys[i], edits[i].Value}.hash()
 		kind, value, ms := "keep", "", int64(0)
 		switch ed := &edits[i]; ed.Kind {
 		case Put:
 			d.puts = append(d.puts, i)
 			kind, value = "put", ed.Value
+			d.sums[i].digest = digestOf(ed.Value)
 			if !ed.KeepTTL {
 				ms = e.cfg.kept(ed.TTL).Milliseconds()
 			}
@@ -65,7 +75,7 @@ func (d *editing) compose(en *entry, now int64) {
 	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))
 	for i := range keys {
 		if ms, _ := argv[5*i+4].(int64); ms > 0 {
-			ends[i] = en.lane.expiry(hold{keys[i], d.edits[i].Value}.hash(), now+ms)
+			ends[i] = en.lane.expiry(d.sums[i].hash, now+ms)
 			argv[5*i+4] = ends[i]
 		}
 	}

@@ -113,5 +113,5 @@ func (d *editing) learnPut(en *entry) {
 // learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
 // round.mu held.
 func (d *editing) learnAt(master, i int, ends int64) {
-	d.engine.pasts.learn(d.key(i), master, len(d.entries), digestOf(d.edits[i].Value), ends)
+	d.engine.pasts.learn(d.key(i), master, len(d.entries), d.sums[i].digest, ends)
 }

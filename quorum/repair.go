@@ -103,7 +103,7 @@ func (r *repair) take(now instant) bool {
 		switch {
 		case ed.Kind == Put:
 			left := e.cfg.kept(d.ttl(i)) - (e.now() - d.start)
-			ends[i] = r.lane.expiry(hold{name, ed.Value}.hash(), r.lane.clockNow+left.Milliseconds())
+			ends[i] = r.lane.expiry(d.sums[i].hash, r.lane.clockNow+left.Milliseconds())
 		case ed.Kind < Delete:
 			continue
 		}
