@@ -22,10 +22,17 @@ type sighting struct {
 // hear takes what a master tells, if it counts. That is an answer, whatever it says.
 func (a *agreement) hear(en *entry, s sighting) (Vote, string) {
 	if en.proves(!s.exists) {
-		s.master = en.master
-		a.told = append(a.told, s)
+		a.add(en, s)
 	}
 	return Granted, ""
+}
+
+func (a *agreement) add(en *entry, s sighting) {
+	if a.told == nil {
+		a.told = make([]sighting, 0, len(en.round.entries))
+	}
+	s.master = en.master
+	a.told = append(a.told, s)
 }
 
 // wrongKind is the type of a key of which a master tells only that the command is for another.

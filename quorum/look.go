@@ -36,12 +36,11 @@ func (l *looking) read(en *entry) (Vote, string) {
 		if all[i], ok = parseSighting(list[i]); !ok {
 			return unexpected()
 		}
-		all[i].master = en.master
 	}
 	blank := l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
 	if en.proves(blank) {
 		for i := range all {
-			l.keys[i].told = append(l.keys[i].told, all[i])
+			l.keys[i].add(en, all[i])
 		}
 	}
 	return Granted, ""
