@@ -232,6 +232,8 @@ func TestWhatOvertakesAScript(t *testing.T) {
 		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
 		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", true},
 		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", false},
+		{"a release of what an EXEC has put", luaEdit.all([]string{key}, []any{"none", "", "put", "mine", int64(1)}), &editing{}, giveBack, &release{}, "", true},
+		{"a take with what an EXEC has replaced", luaEdit.all([]string{key}, []any{"string", "mine", "put", "other", int64(1)}), &editing{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
 		{"an EXEC", giveBack, &release{}, luaEdit.all([]string{key}, []any{"string", "mine", "put", "other", int64(1)}), &editing{}, "", true},
 	}
 	for _, test := range tests {
