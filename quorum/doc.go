@@ -17,7 +17,7 @@
 //	lane.go, linger.go, link.go,
 //	sweeper.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
-//	owe.go
+//	owe.go, late.go
 //	release.go, extend.go, fill.go
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock

@@ -19,6 +19,7 @@ type entry struct {
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
+	late    bool   // it is a release that is made late; see releaseLate
 	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }
@@ -81,6 +82,7 @@ func (en *entry) reply(now instant) {
 	})
 	if en.Err != nil {
 		en.lane.complain(en.Err, now)
+		en.releaseLate()
 	}
 }
 
@@ -119,6 +121,7 @@ func (en *entry) giveUp(f fate, why doubt) {
 	if f == dropped {
 		en.oweRelease()
 	}
+	en.releaseLate()
 	en.round.vote(en, en.round.engine.now(), func() (Vote, doubt) {
 		en.fate = f
 		return Failed, why

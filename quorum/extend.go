@@ -48,14 +48,21 @@ func (x *extension) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{Key: x.req.Key, Token: x.req.Token})
 }
 
+func (x *extension) hold() hold { return hold{x.req.Key.Name, x.req.Token} }
+
 // read counts an addition beyond ttl_max as refused.
 func (x *extension) read(en *entry) (Vote, string) {
-	if ms, ok := en.Reply.(int64); ok && x.req.Add && en.Err == nil && ms != other {
-		if ms > 0 {
-			return Granted, ""
-		}
-		en.blank = ms == absent
+	n, ok := en.Reply.(int64)
+	switch {
+	case en.Err != nil || !ok:
+		return comparison(en)
+	case n == tooLong:
 		return Refused, ""
+	case n > didIt && !x.req.Add: // it is when the key expires now
+		en.lane.master.grants.at(x.hold().hash()).Store(n)
+		return Granted, ""
+	case n > 0:
+		return Granted, ""
 	}
 	return comparison(en)
 }

@@ -60,12 +60,11 @@ return {largest, seeded and 1 or 0}`)
 return recorded(KEYS[1])`)
 
 	// luaExtendFenced is luaExtend with KEYS[2]=the record of the resource.
-	luaExtendFenced = newLua(luaSooner + `
+	luaExtendFenced = newLua(luaProlong + `
 local v = redis.call('GET', KEYS[1])
 if v == ARGV[1] then
-  sooner(KEYS[1], ARGV[2])
   redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return prolong(KEYS[1], ARGV[2])
 end
 if v then return 0 end
 return -1`)

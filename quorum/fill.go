@@ -136,8 +136,6 @@ func (f *filling) settled(en *entry) {
 	f.extension.settled(en)
 }
 
-func (f *filling) hold() hold { return hold{f.req.Key.Name, f.req.Token} }
-
 // undoOf returns what removes what was filled on a master, or may have been, once: where the lock is gone, or that is not known,
 // or was given back, or the answer does not count. It is called with the round's mu held.
 func (f *filling) undoOf(en *entry, owed bool) *undo {

@@ -197,18 +197,15 @@ func (l *lane) gather(ctx context.Context) bool {
 	if l.unsure = !l.master.watch.sure(l.engine.uncertainty()); l.unsure {
 		l.batch = append(l.batch, newHeartbeat(l)) // so that it is known afterwards
 	}
-	wanted := l.batch[:0]
-	for _, r := range l.batch {
-		if r.take(now) {
-			wanted = append(wanted, r)
-		}
+	n := len(l.batch)
+	l.batch = slices.DeleteFunc(l.batch, func(r request) bool { return !r.take(now) })
+	if len(l.batch) < n {
+		l.takeLate(now)
 	}
-	clear(l.batch[len(wanted):])
-	l.batch = wanted
-	if len(wanted) == 0 {
+	if len(l.batch) == 0 {
 		l.rest()
 	}
-	return len(wanted) > 0
+	return len(l.batch) > 0
 }
 
 // fill moves what waits into the batch.

@@ -57,6 +57,20 @@ local function sooner(key, ms)
 end
 `
 
+// luaProlong sets the remaining TTL, and returns when the key expires, which is not at a guarded instant, or 1 if the master
+// does not tell.
+const luaProlong = luaSooner + `
+local function prolong(key, ms)
+  sooner(key, ms)
+  redis.call('PEXPIRE', key, ms)
+  local at = redis.pcall('PEXPIRETIME', key)
+  if type(at) ~= 'number' then return 1 end
+  if at % 4 ~= 3 then return at end
+  redis.call('PEXPIREAT', key, string.format('%.0f', at + 1))
+  return at + 1
+end
+`
+
 var (
 	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
 	luaRelease = newLua(`
@@ -65,25 +79,21 @@ if v == ARGV[1] then ` + luaFree + ` end
 if v then return 0 end
 return -1`)
 
-	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it.
-	luaExtend = newLua(luaSooner + `
+	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it, and reply as luaProlong.
+	luaExtend = newLua(luaProlong + `
 local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then
-  sooner(KEYS[1], ARGV[2])
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
+if v == ARGV[1] then return prolong(KEYS[1], ARGV[2]) end
 if v then return 0 end
 return -1`)
 
 	// luaFill KEYS[1]=resource KEYS[2]=horizon KEYS[3]=canary, and perhaps KEYS[4]=the record of its fence; ARGV as of luaExtend,
 	// ARGV[3]=when the key is to expire where nothing is, ARGV[4]=when nothing may be set any more, ARGV[5]=the canary.
-	luaFill = newLua(luaSooner + `
+	luaFill = newLua(luaProlong + `
 local v = redis.call('GET', KEYS[1])
 if v and v ~= ARGV[1] then return 0 end
 if v then
-  sooner(KEYS[1], ARGV[2])
   if KEYS[4] then redis.call('PEXPIRE', KEYS[4], ARGV[2]) end
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return prolong(KEYS[1], ARGV[2])
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -80,7 +80,9 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 	stripes := e.stripes(stripe, others)
 	e.lockOrder(stripe, stripes)
 	for i := range r.entries {
-		causes[i] = lanes[i].push(&r.entries[i], waited)
+		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
+			r.entries[i].releaseLate()
+		}
 	}
 	e.unlockOrder(stripe, stripes)
 	r.turnedAway(causes[:len(lanes)])

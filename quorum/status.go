@@ -51,6 +51,7 @@ type master struct {
 	masters.Master
 	slot      int // in rosters
 	watch     watch
+	grants    grants // in all databases
 	dropped   atomic.Uint64
 	votes     [Failed + 1]atomic.Uint64
 	failures  [failureKinds]atomic.Uint64

@@ -193,6 +193,51 @@ var mutants = []mutant{
 		test: "Release",
 	},
 	{
+		name: "a release that a master missed is not made late", rule: "4 undo", file: "late.go",
+		old: "if h == nil || en.late {", new: "if true {",
+		test: "TestAReleaseThatAMasterMisses", in: ".",
+	},
+	{
+		name: "a release that was lost is not made late", rule: "4 undo", file: "entry.go",
+		old: "en.releaseLate()\n\ten.round.vote(", new: "if f == dropped {\n\t\ten.releaseLate()\n\t}\n\ten.round.vote(",
+		test: "TestAReleaseThatIsLost", in: ".",
+	},
+	{
+		name: "a release that most masters missed is not made late", rule: "4 undo", file: "round.go",
+		old: "r.entries[i].releaseLate()", new: "_ = i",
+		test: "TestAReleaseThatNoQuorum", in: ".",
+	},
+	{
+		name: "a release that was answered with an error is not made late", rule: "4 undo", file: "entry.go",
+		old: "en.lane.complain(en.Err, now)\n\t\ten.releaseLate()", new: "en.lane.complain(en.Err, now)",
+		test: "TestAReleaseThatIsAnsweredWithAnError", in: ".",
+	},
+	{
+		name: "a release of an extended lock is not made late", rule: "4 undo", file: "extend.go",
+		old: "en.lane.master.grants.at(x.hold().hash()).Store(n)", new: "_ = n",
+		test: "TestAReleaseOfAnExtendedLock", in: ".",
+	},
+	{
+		name: "a late release goes by the token", rule: "4 undo", file: "late.go",
+		old: "luaUndo.whole(h.name, h.token, expires)", new: "luaRelease.whole(h.name, h.token)",
+		test: "TestALateReleaseLeavesTheNextLock", in: ".",
+	},
+	{
+		name: "a late release takes what an extension left at a guarded instant", rule: "4 undo", file: "lua.go",
+		old: "if at % 4 ~= 3 then return at end", new: "do return at end",
+		test: "TestALateReleaseTakesNoVoteOfAReentry", in: ".",
+	},
+	{
+		name: "a release is made late over and over", rule: "memory stays flat", file: "late.go",
+		old: ".Swap(0)", new: ".Load()",
+		test: "TestAReleaseIsMadeLateOnce", in: ".",
+	},
+	{
+		name: "a late release follows what came after it", rule: "2 order", file: "lane.go",
+		old: "if len(l.batch) < n {", new: "if len(l.batch) > n {",
+		test: "TestALateReleaseComesBefore", in: ".",
+	},
+	{
 		name: "of two keys that are put late one stays", rule: "4 undo", file: "edit.go",
 		old: "return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL)", new: "en.undoing = true\n\t\t\treturn newUndo(en, d.engine.cfg.kept(d.edits[i].TTL)",
 		test: "TestEachOfTwoLocks", in: ".",
@@ -212,12 +257,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an extension does not compare", rule: "11 extend", aim: "extensions", file: "lua.go",
-		old: "if v == ARGV[1] then\n  sooner", new: "if v then\n  sooner",
+		old: "if v == ARGV[1] then return prolong(", new: "if v then return prolong(",
 	},
 	{
 		name: "an extension makes a lock that is gone", rule: "11 extend", file: "lua.go",
-		old:  "if v == ARGV[1] then\n  sooner",
-		new:  "if v == ARGV[1] or not v then\n  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])\n  sooner",
+		old:  "if v == ARGV[1] then return prolong(",
+		new:  "if not v then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end\nif v == ARGV[1] or not v then return prolong(",
 		test: "TestAnExtensionDoesNotMakeALock", in: ".",
 	},
 	{

@@ -1,0 +1,54 @@
+package quorum
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A master may miss a release: it owes an answer for too long, cannot be reached, or answers an error. Were the key left there to
+// its TTL, the lock would lack that vote as long; and where another master has missed another release, nobody could take it.
+//
+// So the release is made late, by the undo of what this engine knows to have been granted or extended there for the same hold,
+// before the release (rule 4). However late it comes, it takes that very key and no other: who has taken the lock since
+// by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after the
+// release. What was granted through other proxies is not known here, and lasts until its TTL.
+
+// grants are when the keys expire that a master has granted or extended, by the hold's hash: of each the latest. Where two
+// hashes meet, the one before is forgotten, and the instant of the other takes no key of it.
+type grants [1 << 14]atomic.Int64
+
+func (g *grants) at(hash uint64) *atomic.Int64 { return &g[(hash>>32*31+hash)%uint64(len(g))] }
+
+// releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
+// after it has been answered. It does nothing unless the entry is a release of what was granted there.
+func (en *entry) releaseLate() {
+	h, l := en.round.releases, en.lane
+	if h == nil || en.late {
+		return
+	}
+	en.late = true
+	now, expires := l.engine.now(), l.master.grants.at(h.hash()).Swap(0) // one undo is enough
+	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
+	if left > 0 {
+		args := luaUndo.whole(h.name, h.token, expires)
+		l.pushUndo(&undo{Call: masters.Call{Args: args}, lane: l, kept: left, once: true})
+	}
+}
+
+// takeLate puts the undos of releases that have just been dropped before what came after these in the batch.
+func (l *lane) takeLate(now instant) {
+	l.mu.Lock()
+	late := l.undos
+	l.undos = nil
+	l.mu.Unlock()
+	var first []request
+	for _, u := range late {
+		if u.take(now) {
+			first = append(first, u)
+		}
+	}
+	l.batch = slices.Insert(l.batch, 0, first...)
+}

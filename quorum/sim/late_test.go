@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// stop stops a master for so long that it is known to be late: nothing is sent to it any more.
+func (s *scene) stop(master int) {
+	s.do(func() { s.servers[master].stopped = true })
+	s.sleep(time.Second)
+}
+
+// cutOff lets the first proxy hear nothing of a master for as long.
+func (s *scene) cutOff(master int) {
+	s.mute(master)
+	s.sleep(time.Second)
+}
+
+func (s *scene) reconnect(master int) { s.do(s.links[0][master].heal) }
+
+func (s *scene) take(proxy int, token string) {
+	s.t.Helper()
+	s.expectGranted(<-s.acquire(proxy, token, 50*time.Second, false))
+	s.sleep(20 * time.Millisecond)
+}
+
+// Two masters are stopped for a second, one after the other, each while a lock is released: then all are there, and nobody
+// holds the lock.
+func TestAReleaseThatAMasterMissesIsMadeThereLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		for master := range 2 {
+			s.take(0, "mine")
+			s.stop(master)
+			s.release(0, "mine")
+			s.resume(master)
+			s.expectHolders(100*time.Millisecond, "...")
+		}
+		s.take(0, "next")
+		s.expectHolders(0, "nnn")
+	})
+}
+
+func TestAReleaseOfAnExtendedLockIsMadeLate(t *testing.T) {
+	for pause := range 4 { // whatever the millisecond is
+		for _, fenced := range []bool{false, true} {
+			inScene(t, func(s *scene) {
+				s.sleep(time.Duration(pause) * time.Millisecond)
+				s.take(1, "mine") // by whatever proxy
+				c := make(chan quorum.Extended, 1)
+				req := quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: 50 * time.Second, Fenced: fenced}
+				s.proxies[0].life.engine.Extend(req, func(x quorum.Extended) { c <- x })
+				s.expectHeld(<-c)
+				s.sleep(20 * time.Millisecond)
+				s.stop(2)
+				s.release(0, "mine")
+				s.resume(2)
+				s.expectHolders(100*time.Millisecond, "...")
+			})
+		}
+	}
+}
+
+// While a master is away, a lock is taken and released many times by one token.
+func TestAReleaseIsMadeLateOnce(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.servers[2].crash(false) })
+		for range 10 {
+			s.sleep(100 * time.Millisecond)
+			s.release(0, "mine")
+			s.take(0, "mine")
+		}
+		s.sleep(time.Second)
+		if n := s.proxies[0].life.engine.Pending(); n > 1 {
+			t.Errorf("%d undos wait", n)
+		}
+	})
+}
+
+// The release is on its way when the connection breaks, and is never run.
+func TestAReleaseThatIsLostIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.links[0][2].block(up) })
+		s.release(0, "mine")
+		s.do(func() {
+			for _, c := range s.proxies[0].life.conns {
+				if c.server == s.servers[2] {
+					c.hangUp(net0)
+					c.server.drop(c)
+				}
+			}
+		})
+		s.reconnect(2)
+		s.expectHolders(time.Second, "...")
+	})
+}
+
+func TestAReleaseThatIsAnsweredWithAnErrorIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.servers[2].refuses = "MISCONF no disk" })
+		s.release(0, "mine")
+		s.expectHolders(0, "..m")
+		s.do(func() { s.servers[2].refuses = "" })
+		s.expectHolders(2*time.Second, "...")
+	})
+}
+
+// The release waits for a master that is late, for longer than it may, and the next attempt behind it.
+func TestALateReleaseComesBeforeWhatCameAfterIt(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.servers[2].stopped = true })
+		busy := s.acquire(0, "busy", 50*time.Second, false)
+		s.sleep(20 * time.Millisecond)
+		s.release(0, "mine")
+		s.sleep(250 * time.Millisecond)
+		next := s.acquire(0, "next", 50*time.Second, false)
+		s.sleep(60 * time.Millisecond)
+		s.resume(2)
+		s.expectNotGranted(<-busy)
+		s.expectGranted(<-next)
+		s.expectHolders(time.Second, "nnn")
+	})
+}
+
+// The next lock has the same token, and is taken through another proxy, which reaches the master.
+func TestALateReleaseLeavesTheNextLockOfItsToken(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.cutOff(2)
+		s.release(0, "mine")
+		s.release(1, "mine")
+		s.take(1, "mine")
+		s.reconnect(2)
+		s.expectHolders(2*time.Second, "mmm")
+	})
+}
+
+// The next lock counts on the key that the release has not taken: whatever the millisecond is, and whether or not the first proxy
+// has extended the key.
+func TestALateReleaseTakesNoVoteOfAReentry(t *testing.T) {
+	for pause := range 8 {
+		for _, extended := range []bool{false, true} {
+			inScene(t, func(s *scene) {
+				s.sleep(time.Duration(pause) * time.Millisecond)
+				s.take(0, "mine")
+				if extended {
+					s.expectHeld(s.extend(0, "mine", 50*time.Second))
+				}
+				s.cutOff(2)
+				s.release(0, "mine")
+				s.expectGranted(<-s.acquire(1, "mine", 10*time.Second, true))
+				s.reconnect(2)
+				s.expectHolders(2*time.Second, "mmm")
+			})
+		}
+	}
+}
+
+// tryRelease releases the lock through the first proxy, and is told that no quorum has answered.
+func (s *scene) tryRelease(token string) {
+	s.t.Helper()
+	c := make(chan quorum.Released, 1)
+	s.proxies[0].life.engine.Release(quorum.Key{Name: resourceName(0)}, token, func(r quorum.Released) { c <- r })
+	if r := <-c; r.Err == nil {
+		s.t.Errorf("released: %+v", r)
+	}
+}
+
+func TestAReleaseThatNoQuorumHasAnsweredIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.servers[0].stopped = true })
+		s.stop(1)
+		s.tryRelease("mine")
+		s.expectHolders(20*time.Millisecond, "mm.")
+		s.resume(0)
+		s.resume(1)
+		s.expectHolders(100*time.Millisecond, "...")
+	})
+}
+
+// Who was told that his release has failed may extend the lock instead, through another proxy.
+func TestALateReleaseTakesNoVoteOfAnExtension(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.mute(0, 1)
+		s.cutOff(2)
+		s.tryRelease("mine")
+		s.expectHeld(s.extend(1, "mine", 50*time.Second))
+		for i := range s.servers {
+			s.reconnect(i)
+		}
+		s.expectHolders(2*time.Second, "mmm")
+	})
+}
