@@ -37,7 +37,10 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 		}
 		kept := e.cfg.kept(req.TTL)
 		args := luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, kept.Milliseconds())
-		e.change(req.Key, kept, args, func(err error, applied bool) { done(Changed{err, applied}) })
+		x := &prolonging{key: req.Key, seen: v.seen}
+		x.rule, x.done = DecideExtend, func(err error, applied bool) { done(Changed{err, applied}) }
+		x.keeps, x.lasting = kept, true // whoever extends a lock by it relies on it
+		e.begin(&x.round, x, req.Key, args)
 	})
 }
 
@@ -52,14 +55,7 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 	return true
 }
 
-// change is the second round: args run a script that compares before it changes. keeps is how long masters will keep what it
-// leaves.
-func (e *Engine) change(key Key, keeps time.Duration, args []any, done func(error, bool)) {
-	c := &change{rule: DecideExtend, done: done}
-	c.keeps, c.lasting = keeps, true // whoever extends a lock by it relies on it
-	e.begin(&c.round, c, key, args)
-}
-
+// change is the second round: it runs a script that compares before it changes.
 type change struct {
 	round
 	rule func(Tally) Decision
@@ -76,4 +72,27 @@ func (c *change) ended(d Decision) {
 		return
 	}
 	c.done(nil, d == Won)
+}
+
+// A prolonging is the second round of an Expire.
+type prolonging struct {
+	change
+	key  Key
+	seen opinion
+}
+
+func (x *prolonging) settled(en *entry) { x.fillLate(en) }
+
+func (x *prolonging) ended(d Decision) {
+	if d == Won {
+		x.fill()
+	}
+	x.change.ended(d)
+}
+
+func (x *prolonging) lacking(en *entry) []*gap {
+	if !en.blank || x.seen.kind != "string" {
+		return nil
+	}
+	return []*gap{{key: x.key, value: x.seen.value, others: x.granting(), start: x.start, kept: x.keeps}}
 }

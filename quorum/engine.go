@@ -43,7 +43,6 @@ type Engine struct {
 
 	turns turns           // of Execs
 	pasts pasts           // of keys that Execs change
-	gaps  gaps            // of locks that are extended
 	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
 
 	mu        sync.Mutex // guards the making of lanes, and is held to set closing
@@ -66,7 +65,6 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.suspended.Store(int64(cfg.Slept(time.Now())))
 	e.labels.init()
 	e.pasts.init()
-	e.gaps.init()
 	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)
 	own := cfg.bounds()

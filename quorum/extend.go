@@ -4,17 +4,13 @@ import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
 // never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves
-// its TTL on the masters that made it. A master that has nothing of the lock is given it by the next one; see fill.go.
+// its TTL on the masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	x := &extension{req: req, done: done}
 	x.lasting = true
 	if !req.Add {
 		x.kept = e.cfg.kept(req.TTL)
 		x.keeps = x.kept
-		if is, ok := e.gaps.of(req.Key, req.Token); ok {
-			e.begin(&x.round, &filling{x, is}, req.Key, nil) // see compose
-			return
-		}
 		e.begin(&x.round, x, req.Key, x.args())
 		return
 	}
@@ -69,14 +65,13 @@ func (x *extension) read(en *entry) (Vote, string) {
 
 func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
 
-// settled notes what a late master lacks.
-func (x *extension) settled(*entry) {
-	x.mu.Lock()
-	won := x.decision == Won
-	x.mu.Unlock()
-	if won {
-		x.noteGap()
+func (x *extension) settled(en *entry) { x.fillLate(en) }
+
+func (x *extension) lacking(en *entry) []*gap {
+	if !en.blank {
+		return nil
 	}
+	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting(), start: x.start, kept: x.keptFor()}}
 }
 
 func (x *extension) ended(d Decision) {
@@ -90,7 +85,7 @@ func (x *extension) ended(d Decision) {
 			return
 		}
 		e.stats.extended.Add(1)
-		x.noteGap()
+		x.fill()
 		x.lock = Lock{engine: e, taken: x, until: until}
 		x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})
 	case d == Unanswered:
@@ -104,23 +99,31 @@ func (x *extension) ended(d Decision) {
 	}
 }
 
-// until returns when the validity of a granted extension ends. An addition lasts as long as the least that a granting
-// master was left with.
+// until returns when the validity of a granted extension ends.
 func (x *extension) until() instant {
 	ttl := x.req.TTL
 	if x.req.Add {
 		x.mu.Lock()
-		least := x.engine.cfg.kept(x.engine.cfg.TTLMax)
-		for i := range x.entries {
-			if x.entries[i].vote != Granted { // its reply may be being read just now
-				continue
-			}
-			if ms, ok := x.entries[i].Reply.(int64); ok {
-				least = min(least, time.Duration(ms)*time.Millisecond)
-			}
-		}
+		ttl = x.engine.cfg.shown(x.keptFor())
 		x.mu.Unlock()
-		ttl = x.engine.cfg.shown(least)
 	}
 	return x.start + Validity(ttl, 0, x.engine.cfg.DriftFactor)
+}
+
+// keptFor returns how long masters keep the key, from start, at least. An addition lasts as long as the least that a granting
+// master was left with. It is called with the round's mu held.
+func (x *extension) keptFor() time.Duration {
+	if !x.req.Add {
+		return x.kept
+	}
+	least := x.engine.cfg.kept(x.engine.cfg.TTLMax)
+	for i := range x.entries {
+		if x.entries[i].vote != Granted { // its reply may be being read just now
+			continue
+		}
+		if ms, ok := x.entries[i].Reply.(int64); ok {
+			least = min(least, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	return least
 }

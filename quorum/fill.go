@@ -1,150 +1,171 @@
 package quorum
 
 import (
-	"strings"
-	"sync"
+	"time"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"lockproxy/quorum/masters"
 )
 
 // A master may have nothing of a lock that others hold: it was away when the lock was taken, or has lost its data since. Whoever
-// extends the lock for long would lose it when the other masters have been restarted as well, one after the other. So an
-// extension that finds the same again as the one before fills the gap: it sets the key where nothing is.
+// extends the lock for long would lose it when the other masters have been restarted as well, one after the other. So a master
+// that had nothing of a lock when a quorum extended it is filled: it is given what that quorum has. That is no vote in
+// the extension, but it is one in the next.
 //
-// That is no vote in this round, but it is one in the next. Nobody else loses anything by it: it takes no key's place, and none
-// that was forgotten, as a master in quarantine fills nothing. Nor does it bring back a lock that is gone (rule 11): a master
-// fills the gap only within the validity of the extension before, by its own clock, so that nobody can have held the lock
-// since; and what it has set lives no longer than what the others had then. Somebody may have taken the lock away all the same.
-// So what was filled is undone unless a quorum of the others has the lock still, and the answer counts.
-
-// gaps are the locks of which some masters had nothing when a quorum extended them.
-type gaps struct {
-	mu    sync.Mutex // guards known
-	known *simplelru.LRU[gapKey, gap]
+// Nobody else loses anything by it: it takes no key's place, and none that was forgotten, as a master in quarantine is not
+// filled. Nor does it bring back a lock that is gone (rule 11): a master is filled only within the validity of that extension,
+// by its own clock, so that nobody can have held the lock since; and what is set lives no longer than what the others had
+// then. Somebody may have given the lock back, or taken it away, all the same. So the others are looked at afterwards, and
+// what was filled is undone unless a quorum of those that were extended still have the same. That comes one InstanceTimeout
+// after the extension: whoever has deleted the lock there just before, and was answered by a quorum, has by then deleted it from
+// the others as well.
+type fill struct {
+	masters.Call
+	lane *lane
+	gap  *gap
+	at   instant // by the engine's patience
+	ends int64   // when what it sets expires, ms of the master's clock
 }
 
-type gapKey struct {
-	key   Key
-	token string
-}
-
+// A gap is a lock that a quorum has extended, and of which a master had nothing.
 type gap struct {
-	masters uint64  // a bit for each that had nothing
-	until   instant // the end of the validity
-	kept    instant // when the others let it go
+	key    Key
+	value  string // of the string that the others have; or
+	dump   string // what they have, as DUMP has it
+	others uint64 // a bit for each of them
+	start  instant
+	kept   time.Duration // for which the others keep it, from start, at least
 }
 
-const (
-	gapsMax    = 10_000
-	gapTextMax = 512 // of name and token together: nobody has longer ones and a gap remembered
-)
+// dumpMax is the longest dump that is kept for a fill. That of a lock has a hundred bytes.
+const dumpMax = 4096
 
-func (g *gaps) init() { g.known, _ = simplelru.NewLRU[gapKey, gap](gapsMax, nil) }
-
-func (g *gaps) of(key Key, token string) (gap, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.known.Len() == 0 {
-		return gap{}, false
-	}
-	return g.known.Get(gapKey{key, token})
+// A renewal is a round that extends locks, and can fill gaps.
+type renewal interface {
+	owner
+	// lacking returns what a quorum has extended, and an answer says that its master has not. It is called when the round
+	// is won, with its mu held.
+	lacking(en *entry) []*gap
 }
 
-// note remembers a gap, or that there is none.
-func (g *gaps) note(key Key, token string, is gap) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case is.masters == 0 && g.known.Len() > 0:
-		g.known.Remove(gapKey{key, token})
-	case is.masters != 0 && len(key.Name)+len(token) <= gapTextMax:
-		key.Name = strings.Clone(key.Name)
-		g.known.Add(gapKey{key, strings.Clone(token)}, is)
+// fill fills the gaps of masters that have answered, and from now on those of later ones; see fillLate.
+func (r *round) fill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fills = true
+	for i := range r.entries {
+		r.fillAt(&r.entries[i])
 	}
 }
 
-// noteGap is called when a quorum has extended the lock, and for each answer after that.
-func (x *extension) noteGap() {
-	if x.req.Add {
+func (r *round) fillLate(en *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fills {
+		r.fillAt(en)
+	}
+}
+
+func (r *round) fillAt(en *entry) {
+	if en.vote == Pending || en.vote == Failed {
 		return
 	}
-	is := gap{until: x.until(), kept: x.start + x.kept}
-	x.mu.Lock()
-	defer x.mu.Unlock() // so that what is noted last knows most
-	for i := range x.entries {
-		if en := &x.entries[i]; en.fate == answered && en.blank {
-			is.masters |= 1 << i
+	for _, g := range r.owner.(renewal).lacking(en) {
+		r.engine.sweeper.add(&fill{lane: en.lane, gap: g, at: r.engine.waited() + r.engine.cfg.InstanceTimeout})
+	}
+}
+
+// granting returns a bit for each master that has granted. It is called with the round's mu held.
+func (r *round) granting() (bits uint64) {
+	for i := range r.entries {
+		if r.entries[i].vote == Granted {
+			bits |= 1 << i
 		}
 	}
-	x.engine.gaps.note(x.req.Key, x.req.Token, is)
+	return bits
 }
 
-// A filling is an extension that fills a gap.
-type filling struct {
-	*extension
-	gap gap
-}
+func (f *fill) due() instant { return f.at }
 
-// compose makes the command for one master; see composer.
-func (f *filling) compose(en *entry, now int64) {
-	if f.gap.masters&(1<<en.master) == 0 || en.lane.quarantineCause() != "" {
-		en.Args = f.args()
-		return
+func (f *fill) expire() {
+	if e := f.lane.engine; !e.closing.Load() {
+		f.lane.push(f, e.waited())
 	}
-	valid, kept := f.gap.until-en.lane.gathered, f.gap.kept-en.lane.gathered
-	en.expires = en.lane.expiry(f.hold().hash(), now+kept.Milliseconds())
-	keys := []string{f.req.Key.Name, horizonKey, canaryKey}
-	if f.req.Fenced {
-		keys = append(keys, recordPrefix+f.req.Key.Name)
-	}
-	en.Args = luaFill.all(keys, []any{
-		f.req.Token, f.kept.Milliseconds(), en.expires, now + valid.Milliseconds(), en.lane.link.marks.canary,
-	})
 }
 
-func (f *filling) read(en *entry) (Vote, string) {
-	if en.Err == nil && en.Reply == int64(filled) {
-		en.took, en.blank = true, true
-		return Refused, ""
+func (f *fill) command() *masters.Call { return &f.Call }
+
+func (f *fill) take(now instant) bool {
+	l, g := f.lane, f.gap
+	if now >= f.at+l.engine.cfg.InstanceTimeout || l.unsure || l.quarantineCause() != "" {
+		return false
 	}
-	return f.extension.read(en)
+	c := &l.engine.cfg
+	in := func(d time.Duration) int64 { return l.clockNow + (g.start + d - l.gathered).Milliseconds() }
+	f.ends = l.expiry(hold{g.key.Name, g.value + g.dump}.hash(), in(g.kept))
+	keys := []string{g.key.Name, canaryKey}
+	argv := []any{g.value, f.ends, in(Validity(c.shown(g.kept), 0, c.DriftFactor)), l.link.marks.canary}
+	if f.Args = luaFill.all(keys, argv); g.dump != "" {
+		argv[0] = g.dump
+		f.Args = luaFillDump.all(keys, argv)
+	}
+	return true
 }
 
-// ended undoes what was filled, unless it may stay.
-func (f *filling) ended(d Decision) {
-	var all []*undo
-	f.mu.Lock()
-	for i := range f.entries {
-		if u := f.undoOf(&f.entries[i], false); u != nil {
-			all = append(all, u)
+func (f *fill) reply(instant) {
+	switch f.Reply {
+	case int64(didIt):
+		f.look()
+	case int64(other):
+	default: // an error: nobody knows how far it came
+		f.lane.pushUndo(f.undo(false))
+	}
+}
+
+func (f *fill) lost(string) { f.lane.pushUndo(f.undo(true)) }
+
+// look looks whether the lock is still there.
+func (f *fill) look() {
+	l := &looking{keys: make([]agreement, 1), every: true}
+	l.done = func(error, []view, *looking) {
+		if !f.stays(l) {
+			f.lane.pushUndo(f.undo(false))
 		}
 	}
-	f.mu.Unlock()
-	pushUndos(f.engine, nil, all, func() {})
-	f.extension.ended(d)
+	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.all([]string{f.gap.key.Name}, nil))
 }
 
-// settled undoes what was filled after that, also if a release was not sent meanwhile; see lane.owe.
-func (f *filling) settled(en *entry) {
-	owed := en.lane.owes(f.hold())
-	f.mu.Lock()
-	u := f.undoOf(en, owed)
-	f.mu.Unlock()
-	if u != nil {
-		u.lane.pushUndo(u)
+// stays says that a quorum of the others have what the master was given.
+func (f *fill) stays(l *looking) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is, same := opinion{}, 0
+	for _, s := range l.keys[0].told {
+		if l.entries[s.master].lane == f.lane {
+			is = s.opinion
+		}
 	}
-	f.extension.settled(en)
+	for _, s := range l.keys[0].told {
+		if is.exists && s.opinion == is && f.gap.others&(1<<s.master) != 0 {
+			same++
+		}
+	}
+	return same >= Quorum(len(l.entries))
 }
 
-// undoOf returns what removes what was filled on a master, or may have been, once: where the lock is gone, or that is not known,
-// or was given back, or the answer does not count. It is called with the round's mu held.
-func (f *filling) undoOf(en *entry, owed bool) *undo {
-	certain := en.fate == answered && en.took
-	possible := en.fate == unknown && en.expires != 0
-	stays := f.decision == Won && en.vote == Refused && !owed
-	if en.undoing || stays || !certain && !possible {
-		return nil
+// undo returns what removes what was set, or may have been. unsure is as of an undo.
+func (f *fill) undo(unsure bool) *undo {
+	g := f.gap
+	args := luaUndo.whole(g.key.Name, g.value, f.ends)
+	if g.dump != "" {
+		args = luaRestoreAll.all([]string{g.key.Name}, []any{digestOfDump(g.dump), f.ends, "", ""})
 	}
-	en.undoing = true
-	return newUndo(en, f.gap.kept-f.start, luaUndo.whole(f.req.Key.Name, f.req.Token, en.expires))
+	return &undo{Call: masters.Call{Args: args}, lane: f.lane, unsure: unsure, kept: g.kept}
+}
+
+// digestOfDump is the digest of an effect.
+func digestOfDump(dump string) string {
+	if len(dump) > 64 {
+		return shaOf(dump)
+	}
+	return dump
 }

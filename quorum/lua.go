@@ -26,7 +26,6 @@ const (
 	other   = 0  // something else is there
 	absent  = -1 // nothing is there
 	tooLong = -2 // of luaAdd: it would last longer than it may
-	filled  = -3 // of luaFill: nothing was there, and now the lock is
 )
 
 // luaExpires defines when a key expires, in ms of the master's clock, and how inexactly that is known.
@@ -86,23 +85,6 @@ if v == ARGV[1] then return prolong(KEYS[1], ARGV[2]) end
 if v then return 0 end
 return -1`)
 
-	// luaFill KEYS[1]=resource KEYS[2]=horizon KEYS[3]=canary, and perhaps KEYS[4]=the record of its fence; ARGV as of luaExtend,
-	// ARGV[3]=when the key is to expire where nothing is, ARGV[4]=when nothing may be set any more, ARGV[5]=the canary.
-	luaFill = newLua(luaProlong + `
-local v = redis.call('GET', KEYS[1])
-if v and v ~= ARGV[1] then return 0 end
-if v then
-  if KEYS[4] then redis.call('PEXPIRE', KEYS[4], ARGV[2]) end
-  return prolong(KEYS[1], ARGV[2])
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if now >= tonumber(ARGV[4]) or redis.call('GET', KEYS[3]) ~= ARGV[5] then return -1 end
-redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[3])
-local ms = ARGV[3] - now
-if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
-return -3`)
-
 	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies
 	// with the new remaining TTL, or -2 if that would be too much.
 	luaAdd = newLua(`
@@ -161,6 +143,30 @@ local v = redis.call('GET', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if v then return {1, v} end
 return {1}`)
+)
+
+// luaIfBlank KEYS[1]=resource KEYS[2]=canary ARGV[1]=what is to be there ARGV[2]=when that is to expire ARGV[3]=when nothing may be
+// set any more ARGV[4]=the canary: the head of a fill.
+const luaIfBlank = `
+local time = redis.call('TIME')
+if time[1] * 1000 + math.floor(time[2] / 1000) >= tonumber(ARGV[3]) or redis.call('GET', KEYS[2]) ~= ARGV[4]
+  or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
+`
+
+var (
+	luaFill = newLua(luaIfBlank + `
+redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
+return 1`)
+
+	// luaFillDump takes a dump. What is not a string, or a hash of one field, may depend on other keys, as Redisson's read
+	// locks do; and what comes out as another dump could not be undone.
+	luaFillDump = newLua(luaIfBlank + `
+redis.call('RESTORE', KEYS[1], ARGV[2], ARGV[1], 'REPLACE', 'ABSTTL')
+local kind = redis.call('TYPE', KEYS[1]).ok
+if redis.call('DUMP', KEYS[1]) == ARGV[1]
+  and (kind == 'string' or kind == 'hash' and #redis.call('HGETALL', KEYS[1]) == 2) then return 1 end
+redis.call('DEL', KEYS[1])
+return 0`)
 )
 
 // luaSight defines what a quorum agrees on about a key: its type and its value; of anything but a string, a digest of the

@@ -48,7 +48,7 @@ func comparison(en *entry) (Vote, string) {
 }
 
 // absent says that a quorum had no such key.
-func (r *round) absent() bool { return r.answers(absent)+r.answers(filled) >= Quorum(len(r.entries)) }
+func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries)) }
 
 // answers counts the masters that refused with the integer n.
 func (r *round) answers(n int64) int {

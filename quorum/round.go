@@ -28,6 +28,7 @@ type round struct {
 	tally    Tally
 	decision Decision // the round is over if not Undecided
 	revoked  bool     // what has not been sent must not be sent, and what was set is to be removed
+	fills    bool     // masters that have nothing of what was extended are filled; see fill.go
 }
 
 // An owner is the operation a round belongs to. It reads replies, knows the rule of decision, and takes the outcome.

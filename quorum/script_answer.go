@@ -122,6 +122,10 @@ func (a *answer) creates() bool {
 	return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind == created })
 }
 
+func (a *answer) touches(key string) bool {
+	return slices.ContainsFunc(a.effects, func(e effect) bool { return e.name == key })
+}
+
 // describe is for the error that says how masters disagree. It names no value of a key.
 func (a *answer) describe() string {
 	text := "answered " + a.value.describe()

@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -188,6 +189,7 @@ func (r *voting) ended(d Decision) {
 		until := r.start + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
 		if e.catchUp() < until {
 			r.countWon(reply, ms)
+			r.fill()
 			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}}) })
 			return
 		}
@@ -350,6 +352,7 @@ func (r *voting) appendTaken(to []Taken) []Taken {
 
 // settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
 func (r *voting) settled(en *entry) {
+	r.fillLate(en)
 	var late []*undo
 	r.mu.Lock()
 	if a := r.all[en.master]; a != nil {
@@ -361,4 +364,31 @@ func (r *voting) settled(en *entry) {
 	for _, u := range late {
 		u.lane.pushUndo(u)
 	}
+}
+
+// lacking is for scripts that are known to extend locks. What others extend may be a part of a lock, and a master that has only
+// that may free it too early.
+func (r *voting) lacking(en *entry) (gaps []*gap) {
+	if r.req.Rule.Merge != Extending || r.req.Rule.Derived {
+		return nil
+	}
+	for i, a := range r.count.answers {
+		if a == nil || r.req.Rule.vote(a) != Granted {
+			continue
+		}
+		for _, e := range a.effects {
+			if e.kind != expiring || e.ttl <= 0 || len(e.before) > dumpMax || r.all[en.master].touches(e.name) {
+				continue
+			}
+			at := slices.IndexFunc(gaps, func(g *gap) bool { return g.key.Name == e.name && g.dump == e.before })
+			if at < 0 {
+				at = len(gaps)
+				gaps = append(gaps, &gap{key: Key{r.req.DB, e.name}, dump: e.before, start: r.start, kept: r.engine.cfg.kept(e.ttl)})
+			}
+			g := gaps[at]
+			g.others |= 1 << i
+			g.kept = min(g.kept, r.engine.cfg.kept(e.ttl))
+		}
+	}
+	return slices.DeleteFunc(gaps, func(g *gap) bool { return bits.OnesCount64(g.others) < Quorum(len(r.entries)) })
 }

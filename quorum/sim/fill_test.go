@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -9,44 +10,72 @@ import (
 
 // extend extends the lock on the resource through a proxy, counted from 0.
 func (s *scene) extend(proxy int, token string, ttl time.Duration) quorum.Extended {
+	return s.extendBy(proxy, quorum.ExtendRequest{Token: token, TTL: ttl})
+}
+
+// extendBy is extend by any request.
+func (s *scene) extendBy(proxy int, req quorum.ExtendRequest) quorum.Extended {
 	c := make(chan quorum.Extended, 1)
-	req := quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: token, TTL: ttl}
+	req.Key.Name = resourceName(0)
 	s.proxies[proxy].life.engine.Extend(req, func(x quorum.Extended) { c <- x })
 	return <-c
 }
 
-func (s *scene) expectHeld(x quorum.Extended) {
-	s.t.Helper()
-	if !x.Held {
-		s.t.Errorf("not held: %+v", x)
-	}
+// renewals are the ways to take a lock and to extend it, through the first proxy.
+var renewals = []struct {
+	name    string
+	take    func(s *scene, ttl time.Duration) bool
+	extends func(s *scene, ttl time.Duration) bool
+}{
+	{"EXTEND", (*scene).takesText, func(s *scene, ttl time.Duration) bool { return s.extend(0, "mine", ttl).Held }},
+	{"an addition", (*scene).takesText, func(s *scene, ttl time.Duration) bool {
+		return s.extendBy(0, quorum.ExtendRequest{Token: "mine", TTL: ttl / 4, Add: true}).Held
+	}},
+	{"EXPIRE", (*scene).takesText, func(s *scene, ttl time.Duration) bool {
+		c := make(chan quorum.Changed, 1)
+		req := quorum.ExpireRequest{Key: quorum.Key{Name: resourceName(0)}, TTL: ttl}
+		s.proxies[0].life.engine.Expire(req, func(x quorum.Changed) { c <- x })
+		return (<-c).Applied
+	}},
+	{"Redisson", func(s *scene, ttl time.Duration) bool { return s.byVote(0, &hashLock.take, ttl).Lock != nil }, (*scene).renews},
+}
+
+func (s *scene) takesText(ttl time.Duration) bool {
+	return (<-s.acquire(0, "mine", ttl, false)).Lock != nil
+}
+
+func (s *scene) renews(ttl time.Duration) bool { return s.byVote(0, &hashLock.extend, ttl).Lock != nil }
+
+// byVote runs a script on the resource, by its client "mine".
+func (s *scene) byVote(proxy int, script *votedScript, ttl time.Duration) quorum.Ran {
+	c := make(chan quorum.Ran, 1)
+	s.proxies[proxy].life.engine.Run(script.request([]string{resourceName(0)}, "mine", ttl), func(r quorum.Ran) { c <- r })
+	return <-c
 }
 
 // Masters are restarted one after the other, each when the one before is back and may vote: whoever holds a lock all the time,
 // and extends it, keeps it.
 func TestALockThatIsExtendedOutlivesARestartOfEachMaster(t *testing.T) {
-	inScene(t, func(s *scene) {
-		const ttl = 2 * time.Second
-		s.expectGranted(<-s.acquire(0, "mine", ttl, false))
-		for master := range s.servers {
-			s.fallBack(master, 0)
-			for range 20 { // the quarantine is over by then
-				s.sleep(ttl / 4)
-				s.expectHeld(s.extend(0, "mine", ttl))
-			}
-		}
-		s.expectHolders(0, "mmm")
-	})
-}
-
-// gap lets a client hold a lock of which the last master has nothing, and its proxy know.
-func (s *scene) gap(ttl time.Duration) {
-	s.t.Helper()
-	s.expectGranted(<-s.acquire(0, "mine", ttl, false))
-	s.sleep(10 * time.Millisecond)
-	s.remove(2)
-	s.expectHeld(s.extend(0, "mine", ttl))
-	s.expectHolders(10*time.Millisecond, "mm.")
+	for _, r := range renewals {
+		t.Run(r.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				const ttl = 2 * time.Second
+				if !r.take(s, ttl) {
+					t.Error("not taken")
+				}
+				for master := range s.servers {
+					s.fallBack(master, 0)
+					for range 20 { // the quarantine is over by then
+						s.sleep(ttl / 4)
+						if !r.extends(s, ttl) {
+							t.Errorf("lost when master %d had restarted", master)
+						}
+					}
+				}
+				s.expectHolders(0, "mmm")
+			})
+		})
+	}
 }
 
 // remove deletes the resource on masters.
@@ -58,81 +87,139 @@ func (s *scene) remove(masters ...int) {
 	})
 }
 
-func TestAMasterThatLacksALockIsGivenItByAnExtension(t *testing.T) {
-	inScene(t, func(s *scene) {
-		s.gap(10 * time.Second)
-		s.expectHeld(s.extend(0, "mine", 10*time.Second))
-		s.expectHolders(10*time.Millisecond, "mmm")
-		s.remove(0) // now it has a vote
-		s.expectHeld(s.extend(0, "mine", 10*time.Second))
-	})
+func TestAMasterThatLacksALockIsGivenItWhenThatIsExtended(t *testing.T) {
+	for _, r := range renewals {
+		t.Run(r.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				const ttl = 10 * time.Second
+				if !r.take(s, ttl) {
+					t.Error("not taken")
+				}
+				s.sleep(10 * time.Millisecond)
+				s.remove(2)
+				for _, now := range []string{"mmm", ".mm"} {
+					if !r.extends(s, ttl) {
+						t.Error("not extended")
+					}
+					s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, now)
+					s.remove(0)
+					s.do(func() { s.links[0][0].block(up) })
+				}
+			})
+		})
+	}
 }
 
-func TestALockThatIsGoneIsNotBroughtBackByAnExtension(t *testing.T) {
+// gapOf lets a client extend a lock of which the last master has nothing, and returns when what fills the gap is on its way
+// there. before is called before that.
+func (s *scene) gapOf(r int, ttl time.Duration, before func()) {
+	s.t.Helper()
+	way := &renewals[r]
+	if !way.take(s, 30*time.Second) {
+		s.t.Error("not taken")
+	}
+	s.sleep(10 * time.Millisecond)
+	s.remove(2)
+	if before != nil {
+		before()
+	}
+	if !way.extends(s, ttl) {
+		s.t.Error("not extended")
+	}
+	s.underWay()
+}
+
+// underWay waits until what fills the gap is on its way.
+func (s *scene) underWay() {
+	s.t.Helper()
+	s.sleep(sceneConfig.InstanceTimeout - 10*time.Millisecond)
+	s.do(func() { s.links[0][2].slow = 50 * time.Millisecond })
+	s.expectHolders(30*time.Millisecond, "mm.")
+}
+
+// The ways in renewals.
+const (
+	byExtend   = 0
+	byRedisson = 3
+)
+
+func TestALockThatIsGoneIsNotBroughtBack(t *testing.T) {
+	for way := range renewals {
+		inScene(t, func(s *scene) {
+			s.gapOf(way, 10*time.Second, nil)
+			s.remove(0, 1)
+			s.expectHolders(60*time.Millisecond, "..m")
+			s.expectHolders(time.Second, "...")
+		})
+	}
+}
+
+// It is given back through another proxy, which is slow to reach one master, and does not reach another.
+func TestALockThatIsBeingGivenBackIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {
-		s.gap(10 * time.Second)
-		s.remove(0, 1)
-		if x := s.extend(0, "mine", 10*time.Second); x.Held || !x.Absent {
-			t.Errorf("want absent: %+v", x)
+		s.expectGranted(<-s.acquire(0, "mine", 10*time.Second, false))
+		s.sleep(10 * time.Millisecond)
+		s.do(func() {
+			s.links[1][0].slow = 60 * time.Millisecond
+			s.links[1][1].block(up)
+		})
+		released := make(chan quorum.Released, 1)
+		s.proxies[1].life.engine.Release(quorum.Key{Name: resourceName(0)}, "mine", func(r quorum.Released) { released <- r })
+		s.expectHolders(50*time.Millisecond, "mm.")
+		if !s.extend(0, "mine", 10*time.Second).Held {
+			t.Error("not extended")
 		}
-		s.expectHolders(100*time.Millisecond, "...")
+		if r := <-released; !r.Held {
+			t.Errorf("not released: %+v", r)
+		}
+		if x := s.extend(0, "mine", 10*time.Second); x.Held {
+			t.Errorf("it is back: %+v", x)
+		}
+		s.expectHolders(time.Second, ".m.")
 	})
 }
 
-// A master is stopped just before the extension comes, and goes on when the validity of the one before is over.
-func TestNothingIsFilledByAnExtensionThatComesLate(t *testing.T) {
+// Too few of the others are in reach to tell that the lock is gone.
+func TestALockThatMayBeGoneIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {
-		const ttl = 5 * time.Second
-		s.gap(ttl)
-		s.sleep(ttl - 200*time.Millisecond)
-		s.do(func() { s.servers[2].stopped = true })
-		s.expectHeld(s.extend(0, "mine", time.Minute))
-		s.sleep(250 * time.Millisecond)
-		s.do(func() { s.servers[2].resume() })
-		s.expectHolders(50*time.Millisecond, "mm.")
+		s.gapOf(byExtend, time.Minute, nil)
+		s.remove(0)
+		s.do(func() { s.links[0][0].block(up) })
+		s.expectHolders(60*time.Millisecond, ".mm")
+		s.expectHolders(time.Second, ".m.")
 	})
 }
 
-func TestNothingIsFilledByAnExtensionThatIsAskedForLate(t *testing.T) {
+// An inner hold is given back through another proxy meanwhile: the masters count one less.
+func TestALockThatHasChangedIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {
-		const ttl = 5 * time.Second
-		s.gap(ttl)
-		s.sleep(ttl)
-		s.expectHeld(s.extend(0, "mine", time.Minute)) // masters keep the lock for longer than its validity
-		s.expectHolders(50*time.Millisecond, "mm.")
+		s.gapOf(byRedisson, 10*time.Second, func() {
+			s.byVote(0, &hashLock.take, time.Minute)
+			s.sleep(10 * time.Millisecond)
+			s.remove(2)
+		})
+		if r := s.byVote(1, &hashLock.release, time.Minute); r.Reply.Int != 0 {
+			t.Errorf("want an outer hold: %+v", r)
+		}
+		s.expectHolders(60*time.Millisecond, "mmm")
+		s.expectHolders(time.Second, "mm.")
+	})
+}
+
+func TestNothingIsFilledWhenTheValidityIsOver(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.gapOf(byExtend, 340*time.Millisecond, nil)
+		s.expectHolders(100*time.Millisecond, "mm.") // masters keep the lock for longer than its validity
 	})
 }
 
 func TestNothingIsFilledWhereSomebodyElseHasAVote(t *testing.T) {
-	inScene(t, func(s *scene) {
-		s.gap(10 * time.Second)
-		s.others(2)
-		s.expectHeld(s.extend(0, "mine", 10*time.Second))
-		s.expectHolders(10*time.Millisecond, "mmo")
-	})
-}
-
-// losesHalf takes the lock of which the last master has nothing away on the first. Somebody else takes it there and on the last,
-// and the second is out of his reach: if the last forgot him and were filled, two of three would be the former holder's.
-func (s *scene) losesHalf(ttl time.Duration) {
-	s.t.Helper()
-	s.remove(0)
-	s.do(func() { s.links[1][1].block(up) })
-	s.expectGranted(<-s.acquire(1, "other", ttl, false))
-	s.expectHolders(10*time.Millisecond, "omo")
-}
-
-// expectLost extends the lock through a proxy that does not reach the master which somebody else holds.
-func (s *scene) expectLost(proxy int) {
-	s.t.Helper()
-	s.do(func() {
-		s.links[proxy][1].heal()
-		s.links[proxy][0].block(up)
-	})
-	for range 2 {
-		if x := s.extend(proxy, "mine", time.Minute); x.Held {
-			s.t.Errorf("two hold it: %+v", x)
-		}
+	for _, way := range []int{byExtend, byRedisson} {
+		inScene(t, func(s *scene) {
+			s.gapOf(way, 10*time.Second, nil)
+			s.others(2)
+			s.expectHolders(time.Second, "mmo")
+		})
 	}
 }
 
@@ -140,57 +227,91 @@ func (s *scene) flush(master int) {
 	s.do(func() { s.servers[master].do(&session{}, []string{"FLUSHALL"}) })
 }
 
-func TestAMasterInQuarantineIsNotFilled(t *testing.T) {
-	inScene(t, func(s *scene) {
-		s.gap(time.Minute)
-		s.losesHalf(time.Minute)
-		s.flush(2)
-		s.sleep(time.Second)
-		s.mute(2) // its answer is not heard, so that nothing is undone
-		s.expectLost(0)
-		s.expectLost(1)
-	})
-}
-
-// What fills the gap is on its way for so long that the master has forgotten somebody else's vote.
+// Its answer is not heard, so that nothing is undone.
 func TestAMasterThatHasForgottenIsNotFilled(t *testing.T) {
 	inScene(t, func(s *scene) {
-		s.gap(time.Minute)
-		s.do(func() { s.links[0][2].slow = 150 * time.Millisecond })
-		s.expectHeld(s.extend(0, "mine", time.Minute))
+		s.gapOf(byExtend, time.Minute, nil)
 		s.mute(2)
-		s.losesHalf(time.Minute)
 		s.flush(2)
-		s.sleep(time.Second)
-		s.expectLost(1)
+		s.expectHolders(time.Second, "mm.")
 	})
 }
 
-// The same, where somebody else's vote is gone because the master's clock has jumped, which its answer shows.
+func TestAMasterInQuarantineIsNotFilled(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "mine", time.Minute, false))
+		s.sleep(10 * time.Millisecond)
+		s.remove(2)
+		if !s.extend(0, "mine", time.Minute).Held {
+			t.Error("not held")
+		}
+		s.sleep(10 * time.Millisecond)
+		s.flush(2)
+		s.proxies[0].life.engine.Get(quorum.Key{Name: resourceName(0)}, func(quorum.View) {}) // by which that is found out
+		s.sleep(270 * time.Millisecond)
+		s.mute(2) // its answer is not heard, so that nothing is undone
+		s.expectHolders(100*time.Millisecond, "mm.")
+	})
+}
+
+// Somebody else's vote may be gone because the master's clock has jumped.
 func TestAMasterWhoseClockHasJumpedIsNotFilled(t *testing.T) {
 	inScene(t, func(s *scene) {
-		s.gap(time.Minute)
-		s.do(func() { s.links[0][2].slow = 50 * time.Millisecond })
-		s.expectHeld(s.extend(0, "mine", time.Minute))
-		s.losesHalf(10 * time.Second)
+		s.gapOf(byExtend, time.Minute, nil)
 		s.set(2, 20*time.Second)
-		s.expectHolders(time.Second, "om.")
+		s.expectHolders(60*time.Millisecond, "mmm")
 		s.do(func() { s.links[0][2].slow = 0 })
-		s.expectLost(0)
+		s.expectHolders(time.Second, "mm.")
 	})
 }
 
-// Too few masters are in reach to tell that the lock is gone.
-func TestALockThatMayBeGoneIsNotBroughtBackByAnExtension(t *testing.T) {
-	inScene(t, func(s *scene) {
-		s.gap(time.Minute)
-		s.remove(0)
-		s.do(func() { s.links[0][0].block(up) })
-		for range 3 {
-			if x := s.extend(0, "mine", time.Minute); x.Held {
-				t.Errorf("it was gone: %+v", x)
-			}
-		}
-		s.expectHolders(time.Second, ".m.")
-	})
+func TestWhatMayHaveBeenFilledIsUndone(t *testing.T) {
+	for _, way := range []int{byExtend, byRedisson} {
+		inScene(t, func(s *scene) {
+			s.gapOf(way, time.Minute, nil)
+			s.mute(2)
+			s.expectHolders(60*time.Millisecond, "mmm")
+			s.breakOff(2)
+			s.expectHolders(time.Second, "mm.")
+		})
+	}
+}
+
+// What is not whole in its one key is left, and what the masters do not agree on.
+func TestOnlyAWholeLockIsFilled(t *testing.T) {
+	field := func(name, count string) string { return name + "\x00" + count + "\x00" }
+	extends := quorum.Rule{Merge: quorum.Extending}
+	for _, test := range []struct {
+		name   string
+		rule   quorum.Rule
+		others [2]string
+		want   string
+	}{
+		{"a hash of one field", extends, [2]string{field("mine", "1"), field("mine", "1")}, "mmm"},
+		{"of several", extends, [2]string{field("mine", "1") + field("mode", "write"), field("mine", "1") + field("mode", "write")}, "mm."},
+		{"counted differently", extends, [2]string{field("mine", "1"), field("mine", "2")}, "mm."},
+		{"long", extends, [2]string{field("mine", strings.Repeat("1", 5000)), field("mine", strings.Repeat("1", 5000))}, "mm."},
+		{"with keys of other names", quorum.Rule{Merge: quorum.Extending, Derived: true}, [2]string{field("mine", "1"), field("mine", "1")}, "mm."},
+		{"by a script of which nothing is known", quorum.Rule{Merge: quorum.Agreeing}, [2]string{field("mine", "1"), field("mine", "1")}, "mm."},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.do(func() {
+					for i, text := range test.others {
+						m := s.servers[i]
+						m.put(&session{}, resourceName(0), item{text: text, hash: true, expires: m.clock.millis(m.now()) + 60000})
+					}
+				})
+				extend := hashLock.extend
+				extend.rule = test.rule
+				if r := s.byVote(0, &extend, time.Minute); r.Err != nil || r.Reply.Int != 1 {
+					t.Errorf("not extended: %+v", r)
+				}
+				s.expectHolders(time.Second, test.want)
+				if at := s.servers[2].store.lastPut(0, resourceName(0)); test.name == "counted differently" && at != 0 {
+					t.Errorf("it was filled after %v", at)
+				}
+			})
+		})
+	}
 }

@@ -199,3 +199,10 @@ func TestALateReleaseTakesNoVoteOfAnExtension(t *testing.T) {
 		s.expectHolders(2*time.Second, "mmm")
 	})
 }
+
+func (s *scene) expectHeld(x quorum.Extended) {
+	s.t.Helper()
+	if !x.Held {
+		s.t.Errorf("the extension found: %+v", x)
+	}
+}
