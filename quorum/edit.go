@@ -356,8 +356,11 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		u.once = ed.KeepTTL // that instant is no mark: whoever puts the same value anew has it, too
 		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
-		u := newUndo(en, d.engine.cfg.kept(d.engine.cfg.TTLMax), luaRestore.whole(name, old.value, had))
+		e, kept := d.engine, d.engine.cfg.kept(d.views[i].TTL)
+		u := newUndo(en, kept, luaRestore.whole(name, old.value, had))
 		u.once = true
+		// When its time is over by our clock it stays gone: the master's may have been set back, and have forgotten the key.
+		u.gone = e.waited() + kept + Drift(kept, e.cfg.DriftFactor) - (e.now() - d.start)
 		return u
 	}
 	return nil

@@ -389,3 +389,32 @@ func TestClientsThatReplaceAValueAtOnceDoNotTearIt(t *testing.T) {
 		}
 	})
 }
+
+// A value was deleted in vain, and its master is away until the value's time is over, has forgotten it, and its clock has been set
+// back: put back there, it would begin to live anew.
+func TestAValueWhoseTimeIsOverIsNotPutBack(t *testing.T) {
+	patient := sceneConfig
+	patient.InstanceTimeout = time.Second // a heartbeat finds out that the master is away before the value is to be put back
+	inSceneWith(t, 3, patient, nil, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "held", 2*time.Second, false))
+		s.sleep(10 * time.Millisecond)
+		x := s.exec(0, func([]quorum.View) []quorum.Edit {
+			s.do(func() {
+				s.links[0][1].block(up)
+				s.links[0][2].block(up)
+				s.after(100*time.Millisecond, func() { s.servers[0].crash(false) })
+			})
+			return []quorum.Edit{{Kind: quorum.Claim}}
+		})
+		if x.Err == nil {
+			t.Fatalf("%+v", x)
+		}
+		s.set(0, -time.Minute)
+		s.sleep(2 * time.Second)
+		s.do(func() {
+			s.servers[0].store = newStore()
+			s.servers[0].restart()
+		})
+		s.expectHolders(time.Second, "...")
+	})
+}

@@ -441,6 +441,11 @@ var mutants = []mutant{
 		test: "TestAnUndoThatIsRepeatedTakesNothing", in: ".",
 	},
 	{
+		name: "what is put back begins to live anew", rule: "4 undo", file: "edit.go",
+		old: "u.gone = e.waited() + kept", new: "_ = e.waited() + kept",
+		test: "TestAValueWhoseTimeIsOver", in: ".",
+	},
+	{
 		name: "what comes back is not undone", rule: "4 undo", file: "undo.go",
 		old: "|| !u.once && u.misses <= undoMisses)", new: ")",
 		test: "TestWhatComesBackIsUndone", in: ".",
