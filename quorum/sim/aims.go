@@ -138,10 +138,10 @@ func (w *World) shift(r *rand.Rand) {
 // victim picks a master for a fault: in an aimed world one whose vote is needed, or nil if there is none now.
 func (w *World) victim(r *rand.Rand) *server {
 	needed := w.checker.needed
-	switch w.plan.Aim {
-	case "":
-		return pick(r, w.servers...)
-	case "fences":
+	switch {
+	case w.plan.Aim == "" || w.plan.Blunt:
+		return w.anyServer(r)
+	case w.plan.Aim == "fences":
 		needed = w.checker.keepers
 	}
 	if found := needed(); len(found) > 0 {

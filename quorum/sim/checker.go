@@ -2,6 +2,8 @@ package sim
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +42,9 @@ const (
 	heldOn     = "a lock is held on after its last release"
 	toldTwice  = "a value that two were told"
 	notTold    = "a value that was not told"
+	heldAgain  = "a lock that was taken away is held again"
+	zombie     = "a lock that is over is set again"
+	blindTaker = "a vote is taken by a command that does not name it"
 )
 
 // A checker watches what clients are told and what masters hold. All is guarded by the world's mu.
@@ -55,6 +60,10 @@ type checker struct {
 	astray    map[string]bool     // of which something was not granted, and may have been done all the same
 	lost      map[string]bool     // by master and token: an answer was not heard
 	exchanges []*exchange
+	thefts    map[string]int           // by resource: how many try to take it from its holder
+	stolen    map[string]time.Duration // by token: when somebody was told it who had taken the lock away
+	bygone    map[string]time.Duration // by token: when its client was told that it has given back or replaced it, or somebody that he has taken it
+	shaken    map[string]bool          // tokens of locks that somebody may have taken away
 	keptMost  time.Duration
 	fences    fenceBook
 	counts    Counts
@@ -88,6 +97,7 @@ type promise struct {
 	extended        bool          // with its fence
 	over            bool
 	doubtful        bool   // somebody took it away, or may have
+	contested       bool   // somebody tries to take it away, who will say whether he has
 	stake           *stake // of a shared token
 }
 
@@ -102,6 +112,7 @@ func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
+		thefts: make(map[string]int), stolen: make(map[string]time.Duration), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
 		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool),
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
@@ -124,14 +135,17 @@ func (k *checker) report(rule, format string, args ...any) {
 // granted notes that a client may rely on a resource from now on, or for longer than it could.
 func (k *checker) granted(p *promise) {
 	now := k.world.now()
-	p.over, p.doubtful = false, p.doubtful || now < k.doubtful[p.resource]
+	_, p.over = k.stolen[p.token]
+	p.doubtful = p.doubtful || now < k.doubtful[p.resource] || k.shaken[p.token]
+	p.contested = p.contested || k.thefts[p.resource] > 0
 	live := k.promises[p.resource][:0]
 	for _, other := range k.promises[p.resource] {
 		if other == p || other.over || other.until <= now {
 			continue
 		}
 		live = append(live, other)
-		if other.client != p.client && !other.doubtful && !p.doubtful {
+		unclear := other.contested && k.thefts[p.resource] > 0 // who tries to take it may not say yet that he could not
+		if other.client != p.client && !other.doubtful && !p.doubtful && !p.over && !unclear {
 			k.report(twoHolders, "%s: %s (%s) got it, while %s (%s) may rely on it for %v",
 				p.resource, p.client.name, p.token, other.client.name, other.token, other.until-now)
 		}
@@ -197,7 +211,7 @@ func (k *checker) slept(by time.Duration) {
 
 // stands says that a promise holds now, so that whoever asks must find the lock there.
 func (k *checker) stands(p *promise) bool {
-	return !p.over && !p.doubtful && k.world.now() < p.until
+	return !p.over && !p.doubtful && !p.contested && k.world.now() < p.until
 }
 
 // gone is called when a client was told that it does not hold its lock.
@@ -223,6 +237,47 @@ func (k *checker) wrote(s *server, c *session, key string, it item) {
 	if it.expires == 0 || left > most && !s.store.expired(key, it.expires) {
 		k.report(forEver, "%s: %s expires in %v", s.addr, key, left)
 	}
+}
+
+// takesVote checks a command that replaces or removes a key: it names the token that it found there, or its digest and when it
+// expires. Scripts that run by vote compare in their text, and who takes a lock over by SET does not compare.
+func (k *checker) takesVote(s *server, c *session, key, next string) {
+	p := &k.world.plan
+	if key[0] != 'r' || s.running == nil || p.Votes > 0 || p.Takeovers > 0 {
+		return
+	}
+	was, ok := s.get(c, key)
+	if ok && was.text != next && !slices.Contains(s.running, was.text) && !namesByDigest(s.running, was) {
+		k.report(blindTaker, "%s: %s of %s, for %q, by %s", s.addr, was.text, key, next, brief(s.running))
+	}
+}
+
+// revives checks a command that sets a key: none sets a lock that is over, but one that was sent soon after, or that puts back what a
+// client has taken away in vain, or that fills a gap, which is undone (rule 11).
+func (k *checker) revives(s *server, c *session, key, token string) {
+	at, over := k.bygone[token]
+	if !over || key[0] != 'r' || s.running == nil || k.world.plan.Votes > 0 {
+		return
+	}
+	putsBack := len(s.running) == 8 && s.running[6] == token // in the place of what an Exec has put in vain
+	if putsBack || k.shaken[token] || k.thefts[key] > 0 || slices.Contains(s.running, "lockproxy:canary") {
+		return
+	}
+	if was, _ := s.get(c, key); was.text != token && s.sent > at+3*k.world.plan.Config.InstanceTimeout {
+		k.report(zombie, "%s: %s of %s, %v after, by %s", s.addr, token, key, s.sent-at, brief(s.running))
+	}
+}
+
+// namesByDigest says that a key's digest is in a command, and behind it when the key expires, as exactly as masters tell.
+func namesByDigest(words []string, it item) bool {
+	const slack = 4 // ms
+	for i := 1; i < len(words); i++ {
+		at, err := strconv.ParseInt(words[i], 10, 64)
+		if err == nil && words[i-1] == sha1hex(it.text) && max(at-it.expires, it.expires-at) <= slack {
+			return true
+		}
+	}
+	return false
 }
 
 // ended checks how long an attempt took: the round may take one InstanceTimeout, and so may its undo.

@@ -88,6 +88,23 @@ func askExtended(w *World, a *client, extended bool, kept int) {
 	w.checker.fenceTold("r", quorum.FenceView{}, w.checker.fenceMark("r"), p)
 }
 
+// takeVote deletes a key of the token a by a script that is told a word, and when the key expires, or so many milliseconds more.
+func takeVote(w *World, word string, more int64) {
+	s := w.servers[0]
+	w.plan.Takeovers, w.plan.Votes = 0, 0
+	ends := s.clock.millis(w.now()) + 100
+	s.command(&session{}, []string{"SET", "r", "a", "PXAT", strconv.FormatInt(ends, 10)})
+	s.command(&session{}, []string{"EVAL", "return redis.call('DEL', KEYS[1])", "1", "r", word, strconv.FormatInt(ends+more, 10)})
+}
+
+// setBygone sets a key whose lock is over, by a command that was sent so long after.
+func setBygone(w *World, sent time.Duration) {
+	w.plan.Takeovers, w.plan.Votes = 0, 0
+	w.checker.bygone["a"] = w.now()
+	w.servers[0].sent = w.now() + sent
+	w.servers[0].command(&session{}, []string{"SET", "r", "a", "PX", "100"})
+}
+
 func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 	tests := []struct {
 		name string
@@ -154,6 +171,21 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 			orphaned(w, "left")
 		}, ""},
 		{"a lock that was granted", func(w *World, _ *client) { orphaned(w, "granted") }, ""},
+		{"a vote that is taken without its token", func(w *World, _ *client) { takeVote(w, "b", 0) }, blindTaker},
+		{"a vote that is taken by its token", func(w *World, _ *client) { takeVote(w, "a", 0) }, ""},
+		{"a vote that is taken by its digest", func(w *World, _ *client) { takeVote(w, sha1hex("a"), 0) }, ""},
+		{"a vote of another expiry that is taken by its digest", func(w *World, _ *client) { takeVote(w, sha1hex("a"), 9) }, blindTaker},
+		{"a lock that is over and set again", func(w *World, _ *client) { setBygone(w, time.Second) }, zombie},
+		{"a lock that is over and set late", func(w *World, _ *client) { setBygone(w, time.Millisecond) }, ""},
+		{"a lock that is extended when somebody has taken it", func(w *World, a *client) {
+			w.plan.Forgets = false
+			w.checker.steals(a, "r", "a")
+			w.checker.returns(promised(a, time.Second), w.now()+1)
+		}, heldAgain},
+		{"a lock that two have taken", func(w *World, a *client) {
+			w.checker.steals(a, "r", "a")
+			w.checker.steals(a, "r", "a")
+		}, toldTwice},
 	}
 	for _, test := range tests {
 		got := strings.Join(inWorld(t, func(w *World, a, _ *client) { test.do(w, a) }), ", ")

@@ -22,6 +22,7 @@ type client struct {
 	voting    *rand.Rand // what is about scripts that run by vote
 	severally *rand.Rand // what is about several locks at once
 	moving    *rand.Rand // what is about locks that are renamed and copied
+	crowding  *rand.Rand // what is about crowds
 	proxy     *proxy
 	constant  bool
 	reuses    bool
@@ -32,10 +33,10 @@ type client struct {
 }
 
 func newClient(w *World, id int) *client {
-	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id), moving: w.random("moving", id)}
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id), moving: w.random("moving", id), crowding: w.random("crowding", id)}
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
-	c.reuses = chance(c.rng, 0.4)
+	c.reuses = chance(c.rng, 0.4) && w.plan.Thefts == 0 // see touch
 	c.keeps = chance(c.voting, 0.5) && len(w.plan.Denied) == 0
 	return c
 }
@@ -44,7 +45,8 @@ func newClient(w *World, id int) *client {
 func (c *client) run() {
 	w := c.world
 	for range w.plan.Attempts {
-		w.sleep(between(c.rng, 0, w.plan.Think))
+		c.pause(between(c.rng, 0, w.plan.Think))
+		c.roams()
 		resource := resourceName(c.rng.IntN(w.plan.Resources))
 		ttl := between(c.rng, w.plan.TTLLeast, w.plan.TTLMost).Truncate(time.Millisecond)
 		if chance(c.rng, w.plan.Longs) {
@@ -55,6 +57,10 @@ func (c *client) run() {
 		}
 		if chance(c.rng, w.plan.Takeovers) {
 			c.takeOver(resource, ttl)
+			continue
+		}
+		if w.plan.Thefts > 0 && chance(c.crowding, w.plan.Thefts) {
+			c.steal(resource, ttl)
 			continue
 		}
 		if c.votes() {
@@ -104,7 +110,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	case kind < 0.1:
 		req.WantHolder = true
 	case kind < 0.2:
-		req.Reentrant = !c.constant // else it would share the lock with others
+		req.Reentrant = !c.constant && w.plan.Thefts == 0 // else it would share the lock with others; and see touch
 	}
 	leaves := chance(c.rng, 0.04)
 	var p *promise
@@ -115,6 +121,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	st := (*stake)(nil)
 	w.do(func() {
 		before = w.checker.fenceMark(resource)
+		delete(w.checker.bygone, token)
 		if c.constant {
 			st = w.checker.begins(resource, token)
 		}
@@ -147,7 +154,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	w.mu.Unlock()
 	c.retry = p == nil
 	if leaves && a.Lock != nil { // the client has gone before it was answered
-		w.sleep(between(c.rng, 0, time.Millisecond))
+		c.pause(between(c.rng, 0, time.Millisecond))
 		a.Lock.Abandon()
 		return nil
 	}
@@ -187,11 +194,15 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 // use holds a lock for a while, and lets it go.
 func (c *client) use(p *promise, ttl time.Duration) {
 	w := c.world
+	if w.plan.Keeps > 0 && chance(c.crowding, w.plan.Keeps) && !c.keep(p, ttl) {
+		return
+	}
 	for chance(c.rng, w.plan.Touches) {
 		if p.fence != 0 && chance(c.fencing, 0.5) {
 			c.askFence(p)
 		}
-		w.sleep(between(c.rng, 0, min(w.plan.Hold, ttl)))
+		c.pause(between(c.rng, 0, min(w.plan.Hold, ttl)))
+		c.roams()
 		if !c.touch(p, ttl) {
 			return
 		}
@@ -199,18 +210,25 @@ func (c *client) use(p *promise, ttl time.Duration) {
 	w.mu.Lock()
 	left := max(ttl, p.until-w.now())
 	w.mu.Unlock()
-	w.sleep(between(c.rng, 0, min(w.plan.Hold, 2*left)))
+	c.pause(between(c.rng, 0, min(w.plan.Hold, 2*left)))
 	switch end := c.rng.Float64(); {
 	case end < 0.1 && ttl <= w.plan.TTLMost: // it forgets the lock, or dies; as for the others, its promise lasts
-		w.sleep(min(ttl, w.plan.Hold))
+		c.pause(min(ttl, w.plan.Hold))
 	case c.constant && w.now() >= p.until: // it may be another's by now
 	default:
+		c.roams()
+		if w.plan.Keeps > 0 && chance(c.crowding, w.plan.Keeps) {
+			c.extendBeside(p, ttl)
+		}
 		c.release(p)
 	}
 }
 
 // touch does something to a lock that is held: extends it, adds to it, takes it again, or looks at it.
 func (c *client) touch(p *promise, ttl time.Duration) bool {
+	if r := c.world.plan.Replaces; r > 0 && chance(c.crowding, r) {
+		return c.replace(p, ttl)
+	}
 	switch kind := c.rng.Float64(); {
 	case c.constant && c.world.now() >= p.until: // it may be another's by now
 		return false
@@ -224,7 +242,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 	case kind < 0.55:
 		p.fence = 0
 		return c.extend(p, quorum.ExtendRequest{TTL: ttl, Add: true})
-	case kind < 0.7:
+	case kind < 0.7 && c.world.plan.Thefts == 0: // else it may take anew what somebody has been told
 		p.fence = 0
 		return c.reenter(p, ttl)
 	}
@@ -247,6 +265,8 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 			req.Add, p.token, x.Held, x.Absent, x.Err)
 		w.checker.ended(w.now()-began, "an extension of "+c.name)
 		switch {
+		case x.Held && w.checker.returns(p, began):
+			p.over = true
 		case x.Held:
 			until := x.Until.Sub(w.start) - w.unnoticed(w.asleep()-slept)
 			if !req.Add {
@@ -310,9 +330,12 @@ func (c *client) release(p *promise) {
 	w.mu.Unlock()
 	_, _ = ask(c.proxy, func(l *life, r quorum.Released) {
 		w.logf(c.name, "via %s: released %s, token %s: held %v, absent %v, %v", l.name, p.resource, p.token, r.Held, r.Absent, r.Err)
+		if r.Err == nil && r.Held {
+			w.checker.bygone[p.token] = w.now()
+		}
 		if r.Err == nil && !r.Held {
 			// Somebody may have taken it meanwhile, when the next holder had it.
-			stood.doubtful = p.doubtful || w.checker.doubtful[p.resource] != doubtful
+			stood.doubtful, stood.contested = p.doubtful || w.checker.doubtful[p.resource] != doubtful, p.contested
 			w.checker.gone(&stood, "a release")
 		}
 	}, c.give(p.resource, p.token))

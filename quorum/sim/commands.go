@@ -125,11 +125,14 @@ func (s *server) get(c *session, key string) (item, bool) {
 }
 
 func (s *server) put(c *session, key string, it item) {
+	s.world.checker.takesVote(s, c, key, it.text)
+	s.world.checker.revives(s, c, key, it.text)
 	s.store.do(mutation{at: s.now(), db: c.db, kind: put, key: key, item: it})
 	s.touched = append(s.touched, place{c.db, key})
 }
 
 func (s *server) remove(c *session, key string) {
+	s.world.checker.takesVote(s, c, key, "")
 	s.store.do(mutation{at: s.now(), db: c.db, kind: removed, key: key})
 }
 

@@ -14,8 +14,9 @@
 //
 // Two in five worlds aim at a class of holes (aims.go). Seeds with the highest bit set are of worlds with fences (fences.go), those with
 // the third highest of worlds in which clients take locks by scripts that run by vote (votes.go), those with bit 58 of worlds
-// with EXECs on several keys, values that one client is told, two databases, and masters that refuse to write (several.go), and
-// those with bit 57 of worlds in which locks are renamed and copied (moves.go).
+// with EXECs on several keys, values that one client is told, two databases, and masters that refuse to write (several.go),
+// those with bit 57 of worlds in which locks are renamed and copied (moves.go), and those with bit 56 of worlds in which clients
+// and faults meet at the same moment and place (crowd.go).
 //
 // Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.

@@ -59,20 +59,24 @@ func (w *World) startFaults() {
 		name := pick(r, w.plan.Faults...)
 		kind := kindOf(name)
 		if kind.forgets && !w.plan.Blunt && w.victim(r) == nil { // it waits for its moment
-			w.after(between(r, time.Millisecond, 20*time.Millisecond), next)
+			w.after(w.toBeat(between(r, time.Millisecond, 20*time.Millisecond), r), next)
 			return
 		}
 		if mend := kind.strike(w, r); mend != nil {
 			w.faults[name]++
-			w.after(duration(r), func() {
+			lasts := duration(r)
+			if w.plan.Brief > 0 {
+				lasts = min(lasts, w.plan.Brief)
+			}
+			w.after(lasts, func() {
 				if !w.quiet {
 					mend()
 				}
 			})
 		}
-		w.after(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), next)
+		w.after(w.toBeat(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), r), next)
 	}
-	w.after(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), next)
+	w.after(w.toBeat(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), r), next)
 }
 
 // duration is that of a fault: from 1 ms to 2 s, each order of magnitude as likely.
@@ -110,8 +114,8 @@ func (w *World) mendAll() {
 }
 
 func (w *World) anyLink(r *rand.Rand) (*link, string) {
-	p, s := r.IntN(len(w.proxies)), r.IntN(len(w.servers))
-	return w.links[p][s], w.servers[s].addr
+	p, s := w.anyProxy(r), w.anyServer(r)
+	return w.links[p.id][s.id], s.addr
 }
 
 func cut(ways ...int) func(*World, *rand.Rand) func() {
@@ -133,7 +137,7 @@ func slowLink(w *World, r *rand.Rand) func() {
 }
 
 func cutOff(w *World, r *rand.Rand) func() {
-	p := r.IntN(len(w.proxies))
+	p := w.anyProxy(r).id
 	w.logf("fault", "p%d is cut off", p+1)
 	for _, l := range w.links[p] {
 		l.block(up)
@@ -149,7 +153,7 @@ func cutOff(w *World, r *rand.Rand) func() {
 // reset breaks the connections over one link: for one of its ends, which the other may not notice, or for both.
 func reset(proxyEnd, masterEnd bool) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		p, s := pick(r, w.proxies...), pick(r, w.servers...)
+		p, s := w.anyProxy(r), w.anyServer(r)
 		if p.life == nil {
 			return nil
 		}
@@ -170,7 +174,7 @@ func reset(proxyEnd, masterEnd bool) func(*World, *rand.Rand) func() {
 }
 
 func stopMaster(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
+	s := w.anyServer(r)
 	if s.down || s.stopped {
 		return nil
 	}
@@ -188,7 +192,7 @@ func (s *server) resume() {
 }
 
 func slowMaster(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
+	s := w.anyServer(r)
 	s.slow = between(r, 100*time.Microsecond, 20*time.Millisecond)
 	w.logf("fault", "%s is slow", s.addr)
 	return func() { s.slow = 0 }
@@ -196,7 +200,7 @@ func slowMaster(w *World, r *rand.Rand) func() {
 
 // farMaster makes the ways between one master and all proxies long.
 func farMaster(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
+	s := w.anyServer(r)
 	w.keepAway(s, between(r, time.Millisecond, 60*time.Millisecond))
 	return func() { w.keepAway(s, 0) }
 }
@@ -210,21 +214,21 @@ func (w *World) keepAway(s *server, by time.Duration) {
 
 // busyMaster lets a script of somebody else run for long: meanwhile every command is answered with an error.
 func busyMaster(w *World, r *rand.Rand) func() {
-	s := pick(r, w.servers...)
+	s := w.anyServer(r)
 	s.hogged = true
 	w.logf("fault", "%s is busy", s.addr)
 	return func() { s.hogged = false }
 }
 
 func flushScripts(w *World, r *rand.Rand) func() {
-	clear(pick(r, w.servers...).scripts)
+	clear(w.anyServer(r).scripts)
 	return func() {}
 }
 
 // killMaster ends a master that writes all it is told to its append-only file before it answers.
 func killMaster(silent bool) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		s := pick(r, w.servers...)
+		s := w.anyServer(r)
 		if s.down || s.append != "always" {
 			return nil
 		}
@@ -243,7 +247,7 @@ func (s *server) restart() {
 
 func endProxy(how func(*proxy)) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		p := pick(r, w.proxies...)
+		p := w.anyProxy(r)
 		if p.life == nil {
 			return nil
 		}

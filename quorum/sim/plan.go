@@ -43,12 +43,19 @@ type Plan struct {
 	Exchanges          float64       // how often a client exchanges a value
 	Databases          bool          // locks are in two
 	Moves              float64       // how often a client that holds a lock by vote moves it
+	Beat               time.Duration // at whose multiples clients and faults meet; 0 is never
+	Focus              float64       // how often a fault strikes the same master, and the same proxy
+	Roams              float64       // how often a client goes to another proxy
+	Replaces           float64       // how often a client that holds a lock replaces its token
+	Keeps              float64       // how often a client extends a lock again and again
+	Thefts             float64       // how often a client takes a lock from another
 
 	Faults []string // the kinds that occur
 	Gap    time.Duration
-	Paused bool // what is suspended is a virtual machine, and its clocks do not tell
-	Blunt  bool // faults strike anybody, though it is an aimed world
-	Shifts bool // masters take turns in being away
+	Brief  time.Duration // no fault lasts longer; 0 is any
+	Paused bool          // what is suspended is a virtual machine, and its clocks do not tell
+	Blunt  bool          // faults strike anybody, though it is an aimed world
+	Shifts bool          // masters take turns in being away
 
 	Standing bool // masters have replicas all the time; else one comes just before it takes over
 	Writable bool // replicas take what they are told to write
@@ -93,6 +100,9 @@ func NewPlan(seed uint64) Plan {
 	}
 	if seed&Moved != 0 {
 		p.moves(rand.New(rand.NewPCG(seed, 5)))
+	}
+	if seed&Crowded != 0 {
+		p.crowd(rand.New(rand.NewPCG(seed, 6)))
 	}
 	if seed&Mixed != 0 {
 		p.mix(rand.New(rand.NewPCG(seed, 2)))

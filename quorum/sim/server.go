@@ -46,7 +46,9 @@ type server struct {
 	evicted    int64
 	lineage    string // the replication id of the master that it was promoted from
 	promotions int
-	touched    []place // keys that the running command has set
+	touched    []place       // keys that the running command has set
+	running    []string      // that command; nil if none runs
+	sent       time.Duration // true time at which its proxy sent it
 }
 
 // A place is a key in a database.
@@ -208,7 +210,7 @@ func (s *server) runCall(p *parcel, i int) {
 	if i == 0 {
 		c.knew = c.told
 	}
-	c.giver = p.batch.givers[i]
+	c.giver, s.sent = p.batch.givers[i], p.batch.sent
 	switch r := s.command(c, args).(type) {
 	case fault:
 		if a.err = r; c.giver != nil && strings.HasPrefix(string(r), "NOSCRIPT") { // it may be sent again
@@ -337,7 +339,9 @@ func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format,
 
 // command runs one command, and lets the checker see what it has set.
 func (s *server) command(c *session, args []string) reply {
+	s.running = args
 	r := s.do(c, args)
+	s.running = nil
 	for _, at := range s.touched {
 		if it, ok := s.store.get(at.db, at.key, s.clock.millis(s.now())); ok {
 			s.world.checker.wrote(s, c, at.key, it)

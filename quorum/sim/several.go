@@ -41,7 +41,7 @@ var refusalKinds = []faultKind{
 
 func refuse(with fault) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
-		s := pick(r, w.servers...)
+		s := w.anyServer(r)
 		w.logf("fault", "%s: %v", s.addr, with)
 		s.refuses = with
 		return func() { s.refuses = "" }
@@ -133,7 +133,7 @@ func (c *client) takeTogether(resource string, ttl time.Duration) {
 	if len(held) == 0 {
 		return
 	}
-	w.sleep(between(c.severally, 0, min(w.plan.Hold, 2*ttl)))
+	c.pause(between(c.severally, 0, min(w.plan.Hold, 2*ttl)))
 	if chance(c.severally, 0.3) && !c.extend(held[0], quorum.ExtendRequest{TTL: ttl}) {
 		held = held[1:]
 	}

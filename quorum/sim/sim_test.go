@@ -84,6 +84,9 @@ func TestFixedSeeds(t *testing.T) {
 		if seed%3 == 1 {
 			sum.Add(expectNothing(t, Moved+seed+1))
 		}
+		if seed%3 == 2 {
+			sum.Add(expectNothing(t, Crowded+seed+1))
+		}
 	}
 	t.Logf("%+v", sum)
 	if sum.Granted*40 < sum.Attempts {
@@ -92,10 +95,10 @@ func TestFixedSeeds(t *testing.T) {
 }
 
 func TestFreshSeeds(t *testing.T) {
-	first := uint64(time.Now().UnixNano())
+	first := uint64(time.Now().UnixNano()) &^ kinds
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
-		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed|n/4%2*Voted|n/8%2*Several|n/16%2*Moved)
+		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed|n/4%2*Voted|n/8%2*Several|n/16%2*Moved|n/32%2*Crowded)
 	}
 	t.Logf("%d seeds from %d", n, first)
 }

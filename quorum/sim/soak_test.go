@@ -40,7 +40,7 @@ func TestSoak(t *testing.T) {
 	}
 	from := *fromFlag
 	if from == 0 {
-		from = uint64(time.Now().UnixNano())
+		from = uint64(time.Now().UnixNano()) &^ kinds
 	}
 	s := &soak{began: time.Now(), faults: make(map[string]int)}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFlag)
@@ -76,7 +76,7 @@ func TestSoakWorker(t *testing.T) {
 	}
 	out := json.NewEncoder(os.Stdout)
 	for n, next := uint64(0), *fromFlag; ; n, next = n+1, next+*strideFlag {
-		seed := next | n%2*Fenced | n/2%2*Mixed | n/4%2*Voted | n/8%2*Several | n/16%2*Moved
+		seed := next | n%2*Fenced | n/2%2*Mixed | n/4%2*Voted | n/8%2*Several | n/16%2*Moved | n/32%2*Crowded
 		_ = out.Encode(line{Seed: seed}) // a world that deadlocks ends the process: this says which
 		r := play(t, NewPlan(seed), nil)
 		l := line{Seed: seed, Counts: r.Counts, Faults: r.Faults}

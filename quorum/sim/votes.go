@@ -19,7 +19,7 @@ import (
 const Voted = 1 << 61
 
 // kinds are the bits of a seed that are no part of its number.
-const kinds = Fenced | Mixed | Voted | Several | Moved
+const kinds = Fenced | Mixed | Voted | Several | Moved | Crowded
 
 func (p *Plan) votes(r *rand.Rand) {
 	p.Votes, p.Constant = pick(r, 0.3, 0.7, 1), false
@@ -93,7 +93,7 @@ func (c *client) vote(resource string, ttl time.Duration) {
 func (c *client) useByVote(h *votedHold) {
 	w := c.world
 	for chance(c.voting, w.plan.Touches) {
-		w.sleep(between(c.voting, 0, min(w.plan.Hold, h.ttl)))
+		c.pause(between(c.voting, 0, min(w.plan.Hold, h.ttl)))
 		if !c.touchByVote(h) {
 			return
 		}
@@ -101,10 +101,10 @@ func (c *client) useByVote(h *votedHold) {
 	w.mu.Lock()
 	left := max(h.ttl, h.promises[0].until-w.now())
 	w.mu.Unlock()
-	w.sleep(between(c.voting, 0, min(w.plan.Hold, 2*left)))
+	c.pause(between(c.voting, 0, min(w.plan.Hold, 2*left)))
 	if chance(c.voting, 0.1) && h.ttl <= w.plan.TTLMost { // it forgets the lock, or dies; its promise lasts
 		w.do(func() { w.checker.astray[h.token] = true })
-		w.sleep(min(h.ttl, w.plan.Hold))
+		c.pause(min(h.ttl, w.plan.Hold))
 		return
 	}
 	for h.holds > 0 {
@@ -209,7 +209,7 @@ func (c *client) takeByVote(h *votedHold) bool {
 	}
 	w.mu.Unlock()
 	if r.Lock != nil && (leaves || !won) { // the client has gone before it was answered, or it was too late to answer
-		w.sleep(between(c.voting, 0, time.Millisecond))
+		c.pause(between(c.voting, 0, time.Millisecond))
 		r.Lock.Abandon()
 	}
 	return won && !leaves
