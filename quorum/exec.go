@@ -29,7 +29,8 @@ var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is
 // its reply is what was there (Claim), because whoever deletes does not want it back; and what was deleted on a master whose
 // answer was lost with its connection. If nothing is there, that may also be because its holder has released it since.
 // What is not put back, and what a later try puts elsewhere, may together look like a quorum to others, who are told it
-// then. An Exec of which that may be so does not try again.
+// then. An Exec of which that may be so does not try again. Nor does one that has left something tell that nothing is there
+// where no quorum agrees.
 //
 // An Exec looks again, too, while masters differ so that no quorum agrees: somebody else is about to win, or to put back. A
 // master that refuses one that wins, as it has missed what was there before, is repaired; see repair.go.
@@ -104,6 +105,7 @@ type exec struct {
 	patient  instant       // until when it looks again where masters differ
 	pause    time.Duration // before it looks again, at most
 	left     []bool        // by master: something of a try that failed may still be there
+	failed   error         // of the latest try
 }
 
 func (x *exec) try() {
@@ -113,6 +115,9 @@ func (x *exec) try() {
 	x.engine.look(x.req.DB, x.req.Keys, func(err error, views []view, l *looking) {
 		if (err != nil || l.unclear) && x.differ(err) {
 			return
+		}
+		if err == nil && l.unclear && slices.Contains(x.left, true) { // they may differ by what this has left
+			err = x.failed
 		}
 		if err != nil {
 			x.done(Executed{Err: err})
@@ -154,6 +159,7 @@ func (x *exec) differ(err error) bool {
 
 // again begins anew after another's change came between, unless that has happened for too long.
 func (x *exec) again(err error) {
+	x.failed = err
 	if x.engine.waited() >= x.deadline {
 		x.done(Executed{Err: err})
 		return

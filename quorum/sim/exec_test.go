@@ -418,3 +418,36 @@ func TestAValueWhoseTimeIsOverIsNotPutBack(t *testing.T) {
 		s.expectHolders(time.Second, "...")
 	})
 }
+
+// refuseWhen lets a master that cannot save refuse to write as soon as it has a token.
+func (s *scene) refuseWhen(master int, token string) {
+	m := s.servers[master]
+	if it, _ := m.lock(resourceName(0)); it.text == token {
+		m.refuses = "MISCONF it cannot save"
+		return
+	}
+	s.after(20*time.Microsecond, func() { s.refuseWhen(master, token) })
+}
+
+// What a try has put stays on one master, which then refuses to put back what was there; another refuses from the start, and the
+// third has nothing. That masters differ is its own doing, and says nothing of the lock.
+func TestAnExecDoesNotTellThatNothingIsThereWhichItHasReplacedItself(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "held", time.Minute, false))
+		s.sleep(10 * time.Millisecond)
+		s.remove(2)
+		s.do(func() {
+			s.servers[1].refuses = "MISCONF it cannot save"
+			s.refuseWhen(0, "next")
+		})
+		x := s.exec(0, func(now []quorum.View) []quorum.Edit {
+			if now[0].Value != "held" {
+				return nil
+			}
+			return []quorum.Edit{{Kind: quorum.Put, Value: "next", TTL: time.Minute}}
+		})
+		if x.Err == nil {
+			t.Errorf("told that it is gone: %+v", x)
+		}
+	})
+}

@@ -378,6 +378,11 @@ var mutants = []mutant{
 		test: "TestAValueIsNotPutByTwoTries", in: ".",
 	},
 	{
+		name: "what an Exec has left is another's doing", rule: "compare and do", file: "exec.go",
+		old: "l.unclear && slices.Contains(x.left, true)", new: "l.unclear && false",
+		test: "TestAnExecDoesNotTell", in: ".",
+	},
+	{
 		name: "a deletion that is left is looked at again", rule: "4 undo", file: "edit.go",
 		old: "again = again && deletes == 0", new: "_ = deletes",
 		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
