@@ -133,12 +133,14 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "cannot vote: may not run " + strings.Join(missingToVote(&p.info), ", ")
 		case p.info.Evicts():
 			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
+		case p.info.Full():
+			p.verdict = "no: its memory is full, raise maxmemory"
 		case p.info.RoundTrip > cfg.InstanceTimeout:
 			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
 		case p.marks.Addr != "" && p.marks.Err != nil:
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && p.marks.Fresh() && !p.marks.InUse:
-			p.verdict = "no: new: run lockproxy init"
+			p.verdict = "no: new, or has lost its data: if no lock is held, run lockproxy init"
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
 		case p.info.RoundTrip > p.grace(cfg)*2/5: // docs/safety.md, How exactly clocks are watched

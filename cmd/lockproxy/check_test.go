@@ -71,7 +71,7 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	locked := startRedis(t, "--requirepass", "s3cr3t")
 	other := startRedis(t)
 	all := "redis://:s3cr3t@" + locked + "," + good + "," + other
-	if code, out := runCheck("--masters", all); code != exitFailure || strings.Count(out, "no: new: run lockproxy init") != 3 {
+	if code, out := runCheck("--masters", all); code != exitFailure || strings.Count(out, "no: new, or has lost its data: if no lock is held, run lockproxy init") != 3 {
 		t.Errorf("before init: exit code %d\n%s", code, out)
 	}
 	if code, out := runCommand("init", "--masters", all, "--yes"); code != exitOK || !strings.HasSuffix(out, "\n3 masters are clean.\n") ||
@@ -159,20 +159,22 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	good := startRedis(t)
 	locked := startRedis(t, "--requirepass", "s3cr3t")
 	evicting := startRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	full := startRedis(t, "--maxmemory", "100kb")
 	_, port, _ := net.SplitHostPort(good)
 	replica := startRedis(t, "--replicaof", "127.0.0.1", port)
 	gone := silentMaster(t) // accepts, says nothing
 	start := time.Now()
 	code, out := runCheck("--dial-timeout", "3s", "--master-dead-after", "3s", "--instance-timeout", "2s",
-		"--masters", strings.Join([]string{good, locked, evicting, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
-	if code != exitFailure || !strings.HasSuffix(out, "\n0 of 7 masters could vote, 4 needed.\n") {
+		"--masters", strings.Join([]string{good, locked, evicting, full, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
+	if code != exitFailure || !strings.Contains(out, "\n0 of 8 masters could vote, 5 needed.\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if d := time.Since(start); d > waitMax {
 		t.Errorf("it took %v", d)
 	}
 	for addr, want := range map[string]string{
-		good: "no: new: run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
+		good: "no: new, or has lost its data: if no lock is held, run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
+		full:    "no: its memory is full, raise maxmemory",
 		replica: "no: is a slave, name its master", gone: "no: no answer",
 		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
 		locked: "no: NOAUTH Authentication required, set master_user and master_password, or the ones in its URL",
@@ -222,6 +224,8 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 		{func(i *masters.Info) { i.Missing = []string{"ROLE", "CONFIG GET"} }, "votes; may not run ROLE, CONFIG GET", true},
 		{func(i *masters.Info) { i.Missing = []string{"ROLE", "TIME", "SET"} }, "cannot vote: may not run SET, TIME", false},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "noeviction" }, "votes", true},
+		{func(i *masters.Info) { i.MaxMemory, i.UsedMemory = 5, 5 }, "votes", true},
+		{func(i *masters.Info) { i.MaxMemory, i.UsedMemory = 5, 6 }, "no: its memory is full, raise maxmemory", false},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
 		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms", false},
 		{func(i *masters.Info) { i.RoundTrip = 30 * time.Millisecond }, "votes; far away for grace 50ms: raise it to three round trips", true},

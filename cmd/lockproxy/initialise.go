@@ -91,7 +91,7 @@ func state(in *quorum.Inspected) string {
 	case len(in.Barred) == 0:
 		return "clean"
 	case in.Fresh() && !in.InUse:
-		return "new"
+		return "new, or has lost its data"
 	}
 	b, where := in.Barred[0], ""
 	if n := len(in.Barred); n > 1 {

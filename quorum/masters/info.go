@@ -20,6 +20,7 @@ type Info struct {
 	AppendPauses    bool   // no fsync while the file is rewritten
 	MaxMemory       int64  // bytes; 0 is no limit
 	MaxMemoryPolicy string // "" if it does not tell
+	UsedMemory      int64  // bytes, of what counts for MaxMemory; 0 if it does not tell
 	Evicted         int64  // keys, since it started
 
 	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
@@ -29,6 +30,9 @@ type Info struct {
 
 	Missing []string // the commands that the user may not run
 }
+
+// Full says that the master has used up its memory, so that it writes nothing more.
+func (i *Info) Full() bool { return i.MaxMemory > 0 && i.UsedMemory > i.MaxMemory }
 
 // Evicts says that the master throws keys away when its memory is full.
 func (i *Info) Evicts() bool {
@@ -121,6 +125,10 @@ func (i *Info) ReadInfo(reply string) {
 			i.MaxMemory = n
 		case "maxmemory_policy":
 			i.MaxMemoryPolicy = v
+		case "used_memory":
+			i.UsedMemory += n
+		case "mem_not_counted_for_evict":
+			i.UsedMemory -= n
 		case "evicted_keys":
 			i.Evicted = n
 		}
