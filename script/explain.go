@@ -43,7 +43,7 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 	}
 	for _, c := range commandsIn(text) {
 		if !mayVote(c) {
-			lines = append(lines, "It will be refused where it calls "+strings.ToUpper(c)+", which masters do not know, or no vote can be taken on.")
+			lines = append(lines, "It will be refused where it calls "+strings.ToUpper(c)+", which scripts by vote may not call.")
 		}
 	}
 	return append(lines, "If it is a lock's, a row under scripts: in the configuration makes a split vote a refusal instead of an error."), nil

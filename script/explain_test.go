@@ -12,7 +12,7 @@ func TestExplanations(t *testing.T) {
 			"becomes a quorum operation|release KEYS[1], token ARGV[1]|done 1; somebody else's 0; nobody's 0|known  as a text of redis.io"},
 		{`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 5000) return redis.call('spop', KEYS[2])`,
 			"runs by vote|will be refused where it calls SPOP"},
-		{`return redis.call('frob', KEYS[1])`, "will be refused where it calls FROB, which masters do not know, or no vote can be taken on"},
+		{`return redis.call('frob', KEYS[1])`, "will be refused where it calls FROB, which scripts by vote may not call"},
 		{`return {1, cjson.encode(ARGV)}`, "runs by vote"},
 		{`return loadstring(ARGV[1])()`, "will be refused where it calls loadstring"},
 	} {

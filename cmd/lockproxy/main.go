@@ -53,7 +53,7 @@ func commands() []command {
 }
 
 // aliases are flags that people try.
-var aliases = map[string]string{"-h": "help", "-help": "help", "--help": "help", "-v": "version", "--version": "version"}
+var aliases = map[string]string{"-h": "help", "-help": "help", "--help": "help", "-v": "version", "-version": "version", "--version": "version"}
 
 // run returns the exit code. What could not be printed is a failure: who reads it from a file must not take half for all.
 func run(args, env []string, stdout, stderr io.Writer) int {

@@ -75,6 +75,8 @@ func TestCommands(t *testing.T) {
 		{"scripts explain testdata/release.lua --scripts WITH:refuse", 0, "newline at the end of the file is left out, as libraries do not send it; with it, the SHA-1 would be WITH.\nSHA-1  WITHOUT\n", ""},
 		{"scripts --help", 0, "--instance-timeout", ""},
 		{"--version", 0, "lockproxy ", ""},
+		{"-version", 0, "lockproxy ", ""},
+		{"scripts explian a.lua", 2, "", "lockproxy: scripts explian is no command; there are scripts and scripts explain FILE\n"},
 		{"chekc", 2, "", "lockproxy: chekc is no command; did you mean check?\n"},
 		{"redis://u:s3cr3t@a:1", 2, "", "lockproxy: redis://[redacted]@a:1 is no command; see lockproxy help\n"},
 		{"frobnicate", 2, "", "lockproxy: frobnicate is no command; see lockproxy help\n"},

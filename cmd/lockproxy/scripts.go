@@ -19,6 +19,10 @@ func scripts(args, env []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "explain" {
 		return explain(args[1:], env, stdout, stderr)
 	}
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		fmt.Fprintf(stderr, "lockproxy: scripts %s is no command; there are scripts and scripts explain FILE\n", config.WithoutPassword(args[0]))
+		return exitUsage
+	}
 	l, code := load(args, env, stdout, stderr)
 	if l == nil {
 		return code

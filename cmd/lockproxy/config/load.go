@@ -210,8 +210,11 @@ func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
 		case s != nil:
 			inputs = append(inputs, input{variable, s, text})
 		case !foreign(name):
-			l.Warnings = append(l.Warnings, variable+" is no setting"+
-				didYouMean(name, names(), "lockproxy help lists them all"))
+			mend := "lockproxy help lists them all"
+			if near := Nearest(name, names()); near != "" {
+				mend = "did you mean " + variableOf(near) + "?"
+			}
+			l.Warnings = append(l.Warnings, variable+" is no setting; "+mend)
 		}
 	}
 	return inputs, path

@@ -122,7 +122,7 @@ func TestAnUnknownVariableIsOnlyWarnedOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(l.Warnings, "\n"); got != "LOCKPROXY_DATABASE is no setting; did you mean databases?" {
+	if got := strings.Join(l.Warnings, "\n"); got != "LOCKPROXY_DATABASE is no setting; did you mean LOCKPROXY_DATABASES?" {
 		t.Errorf("warnings: %s", got)
 	}
 }
