@@ -221,7 +221,7 @@ func (l *lane) seeThrough(now instant) {
 	if !q.Known && len(q.said) > 0 {
 		q.Hear(q.testimony(), len(l.engine.masters), now, l.engine.cfg.DriftFactor)
 		if q.Known {
-			l.engine.cfg.Logger.Info("quarantine: the other masters have said for how long", l.logArgs("at_most", q.Until-now)...)
+			l.engine.cfg.Logger.Info("quarantine: the other masters have said for how long", l.logArgs("at_most", (q.Until-now).Round(time.Millisecond))...)
 		}
 	}
 	over := now >= q.Until
