@@ -23,18 +23,22 @@ var (
 	fenceNumber  = regexp.MustCompile(`\d{13,}`)
 )
 
-// An example is what the README says to type, and what it says comes back, or begins what comes back.
+// An example is what a page says to type, and what it says comes back, or begins what comes back.
 type example struct {
 	typed, want string
 	begins      bool
 }
 
-// readExamples reads the README's examples of redis-cli, and what sets variables for them.
+// readExamples reads the pages' examples of redis-cli, and what sets variables for them.
 func readExamples(t *testing.T) []example {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"../README.md", "../docs/commands.md"} {
+		one, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, one...)
 	}
 	var all []example
 	for _, block := range exampleBlock.FindAllStringSubmatch(string(text), -1) {
@@ -47,13 +51,13 @@ func readExamples(t *testing.T) []example {
 	return all
 }
 
-// What the README shows is what its reader sees.
-func TestReadmesExamplesComeOutAsPrinted(t *testing.T) {
+// What the pages show is what their reader sees.
+func TestExamplesComeOutAsPrinted(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		missing(t, "LOCKPROXY_REQUIRE_REDIS", "redis-cli is not installed")
 	}
 	examples := readExamples(t)
-	if len(examples) < 10 {
+	if len(examples) < 11 {
 		t.Fatalf("found %d examples only", len(examples))
 	}
 	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)))
