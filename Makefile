@@ -1,7 +1,7 @@
 # make build          bin/lockproxy
 # make test           all tests, under the race detector; installs redis-server and a C compiler if it can
-# make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into docs/clients.md
-#                     and docs/upstream.md
+# make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into README.md and
+#                     docs/upstream.md
 # make test-versions  the tests that talk to masters, with masters of other versions, from package registries; VERSIONS="…"
 #                     takes a part
 # make lint           format, vet (for other systems and 32 bits too), linters

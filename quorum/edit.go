@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"crypto/sha1" //nolint:gosec // see past.go
 	"slices"
 	"time"
 )
@@ -21,12 +20,6 @@ type editing struct {
 	known   uint64    // of pasts, when this had won. Guarded by round.mu
 	repairs []*repair // guarded by round.mu
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
-}
-
-// A sum is of what is put under a key. It is worked out once for all masters: a value may be long.
-type sum struct {
-	hash   uint64          // of the key and the value; see expiries
-	digest [sha1.Size]byte // of the value; see pasts
 }
 
 // editKeys is long, too; compare takeFenced.

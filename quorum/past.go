@@ -80,6 +80,12 @@ func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends
 	known[0] = version{digest, ends, p.learned}
 }
 
+// A sum is of what is put under a key. It is worked out once for all masters: a value may be long.
+type sum struct {
+	hash   uint64          // of the key and the value; see expiries
+	digest [sha1.Size]byte // of the value; see pasts
+}
+
 func digestOf(value string) [sha1.Size]byte { return sha1.Sum([]byte(value)) } //nolint:gosec // see the import
 
 // learnSeen notes what the first round has found agreed on.
