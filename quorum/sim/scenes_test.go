@@ -221,13 +221,14 @@ func TestAnUndoIsRepeatedForWhatMayStillRun(t *testing.T) {
 		s.others(0, 1)
 		s.do(func() {
 			s.servers[2].denied["KILL"] = true
-			s.links[0][2].slow = 100 * time.Millisecond
+			s.links[0][2].slow = 3 * time.Second
 		})
 		lost := s.acquire(0, "mine", 10*time.Second, false)
 		s.sleep(time.Millisecond)
+		s.do(func() { s.links[0][2].slow = 0 })
 		s.breakOff(2)
 		<-lost
-		s.expectHolders(110*time.Millisecond, "oom")
+		s.expectHolders(3*time.Second, "oom")
 		s.expectHolders(2*time.Second, "oo.")
 	})
 }
