@@ -106,8 +106,9 @@ var mutants = []mutant{
 		test: "OneOrder",
 	},
 	{
-		name: "closing counts as cancel", rule: "3 never close to cancel", aim: "late commands", file: "link.go",
+		name: "closing counts as cancel", rule: "3 never close to cancel", file: "link.go",
 		old: `[]any{"CLIENT", "KILL", "ID", last.clientID}`, new: `[]any{"PING"}`,
+		test: "TestWhatIsLeftOfABrokenConnectionDoesNotRun", in: ".",
 	},
 	{
 		name: "a request is written after its deadline", rule: "3 never close to cancel", file: "entry.go",

@@ -233,6 +233,20 @@ func TestAnUndoIsRepeatedForWhatMayStillRun(t *testing.T) {
 	})
 }
 
+// A new connection kills the old one on the master, so that nothing that is still on its way there runs.
+func TestWhatIsLeftOfABrokenConnectionDoesNotRun(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1)
+		s.do(func() { s.links[0][2].slow = 3 * time.Second })
+		lost := s.acquire(0, "mine", 10*time.Second, false)
+		s.sleep(time.Millisecond)
+		s.do(func() { s.links[0][2].slow = 0 })
+		s.breakOff(2)
+		<-lost
+		s.expectHolders(4*time.Second, "oo.")
+	})
+}
+
 func TestAnExtensionDoesNotMakeALock(t *testing.T) {
 	inScene(t, func(s *scene) {
 		if a := <-s.acquire(0, "mine", time.Second, false); a.Lock == nil {
