@@ -12,7 +12,8 @@ type Rule struct {
 	Granted func(Value) bool
 	// Each says that the reply of an extension is an array of integers, one vote for each: 1 granted, 0 refused.
 	Each bool
-	// Field is a field of the hash KEYS[1] whose value, after the script, a quorum must agree on: of Taking.
+	// Field is a field of the hash KEYS[1], in which the caller's holds are counted. Of Taking, a quorum must agree on what it
+	// is after the script; of Releasing, its being there says that an outer hold of the caller keeps the lock.
 	Field string
 	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking.
 	Late Value
@@ -43,7 +44,9 @@ type Merge uint8
 //
 // Redisson's unlock replies 1 if it freed the lock, and 0 if an outer hold keeps it. Masters may count different holds: one that
 // missed an inner lock frees it too early, one that missed an inner unlock too late. So 0 is the reply only if a quorum keeps the
-// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog.
+// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog. If the
+// reply is 0 also where only other clients keep it, as a read lock, Field tells: nobody relies on their holds by this reply, and
+// it merges as any other integer.
 //
 // Replies that differ only in what the script was told of TTLs and the time merge in the same way: the reply is the one with
 // the largest of these that a quorum reaches.
@@ -211,13 +214,15 @@ func (c *count) decideRelease(t Tally) Decision {
 	return Undecided
 }
 
-// keeps says that a master that granted a release keeps the lock, for an outer hold.
-func keeps(a *answer) bool { return a.value.Kind == IntValue && a.value.Int == 0 }
+// keeps says that a master that granted a release keeps the lock, for an outer hold of the caller.
+func (r *Rule) keeps(a *answer) bool {
+	return a.value.Kind == IntValue && a.value.Int == 0 && (r.Field == "" || a.field != "")
+}
 
 // kept returns how many do.
 func (c *count) kept() (n int) {
 	for _, a := range c.answers {
-		if a != nil && c.rule.vote(a) == Granted && keeps(a) {
+		if a != nil && c.rule.vote(a) == Granted && c.rule.keeps(a) {
 			n++
 		}
 	}
@@ -242,7 +247,7 @@ func (c *count) givenIsClear(t Tally) bool {
 func (c *count) granted() []int64 {
 	var n []int64
 	for _, a := range c.answers {
-		if a != nil && c.rule.vote(a) == Granted && !keeps(a) {
+		if a != nil && c.rule.vote(a) == Granted && !c.rule.keeps(a) {
 			n = append(n, a.value.Int)
 		}
 	}

@@ -107,6 +107,24 @@ var mergings = []merging{
 			}
 			return d, "1"
 		}},
+	// o: the caller holds on; s: only others do.
+	{"releasing one of several holds", Rule{Merge: Releasing, Granted: notNil, Field: "me"},
+		map[byte]*answer{'o': integer(0, "1"), 's': integer(0, ""), '1': integer(1, ""), 'r': none("")},
+		func(v string) (Decision, string) {
+			kept, failed := strings.Count(v, "o"), strings.Count(v, "x")
+			d := DecideRelease(Tally{len(v), len(v) - strings.Count(v, "r") - failed, strings.Count(v, "r"), failed})
+			switch {
+			case d != Won:
+				return d, ""
+			case majority(v, "o"):
+				return d, "0"
+			case 2*(kept+failed) > len(v):
+				return Unanswered, ""
+			case majority(v, "1") || !strings.Contains(v, "s"):
+				return d, "1"
+			}
+			return d, "0"
+		}},
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
 		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
 			'e': {value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},

@@ -256,7 +256,7 @@ func (r *voting) countWon(reply Value, ms int64) {
 			s.extended.Add(1)
 		}
 	case Releasing:
-		if reply.Kind != IntValue || reply.Int != 0 { // 0: it is held on, by an outer hold
+		if reply.Kind != IntValue || reply.Int != 0 { // 0: it is held on, by an outer hold or others
 			s.released.Add(1)
 		}
 	}

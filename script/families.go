@@ -35,11 +35,13 @@ var knownFamilies = concat(
 		{"3e6597e1d1157c59ac0d6efa2ba7e92ef418c41e", "read lock", "2.10-3.11.0"},
 		{"6306ba3bf1f563b284bed52d305fce615c6664d9", "write lock", "2.10-now"},
 	}),
-	redisson("RReadWriteLock", Family{Kind: Releases, Granted: GrantNotNil, Derived: true}, []familyText{
+	redisson("RReadWriteLock", Family{Kind: Releases, Granted: GrantNotNil, Holder: 2, Derived: true}, []familyText{
 		{"6e1b10e11ac0a3ed8e902562ecd32ce01b553039", "read unlock", "3.44-now"},
 		{"5947c0fee6ca25ae094ec1b3e7a2559a9273d29f", "read unlock", "3.24-3.43"},
 		{"92a54c31a4dc3b46f81e24a6dd5bb7d677c6f882", "read unlock", "3.22-3.23"},
 		{"f5469be4bfe5232d519471092634b3ee84e5ee6f", "read unlock", "2.10-3.21"},
+	}),
+	redisson("RReadWriteLock", Family{Kind: Releases, Granted: GrantNotNil, Derived: true}, []familyText{
 		{"21f5fb0f8ddfa9be5c3e0c9757c128796add75c6", "write unlock", "3.44-now"},
 		{"d29c5559782035515d32e926762830b3304b49be", "write unlock", "3.24-3.43"},
 		{"319a1cdf1b56c767a0a9adf2224250bf811f110c", "write unlock", "3.22-3.23"},

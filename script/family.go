@@ -15,7 +15,8 @@ type Family struct {
 	Kind    FamilyKind
 	Granted Grant // of Takes, Extends and Releases: which replies grant
 	// Holder is which of ARGV, from 1, is the field of the hash KEYS[1] that counts the caller's holds; 0 if there is none.
-	// A lock is granted only if a quorum agrees on that count.
+	// A lock is granted only if a quorum agrees on that count. Releases need it where 0 may be the reply because other clients
+	// keep the lock, not an outer hold of the caller.
 	Holder int
 	// Each says that the reply of Extends is an array with a 1 or 0 for each of several locks.
 	Each bool
