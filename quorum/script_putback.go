@@ -17,8 +17,12 @@ end`
 // luaRestoreAll KEYS=what a script created or changed, and for each of them four in ARGV: the value as it left it (see effect),
 // the expiry that it left, the value before as DUMP has it, and the expiry before. Each key that is still as the script left
 // it becomes what it was. It returns 1 if any was, and the error, as of a master that does not write now, if one could not.
+//
+// Three more in ARGV name a hash that several clients hold at once, the caller's field in it, and what the script left there.
+// Others may have changed that hash since. The script also made a key of that hold alone, which ends with it, and is renewed
+// with it: if that key was as the script left it, so is the hold, and is taken out of the hash.
 var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + luaExpires + `
-local put = 0
+local put, beside, hash, field, count = 0, false, unpack(ARGV, 4 * #KEYS + 1)
 for i, key in ipairs(KEYS) do
   local digest, ends, before, was = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), ARGV[4 * i - 1], ARGV[4 * i]
   local now = valueOf(key)
@@ -26,7 +30,9 @@ for i, key in ipairs(KEYS) do
     local at, slack = expires(key)
     if math.abs(at - ends) <= slack then
       if put == 0 then put = 1 end
+      if key == hash then hash = nil end
       if before == '' then
+        beside = true
         redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
         redis.call('DEL', key)
       else
@@ -34,6 +40,15 @@ for i, key in ipairs(KEYS) do
         if reply.err then put = reply end
       end
     end
+  end
+end
+if hash and beside and call('HGET', hash, field) == count then
+  if count == '1' then redis.call('HDEL', hash, field) else redis.call('HINCRBY', hash, field, -1) end
+  local held = false
+  for _, value in ipairs(redis.call('HVALS', hash)) do held = held or tonumber(value) end
+  if not held then
+    redis.pcall('PUBLISH', '` + BellPrefix + `' .. hash, '')
+    redis.call('DEL', hash)
   end
 end
 return put`)
@@ -60,6 +75,9 @@ func (r *voting) undoOf(master int) []*undo {
 	}
 	if len(keys) == 0 {
 		return nil
+	}
+	if rule := &r.req.Rule; rule.Derived && rule.Field != "" { // as Redisson's read lock
+		argv = append(argv, r.req.Keys[0], rule.Field, r.all[master].field)
 	}
 	en.undoing = true
 	if longest == 0 { // only values were changed
