@@ -2,19 +2,27 @@ package resp
 
 import "sync/atomic"
 
-// A budget bounds the memory that all clients together can make the server hold. Amounts too small to matter are not
-// counted, so that the common command touches no shared counter.
+// A budget bounds the memory that all clients together can make the server hold.
+//
+// Of the commands under way, and the replies that wait for their turn, it counts what each takes whatever its size, but for
+// the first few of each client. They are not refused: where they leave little of the budget, a client is not read any further while one of its commands is
+// under way, so each can always have one. Texts are counted beside that, but for the smallest, and what lasts: that is
+// refused if there is no room.
 type budget struct {
 	max  int64
 	used atomic.Int64
 }
 
-// countedFrom is the smallest amount a budget counts: twice what a lock command usually takes. How many smaller ones
-// there can be is bounded by Limits.Pipeline.
-const countedFrom = 256
+// What is counted, in bytes; each as measured, or more.
+const (
+	countedFrom = 256     // the smallest text that is counted: what takes less is within slotMemory
+	slotMemory  = 1 << 10 // a slot with a small command and a small reply
+	perMaster   = 768     // an operation of the engine, for each master; and a lock that it has granted
+	queuedSize  = 192     // a command queued by MULTI, beside its text and spanSize for each argument
+)
 
 // take reserves n bytes, or nothing and says so.
-func (b *budget) take(n int) bool { return n < countedFrom || b.add(n) }
+func (b *budget) take(n int) bool { return n < countedFrom || b.within(n, b.max) }
 
 // give returns what one take reserved.
 func (b *budget) give(n int) {
@@ -23,14 +31,24 @@ func (b *budget) give(n int) {
 	}
 }
 
-// add is take for what adds up: it counts the smallest amounts, too.
-func (b *budget) add(n int) bool {
-	if b.used.Add(int64(n)) > b.max {
-		b.used.Add(-int64(n))
+// keep is take for what lasts until its client ends it. It counts the smallest amounts, too, and leaves room for others.
+func (b *budget) keep(n int) bool { return b.within(n, b.plenty()) }
+
+func (b *budget) within(n int, most int64) bool {
+	if b.used.Add(int64(n)) > most {
+		b.sub(n)
 		return false
 	}
 	return true
 }
 
-// sub returns what any number of adds reserved.
+// add counts n bytes, whether there is room or not.
+func (b *budget) add(n int) { b.used.Add(int64(n)) }
+
+// sub returns what any number of keeps or adds reserved.
 func (b *budget) sub(n int) { b.used.Add(-int64(n)) }
+
+// scarce says whether little is left.
+func (b *budget) scarce() bool { return b.used.Load() > b.plenty() }
+
+func (b *budget) plenty() int64 { return b.max / 4 * 3 }

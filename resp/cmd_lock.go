@@ -47,6 +47,10 @@ func runLock(c *call) Reply {
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
 	if o.hold {
 		h := newHold(c.session, req)
+		if h == nil {
+			sl.acquired(quorum.Acquired{Err: errMemory})
+			return later
+		}
 		sl.hold, req = h, h.req
 		done = func(a quorum.Acquired) { h.acquired(a, sl.acquired) }
 	}

@@ -57,7 +57,7 @@ func runWatch(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	if !c.retain(c.parser.size) {
+	if !c.retain(len(fresh)) {
 		sl.onExecuted(quorum.Executed{Err: errMemory}, nil)
 		return later
 	}
@@ -113,7 +113,7 @@ func (c *call) enqueue() Reply {
 		return wait
 	}
 	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
-	if refused == nil && (full || !c.retain(c.parser.size)) {
+	if refused == nil && (full || !c.retain(1)) {
 		refused = c.errQueueFull()
 	}
 	if refused != nil {

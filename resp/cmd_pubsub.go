@@ -40,7 +40,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		return later
 	}
 	confirmed := make(Sequence, 0, len(topics))
-	sl := c.claimSlot(oneRound, c.args[1], nil, 1+count(l != nil), func(*outcome) Reply { return confirmed })
+	sl := c.claimSlot(oneRound, c.args[1], nil, 1+count(l != nil), 0, func(*outcome) Reply { return confirmed })
 	if sl == nil {
 		c.unreserveTopics(added)
 		return wait

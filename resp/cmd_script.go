@@ -260,7 +260,7 @@ func runScriptKill(c *call) Reply {
 	}
 	var reply Reply
 	there := ""
-	sl := c.claimSlot(oneRound, "", nil, 1+count(l != nil), func(*outcome) Reply {
+	sl := c.claimSlot(oneRound, "", nil, 1+count(l != nil), 0, func(*outcome) Reply {
 		if there == "+OK\r\n" {
 			return okReply
 		}

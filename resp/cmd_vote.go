@@ -60,7 +60,7 @@ func (c *call) claimRun(req *quorum.RunRequest, answer func(*outcome) Reply) *sl
 			r = extending
 		}
 	}
-	return c.claimSlot(r, first, others, 1, answer)
+	return c.claimSlot(r, first, others, 1, 1+len(req.Keys), answer)
 }
 
 // ruleOf says how the answers of the masters merge, or why they cannot.

@@ -39,25 +39,30 @@ func (c *call) engine() Engine { return c.server.engine }
 // claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
 // turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
 func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, name, nil, 1, answer)
+	return c.claimSlot(r, name, nil, 1, 1, answer)
 }
 
 // claimAll is claim for an operation on each of several keys, all different.
 func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), answer)
+	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
 }
 
 // claimTogether is claim for one operation on several keys, all different. Names are kept.
 func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], names[1:], 1, answer)
+	return c.claimSlot(r, names[0], names[1:], 1, 1+len(names), answer)
 }
 
-func (c *call) claimSlot(r rounds, name string, others []string, outcomes int, answer func(*outcome) Reply) *slot {
+// claimSlot is all of these. What the engine has on its hands for the command counts as much as engaged operations.
+func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
 	s := c.session
 	sl := newSlot(s)
 	sl.resp3, sl.mute = s.resp3, s.mute.current
 	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
 	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
+	sl.memory += engaged * s.server.engagement
+	if s.transaction.open { // it is EXEC, which runs what is queued
+		sl.memory += s.transaction.retained
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {

@@ -59,7 +59,7 @@ type Limits struct {
 	Pipeline int
 	// Output is how much may wait for a client that does not read. Default 16 MiB.
 	Output int
-	// Memory bounds all of the above over all clients together. Default 256 MiB.
+	// Memory bounds all of the above over all clients together; budget.go says what is counted. Default 256 MiB.
 	Memory int
 	// Write ends a connection whose client reads nothing for so long. Default 30 s.
 	Write time.Duration

@@ -119,6 +119,17 @@ func (e *fakeEngine) release(i int) {
 	run()
 }
 
+// releaseAll ends all operations that wait, and makes no others wait.
+func (e *fakeEngine) releaseAll() {
+	e.mu.Lock()
+	held := e.held
+	e.holding, e.held = false, nil
+	e.mu.Unlock()
+	for _, run := range held {
+		run()
+	}
+}
+
 func (e *fakeEngine) grant(ttl time.Duration, taken ...quorum.Taken) *quorum.Lock {
 	l := &quorum.Lock{}
 	until := time.Now().Add(ttl)

@@ -25,6 +25,7 @@ type hold struct {
 	// session.mu guards what follows.
 	valid lock // tells until when; not a time, which a sleep of this machine would make later. Nil as long as timer
 	fence int64
+	size  int         // bytes that the memory budget counts for it
 	timer *time.Timer // nil: the reply to the LOCK is not written yet
 	over  bool        // it must not be extended any more
 }
@@ -50,10 +51,14 @@ func (s *session) holdsFull() bool {
 	return len(s.kept)+len(s.coming) >= holdsMax
 }
 
-// newHold keeps no more alive of the command than its words.
+// newHold keeps no more alive of the command than its words. It returns nil if there is no memory for it.
 func newHold(s *session, req quorum.AcquireRequest) *hold {
+	size := slotMemory + s.server.engagement + len(req.Key.Name) + len(req.Token)
+	if !s.server.memory.keep(size) {
+		return nil
+	}
 	req.Key.Name, req.Token = strings.Clone(req.Key.Name), strings.Clone(req.Token)
-	h := &hold{session: s, req: req}
+	h := &hold{session: s, req: req, size: size}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.coming = append(s.coming, h)
@@ -64,6 +69,12 @@ func newHold(s *session, req quorum.AcquireRequest) *hold {
 func (h *hold) came() {
 	s := h.session
 	s.coming = slices.DeleteFunc(s.coming, func(other *hold) bool { return other == h })
+}
+
+// free gives back the memory that is counted for it. s.mu is held.
+func (h *hold) free() {
+	h.session.server.memory.sub(h.size)
+	h.size = 0
 }
 
 // acquired takes the outcome of the LOCK on its way to its slot. If it is granted, keep is called when it is written.
@@ -77,6 +88,7 @@ func (h *hold) note(a quorum.Acquired) {
 	defer h.session.mu.Unlock()
 	if h.fence = a.Fence; a.Lock == nil {
 		h.came()
+		h.free()
 	}
 }
 
@@ -91,6 +103,7 @@ func (s *session) keep(sl *slot) {
 	defer s.mu.Unlock()
 	h.came()
 	if sl.out.done == 0 || h.over { // it was given back meanwhile
+		h.free()
 		return
 	}
 	if s.kept == nil {
@@ -129,6 +142,7 @@ func (h *hold) stop() {
 		return
 	}
 	h.timer.Stop()
+	h.free()
 	if h.session.kept[h.req.Key] == h {
 		delete(h.session.kept, h.req.Key)
 		h.session.server.counters.held.Add(-1)
@@ -264,6 +278,9 @@ func (s *session) releaseHolds() {
 	}
 	for _, h := range all {
 		h.stop()
+	}
+	for _, h := range s.coming { // nobody will be told
+		h.free()
 	}
 	clear(s.lostKeys)
 	s.lost.Store(0)

@@ -220,7 +220,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	for name, limits := range map[string]Limits{
 		"write timeout": {Write: 50 * time.Millisecond, Output: 1 << 30, Memory: 1 << 30},
 		"output limit":  {Output: 3 << 20, Memory: 1 << 30},
-		"memory":        {Output: 1 << 30, Memory: 6 << 20},
+		"memory":        {Write: time.Second, Output: 1 << 30, Memory: 6 << 20}, // it is not read until then
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits.Bulk, limits.Command = 2<<20, 4<<20

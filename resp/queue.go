@@ -22,6 +22,7 @@ func (s *session) push(sl *slot) bool {
 	s.tail = sl
 	s.depth.Add(int64(sl.weight))
 	s.inBytes.Add(int64(sl.size))
+	s.weigh(sl.memory)
 	return true
 }
 
@@ -127,21 +128,34 @@ func (s *session) countOutput(sl *slot, n int) bool {
 	return true
 }
 
-// uncount takes a written or dropped slot out of all counts.
+// weighed is the step in which the memory budget counts a queue, so that the common command touches no shared counter.
+const weighed = 8 << 10
+
+// weigh adds n bytes to what the slots in the queue take. s.mu is held.
+func (s *session) weigh(n int) {
+	s.queued += n
+	if now := s.queued / weighed * weighed; now != s.counted {
+		s.server.memory.add(now - s.counted)
+		s.counted = now
+	}
+}
+
+// uncount takes a written or dropped slot out of all counts; weigh is called behind the last.
 func (s *session) uncount(sl *slot) {
 	s.depth.Add(-int64(sl.weight))
 	s.inBytes.Add(-int64(sl.size))
 	s.outBytes -= sl.output
+	s.queued -= sl.memory
 	s.server.memory.give(sl.reserve)
 	if sl.counted {
 		s.server.memory.give(sl.output)
 	}
 }
 
-// unpause lets the reader go on that was paused, once enough of the queue has drained.
+// unpause lets the reader go on that was paused, once enough of the queue has drained, or others have freed memory.
 func (s *session) unpause() {
 	l := &s.server.cfg.Limits
-	if s.paused && s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4 {
+	if s.paused && s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4 && !s.crowded() {
 		s.paused = false
 		s.kickReader()
 	}
@@ -154,5 +168,9 @@ func (s *session) full() bool {
 	if !s.parser.authed {
 		depth = min(depth, depthBeforeAuth)
 	}
-	return s.depth.Load() >= int64(depth) || s.inBytes.Load() >= int64(l.Input)
+	return s.depth.Load() >= int64(depth) || s.inBytes.Load() >= int64(l.Input) || s.crowded()
 }
+
+// crowded says whether another command must wait for memory. One of each client's never does: it may be the release that
+// others wait for.
+func (s *session) crowded() bool { return s.depth.Load() > 0 && s.server.memory.scarce() }

@@ -33,9 +33,11 @@ type Server struct {
 	commands *table
 	memory   budget
 	runID    string
-	limits   Limits // of what clients send: what passes through is larger than what is about locks
-	started  time.Time
-	clock    atomic.Int64 // ms since started, advanced by the janitor
+	// engagement is what the memory budget counts for an operation of the engine.
+	engagement int
+	limits     Limits // of what clients send: what passes through is larger than what is about locks
+	started    time.Time
+	clock      atomic.Int64 // ms since started, advanced by the janitor
 	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.
 	lockOf   func(*quorum.Lock) lock
 	counters counters
@@ -102,6 +104,7 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 	}
 	s.clock.Store(1) // never 0: that is what session.writing has for no write
 	s.memory.max = int64(cfg.Limits.Memory)
+	s.engagement = perMaster * len(engine.Masters())
 	s.limits = cfg.Limits
 	if cfg.Upstream != nil {
 		s.limits.Args = max(s.limits.Args, passArgsMax)

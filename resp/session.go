@@ -56,6 +56,8 @@ type session struct {
 	head, tail *slot
 	batch      *slot // what the writer writes; it is not in the queue any more
 	outBytes   int   // what waits for the client
+	queued     int   // what the slots in the queue take beside texts
+	counted    int   // of this, what the memory budget has counted
 	twoRounds  int   // commands in flight that take two rounds
 	waitFor    *slot // the reader waits for it to be ready
 	paused     bool  // the reader waits for depth and inBytes to go down

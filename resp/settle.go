@@ -186,7 +186,7 @@ func (c *call) queueThere(row *command) Reply {
 		c.spoilAnywhere()
 		return errNotInMulti("hello with options")
 	}
-	if len(t.ours) >= queuedMax || !c.retain(c.parser.size) {
+	if len(t.ours) >= queuedMax || !c.retain(1) {
 		c.spoilAnywhere()
 		return c.errQueueFull()
 	}

@@ -41,7 +41,8 @@ type slot struct {
 
 	weight  int  // what the slot counts towards Limits.Pipeline
 	size    int  // bytes of the command, counted in session.inBytes
-	reserve int  // of these, what the memory budget has counted
+	memory  int  // bytes that the memory budget counts beside texts, as long as the slot is in the queue
+	reserve int  // of size, what the memory budget has counted
 	output  int  // bytes of the reply, counted in session.outBytes
 	counted bool // output is reserved in the memory budget
 
@@ -99,7 +100,7 @@ var slots = sync.Pool{New: func() any {
 
 func newSlot(s *session) *slot {
 	sl := slots.Get().(*slot)
-	sl.session = s
+	sl.session, sl.memory = s, slotMemory
 	return sl
 }
 
@@ -111,7 +112,7 @@ func (sl *slot) recycle() {
 	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
 		sl.raw = nil
 	}
-	sl.left, sl.weight, sl.size, sl.reserve, sl.output = 0, 0, 0, 0, 0
+	sl.left, sl.weight, sl.size, sl.memory, sl.reserve, sl.output = 0, 0, 0, 0, 0, 0
 	sl.ends, sl.counted, sl.stalled = false, false, 0
 	slots.Put(sl)
 }

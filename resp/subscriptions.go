@@ -22,7 +22,7 @@ type subscriptions struct {
 
 // What the memory budget counts for a subscription beside its name, and the output limit for a message beside its text.
 const (
-	subscriptionOverhead = countedFrom
+	subscriptionOverhead = 1 << 10
 	messageOverhead      = countedFrom
 )
 
@@ -137,6 +137,7 @@ func (s *session) Deliver(m pubsub.Message) {
 
 // insert puts a message into the queue. s.mu is held.
 func (s *session) insert(sl *slot) {
+	s.weigh(sl.memory)
 	after := s.latest
 	if after == nil {
 		after = s.relayedBy // a part of its replies is written

@@ -52,10 +52,11 @@ func (t *transaction) end(memory *budget) {
 	*t = transaction{}
 }
 
-// retain counts n bytes that are to be queued or watched, and says whether there is room for them.
-func (s *session) retain(n int) bool {
-	t := &s.transaction
-	if t.retained+n > s.server.cfg.Limits.Input || !s.server.memory.add(n) {
+// retain counts n commands or keys that are to be queued or watched by the command, and says whether there is room for them.
+func (c *call) retain(n int) bool {
+	t := &c.transaction
+	n = c.parser.size + n*queuedSize + len(c.args)*spanSize
+	if t.retained+n > c.server.cfg.Limits.Input || !c.server.memory.keep(n) {
 		return false
 	}
 	t.retained += n

@@ -246,6 +246,7 @@ func (s *session) popRelayed(sl *slot) {
 	s.relayedBy = nil
 	s.freeReader(sl)
 	s.uncount(sl)
+	s.weigh(0)
 	sl.recycle()
 	s.unpause()
 }

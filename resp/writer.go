@@ -150,6 +150,7 @@ func (s *session) retire(batch *slot) {
 		sl.recycle()
 		sl = next
 	}
+	s.weigh(0)
 	s.unpause()
 	s.batch = nil
 	s.tell()
@@ -187,11 +188,13 @@ func (s *session) dropQueue(batch *slot) {
 	s.turn.Signal()
 	s.tell()
 	for ; batch != nil; batch = batch.next {
+		s.uncount(batch)
 		batch.out.abandon()
 	}
 	for sl := s.head; sl != nil; sl = sl.next {
 		s.uncount(sl)
 		sl.out.abandon()
 	}
+	s.weigh(0)
 	s.head, s.tail = nil, nil
 }

@@ -1,0 +1,126 @@
+package resp
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A command takes more than its text. When there is little memory left, no client is read any further that has a command
+// under way; and each may have one, which may be the release that others wait for.
+func TestPipelinesWaitForMemory(t *testing.T) {
+	const clients, pipeline = 20, 100
+	r := newRig(t, Config{Limits: Limits{Memory: 2 << 20}})
+	arrived := r.engine.hold()
+	memory := &r.server.memory
+	var all []*client
+	for i := range clients {
+		c := r.dial()
+		var sets strings.Builder
+		for j := range pipeline {
+			sets.WriteString(words(fmt.Sprintf("SET k%d:%d t NX PX 30000", i, j)))
+		}
+		c.send(sets.String())
+		all = append(all, c)
+	}
+	waitFor(t, "memory is not scarce", memory.scarce)
+	late := r.dial()
+	late.send(words("UNLOCK k t"))
+	for op := ""; op != "release k"; op = <-arrived {
+	}
+	waitFor(t, "not every client has a command under way", func() bool {
+		for _, s := range r.server.clients() {
+			if s.depth.Load() == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if used := memory.used.Load(); used > memory.max {
+		t.Errorf("%d of %d bytes are counted", used, memory.max)
+	}
+	r.engine.releaseAll()
+	late.want(":0\r\n")
+	for _, c := range all {
+		c.want(strings.Repeat("+OK\r\n", pipeline))
+		_ = c.Close()
+	}
+	_ = late.Close()
+	awaitNothingHeld(t, r)
+}
+
+// A client goes on when others have freed memory, though its own first command still waits.
+func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Write: 100 * time.Millisecond}})
+	arrived := r.engine.hold()
+	memory := &r.server.memory
+	memory.add(int(memory.max))
+	c := r.dial()
+	c.send(words("GET a") + words("GET b"))
+	<-arrived
+	waitFor(t, "it is read", func() bool {
+		s := r.server.clients()[0]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.paused
+	})
+	memory.sub(int(memory.max))
+	if op := <-arrived; op != "get b" {
+		t.Errorf("got %q", op)
+	}
+	r.engine.releaseAll()
+	c.want("$-1\r\n$-1\r\n")
+}
+
+// What lasts until its client ends it is refused when there is little memory left, and leaves the rest for what does not.
+func TestWhatLastsIsRefusedForWantOfMemory(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20}})
+	for name, c := range map[string]struct {
+		first   string // "" if there is none
+		ok      string
+		lasting func(i int) string
+		refused string
+	}{
+		"queued": {words("MULTI"), "+QUEUED\r\n", func(int) string { return words("PING") },
+			"-ERR MULTI holds more than 1024 commands, 16384 arguments or 16mb (max_input), or memory is short; make several of it\r\n"},
+		"watched": {"", "+OK\r\n", func(i int) string { return words(fmt.Sprint("WATCH w", i)) },
+			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
+		"held": {"", "*6\r\n", func(i int) string { return words(fmt.Sprint("LOCK h", i, " 3600000 HOLD")) },
+			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []*client
+			for i := 0; ; i++ {
+				if i == 10_000 {
+					t.Fatal("none was refused")
+				}
+				if i%1000 == 0 { // of each kind a client may have 1024
+					all = append(all, r.dial())
+					if c.first != "" {
+						all[len(all)-1].send(c.first)
+						all[len(all)-1].want("+OK\r\n")
+					}
+				}
+				client := all[len(all)-1]
+				client.send(c.lasting(i))
+				got := client.reply()
+				if got == c.refused {
+					break
+				}
+				if !strings.HasPrefix(got, c.ok) {
+					t.Fatalf("got %q", got)
+				}
+			}
+			other := r.dial()
+			if got := other.ask("SET", "other", strings.Repeat("x", 50_000), "PX", "30000"); got != "+OK\r\n" {
+				t.Errorf("got %q", got)
+			}
+			all = append(all, other)
+			for _, client := range all {
+				_ = client.Close()
+			}
+			awaitNothingHeld(t, r)
+		})
+	}
+}
