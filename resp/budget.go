@@ -5,9 +5,9 @@ import "sync/atomic"
 // A budget bounds the memory that all clients together can make the server hold.
 //
 // Of the commands under way, and the replies that wait for their turn, it counts what each takes whatever its size, but for
-// the first few of each client. They are not refused: where they leave little of the budget, a client is not read any further while one of its commands is
-// under way, so each can always have one. Texts are counted beside that, but for the smallest, and what lasts: that is
-// refused if there is no room.
+// the first few of each client. They are not refused: where they leave little of the budget, a client is not read any
+// further while one of its commands is under way, so each can always have one. Texts are counted beside that, but for the
+// smallest, and what lasts: that is refused if there is no room.
 type budget struct {
 	max  int64
 	used atomic.Int64
