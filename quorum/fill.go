@@ -14,16 +14,16 @@ import (
 // Nobody else loses anything by it: it takes no key's place, and none that was forgotten, as a master in quarantine is not
 // filled. Nor does it bring back a lock that is gone (rule 11): a master is filled only within the validity of that extension,
 // by its own clock, so that nobody can have held the lock since; and what is set lives no longer than what the others had
-// then. Somebody may have given the lock back, or taken it away, all the same. So the others are looked at afterwards, and
-// what was filled is undone unless a quorum of those that were extended still have the same. That comes one InstanceTimeout
-// after the extension: whoever has deleted the lock there just before, and was answered by a quorum, has by then deleted it from
-// the others as well.
+// then. Somebody may have given the lock back, or taken it away, all the same. So the others are looked at before and afterwards:
+// what was filled is undone unless a quorum of those that were extended still have the same. The one look comes an
+// InstanceTimeout after the extension, the other as long after the fill: whoever has deleted the lock there just before, and
+// was answered by a quorum, has by then deleted it from the others as well.
 type fill struct {
 	masters.Call
 	lane *lane
 	gap  *gap
-	at   instant // by the engine's patience
-	ends int64   // when what it sets expires, ms of the master's clock
+	at   instant // of the next step, by the engine's patience
+	ends int64   // when what it sets expires, ms of the master's clock; 0 before it is sent
 }
 
 // A gap is a lock that a quorum has extended, and of which a master had nothing.
@@ -70,7 +70,7 @@ func (r *round) fillAt(en *entry) {
 		return
 	}
 	for _, g := range r.owner.(renewal).lacking(en) {
-		r.engine.sweeper.add(&fill{lane: en.lane, gap: g, at: r.engine.waited() + r.engine.cfg.InstanceTimeout})
+		(&fill{lane: en.lane, gap: g}).wait()
 	}
 }
 
@@ -84,12 +84,51 @@ func (r *round) granting() (bits uint64) {
 	return bits
 }
 
+// wait lets an InstanceTimeout pass before the others are looked at.
+func (f *fill) wait() {
+	e := f.lane.engine
+	f.at = e.waited() + e.cfg.InstanceTimeout
+	e.sweeper.add(f)
+}
+
 func (f *fill) due() instant { return f.at }
 
 func (f *fill) expire() {
-	if e := f.lane.engine; !e.closing.Load() {
-		f.lane.push(f, e.waited())
+	if !f.lane.engine.closing.Load() {
+		f.look()
 	}
+}
+
+// look looks whether the lock is still there.
+func (f *fill) look() {
+	l := &looking{keys: make([]agreement, 1), every: true}
+	l.done = func(error, []view, *looking) {
+		switch there, e := f.isThere(l), f.lane.engine; {
+		case there && f.ends == 0:
+			f.at = e.waited()
+			f.lane.push(f, f.at)
+		case !there && f.ends != 0:
+			f.lane.pushUndo(f.undo(false))
+		}
+	}
+	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.all([]string{f.gap.key.Name}, nil))
+}
+
+// isThere says that a quorum of the others have the same, and so has the master if it was filled.
+func (f *fill) isThere(l *looking) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	same, filled := 0, f.ends == 0
+	for _, s := range l.keys[0].told {
+		switch {
+		case !s.exists || s.opinion != l.keys[0].agreed:
+		case f.gap.others&(1<<s.master) != 0:
+			same++
+		case l.entries[s.master].lane == f.lane:
+			filled = true
+		}
+	}
+	return filled && same >= Quorum(len(l.entries))
 }
 
 func (f *fill) command() *masters.Call { return &f.Call }
@@ -114,7 +153,7 @@ func (f *fill) take(now instant) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
-		f.look()
+		f.wait()
 	case int64(other):
 	default: // an error: nobody knows how far it came
 		f.lane.pushUndo(f.undo(false))
@@ -122,35 +161,6 @@ func (f *fill) reply(instant) {
 }
 
 func (f *fill) lost(string) { f.lane.pushUndo(f.undo(true)) }
-
-// look looks whether the lock is still there.
-func (f *fill) look() {
-	l := &looking{keys: make([]agreement, 1), every: true}
-	l.done = func(error, []view, *looking) {
-		if !f.stays(l) {
-			f.lane.pushUndo(f.undo(false))
-		}
-	}
-	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.all([]string{f.gap.key.Name}, nil))
-}
-
-// stays says that a quorum of the others have what the master was given.
-func (f *fill) stays(l *looking) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	is, same := opinion{}, 0
-	for _, s := range l.keys[0].told {
-		if l.entries[s.master].lane == f.lane {
-			is = s.opinion
-		}
-	}
-	for _, s := range l.keys[0].told {
-		if is.exists && s.opinion == is && f.gap.others&(1<<s.master) != 0 {
-			same++
-		}
-	}
-	return same >= Quorum(len(l.entries))
-}
 
 // undo returns what removes what was set, or may have been. unsure is as of an undo.
 func (f *fill) undo(unsure bool) *undo {

@@ -266,23 +266,33 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
-		old: "if !f.stays(l) {", new: "if false {",
+		old: "case !there && f.ends != 0:", new: "case false:",
 		test: "TestALockThatIsGoneIsNotBroughtBack", in: ".",
 	},
 	{
 		name: "a gap is filled at once", rule: "11 extend", file: "fill.go",
-		old:  "r.engine.sweeper.add(&fill{lane: en.lane, gap: g, at: r.engine.waited() + r.engine.cfg.InstanceTimeout})",
-		new:  "en.lane.push(&fill{lane: en.lane, gap: g, at: r.engine.waited()}, r.engine.waited())",
+		old:  "(&fill{lane: en.lane, gap: g}).wait()",
+		new:  "(&fill{lane: en.lane, gap: g}).look()",
 		test: "TestALockThatIsBeingGivenBackIsNotBroughtBack", in: ".",
 	},
 	{
+		name: "a lock that is gone is filled", rule: "11 extend", file: "fill.go",
+		old: "case there && f.ends == 0:", new: "case f.ends == 0:",
+		test: "TestALockThatHasBeenGivenBackIsNotBroughtBack", in: ".",
+	},
+	{
+		name: "what was filled is looked at at once", rule: "11 extend", file: "fill.go",
+		old: "case int64(didIt):\n\t\tf.wait()", new: "case int64(didIt):\n\t\tf.look()",
+		test: "TestALockThatIsGivenBackBesideAFillIsNotBroughtBack", in: ".",
+	},
+	{
 		name: "what was filled stays where the lock may be gone", rule: "11 extend", file: "fill.go",
-		old: "&& f.gap.others&(1<<s.master) != 0", new: "",
+		old: "same >= Quorum(", new: "same+1 >= Quorum(",
 		test: "TestALockThatMayBeGoneIsNotBroughtBack", in: ".",
 	},
 	{
 		name: "what was filled stays where the lock has changed", rule: "11 extend", file: "fill.go",
-		old: "is.exists && s.opinion == is", new: "is.exists && s.exists",
+		old: "same, filled := 0, f.ends == 0", new: "same, filled := 0, true",
 		test: "TestALockThatHasChangedIsNotBroughtBack", in: ".",
 	},
 	{
