@@ -218,8 +218,11 @@ func (a *attempt) settled(en *entry) {
 		u = en.undo(a)
 	}
 	a.mu.Unlock()
-	if u != nil {
+	switch {
+	case u != nil:
 		u.lane.pushUndo(u)
+	case owed: // it has extended the lock
+		en.lane.releaseLate(a.hold(0))
 	}
 }
 

@@ -65,7 +65,13 @@ func (x *extension) read(en *entry) (Vote, string) {
 
 func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
 
-func (x *extension) settled(en *entry) { x.fillLate(en) }
+// settled takes back an extension that was answered late, and after whose sending a release was not sent.
+func (x *extension) settled(en *entry) {
+	if en.lane.owes(x.hold()) {
+		en.lane.releaseLate(x.hold())
+	}
+	x.fillLate(en)
+}
 
 func (x *extension) lacking(en *entry) []*gap {
 	if !en.blank {

@@ -25,11 +25,14 @@ func (g *grants) at(hash uint64) *atomic.Int64 { return &g[(hash>>32*31+hash)%ui
 // releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
 // after it has been answered. It does nothing unless the entry is a release of what was granted there.
 func (en *entry) releaseLate() {
-	h, l := en.round.releases, en.lane
-	if h == nil || en.late {
-		return
+	if h := en.round.releases; h != nil && !en.late {
+		en.late = true
+		en.lane.releaseLate(*h)
 	}
-	en.late = true
+}
+
+// releaseLate undoes what the master is known to have granted or extended.
+func (l *lane) releaseLate(h hold) {
 	now, expires := l.engine.now(), l.master.grants.at(h.hash()).Swap(0) // one undo is enough
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {

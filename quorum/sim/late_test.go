@@ -63,6 +63,25 @@ func TestAReleaseOfAnExtendedLockIsMadeLate(t *testing.T) {
 	}
 }
 
+// What the master has of the lock is extended before the release, and answered after it.
+func TestAReleaseIsMadeLateWhereAnExtensionIsAnsweredAfterIt(t *testing.T) {
+	for _, reentrant := range []bool{false, true} {
+		inScene(t, func(s *scene) {
+			s.take(0, "mine")
+			s.do(func() { s.servers[2].stopped = true })
+			if reentrant {
+				s.expectGranted(<-s.acquire(0, "mine", 50*time.Second, true))
+			} else {
+				s.expectHeld(s.extend(0, "mine", 50*time.Second))
+			}
+			s.sleep(time.Second)
+			s.release(0, "mine")
+			s.resume(2)
+			s.expectHolders(100*time.Millisecond, "...")
+		})
+	}
+}
+
 // While a master is away, a lock is taken and released many times by one token.
 func TestAReleaseIsMadeLateOnce(t *testing.T) {
 	inScene(t, func(s *scene) {

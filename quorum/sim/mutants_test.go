@@ -194,7 +194,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release that a master missed is not made late", rule: "4 undo", file: "late.go",
-		old: "if h == nil || en.late {", new: "if true {",
+		old: "h != nil && !en.late {", new: "h != nil && false {",
 		test: "TestAReleaseThatAMasterMisses", in: ".",
 	},
 	{
@@ -216,6 +216,16 @@ var mutants = []mutant{
 		name: "a release of an extended lock is not made late", rule: "4 undo", file: "extend.go",
 		old: "en.lane.master.grants.at(x.hold().hash()).Store(n)", new: "_ = n",
 		test: "TestAReleaseOfAnExtendedLock", in: ".",
+	},
+	{
+		name: "a release is not made late where an extension is late", rule: "4 undo", file: "extend.go",
+		old: "if en.lane.owes(x.hold()) {", new: "if false {",
+		test: "TestAReleaseIsMadeLateWhere", in: ".",
+	},
+	{
+		name: "a release is not made late where a re-entry is late", rule: "4 undo", file: "acquire.go",
+		old: "case owed:", new: "case false:",
+		test: "TestAReleaseIsMadeLateWhere", in: ".",
 	},
 	{
 		name: "a late release goes by the token", rule: "4 undo", file: "late.go",
