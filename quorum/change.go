@@ -94,5 +94,5 @@ func (x *prolonging) lacking(en *entry) []*gap {
 	if !en.blank || x.seen.kind != "string" {
 		return nil
 	}
-	return []*gap{{key: x.key, value: x.seen.value, others: x.granting(), start: x.start, kept: x.keeps}}
+	return []*gap{{key: x.key, value: x.seen.value, others: x.granting()}}
 }

@@ -77,7 +77,7 @@ func (x *extension) lacking(en *entry) []*gap {
 	if !en.blank {
 		return nil
 	}
-	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting(), start: x.start, kept: x.keptFor()}}
+	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}
 }
 
 func (x *extension) ended(d Decision) {

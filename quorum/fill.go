@@ -12,18 +12,21 @@ import (
 // the extension, but it is one in the next.
 //
 // Nobody else loses anything by it: it takes no key's place, and none that was forgotten, as a master in quarantine is not
-// filled. Nor does it bring back a lock that is gone (rule 11): a master is filled only within the validity of that extension,
-// by its own clock, so that nobody can have held the lock since; and what is set lives no longer than what the others had
-// then. Somebody may have given the lock back, or taken it away, all the same. So the others are looked at before and afterwards:
-// what was filled is undone unless a quorum of those that were extended still have the same. The one look comes an
-// InstanceTimeout after the extension, the other as long after the fill: whoever has deleted the lock there just before, and
-// was answered by a quorum, has by then deleted it from the others as well.
+// filled. Nor does it bring back a lock that is gone (rule 11): a master is filled only within the validity of what the others
+// have, by its own clock, so that nobody can have held the lock since; and what is set lives no longer than that. Somebody may
+// have given the lock back, or taken it away, all the same. So the others are looked at before and afterwards: what was filled
+// is undone unless a quorum of those that were extended still have the same. The one look comes an InstanceTimeout after the
+// extension, the other as long after the fill: whoever has deleted the lock there just before, and was answered by a quorum,
+// has by then deleted it from the others as well.
 type fill struct {
 	masters.Call
 	lane *lane
 	gap  *gap
 	at   instant // of the next step, by the engine's patience
 	ends int64   // when what it sets expires, ms of the master's clock; 0 before it is sent
+
+	start instant       // of the first look
+	kept  time.Duration // for which the others keep the lock, from then, at least
 }
 
 // A gap is a lock that a quorum has extended, and of which a master had nothing.
@@ -32,8 +35,6 @@ type gap struct {
 	value  string // of the string that the others have; or
 	dump   string // what they have, as DUMP has it
 	others uint64 // a bit for each of them
-	start  instant
-	kept   time.Duration // for which the others keep it, from start, at least
 }
 
 // dumpMax is the longest dump that is kept for a fill. That of a lock has a hundred bytes.
@@ -105,7 +106,7 @@ func (f *fill) look() {
 	l.done = func(error, []view, *looking) {
 		switch there, e := f.isThere(l), f.lane.engine; {
 		case there && f.ends == 0:
-			f.at = e.waited()
+			f.at, f.start = e.waited(), l.start
 			f.lane.push(f, f.at)
 		case !there && f.ends != 0:
 			f.lane.pushUndo(f.undo(false))
@@ -114,16 +115,18 @@ func (f *fill) look() {
 	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.all([]string{f.gap.key.Name}, nil))
 }
 
-// isThere says that a quorum of the others have the same, and so has the master if it was filled.
+// isThere says that a quorum of the others have the same, and so has the master if it was filled; and learns for how long.
 func (f *fill) isThere(l *looking) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same, filled := 0, f.ends == 0
+	f.kept = l.engine.cfg.kept(l.engine.cfg.TTLMax)
 	for _, s := range l.keys[0].told {
 		switch {
 		case !s.exists || s.opinion != l.keys[0].agreed:
 		case f.gap.others&(1<<s.master) != 0:
 			same++
+			f.kept = min(f.kept, l.engine.lasts(s.left))
 		case l.entries[s.master].lane == f.lane:
 			filled = true
 		}
@@ -139,10 +142,10 @@ func (f *fill) take(now instant) bool {
 		return false
 	}
 	c := &l.engine.cfg
-	in := func(d time.Duration) int64 { return l.clockNow + (g.start + d - l.gathered).Milliseconds() }
-	f.ends = l.expiry(hold{g.key.Name, g.value + g.dump}.hash(), in(g.kept))
+	in := func(d time.Duration) int64 { return l.clockNow + (f.start + d - l.gathered).Milliseconds() }
+	f.ends = l.expiry(hold{g.key.Name, g.value + g.dump}.hash(), in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
-	argv := []any{g.value, f.ends, in(Validity(c.shown(g.kept), 0, c.DriftFactor)), l.link.marks.canary}
+	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.all(keys, argv); g.dump != "" {
 		argv[0] = g.dump
 		f.Args = luaFillDump.all(keys, argv)
@@ -169,7 +172,7 @@ func (f *fill) undo(unsure bool) *undo {
 	if g.dump != "" {
 		args = luaRestoreAll.all([]string{g.key.Name}, []any{digestOfDump(g.dump), f.ends, "", ""})
 	}
-	return &undo{Call: masters.Call{Args: args}, lane: f.lane, unsure: unsure, kept: g.kept}
+	return &undo{Call: masters.Call{Args: args}, lane: f.lane, unsure: unsure, kept: f.kept}
 }
 
 // digestOfDump is the digest of an effect.

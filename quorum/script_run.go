@@ -383,11 +383,9 @@ func (r *voting) lacking(en *entry) (gaps []*gap) {
 			at := slices.IndexFunc(gaps, func(g *gap) bool { return g.key.Name == e.name && g.dump == e.before })
 			if at < 0 {
 				at = len(gaps)
-				gaps = append(gaps, &gap{key: Key{r.req.DB, e.name}, dump: e.before, start: r.start, kept: r.engine.cfg.kept(e.ttl)})
+				gaps = append(gaps, &gap{key: Key{r.req.DB, e.name}, dump: e.before})
 			}
-			g := gaps[at]
-			g.others |= 1 << i
-			g.kept = min(g.kept, r.engine.cfg.kept(e.ttl))
+			gaps[at].others |= 1 << i
 		}
 	}
 	return slices.DeleteFunc(gaps, func(g *gap) bool { return bits.OnesCount64(g.others) < Quorum(len(r.entries)) })

@@ -214,6 +214,19 @@ func TestALockThatHasBeenGivenBackIsNotBroughtBack(t *testing.T) {
 	})
 }
 
+// The lock is extended once more, for a shorter time, before the gap is filled.
+func TestAFillLivesNoLongerThanTheLock(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.remove(2)
+		s.expectHeld(s.extend(0, "mine", 50*time.Second))
+		s.sleep(100 * time.Millisecond)
+		s.expectHeld(s.extend(0, "mine", 2*time.Second))
+		s.expectHolders(time.Second, "mmm")
+		s.expectHolders(2*time.Second, "...")
+	})
+}
+
 // Too few of the others are in reach to tell that the lock is gone.
 func TestALockThatMayBeGoneIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {

@@ -286,6 +286,11 @@ var mutants = []mutant{
 		test: "TestALockThatIsBeingGivenBackIsNotBroughtBack", in: ".",
 	},
 	{
+		name: "a fill outlives the lock", rule: "11 extend", file: "fill.go",
+		old: "f.kept = min(f.kept, l.engine.lasts(s.left))", new: "",
+		test: "TestAFillLivesNoLongerThanTheLock", in: ".",
+	},
+	{
 		name: "a lock that is gone is filled", rule: "11 extend", file: "fill.go",
 		old: "case there && f.ends == 0:", new: "case f.ends == 0:",
 		test: "TestALockThatHasBeenGivenBackIsNotBroughtBack", in: ".",
