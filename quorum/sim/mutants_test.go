@@ -341,8 +341,8 @@ var mutants = []mutant{
 		test: "TestOnlyAWholeLockIsFilled/of_several", in: ".",
 	},
 	{
-		name: "what masters do not agree on is filled", rule: "11 extend", file: "script_run.go",
-		old: "bits.OnesCount64(g.others) < Quorum(len(r.entries))", new: "bits.OnesCount64(g.others) < 1",
+		name: "what masters do not agree on is filled", rule: "11 extend", file: "fill.go",
+		old: "case there && f.ends == 0:", new: "case f.ends == 0:",
 		test: "TestOnlyAWholeLockIsFilled/counted", in: ".",
 	},
 	{
