@@ -61,10 +61,10 @@ func (a *attempt) read(en *entry) (Vote, string) {
 	switch reply {
 	case "OK", int64(1):
 		en.took, en.blank = true, true
-		en.lane.master.grants.at(a.hash).Store(en.expires)
+		en.lane.granted(a.hash).Store(en.expires)
 		return Granted, ""
 	case int64(2): // it held the lock already, and has extended it
-		en.lane.master.grants.at(a.hash).Store(en.expires)
+		en.lane.granted(a.hash).Store(en.expires)
 		en.blank = true // or the master has the key of an attempt that was undone since, in an older copy of its data
 		return Granted, ""
 	case nil, int64(0):

@@ -55,7 +55,7 @@ func (x *extension) read(en *entry) (Vote, string) {
 	case n == tooLong:
 		return Refused, ""
 	case n > didIt && !x.req.Add: // it is when the key expires now
-		en.lane.master.grants.at(x.hold().hash()).Store(n)
+		en.lane.granted(x.hold().hash()).Store(n)
 		return Granted, ""
 	case n > 0:
 		return Granted, ""

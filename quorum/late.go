@@ -16,11 +16,15 @@ import (
 // by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after the
 // release. What was granted through other proxies is not known here, and lasts until its TTL.
 
-// grants are when the keys expire that a master has granted or extended, by the hold's hash: of each the latest. Where two
-// hashes meet, the one before is forgotten, and the instant of the other takes no key of it.
+// grants are when the keys expire that a master has granted or extended, by the database and the hold's hash: of each the latest.
+// Where two hashes meet, the one before is forgotten, and the instant of the other takes no key of it.
 type grants [1 << 14]atomic.Int64
 
-func (g *grants) at(hash uint64) *atomic.Int64 { return &g[(hash>>32*31+hash)%uint64(len(g))] }
+// granted is the place of a hold in the master's grants.
+func (l *lane) granted(hash uint64) *atomic.Int64 {
+	g := &l.master.grants
+	return &g[(hash>>32*31+hash+uint64(l.db)*31)%uint64(len(g))]
+}
 
 // releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
 // after it has been answered. It does nothing unless the entry is a release of what was granted there.
@@ -33,7 +37,7 @@ func (en *entry) releaseLate() {
 
 // releaseLate undoes what the master is known to have granted or extended.
 func (l *lane) releaseLate(h hold) {
-	now, expires := l.engine.now(), l.master.grants.at(h.hash()).Swap(0) // one undo is enough
+	now, expires := l.engine.now(), l.granted(h.hash()).Swap(0) // one undo is enough
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
 		args := luaUndo.whole(h.name, h.token, expires)

@@ -82,6 +82,21 @@ func TestAReleaseIsMadeLateWhereAnExtensionIsAnsweredAfterIt(t *testing.T) {
 	}
 }
 
+// The same token holds the resource of that name in another database.
+func TestAReleaseIsMadeLateInItsDatabase(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		c := make(chan quorum.Acquired, 1)
+		req := quorum.AcquireRequest{Key: quorum.Key{DB: 1, Name: resourceName(0)}, Token: "mine", TTL: 50 * time.Second}
+		s.proxies[0].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
+		s.expectGranted(<-c)
+		s.stop(2)
+		s.release(0, "mine")
+		s.resume(2)
+		s.expectHolders(100*time.Millisecond, "...")
+	})
+}
+
 // While a master is away, a lock is taken and released many times by one token.
 func TestAReleaseIsMadeLateOnce(t *testing.T) {
 	inScene(t, func(s *scene) {

@@ -214,8 +214,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of an extended lock is not made late", rule: "4 undo", file: "extend.go",
-		old: "en.lane.master.grants.at(x.hold().hash()).Store(n)", new: "_ = n",
+		old: "en.lane.granted(x.hold().hash()).Store(n)", new: "_ = n",
 		test: "TestAReleaseOfAnExtendedLock", in: ".",
+	},
+	{
+		name: "of grants in several databases one is known", rule: "4 undo", file: "late.go",
+		old: "+uint64(l.db)*31", new: "",
+		test: "TestAReleaseIsMadeLateInItsDatabase", in: ".",
 	},
 	{
 		name: "a release is not made late where an extension is late", rule: "4 undo", file: "extend.go",
