@@ -88,6 +88,8 @@ func TestWhatLastsIsRefusedForWantOfMemory(t *testing.T) {
 			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
 		"held": {"", "*6\r\n", func(i int) string { return words(fmt.Sprint("LOCK h", i, " 3600000 HOLD")) },
 			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
+		"subscribed": {"", "*3\r\n", func(i int) string { return words(fmt.Sprint("SUBSCRIBE s", i)) },
+			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []*client

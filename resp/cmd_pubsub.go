@@ -126,7 +126,7 @@ func (s *session) atUpstream(topics []pubsub.Topic) []string {
 // reserveTopics counts subscriptions in the memory budget.
 func (c *call) reserveTopics(topics []pubsub.Topic) bool {
 	for i, t := range topics {
-		if !c.server.memory.take(subscriptionOverhead + len(t.Name)) {
+		if !c.server.memory.keep(subscriptionOverhead + len(t.Name)) {
 			c.unreserveTopics(topics[:i])
 			return false
 		}
@@ -136,7 +136,7 @@ func (c *call) reserveTopics(topics []pubsub.Topic) bool {
 
 func (c *call) unreserveTopics(topics []pubsub.Topic) {
 	for _, t := range topics {
-		c.server.memory.give(subscriptionOverhead + len(t.Name))
+		c.server.memory.sub(subscriptionOverhead + len(t.Name))
 	}
 }
 

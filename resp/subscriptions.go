@@ -60,7 +60,7 @@ func (s *session) forget(t pubsub.Topic) int {
 		delete(s.topics, t)
 		s.counts[t.Kind]--
 		s.total.Add(-1)
-		s.server.memory.give(subscriptionOverhead + len(t.Name))
+		s.server.memory.sub(subscriptionOverhead + len(t.Name))
 	}
 	return s.countOf(t.Kind)
 }
