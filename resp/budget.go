@@ -7,10 +7,12 @@ import "sync/atomic"
 // Of the commands under way, and the replies that wait for their turn, it counts what each takes whatever its size, but for
 // the first few of each client. They are not refused: where they leave little of the budget, a client is not read any
 // further while one of its commands is under way, so each can always have one. Texts are counted beside that, but for the
-// smallest, and what lasts: that is refused if there is no room.
+// smallest, and what lasts: that is refused if there is no room. No text is refused because commands under way take
+// more than leaves little, as those on many keys may: it may be the script that releases a lock.
 type budget struct {
-	max  int64
-	used atomic.Int64
+	max   int64
+	texts atomic.Int64 // and what lasts
+	queue atomic.Int64 // what commands under way take beside texts
 }
 
 // What is counted, in bytes; each as measured, or more.
@@ -22,7 +24,9 @@ const (
 )
 
 // take reserves n bytes, or nothing and says so.
-func (b *budget) take(n int) bool { return n < countedFrom || b.within(n, b.max) }
+func (b *budget) take(n int) bool {
+	return n < countedFrom || b.within(n, b.max-min(b.queue.Load(), b.plenty()))
+}
 
 // give returns what one take reserved.
 func (b *budget) give(n int) {
@@ -32,23 +36,25 @@ func (b *budget) give(n int) {
 }
 
 // keep is take for what lasts until its client ends it. It counts the smallest amounts, too, and leaves room for others.
-func (b *budget) keep(n int) bool { return b.within(n, b.plenty()) }
+func (b *budget) keep(n int) bool { return b.within(n, b.plenty()-b.queue.Load()) }
 
 func (b *budget) within(n int, most int64) bool {
-	if b.used.Add(int64(n)) > most {
+	if b.texts.Add(int64(n)) > most {
 		b.sub(n)
 		return false
 	}
 	return true
 }
 
-// add counts n bytes, whether there is room or not.
-func (b *budget) add(n int) { b.used.Add(int64(n)) }
+// sub returns what any number of keeps reserved.
+func (b *budget) sub(n int) { b.texts.Add(-int64(n)) }
 
-// sub returns what any number of keeps or adds reserved.
-func (b *budget) sub(n int) { b.used.Add(-int64(n)) }
+// add counts n bytes more of commands under way, less if n is negative, whether there is room or not.
+func (b *budget) add(n int) { b.queue.Add(int64(n)) }
+
+func (b *budget) used() int64 { return b.texts.Load() + b.queue.Load() }
 
 // scarce says whether little is left.
-func (b *budget) scarce() bool { return b.used.Load() > b.plenty() }
+func (b *budget) scarce() bool { return b.used() > b.plenty() }
 
 func (b *budget) plenty() int64 { return b.max / 4 * 3 }

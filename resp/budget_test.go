@@ -37,7 +37,7 @@ func TestPipelinesWaitForMemory(t *testing.T) {
 		}
 		return true
 	})
-	if used := memory.used.Load(); used > memory.max {
+	if used := memory.used(); used > memory.max {
 		t.Errorf("%d of %d bytes are counted", used, memory.max)
 	}
 	r.engine.releaseAll()
@@ -65,7 +65,7 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.paused
 	})
-	memory.sub(int(memory.max))
+	memory.add(-int(memory.max))
 	if op := <-arrived; op != "get b" {
 		t.Errorf("got %q", op)
 	}
@@ -125,4 +125,42 @@ func TestWhatLastsIsRefusedForWantOfMemory(t *testing.T) {
 			awaitNothingHeld(t, r)
 		})
 	}
+}
+
+// Commands under way may count for more than there is, for each client may have one. For that no other is refused its text,
+// which may be the script that releases a lock.
+func TestCommandsOnManyKeysDoNotRefuseTheTextsOfOthers(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20}})
+	arrived := r.engine.hold()
+	var exists strings.Builder
+	for i := range 400 {
+		fmt.Fprint(&exists, " k", i)
+	}
+	var all []*client
+	for range 3 {
+		c := r.dial()
+		c.send(words("EXISTS" + exists.String()))
+		all = append(all, c)
+	}
+	waitFor(t, "memory is not spent", func() bool { return r.server.memory.used() > r.server.memory.max })
+	late := r.dial()
+	late.send(words("UNLOCK k " + strings.Repeat("t", 1000)))
+	waitFor(t, "it does not run", func() bool {
+		for {
+			select {
+			case op := <-arrived:
+				if op == "release k" {
+					return true
+				}
+			default:
+				return false
+			}
+		}
+	})
+	r.engine.releaseAll()
+	late.want(":0\r\n")
+	for _, c := range append(all, late) {
+		_ = c.Close()
+	}
+	awaitNothingHeld(t, r)
 }

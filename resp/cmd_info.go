@@ -80,7 +80,7 @@ func infoMemory(s *Server, w *infoWriter) {
 	used := memoryInUse()
 	w.field("used_memory", used)
 	w.field("used_memory_human", fmt.Sprintf("%.2fM", float64(used)/(1<<20)))
-	w.field("client_buffers", s.memory.used.Load())
+	w.field("client_buffers", s.memory.used())
 	w.field("maxmemory", 0)
 	w.field("maxmemory_human", "0B")
 	w.field("maxmemory_policy", "noeviction")

@@ -188,7 +188,7 @@ func FuzzSession(f *testing.F) {
 		s.run()
 		srv.gates.Close() // waits for those that wait for a lock
 		engine.running.Wait()
-		if used := srv.memory.used.Load(); used != 0 {
+		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
 		if s.outBytes != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 {

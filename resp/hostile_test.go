@@ -262,7 +262,7 @@ func TestRunningCommandsCountTowardsTheMemoryBudget(t *testing.T) {
 	c := r.dial()
 	c.send(cmdline("SET", "k", strings.Repeat("x", 100_000)))
 	<-arrived
-	waitFor(t, "not about 100,000 bytes are counted", func() bool { used := r.server.memory.used.Load(); return used > 100_000 && used < 110_000 })
+	waitFor(t, "not about 100,000 bytes are counted", func() bool { used := r.server.memory.used(); return used > 100_000 && used < 110_000 })
 	r.engine.release(0)
 	c.want("+OK\r\n")
 	awaitNothingHeld(t, r)

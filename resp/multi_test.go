@@ -176,7 +176,7 @@ func TestATransactionIsBounded(t *testing.T) {
 	if got := c.ask("EXEC"); got != string(errExecAbort.appendTo(nil, false)) {
 		t.Errorf("%q", got)
 	}
-	if used := r.server.memory.used.Load(); used > 500 {
+	if used := r.server.memory.used(); used > 500 {
 		t.Errorf("%d bytes are still counted", used)
 	}
 
@@ -238,7 +238,7 @@ func TestATransactionIsBounded(t *testing.T) {
 // awaitNothingHeld waits until closed clients have given their memory back.
 func awaitNothingHeld(t *testing.T, r *rig) {
 	t.Helper()
-	waitFor(t, "bytes are still counted", func() bool { return r.server.memory.used.Load() == 0 })
+	waitFor(t, "bytes are still counted", func() bool { return r.server.memory.used() == 0 })
 }
 
 func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {
@@ -247,7 +247,7 @@ func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {
 	c.ask("WATCH", strings.Repeat("k", 100_000))
 	c.ask("MULTI")
 	c.ask("SET", "k", strings.Repeat("x", 100_000))
-	if used := r.server.memory.used.Load(); used < 200_000 {
+	if used := r.server.memory.used(); used < 200_000 {
 		t.Errorf("only %d bytes are counted", used)
 	}
 	_ = c.Close()

@@ -369,7 +369,7 @@ func TestAClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 		fast.send(words("GET fast"))
 		fast.want("+fast\r\n")
 	}
-	if used := r.server.memory.used.Load(); used > 16<<20 {
+	if used := r.server.memory.used(); used > 16<<20 {
 		t.Errorf("%d bytes are held for it", used)
 	}
 	for range commands {
@@ -403,7 +403,7 @@ func TestWhoDoesNotReadIsNotServed(t *testing.T) {
 			return yes || answered && r.server.Stats().Forwarded == uint64(sent+group)
 		})
 	}
-	if used, links := r.server.memory.used.Load(), r.server.Stats().UpstreamLinks; used > 2*sharedUnread || links > 0 {
+	if used, links := r.server.memory.used(), r.server.Stats().UpstreamLinks; used > 2*sharedUnread || links > 0 {
 		t.Errorf("%d bytes are held for it, %d links", used, links)
 	}
 	for range sent {

@@ -291,7 +291,7 @@ func FuzzRelay(f *testing.F) {
 		srv.gates.Close()
 		srv.cfg.Upstream.CloseTrunks()
 		engine.running.Wait()
-		if used := srv.memory.used.Load(); used != 0 {
+		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
 		if s.outBytes != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {

@@ -107,12 +107,12 @@ func TestBuffersShrink(t *testing.T) {
 		}
 		in.filled(len(space))
 	}
-	if used := b.used.Load(); used < 100_000 {
+	if used := b.used(); used < 100_000 {
 		t.Errorf("%d bytes are counted", used)
 	}
 	in.consume(in.len())
-	if in.buf != nil || b.used.Load() != 0 {
-		t.Errorf("%d bytes are kept, %d counted", len(in.buf), b.used.Load())
+	if in.buf != nil || b.used() != 0 {
+		t.Errorf("%d bytes are kept, %d counted", len(in.buf), b.used())
 	}
 }
 
