@@ -176,6 +176,7 @@ func (c *call) rejected(cmd *command, refused Reply) Reply {
 func (c *call) check(cmd **command) Reply {
 	row := *cmd
 	if row == nil {
+		c.warnUnknown()
 		refused := errUnknownCommand(c.args)
 		if onLists[lower(c.args[0])] && c.server.cfg.Upstream == nil {
 			refused += whyNoLists

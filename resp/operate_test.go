@@ -132,6 +132,26 @@ func TestATTLBeyondTTLMaxIsLoggedOnceInAWhile(t *testing.T) {
 	}
 }
 
+func TestACommandThatIsNotServedIsLoggedOnceInAWhile(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := r.dial()
+	const line = `level=WARN msg="a command was refused: without an upstream, only locks are served" command=INCR client=`
+	c.ask("INCR", "n")
+	if strings.Contains(log.String(), line) {
+		t.Errorf("logged before login: %s", log)
+	}
+	c.ask("AUTH", "a")
+	for range 3 {
+		if got, want := c.ask("INCR", "s3cret"), "-ERR unknown command 'INCR', with args beginning with: 's3cret' \r\n"; got != want {
+			t.Fatalf("got %q", got)
+		}
+	}
+	if n := strings.Count(log.String(), line); n != 1 || strings.Contains(log.String(), "s3cret") {
+		t.Errorf("logged %d times: %s", n, log)
+	}
+}
+
 func TestForceUnlockIsARightOfItsOwn(t *testing.T) {
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}, {Name: "ops", Password: "b", ForceUnlock: true}}})
 	c := r.dial()

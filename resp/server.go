@@ -47,6 +47,7 @@ type Server struct {
 
 	ttlWarned  seldom // that a TTL exceeds ttl_max
 	splitTold  seldom // that lock_keys splits a request
+	otherTold  seldom // that a command is not served
 	acceptTold seldom // that clients cannot be accepted
 
 	mu        sync.Mutex // guards what follows

@@ -27,6 +27,15 @@ func (s *session) warnTTL(e Error) {
 	}
 }
 
+// warnUnknown logs that an application has more to ask of its Redis than locks. The reply, which is Redis's, does not say it.
+func (c *call) warnUnknown() {
+	s := c.server
+	if s.cfg.Upstream == nil && c.parser.authed && s.otherTold.may(s.clock.Load()) {
+		s.log.Warn("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
+			"client", c.addr(), "id", c.id)
+	}
+}
+
 // split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
 // Frameworks take such an error for something else, and go on without a word, so that the log has to tell.
 func (c *call) split(refused Error) Error { return c.splitAs(refused, string(refused)) }
