@@ -228,6 +228,29 @@ func TestATryThatHasLostWaitsForNoMasterThatWasNotTold(t *testing.T) {
 	})
 }
 
+// A try has lost when a master that was stopped does what it was sent.
+func TestWhatAnExecDoesLateIsPutBack(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.others(0, 1, 2)
+		tries, done := 0, make(chan quorum.Executed, 1)
+		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+			if tries++; tries == 1 {
+				s.do(func() {
+					m := s.servers[0]
+					m.put(&session{}, resourceName(0), item{text: "theirs", expires: m.clock.millis(m.now()) + 60000})
+					s.servers[2].stopped = true
+				})
+			}
+			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
+		}}, func(x quorum.Executed) { done <- x })
+		if x := <-done; x.Err == nil {
+			t.Fatalf("%+v, though no two masters agree", x)
+		}
+		s.do(s.servers[2].resume)
+		s.expectHolders(time.Second, "too")
+	})
+}
+
 // A value is put by two of three masters, of which one is not heard, and the third refuses, as another's change came between.
 // Somebody deletes it meanwhile, and is told of it.
 func TestAValueIsNotPutTwice(t *testing.T) {

@@ -36,6 +36,7 @@ var mutants = []mutant{
 	{
 		name: "what an Exec did late stays", rule: "4 undo", file: "edit.go",
 		old: "	if d.revoked {\n\t\tlate", new: "	if false {\n\t\tlate",
+		test: "TestWhatAnExecDoesLateIsPutBack", in: ".",
 	},
 	{
 		name: "validity of an Exec ignored", rule: "1 clock", file: "edit.go",
