@@ -215,19 +215,22 @@ func TestAnUndoTakesNoOtherToken(t *testing.T) {
 	})
 }
 
+// breakOffSlow ends an attempt's connection to the last master, where the attempt arrives after three seconds all the same, if at all.
+func (s *scene) breakOffSlow() {
+	s.others(0, 1)
+	s.do(func() { s.links[0][2].slow = 3 * time.Second })
+	lost := s.acquire(0, "mine", 10*time.Second, false)
+	s.sleep(time.Millisecond)
+	s.do(func() { s.links[0][2].slow = 0 })
+	s.breakOff(2)
+	<-lost
+}
+
 // A connection broke and could not be killed: the undo is there first, and then what it is to undo.
 func TestAnUndoIsRepeatedForWhatMayStillRun(t *testing.T) {
 	inScene(t, func(s *scene) {
-		s.others(0, 1)
-		s.do(func() {
-			s.servers[2].denied["KILL"] = true
-			s.links[0][2].slow = 3 * time.Second
-		})
-		lost := s.acquire(0, "mine", 10*time.Second, false)
-		s.sleep(time.Millisecond)
-		s.do(func() { s.links[0][2].slow = 0 })
-		s.breakOff(2)
-		<-lost
+		s.do(func() { s.servers[2].denied["KILL"] = true })
+		s.breakOffSlow()
 		s.expectHolders(3*time.Second, "oom")
 		s.expectHolders(2*time.Second, "oo.")
 	})
@@ -236,13 +239,7 @@ func TestAnUndoIsRepeatedForWhatMayStillRun(t *testing.T) {
 // A new connection kills the old one on the master, so that nothing that is still on its way there runs.
 func TestWhatIsLeftOfABrokenConnectionDoesNotRun(t *testing.T) {
 	inScene(t, func(s *scene) {
-		s.others(0, 1)
-		s.do(func() { s.links[0][2].slow = 3 * time.Second })
-		lost := s.acquire(0, "mine", 10*time.Second, false)
-		s.sleep(time.Millisecond)
-		s.do(func() { s.links[0][2].slow = 0 })
-		s.breakOff(2)
-		<-lost
+		s.breakOffSlow()
 		s.expectHolders(4*time.Second, "oo.")
 	})
 }
