@@ -326,6 +326,8 @@ func (l *link) lost(cause error) {
 	case !matters:
 		s.end()
 		_ = s.conn.Close()
+	case errors.Is(cause, errGone):
+		s.hangUp(cause.Error())
 	case errors.Is(cause, io.EOF):
 		l.broken("the upstream closed the connection")
 	default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -194,6 +195,28 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 			s.mu.Unlock()
 			s.dropLink()
 		})
+	}
+}
+
+// The reply finds that the client is gone, before that is read from it.
+func TestAClientThatIsGoneIsNoFailureOfTheUpstream(t *testing.T) {
+	u := newFakeUpstream(t)
+	log := &logged{}
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := r.dial()
+	c.send(words("GET a"))
+	u.wantRequest(t, "GET a")
+	r.server.mu.Lock()
+	for _, s := range r.server.sessions {
+		if err := s.conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+			t.Error(err)
+		}
+	}
+	r.server.mu.Unlock()
+	u.answers <- "$1\r\na\r\n"
+	waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 0 })
+	if n := r.server.Stats().UpstreamErrors; n != 0 || strings.Contains(log.String(), "upstream lost") {
+		t.Errorf("%d errors counted, and told: %s", n, log)
 	}
 }
 
