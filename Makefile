@@ -13,7 +13,7 @@
 # make sim-soak       worlds of the simulation on all cores, for DURATION
 # make mutants        the engine without one of its rules, for each of them: does the known seed, or which of SEEDS seeds, find
 #                     out? ANEW=1: as if no seed were known; ONLY="^no undo": the mutants whose names match. All of them take
-#                     some 4 minutes of processor time, most of it builds
+#                     about half an hour of processor time, most of it builds
 
 # It includes vet and staticcheck.
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

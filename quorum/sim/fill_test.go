@@ -56,23 +56,30 @@ func (s *scene) byVote(proxy int, script *votedScript, ttl time.Duration) quorum
 // Masters are restarted one after the other, each when the one before is back and may vote: whoever holds a lock all the time,
 // and extends it, keeps it.
 func TestALockThatIsExtendedOutlivesARestartOfEachMaster(t *testing.T) {
+	const ttl = 2 * time.Second
+	eachRenewal(t, ttl, func(s *scene, extends func() bool) {
+		for master := range s.servers {
+			s.fallBack(master, 0)
+			for range 20 { // the quarantine is over by then
+				s.sleep(ttl / 4)
+				if !extends() {
+					s.t.Errorf("lost when master %d had restarted", master)
+				}
+			}
+		}
+		s.expectHolders(0, "mmm")
+	})
+}
+
+// eachRenewal plays a scene in which a lock is taken for ttl, once for each way to extend it by that.
+func eachRenewal(t *testing.T, ttl time.Duration, f func(s *scene, extends func() bool)) {
 	for _, r := range renewals {
 		t.Run(r.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
-				const ttl = 2 * time.Second
 				if !r.take(s, ttl) {
 					t.Error("not taken")
 				}
-				for master := range s.servers {
-					s.fallBack(master, 0)
-					for range 20 { // the quarantine is over by then
-						s.sleep(ttl / 4)
-						if !r.extends(s, ttl) {
-							t.Errorf("lost when master %d had restarted", master)
-						}
-					}
-				}
-				s.expectHolders(0, "mmm")
+				f(s, func() bool { return r.extends(s, ttl) })
 			})
 		})
 	}
@@ -88,26 +95,18 @@ func (s *scene) remove(masters ...int) {
 }
 
 func TestAMasterThatLacksALockIsGivenItWhenThatIsExtended(t *testing.T) {
-	for _, r := range renewals {
-		t.Run(r.name, func(t *testing.T) {
-			inScene(t, func(s *scene) {
-				const ttl = 10 * time.Second
-				if !r.take(s, ttl) {
-					t.Error("not taken")
-				}
-				s.sleep(10 * time.Millisecond)
-				s.remove(2)
-				for _, now := range []string{"mmm", ".mm"} {
-					if !r.extends(s, ttl) {
-						t.Error("not extended")
-					}
-					s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, now)
-					s.remove(0)
-					s.do(func() { s.links[0][0].block(up) })
-				}
-			})
-		})
-	}
+	eachRenewal(t, 10*time.Second, func(s *scene, extends func() bool) {
+		s.sleep(10 * time.Millisecond)
+		s.remove(2)
+		for _, now := range []string{"mmm", ".mm"} {
+			if !extends() {
+				s.t.Error("not extended")
+			}
+			s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, now)
+			s.remove(0)
+			s.do(func() { s.links[0][0].block(up) })
+		}
+	})
 }
 
 // gapOf lets a client extend a lock of which the last master has nothing, and returns when what fills the gap is on its way
