@@ -132,7 +132,7 @@ func TestWhatIsUnwiseIsWarnedOf(t *testing.T) {
 		args, want string
 	}{
 		{"--masters a,b,c", ""},
-		{"--masters a", "1 master(s): a lock survives the loss of none of them; name three or five independent ones"},
+		{"--masters a", "masters: with fewer than 3 (named: 1) no lock survives the loss of one; name three or five independent ones"},
 		{"--masters a,b,c,d", "4 masters bear no more failures than 3 do, and a lock needs one vote more; name an odd number"},
 		{"--listen :6380", "listen :6380 can be reached from other machines, and nobody needs to log in; set users, or tls_client_ca"},
 		{"--listen localhost:6380", ""},

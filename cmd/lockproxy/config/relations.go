@@ -171,7 +171,7 @@ func (l *Loaded) warn() {
 	case n == 0:
 	case n < 3:
 		l.Warnings = append(l.Warnings, fmt.Sprintf(
-			"%d master(s): a lock survives the loss of none of them; name three or five independent ones", n))
+			"masters: with fewer than 3 (named: %d) no lock survives the loss of one; name three or five independent ones", n))
 	case n%2 == 0:
 		l.Warnings = append(l.Warnings, fmt.Sprintf(
 			"%d masters bear no more failures than %d do, and a lock needs one vote more; name an odd number", n, n-1))

@@ -31,7 +31,7 @@ var settings = []setting{
 	{"master_tls_key", "", "PEM file with the key of master_tls_cert", false,
 		text(func(c *Config) *string { return &c.MasterTLSKey }, "a path")},
 
-	{"upstream", "", "the Redis that gets every command that is not about a lock; none: there are no others", false, upstreamValue()},
+	{"upstream", "", "the Redis that gets every command that is not about a lock; none: such commands are unknown", false, upstreamValue()},
 	{"upstream_shared", "true", "clients share connections to the upstream for commands that leave no state there", false,
 		boolean(func(c *Config) *bool { return &c.UpstreamShared })},
 	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, lockKeysValue()},
