@@ -45,54 +45,6 @@ func runOnOff(c *call) Reply {
 	return okReply
 }
 
-// runClientTracking refuses: a client that was told OK would wait for invalidations that never come.
-func runClientTracking(c *call) Reply {
-	refused := parseTrackingOptions(c.args[3:])
-	switch {
-	case refused != nil:
-		return refused
-	case equalFold(c.args[2], "off"):
-		return okReply
-	case equalFold(c.args[2], "on"):
-		return Error("ERR lockproxy does not support CLIENT TRACKING; disable client side caching in the client")
-	}
-	return errSyntax
-}
-
-func parseTrackingOptions(args []string) Reply {
-	for i := 0; i < len(args); i++ {
-		switch more := i+1 < len(args); lower(args[i]) {
-		case "redirect":
-			if !more {
-				return errSyntax
-			}
-			i++
-			if _, ok := parseInt(args[i]); !ok {
-				return errNotInt
-			}
-		case "prefix":
-			if !more {
-				return errSyntax
-			}
-			i++
-		case "bcast", "optin", "optout", "noloop":
-		default:
-			return errSyntax
-		}
-	}
-	return nil
-}
-
-func runClientTrackingInfo(*call) Reply {
-	return Map{Bulk("flags"), Set{Bulk("off")}, Bulk("redirect"), Int(-1), Bulk("prefixes"), Array{}}
-}
-
-func runClientGetRedir(*call) Reply { return Int(-1) }
-
-func runClientCaching(*call) Reply {
-	return Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
-}
-
 // muting is what CLIENT REPLY asked for.
 type muting struct {
 	off     bool

@@ -176,6 +176,7 @@ func runReset(c *call) Reply {
 	c.mu.Lock()
 	c.identity.reset(c.parser.authed, c.server.clock.Load(), c.server.cfg.Database)
 	c.mu.Unlock()
+	c.tracking = tracking{}
 	c.mute = muting{skip: c.mute.skip, current: c.mute.skip > 0}
 	c.transaction.end(&c.server.memory)
 	c.setProtocol(false)

@@ -105,6 +105,7 @@ func (s *session) dispatch() bool {
 		}
 		s.answerAs(reply, adjust)
 	}
+	c.invalidate()
 	memory.give(s.reserve)
 	s.reserve = 0
 	s.compiling = nil
@@ -133,6 +134,9 @@ func (c *call) perform() Reply {
 	}
 	if c.server.pause.holds(c, cmd) {
 		return wait
+	}
+	if refused := c.uncacheable(cmd); refused != nil {
+		return c.rejected(cmd, refused)
 	}
 	if c.transaction.open {
 		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)

@@ -68,7 +68,6 @@ func TestCommandsThatRedisHasNot(t *testing.T) {
 		{"CLIENT SETINFO LIB-NAME x", "^\\+OK\r\n$"},
 		{"CLIENT SETINFO FOO x", "^-ERR Unrecognized option 'FOO'\r\n$"},
 		{"CLIENT NO-TOUCH ON", "^\\+OK\r\n$"},
-		{"CLIENT TRACKING ON", "^-ERR lockproxy does not support CLIENT TRACKING"},
 		{"CONFIG SET save x", "^-ERR lockproxy does not support CONFIG SET"},
 		{"CONFIG REWRITE", "^-ERR "}, {"CONFIG RESETSTAT", "^-ERR "},
 		{"CLIENT ID", "^:1\r\n$"},

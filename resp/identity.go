@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -17,13 +18,14 @@ type identity struct {
 	db           int
 	name         string
 	proto3       bool
+	tracks       bool                   // CLIENT TRACKING is on
 	last         atomic.Pointer[string] // the name of the last command
 }
 
 // reset makes a new client of it; now is the server's clock, db where clients begin.
 func (i *identity) reset(loggedIn bool, now int64, db int) {
 	i.user, i.loggedIn, i.unknownSince = defaultUser, loggedIn, now
-	i.db, i.name, i.proto3 = db, "", false
+	i.db, i.name, i.proto3, i.tracks = db, "", false, false
 }
 
 func (c *call) setName(name string) {
@@ -66,18 +68,22 @@ func (s *session) describe() string {
 		proto = 3
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+
-		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d\n",
-		s.id, s.addr(), s.conn.LocalAddr(), s.name, (now-s.since)/1000, (now-s.active.Load())/1000, s.kindFlag(), s.db,
+		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=%d resp=%d\n",
+		s.id, s.addr(), s.conn.LocalAddr(), s.name, (now-s.since)/1000, (now-s.active.Load())/1000, s.kindFlags(), s.db,
 		s.counts[pubsub.Channel], s.counts[pubsub.Pattern], s.counts[pubsub.Shard],
-		s.inBytes.Load(), s.depth.Load(), s.outBytes, cmd, s.user, proto)
+		s.inBytes.Load(), s.depth.Load(), s.outBytes, cmd, s.user, s.redirect(), proto)
 }
 
-// kindFlag is P for a client that has subscriptions, N for others.
-func (s *session) kindFlag() string {
+// kindFlags are P for a client that has subscriptions, t for one that CLIENT TRACKING is on for, N for others.
+func (s *session) kindFlags() string {
+	flags := ""
 	if s.total.Load() > 0 {
-		return "P"
+		flags = "P"
 	}
-	return "N"
+	if s.tracks {
+		flags += "t"
+	}
+	return cmp.Or(flags, "N")
 }
 
 func (s *session) addr() string { return s.conn.RemoteAddr().String() }

@@ -44,6 +44,7 @@ type session struct {
 	mute      muting
 	compiling *compiling // what this command waits for
 	transaction
+	tracking
 	settling *settling // nil: no EXEC is
 	upstreamSide
 

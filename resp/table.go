@@ -224,13 +224,13 @@ var clientCommands = []*command{
 	{name: "unpause", arity: 2, flags: admin | ownClient, since: "6.2.0", run: runClientUnpause,
 		summary: "Resume processing of clients that were paused"},
 	{name: "tracking", arity: -3, flags: ownClient, since: "6.0.0", run: runClientTracking,
-		summary: "Client side caching: not supported"},
+		summary: "Client side caching: only ON OPTIN, and what is cached is invalidated at once"},
 	{name: "trackinginfo", arity: 2, flags: ownClient, since: "6.2.0", run: runClientTrackingInfo,
-		summary: "Return information about server assisted client side caching for the current connection: it is off"},
+		summary: "Return information about server assisted client side caching for the current connection"},
 	{name: "getredir", arity: 2, flags: ownClient, since: "6.0.0", run: runClientGetRedir,
 		summary: "Get tracking notifications redirection client ID if any: there is none"},
 	{name: "caching", arity: 3, flags: ownClient, since: "6.0.0", run: runClientCaching,
-		usage: "<YES | NO>", summary: "Instruct the server about tracking or not keys in the next request: tracking is off"},
+		usage: "<YES | NO>", summary: "Instruct the server about tracking or not keys in the next request"},
 }
 
 // A table finds commands by name.

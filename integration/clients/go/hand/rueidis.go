@@ -14,6 +14,7 @@ import (
 type rueidisClient struct {
 	rueidis.Client
 	script *rueidis.Lua
+	caches bool
 }
 
 func rueidisWithoutCache() (commander, error) { return openRueidis(true) }
@@ -21,7 +22,7 @@ func rueidisWithCache() (commander, error)    { return openRueidis(false) }
 
 func openRueidis(disableCache bool) (commander, error) {
 	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{scenarios.Addr}, DisableCache: disableCache})
-	return rueidisClient{c, rueidis.NewLuaScript(release)}, err
+	return rueidisClient{c, rueidis.NewLuaScript(release), !disableCache}, err
 }
 
 func (c rueidisClient) setNX(key string, value []byte, ttl time.Duration) (bool, error) {
@@ -32,7 +33,11 @@ func (c rueidisClient) setNX(key string, value []byte, ttl time.Duration) (bool,
 	return err == nil, err
 }
 
+// get goes through the cache, which must not remember what an earlier holder of the lock has set.
 func (c rueidisClient) get(key string) ([]byte, error) {
+	if c.caches {
+		return c.DoCache(ctx, c.B().Get().Key(key).Cache(), time.Minute).AsBytes()
+	}
 	return c.Do(ctx, c.B().Get().Key(key).Build()).AsBytes()
 }
 
@@ -97,7 +102,36 @@ func (c rueidisClient) useData(name, piped string) (string, error) {
 	s.step("SCAN", found, map[string]bool{text: true, number: true, fields: true, items: true}, nil)
 	n, err := rueidis.NewLuaScript(double).Exec(ctx, c.Client, []string{number}, nil).AsInt64()
 	s.step("scripts", n, 6, err)
+	if c.caches {
+		stale := []int{c.changedMeanwhile(text), c.changedMeanwhile(piped)}
+		s.step("DoCache", stale, []int{0, 0}, c.Do(ctx, b().Del().Key(piped).Build()).Error())
+	}
 	return s.used, s.err
+}
+
+// changedMeanwhile returns how often the cache has what another client has changed since. What the client is told comes behind
+// a reply, and before the next.
+func (c rueidisClient) changedMeanwhile(key string) (stale int) {
+	writer, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{scenarios.Addr}, DisableCache: true})
+	if err != nil {
+		return -1
+	}
+	defer writer.Close()
+	b := c.B
+	for i := range 200 {
+		want := strconv.Itoa(i)
+		err := writer.Do(ctx, b().Set().Key(key).Value(want).Build()).Error()
+		one, err1 := c.DoCache(ctx, b().Get().Key(key).Cache(), time.Minute).ToString()
+		many, err2 := c.DoCache(ctx, b().Mget().Key(key).Cache(), time.Minute).AsStrSlice()
+		if errors.Join(err, err1, err2) != nil {
+			return -1
+		}
+		if one != want || len(many) != 1 || many[0] != want {
+			stale++
+		}
+		c.Do(ctx, b().Exists().Key(key).Build())
+	}
+	return stale
 }
 
 // hear subscribes and returns what is published then, or what is wrong.

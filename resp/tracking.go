@@ -1,0 +1,205 @@
+package resp
+
+import "strings"
+
+// Client side caching. A client that has sent CLIENT TRACKING ON OPTIN sends CLIENT CACHING YES before what it is going to
+// keep until it is told that a key has changed. A server may say that whenever it likes, and here it says so at once,
+// behind the reply. So nothing that such a client keeps is ever out of date, though no one master knows all changes of
+// what a quorum holds; the client has no benefit from its cache, but works as it is.
+//
+// This is so only if the client notes what it keeps before it looks at the push behind it, as rueidis does, which marks
+// transactions. redis-rs marks one command, and keeps the reply to the next when it has long seen the push; what it kept
+// would stay. So any command but MULTI is refused there, and all behind it. The other modes of tracking are refused, too: in
+// these, a client may wait for nothing but to be told, as rueidislock does for a lock, and would ask again without end.
+
+// tracking is a session's part in it. Only the reader uses it.
+type tracking struct {
+	noLoop  bool
+	caching bool     // the client is going to keep what follows
+	refused bool     // that was no transaction
+	keys    []string // that the transaction reads
+	size    int      // of keys
+	anyKey  bool     // there are more, or it is not known which
+}
+
+// trackedMax bounds the keys that a client is told, in bytes: where there are more it is told that any may have changed.
+const trackedMax = 4 << 10
+
+func runClientTracking(c *call) Reply {
+	modes, refused := parseTrackingOptions(c.args[3:])
+	noLoop, on := modes["noloop"], false
+	switch {
+	case refused != nil:
+		return refused
+	case equalFold(c.args[2], "off"):
+		c.tracking = tracking{}
+	case !equalFold(c.args[2], "on"):
+		return errSyntax
+	case !modes["optin"] || len(modes) != 1+count(noLoop) || !c.resp3:
+		return Error("ERR lockproxy supports CLIENT TRACKING only as ON OPTIN, over RESP3; disable client side caching in the client")
+	default:
+		c.tracking.noLoop, on = noLoop, true
+	}
+	c.mu.Lock()
+	c.tracks = on
+	c.mu.Unlock()
+	return okReply
+}
+
+func parseTrackingOptions(args []string) (modes map[string]bool, refused Reply) {
+	modes = map[string]bool{}
+	for i := 0; i < len(args); i++ {
+		mode, more := lower(args[i]), i+1 < len(args)
+		switch mode {
+		case "redirect":
+			if !more {
+				return nil, errSyntax
+			}
+			i++
+			if _, ok := parseInt(args[i]); !ok {
+				return nil, errNotInt
+			}
+		case "prefix":
+			if !more {
+				return nil, errSyntax
+			}
+			i++
+		case "bcast", "optin", "optout", "noloop":
+		default:
+			return nil, errSyntax
+		}
+		modes[mode] = true
+	}
+	return modes, nil
+}
+
+func runClientTrackingInfo(c *call) Reply {
+	flags, redirect := Set{Bulk("off")}, Int(-1)
+	if c.tracks {
+		flags, redirect = Set{Bulk("on"), Bulk("optin")}, 0
+		if c.tracking.caching {
+			flags = append(flags, Bulk("caching-yes"))
+		}
+		if c.tracking.noLoop {
+			flags = append(flags, Bulk("noloop"))
+		}
+	}
+	return Map{Bulk("flags"), flags, Bulk("redirect"), redirect, Bulk("prefixes"), Array{}}
+}
+
+func runClientGetRedir(c *call) Reply { return Int(c.redirect()) }
+
+func (s *Server) trackingClients() (n int) {
+	for _, sess := range s.clients() {
+		sess.mu.Lock()
+		n += count(sess.tracks)
+		sess.mu.Unlock()
+	}
+	return n
+}
+
+// redirect is where the client is told of changes: on its own connection, or not at all.
+func (i *identity) redirect() int {
+	if i.tracks {
+		return 0
+	}
+	return -1
+}
+
+func runClientCaching(c *call) Reply {
+	switch {
+	case !c.tracks:
+		return Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+	case equalFold(c.args[2], "no"):
+		return Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+	case !equalFold(c.args[2], "yes"):
+		return errSyntax
+	}
+	c.tracking.caching = true
+	return okReply
+}
+
+// uncacheable refuses what the client is going to keep without noting it in time, and all behind it but what is about the
+// connection.
+func (c *call) uncacheable(cmd *command) Reply {
+	t := &c.tracking
+	row := cmd.row(c.args)
+	switch {
+	case !c.tracks:
+		return nil
+	case c.transaction.open && row != nil && row.full == "client|caching":
+		return errNotInMulti(row.full)
+	case c.transaction.open, cmd != nil && cmd.group == "connection":
+		return nil
+	case t.caching && (cmd == nil || cmd.name != "multi"):
+		t.caching, t.refused = false, true
+	}
+	if !t.refused {
+		return nil
+	}
+	return Error("ERR lockproxy supports CLIENT CACHING YES only before MULTI; disable client side caching in the client")
+}
+
+// invalidate is called behind each command. It takes back what the client was going to keep of the transaction that has
+// ended with it.
+func (c *call) invalidate() {
+	t := &c.tracking
+	if !t.caching {
+		return
+	}
+	cmd := c.server.commands.find(c.args[0])
+	t.note(c.reads(cmd))
+	if c.transaction.open || cmd != nil && cmd.name == "client" {
+		return
+	}
+	if push := t.push(); c.resp3 && push != nil {
+		c.answer(push)
+	}
+	c.tracking = tracking{noLoop: t.noLoop, refused: t.refused}
+}
+
+// reads returns the keys that the command reads, or a script that it runs; exact is false if there may be others.
+func (c *call) reads(cmd *command) (names []string, exact bool) {
+	row := cmd.row(c.args)
+	switch {
+	case row != nil && row.accepts(len(c.args)) && (row.flags&readOnly != 0 || row.group == "scripting"):
+		return row.keys.of(c.args), true
+	case row != nil || c.server.cfg.Upstream == nil:
+		return nil, true
+	}
+	commands, err := c.server.cfg.Upstream.Commands()
+	if err != nil {
+		return nil, false
+	}
+	if names, exact = commands.Keys(c.args); exact && commands.MayChange(c.args) {
+		return nil, true
+	}
+	return names, exact
+}
+
+// note adds keys that were read.
+func (t *tracking) note(names []string, exact bool) {
+	t.anyKey = t.anyKey || !exact
+	for _, name := range names {
+		if t.size += spanSize + len(name); t.anyKey || t.size > trackedMax {
+			t.anyKey, t.keys = true, nil
+			return
+		}
+		t.keys = append(t.keys, strings.Clone(name))
+	}
+}
+
+// push says of all that was read that it may have changed. It returns nil if that is nothing.
+func (t *tracking) push() Reply {
+	switch {
+	case t.anyKey:
+		return Push{Bulk("invalidate"), Null{}}
+	case len(t.keys) == 0:
+		return nil
+	}
+	var names Array
+	for _, name := range distinct(t.keys) {
+		names = append(names, Bulk(name))
+	}
+	return Push{Bulk("invalidate"), names}
+}
