@@ -221,3 +221,28 @@ func TestAHeldLockThatNoQuorumExtendsIsLost(t *testing.T) {
 		t.Errorf("GET: %q, %v", reply, err)
 	}
 }
+
+// A release that no bell has told of, because the waiter's proxy was cut off from all masters, is found when it is there
+// again, long before the TTL of a minute is over.
+func TestAWaiterFindsOutWhatItsProxyHasNotHeard(t *testing.T) {
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	near := startProxy(t, harness.Addrs(masters), "--deployment", "one")
+	far := startProxy(t, addrs, "--deployment", "one")
+	holder, waiter := dial(t, near.Addr), dial(t, far.Addr)
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "60000")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, cleanMax, "the proxy listens", bellsHeard("k", masters))
+	for _, r := range relays {
+		r.Refuse(true)
+		r.Cut()
+	}
+	expect(t, holder, ":1\r\n", "UNLOCK", "k", "me")
+	for _, r := range relays {
+		r.Refuse(false)
+	}
+	wantLock(t, waiter)
+	expect(t, waiter, ":1\r\n", "UNLOCK", "k", "you")
+}

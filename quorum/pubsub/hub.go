@@ -26,7 +26,7 @@ const (
 	Channel Kind = iota
 	Pattern
 	Shard
-	Bell // the name is a key: masters ring when it is deleted
+	Bell // the name is a key: masters ring when it is deleted, and links that may have missed that
 )
 
 // A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern. Of a bell every copy is
@@ -79,6 +79,7 @@ type topic struct {
 	Topic
 	asked       uint64 // the links on which it may be subscribed
 	on          uint64 // the links that confirmed it
+	met         uint64 // the links that confirmed it once, on this connection or an earlier one
 	failed      uint64 // the links that refused it
 	refusal     string // what one of them said
 	subscribers map[Subscriber]struct{}
@@ -255,8 +256,13 @@ func (h *Hub) ring(l *link, heard masters.Heard) {
 	if !bell || heard.Pattern != "" || tp == nil {
 		return
 	}
-	for s := range tp.subscribers {
-		s.Deliver(Message{Topic: tp.Topic, Master: l.index})
+	tp.ring(l)
+}
+
+// ring tells subscribers that a bell of the link's master rang, or may have. mu is held.
+func (t *topic) ring(l *link) {
+	for s := range t.subscribers {
+		s.Deliver(Message{Topic: t.Topic, Master: l.index})
 	}
 }
 

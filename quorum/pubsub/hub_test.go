@@ -184,6 +184,20 @@ func TestNoMessageIsLostWhileMastersComeAndGo(t *testing.T) {
 	})
 }
 
+// Whoever waits for a bell must look for himself after a time when nobody heard it.
+func TestALinkRingsTheBellsThatItMayHaveMissed(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a := &reader{}
+		w.mustSubscribe(a, Topic{Bell, "k"}, news)
+		w.want(a)
+		w.masters[1].cut()
+		time.Sleep(time.Second)
+		w.want(a, "=")
+		time.Sleep(time.Minute)
+		w.want(a)
+	})
+}
+
 func TestAMessageInTwoRemainingCopiesWaitsForNobody(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		a := &reader{}

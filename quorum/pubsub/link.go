@@ -149,6 +149,10 @@ func (l *link) hear(heard masters.Heard) error {
 	default:
 		o.topic.on |= l.bit()
 		l.hub.judge(o.topic)
+		if o.topic.Kind == Bell && o.topic.met&l.bit() != 0 {
+			o.topic.ring(l) // the master may have rung when there was no connection
+		}
+		o.topic.met |= l.bit()
 	}
 	return nil
 }
