@@ -135,14 +135,14 @@ func (p *process) onStop(f func(ctx context.Context)) { p.stops = append(p.stops
 
 func (p *process) openDoors() error {
 	var err error
-	if p.door, err = listen("listen", p.cfg.Listen); err != nil {
+	if p.door, err = listen("listen", p.cfg.Listen, clientSockets(p.cfg.WriteTimeout)); err != nil {
 		return err
 	}
 	p.onStop(func(context.Context) { _ = p.door.Close() })
 	if p.cfg.Admin == "" {
 		return nil
 	}
-	if p.adminDoor, err = listen("admin", p.cfg.Admin); err != nil {
+	if p.adminDoor, err = listen("admin", p.cfg.Admin, net.ListenConfig{}); err != nil {
 		return err
 	}
 	p.onStop(func(context.Context) { _ = p.adminDoor.Close() })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,8 +29,8 @@ func newLogger(cfg *config.Config, w io.Writer) *slog.Logger {
 }
 
 // listen opens a port; the error is one line that names the setting.
-func listen(setting, addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+func listen(setting, addr string, sockets net.ListenConfig) (net.Listener, error) {
+	l, err := sockets.Listen(context.Background(), "tcp", addr)
 	if err == nil {
 		return l, nil
 	}
