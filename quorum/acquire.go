@@ -9,16 +9,19 @@ import (
 // before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
 // a broken connection may have set when the next one is made. Close waits at most one InstanceTimeout for undos.
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
-	kept := e.cfg.kept(req.TTL)
-	a := &attempt{req: req, kept: kept, done: done}
+	e.stats.attempts.Add(1)
+	e.acquire(&attempt{req: req, asked: 1, done: done})
+}
+
+func (e *Engine) acquire(a *attempt) {
+	a.kept = e.cfg.kept(a.req.TTL)
 	a.hash = a.hold(0).hash()
-	a.keeps, a.lasting = kept, true
-	if req.Fenced {
-		a.fencing = &fencing{attempt: a, record: recordPrefix + req.Key.Name, proposed: e.fences.next(e.now())}
+	a.keeps, a.lasting = a.kept, true
+	if a.req.Fenced {
+		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = takeFenced
 	}
-	e.stats.attempts.Add(1)
-	e.begin(&a.round, a, req.Key, nil) // see compose
+	e.begin(&a.round, a, a.req.Key, nil) // see compose
 }
 
 // compose makes the command for one master; see composer.
@@ -41,11 +44,12 @@ func (a *attempt) compose(en *entry, now int64) {
 // An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
 type attempt struct {
 	round
-	req  AcquireRequest
-	kept time.Duration // how long masters keep the key
-	hash uint64        // of the hold
-	lock Lock          // if it is won
-	done func(Acquired)
+	req   AcquireRequest
+	asked int           // how many times, with this
+	kept  time.Duration // how long masters keep the key
+	hash  uint64        // of the hold
+	lock  Lock          // if it is won
+	done  func(Acquired)
 
 	fencing *fencing // if it is to have a fence
 }
@@ -85,8 +89,15 @@ func (a *attempt) ended(d Decision) {
 		}
 		a.won(Acquired{Held: a.held()})
 	case Lost:
-		e.stats.refused.Add(1)
+		divided := a.req.Insist && a.asked < askedMax && a.divided()
 		a.undo(func() {
+			if divided {
+				e.pause(askPause<<a.asked, func() {
+					e.acquire(&attempt{req: a.req, asked: a.asked + 1, done: a.done})
+				})
+				return
+			}
+			e.stats.refused.Add(1)
 			if a.wrongType() {
 				a.done(Acquired{Err: ErrWrongType})
 				return
@@ -98,6 +109,23 @@ func (a *attempt) ended(d Decision) {
 		err := a.failure() // of the votes as they are now, not as they are after the undo
 		a.undo(func() { a.done(Acquired{Err: err}) })
 	}
+}
+
+// divided says that a master granted, so that it may be that nobody wins: those that refused are too few for a holder. Where
+// they are not, it is worth asking once more: they may have granted to several.
+func (a *attempt) divided() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	granted, refused := 0, 0
+	for i := range a.entries {
+		switch en := &a.entries[i]; {
+		case en.vote == Refused:
+			refused++
+		case en.vote == Granted && en.took:
+			granted++
+		}
+	}
+	return granted > 0 && (refused < Quorum(len(a.entries)) || a.asked == 1)
 }
 
 // won promises the lock, if validity is left.

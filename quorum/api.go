@@ -37,6 +37,9 @@ type AcquireRequest struct {
 	Fenced bool
 	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
 	WantHolder bool
+	// Insist asks again, a little later, where nobody wins because several ask at the same moment. It is for whoever, if
+	// refused, waits until somebody releases the lock.
+	Insist bool
 }
 
 // Acquired is the outcome of an acquire. Exactly one of Err, Lock and Refused is set.

@@ -83,7 +83,7 @@ func TestPipeliningStopsAtTheLimitAndGoesOn(t *testing.T) {
 	}
 }
 
-// A command that reads first and compares then has its key to itself; single-round commands share it.
+// A command that may take several rounds has its key to itself; single-round commands share it.
 func TestCommandsOnOneKeyWaitForEachOther(t *testing.T) {
 	for _, c := range []struct{ first, second, at string }{
 		{"DEL k", "GET k", "one"},
@@ -93,6 +93,7 @@ func TestCommandsOnOneKeyWaitForEachOther(t *testing.T) {
 		{"SET k v XX", "SET k v", "one"},
 		{"SET k v KEEPTTL", "SET k v", "one"},
 		{"EXPIRE k 10", "EXPIRE k 10", "one"},
+		{"EVAL return(redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2])) 1 k v 9000", "UNLOCK k v", "one"}, // it may ask again
 		{"GET k", "GET k", "both"},
 		{"SET k v NX EX 10", "UNLOCK k v", "both"},
 		{"SET k v", "SET k v", "both"},

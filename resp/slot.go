@@ -82,7 +82,7 @@ type rounds uint8
 
 const (
 	oneRound  rounds = iota
-	twoRounds        // reads first and compares then: nothing else on the key may come between
+	twoRounds        // or more; it reads first and compares then, or asks again: nothing else on the key may come between
 	extending        // may change what a lock is known by to its undo, as when it expires: whether it is the client's must be clear
 )
 
