@@ -107,6 +107,34 @@ func TestALockIsFreeThoughOneMasterMissedItsRelease(t *testing.T) {
 	eventually(t, cleanMax, "what it kept is gone with its TTL", func() error { return keysLeft(masters...) })
 }
 
+// Without that, each would keep the lock for a minute.
+func TestALockOfRedissonIsFreeThoughMastersMissedItsUnlocks(t *testing.T) {
+	for _, test := range []struct{ name, take, unlock string }{
+		{"RLock", redissonLock, redissonUnlock}, {"read lock", readLock, readUnlock},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			masters := startMasters(t, 3)
+			relays, addrs := startRelays(t, masters)
+			c := dial(t, startProxy(t, addrs).Addr)
+			allVote(t, c, masters)
+			for missing := range 2 {
+				expect(t, c, "$-1\r\n", "EVAL", test.take, "2", "k", "{k}:me:rwlock_timeout", "60000", "me", "me:write")
+				eventually(t, cleanMax, "all hold it", func() error { return holdEverywhere(masters, "k") })
+				relays[missing].Refuse(true)
+				relays[missing].Cut()
+				if test.unlock == redissonUnlock {
+					expect(t, c, ":1\r\n", "EVAL", test.unlock, "2", "k", "channel", "0", "60000", "me")
+				} else {
+					expect(t, c, ":1\r\n", "EVAL", test.unlock, "4", "k", "channel", "{k}:me:rwlock_timeout", "{k}", "0", "me")
+				}
+				relays[missing].Refuse(false)
+				eventually(t, cleanMax, "what it kept is gone", func() error { return keysLeft(masters...) })
+			}
+		})
+	}
+}
+
 func TestSlowLinksAreNoVotesBeyondTheInstanceTimeout(t *testing.T) {
 	masters := startMasters(t, 3)
 	relays, addrs := startRelays(t, masters)

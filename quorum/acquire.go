@@ -250,7 +250,7 @@ func (a *attempt) settled(en *entry) {
 	case u != nil:
 		u.lane.pushUndo(u)
 	case owed: // it has extended the lock
-		en.lane.releaseLate(a.hold(0))
+		en.lane.releaseLate(a.hold(0), undoText)
 	}
 }
 

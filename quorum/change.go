@@ -81,7 +81,14 @@ type prolonging struct {
 	seen opinion
 }
 
-func (x *prolonging) settled(en *entry) { x.fillLate(en) }
+func (x *prolonging) hold() hold { return hold{x.key.Name, x.seen.value} }
+
+func (x *prolonging) read(en *entry) (Vote, string) { return prolonged(en, x.hold()) }
+
+func (x *prolonging) settled(en *entry) {
+	en.releaseOwed(x.hold(), undoText)
+	x.fillLate(en)
+}
 
 func (x *prolonging) ended(d Decision) {
 	if d == Won {

@@ -91,6 +91,7 @@ func (d *editing) read(en *entry) (Vote, string) {
 	}
 	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.edits) {
 		en.took = len(d.puts) > 0
+		d.grants(en)
 		en.blank = d.releases == nil
 		return Granted, ""
 	}

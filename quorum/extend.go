@@ -48,28 +48,31 @@ func (x *extension) hold() hold { return hold{x.req.Key.Name, x.req.Token} }
 
 // read counts an addition beyond ttl_max as refused.
 func (x *extension) read(en *entry) (Vote, string) {
-	n, ok := en.Reply.(int64)
-	switch {
-	case en.Err != nil || !ok:
-		return comparison(en)
-	case n == tooLong:
+	if en.Err == nil && en.Reply == int64(tooLong) {
 		return Refused, ""
-	case n > didIt && !x.req.Add: // it is when the key expires now
-		en.lane.granted(x.hold().hash()).Store(n)
-		return Granted, ""
-	case n > 0:
-		return Granted, ""
 	}
-	return comparison(en)
+	return prolonged(en, x.hold())
+}
+
+// prolonged reads the reply of a script that compares before it extends.
+func prolonged(en *entry, h hold) (Vote, string) {
+	at, ok := en.Reply.(int64)
+	if sum, added := en.Reply.([]any); added && len(sum) == 2 {
+		at, ok = sum[1].(int64)
+	}
+	if en.Err != nil || !ok || at < didIt {
+		return comparison(en)
+	}
+	if at > didIt { // the master tells
+		en.lane.granted(h.hash()).Store(at)
+	}
+	return Granted, ""
 }
 
 func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
 
-// settled takes back an extension that was answered late, and after whose sending a release was not sent.
 func (x *extension) settled(en *entry) {
-	if en.lane.owes(x.hold()) {
-		en.lane.releaseLate(x.hold())
-	}
+	en.releaseOwed(x.hold(), undoText)
 	x.fillLate(en)
 }
 
@@ -127,7 +130,8 @@ func (x *extension) keptFor() time.Duration {
 		if x.entries[i].vote != Granted { // its reply may be being read just now
 			continue
 		}
-		if ms, ok := x.entries[i].Reply.(int64); ok {
+		if sum, ok := x.entries[i].Reply.([]any); ok && len(sum) == 2 {
+			ms, _ := sum[0].(int64)
 			least = min(least, time.Duration(ms)*time.Millisecond)
 		}
 	}

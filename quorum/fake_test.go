@@ -555,7 +555,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		if f.horizonLeft() < left+more {
 			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(left+more) * time.Millisecond * 5 / 4)}
 		}
-		return left + more, nil
+		return []any{left + more, int64(1)}, nil
 	case luaUndo, luaPutBack:
 		if strconv.FormatInt(v.expires.UnixMilli(), 10) != arg(1) {
 			return int64(0), nil

@@ -143,7 +143,7 @@ func (f *fill) take(now instant) bool {
 	}
 	c := &l.engine.cfg
 	in := func(d time.Duration) int64 { return l.clockNow + (f.start + d - l.gathered).Milliseconds() }
-	f.ends = l.expiry(hold{g.key.Name, g.value + g.dump}.hash(), in(f.kept))
+	f.ends = l.expiry(g.hold().hash(), in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
 	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.all(keys, argv); g.dump != "" {
@@ -156,6 +156,7 @@ func (f *fill) take(now instant) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
+		f.lane.granted(f.gap.hold().hash()).Store(f.ends)
 		f.wait()
 	case int64(other):
 	default: // an error: nobody knows how far it came
@@ -167,13 +168,15 @@ func (f *fill) lost(string) { f.lane.pushUndo(f.undo(true)) }
 
 // undo returns what removes what was set, or may have been. unsure is as of an undo.
 func (f *fill) undo(unsure bool) *undo {
-	g := f.gap
-	args := luaUndo.whole(g.key.Name, g.value, f.ends)
-	if g.dump != "" {
-		args = luaRestoreAll.all([]string{g.key.Name}, []any{digestOfDump(g.dump), f.ends, "", ""})
+	args := undoText
+	if f.gap.dump != "" {
+		args = undoDump
 	}
-	return &undo{Call: masters.Call{Args: args}, lane: f.lane, unsure: unsure, kept: f.kept}
+	return &undo{Call: masters.Call{Args: args(f.gap.hold(), f.ends)}, lane: f.lane, unsure: unsure, kept: f.kept}
 }
+
+// hold is the lock as releases know it.
+func (g *gap) hold() hold { return hold{g.key.Name, g.value + digestOfDump(g.dump)} }
 
 // digestOfDump is the digest of an effect.
 func digestOfDump(dump string) string {

@@ -26,22 +26,49 @@ func (l *lane) granted(hash uint64) *atomic.Int64 {
 	return &g[(hash>>32*31+hash+uint64(l.db)*31)%uint64(len(g))]
 }
 
+// grants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
+func (d *editing) grants(en *entry) {
+	for _, i := range d.puts {
+		if at := d.ends[en.master][i]; at > 0 {
+			en.lane.granted(d.sums[i].hash).Store(at)
+		}
+	}
+}
+
 // releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
 // after it has been answered. It does nothing unless the entry is a release of what was granted there.
 func (en *entry) releaseLate() {
 	if h := en.round.releases; h != nil && !en.late {
 		en.late = true
-		en.lane.releaseLate(*h)
+		en.lane.releaseLate(*h, undoText)
+	}
+	if r, ok := en.round.owner.(*voting); ok {
+		r.mu.Lock()
+		r.missedBy(en)
+		r.mu.Unlock()
 	}
 }
 
+// releaseOwed takes back an extension that was answered late, and after whose sending a release was not sent.
+func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
+	if en.lane.owes(h) {
+		en.lane.releaseLate(h, args)
+	}
+}
+
+// undoText returns the command that deletes a string, and undoDump the one that deletes a key whose hold has a digest for a token.
+func undoText(h hold, expires int64) []any { return luaUndo.whole(h.name, h.token, expires) }
+
+func undoDump(h hold, expires int64) []any {
+	return luaRestoreAll.all([]string{h.name}, []any{h.token, expires, "", ""})
+}
+
 // releaseLate undoes what the master is known to have granted or extended.
-func (l *lane) releaseLate(h hold) {
+func (l *lane) releaseLate(h hold, args func(hold, int64) []any) {
 	now, expires := l.engine.now(), l.granted(h.hash()).Swap(0) // one undo is enough
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
-		args := luaUndo.whole(h.name, h.token, expires)
-		l.pushUndo(&undo{Call: masters.Call{Args: args}, lane: l, kept: left, once: true})
+		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true})
 	}
 }
 

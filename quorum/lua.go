@@ -86,15 +86,14 @@ if v then return 0 end
 return -1`)
 
 	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies
-	// with the new remaining TTL, or -2 if that would be too much.
-	luaAdd = newLua(`
+	// with the new remaining TTL and what luaProlong returns, or with -2 if that would be too much.
+	luaAdd = newLua(luaProlong + `
 local v = redis.call('GET', KEYS[1])
 if v == ARGV[1] then
   local ms = redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2])
   if ms > tonumber(ARGV[3]) then return -2 end
-  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ms))
   if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
-  return ms
+  return {ms, prolong(KEYS[1], string.format('%.0f', ms))}
 end
 if v then return 0 end
 return -1`)
@@ -213,10 +212,8 @@ return {kind, seen, redis.call('PTTL', KEYS[1])}`)
 	// luaDeleteSeen KEYS[1]=resource ARGV[1]=type ARGV[2]=value or digest.
 	luaDeleteSeen = newLua(luaIfSeen + luaFree)
 
-	// luaExpireSeen as luaDeleteSeen, and ARGV[3]=ms.
-	luaExpireSeen = newLua(luaIfSeen + luaSooner + `
-sooner(KEYS[1], ARGV[3])
-return redis.call('PEXPIRE', KEYS[1], ARGV[3])`)
+	// luaExpireSeen as luaDeleteSeen, and ARGV[3]=ms. It replies as luaProlong.
+	luaExpireSeen = newLua(luaIfSeen + luaProlong + `return prolong(KEYS[1], ARGV[3])`)
 )
 
 var (

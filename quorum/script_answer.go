@@ -27,7 +27,7 @@ type effect struct {
 	kind   effectKind
 	ttl    time.Duration // that it set, as the client counts; 0 if it set none
 	ends   string        // the expiry that it left, ms on the master's clock
-	digest string        // the value that it left, as DUMP has it, if that is short, else its SHA-1
+	digest string        // the value that it left, or deleted, as DUMP has it, if that is short, else its SHA-1
 	before string        // the value before, as DUMP has it; empty if there was none
 	was    string        // the expiry before
 }

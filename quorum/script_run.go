@@ -121,8 +121,11 @@ type voting struct {
 
 func (r *voting) read(en *entry) (Vote, string) {
 	a, v, cause := r.answer(&en.Call)
-	if a != nil {
+	if a == nil {
+		r.missedBy(en)
+	} else {
 		r.all[en.master] = a
+		r.eachExpiry(a, func(h hold, at int64) { en.lane.granted(h.hash()).Store(at) })
 		if en.proves(r.blank(a, v)) {
 			r.count.answers[en.master] = a
 		}
@@ -179,6 +182,9 @@ func (r *voting) ended(d Decision) {
 	refusal, refused := r.count.refused()
 	reply, ms := r.count.won(), r.count.ttl()
 	divided := r.asked < r.count.worthAsking()
+	for i := range r.entries {
+		r.releaseLate(&r.entries[i])
+	}
 	r.mu.Unlock()
 	switch {
 	case d == Won && (ms == 0 || r.req.Rule.Merge == Releasing || r.req.Rule.Merge == Telling): // there is no validity to be left
@@ -358,6 +364,7 @@ func (r *voting) settled(en *entry) {
 		if r.count.wrong(a, r.decision) || r.revoked && r.req.Rule.vote(a) == Granted {
 			late = r.undoOf(en.master)
 		}
+		r.eachExpiry(a, func(h hold, _ int64) { en.releaseOwed(h, undoDump) })
 	}
 	r.mu.Unlock()
 	for _, u := range late {

@@ -21,7 +21,7 @@ import (
 // them and a colon, and the number of the database. The reply is read by parseAnswer:
 //
 //	{the reply, encoded; the field; and for each key that is not as it was:
-//	 name, effect, TTL set in ms or 0, expiry as left, digest as left, value before, expiry before}
+//	 name, effect, TTL set in ms or 0, expiry as left, digest as left or deleted, value before, expiry before}
 //
 // A key to which the script gives a TTL is kept for longer, as every key of ours is (Config.kept), and one that it leaves
 // without gets ttl_max; a TTL that the script reads is told without that addition. If the guard stopped the script, all that

@@ -349,7 +349,8 @@ for _, key in ipairs(written) do
     if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaSooner
     if left > longest then longest = left end
     answer[size + 1], answer[size + 2], answer[size + 3], answer[size + 4] = key, effect, math.abs(ttl), ends
-    answer[size + 5], answer[size + 6], answer[size + 7] = is and (#is > 64 and real.sha1hex(is) or is) or '', is and was[1] or '', was[2]
+    local content = is or was[1]
+    answer[size + 5], answer[size + 6], answer[size + 7] = #content > 64 and real.sha1hex(content) or content, is and was[1] or '', was[2]
     size = size + 7
   end
 end

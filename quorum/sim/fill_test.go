@@ -21,30 +21,37 @@ func (s *scene) extendBy(proxy int, req quorum.ExtendRequest) quorum.Extended {
 	return <-c
 }
 
-// renewals are the ways to take a lock and to extend it, through the first proxy.
+// renewals are the ways to take a lock, to extend it and to give it back, through the first proxy.
 var renewals = []struct {
-	name    string
-	take    func(s *scene, ttl time.Duration) bool
-	extends func(s *scene, ttl time.Duration) bool
+	name      string
+	take      func(s *scene, ttl time.Duration) bool
+	givesBack func(s *scene)
+	extends   func(s *scene, ttl time.Duration) bool
 }{
-	{"EXTEND", (*scene).takesText, func(s *scene, ttl time.Duration) bool { return s.extend(0, "mine", ttl).Held }},
-	{"an addition", (*scene).takesText, func(s *scene, ttl time.Duration) bool {
+	{"EXTEND", (*scene).takesText, (*scene).givesText, func(s *scene, ttl time.Duration) bool { return s.extend(0, "mine", ttl).Held }},
+	{"an addition", (*scene).takesText, (*scene).givesText, func(s *scene, ttl time.Duration) bool {
 		return s.extendBy(0, quorum.ExtendRequest{Token: "mine", TTL: ttl / 4, Add: true}).Held
 	}},
-	{"EXPIRE", (*scene).takesText, func(s *scene, ttl time.Duration) bool {
+	{"EXPIRE", (*scene).takesText, (*scene).givesText, func(s *scene, ttl time.Duration) bool {
 		c := make(chan quorum.Changed, 1)
 		req := quorum.ExpireRequest{Key: quorum.Key{Name: resourceName(0)}, TTL: ttl}
 		s.proxies[0].life.engine.Expire(req, func(x quorum.Changed) { c <- x })
 		return (<-c).Applied
 	}},
-	{"Redisson", func(s *scene, ttl time.Duration) bool { return s.byVote(0, &hashLock.take, ttl).Lock != nil }, (*scene).renews},
+	{"Redisson", (*scene).takesHash, (*scene).givesHash, func(s *scene, ttl time.Duration) bool { return s.byVote(0, &hashLock.extend, ttl).Lock != nil }},
 }
 
 func (s *scene) takesText(ttl time.Duration) bool {
 	return (<-s.acquire(0, "mine", ttl, false)).Lock != nil
 }
 
-func (s *scene) renews(ttl time.Duration) bool { return s.byVote(0, &hashLock.extend, ttl).Lock != nil }
+func (s *scene) givesText() { s.release(0, "mine") }
+
+func (s *scene) takesHash(ttl time.Duration) bool {
+	return s.byVote(0, &hashLock.take, ttl).Lock != nil
+}
+
+func (s *scene) givesHash() { s.byVote(0, &hashLock.release, time.Minute) }
 
 // byVote runs a script on the resource, by its client "mine".
 func (s *scene) byVote(proxy int, script *votedScript, ttl time.Duration) quorum.Ran {

@@ -21,6 +21,21 @@ func (s *scene) cutOff(master int) {
 
 func (s *scene) reconnect(master int) { s.do(s.links[0][master].heal) }
 
+// lose ends the first proxy's connections to masters, and what is on its way there never comes.
+func (s *scene) lose(masters ...int) {
+	s.do(func() {
+		for _, i := range masters {
+			for _, c := range s.proxies[0].life.conns {
+				if c.server == s.servers[i] {
+					c.hangUp(net0)
+					c.server.drop(c)
+				}
+			}
+			s.links[0][i].heal()
+		}
+	})
+}
+
 func (s *scene) take(proxy int, token string) {
 	s.t.Helper()
 	s.expectGranted(<-s.acquire(proxy, token, 50*time.Second, false))
@@ -61,6 +76,52 @@ func TestAReleaseOfAnExtendedLockIsMadeLate(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAReleaseIsMadeLateInWhateverWayTheLockWasExtended(t *testing.T) {
+	for pause := range 4 {
+		for _, way := range renewals {
+			inScene(t, func(s *scene) {
+				s.sleep(time.Duration(pause) * time.Millisecond)
+				if !way.take(s, 20*time.Second) || !way.extends(s, 40*time.Second) {
+					t.Errorf("%s: not held", way.name)
+				}
+				s.sleep(20 * time.Millisecond)
+				s.stop(2)
+				way.givesBack(s)
+				s.resume(2)
+				s.expectHolders(100*time.Millisecond, "...")
+			})
+		}
+	}
+}
+
+func TestAReleaseOfALockThatWasFilledIsMadeLate(t *testing.T) {
+	for _, way := range renewals {
+		inScene(t, func(s *scene) {
+			way.take(s, 20*time.Second)
+			s.sleep(10 * time.Millisecond)
+			s.remove(2)
+			way.extends(s, 40*time.Second)
+			s.expectHolders(time.Second, "mmm")
+			s.stop(2)
+			way.givesBack(s)
+			s.resume(2)
+			s.expectHolders(100*time.Millisecond, "...")
+		})
+	}
+}
+
+// It is taken by GETSET.
+func TestAReleaseOfALockThatWasPutIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.swapVia(0, nil, "mine")
+		s.sleep(20 * time.Millisecond)
+		s.stop(2)
+		s.release(0, "mine")
+		s.resume(2)
+		s.expectHolders(100*time.Millisecond, "...")
+	})
 }
 
 // What the master has of the lock is extended before the release, and answered after it.
@@ -120,15 +181,7 @@ func TestAReleaseThatIsLostIsMadeLate(t *testing.T) {
 		s.take(0, "mine")
 		s.do(func() { s.links[0][2].block(up) })
 		s.release(0, "mine")
-		s.do(func() {
-			for _, c := range s.proxies[0].life.conns {
-				if c.server == s.servers[2] {
-					c.hangUp(net0)
-					c.server.drop(c)
-				}
-			}
-		})
-		s.reconnect(2)
+		s.lose(2)
 		s.expectHolders(time.Second, "...")
 	})
 }

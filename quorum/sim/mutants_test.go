@@ -215,8 +215,28 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of an extended lock is not made late", rule: "4 undo", file: "extend.go",
-		old: "en.lane.granted(x.hold().hash()).Store(n)", new: "_ = n",
+		old: "en.lane.granted(h.hash()).Store(at)", new: "_ = at",
 		test: "TestAReleaseOfAnExtendedLock", in: ".",
+	},
+	{
+		name: "a release of a lock that was added to is not made late", rule: "4 undo", file: "extend.go",
+		old: "at, ok = sum[1].(int64)", new: "at, ok = 1, true",
+		test: "TestAReleaseIsMadeLateInWhateverWay", in: ".",
+	},
+	{
+		name: "a release of a lock that EXPIRE extended is not made late", rule: "4 undo", file: "lua.go",
+		old: "luaProlong + `return prolong(KEYS[1], ARGV[3])`", new: "luaSooner + `return redis.call('PEXPIRE', KEYS[1], ARGV[3])`",
+		test: "TestAReleaseIsMadeLateInWhateverWay", in: ".",
+	},
+	{
+		name: "a release of a lock that was put is not made late", rule: "4 undo", file: "late.go",
+		old: "en.lane.granted(d.sums[i].hash).Store(at)", new: "_ = at",
+		test: "TestAReleaseOfALockThatWasPut", in: ".",
+	},
+	{
+		name: "a release of a lock that was filled is not made late", rule: "4 undo", file: "fill.go",
+		old: "f.lane.granted(f.gap.hold().hash()).Store(f.ends)", new: "",
+		test: "TestAReleaseOfALockThatWasFilled", in: ".",
 	},
 	{
 		name: "of grants in several databases one is known", rule: "4 undo", file: "late.go",
@@ -224,8 +244,8 @@ var mutants = []mutant{
 		test: "TestAReleaseIsMadeLateInItsDatabase", in: ".",
 	},
 	{
-		name: "a release is not made late where an extension is late", rule: "4 undo", file: "extend.go",
-		old: "if en.lane.owes(x.hold()) {", new: "if false {",
+		name: "a release is not made late where an extension is late", rule: "4 undo", file: "late.go",
+		old: "if en.lane.owes(h) {", new: "if false {",
 		test: "TestAReleaseIsMadeLateWhere", in: ".",
 	},
 	{
@@ -303,7 +323,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was filled is looked at at once", rule: "11 extend", file: "fill.go",
-		old: "case int64(didIt):\n\t\tf.wait()", new: "case int64(didIt):\n\t\tf.look()",
+		old: ".Store(f.ends)\n\t\tf.wait()", new: ".Store(f.ends)\n\t\tf.look()",
 		test: "TestALockThatIsGivenBackBesideAFillIsNotBroughtBack", in: ".",
 	},
 	{

@@ -70,6 +70,41 @@ var voteMutants = []mutant{
 		test: "TestAScriptIsNotAskedAgain",
 	},
 	{
+		name: "a release by vote that a master missed is not made late", rule: "4 undo", file: "script_late.go",
+		old: "if !en.late || r.req", new: "if en.late || r.req",
+		test: "TestAReleaseByVoteThatAMasterMisses", in: ".",
+	},
+	{
+		name: "a release by vote that was answered with an error is not made late", rule: "4 undo", file: "script_run.go",
+		old: "r.missedBy(en)", new: "_ = en",
+		test: "TestAReleaseByVoteThatIsAnsweredWithAnError", in: ".",
+	},
+	{
+		name: "a release by vote is not made late where the lock is late", rule: "4 undo", file: "script_run.go",
+		old: "en.releaseOwed(h, undoDump)", new: "_ = h",
+		test: "TestAReleaseByVoteIsMadeLateWhere", in: ".",
+	},
+	{
+		name: "a release by vote that was not sent is not owed", rule: "4 undo", file: "script_late.go",
+		old: "if en.fate == dropped {", new: "if false {",
+		test: "TestAReleaseByVoteIsMadeLateWhere", in: ".",
+	},
+	{
+		name: "a late release by vote goes by the content", rule: "4 undo", file: "script_putback.go",
+		old: "if math.abs(at - ends) <= slack then", new: "if at ~= ends + slack + 1 then",
+		test: "TestALateReleaseByVoteLeavesTheNextLock", in: ".",
+	},
+	{
+		name: "a late release by vote goes by the expiry", rule: "4 undo", file: "script_putback.go",
+		old: "(#now > 64 and redis.sha1hex(now) or now) == digest then", new: "digest then",
+		test: "TestALateReleaseByVoteLeavesWhatIsNotTheSame", in: ".",
+	},
+	{
+		name: "whatever a script deletes is deleted late", rule: "4 undo", file: "script_late.go",
+		old: "|| r.req.Rule.Merge != Releasing {", new: "{",
+		test: "TestWhatAScriptDeletesIsNoRelease", in: ".",
+	},
+	{
 		name: "an error of a master is its script's", rule: "release in doubt", file: "script_run.go",
 		old: "len(a.effects) == 0 && slices", new: "len(a.effects) < 0 && slices",
 		test: "TestAReleaseIsNotRefused", in: ".",

@@ -1,0 +1,55 @@
+package quorum
+
+import "strconv"
+
+// A script that gives a lock back may miss a master, too; see late.go. What else it would do there nobody knows, so it is not run
+// late. But a key that it has deleted on a master that ran it is deleted late on one that did not, if it is the very same: it has
+// the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is known to have
+// set it. The content says who holds the lock, and how often. So what somebody else holds, too, or the same client once more, stays.
+
+// hold is the key as a script has left it, or the one that it has deleted.
+func (e *effect) hold() hold { return hold{e.name, e.digest} }
+
+// eachExpiry calls f for each key that a master has set to expire for a script that it granted.
+func (r *voting) eachExpiry(a *answer, f func(h hold, at int64)) {
+	if a == nil || r.req.Rule.vote(a) != Granted {
+		return
+	}
+	for i := range a.effects {
+		e := &a.effects[i]
+		if at, err := strconv.ParseInt(e.ends, 10, 64); err == nil && at > 0 && e.ttl > 0 {
+			f(e.hold(), at)
+		}
+	}
+}
+
+// missedBy notes that the script has not run on a master, or may not have. It is called with round.mu held.
+func (r *voting) missedBy(en *entry) {
+	if !en.late {
+		en.late = true
+		if r.decision != Undecided {
+			r.releaseLate(en)
+		}
+	}
+}
+
+// releaseLate makes the release late on a master, if that has missed it. It is called when the round is over, with round.mu held,
+// and before anybody can take the lock again who was told that it was given back.
+func (r *voting) releaseLate(en *entry) {
+	if !en.late || r.req.Rule.Merge != Releasing {
+		return
+	}
+	for _, a := range r.all {
+		if a == nil {
+			continue
+		}
+		for i := range a.effects {
+			if e := &a.effects[i]; e.kind == deleted {
+				if en.fate == dropped {
+					en.lane.owe(e.hold())
+				}
+				en.lane.releaseLate(e.hold(), undoDump)
+			}
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// takes takes the lock by vote, or once more, through a proxy.
+func (s *scene) takes(proxy int) {
+	s.t.Helper()
+	if r := s.byVote(proxy, &hashLock.take, 50*time.Second); r.Lock == nil {
+		s.t.Errorf("not granted: %+v", r)
+	}
+	s.sleep(20 * time.Millisecond)
+}
+
+// frees gives it back, once, and is told how.
+func (s *scene) frees(proxy int, want int64) {
+	s.t.Helper()
+	if r := s.byVote(proxy, &hashLock.release, 50*time.Second); r.Err != nil || r.Reply.Kind != quorum.IntValue || r.Reply.Int != want {
+		s.t.Errorf("the release was told: %+v", r)
+	}
+}
+
+// Two of three masters each miss one release.
+func TestAReleaseByVoteThatAMasterMissesIsMadeThereLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		for master := range 2 {
+			s.takes(0)
+			s.stop(master)
+			s.frees(0, 1)
+			s.resume(master)
+			s.expectHolders(100*time.Millisecond, "...")
+		}
+	})
+}
+
+func TestALockOfSeveralKeysIsReleasedLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		names := []string{resourceName(0), resourceName(1)}
+		run := func(script *votedScript) {
+			c := make(chan quorum.Ran, 1)
+			s.proxies[0].life.engine.Run(script.request(names, "mine", 50*time.Second), func(r quorum.Ran) { c <- r })
+			<-c
+		}
+		run(&pairLock.take)
+		s.sleep(20 * time.Millisecond)
+		s.stop(2)
+		run(&pairLock.release)
+		s.resume(2)
+		s.sleep(100 * time.Millisecond)
+		s.do(func() {
+			if n := len(s.servers[2].store.all()); n != len(s.servers[1].store.all()) {
+				t.Errorf("%v", s.servers[2].store.all())
+			}
+		})
+	})
+}
+
+// The master takes the lock, or extends it, after the release, which was not sent there.
+func TestAReleaseByVoteIsMadeLateWhereTheLockIsLate(t *testing.T) {
+	for _, script := range []*votedScript{&hashLock.take, &hashLock.extend} {
+		inScene(t, func(s *scene) {
+			if script == &hashLock.extend {
+				s.takes(0)
+			}
+			s.do(func() { s.servers[2].stopped = true })
+			if r := s.byVote(0, script, 40*time.Second); r.Lock == nil {
+				t.Errorf("not granted: %+v", r)
+			}
+			s.sleep(time.Second)
+			s.frees(0, 1)
+			s.resume(2)
+			s.expectHolders(100*time.Millisecond, "...")
+		})
+	}
+}
+
+func TestAReleaseByVoteThatIsAnsweredWithAnErrorIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.do(func() { s.servers[2].refuses = "MISCONF no disk" })
+		s.frees(0, 1)
+		s.expectHolders(0, "..m")
+		s.do(func() { s.servers[2].refuses = "" })
+		s.expectHolders(2*time.Second, "...")
+	})
+}
+
+// The release is on its way when the connection breaks, and is never run.
+func TestAReleaseByVoteThatIsLostIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.do(func() { s.links[0][2].block(up) })
+		s.frees(0, 1)
+		s.lose(2)
+		s.expectHolders(time.Second, "...")
+	})
+}
+
+// The release waits for a master that is late, for longer than it may, and the next attempt of the same client behind it.
+func TestALateReleaseByVoteComesBeforeWhatCameAfterIt(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.do(func() { s.servers[2].stopped = true })
+		busy := s.acquire(0, "busy", 50*time.Second, false)
+		s.sleep(20 * time.Millisecond)
+		s.frees(0, 1)
+		s.sleep(250 * time.Millisecond)
+		next := make(chan quorum.Ran, 1)
+		s.proxies[0].life.engine.Run(hashLock.take.request([]string{resourceName(0)}, "mine", 40*time.Second), func(r quorum.Ran) { next <- r })
+		s.sleep(60 * time.Millisecond)
+		s.resume(2)
+		<-busy
+		if r := <-next; r.Lock == nil {
+			t.Errorf("not granted: %+v", r)
+		}
+		s.expectHolders(time.Second, "mmm")
+		s.frees(0, 1) // each master counts one hold
+		s.expectHolders(time.Second, "...")
+	})
+}
+
+// The next lock is of the same client, and taken through another proxy, which reaches the master.
+func TestALateReleaseByVoteLeavesTheNextLock(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.cutOff(2)
+		s.frees(0, 1)
+		if r := s.byVote(1, &hashLock.release, time.Minute); r.Err != nil { // on the master that is left
+			t.Errorf("%+v", r)
+		}
+		s.takes(1)
+		s.reconnect(2)
+		s.expectHolders(2*time.Second, "mmm")
+	})
+}
+
+// An inner hold is given back, and a master misses it: the outer one is still there.
+func TestALateReleaseByVoteLeavesAnOuterHold(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.takes(0)
+		s.stop(2)
+		s.frees(0, 0)
+		s.resume(2)
+		s.expectHolders(2*time.Second, "mmm")
+	})
+}
+
+// On one master others hold it as well, or the client once more: that is not what the other masters have deleted.
+func TestALateReleaseByVoteLeavesWhatIsNotTheSame(t *testing.T) {
+	for _, text := range []string{"mine\x002\x00", "mine\x001\x00theirs\x001\x00"} {
+		inScene(t, func(s *scene) {
+			s.takes(0)
+			s.do(func() {
+				m := s.servers[2]
+				it, _ := m.lock(resourceName(0))
+				it.text = text
+				m.put(&session{}, resourceName(0), it)
+			})
+			s.stop(2)
+			s.frees(0, 1)
+			s.resume(2)
+			s.expectHolders(2*time.Second, "..m")
+		})
+	}
+}
+
+// A script of which nothing is known takes a value from one master, and is told that no quorum has answered.
+func TestWhatAScriptDeletesIsNoRelease(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.byVote(0, &textLock.take, 50*time.Second)
+		s.sleep(20 * time.Millisecond)
+		s.do(func() {
+			s.links[0][1].block(up)
+			s.links[0][2].block(up)
+		})
+		if r := s.byVote(0, &textLock.release, 50*time.Second); r.Err == nil {
+			t.Errorf("%+v", r)
+		}
+		s.lose(1, 2)
+		s.expectHolders(2*time.Second, ".mm")
+	})
+}
