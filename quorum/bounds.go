@@ -12,7 +12,7 @@ import (
 
 // bounds returns what the locks of a proxy with these settings rest on.
 func (c *Config) bounds() vouch.Bounds {
-	return vouch.Bounds{Kept: c.kept(c.TTLMax), Grace: c.Grace, DriftFactor: c.DriftFactor}
+	return vouch.Bounds{Kept: c.kept(c.TTLMax), Grace: c.Grace, DriftFactor: c.DriftFactor, Patience: c.InstanceTimeout}
 }
 
 // keepTo makes the engine keep to what a mark tells, too. It never becomes less strict again: a lock of a proxy that is gone may

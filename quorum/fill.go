@@ -15,8 +15,8 @@ import (
 // filled. Nor does it bring back a lock that is gone (rule 11): a master is filled only within the validity of what the others
 // have, by its own clock, so that nobody can have held the lock since; and what is set lives no longer than that. Somebody may
 // have given the lock back, or taken it away, all the same. So the others are looked at before and afterwards: what was filled
-// is undone unless a quorum of those that were extended still have the same. The one look comes an InstanceTimeout after the
-// extension, the other as long after the fill: whoever has deleted the lock there just before, and was answered by a quorum,
+// is undone unless a quorum of those that were extended still have the same. The one look comes an InstanceTimeout, the
+// longest that any proxy has, after the extension, the other as long after the fill: whoever has deleted the lock there just before, and was answered by a quorum,
 // has by then deleted it from the others as well.
 type fill struct {
 	masters.Call
@@ -85,10 +85,10 @@ func (r *round) granting() (bits uint64) {
 	return bits
 }
 
-// wait lets an InstanceTimeout pass before the others are looked at.
+// wait lets the longest InstanceTimeout of all proxies pass before the others are looked at.
 func (f *fill) wait() {
 	e := f.lane.engine
-	f.at = e.waited() + e.cfg.InstanceTimeout
+	f.at = e.waited() + e.bounds.Load().Patience
 	e.sweeper.add(f)
 }
 

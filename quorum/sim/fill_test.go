@@ -205,6 +205,29 @@ func TestALockThatIsGivenBackBesideAFillIsNotBroughtBack(t *testing.T) {
 	})
 }
 
+// The same, through a proxy that waits longer for its answers.
+func TestALockThatIsGivenBackSlowlyIsNotBroughtBack(t *testing.T) {
+	quick := sceneConfig
+	quick.Grace = 5 * time.Second // for links that are slow
+	slow := quick
+	slow.InstanceTimeout = time.Second
+	inSceneWith(t, 3, quick, []quorum.Config{slow}, func(s *scene) {
+		s.take(0, "mine")
+		s.remove(2)
+		s.expectHeld(s.extend(0, "mine", 10*time.Second))
+		s.sleep(250 * time.Millisecond)
+		s.do(func() {
+			s.links[1][0].slow = 450 * time.Millisecond
+			s.links[1][1].block(up)
+		})
+		s.release(1, "mine")
+		s.expectHolders(time.Second, ".m.")
+		if x := s.extend(0, "mine", 10*time.Second); x.Held {
+			t.Errorf("it is back: %+v", x)
+		}
+	})
+}
+
 // It is given back before, and a master misses that.
 func TestALockThatHasBeenGivenBackIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {

@@ -312,6 +312,11 @@ var mutants = []mutant{
 		test: "TestALockThatIsBeingGivenBackIsNotBroughtBack", in: ".",
 	},
 	{
+		name: "a fill does not wait for slower proxies", rule: "11 extend", file: "fill.go",
+		old: "e.bounds.Load().Patience", new: "e.cfg.InstanceTimeout",
+		test: "TestALockThatIsGivenBackSlowlyIsNotBroughtBack", in: ".",
+	},
+	{
 		name: "a fill outlives the lock", rule: "11 extend", file: "fill.go",
 		old: "f.kept = min(f.kept, l.engine.lasts(s.left))", new: "",
 		test: "TestAFillLivesNoLongerThanTheLock", in: ".",

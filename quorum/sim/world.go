@@ -72,6 +72,7 @@ func (w *World) initialise() {
 	if len(w.plan.Own) == 0 { // what every proxy would write first
 		bounds = vouch.Bounds{
 			Kept: c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor,
+			Patience: c.InstanceTimeout,
 		}
 	}
 	for _, s := range w.servers {

@@ -15,6 +15,8 @@ type Bounds struct {
 	// Grace and DriftFactor are the least that any proxy allows for: clocks that step, and clocks that run differently.
 	Grace       time.Duration
 	DriftFactor float64
+	// Patience is the longest time for which any proxy waits for an answer: so long may others not have heard of what it was told.
+	Patience time.Duration
 }
 
 // Unbound is what a mark tells by which no proxy has voted yet.
@@ -25,19 +27,23 @@ const longest = 10 * 365 * 24 * time.Hour
 
 // And returns the bounds that keep both.
 func (b Bounds) And(c Bounds) Bounds {
-	return Bounds{Kept: max(b.Kept, c.Kept), Grace: min(b.Grace, c.Grace), DriftFactor: min(b.DriftFactor, c.DriftFactor)}
+	return Bounds{
+		Kept: max(b.Kept, c.Kept), Grace: min(b.Grace, c.Grace), DriftFactor: min(b.DriftFactor, c.DriftFactor),
+		Patience: max(b.Patience, c.Patience),
+	}
 }
 
-// String returns the bounds as marks have them: three words.
+// String returns the bounds as marks have them: four words.
 func (b Bounds) String() string {
-	return fmt.Sprintf("%v %v %s", b.Kept, b.Grace, strconv.FormatFloat(b.DriftFactor, 'g', -1, 64))
+	return fmt.Sprintf("%v %v %s %v", b.Kept, b.Grace, strconv.FormatFloat(b.DriftFactor, 'g', -1, 64), b.Patience)
 }
 
-// parseBounds reads three words.
+// parseBounds reads four words.
 func parseBounds(f []string) (Bounds, bool) {
 	kept, err1 := time.ParseDuration(f[0])
 	grace, err2 := time.ParseDuration(f[1])
 	factor, err3 := strconv.ParseFloat(f[2], 64)
-	ok := err1 == nil && err2 == nil && err3 == nil && kept >= 0 && kept <= longest && grace >= 0 && factor >= 0 && factor <= 1
-	return Bounds{kept, grace, factor}, ok
+	patience, err4 := time.ParseDuration(f[3])
+	ok := err1 == nil && err2 == nil && err3 == nil && err4 == nil && patience >= 0 && kept >= 0 && kept <= longest && grace >= 0 && factor >= 0 && factor <= 1
+	return Bounds{kept, grace, factor, patience}, ok
 }

@@ -55,15 +55,18 @@ func ParseCanary(text string) (Canary, bool) {
 	if len(f) == 10 { // as versions wrote it that did not tell the slot
 		f = slices.Insert(f, 9, strconv.Itoa(Unplaced))
 	}
-	if len(f) != 11 || f[0] != canaryFormat {
+	if len(f) == 11 { // that did not tell the patience
+		f = slices.Insert(f, 8, "0s")
+	}
+	if len(f) != 12 || f[0] != canaryFormat {
 		return Canary{}, false
 	}
 	epoch, err1 := strconv.ParseInt(f[1], 10, 64)
-	bounds, ok := parseBounds(f[5:8])
-	slot, err2 := strconv.Atoi(f[9])
-	db, err3 := strconv.Atoi(f[10])
+	bounds, ok := parseBounds(f[5:9])
+	slot, err2 := strconv.Atoi(f[10])
+	db, err3 := strconv.Atoi(f[11])
 	c := Canary{
-		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[8] == "durable", Slot: slot, DB: db,
+		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[9] == "durable", Slot: slot, DB: db,
 	}
 	return c, err1 == nil && err2 == nil && err3 == nil && ok && epoch >= 0
 }

@@ -16,7 +16,7 @@ func all(f func(Canary)) {
 		f(Canary{
 			DB: pick(2), Process: []string{"-", "p", "q"}[pick(3)], Lineage: []string{"-", "x", "y"}[pick(3)],
 			Epoch: []int64{5, 9}[pick(2)], Members: []string{"m", "n"}[pick(2)],
-			Bounds:  []Bounds{{time.Hour, time.Second, 0.5}, {1500 * time.Microsecond, 0, 0.01}}[pick(2)],
+			Bounds:  []Bounds{{time.Hour, time.Second, 0.5, time.Second}, {1500 * time.Microsecond, 0, 0.01, 0}}[pick(2)],
 			Durable: pick(2) == 1,
 		})
 	}
@@ -102,6 +102,13 @@ func TestAMarkThatTellsNoSlotIsRenewed(t *testing.T) {
 	}
 }
 
+func TestAMarkThatTellsNoPatienceIsRenewed(t *testing.T) {
+	now := Canary{Slot: 2, Process: "p", Lineage: "-", Members: "m", Bounds: Bounds{Patience: time.Second}}
+	if j := Judge("lockproxy-1 0 p - m 0s 0s 0 volatile 2 0", now, 0); j.Verdict != Renew || j.Next != now {
+		t.Errorf("%+v", j)
+	}
+}
+
 func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 	all(func(now Canary) {
 		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != New || j.Next != now {
@@ -111,7 +118,7 @@ func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 }
 
 func TestWhatIsNoMarkIsForeign(t *testing.T) {
-	good := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", Bounds: Bounds{time.Hour, 50 * time.Millisecond, 0.01}}
+	good := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", Bounds: Bounds{time.Hour, 50 * time.Millisecond, 0.01, time.Second}}
 	for _, text := range []string{
 		"x", "lockproxy-1", "lockproxy-0 7 p - m 1h 50ms 0.01 volatile 0", "lockproxy-1 -7 p - m 1h 50ms 0.01 volatile 0",
 		"lockproxy-1 7 p - m 2562047h 50ms 0.01 volatile 0", "lockproxy-1 7 p - m 99999999999h 50ms 0.01 volatile 0",
@@ -119,7 +126,8 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 		"lockproxy-1 7 p - m 1h -50ms 0.01 volatile 0", "lockproxy-1 7 p - m 1h 50 0.01 volatile 0",
 		"lockproxy-1 7 p - m 1h 50ms 1.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms NaN volatile 0",
 		"lockproxy-1 7 p - m 1h 50ms -0.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero",
-		"lockproxy-1 7 p - m 3600000 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero 0", good.String() + " more",
+		"lockproxy-1 7 p - m 3600000 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero 0",
+		"lockproxy-1 7 p - m 1h 50ms 0.01 -1s volatile 2 0", good.String() + " more",
 	} {
 		if j := Judge(text, good, 0); j.Verdict != Foreign {
 			t.Errorf("%q: %+v", text, j)
