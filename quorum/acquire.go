@@ -19,7 +19,7 @@ func (e *Engine) acquire(a *attempt) {
 	a.keeps, a.lasting = a.kept, true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
-		a.program = takeFenced
+		a.program = luaTakeFenced
 	}
 	e.begin(&a.round, a, a.req.Key, nil) // see compose
 }

@@ -22,9 +22,6 @@ type editing struct {
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
 
-// editKeys is long, too; compare takeFenced.
-var editKeys = &program{sha: luaEdit.sha}
-
 func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	d := &editing{exec: x, looked: l, views: views, edits: edits, sums: make([]sum, len(edits))}
 	argv := make([]any, 0, 5*len(edits))
@@ -57,7 +54,7 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
 	}
-	d.program = editKeys
+	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
 	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see compose
 }
@@ -73,7 +70,7 @@ func (d *editing) compose(en *entry, now int64) {
 		}
 	}
 	d.ends[en.master] = ends
-	en.Args = luaEdit.all(keys, argv)
+	en.Args = luaEdit.bySHA(keys, argv)
 }
 
 // expireByPut makes a new TTL of a string a put of the value that is there, so that it can be put back like one.

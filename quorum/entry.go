@@ -56,9 +56,7 @@ func (en *entry) take(now instant) bool {
 			c.compose(en, en.lane.clockNow)
 		}
 		r.mu.Unlock()
-		if r.program != nil {
-			r.program.choose(en)
-		}
+		en.choose()
 		return true
 	}
 	r.mu.Unlock()
@@ -68,9 +66,7 @@ func (en *entry) take(now instant) bool {
 
 // reply takes the answer that is in Call.
 func (en *entry) reply(now instant) {
-	if p := en.round.program; p != nil {
-		p.learn(en)
-	}
+	en.learn()
 	en.round.vote(en, now, func() (Vote, doubt) {
 		en.fate = answered
 		en.epoch = en.lane.epoch

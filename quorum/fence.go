@@ -54,13 +54,10 @@ type fencing struct {
 	raises   int   // so many rounds
 }
 
-// takeFenced is long, and every LOCK runs it.
-var takeFenced = &program{sha: luaTakeFenced.sha}
-
 // take returns the command for one master, of which attempt.compose has chosen when the lock expires.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
-	return en.lane.lay("EVAL", &luaTakeFenced.text, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
+	return en.lane.lay("EVALSHA", &luaTakeFenced.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
 }
 
 // won goes on when the lock is won.

@@ -6,9 +6,8 @@ import "slices"
 // quorum agrees on about each.
 func (e *Engine) look(db int, names []string, done func(error, []view, *looking)) {
 	l := &looking{keys: make([]agreement, len(names)), done: done}
-	args := luaLook.all(names, nil)
-	l.program = newProgram(luaLook, args)
-	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], args)
+	l.program = luaLook
+	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], luaLook.bySHA(names, nil))
 }
 
 // A looking is a reading of several keys.

@@ -7,45 +7,40 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A program is the command that runs a long script: a client's, one of an Exec, or one that takes a lock with a fence. It is
-// sent as a whole the first time that it goes over a connection, and by SHA-1 afterwards. A master that has forgotten it since,
-// because its script cache was flushed, is sent the whole at once, as for scripts that every master is to have loaded: it has
-// done nothing, and no lock may depend on what a cache keeps (rule 13).
-type program struct {
-	sha          string
-	whole, short []any // nil if a composer makes the whole for each master
-}
+// Long scripts, a client's, those of an Exec, and the one that takes a lock with a fence, are sent as a whole the first time
+// that they go over a connection, and by SHA-1 afterwards. A master that has forgotten one since, because its script cache was
+// flushed, is sent the whole at once, as for scripts that every master is to have loaded: it has done nothing, and no lock may
+// depend on what a cache keeps (rule 13).
 
-// programsMax bounds how many programs a connection is known to have run. Newer masters drop scripts that were not used
+// programsMax bounds how many such scripts a connection is known to have run. Newer masters drop scripts that were not used
 // for longest, of those that they were sent as a whole.
 const programsMax = 256
 
-// newProgram takes the arguments of the EVAL.
-func newProgram(l *lua, whole []any) *program {
-	p := &program{sha: l.sha, whole: whole, short: slices.Clone(whole)}
-	p.short[0], p.short[1] = "EVALSHA", l.sha
-	return p
+// bySHA is all for a script that a round names as its program.
+func (l *lua) bySHA(keys []string, argv []any) []any {
+	args := l.all(keys, argv)
+	args[0], args[1] = "EVALSHA", &l.sha
+	return args
 }
 
-// choose is called by the entry's lane, just before it is written.
-func (p *program) choose(en *entry) {
-	k := en.lane.link
-	known := k != nil && k.programs[p.sha]
-	switch {
-	case p.whole == nil && known:
-		en.Args[0], en.Args[1] = "EVALSHA", &p.sha
-	case p.whole == nil:
-	case known:
-		en.Args = p.short
-	default:
-		en.Args = p.whole
+// written returns a command that runs a script by SHA-1 with the script's text in its place.
+func written(args []any, text string) []any {
+	args = slices.Clone(args) // they may be other masters', too
+	args[0], args[1] = "EVAL", text
+	return args
+}
+
+// choose has the whole sent where the master does not have the script. It is called just before the entry is written.
+func (en *entry) choose() {
+	if p := en.round.program; p != nil && !en.lane.link.programs[p.sha] {
+		en.Args = written(en.Args, p.text)
 	}
 }
 
-// learn is called by the entry's lane with the answer.
-func (p *program) learn(en *entry) {
-	k := en.lane.link
-	if k == nil || en.Err != nil {
+// learn takes the answer.
+func (en *entry) learn() {
+	p, k := en.round.program, en.lane.link
+	if p == nil || k == nil || en.Err != nil {
 		return
 	}
 	if len(k.programs) >= programsMax || k.programs == nil {
@@ -66,30 +61,24 @@ func (l *lane) sendAgain(i int) bool {
 	if !ok || l.link == nil || en.Args[0] != "EVALSHA" {
 		return false
 	}
-	if p := en.round.program; p != nil {
+	p, text := en.round.program, ""
+	if p == nil {
+		text = loadedTexts[en.Args[1].(string)]
+	} else {
+		text = p.text
 		delete(l.link.programs, p.sha)
 	}
 	if slices.ContainsFunc(l.batch[i+1:], en.overtakenBy) {
 		return false
 	}
 	en.round.mu.Lock()
-	en.Call = masters.Call{Args: en.whole()}
+	en.Call = masters.Call{Args: written(en.Args, text)}
 	en.fate = waiting
 	en.round.mu.Unlock()
 	if cause := l.pushAgain(en); cause != "" {
 		en.giveUp(dropped, doubt{FailedConnection, cause})
 	}
 	return true
-}
-
-// whole returns the command with the text of its script; nil if a composer makes it.
-func (en *entry) whole() []any {
-	if p := en.round.program; p != nil {
-		return p.whole
-	}
-	args := slices.Clone(en.Args)
-	args[0], args[1] = "EVAL", loadedTexts[args[1].(string)]
-	return args
 }
 
 // overtakenBy says that a later request was run, and may be about the same lock: both name the same key and the same token.

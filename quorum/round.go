@@ -20,7 +20,7 @@ type round struct {
 	releases *hold         // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
-	program  *program      // if it runs a long script
+	program  *lua          // if it runs a long script by SHA-1: that
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master

@@ -79,9 +79,8 @@ func (e *Engine) run(r *voting) {
 	if len(req.Keys) > 0 {
 		first, others = req.Keys[0], req.Keys[1:]
 	}
-	args := e.wrapped(req)
-	r.program = newProgram(req.Script.wrapped, args)
-	e.beginAll(&r.round, r, Key{req.DB, first}, others, args)
+	r.program = req.Script.wrapped
+	e.beginAll(&r.round, r, Key{req.DB, first}, others, e.wrapped(req))
 }
 
 // wrapped returns the command.
@@ -95,7 +94,7 @@ func (e *Engine) wrapped(req *RunRequest) []any {
 	}
 	mode += strconv.Itoa(req.DB)
 	args := make([]any, 0, 3+len(req.Keys)+len(req.Args)+wrapperParams)
-	args = append(args, "EVAL", req.Script.wrapped.text, int64(len(req.Keys)))
+	args = append(args, "EVALSHA", &req.Script.wrapped.sha, int64(len(req.Keys)))
 	for _, k := range req.Keys {
 		args = append(args, k)
 	}
