@@ -67,14 +67,14 @@ func (en *entry) take(now instant) bool {
 // reply takes the answer that is in Call.
 func (en *entry) reply(now instant) {
 	en.learn()
-	en.round.vote(en, now, func() (Vote, doubt) {
-		en.fate = answered
-		en.epoch = en.lane.epoch
+	en.round.vote(en, now, func() {
+		en.fate, en.epoch = answered, en.lane.epoch
 		v, cause := en.round.owner.read(en)
 		if d := en.doubt(); !d.none() {
-			return Failed, d
+			en.record(Failed, d)
+		} else {
+			en.record(v, doubt{FailedError, cause})
 		}
-		return v, doubt{FailedError, cause}
 	})
 	if en.Err != nil {
 		en.lane.complain(en.Err, now)
@@ -114,17 +114,11 @@ func (en *entry) lost(cause string) {
 
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why doubt) {
-	if f == dropped {
-		en.oweRelease()
-	}
 	en.releaseLate()
-	en.round.vote(en, en.round.engine.now(), func() (Vote, doubt) {
-		en.fate = f
-		return Failed, why
-	})
+	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
 }
 
-// fail records a failed vote without deciding. The round's mu is held.
+// fail records a failed vote. The round's mu is held.
 func (en *entry) fail(f fate, why doubt) {
 	if f == dropped {
 		en.oweRelease()

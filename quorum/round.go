@@ -77,76 +77,67 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 	}
 	e.sweeper.add(r)
 	var causes [maxMasters]doubt
+	turnedAway := false
 	stripe := e.stripe(key.Name) // order.go says why
 	stripes := e.stripes(stripe, others)
 	e.lockOrder(stripe, stripes)
 	for i := range r.entries {
 		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
 			r.entries[i].releaseLate()
+			turnedAway = true
 		}
 	}
 	e.unlockOrder(stripe, stripes)
-	r.turnedAway(causes[:len(lanes)])
+	if turnedAway {
+		r.turnedAway(causes[:len(lanes)])
+	}
 }
 
-// turnedAway takes the causes for which lanes did not take their entries; all at once, so that an error names them all.
+// turnedAway takes why lanes did not take their entries, if so; all at once, so that an error names them all.
 func (r *round) turnedAway(causes []doubt) {
-	var last *entry
-	why := doubt{}
-	r.mu.Lock() // those before the last do not decide
-	for i, cause := range causes {
-		if cause.none() {
-			continue
+	r.cast(r.engine.now(), func() {
+		for i, why := range causes {
+			if !why.none() {
+				r.entries[i].fail(dropped, why)
+			}
 		}
-		if last != nil {
-			last.fail(dropped, why)
-		}
-		last, why = &r.entries[i], cause
-	}
-	r.mu.Unlock()
-	if last != nil {
-		last.giveUp(dropped, why)
-	}
+	})
 }
 
-// vote records what cast returns, and ends the round if that decides it. A vote after the end changes nothing.
-func (r *round) vote(en *entry, now instant, cast func() (Vote, doubt)) {
-	r.mu.Lock()
-	en.record(cast())
-	over := r.decision != Undecided
-	if !over {
-		r.conclude(now)
-	}
-	d := r.decision
-	r.mu.Unlock()
-
-	switch {
-	case !over && d != Undecided:
-		r.owner.ended(d)
-	case over && en.fate != dropped:
+// vote takes what read makes of an entry. After the end of the round it changes nothing.
+func (r *round) vote(en *entry, now instant, read func()) {
+	if over := r.cast(now, read); over && en.fate != dropped {
 		r.owner.settled(en)
 	}
 }
 
 // expire ends the round at its deadline: masters that have not answered have failed.
 func (r *round) expire() {
-	r.mu.Lock()
-	over := r.decision != Undecided
-	for i := range r.entries {
-		en := &r.entries[i]
-		en.record(Failed, doubt{FailedLate, r.engine.lateCause})
-		if en.fate == waiting {
-			en.oweRelease()
+	r.cast(r.engine.now(), func() {
+		for i := range r.entries {
+			en := &r.entries[i]
+			en.record(Failed, doubt{FailedLate, r.engine.lateCause})
+			if en.fate == waiting {
+				en.oweRelease()
+			}
 		}
-	}
+	})
+}
+
+// cast has votes recorded, and ends the round if they decide it. It returns true if the round was over before.
+func (r *round) cast(now instant, record func()) (over bool) {
+	r.mu.Lock()
+	over = r.decision != Undecided
+	record()
 	if !over {
-		r.conclude(r.engine.now())
+		r.conclude(now)
 	}
 	d := r.decision
 	r.mu.Unlock()
-	if !over {
+	if !over && d != Undecided {
 		r.owner.ended(d)
 	}
+	return over
 }
 
 // conclude asks what the votes come to. The round's mu is held.
