@@ -85,8 +85,6 @@ func (a *asking) canonical(reply any) string {
 	return "-"
 }
 
-func (a *asking) settled(*entry) {}
-
 func (a *asking) ended(d Decision) {
 	switch {
 	case d == Unanswered:

@@ -39,8 +39,6 @@ func (b *breaking) decide(t Tally) Decision {
 	return Lost
 }
 
-func (b *breaking) settled(*entry) {}
-
 func (b *breaking) ended(d Decision) {
 	if d == Unanswered {
 		b.done(Changed{Err: b.failure()})

@@ -169,8 +169,6 @@ func (l *fenceLook) decide(t Tally) Decision {
 	return Unanswered
 }
 
-func (l *fenceLook) settled(*entry) {}
-
 func (l *fenceLook) ended(d Decision) {
 	f := l.of
 	if d == Unanswered {
@@ -241,8 +239,6 @@ func (r *fenceRaise) read(en *entry) (Vote, string) {
 }
 
 func (r *fenceRaise) decide(t Tally) Decision { return Decide(t) }
-func (r *fenceRaise) settled(*entry)          {}
-
 func (r *fenceRaise) ended(d Decision) {
 	f, a := r.of, r.of.attempt
 	r.mu.Lock()

@@ -66,8 +66,6 @@ func (l *looking) decide(t Tally) Decision {
 	return decision
 }
 
-func (l *looking) settled(*entry) {}
-
 func (l *looking) ended(d Decision) {
 	if d == Unanswered {
 		l.done(l.failure(), nil, nil)

@@ -25,8 +25,6 @@ func (p *polling) read(en *entry) (Vote, string) {
 }
 
 func (p *polling) decide(t Tally) Decision { return Decide(t) }
-func (p *polling) settled(*entry)          {}
-
 func (p *polling) ended(d Decision) {
 	if d != Won {
 		p.done(Polled{Err: p.failure()})

@@ -30,8 +30,6 @@ func (p *publishing) read(en *entry) (Vote, string) {
 }
 
 func (p *publishing) decide(t Tally) Decision { return Decide(t) }
-func (p *publishing) settled(*entry)          {}
-
 func (p *publishing) ended(d Decision) {
 	if d != Won {
 		p.done(Published{Err: p.failure()})

@@ -67,8 +67,6 @@ func parseSighting(reply any) (sighting, bool) {
 	return s, ok1 && ok2 && ok3
 }
 
-func (r *reading) settled(*entry) {}
-
 func (r *reading) ended(d Decision) {
 	r.mu.Lock()
 	v := r.engine.view(&r.agreement)

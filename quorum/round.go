@@ -40,9 +40,11 @@ type owner interface {
 	// ended takes the decision, once, without mu.
 	ended(d Decision)
 	// settled is called without mu for each vote whose command was sent, when its fate is known after the round is
-	// over: answered late, or lost with its connection.
+	// over: answered late, or lost with its connection. The round's own does nothing.
 	settled(e *entry)
 }
+
+func (r *round) settled(*entry) {}
 
 // A taker is an owner that sets keys, each to a value that holds it, and can take that back.
 type taker interface {

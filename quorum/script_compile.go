@@ -47,8 +47,6 @@ func oneLine(text string) string {
 }
 
 func (c *compilation) decide(t Tally) Decision { return Decide(t) }
-func (c *compilation) settled(*entry)          {}
-
 func (c *compilation) ended(d Decision) {
 	switch d {
 	case Won:

@@ -73,8 +73,6 @@ func (v *viewing) decide(t Tally) Decision {
 	return v.agreement.decide(t)
 }
 
-func (v *viewing) settled(*entry) {}
-
 func (v *viewing) ended(d Decision) {
 	e := v.engine
 	if e.closing.Load() {

@@ -93,8 +93,6 @@ func (w *write) decide(t Tally) Decision {
 	return d
 }
 
-func (w *write) settled(*entry) {}
-
 func (w *write) ended(d Decision) {
 	switch {
 	case d == Unanswered:
