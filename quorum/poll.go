@@ -7,9 +7,12 @@ type Polled struct {
 }
 
 // Poll asks every master the same question about itself, and has the answers of a quorum at least.
-func (e *Engine) Poll(question []any, done func(Polled)) {
+func (e *Engine) Poll(question []any, done func(Polled)) { e.poll(Key{}, question, done) }
+
+// poll is Poll with a command that has its place among those on a key.
+func (e *Engine) poll(key Key, command []any, done func(Polled)) {
 	p := &polling{done: done}
-	e.begin(&p.round, p, Key{}, question)
+	e.begin(&p.round, p, key, command)
 }
 
 type polling struct {
@@ -25,23 +28,19 @@ func (p *polling) read(en *entry) (Vote, string) {
 }
 
 func (p *polling) decide(t Tally) Decision { return Decide(t) }
+
 func (p *polling) ended(d Decision) {
 	if d != Won {
 		p.done(Polled{Err: p.failure()})
 		return
 	}
-	p.done(Polled{Replies: p.votedFor()})
-}
-
-// votedFor returns the replies of the masters that have granted, by master; nil for the rest.
-func (r *round) votedFor() []any {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	replies := make([]any, len(r.entries))
-	for i := range r.entries {
-		if en := &r.entries[i]; en.vote == Granted { // the others' may be being read just now
+	p.mu.Lock()
+	replies := make([]any, len(p.entries))
+	for i := range p.entries {
+		if en := &p.entries[i]; en.vote == Granted { // the others' may be being read just now
 			replies[i] = en.Reply
 		}
 	}
-	return replies
+	p.mu.Unlock()
+	p.done(Polled{Replies: replies})
 }

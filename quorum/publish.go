@@ -10,38 +10,15 @@ type Published struct {
 // Publish sends a message to the channel on every master. It is published when a quorum has it. Messages on one channel
 // reach each master in the order of the calls.
 func (e *Engine) Publish(channel, message string, done func(Published)) {
-	p := &publishing{done: done}
-	e.begin(&p.round, p, Key{Name: channel}, []any{"PUBLISH", channel, seal(e.labels.next(), 0, message)})
-}
-
-type publishing struct {
-	round
-	done func(Published)
-}
-
-func (p *publishing) read(en *entry) (Vote, string) {
-	if en.Err != nil {
-		return Failed, failureText(en.Err)
-	}
-	if _, ok := en.Reply.(int64); !ok {
-		return unexpected()
-	}
-	return Granted, ""
-}
-
-func (p *publishing) decide(t Tally) Decision { return Decide(t) }
-func (p *publishing) ended(d Decision) {
-	if d != Won {
-		p.done(Published{Err: p.failure()})
-		return
-	}
-	counts := make([]int64, len(p.entries))
-	for i, reply := range p.votedFor() {
-		n, ok := reply.(int64)
-		if !ok {
-			n = -1
+	e.poll(Key{Name: channel}, []any{"PUBLISH", channel, seal(e.labels.next(), 0, message)}, func(p Polled) {
+		counts := make([]int64, len(p.Replies))
+		for i, reply := range p.Replies {
+			n, ok := reply.(int64)
+			if !ok {
+				n = -1
+			}
+			counts[i] = n
 		}
-		counts[i] = n
-	}
-	p.done(Published{Receivers: counts})
+		done(Published{p.Err, counts})
+	})
 }

@@ -54,7 +54,7 @@ func TestAMessageThatNoQuorumHasIsAnError(t *testing.T) {
 	})
 }
 
-func TestASurveyHasTheAnswersOfAQuorum(t *testing.T) {
+func TestAPollHasTheAnswersOfAQuorum(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.fakes[2].stall()
 		c := make(chan Polled, 1)
