@@ -14,9 +14,8 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 }
 
 func (e *Engine) acquire(a *attempt) {
-	a.kept = e.cfg.kept(a.req.TTL)
 	a.hash = a.hold(0).hash()
-	a.keeps, a.lasting = a.kept, true
+	a.keeps, a.lasting = e.cfg.kept(a.req.TTL), true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = luaTakeFenced
@@ -26,7 +25,7 @@ func (e *Engine) acquire(a *attempt) {
 
 // compose makes the command for one master; see composer.
 func (a *attempt) compose(en *entry, now int64) {
-	en.expires = en.lane.expiry(a.hash, now+a.kept.Milliseconds())
+	en.expires = en.lane.expiry(a.hash, now+a.keeps.Milliseconds())
 	switch {
 	case a.fencing != nil:
 		en.Args = a.fencing.take(en)
@@ -45,10 +44,9 @@ func (a *attempt) compose(en *entry, now int64) {
 type attempt struct {
 	round
 	req   AcquireRequest
-	asked int           // how many times, with this
-	kept  time.Duration // how long masters keep the key
-	hash  uint64        // of the hold
-	lock  Lock          // if it is won
+	asked int    // how many times, with this
+	hash  uint64 // of the hold
+	lock  Lock   // if it is won
 	done  func(Acquired)
 
 	fencing *fencing // if it is to have a fence
@@ -273,5 +271,5 @@ func (en *entry) undo(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return newUndo(en, a.kept, luaUndo.whole(a.req.Key.Name, a.req.Token, en.expires))
+	return newUndo(en, a.keeps, luaUndo.whole(a.req.Key.Name, a.req.Token, en.expires))
 }

@@ -37,8 +37,7 @@ type Engine struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	loops   sync.WaitGroup // the lanes, the warden, and what spawn runs
-	sweep   sync.WaitGroup
+	loops   sync.WaitGroup // the lanes, the warden, the sweeper, and what spawn runs
 	closing atomic.Bool
 
 	turns turns           // of Execs
@@ -77,7 +76,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.warden = newWarden(e)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.sweeper = newSweeper(e)
-	e.sweep.Go(func() { e.sweeper.run(e.ctx.Done()) })
+	e.loops.Go(func() { e.sweeper.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.warden.run(e.ctx) })
 	e.loops.Go(func() { e.patience.run(e.catchUp, e.ctx.Done()) })
 	e.lanesOf(0)
@@ -97,7 +96,6 @@ func (e *Engine) Close() {
 	}
 	<-e.ctx.Done()
 	e.loops.Wait()
-	e.sweep.Wait()
 }
 
 // settle waits until no connected master owes an answer or an undo.

@@ -137,7 +137,7 @@ func (en *entry) record(v Vote, why doubt) {
 	if en.fate == dropped && en.round.revoked { // nobody asked the master
 		return
 	}
-	en.round.engine.masters[en.master].count(v, why.kind)
+	en.lane.master.count(v, why.kind)
 }
 
 // How owners read replies.

@@ -368,9 +368,10 @@ func TestRoundsOnOneKeyHaveOneOrderOnAllMasters(t *testing.T) {
 
 		won := make(chan Acquired, 1)
 		released := make(chan Released, 1)
-		a := &attempt{req: req1("1", minute), kept: w.cfg.kept(minute), done: func(a Acquired) { won <- a }}
+		a := &attempt{req: req1("1", minute), done: func(a Acquired) { won <- a }}
+		a.keeps = w.cfg.kept(minute)
 		b := &straddled{a, func() { w.Release(Key{Name: key}, "1", func(r Released) { released <- r }) }}
-		w.begin(&a.round, b, Key{Name: key}, []any{"SET", key, "1", "NX", "PX", a.kept.Milliseconds()})
+		w.begin(&a.round, b, Key{Name: key}, []any{"SET", key, "1", "NX", "PX", a.keeps.Milliseconds()})
 		x := <-won
 		<-released
 		if x.Lock == nil {

@@ -356,7 +356,7 @@ func (l *lane) nudge(now instant) {
 		l.ask(newTelling(l))
 	}
 	l.ask(newPatrol(l)) // each lane, as each is judged by what its own connection was told
-	if l.master.appends.Load() {
+	if l.master.tellsAppend() {
 		l.ask(newAppendPatrol(l))
 	}
 }

@@ -59,8 +59,6 @@ type master struct {
 	marked    atomic.Pointer[marked]
 	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
 
-	appends atomic.Bool // it has said when it writes its append-only file
-
 	mu    sync.Mutex // guards all below
 	links int        // live connections
 	cause string     // of having none
@@ -80,7 +78,6 @@ func (m *master) connected(info *masters.Info) {
 	defer m.mu.Unlock()
 	m.links++
 	m.info = *info
-	m.appends.Store(info.TellsAppend())
 }
 
 func (m *master) isConnected() bool {
@@ -94,7 +91,13 @@ func (m *master) describe(info *masters.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.info = *info
-	m.appends.Store(info.TellsAppend())
+}
+
+// tellsAppend says that it has said when it writes its append-only file.
+func (m *master) tellsAppend() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.info.TellsAppend()
 }
 
 func (m *master) disconnected(cause string) {
@@ -165,7 +168,7 @@ func (e *Engine) Masters() []MasterStatus {
 		all[i] = m.status()
 		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(e.wall()), m.dropped.Load()
 		if all[i].Connected { // else the cause of that is what is to be mended
-			e.quarantineOf(i, &all[i])
+			e.quarantineOf(m, &all[i])
 		}
 		if cause := e.stalled(i); all[i].Connected && cause != "" {
 			all[i].Connected, all[i].Cause = false, cause
@@ -177,22 +180,20 @@ func (e *Engine) Masters() []MasterStatus {
 	return all
 }
 
-// quarantineOf adds the longest quarantine of master i in any database.
-func (e *Engine) quarantineOf(i int, s *MasterStatus) {
+// quarantineOf adds the longest quarantine of a master in any database.
+func (e *Engine) quarantineOf(m *master, s *MasterStatus) {
 	now := e.now()
-	for db := range e.databases {
-		set := e.databases[db].Load()
-		if set == nil {
-			continue
+	e.eachLane(func(l *lane) {
+		if l.master != m {
+			return
 		}
-		l := (*set)[i]
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		if q := l.quarantine; q != nil && l.down == "" && (s.State == Clean || q.Until-now > s.Left) {
 			s.State, s.Reason, s.Since, s.Left = Quarantined, q.Reason, now-q.Since, max(q.Until-now, 0)
 			s.Cause = q.cause(now)
 		}
-		l.mu.Unlock()
-	}
+	})
 }
 
 // stalled says how long master i has owed an answer, if longer than a vote may take.

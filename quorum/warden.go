@@ -101,10 +101,10 @@ func (w *warden) judge(now instant) {
 		w.putRight(at, by)
 		return
 	}
-	for i, m := range e.masters {
+	for _, m := range e.masters {
 		switch by, ahead := m.watch.judge(); {
 		case ahead > 0:
-			e.askMaster(i) // so that it is marked before a proxy that knows nothing of its clock meets it
+			e.askMaster(m) // so that it is marked before a proxy that knows nothing of its clock meets it
 		case by < 0: // its keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
 		}
@@ -122,9 +122,9 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	put := max(by, 0)
 	e.slept.Add(int64(put))
 	now := e.now()
-	for i, m := range e.masters {
+	for _, m := range e.masters {
 		if ahead := m.watch.acquit(at, by, put, now); ahead > 0 {
-			e.askMaster(i) // as in judge
+			e.askMaster(m) // as in judge
 		}
 	}
 }
@@ -260,12 +260,12 @@ func (q *question) reply(instant) {
 }
 
 // askMaster makes a master say something on all its lanes.
-func (e *Engine) askMaster(i int) {
-	for db := range e.databases {
-		if set := e.databases[db].Load(); set != nil {
-			(*set)[i].ask(newHeartbeat((*set)[i]))
+func (e *Engine) askMaster(m *master) {
+	e.eachLane(func(l *lane) {
+		if l.master == m {
+			l.ask(newHeartbeat(l))
 		}
-	}
+	})
 }
 
 // ask queues a question, if the lane is connected.

@@ -68,7 +68,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a clock that was judged is marked at the next heartbeat", rule: "6 quarantine", file: "warden.go",
-		old: "e.askMaster(i) // so", new: "_ = i // so", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
+		old: "e.askMaster(m) // so", new: "_ = m // so", test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
 	},
 	{
 		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts", file: "masters/info.go",
@@ -76,7 +76,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "one database's lane knows what is kept on disk", rule: "6 quarantine", file: "lane.go",
-		old: "if l.master.appends.Load() {", new: "if l.db == 0 && l.master.appends.Load() {",
+		old: "if l.master.tellsAppend() {", new: "if l.db == 0 && l.master.tellsAppend() {",
 		test: "TestAMasterIsNotTakenForDurable", in: ".",
 	},
 	{
@@ -120,7 +120,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "fsync always is not noticed", rule: "6 quarantine", file: "lane.go",
-		old: "if l.master.appends.Load() {", new: "if false {", test: "TestWhoToggles", in: ".",
+		old: "if l.master.tellsAppend() {", new: "if false {", test: "TestWhoToggles", in: ".",
 	},
 	{
 		name: "a replica's old copy counts as durable", rule: "6 quarantine", aim: "replicas", file: "masters/info.go",
