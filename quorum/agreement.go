@@ -35,18 +35,6 @@ func (a *agreement) add(en *entry, s sighting) {
 	a.told = append(a.told, s)
 }
 
-// wrongKind is the type of a key of which a master tells only that the command is for another.
-const wrongKind = "wrong type"
-
-// hearError takes an error reply. That the key has another type is an answer.
-func (a *agreement) hearError(en *entry) (Vote, string) {
-	v, cause := ballot(en.Err)
-	if v == Failed {
-		return v, cause
-	}
-	return a.hear(en, sighting{opinion: opinion{exists: true, kind: wrongKind}})
-}
-
 // decide is the rule of a round that reads one key.
 func (a *agreement) decide(t Tally) (d Decision) {
 	a.agreed, d = decideRead(t, a.told)

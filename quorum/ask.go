@@ -45,11 +45,22 @@ type asking struct {
 	done      func(Asked)
 }
 
+// wrongKind is the type of a key of which a master tells only that the command is for another.
+const wrongKind = "wrong type"
+
 func (a *asking) read(en *entry) (Vote, string) {
-	if en.Err != nil {
-		return a.hearError(en)
+	answer := opinion{exists: !isBlank(en.Reply), kind: "answer"}
+	if en.Err != nil { // that the key has another type is an answer
+		if v, cause := ballot(en.Err); v == Failed {
+			return v, cause
+		}
+		answer.exists, answer.kind = true, wrongKind
+	} else if text, ok := en.Reply.(string); ok {
+		answer.kind, answer.value = "text", text
+	} else {
+		answer.value = a.canonical(en.Reply)
 	}
-	return a.hear(en, sighting{opinion: opinion{!isBlank(en.Reply), "answer", a.canonical(en.Reply)}})
+	return a.hear(en, sighting{opinion: answer})
 }
 
 // isBlank says that an answer, or a part of it, rests on something not being there.

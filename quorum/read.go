@@ -4,13 +4,13 @@ import "time"
 
 // Get reads a string: the value that a quorum agrees on.
 func (e *Engine) Get(key Key, done func(View)) {
-	r := &reading{done: func(v view) {
-		if v.Err == nil && v.Exists && v.Type != "string" {
-			v.Err = ErrWrongType
+	e.ask(key, []any{"GET", key.Name}, 0, func(a Asked) {
+		v := View{Err: a.Err, Type: "none"}
+		if text, ok := a.Reply.(string); ok {
+			v.Exists, v.Type, v.Value = true, "string", text
 		}
-		done(v.View)
-	}}
-	e.begin(&r.round, r, key, []any{"GET", key.Name})
+		done(v)
+	})
 }
 
 // Read tells all that a quorum agrees on about a key of any type.
@@ -32,14 +32,8 @@ type reading struct {
 }
 
 func (r *reading) read(en *entry) (Vote, string) {
-	switch reply := en.Reply.(type) {
-	case nil:
-		if en.Err != nil {
-			return r.hearError(en)
-		}
-		return r.hear(en, sighting{})
-	case string:
-		return r.hear(en, sighting{opinion: opinion{true, "string", reply}})
+	if en.Err != nil {
+		return Failed, failureText(en.Err)
 	}
 	s, ok := parseSighting(en.Reply)
 	if !ok {
