@@ -338,54 +338,6 @@ func TestContendersForAFreeLockAlwaysHaveAWinner(t *testing.T) {
 	}
 }
 
-// straddled runs f once, between two pushes of begin: it stands for a preemption there.
-type straddled struct {
-	*attempt
-	f func()
-}
-
-func (s *straddled) decide(t Tally) Decision {
-	if f := s.f; f != nil {
-		s.f = nil
-		f()
-	}
-	return s.attempt.decide(t)
-}
-
-// A release between X's pushes must not come after X on one master and before X on another.
-func TestRoundsOnOneKeyHaveOneOrderOnAllMasters(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
-		w.fakes[1].set(key, "1", 5*time.Second) // B's lock, on m2 and m3
-		w.fakes[2].set(key, "1", 5*time.Second)
-		m2 := w.fakes[1]
-		m2.mu.Lock()
-		m2.refuse = true
-		m2.mu.Unlock()
-		m2.cut()
-		w.settle()
-		w.Get(Key{Name: "x"}, func(View) {}) // occupies the lanes
-		time.Sleep(500 * time.Microsecond)
-
-		won := make(chan Acquired, 1)
-		released := make(chan Released, 1)
-		a := &attempt{req: req1("1", minute), done: func(a Acquired) { won <- a }}
-		a.keeps = w.cfg.kept(minute)
-		b := &straddled{a, func() { w.Release(Key{Name: key}, "1", func(r Released) { released <- r }) }}
-		w.begin(&a.round, b, Key{Name: key}, []any{"SET", key, "1", "NX", "PX", a.keeps.Milliseconds()})
-		x := <-won
-		<-released
-		if x.Lock == nil {
-			return
-		}
-		w.expectHolders(key, "111")
-		m2.comeBack()
-		time.Sleep(5 * time.Second)
-		if z := w.acquire(key, "z", minute); z.Lock != nil && time.Now().Before(x.Lock.Until()) {
-			t.Errorf("two holders for %v", time.Until(x.Lock.Until()))
-		}
-	})
-}
-
 func TestNoQuorumTellsWhyAndHowManyWereNotAwaited(t *testing.T) {
 	for dead, want := range map[int]string{
 		3: "NOQUORUM 0 of 5 masters answered, 3 needed, and 2 were not waited for: " +

@@ -6,36 +6,24 @@ import "slices"
 // So a round is pushed to its lanes with the mutexes of its keys held. Each of them, Engine.order, is for a stripe of all
 // keys.
 
-// stripe returns which of the mutexes is that of name.
-func (e *Engine) stripe(name string) int { return int(hash(name) % uint32(len(e.order))) }
-
-// stripes returns the stripes of several keys, ascending, so that two rounds cannot each wait for the other; nil for
-// one key.
-func (e *Engine) stripes(first int, others []string) []int {
-	if len(others) == 0 {
-		return nil
+// stripes appends the stripes of keys, ascending, so that two rounds cannot each wait for the other.
+func (e *Engine) stripes(to []uint32, name string, others []string) []uint32 {
+	n := uint32(len(e.order))
+	to = append(to, hash(name)%n)
+	for _, other := range others {
+		to = append(to, hash(other)%n)
 	}
-	all := []int{first}
-	for _, name := range others {
-		all = append(all, e.stripe(name))
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(to)
+	return slices.Compact(to)
 }
 
-func (e *Engine) lockOrder(only int, stripes []int) {
-	if stripes == nil {
-		e.order[only].Lock()
-	}
+func (e *Engine) lockOrder(stripes []uint32) {
 	for _, s := range stripes {
 		e.order[s].Lock()
 	}
 }
 
-func (e *Engine) unlockOrder(only int, stripes []int) {
-	if stripes == nil {
-		e.order[only].Unlock()
-	}
+func (e *Engine) unlockOrder(stripes []uint32) {
 	for _, s := range stripes {
 		e.order[s].Unlock()
 	}

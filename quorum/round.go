@@ -80,16 +80,16 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 	e.sweeper.add(r)
 	var causes [maxMasters]doubt
 	turnedAway := false
-	stripe := e.stripe(key.Name) // order.go says why
-	stripes := e.stripes(stripe, others)
-	e.lockOrder(stripe, stripes)
+	var few [8]uint32
+	stripes := e.stripes(few[:0], key.Name, others) // order.go says why
+	e.lockOrder(stripes)
 	for i := range r.entries {
 		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
 			r.entries[i].releaseLate()
 			turnedAway = true
 		}
 	}
-	e.unlockOrder(stripe, stripes)
+	e.unlockOrder(stripes)
 	if turnedAway {
 		r.turnedAway(causes[:len(lanes)])
 	}

@@ -103,8 +103,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "order of rounds left to chance", rule: "2 order", file: "order.go",
-		old: "\tif stripes == nil {\n\t\te.order[only].Lock()", new: "\tif stripes == nil {\n\t\tonly = 1 - only&1\n\t\te.order[only].Lock()",
-		test: "OneOrder",
+		old: "return slices.Compact(to)", new: "return to[:0]",
+		test: "TestARoundIsPushedWithTheMutex",
+	},
+	{
+		name: "rounds have their order by their first keys alone", rule: "2 order", file: "order.go",
+		old: "to = append(to, hash(other)%n)", new: "_ = hash(other) % n",
+		test: "TestARoundIsPushedWithTheMutex",
 	},
 	{
 		name: "closing counts as cancel", rule: "3 never close to cancel", file: "link.go",

@@ -1,0 +1,45 @@
+package quorum
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Another round on one of its keys comes before it in all lanes, or after it: the last lane keeps it waiting while it is being pushed.
+func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
+	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], 1)}
+	e.sweeper = newSweeper(e)
+	set := make(laneSet, 3)
+	for i := range set {
+		e.masters = append(e.masters, &master{Master: newFake(i)})
+		set[i] = newLane(e, e.masters[i], 0, nil)
+	}
+	e.databases[0].Store(&set)
+	pushed := func(l *lane) int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.queue)
+	}
+	for n, names := range [][]string{{"k"}, {"j", "k"}} {
+		set[2].mu.Lock()
+		var begun sync.WaitGroup
+		begun.Go(func() {
+			p := &polling{}
+			e.beginAll(&p.round, p, Key{Name: names[0]}, names[1:], nil)
+		})
+		for pushed(set[1]) == n {
+			runtime.Gosched()
+		}
+		for _, name := range names {
+			if mu := &e.order[hash(name)%uint32(len(e.order))]; mu.TryLock() {
+				t.Errorf("of %q: another round on %q would come between", names, name)
+				mu.Unlock()
+			}
+		}
+		set[2].mu.Unlock()
+		begun.Wait()
+	}
+}
