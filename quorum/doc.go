@@ -11,11 +11,13 @@
 //
 // The files, in reading order:
 //
-//	api.go, config.go, engine.go     what callers see
+//	api.go, config.go, engine.go,    what callers see
+//	lock.go, noquorum.go
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
 //	lane.go, linger.go, link.go,
-//	sweeper.go
+//	servers.go, sweeper.go,
+//	patience.go, doubt.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	owe.go, late.go
 //	release.go, extend.go, fill.go   giving it back, or making it last; masters that lack it
@@ -24,19 +26,21 @@
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	turn.go, repair.go, past.go
 //	fence.go, fence_lua.go           locks with a fencing number
-//	views.go, break.go, poll.go      for operators, and about the masters themselves
+//	views.go, break.go, poll.go,     for operators, and about the masters themselves
+//	status.go, stats.go
 //	publish.go, envelope.go          messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
-//	script_*.go                      clients' scripts, run by vote: script_run.go is the round, script_wrapper.lua what a
+//	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.lua what a
 //	                                 master runs, script_answer.go what it tells, script_merge.go the rules, pure
 //
 // Then why votes count:
 //
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
-//	suspend.go, bounds.go
+//	suspend*.go, bounds.go
 //	assess.go, tell.go               whether a master may have forgotten locks, and who is told
 //	marks.go, reserved.go,           what stands on a master, how long it has to be waited for when it has forgotten, and
-//	horizon.go, warden.go            who sees to that; package vouch has the rules, pure
+//	horizon.go, quarantine.go,       who sees to that; package vouch has the rules, pure
+//	warden.go
 //	initialise.go, inspect.go        lockproxy init and check
 //
 // Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no

@@ -2,9 +2,6 @@ package quorum
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -129,120 +126,6 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	}
 }
 
-// setQuarantine takes what is written on the master: "" if it is clean.
-func (l *lane) setQuarantine(text, canary string) {
-	l.mu.Lock()
-	was := l.quarantine
-	switch {
-	case text == "":
-		l.quarantine = nil
-	case was == nil || was.text != text || was.canary != canary:
-		c, _ := vouch.ParseCanary(canary)
-		l.quarantine = &quarantine{
-			Quarantine: vouch.NewQuarantine(reasonOf(text), l.engine.now(), l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor),
-			text:       text, canary: canary, epoch: c.Epoch,
-		}
-	}
-	is := l.quarantine
-	l.mu.Unlock()
-	switch log := l.engine.cfg.Logger; {
-	case is == nil && was != nil:
-		log.Info("clean: grants count again", l.logArgs("after", (l.engine.now()-was.Since).Round(time.Millisecond))...)
-	case is != nil && is != was:
-		log.Warn("quarantined: grants do not count", l.logArgs("reason", is.Reason, "at_most", (is.Until-is.Since).Round(time.Second))...)
-	}
-}
-
-// quarantineCause is what a vote is told that does not count because of the quarantine; "" if the master is clean.
-func (l *lane) quarantineCause() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.quarantine == nil {
-		return ""
-	}
-	return l.quarantine.cause(l.engine.now())
-}
-
-// cause tells a client why the master's grant does not count, and for how long.
-func (q *quarantine) cause(now instant) string {
-	left := span(q.Until - now)
-	switch {
-	case q.Known:
-		return "quarantined " + left + " more (" + q.Reason + ")"
-	case now-q.Since < 2*surveyEvery:
-		return "quarantined up to " + left + " more (" + q.Reason + "; asking the other masters), or until lockproxy init"
-	}
-	return "quarantined " + left + " more (" + q.Reason + "; too few other masters remember), or until lockproxy init"
-}
-
-// span puts a time that is left into words: 1h, 2m30s, 12s. It is never told to be over.
-func span(d time.Duration) string {
-	text := max(d+time.Second-1, time.Second).Truncate(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// A quarantine is what a lane knows of its master's: the lane's mu guards it.
-type quarantine struct {
-	*vouch.Quarantine
-	text, canary string // as they are on the master
-	epoch        int64
-	asked        instant // when the latest survey began; 0 if none did
-	said         map[int]vouch.Testimony
-}
-
-// fence returns the fence that the master is to be seeded with, or 0 if too few others have told. The lane's mu is held.
-func (q *quarantine) fence(masters int) int64 {
-	return vouch.Fence(q.testimony(), masters)
-}
-
-// testimony is what the others have said. The lane's mu is held.
-func (q *quarantine) testimony() []vouch.Testimony { return slices.Collect(maps.Values(q.said)) }
-
-// surveyEvery is how often the other masters are asked for their horizons until enough have answered.
-const surveyEvery = time.Second
-
-// seeThrough takes the next step that ends a quarantine (rule 7).
-func (l *lane) seeThrough(now instant) {
-	l.mu.Lock()
-	q := l.quarantine
-	if q == nil {
-		l.mu.Unlock()
-		return
-	}
-	if !q.Known { // a master that has been met since may have told of longer locks
-		q.Outlast(l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor)
-	}
-	if !q.Known && len(q.said) > 0 {
-		q.Hear(q.testimony(), len(l.engine.masters), now, l.engine.cfg.DriftFactor)
-		if q.Known {
-			l.engine.cfg.Logger.Info("quarantine: the other masters have said for how long", l.logArgs("at_most", (q.Until-now).Round(time.Millisecond))...)
-		}
-	}
-	over := now >= q.Until
-	fence := q.fence(len(l.engine.masters))
-	survey := !over && !q.Known && (q.asked == 0 || now-q.asked >= surveyEvery)
-	if survey {
-		q.asked, q.said = now, make(map[int]vouch.Testimony)
-	}
-	l.mu.Unlock()
-	switch {
-	case over:
-		l.ask(newAcquittal(l, q, fence))
-	case survey:
-		for _, other := range l.engine.lanesOf(l.db) {
-			if other != l {
-				other.ask(newSurvey(other, l, q))
-			}
-		}
-	}
-}
-
 // A question is a command of the warden's. What it was for comes to nothing if it is not answered.
 type question struct {
 	masters.Call
@@ -270,55 +153,6 @@ func (e *Engine) askMaster(m *master) {
 
 // ask queues a question, if the lane is connected.
 func (l *lane) ask(q *question) { l.push(q, l.engine.waited()) }
-
-// newSurvey asks a master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
-func newSurvey(l, of *lane, run *quarantine) *question {
-	args := luaSurvey.all([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args())
-	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
-		reply, ok := q.Reply.([]any)
-		if !ok || len(reply) != 5 {
-			return
-		}
-		ms, ok1 := reply[0].(int64)
-		quarantined, ok2 := reply[1].(int64)
-		text, ok3 := reply[2].(string)
-		fence, seeded, ok4 := fenceReply(reply, 3)
-		if !ok1 || !ok2 || !ok3 || !ok4 {
-			return
-		}
-		l.roster.learn(text)
-		t := vouch.Testimony{
-			Horizon: time.Duration(ms) * time.Millisecond,
-			Clean:   quarantined == 0 && of.roster[of.slot].Load() == run.epoch,
-		}
-		if seeded {
-			t.Fence = fence
-		}
-		of.hear(run, l.slot, t)
-	}}
-}
-
-// hear takes what one other master said.
-func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.quarantine == run && run.said != nil {
-		run.said[slot] = t
-	}
-}
-
-// newAcquittal ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
-// the fence, if that is not 0.
-func newAcquittal(l *lane, run *quarantine, fence int64) *question {
-	args := luaAcquit.all([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text))
-	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
-		if q.Reply == int64(1) {
-			l.setQuarantine("", run.canary)
-			return
-		}
-		l.again = true
-	}}
-}
 
 // newHeartbeat makes the master say something: the proof of its batch says the rest.
 func newHeartbeat(l *lane) *question {
