@@ -11,7 +11,7 @@ type Key struct {
 	Name string
 }
 
-// Errors that a master's data, not its health, is the cause of.
+// Errors other than *NoQuorum.
 var (
 	// ErrWrongType says that a quorum holds something other than a string under the key.
 	ErrWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -20,6 +20,9 @@ var (
 	// ErrUnclear says that a value was set, but what it replaced is not clear: others wrote at the same time, or had left
 	// different values on a few masters each. To say that nothing was there could tell two of them that they were first.
 	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before")
+	// ErrLate says that a quorum did what was asked, but too late to leave any validity. It has been undone; an extension
+	// has not, and masters may hold the lock still.
+	ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is left of the TTL")
 	// ErrClosed says that the engine was closed before the outcome was known.
 	ErrClosed = errors.New("lockproxy is shutting down")
 )

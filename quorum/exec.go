@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-// ErrLate says that a quorum did what was asked, but too late to leave any validity. It has been undone; an extension has not,
-// and masters may hold the lock still.
-var ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is left of the TTL")
-
 // Exec is compare-and-do: what GETSET, MSETNX, SET … IFEQ or KEEPTTL, and WATCH with MULTI and EXEC come to. It looks at all keys
 // at once, lets the plan decide what a quorum's view of them calls for, and then makes one round: each master does all
 // of it if every key there still is as the quorum saw it, or nothing.
