@@ -28,6 +28,9 @@ func (t Tally) Pending() int { return t.Masters - t.Granted - t.Refused - t.Fail
 // Answered returns how many masters voted other than Failed.
 func (t Tally) Answered() int { return t.Granted + t.Refused }
 
+// spare returns how many masters a quorum can do without.
+func (t Tally) spare() int { return t.Masters - Quorum(t.Masters) }
+
 // Add counts one vote.
 func (t *Tally) Add(v Vote) {
 	switch v {
@@ -60,9 +63,9 @@ func Decide(t Tally) Decision {
 	switch {
 	case t.Granted >= q:
 		return Won
-	case t.Failed > t.Masters-q:
+	case t.Failed > t.spare():
 		return Unanswered
-	case t.Refused+t.Failed > t.Masters-q && t.Answered() >= q:
+	case t.Refused+t.Failed > t.spare() && t.Answered() >= q:
 		return Lost
 	}
 	return Undecided
@@ -75,8 +78,8 @@ func Decide(t Tally) Decision {
 // failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
 // "not held" would report a lock lost that its holder had to the end.
 func DecideRelease(t Tally) Decision {
-	d, spare := decideHeld(t)
-	if d == Undecided && t.Granted > 0 && t.Refused+t.Pending() <= spare && t.Failed+t.Pending() <= spare {
+	d := decideHeld(t)
+	if d == Undecided && t.Granted > 0 && t.Refused+t.Pending() <= t.spare() && t.Failed+t.Pending() <= t.spare() {
 		return Won
 	}
 	return d
@@ -89,26 +92,25 @@ func DecideRelease(t Tally) Decision {
 // the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
 // a vote for a moment.
 func DecideExtend(t Tally) Decision {
-	d, spare := decideHeld(t)
-	if d == Undecided && t.Refused+t.Failed > spare && t.Refused+t.Pending() <= spare {
+	d := decideHeld(t)
+	if d == Undecided && t.Refused+t.Failed > t.spare() && t.Refused+t.Pending() <= t.spare() {
 		return Unanswered
 	}
 	return d
 }
 
-// decideHeld is what both rules have in common, and how many masters may refuse or fail.
-func decideHeld(t Tally) (d Decision, spare int) {
+// decideHeld is what both rules have in common.
+func decideHeld(t Tally) Decision {
 	q := Quorum(t.Masters)
-	spare = t.Masters - q
 	switch {
 	case t.Granted >= q:
-		return Won, spare
-	case t.Failed > spare:
-		return Unanswered, spare
-	case t.Refused > spare && t.Answered() >= q:
-		return Lost, spare // even with all the others the token has no quorum
+		return Won
+	case t.Failed > t.spare():
+		return Unanswered
+	case t.Refused > t.spare() && t.Answered() >= q:
+		return Lost // even with all the others the token has no quorum
 	}
-	return Undecided, spare
+	return Undecided
 }
 
 // An opinion is what one master says of a key, for reads.
@@ -138,7 +140,7 @@ func decideRead(t Tally, told []sighting) (opinion, Decision) {
 	switch {
 	case most >= q:
 		return best, Won
-	case t.Failed > t.Masters-q:
+	case t.Failed > t.spare():
 		return opinion{}, Unanswered
 	case most+t.Pending()+t.Failed < q:
 		return opinion{}, Lost

@@ -159,7 +159,7 @@ func (l *fenceLook) read(en *entry) (Vote, string) {
 
 func (l *fenceLook) decide(t Tally) Decision {
 	switch {
-	case t.Granted > t.Masters-Quorum(t.Masters):
+	case t.Granted > t.spare():
 		return Won
 	case t.Pending() > 0:
 		return Undecided

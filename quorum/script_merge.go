@@ -128,7 +128,7 @@ func (c *count) decide(t Tally) Decision {
 		switch {
 		case same >= q:
 			return Won
-		case t.Failed > t.Masters-q:
+		case t.Failed > t.spare():
 			return Unanswered
 		case same+t.Pending() < q && t.Answered() >= q:
 			return Lost

@@ -56,12 +56,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "lost is called won", rule: "majority", file: "decision.go",
-		old: "case t.Refused+t.Failed > t.Masters-q && t.Answered() >= q:\n\t\treturn Lost",
-		new: "case t.Refused+t.Failed > t.Masters-q && t.Answered() >= q:\n\t\treturn Won",
+		old: "case t.Refused+t.Failed > t.spare() && t.Answered() >= q:\n\t\treturn Lost",
+		new: "case t.Refused+t.Failed > t.spare() && t.Answered() >= q:\n\t\treturn Won",
 	},
 	{
 		name: "a release is decided as an acquire", rule: "release in doubt", file: "decision.go",
-		old: "case t.Refused > spare && t.Answered() >= q:", new: "case t.Refused+t.Failed > spare && t.Answered() >= q:",
+		old: "case t.Refused > t.spare() && t.Answered() >= q:", new: "case t.Refused+t.Failed > t.spare() && t.Answered() >= q:",
 	},
 	{
 		name: "an extension is decided as an acquire", rule: "11 extend", file: "extend.go",
