@@ -72,13 +72,11 @@ func everywhere(ctx context.Context, cfg Config, ms []masters.Master, f func(i, 
 func epochs(found []Inspected, db int, least int64) []int64 {
 	all := make([]int64, len(found))
 	for _, in := range found {
-		if db < len(in.epochs) {
-			all[in.slot] = max(all[in.slot], in.epochs[db])
-		}
-		if db >= len(in.roster) {
+		if db >= len(in.databases) {
 			continue
 		}
-		for slot, text := range in.roster[db] {
+		all[in.slot] = max(all[in.slot], in.databases[db].epoch)
+		for slot, text := range in.databases[db].roster {
 			if epoch, err := strconv.ParseInt(text, 10, 64); err == nil && slot < len(all) {
 				all[slot] = max(all[slot], epoch)
 			}

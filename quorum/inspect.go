@@ -28,11 +28,15 @@ type Inspected struct {
 	Bounds vouch.Bounds
 
 	slot      int
-	uncounted bool            // it does not tell how many keys it has
-	epochs    []int64         // by database
-	stands    []bool          // by database: the server there is the one that its canary names, and is not in quarantine
-	roster    [][]string      // by database
-	horizons  []time.Duration // by database; below 0 if it is not told
+	uncounted bool // it does not tell how many keys it has
+	databases []inspectedDatabase
+}
+
+type inspectedDatabase struct {
+	epoch   int64
+	stands  bool // the server is the one that its canary names, and is not in quarantine
+	roster  []string
+	horizon time.Duration // below 0 if it is not told
 }
 
 // A Barred is a database of one master in which its grants do not count.
@@ -97,9 +101,6 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	own, _ := ours.Reply.(int64)
 	in.Keys += all - own
 	canary, known := vouch.ParseCanary(found.canary)
-	in.epochs = append(in.epochs, canary.Epoch)
-	in.stands = append(in.stands, known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID))
-	in.roster = append(in.roster, strings.Fields(found.roster))
 	if known && canary.Members == members {
 		in.Bounds = in.Bounds.And(canary.Bounds)
 	}
@@ -111,13 +112,14 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 			DB: db, Reason: reason, Since: time.Since(sentencedAt(found.quarantine)),
 		})
 	}
-	left, ok := horizon.Reply.(int64)
-	if !ok {
-		left = -1
-	} else { // -2 is that there is none
-		left = max(left, 0)
+	d := inspectedDatabase{
+		epoch: canary.Epoch, roster: strings.Fields(found.roster), horizon: -1,
+		stands: known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID),
 	}
-	in.horizons = append(in.horizons, time.Duration(left)*time.Millisecond)
+	if left, ok := horizon.Reply.(int64); ok {
+		d.horizon = time.Duration(max(left, 0)) * time.Millisecond // -2 is that there is none
+	}
+	in.databases = append(in.databases, d)
 	return nil
 }
 
@@ -125,8 +127,8 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 // quarantine, and is the server that its canary names, nothing will give it a new one.
 func replaced(found []Inspected, i int) bool {
 	in := &found[i]
-	for db, stands := range in.stands {
-		if stands && in.Err == nil && epochs(found, db, 0)[in.slot] > in.epochs[db]+1 {
+	for db, d := range in.databases {
+		if d.stands && in.Err == nil && epochs(found, db, 0)[in.slot] > d.epoch+1 {
 			return true
 		}
 	}
@@ -141,10 +143,9 @@ func foresee(found []Inspected, i int, cfg *Config) {
 		q := vouch.NewQuarantine(b.Reason, -max(b.Since, 0), found[i].Bounds.Kept, cfg.DriftFactor)
 		var said []vouch.Testimony
 		for o := range found {
-			if o == i || b.DB >= len(found[o].horizons) || found[o].horizons[b.DB] < 0 {
-				continue
+			if o != i && b.DB < len(found[o].databases) && found[o].databases[b.DB].horizon >= 0 {
+				said = append(said, vouch.Testimony{Horizon: found[o].databases[b.DB].horizon, Clean: !found[o].barredIn(b.DB)})
 			}
-			said = append(said, vouch.Testimony{Horizon: found[o].horizons[b.DB], Clean: !found[o].barredIn(b.DB)})
 		}
 		b.Unknown = !q.Hear(said, len(found), 0, cfg.DriftFactor)
 		if b.Left = max(q.Until, 0); !b.Unknown { // a proxy that has heard them allows for drift since, and counts from when its warden looked
