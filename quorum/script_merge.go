@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -85,6 +86,17 @@ func (r *Rule) vote(a *answer) Vote {
 	return Granted
 }
 
+// who returns the answers that vote so.
+func (c *count) who(v Vote) iter.Seq[*answer] {
+	return func(yield func(*answer) bool) {
+		for _, a := range c.answers {
+			if a != nil && c.rule.vote(a) == v && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
 // A class is what those who vote Granted must agree on.
 type class struct{ reply, did, field string }
 
@@ -103,10 +115,7 @@ func (c *count) class(a *answer) class {
 // largest returns the class that most granted answers are in, and how many.
 func (c *count) largest() (agreed class, n int) {
 	seen := make(map[class]int, 1)
-	for _, a := range c.answers {
-		if a == nil || c.rule.vote(a) != Granted {
-			continue
-		}
+	for a := range c.who(Granted) {
 		k := c.class(a)
 		if seen[k]++; seen[k] > n {
 			agreed, n = k, seen[k]
@@ -221,8 +230,8 @@ func (r *Rule) keeps(a *answer) bool {
 
 // kept returns how many do.
 func (c *count) kept() (n int) {
-	for _, a := range c.answers {
-		if a != nil && c.rule.vote(a) == Granted && c.rule.keeps(a) {
+	for a := range c.who(Granted) {
+		if c.rule.keeps(a) {
 			n++
 		}
 	}
@@ -246,8 +255,8 @@ func (c *count) givenIsClear(t Tally) bool {
 // granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
 func (c *count) granted() []int64 {
 	var n []int64
-	for _, a := range c.answers {
-		if a != nil && c.rule.vote(a) == Granted && !c.rule.keeps(a) {
+	for a := range c.who(Granted) {
+		if !c.rule.keeps(a) {
 			n = append(n, a.value.Int)
 		}
 	}
@@ -266,23 +275,22 @@ func (c *count) won() Value {
 	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
 			i := max(len(n)-Quorum(c.masters), 0)
-			return c.commonest(func(a *answer) bool { return c.rule.vote(a) == Granted && a.value.Int == n[i] })
+			return c.commonest(Granted, func(a *answer) bool { return a.value.Int == n[i] })
 		}
 	}
-	granted := func(a *answer) bool { return c.rule.vote(a) == Granted && c.class(a) == agreed }
+	agrees := func(a *answer) bool { return c.class(a) == agreed }
 	if c.unclocked {
-		return c.atLeast(granted)
+		return c.atLeast(agrees)
 	}
-	return c.commonest(granted)
+	return c.commonest(Granted, agrees)
 }
 
-// atLeast returns, of answers that are the same but for what clocks told, the largest that a quorum reaches.
+// atLeast returns, of granted answers that are the same but for what clocks told, the largest that a quorum reaches.
 func (c *count) atLeast(of func(*answer) bool) Value {
-	all := slices.DeleteFunc(slices.Clone(c.answers), func(a *answer) bool { return a == nil || !of(a) })
-	if len(all) == 0 {
+	all := slices.SortedFunc(c.who(Granted), func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
+	if all = slices.DeleteFunc(all, func(a *answer) bool { return !of(a) }); len(all) == 0 {
 		return Value{}
 	}
-	slices.SortFunc(all, func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
 	return all[min(Quorum(c.masters), len(all))-1].value
 }
 
@@ -301,38 +309,30 @@ func (c *count) each() Value {
 
 // refused returns the reply of those that refused, and false if nobody did.
 func (c *count) refused() (Value, bool) {
-	isRefusal := func(a *answer) bool { return c.rule.vote(a) == Refused }
 	numbers, others := 0, make(map[string]int)
 	most, largest := 0, Value{}
-	for _, a := range c.answers {
-		switch {
-		case a == nil || !isRefusal(a):
-		case a.value.Kind == IntValue:
-			if numbers++; numbers == 1 || a.value.Int > largest.Int {
-				largest = a.value
-			}
-		default:
+	for a := range c.who(Refused) {
+		if a.value.Kind != IntValue {
 			others[a.encoded]++
 			most = max(most, others[a.encoded])
+		} else if numbers++; numbers == 1 || a.value.Int > largest.Int {
+			largest = a.value
 		}
 	}
 	if numbers > 0 && numbers >= most {
 		return largest, true
 	}
-	return c.commonest(isRefusal), most > 0
+	return c.commonest(Refused, func(*answer) bool { return true }), most > 0
 }
 
 // worthAsking returns how often to ask, in all, for a lock that some masters granted and that was not won.
 func (c *count) worthAsking() int {
 	granted, refused := 0, 0
-	for _, a := range c.answers {
-		switch {
-		case a == nil:
-		case c.rule.vote(a) == Granted:
-			granted++
-		default:
-			refused++
-		}
+	for range c.who(Granted) {
+		granted++
+	}
+	for range c.who(Refused) {
+		refused++
 	}
 	switch {
 	case c.rule.Merge != Taking || granted == 0:
@@ -343,12 +343,12 @@ func (c *count) worthAsking() int {
 	return askedMax
 }
 
-// commonest returns the reply that most of some answers gave; of several, the one that sorts first.
-func (c *count) commonest(of func(*answer) bool) Value {
+// commonest returns the reply that most of some answers gave that vote so; of several, the one that sorts first.
+func (c *count) commonest(v Vote, of func(*answer) bool) Value {
 	seen := make(map[string]int)
 	var best *answer
-	for _, a := range c.answers {
-		if a == nil || !of(a) {
+	for a := range c.who(v) {
+		if !of(a) {
 			continue
 		}
 		seen[a.encoded]++
@@ -379,11 +379,8 @@ func (c *count) wrong(a *answer, d Decision) bool {
 // ttl returns the shortest TTL that those who granted have set, 0 if they set none.
 func (c *count) ttl() (least int64) {
 	agreed, _ := c.largest()
-	for _, a := range c.answers {
-		if a == nil || c.rule.vote(a) != Granted || c.class(a) != agreed {
-			continue
-		}
-		if ms := a.ttl().Milliseconds(); ms > 0 && (least == 0 || ms < least) {
+	for a := range c.who(Granted) {
+		if ms := a.ttl().Milliseconds(); c.class(a) == agreed && ms > 0 && (least == 0 || ms < least) {
 			least = ms
 		}
 	}
