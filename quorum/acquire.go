@@ -143,18 +143,8 @@ func (a *attempt) won(told Acquired) {
 
 // held says whether a quorum has only extended the lock.
 func (a *attempt) held() bool {
-	if !a.req.Reentrant {
-		return false
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := 0
-	for i := range a.entries {
-		if en := &a.entries[i]; en.vote == Granted && !en.took { // vote first: the others may be being read just now
-			n++
-		}
-	}
-	return n >= Quorum(len(a.entries))
+	extended := func(en *entry) bool { return en.vote == Granted && !en.took } // vote first: the others may be being read just now
+	return a.req.Reentrant && a.number(extended) >= Quorum(len(a.entries))
 }
 
 // holder returns the token that most masters refused for.

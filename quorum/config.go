@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,13 +41,14 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.InstanceTimeout, 100*time.Millisecond)
-	setDefault(&c.DriftFactor, 0.01)
-	setDefault(&c.Grace, 50*time.Millisecond)
-	setDefault(&c.TTLMax, time.Hour)
-	setDefault(&c.MasterDeadAfter, 5*time.Second)
-	setDefault(&c.QueueMax, 1<<16)
-	setDefault(&c.Databases, 16)
+	c.InstanceTimeout = cmp.Or(c.InstanceTimeout, 100*time.Millisecond)
+	c.DriftFactor = cmp.Or(c.DriftFactor, 0.01)
+	c.Grace = cmp.Or(c.Grace, 50*time.Millisecond)
+	c.TTLMax = cmp.Or(c.TTLMax, time.Hour)
+	c.MasterDeadAfter = cmp.Or(c.MasterDeadAfter, 5*time.Second)
+	c.QueueMax = cmp.Or(c.QueueMax, 1<<16)
+	c.Databases = cmp.Or(c.Databases, 16)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Grace = max(c.Grace, 0)
 	if c.Slept == nil {
 		c.Slept = newSuspends().since
@@ -57,17 +59,7 @@ func (c Config) withDefaults() Config {
 	if c.Pause == nil {
 		c.Pause = rand.N[time.Duration]
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
 	return c
-}
-
-func setDefault[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 // DatabasesMax bounds the databases: what concerns a whole master is written into all of them, whichever this proxy uses.

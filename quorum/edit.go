@@ -287,16 +287,14 @@ func (d *editing) settled(en *entry) {
 			d.checkUp()
 		}
 	}
-	d.mu.Unlock()
 	for i := range d.puts {
 		if h := d.hold(i); en.lane.owes(h) {
-			d.mu.Lock()
 			if u := d.owed(en, h); u != nil {
 				late = append(late, u)
 			}
-			d.mu.Unlock()
 		}
 	}
+	d.mu.Unlock()
 	for _, u := range late {
 		u.lane.pushUndo(u)
 	}

@@ -2,7 +2,7 @@ package quorum
 
 import (
 	"crypto/rand"
-	"encoding/binary"
+	"encoding/hex"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -43,7 +43,7 @@ type labels struct {
 func (l *labels) init() {
 	var b [publisherLen / 2]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand crashes the program instead
-	l.publisher = pad(binary.BigEndian.Uint64(b[:]), publisherLen)
+	l.publisher = hex.EncodeToString(b[:])
 }
 
 // next returns the label of a publication that is about to be sent.

@@ -176,13 +176,17 @@ func (r *round) failure() error {
 
 // wrongType says that a quorum holds a key of another type.
 func (r *round) wrongType() bool {
+	return r.number(func(en *entry) bool { return en.vote == Refused && en.Err != nil && isWrongType(en.Err.Error()) }) >= Quorum(len(r.entries))
+}
+
+// number returns of how many masters this is so.
+func (r *round) number(is func(*entry) bool) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := 0
 	for i := range r.entries {
-		if en := &r.entries[i]; en.vote == Refused && en.Err != nil && isWrongType(en.Err.Error()) {
+		if is(&r.entries[i]) {
 			n++
 		}
 	}
-	return n >= Quorum(len(r.entries))
+	return n
 }
