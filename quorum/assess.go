@@ -145,7 +145,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 		case flushed: // the others were not; but what was swapped for it must not come back
 			epoch = 0
 		}
-		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(DatabasesMax)})
+		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(databasesMax)})
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {

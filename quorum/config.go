@@ -24,7 +24,7 @@ type Config struct {
 	MasterDeadAfter time.Duration
 	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.
 	QueueMax int
-	// Databases is how many logical databases there are, at most DatabasesMax. Default 16.
+	// Databases is how many logical databases there are, at most 1024. Default 16.
 	Databases int
 	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
 	// same order. Default: the masters are known by their addresses.
@@ -62,8 +62,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// DatabasesMax bounds the databases: what concerns a whole master is written into all of them, whichever this proxy uses.
-const DatabasesMax = 1024
+// databasesMax bounds the databases: what concerns a whole master is written into all of them, whichever this proxy uses.
+const databasesMax = 1024
 
 // maxMasters bounds N: beyond it every lock costs more than it gains.
 const maxMasters = 15
@@ -76,8 +76,8 @@ func (c *Config) validate(n int) error {
 		return fmt.Errorf("%d masters: at most %d", n, maxMasters)
 	case c.InstanceTimeout < 0 || c.DriftFactor < 0 || c.DriftFactor >= 1 || c.TTLMax < 0 || c.MasterDeadAfter < 0:
 		return errors.New("negative timeouts, or a drift factor outside 0 to 1")
-	case c.QueueMax < 0 || c.Databases < 0 || c.Databases > DatabasesMax:
-		return fmt.Errorf("negative limits, or more than %d databases", DatabasesMax)
+	case c.QueueMax < 0 || c.Databases < 0 || c.Databases > databasesMax:
+		return fmt.Errorf("negative limits, or more than %d databases", databasesMax)
 	}
 	return nil
 }

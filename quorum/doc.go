@@ -9,6 +9,9 @@
 //	                 Else what it set is undone, through the same lanes, before the caller is told.
 //	sweeper          ends the rounds that masters do not answer in time
 //
+// The same in calls: begin, push; in the lane's loop gather, entry.take, exchange, handOut, entry.reply; then round.vote,
+// which has the owner of the round read the reply, decide, and, once, ended.
+//
 // The files, in reading order:
 //
 //	api.go, config.go, engine.go,    what callers see

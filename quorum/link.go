@@ -16,8 +16,8 @@ const warnedMax = 8
 // A link is one connection of a lane, and what its handshake learnt.
 type link struct {
 	conn     masters.Conn
-	unwatch  func() bool // ends the watch over the engine's context
-	clientID int64       // 0 if the master does not tell
+	unwatch  func() // ends the watch over the engine's context
+	clientID int64  // 0 if the master does not tell
 	info     masters.Info
 	silent   atomic.Bool     // it was closed for not answering
 	programs map[string]bool // by SHA-1: the long scripts that were run on it as a whole, so that the master has them
@@ -66,9 +66,9 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	}
 	next := &link{conn: conn}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	next.unwatch = func() bool {
+	next.unwatch = func() {
 		l.engine.servers.forget(next)
-		return unwatch()
+		unwatch()
 	}
 	stop := context.AfterFunc(patient, func() { _ = conn.Close() })
 	err = l.handshake(next)

@@ -304,7 +304,7 @@ func (c *count) each() Value {
 		}
 		all = append(all, said)
 	}
-	return Integers(all...)
+	return integers(all...)
 }
 
 // refused returns the reply of those that refused, and false if nobody did.

@@ -37,7 +37,7 @@ func none(field string) *answer { return &answer{encoded: "_", field: field} }
 
 func pair(a, b int64) *answer {
 	return &answer{
-		value:   Integers(a, b),
+		value:   integers(a, b),
 		encoded: fmt.Sprintf("*2;:%d;:%d;", a, b),
 	}
 }

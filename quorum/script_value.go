@@ -18,8 +18,8 @@ type Value struct {
 	items string
 }
 
-// Integers returns an Array.
-func Integers(all ...int64) Value {
+// integers returns an Array.
+func integers(all ...int64) Value {
 	var items strings.Builder
 	for _, n := range all {
 		fmt.Fprintf(&items, ":%d;", n)

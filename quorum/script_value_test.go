@@ -59,8 +59,8 @@ func TestTheItemsOfListsComeInTheOrderOfTheText(t *testing.T) {
 	if got := slices.Collect(v.Parts()); v.Int != 4 || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %d: %+v, want %+v", v.Int, got, want)
 	}
-	if got, _ := ParseValue("*3;:1;:0;:-7;"); !reflect.DeepEqual(got, Integers(1, 0, -7)) {
-		t.Errorf("got %+v, want %+v", got, Integers(1, 0, -7))
+	if got, _ := ParseValue("*3;:1;:0;:-7;"); !reflect.DeepEqual(got, integers(1, 0, -7)) {
+		t.Errorf("got %+v, want %+v", got, integers(1, 0, -7))
 	}
 }
 
