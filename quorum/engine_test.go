@@ -15,6 +15,7 @@ type world struct {
 	*Engine
 	t     *testing.T
 	fakes []*fake
+	ms    []masters.Master // the same
 }
 
 // inWorld runs f with an engine over n connected fakes, and checks that everything ends.
@@ -26,12 +27,8 @@ func inWorld(t *testing.T, n int, f func(w *world)) {
 func inWorldWith(t *testing.T, n int, cfg Config, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t}
-		var ms []masters.Master
-		for i := range n {
-			w.fakes = append(w.fakes, newFake(i))
-			ms = append(ms, w.fakes[i])
-		}
+		fakes, ms := newFakes(n)
+		w := &world{t: t, fakes: fakes, ms: ms}
 		full := cfg.withDefaults()
 		for _, f := range w.fakes {
 			f.initialise(Members(ms, ""), full.bounds())

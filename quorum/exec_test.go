@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"lockproxy/quorum/masters"
 )
 
 func (w *world) exec(req ExecRequest) Executed {
@@ -273,15 +271,10 @@ func TestOnlyOneGetsTheOldValue(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		synctest.Test(t, func(t *testing.T) {
 			var worlds []*world
-			var ms []masters.Master
-			var fakes []*fake
-			for i := range n {
-				f := newFake(i)
-				f.set(key, "old", minute)
-				fakes, ms = append(fakes, f), append(ms, f)
-			}
+			fakes, ms := newFakes(n)
 			full := Config{}.withDefaults()
 			for _, f := range fakes {
+				f.set(key, "old", minute)
 				f.initialise(Members(ms, ""), full.bounds())
 			}
 			for range 3 {

@@ -57,6 +57,15 @@ func newFake(i int) *fake {
 	}
 }
 
+// newFakes returns so many, and the same as masters.
+func newFakes(n int) (fakes []*fake, ms []masters.Master) {
+	for i := range n {
+		f := newFake(i)
+		fakes, ms = append(fakes, f), append(ms, f)
+	}
+	return fakes, ms
+}
+
 func (f *fake) Addr() string { return f.addr }
 
 func (f *fake) Dial(_ context.Context, db int) (masters.Conn, error) {

@@ -95,11 +95,7 @@ func TestALostReentryDoesNotTakeTheLockItself(t *testing.T) {
 // A client that lost its connection asks again, with the same token, through another proxy.
 func TestALostAttemptDoesNotTakeTheVoteOfItsRetryThroughAnotherProxy(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		var ms []masters.Master
-		for _, f := range w.fakes {
-			ms = append(ms, f)
-		}
-		other, err := New(Config{Grace: 400 * time.Millisecond}, ms)
+		other, err := New(Config{Grace: 400 * time.Millisecond}, w.ms)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,12 +15,8 @@ import (
 func TestMastersAreInitialisedWhileAProxyStarts(t *testing.T) {
 	for delay := range 12 {
 		synctest.Test(t, func(t *testing.T) {
-			w := &world{t: t}
-			var ms []masters.Master
-			for i := range 3 {
-				w.fakes = append(w.fakes, newFake(i))
-				ms = append(ms, w.fakes[i])
-			}
+			fakes, ms := newFakes(3)
+			w := &world{t: t, fakes: fakes}
 			cfg := Config{Databases: 1}
 			e, err := New(cfg, ms)
 			if err != nil {
@@ -51,11 +47,9 @@ func TestMastersAreInitialisedWhileAProxyStarts(t *testing.T) {
 func TestWhatIsBegunToBeInitialisedIsEnded(t *testing.T) {
 	for patience := range 40 {
 		synctest.Test(t, func(t *testing.T) {
-			var ms []masters.Master
-			for i := range 3 {
-				f := newFake(i)
+			fakes, ms := newFakes(3)
+			for i, f := range fakes {
 				f.setDelay(time.Duration(1+i) * time.Millisecond)
-				ms = append(ms, f)
 			}
 			cfg := Config{Databases: 1}
 			soon, cancel := context.WithTimeout(context.Background(), time.Duration(patience)*time.Millisecond)
@@ -74,12 +68,8 @@ func TestWhatIsBegunToBeInitialisedIsEnded(t *testing.T) {
 
 func TestInspectSaysHowLongAQuarantineLastsAtMost(t *testing.T) {
 	inWorldWith(t, 3, Config{Databases: 1, TTLMax: time.Hour}, func(w *world) {
-		var ms []masters.Master
-		for _, f := range w.fakes {
-			ms = append(ms, f)
-		}
 		inspect := func() *Barred {
-			in := Inspect(context.Background(), w.cfg, ms)[0]
+			in := Inspect(context.Background(), w.cfg, w.ms)[0]
 			if len(in.Barred) != 1 {
 				t.Fatalf("want one database in quarantine: %+v", in)
 			}
@@ -127,12 +117,7 @@ func TestNoMasterIsMarkedUnlessAllCanBe(t *testing.T) {
 		"the same server": {func(f *fake) { f.alias = newFake(0).process() }, "is the same server as "},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var ms []masters.Master
-			var fakes []*fake
-			for i := range 3 {
-				f := newFake(i)
-				fakes, ms = append(fakes, f), append(ms, f)
-			}
+			fakes, ms := newFakes(3)
 			c.spoil(fakes[2])
 			cfg := Config{Databases: 1}
 			err := Initialise(context.Background(), cfg, ms)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
 )
 
@@ -243,8 +242,7 @@ func TestAServerThatWasReplacedIsToldToBeRefused(t *testing.T) {
 		if m := w.Masters()[0]; m.State != Disconnected || !strings.Contains(m.Cause, "is refused: was replaced") || m.Left != 0 {
 			t.Errorf("%+v", m)
 		}
-		ms := []masters.Master{w.fakes[0], w.fakes[1], w.fakes[2]}
-		for i, in := range Inspect(context.Background(), w.cfg, ms) {
+		for i, in := range Inspect(context.Background(), w.cfg, w.ms) {
 			if in.Err != nil || in.Replaced != (i == 0) || in.Clean() != (i > 0) {
 				t.Errorf("inspected %d: %+v", i, in)
 			}
