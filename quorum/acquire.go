@@ -87,7 +87,7 @@ func (a *attempt) ended(d Decision) {
 		}
 		a.won(Acquired{Held: a.held()})
 	case Lost:
-		divided := a.req.Insist && a.asked < askedMax && a.divided()
+		divided := a.req.Insist != nil && a.asked < askedMax && a.divided() && a.req.Insist()
 		a.undo(func() {
 			if divided {
 				e.pause(askPause<<a.asked, func() {

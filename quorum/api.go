@@ -40,9 +40,10 @@ type AcquireRequest struct {
 	Fenced bool
 	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
 	WantHolder bool
-	// Insist asks again, a little later, where nobody wins because several ask at the same moment. It is for whoever, if
-	// refused, waits until somebody releases the lock.
-	Insist bool
+	// Insist, if not nil, is asked where several ask at the same moment and the votes are split, so that it may be that
+	// nobody wins. If it returns true, the attempt is made once more, a little later, and so up to askedMax times. It must not
+	// block.
+	Insist func() bool
 }
 
 // Acquired is the outcome of an acquire. Exactly one of Err, Lock and Refused is set.

@@ -57,6 +57,7 @@ func runLock(c *call) Reply {
 	if o.wait > 0 {
 		c.await(sl, req, o.wait, done)
 	} else {
+		req.Insist = sl.insist
 		c.engine().Acquire(req, done)
 	}
 	return later

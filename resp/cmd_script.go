@@ -146,7 +146,7 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 			scriptAnswer(m, script.Absent))
 	case script.Acquire, script.AcquireOrExtend:
 		return c.acquireByScript(quorum.AcquireRequest{Key: key, Token: op.Token, TTL: ttl,
-			Reentrant: op.Op == script.AcquireOrExtend, Insist: true}, m, op.Alien)
+			Reentrant: op.Op == script.AcquireOrExtend}, m, op.Alien)
 	case script.Query:
 		return c.query(op, m)
 	}
@@ -171,11 +171,15 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 
 // acquireByScript makes an attempt. That it was refused says that somebody holds the lock, as far as the script knows.
 func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
-	sl := c.claim(twoRounds, req.Key.Name, scriptAnswer(m, script.NotMine)) // or more, where it has to ask again
+	r := oneRound
+	if req.Reentrant {
+		r = extending
+	}
+	sl := c.claim(r, req.Key.Name, scriptAnswer(m, script.NotMine))
 	if sl == nil {
 		return wait
 	}
-	sl.alien = alien
+	sl.alien, req.Insist = alien, sl.insist
 	c.engine().Acquire(req, sl.acquired)
 	return later
 }

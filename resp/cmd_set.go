@@ -95,8 +95,8 @@ func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolde
 	case past:
 		sl.acquired(quorum.Acquired{Refused: true})
 	default:
-		c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, WantHolder: wantHolder},
-			sl.acquired)
+		c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, WantHolder: wantHolder,
+			Insist: sl.insist}, sl.acquired)
 	}
 	return later
 }

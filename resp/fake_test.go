@@ -39,6 +39,7 @@ type fakeEngine struct {
 	*fakeMessages
 	answers map[string]any // of Ask, by command
 	slept   atomic.Int64   // how long the machine has, since all that was granted
+	insist  func() bool    // of the latest Acquire
 	late    bool           // locks and extensions are granted with a validity that has passed
 
 	reply   quorum.Value // of Run
@@ -161,6 +162,9 @@ func (e *fakeEngine) onlyLock(t *testing.T) *fakeLock {
 }
 
 func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)) {
+	e.mu.Lock()
+	e.insist = r.Insist
+	e.mu.Unlock()
 	e.do("acquire "+r.Key.Name, func(keys map[quorum.Key]fakeEntry) func() {
 		old, held := keys[r.Key]
 		a := quorum.Acquired{Err: e.err}

@@ -47,6 +47,7 @@ type slot struct {
 	counted bool // output is reserved in the memory budget
 
 	acquired func(quorum.Acquired)
+	insist   func() bool
 	written  func(quorum.Written)
 	released func(quorum.Released)
 	extended func(quorum.Extended)
@@ -89,6 +90,7 @@ const (
 var slots = sync.Pool{New: func() any {
 	sl := new(slot)
 	sl.acquired = sl.onAcquired
+	sl.insist = sl.onSplit
 	sl.written = sl.onWritten
 	sl.released = sl.onReleased
 	sl.extended = sl.onExtended
@@ -159,6 +161,25 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 		o.done, o.taken, o.held = 1, true, a.Held
 	}
 	sl.resolve(o)
+}
+
+// onSplit says whether the command may ask once more: not if what the client has sent behind it on its key is under way already.
+// From then on that waits.
+func (sl *slot) onSplit() bool {
+	s := sl.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone || sl.rounds == twoRounds {
+		return !s.gone
+	}
+	for later := sl.next; later != nil; later = later.next {
+		if later.touches(sl.key) {
+			return false
+		}
+	}
+	sl.rounds = twoRounds
+	s.twoRounds++
+	return true
 }
 
 func (sl *slot) onWritten(w quorum.Written) {
