@@ -43,7 +43,7 @@ func (c *call) get(answer func(*outcome) Reply) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Get(c.key(c.args[1]), sl.viewed)
+	c.engine().Get(c.key(c.args[1]), c.viewed(sl, c.args[1]))
 	return later
 }
 
@@ -62,7 +62,7 @@ func runExists(c *call) Reply {
 		return wait
 	}
 	for _, name := range names {
-		c.engine().Read(c.key(name), sl.viewed)
+		c.engine().Read(c.key(name), c.viewed(sl, name))
 	}
 	return later
 }
@@ -99,6 +99,6 @@ func (c *call) read(answer func(*outcome) Reply) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Read(c.key(c.args[1]), sl.viewed)
+	c.engine().Read(c.key(c.args[1]), c.viewed(sl, c.args[1]))
 	return later
 }

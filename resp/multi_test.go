@@ -10,6 +10,29 @@ import (
 	"lockproxy/quorum"
 )
 
+// What EXEC compares does not tell a change and its reverse: here a lock that was given back, and is taken again. But who has
+// seen for himself that the key had changed is not told otherwise.
+func TestWhatAClientSawChangeHasChanged(t *testing.T) {
+	for name, look := range map[string]string{"GET": "$-1\r\n", "EXISTS": ":0\r\n", "TTL": ":-2\r\n", "STRLEN": ":0\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			c, other := r.dial(), r.dial()
+			other.ask("SET", "k", "you", "NX", "PX", "60000")
+			c.ask("WATCH", "k")
+			other.ask("DEL", "k")
+			if got := c.ask(name, "k"); got != look {
+				t.Fatalf("got %q", got)
+			}
+			other.ask("SET", "k", "you", "NX", "PX", "60000")
+			c.send(words("MULTI") + words("SET k me PX 60000") + words("EXEC"))
+			c.want("+OK\r\n+QUEUED\r\n*-1\r\n")
+			if got := other.ask("GET", "k"); got != "$3\r\nyou\r\n" {
+				t.Errorf("its lock was taken: %q", got)
+			}
+		})
+	}
+}
+
 // The commands of newer servers than the one that the integration suite compares with.
 func TestCompareAndSetAndDelete(t *testing.T) {
 	for _, c := range [][2]string{

@@ -1,6 +1,11 @@
 package resp
 
-import "lockproxy/quorum"
+import (
+	"slices"
+	"sync/atomic"
+
+	"lockproxy/quorum"
+)
 
 // A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
 type transaction struct {
@@ -30,8 +35,9 @@ type queued struct {
 
 // A watched is a key and what a quorum held there; no mark if that never became known.
 type watched struct {
-	key  quorum.Key
-	mark quorum.Mark
+	key     quorum.Key
+	mark    quorum.Mark
+	changed atomic.Bool // the client has seen it hold something else since
 }
 
 // keysMax bounds how many keys a session watches, and how many a transaction is about: the masters do nothing else while
@@ -84,7 +90,27 @@ func (t *transaction) keys() []string {
 func (t *transaction) marks() []quorum.Mark {
 	var marks []quorum.Mark
 	for _, w := range t.watched {
+		if w.changed.Load() {
+			w.mark = quorum.Mark{} // which no key has
+		}
 		marks = append(marks, w.mark)
 	}
 	return marks
+}
+
+// viewed is what the slot of a read calls. A mark does not tell a key that has changed, and changed back since; but a client that
+// has seen it in between, as a lock that was free, goes by that.
+func (c *call) viewed(sl *slot, name string) func(quorum.View) {
+	key := c.key(name)
+	i := slices.IndexFunc(c.transaction.watched, func(w *watched) bool { return w.key == key })
+	if i < 0 {
+		return sl.viewed
+	}
+	w := c.transaction.watched[i]
+	return func(v quorum.View) {
+		if v.Err == nil && v.Mark() != w.mark {
+			w.changed.Store(true)
+		}
+		sl.viewed(v)
+	}
 }
