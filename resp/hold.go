@@ -247,6 +247,21 @@ func (c *call) tellLost(cmd *command) Reply {
 	return nil
 }
 
+// regain takes back the news of a loss where the reply about to be written is better: the client has a lock of the key again.
+func (s *session) regain(sl *slot) {
+	if !sl.out.taken || s.lost.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.lostKeys {
+		if sl.touches(key) {
+			delete(s.lostKeys, key)
+			s.lost.Add(-1)
+		}
+	}
+}
+
 // letGo ends the hold of that token, if there is one.
 func (c *call) letGo(key quorum.Key, token string) {
 	c.mu.Lock()

@@ -285,6 +285,23 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 	}
 }
 
+// Who waits for a lock that it holds loses that, and then has it anew, is told by the new one's reply.
+func TestALossIsNotToldToWhoHasTheLockAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	c, other := r.dial(), r.dial()
+	c.send(words("LOCK k 600 TOKEN me HOLD"))
+	c.wantLocked("me")
+	other.ask("SET", "k", "you")
+	c.send(words("LOCK k 60000 TOKEN us WAIT 60000 HOLD"))
+	waitFor(t, "it is not lost", func() bool { return r.server.Stats().HeldLost == 1 })
+	other.ask("UNLOCK", "k", "you")
+	c.wantLocked("us")
+	if got := c.ask("EXTEND", "k", "us", "60000"); got[0] != ':' || got == ":0\r\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Timers and Go's clock stand still while the machine is suspended, and masters' clocks do not.
 func TestAHeldLockThatRanOutInASleepIsLostAtOnce(t *testing.T) {
 	t.Parallel()

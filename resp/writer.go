@@ -89,6 +89,7 @@ func (s *session) send(batch *slot) bool {
 		}
 		s.keep(sl)
 		if sl.out.lock != nil {
+			s.regain(sl)
 			s.noteTaken(p, sl)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
