@@ -2,6 +2,7 @@ package resp
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"lockproxy/resp/upstream"
@@ -31,6 +32,8 @@ type Config struct {
 	LocksListed int
 	// LockKeys are patterns of the names of locks, as in KEYS. They mean something only beside Upstream.
 	LockKeys []string
+	// Pause chooses how long a LOCK that waits does nothing where votes were split: less than most. Default: at random.
+	Pause func(most time.Duration) time.Duration
 	// Logger never gets a token value or a password. Default: none.
 	Logger *slog.Logger
 }
@@ -96,6 +99,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&l.Write, 30*time.Second)
 	setDefault(&l.Auth, 10*time.Second)
 	l.Input = max(l.Input, l.Command) // a command must fit to be run at all
+	if c.Pause == nil {
+		c.Pause = rand.N[time.Duration]
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -39,6 +39,7 @@ type Gates struct {
 	engine Engine
 	bells  Bells
 	quorum int
+	pause  func(most time.Duration) time.Duration
 	ctx    context.Context
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
@@ -48,9 +49,9 @@ type Gates struct {
 	closed bool
 }
 
-// New returns gates over so many masters.
-func New(engine Engine, bells Bells, masters int) *Gates {
-	g := &Gates{engine: engine, bells: bells, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
+// New returns gates over so many masters. Pause chooses how long to wait where votes were split: less than most.
+func New(engine Engine, bells Bells, masters int, pause func(most time.Duration) time.Duration) *Gates {
+	g := &Gates{engine: engine, bells: bells, pause: pause, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }

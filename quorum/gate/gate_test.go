@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t}
-		w.Gates = New(w, w, 3)
+		w.Gates = New(w, w, 3, rand.N[time.Duration])
 		f(w)
 		w.Close()
 		if w.bell != nil || len(w.gates) != 0 {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -57,7 +56,7 @@ func (g *gate) run() {
 		case a.Lock != nil, a.Err != nil && !lacksQuorum(a.Err): // the next has to see for itself, and to subscribe
 			free, failures = time.Time{}, 0
 		default: // the votes were split, or too few
-			free = time.Now().Add(rand.N(min(splitWait<<min(failures, 20), splitWaitMax)))
+			free = time.Now().Add(g.gates.pause(min(splitWait<<min(failures, 20), splitWaitMax)))
 			failures++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/bits"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,8 @@ type Config struct {
 	// DeadAfter is the silence that ends a link which owes an answer, how long connecting may take, and how long masters
 	// have to confirm a subscription: unlike a lock, it is worth no less for being late. Default 5 s.
 	DeadAfter time.Duration
+	// Pause chooses how long to wait before a master is dialled again, in part: less than most. Default: at random.
+	Pause func(most time.Duration) time.Duration
 	// Logger gets one line for each change of a link's state. Default: none.
 	Logger *slog.Logger
 }
@@ -93,6 +96,9 @@ func New(cfg Config, sources []masters.Source) *Hub {
 	}
 	if cfg.DeadAfter <= 0 {
 		cfg.DeadAfter = 5 * time.Second
+	}
+	if cfg.Pause == nil {
+		cfg.Pause = rand.N[time.Duration]
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

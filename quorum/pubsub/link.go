@@ -3,7 +3,6 @@ package pubsub
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -51,7 +50,7 @@ func (l *link) bit() uint64 { return 1 << l.index }
 func (l *link) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; failures++ {
 		if failures > 0 {
-			pause(ctx, failures)
+			l.pause(ctx, failures)
 		}
 		dialing, cancel := context.WithTimeout(ctx, l.hub.cfg.DeadAfter)
 		conn, err := l.source.Listen(dialing)
@@ -221,9 +220,9 @@ func (l *link) down(ctx context.Context, cause string) {
 }
 
 // pause waits before the next dial: 10 ms, doubling to 250 ms.
-func pause(ctx context.Context, failures int) {
+func (l *link) pause(ctx context.Context, failures int) {
 	d := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
-	timer := time.NewTimer(d/2 + rand.N(d/2))
+	timer := time.NewTimer(d/2 + l.hub.cfg.Pause(d/2))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
