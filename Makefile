@@ -11,6 +11,7 @@
 # make chaos          faults of real masters, links and proxies, one after another, the last of them begun within DURATION
 # make sim            one world of the simulation, SEED=n, with a trace of all that happens in it
 # make sim-soak       worlds of the simulation on all cores, for DURATION
+# make sim-soak-front worlds whose clients speak to the front end, on one core, for DURATION
 # make mutants        the engine without one of its rules, for each of them: does the known seed, or which of SEEDS seeds, find
 #                     out? ANEW=1: as if no seed were known; ONLY="^no undo": the mutants whose names match. All of them take
 #                     about half an hour of processor time, most of it builds
@@ -26,7 +27,7 @@ SEEDS    ?= 5000
 # The race detector needs a C compiler. .ci/need says so where there is none.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak mutants build
+.PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front mutants build
 all: lint build test
 
 test:
@@ -65,10 +66,13 @@ fuzz:
 	.ci/fuzz $(FUZZTIME)
 
 sim:
-	GODEBUG=asyncpreemptoff=1 go test ./quorum/sim -v -count=1 -run '^TestReplay$$' -seed $(SEED)
+	GODEBUG=asyncpreemptoff=1 go test ./quorum/sim ./resp/sim -v -count=1 -run '^TestReplay$$' -seed $(SEED)
 
 sim-soak:
 	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestSoak$$' -soak $(DURATION)
+
+sim-soak-front:
+	GODEBUG=asyncpreemptoff=1 go test ./resp/sim -v -count=1 -timeout 0 -run '^TestFreshSeeds$$' -fresh $(DURATION)
 
 mutants:
 	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestMutants$$' -mutants $(SEEDS) $(if $(ANEW),-anew) $(if $(ONLY),-only "$(ONLY)")

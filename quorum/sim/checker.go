@@ -64,6 +64,7 @@ type checker struct {
 	stolen    map[string]time.Duration // by token: when somebody was told it who had taken the lock away
 	bygone    map[string]time.Duration // by token: when its client was told that it has given back or replaced it, or somebody that he has taken it
 	shaken    map[string]bool          // tokens of locks that somebody may have taken away
+	holds     map[string][]*heldOpen   // by resource: those that may not be over
 	keptMost  time.Duration
 	fences    fenceBook
 	counts    Counts
@@ -113,7 +114,7 @@ func (k *checker) init(w *World) {
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
 		thefts: make(map[string]int), stolen: make(map[string]time.Duration), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
-		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool),
+		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool), holds: make(map[string][]*heldOpen),
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.loosest()

@@ -18,7 +18,7 @@ func inWorld(t *testing.T, f func(w *World, a, b *client)) []string {
 	synctest.Test(t, func(*testing.T) {
 		p := NewPlan(1)
 		p.Proxies, p.Forgets = 0, true // so that what the masters hold is no matter here
-		w := newWorld(p, nil)
+		w := newWorld(p, nil, nil)
 		f(w, &client{name: "a"}, &client{name: "b"})
 		for _, found := range w.checker.findings {
 			rules = append(rules, found.Rule)

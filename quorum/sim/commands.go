@@ -77,7 +77,7 @@ func init() {
 		"RESTORE":     {-4, true, cmdRestore},
 		"RENAME":      {3, true, cmdRename},
 		"COPY":        {3, true, cmdCopy},
-		"PUBLISH":     {3, false, func(*server, *session, []string) reply { return int64(0) }},
+		"PUBLISH":     {3, false, cmdPublish},
 	}
 }
 

@@ -25,17 +25,18 @@ type link struct {
 // A conn is one connection, both ends of it. A segment that was sent arrives whatever becomes of the end that sent it,
 // at its time or much later, and in order; only a master that has closed its end takes no more.
 type conn struct {
-	world   *World
-	life    *life
-	server  *server
-	link    *link
-	name    string
-	rng     *rand.Rand
-	session *session      // what the master knows of it; nil until it has accepted
-	streams [2][]*segment // what travels, in order
-	running *batch
-	gone    bool // the proxy's end is closed
-	killed  bool // the master's end is closed
+	world    *World
+	life     *life
+	server   *server
+	link     *link
+	name     string
+	rng      *rand.Rand
+	session  *session      // what the master knows of it; nil until it has accepted
+	streams  [2][]*segment // what travels, in order
+	running  *batch
+	listener *listener // not nil: it hears messages
+	gone     bool      // the proxy's end is closed
+	killed   bool      // the master's end is closed
 }
 
 // A segment is what travels at once: a part of a batch, a reply, or the end of a stream.
@@ -201,6 +202,9 @@ func (c *conn) hangUp(err error) {
 	}
 	c.gone = true
 	c.fail(c.running, err)
+	if c.listener != nil {
+		c.listener.end(err)
+	}
 	if chance(c.rng, 0.3) {
 		for _, s := range c.streams[up] {
 			s.lost = true

@@ -10,13 +10,15 @@
 //	server     a master: an event loop, a clock of its own, keys that expire by it, our Lua text run by an interpreter
 //	client     takes, holds, extends and gives back locks, as well-behaved and as badly as clients do
 //	faults     breaks the rest, and in the end makes it whole again
+//	front      in some worlds clients speak to the shipping front end, over simulated connections
 //	checker    says what must never be: two holders, a key for ever, an attempt without end, an orphan, a leak
 //
 // Two in five worlds aim at a class of holes (aims.go). Seeds with the highest bit set are of worlds with fences (fences.go), those with
 // the third highest of worlds in which clients take locks by scripts that run by vote (votes.go), those with bit 58 of worlds
 // with EXECs on several keys, values that one client is told, two databases, and masters that refuse to write (several.go),
 // those with bit 57 of worlds in which locks are renamed and copied (moves.go), and those with bit 56 of worlds in which clients
-// and faults meet at the same moment and place (crowd.go).
+// and faults meet at the same moment and place (crowd.go). In those with bit 60, and not 59, clients do not call the engine: they speak the
+// protocol (front.go, wire.go, speech.go, speaker.go, hearing.go, listen.go) to a front end that package resp/sim brings.
 //
 // Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.

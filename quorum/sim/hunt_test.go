@@ -124,7 +124,7 @@ func TestKnownSeedsCatchMutants(t *testing.T) {
 			t.Fatalf("there is no mutant %q", k.name)
 		}
 		dir := t.TempDir()
-		if trouble := all[i].build(dir, "."); trouble != "" {
+		if trouble := all[i].build(dir, all[i].worlds()); trouble != "" {
 			t.Fatal(trouble)
 		}
 		if _, caught := all[i].retry(dir, k.seed); !caught {
@@ -154,7 +154,7 @@ func (m *mutant) hunt(dir string, known uint64) (verdict string, caught bool) {
 	if m.both != "" {
 		return "covered twice: " + m.both, true
 	}
-	pkg := "."
+	pkg := m.worlds()
 	if m.test != "" {
 		pkg = cmp.Or(m.in, "..")
 	}
@@ -169,7 +169,18 @@ func (m *mutant) hunt(dir string, known uint64) (verdict string, caught bool) {
 			return verdict, true
 		}
 	}
+	if m.front {
+		return m.run(dir, Spoken+1, *mutantsFlag, "")
+	}
 	return m.run(dir, max(m.first, 1), *mutantsFlag, cmp.Or(m.aim, "none"))
+}
+
+// worlds is the package whose worlds the mutant is looked for in.
+func (m *mutant) worlds() string {
+	if m.front {
+		return "../../resp/sim"
+	}
+	return "."
 }
 
 // runTest runs the test that is named. It must exist, pass in the engine as it is, which go test sees to, and fail here: that
@@ -178,10 +189,7 @@ func (m *mutant) runTest(dir, pkg string) (verdict string, caught bool) {
 	run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.v", "-test.timeout=60s", "-test.run", m.test)
 	run.Dir = pkg
 	out, err := run.CombinedOutput()
-	command := "go test ./quorum -run " + m.test
-	if pkg == "." {
-		command = "go test ./quorum/sim -run " + m.test
-	}
+	command := "go test ./" + filepath.Join("quorum/sim", pkg) + " -run " + m.test
 	switch {
 	case err != nil && strings.Contains(string(out), "--- FAIL: "):
 		return "caught by " + command, true
@@ -205,8 +213,11 @@ func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
 
 // whichWorld says how many seeds up to this one make worlds of its class: so many were tried when it was found.
 func whichWorld(seed uint64) (nth int, class string) {
+	if Speaks(seed) {
+		return int(seed &^ (Kinds | Spoken)), "those whose clients speak"
+	}
 	aim := NewPlan(seed).Aim
-	for s := seed&kinds + 1; s <= seed; s++ {
+	for s := seed&Kinds + 1; s <= seed; s++ {
 		if NewPlan(s).Aim == aim {
 			nth++
 		}

@@ -11,13 +11,16 @@ type mutant struct {
 	new   string
 	aim   string // the class of worlds in which it is looked for; "" is those that aim at nothing
 	first uint64 // the seed with which looking begins; 0 is 1
+	front bool   // it is looked for in worlds whose clients speak
 	// both is the mutant that breaks another rule, too, which covers what this one does: it must be caught instead.
 	both string
 	test string // a test by name, for what no schedule of a simulation can show, or hardly any; "" if a seed must
 	in   string // where that test is, seen from here; "" is package quorum
 }
 
-func allMutants() []mutant { return slices.Concat(mutants, vouchMutants, fenceMutants, voteMutants) }
+func allMutants() []mutant {
+	return slices.Concat(mutants, vouchMutants, fenceMutants, voteMutants, frontMutants)
+}
 
 var mutants = []mutant{
 	{

@@ -50,6 +50,14 @@ type Plan struct {
 	Keeps              float64       // how often a client extends a lock again and again
 	Thefts             float64       // how often a client takes a lock from another
 
+	Spoken        bool          // clients speak the protocol (front.go): what follows is of them
+	Calm          bool          // nothing goes wrong but clients
+	Waits, Holds  float64       // how often an attempt waits for its lock, and how often it is for as long as the connection
+	Batches       float64       // how often a client sends several commands at once
+	Watches       float64       // how often it takes a lock by WATCH and EXEC
+	HangUps, Slow float64       // how often it is gone before it is answered, and how many clients read late
+	Write         time.Duration // how long a client may leave replies unread
+
 	Faults []string // the kinds that occur
 	Gap    time.Duration
 	Brief  time.Duration // no fault lasts longer; 0 is any
@@ -103,6 +111,9 @@ func NewPlan(seed uint64) Plan {
 	}
 	if seed&Crowded != 0 {
 		p.crowd(rand.New(rand.NewPCG(seed, 6)))
+	}
+	if Speaks(seed) {
+		p.speak(rand.New(rand.NewPCG(seed, 7)))
 	}
 	if seed&Mixed != 0 {
 		p.mix(rand.New(rand.NewPCG(seed, 2)))

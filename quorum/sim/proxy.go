@@ -10,6 +10,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/pubsub"
 )
 
 // A proxy is an address at which clients find an engine, from time to time another one.
@@ -30,6 +31,11 @@ type life struct {
 	conns   []*conn
 	dead    bool
 	pending []*question
+
+	front    Front // nil: clients call the engine
+	hub      *pubsub.Hub
+	entrance *entrance
+	wires    []*wire
 }
 
 // A question is a request whose answer a client waits for.
@@ -44,15 +50,17 @@ func (p *proxy) boot() {
 	p.lives++
 	l := &life{proxy: p, number: p.lives, name: fmt.Sprintf("p%d.%d", p.id+1, p.lives)}
 	var ms []masters.Master
+	var sources []masters.Source
 	for _, s := range w.servers {
-		ms = append(ms, &endpoint{life: l, server: s})
+		e := &endpoint{life: l, server: s}
+		ms, sources = append(ms, e), append(sources, e)
 	}
 	cfg := *w.plan.of(p.id)
 	if cfg.Slept = func(time.Time) time.Duration { return w.asleep() }; w.plan.Paused {
 		cfg.Slept = func(time.Time) time.Duration { return 0 }
 	}
 	cfg.Wall, cfg.Pause = p.wallClock, l.pauses()
-	if w.trace != nil || w.plan.Fences > 0 {
+	if w.trace != nil || w.plan.Fences > 0 || w.door != nil {
 		cfg.Logger = slog.New(&traceHandler{life: l})
 	}
 	e, err := quorum.New(cfg, ms)
@@ -60,6 +68,7 @@ func (p *proxy) boot() {
 		panic(err)
 	}
 	l.engine, p.life = e, l
+	l.openDoor(sources, cfg.Logger)
 	w.logf(l.name, "is up")
 }
 
@@ -73,6 +82,9 @@ func (p *proxy) kill() {
 	l.dead, p.life = true, nil
 	for _, c := range l.conns {
 		c.hangUp(net0)
+	}
+	for _, c := range l.wires {
+		c.sever()
 	}
 	l.loseClients()
 	p.end(l)
@@ -91,6 +103,7 @@ func (p *proxy) stop() {
 
 func (p *proxy) end(l *life) {
 	p.world.closing.Go(func() {
+		l.shutDown()
 		l.engine.Close()
 		p.world.mu.Lock()
 		l.loseClients()

@@ -18,9 +18,14 @@ type Report struct {
 }
 
 // Run plays a plan to its end. It must be called in a synctest bubble; trace, if not nil, gets every line of what
-// happens.
-func Run(p Plan, trace func(string)) Report {
-	w := newWorld(p, trace)
+// happens. Where clients are to speak, door makes the front ends that they speak to.
+func Run(p Plan, door Door, trace func(string)) Report {
+	if !p.Spoken {
+		door = nil
+	} else if door == nil {
+		panic("sim: in this world clients speak, and there is no door")
+	}
+	w := newWorld(p, door, trace)
 	w.play()
 	return Report{w.checker.findings, w.checker.counts, w.faults, w.now()}
 }
@@ -35,10 +40,16 @@ func (w *World) play() {
 	w.mu.Lock()
 	w.startWalls()
 	w.startFaults()
+	if w.plan.Spoken && w.plan.Calm {
+		w.checker.watchWaiters()
+	}
 	w.mu.Unlock()
 	for i := range w.plan.Clients {
-		c := newClient(w, i)
-		w.clients.Go(c.run)
+		if w.door != nil {
+			w.clients.Go(newSpeaker(w, i).run)
+		} else {
+			w.clients.Go(newClient(w, i).run)
+		}
 	}
 	w.clients.Wait()
 	w.do(w.checker.exchanged)

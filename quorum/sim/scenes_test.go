@@ -39,7 +39,7 @@ func inSceneWith(t *testing.T, masters int, c quorum.Config, own []quorum.Config
 	synctest.Test(t, func(*testing.T) {
 		w := newWorld(Plan{
 			Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond, Config: c, Own: own,
-		}, nil)
+		}, nil, nil)
 		over := make(chan struct{})
 		var turning sync.WaitGroup
 		turning.Go(func() { w.turn(over) })

@@ -62,9 +62,10 @@ type session struct {
 	id     int64
 	life   *life
 	db     int
-	script bool   // a script of it runs
-	wrote  bool   // it has written
-	giver  *stake // whose release runs
+	script bool            // a script of it runs
+	wrote  bool            // it has written
+	giver  *stake          // whose release runs
+	topics map[string]bool // that it hears
 
 	// What the clock showed in the batch before this one, if that asked for the time, and in this one: by the former
 	// its proxy has chosen when keys expire.
@@ -76,6 +77,7 @@ type parcel struct {
 	conn     *conn
 	batch    *batch
 	from, to int
+	order    func() // of a listener
 	fin      bool
 }
 
@@ -177,6 +179,10 @@ func (s *server) work() {
 		}
 		if p.fin {
 			s.drop(p.conn)
+			continue
+		}
+		if p.order != nil {
+			p.order()
 			continue
 		}
 		for i := p.from; i < p.to; i++ {

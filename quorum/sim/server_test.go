@@ -22,7 +22,7 @@ func shipped(t *testing.T) []string {
 	texts := make(map[string]bool)
 	for seed := range uint64(5) {
 		synctest.Test(t, func(*testing.T) {
-			w := newWorld(NewPlan(seed), nil)
+			w := newWorld(NewPlan(seed), nil, nil)
 			w.play()
 			for _, s := range w.servers {
 				for _, text := range s.scripts {
@@ -68,7 +68,7 @@ func TestASimulatedMasterAnswersAsARealOne(t *testing.T) {
 
 	p := NewPlan(1)
 	p.Proxies = 0
-	w := newWorld(p, nil)
+	w := newWorld(p, nil, nil)
 	s := w.servers[0]
 	s.clock = clock{read: float64(time.Now().UnixNano()), since: w.now(), rate: 1}
 	s.old = false

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func play(t *testing.T, p Plan, trace func(string)) Report {
 	t.Helper()
 	var r Report
-	synctest.Test(t, func(*testing.T) { r = Run(p, trace) })
+	synctest.Test(t, func(*testing.T) { r = Run(p, nil, trace) })
 	return r
 }
 
@@ -50,8 +50,8 @@ func expectNothing(t *testing.T, seed uint64) Counts {
 
 // TestReplay prints all that happens in one seed.
 func TestReplay(t *testing.T) {
-	if *seedFlag == 0 {
-		t.Skip("no -seed")
+	if *seedFlag == 0 || Speaks(*seedFlag) {
+		t.Skip("no -seed, or one of resp/sim")
 	}
 	p := NewPlan(*seedFlag)
 	fmt.Printf("%+v\n", p)
@@ -95,7 +95,7 @@ func TestFixedSeeds(t *testing.T) {
 }
 
 func TestFreshSeeds(t *testing.T) {
-	first := uint64(time.Now().UnixNano()) &^ kinds
+	first := uint64(time.Now().UnixNano()) &^ Kinds
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
 		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed|n/4%2*Voted|n/8%2*Several|n/16%2*Moved|n/32%2*Crowded)

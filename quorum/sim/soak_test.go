@@ -40,7 +40,7 @@ func TestSoak(t *testing.T) {
 	}
 	from := *fromFlag
 	if from == 0 {
-		from = uint64(time.Now().UnixNano()) &^ kinds
+		from = uint64(time.Now().UnixNano()) &^ Kinds
 	}
 	s := &soak{began: time.Now(), faults: make(map[string]int)}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFlag)
@@ -54,7 +54,7 @@ func TestSoak(t *testing.T) {
 				if err != nil && ctx.Err() == nil {
 					s.note(fmt.Sprintf("make sim SEED=%d: the process ended: %.2000v", last, err))
 				}
-				next = last&^kinds + uint64(runtime.NumCPU())
+				next = last&^Kinds + uint64(runtime.NumCPU())
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 // Voted is the bit of a seed that makes a world with scripts that run by vote.
 const Voted = 1 << 61
 
-// kinds are the bits of a seed that are no part of its number.
-const kinds = Fenced | Mixed | Voted | Several | Moved | Crowded
+// Kinds are the bits of a seed that are no part of its number.
+const Kinds = Fenced | Mixed | Voted | Several | Moved | Crowded
 
 func (p *Plan) votes(r *rand.Rand) {
 	p.Votes, p.Constant = pick(r, 0.3, 0.7, 1), false

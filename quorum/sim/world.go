@@ -36,11 +36,12 @@ type World struct {
 	faults  map[string]int
 	quiet   bool // the faults are over
 	trace   func(line string)
+	door    Door // nil: clients call the engine
 }
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
-func newWorld(p Plan, trace func(string)) *World {
-	w := &World{plan: p, start: time.Now(), taken: make(map[time.Duration]bool), faults: make(map[string]int), trace: trace}
+func newWorld(p Plan, door Door, trace func(string)) *World {
+	w := &World{plan: p, door: door, start: time.Now(), taken: make(map[time.Duration]bool), faults: make(map[string]int), trace: trace}
 	w.timer = time.NewTimer(time.Hour)
 	w.checker.init(w)
 	for i := range p.Masters {

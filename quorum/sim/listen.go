@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+
+	"lockproxy/quorum/masters"
+)
+
+// A listener is a connection that hears what is published on a master. Patterns it does not know.
+type listener struct {
+	conn  *conn
+	news  chan struct{} // there is something for Next
+	heard []masters.Heard
+	err   error // of the end of the connection
+}
+
+// Listen connects. The context bounds that.
+func (e *endpoint) Listen(ctx context.Context) (masters.Listener, error) {
+	dialled, err := e.Dial(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	c := dialled.(*conn)
+	l := &listener{conn: c, news: make(chan struct{}, 1)}
+	c.world.do(func() {
+		if c.listener = l; c.gone {
+			l.end(io.EOF)
+		}
+	})
+	return l, nil
+}
+
+// Send lets a command travel.
+func (l *listener) Send(what masters.Command, name string) error {
+	c := l.conn
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	if c.gone {
+		return net0
+	}
+	c.send(up, func() { c.server.arrived(&parcel{conn: c, order: func() { l.obey(what, name) }}) })
+	return nil
+}
+
+// obey is what the master does.
+func (l *listener) obey(what masters.Command, name string) {
+	kind := masters.Confirmed
+	switch c := l.conn.session; what {
+	case masters.Subscribe:
+		if c.topics == nil {
+			c.topics = make(map[string]bool)
+		}
+		c.topics[name] = true
+	case masters.Unsubscribe:
+		delete(c.topics, name)
+	case masters.Ping:
+		kind = masters.Pong
+	}
+	l.say(masters.Heard{Kind: kind})
+}
+
+// say lets something travel that the master says.
+func (l *listener) say(h masters.Heard) {
+	l.conn.send(down, func() {
+		if !l.conn.gone {
+			l.heard = append(l.heard, h)
+			l.signal()
+		}
+	})
+}
+
+func (l *listener) signal() {
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// end is called when the proxy's end is closed.
+func (l *listener) end(err error) {
+	l.err = err
+	l.signal()
+}
+
+// Next waits for what the master says.
+func (l *listener) Next() (masters.Heard, error) {
+	for {
+		l.conn.world.mu.Lock()
+		var h masters.Heard
+		n, err := len(l.heard), l.err
+		if n > 0 {
+			h, l.heard = l.heard[0], l.heard[1:]
+		}
+		l.conn.world.mu.Unlock()
+		switch {
+		case n > 0:
+			return h, nil
+		case err != nil:
+			return h, err
+		}
+		<-l.news
+	}
+}
+
+// Close ends the connection.
+func (l *listener) Close() error { return l.conn.Close() }
+
+func cmdPublish(s *server, _ *session, args []string) reply {
+	n := int64(0)
+	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
+		if c := s.sessions[id]; c.session.topics[args[1]] {
+			c.listener.say(masters.Heard{Kind: masters.Message, Channel: args[1], Payload: args[2]})
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,72 @@
+package sim
+
+// frontMutants are rules of the front end, and of the gates that it has. Worlds whose clients speak find them (package resp/sim).
+var frontMutants = []mutant{
+	{
+		name: "the writer does not look at the validity", rule: "1 clock", file: "../resp/slot.go", front: true,
+		old: "if !o.until.IsZero() && !now().Before(o.until) {", new: "if false {",
+	},
+	{
+		name: "what is granted to nobody stays", rule: "12 the client is gone", file: "../resp/slot.go", front: true,
+		old: "\t\ts.mu.Unlock()\n\t\to.abandon()\n\t\treturn", new: "\t\ts.mu.Unlock()\n\t\treturn",
+	},
+	{
+		name: "what was written in part stays", rule: "12 the client is gone", file: "../resp/writer.go", front: true,
+		old: "if g.end <= n {", new: "if g.end <= n || n >= 0 {",
+	},
+	{
+		name: "who has shut down its sending side is given a lock", rule: "12 the client is gone", file: "../resp/halfclose.go", front: true,
+		old: "if o.lock != nil && o.taken || sl.waits && o.done == 0 && o.err == nil {", new: "if sl.waits && o.done == 0 && o.err == nil {",
+	},
+	{
+		name: "replies overtake each other", rule: "order of replies", file: "../resp/queue.go", front: true,
+		old: "\t\ts.tail.next = sl\n\t}\n\ts.tail = sl", new: "\t\tsl.next, s.head = s.head, sl\n\t\treturn true\n\t}\n\ts.tail = sl",
+	},
+	{
+		name: "commands overtake each other", rule: "order of commands", file: "../resp/queue.go", front: true,
+		old: "\treturn found\n}\n\nfunc (sl *slot) sharesKey", new: "\t_ = found\n\treturn nil\n}\n\nfunc (sl *slot) sharesKey",
+	},
+	{
+		name: "what is watched may change", rule: "compare and do", file: "../resp/cmd_multi.go", front: true,
+		old: "marks := t.marks()", new: "marks := t.marks()[:0]",
+	},
+	{
+		name: "what a client saw change is as it was", rule: "compare and do", file: "../resp/transaction.go", front: true,
+		old: "w.changed.Store(true)", new: "w.changed.Store(false)",
+		test: "TestWhatAClientSawChange", in: "../../resp",
+	},
+	{
+		name: "a held lock is not released with its connection", rule: "hold", file: "../resp/session.go", front: true,
+		old: "\ts.releaseHolds()\n", new: "",
+	},
+	{
+		name: "a held lock is not extended", rule: "hold", file: "../resp/hold.go", front: true,
+		old: "h.timer = time.AfterFunc(h.rest(), h.extend)", new: "h.timer = time.AfterFunc(1<<60, h.extend)",
+	},
+	{
+		name: "a held lock is extended once", rule: "hold", file: "../resp/hold.go", front: true,
+		old: "\t\th.timer.Reset(h.rest())", new: "",
+	},
+	{
+		name: "a held lock that was given back is extended", rule: "hold", file: "../resp/cmd_lock.go", front: true,
+		old: "\tc.letGo(c.key(name), token)\n", new: "",
+	},
+	{
+		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold.go", front: true,
+		old: "if s.proto3 {", new: "if false {",
+		test: "TestAHeldLockThatIsLostIsTold", in: "../../resp",
+	},
+	{
+		name: "a loss is told to who has the lock again", rule: "hold", file: "../resp/hold.go", front: true,
+		old: "if !sl.out.taken || s.lost.Load() == 0 {", new: "if true {",
+		test: "TestALossIsNotToldToWhoHasTheLockAgain", in: "../../resp",
+	},
+	{
+		name: "nobody hears the bells", rule: "wait", file: "gate/queue.go", front: true,
+		old: "\tg.ringer.ring(m.Master, time.Now())\n\tg.signal()", new: "",
+	},
+	{
+		name: "the last comes first", rule: "wait", file: "gate/gate.go", front: true,
+		old: "w.gate.queue = append(w.gate.queue, w)", new: "w.gate.queue = append([]*Waiter{w}, w.gate.queue...)",
+	},
+}

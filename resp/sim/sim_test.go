@@ -1,0 +1,107 @@
+// Package sim runs the worlds of quorum/sim whose clients speak the protocol: to servers of package resp, over engines and
+// simulated masters. It wires them as cmd/lockproxy does, and is all that those worlds lack.
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockproxy/quorum/sim"
+	"lockproxy/resp"
+	"lockproxy/script"
+)
+
+var (
+	seedFlag  = flag.Uint64("seed", 0, "replay this seed with a trace")
+	fixedFlag = flag.Uint64("fixed", 12, "how many fixed seeds to run")
+	freshFlag = flag.Duration("fresh", 3*time.Second, "how long to run seeds that nobody has chosen")
+	huntFlag  = flag.Uint64("hunt", 0, "look for a seed that fails among so many")
+	firstFlag = flag.Uint64("first", sim.Spoken+1, "the first seed of a hunt")
+	_         = flag.String("aim", "", "not used: for hunts in package quorum/sim")
+)
+
+// One processor, as in quorum/sim: the scheduler shall not choose.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
+// open is the front end of a process.
+func open(in sim.Inside) sim.Front {
+	return resp.New(resp.Config{
+		TTLMax: in.TTLMax, Databases: in.Databases, Limits: resp.Limits{Write: in.Write}, Pause: in.Pause, Logger: in.Logger,
+	}, in.Engine, script.NewCache(64), in.Hub)
+}
+
+// play runs one plan in a bubble of its own, which also finds goroutines that do not end.
+func play(t *testing.T, p sim.Plan, trace func(string)) sim.Report {
+	t.Helper()
+	var r sim.Report
+	synctest.Test(t, func(*testing.T) { r = sim.Run(p, open, trace) })
+	return r
+}
+
+// expectNothing runs a seed and fails for each finding.
+func expectNothing(t *testing.T, seed uint64) sim.Counts {
+	t.Helper()
+	r := play(t, sim.NewPlan(seed), nil)
+	for _, f := range r.Findings {
+		t.Errorf("make sim SEED=%d: %v", seed, f)
+	}
+	return r.Counts
+}
+
+// TestReplay prints all that happens in one seed.
+func TestReplay(t *testing.T) {
+	if !sim.Speaks(*seedFlag) {
+		t.Skip("no -seed, or one of quorum/sim")
+	}
+	p := sim.NewPlan(*seedFlag)
+	fmt.Printf("%+v\n", p)
+	r := play(t, p, func(line string) { fmt.Println(line) })
+	fmt.Printf("%+v\nfaults: %v\n", r.Counts, r.Faults)
+	for _, f := range r.Findings {
+		t.Error(f)
+	}
+}
+
+func TestFixedSeeds(t *testing.T) {
+	sum := sim.Counts{}
+	for seed := range *fixedFlag {
+		sum.Add(expectNothing(t, sim.Spoken+seed+1))
+	}
+	t.Logf("%+v", sum)
+	if sum.Granted*40 < sum.Attempts {
+		t.Errorf("only %d of %d attempts were granted: the worlds are too broken to show anything", sum.Granted, sum.Attempts)
+	}
+}
+
+func TestFreshSeeds(t *testing.T) {
+	first := uint64(time.Now().UnixNano())&^(sim.Kinds|sim.Spoken>>1) | sim.Spoken
+	n, sum, began := uint64(0), sim.Counts{}, time.Now()
+	for ; time.Since(began) < *freshFlag; n++ {
+		sum.Add(expectNothing(t, first+n|n%2*sim.Fenced|n/2%2*sim.Mixed|n/4%2*sim.Crowded))
+	}
+	t.Logf("%d seeds from %d in %v: %+v", n, first, time.Since(began).Round(time.Second), sum)
+}
+
+// TestHunt runs seeds until one fails, and says which: for make mutants.
+func TestHunt(t *testing.T) {
+	if *huntFlag == 0 {
+		t.Skip("no -hunt")
+	}
+	for seed := range *huntFlag {
+		seed += *firstFlag
+		fmt.Println("seed", seed)
+		if r := play(t, sim.NewPlan(seed), nil); len(r.Findings) > 0 {
+			fmt.Println("found", r.Findings[0].Rule)
+			return
+		}
+	}
+}
