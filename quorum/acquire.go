@@ -44,9 +44,10 @@ func (a *attempt) compose(en *entry, now int64) {
 type attempt struct {
 	round
 	req   AcquireRequest
-	asked int    // how many times, with this
-	hash  uint64 // of the hold
-	lock  Lock   // if it is won
+	asked int     // how many times, with this
+	since instant // T1 of the first time, if this is another
+	hash  uint64  // of the hold
+	lock  Lock    // if it is won
 	done  func(Acquired)
 
 	fencing *fencing // if it is to have a fence
@@ -87,11 +88,11 @@ func (a *attempt) ended(d Decision) {
 		}
 		a.won(Acquired{Held: a.held()})
 	case Lost:
-		divided := a.req.Insist != nil && a.asked < askedMax && a.divided() && a.req.Insist()
+		insists := a.insists()
 		a.undo(func() {
-			if divided {
-				e.pause(askPause<<a.asked, func() {
-					e.acquire(&attempt{req: a.req, asked: a.asked + 1, done: a.done})
+			if insists {
+				e.pause(min(askPause<<a.asked, e.cfg.InstanceTimeout), func() {
+					e.acquire(&attempt{req: a.req, asked: a.asked + 1, since: a.began(), done: a.done})
 				})
 				return
 			}
@@ -107,6 +108,20 @@ func (a *attempt) ended(d Decision) {
 		err := a.failure() // of the votes as they are now, not as they are after the undo
 		a.undo(func() { a.done(Acquired{Err: err}) })
 	}
+}
+
+// began is when the client's time begins to count, however often it is asked.
+func (a *attempt) began() instant {
+	if a.asked > 1 {
+		return a.since
+	}
+	return a.start
+}
+
+// insists says whether to ask again. It is called once.
+func (a *attempt) insists() bool {
+	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&
+		a.divided() && a.req.Insist()
 }
 
 // divided says that a master granted, so that it may be that nobody wins: those that refused are too few for a holder. Where
@@ -129,7 +144,7 @@ func (a *attempt) divided() bool {
 // won promises the lock, if validity is left.
 func (a *attempt) won(told Acquired) {
 	e := a.engine
-	until := a.start + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
+	until := a.began() + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
 	if e.catchUp() < until {
 		e.stats.acquired.Add(1)
 		a.lock = Lock{engine: e, taken: a, until: until}

@@ -337,3 +337,17 @@ func TestAScriptIsNotAskedAgainWhereAnEarlierRunMayBeLeft(t *testing.T) {
 		t.Error("it is not run once more, though a late master puts the first run back before")
 	}
 }
+
+// The client counts from its request, however often it is made anew.
+func TestTheTimeOfWhatIsAskedAgainBeginsOnce(t *testing.T) {
+	first := &voting{round: round{start: 1}}
+	second := &voting{round: round{start: 2}, before: first}
+	third := &voting{round: round{start: 3}, before: second}
+	for i, r := range []interface{ began() instant }{
+		first, second, third, &attempt{round: round{start: 1}, asked: 1}, &attempt{round: round{start: 2}, since: 1, asked: 2},
+	} {
+		if r.began() != 1 {
+			t.Errorf("%d begins at %v", i, r.began())
+		}
+	}
+}

@@ -190,7 +190,7 @@ func (r *voting) ended(d Decision) {
 		r.countWon(reply, ms)
 		r.putBack(d, func() { r.done(Ran{Reply: reply}) })
 	case d == Won:
-		until := r.start + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
+		until := r.began() + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
 		if e.catchUp() < until {
 			r.countWon(reply, ms)
 			r.fill()
@@ -224,6 +224,14 @@ func (r *voting) ended(d Decision) {
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
 	}
+}
+
+// began is as of an attempt.
+func (r *voting) began() instant {
+	if r.before != nil {
+		return r.before.began()
+	}
+	return r.start
 }
 
 // again runs the script once more, a little later.

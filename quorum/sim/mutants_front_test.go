@@ -27,6 +27,15 @@ var frontMutants = []mutant{
 		old: "\treturn found\n}\n\nfunc (sl *slot) sharesKey", new: "\t_ = found\n\treturn nil\n}\n\nfunc (sl *slot) sharesKey",
 	},
 	{
+		name: "the time of an attempt that is made anew begins anew", rule: "1 clock", file: "acquire.go", front: true,
+		old: "\t\treturn a.since\n", new: "\t\treturn a.start\n",
+	},
+	{
+		name: "an attempt is made anew behind its release", rule: "order of commands", file: "../resp/slot.go", front: true,
+		old: "if later.touches(sl.key) {\n\t\t\treturn false", new: "if later.touches(sl.key) {\n\t\t\treturn true",
+		test: "TestAnAttemptAsksAgain", in: "../../resp",
+	},
+	{
 		name: "what is watched may change", rule: "compare and do", file: "../resp/cmd_multi.go", front: true,
 		old: "marks := t.marks()", new: "marks := t.marks()[:0]",
 	},

@@ -81,7 +81,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "T1 read after the round", rule: "1 clock", file: "acquire.go",
-		old: "until := a.start + Validity(", new: "until := e.now() + Validity(",
+		old: "until := a.began() + Validity(", new: "until := e.now() + Validity(",
 	},
 	{
 		name: "T1 of an extension read after the round", rule: "1 clock", file: "extend.go",

@@ -8,7 +8,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "T1 of a script read after the round", rule: "1 clock", file: "script_run.go", first: Voted + 1,
-		old: "until := r.start + Validity(", new: "until := e.now() + Validity(",
+		old: "until := r.began() + Validity(", new: "until := e.now() + Validity(",
 	},
 	{
 		name: "what a script that lost has done stays", rule: "4 undo", file: "script_run.go", first: Voted + 1,
@@ -68,6 +68,11 @@ var voteMutants = []mutant{
 		name: "a script is asked again on what an earlier run has left", rule: "4 undo", file: "script_putback.go",
 		old: "(r.before == nil || r.before.isPutBack())", new: "(r.before == nil || true)",
 		test: "TestAScriptIsNotAskedAgain",
+	},
+	{
+		name: "the time of a script that is asked again begins anew", rule: "1 clock", file: "script_run.go",
+		old: "\t\treturn r.before.began()\n", new: "\t\treturn r.start\n",
+		test: "TestTheTimeOfWhatIsAskedAgain",
 	},
 	{
 		name: "a release by vote that a master missed is not made late", rule: "4 undo", file: "script_late.go",

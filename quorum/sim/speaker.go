@@ -159,7 +159,7 @@ func (s *speaker) wants(resource string) *wanted {
 // attempt is the command that asks for a lock: SET … NX, or LOCK.
 func (s *speaker) attempt(l *wanted) *request {
 	w := s.world
-	q := &request{lock: l, most: 2, punctual: true}
+	q := &request{lock: l, most: 5, punctual: true} // made anew where votes are split
 	if !chance(s.rng, max(w.plan.Waits, w.plan.Holds, w.plan.Fences)) {
 		q.words = []string{"SET", l.resource, l.token, "NX", "PX", millis(l.ttl)}
 		return q
@@ -173,7 +173,7 @@ func (s *speaker) attempt(l *wanted) *request {
 	if l.hold {
 		q.words = append(q.words, "HOLD")
 	}
-	q.most, q.punctual = 6, l.waits == 0
+	q.most, q.punctual = 10, l.waits == 0
 	w.do(func() { l.before = w.checker.fenceMark(l.resource) })
 	return q
 }
