@@ -234,6 +234,25 @@ func TestKeysOfVotedScriptsAreKeptLikeAnyLock(t *testing.T) {
 	}
 }
 
+// A library may keep such an error to itself, so the log tells it, too.
+func TestAVotedScriptThatSetsALongerTTLThanTTLMaxIsRefused(t *testing.T) {
+	masters := startMasters(t, 3)
+	proxy := startProxy(t, harness.Addrs(masters))
+	c := dial(t, proxy.Addr)
+	reply, err := c.Do("EVAL", ownLock, "1", "k", "me", "3600001")
+	want := "above ttl_max, 3600000 ms; ask for less, or raise ttl_max on every lockproxy\r\n"
+	if err != nil || !strings.HasPrefix(string(reply), "-ERR script ") || !strings.HasSuffix(string(reply), want) {
+		t.Errorf("got %q, %v", reply, err)
+	}
+	expect(t, c, ":0\r\n", "EXISTS", "k")
+	eventually(t, cleanMax, "it is logged", func() error {
+		if out := proxy.Output(); !strings.Contains(out, "its TTL exceeds ttl_max") {
+			return fmt.Errorf("not in: %s", out)
+		}
+		return nil
+	})
+}
+
 // A key that a script renames or copies keeps what is added to its TTL, and the script does not see that either.
 func TestAVotedScriptDoesNotSeeWhatIsAddedToTheTTLOfAKeyThatItMoved(t *testing.T) {
 	s := startSplit(t)

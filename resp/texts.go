@@ -108,7 +108,11 @@ func errUnsupportedOption(opt string) Error {
 	return Error("ERR Unsupported option " + strings.TrimRight(opt, "\r\n"))
 }
 
-const ttlMaxPrefix = "ERR lock TTL "
+// How the refusal of a TTL begins, and what it has in it where a script by vote asked.
+const (
+	ttlMaxPrefix = "ERR lock TTL "
+	ttlMaxByVote = "cannot be run by quorum: it sets a TTL above ttl_max"
+)
 
 // errTTLMax names what the client asked for in its own number and unit.
 func errTTLMax(asked string, ttlMax time.Duration) Error {

@@ -19,7 +19,7 @@ func (s *seldom) may(clock int64) bool {
 // warnTTL logs that the client asked for a TTL beyond ttl_max. Who uses phpredis may not hear of it: an error is false
 // there, as is a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
 func (s *session) warnTTL(e Error) {
-	if !strings.HasPrefix(string(e), ttlMaxPrefix) {
+	if !strings.HasPrefix(string(e), ttlMaxPrefix) && !strings.Contains(string(e), ttlMaxByVote) {
 		return
 	}
 	if s.server.ttlWarned.may(s.server.clock.Load()) {
