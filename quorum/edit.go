@@ -218,11 +218,15 @@ func (d *editing) isUndone(master, changes int) bool {
 	return len(d.undone[master]) == changes
 }
 
-// until returns when the first of the keys that were put may be gone.
+// until returns when the first of the keys that were put may be gone. A TTL that is kept was left when the keys were looked at.
 func (d *editing) until() instant {
 	until := instant(1<<63 - 1)
 	for _, i := range d.puts {
-		until = min(until, d.start+Validity(d.ttl(i), 0, d.engine.cfg.DriftFactor))
+		since := d.start
+		if d.edits[i].KeepTTL {
+			since = d.looked.start
+		}
+		until = min(until, since+Validity(d.ttl(i), 0, d.engine.cfg.DriftFactor))
 	}
 	return until
 }

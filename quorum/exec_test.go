@@ -357,3 +357,19 @@ func TestAnExecPausesHoweverOftenMastersDiffer(t *testing.T) {
 		}
 	})
 }
+
+// What is left of a TTL counts from the look that has told it, not from the change that keeps it, which may come much later.
+func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
+	e := &Engine{cfg: Config{}.withDefaults()}
+	d := &editing{
+		round: round{engine: e, start: 2 * time.Second}, looked: &looking{round: round{start: time.Second}},
+		views: []view{{View: View{Exists: true, TTL: 10 * time.Second}}, {}},
+		edits: []Edit{{Kind: Put, KeepTTL: true}, {Kind: Put, TTL: 10 * time.Second}}, puts: []int{0, 1},
+	}
+	for want := time.Second; want <= 2*time.Second; want += time.Second {
+		if got := d.until() - Validity(10*time.Second, 0, e.cfg.DriftFactor); got != want {
+			t.Errorf("it counts from %v, want %v", got, want)
+		}
+		d.puts = d.puts[1:]
+	}
+}

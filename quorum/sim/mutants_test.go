@@ -47,7 +47,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "T1 of an Exec read after the round", rule: "1 clock", file: "edit.go",
-		old: "until = min(until, d.start+Validity(", new: "until = min(until, d.engine.now()+Validity(",
+		old: "until = min(until, since+Validity(", new: "until = min(until, d.engine.now()+Validity(",
+	},
+	{
+		name: "a TTL that is kept counts from the change", rule: "1 clock", file: "edit.go",
+		old: "since = d.looked.start", new: "since = d.start",
+		test: "TestATTLThatIsKept",
 	},
 	{
 		name: "a quorum is one less", rule: "majority", file: "decision.go",
