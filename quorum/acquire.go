@@ -91,9 +91,7 @@ func (a *attempt) ended(d Decision) {
 		insists := a.insists()
 		a.undo(func() {
 			if insists {
-				e.pause(min(askPause<<a.asked, e.cfg.InstanceTimeout), func() {
-					e.acquire(&attempt{req: a.req, asked: a.asked + 1, since: a.began(), done: a.done})
-				})
+				a.again()
 				return
 			}
 			e.stats.refused.Add(1)
@@ -108,37 +106,6 @@ func (a *attempt) ended(d Decision) {
 		err := a.failure() // of the votes as they are now, not as they are after the undo
 		a.undo(func() { a.done(Acquired{Err: err}) })
 	}
-}
-
-// began is when the client's time begins to count, however often it is asked.
-func (a *attempt) began() instant {
-	if a.asked > 1 {
-		return a.since
-	}
-	return a.start
-}
-
-// insists says whether to ask again. It is called once.
-func (a *attempt) insists() bool {
-	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&
-		a.divided() && a.req.Insist()
-}
-
-// divided says that a master granted, so that it may be that nobody wins: those that refused are too few for a holder. Where
-// they are not, it is worth asking once more: they may have granted to several.
-func (a *attempt) divided() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	granted, refused := 0, 0
-	for i := range a.entries {
-		switch en := &a.entries[i]; {
-		case en.vote == Refused:
-			refused++
-		case en.vote == Granted && en.took:
-			granted++
-		}
-	}
-	return granted > 0 && (refused < Quorum(len(a.entries)) || a.asked == 1)
 }
 
 // won promises the lock, if validity is left.

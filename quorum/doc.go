@@ -23,6 +23,7 @@
 //	patience.go, doubt.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	owe.go, late.go
+//	again.go                         where votes are split
 //	release.go, extend.go, fill.go   giving it back, or making it last; masters that lack it
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock

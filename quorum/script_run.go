@@ -64,12 +64,6 @@ func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	e.run(&voting{req: req, asked: 1, done: done})
 }
 
-// The pauses before a script is run again are random, and at most so long, doubled each time.
-const (
-	askedMax = 8
-	askPause = 2 * time.Millisecond
-)
-
 func (e *Engine) run(r *voting) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
@@ -223,37 +217,6 @@ func (r *voting) ended(d Decision) {
 		r.countNoQuorum()
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
-	}
-}
-
-// began is as of an attempt.
-func (r *voting) began() instant {
-	if r.before != nil {
-		return r.before.began()
-	}
-	return r.start
-}
-
-// again runs the script once more, a little later.
-func (r *voting) again() {
-	r.engine.pause(askPause<<r.asked, func() {
-		r.engine.run(&voting{req: r.req, asked: r.asked + 1, before: r, done: r.done})
-	})
-}
-
-// pause calls then after a random while, at most so long, or at once where the engine closes, which ends it.
-func (e *Engine) pause(most time.Duration, then func()) {
-	later := func() {
-		pause := time.NewTimer(e.cfg.Pause(most))
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-e.ctx.Done():
-		}
-		then()
-	}
-	if !e.spawn(later) {
-		then()
 	}
 }
 

@@ -70,7 +70,7 @@ var voteMutants = []mutant{
 		test: "TestAScriptIsNotAskedAgain",
 	},
 	{
-		name: "the time of a script that is asked again begins anew", rule: "1 clock", file: "script_run.go",
+		name: "the time of a script that is asked again begins anew", rule: "1 clock", file: "again.go",
 		old: "\t\treturn r.before.began()\n", new: "\t\treturn r.start\n",
 		test: "TestTheTimeOfWhatIsAskedAgain",
 	},

@@ -1,0 +1,82 @@
+package quorum
+
+import "time"
+
+// A lock that several ask for at the same moment may be granted to none of them: each has some of the votes. On one Redis one of
+// them would have it. So whoever was granted by some masters asks again, a little later, when what it had is undone.
+
+// The pauses are random, and at most so long, doubled each time.
+const (
+	askedMax = 8
+	askPause = 2 * time.Millisecond
+)
+
+// began is when the client's time begins to count, however often it is asked.
+func (a *attempt) began() instant {
+	if a.asked > 1 {
+		return a.since
+	}
+	return a.start
+}
+
+// insists says whether to ask again. It is called once.
+func (a *attempt) insists() bool {
+	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&
+		a.divided() && a.req.Insist()
+}
+
+// again makes the attempt once more, a little later.
+func (a *attempt) again() {
+	e := a.engine
+	e.pause(min(askPause<<a.asked, e.cfg.InstanceTimeout), func() {
+		e.acquire(&attempt{req: a.req, asked: a.asked + 1, since: a.began(), done: a.done})
+	})
+}
+
+// divided says that a master granted, so that it may be that nobody wins: those that refused are too few for a holder. Where
+// they are not, it is worth asking once more: they may have granted to several.
+func (a *attempt) divided() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	granted, refused := 0, 0
+	for i := range a.entries {
+		switch en := &a.entries[i]; {
+		case en.vote == Refused:
+			refused++
+		case en.vote == Granted && en.took:
+			granted++
+		}
+	}
+	return granted > 0 && (refused < Quorum(len(a.entries)) || a.asked == 1)
+}
+
+// began is as of an attempt.
+func (r *voting) began() instant {
+	if r.before != nil {
+		return r.before.began()
+	}
+	return r.start
+}
+
+// again runs the script once more, a little later.
+func (r *voting) again() {
+	r.engine.pause(askPause<<r.asked, func() {
+		r.engine.run(&voting{req: r.req, asked: r.asked + 1, before: r, done: r.done})
+	})
+}
+
+// pause calls then after a random while, at most so long, or at once where the engine closes, which ends it.
+func (e *Engine) pause(most time.Duration, then func()) {
+	later := func() {
+		pause := time.NewTimer(e.cfg.Pause(most))
+		defer pause.Stop()
+		select {
+		case <-pause.C:
+		case <-e.ctx.Done():
+		}
+		then()
+	}
+	if !e.spawn(later) {
+		then()
+	}
+}
