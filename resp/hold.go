@@ -252,11 +252,12 @@ func (s *session) regain(sl *slot) {
 	if !sl.out.taken || s.lost.Load() == 0 {
 		return
 	}
+	taken := sl.out.lock.AppendTaken(nil) // not all keys of the command: an EXEC may only read some
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for key := range s.lostKeys {
-		if sl.touches(key) {
-			delete(s.lostKeys, key)
+	for _, what := range taken {
+		if _, lost := s.lostKeys[what.Key]; lost {
+			delete(s.lostKeys, what.Key)
 			s.lost.Add(-1)
 		}
 	}

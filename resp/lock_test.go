@@ -302,6 +302,26 @@ func TestALossIsNotToldToWhoHasTheLockAgain(t *testing.T) {
 	}
 }
 
+// The transaction took another lock. Its reply has to wait, and the loss comes before it.
+func TestALossIsToldThoughATransactionHadTheKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	c, other := r.dial(), r.dial()
+	c.send(words("LOCK k 600 TOKEN me HOLD"))
+	c.wantLocked("me")
+	other.ask("LOCK", "w", "60000", "TOKEN", "you")
+	c.send(words("LOCK w 60000 TOKEN us WAIT 60000") + words("MULTI") + words("GET k") + words("SET j me PX 60000") + words("EXEC"))
+	waitFor(t, "EXEC has not taken place", func() bool { return other.ask("GET", "j") == "$2\r\nme\r\n" })
+	other.ask("SET", "k", "you")
+	waitFor(t, "it is not lost", func() bool { return r.server.Stats().HeldLost == 1 })
+	other.ask("UNLOCK", "w", "you")
+	c.wantLocked("us")
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$2\r\nme\r\n+OK\r\n")
+	if got := c.ask("GET", "k"); !strings.HasPrefix(got, "-LOST ") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Timers and Go's clock stand still while the machine is suspended, and masters' clocks do not.
 func TestAHeldLockThatRanOutInASleepIsLostAtOnce(t *testing.T) {
 	t.Parallel()
