@@ -134,10 +134,11 @@ func (p *process) stop() {
 func (p *process) onStop(f func(ctx context.Context)) { p.stops = append(p.stops, f) }
 
 func (p *process) openDoors() error {
-	var err error
-	if p.door, err = listen("listen", p.cfg.Listen, clientSockets(p.cfg.WriteTimeout)); err != nil {
+	door, err := listen("listen", p.cfg.Listen, clientSockets())
+	if err != nil {
 		return err
 	}
+	p.door = endVanished(door, vanishedAfter)
 	p.onStop(func(context.Context) { _ = p.door.Close() })
 	if p.cfg.Admin == "" {
 		return nil

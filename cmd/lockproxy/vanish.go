@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
+	"maps"
 	"net"
-	"syscall"
+	"sync"
 	"time"
 )
 
@@ -10,16 +12,74 @@ import (
 const vanishedAfter = 30 * time.Second
 
 // clientSockets finds out about clients that vanish without closing their connections, as when their machine loses its
-// power, so that what is held for them is released. Where nothing is sent, the kernel asks whether they are there; where
-// something was, it counts the time for which they do not confirm it. By default that takes it two and a half minutes, and
-// a quarter of an hour.
-func clientSockets(writeTimeout time.Duration) net.ListenConfig {
+// power, so that what is held for them is released. Where nothing is sent, the kernel asks whether they are there. By default
+// that takes it two and a half minutes.
+func clientSockets() net.ListenConfig {
 	sockets := net.ListenConfig{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: vanishedAfter / 3, Interval: vanishedAfter / 6, Count: 4},
-		Control: func(_, _ string, c syscall.RawConn) error {
-			return c.Control(func(fd uintptr) { unconfirmedMax(int(fd), max(vanishedAfter, writeTimeout)) })
-		},
 	}
-	sockets.SetMultipathTCP(false) // connections would not have what the listening socket was told
+	sockets.SetMultipathTCP(false) // unconfirmed knows of one path
 	return sockets
+}
+
+// A vanishing listener does the same where something was sent, for which the kernel waits a quarter of an hour: it closes the
+// connections of clients that do not confirm it. Who only reads slowly, or nothing for a while, does confirm: TCP_USER_TIMEOUT,
+// which would do without a goroutine, ends such connections, too.
+type vanishing struct {
+	net.Listener
+	patience time.Duration
+	cancel   context.CancelFunc
+	watching sync.WaitGroup
+
+	mu    sync.Mutex // guards conns
+	conns map[*net.TCPConn]struct{}
+}
+
+// endVanished returns l as such a listener, which watches what it accepts until it is closed.
+func endVanished(l net.Listener, patience time.Duration) *vanishing {
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &vanishing{Listener: l, patience: patience, cancel: cancel, conns: map[*net.TCPConn]struct{}{}}
+	v.watching.Go(func() { v.watch(ctx) })
+	return v
+}
+
+func (v *vanishing) Accept() (net.Conn, error) {
+	c, err := v.Listener.Accept()
+	if t, ok := c.(*net.TCPConn); ok {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.conns[t] = struct{}{}
+	}
+	return c, err
+}
+
+func (v *vanishing) Close() error {
+	v.cancel()
+	v.watching.Wait()
+	return v.Listener.Close()
+}
+
+func (v *vanishing) watch(ctx context.Context) {
+	tick := time.NewTicker(v.patience / 6)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			v.mu.Lock()
+			maps.DeleteFunc(v.conns, func(c *net.TCPConn, _ struct{}) bool { return v.over(c) })
+			v.mu.Unlock()
+		}
+	}
+}
+
+// over says whether the connection is closed, as it is now if its client has vanished.
+func (v *vanishing) over(c *net.TCPConn) bool {
+	since, err := unconfirmed(c)
+	if err == nil && since > v.patience {
+		_ = c.Close()
+		return true
+	}
+	return err != nil
 }
