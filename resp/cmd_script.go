@@ -197,7 +197,7 @@ func (c *call) query(op script.Call, m *script.Meaning) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Read(c.key(op.Key), sl.viewed)
+	c.engine().Read(c.key(op.Key), c.viewed(sl, op.Key))
 	return later
 }
 

@@ -148,10 +148,19 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 		return wait
 	}
 	marks, run := begin()
+	var shown []*watched // by name; EXEC watches nothing any more
+	if len(c.transaction.watched) > 0 {
+		for _, name := range names {
+			shown = append(shown, c.watches(name))
+		}
+	}
 	var reply Reply
 	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
 	ttlMax, places := c.server.cfg.TTLMax, placesOf(names)
 	req.Plan = func(now []quorum.View) []quorum.Edit {
+		for i, w := range shown {
+			w.sees(now[i])
+		}
 		p := newPlan(ttlMax, names, places, now)
 		reply = run(p)
 		return p.edits()

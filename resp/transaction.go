@@ -98,19 +98,31 @@ func (t *transaction) marks() []quorum.Mark {
 	return marks
 }
 
-// viewed is what the slot of a read calls. A mark does not tell a key that has changed, and changed back since; but a client that
-// has seen it in between, as a lock that was free, goes by that.
+// viewed is what the slot of a read calls.
 func (c *call) viewed(sl *slot, name string) func(quorum.View) {
-	key := c.key(name)
-	i := slices.IndexFunc(c.transaction.watched, func(w *watched) bool { return w.key == key })
-	if i < 0 {
+	w := c.watches(name)
+	if w == nil {
 		return sl.viewed
 	}
-	w := c.transaction.watched[i]
 	return func(v quorum.View) {
-		if v.Err == nil && v.Mark() != w.mark {
-			w.changed.Store(true)
-		}
+		w.sees(v)
 		sl.viewed(v)
+	}
+}
+
+// watches returns what the client watches by that name, or nil.
+func (c *call) watches(name string) *watched {
+	key := c.key(name)
+	if i := slices.IndexFunc(c.transaction.watched, func(w *watched) bool { return w.key == key }); i >= 0 {
+		return c.transaction.watched[i]
+	}
+	return nil
+}
+
+// sees notes that the client is shown something else. A mark does not tell a key that has changed, and changed back since; but a
+// client that has seen it in between, as a lock that was free, goes by that.
+func (w *watched) sees(v quorum.View) {
+	if w != nil && v.Err == nil && v.Mark() != w.mark {
+		w.changed.Store(true)
 	}
 }
