@@ -21,6 +21,7 @@ type Engine struct {
 	epoch   time.Time
 	masters []*master
 	sweeper *sweeper
+	fills   *sweeper // which wait for longer than all else; see fill.wait
 	stats   stats
 	labels  labels
 	fences  fenceClock
@@ -37,7 +38,7 @@ type Engine struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	loops   sync.WaitGroup // the lanes, the warden, the sweeper, and what spawn runs
+	loops   sync.WaitGroup // the lanes, the warden, the sweepers, and what spawn runs
 	closing atomic.Bool
 
 	turns turns           // of Execs
@@ -75,8 +76,9 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	}
 	e.warden = newWarden(e)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.sweeper = newSweeper(e)
+	e.sweeper, e.fills = newSweeper(e), newSweeper(e)
 	e.loops.Go(func() { e.sweeper.run(e.ctx.Done()) })
+	e.loops.Go(func() { e.fills.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.warden.run(e.ctx) })
 	e.loops.Go(func() { e.patience.run(e.catchUp, e.ctx.Done()) })
 	e.lanesOf(0)

@@ -16,8 +16,8 @@ import (
 // have, by its own clock, so that nobody can have held the lock since; and what is set lives no longer than that. Somebody may
 // have given the lock back, or taken it away, all the same. So the others are looked at before and afterwards: what was filled
 // is undone unless a quorum of those that were extended still have the same. The one look comes an InstanceTimeout, the
-// longest that any proxy has, after the extension, the other as long after the fill: whoever has deleted the lock there just before, and was answered by a quorum,
-// has by then deleted it from the others as well.
+// longest that any proxy has, after the extension, the other as long after the fill: whoever has deleted the lock there just
+// before, and was answered by a quorum, has by then deleted it from the others as well.
 type fill struct {
 	masters.Call
 	lane *lane
@@ -89,7 +89,7 @@ func (r *round) granting() (bits uint64) {
 func (f *fill) wait() {
 	e := f.lane.engine
 	f.at = e.waited() + e.bounds.Load().Patience
-	e.sweeper.add(f)
+	e.fills.add(f)
 }
 
 func (f *fill) due() instant { return f.at }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A sweeper ends what is past its deadline. All deadlines are one InstanceTimeout after something was added, so they
-// come due in the order of arrival, and one timer serves all, which may be late by a fiftieth of that. What has ended by itself
-// stays until it comes due.
+// A sweeper ends what is past its deadline. All deadlines of one sweeper are as long after something was added, one
+// InstanceTimeout or, of fills, the longest of any proxy, which only grows. So they come due in the order of arrival, and one
+// timer serves all, which may be late by a fiftieth of an InstanceTimeout. What has ended by itself stays until it comes due.
 type sweeper struct {
 	engine *Engine
 	wake   chan struct{}

@@ -228,6 +228,26 @@ func TestALockThatIsGivenBackSlowlyIsNotBroughtBack(t *testing.T) {
 	})
 }
 
+// A fill waits for longer than an attempt may, and the attempt does not wait for it.
+func TestAnAttemptDoesNotWaitForAFill(t *testing.T) {
+	quick := sceneConfig
+	slow := quick
+	slow.InstanceTimeout = 10 * time.Second
+	inSceneWith(t, 3, quick, []quorum.Config{slow}, func(s *scene) {
+		s.take(0, "mine")
+		s.remove(2)
+		s.expectHeld(s.extend(0, "mine", 50*time.Second))
+		s.mute(0, 1, 2)
+		began := time.Now()
+		if a := <-s.acquire(0, "next", 50*time.Second, false); a.Err == nil {
+			t.Errorf("%+v", a)
+		}
+		if took := time.Since(began); took > 2*quick.InstanceTimeout {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // It is given back before, and a master misses that.
 func TestALockThatHasBeenGivenBackIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {

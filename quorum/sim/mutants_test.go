@@ -330,6 +330,11 @@ var mutants = []mutant{
 		test: "TestALockThatIsGivenBackSlowlyIsNotBroughtBack", in: ".",
 	},
 	{
+		name: "attempts wait for fills", rule: "every attempt ends", file: "fill.go",
+		old: "e.fills.add(f)", new: "e.sweeper.add(f)",
+		test: "TestAnAttemptDoesNotWaitForAFill", in: ".",
+	},
+	{
 		name: "a fill outlives the lock", rule: "11 extend", file: "fill.go",
 		old: "f.kept = min(f.kept, l.engine.lasts(s.left))", new: "",
 		test: "TestAFillLivesNoLongerThanTheLock", in: ".",

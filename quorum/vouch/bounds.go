@@ -44,6 +44,7 @@ func parseBounds(f []string) (Bounds, bool) {
 	grace, err2 := time.ParseDuration(f[1])
 	factor, err3 := strconv.ParseFloat(f[2], 64)
 	patience, err4 := time.ParseDuration(f[3])
-	ok := err1 == nil && err2 == nil && err3 == nil && err4 == nil && patience >= 0 && kept >= 0 && kept <= longest && grace >= 0 && factor >= 0 && factor <= 1
+	ok := err1 == nil && err2 == nil && err3 == nil && err4 == nil && kept >= 0 && kept <= longest && grace >= 0 &&
+		factor >= 0 && factor <= 1 && patience >= 0 && patience <= longest
 	return Bounds{kept, grace, factor, patience}, ok
 }

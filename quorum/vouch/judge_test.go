@@ -127,7 +127,7 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 		"lockproxy-1 7 p - m 1h 50ms 1.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms NaN volatile 0",
 		"lockproxy-1 7 p - m 1h 50ms -0.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero",
 		"lockproxy-1 7 p - m 3600000 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero 0",
-		"lockproxy-1 7 p - m 1h 50ms 0.01 -1s volatile 2 0", good.String() + " more",
+		"lockproxy-1 7 p - m 1h 50ms 0.01 -1s volatile 2 0", "lockproxy-1 7 p - m 1h 50ms 0.01 2562047h volatile 2 0", good.String() + " more",
 	} {
 		if j := Judge(text, good, 0); j.Verdict != Foreign {
 			t.Errorf("%q: %+v", text, j)
