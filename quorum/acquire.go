@@ -64,10 +64,10 @@ func (a *attempt) read(en *entry) (Vote, string) {
 	switch reply {
 	case "OK", int64(1):
 		en.took, en.blank = true, true
-		en.lane.granted(a.hash).Store(en.expires)
+		en.lane.granted(a.hash, a.place.Load(), en.expires)
 		return Granted, ""
 	case int64(2): // it held the lock already, and has extended it
-		en.lane.granted(a.hash).Store(en.expires)
+		en.lane.granted(a.hash, a.place.Load(), en.expires)
 		en.blank = true // or the master has the key of an attempt that was undone since, in an older copy of its data
 		return Granted, ""
 	case nil, int64(0):
@@ -220,7 +220,7 @@ func (a *attempt) settled(en *entry) {
 	case u != nil:
 		u.lane.pushUndo(u)
 	case owed: // it has extended the lock
-		en.lane.releaseLate(a.hold(0), undoText)
+		en.lane.releaseLate(a.hold(0), a.place.Load(), undoText)
 	}
 }
 

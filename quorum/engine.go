@@ -44,6 +44,7 @@ type Engine struct {
 	turns turns           // of Execs
 	pasts pasts           // of keys that Execs change
 	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
+	begun atomic.Int64    // rounds
 
 	mu        sync.Mutex // guards the making of lanes, and is held to set closing
 	databases []atomic.Pointer[laneSet]

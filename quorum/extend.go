@@ -64,7 +64,7 @@ func prolonged(en *entry, h hold) (Vote, string) {
 		return comparison(en)
 	}
 	if at > didIt { // the master tells
-		en.lane.granted(h.hash()).Store(at)
+		en.lane.granted(h.hash(), en.round.place.Load(), at)
 	}
 	return Granted, ""
 }

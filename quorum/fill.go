@@ -156,7 +156,7 @@ func (f *fill) take(now instant) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
-		f.lane.granted(f.gap.hold().hash()).Store(f.ends)
+		f.lane.granted(f.gap.hold().hash(), f.lane.engine.begun.Load(), f.ends)
 		f.wait()
 	case int64(other):
 	default: // an error: nobody knows how far it came

@@ -12,25 +12,37 @@ import (
 // its TTL, the lock would lack that vote as long; and where another master has missed another release, nobody could take it.
 //
 // So the release is made late, by the undo of what this engine knows to have been granted or extended there for the same hold,
-// before the release (rule 4). However late it comes, it takes that very key and no other: who has taken the lock since
-// by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after the
-// release. What was granted through other proxies is not known here, and lasts until its TTL.
+// in a round before the release (rule 4). However late it comes, it takes that very key and no other: who has taken the lock
+// since by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after
+// the release. What was granted through other proxies is not known here, and lasts until its TTL.
 
 // grants are when the keys expire that a master has granted or extended, by the database and the hold's hash: of each the latest.
 // Where two hashes meet, the one before is forgotten, and the instant of the other takes no key of it.
-type grants [1 << 14]atomic.Int64
+type grants [1 << 14]grant
 
-// granted is the place of a hold in the master's grants.
-func (l *lane) granted(hash uint64) *atomic.Int64 {
+type grant struct {
+	round   atomic.Int64 // the place of the round that it was for
+	expires atomic.Int64
+}
+
+// grant is the place of a hold in the master's grants.
+func (l *lane) grant(hash uint64) *grant {
 	g := &l.master.grants
 	return &g[(hash>>32*31+hash+uint64(l.db)*31)%uint64(len(g))]
+}
+
+// granted notes a grant.
+func (l *lane) granted(hash uint64, round, expires int64) {
+	g := l.grant(hash)
+	g.round.Store(round) // first: who sees the new instant must not take it for an earlier round's
+	g.expires.Store(expires)
 }
 
 // grants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
 func (d *editing) grants(en *entry) {
 	for _, i := range d.puts {
 		if at := d.ends[en.master][i]; at > 0 {
-			en.lane.granted(d.sums[i].hash).Store(at)
+			en.lane.granted(d.sums[i].hash, d.place.Load(), at)
 		}
 	}
 }
@@ -40,7 +52,7 @@ func (d *editing) grants(en *entry) {
 func (en *entry) releaseLate() {
 	if h := en.round.releases; h != nil && !en.late {
 		en.late = true
-		en.lane.releaseLate(*h, undoText)
+		en.lane.releaseLate(*h, en.round.place.Load(), undoText)
 	}
 	if r, ok := en.round.owner.(*voting); ok {
 		r.mu.Lock()
@@ -52,7 +64,7 @@ func (en *entry) releaseLate() {
 // releaseOwed takes back an extension that was answered late, and after whose sending a release was not sent.
 func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
 	if en.lane.owes(h) {
-		en.lane.releaseLate(h, args)
+		en.lane.releaseLate(h, en.round.place.Load(), args)
 	}
 }
 
@@ -63,9 +75,13 @@ func undoDump(h hold, expires int64) []any {
 	return luaRestoreAll.all([]string{h.name}, []any{h.token, expires, "", ""})
 }
 
-// releaseLate undoes what the master is known to have granted or extended.
-func (l *lane) releaseLate(h hold, args func(hold, int64) []any) {
-	now, expires := l.engine.now(), l.granted(h.hash()).Swap(0) // one undo is enough
+// releaseLate undoes what the master is known to have granted or extended, unless that was in a round after this one.
+func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
+	g := l.grant(h.hash())
+	now, expires := l.engine.now(), g.expires.Load()
+	if g.round.Load() > round || !g.expires.CompareAndSwap(expires, 0) { // one undo is enough
+		return
+	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
 		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true})

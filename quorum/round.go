@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type round struct {
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
 	program  *lua          // if it runs a long script by SHA-1: that
+	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
@@ -83,6 +85,7 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 	var few [8]uint32
 	stripes := e.stripes(few[:0], key.Name, others) // order.go says why
 	e.lockOrder(stripes)
+	r.place.Store(e.begun.Add(1))
 	for i := range r.entries {
 		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
 			r.entries[i].releaseLate()

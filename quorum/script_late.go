@@ -34,7 +34,7 @@ func (r *voting) missedBy(en *entry) {
 }
 
 // releaseLate makes the release late on a master, if that has missed it. It is called when the round is over, with round.mu held,
-// and before anybody can take the lock again who was told that it was given back.
+// which may be later than others have asked: what they were granted is theirs.
 func (r *voting) releaseLate(en *entry) {
 	if !en.late || r.req.Rule.Merge != Releasing {
 		return
@@ -48,7 +48,7 @@ func (r *voting) releaseLate(en *entry) {
 				if en.fate == dropped {
 					en.lane.owe(e.hold())
 				}
-				en.lane.releaseLate(e.hold(), undoDump)
+				en.lane.releaseLate(e.hold(), r.place.Load(), undoDump)
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (r *voting) read(en *entry) (Vote, string) {
 		r.missedBy(en)
 	} else {
 		r.all[en.master] = a
-		r.eachExpiry(a, func(h hold, at int64) { en.lane.granted(h.hash()).Store(at) })
+		r.eachExpiry(a, func(h hold, at int64) { en.lane.granted(h.hash(), r.place.Load(), at) })
 		if en.proves(r.blank(a, v)) {
 			r.count.answers[en.master] = a
 		}

@@ -138,6 +138,32 @@ func TestALateReleaseByVoteLeavesTheNextLock(t *testing.T) {
 	})
 }
 
+// The connection breaks before the release is answered, and the next attempt of the same client is granted over the next one
+// while another master still owes its answer to the release.
+func TestALateReleaseByVoteLeavesWhatWasTakenBeforeItWasDecided(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.do(func() { s.links[0][2].slow = 50 * time.Millisecond })
+		s.mute(1)
+		run := func(script *votedScript) <-chan quorum.Ran {
+			c := make(chan quorum.Ran, 1)
+			s.proxies[0].life.engine.Run(script.request([]string{resourceName(0)}, "mine", 50*time.Second), func(r quorum.Ran) { c <- r })
+			s.sleep(10 * time.Millisecond)
+			return c
+		}
+		release := run(&hashLock.release)
+		s.lose(1)
+		s.sleep(20 * time.Millisecond)
+		if r := <-run(&hashLock.take); r.Lock == nil {
+			t.Errorf("not granted: %+v", r)
+		}
+		if r := <-release; r.Reply.Int != 1 {
+			t.Errorf("not released: %+v", r)
+		}
+		s.expectHolders(time.Second, "mmm")
+	})
+}
+
 // An inner hold is given back, and a master misses it: the outer one is still there.
 func TestALateReleaseByVoteLeavesAnOuterHold(t *testing.T) {
 	inScene(t, func(s *scene) {

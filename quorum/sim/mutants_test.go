@@ -228,7 +228,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of an extended lock is not made late", rule: "4 undo", file: "extend.go",
-		old: "en.lane.granted(h.hash()).Store(at)", new: "_ = at",
+		old: "en.lane.granted(h.hash(), en.round.place.Load(), at)", new: "_ = at",
 		test: "TestAReleaseOfAnExtendedLock", in: ".",
 	},
 	{
@@ -243,12 +243,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of a lock that was put is not made late", rule: "4 undo", file: "late.go",
-		old: "en.lane.granted(d.sums[i].hash).Store(at)", new: "_ = at",
+		old: "en.lane.granted(d.sums[i].hash, d.place.Load(), at)", new: "_ = at",
 		test: "TestAReleaseOfALockThatWasPut", in: ".",
 	},
 	{
 		name: "a release of a lock that was filled is not made late", rule: "4 undo", file: "fill.go",
-		old: "f.lane.granted(f.gap.hold().hash()).Store(f.ends)", new: "",
+		old: "f.lane.granted(f.gap.hold().hash(), f.lane.engine.begun.Load(), f.ends)", new: "",
 		test: "TestAReleaseOfALockThatWasFilled", in: ".",
 	},
 	{
@@ -278,7 +278,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is made late over and over", rule: "memory stays flat", file: "late.go",
-		old: ".Swap(0)", new: ".Load()",
+		old: " || !g.expires.CompareAndSwap(expires, 0) {", new: " {",
 		test: "TestAReleaseIsMadeLateOnce", in: ".",
 	},
 	{
@@ -346,7 +346,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was filled is looked at at once", rule: "11 extend", file: "fill.go",
-		old: ".Store(f.ends)\n\t\tf.wait()", new: ".Store(f.ends)\n\t\tf.look()",
+		old: "f.ends)\n\t\tf.wait()", new: "f.ends)\n\t\tf.look()",
 		test: "TestALockThatIsGivenBackBesideAFillIsNotBroughtBack", in: ".",
 	},
 	{

@@ -100,6 +100,11 @@ var voteMutants = []mutant{
 		test: "TestALateReleaseByVoteLeavesTheNextLock", in: ".",
 	},
 	{
+		name: "a late release by vote takes what was granted after it", rule: "4 undo", file: "late.go",
+		old: "g.round.Load() > round || ", new: "",
+		test: "TestALateReleaseByVoteLeavesWhatWasTaken", in: ".",
+	},
+	{
 		name: "a late release by vote goes by the expiry", rule: "4 undo", file: "script_putback.go",
 		old: "(#now > 64 and redis.sha1hex(now) or now) == digest then", new: "digest then",
 		test: "TestALateReleaseByVoteLeavesWhatIsNotTheSame", in: ".",
