@@ -206,7 +206,7 @@ func (a *attempt) undo(after func()) {
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
-	owed := en.lane.owes(a.hold(0))
+	owed := en.lane.owes(a.hold(0), a.place.Load())
 	a.mu.Lock()
 	if _, seeded, ok := en.fence(); ok && !seeded {
 		a.engine.fences.reseed()

@@ -292,7 +292,7 @@ func (d *editing) settled(en *entry) {
 		}
 	}
 	for i := range d.puts {
-		if h := d.hold(i); en.lane.owes(h) {
+		if h := d.hold(i); en.lane.owes(h, d.place.Load()) {
 			if u := d.owed(en, h); u != nil {
 				late = append(late, u)
 			}

@@ -35,7 +35,7 @@ type lane struct {
 	current   *link    // link, for nudge
 	handing   bool     // the running batch has been answered and is being handed out
 	repeated  int      // so many at the head of queue are of that batch; see pushAgain
-	owed      map[hold]bool
+	owed      map[hold]int64
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	enough    int             // how many requests wake an idle loop
 	closed    bool

@@ -63,8 +63,8 @@ func (en *entry) releaseLate() {
 
 // releaseOwed takes back an extension that was answered late, and after whose sending a release was not sent.
 func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
-	if en.lane.owes(h) {
-		en.lane.releaseLate(h, en.round.place.Load(), args)
+	if place := en.round.place.Load(); en.lane.owes(h, place) {
+		en.lane.releaseLate(h, place, args)
 	}
 }
 

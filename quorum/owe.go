@@ -6,24 +6,24 @@ type hold struct{ name, token string }
 // oweRelease notes that the master was not told of a release, if the entry is one.
 func (en *entry) oweRelease() {
 	if h := en.round.releases; h != nil {
-		en.lane.owe(*h)
+		en.lane.owe(*h, en.round.place.Load())
 	}
 }
 
-// owe notes a release that this master was not sent. An attempt with the same token may yet take the lock there, or may have:
-// one in the batch that is in flight, as when a stalled master runs it after it wakes, is undone when it is answered (see
-// owes); one whose connection broke before its answer is undone at once.
-func (l *lane) owe(h hold) {
+// owe notes a release, by the place of its round, that this master was not sent. An earlier attempt with the same token may yet
+// take the lock there, or may have: one in the batch that is in flight, as when a stalled master runs it after it wakes, is
+// undone when it is answered (see owes); one whose connection broke before its answer is undone at once.
+func (l *lane) owe(h hold, place int64) {
 	l.mu.Lock()
 	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
 		if l.owed == nil {
-			l.owed = make(map[hold]bool)
+			l.owed = make(map[hold]int64)
 		}
-		l.owed[h] = true
+		l.owed[h] = max(l.owed[h], place)
 	}
 	en := l.broken[h]
 	l.mu.Unlock()
-	if en == nil {
+	if en == nil || en.round.place.Load() > place {
 		return
 	}
 	en.round.mu.Lock()
@@ -34,11 +34,11 @@ func (l *lane) owe(h hold) {
 	}
 }
 
-// owes says whether a release of h was not sent while the running batch was in flight.
-func (l *lane) owes(h hold) bool {
+// owes says whether a release of h by a round after this place was not sent while the running batch was in flight.
+func (l *lane) owes(h hold, place int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.owed[h]
+	return l.owed[h] > place
 }
 
 // remember keeps, for owe, the entry of an attempt whose connection broke before its answer, until there is a new connection.

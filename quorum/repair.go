@@ -129,7 +129,7 @@ func (r *repair) reply(instant) {
 	}
 	var owed []*undo
 	for i, u := range r.undos() {
-		if r.lane.owes(d.hold(i)) {
+		if r.lane.owes(d.hold(i), d.place.Load()) {
 			owed = append(owed, u)
 		}
 	}

@@ -46,7 +46,7 @@ func (r *voting) releaseLate(en *entry) {
 		for i := range a.effects {
 			if e := &a.effects[i]; e.kind == deleted {
 				if en.fate == dropped {
-					en.lane.owe(e.hold())
+					en.lane.owe(e.hold(), r.place.Load())
 				}
 				en.lane.releaseLate(e.hold(), r.place.Load(), undoDump)
 			}

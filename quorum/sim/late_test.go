@@ -215,6 +215,24 @@ func TestALateReleaseComesBeforeWhatCameAfterIt(t *testing.T) {
 	})
 }
 
+// The next lock has the same token, and waits behind the release.
+func TestALateReleaseLeavesTheNextLockBehindIt(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.servers[2].stopped = true })
+		busy := s.acquire(0, "busy", 50*time.Second, false)
+		s.sleep(20 * time.Millisecond)
+		s.release(0, "mine")
+		s.sleep(250 * time.Millisecond)
+		next := s.acquire(0, "mine", 40*time.Second, false)
+		s.sleep(60 * time.Millisecond)
+		s.resume(2)
+		s.expectNotGranted(<-busy)
+		s.expectGranted(<-next)
+		s.expectHolders(time.Second, "mmm")
+	})
+}
+
 // The next lock has the same token, and is taken through another proxy, which reaches the master.
 func TestALateReleaseLeavesTheNextLockOfItsToken(t *testing.T) {
 	inScene(t, func(s *scene) {

@@ -203,8 +203,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release that was not sent is not owed", rule: "4 undo", file: "owe.go",
-		old: "\t\tl.owed[h] = true", new: "",
+		old: "\t\tl.owed[h] = max(l.owed[h], place)", new: "",
 		test: "Release",
+	},
+	{
+		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "owe.go",
+		old: "return l.owed[h] > place", new: "return l.owed[h] > 0",
+		test: "TestALateReleaseLeavesTheNextLockBehindIt", in: ".",
 	},
 	{
 		name: "a release that a master missed is not made late", rule: "4 undo", file: "late.go",
@@ -258,7 +263,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is not made late where an extension is late", rule: "4 undo", file: "late.go",
-		old: "if en.lane.owes(h) {", new: "if false {",
+		old: "en.lane.owes(h, place) {", new: "false && place > 0 {",
 		test: "TestAReleaseIsMadeLateWhere", in: ".",
 	},
 	{
