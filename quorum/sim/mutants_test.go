@@ -47,7 +47,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "T1 of an Exec read after the round", rule: "1 clock", file: "edit.go",
-		old: "until = min(until, since+Validity(", new: "until = min(until, d.engine.now()+Validity(",
+		old: "until = min(until, since+Validity(", new: "since = d.engine.now()\n\t\tuntil = min(until, since+Validity(",
 	},
 	{
 		name: "a TTL that is kept counts from the change", rule: "1 clock", file: "edit.go",
