@@ -62,7 +62,7 @@ var voteMutants = []mutant{
 	{
 		name: "a script is asked again on what it has left", rule: "4 undo", file: "script_run.go",
 		old: "case divided && r.isPutBack():", new: "case divided:",
-		test: "TestRegressions", in: ".",
+		test: "TestAScriptIsNotAskedAgainOnWhatItHasLeft", in: ".",
 	},
 	{
 		name: "a script is asked again on what an earlier run has left", rule: "4 undo", file: "script_putback.go",

@@ -288,3 +288,34 @@ func TestAPutBackThatIsRepeatedTakesNothingThatWasPutAnew(t *testing.T) {
 		s.expectHolders(3*time.Second, "666")
 	})
 }
+
+// What a run has left, as the master refused to put it back, would count once more, and could not be put back then.
+func TestAScriptIsNotAskedAgainOnWhatItHasLeft(t *testing.T) {
+	inScene(t, func(s *scene) {
+		c := make(chan quorum.Ran, 1)
+		s.proxies[1].life.engine.Run(hashLock.take.request([]string{resourceName(0)}, "other", time.Minute), func(r quorum.Ran) { c <- r })
+		<-c
+		s.sleep(20 * time.Millisecond)
+		s.remove(0)
+		s.stop(2)
+		m, first := s.servers[0], ""
+		var watch func()
+		watch = func() {
+			switch it, held := m.lock(resourceName(0)); {
+			case held && first == "":
+				first, m.refuses = it.text, "MISCONF it cannot save"
+				s.after(time.Millisecond, func() { m.refuses = "" })
+			case held && it.text != first:
+				t.Errorf("it held %q, and holds %q", first, it.text)
+				return
+			}
+			s.after(20*time.Microsecond, watch)
+		}
+		s.do(watch)
+		if r := s.byVote(0, &hashLock.take, time.Minute); r.Lock != nil {
+			t.Errorf("granted: %+v", r)
+		}
+		s.resume(2)
+		s.expectHolders(5*time.Second, ".oo")
+	})
+}
