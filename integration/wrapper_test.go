@@ -89,6 +89,10 @@ func TestAScriptSelectsNoOtherDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, s.client, string(bare), "EVAL", "return redis.call("+call+")", "1", "mine")
+		want := string(bare)
+		if !strings.Contains(want, "Redis command from script") { // in the words of Redis before 7, or of Valkey
+			want = strings.SplitAfter(want, " ")[0]
+		}
+		s.eval(want, "return redis.call("+call+")", "mine")
 	}
 }

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -141,5 +142,17 @@ func TestAReadSaysWhatAQuorumHoldsAndNothingElse(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The end of a long cause is cut off, and Redis 6 has the error itself there.
+func TestTheCauseOfAScriptsErrorIsThatOfItsCommand(t *testing.T) {
+	for text, want := range map[string]string{
+		"ERR Error running script (call to f_0e0438139bab1f654da0fe7f2f001ba8b2f869b8): @user_script:1: -OOM command not allowed": "answered OOM command not allowed",
+		"OOM command not allowed: -x": "answered OOM command not allowed: -x",
+	} {
+		if got := failureText(errors.New(text)); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }

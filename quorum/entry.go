@@ -156,9 +156,12 @@ func ballot(err error) (Vote, string) {
 	return Failed, failureText(err)
 }
 
-// failureText is the cause that an error reply is.
+// failureText is the cause that an error reply is. Before Redis 7, that of a script has the error of its command at its end.
 func failureText(err error) string {
 	text := err.Error()
+	if at := strings.LastIndex(text, ": -"); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {
+		text = text[at+len(": -"):]
+	}
 	const most = 80
 	if len(text) > most {
 		text = text[:most] + "…"
