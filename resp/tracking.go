@@ -122,11 +122,12 @@ func runClientCaching(c *call) Reply {
 // uncacheable refuses what the client is going to keep without noting it in time, and all behind it but what is about the
 // connection.
 func (c *call) uncacheable(cmd *command) Reply {
+	if !c.tracks {
+		return nil
+	}
 	t := &c.tracking
 	row := cmd.row(c.args)
 	switch {
-	case !c.tracks:
-		return nil
 	case c.transaction.open && row != nil && row.full == "client|caching":
 		return errNotInMulti(row.full)
 	case c.transaction.open, cmd != nil && cmd.group == "connection":
