@@ -37,8 +37,7 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 		return exitFailure
 	}
 	fmt.Fprint(stdout, "\nAll of them will count as masters that have forgotten nothing. Locks that are held through lockproxy now, or\n"+
-		"were when masters lost data, can be taken a second time: do this only if there are none, or none is older than\n"+
-		"what the masters remember.\n")
+		"were when masters lost data, can be taken a second time: do this only while no client holds a lock.\n")
 	if !yes && !agreed(stdin, stdout) {
 		fmt.Fprintln(stdout, "Nothing was changed.")
 		return exitFailure
@@ -104,11 +103,14 @@ func state(in *quorum.Inspected) string {
 		text = where + fmt.Sprintf("in quarantine (%s) for %v, %v more at most", b.Reason,
 			max(b.Since, 0).Round(time.Second), b.Left.Round(time.Second))
 	}
+	if in.Fresh() {
+		text = "without its data: " + text
+	}
 	switch {
-	case in.Fresh(): // init would free locks that the others remember
-		return "without its data: " + text + ", and votes again by itself"
 	case b.Unknown:
 		return text + ", or until lockproxy init"
+	case in.Fresh(): // init would free locks that the others remember
+		return text + ", and votes again by itself"
 	}
 	return text
 }
