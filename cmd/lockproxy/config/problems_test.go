@@ -190,7 +190,9 @@ func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
 		{args: []string{"--tls-cert="}, want: "--tls-cert: is empty; give it a value, or leave it out so that clients come without TLS"},
 		{env: []string{"LOCKPROXY_TLS_CLIENT_CA= "}, want: "LOCKPROXY_TLS_CLIENT_CA: is empty; give it a value, or leave it out so that clients need no certificate"},
 		{env: []string{"LOCKPROXY_TTL_MAX="}, want: "LOCKPROXY_TTL_MAX: is empty; give it a value, or leave it out for 1h"},
-		{env: []string{"LOCKPROXY_USERS=bob"}, want: "LOCKPROXY_USERS: user 1 (bob) has no password; give password or password_file"},
+		{env: []string{"LOCKPROXY_USERS=bob"}, want: "LOCKPROXY_USERS: user 1 is not name:password; write it so, with commas between users, and put a password that has a comma into the file"},
+		{env: []string{"LOCKPROXY_USERS=bob:s3,cr3t"}, want: "LOCKPROXY_USERS: user 2 is not name:password; write it so, with commas between users, and put a password that has a comma into the file"},
+		{env: []string{"LOCKPROXY_USERS=bob:"}, want: "LOCKPROXY_USERS: user 1 is not name:password; write it so, with commas between users, and put a password that has a comma into the file"},
 		{env: []string{"LOCKPROXY_MASTERS=redis://:s3cr%t@a"}, want: "LOCKPROXY_MASTERS: master 1 is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"},
 	} {
 		_, err := Load(c.args, c.env)

@@ -57,7 +57,11 @@ func setUsers(c *Config, in raw) []fault {
 				continue
 			}
 			name, password, _ := strings.Cut(part, ":")
-			add(User{Name: strings.TrimSpace(name), Password: NewSecret(password)}, in.line, "")
+			wrong := ""
+			if password == "" { // the part is not shown: it may be the rest of a password
+				wrong = "is not name:password; write it so, with commas between users, and put a password that has a comma into the file"
+			}
+			add(User{Name: strings.TrimSpace(name), Password: NewSecret(password)}, in.line, wrong)
 		}
 	}
 	if len(faults) == 0 {
