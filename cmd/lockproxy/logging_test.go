@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"lockproxy/cmd/lockproxy/config"
 )
@@ -39,6 +40,19 @@ func TestTheLogTellsHowManyOfItsLinesAreMissing(t *testing.T) {
 	for i, line := range strings.Split(out, "\n")[1 : 1+logAhead] {
 		if !strings.HasSuffix(line, fmt.Sprint("n=", i)) {
 			t.Fatalf("line %d is %q", i, line)
+		}
+	}
+}
+
+// A number would be nanoseconds, which nobody expects.
+func TestDurationsAreTheSameTextInBothFormats(t *testing.T) {
+	for format, want := range map[string]string{"text": ` at_most=1m0.5s`, "json": `,"at_most":"1m0.5s"`} {
+		cfg := config.Default()
+		cfg.LogFormat = format
+		var out strings.Builder
+		newLogger(cfg, &out).Info("wait", "at_most", time.Minute+500*time.Millisecond)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: no %q in %q", format, want, out.String())
 		}
 	}
 }

@@ -51,7 +51,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	code := exitOK
 	select {
 	case s := <-signals:
-		p.log.Info("draining: a second signal ends at once", "signal", s.String(), "at_most", p.cfg.ShutdownTimeout.String())
+		p.log.Info("draining: a second signal ends at once", "signal", s.String(), "at_most", p.cfg.ShutdownTimeout)
 	case err := <-p.failed:
 		p.log.Error("cannot go on", "cause", err)
 		code = exitFailure

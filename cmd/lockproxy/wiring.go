@@ -23,9 +23,18 @@ func newLogger(cfg *config.Config, w io.Writer) *slog.Logger {
 	_ = level.UnmarshalText([]byte(cfg.LogLevel)) // the table lets only its words through
 	opt := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
+		opt.ReplaceAttr = durationText
 		return slog.New(slog.NewJSONHandler(w, opt))
 	}
 	return slog.New(slog.NewTextHandler(w, opt))
+}
+
+// durationText makes a duration what it is in the other format: JSON of its own has nanoseconds, without a unit.
+func durationText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // listen opens a port; the error is one line that names the setting.
