@@ -67,3 +67,17 @@ func TestTheLogSaysWhyConnectionsEndAtShutdown(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// What the proxy ends is told at info, and by the same key.
+func TestTheLogSaysThatAClientWasKilled(t *testing.T) {
+	t.Parallel()
+	var log logged
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := r.dial()
+	c.ask("PING")
+	r.dial().ask("CLIENT", "KILL", "TYPE", "normal")
+	_, _ = io.ReadAll(c.r)
+	if got := log.String(); strings.Count(got, `msg="connection ended"`) != 1 || !strings.Contains(got, ` cause="CLIENT KILL"`) {
+		t.Errorf("got %s", got)
+	}
+}

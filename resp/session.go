@@ -306,8 +306,8 @@ func (s *session) hangUp(why string) {
 }
 
 // kill ends the session at once.
-func (s *session) kill(reason string) {
-	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "reason", reason)
+func (s *session) kill(cause string) {
+	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause)
 	s.mu.Lock()
 	s.why = toldWhy
 	s.mu.Unlock()
