@@ -66,29 +66,20 @@ type Acquired struct {
 	FreeIn time.Duration
 }
 
-// WriteCondition says when a write applies.
-type WriteCondition uint8
-
-// The conditions of a write.
-const (
-	Always   WriteCondition = iota // SET k v
-	IfExists                       // SET k v XX: a quorum holds the key, whatever its value
-)
-
 // WriteRequest asks for a quorum write that replaces what is there. TTL as in AcquireRequest.
 type WriteRequest struct {
-	Key       Key
-	Value     string
-	TTL       time.Duration
-	Condition WriteCondition
-	KeepTTL   bool // keep the remaining TTL of an existing key; TTL is for one that does not exist
-	WantOld   bool // SET … GET: ErrWrongType if the key is no string
+	Key      Key
+	Value    string
+	TTL      time.Duration
+	IfExists bool // SET … XX: only if a quorum holds the key, whatever its value
+	KeepTTL  bool // keep the remaining TTL of an existing key; TTL is for one that does not exist
+	WantOld  bool // SET … GET: ErrWrongType if the key is no string
 }
 
 // Written is the outcome of a write.
 type Written struct {
 	Err    error // *NoQuorum, ErrWrongType, ErrUnclear, ErrClosed
-	Done   bool  // false: the condition did not hold
+	Done   bool  // false: with IfExists, the key was not there
 	Old    string
 	HadOld bool
 }

@@ -64,7 +64,6 @@ type change struct {
 
 func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
 func (c *change) decide(t Tally) Decision       { return c.rule(t) }
-func (c *change) settled(*entry)                {}
 
 func (c *change) ended(d Decision) {
 	if d == Unanswered {

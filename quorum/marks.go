@@ -114,14 +114,7 @@ if roster ~= was then redis.call('SET', KEYS[1], roster) end
 type roster []atomic.Int64
 
 // raise notes that a master has come to an epoch.
-func (r roster) raise(slot int, epoch int64) {
-	for {
-		known := r[slot].Load()
-		if epoch <= known || r[slot].CompareAndSwap(known, epoch) {
-			return
-		}
-	}
-}
+func (r roster) raise(slot int, epoch int64) { raise(&r[slot], epoch) }
 
 // learn raises the epochs to those in a roster's text.
 func (r roster) learn(text string) {

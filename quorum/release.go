@@ -14,7 +14,6 @@ type release struct {
 
 func (r *release) read(en *entry) (Vote, string) { return comparison(en) }
 func (r *release) decide(t Tally) Decision       { return DecideRelease(t) }
-func (r *release) settled(*entry)                {}
 
 func (r *release) ended(d Decision) {
 	switch {
@@ -52,13 +51,5 @@ func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries
 
 // answers counts the masters that refused with the integer n.
 func (r *round) answers(n int64) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	count := 0
-	for i := range r.entries {
-		if en := &r.entries[i]; en.vote == Refused && en.Reply == n {
-			count++
-		}
-	}
-	return count
+	return r.number(func(en *entry) bool { return en.vote == Refused && en.Reply == n })
 }

@@ -155,7 +155,7 @@ func TestAGrantIsVoidIfItsMasterForgotBeforeTheOthersGranted(t *testing.T) {
 			w.Expire(ExpireRequest{Key: Key{Name: key}, TTL: minute}, func(c Changed) { done(c.Applied) })
 		},
 		"SET XX": func(w *world, done func(bool)) {
-			req := WriteRequest{Key: Key{Name: key}, Value: "mine", TTL: minute, Condition: IfExists}
+			req := WriteRequest{Key: Key{Name: key}, Value: "mine", TTL: minute, IfExists: true}
 			w.Write(req, func(c Written) { done(c.Done) })
 		},
 		"SET": func(w *world, done func(bool)) {

@@ -6,7 +6,7 @@ import "slices"
 // masters than that stays there until its TTL is over, because its value may be one that holds the lock. One that depends on
 // what is there is an Exec, and what that has written on too few masters is put back.
 func (e *Engine) Write(req WriteRequest, done func(Written)) {
-	if req.KeepTTL || req.Condition != Always {
+	if req.KeepTTL || req.IfExists {
 		e.exchange(req, done)
 		return
 	}
@@ -30,7 +30,7 @@ func (e *Engine) exchange(req WriteRequest, done func(Written)) {
 		case req.WantOld && was.Exists && was.Type != "string":
 			w.Err = ErrWrongType
 			return nil
-		case req.Condition == IfExists && !was.Exists:
+		case req.IfExists && !was.Exists:
 			return nil
 		case req.WantOld:
 			w.Old, w.HadOld = was.Value, was.Exists
@@ -62,13 +62,13 @@ func (w *write) read(en *entry) (Vote, string) {
 	case string:
 		return Granted, ""
 	case []any:
-		old := sighting{master: en.master}
+		var old sighting
 		if len(reply) > 1 {
 			old.exists = true
 			old.value, _ = reply[1].(string)
 		}
 		if en.proves(w.req.WantOld) { // of what somebody else has replaced, too: see editing.read
-			w.told = append(w.told, old)
+			w.add(en, old)
 		}
 		return Granted, ""
 	}

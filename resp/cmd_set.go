@@ -103,9 +103,7 @@ func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolde
 
 func (c *call) write(req quorum.WriteRequest, o setOptions) Reply {
 	r := oneRound
-	if o.xx {
-		req.Condition = quorum.IfExists
-	}
+	req.IfExists = o.xx
 	if o.xx || o.keepTTL || o.get {
 		r = twoRounds
 	}

@@ -211,7 +211,7 @@ func (e *fakeEngine) Write(r quorum.WriteRequest, done func(quorum.Written)) {
 			if r.WantOld {
 				w.Old, w.HadOld = old.value, had
 			}
-			if had || r.Condition == quorum.Always {
+			if had || !r.IfExists {
 				expires := time.Now().Add(r.TTL)
 				if r.KeepTTL && had {
 					expires = old.expires

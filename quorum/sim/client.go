@@ -358,7 +358,7 @@ func (c *client) takeOver(resource string, ttl time.Duration) {
 	case kind < 0.4:
 		r := quorum.WriteRequest{Key: key, Value: value, TTL: ttl, WantOld: chance(c.rng, 0.3), KeepTTL: chance(c.rng, 0.3)}
 		if chance(c.rng, 0.3) {
-			r.Condition = quorum.IfExists
+			r.IfExists = true
 		}
 		_, _ = ask(c.proxy, func(*life, quorum.Written) {}, func(e *quorum.Engine, done func(quorum.Written)) { e.Write(r, done) })
 	case kind < 0.7:

@@ -35,7 +35,7 @@ func TestAnOlderCopyOfAValueIsNotReplacedTwice(t *testing.T) {
 	quick := sceneConfig
 	quick.InstanceTimeout = 30 * time.Millisecond // the second tries again and again, for ten of these
 	for name, set := range map[string]*quorum.WriteRequest{
-		"GETSET": nil, "SET with GET": {}, "SET with XX and GET": {Condition: quorum.IfExists}, "SET with KEEPTTL and GET": {KeepTTL: true},
+		"GETSET": nil, "SET with GET": {}, "SET with XX and GET": {IfExists: true}, "SET with KEEPTTL and GET": {KeepTTL: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSceneWith(t, 3, quick, nil, func(s *scene) {
@@ -340,7 +340,7 @@ func TestOneClientIsToldThatItReplacedNothing(t *testing.T) {
 
 // Two clients SET with GET a key that is there, and is to be there or to keep its TTL, at once through two proxies.
 func TestNobodyIsToldThatNothingWasThere(t *testing.T) {
-	for name, set := range map[string]quorum.WriteRequest{"XX": {Condition: quorum.IfExists}, "KEEPTTL": {KeepTTL: true}} {
+	for name, set := range map[string]quorum.WriteRequest{"XX": {IfExists: true}, "KEEPTTL": {KeepTTL: true}} {
 		t.Run(name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
 				s.others(0, 1, 2)
@@ -398,7 +398,7 @@ func TestClientsThatReplaceAValueAtOnceDoNotTearIt(t *testing.T) {
 		s.do(func() { s.links[0][2].slow, s.links[1][0].slow = 5*time.Millisecond, 5*time.Millisecond })
 		written := make(chan quorum.Written, 2)
 		replace := func(proxy int, value string) {
-			req := quorum.WriteRequest{Key: quorum.Key{Name: resourceName(0)}, Value: value, TTL: 10 * time.Second, Condition: quorum.IfExists}
+			req := quorum.WriteRequest{Key: quorum.Key{Name: resourceName(0)}, Value: value, TTL: 10 * time.Second, IfExists: true}
 			s.proxies[proxy].life.engine.Write(req, func(w quorum.Written) { written <- w })
 		}
 		replace(0, "first")

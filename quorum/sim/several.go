@@ -216,7 +216,7 @@ func (c *client) exchange() {
 	if kind > 1 {
 		req := quorum.WriteRequest{Key: key, Value: x.put, TTL: ttl, WantOld: true}
 		if kind == 3 {
-			req.Condition = quorum.IfExists
+			req.IfExists = true
 		}
 		_, _ = ask(c.proxy, func(_ *life, o quorum.Written) {
 			heard(o.Err, o.Old)
