@@ -41,18 +41,12 @@ func (a *agreement) decide(t Tally) (d Decision) {
 	return d
 }
 
-// A view is a View and the opinion behind it.
-type view struct {
-	View
-	seen opinion
-}
-
 // view returns what was agreed on. It is called with the round's mu held.
-func (e *Engine) view(a *agreement) view {
+func (e *Engine) view(a *agreement) View {
 	if !a.agreed.exists {
-		return view{View: View{Type: "none"}}
+		return View{Type: "none"}
 	}
-	v := view{View: View{Exists: true, Type: a.agreed.kind, TTL: e.remaining(a.told, a.agreed)}, seen: a.agreed}
+	v := View{Exists: true, Type: a.agreed.kind, TTL: e.remaining(a.told, a.agreed)}
 	if v.Type == "string" {
 		v.Value = a.agreed.value
 	} else {
@@ -60,6 +54,9 @@ func (e *Engine) view(a *agreement) view {
 	}
 	return v
 }
+
+// content is what is there, as masters tell it.
+func (v *View) content() string { return v.Value + v.Digest }
 
 // remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts.
 func (e *Engine) remaining(told []sighting, agreed opinion) time.Duration {

@@ -7,7 +7,7 @@ import "time"
 
 // Remove deletes whatever a quorum holds, and never another attempt's vote in flight.
 func (e *Engine) Remove(key Key, done func(Changed)) {
-	e.see(key, func(v view) {
+	e.Read(key, func(v View) {
 		if v.Err != nil || !v.Exists {
 			done(Changed{Err: v.Err})
 			return
@@ -17,8 +17,8 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 }
 
 // remove deletes the key where it still holds what a quorum holds.
-func (e *Engine) remove(key Key, v view, done func(Changed)) {
-	args := luaDeleteSeen.args(key.Name, v.seen.kind, v.seen.value)
+func (e *Engine) remove(key Key, v View, done func(Changed)) {
+	args := luaDeleteSeen.args(key.Name, v.Type, v.content())
 	c := &change{rule: DecideRelease, done: func(err error, applied bool) { done(Changed{err, applied}) }}
 	c.releases = &hold{key.Name, v.Value}
 	e.begin(&c.round, c, key, args)
@@ -26,7 +26,7 @@ func (e *Engine) remove(key Key, v view, done func(Changed)) {
 
 // Expire changes the TTL of whatever a quorum holds.
 func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
-	e.see(req.Key, func(v view) {
+	e.Read(req.Key, func(v View) {
 		if v.Err != nil || !v.Exists || !req.Condition.Holds(req.TTL, v.TTL) {
 			done(Changed{Err: v.Err})
 			return
@@ -36,8 +36,8 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			return
 		}
 		kept := e.cfg.kept(req.TTL)
-		args := luaExpireSeen.args(req.Key.Name, v.seen.kind, v.seen.value, kept.Milliseconds())
-		x := &prolonging{key: req.Key, seen: v.seen}
+		args := luaExpireSeen.args(req.Key.Name, v.Type, v.content(), kept.Milliseconds())
+		x := &prolonging{key: req.Key, seen: v}
 		x.rule, x.done = DecideExtend, func(err error, applied bool) { done(Changed{err, applied}) }
 		x.keeps, x.lasting = kept, true // whoever extends a lock by it relies on it
 		e.begin(&x.round, x, req.Key, args)
@@ -77,10 +77,10 @@ func (c *change) ended(d Decision) {
 type prolonging struct {
 	change
 	key  Key
-	seen opinion
+	seen View
 }
 
-func (x *prolonging) hold() hold { return hold{x.key.Name, x.seen.value} }
+func (x *prolonging) hold() hold { return hold{x.key.Name, x.seen.content()} }
 
 func (x *prolonging) read(en *entry) (Vote, string) { return prolonged(en, x.hold()) }
 
@@ -97,8 +97,8 @@ func (x *prolonging) ended(d Decision) {
 }
 
 func (x *prolonging) lacking(en *entry) []*gap {
-	if !en.blank || x.seen.kind != "string" {
+	if !en.blank || x.seen.Type != "string" {
 		return nil
 	}
-	return []*gap{{key: x.key, value: x.seen.value, others: x.granting()}}
+	return []*gap{{key: x.key, value: x.seen.Value, others: x.granting()}}
 }

@@ -10,7 +10,7 @@ type editing struct {
 	round
 	exec    *exec
 	looked  *looking
-	views   []view
+	views   []View
 	edits   []Edit
 	puts    []int     // the keys that are put
 	sums    []sum     // by key
@@ -22,7 +22,7 @@ type editing struct {
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
 
-func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
+func (e *Engine) edit(x *exec, l *looking, views []View, edits []Edit) {
 	d := &editing{exec: x, looked: l, views: views, edits: edits, sums: make([]sum, len(edits))}
 	argv := make([]any, 0, 5*len(edits))
 	for i := range edits {
@@ -43,16 +43,12 @@ func (e *Engine) edit(x *exec, l *looking, views []view, edits []Edit) {
 		case Delete, Claim:
 			kind = "delete"
 		}
-		seen := views[i].seen
-		if !seen.exists {
-			seen.kind = "none"
-		}
 		d.keeps = max(d.keeps, time.Duration(ms)*time.Millisecond)
-		argv = append(argv, seen.kind, seen.value, kind, value, ms)
+		argv = append(argv, views[i].Type, views[i].content(), kind, value, ms)
 	}
 	d.lasting = d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
-		d.releases = &hold{x.req.Keys[0], views[0].seen.value}
+		d.releases = &hold{x.req.Keys[0], views[0].content()}
 	}
 	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
@@ -331,7 +327,7 @@ func (d *editing) applied(en *entry) bool {
 
 // putBack returns what takes back one change on one master, or nil if that cannot be done.
 func (d *editing) putBack(en *entry, i int) *undo {
-	ed, old := &d.edits[i], d.views[i].seen
+	ed, old := &d.edits[i], &d.views[i]
 	name, had, restorable := d.exec.req.Keys[i], d.had(en, i), d.restorable(en, i)
 	switch {
 	case ed.Kind == Put:
@@ -344,13 +340,13 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		}
 		u := newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
 		if restorable {
-			u.Args = luaPutBack.whole(name, ed.Value, ends, old.value, had)
+			u.Args = luaPutBack.whole(name, ed.Value, ends, old.Value, had)
 		}
 		u.once = ed.KeepTTL // that instant is no mark: whoever puts the same value anew has it, too
 		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
-		e, kept := d.engine, d.engine.cfg.kept(d.views[i].TTL)
-		u := newUndo(en, kept, luaRestore.whole(name, old.value, had))
+		e, kept := d.engine, d.engine.cfg.kept(old.TTL)
+		u := newUndo(en, kept, luaRestore.whole(name, old.Value, had))
 		u.once = true
 		// When its time is over by our clock it stays gone: the master's may have been set back, and have forgotten the key.
 		u.gone = e.waited() + kept + Drift(kept, e.cfg.DriftFactor) - (e.now() - d.start)
@@ -361,7 +357,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 
 // restorable says that what was there is known, and for how long it was to be.
 func (d *editing) restorable(en *entry, i int) bool {
-	return d.views[i].seen.kind == "string" && d.had(en, i) > 0
+	return d.views[i].Type == "string" && d.had(en, i) > 0
 }
 
 // had returns when the master would have dropped the key when it was changed, by its clock: what it answered or, where

@@ -108,7 +108,7 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited() + execPatience*x.engine.cfg.InstanceTimeout
 	}
-	x.engine.look(x.req.DB, x.req.Keys, func(err error, views []view, l *looking) {
+	x.engine.look(x.req.DB, x.req.Keys, func(err error, views []View, l *looking) {
 		if (err != nil || l.unclear) && x.differ(err) {
 			return
 		}
@@ -125,11 +125,7 @@ func (x *exec) try() {
 				return
 			}
 		}
-		plain := make([]View, len(views))
-		for i := range views {
-			plain[i] = views[i].View
-		}
-		edits := x.req.Plan(plain)
+		edits := x.req.Plan(views)
 		if !slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind != Keep }) {
 			x.done(Executed{Done: true})
 			return

@@ -103,7 +103,7 @@ func (f *fill) expire() {
 // look looks whether the lock is still there.
 func (f *fill) look() {
 	l := &looking{keys: make([]agreement, 1), every: true}
-	l.done = func(error, []view, *looking) {
+	l.done = func(error, []View, *looking) {
 		switch there, e := f.isThere(l), f.lane.engine; {
 		case there && f.ends == 0:
 			f.at, f.start = e.waited(), l.start

@@ -4,7 +4,7 @@ import "slices"
 
 // look reads several keys of one database in one round, at one moment on each master, and calls done with what a
 // quorum agrees on about each.
-func (e *Engine) look(db int, names []string, done func(error, []view, *looking)) {
+func (e *Engine) look(db int, names []string, done func(error, []View, *looking)) {
 	l := &looking{keys: make([]agreement, len(names)), done: done}
 	l.program = luaLook
 	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], luaLook.bySHA(names, nil))
@@ -17,7 +17,7 @@ type looking struct {
 	every bool // every master is waited for, and one in quarantine tells nothing: it may have an older copy
 
 	unclear bool // of some key no opinion can have a quorum
-	done    func(error, []view, *looking)
+	done    func(error, []View, *looking)
 }
 
 // read hears what a master tells of all keys, or nothing.
@@ -72,7 +72,7 @@ func (l *looking) ended(d Decision) {
 		return
 	}
 	l.unclear = d == Lost
-	views := make([]view, len(l.keys))
+	views := make([]View, len(l.keys))
 	l.mu.Lock()
 	for i := range l.keys {
 		views[i] = l.engine.view(&l.keys[i])

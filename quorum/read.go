@@ -15,11 +15,6 @@ func (e *Engine) Get(key Key, done func(View)) {
 
 // Read tells all that a quorum agrees on about a key of any type.
 func (e *Engine) Read(key Key, done func(View)) {
-	e.see(key, func(v view) { done(v.View) })
-}
-
-// see is Read with what a change of what was seen must name.
-func (e *Engine) see(key Key, done func(view)) {
 	r := &reading{done: done}
 	e.begin(&r.round, r, key, luaSee.args(key.Name))
 }
@@ -28,7 +23,7 @@ func (e *Engine) see(key Key, done func(view)) {
 type reading struct {
 	round
 	agreement
-	done func(view)
+	done func(View)
 }
 
 func (r *reading) read(en *entry) (Vote, string) {

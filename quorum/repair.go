@@ -182,7 +182,7 @@ func (c checkup) expire() {
 	}
 	keys := d.exec.req.Keys
 	l := &looking{keys: make([]agreement, len(keys)), every: true}
-	l.done = func(error, []view, *looking) { d.checkedUp(l) }
+	l.done = func(error, []View, *looking) { d.checkedUp(l) }
 	d.engine.beginAll(&l.round, l, d.key(0), keys[1:], luaLook.all(keys, nil))
 }
 

@@ -81,7 +81,7 @@ func (v *viewing) ended(d Decision) {
 	}
 	status := e.Masters()
 	v.mu.Lock()
-	all := Viewed{State: LockUnknown, View: e.view(&v.agreement).View}
+	all := Viewed{State: LockUnknown, View: e.view(&v.agreement)}
 	switch {
 	case d == Won && all.View.Exists:
 		all.State = LockHeld
