@@ -472,7 +472,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	arg := func(i int) string { return fmt.Sprint(argv[i]) }
 	v, ok := f.get(key)
 	left := v.expires.Sub(f.now()).Milliseconds()
-	if ok && v.kind != "string" && s != luaSee && s != luaDeleteSeen && s != luaExpireSeen && s != luaUndo && s != luaBreak {
+	if ok && v.kind != "string" && s != luaDeleteSeen && s != luaExpireSeen && s != luaUndo && s != luaBreak {
 		return nil, errors.New("WRONGTYPE Operation against a key holding the wrong kind of value script: x")
 	}
 	expire := func(ms string) { f.put(key, v.text, ms) }
@@ -483,11 +483,6 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		return int64(-1), nil
 	}
 	switch s {
-	case luaSee:
-		if !ok {
-			return []any{"none"}, nil
-		}
-		return []any{v.kind, v.text, left}, nil
 	case luaBreak:
 		if !ok {
 			return int64(-1), nil

@@ -1,6 +1,9 @@
 package quorum
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // look reads several keys of one database in one round, at one moment on each master, and calls done with what a
 // quorum agrees on about each.
@@ -25,16 +28,9 @@ func (l *looking) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
 	}
-	list, _ := en.Reply.([]any)
-	if len(list) != len(l.keys) {
+	all, ok := parseSightings(en.Reply, len(l.keys))
+	if !ok {
 		return unexpected()
-	}
-	all := make([]sighting, len(list))
-	for i := range list {
-		var ok bool
-		if all[i], ok = parseSighting(list[i]); !ok {
-			return unexpected()
-		}
 	}
 	blank := l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
 	if en.proves(blank) {
@@ -43,6 +39,35 @@ func (l *looking) read(en *entry) (Vote, string) {
 		}
 	}
 	return Granted, ""
+}
+
+// parseSightings reads the reply of luaLook about so many keys.
+func parseSightings(reply any, n int) ([]sighting, bool) {
+	list, _ := reply.([]any)
+	all := make([]sighting, len(list))
+	for i := range list {
+		var ok bool
+		if all[i], ok = parseSighting(list[i]); !ok {
+			return nil, false
+		}
+	}
+	return all, len(all) == n
+}
+
+// parseSighting reads what it has of one key.
+func parseSighting(reply any) (sighting, bool) {
+	list, _ := reply.([]any)
+	if len(list) == 1 && list[0] == "none" {
+		return sighting{}, true
+	}
+	if len(list) != 4 {
+		return sighting{}, false
+	}
+	kind, ok1 := list[0].(string)
+	value, ok2 := list[1].(string)
+	ms, ok3 := list[2].(int64)
+	ends, ok4 := list[3].(int64)
+	return sighting{opinion: opinion{true, kind, value}, left: time.Duration(ms) * time.Millisecond, ends: ends}, ok1 && ok2 && ok3 && ok4
 }
 
 // decide waits until something is known about every key.

@@ -194,21 +194,13 @@ local function look(key)
 end
 `
 
-const luaSeen = luaSight + `local kind, seen = look(KEYS[1])
-`
-
 // A change of what a quorum holds names what it saw there, and applies only where that still is.
-const luaIfSeen = luaSeen + `
+const luaIfSeen = luaSight + `local kind, seen = look(KEYS[1])
 if kind == 'none' then return -1 end
 if kind ~= ARGV[1] or seen ~= ARGV[2] then return 0 end
 `
 
 var (
-	// luaSee KEYS[1]=resource: {type, value or digest, remaining ms}, or {"none"}.
-	luaSee = newLua(luaSeen + `
-if kind == 'none' then return {kind} end
-return {kind, seen, redis.call('PTTL', KEYS[1])}`)
-
 	// luaDeleteSeen KEYS[1]=resource ARGV[1]=type ARGV[2]=value or digest.
 	luaDeleteSeen = newLua(luaIfSeen + luaFree)
 
@@ -217,7 +209,7 @@ return {kind, seen, redis.call('PTTL', KEYS[1])}`)
 )
 
 var (
-	// luaLook KEYS: for each of them, in an array, what luaSee replies, and when it expires.
+	// luaLook KEYS: for each of them, in an array: {type, value or digest, remaining ms, when it expires}, or {"none"}.
 	luaLook = newLua(luaSight + luaExpires + `
 local all = {}
 for i, key in ipairs(KEYS) do
@@ -288,7 +280,7 @@ return 1`)
 
 // loadedScripts are loaded into every master by the handshake.
 var loadedScripts = []*lua{
-	luaRelease, luaExtend, luaReplace, luaSee, luaDeleteSeen, luaExpireSeen,
+	luaRelease, luaExtend, luaReplace, luaDeleteSeen, luaExpireSeen,
 }
 
 // loadedTexts are their texts by SHA-1.

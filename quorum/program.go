@@ -123,7 +123,7 @@ func (en *entry) voted() bool {
 // reads says that the entry changes nothing.
 func (en *entry) reads() bool {
 	switch en.round.owner.(type) {
-	case *reading, *viewing, *looking, *asking, *fenceLook:
+	case *viewing, *looking, *asking, *fenceLook:
 		return true
 	}
 	return false

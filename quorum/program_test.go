@@ -228,7 +228,7 @@ func TestWhatOvertakesAScript(t *testing.T) {
 		{"one that failed", giveBack, &release{}, luaReenter.whole(key, "mine"), &attempt{}, "WRONGTYPE", true},
 		{"a longer extension", luaExtend.args(key, "mine", int64(1)), &extension{}, luaAdd.all([]string{key}, []any{"mine"}), &extension{}, "", true},
 		{"a read", giveBack, &release{}, []any{"STRLEN", key, "mine"}, &asking{}, "", false},
-		{"of a read", luaSee.args(key), &reading{}, []any{"SET", key, "mine"}, &write{}, "", false},
+		{"of a read", luaLook.all([]string{key}, nil), &looking{}, []any{"SET", key, "mine"}, &write{}, "", false},
 		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
 		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", true},
 		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", false},

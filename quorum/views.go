@@ -41,7 +41,7 @@ type MasterView struct {
 // tells what there is to tell, though fewer than a quorum answer.
 func (e *Engine) Views(key Key, done func(Viewed)) {
 	v := &viewing{done: done, seen: make([]*sighting, len(e.masters))}
-	e.begin(&v.round, v, key, luaSee.args(key.Name))
+	e.begin(&v.round, v, key, luaLook.all([]string{key.Name}, nil))
 }
 
 // A viewing is a reading that waits for every master.
@@ -56,14 +56,14 @@ func (v *viewing) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
 	}
-	s, ok := parseSighting(en.Reply)
+	all, ok := parseSightings(en.Reply, 1)
 	if !ok {
 		return unexpected()
 	}
 	if en.vote == Pending { // not after the deadline
-		v.seen[en.master] = &s
+		v.seen[en.master] = &all[0]
 	}
-	return v.hear(en, s)
+	return v.hear(en, all[0])
 }
 
 func (v *viewing) decide(t Tally) Decision {
