@@ -30,11 +30,11 @@ func (a *attempt) compose(en *entry, now int64) {
 	case a.fencing != nil:
 		en.Args = a.fencing.take(en)
 	case a.req.Reentrant:
-		en.Args = luaReenter.whole(a.req.Key.Name, a.req.Token, en.expires)
+		en.Args = luaReenter.whole([]string{a.req.Key.Name}, a.req.Token, en.expires)
 	case a.req.WantFree:
-		en.Args = luaTakeOrLeft.whole(a.req.Key.Name, a.req.Token, en.expires)
+		en.Args = luaTakeOrLeft.whole([]string{a.req.Key.Name}, a.req.Token, en.expires)
 	case a.req.WantHolder:
-		en.Args = luaTakeOrHolder.whole(a.req.Key.Name, a.req.Token, en.expires)
+		en.Args = luaTakeOrHolder.whole([]string{a.req.Key.Name}, a.req.Token, en.expires)
 	default:
 		en.Args = en.lane.lay("SET", &a.req.Key.Name, &a.req.Token, "NX", "PXAT", &en.expires)
 	}
@@ -243,5 +243,5 @@ func (en *entry) undo(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return newUndo(en, a.keeps, luaUndo.whole(a.req.Key.Name, a.req.Token, en.expires))
+	return newUndo(en, a.keeps, undoText(a.hold(0), en.expires))
 }

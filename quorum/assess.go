@@ -136,7 +136,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 		text = sentenceText(j.Reason)
 	}
 	keys := []string{canaryKey, quarantineKey}
-	calls := []*masters.Call{{Args: luaMark.all(append(keys, rosterKey), []any{seen, j.Next.String(), text})}}
+	calls := []*masters.Call{{Args: luaMark.whole(append(keys, rosterKey), seen, j.Next.String(), text)}}
 	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
 		epoch := j.Next.Epoch
 		switch {
@@ -145,7 +145,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 		case flushed: // the others were not; but what was swapped for it must not come back
 			epoch = 0
 		}
-		args := luaSentence.all(keys, []any{epoch, text, int64(l.db), int64(databasesMax)})
+		args := luaSentence.whole(keys, epoch, text, int64(l.db), int64(databasesMax))
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {

@@ -12,7 +12,7 @@ var luaBreak = newLua(`if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
 	b := &breaking{done: done}
-	e.begin(&b.round, b, key, luaBreak.whole(key.Name))
+	e.begin(&b.round, b, key, luaBreak.whole([]string{key.Name}))
 }
 
 type breaking struct {

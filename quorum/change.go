@@ -18,10 +18,9 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 
 // remove deletes the key where it still holds what a quorum holds.
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
-	args := luaDeleteSeen.args(key.Name, v.Type, v.content())
 	c := &change{rule: DecideRelease, done: func(err error, applied bool) { done(Changed{err, applied}) }}
 	c.releases = &hold{key.Name, v.Value}
-	e.begin(&c.round, c, key, args)
+	e.begin(&c.round, c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
 }
 
 // Expire changes the TTL of whatever a quorum holds.
@@ -36,11 +35,10 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			return
 		}
 		kept := e.cfg.kept(req.TTL)
-		args := luaExpireSeen.args(req.Key.Name, v.Type, v.content(), kept.Milliseconds())
 		x := &prolonging{key: req.Key, seen: v}
 		x.rule, x.done = DecideExtend, func(err error, applied bool) { done(Changed{err, applied}) }
 		x.keeps, x.lasting = kept, true // whoever extends a lock by it relies on it
-		e.begin(&x.round, x, req.Key, args)
+		e.begin(&x.round, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), kept.Milliseconds()))
 	})
 }
 

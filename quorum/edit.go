@@ -66,7 +66,7 @@ func (d *editing) compose(en *entry, now int64) {
 		}
 	}
 	d.ends[en.master] = ends
-	en.Args = luaEdit.bySHA(keys, argv)
+	en.Args = luaEdit.bySHA(keys, argv...)
 }
 
 // expireByPut makes a new TTL of a string a put of the value that is there, so that it can be put back like one.
@@ -338,15 +338,15 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if ends == 0 {
 			return nil
 		}
-		u := newUndo(en, kept, luaUndo.whole(name, ed.Value, ends))
+		u := newUndo(en, kept, undoText(hold{name, ed.Value}, ends))
 		if restorable {
-			u.Args = luaPutBack.whole(name, ed.Value, ends, old.Value, had)
+			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}
 		u.once = ed.KeepTTL // that instant is no mark: whoever puts the same value anew has it, too
 		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
 		e, kept := d.engine, d.engine.cfg.kept(old.TTL)
-		u := newUndo(en, kept, luaRestore.whole(name, old.Value, had))
+		u := newUndo(en, kept, luaRestore.whole([]string{name}, old.Value, had))
 		u.once = true
 		// When its time is over by our clock it stays gone: the master's may have been set back, and have forgotten the key.
 		u.gone = e.waited() + kept + Drift(kept, e.cfg.DriftFactor) - (e.now() - d.start)
@@ -385,9 +385,9 @@ func (d *editing) owed(en *entry, h hold) *undo {
 	if en.undoing || !done && en.fate != unknown {
 		return nil
 	}
-	for _, i := range d.puts {
-		if hold := (hold{d.exec.req.Keys[i], d.edits[i].Value}); hold == h && d.ends[en.master][i] != 0 {
-			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), luaUndo.whole(h.name, h.token, d.ends[en.master][i]))
+	for n, i := range d.puts {
+		if ends := d.ends[en.master][i]; ends != 0 && d.hold(n) == h {
+			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), undoText(h, ends))
 		}
 	}
 	return nil

@@ -17,16 +17,16 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()
 	most := e.cfg.kept(e.cfg.TTLMax).Milliseconds()
 	keys := []string{req.Key.Name, horizonKey} // which the script extends itself
-	e.begin(&x.round, x, req.Key, luaAdd.all(keys, []any{req.Token, ms, most}))
+	e.begin(&x.round, x, req.Key, luaAdd.whole(keys, req.Token, ms, most))
 }
 
 // args returns the command.
 func (x *extension) args() []any {
 	name, ms := x.req.Key.Name, x.kept.Milliseconds()
 	if x.req.Fenced {
-		return luaExtendFenced.all([]string{name, recordPrefix + name}, []any{x.req.Token, ms})
+		return luaExtendFenced.whole([]string{name, recordPrefix + name}, x.req.Token, ms)
 	}
-	return luaExtend.args(name, x.req.Token, ms)
+	return x.runs(luaExtend, []string{name}, x.req.Token, ms)
 }
 
 type extension struct {

@@ -28,7 +28,7 @@ import (
 
 // Fence tells the newest fence of a resource, as a quorum knows it.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
-	e.ask(key, luaNewestFence.whole(recordPrefix+key.Name), 0, func(a Asked) {
+	e.ask(key, luaNewestFence.whole([]string{recordPrefix + key.Name}), 0, func(a Asked) {
 		v := FenceView{Err: a.Err}
 		if text, ok := a.Reply.(string); ok {
 			v.Fence = parseFence(text)
@@ -130,7 +130,7 @@ func (f *fencing) look() {
 	f.told = e.lanesOf(key.DB)[0].roster.args()
 	l := &fenceLook{of: f}
 	l.lasting = true // who has forgotten says nothing of what it knew
-	e.begin(&l.round, l, key, luaHearFences.all([]string{rosterKey}, f.told))
+	e.begin(&l.round, l, key, luaHearFences.whole([]string{rosterKey}, f.told...))
 }
 
 // A fenceLook is a round that asks. Granted is a master that is seeded, Refused one that is not.
@@ -218,8 +218,7 @@ func (r *fenceRaise) compose(en *entry, _ int64) {
 	if f.told != nil && f.told[en.lane.slot].(int64) >= epoch {
 		seeds = 1
 	}
-	en.Args = luaRaiseFence.all([]string{a.req.Key.Name, f.record},
-		[]any{a.req.Token, expires, f.fence, epoch, seeds})
+	en.Args = luaRaiseFence.whole([]string{a.req.Key.Name, f.record}, a.req.Token, expires, f.fence, epoch, seeds)
 }
 
 func (r *fenceRaise) read(en *entry) (Vote, string) {

@@ -112,7 +112,7 @@ func (f *fill) look() {
 			f.lane.pushUndo(f.undo(false))
 		}
 	}
-	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.all([]string{f.gap.key.Name}, nil))
+	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.whole([]string{f.gap.key.Name}))
 }
 
 // isThere says that a quorum of the others have the same, and so has the master if it was filled; and learns for how long.
@@ -146,9 +146,9 @@ func (f *fill) take(now instant) bool {
 	f.ends = l.expiry(g.hold().hash(), in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
 	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
-	if f.Args = luaFill.all(keys, argv); g.dump != "" {
+	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {
 		argv[0] = g.dump
-		f.Args = luaFillDump.all(keys, argv)
+		f.Args = luaFillDump.whole(keys, argv...)
 	}
 	return true
 }

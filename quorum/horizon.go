@@ -38,7 +38,7 @@ func (l *lane) extendHorizon() {
 		return
 	}
 	ms := need + max(need/headRoom, leastHeadRoom.Milliseconds())
-	l.extension = masters.Call{Args: luaHorizon.whole(horizonKey, ms)}
+	l.extension = masters.Call{Args: luaHorizon.whole([]string{horizonKey}, ms)}
 	l.calls = append(l.calls, &l.extension)
 }
 

@@ -45,7 +45,7 @@ func fit(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected
 		servers[in.Info.RunID] = in.Addr
 	}
 	return everywhere(ctx, cfg, ms, func(_, _ int, c masters.Conn) error {
-		return execute(c, luaTrial.all([]string{trialKey}, nil))
+		return execute(c, luaTrial.whole([]string{trialKey}))
 	})
 }
 
@@ -93,7 +93,7 @@ func initialise(db int, c masters.Conn, in *Inspected, cfg *Config, members stri
 		DB: db, Slot: in.slot, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
 		Bounds: vouch.Unbound, Durable: in.Info.Durable(),
 	}
-	return execute(c, luaInitialise.all([]string{canaryKey, quarantineKey}, []any{canary.String()}))
+	return execute(c, luaInitialise.whole([]string{canaryKey, quarantineKey}, canary.String()))
 }
 
 func execute(c masters.Conn, args []any) error {

@@ -68,13 +68,6 @@ func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
 	}
 }
 
-// undoText returns the command that deletes a string, and undoDump the one that deletes a key whose hold has a digest for a token.
-func undoText(h hold, expires int64) []any { return luaUndo.whole(h.name, h.token, expires) }
-
-func undoDump(h hold, expires int64) []any {
-	return luaRestoreAll.all([]string{h.name}, []any{h.token, expires, "", ""})
-}
-
 // releaseLate undoes what the master is known to have granted or extended, unless that was in a round after this one.
 func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
 	g := l.grant(h.hash())

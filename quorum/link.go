@@ -20,7 +20,7 @@ type link struct {
 	clientID int64  // 0 if the master does not tell
 	info     masters.Info
 	silent   atomic.Bool     // it was closed for not answering
-	programs map[string]bool // by SHA-1: the long scripts that were run on it as a whole, so that the master has them
+	programs map[string]bool // by SHA-1: the scripts that the master has
 	clock    int64           // the master's latest TIME, ms
 	clockAt  instant         // when we got it
 
@@ -165,10 +165,11 @@ func (k *link) loadScripts() error {
 	if err := k.conn.Exec(calls); err != nil {
 		return err
 	}
-	for _, c := range calls {
+	for i, c := range calls {
 		if c.Err != nil {
 			return fmt.Errorf("does not take our scripts: %w", c.Err)
 		}
+		k.has(loadedScripts[i])
 	}
 	return nil
 }

@@ -9,8 +9,7 @@ import (
 // quorum agrees on about each.
 func (e *Engine) look(db int, names []string, done func(error, []View, *looking)) {
 	l := &looking{keys: make([]agreement, len(names)), done: done}
-	l.program = luaLook
-	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], luaLook.bySHA(names, nil))
+	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], l.runs(luaLook, names))
 }
 
 // A looking is a reading of several keys.

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// A lua is one of our scripts. They run by SHA-1, and a lane loads them when it connects; where a script cache was flushed
-// since, they are sent again as a whole. Those that take a lock or undo one always are, at once (rule 13); but see program.
+// A lua is a script. It is sent as a whole, as those are that take a lock or undo one (rule 13), or by SHA-1, as the program of a
+// round; see program.go.
 type lua struct {
 	text string
 	sha  string
@@ -283,30 +283,18 @@ var loadedScripts = []*lua{
 	luaRelease, luaExtend, luaReplace, luaDeleteSeen, luaExpireSeen,
 }
 
-// loadedTexts are their texts by SHA-1.
-var loadedTexts = func() map[string]string {
-	texts := make(map[string]string, len(loadedScripts))
-	for _, s := range loadedScripts {
-		texts[s.sha] = s.text
-	}
-	return texts
-}()
-
-// args returns the command that runs a loaded script on one key.
-func (l *lua) args(key string, argv ...any) []any {
-	return append([]any{"EVALSHA", l.sha, int64(1), key}, argv...)
-}
-
-// whole is args for a script that must not depend on being loaded.
-func (l *lua) whole(key string, argv ...any) []any {
-	return append([]any{"EVAL", l.text, int64(1), key}, argv...)
-}
-
-// all is whole for a script on several keys.
-func (l *lua) all(keys []string, argv []any) []any {
+// whole returns the command that runs the script, wherever it is sent.
+func (l *lua) whole(keys []string, argv ...any) []any {
 	args := append(make([]any, 0, 3+len(keys)+len(argv)), "EVAL", l.text, int64(len(keys)))
 	for _, key := range keys {
 		args = append(args, key)
 	}
 	return append(args, argv...)
+}
+
+// bySHA is whole for a script that a round names as its program.
+func (l *lua) bySHA(keys []string, argv ...any) []any {
+	args := l.whole(keys, argv...)
+	args[0], args[1] = "EVALSHA", &l.sha
+	return args
 }

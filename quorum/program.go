@@ -7,20 +7,19 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// Long scripts, a client's, those of an Exec, and the one that takes a lock with a fence, are sent as a whole the first time
-// that they go over a connection, and by SHA-1 afterwards. A master that has forgotten one since, because its script cache was
-// flushed, is sent the whole at once, as for scripts that every master is to have loaded: it has done nothing, and no lock may
-// depend on what a cache keeps (rule 13).
+// The program of a round is a script that goes by SHA-1 over a connection of which the master is known to have it: a short one of
+// ours that the handshake loads; a long one, as a client's, that of an Exec, or the one that takes a lock with a fence, after it was
+// sent as a whole the first time. A master that has forgotten one since, because its script cache was flushed, is sent the whole at
+// once: it has done nothing, and no lock may depend on what a cache keeps (rule 13).
 
-// programsMax bounds how many such scripts a connection is known to have run. Newer masters drop scripts that were not used
-// for longest, of those that they were sent as a whole.
+// programsMax bounds how many scripts a connection is known to have. Newer masters drop scripts that were not used for
+// longest, of those that they were sent as a whole.
 const programsMax = 256
 
-// bySHA is all for a script that a round names as its program.
-func (l *lua) bySHA(keys []string, argv []any) []any {
-	args := l.all(keys, argv)
-	args[0], args[1] = "EVALSHA", &l.sha
-	return args
+// runs makes a script the program of the round, and returns the command.
+func (r *round) runs(l *lua, keys []string, argv ...any) []any {
+	r.program = l
+	return l.bySHA(keys, argv...)
 }
 
 // written returns a command that runs a script by SHA-1 with the script's text in its place.
@@ -40,9 +39,13 @@ func (en *entry) choose() {
 // learn takes the answer.
 func (en *entry) learn() {
 	p, k := en.round.program, en.lane.link
-	if p == nil || k == nil || en.Err != nil {
-		return
+	if p != nil && k != nil && en.Err == nil && !k.programs[p.sha] {
+		k.has(p)
 	}
+}
+
+// has notes that the master has a script.
+func (k *link) has(p *lua) {
 	if len(k.programs) >= programsMax || k.programs == nil {
 		k.programs = make(map[string]bool)
 	}
@@ -58,21 +61,16 @@ func (en *entry) learn() {
 // the key that the next attempt with its token has set meanwhile, nor an extension shorten what a later one has promised.
 func (l *lane) sendAgain(i int) bool {
 	en, ok := l.batch[i].(*entry)
-	if !ok || l.link == nil || en.Args[0] != "EVALSHA" {
+	if !ok || l.link == nil || en.round.program == nil || en.Args[0] != "EVALSHA" {
 		return false
 	}
-	p, text := en.round.program, ""
-	if p == nil {
-		text = loadedTexts[en.Args[1].(string)]
-	} else {
-		text = p.text
-		delete(l.link.programs, p.sha)
-	}
+	p := en.round.program
+	delete(l.link.programs, p.sha)
 	if slices.ContainsFunc(l.batch[i+1:], en.overtakenBy) {
 		return false
 	}
 	en.round.mu.Lock()
-	en.Call = masters.Call{Args: written(en.Args, text)}
+	en.Call = masters.Call{Args: written(en.Args, p.text)}
 	en.fate = waiting
 	en.round.mu.Unlock()
 	if cause := l.pushAgain(en); cause != "" {

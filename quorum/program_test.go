@@ -211,7 +211,7 @@ func TestNothingIsSentAgainAfterItsDeadline(t *testing.T) {
 
 func TestWhatOvertakesAScript(t *testing.T) {
 	name, token := key, "mine"
-	giveBack := luaRelease.args(key, "mine")
+	giveBack := luaRelease.bySHA([]string{key}, "mine")
 	tests := []struct {
 		what        string
 		first       []any
@@ -224,17 +224,17 @@ func TestWhatOvertakesAScript(t *testing.T) {
 		{"a take with its token", giveBack, &release{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
 		{"another's take", giveBack, &release{}, []any{"SET", key, "other", "NX"}, &attempt{}, "", false},
 		{"another lock's", giveBack, &release{}, []any{"SET", "key", "mine", "NX"}, &attempt{}, "", false},
-		{"one that did not run either", giveBack, &release{}, luaReenter.args(key, "mine"), &attempt{}, "NOSCRIPT No", false},
-		{"one that failed", giveBack, &release{}, luaReenter.whole(key, "mine"), &attempt{}, "WRONGTYPE", true},
-		{"a longer extension", luaExtend.args(key, "mine", int64(1)), &extension{}, luaAdd.all([]string{key}, []any{"mine"}), &extension{}, "", true},
+		{"one that did not run either", giveBack, &release{}, luaReenter.bySHA([]string{key}, "mine"), &attempt{}, "NOSCRIPT No", false},
+		{"one that failed", giveBack, &release{}, luaReenter.whole([]string{key}, "mine"), &attempt{}, "WRONGTYPE", true},
+		{"a longer extension", luaExtend.bySHA([]string{key}, "mine", int64(1)), &extension{}, luaAdd.whole([]string{key}, "mine"), &extension{}, "", true},
 		{"a read", giveBack, &release{}, []any{"STRLEN", key, "mine"}, &asking{}, "", false},
-		{"of a read", luaLook.all([]string{key}, nil), &looking{}, []any{"SET", key, "mine"}, &write{}, "", false},
+		{"of a read", luaLook.whole([]string{key}), &looking{}, []any{"SET", key, "mine"}, &write{}, "", false},
 		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
 		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", true},
 		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", false},
-		{"a release of what an EXEC has put", luaEdit.all([]string{key}, []any{"none", "", "put", "mine", int64(1)}), &editing{}, giveBack, &release{}, "", true},
-		{"a take with what an EXEC has replaced", luaEdit.all([]string{key}, []any{"string", "mine", "put", "other", int64(1)}), &editing{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
-		{"an EXEC", giveBack, &release{}, luaEdit.all([]string{key}, []any{"string", "mine", "put", "other", int64(1)}), &editing{}, "", true},
+		{"a release of what an EXEC has put", luaEdit.whole([]string{key}, "none", "", "put", "mine", int64(1)), &editing{}, giveBack, &release{}, "", true},
+		{"a take with what an EXEC has replaced", luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &editing{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
+		{"an EXEC", giveBack, &release{}, luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &editing{}, "", true},
 	}
 	for _, test := range tests {
 		first := &entry{Call: masters.Call{Args: test.first}, round: &round{owner: test.firstOwner}}

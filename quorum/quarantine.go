@@ -116,7 +116,7 @@ func (l *lane) seeThrough(now instant) {
 
 // newSurvey asks a master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
 func newSurvey(l, of *lane, run *quarantine) *question {
-	args := luaSurvey.all([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args())
+	args := luaSurvey.whole([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args()...)
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
 		reply, ok := q.Reply.([]any)
 		if !ok || len(reply) != 5 {
@@ -153,7 +153,7 @@ func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
 // newAcquittal ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
 // the fence, if that is not 0.
 func newAcquittal(l *lane, run *quarantine, fence int64) *question {
-	args := luaAcquit.all([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text))
+	args := luaAcquit.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text)...)
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
 		if q.Reply == int64(1) {
 			l.setQuarantine("", run.canary)

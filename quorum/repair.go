@@ -113,7 +113,7 @@ func (r *repair) take(now instant) bool {
 			argv = append(argv, hex.EncodeToString(v.digest[:]), v.ends)
 		}
 	}
-	r.Args, r.ends = luaRepair.all(names, argv), ends
+	r.Args, r.ends = luaRepair.whole(names, argv...), ends
 	return true
 }
 
@@ -149,8 +149,8 @@ func (r *repair) undos() []*undo {
 	}
 	d := r.edit
 	var all []*undo
-	for _, i := range d.puts {
-		args := luaUndo.whole(d.exec.req.Keys[i], d.edits[i].Value, r.ends[i])
+	for n, i := range d.puts {
+		args := undoText(d.hold(n), r.ends[i])
 		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: d.engine.cfg.kept(d.ttl(i))})
 	}
 	return all
@@ -183,7 +183,7 @@ func (c checkup) expire() {
 	keys := d.exec.req.Keys
 	l := &looking{keys: make([]agreement, len(keys)), every: true}
 	l.done = func(error, []View, *looking) { d.checkedUp(l) }
-	d.engine.beginAll(&l.round, l, d.key(0), keys[1:], luaLook.all(keys, nil))
+	d.engine.beginAll(&l.round, l, d.key(0), keys[1:], luaLook.whole(keys))
 }
 
 func (d *editing) checkedUp(l *looking) {

@@ -21,7 +21,7 @@ type round struct {
 	releases *hold         // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
-	program  *lua          // if it runs a long script by SHA-1: that
+	program  *lua          // the script that it runs by SHA-1, if it does
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call

@@ -83,7 +83,7 @@ func (r *voting) undoOf(master int) []*undo {
 	if longest == 0 { // only values were changed
 		longest = r.engine.cfg.TTLMax
 	}
-	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.all(keys, argv))
+	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.whole(keys, argv...))
 	u.once = once
 	r.undone = append(r.undone, u)
 	return []*undo{u}

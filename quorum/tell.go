@@ -23,7 +23,7 @@ func (l *lane) tellOthers() {
 
 // newTelling tells a master the epochs of all. Until it has them all it is told again, with each heartbeat.
 func newTelling(l *lane) *question {
-	args := luaTell.all([]string{rosterKey}, l.roster.args())
+	args := luaTell.whole([]string{rosterKey}, l.roster.args()...)
 	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(*question) {
 		l.behind.Store(false)                    // before a look at the epochs: a later one may come meanwhile
 		if !l.roster.isIn(l.link.marks.roster) { // which was read after this

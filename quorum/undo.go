@@ -36,6 +36,13 @@ func newUndo(en *entry, kept time.Duration, args []any) *undo {
 	return &undo{Call: masters.Call{Args: args}, lane: en.lane, unsure: en.fate == unknown, kept: kept}
 }
 
+// undoText returns the command that deletes a string, and undoDump the one that deletes a key whose hold has a digest for a token.
+func undoText(h hold, expires int64) []any { return luaUndo.whole([]string{h.name}, h.token, expires) }
+
+func undoDump(h hold, expires int64) []any {
+	return luaRestoreAll.whole([]string{h.name}, h.token, expires, "", "")
+}
+
 // pushUndos sends undos, and calls after when the certain ones are answered, or one InstanceTimeout has passed.
 func pushUndos(e *Engine, certain, possible []*undo, after func()) {
 	for _, u := range possible {

@@ -15,7 +15,7 @@ func (e *Engine) Write(req WriteRequest, done func(Written)) {
 	ms := w.keeps.Milliseconds()
 	args := []any{"SET", req.Key.Name, req.Value, "PX", ms}
 	if req.WantOld {
-		args = luaReplace.args(req.Key.Name, req.Value, ms)
+		args = w.runs(luaReplace, []string{req.Key.Name}, req.Value, ms)
 	}
 	e.begin(&w.round, w, req.Key, args)
 }

@@ -273,7 +273,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late release goes by the token", rule: "4 undo", file: "late.go",
-		old: "luaUndo.whole(h.name, h.token, expires)", new: "luaRelease.whole(h.name, h.token)",
+		old: "args(h, expires)", new: "luaRelease.whole([]string{h.name}, h.token)",
 		test: "TestALateReleaseLeavesTheNextLock", in: ".",
 	},
 	{
