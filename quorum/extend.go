@@ -9,8 +9,7 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	x := &extension{req: req, done: done}
 	x.lasting = true
 	if !req.Add {
-		x.kept = e.cfg.kept(req.TTL)
-		x.keeps = x.kept
+		x.keeps = e.cfg.kept(req.TTL)
 		e.begin(&x.round, x, req.Key, x.args())
 		return
 	}
@@ -22,7 +21,7 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 
 // args returns the command.
 func (x *extension) args() []any {
-	name, ms := x.req.Key.Name, x.kept.Milliseconds()
+	name, ms := x.req.Key.Name, x.keeps.Milliseconds()
 	if x.req.Fenced {
 		return luaExtendFenced.whole([]string{name, recordPrefix + name}, x.req.Token, ms)
 	}
@@ -32,8 +31,7 @@ func (x *extension) args() []any {
 type extension struct {
 	round
 	req  ExtendRequest
-	kept time.Duration // how long masters keep the key; 0 of an addition
-	lock Lock          // if it is won
+	lock Lock // if it is won
 	done func(Extended)
 }
 
@@ -113,18 +111,15 @@ func (x *extension) until() instant {
 	ttl := x.req.TTL
 	if x.req.Add {
 		x.mu.Lock()
-		ttl = x.engine.cfg.shown(x.keptFor())
+		ttl = x.engine.cfg.shown(x.leastLeft())
 		x.mu.Unlock()
 	}
 	return x.start + Validity(ttl, 0, x.engine.cfg.DriftFactor)
 }
 
-// keptFor returns how long masters keep the key, from start, at least. An addition lasts as long as the least that a granting
-// master was left with. It is called with the round's mu held.
-func (x *extension) keptFor() time.Duration {
-	if !x.req.Add {
-		return x.kept
-	}
+// leastLeft returns the least that an addition has left a granting master with: all of them keep the key for so long, from start.
+// It is called with the round's mu held.
+func (x *extension) leastLeft() time.Duration {
 	least := x.engine.cfg.kept(x.engine.cfg.TTLMax)
 	for i := range x.entries {
 		if x.entries[i].vote != Granted { // its reply may be being read just now
