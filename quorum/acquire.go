@@ -14,7 +14,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 }
 
 func (e *Engine) acquire(a *attempt) {
-	a.hash = a.hold(0).hash()
+	a.hash = a.hold().hash()
 	a.keeps, a.lasting = e.cfg.kept(a.req.TTL), true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
@@ -187,26 +187,21 @@ func (a *attempt) freeIn() time.Duration {
 // undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one
 // InstanceTimeout has passed. Only the first undo of an attempt does anything.
 func (a *attempt) undo(after func()) {
-	var granted, unknown []*undo
+	var undos []*undo
 	a.mu.Lock()
 	a.revoked = true
 	for i := range a.entries {
-		u := a.entries[i].undo(a)
-		switch {
-		case u == nil:
-		case a.entries[i].fate == answered:
-			granted = append(granted, u)
-		default:
-			unknown = append(unknown, u)
+		if u := a.entries[i].undo(a); u != nil {
+			undos = append(undos, u)
 		}
 	}
 	a.mu.Unlock()
-	pushUndos(a.engine, granted, unknown, after)
+	pushUndos(a.engine, undos, after)
 }
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
-	owed := en.lane.owes(a.hold(0), a.place.Load())
+	owed := en.lane.owes(a.hold(), a.place.Load())
 	a.mu.Lock()
 	if _, seeded, ok := en.fence(); ok && !seeded {
 		a.engine.fences.reseed()
@@ -220,12 +215,12 @@ func (a *attempt) settled(en *entry) {
 	case u != nil:
 		u.lane.pushUndo(u)
 	case owed: // it has extended the lock
-		en.lane.releaseLate(a.hold(0), a.place.Load(), undoText)
+		en.lane.releaseLate(a.hold(), a.place.Load(), undoText)
 	}
 }
 
-func (a *attempt) holds() int    { return 1 }
-func (a *attempt) hold(int) hold { return hold{a.req.Key.Name, a.req.Token} }
+func (a *attempt) holds() []hold { return []hold{a.hold()} }
+func (a *attempt) hold() hold    { return hold{a.req.Key.Name, a.req.Token} }
 
 func (a *attempt) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
@@ -243,5 +238,5 @@ func (en *entry) undo(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return newUndo(en, a.keeps, undoText(a.hold(0), en.expires))
+	return newUndo(en, a.keeps, undoText(a.hold(), en.expires))
 }

@@ -27,7 +27,7 @@ func (e *Engine) edit(x *exec, l *looking, views []View, edits []Edit) {
 	argv := make([]any, 0, 5*len(edits))
 	for i := range edits {
 		d.expireByPut(i)
-		d.sums[i].hash = hold{x.req.Keys[i], edits[i].Value}.hash()
+		d.sums[i].hash = d.hold(i).hash()
 		kind, value, ms := "keep", "", int64(0)
 		switch ed := &edits[i]; ed.Kind {
 		case Put:
@@ -237,11 +237,15 @@ func (d *editing) ttl(i int) time.Duration {
 
 func (d *editing) key(i int) Key { return Key{d.exec.req.DB, d.exec.req.Keys[i]} }
 
-func (d *editing) holds() int { return len(d.puts) }
-
-func (d *editing) hold(i int) hold {
-	return hold{d.exec.req.Keys[d.puts[i]], d.edits[d.puts[i]].Value}
+func (d *editing) holds() (all []hold) {
+	for _, i := range d.puts {
+		all = append(all, d.hold(i))
+	}
+	return all
 }
+
+// hold is what a key that is put is held by.
+func (d *editing) hold(i int) hold { return hold{d.exec.req.Keys[i], d.edits[i].Value} }
 
 // appendTaken names what was put where nothing was, and what was put over a string: it may be the same client's lock.
 func (d *editing) appendTaken(to []Taken) []Taken {
@@ -254,25 +258,20 @@ func (d *editing) appendTaken(to []Taken) []Taken {
 // undo puts back what was there, on every master that made the change or may have made it, and calls after when those
 // that did have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
 func (d *editing) undo(after func()) {
-	var certain, possible []*undo
+	var undos []*undo
 	d.mu.Lock()
 	first := !d.revoked
 	d.revoked = true
 	if first {
 		for i := range d.entries {
-			en := &d.entries[i]
-			if en.fate == answered {
-				certain = append(certain, d.undos(en)...)
-			} else {
-				possible = append(possible, d.undos(en)...)
-			}
+			undos = append(undos, d.undos(&d.entries[i])...)
 		}
 		for _, r := range d.repairs {
-			possible = append(possible, r.undos()...)
+			undos = append(undos, r.undos()...)
 		}
 	}
 	d.mu.Unlock()
-	pushUndos(d.engine, certain, possible, after)
+	pushUndos(d.engine, undos, after)
 }
 
 // settled undoes what a late master did after this had failed, or after what it put was released.
@@ -287,7 +286,7 @@ func (d *editing) settled(en *entry) {
 			d.checkUp()
 		}
 	}
-	for i := range d.puts {
+	for _, i := range d.puts {
 		if h := d.hold(i); en.lane.owes(h, d.place.Load()) {
 			if u := d.owed(en, h); u != nil {
 				late = append(late, u)
@@ -338,7 +337,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if ends == 0 {
 			return nil
 		}
-		u := newUndo(en, kept, undoText(hold{name, ed.Value}, ends))
+		u := newUndo(en, kept, undoText(d.hold(i), ends))
 		if restorable {
 			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}
@@ -385,8 +384,8 @@ func (d *editing) owed(en *entry, h hold) *undo {
 	if en.undoing || !done && en.fate != unknown {
 		return nil
 	}
-	for n, i := range d.puts {
-		if ends := d.ends[en.master][i]; ends != 0 && d.hold(n) == h {
+	for _, i := range d.puts {
+		if ends := d.ends[en.master][i]; ends != 0 && d.hold(i) == h {
 			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), undoText(h, ends))
 		}
 	}

@@ -105,8 +105,8 @@ func (en *entry) proves(blank bool) bool {
 // lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.
 func (en *entry) lost(cause string) {
 	if t, ok := en.round.owner.(taker); ok {
-		for i := range t.holds() {
-			en.lane.remember(t.hold(i), en)
+		for _, h := range t.holds() {
+			en.lane.remember(h, en)
 		}
 	}
 	en.giveUp(unknown, doubt{FailedConnection, cause})

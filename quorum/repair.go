@@ -128,8 +128,8 @@ func (r *repair) reply(instant) {
 		}
 	}
 	var owed []*undo
-	for i, u := range r.undos() {
-		if r.lane.owes(d.hold(i), d.place.Load()) {
+	for n, u := range r.undos() {
+		if r.lane.owes(d.hold(d.puts[n]), d.place.Load()) {
 			owed = append(owed, u)
 		}
 	}
@@ -149,8 +149,8 @@ func (r *repair) undos() []*undo {
 	}
 	d := r.edit
 	var all []*undo
-	for n, i := range d.puts {
-		args := undoText(d.hold(n), r.ends[i])
+	for _, i := range d.puts {
+		args := undoText(d.hold(i), r.ends[i])
 		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: d.engine.cfg.kept(d.ttl(i))})
 	}
 	return all

@@ -51,10 +51,8 @@ func (r *round) settled(*entry) {}
 // A taker is an owner that sets keys, each to a value that holds it, and can take that back.
 type taker interface {
 	owner
-	// holds returns how many keys the operation sets.
-	holds() int
-	// hold returns the i-th of them.
-	hold(i int) hold
+	// holds returns the keys that the operation sets.
+	holds() []hold
 	// owed returns what removes h from the entry's master, where the entry set it or may have, or nil. It is called
 	// with the round's mu held.
 	owed(en *entry, h hold) *undo

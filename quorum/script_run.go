@@ -274,7 +274,7 @@ func (r *voting) putBack(d Decision, after func()) {
 		}
 	}
 	r.mu.Unlock()
-	pushUndos(r.engine, certain, nil, after)
+	pushUndos(r.engine, certain, after)
 }
 
 // undo puts back all that the script has done on any master, because nobody will know of it. What it did besides taking
@@ -291,7 +291,7 @@ func (r *voting) undo(after func()) {
 		}
 	}
 	r.mu.Unlock()
-	pushUndos(r.engine, certain, nil, after)
+	pushUndos(r.engine, certain, after)
 }
 
 // takes says that what the script did is a lock of its client's. It is called with round.mu held.

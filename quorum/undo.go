@@ -43,19 +43,26 @@ func undoDump(h hold, expires int64) []any {
 	return luaRestoreAll.whole([]string{h.name}, h.token, expires, "", "")
 }
 
-// pushUndos sends undos, and calls after when the certain ones are answered, or one InstanceTimeout has passed.
-func pushUndos(e *Engine, certain, possible []*undo, after func()) {
-	for _, u := range possible {
+// pushUndos sends undos, and calls after when all but the unsure ones are answered, or one InstanceTimeout has passed.
+func pushUndos(e *Engine, undos []*undo, after func()) {
+	sure := 0
+	for _, u := range undos {
+		if !u.unsure {
+			sure++
+		}
+	}
+	var w *wait
+	if sure > 0 {
+		w = newWait(e, sure, after)
+	}
+	for _, u := range undos {
+		if !u.unsure {
+			u.done = w.one
+		}
 		u.lane.pushUndo(u)
 	}
-	if len(certain) == 0 {
+	if sure == 0 {
 		after()
-		return
-	}
-	w := newWait(e, len(certain), after)
-	for _, u := range certain {
-		u.done = w.one
-		u.lane.pushUndo(u)
 	}
 }
 

@@ -155,7 +155,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "no undo", rule: "4 undo", file: "acquire.go",
-		old: "\tpushUndos(a.engine, granted, unknown, after)", new: "\tafter()",
+		old: "\tpushUndos(a.engine, undos, after)", new: "\tafter()",
 	},
 	{
 		name: "no undo of a late grant", rule: "4 undo", file: "acquire.go",
@@ -487,7 +487,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a repair is not undone with its Exec", rule: "15 repair", file: "edit.go",
-		old: "possible = append(possible, r.undos()...)", new: "_ = r.undos",
+		old: "undos = append(undos, r.undos()...)", new: "_ = r.undos",
 		test: "TestARepairIsTakenBackWithItsExec", in: ".",
 	},
 	{
