@@ -42,9 +42,9 @@
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend*.go, bounds.go
 //	assess.go, tell.go               whether a master may have forgotten locks, and who is told
-//	marks.go, reserved.go,           what stands on a master, how long it has to be waited for when it has forgotten, and
-//	horizon.go, quarantine.go,       who sees to that; package vouch has the rules, pure
-//	warden.go
+//	marks.go, roster.go,             what stands on a master, how long it has to be waited for when it has forgotten, and
+//	reserved.go, horizon.go,         who sees to that; package vouch has the rules, pure
+//	quarantine.go, warden.go
 //	initialise.go, inspect.go        lockproxy init and check
 //
 // Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no

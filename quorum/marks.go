@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -81,9 +80,6 @@ if fence > 0 then keep(math.max(largest, fence), epoch) end
 redis.call('DEL', KEYS[3])
 return 1`)
 
-	// luaTell KEYS[1]=roster ARGV=the epochs of all masters that the teller knows: adds them to the roster.
-	luaTell = newLua(luaMerge)
-
 	// luaTrial KEYS[1]=a key that nobody needs: an error if nothing can be written, else 1, and nothing is left.
 	luaTrial = newLua(`
 redis.call('SET', KEYS[1], '', 'PX', 1)
@@ -96,60 +92,6 @@ redis.call('SET', KEYS[1], ARGV[1])
 redis.call('DEL', KEYS[2])
 return 1`)
 )
-
-// luaMerge raises the epochs in the roster KEYS[1] to those in ARGV.
-const luaMerge = `
-local was, n = redis.call('GET', KEYS[1]) or '', 0
-local merged = {}
-for e in string.gmatch(was, '%d+') do n = n + 1 merged[n] = e end
-for i = 1, #ARGV do
-  if not merged[i] or tonumber(ARGV[i]) > tonumber(merged[i]) then merged[i] = ARGV[i] end
-end
-local roster = table.concat(merged, ' ')
-if roster ~= was then redis.call('SET', KEYS[1], roster) end
-`
-
-// A roster holds the epoch of each master in one database, as far as this proxy knows: the largest that any master, or
-// another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
-type roster []atomic.Int64
-
-// raise notes that a master has come to an epoch.
-func (r roster) raise(slot int, epoch int64) { raise(&r[slot], epoch) }
-
-// learn raises the epochs to those in a roster's text.
-func (r roster) learn(text string) {
-	for i, f := range strings.Fields(text) {
-		if epoch, err := strconv.ParseInt(f, 10, 64); err == nil && i < len(r) {
-			r.raise(i, epoch)
-		}
-	}
-}
-
-// args returns the epochs as arguments of a script.
-func (r roster) args() []any {
-	args := make([]any, len(r))
-	for i := range r {
-		args[i] = r[i].Load()
-	}
-	return args
-}
-
-// The members of a deployment have places in its rosters: by address, or, where the deployment has a name because the
-// proxies know its masters by different addresses, as they are listed.
-func slots(ms []masters.Master, deployment string) []int {
-	order := make([]int, len(ms))
-	for i := range order {
-		order[i] = i
-	}
-	if deployment == "" {
-		slices.SortFunc(order, func(a, b int) int { return strings.Compare(ms[a].Addr(), ms[b].Addr()) })
-	}
-	place := make([]int, len(ms))
-	for slot, i := range order {
-		place[i] = slot
-	}
-	return place
-}
 
 // Members names a deployment in the canaries of its masters: who the masters are.
 func Members(ms []masters.Master, deployment string) string {
@@ -186,15 +128,10 @@ func sentencedAt(text string) time.Time {
 
 // canaryNow is the mark that a master would get now.
 func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
-	c := vouch.Canary{
+	return vouch.Canary{
 		DB: db, Slot: slot,
-		Process: info.RunID, Lineage: info.Lineage, Members: e.members, Bounds: *e.bounds.Load(),
+		Process: orDash(info.RunID), Lineage: orDash(info.Lineage), Members: e.members, Bounds: *e.bounds.Load(),
 		Durable: info.Durable(), Unsure: info.MayBeDurable(),
 		Epoch: nextEpoch(r[slot].Load()),
 	}
-	c.Process, c.Lineage = orDash(c.Process), orDash(c.Lineage)
-	return c
 }
-
-// nextEpoch returns an epoch greater than known, and, where clocks are not far wrong, than any that is not known.
-func nextEpoch(known int64) int64 { return max(known+1, time.Now().UnixMilli()) }

@@ -1,11 +1,6 @@
 package quorum
 
-import (
-	"strconv"
-	"strings"
-
-	"lockproxy/quorum/masters"
-)
+import "lockproxy/quorum/masters"
 
 // A master that keeps less on disk than it did comes to a new epoch, without a quarantine: it has forgotten nothing. But its
 // file may be an old one from then on, in which its mark has the epoch before. So the other masters are told the new one
@@ -30,20 +25,6 @@ func newTelling(l *lane) *question {
 			l.behind.Store(true)
 		}
 	}}
-}
-
-// isIn says that a roster's text has no earlier epoch of any master.
-func (r roster) isIn(text string) bool {
-	told := strings.Fields(text)
-	for i := range r {
-		if i >= len(told) {
-			return false
-		}
-		if epoch, err := strconv.ParseInt(told[i], 10, 64); err != nil || epoch < r[i].Load() {
-			return false
-		}
-	}
-	return true
 }
 
 // A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master can tell it
