@@ -22,8 +22,8 @@ type editing struct {
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
 
-func (e *Engine) edit(x *exec, l *looking, views []View, edits []Edit) {
-	d := &editing{exec: x, looked: l, views: views, edits: edits, sums: make([]sum, len(edits))}
+func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
+	d := &editing{exec: x, looked: l, views: l.views, edits: edits, sums: make([]sum, len(edits))}
 	argv := make([]any, 0, 5*len(edits))
 	for i := range edits {
 		d.expireByPut(i)
@@ -44,11 +44,11 @@ func (e *Engine) edit(x *exec, l *looking, views []View, edits []Edit) {
 			kind = "delete"
 		}
 		d.keeps = max(d.keeps, time.Duration(ms)*time.Millisecond)
-		argv = append(argv, views[i].Type, views[i].content(), kind, value, ms)
+		argv = append(argv, d.views[i].Type, d.views[i].content(), kind, value, ms)
 	}
 	d.lasting = d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
-		d.releases = &hold{x.req.Keys[0], views[0].content()}
+		d.releases = &hold{x.req.Keys[0], d.views[0].content()}
 	}
 	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))

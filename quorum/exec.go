@@ -108,7 +108,8 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited() + execPatience*x.engine.cfg.InstanceTimeout
 	}
-	x.engine.look(x.req.DB, x.req.Keys, func(err error, views []View, l *looking) {
+	x.engine.look(x.req.DB, x.req.Keys, &looking{done: func(l *looking) {
+		err := l.err
 		if (err != nil || l.unclear) && x.differ(err) {
 			return
 		}
@@ -120,18 +121,18 @@ func (x *exec) try() {
 			return
 		}
 		for i, m := range x.req.Watched {
-			if views[i].Mark() != m {
+			if l.views[i].Mark() != m {
 				x.done(Executed{})
 				return
 			}
 		}
-		edits := x.req.Plan(views)
+		edits := x.req.Plan(l.views)
 		if !slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind != Keep }) {
 			x.done(Executed{Done: true})
 			return
 		}
-		x.engine.edit(x, l, views, edits)
-	})
+		x.engine.edit(x, l, edits)
+	}})
 }
 
 // differ looks again, a little later, where a quorum has answered, but no quorum alike: another's change is being made, or put

@@ -102,17 +102,16 @@ func (f *fill) expire() {
 
 // look looks whether the lock is still there.
 func (f *fill) look() {
-	l := &looking{keys: make([]agreement, 1), every: true}
-	l.done = func(error, []View, *looking) {
-		switch there, e := f.isThere(l), f.lane.engine; {
+	e := f.lane.engine
+	e.look(f.gap.key.DB, []string{f.gap.key.Name}, &looking{every: true, done: func(l *looking) {
+		switch there := f.isThere(l); {
 		case there && f.ends == 0:
 			f.at, f.start = e.waited(), l.start
 			f.lane.push(f, f.at)
 		case !there && f.ends != 0:
 			f.lane.pushUndo(f.undo(false))
 		}
-	}
-	f.lane.engine.begin(&l.round, l, f.gap.key, luaLook.whole([]string{f.gap.key.Name}))
+	}})
 }
 
 // isThere says that a quorum of the others have the same, and so has the master if it was filled; and learns for how long.

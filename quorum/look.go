@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// look reads several keys of one database in one round, at one moment on each master, and calls done with what a
-// quorum agrees on about each.
-func (e *Engine) look(db int, names []string, done func(error, []View, *looking)) {
-	l := &looking{keys: make([]agreement, len(names)), done: done}
+// look reads several keys of one database in one round, at one moment on each master.
+func (e *Engine) look(db int, names []string, l *looking) {
+	l.keys = make([]agreement, len(names))
 	e.beginAll(&l.round, l, Key{db, names[0]}, names[1:], l.runs(luaLook, names))
 }
 
@@ -17,9 +16,12 @@ type looking struct {
 	round
 	keys  []agreement
 	every bool // every master is waited for, and one in quarantine tells nothing: it may have an older copy
+	done  func(*looking)
 
-	unclear bool // of some key no opinion can have a quorum
-	done    func(error, []View, *looking)
+	// The outcome, for done.
+	err     error  // *NoQuorum, ErrClosed
+	views   []View // what a quorum agrees on about each
+	unclear bool   // of some key no opinion can have a quorum
 }
 
 // read hears what a master tells of all keys, or nothing.
@@ -92,17 +94,16 @@ func (l *looking) decide(t Tally) Decision {
 
 func (l *looking) ended(d Decision) {
 	if d == Unanswered {
-		l.done(l.failure(), nil, nil)
-		return
+		l.err = l.failure()
 	}
 	l.unclear = d == Lost
-	views := make([]View, len(l.keys))
+	l.views = make([]View, len(l.keys))
 	l.mu.Lock()
 	for i := range l.keys {
-		views[i] = l.engine.view(&l.keys[i])
+		l.views[i] = l.engine.view(&l.keys[i])
 	}
 	l.mu.Unlock()
-	l.done(nil, views, l)
+	l.done(l)
 }
 
 // ends returns when a master was to drop the i-th key when it was looked at, or 0 if that is not known, or never.

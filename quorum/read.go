@@ -13,11 +13,9 @@ func (e *Engine) Get(key Key, done func(View)) {
 
 // Read tells all that a quorum agrees on about a key of any type.
 func (e *Engine) Read(key Key, done func(View)) {
-	e.look(key.DB, []string{key.Name}, func(err error, views []View, _ *looking) {
-		if err != nil {
-			done(View{Err: err, Type: "none"})
-			return
-		}
-		done(views[0])
-	})
+	e.look(key.DB, []string{key.Name}, &looking{done: func(l *looking) {
+		v := l.views[0]
+		v.Err = l.err
+		done(v)
+	}})
 }

@@ -180,10 +180,7 @@ func (c checkup) expire() {
 	if d.engine.closing.Load() {
 		return
 	}
-	keys := d.exec.req.Keys
-	l := &looking{keys: make([]agreement, len(keys)), every: true}
-	l.done = func(error, []View, *looking) { d.checkedUp(l) }
-	d.engine.beginAll(&l.round, l, d.key(0), keys[1:], luaLook.whole(keys))
+	d.engine.look(d.exec.req.DB, d.exec.req.Keys, &looking{every: true, done: d.checkedUp})
 }
 
 func (d *editing) checkedUp(l *looking) {
