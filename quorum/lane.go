@@ -195,7 +195,7 @@ func (l *lane) gather(ctx context.Context) bool {
 	l.gathered = l.engine.catchUp()
 	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
 	if l.unsure = !l.master.watch.sure(l.engine.uncertainty()); l.unsure {
-		l.batch = append(l.batch, newHeartbeat(l)) // so that it is known afterwards
+		l.batch = append(l.batch, &question{Call: masters.Call{Args: heartbeatArgs}, lane: l}) // so that it is known afterwards
 	}
 	n := len(l.batch)
 	l.batch = slices.DeleteFunc(l.batch, func(r request) bool { return !r.take(now) })
@@ -353,11 +353,11 @@ func (l *lane) nudge(now instant) {
 	}
 	l.mu.Unlock()
 	if l.behind.Load() {
-		l.ask(newTelling(l))
+		l.tell()
 	}
-	l.ask(newPatrol(l)) // each lane, as each is judged by what its own connection was told
+	l.ask([]any{"INFO"}, l.patrol) // each lane, as each is judged by what its own connection was told
 	if l.master.tellsAppend() {
-		l.ask(newAppendPatrol(l))
+		l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolAppend)
 	}
 }
 

@@ -202,10 +202,15 @@ func (l *lane) setDown(cause string) {
 	if l.engine.ctx.Err() == nil { // else it was Close that closed it
 		l.master.failed(cause)
 		if news {
-			l.engine.cfg.Logger.Warn("no connection", "master", l.master.Addr(), "db", l.db, "cause", cause)
+			l.engine.cfg.Logger.Warn("no connection", l.logArgs("cause", cause)...)
 		}
 	}
 	drop(queue, cause)
+}
+
+// logArgs is what every log line of a lane says.
+func (l *lane) logArgs(more ...any) []any {
+	return append([]any{"master", l.master.Addr(), "db", l.db}, more...)
 }
 
 // pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
 )
 
@@ -104,27 +103,27 @@ func (l *lane) seeThrough(now instant) {
 	l.mu.Unlock()
 	switch {
 	case over:
-		l.ask(newAcquittal(l, q, fence))
+		l.acquit(q, fence)
 	case survey:
 		for _, other := range l.engine.lanesOf(l.db) {
 			if other != l {
-				other.ask(newSurvey(other, l, q))
+				other.survey(l, q)
 			}
 		}
 	}
 }
 
-// newSurvey asks a master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
-func newSurvey(l, of *lane, run *quarantine) *question {
+// survey asks the master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
+func (l *lane) survey(of *lane, run *quarantine) {
 	args := luaSurvey.whole([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args()...)
-	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
-		reply, ok := q.Reply.([]any)
-		if !ok || len(reply) != 5 {
+	l.ask(args, func(reply any) {
+		list, ok := reply.([]any)
+		if !ok || len(list) != 5 {
 			return
 		}
-		ms, ok1 := reply[0].(int64)
-		quarantined, ok2 := reply[1].(int64)
-		text, ok3 := reply[2].(string)
+		ms, ok1 := list[0].(int64)
+		quarantined, ok2 := list[1].(int64)
+		text, ok3 := list[2].(string)
 		fence, seeded, ok4 := fenceReply(reply, 3)
 		if !ok1 || !ok2 || !ok3 || !ok4 {
 			return
@@ -138,7 +137,7 @@ func newSurvey(l, of *lane, run *quarantine) *question {
 			t.Fence = fence
 		}
 		of.hear(run, l.slot, t)
-	}}
+	})
 }
 
 // hear takes what one other master said.
@@ -150,15 +149,15 @@ func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
 	}
 }
 
-// newAcquittal ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
+// acquit ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
 // the fence, if that is not 0.
-func newAcquittal(l *lane, run *quarantine, fence int64) *question {
+func (l *lane) acquit(run *quarantine, fence int64) {
 	args := luaAcquit.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text)...)
-	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(q *question) {
-		if q.Reply == int64(1) {
+	l.ask(args, func(reply any) {
+		if reply == int64(1) {
 			l.setQuarantine("", run.canary)
 			return
 		}
 		l.again = true
-	}}
+	})
 }

@@ -1,7 +1,5 @@
 package quorum
 
-import "lockproxy/quorum/masters"
-
 // A master that keeps less on disk than it did comes to a new epoch, without a quarantine: it has forgotten nothing. But its
 // file may be an old one from then on, in which its mark has the epoch before. So the other masters are told the new one
 // (rule 7b), as soon as they can be reached: whoever meets the master again on that file has heard of it from them.
@@ -11,20 +9,21 @@ func (l *lane) tellOthers() {
 	for _, other := range l.engine.lanesOf(l.db) {
 		if other != l {
 			other.behind.Store(true)
-			other.ask(newTelling(other))
+			other.tell()
 		}
 	}
 }
 
-// newTelling tells a master the epochs of all. Until it has them all it is told again, with each heartbeat.
-func newTelling(l *lane) *question {
-	args := luaTell.whole([]string{rosterKey}, l.roster.args()...)
-	return &question{Call: masters.Call{Args: args}, lane: l, answer: func(*question) {
-		l.behind.Store(false)                    // before a look at the epochs: a later one may come meanwhile
-		if !l.roster.isIn(l.link.marks.roster) { // which was read after this
-			l.behind.Store(true)
-		}
-	}}
+// tell tells the master the epochs of all. Until it has them all it is told again, with each heartbeat.
+func (l *lane) tell() {
+	l.ask(luaTell.whole([]string{rosterKey}, l.roster.args()...), l.wasTold)
+}
+
+func (l *lane) wasTold(any) {
+	l.behind.Store(false)                    // before a look at the epochs: a later one may come meanwhile
+	if !l.roster.isIn(l.link.marks.roster) { // which was read after this
+		l.behind.Store(true)
+	}
 }
 
 // A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master can tell it

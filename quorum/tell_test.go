@@ -29,7 +29,7 @@ func TestWhoIsToBeToldIsNotForgotten(t *testing.T) {
 			l.behind.Store(true)
 		})
 		ready.Store(true)
-		newTelling(l).answer(nil)
+		l.wasTold(nil)
 		other.Wait()
 		if !l.behind.Load() {
 			t.Fatal("it is not told of the new epoch")

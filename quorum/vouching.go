@@ -176,11 +176,6 @@ func millis(c *masters.Call) (int64, bool) {
 	return t.UnixMilli(), ok && c.Answered && c.Err == nil
 }
 
-// logArgs is what every log line of a lane says.
-func (l *lane) logArgs(more ...any) []any {
-	return append([]any{"master", l.master.Addr(), "db", l.db}, more...)
-}
-
 // settleEpochs takes back the grants of masters that have come to a new epoch since, and says whether there were any: the
 // master may have forgotten what it granted. The roster knows by now, if any grant that came after depends on it
 // (vouch.Quarantine).

@@ -48,7 +48,7 @@ func (w *warden) run(ctx context.Context) {
 		select {
 		case <-next.C:
 		case <-w.wake:
-			w.engine.eachLane(func(l *lane) { l.ask(newHeartbeat(l)) })
+			w.engine.eachLane((*lane).heartbeat)
 		case <-ctx.Done():
 			return
 		}
@@ -130,7 +130,7 @@ func (w *warden) putRight(at instant, by time.Duration) {
 type question struct {
 	masters.Call
 	lane   *lane
-	answer func(q *question) // in the lane's loop, if the batch was vouched for
+	answer func(reply any) // in the lane's loop, if the batch was vouched for; may be nil
 }
 
 func (q *question) command() *masters.Call { return &q.Call }
@@ -138,7 +138,7 @@ func (q *question) take(instant) bool      { return true }
 func (q *question) lost(string)            {}
 func (q *question) reply(instant) {
 	if q.Err == nil && q.answer != nil && q.lane.doubt.none() {
-		q.answer(q)
+		q.answer(q.Reply)
 	}
 }
 
@@ -146,38 +146,34 @@ func (q *question) reply(instant) {
 func (e *Engine) askMaster(m *master) {
 	e.eachLane(func(l *lane) {
 		if l.master == m {
-			l.ask(newHeartbeat(l))
+			l.heartbeat()
 		}
 	})
 }
 
 // ask queues a question, if the lane is connected.
-func (l *lane) ask(q *question) { l.push(q, l.engine.waited()) }
-
-// newHeartbeat makes the master say something: the proof of its batch says the rest.
-func newHeartbeat(l *lane) *question {
-	return &question{Call: masters.Call{Args: []any{"PING"}}, lane: l}
+func (l *lane) ask(command []any, answer func(reply any)) {
+	l.push(&question{Call: masters.Call{Args: command}, lane: l, answer: answer}, l.engine.waited())
 }
 
-// newPatrol asks the master for what may cost it its vote.
-func newPatrol(l *lane) *question {
-	return &question{Call: masters.Call{Args: []any{"INFO"}}, lane: l, answer: (*question).patrol}
+var heartbeatArgs = []any{"PING"}
+
+// heartbeat makes the master say something: the proof of its batch says the rest.
+func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
+
+// patrolAppend compares when a master writes its append-only file with what it said in the handshake: its canary may say that it
+// forgets nothing.
+func (l *lane) patrolAppend(reply any) {
+	now := l.link.info
+	now.ReadConfig(reply)
+	l.again = l.again || now.Durable() != l.link.info.Durable()
 }
 
-// newAppendPatrol asks a master with an append-only file when it is written: its canary may say that it forgets nothing.
-func newAppendPatrol(l *lane) *question {
-	return &question{Call: masters.Call{Args: []any{"CONFIG", "GET", masters.AppendSettings}}, lane: l, answer: func(q *question) {
-		now := l.link.info
-		now.ReadConfig(q.Reply)
-		l.again = l.again || now.Durable() != l.link.info.Durable()
-	}}
-}
-
-// patrol compares what the master says of itself with what it said in the handshake.
-func (q *question) patrol() {
-	text, _ := q.Reply.(string)
-	l, now := q.lane, q.lane.link.info
-	was := now
+// patrol compares what the master says of itself, and may cost it its vote, with what it said in the handshake.
+func (l *lane) patrol(reply any) {
+	text, _ := reply.(string)
+	was := l.link.info
+	now := was
 	now.ReadInfo(text)
 	if l.evicted.more(&now) {
 		l.master.watch.accuse("it evicted keys")

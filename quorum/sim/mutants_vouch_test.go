@@ -231,7 +231,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "settings concern database 0", rule: "9 eviction", file: "lane.go",
-		old: "l.ask(newPatrol(l)) //", new: "if l.db == 0 {\n\t\tl.ask(newPatrol(l))\n\t} //",
+		old: "l.ask([]any{\"INFO\"}, l.patrol) //", new: "if l.db == 0 {\n\t\tl.ask([]any{\"INFO\"}, l.patrol)\n\t} //",
 		test: "TestSettingsOfAMaster", in: ".",
 	},
 	{
