@@ -51,21 +51,29 @@ func fit(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected
 
 // everywhere calls f with a connection to each database of each master, by its place in ms, and joins the errors.
 func everywhere(ctx context.Context, cfg Config, ms []masters.Master, f func(i, db int, c masters.Conn) error) error {
+	errs := eachMaster(ctx, cfg, ms, f)
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = fmt.Errorf("%s: %s", ms[i].Addr(), masters.Describe(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// eachMaster is everywhere, and returns what went wrong by master.
+func eachMaster(ctx context.Context, cfg Config, ms []masters.Master, f func(i, db int, c masters.Conn) error) []error {
 	errs := make([]error, len(ms))
 	var all sync.WaitGroup
 	for i := range ms {
 		all.Go(func() {
-			err := eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error { return f(i, db, c) })
-			if err != nil && ctx.Err() != nil {
-				err = ctx.Err() // what the connection says then is that it was closed
-			}
-			if err != nil {
-				errs[i] = fmt.Errorf("%s: %s", ms[i].Addr(), masters.Describe(err))
+			errs[i] = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error { return f(i, db, c) })
+			if errs[i] != nil && ctx.Err() != nil {
+				errs[i] = ctx.Err() // what the connection says then is that it was closed
 			}
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return errs
 }
 
 // epochs returns new epochs for all masters, by slot, each greater than any that was found.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -52,37 +51,28 @@ type Barred struct {
 func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 	cfg = cfg.withDefaults()
 	found := make([]Inspected, len(ms))
-	var all sync.WaitGroup
-	for i, slot := range slots(ms, cfg.Deployment) {
-		all.Go(func() {
-			found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, Bounds: cfg.bounds()}
-			found[i].Err = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error {
-				return found[i].look(db, c, &cfg, Members(ms, cfg.Deployment))
-			})
-			if found[i].Err != nil && ctx.Err() != nil {
-				found[i].Err = ctx.Err() // what the connection says then is that it was closed
-			}
-		})
-	}
-	all.Wait()
 	bounds := cfg.bounds()
+	for i, slot := range slots(ms, cfg.Deployment) {
+		found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, Bounds: bounds}
+	}
+	errs := eachMaster(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
+		return found[i].look(db, c, Members(ms, cfg.Deployment))
+	})
 	for _, in := range found {
 		bounds = bounds.And(in.Bounds)
 	}
-	for i := range found {
-		found[i].Bounds = bounds
-		foresee(found, i, &cfg)
-		found[i].Replaced = replaced(found, i)
-	}
 	used := slices.ContainsFunc(found, func(in Inspected) bool { return in.Marked })
 	for i := range found {
-		found[i].InUse = used
+		in := &found[i]
+		in.Err, in.Bounds, in.InUse = errs[i], bounds, used
+		foresee(found, i, &cfg)
+		in.Replaced = replaced(found, i)
 	}
 	return found
 }
 
 // look reads the marks in one database.
-func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) error {
+func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	inquiry := masters.NewInquiry()
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
