@@ -19,8 +19,9 @@
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
 //	lane.go, linger.go, link.go,
-//	servers.go, sweeper.go,
-//	patience.go, doubt.go
+//	master.go, servers.go,
+//	sweeper.go, patience.go,
+//	doubt.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	owe.go, late.go
 //	again.go                         where votes are split

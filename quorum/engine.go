@@ -130,7 +130,10 @@ func (e *Engine) owedByMasters() bool {
 	return owed
 }
 
-// The engine's clock has three readings, all of them instants since it was made:
+// An instant is a reading of the engine's clock: the time since it was made. A time.Duration is how long something takes.
+type instant = time.Duration
+
+// The engine's clock has three readings:
 //
 //	now      the monotonic clock, and what this process is known to have stood still without that clock noticing
 //	catchUp  the same, after a look at whether this machine has slept since: before a lock is promised

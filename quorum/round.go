@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// An instant is a reading of the engine's clock: the time since it was made. A time.Duration is how long something takes.
-type instant = time.Duration
-
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
 // deadline, which turns every vote still pending into a failed one.
 //

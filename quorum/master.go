@@ -1,0 +1,75 @@
+package quorum
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"lockproxy/quorum/masters"
+)
+
+// A master is one of the N, with what all its lanes know of it.
+type master struct {
+	masters.Master
+	slot      int // in rosters
+	watch     watch
+	grants    grants // in all databases
+	dropped   atomic.Uint64
+	votes     [Failed + 1]atomic.Uint64
+	failures  [failureKinds]atomic.Uint64
+	roundTrip atomic.Int64
+	marked    atomic.Pointer[marked]
+	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
+
+	mu    sync.Mutex // guards all below
+	links int        // live connections
+	cause string     // of having none
+	info  masters.Info
+}
+
+// count counts a vote and, if it failed, why.
+func (m *master) count(v Vote, why FailureKind) {
+	m.votes[v].Add(1)
+	if v == Failed {
+		m.failures[why].Add(1)
+	}
+}
+
+func (m *master) connected(info *masters.Info) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.links++
+	m.info = *info
+}
+
+func (m *master) isConnected() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.links > 0
+}
+
+// describe takes what the master says of itself now.
+func (m *master) describe(info *masters.Info) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.info = *info
+}
+
+// tellsAppend says that it has said when it writes its append-only file.
+func (m *master) tellsAppend() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.info.TellsAppend()
+}
+
+func (m *master) disconnected(cause string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.links--
+	m.cause = cause
+}
+
+func (m *master) failed(cause string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cause = cause
+}
