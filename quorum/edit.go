@@ -52,7 +52,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 	}
 	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
-	e.beginAll(&d.round, d, Key{x.req.DB, x.req.Keys[0]}, x.req.Keys[1:], nil) // see compose
+	e.beginAll(&d.round, d, x.req.DB, x.req.Keys, nil) // see compose
 }
 
 // compose makes the command for one master; see composer.

@@ -7,11 +7,9 @@ import "slices"
 // keys.
 
 // stripes appends the stripes of keys, ascending, so that two rounds cannot each wait for the other.
-func (e *Engine) stripes(to []uint32, name string, others []string) []uint32 {
-	n := uint32(len(e.order))
-	to = append(to, hash(name)%n)
-	for _, other := range others {
-		to = append(to, hash(other)%n)
+func (e *Engine) stripes(to []uint32, names []string) []uint32 {
+	for _, name := range names {
+		to = append(to, hash(name)%uint32(len(e.order)))
 	}
 	slices.Sort(to)
 	return slices.Compact(to)

@@ -56,10 +56,12 @@ type taker interface {
 }
 
 // begin makes a round of args and hands it to the lanes of its database.
-func (e *Engine) begin(r *round, o owner, key Key, args []any) { e.beginAll(r, o, key, nil, args) }
+func (e *Engine) begin(r *round, o owner, key Key, args []any) {
+	e.beginAll(r, o, key.DB, []string{key.Name}, args)
+}
 
-// beginAll is begin for a command on further keys of the same database.
-func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []any) {
+// beginAll is begin for a command on several keys of a database.
+func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any) {
 	r.engine, r.owner = e, o
 	r.start = e.now()
 	waited := e.patience.at(r.start)
@@ -69,7 +71,7 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 		r.entries = make([]entry, len(e.masters))
 	}
 	r.entries = r.entries[:len(e.masters)]
-	lanes := e.lanesOf(key.DB)
+	lanes := e.lanesOf(db)
 	for i := range r.entries {
 		en := &r.entries[i]
 		en.Args, en.round, en.lane, en.master = args, r, lanes[i], i
@@ -78,7 +80,7 @@ func (e *Engine) beginAll(r *round, o owner, key Key, others []string, args []an
 	var causes [maxMasters]doubt
 	turnedAway := false
 	var few [8]uint32
-	stripes := e.stripes(few[:0], key.Name, others) // order.go says why
+	stripes := e.stripes(few[:0], names) // order.go says why
 	e.lockOrder(stripes)
 	r.place.Store(e.begun.Add(1))
 	for i := range r.entries {

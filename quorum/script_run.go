@@ -69,12 +69,12 @@ func (e *Engine) run(r *voting) {
 	r.lasting = true // the wrapper keeps the horizon
 	r.count = count{rule: req.Rule, masters: len(e.masters), answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
-	first, others := "", []string(nil)
-	if len(req.Keys) > 0 {
-		first, others = req.Keys[0], req.Keys[1:]
+	names := req.Keys
+	if len(names) == 0 {
+		names = []string{""} // these, too, are in one order in all lanes
 	}
 	r.program = req.Script.wrapped
-	e.beginAll(&r.round, r, Key{req.DB, first}, others, e.wrapped(req))
+	e.beginAll(&r.round, r, req.DB, names, e.wrapped(req))
 }
 
 // wrapped returns the command.
