@@ -1,12 +1,5 @@
 package resp
 
-import (
-	"slices"
-	"strings"
-
-	"lockproxy/quorum"
-)
-
 // A command is a row of the command table.
 type command struct {
 	name    string // lower case; of a subcommand without its container's
@@ -24,224 +17,58 @@ type command struct {
 	full string // "client|id"; set by the table
 }
 
-// A call is one command being run. Handlers get it, and must not keep it or its args.
-type call struct {
-	*session
-	cmd  *command
-	args []string
+// A table finds commands by name.
+type table struct {
+	rows   []*command
+	byName map[string]*command
 }
 
-// key returns the resource of that name in the client's database.
-func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: name} }
+// nameMax is longer than any command's name.
+const nameMax = 24
 
-func (c *call) engine() Engine { return c.server.engine }
-
-// claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
-// turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
-func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, name, nil, 1, 1, answer)
-}
-
-// claimAll is claim for an operation on each of several keys, all different.
-func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
-}
-
-// claimTogether is claim for one operation on several keys, all different. Names are kept.
-func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], names[1:], 1, 1+len(names), answer)
-}
-
-// claimSlot is all of these. What the engine has on its hands for the command counts as much as engaged operations.
-func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
-	s := c.session
-	sl := newSlot(s)
-	sl.resp3, sl.mute = s.resp3, s.mute.current
-	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
-	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
-	sl.memory += engaged * s.server.engagement
-	if s.transaction.open { // it is EXEC, which runs what is queued
-		sl.memory += s.transaction.retained
+func newTable(rows []*command) *table {
+	t := &table{rows: rows, byName: map[string]*command{}}
+	for _, cmd := range rows {
+		cmd.full = cmd.name
+		t.byName[cmd.name] = cmd
+		for _, sub := range cmd.subs {
+			sub.full = cmd.name + "|" + sub.name
+			sub.group = cmd.group
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
-		sl.recycle()
+	return t
+}
+
+// find looks a name up in any case, without allocating. It returns nil if there is none such.
+func (t *table) find(name string) *command {
+	if len(name) > nameMax {
 		return nil
 	}
-	if r == twoRounds {
-		s.twoRounds++
+	var buf [nameMax]byte
+	for i := range len(name) {
+		buf[i] = lowerByte(name[i])
 	}
-	sl.reserve, s.reserve = s.reserve, 0
-	return sl
+	return t.byName[string(buf[:len(name)])]
 }
 
-// dispatch runs the command that the parser found. It returns false if that has to wait for earlier ones, and is then
-// called again.
-func (s *session) dispatch() bool {
-	if s.settling == nil && s.full() && s.pause() {
-		return false
+// row returns the row that the arguments mean: of a container, that of the subcommand, nil if it has none such.
+func (cmd *command) row(args []string) *command {
+	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
+		return cmd.sub(args[1])
 	}
-	memory := &s.server.memory
-	if s.reserve == 0 && s.settling == nil {
-		if !memory.take(s.parser.size) {
-			s.refuse(Error(errMemory.Error()))
-			return true
-		}
-		s.reserve = s.parser.size
-	}
-	c := &s.call
-	c.args = s.parser.args
-	spoke := s.resp3
-	reply := c.perform()
-	switch reply {
-	case wait:
-		return false
-	case later:
-	default:
-		var adjust func(*slot)
-		if s.resp3 != spoke { // messages are in the new protocol from here on, and do not come before the client is told
-			adjust = func(sl *slot) { s.latest = sl }
-		}
-		s.answerAs(reply, adjust)
-	}
-	c.invalidate()
-	memory.give(s.reserve)
-	s.reserve = 0
-	s.compiling = nil
-	s.server.counters.commands.Add(1)
-	s.mute.advance()
-	return true
+	return cmd
 }
 
-// pause makes the writer kick the reader when the queue has drained. It returns false if it just did.
-func (s *session) pause() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = s.full()
-	return s.paused
-}
-
-// perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
-func (c *call) perform() Reply {
-	if c.settling != nil {
-		return c.settle()
-	}
-	cmd := c.server.commands.find(c.args[0])
-	if cmd == nil && isAttack(c.args[0]) {
-		c.stop("an HTTP request")
-		return later
-	}
-	if c.server.pause.holds(c, cmd) {
-		return wait
-	}
-	if refused := c.uncacheable(cmd); refused != nil {
-		return c.rejected(cmd, refused)
-	}
-	if c.transaction.open {
-		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)
-	}
-	if c.server.cfg.Upstream != nil && c.parser.authed {
-		if reply := c.divert(cmd); reply != nil {
-			return reply
+// sub returns the subcommand of that name, or nil.
+func (cmd *command) sub(name string) *command {
+	for _, sub := range cmd.subs {
+		if equalFold(sub.name, name) {
+			return sub
 		}
-	}
-	if refused := c.check(&cmd); refused != nil {
-		return c.rejected(cmd, refused)
-	}
-	if !c.resp3 && c.total.Load() > 0 && cmd.flags&subscribedToo == 0 {
-		return c.rejected(cmd, errSubscribed(cmd.full))
-	}
-	if c.lost.Load() > 0 {
-		if refused := c.tellLost(cmd); refused != nil {
-			return c.rejected(cmd, refused)
-		}
-	}
-	c.cmd = cmd
-	c.last.Store(&cmd.full)
-	if c.transaction.open && cmd.flags&atOnce == 0 {
-		return c.enqueue()
-	}
-	return cmd.run(c)
-}
-
-// rejected spoils a transaction, wherever it is, or ends it where the refused command is EXEC.
-func (c *call) rejected(cmd *command, refused Reply) Reply {
-	c.spoilAnywhere()
-	if cmd == nil || cmd.name != "exec" {
-		return refused
-	}
-	c.transaction.end(&c.server.memory)
-	text, _ := refused.(Error)
-	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
-}
-
-// check returns what a command is refused with before it runs. It goes on from a container to its subcommand.
-func (c *call) check(cmd **command) Reply {
-	row := *cmd
-	if row == nil {
-		c.warnUnknown()
-		refused := errUnknownCommand(c.args)
-		if onLists[lower(c.args[0])] && c.server.cfg.Upstream == nil {
-			refused += whyNoLists
-		}
-		return refused
-	}
-	if len(row.subs) > 0 && len(c.args) > 1 {
-		sub := row.sub(c.args[1])
-		if sub == nil && equalFold(c.args[1], "help") {
-			sub = &command{name: "help", full: row.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
-		}
-		if sub == nil {
-			return errUnknownSubcommand(upper(row.name), c.args[1])
-		}
-		row = sub
-	}
-	*cmd = row
-	switch {
-	case !row.accepts(len(c.args)) || row.run == nil:
-		return errArity(row.full)
-	case !c.parser.authed && row.flags&noAuth == 0:
-		return errNoAuth
-	}
-	if name := row.keys.reserved(c.args); name != "" {
-		return errReserved(name)
 	}
 	return nil
 }
 
 func (cmd *command) accepts(n int) bool {
 	return n == cmd.arity || cmd.arity < 0 && n >= -cmd.arity
-}
-
-// isAttack recognises an HTTP request: a web page made somebody's browser talk to this port. Redis hangs up.
-func isAttack(name string) bool {
-	name = lower(name)
-	return name == "post" || name == "host:"
-}
-
-// answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
-func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
-
-// answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
-func (s *session) answerAs(reply Reply, adjust func(*slot)) {
-	sl := newSlot(s)
-	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
-	sl.weight = 1
-	if !s.queue(sl, reply.size(), adjust) {
-		s.kill("output limit reached: the client does not read")
-	}
-}
-
-// queue puts a slot into the queue whose reply is of that size, and says whether that is within the limits.
-func (s *session) queue(sl *slot, size int, adjust func(*slot)) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.push(sl) {
-		return true
-	}
-	if adjust != nil {
-		adjust(sl)
-	}
-	return s.countOutput(sl, size)
 }

@@ -27,11 +27,13 @@
 //
 // The files, in reading order:
 //
-//	table*.go, command.go           the command table; how a command is found, checked, run, and given its place
-//	session.go, input.go, parser.go a connection, and its reader
+//	table.go, command.go            the command table; what a row has (flags.go, keyspec.go, usage.go)
+//	server.go, session.go, input.go connections, and their readers
+//	parser.go, dispatch.go          how a command is found, checked, run, and given its place
 //	slot.go, queue.go, writer.go    replies in their order
 //	reply.go, texts.go              what they look like, and the errors in Redis's words
-//	cmd_*.go                        the handlers, by group
+//	engine.go, config.go            what the package needs of others
+//	cmd_*.go                        the handlers, by group; taken.go has what LOCKS lists
 //	plan*.go                        commands that read and change at one moment
 //	transaction.go, settle.go       MULTI: what is queued, and what is left to do when EXEC has taken place
 //	hold.go, subscriptions.go       locks and topics that a connection has

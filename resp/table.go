@@ -3,6 +3,8 @@ package resp
 import (
 	"slices"
 	"sync"
+
+	"lockproxy/quorum/pubsub"
 )
 
 // THE command table: what a client may send, in Redis's own terms. Adding a command is adding a row; COMMAND, arity
@@ -165,6 +167,40 @@ var transactionCommands = []*command{
 		summary: "Forget about all watched keys"},
 }
 
+const subscribing = pubSub | noScript | loading | stale | subscribedToo
+
+var pubsubCommands = []*command{
+	{name: "subscribe", arity: -2, flags: subscribing, group: "pubsub", since: "2.0.0", run: forKind(pubsub.Channel, (*call).subscribe),
+		usage: "channel ...", summary: "Listen for messages published to the given channels"},
+	{name: "unsubscribe", arity: -1, flags: subscribing, group: "pubsub", since: "2.0.0", run: forKind(pubsub.Channel, (*call).unsubscribe),
+		usage: "[channel ...]", summary: "Stop listening for messages posted to the given channels"},
+	{name: "psubscribe", arity: -2, flags: subscribing, group: "pubsub", since: "2.0.0", run: forKind(pubsub.Pattern, (*call).subscribe),
+		usage: "pattern ...", summary: "Listen for messages published to channels matching the given patterns"},
+	{name: "punsubscribe", arity: -1, flags: subscribing, group: "pubsub", since: "2.0.0", run: forKind(pubsub.Pattern, (*call).unsubscribe),
+		usage: "[pattern ...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
+	{name: "ssubscribe", arity: -2, flags: subscribing, keys: allKeys, group: "pubsub", since: "7.0.0", run: forKind(pubsub.Shard, (*call).subscribe),
+		usage: "shardchannel ...", summary: "Listen for messages published to the given shard channels"},
+	{name: "sunsubscribe", arity: -1, flags: subscribing, keys: allKeys, group: "pubsub", since: "7.0.0", run: forKind(pubsub.Shard, (*call).unsubscribe),
+		usage: "[shardchannel ...]", summary: "Stop listening for messages posted to the given shard channels"},
+	{name: "publish", arity: 3, flags: pubSub | loading | stale | fast | mayQueue, group: "pubsub", since: "2.0.0", run: forKind(pubsub.Channel, (*call).publish),
+		usage: "channel message", summary: "Post a message to a channel"},
+	{name: "spublish", arity: 3, flags: pubSub | loading | stale | fast | mayQueue, keys: oneKey, group: "pubsub", since: "7.0.0", run: forKind(pubsub.Shard, (*call).publish),
+		usage: "shardchannel message", summary: "Post a message to a shard channel"},
+	{name: "pubsub", arity: -2, flags: betterThere, group: "pubsub", since: "2.8.0",
+		summary: "A container for Pub/Sub commands", subs: []*command{
+			{name: "channels", arity: -2, flags: pubSub | loading | stale, since: "2.8.0", run: forKind(pubsub.Channel, (*call).channels),
+				usage: "[pattern]", summary: "List active channels"},
+			{name: "numpat", arity: 2, flags: pubSub | loading | stale, since: "2.8.0", run: runPubsubNumPat,
+				summary: "Get the count of unique patterns pattern subscriptions"},
+			{name: "numsub", arity: -2, flags: pubSub | loading | stale, since: "2.8.0", run: forKind(pubsub.Channel, (*call).numSub),
+				usage: "[channel ...]", summary: "Get the count of subscribers for channels"},
+			{name: "shardchannels", arity: -2, flags: pubSub | loading | stale, since: "7.0.0", run: forKind(pubsub.Shard, (*call).channels),
+				usage: "[pattern]", summary: "List active shard channels"},
+			{name: "shardnumsub", arity: -2, flags: pubSub | loading | stale, since: "7.0.0", run: forKind(pubsub.Shard, (*call).numSub),
+				usage: "[shardchannel ...]", summary: "Get the count of subscribers for shard channels"},
+		}},
+}
+
 const handshake = noScript | loading | stale | fast | noAuth | allowBusy
 
 var connectionCommands = []*command{
@@ -233,54 +269,66 @@ var clientCommands = []*command{
 		usage: "<YES | NO>", summary: "Instruct the server about tracking or not keys in the next request"},
 }
 
-// A table finds commands by name.
-type table struct {
-	rows   []*command
-	byName map[string]*command
+var commandCommands = []*command{
+	{name: "count", arity: 2, flags: loading | stale | mayQueue, since: "2.8.13", run: runCommandCount,
+		summary: "Get total number of Redis commands"},
+	{name: "info", arity: -2, flags: loading | stale | mayQueue, since: "2.8.13", run: runCommandInfo,
+		usage: "[command-name ...]", summary: "Get array of specific Redis command details, or all when no argument is given."},
+	{name: "docs", arity: -2, flags: loading | stale | mayQueue, since: "7.0.0", run: runCommandDocs,
+		usage: "[command-name ...]", summary: "Get array of specific Redis command documentation"},
+	{name: "list", arity: -2, flags: loading | stale | mayQueue, since: "7.0.0", run: runCommandList,
+		usage: "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]", summary: "Get an array of Redis command names"},
+	{name: "getkeys", arity: -4, flags: loading | stale | mayQueue, since: "2.8.13", run: runCommandGetKeys,
+		summary: "Extract keys given a full Redis command"},
 }
 
-// nameMax is longer than any command's name.
-const nameMax = 24
-
-func newTable(rows []*command) *table {
-	t := &table{rows: rows, byName: map[string]*command{}}
-	for _, cmd := range rows {
-		cmd.full = cmd.name
-		t.byName[cmd.name] = cmd
-		for _, sub := range cmd.subs {
-			sub.full = cmd.name + "|" + sub.name
-			sub.group = cmd.group
-		}
-	}
-	return t
-}
-
-// find looks a name up in any case, without allocating. It returns nil if there is none such.
-func (t *table) find(name string) *command {
-	if len(name) > nameMax {
-		return nil
-	}
-	var buf [nameMax]byte
-	for i := range len(name) {
-		buf[i] = lowerByte(name[i])
-	}
-	return t.byName[string(buf[:len(name)])]
-}
-
-// row returns the row that the arguments mean: of a container, that of the subcommand, nil if it has none such.
-func (cmd *command) row(args []string) *command {
-	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
-		return cmd.sub(args[1])
-	}
-	return cmd
-}
-
-// sub returns the subcommand of that name, or nil.
-func (cmd *command) sub(name string) *command {
-	for _, sub := range cmd.subs {
-		if equalFold(sub.name, name) {
-			return sub
-		}
-	}
-	return nil
+var serverCommands = []*command{
+	{name: "command", arity: -1, flags: loading | stale | mayQueue | betterThere, group: "server", since: "2.8.13", run: runCommand,
+		summary: "Get array of Redis command details", subs: commandCommands},
+	{name: "config", arity: -2, flags: betterThere, group: "server", since: "2.0.0",
+		summary: "A container for server configuration commands", subs: []*command{
+			{name: "get", arity: -3, flags: adminClient | mayQueue, since: "2.0.0", run: runConfigGet,
+				usage: "parameter ...", summary: "Get the values of configuration parameters"},
+			{name: "set", arity: -4, flags: adminClient | mayQueue, since: "2.0.0", run: runConfigChange,
+				usage: "<parameter value> ...", summary: "Set configuration parameters: refused, the configuration is a file"},
+			{name: "rewrite", arity: 2, flags: adminClient | mayQueue, since: "2.8.0", run: runConfigChange,
+				summary: "Rewrite the configuration file: refused"},
+			{name: "resetstat", arity: 2, flags: adminClient | mayQueue, since: "2.0.0", run: runConfigChange,
+				summary: "Reset the stats: refused"},
+		}},
+	{name: "debug", arity: -2, flags: adminClient | betterThere, group: "server", since: "1.0.0", run: runDebug,
+		summary: "A container for debugging commands: refused"},
+	{name: "module", arity: -2, flags: betterThere, group: "server", since: "4.0.0",
+		summary: "A container for module commands", subs: []*command{
+			{name: "list", arity: 2, flags: admin | noScript | mayQueue, since: "4.0.0", run: runModuleList,
+				summary: "List all modules loaded by the server"},
+		}},
+	{name: "acl", arity: -2, group: "server", since: "6.0.0",
+		summary: "A container for Access List Control commands", subs: []*command{
+			{name: "whoami", arity: 2, flags: ownClient, since: "6.0.0", run: runWhoAmI,
+				summary: "Return the name of the user associated to the current connection"},
+		}},
+	{name: "info", arity: -1, flags: loading | stale | mayQueue | betterThere, group: "server", since: "1.0.0", run: runInfo,
+		usage: "[section ...]", summary: "Get information and statistics about the server"},
+	{name: "role", arity: 1, flags: noScript | loading | stale | fast | mayQueue, group: "server", since: "2.8.12", run: runRole,
+		summary: "Return the role of the instance in the context of replication"},
+	{name: "time", arity: 1, flags: loading | stale | fast | mayQueue, group: "server", since: "2.6.0", run: runTime,
+		summary: "Return the current server time"},
+	{name: "lastsave", arity: 1, flags: loading | stale | fast | mayQueue | betterThere, group: "server", since: "1.0.0", run: runLastSave,
+		summary: "Get the UNIX time stamp of the last successful save to disk"},
+	{name: "cluster", arity: -2, group: "cluster", since: "3.0.0",
+		summary: "A container for cluster commands: cluster support is disabled", subs: []*command{
+			{name: "info", arity: 2, flags: stale | mayQueue, since: "3.0.0", run: runCluster,
+				summary: "Provides info about Redis Cluster node state"},
+			{name: "nodes", arity: 2, flags: stale | mayQueue, since: "3.0.0", run: runCluster,
+				summary: "Get Cluster config for the node"},
+			{name: "slots", arity: 2, flags: loading | stale | mayQueue, since: "3.0.0", run: runCluster,
+				summary: "Get array of Cluster slot to node mappings"},
+			{name: "shards", arity: 2, flags: loading | stale | mayQueue, since: "7.0.0", run: runCluster,
+				summary: "Get array of cluster slots to shards"},
+			{name: "myid", arity: 2, flags: stale | mayQueue, since: "3.0.0", run: runCluster,
+				summary: "Return the node id"},
+			{name: "keyslot", arity: 3, flags: stale | mayQueue, since: "3.0.0", run: runCluster,
+				usage: "key", summary: "Returns the hash slot of the specified key"},
+		}},
 }

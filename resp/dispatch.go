@@ -1,0 +1,225 @@
+package resp
+
+import (
+	"slices"
+	"strings"
+
+	"lockproxy/quorum"
+)
+
+// A call is one command being run. Handlers get it, and must not keep it or its args.
+type call struct {
+	*session
+	cmd  *command
+	args []string
+}
+
+// key returns the resource of that name in the client's database.
+func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: name} }
+
+func (c *call) engine() Engine { return c.server.engine }
+
+// claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
+// turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
+func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(r, name, nil, 1, 1, answer)
+}
+
+// claimAll is claim for an operation on each of several keys, all different.
+func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
+}
+
+// claimTogether is claim for one operation on several keys, all different. Names are kept.
+func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(r, names[0], names[1:], 1, 1+len(names), answer)
+}
+
+// claimSlot is all of these. What the engine has on its hands for the command counts as much as engaged operations.
+func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
+	s := c.session
+	sl := newSlot(s)
+	sl.resp3, sl.mute = s.resp3, s.mute.current
+	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
+	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
+	sl.memory += engaged * s.server.engagement
+	if s.transaction.open { // it is EXEC, which runs what is queued
+		sl.memory += s.transaction.retained
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
+		sl.recycle()
+		return nil
+	}
+	if r == twoRounds {
+		s.twoRounds++
+	}
+	sl.reserve, s.reserve = s.reserve, 0
+	return sl
+}
+
+// dispatch runs the command that the parser found. It returns false if that has to wait for earlier ones, and is then
+// called again.
+func (s *session) dispatch() bool {
+	if s.settling == nil && s.full() && s.pause() {
+		return false
+	}
+	memory := &s.server.memory
+	if s.reserve == 0 && s.settling == nil {
+		if !memory.take(s.parser.size) {
+			s.refuse(Error(errMemory.Error()))
+			return true
+		}
+		s.reserve = s.parser.size
+	}
+	c := &s.call
+	c.args = s.parser.args
+	spoke := s.resp3
+	reply := c.perform()
+	switch reply {
+	case wait:
+		return false
+	case later:
+	default:
+		var adjust func(*slot)
+		if s.resp3 != spoke { // messages are in the new protocol from here on, and do not come before the client is told
+			adjust = func(sl *slot) { s.latest = sl }
+		}
+		s.answerAs(reply, adjust)
+	}
+	c.invalidate()
+	memory.give(s.reserve)
+	s.reserve = 0
+	s.compiling = nil
+	s.server.counters.commands.Add(1)
+	s.mute.advance()
+	return true
+}
+
+// pause makes the writer kick the reader when the queue has drained. It returns false if it just did.
+func (s *session) pause() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = s.full()
+	return s.paused
+}
+
+// perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
+func (c *call) perform() Reply {
+	if c.settling != nil {
+		return c.settle()
+	}
+	cmd := c.server.commands.find(c.args[0])
+	if cmd == nil && isAttack(c.args[0]) {
+		c.stop("an HTTP request")
+		return later
+	}
+	if c.server.pause.holds(c, cmd) {
+		return wait
+	}
+	if refused := c.uncacheable(cmd); refused != nil {
+		return c.rejected(cmd, refused)
+	}
+	if c.transaction.open {
+		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)
+	}
+	if c.server.cfg.Upstream != nil && c.parser.authed {
+		if reply := c.divert(cmd); reply != nil {
+			return reply
+		}
+	}
+	row, refused := c.check(cmd)
+	if refused != nil {
+		return c.rejected(cmd, refused)
+	}
+	if !c.resp3 && c.total.Load() > 0 && row.flags&subscribedToo == 0 {
+		return c.rejected(cmd, errSubscribed(row.full))
+	}
+	if c.lost.Load() > 0 {
+		if refused := c.tellLost(row); refused != nil {
+			return c.rejected(cmd, refused)
+		}
+	}
+	c.cmd = row
+	c.last.Store(&row.full)
+	if c.transaction.open && row.flags&atOnce == 0 {
+		return c.enqueue()
+	}
+	return row.run(c)
+}
+
+// rejected spoils a transaction, wherever it is, or ends it where the refused command is EXEC.
+func (c *call) rejected(cmd *command, refused Reply) Reply {
+	c.spoilAnywhere()
+	if cmd == nil || cmd.name != "exec" {
+		return refused
+	}
+	c.transaction.end(&c.server.memory)
+	text, _ := refused.(Error)
+	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
+}
+
+// check returns the row of the command or of its subcommand, or what it is refused with before it runs.
+func (c *call) check(row *command) (_ *command, refused Reply) {
+	if row == nil {
+		c.warnUnknown()
+		unknown := errUnknownCommand(c.args)
+		if onLists[lower(c.args[0])] && c.server.cfg.Upstream == nil {
+			unknown += whyNoLists
+		}
+		return nil, unknown
+	}
+	if len(row.subs) > 0 && len(c.args) > 1 {
+		sub := row.sub(c.args[1])
+		if sub == nil && equalFold(c.args[1], "help") {
+			sub = &command{name: "help", full: row.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
+		}
+		if sub == nil {
+			return nil, errUnknownSubcommand(upper(row.name), c.args[1])
+		}
+		row = sub
+	}
+	switch {
+	case !row.accepts(len(c.args)) || row.run == nil:
+		return nil, errArity(row.full)
+	case !c.parser.authed && row.flags&noAuth == 0:
+		return nil, errNoAuth
+	}
+	if name := row.keys.reserved(c.args); name != "" {
+		return nil, errReserved(name)
+	}
+	return row, nil
+}
+
+// isAttack recognises an HTTP request: a web page made somebody's browser talk to this port. Redis hangs up.
+func isAttack(name string) bool {
+	name = lower(name)
+	return name == "post" || name == "host:"
+}
+
+// answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
+func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
+
+// answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
+func (s *session) answerAs(reply Reply, adjust func(*slot)) {
+	sl := newSlot(s)
+	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
+	sl.weight = 1
+	if !s.queue(sl, reply.size(), adjust) {
+		s.kill("output limit reached: the client does not read")
+	}
+}
+
+// queue puts a slot into the queue whose reply is of that size, and says whether that is within the limits.
+func (s *session) queue(sl *slot, size int, adjust func(*slot)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.push(sl) {
+		return true
+	}
+	if adjust != nil {
+		adjust(sl)
+	}
+	return s.countOutput(sl, size)
+}
