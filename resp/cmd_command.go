@@ -3,6 +3,7 @@ package resp
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -98,25 +99,21 @@ func runCommandList(c *call) Reply {
 }
 
 func parseCommandFilter(args []string) (keep func(*command) bool, refused Reply) {
-	keep = func(*command) bool { return true }
-	if len(args) > 2 {
-		if len(args) != 5 || !equalFold(args[2], "filterby") {
-			return nil, errSyntax
-		}
-		value := args[4]
-		switch lower(args[3]) {
-		case "pattern":
-			keep = func(cmd *command) bool { return matchGlob(lower(value), cmd.full) }
-		case "aclcat":
-			category := Status("@" + lower(value))
-			keep = func(cmd *command) bool { return slices.Contains(cmd.categories(), Reply(category)) }
-		case "module":
-			keep = func(*command) bool { return false }
-		default:
-			return nil, errSyntax
-		}
+	if len(args) == 2 {
+		return func(*command) bool { return true }, nil
 	}
-	return keep, nil
+	if len(args) != 5 || !equalFold(args[2], "filterby") {
+		return nil, errSyntax
+	}
+	switch value := lower(args[4]); lower(args[3]) {
+	case "pattern":
+		return func(cmd *command) bool { return matchGlob(value, cmd.full) }, nil
+	case "aclcat":
+		return func(cmd *command) bool { return slices.Contains(cmd.categories(), Reply(Status("@"+value))) }, nil
+	case "module":
+		return func(*command) bool { return false }, nil
+	}
+	return nil, errSyntax
 }
 
 // listCommands returns the names of those that are to be kept, and of their subcommands.
@@ -163,7 +160,8 @@ func leadingInt(s string) string {
 	for end < len(s) && s[end] >= '0' && s[end] <= '9' {
 		end++
 	}
-	return strings.TrimLeft(s[:max(end-1, 0)], "0") + s[max(end-1, 0):end]
+	n, _ := strconv.Atoi(s[:end]) // 0 if there are no digits, and the largest number if there are too many
+	return strconv.Itoa(n)
 }
 
 // runHelp is HELP of any container, to which errors for unknown subcommands send people: the subcommands that there are

@@ -5,20 +5,19 @@ import "strconv"
 // settings are what CONFIG GET shows: what clients ask for, as a Redis would have it that is set up like this proxy.
 // Sorted by name.
 func (s *Server) settings() [][2]string {
-	num := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return [][2]string{
 		{"appendfsync", "everysec"},
 		{"appendonly", "no"},
-		{"databases", num(int64(s.cfg.Databases))},
-		{"maxclients", num(int64(s.cfg.Limits.Clients))},
+		{"databases", strconv.Itoa(s.cfg.Databases)},
+		{"maxclients", strconv.Itoa(s.cfg.Limits.Clients)},
 		{"maxmemory", "0"},
 		{"maxmemory-policy", "noeviction"},
 		{"notify-keyspace-events", ""},
-		{"proto-max-bulk-len", num(int64(s.cfg.Limits.Bulk))},
+		{"proto-max-bulk-len", strconv.Itoa(s.cfg.Limits.Bulk)},
 		{"replica-read-only", "yes"},
 		{"save", ""},
 		{"slave-read-only", "yes"},
-		{"timeout", num(int64(s.cfg.Limits.Idle.Seconds()))},
+		{"timeout", strconv.Itoa(int(s.cfg.Limits.Idle.Seconds()))},
 	}
 }
 

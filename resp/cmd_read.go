@@ -2,12 +2,14 @@ package resp
 
 import (
 	"time"
+
+	"lockproxy/quorum"
 )
 
-func runGet(c *call) Reply { return c.get(valueOrNull) }
+func runGet(c *call) Reply { return c.look(Engine.Get, valueOrNull) }
 
 func runStrlen(c *call) Reply {
-	return c.get(func(o *outcome) Reply { return Int(len(o.text)) })
+	return c.look(Engine.Get, func(o *outcome) Reply { return Int(len(o.text)) })
 }
 
 // runGetRange cuts as Redis does: both ends are included, and negative ones count from the end of the value.
@@ -17,7 +19,7 @@ func runGetRange(c *call) Reply {
 	if !ok1 || !ok2 {
 		return errNotInt
 	}
-	return c.get(func(o *outcome) Reply { return Bulk(cut(o.text, start, end)) })
+	return c.look(Engine.Get, func(o *outcome) Reply { return Bulk(cut(o.text, start, end)) })
 }
 
 func cut(s string, start, end int64) string {
@@ -38,12 +40,13 @@ func cut(s string, start, end int64) string {
 	return s[start : end+1]
 }
 
-func (c *call) get(answer func(*outcome) Reply) Reply {
+// look reads the key by Engine.Get, which is for strings, or Engine.Read.
+func (c *call) look(read func(Engine, quorum.Key, func(quorum.View)), answer func(*outcome) Reply) Reply {
 	sl := c.claim(oneRound, c.args[1], answer)
 	if sl == nil {
 		return wait
 	}
-	c.engine().Get(c.key(c.args[1]), c.viewed(sl, c.args[1]))
+	read(c.engine(), sl.key, c.viewed(sl, c.args[1]))
 	return later
 }
 
@@ -68,7 +71,7 @@ func runExists(c *call) Reply {
 }
 
 func runType(c *call) Reply {
-	return c.read(func(o *outcome) Reply {
+	return c.look(Engine.Read, func(o *outcome) Reply {
 		if o.done == 0 {
 			return Status("none")
 		}
@@ -91,14 +94,5 @@ func runTTL(reply func(ms int64) Int) func(*call) Reply {
 		}
 		return reply(o.ttl.Milliseconds())
 	}
-	return func(c *call) Reply { return c.read(answer) }
-}
-
-func (c *call) read(answer func(*outcome) Reply) Reply {
-	sl := c.claim(oneRound, c.args[1], answer)
-	if sl == nil {
-		return wait
-	}
-	c.engine().Read(c.key(c.args[1]), c.viewed(sl, c.args[1]))
-	return later
+	return func(c *call) Reply { return c.look(Engine.Read, answer) }
 }

@@ -239,7 +239,8 @@ func (c *call) execThere() Reply {
 	c.beginSettling(st)
 	l.ask(expectation{n: 1, most: c.server.cfg.Limits.Output, take: func(reply []byte) {
 		l.agreed(st, reply)
-		sl.firstPart(outcome{done: 1, reply: Raw(reply)})
+		sl.resolve(outcome{done: 1, reply: Raw(reply)})
+		l.session.Kick()
 	}}, "EXEC")
 	t.end(&c.server.memory)
 	c.watchesUpstream = false
@@ -262,13 +263,6 @@ func (c *call) beginSettling(st *settling) {
 	st.slot.left = 2
 	c.mu.Unlock()
 	c.settling = st
-}
-
-// firstPart resolves the first part of a settling.
-func (sl *slot) firstPart(o outcome) {
-	s := sl.session
-	sl.resolve(o)
-	s.Kick()
 }
 
 // spoken is a reply in a protocol of its own.

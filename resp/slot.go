@@ -202,8 +202,7 @@ func (sl *slot) onExtended(e quorum.Extended) {
 }
 
 func (sl *slot) onViewed(v quorum.View) {
-	o := outcome{err: v.Err, done: count(v.Exists), absent: !v.Exists, text: v.Value, kind: v.Type, ttl: v.TTL}
-	sl.resolve(o)
+	sl.resolve(outcome{err: v.Err, done: count(v.Exists), absent: !v.Exists, text: v.Value, kind: v.Type, ttl: v.TTL})
 }
 
 func (sl *slot) onChanged(c quorum.Changed) {

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,13 +17,7 @@ func (s *Server) ownCommands() []*command {
 	if err != nil {
 		return nil
 	}
-	var own []*command
-	for _, cmd := range s.commands.rows {
-		if !known.Has(cmd.name) {
-			own = append(own, cmd)
-		}
-	}
-	return own
+	return slices.DeleteFunc(slices.Clone(s.commands.rows), func(cmd *command) bool { return known.Has(cmd.name) })
 }
 
 // ownNamed returns for each name the row that only this proxy has, or nil.
@@ -30,11 +25,9 @@ func (s *Server) ownNamed(names []string) (rows []*command, some, all bool) {
 	own := s.ownCommands()
 	all = true
 	for _, name := range names {
-		var row *command
-		for _, cmd := range own {
-			if equalFold(cmd.name, name) {
-				row = cmd
-			}
+		row := s.commands.find(name)
+		if !slices.Contains(own, row) {
+			row = nil
 		}
 		rows, some, all = append(rows, row), some || row != nil, all && row != nil
 	}
@@ -42,18 +35,15 @@ func (s *Server) ownNamed(names []string) (rows []*command, some, all bool) {
 }
 
 // commandsThere asks the upstream for its commands and adds ours. It returns nil if its reply is as good as it is; here says
-// that nobody but this proxy knows what is asked for.
-func (c *call) commandsThere(sub *command) (reply Reply, here bool) {
-	resp3, name := c.resp3, ""
-	if sub != nil {
-		name = sub.name
+// that nobody but this proxy knows what is asked for. row is COMMAND or its subcommand, nil if it has none such.
+func (c *call) commandsThere(row *command) (reply Reply, here bool) {
+	if row == nil {
+		return nil, false
 	}
+	resp3 := c.resp3
 	var edit func(reply []byte) []byte
-	switch name {
-	case "":
-		if len(c.args) > 1 {
-			return nil, false
-		}
+	switch name := row.name; name {
+	case "command":
 		edit = c.addInfo()
 	case "count":
 		edit = func(reply []byte) []byte { return addCount(reply, len(c.server.ownCommands())) }

@@ -87,11 +87,7 @@ func (c *call) noteThere(cmd *command) {
 // forwardOrAsk is forward, but for commands to whose replies the proxy adds something. own says that it answers alone.
 func (c *call) forwardOrAsk(cmd *command) (reply Reply, own bool) {
 	if cmd != nil && cmd.name == "command" {
-		var sub *command
-		if len(c.args) > 1 {
-			sub = cmd.sub(c.args[1])
-		}
-		if reply, own = c.commandsThere(sub); reply != nil || own {
+		if reply, own = c.commandsThere(cmd.row(c.args)); reply != nil || own {
 			return reply, own
 		}
 	}

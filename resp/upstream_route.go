@@ -55,8 +55,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 		if row.keys.numkeys > 0 {
 			return c.placeScript(row.keys)
 		}
-		first, last, step := row.keys.span(c.args)
-		return c.placeKeys(first, last, step)
+		return c.placeKeys(row.keys)
 	case row.full == "info" && c.onlyOurInfo():
 		return here, nil
 	case cmd.flags&betterThere != 0:
@@ -66,7 +65,8 @@ func (c *call) place(cmd *command) (place, Reply) {
 }
 
 // placeKeys looks at the names of a command. It has one place for all.
-func (c *call) placeKeys(first, last, step int) (place, Reply) {
+func (c *call) placeKeys(spec keySpec) (place, Reply) {
+	first, last, step := spec.span(c.args)
 	var n names
 	for i := first; i <= last; i += step {
 		if refused := n.add(c, c.args[i]); refused != nil {
