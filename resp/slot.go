@@ -46,6 +46,11 @@ type slot struct {
 	output  int  // bytes of the reply, counted in session.outBytes
 	counted bool // output is reserved in the memory budget
 
+	*callbacks
+}
+
+// callbacks are a slot's methods, made into functions once.
+type callbacks struct {
 	acquired func(quorum.Acquired)
 	insist   func() bool
 	written  func(quorum.Written)
@@ -89,14 +94,10 @@ const (
 
 var slots = sync.Pool{New: func() any {
 	sl := new(slot)
-	sl.acquired = sl.onAcquired
-	sl.insist = sl.onSplit
-	sl.written = sl.onWritten
-	sl.released = sl.onReleased
-	sl.extended = sl.onExtended
-	sl.viewed = sl.onViewed
-	sl.changed = sl.onChanged
-	sl.ran = sl.onRan
+	sl.callbacks = &callbacks{
+		acquired: sl.onAcquired, insist: sl.onSplit, written: sl.onWritten, released: sl.onReleased,
+		extended: sl.onExtended, viewed: sl.onViewed, changed: sl.onChanged, ran: sl.onRan,
+	}
 	return sl
 }}
 
@@ -108,14 +109,11 @@ func newSlot(s *session) *slot {
 
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
-	sl.session, sl.next, sl.answer, sl.reply = nil, nil, nil, nil
-	sl.out, sl.key, sl.others, sl.hold, sl.token, sl.alien = outcome{}, quorum.Key{}, nil, nil, "", script.Alien{}
-	sl.resp3, sl.mute, sl.relayed, sl.shared, sl.waits, sl.takes, sl.rounds = false, false, false, false, false, false, oneRound
-	if sl.raw = sl.raw[:0]; cap(sl.raw) > rawKeep {
-		sl.raw = nil
+	raw := sl.raw[:0]
+	if cap(raw) > rawKeep {
+		raw = nil
 	}
-	sl.left, sl.weight, sl.size, sl.memory, sl.reserve, sl.output = 0, 0, 0, 0, 0, 0
-	sl.ends, sl.counted, sl.stalled = false, false, 0
+	*sl = slot{raw: raw, callbacks: sl.callbacks}
 	slots.Put(sl)
 }
 
