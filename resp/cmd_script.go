@@ -5,12 +5,25 @@ import (
 	"lockproxy/script"
 )
 
-func runEval(c *call) Reply {
+func runEval(c *call) Reply { return c.evaluate((*call).load) }
+
+// shaLen is the length of a SHA-1 in hex.
+const shaLen = 40
+
+func runEvalSHA(c *call) Reply {
+	if len(c.args[1]) != shaLen {
+		return errNoScript
+	}
+	return c.evaluate((*call).lookUp)
+}
+
+// evaluate runs the script that find finds.
+func (c *call) evaluate(find func(*call, string) (*script.Script, Reply)) Reply {
 	keys, args, refused := c.scriptArgs()
 	if refused != nil {
 		return refused
 	}
-	s, refused := c.load(c.args[1])
+	s, refused := find(c, c.args[1])
 	if refused != nil {
 		return refused
 	}
@@ -78,24 +91,6 @@ func (c *call) uncompiled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return asked.answer != nil && asked.answer.Err != nil
-}
-
-// shaLen is the length of a SHA-1 in hex.
-const shaLen = 40
-
-func runEvalSHA(c *call) Reply {
-	if len(c.args[1]) != shaLen {
-		return errNoScript
-	}
-	keys, args, refused := c.scriptArgs()
-	if refused != nil {
-		return refused
-	}
-	s, refused := c.lookUp(c.args[1])
-	if refused != nil {
-		return refused
-	}
-	return c.runScript(s, keys, args)
 }
 
 // scriptArgs splits what follows the script into KEYS and ARGV.

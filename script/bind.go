@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,7 +17,7 @@ type Call struct {
 
 	Add      bool // Extend: TTL is added to what remains
 	Forever  bool // the script leaves the key without a TTL
-	Compares bool // Query: the key's value is compared with Token
+	compares bool // Query: the key's value is compared with Token
 
 	Alien Alien
 }
@@ -34,12 +35,12 @@ func (a Alien) Fails() bool { return a.Known() && a.value.Kind == Error }
 // Answer returns the reply, given for how long the key is there: mostly Redis's error, with the line that raises it.
 func (a Alien) Answer(ttl time.Duration) Value { return a.value.fill("", ttl) }
 
-// Result returns how a Query ends, given what the key holds. Only a Call that compares can end with Done.
+// Result returns how a Query ends, given what the key holds. Only one that compares can end with Done.
 func (c Call) Result(exists bool, value string) Result {
 	switch {
 	case !exists:
 		return Absent
-	case c.Compares && value == c.Token:
+	case c.compares && value == c.Token:
 		return Done
 	}
 	return NotMine
@@ -113,7 +114,7 @@ func (c *choice) applies(keys, args []string) bool {
 func (m *Meaning) fill(c *choice, keys, args []string) (Call, error) {
 	call := Call{Op: c.op, Key: c.key.in(keys, args), Token: c.token.in(keys, args), Alien: Alien{&c.alien}}
 	if c.op == Query {
-		call.Compares = c.token.from != nowhere
+		call.compares = c.token.from != nowhere
 	}
 	if c.deletes(keys, args) {
 		call.Op = Release
@@ -186,15 +187,10 @@ func parseInt(s string, bits int) (int64, bool) {
 
 // refuse returns an error as Redis words it for a command in a script.
 func (m *Meaning) refuse(text string, l lifetime) error {
-	return refusal(located(text, m.sha, l.line))
+	return errors.New(located(text, m.sha, l.line))
 }
 
 // located says where an error was raised, as Redis 7 does.
 func located(text, sha string, line int) string {
 	return fmt.Sprintf("%s script: %s, on @user_script:%d.", text, sha, line)
 }
-
-// A refusal is an error in Redis's own words.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }

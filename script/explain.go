@@ -16,12 +16,12 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 	if err != nil {
 		return nil, err
 	}
-	shape, ok := Shape(text)
+	shape, ok := shapeOf(text)
 	if !ok {
 		shape = "none"
 	}
 	lines := []string{"SHA-1  " + s.SHA, "shape  " + shape}
-	if library := s.Library(); library != "" {
+	if library := libraries[shape]; library != "" {
 		lines = append(lines, "known  as a text of "+library)
 	}
 	switch {

@@ -1,8 +1,10 @@
 package script
 
+import "slices"
+
 // knownFamilies is the table. Every SHA-1 was computed from a released version of its library and checked with a real
 // Redis; first and last name the releases that have the text, "now" the newest that was looked at (Redisson 4.7).
-var knownFamilies = concat(
+var knownFamilies = slices.Concat(
 	redisson("RLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2}, []familyText{
 		{"149c5a8bf18676fd99e9e6e24923bd64d9b62f94", "lock, tryLock", "3.19-now"},
 		{"dad0f8d619e548e04f21fb48d50be5034df3adae", "lock, tryLock; of RSpinLock to now", "3.12.3-3.18"},
@@ -111,7 +113,7 @@ var knownFamilies = concat(
 )
 
 // others are known by their shape: their libraries format them differently from release to release.
-var others = concat(
+var others = slices.Concat(
 	like(Family{Kind: Releases, Library: "Spring Integration", Does: "unlock and publish, 5.5-now"},
 		"8d39e24733a6", "a31511cd1ae2", "6880264e7227", "4839f16d1887", "b543700df22f", "487b4a2c1711"),
 	like(Family{Kind: Refused, Why: whyList, Library: "python-redis-lock", Does: "release, reset"},
@@ -171,12 +173,4 @@ func like(row Family, shapes ...string) []Family {
 		rows[i].Shape = shape
 	}
 	return rows
-}
-
-func concat(parts ...[]Family) []Family {
-	var all []Family
-	for _, p := range parts {
-		all = append(all, p...)
-	}
-	return all
 }

@@ -115,7 +115,7 @@ func (f *families) find(sha, text string) *Family {
 	if r := f.bySHA[sha]; r != nil || len(f.byShape) == 0 {
 		return r
 	}
-	shape, ok := Shape(text)
+	shape, ok := shapeOf(text)
 	if !ok {
 		return nil
 	}

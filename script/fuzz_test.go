@@ -70,12 +70,12 @@ func FuzzShape(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		id, ok := Shape(text)
+		id, ok := shapeOf(text)
 		if !ok || len(text) > maxRecognised-100 {
 			return
 		}
 		for _, variant := range []string{" \t\n" + text + "\n", "-- comment\n" + text + "\n--[[ comment ]] ", text + "\n"} {
-			if got, ok := Shape(variant); !ok || got != id {
+			if got, ok := shapeOf(variant); !ok || got != id {
 				t.Fatalf("%q has shape %s, %q has %s", text, id, variant, got)
 			}
 		}
@@ -96,7 +96,7 @@ func TestRecognisingTakesBoundedTime(t *testing.T) {
 	} {
 		if d := quickest(time.Second, func() {
 			recognise(text, "SHA")
-			Shape(text)
+			shapeOf(text)
 			FindString(text, func(string) bool { return false })
 		}); d > time.Second {
 			t.Errorf("took %v: %.40s", d, text)

@@ -62,6 +62,7 @@ var knownTexts = []KnownText{
 	{"bca2fae6eb82", "ask", "redlock-rb 1.2-now"},
 }
 
+// libraries names those that send texts of a shape, as far as that is known.
 var libraries = func() map[string]string {
 	m := make(map[string]string, len(knownTexts))
 	for _, u := range knownTexts {
@@ -72,9 +73,3 @@ var libraries = func() map[string]string {
 
 // KnownTexts returns the table of texts that are understood by what they do.
 func KnownTexts() []KnownText { return knownTexts }
-
-// Library names the libraries that send texts of this shape, as far as that is known, and "" otherwise.
-func (s *Script) Library() string {
-	shape, _ := Shape(s.Text)
-	return libraries[shape]
-}

@@ -27,12 +27,7 @@ const (
 var opNames = [...]string{Release: "release", Extend: "extend", Acquire: "acquire",
 	AcquireOrExtend: "acquire or extend", Query: "query"}
 
-func (op Op) String() string {
-	if int(op) >= len(opNames) || op == 0 {
-		return "no operation"
-	}
-	return opNames[op]
-}
+func (op Op) String() string { return opNames[op] }
 
 // Result is how an operation ended.
 type Result uint8
@@ -68,16 +63,6 @@ type Meaning struct {
 type answer struct {
 	value Value
 	known bool
-}
-
-// Op returns what the script does, and false if that depends on its arguments.
-func (m *Meaning) Op() (Op, bool) {
-	for _, c := range m.cases {
-		if c.op != m.cases[0].op {
-			return 0, false
-		}
-	}
-	return m.cases[0].op, true
 }
 
 // Answer returns the reply for an outcome of a Call of m.

@@ -116,14 +116,14 @@ func (s *surface) anyCase(text string) string {
 
 func TestTheSurfaceOfATextDoesNotMatter(t *testing.T) {
 	for text, want := range idioms {
-		id, _ := Shape(text)
+		id, _ := shapeOf(text)
 		rapid.Check(t, func(t *rapid.T) {
 			s := &surface{t: t, names: map[string]string{}}
 			variant := s.write(text)
 			if got := describe(recognise(variant, "SHA")); got != want {
 				t.Fatalf("got %s\nwant %s\nfor\n%s", got, want, variant)
 			}
-			if got, _ := Shape(variant); got != id {
+			if got, _ := shapeOf(variant); got != id {
 				t.Fatalf("shape %s, want %s, for\n%s", got, id, variant)
 			}
 		})

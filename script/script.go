@@ -26,7 +26,8 @@
 // A Script that is not recognised may be of a known Family, which says how the replies of N masters to it merge; of any
 // other only equal replies do.
 //
-// Shape and Library are for people who read logs. They decide nothing.
+// A shape stands for texts that differ on the surface only. It names a Family, or a text in what people are told; never a
+// Meaning.
 package script
 
 // A Script is a Lua text and what it means.

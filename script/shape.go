@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Shape returns twelve hex digits that are the same for texts which differ only on the surface: comments, white space,
+// shapeOf returns twelve hex digits that are the same for texts which differ only on the surface: comments, white space,
 // semicolons, quotes, the case of command names and of SET's options, identifier names, redis.call or redis.pcall or
 // server.call or a local alias of it, one pair of parentheses around a condition. It is false for what are no Lua
 // tokens.
 //
-// A shape names a script in logs and tables across the formatting of library versions. It decides nothing: that is
-// for the Meaning.
-func Shape(text string) (string, bool) {
+// A shape names a script in tables across the formatting of library versions. What a text means it never decides.
+func shapeOf(text string) (string, bool) {
 	if len(text) > maxRecognised {
 		return "", false
 	}

@@ -21,16 +21,16 @@ func TestShapesReproduce(t *testing.T) {
 		{"be50221a4182", `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2])
 			elseif redis.call("set",KEYS[1],ARGV[1],"NX","PX",ARGV[2]) then return 1 else return 0 end`},
 	} {
-		if got, ok := Shape(c.text); !ok || got != c.id {
+		if got, ok := shapeOf(c.text); !ok || got != c.id {
 			t.Errorf("got %s, want %s for\n%s", got, c.id, c.text)
 		}
 		row := slices.IndexFunc(KnownTexts(), func(u KnownText) bool { return u.Shape == c.id })
 		s, err := understand(c.text, shaOf(c.text), newFamilies(nil))
-		if row < 0 || err != nil || s.Meaning == nil || s.Library() == "" {
+		if row < 0 || err != nil || s.Meaning == nil || libraries[c.id] == "" {
 			t.Errorf("%s: no library is named, or it is not understood: %v", c.id, err)
 			continue
 		}
-		op, _ := s.Meaning.Op()
+		op := s.Meaning.cases[0].op
 		kinds := map[Op]string{Release: "release", Extend: "extend", Acquire: "take", AcquireOrExtend: "take", Query: "ask"}
 		if does := KnownTexts()[row].Does; does != kinds[op] {
 			t.Errorf("%s is said to %s, and is to %v", c.id, does, op)
@@ -46,7 +46,7 @@ func TestShapesDifferWhereTheMeaningMay(t *testing.T) {
 		`local a, b = KEYS[1], ARGV[1] return a`, `local a, b = KEYS[1], ARGV[1] return b`,
 		`return 'nx'`, `return 'get'`, `return 'GET'`, `return 1`, `return '1'`, `return -1`,
 	} {
-		id, ok := Shape(text)
+		id, ok := shapeOf(text)
 		if before, found := seen[id]; found || !ok {
 			t.Errorf("%s and %s have the shape %s", before, text, id)
 		}
@@ -56,7 +56,7 @@ func TestShapesDifferWhereTheMeaningMay(t *testing.T) {
 
 func TestWhatIsNoLuaHasNoShape(t *testing.T) {
 	for _, text := range []string{"'", "--[[", "[==[ ]=]", "3x", "\x00", "@", `"\999"`, "'\\"} {
-		if id, ok := Shape(text); ok {
+		if id, ok := shapeOf(text); ok {
 			t.Errorf("%q has the shape %s", text, id)
 		}
 	}

@@ -1,6 +1,9 @@
 package script
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is the type of a reply.
 type Kind uint8
@@ -30,15 +33,7 @@ type Value struct {
 }
 
 func (v Value) equal(w Value) bool {
-	if v.Kind != w.Kind || v.Int != w.Int || v.Text != w.Text || len(v.Items) != len(w.Items) {
-		return false
-	}
-	for i := range v.Items {
-		if !v.Items[i].equal(w.Items[i]) {
-			return false
-		}
-	}
-	return true
+	return v.Kind == w.Kind && v.Int == w.Int && v.Text == w.Text && slices.EqualFunc(v.Items, w.Items, Value.equal)
 }
 
 // constant reports whether v says the same whatever the key holds.
