@@ -33,11 +33,7 @@ func (m Master) String() string {
 // LogValue keeps slog from showing the password.
 func (m Master) LogValue() slog.Value { return slog.StringValue(m.String()) }
 
-// mastersValue takes a list, or in a variable or flag a text with commas.
-func mastersValue() value {
-	return value{accepts: "host:port or redis://user:password@host:port, with commas between", set: setMasters}
-}
-
+// setMasters takes a list, or in a variable or flag a text with commas.
 func setMasters(c *Config, in raw) []fault {
 	items := in.items
 	switch {

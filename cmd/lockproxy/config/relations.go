@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -193,10 +194,5 @@ func loopback(address string) bool {
 }
 
 func (c *Config) masterTLS() bool {
-	for _, m := range c.Masters {
-		if m.TLS {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Masters, func(m Master) bool { return m.TLS })
 }

@@ -10,11 +10,7 @@ import (
 	"lockproxy/script"
 )
 
-// scriptsValue takes a list of mappings, or in a variable or a flag a text sha1:kind:granted:holder with commas between.
-func scriptsValue() value {
-	return value{accepts: "sha1:kind:granted:holder, with commas between", set: setScripts}
-}
-
+// setScripts takes a list of mappings, or in a variable or a flag a text sha1:kind:granted:holder with commas between.
 func setScripts(c *Config, in raw) []fault {
 	if in.fields != nil {
 		return []fault{{in.line, "is no list; write - sha1: …, kind: … and granted: … for each script"}}

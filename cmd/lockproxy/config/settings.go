@@ -13,7 +13,7 @@ type setting struct {
 
 // settings is the table: what lockproxy can be told, in the order of config.example.yaml.
 var settings = []setting{
-	{"masters", "", "the independent Redis masters; none: three embedded ones, for trying out", false, mastersValue()},
+	{"masters", "", "the independent Redis masters; none: three embedded ones, for trying out", false, value{set: setMasters}},
 	{"deployment", "", "name of the deployment, where its proxies know the masters by different addresses", false,
 		text(func(c *Config) *string { return &c.Deployment }, "a name")},
 	{"init", "manual", "auto: at the start, mark masters clean that are all empty", false,
@@ -31,10 +31,11 @@ var settings = []setting{
 	{"master_tls_key", "", "PEM file with the key of master_tls_cert", false,
 		text(func(c *Config) *string { return &c.MasterTLSKey }, "a path")},
 
-	{"upstream", "", "the Redis that gets every command that is not about a lock; none: such commands are unknown", false, upstreamValue()},
+	{"upstream", "", "the Redis that gets every command that is not about a lock; none: such commands are unknown", false,
+		scalar("redis://user:password@host:port/database, or rediss:// for TLS", setUpstream)},
 	{"upstream_shared", "true", "clients share connections to the upstream for commands that leave no state there", false,
 		boolean(func(c *Config) *bool { return &c.UpstreamShared })},
-	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, lockKeysValue()},
+	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, value{set: setLockKeys}},
 
 	{"listen", "127.0.0.1:6380", "where Redis clients connect", false,
 		address(func(c *Config) *string { return &c.Listen }, false)},
@@ -44,7 +45,7 @@ var settings = []setting{
 		text(func(c *Config) *string { return &c.TLSKey }, "a path")},
 	{"tls_client_ca", "", "PEM file with the authorities that clients' certificates must come from", false,
 		text(func(c *Config) *string { return &c.TLSClientCA }, "a path")},
-	{"users", "", "who may log in; none: nobody needs to", true, usersValue()},
+	{"users", "", "who may log in; none: nobody needs to", true, value{set: setUsers}},
 	{"admin", "127.0.0.1:6381", "where /metrics, /healthz and /readyz are; off: nowhere", false,
 		address(func(c *Config) *string { return &c.Admin }, true)},
 	{"pprof", "false", "profiles of the process under /debug/pprof/ of admin", false,
@@ -70,7 +71,7 @@ var settings = []setting{
 		integer(func(c *Config) *int { return &c.ScriptCache }, 1, 1<<24)},
 	{"locks_listed", "0", "locks taken through this proxy that LOCKS can list; 0: there is no LOCKS", false,
 		integer(func(c *Config) *int { return &c.LocksListed }, 0, 1<<24)},
-	{"scripts", "", "rows for the table of known scripts", false, scriptsValue()},
+	{"scripts", "", "rows for the table of known scripts", false, value{set: setScripts}},
 
 	{"max_clients", "10000", "client connections", false,
 		integer(func(c *Config) *int { return &c.MaxClients }, 1, 1<<20)},

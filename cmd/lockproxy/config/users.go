@@ -18,11 +18,7 @@ func (u User) String() string { return u.Name }
 // LogValue keeps slog from showing the password.
 func (u User) LogValue() slog.Value { return slog.StringValue(u.Name) }
 
-// usersValue takes a list of mappings, or in a variable a text name:password with commas between.
-func usersValue() value {
-	return value{accepts: "name:password, with commas between", set: setUsers}
-}
-
+// setUsers takes a list of mappings, or in a variable a text name:password with commas between.
 func setUsers(c *Config, in raw) []fault {
 	var faults []fault
 	all := []User{}

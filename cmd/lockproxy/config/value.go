@@ -26,15 +26,14 @@ type fault struct {
 
 // A value knows what a setting accepts and where it goes.
 type value struct {
-	accepts string // for the help
-	flag    bool   // a bare --name means true
+	flag bool // a bare --name means true
 	// set writes the value into c. If it returns faults, it has not.
 	set func(c *Config, in raw) []fault
 }
 
 // scalar makes a value of a function that reads a text and returns what is wrong with it.
 func scalar(accepts string, set func(c *Config, text string) string) value {
-	return value{accepts: accepts, set: func(c *Config, in raw) []fault {
+	return value{set: func(c *Config, in raw) []fault {
 		var wrong string
 		switch {
 		case in.items != nil:
@@ -81,11 +80,10 @@ func isNumber(s string) bool {
 // short is d without the zeros that Duration.String ends with.
 func short(d time.Duration) string {
 	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
 	}
 	return s
 }
