@@ -59,10 +59,7 @@ func BenchmarkSession(b *testing.B) {
 			e := &grantingEngine{newFakeEngine(), &quorum.Lock{}, &fakeLock{until: time.Now().Add(time.Hour), abandoned: make(chan struct{}), slept: new(atomic.Int64)}}
 			srv := New(Config{}, e, script.NewCache(1), e.fakeMessages)
 			srv.lockOf = func(*quorum.Lock) lock { return e.held }
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
+			l := listen(b)
 			go func() { _ = srv.Serve(l) }()
 			conn, err := net.Dial("tcp", l.Addr().String())
 			if err != nil {

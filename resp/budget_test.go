@@ -63,7 +63,7 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 		s := r.server.clients()[0]
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.paused
+		return s.throttled
 	})
 	memory.add(-int(memory.max))
 	if op := <-arrived; op != "get b" {

@@ -441,15 +441,23 @@ type rig struct {
 	addr   string
 }
 
+// listen opens a port until the test ends.
+func listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 func newRig(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	r := &rig{t: t, engine: newFakeEngine()}
 	r.server = New(cfg, r.engine, script.NewCache(100), r.engine.fakeMessages)
 	r.server.lockOf = r.engine.lockOf
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	r.addr = l.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- r.server.Serve(l) }()

@@ -157,10 +157,7 @@ func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, Config{Limits: Limits{Clients: 1}})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	served := make(chan error, 1)
 	go func() {
 		served <- r.server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}}))

@@ -101,16 +101,18 @@ func TestAHeldLockIsExtendedUntilItIsGivenBack(t *testing.T) {
 	waitFor(t, "a lock that is not held is extended", func() bool { return c.ask("GET", "k") == "$-1\r\n" })
 }
 
+// expires returns when k does.
+func (r *rig) expires() time.Time {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	return r.engine.keys[quorum.Key{Name: "k"}].expires
+}
+
 // extendedBy waits until k expires that much later than now.
 func (r *rig) extendedBy(more time.Duration) {
 	r.t.Helper()
-	expires := func() time.Time {
-		r.engine.mu.Lock()
-		defer r.engine.mu.Unlock()
-		return r.engine.keys[quorum.Key{Name: "k"}].expires
-	}
-	first := expires()
-	waitFor(r.t, "it is not extended", func() bool { return expires().Sub(first) >= more })
+	first := r.expires()
+	waitFor(r.t, "it is not extended", func() bool { return r.expires().Sub(first) >= more })
 }
 
 // Whoever extends a lock that is held changes for how long it is held each time: longer or shorter, by EXTEND or by script.
@@ -132,14 +134,9 @@ func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 			if got := client.ask(c.command(c.by)...); got[0] != ':' || got == ":0\r\n" {
 				t.Fatalf("got %q", got)
 			}
-			expires := func() time.Time {
-				r.engine.mu.Lock()
-				defer r.engine.mu.Unlock()
-				return r.engine.keys[quorum.Key{Name: "k"}].expires
-			}
-			promised := expires()
+			promised := r.expires()
 			waitFor(t, "it is not extended", func() bool {
-				now := expires()
+				now := r.expires()
 				if now.Before(promised) {
 					t.Fatalf("it expires %v before its client was told it would", promised.Sub(now))
 				}

@@ -350,10 +350,7 @@ func (l fullListener) Accept() (net.Conn, error) {
 func TestClientsThatCannotBeAcceptedAreLoggedOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	served := make(chan error, 1)
 	go func() { served <- r.server.Serve(fullListener{l}) }()
 	time.Sleep(200 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"lockproxy/resp/upstream"
@@ -153,21 +154,8 @@ func TestADatabaseThatTheUpstreamLacksIsNoFailureForOthers(t *testing.T) {
 
 // A link may break at any moment: also after the reader has looked at it, and before it puts a command there.
 func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	conns := make(chan net.Conn, 10)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns <- conn
-		}
-	}()
+	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) { conns <- conn })
 	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
 	for name, use := range map[string]func(*session) bool{
 		"a command":  func(s *session) bool { return s.up.pushRelayed() },
@@ -221,20 +209,11 @@ func TestAClientThatIsGoneIsNoFailureOfTheUpstream(t *testing.T) {
 }
 
 func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
+	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
 		_, _ = conn.Read(make([]byte, 1<<10))
 		_, _ = conn.Write([]byte("$-1\r\n"))
 		_ = conn.Close()
-	}()
+	})
 	r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
 	c := r.dial()
 	if reply := c.ask("GET", "a"); reply != "$-1\r\n" {
@@ -262,11 +241,6 @@ func TestAQueueThatIsNeverEmptyDoesNotGrow(t *testing.T) {
 }
 
 func TestAnIdleLinkKeepsNoLargeBuffers(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	large := "$60000\r\n" + strings.Repeat("x", 60_000) + "\r\n"
 	answer := func(conn net.Conn) { // a large reply to a large request, and a small one to others
 		buf, n := make([]byte, 1<<10), 0
@@ -286,15 +260,7 @@ func TestAnIdleLinkKeepsNoLargeBuffers(t *testing.T) {
 			n = 0
 		}
 	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go answer(conn)
-		}
-	}()
+	l := serveEach(t, new(sync.WaitGroup), answer)
 	r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
 	clients := make([]*client, 100)
 	for i := range clients {

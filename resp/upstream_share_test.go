@@ -388,7 +388,7 @@ func TestWhoDoesNotReadIsNotServed(t *testing.T) {
 	stuck := func() (yes, answered bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.outBytes > sharedUnread && s.paused, s.shares == 0
+		return s.outBytes > sharedUnread && s.throttled, s.shares == 0
 	}
 	for yes := false; !yes && sent < groups*group; sent += group {
 		c.send(strings.Repeat(words("GET v"), group))

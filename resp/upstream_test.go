@@ -34,10 +34,7 @@ func newFakeUpstream(t testing.TB) *fakeUpstream {
 // serveEach listens, and serves each connection on a goroutine of running, all of which end with the test.
 func serveEach(t testing.TB, running *sync.WaitGroup, serve func(net.Conn)) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	running.Go(func() {
 		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
 			running.Go(func() { serve(conn) })
@@ -218,11 +215,7 @@ func TestAnUpstreamThatSpeaksNoRESPEndsTheConnection(t *testing.T) {
 // Whatever an upstream sends in whatever pieces, and whatever its client sends meanwhile, the session ends without a
 // panic, and all that it reserved is given back.
 func FuzzRelay(f *testing.F) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer l.Close()
+	l := listen(f)
 	var mu sync.Mutex // guards what follows
 	var pieces [][]byte
 	shared := false
@@ -338,10 +331,7 @@ func TestAnUpstreamThatTakesNoMoreClientsTellsWhy(t *testing.T) {
 // Client libraries subscribe anew by themselves when they have connected anew, and take an error for the end of the matter:
 // redis-py, ioredis and go-redis would not hear another message.
 func TestWhoSubscribesWhileTheUpstreamIsGoneIsDisconnected(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listen(t)
 	_ = l.Close()
 	r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
 	for _, command := range []string{"SUBSCRIBE news", "SUBSCRIBE lock:1 news", "PSUBSCRIBE n*", "SSUBSCRIBE news"} {
