@@ -62,7 +62,7 @@ func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engag
 // dispatch runs the command that the parser found. It returns false if that has to wait for earlier ones, and is then
 // called again.
 func (s *session) dispatch() bool {
-	if s.settling == nil && s.full() && s.pause() {
+	if s.settling == nil && s.full() && s.throttle() {
 		return false
 	}
 	memory := &s.server.memory
@@ -95,14 +95,6 @@ func (s *session) dispatch() bool {
 	s.server.counters.commands.Add(1)
 	s.mute.advance()
 	return true
-}
-
-// pause makes the writer kick the reader when the queue has drained. It returns false if it just did.
-func (s *session) pause() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused = s.full()
-	return s.paused
 }
 
 // perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.

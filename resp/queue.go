@@ -152,11 +152,19 @@ func (s *session) uncount(sl *slot) {
 	}
 }
 
-// unpause lets the reader go on that was paused, once enough of the queue has drained, or others have freed memory.
-func (s *session) unpause() {
+// throttle makes the writer kick the reader when the queue has drained. It returns false if it just did.
+func (s *session) throttle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.throttled = s.full()
+	return s.throttled
+}
+
+// unthrottle lets the reader go on that was throttled, once enough of the queue has drained, or others have freed memory.
+func (s *session) unthrottle() {
 	l := &s.server.cfg.Limits
-	if s.paused && s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4 && !s.crowded() {
-		s.paused = false
+	if s.throttled && s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4 && !s.crowded() {
+		s.throttled = false
 		s.kickReader()
 	}
 }

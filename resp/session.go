@@ -61,7 +61,7 @@ type session struct {
 	counted    int   // of this, what the memory budget has counted
 	twoRounds  int   // commands in flight that take two rounds
 	waitFor    *slot // the reader waits for it to be ready
-	paused     bool  // the reader waits for depth and inBytes to go down
+	throttled  bool  // the reader waits for depth and inBytes to go down
 	gone       bool
 	written    bool // the writer has ended
 	waits      map[*waiting]struct{}

@@ -248,7 +248,7 @@ func (s *session) popRelayed(sl *slot) {
 	s.uncount(sl)
 	s.weigh(0)
 	sl.recycle()
-	s.unpause()
+	s.unthrottle()
 }
 
 // giveTurn lets the writer write again. s.mu is held.

@@ -69,7 +69,7 @@ func (c *call) share() Reply {
 	}
 	s.mu.Lock()
 	if s.outBytes > sharedUnread {
-		s.paused = true
+		s.throttled = true
 		s.mu.Unlock()
 		return wait
 	}

@@ -152,7 +152,7 @@ func (s *session) retire(batch *slot) {
 		sl = next
 	}
 	s.weigh(0)
-	s.unpause()
+	s.unthrottle()
 	s.batch = nil
 	s.tell()
 	if s.relays > 0 || s.shares > 0 || s.up != nil {

@@ -131,10 +131,7 @@ const firstWordMax = 64
 func FirstWord(b []byte) (word []byte, more bool) {
 	short := len(b) < firstWordMax
 	_, rest, ok := bytes.Cut(b, []byte("\r\n"))
-	if !ok {
-		return nil, short
-	}
-	if len(rest) == 0 {
+	if !ok || len(rest) == 0 {
 		return nil, short
 	}
 	if rest[0] != '$' {
@@ -144,8 +141,7 @@ func FirstWord(b []byte) (word []byte, more bool) {
 	if !ok {
 		return nil, short
 	}
-	word, _, ok = bytes.Cut(rest, []byte("\r\n"))
-	if !ok {
+	if word, _, ok = bytes.Cut(rest, []byte("\r\n")); !ok {
 		return nil, short
 	}
 	return word, false
