@@ -217,10 +217,7 @@ func (sl *slot) onRan(r quorum.Ran) {
 
 // onExecuted takes the reply that the plan came to.
 func (sl *slot) onExecuted(x quorum.Executed, reply Reply) {
-	o := outcome{err: x.Err, reply: reply}
-	if x.Err == nil {
-		o.done = 1
-	}
+	o := outcome{err: x.Err, done: count(x.Err == nil), reply: reply}
 	if x.Lock != nil {
 		o.lock, o.taken = sl.session.server.lockOf(x.Lock), true
 	}
@@ -299,11 +296,9 @@ func (s *session) freeReader(sl *slot) {
 
 // merge adds one outcome to those that came before.
 func (sl *slot) merge(o outcome) {
-	first := sl.out.err
-	done := sl.out.done
-	sl.out = o
-	sl.out.done += done
-	if first != nil {
-		sl.out.err = first
+	o.done += sl.out.done
+	if sl.out.err != nil {
+		o.err = sl.out.err
 	}
+	sl.out = o
 }
