@@ -40,6 +40,10 @@
 //	tracking.go                     CLIENT TRACKING: what clients cache is taken back at once
 //	halfclose.go, janitor.go,       clients that are gone or slow, what all of them together may take, and those that
 //	budget.go, pause.go             CLIENT PAUSE holds
+//	identity.go, warn.go,           what is told of clients: by CLIENT LIST, in the log, by INFO
+//	errorstats.go
+//	expiry.go, number.go, glob.go,  how times, numbers, patterns and words are read
+//	ascii.go, inline.go
 //	upstream_*.go                   the way of what is not about locks; package upstream knows the server
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A

@@ -49,7 +49,8 @@ func (s *session) checkTimes(now int64) {
 	defer s.mu.Unlock()
 	s.hurryOverdue()
 	s.unthrottle()
-	idle := limits.Idle > 0 && s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load() && now-s.active.Load() > limits.Idle.Milliseconds()
+	quiet := s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load()
+	idle := limits.Idle > 0 && quiet && now-s.active.Load() > limits.Idle.Milliseconds()
 	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {
 		why := "idle_timeout"

@@ -96,8 +96,10 @@ func New(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server 
 func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages, gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
-		voted: newCache[string, *quorum.Script](votedMax), routes: newCache[digest, *scriptRoute](routesMax), taken: newTaken(cfg.LocksListed),
+		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages,
+		gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
+		voted:  newCache[string, *quorum.Script](votedMax),
+		routes: newCache[digest, *scriptRoute](routesMax), taken: newTaken(cfg.LocksListed),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},

@@ -67,7 +67,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 // placeKeys looks at the names of a command. It has one place for all.
 func (c *call) placeKeys(spec keySpec) (place, Reply) {
 	first, last, step := spec.span(c.args)
-	var n names
+	var n sides
 	for i := first; i <= last; i += step {
 		if refused := n.add(c, c.args[i]); refused != nil {
 			return here, refused
@@ -76,14 +76,14 @@ func (c *call) placeKeys(spec keySpec) (place, Reply) {
 	return n.place(c)
 }
 
-// A names says of the names of one command which sides they belong to, with the last of either.
-type names struct {
+// A sides says on which sides the names of one command are, with the last of either.
+type sides struct {
 	lock, other   string
 	locks, others bool
 }
 
 // place is the one of a command that the proxy can serve.
-func (n *names) place(c *call) (place, Reply) {
+func (n *sides) place(c *call) (place, Reply) {
 	switch {
 	case !n.locks:
 		return there, nil
@@ -94,7 +94,7 @@ func (n *names) place(c *call) (place, Reply) {
 }
 
 // add takes the next names. It refuses one that is lockproxy's own.
-func (n *names) add(c *call, names ...string) Reply {
+func (n *sides) add(c *call, names ...string) Reply {
 	for _, name := range names {
 		switch {
 		case quorum.Reserved(name):
@@ -133,7 +133,7 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 	if (name == "fcall" || name == "fcall_ro") && len(c.args) > 2 && c.args[2] == "0" {
 		return there, c.mustDeclare()
 	}
-	var n names
+	var n sides
 	if refused := n.add(c, keys...); refused != nil {
 		return here, refused
 	}
@@ -185,7 +185,7 @@ func (c *call) placePubSub(cmd, row *command) (place, Reply) {
 
 // placeChannels is placeKeys for channels.
 func (c *call) placeChannels(channels []string) (place, Reply) {
-	var n names
+	var n sides
 	for _, channel := range channels {
 		if strings.HasPrefix(channel, reservedPrefix) || c.server.isLock(channel) {
 			n.lock, n.locks = channel, true

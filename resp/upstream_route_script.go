@@ -29,7 +29,7 @@ func (c *call) placeScript(spec keySpec) (place, Reply) {
 	}
 	first, last, _ := spec.span(c.args)
 	keys, args := c.args[first:last+1], c.args[last+1:]
-	var n names
+	var n sides
 	if refused := n.add(c, keys...); refused != nil {
 		return here, refused
 	}
