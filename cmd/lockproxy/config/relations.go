@@ -145,10 +145,7 @@ func failIf(bad bool, text string) string {
 
 // finish looks at the settings together: relations, files, and what is only warned of.
 func (l *Loaded) finish() {
-	for _, r := range relations {
-		l.check(r)
-	}
-	for _, r := range files {
+	for _, r := range slices.Concat(relations, files) {
 		l.check(r)
 	}
 	l.warn()
