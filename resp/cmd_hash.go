@@ -10,11 +10,9 @@ import (
 // is the client's. Where no answer has a quorum nobody holds the lock: then it is the answer for a key that is not
 // there.
 
-func runHGet(c *call) Reply    { return c.ask(0, dataReply) }
-func runHashInt(c *call) Reply { return c.ask(0, intReply) }
-func runHashList(c *call) Reply {
-	return c.ask(1, listReply)
-}
+func runHGet(c *call) Reply     { return c.ask(0, dataReply) }
+func runHashInt(c *call) Reply  { return c.ask(0, intReply) }
+func runHashList(c *call) Reply { return c.ask(1, listReply) }
 
 func runHGetAll(c *call) Reply {
 	return c.ask(2, func(r any) Reply {

@@ -53,7 +53,7 @@ func runWatch(c *call) Reply {
 	for _, w := range fresh {
 		names = append(names, w.key.Name)
 	}
-	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply { return okReply })
+	sl := c.claimTogether(twoRounds, names, func(*outcome) Reply { return okReply })
 	if sl == nil {
 		return wait
 	}

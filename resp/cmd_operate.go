@@ -86,14 +86,14 @@ func runForceUnlock(c *call) Reply {
 	}
 	s, key, by := c.session, sl.key, c.user
 	c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {
-		outcome := "nothing was there"
+		what := "nothing was there"
 		switch {
 		case b.Err != nil:
-			outcome = b.Err.Error()
+			what = b.Err.Error()
 		case b.Applied:
-			outcome = "deleted"
+			what = "deleted"
 		}
-		s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", outcome,
+		s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", what,
 			"client", s.addr(), "id", s.id, "user", by)
 		if b.Applied {
 			s.server.hurryHolds(key)

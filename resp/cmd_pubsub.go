@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -162,8 +163,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	}
 	s.mu.Lock()
 	for _, t := range topics {
-		name := t.Name
-		told = append(told, Push{Bulk(word), Bulk(name), Int(s.forget(t))})
+		told = append(told, Push{Bulk(word), Bulk(t.Name), Int(s.forget(t))})
 	}
 	if len(names) == 0 {
 		told = Sequence{Push{Bulk(word), Null{}, Int(s.countOf(kind))}}
@@ -176,7 +176,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 		s.mu.Unlock()
 		s.noteState()
 		s.up.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
-			append([]string{word}, slices.Clone(others)...)...)
+			append([]string{word}, others...)...)
 		return later
 	}
 	s.answerAs(told, func(sl *slot) { sl.mute, s.latest = false, sl })
@@ -240,12 +240,11 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 			}
 		}
 		found := Array{}
-		for name := range seen {
+		for _, name := range slices.Sorted(maps.Keys(seen)) {
 			if matchGlob(pattern, name) {
 				found = append(found, Bulk(name))
 			}
 		}
-		slices.SortFunc(found, func(a, b Reply) int { return strings.Compare(string(a.(Bulk)), string(b.(Bulk))) })
 		return found
 	})
 }

@@ -3,7 +3,6 @@ package resp
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"lockproxy/resp/upstream"
@@ -206,7 +205,7 @@ func (c *call) scriptsExist() Reply {
 	l.ask(expectation{n: 1, take: func(reply []byte) {
 		text = reply
 		sl.resolve(outcome{})
-	}}, slices.Clone(c.args)...)
+	}}, c.args...)
 	return later
 }
 
