@@ -28,7 +28,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	}
 	added := s.missing(topics)
 	if !c.reserveTopics(added) {
-		s.refuse(Error(errMemory.Error()))
+		s.refuse(errMemory)
 		return later
 	}
 	l, others, refused := c.listenUpstream(topics)

@@ -68,7 +68,7 @@ func (s *session) dispatch() bool {
 	memory := &s.server.memory
 	if s.reserve == 0 && s.settling == nil {
 		if !memory.take(s.parser.size) {
-			s.refuse(Error(errMemory.Error()))
+			s.refuse(errMemory)
 			return true
 		}
 		s.reserve = s.parser.size

@@ -123,7 +123,7 @@ func (s *session) readLoop() {
 		s.runAll()
 		space, err := s.space()
 		if err != nil {
-			s.refuse(Error(err.Error()))
+			s.refuse(err)
 			continue
 		}
 		n, err := s.conn.Read(space)
@@ -192,7 +192,7 @@ func (s *session) runAll() {
 			n, err := s.parser.next(s.in.bytes())
 			if err != nil {
 				s.server.counters.protocolErrors.Add(1)
-				s.refuse(Error(err.Error()))
+				s.refuse(err)
 				break
 			}
 			if n == 0 {
@@ -242,13 +242,13 @@ func (s *session) Kick() {
 }
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
-func (s *session) refuse(e Error) {
+func (s *session) refuse(err error) {
 	sl := newSlot(s)
-	sl.reply, sl.resp3, sl.mute = e, s.resp3, s.mute.current
+	sl.reply, sl.resp3, sl.mute = Error(err.Error()), s.resp3, s.mute.current
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push(sl)
-	s.close(string(e))
+	s.close(err.Error())
 }
 
 // stop ends the session after the commands under way have been answered.
