@@ -42,20 +42,29 @@ func explain(args, env []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "lockproxy: scripts explain needs a file with a Lua text, or - for standard input")
 		return exitUsage
 	}
-	whole, err := readText(file)
-	if err == nil {
-		text, cut := strings.CutSuffix(whole, "\n") // which editors add, and libraries do not send
-		var lines []string
-		if lines, err = script.Explain(text, quorum.MayVote, l.Config.Scripts...); err == nil {
-			if cut {
-				fmt.Fprintf(stdout, "The newline at the end of the file is left out, as libraries do not send it; with it, the SHA-1 would be %x.\n", sha1.Sum([]byte(whole)))
-			}
-			fmt.Fprintln(stdout, strings.Join(lines, "\n"))
-			return exitOK
-		}
+	if err := writeExplanation(stdout, file, l.Config.Scripts); err != nil {
+		fmt.Fprintf(stderr, "lockproxy: %s: %v\n", file, err)
+		return exitFailure
 	}
-	fmt.Fprintf(stderr, "lockproxy: %s: %v\n", file, err)
-	return exitFailure
+	return exitOK
+}
+
+func writeExplanation(w io.Writer, file string, rows []script.Family) error {
+	whole, err := readText(file)
+	if err != nil {
+		return err
+	}
+	text, cut := strings.CutSuffix(whole, "\n") // which editors add, and libraries do not send
+	lines, err := script.Explain(text, quorum.MayVote, rows...)
+	if err != nil {
+		return err
+	}
+	if cut {
+		fmt.Fprintf(w, "The newline at the end of the file is left out, as libraries do not send it; with it, the SHA-1 would be %x.\n",
+			sha1.Sum([]byte(whole)))
+	}
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return nil
 }
 
 func readText(file string) (string, error) {
