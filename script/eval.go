@@ -51,8 +51,7 @@ func (r *run) binary(e binaryExpr) (symbol, error) {
 	if err != nil {
 		return symbol{}, err
 	}
-	switch {
-	case e.op == "and" && !left.truthy(), e.op == "or" && left.truthy():
+	if e.op == "and" && !left.truthy() || e.op == "or" && left.truthy() {
 		return left, nil
 	}
 	right, err := r.eval(e.right)
