@@ -33,6 +33,14 @@ func (r *voting) missedBy(en *entry) {
 	}
 }
 
+// releaseMissed makes the release late on the masters that have missed it. It is called with round.mu held when the round is over, and
+// again with each late answer: who was told that no quorum has answered has given the lock up all the same.
+func (r *voting) releaseMissed() {
+	for i := range r.entries {
+		r.releaseLate(&r.entries[i])
+	}
+}
+
 // releaseLate makes the release late on a master, if that has missed it. It is called when the round is over, with round.mu held,
 // which may be later than others have asked: what they were granted is theirs.
 func (r *voting) releaseLate(en *entry) {

@@ -175,9 +175,7 @@ func (r *voting) ended(d Decision) {
 	refusal, refused := r.count.refused()
 	reply, ms := r.count.won(), r.count.ttl()
 	divided := r.asked < r.count.worthAsking()
-	for i := range r.entries {
-		r.releaseLate(&r.entries[i])
-	}
+	r.releaseMissed()
 	r.mu.Unlock()
 	switch {
 	case d == Won && (ms == 0 || r.req.Rule.Merge == Releasing || r.req.Rule.Merge == Telling): // there is no validity to be left
@@ -335,6 +333,7 @@ func (r *voting) settled(en *entry) {
 			late = r.undoOf(en.master)
 		}
 		r.eachExpiry(a, func(h hold, _ int64) { en.releaseOwed(h, undoDump) })
+		r.releaseMissed()
 	}
 	r.mu.Unlock()
 	for _, u := range late {

@@ -211,3 +211,62 @@ func TestWhatAScriptDeletesIsNoRelease(t *testing.T) {
 		s.expectHolders(2*time.Second, ".mm")
 	})
 }
+
+// triesToFree gives the lock back through the first proxy, and is told that no quorum has answered.
+func (s *scene) triesToFree() {
+	s.t.Helper()
+	if r := s.byVote(0, &hashLock.release, 50*time.Second); r.Err == nil {
+		s.t.Errorf("the release was told: %+v", r)
+	}
+}
+
+// Two of three masters are not sent the release; a third runs it.
+func TestAReleaseByVoteThatNoQuorumHasAnsweredIsMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.do(func() { s.servers[0].stopped = true })
+		s.stop(1)
+		s.triesToFree()
+		s.expectHolders(20*time.Millisecond, "mm.")
+		s.resume(0)
+		s.resume(1)
+		s.expectHolders(100*time.Millisecond, "...")
+		s.take(1, "next")
+	})
+}
+
+// The client, which was told that its release has failed, takes the lock again through another proxy: on the masters that missed
+// the release it counts one hold more.
+func TestALateReleaseByVoteLeavesALockThatWasTakenOnceMore(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.mute(0)
+		s.cutOff(1)
+		s.triesToFree()
+		s.expectHolders(20*time.Millisecond, "mm.")
+		s.takes(1)
+		s.reconnect(0)
+		s.reconnect(1)
+		s.expectHolders(2*time.Second, "mm.")
+	})
+}
+
+// Two masters have run the release, and their connections break before they say so. The client takes the lock again, through the
+// same proxy, before the third says what it has deleted: the new lock is of the same content.
+func TestALateReleaseByVoteLeavesWhatWasTakenBeforeItsAnswer(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.do(func() { s.links[0][2].slow = 38 * time.Millisecond })
+		s.mute(0, 1)
+		release := make(chan quorum.Ran, 1)
+		s.proxies[0].life.engine.Run(hashLock.release.request([]string{resourceName(0)}, "mine", 50*time.Second), func(r quorum.Ran) { release <- r })
+		s.sleep(10 * time.Millisecond)
+		s.lose(0, 1)
+		if r := <-release; r.Err == nil {
+			t.Errorf("the release was told: %+v", r)
+		}
+		s.sleep(20 * time.Millisecond)
+		s.takes(0)
+		s.expectHolders(2*time.Second, "mmm")
+	})
+}

@@ -85,6 +85,11 @@ var voteMutants = []mutant{
 		test: "TestAReleaseByVoteThatIsAnsweredWithAnError", in: ".",
 	},
 	{
+		name: "a release by vote that no quorum has answered is not made late", rule: "4 undo", file: "script_run.go",
+		old: "\t\tr.releaseMissed()", new: "",
+		test: "TestAReleaseByVoteThatNoQuorum", in: ".",
+	},
+	{
 		name: "a release by vote is not made late where the lock is late", rule: "4 undo", file: "script_run.go",
 		old: "en.releaseOwed(h, undoDump)", new: "_ = h",
 		test: "TestAReleaseByVoteIsMadeLateWhere", in: ".",
