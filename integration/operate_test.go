@@ -91,3 +91,26 @@ func TestForceUnlockFreesWhateverIsThere(t *testing.T) {
 	}
 	expect(t, s.client, ":0\r\n", "UNLOCK", "k", "me")
 }
+
+// A master stands still until after the reply: what it has then may be somebody's who has taken it since.
+func TestForceUnlockIsNotDoneAfterItsReply(t *testing.T) {
+	const forceUnlock = `if (redis.call('del', KEYS[1]) == 1) then redis.call(ARGV[2], KEYS[2], ARGV[1]); return 1 else return 0 end`
+	s := startSplit(t)
+	for _, key := range []string{"script", "command"} {
+		for i := range s.masters {
+			s.on(i, "SET", key, "x", "PX", long)
+		}
+		if err := s.masters[2].Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if key == "command" {
+			expect(t, s.client, ":1\r\n", "FORCEUNLOCK", key)
+		} else {
+			expect(t, s.client, ":1\r\n", "EVAL", forceUnlock, "2", key, "channel", "0", "publish")
+		}
+		if err := s.masters[2].Resume(); err != nil {
+			t.Fatal(err)
+		}
+		s.everywhere([]string{":0\r\n", ":0\r\n", ":1\r\n"}, "EXISTS", key)
+	}
+}

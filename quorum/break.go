@@ -1,23 +1,30 @@
 package quorum
 
-// luaBreak KEYS[1]=resource: delete whatever is there.
-var luaBreak = newLua(`if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
+// luaBreak KEYS[1]=resource ARGV[1]=the last moment: delete whatever is there.
+var luaBreak = newLua(luaInTime + `
+if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 ` + luaFree)
 
 // Break deletes whatever any master has under a key, and rings for those that wait for it: what a quorum holds, and what
 // only some have. It asks all masters and waits for each, an InstanceTimeout if one is late; what a master that is not
-// reached has, expires there. Applied says that something was there.
+// reached in time has, expires there: see lastMoment. Applied says that something was there.
 //
 // It is an operator's means, and no rule protects whom it hits: a holder goes on believing in the lock, and an attempt
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
-	b := &breaking{done: done}
-	e.begin(&b.round, b, key, luaBreak.whole([]string{key.Name}))
+	b := &breaking{key: key, done: done}
+	e.begin(&b.round, b, key, nil) // see compose
 }
 
 type breaking struct {
 	round
+	key  Key
 	done func(Changed)
+}
+
+// compose makes the command for one master; see composer.
+func (b *breaking) compose(en *entry, _ int64) {
+	en.Args = luaBreak.whole([]string{b.key.Name}, en.lastMoment())
 }
 
 // read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.

@@ -31,8 +31,8 @@
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	turn.go, repair.go, past.go
 //	fence.go, fence_lua.go           locks with a fencing number
-//	views.go, break.go, poll.go,     for operators, and about the masters themselves
-//	status.go, stats.go
+//	views.go, break.go, moment.go,   for operators, and about the masters themselves
+//	poll.go, status.go, stats.go
 //	publish.go, envelope.go          messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
 //	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.lua what a

@@ -18,6 +18,9 @@ type Rule struct {
 	Field string
 	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking.
 	Late Value
+	// Blind says that the script takes a lock from whoever holds it. It is not to take one that was granted when its client had
+	// been answered: so it waits for each master, and what reaches a master later is not run.
+	Blind bool
 	// Derived says that the script may touch keys that begin with one of KEYS and a colon.
 	Derived bool
 }
@@ -128,6 +131,8 @@ func (c *count) largest() (agreed class, n int) {
 func (c *count) decide(t Tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
+	case c.rule.Blind && t.Pending() > 0:
+		return Undecided
 	case c.rule.Merge == Releasing:
 		return c.decideRelease(t)
 	case c.rule.Merge == Extending && c.rule.Each:

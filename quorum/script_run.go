@@ -97,7 +97,15 @@ func (e *Engine) wrapped(req *RunRequest) []any {
 	}
 	extra := ceilMillis(clockFloor + e.cfg.Grace).Milliseconds()
 	return append(args, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), extra,
-		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field)
+		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
+}
+
+// compose names the last moment for a script that is not to be run late; see composer.
+func (r *voting) compose(en *entry, _ int64) {
+	if r.req.Rule.Blind {
+		en.Args = slices.Clone(en.Args) // they are other masters', too
+		en.Args[len(en.Args)-1] = en.lastMoment()
+	}
 }
 
 // A voting is the round of a script.

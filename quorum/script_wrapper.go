@@ -15,7 +15,8 @@ import (
 //
 //	KEYS  the client's
 //	ARGV  the client's, and after them: mode, drift factor, fixed part of what is kept beyond a TTL in ms, ttl_max in ms,
-//	      the label of what is published, and the field to read of KEYS[1] at the end, or nothing
+//	      the label of what is published, the field to read of KEYS[1] at the end, or nothing, and what the master's clock may
+//	      show at most when the script begins, in ms, or nothing
 //
 // mode has an r for a script that may not write, a d for one that may touch, besides its KEYS, keys that begin with one of
 // them and a colon, and the number of the database. The reply is read by parseAnswer:
@@ -36,7 +37,7 @@ var wrapperLua string
 
 // wrapperTail is what follows the client's text, as it is sent.
 var wrapperTail = shorten(strings.NewReplacer("--[[VALUE]]", luaValue, "@BELL@", BellPrefix, "@HORIZON@", horizonKey,
-	"@COMMANDS@", " "+strings.Join(votable, " ")+" ").Replace(wrapperLua))
+	"@COMMANDS@", " "+strings.Join(votable, " ")+" ", "@LATE@", lateError).Replace(wrapperLua))
 
 // Parts of the wrapper that only few texts can notice: they are left out for all others.
 const (
@@ -59,7 +60,7 @@ setmetatable(_G, {__index = all, __newindex = all, __metatable = false})`
 )
 
 // wrapperParams is how many arguments of ours follow the client's.
-const wrapperParams = 6
+const wrapperParams = 7
 
 var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
 

@@ -18,11 +18,11 @@ if not real.REDIS_VERSION_NUM then -- before Redis 7, whose errors name a line, 
   end
 end
 
--- Our own arguments are the last six.
+-- Our own arguments are the last seven.
 local n = #ARGV
-local mode, factor, extra = ARGV[n - 5], tonumber(ARGV[n - 4]), tonumber(ARGV[n - 3])
-local most, label, probe = tonumber(ARGV[n - 2]), ARGV[n - 1], ARGV[n]
-for i = n - 5, n do ARGV[i] = nil end
+local mode, factor, extra = ARGV[n - 6], tonumber(ARGV[n - 5]), tonumber(ARGV[n - 4])
+local most, label, probe, latest = tonumber(ARGV[n - 3]), ARGV[n - 2], ARGV[n - 1], tonumber(ARGV[n])
+for i = n - 6, n do ARGV[i] = nil end
 
 -- before: by key, its value and expiry when the script first wrote it; written: those keys, in that order
 -- origin: by key, where its expiry comes from: 'script', a command of the script, or 'other', another key, as by RENAME
@@ -34,6 +34,7 @@ local function now()
   local t = call('TIME')
   return t[1] * 1000 + floor(t[2] / 1000)
 end
+if latest and now() > latest then return {err = '@LATE@'} end
 local function expiry(key)
   local at = call('PEXPIRETIME', key)
   if type(at) ~= 'number' then -- before Redis 7

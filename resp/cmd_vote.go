@@ -69,7 +69,7 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	if f == nil {
 		return quorum.Rule{}, nil
 	}
-	rule := quorum.Rule{Each: f.Each, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
+	rule := quorum.Rule{Each: f.Each, Blind: f.Blind, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
 	if i := f.Holder; i > 0 && i <= len(args) {
 		rule.Field = args[i-1]
 	}

@@ -67,6 +67,9 @@ func (f *Family) explain() []string {
 	default:
 		lines = append(lines, fmt.Sprintf("It is to %v a lock; a reply grants if it is: %v. A quorum must grant.", f.Kind, f.Granted))
 	}
+	if f.Blind {
+		lines = append(lines, "It takes the lock from whoever holds it: each master is waited for, and one that it reaches later does not run it.")
+	}
 	if f.Holder > 0 {
 		lines = append(lines, fmt.Sprintf("A quorum must agree on the field ARGV[%d] of the hash KEYS[1]: the caller's holds.", f.Holder))
 	}

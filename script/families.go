@@ -19,7 +19,7 @@ var knownFamilies = slices.Concat(
 		{"73ac2729af29ea9a975f95e8097f7ee9a74cce3d", "unlock of RSpinLock", "3.24-now"},
 		{"5b9e58d1bcb8498e14aa1d5b49a1ca5b90748946", "unlock of RSpinLock", "3.15-3.23"},
 	}),
-	redisson("RLock", Family{Kind: Releases}, []familyText{
+	redisson("RLock", Family{Kind: Releases, Blind: true}, []familyText{
 		{"605e338249a7a1d40df83b04f7658354f883b41b", "forceUnlock", "3.22-now"},
 		{"7e9c80b3d786b95d5d4aaf8fd73adb9775fa6fb1", "forceUnlock", "2.2-3.21"},
 		{"51b433c3cc9a6ca991b3aefec63d23490c246318", "forceUnlock of RSpinLock", "3.15-now"},
@@ -49,7 +49,7 @@ var knownFamilies = slices.Concat(
 		{"319a1cdf1b56c767a0a9adf2224250bf811f110c", "write unlock", "3.22-3.23"},
 		{"baa634f6184acc1b8f145e810a0e0e00967a3cbe", "write unlock", "2.7-3.21"},
 	}),
-	redisson("RReadWriteLock", Family{Kind: Releases, Derived: true}, []familyText{
+	redisson("RReadWriteLock", Family{Kind: Releases, Blind: true, Derived: true}, []familyText{
 		{"27dbe744e95c1d854a7f556cc6817030de2d0d01", "read forceUnlock", "3.22-now"},
 		{"23f9bc91439172625235ce2ee06d6647f08a7e27", "read forceUnlock", "2.8-3.21"},
 		{"2e2cb2a3b13e2e80e4236ef6a25beaf365dba608", "write forceUnlock", "3.22-now"},
@@ -80,7 +80,7 @@ var knownFamilies = slices.Concat(
 		{"14f85250fb2a386500bf8e4b25a8e95db140ff0c", "unlock", "3.22-3.23"},
 		{"35d32367b21753c39b55dc64d1906fee627cc9a8", "unlock", "2.8-3.21"},
 	}),
-	redisson("RFairLock", Family{Kind: Releases}, []familyText{
+	redisson("RFairLock", Family{Kind: Releases, Blind: true}, []familyText{
 		{"71ed11d4e4818119ac560b3d670a7f08256afc46", "forceUnlock", "3.32-now"},
 		{"047c11d7fec40d0102fe9903ff1e19e9a1dec610", "forceUnlock", "3.22-3.30"},
 		{"95cdf4b03f82c82edf987c7d216b4b67d861b14f", "forceUnlock", "2.7-3.21"},
@@ -96,7 +96,7 @@ var knownFamilies = slices.Concat(
 	redisson("FasterMultiLock", Family{Kind: Releases, Granted: GrantNotNil}, []familyText{
 		{"5088a04fb08aa002f465f0f90b35ed8da9b27a3c", "unlock", "3.38-now"},
 	}),
-	redisson("FasterMultiLock", Family{Kind: Releases}, []familyText{{"9f004091f2597ace3c2e75f8b32c7adf985f412e", "forceUnlock", "3.38-now"}}),
+	redisson("FasterMultiLock", Family{Kind: Releases, Blind: true}, []familyText{{"9f004091f2597ace3c2e75f8b32c7adf985f412e", "forceUnlock", "3.38-now"}}),
 	redisson("FasterMultiLock", Family{Kind: Extends}, []familyText{{"935362a31ac5b3d6f7c5c3f1e26d9a012f87f2bd", "watchdog", "3.44-now"}}),
 	redisson("FasterMultiLock", Family{Kind: Asks}, []familyText{
 		{"b9e070cb84c0ed3944b58dcb4ddf45af7adeb9c8", "isHeldByThread", "3.38-now"},

@@ -20,6 +20,8 @@ type Family struct {
 	Holder int
 	// Each says that the reply of Extends is an array with a 1 or 0 for each of several locks.
 	Each bool
+	// Blind says that it takes a lock from whoever holds it: masters that are late do not run it.
+	Blind bool
 	// Derived says that the text makes names of further keys from its KEYS, each of them one of KEYS, a colon, and more.
 	Derived bool
 

@@ -120,6 +120,21 @@ var voteMutants = []mutant{
 		test: "TestWhatAScriptDeletesIsNoRelease", in: ".",
 	},
 	{
+		name: "what takes a lock from whoever holds it is answered by a quorum", rule: "3 closing is not cancelling", file: "script_merge.go",
+		old: "case c.rule.Blind && t.Pending() > 0:", new: "case false:",
+		test: "TestWhatTakesALockFromWhoeverHoldsItWaits", in: ".",
+	},
+	{
+		name: "a forced unlock by vote runs late", rule: "3 closing is not cancelling", file: "script_wrapper.lua",
+		old: "if latest and now() > latest", new: "if false",
+		test: "TestWhatTakesALockFromWhoeverHoldsItTakes", in: ".",
+	},
+	{
+		name: "FORCEUNLOCK runs late", rule: "3 closing is not cancelling", file: "moment.go",
+		old: "if t[1] * 1000", new: "if false and t[1] * 1000",
+		test: "TestWhatTakesALockFromWhoeverHoldsItTakes", in: ".",
+	},
+	{
 		name: "an error of a master is its script's", rule: "release in doubt", file: "script_run.go",
 		old: "len(a.effects) == 0 && slices", new: "len(a.effects) < 0 && slices",
 		test: "TestAReleaseIsNotRefused", in: ".",

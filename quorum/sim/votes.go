@@ -366,7 +366,7 @@ func (c *client) freeByVote(h *votedHold) bool {
 
 // votedWords returns the arguments of a client's script in a command, without the wrapper's; nil if it is another command.
 func votedWords(words []string) []string {
-	const wrappers = 6
+	const wrappers = 7
 	if len(words) < 3 || words[0] != "EVAL" && words[0] != "EVALSHA" {
 		return nil
 	}

@@ -164,6 +164,11 @@ func (c *Clock) Latest(now time.Duration) time.Duration {
 	return now + c.offset.Hi + c.apart(max(now-c.at, 0))
 }
 
+// Earliest returns what the clock shows at least.
+func (c *Clock) Earliest(now time.Duration) time.Duration {
+	return now + c.offset.Lo - c.apart(max(now-c.at, 0))
+}
+
 // Known says whether anything was observed.
 func (c *Clock) Known() bool { return c.known }
 

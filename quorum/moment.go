@@ -1,0 +1,36 @@
+package quorum
+
+import (
+	"math"
+	"time"
+)
+
+// What takes a lock from whoever holds it, and does not compare, must not take one that was granted when its client had been
+// answered. But a command that was sent may be long on its way, or wait in front of a master that stands still. So it names the
+// last moment of the master's clock at which it may run: one that lies before the end of its round, by what is known of that clock.
+
+// luaInTime ARGV[1]=what the master's clock may show at most, in ms.
+const luaInTime = `
+local t = redis.call('TIME')
+if t[1] * 1000 + math.floor(t[2] / 1000) > tonumber(ARGV[1]) then return redis.error_reply('` + lateError + `') end`
+
+// lateError is the answer of a master that was reached too late.
+const lateError = "LATE its client had been answered before it came"
+
+// lastMoment returns what the master's clock shows at least when the round ends at its deadline, in ms. It is called when the
+// entry is about to be written.
+func (en *entry) lastMoment() int64 {
+	l := en.lane
+	return l.master.watch.earliest(l.gathered+en.round.deadline-l.engine.waited(), l.link.clock)
+}
+
+// earliest returns what the master's clock shows at least, in ms. For when nothing is known of it, heard is what it showed when it
+// was last heard.
+func (w *watch) earliest(at instant, heard int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.clock.Known() {
+		return heard
+	}
+	return int64(math.Floor(float64(w.clock.Earliest(at)) / float64(time.Millisecond)))
+}
