@@ -270,3 +270,19 @@ func TestALateReleaseByVoteLeavesWhatWasTakenBeforeItsAnswer(t *testing.T) {
 		s.expectHolders(2*time.Second, "mmm")
 	})
 }
+
+// A master lacks the lock, and is slow to hear that it is given back, while its client takes it again. Through the same proxy that
+// attempt comes after the release there, and needs its vote.
+func TestAReleaseThatIsSlowLeavesTheNextLockThroughTheSameProxy(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.remove(2)
+		s.do(func() { s.links[0][2].slow = 30 * time.Millisecond })
+		s.frees(0, 1)
+		s.do(func() { s.servers[1].stopped = true })
+		s.takes(0)
+		s.expectHolders(time.Second, "m.m")
+		s.resume(1)
+		s.expectHolders(time.Second, "mmm")
+	})
+}
