@@ -122,6 +122,37 @@ func TestAWaiterIsWokenByTheExpiry(t *testing.T) {
 	}
 }
 
+// A master lacks the holder's key: attempts are granted there, and undone, which rings for who waits. That wakes nobody for
+// long: neither who was granted, nor the first waiter of another proxy, who is then granted himself.
+func TestWaitersDoNotWakeEachOtherWhereAMasterLacksTheLock(t *testing.T) {
+	masters, proxies := startPair(t)
+	holder := dial(t, proxies[0].Addr)
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	eventually(t, cleanMax, "the third master has it", func() error {
+		if got, err := masters[2].Do(0, "DEL", "k"); err != nil || string(got) != ":1\r\n" {
+			return fmt.Errorf("%q, %v", got, err)
+		}
+		return nil
+	})
+	var waiters []*harness.Conn
+	before := attempts(t, proxies[0]) + attempts(t, proxies[1])
+	for _, p := range proxies {
+		w := dial(t, p.Addr)
+		waiters = append(waiters, w)
+		if err := w.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "1500")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, w := range waiters {
+		if got, err := w.Reply(); err != nil || string(got) != "$-1\r\n" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+	if n := attempts(t, proxies[0]) + attempts(t, proxies[1]) - before; n > 8 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
 func TestAWaitEndsWithNullInTimeAndWithAnErrorAtTheEndOfTheProxy(t *testing.T) {
 	masters := startMasters(t, 3)
 	proxy, err := harness.StartProxy(proxyBinary, harness.Addrs(masters), patient()...)

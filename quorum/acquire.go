@@ -1,9 +1,6 @@
 package quorum
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
 // before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
@@ -152,36 +149,29 @@ func (a *attempt) holder() string {
 	return best
 }
 
-// freeIn returns when a quorum of masters will have granted, if those that refused do when what they hold has expired.
-func (a *attempt) freeIn() time.Duration {
+// freeIn returns how long each master that refused will hold something else; see Acquired.
+func (a *attempt) freeIn() []time.Duration {
 	if !a.req.WantFree {
-		return 0
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var free []time.Duration // by master: when
+	free := make([]time.Duration, len(a.entries))
 	for i := range a.entries {
 		switch en := &a.entries[i]; en.vote {
 		case Granted:
-			free = append(free, 0)
 		case Refused:
-			list, _ := en.Reply.([]any)
-			if len(list) < 2 {
-				continue
+			free[i] = a.engine.cfg.kept(a.engine.cfg.TTLMax)
+			if list, _ := en.Reply.([]any); len(list) == 2 {
+				if ms, ok := list[1].(int64); ok && ms >= 0 {
+					free[i] = time.Duration(ms+1) * time.Millisecond // PTTL rounds
+				}
 			}
-			ms, _ := list[1].(int64)
-			left := time.Duration(ms+1) * time.Millisecond // PTTL rounds
-			if ms < 0 {
-				left = a.engine.cfg.kept(a.engine.cfg.TTLMax)
-			}
-			free = append(free, left)
+		default:
+			free[i] = -1
 		}
 	}
-	if len(free) == 0 {
-		return 0
-	}
-	slices.Sort(free)
-	return free[min(Quorum(len(a.entries)), len(free))-1]
+	return free
 }
 
 // undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one

@@ -61,9 +61,9 @@ type Acquired struct {
 	Fence int64
 	// Unfounded says that it rests on the clocks of proxies, because too few masters know the fences before it.
 	Unfounded bool
-	// FreeIn is, on a refusal with WantFree, how long a quorum of masters will hold something else, unless it is released
-	// or extended. 0 if that is not known, as after split votes.
-	FreeIn time.Duration
+	// FreeIn is, on a refusal with WantFree, how long each master will hold something else, unless it is released or
+	// extended: 0 if it granted, negative if it told nothing. Nil if the quorum granted too late.
+	FreeIn []time.Duration
 }
 
 // WriteRequest asks for a quorum write that replaces what is there. TTL as in AcquireRequest.

@@ -185,6 +185,30 @@ func TestWithoutAQuorumTheErrorNamesEachCauseAndNothingIsLeft(t *testing.T) {
 	})
 }
 
+// For who waits.
+func TestARefusalTellsHowLongEachMasterHoldsSomethingElse(t *testing.T) {
+	inWorld(t, 5, func(w *world) {
+		for i, ttl := range []time.Duration{10 * time.Second, 0, 20 * time.Second, 30 * time.Second} {
+			if ttl > 0 {
+				w.fakes[i].set(key, "other", ttl)
+				w.fakes[i].setDelay(5 * time.Millisecond) // so that all have answered
+			}
+		}
+		w.fakes[4].leave()
+		time.Sleep(time.Second)
+		a := w.try(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, WantFree: true})
+		if !a.Refused || len(a.FreeIn) != 5 {
+			t.Fatalf("%+v", a)
+		}
+		for i, want := range []time.Duration{9 * time.Second, 0, 19 * time.Second, 29 * time.Second, -1} {
+			if got := a.FreeIn[i]; got > want || got < want && (want <= 0 || got < want-10*time.Millisecond) {
+				t.Errorf("master %d: %v", i, got)
+			}
+		}
+		w.expectHolders(key, "o.oo.")
+	})
+}
+
 func TestARefusedAttemptLeavesNoVoteBehind(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for _, f := range w.fakes[:3] {

@@ -172,7 +172,8 @@ func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)
 		case e.err != nil:
 		case held && !(r.Reentrant && old.value == r.Token):
 			a.Refused = true
-			a.FreeIn = time.Until(old.expires)
+			left := time.Until(old.expires)
+			a.FreeIn = []time.Duration{left, left, left}
 			if r.WantHolder {
 				a.Holder = old.value
 			}

@@ -36,13 +36,14 @@ type Bells interface {
 
 // Gates are all gates of a proxy.
 type Gates struct {
-	engine Engine
-	bells  Bells
-	quorum int
-	pause  func(most time.Duration) time.Duration
-	ctx    context.Context
-	cancel context.CancelFunc
-	loops  sync.WaitGroup
+	engine  Engine
+	bells   Bells
+	masters int
+	quorum  int
+	pause   func(most time.Duration) time.Duration
+	ctx     context.Context
+	cancel  context.CancelFunc
+	loops   sync.WaitGroup
 
 	mu     sync.Mutex // guards all below, and what gates and waiters hold
 	gates  map[quorum.Key]*gate
@@ -51,7 +52,7 @@ type Gates struct {
 
 // New returns gates over so many masters. Pause chooses how long to wait where votes were split: less than most.
 func New(engine Engine, bells Bells, masters int, pause func(most time.Duration) time.Duration) *Gates {
-	g := &Gates{engine: engine, bells: bells, pause: pause, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
+	g := &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }

@@ -29,8 +29,8 @@ type world struct {
 	mu      sync.Mutex // guards all below
 	holder  string
 	expires time.Time
-	err     error // of the next attempt
-	split   bool  // attempts are refused, and nobody knows for how long
+	err     error  // of the next attempt
+	votes   string // of an attempt that is refused: r refused, g granted, f told nothing
 	tries   []string
 	bell    pubsub.Subscriber
 	deaf    error // subscriptions fail
@@ -40,7 +40,7 @@ type world struct {
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t}
+		w := &world{t: t, votes: "rrr"}
 		w.Gates = New(w, w, 3, rand.N[time.Duration])
 		f(w)
 		w.Close()
@@ -60,10 +60,12 @@ func (w *world) attempt(req quorum.AcquireRequest) quorum.Acquired {
 	switch {
 	case w.err != nil:
 		return quorum.Acquired{Err: w.err}
-	case w.split:
-		return quorum.Acquired{Refused: true}
 	case w.holder != "" && left > 0:
-		return quorum.Acquired{Refused: true, FreeIn: left}
+		var in []time.Duration
+		for _, v := range w.votes {
+			in = append(in, map[rune]time.Duration{'r': left, 'g': 0, 'f': -1}[v])
+		}
+		return quorum.Acquired{Refused: true, FreeIn: in}
 	}
 	w.holder, w.expires = req.Token, time.Now().Add(req.TTL)
 	return quorum.Acquired{Lock: &quorum.Lock{}}
@@ -104,6 +106,12 @@ func (w *world) hold(token string, ttl time.Duration) {
 func (w *world) release(masters ...int) {
 	w.mu.Lock()
 	w.holder = ""
+	w.mu.Unlock()
+	w.ring(masters...)
+}
+
+func (w *world) ring(masters ...int) {
+	w.mu.Lock()
 	bell := w.bell
 	w.mu.Unlock()
 	for _, m := range masters {
@@ -225,16 +233,40 @@ func TestAWaiterIsWokenByTheExpiryAndNotByTheClock(t *testing.T) {
 	})
 }
 
+// It had the lock to expect of whom it waits behind, and knows nothing of the masters.
 func TestAReleaseThatFewMastersRingForIsTriedAfterAWhile(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hold("x", time.Minute)
 		w.wait("a", time.Hour)
+		w.wait("b", time.Hour)
+		time.Sleep(10 * time.Millisecond)
+		w.release(0, 1)
+		time.Sleep(10 * time.Millisecond)
+		w.want(3, "a granted@11")
+		w.release(1)
+		time.Sleep(ringWait - time.Millisecond)
+		w.want(0)
+		time.Sleep(2 * time.Millisecond)
+		w.want(1, "b granted@41")
+	})
+}
+
+// The waiter itself is granted where the lock is not, and hears when that is undone.
+func TestNobodyIsWokenByWhatLeavesTheLockHeld(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.votes = "rrg"
+		w.hold("x", time.Minute)
+		w.wait("a", time.Hour)
 		time.Sleep(10 * time.Millisecond)
 		w.want(2)
-		w.release(1)
+		w.ring(2)
+		time.Sleep(time.Second)
+		w.ring(2, 2)
+		time.Sleep(time.Second)
 		w.want(0)
-		time.Sleep(ringWait + time.Millisecond)
-		w.want(1, "a granted@31")
+		w.release(0)
+		time.Sleep(2 * time.Millisecond)
+		w.want(1, "a granted@2011")
 	})
 }
 
@@ -321,7 +353,8 @@ func TestWhileNoQuorumAnswersItIsTriedAgain(t *testing.T) {
 
 func TestSplitVotesAreTriedAgainMoreAndMoreRarely(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.split = true
+		w.votes = "rgf"
+		w.hold("x", time.Hour)
 		w.wait("a", time.Minute)
 		time.Sleep(time.Minute)
 		w.mu.Lock()

@@ -13,20 +13,21 @@ import (
 type gate struct {
 	gates      *Gates
 	key        quorum.Key
-	changed    chan struct{} // the bell rang, or somebody left
+	changed    chan struct{} // a bell rang, or somebody left
 	subscribed bool
 
 	// The mu of Gates guards what follows.
-	queue  []*Waiter // the head first; some may be over
-	ringer ringer
+	queue    []*Waiter // the head first; some may be over
+	forecast forecast
 }
 
 // Pauses that no master's word is the cause of.
 const (
-	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too. A release
-	// that some masters did not see, and an undo, ring like this.
+	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too, where no try
+	// has told what the masters hold.
 	ringWait = 20 * time.Millisecond
-	// splitWait is the pause after votes that were split, or too few, doubled each time up to splitWaitMax.
+	// splitWait is the pause after votes that were split, as long as the try took, and this. After votes that were too few it
+	// is doubled each time, up to splitWaitMax.
 	splitWait    = 4 * time.Millisecond
 	splitWaitMax = time.Second
 )
@@ -34,12 +35,13 @@ const (
 func (g *gate) topic() []pubsub.Topic { return []pubsub.Topic{{Kind: pubsub.Bell, Name: g.key.Name}} }
 
 func (g *gate) run() {
-	free, failures := time.Time{}, 0 // when the resource may be free by itself; attempts that told nothing of that
+	failures := 0 // in a row
 	for w := g.head(); w != nil; w = g.head() {
-		if wait := g.wait(free); wait > 0 {
+		if wait := g.wait(); wait > 0 {
 			g.sleep(wait)
 			continue
 		}
+		began := time.Now()
 		a := g.try(w)
 		if a.Refused && !g.subscribed {
 			a = g.subscribe()
@@ -49,14 +51,14 @@ func (g *gate) run() {
 			g.note(w, a.Err)
 		}
 		switch {
-		case a.Lock != nil && g.subscribed:
-			free, failures = time.Now().Add(w.req.TTL), 0
-		case a.FreeIn > 0:
-			free, failures = time.Now().Add(a.FreeIn), 0
-		case a.Lock != nil, a.Err != nil && !lacksQuorum(a.Err): // the next has to see for itself, and to subscribe
-			free, failures = time.Time{}, 0
-		default: // the votes were split, or too few
-			free = time.Now().Add(g.gates.pause(min(splitWait<<min(failures, 20), splitWaitMax)))
+		case a.Err != nil && !lacksQuorum(a.Err), a.Lock != nil && !g.subscribed: // the next has to see for itself, and to subscribe
+			failures = 0
+		case a.Lock != nil:
+			failures = 0
+			g.won(time.Now().Add(w.req.TTL))
+		default:
+			pause := g.gates.pause
+			g.lost(a, pause(splitWait+time.Since(began)), pause(min(splitWait<<min(failures, 20), splitWaitMax)))
 			failures++
 		}
 	}
@@ -92,7 +94,7 @@ func (g *gate) head() *Waiter {
 func (g *gate) try(w *Waiter) quorum.Acquired {
 	mu := &g.gates.mu
 	mu.Lock()
-	g.ringer.heed(g.gates.quorum)
+	g.forecast.heed(g.gates.quorum)
 	w.trying = !w.over
 	mu.Unlock()
 	if !w.trying { // only this goroutine sets it
@@ -107,9 +109,6 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	w.err = a.Err
 	w.over = a.Lock != nil || a.Err != nil && !lacksQuorum(a.Err) || w.late
 	over, cause := w.over, w.cause
-	if a.Lock == nil {
-		g.ringer.missed(time.Now())
-	}
 	mu.Unlock()
 	if over {
 		if cause != nil && a.Refused {
@@ -149,7 +148,7 @@ func (g *gate) subscribe() quorum.Acquired {
 func (g *gate) Deliver(m pubsub.Message) {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
-	g.ringer.ring(m.Master, time.Now())
+	g.forecast.ring(m.Master, time.Now())
 	g.signal()
 }
 
@@ -161,14 +160,23 @@ func (g *gate) signal() {
 	}
 }
 
-// wait returns how long the head is to sleep.
-func (g *gate) wait(free time.Time) time.Duration {
+func (g *gate) won(expires time.Time) {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
-	if at, rang := g.ringer.at(g.gates.quorum); rang && at.Before(free) {
-		free = at
-	}
-	return time.Until(free)
+	g.forecast.won(expires)
+}
+
+func (g *gate) lost(a quorum.Acquired, soon, retry time.Duration) {
+	g.gates.mu.Lock()
+	defer g.gates.mu.Unlock()
+	g.forecast.lost(time.Now(), a.FreeIn, soon, retry, g.gates.masters)
+}
+
+// wait returns how long the head is to sleep.
+func (g *gate) wait() time.Duration {
+	g.gates.mu.Lock()
+	defer g.gates.mu.Unlock()
+	return time.Until(g.forecast.at(g.gates.quorum))
 }
 
 // sleep ends when something has changed, or after so long.

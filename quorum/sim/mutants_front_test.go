@@ -72,7 +72,12 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "nobody hears the bells", rule: "wait", file: "gate/queue.go", front: true,
-		old: "\tg.ringer.ring(m.Master, time.Now())\n\tg.signal()", new: "",
+		old: "\tg.forecast.ring(m.Master, time.Now())\n\tg.signal()", new: "",
+	},
+	{
+		name: "waiters wake each other by turns", rule: "wait", file: "gate/forecast.go", front: true,
+		old: "return free[quorum-1]", new: "return free[0]",
+		test: "TestNobodyPollsWhileAQuorumIsHeld", in: "../gate",
 	},
 	{
 		name: "the last comes first", rule: "wait", file: "gate/gate.go", front: true,

@@ -1,0 +1,105 @@
+package gate
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// A forecast says when the resource is to be tried again.
+//
+// A try that is refused tells when each master is free: at once, if it granted, for that is undone; when what it holds
+// expires, or when its bell rings, if it refused; perhaps at any time, if it told nothing. The resource is tried when a
+// quorum is free by that.
+//
+//	nobody sleeps on   A master that is free has granted, has told nothing, or has refused and then let its key expire, or
+//	                   rung for its deletion. All of them count, so a quorum that is free is seen to be.
+//	nobody polls       While somebody holds the resource on a quorum, those masters refuse and do not ring, and the others
+//	                   are too few. So an attempt's undo, which rings, wakes neither its own waiter nor, by turns, that of
+//	                   another proxy. Only who has not told anything is asked again, more and more rarely.
+//
+// A try that gets the lock tells nothing of the kind. Then the next waiter sleeps until that lock expires, or bells ring. They
+// say nothing of what was released; but of each release a quorum rings, every master once, and a bell comes after its
+// master has released. So whoever tries after a quorum rang finds the resource free. If a quorum had rung before the try,
+// then a master that has not rung yet is late, and its next bell belongs to that same release. It may belong to the next
+// one, if the master never saw this one; but any quorum that rings for the next has a master among those that rang for
+// this, so that it is heard.
+type forecast struct {
+	free    []time.Time // by master, when it will be if it does not ring, after a try that was refused; else nil
+	refused uint64      // by master, then
+
+	expires time.Time // after a try that got the lock: when that will be free
+	rang    uint64    // by master: since the last try, or granted that in vain
+	first   time.Time
+	seen    uint64 // a quorum that rang before the last try, and those that were late
+	late    uint64 // of seen, which were late
+}
+
+func (f *forecast) ring(master int, now time.Time) {
+	bit := uint64(1) << master
+	if f.seen != 0 && f.seen&bit == 0 {
+		f.seen |= bit
+		f.late |= bit
+		return
+	}
+	if f.rang == 0 {
+		f.first = now
+	}
+	f.rang |= bit
+}
+
+// heed is called before a try. If neither won nor lost is called after it, the resource is to be tried at once.
+func (f *forecast) heed(quorum int) {
+	seen := f.rang
+	if bits.OnesCount64(seen) < quorum {
+		seen = 0
+	}
+	*f = forecast{seen: seen}
+}
+
+// won is called after a try that got the lock.
+func (f *forecast) won(expires time.Time) { f.expires = expires }
+
+// lost is called after one that did not, with how long each master is not free, as Acquired.FreeIn; nil if none has told.
+// What rang meanwhile may have rung after it had refused. Masters that granted are counted on from soon on, and those that
+// have told nothing from retry on.
+func (f *forecast) lost(now time.Time, freeIn []time.Duration, soon, retry time.Duration, masters int) {
+	*f = forecast{free: make([]time.Time, masters), rang: f.rang | f.late}
+	for m := range f.free {
+		switch {
+		case freeIn == nil || freeIn[m] < 0:
+			f.free[m] = now.Add(retry)
+		case freeIn[m] == 0:
+			f.free[m] = now.Add(soon)
+			f.rang |= 1 << m
+		default:
+			f.free[m] = now.Add(freeIn[m])
+			f.refused |= 1 << m
+		}
+	}
+}
+
+// at returns when the resource is to be tried.
+func (f *forecast) at(quorum int) time.Time {
+	if f.free != nil {
+		free := slices.Clone(f.free)
+		for m := range free {
+			if f.rang&f.refused>>m&1 == 1 {
+				free[m] = time.Time{}
+			}
+		}
+		slices.SortFunc(free, time.Time.Compare)
+		return free[quorum-1]
+	}
+	at := f.expires
+	switch {
+	case bits.OnesCount64(f.rang) >= quorum:
+		at = f.first
+	case f.rang != 0:
+		at = f.first.Add(ringWait)
+	}
+	if f.expires.Before(at) {
+		at = f.expires
+	}
+	return at
+}

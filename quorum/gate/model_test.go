@@ -1,0 +1,261 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"lockproxy/quorum"
+)
+
+// A model of the first waiters of several proxies, each with its forecast, and of masters that run what each sender sent in
+// order, whenever they come to it. Who has the lock gives it back to all masters.
+type model struct {
+	t     *rapid.T
+	now   time.Time
+	hasty bool // a try ends as soon as it is decided, not when all have answered
+	q     int
+	keys  []modelKey
+	heads []*modelHead
+	works map[string][]func() // by sender and master
+	bells map[string]int      // by master and head: on their way
+}
+
+type modelKey struct {
+	holder  string
+	expires time.Time
+}
+
+type modelHead struct {
+	forecast
+	name  string
+	votes []time.Duration // by master, as Acquired.FreeIn, while it tries; else nil
+	tries int             // in vain
+	done  bool
+}
+
+const ttl = time.Minute
+
+func (m *model) isFree(master int) bool { return !m.now.Before(m.keys[master].expires) }
+
+// freeAt returns when a quorum will be free, if nothing else happens.
+func (m *model) freeAt() time.Time {
+	var all []time.Time
+	for _, k := range m.keys {
+		all = append(all, k.expires)
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return all[m.q-1]
+}
+
+func (m *model) send(sender string, master int, do func()) {
+	name := fmt.Sprint("work ", sender, " ", master)
+	m.works[name] = append(m.works[name], do)
+}
+
+// del has a master delete the key, if it is the sender's, and ring.
+func (m *model) del(sender string, master int) {
+	m.send(sender, master, func() {
+		if k := &m.keys[master]; k.holder == sender && !m.isFree(master) {
+			k.expires = m.now
+			for i := range m.heads {
+				m.bells[fmt.Sprint("bell ", i, " ", master)]++
+			}
+		}
+	})
+}
+
+func (m *model) try(h *modelHead) {
+	h.heed(m.q)
+	h.votes = slices.Repeat([]time.Duration{-1}, len(m.keys))
+	for i := range m.keys {
+		votes := h.votes
+		m.send(h.name, i, func() {
+			if k := &m.keys[i]; m.isFree(i) {
+				*k = modelKey{h.name, m.now.Add(ttl)}
+				votes[i] = 0
+			} else {
+				votes[i] = k.expires.Sub(m.now)
+			}
+		})
+	}
+}
+
+func tally(votes []time.Duration) (granted, pending int) {
+	for _, v := range votes {
+		switch {
+		case v == 0:
+			granted++
+		case v < 0:
+			pending++
+		}
+	}
+	return granted, pending
+}
+
+// decided says that a try can end. Masters that have not answered by then have told nothing.
+func (m *model) decided(votes []time.Duration) bool {
+	granted, pending := tally(votes)
+	return granted >= m.q || granted+pending < m.q && (m.hasty || pending == 0)
+}
+
+// over ends a try.
+func (m *model) over(h *modelHead) {
+	granted, _ := tally(h.votes)
+	if h.done = granted >= m.q; !h.done {
+		h.tries++
+		h.lost(m.now, slices.Clone(h.votes), 0, min(splitWait<<h.tries, splitWaitMax), len(m.keys))
+	}
+	for i, vote := range h.votes {
+		if h.done || vote <= 0 {
+			m.del(h.name, i)
+		}
+	}
+	h.votes = nil
+}
+
+// settle plays until nothing happens any more, and returns when that changes; false if nobody waits any more.
+func (m *model) settle() (next time.Time, waiting bool) {
+	for range 20000 {
+		events := m.events()
+		if len(events) > 0 {
+			m.happen(rapid.SampledFrom(events).Draw(m.t, "event"))
+			continue
+		}
+		for _, h := range m.heads {
+			if at := h.at(m.q); !h.done && (!waiting || at.Before(next)) {
+				next, waiting = at, true
+			}
+		}
+		late := next.Sub(m.now)
+		if free := m.freeAt(); free.After(m.now) {
+			late = next.Sub(free)
+		}
+		if late > 0 && (!m.hasty || late > splitWaitMax) {
+			m.t.Fatalf("all sleep on until %v: %+v", next, m.keys)
+		}
+		return next, waiting
+	}
+	m.t.Fatal("there is no end to it")
+	return next, waiting
+}
+
+func (m *model) events() (all []string) {
+	trying := slices.ContainsFunc(m.heads, func(h *modelHead) bool { return h.votes != nil })
+	for i, h := range m.heads {
+		switch {
+		case h.done:
+		case h.votes != nil:
+			if m.decided(h.votes) {
+				all = append(all, fmt.Sprint("over ", i, " 0"))
+			}
+		case !h.at(m.q).After(m.now) && (h.tries < 5 || !trying): // in the end, pauses part them
+			all = append(all, fmt.Sprint("try ", i, " 0"))
+		}
+	}
+	for name, works := range m.works {
+		if len(works) > 0 {
+			all = append(all, name)
+		}
+	}
+	for name, n := range m.bells {
+		if n > 0 {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (m *model) happen(event string) {
+	var what, who string
+	var master int
+	if _, err := fmt.Sscan(event, &what, &who, &master); err != nil {
+		m.t.Fatal(err)
+	}
+	head := func() *modelHead { return m.heads[who[0]-'0'] }
+	switch what {
+	case "work":
+		do := m.works[event][0]
+		m.works[event] = m.works[event][1:]
+		do()
+	case "bell":
+		m.bells[event]--
+		head().ring(master, m.now)
+	case "try":
+		m.try(head())
+	case "over":
+		m.over(head())
+	}
+}
+
+func newModel(t *rapid.T) *model {
+	n := rapid.IntRange(3, 5).Draw(t, "masters")
+	m := &model{t: t, now: start, q: quorum.Quorum(n), keys: make([]modelKey, n), works: map[string][]func(){}, bells: map[string]int{}}
+	m.hasty = rapid.Bool().Draw(t, "hasty")
+	for i := range rapid.IntRange(1, 3).Draw(t, "proxies") {
+		m.heads = append(m.heads, &modelHead{name: fmt.Sprint(i)})
+	}
+	return m
+}
+
+// hold gives the lock to somebody on a quorum, and returns these masters. On others somebody has left something, or nothing.
+func (m *model) hold() []int {
+	all := rapid.Permutation(numbers(len(m.keys))).Draw(m.t, "masters")
+	on := all[:rapid.IntRange(m.q, len(all)).Draw(m.t, "how many hold it")]
+	for _, i := range all {
+		left := time.Duration(rapid.IntRange(0, 90).Draw(m.t, "what is left")) * time.Second
+		m.keys[i] = modelKey{"nobody", m.now.Add(left)}
+	}
+	for _, i := range on {
+		m.keys[i] = modelKey{"holder", m.now.Add(ttl)}
+	}
+	return on
+}
+
+// The holder gives back what it has on some masters, or on all. Whoever waits gets the lock then, or when the rest expires.
+func TestNobodySleepsOnWhileAQuorumIsFree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		on := m.hold()
+		for _, i := range on[rapid.IntRange(0, len(on)).Draw(t, "how many keep it"):] {
+			m.del("holder", i)
+		}
+		for {
+			next, waiting := m.settle()
+			if !waiting {
+				return
+			}
+			m.now = next
+		}
+	})
+}
+
+// Where the holder's key is not, whoever tries is granted, and what is undone there rings for the others. They hear it, and
+// sleep. Only where masters had not answered when it was decided, they look once more, or twice.
+func TestNobodyPollsWhileAQuorumIsHeld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		m.hold()
+		for i := range m.keys {
+			if !m.isFree(i) {
+				m.keys[i].expires = m.now.Add(ttl)
+			}
+		}
+		most := 1
+		if m.hasty {
+			most = 10
+		}
+		for next, _ := m.settle(); next.Before(start.Add(ttl)); next, _ = m.settle() {
+			m.now = next
+		}
+		for _, h := range m.heads {
+			if h.tries > most {
+				t.Fatalf("%d tries", h.tries)
+			}
+		}
+	})
+}
