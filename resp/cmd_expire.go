@@ -52,6 +52,9 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 			sl.changed(changed)
 		}
 	}
+	if ttl <= 0 && condition == 0 {
+		c.letGoAny(sl.key)
+	}
 	c.engine().Expire(quorum.ExpireRequest{Key: c.key(c.args[1]), TTL: ttl, Condition: condition}, done)
 	return later
 }
@@ -92,6 +95,7 @@ func runDel(c *call) Reply {
 	done := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
 		key := c.key(name)
+		c.letGoAny(key)
 		c.engine().Remove(key, c.server.taken.deleting(key, done))
 	}
 	return later

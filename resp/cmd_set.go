@@ -144,6 +144,7 @@ func (c *call) setExpired(o setOptions) Reply {
 	if sl == nil {
 		return wait
 	}
+	c.letGoAny(sl.key)
 	c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
 	return later
 }

@@ -264,11 +264,34 @@ func (s *session) regain(sl *slot) {
 }
 
 // letGo ends the hold of that token, if there is one.
-func (c *call) letGo(key quorum.Key, token string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h := c.held(key, token); h != nil {
+func (s *session) letGo(key quorum.Key, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held(key, token); h != nil {
 		h.stop()
+	}
+}
+
+// letGoAny ends the hold of the key, which is about to be deleted, whatever its token.
+func (s *session) letGoAny(key quorum.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.coming {
+		if h.req.Key == key {
+			h.stop()
+		}
+	}
+	if h := s.kept[key]; h != nil {
+		h.stop()
+	}
+}
+
+// letGoPlanned ends the holds whose keys a plan that has taken place has deleted, or given to another token.
+func (s *session) letGoPlanned(db int, p *plan) {
+	for i := range p.keys {
+		if k := &p.keys[i]; k.first != "" && !k.holds(k.first) {
+			s.letGo(quorum.Key{DB: db, Name: p.names[i]}, k.first)
+		}
 	}
 }
 

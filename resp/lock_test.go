@@ -360,24 +360,33 @@ func TestALossIsNotToldInAProtocolThatTheClientDoesNotReadYet(t *testing.T) {
 
 // Its client is not told that it has lost what it gave back.
 func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
-	for name, release := range map[string]string{
-		"UNLOCK":  words("UNLOCK k me"),
-		"DELIFEQ": words("DELIFEQ k me"),
-		"script":  cmdline("EVAL", releaseText, "1", "k", "me"),
+	for name, c := range map[string]struct{ release, want string }{
+		"UNLOCK":          {words("UNLOCK k me"), ":1\r\n"},
+		"DELIFEQ":         {words("DELIFEQ k me"), ":1\r\n"},
+		"script":          {cmdline("EVAL", releaseText, "1", "k", "me"), ":1\r\n"},
+		"DEL":             {words("DEL j k"), ":1\r\n"},
+		"UNLINK":          {words("UNLINK k"), ":1\r\n"},
+		"GETDEL":          {words("GETDEL k"), "$2\r\nme\r\n"},
+		"DELEX":           {words("DELEX k IFEQ me"), ":1\r\n"},
+		"GETSET":          {words("GETSET k you") + words("DEL k"), "$2\r\nme\r\n:1\r\n"},
+		"EXEC":            {words("MULTI") + words("DEL k") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
+		"script, EXEC":    {words("MULTI") + cmdline("EVAL", releaseText, "1", "k", "me") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
+		"SET in the past": {words("SET k you XX PXAT 1"), "+OK\r\n"},
+		"EXPIRE":          {words("EXPIRE k 0"), ":1\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
-			c := r.dial()
-			c.send(words("LOCK k 60000 TOKEN me HOLD"))
-			c.wantLocked("me")
-			c.send(release)
-			c.want(":1\r\n")
+			client := r.dial()
+			client.send(words("LOCK k 60000 TOKEN me HOLD"))
+			client.wantLocked("me")
+			client.send(c.release)
+			client.want(c.want)
 			if stats := r.server.Stats(); stats.Held != 0 {
 				t.Errorf("%d are held", stats.Held)
 			}
 			r.server.hurryHolds(quorum.Key{Name: "k"})
 			time.Sleep(20 * time.Millisecond) // proves nothing when slow, finds a hold that goes on when not
-			if got := c.ask("EXISTS", "k"); got != ":0\r\n" {
+			if got := client.ask("EXISTS", "k"); got != ":0\r\n" {
 				t.Errorf("EXISTS: %q", got)
 			}
 		})

@@ -21,9 +21,10 @@ type plan struct {
 // A planned is a key as it is at this point of the plan.
 type planned struct {
 	quorum.View
-	had  bool // it was there at first
-	told bool // its value is in a reply
-	edit quorum.Edit
+	had   bool   // it was there at first
+	first string // its value then
+	told  bool   // its value is in a reply
+	edit  quorum.Edit
 }
 
 // A step is one command of a plan.
@@ -35,7 +36,7 @@ type planner func(p *plan, args []string) Reply
 func newPlan(ttlMax time.Duration, names []string, places map[string]int, now []quorum.View) *plan {
 	p := &plan{ttlMax: ttlMax, names: names, places: places, keys: make([]planned, len(now))}
 	for i, v := range now {
-		p.keys[i] = planned{View: v, had: v.Exists}
+		p.keys[i] = planned{View: v, had: v.Exists, first: v.Value}
 	}
 	return p
 }
@@ -155,6 +156,7 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 		}
 	}
 	var reply Reply
+	var last *plan
 	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
 	ttlMax, places := c.server.cfg.TTLMax, placesOf(names)
 	req.Plan = func(now []quorum.View) []quorum.Edit {
@@ -162,7 +164,7 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 			w.sees(now[i])
 		}
 		p := newPlan(ttlMax, names, places, now)
-		reply = run(p)
+		reply, last = run(p), p
 		return p.edits()
 	}
 	s, settles := c.session, len(own) > 0
@@ -170,8 +172,11 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 		c.beginSettling(&settling{slot: sl, ours: own})
 	}
 	c.engine().Exec(req, func(x quorum.Executed) {
-		if !x.Done {
+		switch {
+		case !x.Done:
 			reply = NullArray{}
+		case x.Err == nil:
+			s.letGoPlanned(req.DB, last)
 		}
 		sl.onExecuted(x, reply)
 		if settles {
