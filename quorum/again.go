@@ -19,6 +19,15 @@ func (a *attempt) began() instant {
 	return a.start
 }
 
+// left is how long masters are to keep what the attempt is about to set: it is gone at the same time, however often it is asked.
+func (a *attempt) left(e *Engine) time.Duration {
+	kept := e.cfg.kept(a.req.TTL)
+	if a.asked > 1 {
+		kept = max(kept-(e.now()-a.since), time.Millisecond)
+	}
+	return kept
+}
+
 // insists says whether to ask again. It is called once.
 func (a *attempt) insists() bool {
 	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&

@@ -185,6 +185,33 @@ func TestWithoutAQuorumTheErrorNamesEachCauseAndNothingIsLeft(t *testing.T) {
 	})
 }
 
+// A client that names when its lock is to expire means that, however often it is asked for.
+func TestAnAttemptThatIsMadeAnewDoesNotKeepTheLockForLonger(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for i, f := range w.fakes {
+			f.setDelay(time.Duration(10*min(i+1, 2)) * time.Millisecond) // the first has answered before it is decided
+			if i > 0 {
+				f.set(key, "other", 30*time.Millisecond)
+			}
+		}
+		asked := 0
+		until := time.Now().Add(w.Engine.cfg.kept(minute))
+		a := w.try(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, Insist: func() bool { asked++; return true }})
+		if a.Lock == nil || asked == 0 {
+			t.Fatalf("%+v, asked %d times", a, asked)
+		}
+		w.settle()
+		for i, f := range w.fakes {
+			f.mu.Lock()
+			v, ok := f.get(key)
+			f.mu.Unlock()
+			if late := v.expires.Sub(until); !ok || late < 0 || late > 10*time.Millisecond {
+				t.Errorf("master %d: %v, expires %v late", i, ok, late)
+			}
+		}
+	})
+}
+
 // For who waits.
 func TestARefusalTellsHowLongEachMasterHoldsSomethingElse(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
