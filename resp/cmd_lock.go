@@ -38,7 +38,7 @@ func runLock(c *call) Reply {
 		if out.done == 0 {
 			return Null{}
 		}
-		return Map{Bulk("token"), Bulk(o.token), Bulk("fence"), Int(out.fence), Bulk("validity"), Remaining(out.until)}
+		return Map{Bulk("token"), Bulk(o.token), Bulk("fence"), Int(out.fence), Bulk("validity"), Int(out.ttl.Milliseconds())}
 	})
 	if sl == nil {
 		return wait
@@ -156,7 +156,7 @@ func runExtend(c *call) Reply {
 		if o.done == 0 {
 			return Int(0)
 		}
-		return Remaining(o.until)
+		return Int(o.ttl.Milliseconds())
 	})
 }
 

@@ -129,7 +129,7 @@ func (l *listing) reply() Reply {
 			Bulk("db"), Int(is.key.DB),
 			Bulk("client"), Bulk(is.client),
 			Bulk("age"), Int((now - is.since).Milliseconds()),
-			Bulk("validity"), Remaining(t.epoch.Add(is.until)),
+			Bulk("validity"), Int(max(is.until-now, 0).Milliseconds()),
 			Bulk("held"), Int(count(is.held)),
 		})
 	}

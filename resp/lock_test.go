@@ -214,6 +214,23 @@ func TestALockThatIsGrantedTooLateIsNotHeld(t *testing.T) {
 	}
 }
 
+// Validity is told in whole milliseconds, and 0 of them are no lock.
+func TestALockOfLessThanAMillisecondIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	c := r.dial()
+	if got := c.ask("LOCK", "k", "1"); got != "$-1\r\n" {
+		t.Errorf("LOCK: %q", got)
+	}
+	c.ask("LOCK", "j", "60000", "TOKEN", "me")
+	if got := c.ask("EXTEND", "j", "me", "1"); !strings.HasPrefix(got, "-NOQUORUM ") {
+		t.Errorf("EXTEND: %q", got)
+	}
+	if late := r.server.Stats().Late; late != 2 {
+		t.Errorf("%d were late", late)
+	}
+}
+
 func TestAHeldLockIsExtendedInTimeThoughItsReplyWasLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Config{})

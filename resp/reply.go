@@ -2,7 +2,6 @@ package resp
 
 import (
 	"strings"
-	"time"
 
 	"github.com/tidwall/redcon"
 
@@ -15,7 +14,6 @@ import (
 //	Status     +…                +…
 //	Error      -…                -…
 //	Int        :n                :n
-//	Remaining  :n                :n
 //	Bulk       $n …              $n …
 //	Verbatim   $n …              =n txt:…
 //	Double     $n …              ,…
@@ -69,8 +67,6 @@ type (
 	Sequence []Reply
 	// Raw is a reply in the client's protocol, as the upstream gave it.
 	Raw []byte
-	// Remaining is how many milliseconds are left until a moment, at the time of writing.
-	Remaining time.Time
 )
 
 var okReply Reply = Status("OK")
@@ -159,11 +155,6 @@ func (r Raw) appendTo(b []byte, _ bool) []byte { return append(b, r...) }
 
 func (r Sequence) appendTo(b []byte, resp3 bool) []byte { return appendAll(b, r, resp3) }
 
-func (r Remaining) appendTo(b []byte, _ bool) []byte {
-	left := max(0, time.Until(time.Time(r)).Milliseconds())
-	return redcon.AppendInt(b, left)
-}
-
 func appendAll(b []byte, items []Reply, resp3 bool) []byte {
 	for _, r := range items {
 		b = r.appendTo(b, resp3)
@@ -187,7 +178,6 @@ func (r Map) size() int       { return sizeOf(r) }
 func (r Push) size() int      { return sizeOf(r) }
 func (r Sequence) size() int  { return sizeOf(r) }
 func (r Raw) size() int       { return len(r) }
-func (Remaining) size() int   { return 0 }
 
 func sizeOf(items []Reply) int {
 	n := 0

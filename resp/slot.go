@@ -133,7 +133,10 @@ func (sl *slot) final(now func() time.Time) Reply {
 	if o.lock != nil {
 		o.until = o.lock.Until() // this machine may have slept
 	}
-	if !o.until.IsZero() && !now().Before(o.until) {
+	if o.until.IsZero() {
+		return sl.answer(o)
+	}
+	if o.ttl = o.until.Sub(now()); o.ttl < time.Millisecond { // who is told would be told 0
 		o.done, o.until = 0, time.Time{}
 		sl.session.server.counters.late.Add(1)
 		o.abandon()
