@@ -77,7 +77,7 @@ var frontMutants = []mutant{
 	{
 		name: "waiters wake each other by turns", rule: "wait", file: "gate/forecast.go", front: true,
 		old: "return free[quorum-1]", new: "return free[0]",
-		test: "TestNobodyPollsWhileAQuorumIsHeld", in: "../gate",
+		test: "TestAfterARefusalItIsTriedWhenAQuorumIsFree", in: "../gate",
 	},
 	{
 		name: "the last comes first", rule: "wait", file: "gate/gate.go", front: true,
