@@ -42,12 +42,14 @@ func (l *lane) extendHorizon() {
 	l.calls = append(l.calls, &l.extension)
 }
 
-// learnHorizon takes the answer: how long the horizon lasted, some time after the batch before this one.
-func (l *lane) learnHorizon() {
+// learnHorizon takes the answer: how long the horizon lasted, some time after the batch before this one, and after this one was
+// sent; its end is when the clock shows. Neither is enough: the clock may have been set back since the batch before.
+func (l *lane) learnHorizon(shows int64) {
 	if l.extension.Args == nil {
 		return
 	}
 	if ms, ok := l.extension.Reply.(int64); ok && l.extension.Err == nil {
-		l.link.horizon = l.link.clock + ms
+		sent := shows - (l.proof.received - l.proof.sent).Milliseconds() - 1
+		l.link.horizon = min(l.link.clock, sent) + ms
 	}
 }

@@ -294,7 +294,7 @@ func (l *lane) readProof(err error) {
 		return
 	}
 	if ms, ok := millis(&l.proof.last); ok {
-		l.learnHorizon()
+		l.learnHorizon(ms)
 		l.link.clock, l.link.clockAt = ms, l.proof.received
 	}
 	l.doubt, l.unkept = l.vouch(), l.unkeptCause()

@@ -158,6 +158,11 @@ var vouchMutants = []mutant{
 		old: "l.keeps = max(l.keeps, r.round.keeps)", new: "l.keeps = min(0, r.round.keeps)",
 	},
 	{
+		name: "a horizon is known by a clock that was set back since", rule: "7 horizon", file: "horizon.go",
+		old: "min(l.link.clock, sent) + ms", new: "max(l.link.clock, sent) + ms",
+		test: "SetBack", in: ".",
+	},
+	{
 		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions", file: "extend.go",
 		old: "e.begin(&x.round, x, req.Key, x.args())", new: "args := x.args()\n\t\tx.keeps = 0\n\t\te.begin(&x.round, x, req.Key, args)",
 	},
