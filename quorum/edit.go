@@ -34,10 +34,12 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 			d.puts = append(d.puts, i)
 			kind, value = "put", ed.Value
 			d.sums[i].digest = digestOf(ed.Value)
-			if !ed.KeepTTL {
-				ms = e.cfg.kept(ed.TTL).Milliseconds()
+			ms = e.cfg.kept(ed.TTL).Milliseconds()
+			if ed.KeepTTL {
+				left := l.longest(i) - e.uncertainty() // which is not to make it longer each time
+				kind, ms, ed.TTL = "replace", left.Milliseconds(), e.cfg.shown(left)
 			}
-			d.keeps = max(d.keeps, e.cfg.kept(d.ttl(i)))
+			d.keeps = max(d.keeps, e.cfg.kept(ed.TTL))
 		case Expire:
 			kind, ms = "expire", e.cfg.kept(ed.TTL).Milliseconds()
 		case Delete, Claim:
@@ -60,7 +62,11 @@ func (d *editing) compose(en *entry, now int64) {
 	keys := d.exec.req.Keys
 	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))
 	for i := range keys {
-		if ms, _ := argv[5*i+4].(int64); ms > 0 {
+		switch ms, _ := argv[5*i+4].(int64); {
+		case d.edits[i].KeepTTL:
+			ends[i] = now + ms - (d.engine.now() - d.looked.start).Milliseconds()
+			argv[5*i+4] = ends[i]
+		case ms > 0:
 			ends[i] = en.lane.expiry(d.sums[i].hash, now+ms)
 			argv[5*i+4] = ends[i]
 		}
@@ -222,17 +228,9 @@ func (d *editing) until() instant {
 		if d.edits[i].KeepTTL {
 			since = d.looked.start
 		}
-		until = min(until, since+Validity(d.ttl(i), 0, d.engine.cfg.DriftFactor))
+		until = min(until, since+Validity(d.edits[i].TTL, 0, d.engine.cfg.DriftFactor))
 	}
 	return until
-}
-
-// ttl returns for how long a key is put.
-func (d *editing) ttl(i int) time.Duration {
-	if d.edits[i].KeepTTL {
-		return d.views[i].TTL
-	}
-	return d.edits[i].TTL
 }
 
 func (d *editing) key(i int) Key { return Key{d.exec.req.DB, d.exec.req.Keys[i]} }
@@ -373,7 +371,7 @@ func (d *editing) had(en *entry, i int) int64 {
 // lasts returns when what was put on a master expires, where it was; 0 if that is not known, or never.
 func (d *editing) lasts(en *entry, i int) int64 {
 	if d.edits[i].KeepTTL {
-		return d.had(en, i)
+		return max(d.had(en, i), d.ends[en.master][i])
 	}
 	return d.ends[en.master][i]
 }
@@ -385,8 +383,8 @@ func (d *editing) owed(en *entry, h hold) *undo {
 		return nil
 	}
 	for _, i := range d.puts {
-		if ends := d.ends[en.master][i]; ends != 0 && d.hold(i) == h {
-			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), undoText(h, ends))
+		if !d.edits[i].KeepTTL && d.hold(i) == h {
+			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), undoText(h, d.ends[en.master][i]))
 		}
 	}
 	return nil

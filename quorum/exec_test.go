@@ -363,8 +363,7 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults()}
 	d := &editing{
 		round: round{engine: e, start: 2 * time.Second}, looked: &looking{round: round{start: time.Second}},
-		views: []View{{Exists: true, TTL: 10 * time.Second}, {}},
-		edits: []Edit{{Kind: Put, KeepTTL: true}, {Kind: Put, TTL: 10 * time.Second}}, puts: []int{0, 1},
+		edits: []Edit{{Kind: Put, KeepTTL: true, TTL: 10 * time.Second}, {Kind: Put, TTL: 10 * time.Second}}, puts: []int{0, 1},
 	}
 	for want := time.Second; want <= 2*time.Second; want += time.Second {
 		if got := d.until() - Validity(10*time.Second, 0, e.cfg.DriftFactor); got != want {

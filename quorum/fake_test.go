@@ -607,10 +607,10 @@ func (f *fake) edit(names, argv []any) any {
 		reply = append(reply, ends)
 		text, at := arg(5*i+3), arg(5*i+4)
 		switch arg(5*i + 2) {
+		case "replace":
+			least, _ := strconv.ParseInt(at, 10, 64)
+			f.putUntil(name, text, fmt.Sprint(max(ends, least)))
 		case "put":
-			if at == "0" {
-				at = fmt.Sprint(ends)
-			}
 			f.putUntil(name, text, at)
 		case "expire":
 			f.putUntil(name, v.text, at)

@@ -41,7 +41,7 @@ func (l *lane) granted(hash uint64, round, expires int64) {
 // grants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
 func (d *editing) grants(en *entry) {
 	for _, i := range d.puts {
-		if at := d.ends[en.master][i]; at > 0 {
+		if at := d.ends[en.master][i]; at > 0 && !d.edits[i].KeepTTL {
 			en.lane.granted(d.sums[i].hash, d.place.Load(), at)
 		}
 	}

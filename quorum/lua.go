@@ -219,8 +219,8 @@ end
 return all`)
 
 	// luaEdit KEYS, and for each of them five in ARGV: the type ('none' if absent) and the value or digest that are to
-	// be there, what to do, the new value, and when it is to expire, or 0 to keep its TTL. It does nothing and replies 0
-	// if anything else is there; else it replies with 1 and when each key was to expire, 0 if never.
+	// be there, what to do, the new value, and when it is to expire, at the earliest if it is to replace what expires later. It
+	// does nothing and replies 0 if anything else is there; else it replies with 1 and when each key was to expire, 0 if never.
 	luaEdit = newLua(luaSight + luaExpires + `
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
@@ -230,11 +230,11 @@ local reply = {1}
 for i, key in ipairs(KEYS) do
   local edit, value, at = ARGV[5 * i - 2], ARGV[5 * i - 1], ARGV[5 * i]
   reply[i + 1] = redis.call('PTTL', key) >= 0 and (expires(key)) or 0
+  if edit == 'replace' and reply[i + 1] > tonumber(at) then at = string.format('%.0f', reply[i + 1]) end
   if edit == 'delete' or at ~= '0' and reply[i + 1] > tonumber(at) then
     redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') -- as luaFree and luaSooner
   end
-  if edit == 'put' and at ~= '0' then redis.call('SET', key, value, 'PXAT', at)
-  elseif edit == 'put' then redis.call('SET', key, value, 'KEEPTTL')
+  if edit == 'put' or edit == 'replace' then redis.call('SET', key, value, 'PXAT', at)
   elseif edit == 'expire' then redis.call('PEXPIREAT', key, at)
   elseif edit == 'delete' then redis.call('DEL', key) end
 end

@@ -102,7 +102,7 @@ func (r *repair) take(now instant) bool {
 		name := d.exec.req.Keys[i]
 		switch {
 		case ed.Kind == Put:
-			left := e.cfg.kept(d.ttl(i)) - (e.now() - d.start)
+			left := e.cfg.kept(ed.TTL) - (e.now() - d.start)
 			ends[i] = r.lane.expiry(d.sums[i].hash, r.lane.clockNow+left.Milliseconds())
 		case ed.Kind < Delete:
 			continue
@@ -151,7 +151,7 @@ func (r *repair) undos() []*undo {
 	var all []*undo
 	for _, i := range d.puts {
 		args := undoText(d.hold(i), r.ends[i])
-		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: d.engine.cfg.kept(d.ttl(i))})
+		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: d.engine.cfg.kept(d.edits[i].TTL)})
 	}
 	return all
 }

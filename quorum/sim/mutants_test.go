@@ -55,6 +55,11 @@ var mutants = []mutant{
 		test: "TestATTLThatIsKept",
 	},
 	{
+		name: "each master keeps the TTL that it has", rule: "1 clock", file: "lua.go",
+		old: "if edit == 'replace' and reply[i + 1] > tonumber(at) then", new: "if edit == 'replace' and reply[i + 1] > 0 then",
+		test: "IsThatOfAQuorum", in: ".",
+	},
+	{
 		name: "a quorum is one less", rule: "majority", file: "decision.go",
 		old: "return n/2 + 1 }", new: "return max(n/2, 1) }",
 	},

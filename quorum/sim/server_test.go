@@ -185,7 +185,7 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 	args := []string{"EVAL", pick(r, scripts...), "1", key()}
 	for range r.IntN(9) {
 		stamp := strconv.FormatInt(now+pick(r, int64(-1e6), 1e6), 10)
-		args = append(args, pick(r, value(), ms(), stamp, "put", "expire", "delete"))
+		args = append(args, pick(r, value(), ms(), stamp, "put", "replace", "expire", "delete"))
 	}
 	return args
 }
