@@ -119,12 +119,12 @@ type marked struct {
 	evicted evictions
 }
 
-// more says that keys may have been evicted since.
+// more says that keys may have been evicted since. Where the number is less it was reset, and says nothing of what came before.
 func (e *evictions) more(now *masters.Info) bool {
 	if e.runID != now.RunID {
 		return now.Evicts() && now.Evicted > 0
 	}
-	return now.Evicted > e.keys
+	return now.Evicted != e.keys
 }
 
 // mark writes the next canary, and the quarantine that goes with it. What concerns the whole server is written into its

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +193,24 @@ func TestAMasterThatMayEvictDoesNotVote(t *testing.T) {
 			t.Error("still in quarantine")
 		}
 		w.expectStates("ccc")
+	})
+}
+
+// CONFIG RESETSTAT makes the number less.
+func TestAMasterWhoseEvictionsAreCountedAnewMayHaveEvicted(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, evicted := range []int{3, 2, 0} {
+			if a := w.acquire(fmt.Sprint(evicted), "mine", 5*time.Second); a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+			w.fakes[0].mu.Lock()
+			w.fakes[0].memory = fmt.Sprintf("evicted_keys:%d\r\n", evicted)
+			w.fakes[0].mu.Unlock()
+			time.Sleep(2 * time.Second)
+			w.expectStates("qcc")
+			time.Sleep(8 * time.Second)
+			w.expectStates("ccc")
+		}
 	})
 }
 

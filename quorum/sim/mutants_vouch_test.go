@@ -215,6 +215,11 @@ var vouchMutants = []mutant{
 		old: "case l.evicted.more(&k.info):", new: "case false:",
 	},
 	{
+		name: "evictions that are counted anew are not watched", rule: "9 eviction", file: "assess.go",
+		old: "return now.Evicted != e.keys", new: "return now.Evicted > e.keys",
+		test: "CountedAnew",
+	},
+	{
 		name: "epochs of another database are learned", rule: "7a epochs", file: "assess.go",
 		old: "ok && is.DB == l.db &&", new: "ok && is.DB >= 0 &&",
 		test: "TestEpochsOfOneDatabase", in: ".",
