@@ -46,7 +46,9 @@ func (e *Engine) view(a *agreement) View {
 	if !a.agreed.exists {
 		return View{Type: "none"}
 	}
-	v := View{Exists: true, Type: a.agreed.kind, TTL: e.remaining(a.told, a.agreed)}
+	v := View{Exists: true, Type: a.agreed.kind}
+	v.TTL, v.longest = e.remaining(a.told, a.agreed)
+	v.TTLMost = e.cfg.shown(v.longest)
 	if v.Type == "string" {
 		v.Value = a.agreed.value
 	} else {
@@ -58,8 +60,9 @@ func (e *Engine) view(a *agreement) View {
 // content is what is there, as masters tell it.
 func (v *View) content() string { return v.Value + v.Digest }
 
-// remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts.
-func (e *Engine) remaining(told []sighting, agreed opinion) time.Duration {
+// remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts, and how long a
+// master keeps it at most.
+func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, longest time.Duration) {
 	var left []time.Duration
 	for _, s := range told {
 		if s.opinion == agreed {
@@ -67,7 +70,7 @@ func (e *Engine) remaining(told []sighting, agreed opinion) time.Duration {
 		}
 	}
 	slices.Sort(left)
-	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))])
+	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), left[len(left)-1]
 }
 
 // lasts is for how long a master will keep a key of that PTTL.

@@ -36,7 +36,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 			d.sums[i].digest = digestOf(ed.Value)
 			ms = e.cfg.kept(ed.TTL).Milliseconds()
 			if ed.KeepTTL {
-				left := l.longest(i) - e.uncertainty() // which is not to make it longer each time
+				left := d.views[i].longest - e.uncertainty() // which is not to make it longer each time
 				kind, ms, ed.TTL = "replace", left.Milliseconds(), e.cfg.shown(left)
 			}
 			d.keeps = max(d.keeps, e.cfg.kept(ed.TTL))

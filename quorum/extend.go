@@ -13,10 +13,30 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 		e.begin(&x.round, x, req.Key, x.args())
 		return
 	}
-	ms := ceilMillis(req.TTL + Drift(req.TTL, e.cfg.DriftFactor) - clockFloor).Milliseconds()
-	most := e.cfg.kept(e.cfg.TTLMax).Milliseconds()
-	keys := []string{req.Key.Name, horizonKey} // which the script extends itself
-	e.begin(&x.round, x, req.Key, luaAdd.whole(keys, req.Token, ms, most))
+	e.add(x, ceilMillis(req.TTL+Drift(req.TTL, e.cfg.DriftFactor)-clockFloor), 0)
+}
+
+// add adds to what each master keeps of the lock, and makes it this least.
+func (e *Engine) add(x *extension, more, least time.Duration) {
+	keys := []string{x.req.Key.Name, horizonKey} // which the script extends itself
+	most := e.cfg.kept(e.cfg.TTLMax)
+	args := luaAdd.whole(keys, x.req.Token, more.Milliseconds(), most.Milliseconds(), least.Milliseconds())
+	e.begin(&x.round, x, x.req.Key, args)
+}
+
+// even makes what masters keep after an addition the same, where they differ by more than the moments in which they were told: one
+// had missed an extension, and its client counts on the sum with that. Whoever was told of it, one of any quorum has made it.
+func (x *extension) even() bool {
+	x.mu.Lock()
+	least, most := x.keptFor()
+	x.mu.Unlock()
+	if x.evened || most-least <= x.engine.uncertainty() {
+		return false
+	}
+	next := &extension{req: x.req, done: x.done, evened: true}
+	next.lasting = true
+	x.engine.add(next, 0, most)
+	return true
 }
 
 // args returns the command.
@@ -33,6 +53,8 @@ type extension struct {
 	req  ExtendRequest
 	lock Lock // if it is won
 	done func(Extended)
+
+	evened bool // it is the second round of an addition
 }
 
 // undo does nothing: what was extended is the client's, and may be longer on some masters than it knows.
@@ -84,6 +106,7 @@ func (x *extension) lacking(en *entry) []*gap {
 func (x *extension) ended(d Decision) {
 	e := x.engine
 	switch {
+	case d == Won && x.req.Add && x.even():
 	case d == Won:
 		until := x.until()
 		if e.catchUp() >= until {
@@ -111,24 +134,26 @@ func (x *extension) until() instant {
 	ttl := x.req.TTL
 	if x.req.Add {
 		x.mu.Lock()
-		ttl = x.engine.cfg.shown(x.leastLeft())
+		least, _ := x.keptFor()
 		x.mu.Unlock()
+		ttl = x.engine.cfg.shown(least)
 	}
 	return x.start + Validity(ttl, 0, x.engine.cfg.DriftFactor)
 }
 
-// leastLeft returns the least that an addition has left a granting master with: all of them keep the key for so long, from start.
-// It is called with the round's mu held.
-func (x *extension) leastLeft() time.Duration {
-	least := x.engine.cfg.kept(x.engine.cfg.TTLMax)
+// keptFor returns how long the masters that granted an addition keep the key, from start, at least, and at most. It is called with
+// the round's mu held.
+func (x *extension) keptFor() (least, most time.Duration) {
+	least = x.engine.cfg.kept(x.engine.cfg.TTLMax)
 	for i := range x.entries {
 		if x.entries[i].vote != Granted { // its reply may be being read just now
 			continue
 		}
 		if sum, ok := x.entries[i].Reply.([]any); ok && len(sum) == 2 {
 			ms, _ := sum[0].(int64)
-			least = min(least, time.Duration(ms)*time.Millisecond)
+			kept := time.Duration(ms) * time.Millisecond
+			least, most = min(least, kept), max(most, kept)
 		}
 	}
-	return least
+	return least, most
 }

@@ -552,14 +552,16 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	case luaAdd:
 		more, _ := strconv.ParseInt(arg(1), 10, 64)
 		most, _ := strconv.ParseInt(arg(2), 10, 64)
-		if left+more > most {
+		least, _ := strconv.ParseInt(arg(3), 10, 64)
+		left = max(left+more, least)
+		if left > most {
 			return int64(-2), nil
 		}
-		expire(strconv.FormatInt(left+more, 10))
-		if f.horizonLeft() < left+more {
-			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(left+more) * time.Millisecond * 5 / 4)}
+		expire(strconv.FormatInt(left, 10))
+		if f.horizonLeft() < left {
+			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(left) * time.Millisecond * 5 / 4)}
 		}
-		return []any{left + more, int64(1)}, nil
+		return []any{left, int64(1)}, nil
 	case luaUndo, luaPutBack:
 		if strconv.FormatInt(v.expires.UnixMilli(), 10) != arg(1) {
 			return int64(0), nil

@@ -117,16 +117,3 @@ func (l *looking) ends(master, i int) int64 {
 	}
 	return 0
 }
-
-// longest returns for how long at most a master that was looked at, and has what was agreed on, is to keep the i-th key: whoever
-// was told of an extension, one of these has made it.
-func (l *looking) longest(i int) (longest time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.keys[i].told {
-		if s.opinion == l.keys[i].agreed {
-			longest = max(longest, l.engine.lasts(s.left))
-		}
-	}
-	return longest
-}

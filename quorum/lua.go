@@ -85,12 +85,12 @@ if v == ARGV[1] then return prolong(KEYS[1], ARGV[2]) end
 if v then return 0 end
 return -1`)
 
-	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result. It replies
-	// with the new remaining TTL and what luaProlong returns, or with -2 if that would be too much.
+	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=the least that
+	// is to. It replies with the new remaining TTL and what luaProlong returns, or with -2 if that would be too much.
 	luaAdd = newLua(luaProlong + `
 local v = redis.call('GET', KEYS[1])
 if v == ARGV[1] then
-  local ms = redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2])
+  local ms = math.max(redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2]), tonumber(ARGV[4]))
   if ms > tonumber(ARGV[3]) then return -2 end
   if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
   return {ms, prolong(KEYS[1], string.format('%.0f', ms))}

@@ -253,7 +253,7 @@ func (p *plan) script(m *script.Meaning, op script.Call) Reply {
 	o := script.Outcome{Result: script.NotMine, Value: k.Value, TTL: max(k.TTL, 0)}
 	mine := k.holds(op.Token)
 	if op.Add && mine {
-		ttl += k.TTL
+		ttl += k.TTLMost
 	}
 	if refused := checkTTLMax(ttl, p.ttlMax); refused != nil {
 		return refused

@@ -357,7 +357,7 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 	for i, name := range r.Keys {
 		now[i].Type = "none"
 		if old, had := keys[quorum.Key{DB: r.DB, Name: name}]; had {
-			now[i] = quorum.View{Exists: true, Type: old.kind, Value: old.value, TTL: time.Until(old.expires)}
+			now[i] = quorum.View{Exists: true, Type: old.kind, Value: old.value, TTL: time.Until(old.expires), TTLMost: time.Until(old.expires)}
 		}
 	}
 	for i, m := range r.Watched {

@@ -79,10 +79,10 @@ func (k *planned) put(value string, ttl time.Duration, keepTTL bool) {
 		default:
 			edit.TTL, edit.KeepTTL = 0, true
 		}
-		ttl = k.TTL
+		ttl = k.TTLMost
 	}
 	k.edit = edit
-	k.View = quorum.View{Exists: true, Type: "string", Value: value, TTL: ttl}
+	k.View = quorum.View{Exists: true, Type: "string", Value: value, TTL: ttl, TTLMost: ttl}
 }
 
 func (k *planned) remove() {
@@ -102,7 +102,7 @@ func (k *planned) expire(ttl time.Duration) {
 		k.remove()
 		return
 	}
-	k.TTL = ttl
+	k.TTL, k.TTLMost = ttl, ttl
 	if k.edit.Kind == quorum.Put {
 		k.edit.TTL, k.edit.KeepTTL = ttl, false
 		return

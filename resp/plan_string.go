@@ -261,7 +261,7 @@ func planPersist(p *plan, args []string) Reply { return p.setRemaining(args[1], 
 
 func (p *plan) setRemaining(name string, ttl time.Duration, condition quorum.ExpireCondition) Reply {
 	k := p.key(name)
-	if !k.Exists || !condition.Holds(ttl, k.TTL) {
+	if !k.Exists || !condition.Holds(ttl, k.TTLMost) {
 		return Int(0)
 	}
 	k.expire(ttl)

@@ -112,7 +112,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "an addition promises the longest TTL", rule: "11 extend", file: "extend.go",
-		old: "least = min(least, time.Duration(ms)*time.Millisecond)", new: "least = min(least, least+time.Duration(ms)*time.Millisecond)",
+		old: "least, most = min(least, kept)", new: "least, most = min(least, least+kept)",
+	},
+	{
+		name: "each master adds to what it has", rule: "11 extend", file: "extend.go",
+		old: "if x.evened || most-least <=", new: "if x.evened || most-least-1<<62 <=",
+		test: "AnAdditionIs", in: ".",
+	},
+	{
+		name: "what is greater than on some master is greater", rule: "11 extend", file: "change.go",
+		old: "req.Condition.Holds(req.TTL, v.TTLMost)", new: "req.Condition.Holds(req.TTL, v.TTL)",
+		test: "ToBeGreater", in: ".",
 	},
 	{
 		name: "order of rounds left to chance", rule: "2 order", file: "order.go",
