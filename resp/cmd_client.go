@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -83,7 +82,7 @@ func runClientList(c *call) Reply {
 		return refused
 	}
 	var b strings.Builder
-	for _, s := range c.server.clientsByID() {
+	for _, s := range c.server.clientsThere() {
 		if selected(s) {
 			b.WriteString(s.describe())
 		}
@@ -91,11 +90,9 @@ func runClientList(c *call) Reply {
 	return Verbatim("txt" + b.String())
 }
 
-// clientsByID returns those that are still there, the eldest first.
-func (s *Server) clientsByID() []*session {
-	all := slices.DeleteFunc(s.clients(), (*session).isGone)
-	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
-	return all
+// clientsThere returns those that are still there, the eldest first.
+func (s *Server) clientsThere() []*session {
+	return slices.DeleteFunc(s.clients(), (*session).isGone)
 }
 
 func parseClientList(args []string) (func(*session) bool, Reply) {
@@ -141,7 +138,7 @@ func runClientKill(c *call) Reply {
 		return refused
 	}
 	killed, self := 0, false
-	for _, s := range c.server.clientsByID() {
+	for _, s := range c.server.clientsThere() {
 		if !selected(s) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -315,6 +316,7 @@ func (s *session) releaseHolds() {
 	for _, h := range s.kept {
 		all = append(all, h)
 	}
+	slices.SortFunc(all, func(a, b *hold) int { return cmp.Compare(a.fence, b.fence) }) // as they were taken
 	for _, h := range all {
 		h.stop()
 	}

@@ -1,10 +1,13 @@
 package resp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -282,14 +285,12 @@ func (s *Server) stopping() bool {
 	}
 }
 
-// clients returns the sessions of this moment.
+// clients returns the sessions of this moment, the eldest first.
 func (s *Server) clients() []*session {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*session, 0, len(s.sessions))
-	for _, sess := range s.sessions {
-		all = append(all, sess)
-	}
+	all := slices.Collect(maps.Values(s.sessions))
+	s.mu.Unlock()
+	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
 	return all
 }
 

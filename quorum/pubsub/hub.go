@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/bits"
@@ -17,6 +18,11 @@ import (
 type Topic struct {
 	Kind Kind
 	Name string
+}
+
+// compare orders topics.
+func (t Topic) compare(other Topic) int {
+	return cmp.Or(cmp.Compare(t.Kind, other.Kind), cmp.Compare(t.Name, other.Name))
 }
 
 // A Kind tells channels from patterns and from sharded channels, which have names of their own.

@@ -3,6 +3,8 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,8 +75,8 @@ func (l *link) serve(conn masters.Listener) error {
 		h.cfg.Logger.Info("hears messages again", "master", l.source.Addr())
 	}
 	l.conn, l.cause, l.silence = conn, "", 0
-	for _, tp := range h.topics {
-		l.subscribe(tp)
+	for _, name := range slices.SortedFunc(maps.Keys(h.topics), Topic.compare) {
+		l.subscribe(h.topics[name])
 	}
 	h.mu.Unlock()
 

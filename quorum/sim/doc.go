@@ -26,8 +26,7 @@
 // What a seed does not decide: which of two timers goes first that come due at one instant. A bubble draws lots for that, so
 // that nothing relies on it. The world keeps its own events apart, but an engine's tickers meet every 100 ms, and where
 // the proxies slept just before, it matters which of them finds out first. Of worlds with that fault about one in five runs
-// another way the second time; of others about one in a thousand. A front end has goroutines and maps of its own: of the worlds
-// whose clients speak one in four runs another way. So a replay that does not show what a soak has found is to be repeated.
+// another way the second time; of others about one in a thousand. So a replay that does not show what a soak has found is to be repeated.
 //
 // What it cannot do: stop the goroutines of one proxy while time passes. A proxy that is suspended hears nothing from
 // its masters and its clients nothing from it, but its timers run.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -151,13 +152,16 @@ func (w *World) latest() time.Duration {
 	return left + time.Millisecond
 }
 
+// A nonce is what a process marks its messages and scripts with, which no seed decides.
+var nonce = regexp.MustCompile(`lockproxy:[0-9a-f]{16}([0-9a-f]{12})`)
+
 // brief shows a command in the trace, its script by its first words.
 func brief(args []string) string {
 	shown := append([]string(nil), args...)
 	if shown[0] == "EVAL" || shown[0] == "EVALSHA" {
 		shown[1] = scriptName(shown[1])
 	}
-	return strings.Join(shown, " ")
+	return nonce.ReplaceAllString(strings.Join(shown, " "), "lockproxy:…$1")
 }
 
 // scriptName shows a script by the first eight digits of its SHA-1.
