@@ -162,6 +162,29 @@ func (k *checker) keepers() []*server {
 	return found
 }
 
+// asks says whether a client that speaks asks next whether its fence is the newest.
+func (s *speaker) asks(l *wanted) bool {
+	return s.world.plan.Fences > 0 && l.fenced && chance(s.fencing, 0.5)
+}
+
+// askFence asks whether the fence of a lock, which may be over, is the newest.
+func (s *speaker) askFence(l *wanted) bool {
+	w, k := s.world, &s.world.checker
+	q := &request{words: []string{"FENCE", l.resource, strconv.FormatInt(l.fence, 10)}, most: 4}
+	var before fenceMark
+	var held promise
+	w.do(func() { before, held = k.fenceMark(l.resource), *l.promise })
+	q.on = func() {
+		n, is := q.reply.(int64)
+		held.doubtful, held.over = l.promise.doubtful, l.promise.over
+		if is && !q.held {
+			k.fenceTold(l.resource, quorum.FenceView{Fence: n * l.fence}, before, &held)
+		}
+	}
+	_, ok := s.await(q)
+	return ok
+}
+
 // askFence asks for the newest fence of a resource that the client holds by p.
 func (c *client) askFence(p *promise) {
 	w := c.world

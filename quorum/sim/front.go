@@ -56,6 +56,14 @@ func (p *Plan) speak(r *rand.Rand) {
 	if chance(r, 0.4) {
 		p.calm(r)
 	}
+	// What follows came later, and takes its chance from elsewhere.
+	r = rand.New(rand.NewPCG(p.Seed, 8))
+	if p.Seed&Voted != 0 {
+		p.Votes = pick(r, 0.3, 0.7, 1)
+	}
+	if p.Seed&Several != 0 {
+		p.Together, p.Resources = pick(r, 0.3, 0.7, 1), 2+r.IntN(3)
+	}
 }
 
 // calm leaves nothing that goes wrong but clients.

@@ -27,7 +27,10 @@ type wanted struct {
 	resource, token string
 	ttl, waits      time.Duration
 	fenced, hold    bool
-	at              int // the place of its reply within that to an EXEC, or -1
+	at              int              // the place of its reply within that to an EXEC, or -1
+	grants          func(reply) bool // whether the reply, or that part, gives the lock; nil if OK does
+	beside          []*wanted        // what else the request asks for
+	again           bool             // its token is used again: what became of it says nothing
 	before          fenceMark
 	given           bool // it has been asked to be given back
 	byToken         bool // by a command that names it
@@ -43,18 +46,27 @@ type heldOpen struct {
 	over bool // the connection is closed, or it is given back, or the client was told that it is lost
 }
 
+// all are the locks that the request asks for.
+func (l *wanted) all() []*wanted { return append([]*wanted{l}, l.beside...) }
+
 // granted says whether the reply gives the lock, and how long it is valid, by the reply: 0 if that does not say.
 func (l *wanted) granted(r reply) (bool, time.Duration) {
 	list, many := r.([]any)
 	switch {
-	case l.at >= 0 && many && len(list) > l.at:
-		return list[l.at] == status("OK"), 0
+	case l.at >= 0 && l.at < len(list):
+		r = list[l.at]
+	case l.at >= 0:
+		return false, 0
+	}
+	switch {
+	case l.grants != nil:
+		return l.grants(r), 0
 	case l.at < 0 && many && len(list) == 6:
 		l.fence, _ = list[3].(int64)
 		ms, _ := list[5].(int64)
 		return list[1] == l.token, time.Duration(ms) * time.Millisecond
 	}
-	return r == status("OK") && l.at < 0, 0
+	return r == status("OK"), 0
 }
 
 // answered takes a reply that a proxy has written. mu is held.
@@ -63,7 +75,9 @@ func (k *checker) answered(c *wire, q *request) {
 		k.endedIn(q.most, k.world.now()-q.came-q.waits(), fmt.Sprintf("%s of %s", q.words[0], c.name))
 	}
 	if q.lock != nil {
-		k.locked(c, q)
+		for _, l := range q.lock.all() {
+			k.locked(c, q, l)
+		}
 	}
 	if f, is := q.reply.(fault); is && strings.HasPrefix(string(f), "LOST") {
 		c.loses(func(h *heldOpen) bool { return !h.returned && slices.Contains(q.words, h.resource) })
@@ -80,11 +94,13 @@ func (q *request) waits() time.Duration {
 	return q.lock.waits
 }
 
-// locked takes the reply to an attempt.
-func (k *checker) locked(c *wire, q *request) {
-	l, w := q.lock, k.world
+// locked takes the reply to an attempt, for one of the locks that it asks for.
+func (k *checker) locked(c *wire, q *request, l *wanted) {
+	w := k.world
 	granted, valid := l.granted(q.reply)
-	k.attempt(l.token, fate{life: c.life, failed: !granted, left: c.hungUp})
+	if !l.again {
+		k.attempt(l.token, fate{life: c.life, failed: !granted, left: c.hungUp || k.voted[l.token]})
+	}
 	switch _, failed := q.reply.(fault); {
 	case failed:
 		k.counts.NoQuorum++
@@ -126,7 +142,7 @@ func (k *checker) locked(c *wire, q *request) {
 
 // leavesNothing sees to it that an attempt which has come to nothing has left nothing soon after.
 func (k *checker) leavesNothing(l *wanted) {
-	if k.world.plan.Calm {
+	if k.world.plan.Calm && !l.again {
 		k.isGoneIn(l, func() bool { return k.attempts[l.token].failed })
 	}
 }
@@ -156,9 +172,14 @@ func (k *checker) on(resource, token string) (n int) {
 // The same holds when the proxy closes the connection by itself.
 func (k *checker) hangUpNoticed(c *wire) {
 	for _, q := range c.asked {
-		if q.lock != nil {
-			k.attempt(q.lock.token, fate{life: c.life, failed: true, left: q.came != 0})
-			k.leavesNothing(q.lock)
+		if q.lock == nil {
+			continue
+		}
+		for _, l := range q.lock.all() {
+			if !l.again {
+				k.attempt(l.token, fate{life: c.life, failed: true, left: q.came != 0})
+				k.leavesNothing(l)
+			}
 		}
 	}
 	for _, h := range c.held {

@@ -170,7 +170,7 @@ func (m *mutant) hunt(dir string, known uint64) (verdict string, caught bool) {
 		}
 	}
 	if m.front {
-		return m.run(dir, Spoken+1, *mutantsFlag, "")
+		return m.run(dir, cmp.Or(m.first, Spoken+1), *mutantsFlag, "")
 	}
 	return m.run(dir, max(m.first, 1), *mutantsFlag, cmp.Or(m.aim, "none"))
 }

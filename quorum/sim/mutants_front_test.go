@@ -45,6 +45,26 @@ var frontMutants = []mutant{
 		test: "TestWhatAClientSawChange", in: "../../resp",
 	},
 	{
+		name: "of what is watched the first counts", rule: "compare and do", file: "../resp/transaction.go", front: true, first: Spoken | Several + 1,
+		old: "\treturn marks\n", new: "\treturn marks[:min(len(marks), 1)]\n",
+	},
+	{
+		name: "MSETNX sets what is there", rule: "compare and do", file: "../resp/plan_string.go", front: true, first: Spoken | Several + 1,
+		old: "if p.key(pair[0]).Exists {", new: "if p.key(pair[0]).Exists && false {",
+	},
+	{
+		name: "what a script takes for nobody stays", rule: "12 the client is gone", file: "../resp/slot.go", front: true, first: Spoken | Voted + 1,
+		old: "if r.Lock != nil {", new: "if false {",
+	},
+	{
+		name: "a script that is late says yes", rule: "1 clock", file: "../resp/cmd_vote.go", front: true, first: Spoken | Voted + 1,
+		old: "return quorum.Value{Kind: quorum.IntValue, Int: 1}", new: "return quorum.Value{}",
+	},
+	{
+		name: "an older fence is the newest", rule: "14 fence", file: "../resp/cmd_lock.go", front: true, first: Spoken | Fenced + 1,
+		old: "v.Fence == n)", new: "v.Fence >= n)",
+	},
+	{
 		name: "a held lock is not released with its connection", rule: "hold", file: "../resp/session.go", front: true,
 		old: "\ts.releaseHolds()\n", new: "",
 	},

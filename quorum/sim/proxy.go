@@ -195,3 +195,14 @@ func (h *traceHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 
 // WithGroup is not used by the engine.
 func (h *traceHandler) WithGroup(string) slog.Handler { return h }
+
+// pauses returns what chooses those of a process, before it asks again where votes are split.
+func (l *life) pauses() func(most time.Duration) time.Duration {
+	w := l.proxy.world
+	r := w.random("pauses", l.proxy.id, l.number)
+	return func(most time.Duration) time.Duration {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return between(r, 0, most-1)
+	}
+}

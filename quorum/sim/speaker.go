@@ -48,6 +48,14 @@ func (s *speaker) run() {
 		}
 		w.do(func() { w.checker.counts.Attempts++ })
 		l := s.wants(resourceName(s.rng.IntN(w.plan.Resources)))
+		switch {
+		case s.votes():
+			s.voteSpoken(l)
+			continue
+		case w.plan.Together > 0 && chance(s.severally, w.plan.Together):
+			s.takeAll(l)
+			continue
+		}
 		switch kind := s.rng.Float64(); {
 		case kind < w.plan.Batches:
 			s.batch(l)
@@ -184,6 +192,9 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 func (s *speaker) take(l *wanted) {
 	if _, ok := s.await(s.attempt(l)); ok && l.promise != nil {
 		s.use(l)
+		if s.asks(l) && s.open() {
+			s.askFence(l)
+		}
 	}
 }
 
@@ -217,6 +228,9 @@ func (s *speaker) batch(l *wanted) {
 		other = nil
 	} else {
 		all = append(all, &request{lock: other, punctual: true, words: []string{"SET", other.resource, other.token, "PX", millis(other.ttl), "NX"}}, s.echo())
+	}
+	if s.votes() {
+		all = append(all, s.renews(l), s.echo())
 	}
 	if gives {
 		look := &request{words: []string{"GET", l.resource}}
@@ -257,7 +271,7 @@ func (s *speaker) use(l *wanted) {
 	w := s.world
 	for chance(s.rng, w.plan.Touches) {
 		s.pause(between(s.rng, 0, min(w.plan.Hold, l.ttl)))
-		if !s.touch(l) {
+		if s.asks(l) && !s.askFence(l) || !s.touch(l) {
 			return
 		}
 	}
@@ -282,7 +296,7 @@ func (s *speaker) touch(l *wanted) bool {
 	p := l.promise
 	switch kind := s.rng.Float64(); {
 	case kind < 0.3:
-		q.words = []string{"EVAL", extendText, "1", l.resource, l.token, millis(l.ttl)}
+		q.words, p.fence = []string{"EVAL", extendText, "1", l.resource, l.token, millis(l.ttl)}, 0 // of its fence it says nothing
 	case kind < 0.6:
 		q.words = []string{"EXTEND", l.resource, l.token, millis(l.ttl)}
 	default:
@@ -331,33 +345,44 @@ func (s *speaker) release(l *wanted) *request {
 	case kind < 0.6:
 		q.words[0], q.words[1] = "EVALSHA", sha1hex(releaseText)
 	}
+	told := s.lets(l)
+	s.world.do(func() { l.byToken = true })
+	q.on = func() {
+		if n, is := q.reply.(int64); is && (n == 1 || !q.held) {
+			told(n == 1, "a release")
+		}
+	}
+	return q
+}
+
+// lets notes that a lock is to be given back: from now on its client does not rely on it. What it returns is told whether that has
+// come to pass, or the client did not hold it, and by what. mu is not held here, and there it is.
+func (s *speaker) lets(l *wanted) (told func(back bool, by string)) {
 	w, k := s.world, &s.world.checker
 	stood, doubtful := promise{over: true}, time.Duration(0)
 	w.do(func() {
 		if l.promise != nil {
 			stood, doubtful, l.promise.over = *l.promise, k.doubtful[l.resource], true
 		}
-		l.given, l.byToken = true, true
+		l.given = true
 	})
-	q.on = func() {
-		switch n, is := q.reply.(int64); {
-		case is && n == 1:
-			k.bygone[l.token], l.returned = w.now(), true
-			if w.plan.Calm {
-				k.isGoneIn(l, func() bool { return true })
-			}
-		case is && !q.held:
+	return func(back bool, by string) {
+		if !back {
 			stood.doubtful = l.promise != nil && l.promise.doubtful || k.doubtful[l.resource] != doubtful
-			k.gone(&stood, "a release")
+			k.gone(&stood, by)
+			return
+		}
+		k.bygone[l.token], l.returned = w.now(), true
+		if w.plan.Calm {
+			k.isGoneIn(l, func() bool { return true })
 		}
 	}
-	return q
 }
 
 // giveBack gives a lock back.
 func (s *speaker) giveBack(l *wanted) {
 	if chance(s.rng, s.world.plan.Watches/2) {
-		s.giveBackWatched(l)
+		s.giveWatched(l)
 		return
 	}
 	q := s.release(l)
@@ -365,20 +390,4 @@ func (s *speaker) giveBack(l *wanted) {
 	if f, failed := r.(fault); ok && failed && strings.HasPrefix(string(f), "NOSCRIPT") {
 		_, _ = s.ask("EVAL", releaseText, "1", l.resource, l.token)
 	}
-}
-
-// giveBackWatched gives it back by WATCH, GET, MULTI, DEL, EXEC.
-func (s *speaker) giveBackWatched(l *wanted) {
-	w := s.world
-	w.do(func() { l.promise.over, l.given = true, true })
-	seen, ok := s.await(&request{words: []string{"WATCH", l.resource}}, &request{words: []string{"GET", l.resource}})
-	if !ok {
-		return
-	}
-	s.pause(between(s.rng, 0, 4*w.plan.Latency))
-	if seen != l.token {
-		_, _ = s.ask("UNWATCH")
-		return
-	}
-	_, _ = s.await(&request{words: []string{"MULTI"}}, &request{words: []string{"DEL", l.resource}}, &request{words: []string{"EXEC"}})
 }

@@ -55,10 +55,19 @@ const (
 		"if redis.call('get', key) == ARGV[1] then redis.pcall('del', key) count = count + 1 end end return count"
 )
 
+// scriptTexts are the texts of all these.
+var scriptTexts = make(map[*quorum.Script]string)
+
+func newScript(text string) *quorum.Script {
+	s := quorum.NewScript(text)
+	scriptTexts[s] = text
+	return s
+}
+
 // moves returns a script that moves the lock KEYS[1] to KEYS[2] by a command, if nobody holds that, and tells the TTL.
 func moves(command, mine string) votedScript {
 	return votedScript{
-		script: quorum.NewScript("if not (" + mine + ") then return " + strconv.Itoa(notMine) + " end " +
+		script: newScript("if not (" + mine + ") then return " + strconv.Itoa(notMine) + " end " +
 			"if redis.call('exists', KEYS[2]) == 1 then return 0 end " +
 			"redis.call('" + command + "', KEYS[1], KEYS[2]) return redis.call('pttl', KEYS[2])"),
 		granted: positive, words: func(token, _ string) []string { return []string{token} },
@@ -78,30 +87,30 @@ var (
 	hashLock = votedLock{
 		name: "a hash", keys: 1, counts: true,
 		take: votedScript{
-			script: quorum.NewScript(takeHash), granted: isNil, words: ttlFirst,
+			script: newScript(takeHash), granted: isNil, words: ttlFirst,
 			rule: quorum.Rule{Merge: quorum.Taking, Late: quorum.Value{Kind: quorum.IntValue, Int: 1}},
 		},
 		extend: votedScript{
-			script: quorum.NewScript(renewHash), granted: positive, words: ttlFirst, rule: quorum.Rule{Merge: quorum.Extending},
+			script: newScript(renewHash), granted: positive, words: ttlFirst, rule: quorum.Rule{Merge: quorum.Extending},
 		},
 		release: votedScript{
-			script: quorum.NewScript(freeHash), granted: func(v quorum.Value) bool { return !isNil(v) }, channel: true,
+			script: newScript(freeHash), granted: func(v quorum.Value) bool { return !isNil(v) }, channel: true,
 			words: func(token, ttl string) []string { return []string{"0", ttl, token} }, rule: quorum.Rule{Merge: quorum.Releasing},
 		},
 		rename: moves("rename", hashIsMine), copy: moves("copy", hashIsMine),
 	}
 	textLock = votedLock{
 		name: "a text", keys: 1,
-		take:    votedScript{script: quorum.NewScript(takeText), granted: yours, words: tokenFirst},
-		extend:  votedScript{script: quorum.NewScript(renewText), granted: yours, words: tokenFirst},
-		release: votedScript{script: quorum.NewScript(freeText), granted: yours, words: tokenFirst},
+		take:    votedScript{script: newScript(takeText), granted: yours, words: tokenFirst},
+		extend:  votedScript{script: newScript(renewText), granted: yours, words: tokenFirst},
+		release: votedScript{script: newScript(freeText), granted: yours, words: tokenFirst},
 		rename:  moves("rename", textIsMine), copy: moves("copy", textIsMine),
 	}
 	pairLock = votedLock{
 		name: "a pair", keys: 2,
-		take:    votedScript{script: quorum.NewScript(takeAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Taking}},
-		extend:  votedScript{script: quorum.NewScript(renewAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Extending}},
-		release: votedScript{script: quorum.NewScript(freeAll), granted: positive, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Releasing}},
+		take:    votedScript{script: newScript(takeAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Taking}},
+		extend:  votedScript{script: newScript(renewAll), granted: both, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Extending}},
+		release: votedScript{script: newScript(freeAll), granted: positive, words: tokenFirst, rule: quorum.Rule{Merge: quorum.Releasing}},
 	}
 )
 

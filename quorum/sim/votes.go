@@ -71,6 +71,18 @@ func (c *client) votedToken() (string, bool) {
 
 // vote takes a lock by a script, holds it for a while, and lets it go.
 func (c *client) vote(resource string, ttl time.Duration) {
+	h := c.votedHold(resource, ttl)
+	switch {
+	case !c.takeByVote(h):
+	case h.lock == &textLock && chance(c.voting, 0.3):
+		c.use(h.promises[0], ttl)
+	default:
+		c.useByVote(h)
+	}
+}
+
+// votedHold chooses the kind of a lock.
+func (c *client) votedHold(resource string, ttl time.Duration) *votedHold {
 	h := &votedHold{lock: pick(c.voting, &hashLock, &hashLock, &textLock, &pairLock), names: []string{resource}, taken: resource, ttl: ttl}
 	if h.lock.keys > 1 {
 		other := resourceName(c.voting.IntN(c.world.plan.Resources))
@@ -80,13 +92,7 @@ func (c *client) vote(resource string, ttl time.Duration) {
 			h.names = append(h.names, other)
 		}
 	}
-	switch {
-	case !c.takeByVote(h):
-	case h.lock == &textLock && chance(c.voting, 0.3):
-		c.use(h.promises[0], ttl)
-	default:
-		c.useByVote(h)
-	}
+	return h
 }
 
 // useByVote is use by scripts.
@@ -129,17 +135,6 @@ func (c *client) touchByVote(h *votedHold) bool {
 		c.look(h.promises[0])
 	}
 	return true
-}
-
-// pauses returns what chooses those of a process, before it asks again where votes are split.
-func (l *life) pauses() func(most time.Duration) time.Duration {
-	w := l.proxy.world
-	r := w.random("pauses", l.proxy.id, l.number)
-	return func(most time.Duration) time.Duration {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return between(r, 0, most-1)
-	}
 }
 
 // askByVote runs a script; heard is told what it came to, and whether it granted.

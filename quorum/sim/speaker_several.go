@@ -1,0 +1,213 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Clients that speak, and take several locks by one command or one EXEC: in worlds whose seed has the bit Several, too. A lock that
+// is given back by EXEC is given back here, even if it is one.
+
+// takeAll takes several locks, all or none, or as many as are free; uses them, and gives them back.
+func (s *speaker) takeAll(l *wanted) {
+	w := s.world
+	for i := range w.plan.Resources {
+		if name := resourceName(i); name != l.resource && chance(s.severally, 0.6) {
+			other := s.wants(name)
+			other.token, other.ttl = l.token, l.ttl
+			l.beside = append(l.beside, other)
+		}
+	}
+	ok := false
+	switch kind := s.severally.Float64(); {
+	case kind < 0.5:
+		ok = s.setWatched(l)
+	case kind < 0.75:
+		ok = s.setUnlessThere(l)
+	default:
+		ok = s.setFree(l)
+	}
+	held := slices.DeleteFunc(l.all(), func(l *wanted) bool { return l.promise == nil })
+	if !ok || len(held) == 0 {
+		return
+	}
+	s.pause(between(s.severally, 0, min(w.plan.Hold, 2*l.ttl)))
+	if chance(s.severally, 0.3) && !s.touch(held[0]) {
+		held = held[1:]
+	}
+	if len(held) > 0 && s.open() {
+		s.giveAll(held)
+	}
+}
+
+// watches begins a transaction: WATCH, and a look at what is there, which it returns, or nothing after an error; false if there was no
+// reply. To MGET a hash is nothing.
+func (s *speaker) watches(all []*wanted, look string) ([]any, bool) {
+	names := namesOf(all)
+	asks := []*request{{words: append([]string{"WATCH"}, names...)}}
+	if len(names) > 1 && chance(s.severally, 0.3) { // each by itself
+		asks = asks[:0]
+		for _, name := range names {
+			asks = append(asks, &request{words: []string{"WATCH", name}})
+		}
+	}
+	seen, ok := s.await(append(asks, &request{words: append([]string{look}, names...)})...)
+	list, many := seen.([]any)
+	if _, failed := seen.(fault); !many && !failed {
+		list = []any{seen}
+	}
+	for _, q := range asks {
+		if q.reply != status("OK") {
+			list = nil
+		}
+	}
+	return list, ok
+}
+
+// setWatched takes them by WATCH, MGET, MULTI, SET or MSETNX, EXEC.
+func (s *speaker) setWatched(l *wanted) bool {
+	all := l.all()
+	look, free := "MGET", any(nil)
+	if s.world.plan.Votes > 0 {
+		look, free = "EXISTS", int64(0)
+	}
+	seen, ok := s.watches(all, look)
+	if !ok {
+		return false
+	}
+	s.pause(between(s.severally, 0, 4*s.world.plan.Latency))
+	if len(seen) == 0 || slices.ContainsFunc(seen, func(v any) bool { return v != free }) {
+		_, _ = s.ask("UNWATCH")
+		return false
+	}
+	asks := []*request{{words: []string{"MULTI"}}}
+	if chance(s.severally, 0.5) {
+		for i, l := range all {
+			l.at = i
+			asks = append(asks, &request{words: []string{"SET", l.resource, l.token, "PX", millis(l.ttl)}})
+		}
+	} else {
+		asks = append(asks, &request{words: setWords(all)})
+		for _, l := range all {
+			l.at, l.grants = 0, isOne
+			asks = append(asks, &request{words: []string{"PEXPIRE", l.resource, millis(l.ttl)}})
+		}
+	}
+	_, ok = s.await(append(asks, &request{words: []string{"EXEC"}, lock: l})...)
+	return ok
+}
+
+// setUnlessThere takes them by MSETNX, for as long as may be.
+func (s *speaker) setUnlessThere(l *wanted) bool {
+	ttl := s.world.plan.of(s.at.id).TTLMax
+	for _, l := range l.all() {
+		l.ttl, l.grants = ttl, isOne
+	}
+	_, ok := s.await(&request{words: setWords(l.all()), lock: l})
+	return ok
+}
+
+// setFree takes those that are free, by MULTI, SET with NX, EXEC.
+func (s *speaker) setFree(l *wanted) bool {
+	asks := []*request{{words: []string{"MULTI"}}}
+	for i, l := range l.all() {
+		l.at, l.token = i, l.token+"-"+l.resource
+		asks = append(asks, &request{words: []string{"SET", l.resource, l.token, "NX", "PX", millis(l.ttl)}})
+	}
+	_, ok := s.await(append(asks, &request{words: []string{"EXEC"}, lock: l})...)
+	return ok
+}
+
+// giveAll gives several back, by one script, by EXEC, or one after the other.
+func (s *speaker) giveAll(held []*wanted) {
+	switch kind := s.severally.Float64(); {
+	case kind < 0.3 && !slices.ContainsFunc(held, func(l *wanted) bool { return l.token != held[0].token }):
+		s.giveByScript(held)
+	case kind < 0.7:
+		s.giveWatched(held...)
+	default:
+		for _, l := range held {
+			if s.open() {
+				s.giveBack(l)
+			}
+		}
+	}
+}
+
+// giveByScript compares and deletes several keys.
+func (s *speaker) giveByScript(held []*wanted) {
+	var told []func(bool, string)
+	for _, l := range held {
+		told = append(told, s.lets(l))
+	}
+	q := &request{words: evalWords(freeAll, namesOf(held), held[0].token)}
+	q.on = func() {
+		n, is := q.reply.(int64)
+		if !is || n != 0 && int(n) != len(held) || n == 0 && q.held { // of some it says nothing
+			return
+		}
+		for _, t := range told {
+			t(n > 0, "a script")
+		}
+	}
+	_, _ = s.await(q)
+}
+
+// giveWatched gives locks back by WATCH, GET or MGET, MULTI, DEL, EXEC.
+func (s *speaker) giveWatched(held ...*wanted) {
+	w := s.world
+	var told []func(bool, string)
+	for _, l := range held {
+		told = append(told, s.lets(l))
+	}
+	look := "MGET"
+	if len(held) == 1 {
+		look = "GET"
+	}
+	seen, ok := s.watches(held, look)
+	if !ok {
+		return
+	}
+	s.pause(between(s.rng, 0, 4*w.plan.Latency))
+	if !slices.EqualFunc(seen, held, func(v any, l *wanted) bool { return v == l.token }) {
+		_, _ = s.ask("UNWATCH")
+		return
+	}
+	exec := &request{words: []string{"EXEC"}}
+	exec.on = func() {
+		list, done := exec.reply.([]any)
+		_, failed := exec.reply.(fault)
+		changed := slices.ContainsFunc(held, func(l *wanted) bool { return l.hold || l.promise.until <= w.now() }) // what extends a lock changes it
+		if failed || exec.held || changed && !done {
+			return
+		}
+		for i := range held {
+			told[i](done && list[0] == int64(len(held)), "an EXEC")
+		}
+	}
+	_, _ = s.await(&request{words: []string{"MULTI"}}, &request{words: append([]string{"DEL"}, namesOf(held)...)}, exec)
+}
+
+func namesOf(all []*wanted) []string {
+	var names []string
+	for _, l := range all {
+		names = append(names, l.resource)
+	}
+	return names
+}
+
+// setWords are the words of an MSETNX.
+func setWords(all []*wanted) []string {
+	words := []string{"MSETNX"}
+	for _, l := range all {
+		words = append(words, l.resource, l.token)
+	}
+	return words
+}
+
+// evalWords are the words of an EVAL.
+func evalWords(text string, keys []string, args ...string) []string {
+	return slices.Concat([]string{"EVAL", text, strconv.Itoa(len(keys))}, keys, args)
+}
+
+func isOne(r reply) bool { return r == int64(1) }
