@@ -67,6 +67,7 @@ type checker struct {
 	holds     map[string][]*heldOpen   // by resource: those that may not be over
 	keptMost  time.Duration
 	fences    fenceBook
+	renewals  map[string]int // by resource: how often one that is shared was renewed
 	counts    Counts
 }
 
@@ -96,6 +97,7 @@ type promise struct {
 	client          *client
 	until           time.Duration // true time
 	extended        bool          // with its fence
+	shared          bool          // with others for whom it is, too
 	over            bool
 	doubtful        bool   // somebody took it away, or may have
 	contested       bool   // somebody tries to take it away, who will say whether he has
@@ -115,7 +117,8 @@ func (k *checker) init(w *World) {
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
 		thefts: make(map[string]int), stolen: make(map[string]time.Duration), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
 		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool), holds: make(map[string][]*heldOpen),
-		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
+		renewals: make(map[string]int),
+		fences:   fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.loosest()
 	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
@@ -146,7 +149,7 @@ func (k *checker) granted(p *promise) {
 		}
 		live = append(live, other)
 		unclear := other.contested && k.thefts[p.resource] > 0 // who tries to take it may not say yet that he could not
-		if other.client != p.client && !other.doubtful && !p.doubtful && !p.over && !unclear {
+		if other.client != p.client && !(other.shared && p.shared) && !other.doubtful && !p.doubtful && !p.over && !unclear {
 			k.report(twoHolders, "%s: %s (%s) got it, while %s (%s) may rely on it for %v",
 				p.resource, p.client.name, p.token, other.client.name, other.token, other.until-now)
 		}
@@ -169,7 +172,7 @@ func (k *checker) held(p *promise, until time.Duration) {
 	n := 0
 	for _, s := range k.world.servers {
 		it, ok := s.lock(p.resource)
-		if ok && it.holder() == p.token && it.expires >= s.clock.millis(until) {
+		if ok && it.heldBy(p.token) && it.expires >= s.clock.millis(until) {
 			n++
 		}
 	}
@@ -311,7 +314,7 @@ func (k *checker) orphans() {
 			if m := k.attempts[key+" "+it.holder()]; m != nil { // it was to be moved there
 				f = m
 			}
-			if f != nil && f.failed && !k.prolonged[key] && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
+			if f != nil && f.failed && !k.prolonged[key] && k.renewals[key] == 0 && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
 				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.holder(), it.expires-now)
 			}
 		}

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, not a safeguard
-	"encoding/hex"
 	"fmt"
 	"math"
 	"path"
@@ -73,6 +71,9 @@ func init() {
 		"HGETALL":     {2, false, cmdHGetAll},
 		"HINCRBY":     {4, true, cmdHIncrBy},
 		"HDEL":        {-3, true, cmdHDel},
+		"HSET":        {4, true, cmdHSet},
+		"HLEN":        {2, false, cmdHLen},
+		"HKEYS":       {2, false, cmdHKeys},
 		"DUMP":        {2, false, cmdDump},
 		"RESTORE":     {-4, true, cmdRestore},
 		"RENAME":      {3, true, cmdRename},
@@ -392,9 +393,4 @@ func cmdEvalSHA(s *server, c *session, args []string) reply {
 		return errNoSHA
 	}
 	return s.eval(c, text, args[2:])
-}
-
-func sha1hex(text string) string {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
-	return hex.EncodeToString(sum[:])
 }

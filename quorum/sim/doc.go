@@ -19,7 +19,8 @@
 // those with bit 57 of worlds in which locks are renamed and copied (moves.go), and those with bit 56 of worlds in which clients
 // and faults meet at the same moment and place (crowd.go). In those with bit 60, and not 59, clients do not call the engine: they speak the
 // protocol (front.go, wire.go, speech.go, speaker.go, hearing.go, listen.go) to a front end that package resp/sim brings; by scripts that run
-// by vote, too, if the third highest is set (speaker_votes.go), and on several keys, if bit 58 is (speaker_several.go).
+// by vote, too, if the third highest is set (speaker_votes.go), on several keys, if bit 58 is (speaker_several.go), and for locks that
+// readers share, if bit 57 is (speaker_readers.go).
 //
 // Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.

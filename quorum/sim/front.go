@@ -61,6 +61,9 @@ func (p *Plan) speak(r *rand.Rand) {
 	if p.Seed&Voted != 0 {
 		p.Votes = pick(r, 0.3, 0.7, 1)
 	}
+	if p.Seed&Moved != 0 {
+		p.Reads = pick(r, 0.3, 0.7, 1)
+	}
 	if p.Seed&Several != 0 {
 		p.Together, p.Resources = pick(r, 0.3, 0.7, 1), 2+r.IntN(3)
 	}

@@ -34,6 +34,15 @@ func (it item) holder() string {
 	return token
 }
 
+// heldBy says whether the lock is somebody's: a string that is its token, or a hash that has it as a field.
+func (it item) heldBy(token string) bool {
+	if !it.hash {
+		return it.text == token
+	}
+	_, is := it.field(token)
+	return is
+}
+
 // with returns the hash with another value of a field, or without it if that is empty.
 func (it item) with(name, value string) item {
 	words := fieldsOf(it)
@@ -130,6 +139,43 @@ func cmdHDel(s *server, c *session, args []string) reply {
 		s.put(c, args[1], it)
 	}
 	return n
+}
+
+func cmdHSet(s *server, c *session, args []string) reply {
+	it, bad := s.hash(c, args[1])
+	if bad != "" {
+		return bad
+	}
+	_, there := it.field(args[2])
+	it = it.with(args[2], args[3])
+	it.by = c.life
+	s.put(c, args[1], it)
+	if there {
+		return int64(0)
+	}
+	return int64(1)
+}
+
+func cmdHLen(s *server, c *session, args []string) reply {
+	it, bad := s.hash(c, args[1])
+	if bad != "" {
+		return bad
+	}
+	return int64(len(fieldsOf(it)) / 2)
+}
+
+func cmdHKeys(s *server, c *session, args []string) reply {
+	it, bad := s.hash(c, args[1])
+	if bad != "" {
+		return bad
+	}
+	all := []any{}
+	for i, word := range fieldsOf(it) {
+		if i%2 == 0 {
+			all = append(all, word)
+		}
+	}
+	return all
 }
 
 // cmdDump tells a value in a form of our own.

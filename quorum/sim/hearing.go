@@ -27,6 +27,7 @@ type wanted struct {
 	resource, token string
 	ttl, waits      time.Duration
 	fenced, hold    bool
+	shared          bool             // with others for whom it is, too
 	at              int              // the place of its reply within that to an EXEC, or -1
 	grants          func(reply) bool // whether the reply, or that part, gives the lock; nil if OK does
 	beside          []*wanted        // what else the request asks for
@@ -35,6 +36,7 @@ type wanted struct {
 	given           bool // it has been asked to be given back
 	byToken         bool // by a command that names it
 	returned        bool // and that has done so
+	renewals        int  // of the resource, when it was asked for
 	promise         *promise
 	fence           int64
 }
@@ -126,7 +128,7 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 	if c.hungUp || l.given {
 		return
 	}
-	l.promise = &promise{resource: l.resource, token: l.token, client: l.by, fence: l.fence}
+	l.promise = &promise{resource: l.resource, token: l.token, client: l.by, fence: l.fence, shared: l.shared}
 	l.promise.until = q.until(w, l.ttl, valid)
 	if l.promise.until > w.now() { // else it took the client too long to read what came before
 		k.granted(l.promise)
@@ -143,7 +145,9 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 // leavesNothing sees to it that an attempt which has come to nothing has left nothing soon after.
 func (k *checker) leavesNothing(l *wanted) {
 	if k.world.plan.Calm && !l.again {
-		k.isGoneIn(l, func() bool { return k.attempts[l.token].failed })
+		k.isGoneIn(l, func() bool {
+			return k.attempts[l.token].failed && k.renewals[l.resource] == l.renewals && !k.prolonged[l.resource]
+		})
 	}
 }
 
@@ -160,7 +164,7 @@ func (k *checker) isGoneIn(l *wanted, still func() bool) {
 // on is how many masters hold the resource for the token.
 func (k *checker) on(resource, token string) (n int) {
 	for _, s := range k.world.servers {
-		if it, ok := s.lock(resource); ok && it.holder() == token {
+		if it, ok := s.lock(resource); ok && it.heldBy(token) {
 			n++
 		}
 	}

@@ -61,6 +61,14 @@ var frontMutants = []mutant{
 		old: "return quorum.Value{Kind: quorum.IntValue, Int: 1}", new: "return quorum.Value{}",
 	},
 	{
+		name: "a reader is put back only where no other came or went", rule: "4 undo", file: "script_putback.go", front: true, first: Spoken | Moved + 1,
+		old: "rule.Derived && rule.Field != \"\" {", new: "rule.Derived && rule.Field == \"\" {",
+	},
+	{
+		name: "a script does not say for whom it takes", rule: "scripts", file: "../resp/cmd_vote.go", front: true, first: Spoken | Moved + 1,
+		old: "rule.Field = args[i-1]", new: "_ = args[i-1]",
+	},
+	{
 		name: "an older fence is the newest", rule: "14 fence", file: "../resp/cmd_lock.go", front: true, first: Spoken | Fenced + 1,
 		old: "v.Fence == n)", new: "v.Fence >= n)",
 	},

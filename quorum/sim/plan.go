@@ -55,6 +55,7 @@ type Plan struct {
 	Waits, Holds  float64       // how often an attempt waits for its lock, and how often it is for as long as the connection
 	Batches       float64       // how often a client sends several commands at once
 	Watches       float64       // how often it takes a lock by WATCH and EXEC
+	Reads         float64       // how often it takes a lock that may be shared
 	HangUps, Slow float64       // how often it is gone before it is answered, and how many clients read late
 	Write         time.Duration // how long a client may leave replies unread
 

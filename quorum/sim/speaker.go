@@ -49,6 +49,9 @@ func (s *speaker) run() {
 		w.do(func() { w.checker.counts.Attempts++ })
 		l := s.wants(resourceName(s.rng.IntN(w.plan.Resources)))
 		switch {
+		case w.plan.Reads > 0 && chance(s.moving, w.plan.Reads):
+			s.readOrWrite(l)
+			continue
 		case s.votes():
 			s.voteSpoken(l)
 			continue

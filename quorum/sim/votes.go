@@ -263,7 +263,7 @@ func (c *client) goneByVote(h *votedHold, before []promise, by string) {
 func (k *checker) quorumHas(p promise) bool {
 	n := 0
 	for _, s := range k.world.servers {
-		if it, ok := s.lock(p.resource); ok && it.holder() == p.token {
+		if it, ok := s.lock(p.resource); ok && it.heldBy(p.token) {
 			n++
 		}
 	}

@@ -14,7 +14,7 @@ func TestASeedDecidesNearlyEverything(t *testing.T) {
 	const n = 8
 	differ := 0
 	for i := range uint64(n) {
-		seed := sim.Spoken + i + 1 | i%2*sim.Voted | i/2%2*sim.Several | i/4%2*sim.Fenced
+		seed := sim.Spoken + i + 1 | i%2*sim.Voted | i/2%2*sim.Several | i/4%2*sim.Moved
 		var traces [2]uint64
 		for j := range traces {
 			h := fnv.New64a()

@@ -79,7 +79,7 @@ func TestFixedSeeds(t *testing.T) {
 		case 1:
 			sum.Add(expectNothing(t, sim.Spoken+seed+1|sim.Voted))
 		case 2:
-			sum.Add(expectNothing(t, sim.Spoken+seed+1|sim.Several))
+			sum.Add(expectNothing(t, sim.Spoken+seed+1|sim.Several|sim.Moved))
 		case 3:
 			sum.Add(expectNothing(t, sim.Spoken+seed+1|sim.Voted|sim.Several|sim.Fenced))
 		}
@@ -94,7 +94,7 @@ func TestFreshSeeds(t *testing.T) {
 	first := uint64(time.Now().UnixNano())&^(sim.Kinds|sim.Spoken>>1) | sim.Spoken
 	n, sum, began := uint64(0), sim.Counts{}, time.Now()
 	for ; time.Since(began) < *freshFlag; n++ {
-		sum.Add(expectNothing(t, first+n|n%2*sim.Fenced|n/2%2*sim.Mixed|n/4%2*sim.Crowded|n/8%2*sim.Voted|n/16%2*sim.Several))
+		sum.Add(expectNothing(t, first+n|n%2*sim.Fenced|n/2%2*sim.Mixed|n/4%2*sim.Crowded|n/8%2*sim.Voted|n/16%2*sim.Several|n/32%2*sim.Moved))
 	}
 	t.Logf("%d seeds from %d in %v: %+v", n, first, time.Since(began).Round(time.Second), sum)
 }
