@@ -66,6 +66,7 @@ func (p *Plan) speak(r *rand.Rand) {
 	}
 	if p.Seed&Several != 0 {
 		p.Together, p.Resources = pick(r, 0.3, 0.7, 1), 2+r.IntN(3)
+		p.Exchanges = pick(r, 0, 0.3, 0.6)
 	}
 }
 

@@ -53,6 +53,14 @@ var frontMutants = []mutant{
 		old: "if p.key(pair[0]).Exists {", new: "if p.key(pair[0]).Exists && false {",
 	},
 	{
+		name: "what is told is not claimed", rule: "compare and do", file: "../resp/plan.go", front: true, first: Spoken | Several + 1,
+		old: "k.edit.Kind = quorum.Claim", new: "k.edit.Kind = quorum.Delete",
+	},
+	{
+		name: "a script in a transaction does not compare", rule: "release", file: "../resp/cmd_multi.go", front: true, first: Spoken | Several + 1,
+		old: "case op.Op == script.Release && mine:", new: "case op.Op == script.Release:",
+	},
+	{
 		name: "what a script takes for nobody stays", rule: "12 the client is gone", file: "../resp/slot.go", front: true, first: Spoken | Voted + 1,
 		old: "if r.Lock != nil {", new: "if false {",
 	},

@@ -55,6 +55,9 @@ func (s *speaker) run() {
 		case s.votes():
 			s.voteSpoken(l)
 			continue
+		case w.plan.Exchanges > 0 && chance(s.severally, w.plan.Exchanges):
+			s.exchangeSpoken()
+			continue
 		case w.plan.Together > 0 && chance(s.severally, w.plan.Together):
 			s.takeAll(l)
 			continue

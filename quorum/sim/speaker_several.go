@@ -1,12 +1,16 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
+
+	"lockproxy/quorum"
 )
 
-// Clients that speak, and take several locks by one command or one EXEC: in worlds whose seed has the bit Several, too. A lock that
-// is given back by EXEC is given back here, even if it is one.
+// Clients that speak, and take several locks by one command or one EXEC, or hand values to each other: in worlds whose seed has the bit
+// Several, too. A lock that is given back by EXEC is given back here, even if it is one.
 
 // takeAll takes several locks, all or none, or as many as are free; uses them, and gives them back.
 func (s *speaker) takeAll(l *wanted) {
@@ -123,8 +127,10 @@ func (s *speaker) giveAll(held []*wanted) {
 	switch kind := s.severally.Float64(); {
 	case kind < 0.3 && !slices.ContainsFunc(held, func(l *wanted) bool { return l.token != held[0].token }):
 		s.giveByScript(held)
-	case kind < 0.7:
+	case kind < 0.6:
 		s.giveWatched(held...)
+	case kind < 0.8:
+		s.giveByScripts(held)
 	default:
 		for _, l := range held {
 			if s.open() {
@@ -151,6 +157,26 @@ func (s *speaker) giveByScript(held []*wanted) {
 		}
 	}
 	_, _ = s.await(q)
+}
+
+// giveByScripts compares and deletes each by a script that is understood, in one transaction.
+func (s *speaker) giveByScripts(held []*wanted) {
+	asks := []*request{{words: []string{"MULTI"}}}
+	var told []func(bool, string)
+	for _, l := range held {
+		told = append(told, s.lets(l))
+		asks = append(asks, &request{words: evalWords(releaseText, []string{l.resource}, l.token)})
+	}
+	exec := &request{words: []string{"EXEC"}}
+	exec.on = func() {
+		list, _ := exec.reply.([]any)
+		for i, back := range list {
+			if n, is := back.(int64); is && (n == 1 || !exec.held) {
+				told[i](n == 1, "an EXEC")
+			}
+		}
+	}
+	_, _ = s.await(append(asks, exec)...)
 }
 
 // giveWatched gives locks back by WATCH, GET or MGET, MULTI, DEL, EXEC.
@@ -186,6 +212,48 @@ func (s *speaker) giveWatched(held ...*wanted) {
 		}
 	}
 	_, _ = s.await(&request{words: []string{"MULTI"}}, &request{words: append([]string{"DEL"}, namesOf(held)...)}, exec)
+}
+
+// exchangeSpoken puts a value in the place of another, or takes one away, and is told which.
+func (s *speaker) exchangeSpoken() {
+	w, k := s.world, &s.world.checker
+	s.tries++
+	ttl := w.plan.TTLMost.Truncate(time.Millisecond)
+	x := &exchange{client: s.client, key: fmt.Sprintf("v%d", 1+s.severally.IntN(2)), put: fmt.Sprintf("%s-x%d", s.name, s.tries)}
+	set, all := []string{"SET", x.key, x.put, "PX", millis(ttl)}, []*request(nil)
+	switch s.severally.IntN(5) {
+	case 0:
+		set, x.put = []string{"GETDEL", x.key}, ""
+	case 1:
+		set, ttl = []string{"GETSET", x.key, x.put}, w.plan.of(s.at.id).TTLMax
+	case 2:
+		set = append(set, "GET")
+	case 3:
+		set = append(set, "GET", "XX")
+	case 4:
+		all = []*request{{words: []string{"MULTI"}}, {words: []string{"GET", x.key}}, {words: set}}
+		set = []string{"EXEC"}
+	}
+	q := &request{words: set}
+	q.on = func() {
+		told, many := q.reply.([]any)
+		was := q.reply
+		if many && len(told) == 2 {
+			was = told[0]
+		}
+		_, failed := was.(fault)
+		x.told, _ = was.(string)
+		x.done, x.ended = !failed && many == (all != nil), w.now()
+		x.until = q.sent + quorum.Validity(ttl, 0, w.plan.loosest().DriftFactor) - (w.asleep() - q.slept)
+		if was == nil && slices.Contains(q.words, "XX") {
+			x.put = ""
+		}
+	}
+	w.do(func() {
+		x.began = w.now()
+		k.exchanges = append(k.exchanges, x)
+	})
+	_, _ = s.await(append(all, q)...)
 }
 
 func namesOf(all []*wanted) []string {
