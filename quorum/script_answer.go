@@ -151,3 +151,6 @@ func (v Value) describe() string {
 	}
 	return "a value"
 }
+
+// isError says that the script could not be run, or not to its end.
+func (a *answer) isError() bool { return a.stopped || a.value.Kind == ErrorValue }

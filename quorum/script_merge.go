@@ -83,7 +83,7 @@ func (r *Rule) vote(a *answer) Vote {
 			return Granted // its elements are the votes
 		}
 	}
-	if a.stopped || a.value.Kind == ErrorValue || !r.Granted(a.value) {
+	if a.isError() || !r.Granted(a.value) {
 		return Refused
 	}
 	return Granted
@@ -312,8 +312,14 @@ func (c *count) each() Value {
 	return integers(all...)
 }
 
-// refused returns the reply of those that refused, and false if nobody did.
+// refused returns the reply of those that refused, and false if nobody did. That a client does not hold its lock only a quorum can say:
+// else the reply is the error of a master that could not look.
 func (c *count) refused() (Value, bool) {
+	all := slices.Collect(c.who(Refused))
+	no := slices.DeleteFunc(slices.Clone(all), (*answer).isError)
+	if len(no) < min(len(all), Quorum(c.masters)) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
+		return c.commonest(Refused, (*answer).isError), true
+	}
 	numbers, others := 0, make(map[string]int)
 	most, largest := 0, Value{}
 	for a := range c.who(Refused) {

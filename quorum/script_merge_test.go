@@ -261,6 +261,31 @@ func TestRefusalsMerge(t *testing.T) {
 	}
 }
 
+// A master that could not run a release, or an extension, has not said that the client does not hold its lock.
+func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
+	no, yes, stop := none(""), integer(1, ""), &answer{value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped", stopped: true}
+	for _, c := range []struct {
+		merge   Merge
+		answers []*answer
+		want    string
+	}{
+		{Releasing, []*answer{no, no, stop, stop, nil}, "ERR stopped"},
+		{Releasing, []*answer{no, no, stop, nil, nil}, "ERR stopped"},
+		{Releasing, []*answer{no, no, no, stop, stop}, ""},
+		{Releasing, []*answer{no, stop, yes}, "ERR stopped"},
+		{Extending, []*answer{no, stop, nil}, "ERR stopped"},
+		{Extending, []*answer{no, no, stop}, ""},
+		{Extending, []*answer{integer(0, ""), integer(0, ""), stop, nil, nil}, "ERR stopped"},
+		{Taking, []*answer{no, no, stop, nil, nil}, ""},
+	} {
+		rule := Rule{Merge: c.merge, Granted: positive}
+		got, ok := (&count{rule: rule, masters: len(c.answers), answers: c.answers}).refused()
+		if !ok || got.Text != c.want {
+			t.Errorf("%v of %v: %+v, not %q", c.merge, c.answers, got, c.want)
+		}
+	}
+}
+
 func TestWhatIsPutBack(t *testing.T) {
 	taking := Rule{Merge: Taking, Granted: isNil, Field: "me"}
 	one, two, refused := none("1"), none("2"), integer(5, "")

@@ -3,6 +3,15 @@ package sim
 // What is taken out of the rules for scripts that run by vote.
 var voteMutants = []mutant{
 	{
+		name: "who could not look says no", rule: "release in doubt", file: "script_merge.go",
+		old: "if len(no) < min(len(all), Quorum(c.masters)) && (", new: "if len(no) < 0 && (",
+		test: "TestTheFewThatSayNo", in: "..",
+	},
+	{
+		name: "a TTL above the longest is refused where it was there", rule: "scripts", file: "script_wrapper.lua", front: true,
+		old: "if ttl > most and ends > was[2] then", new: "if ttl > most then",
+	},
+	{
 		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", file: "script_run.go", aim: "votes", first: Voted + 1,
 		old: "	case Taking:\n\t\treturn v == Granted", new: "	case Taking:\n\t\treturn false",
 	},

@@ -56,6 +56,9 @@ func (s *speaker) watches(all []*wanted, look string) ([]any, bool) {
 		}
 	}
 	seen, ok := s.await(append(asks, &request{words: append([]string{look}, names...)})...)
+	if !ok {
+		return nil, false
+	}
 	list, many := seen.([]any)
 	if _, failed := seen.(fault); !many && !failed {
 		list = []any{seen}
@@ -65,7 +68,7 @@ func (s *speaker) watches(all []*wanted, look string) ([]any, bool) {
 			list = nil
 		}
 	}
-	return list, ok
+	return list, true
 }
 
 // setWatched takes them by WATCH, MGET, MULTI, SET or MSETNX, EXEC.

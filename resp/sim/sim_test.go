@@ -90,6 +90,16 @@ func TestFixedSeeds(t *testing.T) {
 	}
 }
 
+// TestRegressions replays the seeds that ever failed.
+func TestRegressions(t *testing.T) {
+	for _, seed := range []uint64{
+		15558447190589265392, // a reader of another proxy, with a shorter ttl_max, was told that it did not hold its lock, which most masters could not look at
+		15558447190609265407, // a hold of a reader that was given back stayed: what was left of the lock's TTL, by another proxy's grace, was above ttl_max
+	} {
+		expectNothing(t, seed)
+	}
+}
+
 func TestFreshSeeds(t *testing.T) {
 	first := uint64(time.Now().UnixNano())&^(sim.Kinds|sim.Spoken>>1) | sim.Spoken
 	n, sum, began := uint64(0), sim.Counts{}, time.Now()
