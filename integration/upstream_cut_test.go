@@ -1,0 +1,201 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"lockproxy/integration/harness"
+)
+
+// A cutter leads to a server. It cuts each connection after so many bytes in one direction or the other, as chance has it.
+type cutter struct {
+	addr string
+	cuts atomic.Int64
+
+	listener net.Listener
+	running  sync.WaitGroup
+	mu       sync.Mutex // guards what follows
+	chance   *rand.Rand
+	open     map[net.Conn]struct{}
+	closed   bool
+}
+
+func startCutter(t testing.TB, target string, seed uint64) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{addr: l.Addr().String(), listener: l, chance: rand.New(rand.NewPCG(seed, 0)), open: map[net.Conn]struct{}{}}
+	c.running.Go(func() { c.accept(target) })
+	t.Cleanup(func() {
+		_ = l.Close()
+		c.mu.Lock()
+		c.closed = true
+		for conn := range c.open {
+			_ = conn.Close()
+		}
+		c.mu.Unlock()
+		c.running.Wait()
+	})
+	return c
+}
+
+func (c *cutter) accept(target string) {
+	for {
+		near, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", target)
+		if err != nil {
+			_ = near.Close()
+			continue
+		}
+		c.mu.Lock()
+		limits := [2]int64{c.limit(), c.limit()}
+		if c.open[near], c.open[far] = struct{}{}, struct{}{}; c.closed {
+			_, _ = near.Close(), far.Close()
+		}
+		c.mu.Unlock()
+		c.running.Go(func() { c.pass(near, far, limits[0]) })
+		c.running.Go(func() { c.pass(far, near, limits[1]) })
+	}
+}
+
+// limit is as often small as large; a greeting passes more often than not. c.mu is held.
+func (c *cutter) limit() int64 { return 60 + c.chance.Int64N(1<<(4+c.chance.IntN(20))) }
+
+// pass cuts both sides when so many bytes have passed to one.
+func (c *cutter) pass(to, from net.Conn, limit int64) {
+	if n, _ := io.CopyN(to, from, limit); n == limit {
+		c.cuts.Add(1)
+	}
+	_, _ = to.Close(), from.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, to)
+	delete(c.open, from)
+}
+
+// A question is a request, and what its reply is unless it is an error. Empty: the reply is not known.
+type question struct {
+	args []string
+	want string
+}
+
+const prepared = 300 // keys at the upstream whose value their name tells
+
+func preparedValue(n int) string {
+	size := n % 40
+	switch n % 50 {
+	case 7:
+		size = 9 << 10
+	case 8:
+		size = 200 << 10 // more than is gathered of a shared reply
+	}
+	return fmt.Sprint("value ", n, " ", strings.Repeat("x", size))
+}
+
+func bulkReply(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
+
+// questions are some that belong together, for shared connections, the client's own, and the masters.
+func questions(chance *rand.Rand, unique string) []question {
+	n, m := chance.IntN(prepared), chance.IntN(prepared)
+	key, value := fmt.Sprint("prepared:", n), preparedValue(n)
+	other, otherValue := fmt.Sprint("prepared:", m), preparedValue(m)
+	both := "*2\r\n" + bulkReply(value) + bulkReply(otherValue)
+	switch chance.IntN(14) {
+	case 0:
+		return []question{{[]string{"MGET", key, other}, both}}
+	case 1:
+		return []question{{[]string{"EVAL", "return {ARGV[1],KEYS[1]}", "1", key, unique}, "*2\r\n" + bulkReply(unique) + bulkReply(key)}}
+	case 2:
+		return []question{{[]string{"MULTI"}, "+OK\r\n"}, {[]string{"GET", key}, "+QUEUED\r\n"}, {[]string{"GET", other}, "+QUEUED\r\n"},
+			{[]string{"EXEC"}, both}}
+	case 3:
+		return []question{{[]string{"PING", unique}, bulkReply(unique)}}
+	case 4:
+		return []question{{[]string{"SET", "lock:" + unique, unique, "NX", "PX", "30000"}, "+OK\r\n"}, {[]string{"GET", key}, bulkReply(value)},
+			{[]string{"GET", "lock:" + unique}, bulkReply(unique)}}[:1+2*chance.IntN(2)]
+	case 5:
+		return []question{{[]string{"SET", unique, unique}, "+OK\r\n"}}
+	case 6:
+		return []question{{[]string{"RPUSH", unique, unique}, ""}, {[]string{"BLPOP", unique, "0.01"}, "*2\r\n" + bulkReply(unique) + bulkReply(unique)}}
+	case 7:
+		return []question{{[]string{"WATCH", key}, "+OK\r\n"}, {[]string{"GET", key}, bulkReply(value)}, {[]string{"UNWATCH"}, "+OK\r\n"}}
+	case 8:
+		return []question{{[]string{"SELECT", "1"}, "+OK\r\n"}, {[]string{"GET", "prepared:1"}, bulkReply("in 1")}, {[]string{"SELECT", "0"}, "+OK\r\n"}}
+	case 9:
+		return []question{{[]string{"RESET"}, "+RESET\r\n"}}
+	case 10:
+		return []question{{[]string{"PUBLISH", unique, unique}, ":0\r\n"}}
+	}
+	return []question{{[]string{"GET", key}, bulkReply(value)}}
+}
+
+// Whatever breaks the upstream's connections at whatever byte, a reply that a client gets is that to its own request.
+func TestNoReplyGoesToAnotherRequestThoughTheUpstreamsConnectionsBreakAnywhere(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
+			upstream, number := startMasters(t, 1)[0], seed(t)
+			for n := range prepared {
+				direct(t, []*harness.Redis{upstream}, "SET", fmt.Sprint("prepared:", n), preparedValue(n))
+			}
+			if _, err := upstream.Do(1, "SET", "prepared:1", "in 1"); err != nil {
+				t.Fatal(err)
+			}
+			cut := startCutter(t, upstream.Addr, number)
+			proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+cut.addr, "--lock-keys", "lock:*",
+				fmt.Sprint("--upstream-shared=", shared), "--instance-timeout", "4s")
+			var right atomic.Int64
+			together(8, func(i int) {
+				chance := rand.New(rand.NewPCG(number, uint64(i)))
+				for round := 0; (right.Load() < 5000 || cut.cuts.Load() < 100) && !t.Failed(); round++ {
+					right.Add(int64(askUntilCut(t, proxy.Addr, chance, fmt.Sprintf("%d.%d", i, round))))
+				}
+			})
+		})
+	}
+}
+
+// askUntilCut sends many questions at once, and returns how many were answered before the connection ended.
+func askUntilCut(t *testing.T, addr string, chance *rand.Rand, unique string) (right int) {
+	c, err := harness.Dial(addr)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer c.Close()
+	var all []question
+	for len(all) < 1+chance.IntN(60) {
+		all = append(all, questions(chance, fmt.Sprint(unique, ".", len(all)))...)
+	}
+	var raw []byte
+	for _, q := range all {
+		raw = harness.Encode(raw, q.args...)
+	}
+	go func() { _ = c.Send(raw) }()
+	for i, q := range all {
+		reply, err := c.Reply()
+		if err != nil {
+			break
+		}
+		got := string(reply)
+		switch {
+		case got == q.want || q.want == "" && got[0] == ':':
+			right++
+		case strings.HasPrefix(got, "-LOADING upstream ") || strings.HasPrefix(got, "-EXECABORT ") || got == "*-1\r\n" && q.args[0] == "BLPOP":
+		default:
+			t.Errorf("%d of %d: %.80q got %.200q, want %.200q", i, len(all), q.args, got, q.want)
+			return right
+		}
+	}
+	return right
+}
