@@ -48,7 +48,8 @@ type Redis struct {
 	ownReads *bufio.Reader
 	retryAt  time.Time // until then, failure stands for another attempt
 	failure  error
-	cause    string // why it cannot be used, as the watcher found
+	reached  time.Time // when a connection was made last
+	cause    string    // why it cannot be used, as the watcher found
 	trunks   map[*Trunk]struct{}
 }
 
@@ -92,15 +93,28 @@ func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 	if failure != nil {
 		return nil, failure
 	}
+	begun := time.Now()
 	conn, err := u.dial(ctx, g)
 	var refused ReplyError
 	switch {
 	case errors.As(err, &refused): // this greeting: another client may send one that is not
 		return nil, u.named(err)
+	case err != nil && u.reachedSince(begun): // this connection: others could be made
+		return nil, u.named(err)
 	case err != nil:
 		return nil, u.failed(err)
 	}
+	u.mu.Lock()
+	u.reached = time.Now()
+	u.mu.Unlock()
 	return conn, nil
+}
+
+// reachedSince says whether a connection was made since.
+func (u *Redis) reachedSince(begun time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.reached.After(begun)
 }
 
 // named says in words for clients whose error it is.
@@ -122,8 +136,7 @@ func (u *Redis) failed(err error) error {
 func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ended, u.opt.DialTimeout)
 	defer cancel()
-	d := net.Dialer{KeepAlive: 15 * time.Second}
-	conn, err := d.DialContext(ctx, "tcp", u.opt.Addr)
+	conn, err := u.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +159,21 @@ func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
 		return nil, err
 	}
 	return conn, conn.SetDeadline(time.Time{})
+}
+
+// connect tries again after a quarter and half of the time: a server to which many connect at once drops what it has no room
+// for, and the kernel would only ask again after a second.
+func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
+	d := net.Dialer{KeepAlive: 15 * time.Second}
+	for range 2 {
+		try, cancel := context.WithTimeout(ctx, u.opt.DialTimeout/4)
+		conn, err := d.DialContext(try, "tcp", u.opt.Addr)
+		cancel()
+		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
+			return conn, err
+		}
+	}
+	return d.DialContext(ctx, "tcp", u.opt.Addr)
 }
 
 // greet sends all at once: nothing that follows comes before its replies.

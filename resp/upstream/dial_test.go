@@ -1,0 +1,93 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// One connection that fails, among many at once, says nothing of the server if another was made meanwhile.
+func TestAFailureStandsForOthersOnlyIfNobodyConnectedSince(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	asked := make(chan struct{})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			b := make([]byte, 100)
+			if n, _ := conn.Read(b); strings.Contains(string(b[:n]), "unheard") {
+				close(asked)
+			} else {
+				_, _ = conn.Write([]byte("+OK\r\n"))
+			}
+		}
+	}()
+	u := New(Options{Addr: l.Addr().String(), DialTimeout: time.Second})
+	unheard := make(chan error)
+	go func() {
+		_, err := u.Dial(Greeting{Name: "unheard"})
+		unheard <- err
+	}()
+	<-asked
+	for _, when := range []string{"before", "after"} {
+		conn, err := u.Dial(Greeting{Name: "heard"})
+		if err != nil {
+			t.Fatalf("%s the other has failed: %v", when, err)
+		}
+		_ = conn.Close()
+		if when == "before" && <-unheard == nil {
+			t.Fatal("there was no answer, and no error")
+		}
+	}
+}
+
+// A server whose queue of new connections is full drops them silently, and the kernel asks again only after a second.
+func TestAConnectionThatTheServerDroppedIsTriedAgain(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "listener")
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(fd, 1)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(f)
+	_ = f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for { // until there is no room
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), 100*time.Millisecond)
+		if err != nil {
+			break
+		}
+		defer conn.Close()
+	}
+	u := New(Options{Addr: l.Addr().String(), DialTimeout: 900 * time.Millisecond})
+	time.AfterFunc(100*time.Millisecond, func() { // there is room again
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+		}
+	})
+	conn, err := u.Dial(Greeting{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+}
