@@ -250,9 +250,10 @@ func (c *call) mayWaitThere() bool {
 
 // upstreamFailed is the reply to a command that could not be sent. LOADING is what client libraries take for a server that
 // will be there soon: those that try again, or wait, where a Redis is gone, do so here, as go-redis, and redis-py for the
-// workers of Celery and RQ. Nothing of the command was sent, so that is safe. What the upstream refuses, it would refuse again.
+// workers of Celery and RQ. Nothing of the command was sent, so that is safe. What the upstream refuses it would refuse
+// again, unless it says that it cannot for the time being.
 func upstreamFailed(err error) Reply {
-	if _, ok := errors.AsType[upstream.ReplyError](err); ok {
+	if refused, ok := errors.AsType[upstream.ReplyError](err); ok && !refused.Passing() {
 		return Error("ERR " + err.Error())
 	}
 	return Error("LOADING " + err.Error())

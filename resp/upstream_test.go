@@ -312,18 +312,23 @@ func greeted(conn net.Conn) bool {
 	return other
 }
 
-// A Redis that has all the clients it takes says so to the next one, unasked, and hangs up.
-func TestAnUpstreamThatTakesNoMoreClientsTellsWhy(t *testing.T) {
-	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
-		_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
-		_ = conn.Close()
-	})
-	for _, before := range []string{"PING", "HELLO 3", "SELECT 1", "CLIENT SETNAME app"} {
-		r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
-		c := r.dial()
-		c.ask(strings.Fields(before)...)
-		if reply := c.ask("GET", "data"); !strings.HasPrefix(reply, "-ERR ") || !strings.HasSuffix(reply, "max number of clients reached\r\n") {
-			t.Errorf("after %s: %q", before, reply)
+// A Redis that has all the clients it takes says so to the next one, unasked, and hangs up; one that runs a long script refuses
+// SELECT. That passes: client libraries are to try again, as they do with a Redis that says it to them.
+func TestWhoIsRefusedForTheTimeBeingIsToTryAgain(t *testing.T) {
+	for _, why := range []string{"ERR max number of clients reached", "BUSY Redis is busy running a script."} {
+		l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "-"+why+"\r\n")
+			_ = conn.Close()
+		})
+		for _, command := range []string{"HELLO 3/GET data", "SELECT 1/GET data", "CLIENT SETNAME app/GET data", "PING/MODULE.GET data"} {
+			before, then, _ := strings.Cut(command, "/")
+			r := newRig(t, Config{Upstream: upstream.New(upstream.Options{Addr: l.Addr().String()}), LockKeys: []string{"lock:*"}})
+			c := r.dial()
+			c.ask(strings.Fields(before)...)
+			reply := c.ask(strings.Fields(then)...)
+			if !strings.HasPrefix(reply, "-LOADING upstream "+l.Addr().String()) || !strings.HasSuffix(reply, ": "+why+"\r\n") {
+				t.Errorf("%s: %q", command, reply)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // What a reply to a question of our own may take: COMMAND is the largest, with about 200 KB.
@@ -18,6 +19,12 @@ const (
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
+
+// Passing says whether the server may well not refuse the same a while later.
+func (e ReplyError) Passing() bool {
+	code, rest, _ := strings.Cut(string(e), " ")
+	return code == "BUSY" || code == "LOADING" || code == "ERR" && rest == "max number of clients reached"
+}
 
 // A reader reads replies whole: strings and lines as string, integers as int64, aggregates as []any, nulls as nil, and
 // errors as ReplyError.
