@@ -39,7 +39,7 @@ func TestScriptKillEndsAScriptThatRunsByVote(t *testing.T) {
 
 func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
 	upstream := startMasters(t, 1, "--lua-time-limit", "50")[0]
-	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr, "--lock-keys", "lock:*")
+	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr+"/3", "--lock-keys", "lock:*")
 	c, runs := dial(t, proxy.Addr), dial(t, proxy.Addr)
 	expect(t, c, "-NOTBUSY No scripts in execution right now.\r\n", "SCRIPT", "KILL")
 	expect(t, dial(t, proxy.Addr), "$-1\r\n", "GET", "data") // clients share a connection from now on
@@ -70,4 +70,16 @@ func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
 	if reply, err := runs.Reply(); err != nil || !bytes.Contains(reply, []byte("Script killed by user")) {
 		t.Errorf("the script: %q, %v", reply, err)
 	}
+	// One that has written cannot be killed, and who tries is told so.
+	if err := runs.Send(harness.Encode(nil, "EVAL", "redis.call('SET', KEYS[1], 1) "+endless, "1", "data")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, gone, "the script has written", func() error {
+		reply, err := kills.Do("SCRIPT", "KILL")
+		if err == nil && !bytes.HasPrefix(reply, []byte("-UNKILLABLE ")) {
+			err = fmt.Errorf("%q", reply)
+		}
+		return err
+	})
+	upstream.Kill()
 }

@@ -1,7 +1,11 @@
 package resp
 
 import (
+	"errors"
+	"strings"
+
 	"lockproxy/quorum"
+	"lockproxy/resp/upstream"
 	"lockproxy/script"
 )
 
@@ -246,32 +250,24 @@ func runScriptFlush(c *call) Reply {
 
 // runScriptKill ends scripts that run by vote, and those of the upstream.
 func runScriptKill(c *call) Reply {
-	var l *link
-	if c.server.cfg.Upstream != nil {
-		var refused Reply
-		if l, refused = c.connected(); refused == wait {
-			return wait
-		} // else, if there is no link, nothing can be killed there
-	}
+	var there error
 	var reply Reply
-	there := ""
-	sl := c.claimSlot(oneRound, "", nil, 1+count(l != nil), 0, func(*outcome) Reply {
-		if there == "+OK\r\n" {
-			return okReply
-		}
-		return reply
-	})
+	sl := c.claim(oneRound, "", func(*outcome) Reply { return reply })
 	if sl == nil {
 		return wait
 	}
-	if l != nil {
-		l.ask(expectation{n: 1, take: func(reply []byte) {
-			there = string(reply)
-			sl.resolve(outcome{})
-		}}, "SCRIPT", "KILL")
+	up := c.server.cfg.Upstream
+	if up != nil {
+		there = up.KillScript()
 	}
 	c.engine().KillScripts(func(err error) {
-		if reply = okReply; err != nil {
+		refused, _ := errors.AsType[upstream.ReplyError](there)
+		switch {
+		case err == nil, up != nil && there == nil:
+			reply = okReply
+		case refused != "" && !strings.HasPrefix(string(refused), "NOTBUSY "):
+			reply = Error(refused)
+		default: // if the upstream cannot be asked, nothing can be killed there
 			reply = errorReply(err)
 		}
 		sl.resolve(outcome{})

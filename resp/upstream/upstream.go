@@ -296,6 +296,15 @@ func (u *Redis) Unblock(ctx context.Context, id int64) error {
 	return err
 }
 
+// KillScript ends the script that the server runs, or says why it did not. It needs no SELECT, which a busy server refuses.
+func (u *Redis) KillScript() error {
+	reply, err := u.ask(context.Background(), "SCRIPT", "KILL")
+	if refused, ok := reply.(ReplyError); ok {
+		return refused
+	}
+	return err
+}
+
 // ask puts a question of our own, on a connection that is kept for that. If that broke since, it asks again on a new
 // one.
 func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
