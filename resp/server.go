@@ -32,6 +32,7 @@ type Server struct {
 	trunks   trunks
 	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
 	routes   *lru.Cache[digest, *scriptRoute]   // of scripts; where there is an upstream
+	slow     *lru.Cache[string, time.Time]      // when a client of this host last held up others (upstream_share.go)
 	taken    *taken                             // nil: none are noted
 	commands *table
 	memory   budget
@@ -102,7 +103,8 @@ func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *S
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages,
 		gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
 		voted:  newCache[string, *quorum.Script](votedMax),
-		routes: newCache[digest, *scriptRoute](routesMax), taken: newTaken(cfg.LocksListed),
+		routes: newCache[digest, *scriptRoute](routesMax), slow: newCache[string, time.Time](slowMax),
+		taken: newTaken(cfg.LocksListed),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
@@ -186,6 +188,7 @@ func (s *Server) admit(conn net.Conn) {
 		return
 	}
 	sess := newSession(s, conn, s.nextID.Add(1))
+	sess.own.Store(sess.isSlow())
 	s.sessions[sess.id] = sess
 	s.running.Add(1)
 	s.mu.Unlock()

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -32,8 +33,14 @@ const (
 	rawKeep        = 1 << 10
 )
 
-// stallMax is how long a client may hold up the others by reading slowly what is too large to be gathered.
-const stallMax = time.Second
+// stallMax is how long a client may hold up the others by reading slowly what is too large to be gathered. For slowFor
+// after that, clients of its host that connect get a link: it would ask for the same again, and never have it. So many
+// hosts are remembered as slowMax.
+const (
+	stallMax = time.Second
+	slowFor  = time.Hour
+	slowMax  = 1024
+)
 
 // sharing is a session's part in a trunk. Only the reader uses it, except own.
 type sharing struct {
@@ -252,7 +259,10 @@ func (s *session) gather(sl *slot, b []byte) bool {
 func (sl *slot) stream(b []byte, n int) {
 	s := sl.session
 	begun := time.Now()
-	end := time.AfterFunc(stallMax-sl.stalled, func() { s.kill("output limit reached: the client reads too slowly to share a connection") })
+	end := time.AfterFunc(stallMax-sl.stalled, func() {
+		s.server.slow.Add(s.host(), time.Now())
+		s.kill("output limit reached: the client reads too slowly to share a connection; when it connects again it has its own")
+	})
 	defer end.Stop()
 	s.mu.Lock()
 	err := s.takeTurn(sl)
@@ -277,6 +287,17 @@ func (sl *slot) stream(b []byte, n int) {
 		s.popRelayed(sl)
 		s.giveTurn()
 	}
+}
+
+// isSlow says whether the session is to have a link from the start.
+func (s *session) isSlow() bool {
+	at, ok := s.server.slow.Get(s.host())
+	return ok && time.Since(at) < slowFor
+}
+
+func (s *session) host() string {
+	host, _, _ := net.SplitHostPort(s.addr())
+	return host
 }
 
 // Lost ends the session, whose client waits for what will not come.

@@ -443,6 +443,15 @@ func TestAReplyTooLargeToBeGatheredPasses(t *testing.T) {
 	u.running.Go(func() { _, _ = io.WriteString(again.conn, "+small\r\n"+reply+"+small\r\n+b\r\n") })
 	b.want("+b\r\n")
 	waitFor(t, "the client that does not read is still there", func() bool { return r.server.Stats().Clients == 2 })
+
+	d := r.dial() // it comes back, and holds nobody up any more
+	d.send(words("GET large"))
+	its := u.next(t, "GET large")
+	other(t, get, its)
+	its.answer(t, "+large\r\n")
+	d.want("+large\r\n")
+	d.send(words("RESET") + words("GET large"))
+	other(t, get, u.next(t, "GET large"))
 }
 
 func TestManyThingsAskedAheadGoOverTheirOwnConnection(t *testing.T) {
