@@ -62,6 +62,7 @@ type checker struct {
 	exchanges []*exchange
 	thefts    map[string]int           // by resource: how many try to take it from its holder
 	stolen    map[string]time.Duration // by token: when somebody was told it who had taken the lock away
+	returned  map[string]bool          // by token: it was stolen, and its holder has extended it since
 	bygone    map[string]time.Duration // by token: when its client was told that it has given back or replaced it, or somebody that he has taken it
 	shaken    map[string]bool          // tokens of locks that somebody may have taken away
 	holds     map[string][]*heldOpen   // by resource: those that may not be over
@@ -115,7 +116,7 @@ func (k *checker) init(w *World) {
 	*k = checker{
 		world: w, promises: make(map[string][]*promise), doubtful: make(map[string]time.Duration),
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
-		thefts: make(map[string]int), stolen: make(map[string]time.Duration), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
+		thefts: make(map[string]int), stolen: make(map[string]time.Duration), returned: make(map[string]bool), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
 		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool), holds: make(map[string][]*heldOpen),
 		renewals: make(map[string]int),
 		fences:   fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},

@@ -254,7 +254,7 @@ func (k *checker) contended(resource string) { k.thefts[resource]-- }
 
 // steals notes that a client was told the token of a lock that it has taken: from now on it is nobody else's.
 func (k *checker) steals(c *client, resource, token string) {
-	if _, ok := k.stolen[token]; ok {
+	if _, ok := k.stolen[token]; ok && !k.returned[token] {
 		k.report(toldTwice, "%s in %s, the second time %s", token, resource, c.name)
 	}
 	k.stolen[token], k.bygone[token] = k.world.now(), k.world.now()
@@ -274,10 +274,14 @@ func (k *checker) shake(resource string, tokens []string) {
 }
 
 // returns says that somebody was told the token of a lock meanwhile. If that was before its holder asked for more of it, it is
-// an error, but where masters may have it again (docs/safety.md).
+// an error, but where masters may have it again (docs/safety.md): then its former holder has it, and may lose it a second time.
 func (k *checker) returns(p *promise, asked time.Duration) bool {
 	at, stolen := k.stolen[p.token]
-	if stolen && asked > at && !k.world.plan.Forgets {
+	switch {
+	case !stolen || asked <= at:
+	case k.world.plan.Forgets:
+		k.returned[p.token] = true
+	default:
 		k.report(heldAgain, "%s by %s (%s), which somebody has taken away at %v", p.resource, p.token, p.client.name, at)
 	}
 	return stolen
