@@ -291,6 +291,9 @@ func (sl *slot) stream(b []byte, n int) {
 
 // isSlow says whether the session is to have a link from the start.
 func (s *session) isSlow() bool {
+	if s.server.slow.Len() == 0 {
+		return false // the common case costs nothing
+	}
 	at, ok := s.server.slow.Get(s.host())
 	return ok && time.Since(at) < slowFor
 }
