@@ -16,7 +16,8 @@ import (
 //	                   rung for its deletion. All of them count, so a quorum that is free is seen to be.
 //	nobody polls       While somebody holds the resource on a quorum, those masters refuse and do not ring, and the others
 //	                   are too few. So an attempt's undo, which rings, wakes neither its own waiter nor, by turns, that of
-//	                   another proxy. Only who has not told anything is asked again, more and more rarely.
+//	                   another proxy. Only who has not told anything is asked again, and that more and
+//	                   more rarely, until one that refused becomes free.
 //
 // A try that gets the lock tells nothing of the kind. Then the next waiter sleeps until that lock expires, or bells ring. They
 // say nothing of what was released; but of each release a quorum rings, every master once, and a bell comes after its
@@ -77,6 +78,16 @@ func (f *forecast) lost(now time.Time, freeIn []time.Duration, soon, retry time.
 			f.refused |= 1 << m
 		}
 	}
+}
+
+// freed returns which masters had refused, and have become free since: by their bell, or by their time.
+func (f *forecast) freed(now time.Time) (masters uint64) {
+	for m, free := range f.free {
+		if !free.After(now) {
+			masters |= 1 << m
+		}
+	}
+	return (masters | f.rang) & f.refused
 }
 
 // at returns when the resource is to be tried.

@@ -270,6 +270,42 @@ func TestNobodyIsWokenByWhatLeavesTheLockHeld(t *testing.T) {
 	})
 }
 
+// Master 2 has something of somebody else's, and master 1 answers too late to be heard: its bell says nothing before the pause is over.
+func TestAWaiterThatHasBeenRefusedOftenIsWokenAsSoonAsAnother(t *testing.T) {
+	for name, again := range map[string]func(w *world){
+		"bells": func(w *world) {
+			w.ring(0, 2)
+			time.Sleep(2 * time.Millisecond)
+		},
+		"expiries": func(w *world) {
+			time.Sleep(798 * time.Millisecond)
+			w.hold("x", time.Second)
+			time.Sleep(202 * time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.votes = "rfr"
+				w.hold("x", time.Second)
+				w.wait("a", time.Hour)
+				time.Sleep(2 * time.Millisecond)
+				for range 10 {
+					again(w)
+				}
+				w.release(0, 1)
+				time.Sleep(splitWait + 2*time.Millisecond)
+				synctest.Wait()
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if len(w.tries) != 13 || len(w.answers) != 1 {
+					t.Errorf("%d tries, %q", len(w.tries), w.answers)
+				}
+				w.tries, w.answers = nil, nil
+			})
+		})
+	}
+}
+
 func TestAWaitEndsInTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hold("x", time.Minute)

@@ -15,6 +15,7 @@ type gate struct {
 	key        quorum.Key
 	changed    chan struct{} // a bell rang, or somebody left
 	subscribed bool
+	vain       int // tries in vain since a master that had refused became free
 
 	// The mu of Gates guards what follows.
 	queue    []*Waiter // the head first; some may be over
@@ -26,8 +27,8 @@ const (
 	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too, where no try
 	// has told what the masters hold.
 	ringWait = 20 * time.Millisecond
-	// splitWait is the pause after votes that were split, as long as the try took, and this. After votes that were too few it
-	// is doubled each time, up to splitWaitMax.
+	// splitWait, and the time that the try took, is the longest pause after votes that were split. A master that has told
+	// nothing is asked again after splitWait at the latest, doubled with each try in vain, up to splitWaitMax.
 	splitWait    = 4 * time.Millisecond
 	splitWaitMax = time.Second
 )
@@ -35,7 +36,6 @@ const (
 func (g *gate) topic() []pubsub.Topic { return []pubsub.Topic{{Kind: pubsub.Bell, Name: g.key.Name}} }
 
 func (g *gate) run() {
-	failures := 0 // in a row
 	for w := g.head(); w != nil; w = g.head() {
 		if wait := g.wait(); wait > 0 {
 			g.sleep(wait)
@@ -52,14 +52,14 @@ func (g *gate) run() {
 		}
 		switch {
 		case a.Err != nil && !lacksQuorum(a.Err), a.Lock != nil && !g.subscribed: // the next has to see for itself, and to subscribe
-			failures = 0
+			g.vain = 0
 		case a.Lock != nil:
-			failures = 0
+			g.vain = 0
 			g.won(time.Now().Add(w.req.TTL))
 		default:
 			pause := g.gates.pause
-			g.lost(a, pause(splitWait+time.Since(began)), pause(min(splitWait<<min(failures, 20), splitWaitMax)))
-			failures++
+			g.lost(a, pause(splitWait+time.Since(began)), pause(min(splitWait<<min(g.vain, 20), splitWaitMax)))
+			g.vain++
 		}
 	}
 	if g.subscribed {
@@ -94,6 +94,9 @@ func (g *gate) head() *Waiter {
 func (g *gate) try(w *Waiter) quorum.Acquired {
 	mu := &g.gates.mu
 	mu.Lock()
+	if g.forecast.freed(time.Now()) != 0 {
+		g.vain = 0
+	}
 	g.forecast.heed(g.gates.quorum)
 	w.trying = !w.over
 	mu.Unlock()
