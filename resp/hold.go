@@ -273,15 +273,11 @@ func (s *session) letGo(key quorum.Key, token string) {
 	}
 }
 
-// letGoAny ends the hold of the key, which is about to be deleted, whatever its token.
+// letGoAny ends the hold of the key, which is about to be deleted, whatever its token. No LOCK of the key is under way: what
+// deletes it has waited for that.
 func (s *session) letGoAny(key quorum.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.coming {
-		if h.req.Key == key {
-			h.stop()
-		}
-	}
 	if h := s.kept[key]; h != nil {
 		h.stop()
 	}
