@@ -52,7 +52,7 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 			sl.changed(changed)
 		}
 	}
-	if ttl <= 0 && condition == 0 {
+	if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
 		c.letGoAny(sl.key)
 	}
 	c.engine().Expire(quorum.ExpireRequest{Key: c.key(c.args[1]), TTL: ttl, Condition: condition}, done)

@@ -375,6 +375,18 @@ func TestALossIsNotToldInAProtocolThatTheClientDoesNotReadYet(t *testing.T) {
 	}
 }
 
+func TestAHeldLockIsHeldUntilItIsGivenBack(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	c.send(words("EXPIRE k 0 NX") + words("EXPIRE k 0 GT") + words("DEL j") + words("MULTI") + words("DEL k") + words("DISCARD"))
+	c.want(":0\r\n:0\r\n:0\r\n+OK\r\n+QUEUED\r\n+OK\r\n")
+	if stats := r.server.Stats(); stats.Held != 1 {
+		t.Errorf("%d are held", stats.Held)
+	}
+}
+
 // Its client is not told that it has lost what it gave back.
 func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 	for name, c := range map[string]struct{ release, want string }{
@@ -390,6 +402,7 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 		"script, EXEC":    {words("MULTI") + cmdline("EVAL", releaseText, "1", "k", "me") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
 		"SET in the past": {words("SET k you XX PXAT 1"), "+OK\r\n"},
 		"EXPIRE":          {words("EXPIRE k 0"), ":1\r\n"},
+		"EXPIRE, if":      {words("EXPIRE k 0 XX LT"), ":1\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
