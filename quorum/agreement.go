@@ -61,7 +61,7 @@ func (e *Engine) view(a *agreement) View {
 func (v *View) content() string { return v.Value + v.Digest }
 
 // remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts, and how long a
-// master keeps it at most.
+// master keeps it at most. That is no more than for ttl_max, though a master whose clock was set back has said so.
 func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, longest time.Duration) {
 	var left []time.Duration
 	for _, s := range told {
@@ -70,7 +70,7 @@ func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, longest time.D
 		}
 	}
 	slices.Sort(left)
-	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), left[len(left)-1]
+	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), min(left[len(left)-1], e.cfg.kept(e.cfg.TTLMax))
 }
 
 // lasts is for how long a master will keep a key of that PTTL.
