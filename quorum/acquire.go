@@ -228,5 +228,7 @@ func (en *entry) undo(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return newUndo(en, a.keeps, undoText(a.hold(), en.expires))
+	u := newUndo(en, a.keeps, undoText(a.hold(), en.expires))
+	u.hash, u.ends = a.hash, en.expires
+	return u
 }

@@ -336,6 +336,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 			return nil
 		}
 		u := newUndo(en, kept, undoText(d.hold(i), ends))
+		u.hash, u.ends = d.sums[i].hash, ends
 		if restorable {
 			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}

@@ -361,13 +361,15 @@ func (l *lane) nudge(now instant) {
 	}
 }
 
-// postpone queues an undo for the next heartbeat.
-func (l *lane) postpone(u *undo) {
+// postpone queues an undo for the next heartbeat, if there is room.
+func (l *lane) postpone(u *undo) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.closed && len(l.postponed) < l.engine.cfg.QueueMax {
-		l.postponed = append(l.postponed, u)
+	if l.closed || len(l.postponed) >= l.engine.cfg.QueueMax {
+		return false
 	}
+	l.postponed = append(l.postponed, u)
+	return true
 }
 
 // close ends the lane: every request has failed.

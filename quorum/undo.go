@@ -21,6 +21,8 @@ type undo struct {
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
+	hash   uint64        // of the hold, where others with it are to expire at other instants until this is over; else 0
+	ends   int64         // the instant at which the key expires, if so
 	misses int           // so often it was not there
 	once   bool          // what it finds later may be somebody else's, so it is not repeated for what may come back
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
@@ -75,7 +77,11 @@ func (u *undo) take(now instant) bool {
 	if now >= u.gone {
 		u.clean.Store(true)
 		u.finish()
+		u.lane.expiries.free(u.hash, u.ends)
 		return false
+	}
+	if u.hash != 0 {
+		u.lane.expiries.avoid(u.hash, u.ends)
 	}
 	u.Call = masters.Call{Args: u.Args}
 	return true
@@ -94,8 +100,8 @@ func (u *undo) reply(now instant) {
 	again := u.Err != nil || !did && (u.unsure && u.lane.loose || !u.once && u.misses <= undoMisses)
 	u.clean.Store(did)
 	u.finish()
-	if again && now < u.gone {
-		u.lane.postpone(u)
+	if !again || now >= u.gone || !u.lane.postpone(u) {
+		u.lane.expiries.free(u.hash, u.ends)
 	}
 }
 

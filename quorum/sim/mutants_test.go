@@ -213,8 +213,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "two keys with one token expire alike", rule: "4 undo", file: "expiry.go",
-		old: "at = *last + gap", new: "at = *last",
+		old: "at = taken + gap", new: "at = taken",
 		test: "TestAnUndoDoesNotTakeAVoteOfTheSameBatch",
+	},
+	{
+		name: "an attempt gets the instant of one that is being undone", rule: "4 undo", file: "undo.go",
+		old: "u.lane.expiries.avoid(u.hash, u.ends)", new: "_ = u.ends",
+		test: "TestAnUndoThatIsRepeated",
 	},
 	{
 		name: "a release that was not sent is not owed", rule: "4 undo", file: "owe.go",

@@ -1,0 +1,50 @@
+package quorum
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// beside returns a token of another resource whose expiries are chosen from the same place.
+func (h hold) beside(name string) hold {
+	place := func(h hold) uint64 { return (h.hash()>>32*31 + h.hash()) % 1024 }
+	other := hold{name, ""}
+	for i := 0; place(other) != place(h); i++ {
+		other.token = strconv.Itoa(i)
+	}
+	return other
+}
+
+// An attempt is lost on its way to a master, and undone there until it is sure that it was not there. Meanwhile another is granted
+// that is to expire at the same time: made anew, or by a client that names when its lock is to expire.
+func TestAnUndoThatIsRepeatedTakesNoVoteOfTheNextAttempt(t *testing.T) {
+	for wait := range 8 { // whatever the millisecond is
+		insists := wait%2 == 0
+		inWorld(t, 3, func(w *world) {
+			time.Sleep(time.Duration(wait/2) * time.Millisecond)
+			w.cfg.Pause = func(time.Duration) time.Duration { return 50 * time.Millisecond }
+			w.acquire("before", "mine", minute) // which tells the time
+			w.fakes[1].set(key, "other", minute)
+			w.fakes[2].stall()
+			began := w.now()
+			c := w.start(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, Insist: func() bool { return insists }})
+			time.Sleep(5 * time.Millisecond)
+			w.fakes[2].cut()
+			w.fakes[2].resume()
+			time.Sleep(30 * time.Millisecond)
+			beside := hold{key, "mine"}.beside("elsewhere")
+			w.acquire(beside.name, beside.token, time.Second)
+			a := <-c
+			if !insists {
+				time.Sleep(20 * time.Millisecond)
+				a = w.acquire(key, "mine", minute-(w.now()-began))
+			}
+			if a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+			w.settle()
+			w.expectHolders(key, "mom")
+		})
+	}
+}
