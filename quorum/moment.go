@@ -7,7 +7,8 @@ import (
 
 // What takes a lock from whoever holds it, and does not compare, must not take one that was granted when its client had been
 // answered. But a command that was sent may be long on its way, or wait in front of a master that stands still. So it names the
-// last moment of the master's clock at which it may run: one that lies before the end of its round, by what is known of that clock.
+// last moment of the master's clock at which it may run: one that lies before the end of its round, by what is known of that clock. A
+// clock that is set back meanwhile lets it run late all the same.
 
 // luaInTime ARGV[1]=what the master's clock may show at most, in ms.
 const luaInTime = `
