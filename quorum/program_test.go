@@ -124,6 +124,21 @@ func TestAnExecGoesBySHA1(t *testing.T) {
 	})
 }
 
+func TestWhatIsReadGoesBySHA1(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for range 2 {
+			w.views(key)
+			w.read(key)
+		}
+		w.settle()
+		for i, f := range w.fakes {
+			if n := f.ran("EVAL "); n != 1 {
+				t.Errorf("master %d was sent %d whole scripts", i, n)
+			}
+		}
+	})
+}
+
 // slowThird lets the third master answer slowly, and occupies it: what is sent until now+20 ms waits for it in one batch.
 // Its script cache has been flushed.
 func (w *world) slowThird() {
