@@ -143,9 +143,11 @@ func (w *World) latest() time.Duration {
 	left := time.Duration(0)
 	for _, s := range w.servers {
 		now := s.clock.millis(w.now())
-		for key, it := range s.store.all() {
-			if it.expires != 0 && !strings.HasPrefix(key, "lockproxy:") {
-				left = max(left, time.Duration(float64(it.expires-now)/s.rate)*time.Millisecond)
+		for _, db := range s.store.dbs {
+			for key, it := range db {
+				if it.expires != 0 && !strings.HasPrefix(key, "lockproxy:") {
+					left = max(left, time.Duration(float64(it.expires-now)/s.rate)*time.Millisecond)
+				}
 			}
 		}
 	}
