@@ -315,9 +315,13 @@ func (c *count) each() Value {
 // refused returns the reply of those that refused, and false if nobody did. That a client does not hold its lock only a quorum can say:
 // else the reply is the error of a master that could not look.
 func (c *count) refused() (Value, bool) {
-	all := slices.Collect(c.who(Refused))
-	no := slices.DeleteFunc(slices.Clone(all), (*answer).isError)
-	if len(no) < min(len(all), Quorum(c.masters)) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
+	all, no := 0, 0
+	for a := range c.who(Refused) {
+		if all++; !a.isError() {
+			no++
+		}
+	}
+	if no < min(all, Quorum(c.masters)) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
 		return c.commonest(Refused, (*answer).isError), true
 	}
 	numbers, others := 0, make(map[string]int)

@@ -229,7 +229,7 @@ var mutants = []mutant{
 	{
 		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "owe.go",
 		old: "return l.owed[h] > place", new: "return l.owed[h] > 0",
-		test: "TestALateReleaseLeavesTheNextLockBehindIt", in: ".",
+		test: "TestALateReleaseComesBeforeWhatCameAfterIt", in: ".",
 	},
 	{
 		name: "a release that a master missed is not made late", rule: "4 undo", file: "late.go",

@@ -4,7 +4,7 @@ package sim
 var voteMutants = []mutant{
 	{
 		name: "who could not look says no", rule: "release in doubt", file: "script_merge.go",
-		old: "if len(no) < min(len(all), Quorum(c.masters)) && (", new: "if len(no) < 0 && (",
+		old: "if no < min(all, Quorum(c.masters)) && (", new: "if no < 0 && (",
 		test: "TestTheFewThatSayNo", in: "..",
 	},
 	{
