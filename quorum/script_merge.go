@@ -315,24 +315,21 @@ func (c *count) each() Value {
 // refused returns the reply of those that refused, and false if nobody did. That a client does not hold its lock only a quorum can say:
 // else the reply is the error of a master that could not look.
 func (c *count) refused() (Value, bool) {
-	all, no := 0, 0
+	all, no, numbers := 0, 0, 0
+	others, most, largest := make(map[string]int), 0, Value{}
 	for a := range c.who(Refused) {
 		if all++; !a.isError() {
 			no++
 		}
-	}
-	if no < min(all, Quorum(c.masters)) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
-		return c.commonest(Refused, (*answer).isError), true
-	}
-	numbers, others := 0, make(map[string]int)
-	most, largest := 0, Value{}
-	for a := range c.who(Refused) {
 		if a.value.Kind != IntValue {
 			others[a.encoded]++
 			most = max(most, others[a.encoded])
 		} else if numbers++; numbers == 1 || a.value.Int > largest.Int {
 			largest = a.value
 		}
+	}
+	if no < min(all, Quorum(c.masters)) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
+		return c.commonest(Refused, (*answer).isError), true
 	}
 	if numbers > 0 && numbers >= most {
 		return largest, true
