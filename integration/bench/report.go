@@ -99,9 +99,11 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"SET, one master paused: p99 to that with all well", 2, true, "", r.ratio(p99, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
 		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(figure.rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
-		{"upstream, SET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write", through, 50, 1}, key{"write", "bare Redis", 50, 1})},
+		{"upstream, SET of one key, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 1}, key{"write one key", "bare Redis", 50, 1})},
+		{"upstream, SET of new keys, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 1}, key{"write new keys", "bare Redis", 50, 1})},
 		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 1}, key{"read", "bare Redis", 50, 1})},
-		{"upstream, SET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write", through, 50, 16}, key{"write", "bare Redis", 50, 16})},
+		{"upstream, SET of one key, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 16}, key{"write one key", "bare Redis", 50, 16})},
+		{"upstream, SET of new keys, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 16}, key{"write new keys", "bare Redis", 50, 16})},
 		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 16}, key{"read", "bare Redis", 50, 16})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
@@ -128,7 +130,7 @@ func (t target) print(w io.Writer) {
 	if got.min < got.max {
 		spread = fmt.Sprintf("%.2f to %.2f", got.min, got.max)
 	}
-	_, _ = fmt.Fprintf(w, "  %-58s %6.2f%-3s %-14s %-8s %5.2f  %s\n", t.what, got.value, t.unit, spread, bound, t.want, verdict)
+	_, _ = fmt.Fprintf(w, "  %-70s %6.2f%-3s %-14s %-8s %5.2f  %s\n", t.what, got.value, t.unit, spread, bound, t.want, verdict)
 }
 
 // A key names a figure.

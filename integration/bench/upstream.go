@@ -23,7 +23,11 @@ func (f *fleet) upstreamPart(s settings, r *report) error {
 		for _, command := range []struct {
 			what  string
 			words []string
-		}{{"write", []string{"SET", "data:__rand_int__", "value"}}, {"read", []string{"GET", "data:__rand_int__"}}} {
+		}{
+			{"write one key", []string{"SET", "data", "value"}}, // as redis-benchmark -t set does
+			{"write new keys", []string{"SET", "data:__rand_int__", "value"}},
+			{"read", []string{"GET", "data:__rand_int__"}},
+		} {
 			subjects := []subject{
 				{name: "bare Redis", masters: []*harness.Redis{f.bare}, run: plainBenchmark(f.bare.Addr, command.words)},
 				{name: through, masters: []*harness.Redis{f.bare}, run: plainBenchmark(proxy.Addr, command.words)},
