@@ -35,8 +35,9 @@
 //	poll.go, status.go, stats.go
 //	publish.go, envelope.go          messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
-//	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.lua what a
-//	                                 master runs, script_answer.go what it tells, script_merge.go the rules, pure
+//	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.go with
+//	                                 script_wrapper.lua what a master runs, script_answer.go what it tells, script_rule.go
+//	                                 with script_merge.go the rules, pure
 //
 // Then why votes count:
 //

@@ -292,9 +292,7 @@ func (d *editing) settled(en *entry) {
 		}
 	}
 	d.mu.Unlock()
-	for _, u := range late {
-		u.lane.pushUndo(u)
-	}
+	pushUndos(d.engine, late, func() {})
 }
 
 // undos returns what puts back all that one master changed, once. It is called with round.mu held.

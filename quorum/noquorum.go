@@ -1,9 +1,6 @@
 package quorum
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // NoQuorum says that the masters could not give an answer that a quorum stands behind. What the caller asked for may
 // or may not have happened; a lock was not acquired.
@@ -22,21 +19,55 @@ type Cause struct {
 
 // Error is the text that clients see. Its first word is one that no client library retries on.
 func (e *NoQuorum) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "NOQUORUM %d of %d masters answered, %d needed", e.Answered, e.Masters, Quorum(e.Masters))
+	text := fmt.Sprintf("NOQUORUM %d of %d masters answered, %d needed", e.Answered, e.Masters, Quorum(e.Masters))
 	if e.Answered >= Quorum(e.Masters) {
-		b.WriteString(" to agree")
+		text += " to agree"
 	}
 	switch {
 	case e.Pending == 1:
-		b.WriteString(", and 1 was not waited for")
+		text += ", and 1 was not waited for"
 	case e.Pending > 1:
-		fmt.Fprintf(&b, ", and %d were not waited for", e.Pending)
+		text += fmt.Sprintf(", and %d were not waited for", e.Pending)
 	}
+	return text + listed(e.Causes)
+}
+
+// listed is the end of an error that has a cause for each master.
+func listed(causes []Cause) (text string) {
 	sep := ": "
-	for _, c := range e.Causes {
-		b.WriteString(sep + c.Addr + " " + c.Text)
+	for _, c := range causes {
+		text += sep + c.Addr + " " + c.Text
 		sep = "; "
 	}
-	return b.String()
+	return text
+}
+
+// A Disagreement says that the masters answered, and no quorum of them alike.
+type Disagreement struct {
+	SHA     string
+	Masters int
+	Answers []Cause // by master, in the order of the configuration; also what failed
+}
+
+// Error is the text that clients see.
+func (e *Disagreement) Error() string {
+	return fmt.Sprintf("NOQUORUM script %s: no %d of %d masters agree on what it comes to", e.SHA, Quorum(e.Masters), e.Masters) +
+		listed(e.Answers) + "; what it created or changed has been put back"
+}
+
+// disagreement returns the error of a round that ended without a quorum of like answers.
+func (r *voting) disagreement() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}
+	for i := range r.entries {
+		text := r.entries[i].cause
+		if a := r.count.answers[i]; a != nil {
+			text = a.describe()
+		}
+		if text != "" {
+			err.Answers = append(err.Answers, Cause{r.entries[i].lane.master.Addr(), text})
+		}
+	}
+	return err
 }

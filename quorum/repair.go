@@ -134,9 +134,7 @@ func (r *repair) reply(instant) {
 		}
 	}
 	d.mu.Unlock()
-	for _, u := range owed {
-		r.lane.pushUndo(u)
-	}
+	pushUndos(d.engine, owed, func() {})
 }
 
 func (r *repair) lost(string) {}

@@ -16,7 +16,6 @@ type answer struct {
 	encoded string    // the reply as it was sent, without marks: two replies are the same if this is
 	common  string    // the reply without what clocks told, if they told something
 	clocks  []float64 // what they told
-	stopped bool      // the guard stopped it: it did nothing
 	field   string    // what KEYS[1] held in Rule.Field afterwards
 	effects []effect  // by name: the keys that are not as they were
 }
@@ -76,7 +75,6 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 		}
 	}
 	a := &answer{encoded: fields[0], field: fields[1]}
-	a.stopped = strings.HasPrefix(a.encoded, string(stoppedValue))
 	err := a.readClocks()
 	if err != nil {
 		return nil, err
@@ -153,4 +151,4 @@ func (v Value) describe() string {
 }
 
 // isError says that the script could not be run, or not to its end.
-func (a *answer) isError() bool { return a.stopped || a.value.Kind == ErrorValue }
+func (a *answer) isError() bool { return a.value.Kind == ErrorValue }

@@ -1,92 +1,17 @@
 package quorum
 
 import (
-	"cmp"
 	"iter"
 	"slices"
-)
-
-// A Rule says how the answers of N masters to one script merge. The zero Rule is for a script of which nothing is known.
-type Rule struct {
-	Merge Merge
-	// Granted says which replies grant: of Taking, Extending and Releasing. An error never does.
-	Granted func(Value) bool
-	// Each says that the reply of an extension is an array of integers, one vote for each: 1 granted, 0 refused.
-	Each bool
-	// Field is a field of the hash KEYS[1], in which the caller's holds are counted. Of Taking, a quorum must agree on what it
-	// is after the script; of Releasing, its being there says that an outer hold of the caller keeps the lock.
-	Field string
-	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking.
-	Late Value
-	// Blind says that the script takes a lock from whoever holds it. It is not to take one that was granted when its client had
-	// been answered: so it waits for each master, and what reaches a master later is not run.
-	Blind bool
-	// Derived says that the script may touch keys that begin with one of KEYS and a colon.
-	Derived bool
-}
-
-// A Merge is a way to merge.
-type Merge uint8
-
-// The ways to merge.
-//
-//	Merge      a quorum must                         else the reply is    what is put back
-//	Agreeing   reply the same, but for what clocks   an error             what differs from what was agreed on,
-//	           told, with the same effects                                or all
-//	Taking     grant, and agree on Field             the refused one      grants, where they lose
-//	Extending  grant, as DecideExtend has it         the refused one      nothing
-//	Releasing  grant, as DecideRelease has it        the refused one      nothing
-//	           keep the lock, or be free of it       an error
-//	Telling    answer; the commonest reply counts    -                    nothing
-//
-// To put back is to make a key that the script created or changed what it was, where it still is as the script left it.
-//
-// Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest.
-//
-// Integers that grant an extension or a release merge to the largest number that a quorum reaches: so many masters replied
-// with it or with more. If those who granted are no quorum, they merge to the least.
-//
-// Redisson's unlock replies 1 if it freed the lock, and 0 if an outer hold keeps it. Masters may count different holds: one that
-// missed an inner lock frees it too early, one that missed an inner unlock too late. So 0 is the reply only if a quorum keeps the
-// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog. If the
-// reply is 0 also where only other clients keep it, as a read lock, Field tells: nobody relies on their holds by this reply, and
-// it merges as any other integer.
-//
-// Replies that differ only in what the script was told of TTLs and the time merge in the same way: the reply is the one with
-// the largest of these that a quorum reaches.
-const (
-	Agreeing Merge = iota
-	Taking
-	Extending
-	Releasing
-	Telling
 )
 
 // A count is the state of a merge: the answers so far, by master, nil where there is none.
 type count struct {
 	rule    Rule
-	masters int
 	answers []*answer
-	failed  int
 	// unclocked says that a quorum agrees only if what the script was told of TTLs and the time is left out. It is settled
 	// with the decision.
 	unclocked bool
-}
-
-// vote returns what an answer is for a rule.
-func (r *Rule) vote(a *answer) Vote {
-	switch r.Merge {
-	case Agreeing, Telling:
-		return Granted
-	case Extending:
-		if r.Each && a.value.Kind == ArrayValue {
-			return Granted // its elements are the votes
-		}
-	}
-	if a.isError() || !r.Granted(a.value) {
-		return Refused
-	}
-	return Granted
 }
 
 // who returns the answers that vote so.
@@ -200,7 +125,7 @@ func (c *count) elements(failed int) []Tally {
 		i := 0
 		for vote := range a.value.Parts() {
 			if i == len(all) {
-				all = append(all, Tally{Masters: c.masters, Failed: failed})
+				all = append(all, Tally{Masters: len(c.answers), Failed: failed})
 			}
 			if vote.Kind == IntValue && vote.Int > 0 {
 				all[i].Granted++
@@ -228,11 +153,6 @@ func (c *count) decideRelease(t Tally) Decision {
 	return Undecided
 }
 
-// keeps says that a master that granted a release keeps the lock, for an outer hold of the caller.
-func (r *Rule) keeps(a *answer) bool {
-	return a.value.Kind == IntValue && a.value.Int == 0 && (r.Field == "" || a.field != "")
-}
-
 // kept returns how many do.
 func (c *count) kept() (n int) {
 	for a := range c.who(Granted) {
@@ -245,16 +165,10 @@ func (c *count) kept() (n int) {
 
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
 func (c *count) givenIsClear(t Tally) bool {
-	q, n := Quorum(t.Masters), c.granted()
-	low, high := n, n
-	for range t.Pending() {
-		low, high = append([]int64{-1 << 63}, low...), append(high, 1<<63-1)
-	}
-	slices.Sort(high)
-	if len(low) < q || len(high) < q {
-		return false
-	}
-	return low[len(low)-q] == high[len(high)-q]
+	n := c.granted()
+	least := len(n) - Quorum(t.Masters) // of the integers, if all the others have smaller ones
+	most := least + t.Pending()
+	return least >= 0 && most < len(n) && n[least] == n[most]
 }
 
 // granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
@@ -275,11 +189,11 @@ func (c *count) won() Value {
 	switch {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.each()
-	case c.rule.Merge == Releasing && c.kept() >= Quorum(c.masters):
+	case c.rule.Merge == Releasing && c.kept() >= Quorum(len(c.answers)):
 		return Value{Kind: IntValue}
 	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
-			i := max(len(n)-Quorum(c.masters), 0)
+			i := max(len(n)-Quorum(len(c.answers)), 0)
 			return c.commonest(Granted, func(a *answer) bool { return a.value.Int == n[i] })
 		}
 	}
@@ -296,13 +210,13 @@ func (c *count) atLeast(of func(*answer) bool) Value {
 	if all = slices.DeleteFunc(all, func(a *answer) bool { return !of(a) }); len(all) == 0 {
 		return Value{}
 	}
-	return all[min(Quorum(c.masters), len(all))-1].value
+	return all[min(Quorum(len(c.answers)), len(all))-1].value
 }
 
 // each merges arrays, element by element.
 func (c *count) each() Value {
 	var all []int64
-	for _, one := range c.elements(c.failed) {
+	for _, one := range c.elements(0) {
 		said := int64(0)
 		if Decide(one) == Won {
 			said = 1
@@ -328,31 +242,13 @@ func (c *count) refused() (Value, bool) {
 			largest = a.value
 		}
 	}
-	if no < min(all, Quorum(c.masters)) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
+	if no < min(all, Quorum(len(c.answers))) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
 		return c.commonest(Refused, (*answer).isError), true
 	}
 	if numbers > 0 && numbers >= most {
 		return largest, true
 	}
 	return c.commonest(Refused, func(*answer) bool { return true }), most > 0
-}
-
-// worthAsking returns how often to ask, in all, for a lock that some masters granted and that was not won.
-func (c *count) worthAsking() int {
-	granted, refused := 0, 0
-	for range c.who(Granted) {
-		granted++
-	}
-	for range c.who(Refused) {
-		refused++
-	}
-	switch {
-	case c.rule.Merge != Taking || granted == 0:
-		return 1
-	case refused >= Quorum(c.masters): // of one holder, who lacks a vote, or of several whose votes were split
-		return 2
-	}
-	return askedMax
 }
 
 // commonest returns the reply that most of some answers gave that vote so; of several, the one that sorts first.
@@ -365,7 +261,7 @@ func (c *count) commonest(v Vote, of func(*answer) bool) Value {
 		}
 		seen[a.encoded]++
 		if best == nil || seen[a.encoded] > seen[best.encoded] ||
-			seen[a.encoded] == seen[best.encoded] && cmp.Less(a.encoded, best.encoded) {
+			seen[a.encoded] == seen[best.encoded] && a.encoded < best.encoded {
 			best = a
 		}
 	}
@@ -377,15 +273,11 @@ func (c *count) commonest(v Vote, of func(*answer) bool) Value {
 
 // wrong says that what this answer did is to be put back, given how the round ended.
 func (c *count) wrong(a *answer, d Decision) bool {
-	switch c.rule.Merge {
-	case Agreeing:
-		agreed, _ := c.largest()
-		return d != Won || c.class(a) != agreed
-	case Taking:
-		agreed, _ := c.largest()
-		return c.rule.vote(a) == Granted && (d != Won || c.class(a) != agreed)
+	if !c.rule.Merge.putsBack() || c.rule.vote(a) != Granted {
+		return false
 	}
-	return false
+	agreed, _ := c.largest()
+	return d != Won || c.class(a) != agreed
 }
 
 // ttl returns the shortest TTL that those who granted have set, 0 if they set none.

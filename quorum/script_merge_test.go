@@ -150,7 +150,7 @@ var mergings = []merging{
 
 // after returns the state when these masters have voted, of n.
 func (m *merging) after(votes string, n int) (*count, Tally) {
-	c := &count{rule: m.rule, masters: n, answers: make([]*answer, n)}
+	c := &count{rule: m.rule, answers: make([]*answer, n)}
 	t := Tally{Masters: n}
 	for i := range votes {
 		a := m.letters[votes[i]]
@@ -161,7 +161,6 @@ func (m *merging) after(votes string, n int) (*count, Tally) {
 		c.answers[i] = a
 		t.Add(m.rule.vote(a))
 	}
-	c.failed = t.Failed
 	return c, t
 }
 
@@ -254,7 +253,7 @@ func TestRefusalsMerge(t *testing.T) {
 		{"a TTL says more than an error", []*answer{wrong, integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
 		{"nobody", []*answer{none(""), nil, nil}, Value{}, false},
 	} {
-		got, ok := (&count{rule: taking, masters: 3, answers: c.answers}).refused()
+		got, ok := (&count{rule: taking, answers: c.answers}).refused()
 		if ok != c.ok || got.Kind != c.want.Kind || got.Int != c.want.Int || got.Text != c.want.Text {
 			t.Errorf("%s: got %+v %v, want %+v %v", c.name, got, ok, c.want, c.ok)
 		}
@@ -263,7 +262,7 @@ func TestRefusalsMerge(t *testing.T) {
 
 // A master that could not run a release, or an extension, has not said that the client does not hold its lock.
 func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
-	no, yes, stop := none(""), integer(1, ""), &answer{value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped", stopped: true}
+	no, yes, stop := none(""), integer(1, ""), &answer{value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped"}
 	for _, c := range []struct {
 		merge   Merge
 		answers []*answer
@@ -279,7 +278,7 @@ func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
 		{Taking, []*answer{no, no, stop, nil, nil}, ""},
 	} {
 		rule := Rule{Merge: c.merge, Granted: positive}
-		got, ok := (&count{rule: rule, masters: len(c.answers), answers: c.answers}).refused()
+		got, ok := (&count{rule: rule, answers: c.answers}).refused()
 		if !ok || got.Text != c.want {
 			t.Errorf("%v of %v: %+v, not %q", c.merge, c.answers, got, c.want)
 		}
@@ -304,7 +303,7 @@ func TestWhatIsPutBack(t *testing.T) {
 		{"all if none agree", Rule{}, []*answer{one, integer(7, ""), refused}, Lost, []bool{true, true, true}},
 		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, Lost, []bool{false, false, false}},
 	} {
-		count := &count{rule: c.rule, masters: 3, answers: c.answers}
+		count := &count{rule: c.rule, answers: c.answers}
 		for i, a := range c.answers {
 			if a != nil && count.wrong(a, c.decided) != c.want[i] {
 				t.Errorf("%s: master %d is put back: %v", c.name, i, !c.want[i])
@@ -316,7 +315,7 @@ func TestWhatIsPutBack(t *testing.T) {
 // A vote that comes after the decision changes neither who agrees nor what they agree on.
 func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
 	short, long := told(29_990), told(29_993)
-	c := &count{masters: 3, answers: []*answer{short, long, nil}}
+	c := &count{answers: []*answer{short, long, nil}}
 	if d := c.decide(Tally{Masters: 3, Granted: 2}); d != Won {
 		t.Fatalf("decided %v", d)
 	}
@@ -343,7 +342,7 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 		}
 		return a
 	}
-	c := &count{rule: Rule{Merge: Taking, Granted: isNil, Field: "me"}, masters: 3,
+	c := &count{rule: Rule{Merge: Taking, Granted: isNil, Field: "me"},
 		answers: []*answer{set("1", 1000, 0, 900), set("1", 950), set("2", 5)}}
 	if got := c.ttl(); got != 900 {
 		t.Errorf("got %d", got)

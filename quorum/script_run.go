@@ -2,9 +2,7 @@ package quorum
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,24 +28,6 @@ type Ran struct {
 	Lock *Lock
 }
 
-// A Disagreement says that the masters answered, and no quorum of them alike.
-type Disagreement struct {
-	SHA     string
-	Masters int
-	Answers []Cause // by master, in the order of the configuration; also what failed
-}
-
-// Error is the text that clients see.
-func (e *Disagreement) Error() string {
-	text := fmt.Sprintf("NOQUORUM script %s: no %d of %d masters agree on what it comes to", e.SHA, Quorum(e.Masters), e.Masters)
-	sep := ": "
-	for _, a := range e.Answers {
-		text += sep + a.Addr + " " + a.Text
-		sep = "; "
-	}
-	return text + "; what it created or changed has been put back"
-}
-
 // Run runs a script on every master, in one EVAL each, and merges their answers by the rule. A script that takes a lock
 // is undone, where it did not win or its client is gone, as an attempt to acquire is: on masters that answered before
 // done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
@@ -67,45 +47,13 @@ func (e *Engine) Run(req RunRequest, done func(Ran)) {
 func (e *Engine) run(r *voting) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
-	r.count = count{rule: req.Rule, masters: len(e.masters), answers: make([]*answer, len(e.masters))}
+	r.count = count{rule: req.Rule, answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
 	names := req.Keys
 	if len(names) == 0 {
 		names = []string{""} // these, too, are in one order in all lanes
 	}
-	r.program = req.Script.wrapped
-	e.beginAll(&r.round, r, req.DB, names, e.wrapped(req))
-}
-
-// wrapped returns the command.
-func (e *Engine) wrapped(req *RunRequest) []any {
-	mode := "w"
-	if req.ReadOnly || req.Script.noWrite {
-		mode = "r"
-	}
-	if req.Rule.Derived {
-		mode += "d"
-	}
-	mode += strconv.Itoa(req.DB)
-	args := make([]any, 0, 3+len(req.Keys)+len(req.Args)+wrapperParams)
-	args = append(args, "EVALSHA", &req.Script.wrapped.sha, int64(len(req.Keys)))
-	for _, k := range req.Keys {
-		args = append(args, k)
-	}
-	for _, a := range req.Args {
-		args = append(args, a)
-	}
-	extra := ceilMillis(clockFloor + e.cfg.Grace).Milliseconds()
-	return append(args, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), extra,
-		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
-}
-
-// compose names the last moment for a script that is not to be run late; see composer.
-func (r *voting) compose(en *entry, _ int64) {
-	if r.req.Rule.Blind {
-		en.Args = slices.Clone(en.Args) // they are other masters', too
-		en.Args[len(en.Args)-1] = en.lastMoment()
-	}
+	e.beginAll(&r.round, r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, e.argv(req)...))
 }
 
 // A voting is the round of a script.
@@ -179,10 +127,9 @@ func (r *voting) decide(t Tally) Decision { return r.count.decide(t) }
 func (r *voting) ended(d Decision) {
 	e := r.engine
 	r.mu.Lock()
-	r.count.failed = r.tally.Failed
 	refusal, refused := r.count.refused()
 	reply, ms := r.count.won(), r.count.ttl()
-	divided := r.asked < r.count.worthAsking()
+	divided := r.asked < r.req.Rule.worthAsking(r.tally)
 	r.releaseMissed()
 	r.mu.Unlock()
 	switch {
@@ -249,29 +196,12 @@ func (r *voting) countNoQuorum() {
 	}
 }
 
-// disagreement returns the error of a round that ended without a quorum of like answers.
-func (r *voting) disagreement() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}
-	for i := range r.entries {
-		text := r.entries[i].cause
-		if a := r.count.answers[i]; a != nil {
-			text = a.describe()
-		}
-		if text != "" {
-			err.Answers = append(err.Answers, Cause{r.entries[i].lane.master.Addr(), text})
-		}
-	}
-	return err
-}
-
 // putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
 // InstanceTimeout has passed.
 func (r *voting) putBack(d Decision, after func()) {
 	var certain []*undo
 	r.mu.Lock()
-	if d != Won && (r.req.Rule.Merge == Agreeing || r.req.Rule.Merge == Taking) { // of others nothing is put back
+	if d != Won && r.req.Rule.Merge.putsBack() {
 		r.revoked = d != Lost || !r.count.queues()
 	}
 	for i, a := range r.all {
@@ -305,12 +235,7 @@ func (r *voting) takes() bool {
 	if r.req.Rule.Merge != Agreeing {
 		return r.req.Rule.Merge == Taking
 	}
-	for _, a := range r.all {
-		if a != nil && a.creates() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.creates() })
 }
 
 // appendTaken names the keys that live for a time which the script has set, on the first master that granted.
@@ -344,9 +269,7 @@ func (r *voting) settled(en *entry) {
 		r.releaseMissed()
 	}
 	r.mu.Unlock()
-	for _, u := range late {
-		u.lane.pushUndo(u)
-	}
+	pushUndos(r.engine, late, func() {})
 }
 
 // lacking is for scripts that are known to extend locks. What others extend may be a part of a lock, and a master that has only

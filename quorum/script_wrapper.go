@@ -59,9 +59,6 @@ _G._G = _G
 setmetatable(_G, {__index = all, __newindex = all, __metatable = false})`
 )
 
-// wrapperParams is how many arguments of ours follow the client's.
-const wrapperParams = 7
-
 var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
 
 // globalNames are those by which a text could reach around its wrapper.
@@ -93,6 +90,32 @@ func wrap(text string) *lua {
 		parameters = "...) "
 	}
 	return newLua(wrapperHead + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + tail)
+}
+
+// argv returns the client's arguments, and ours.
+func (e *Engine) argv(req *RunRequest) []any {
+	mode := "w"
+	if req.ReadOnly || req.Script.noWrite {
+		mode = "r"
+	}
+	if req.Rule.Derived {
+		mode += "d"
+	}
+	mode += strconv.Itoa(req.DB)
+	argv := make([]any, 0, len(req.Args)+7)
+	for _, a := range req.Args {
+		argv = append(argv, a)
+	}
+	return append(argv, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), ceilMillis(clockFloor+e.cfg.Grace).Milliseconds(),
+		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
+}
+
+// compose names the last moment for a script that is not to be run late; see composer.
+func (r *voting) compose(en *entry, _ int64) {
+	if r.req.Rule.Blind {
+		en.Args = slices.Clone(en.Args) // they are other masters', too
+		en.Args[len(en.Args)-1] = en.lastMoment()
+	}
 }
 
 // shorten leaves out comments, indentation and empty lines, which are for us.

@@ -4,7 +4,7 @@ package sim
 var voteMutants = []mutant{
 	{
 		name: "who could not look says no", rule: "release in doubt", file: "script_merge.go",
-		old: "if no < min(all, Quorum(c.masters)) && (", new: "if no < 0 && (",
+		old: "if no < min(all, Quorum(len(c.answers))) && (", new: "if no < 0 && (",
 		test: "TestTheFewThatSayNo", in: "..",
 	},
 	{
@@ -60,7 +60,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "one master that keeps a lock is a quorum", rule: "re-entrant unlock", file: "script_merge.go",
-		old: "keeps(a) {\n\t\t\tn++", new: "keeps(a) {\n\t\t\tn = c.masters",
+		old: "keeps(a) {\n\t\t\tn++", new: "keeps(a) {\n\t\t\tn = len(c.answers)",
 		test: "TestMergesAreFinal", // and seed 13612842005750817931, which is with the regressions
 	},
 	{
