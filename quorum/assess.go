@@ -50,8 +50,8 @@ func (l *lane) assess(k *link) error {
 			l.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
 		early := !l.heardOthers() // before what they have told is looked at
-		known := l.roster[l.slot].Load()
-		now := l.engine.canaryNow(&k.info, l.db, l.slot, l.roster)
+		known := l.known().Load()
+		now := l.canaryNow(&k.info)
 		now.Early = early
 		j := vouch.Judge(found.canary, now, known)
 		switch {
@@ -158,16 +158,17 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 func (l *lane) stand(k *link, found marks, epoch int64) error {
 	l.evicted = evictions{k.info.RunID, k.info.Evicted}
 	if l.db == 0 {
-		l.master.marked.Store(&marked{l.charges, l.evicted})
+		is := l.marked
+		l.master.marked.Store(&is)
 	}
-	if l.roster[l.slot].Load() > epoch {
+	if l.known().Load() > epoch {
 		return errors.New("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or run lockproxy init")
 	}
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
 	}
-	known := l.roster[l.slot].Load()
-	l.roster.raise(l.slot, epoch)
+	known := l.known().Load()
+	raise(l.known(), epoch)
 	if known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
 		l.tellOthers() // also when it has just started: who saw the epoch begin may be gone
 	}

@@ -12,19 +12,19 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 // It is an operator's means, and no rule protects whom it hits: a holder goes on believing in the lock, and an attempt
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
-	b := &breaking{key: key, done: done}
+	b := &breaking{name: key.Name}
+	b.rule, b.done = decideBreak, done
 	e.begin(&b.round, b, key, nil) // see compose
 }
 
 type breaking struct {
-	round
-	key  Key
-	done func(Changed)
+	change
+	name string
 }
 
 // compose makes the command for one master; see composer.
 func (b *breaking) compose(en *entry, _ int64) {
-	en.Args = luaBreak.whole([]string{b.key.Name}, en.lastMoment())
+	en.Args = luaBreak.whole([]string{b.name}, en.lastMoment())
 }
 
 // read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.
@@ -34,7 +34,8 @@ func (b *breaking) read(en *entry) (Vote, string) {
 	return v, cause
 }
 
-func (b *breaking) decide(t Tally) Decision {
+// decideBreak waits for every master, of which one is enough.
+func decideBreak(t Tally) Decision {
 	switch {
 	case t.Pending() > 0:
 		return Undecided
@@ -44,12 +45,4 @@ func (b *breaking) decide(t Tally) Decision {
 		return Won
 	}
 	return Lost
-}
-
-func (b *breaking) ended(d Decision) {
-	if d == Unanswered {
-		b.done(Changed{Err: b.failure()})
-		return
-	}
-	b.done(Changed{Applied: d == Won})
 }

@@ -18,7 +18,7 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 
 // remove deletes the key where it still holds what a quorum holds.
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
-	c := &change{rule: DecideRelease, done: func(err error, applied bool) { done(Changed{err, applied}) }}
+	c := &change{rule: DecideRelease, done: done}
 	c.releases = &hold{key.Name, v.Value}
 	e.begin(&c.round, c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
 }
@@ -36,7 +36,7 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 		}
 		kept := e.cfg.kept(req.TTL)
 		x := &prolonging{key: req.Key, seen: v}
-		x.rule, x.done = DecideExtend, func(err error, applied bool) { done(Changed{err, applied}) }
+		x.rule, x.done = DecideExtend, done
 		x.keeps, x.lasting = kept, true // whoever extends a lock by it relies on it
 		e.begin(&x.round, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), kept.Milliseconds()))
 	})
@@ -57,7 +57,7 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 type change struct {
 	round
 	rule func(Tally) Decision
-	done func(error, bool)
+	done func(Changed)
 }
 
 func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
@@ -65,10 +65,10 @@ func (c *change) decide(t Tally) Decision       { return c.rule(t) }
 
 func (c *change) ended(d Decision) {
 	if d == Unanswered {
-		c.done(c.failure(), false)
+		c.done(Changed{Err: c.failure()})
 		return
 	}
-	c.done(nil, d == Won)
+	c.done(Changed{Applied: d == Won})
 }
 
 // A prolonging is the second round of an Expire.

@@ -153,15 +153,8 @@ func (d *editing) ended(decision Decision) {
 // mayBeDone says that as many masters as a quorum have done it, or may have, in this try or in one before that was not
 // undone: somebody may have been told what was put.
 func (d *editing) mayBeDone() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	done := 0
-	for i := range d.entries {
-		if d.exec.left[i] || d.mayHaveApplied(&d.entries[i]) {
-			done++
-		}
-	}
-	return done >= Quorum(len(d.entries))
+	done := func(en *entry) bool { return d.exec.left[en.master] || d.mayHaveApplied(en) }
+	return d.number(done) >= Quorum(len(d.entries))
 }
 
 func (d *editing) mayHaveApplied(en *entry) bool {
@@ -171,12 +164,9 @@ func (d *editing) mayHaveApplied(en *entry) bool {
 // noteLeft notes on which masters something of this try may be left. It returns false if one may lack what was there: who
 // looks again may find nothing because of it, on that master and on others that never had the key.
 func (d *editing) noteLeft() (again bool) {
-	puts, deletes := 0, 0
+	puts, deletes := len(d.puts), 0
 	for _, ed := range d.edits {
-		switch {
-		case ed.Kind == Put:
-			puts++
-		case ed.Kind >= Delete:
+		if ed.Kind >= Delete {
 			deletes++
 		}
 	}

@@ -528,12 +528,12 @@ func TestAMasterThatFallsSilentWhileItIsMendedIsConnectedToAnew(t *testing.T) {
 			t.Fatalf("not released: %+v", r)
 		}
 		time.Sleep(w.cfg.MasterDeadAfter + time.Second)
-		if w.Masters()[0].Connected {
+		if w.Masters()[0].State != Disconnected {
 			t.Error("still waited for")
 		}
 		w.fakes[0].resume()
 		w.settle()
-		if !w.Masters()[0].Connected || w.fakes[0].ran("CLIENT KILL") != 1 {
+		if w.Masters()[0].State == Disconnected || w.fakes[0].ran("CLIENT KILL") != 1 {
 			t.Errorf("not connected to anew: %+v", w.Masters()[0])
 		}
 	})
@@ -585,12 +585,12 @@ func TestAMasterThatIsSilentForTooLongIsConnectedToAnew(t *testing.T) {
 			t.Fatalf("not granted: %+v", a)
 		}
 		time.Sleep(w.cfg.MasterDeadAfter + time.Second)
-		if s := w.Masters()[0]; s.Connected || s.Cause != "is silent" {
+		if s := w.Masters()[0]; s.State != Disconnected || s.Cause != "is silent" {
 			t.Errorf("got %+v", s)
 		}
 		silent.resume()
 		w.settle()
-		if err := w.Ready(); err != nil || !w.Masters()[0].Connected {
+		if err := w.Ready(); err != nil || w.Masters()[0].State == Disconnected {
 			t.Errorf("not back: %v, %+v", err, w.Masters()[0])
 		}
 		if silent.ran("CLIENT KILL") != 1 {

@@ -3,6 +3,7 @@ package quorum
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -49,12 +50,12 @@ func (l *labels) init() {
 // next returns the label of a publication that is about to be sent.
 func (l *labels) next() string {
 	n := l.sequence.Add(1) << partBits >> partBits
-	return labelPrefix + l.publisher + pad(n, orderLen-partBits/4)
+	return fmt.Sprintf("%s%s%0*x", labelPrefix, l.publisher, orderLen-partBits/4, n)
 }
 
 // seal puts a message into its envelope. The wrapper of voted scripts does the same in Lua.
 func seal(label string, part uint16, message string) string {
-	return label + pad(uint64(part), partBits/4) + ":" + message
+	return fmt.Sprintf("%s%0*x:%s", label, partBits/4, part, message)
 }
 
 // OpenEnvelope returns which publication a payload that came from a master is a copy of, and its message. It returns
@@ -66,10 +67,4 @@ func OpenEnvelope(payload string) (p Publication, message string, ok bool) {
 	id := payload[len(labelPrefix) : envelopeLen-1]
 	order, err := strconv.ParseUint(id[publisherLen:], 16, 64)
 	return Publication{Publisher: id[:publisherLen], Order: order}, payload[envelopeLen:], err == nil
-}
-
-// pad writes n with so many hex digits.
-func pad(n uint64, digits int) string {
-	text := strconv.FormatUint(n, 16)
-	return strings.Repeat("0", digits-len(text)) + text
 }

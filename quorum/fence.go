@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -31,7 +32,7 @@ func (e *Engine) Fence(key Key, done func(FenceView)) {
 	e.ask(key, luaNewestFence.whole([]string{recordPrefix + key.Name}), 0, func(a Asked) {
 		v := FenceView{Err: a.Err}
 		if text, ok := a.Reply.(string); ok {
-			v.Fence = parseFence(text)
+			v.Fence, _ = strconv.ParseInt(text, 10, 64)
 		}
 		done(v)
 	})
@@ -215,7 +216,7 @@ func (r *fenceRaise) compose(en *entry, _ int64) {
 	}
 	expires := was.expires
 	a.mu.Unlock()
-	if f.told != nil && f.told[en.lane.slot].(int64) >= epoch {
+	if f.told != nil && f.told[en.lane.master.slot].(int64) >= epoch {
 		seeds = 1
 	}
 	en.Args = luaRaiseFence.whole([]string{a.req.Key.Name, f.record}, a.req.Token, expires, f.fence, epoch, seeds)

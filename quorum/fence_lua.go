@@ -1,7 +1,5 @@
 package quorum
 
-import "strconv"
-
 // luaFences defines what a master knows of fences: largest is the largest that it has seen, epoch that of its canary, seeded
 // that it is known to have missed none in this epoch. Numbers are written out: Lua would write large ones with an exponent.
 const luaFences = `
@@ -60,18 +58,7 @@ return {largest, seeded and 1 or 0}`)
 return recorded(KEYS[1])`)
 
 	// luaExtendFenced is luaExtend with KEYS[2]=the record of the resource.
-	luaExtendFenced = newLua(luaProlong + `
-local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
-  return prolong(KEYS[1], ARGV[2])
-end
-if v then return 0 end
-return -1`)
+	luaExtendFenced = newLua(luaProlong + luaIfHeld + `
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+return prolong(KEYS[1], ARGV[2])`)
 )
-
-// parseFence reads a fence as scripts write it; 0 if it is none.
-func parseFence(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
-}

@@ -532,7 +532,7 @@ func TestAMasterThatFallsSilentWhileItsClockIsCheckedIsGivenUp(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // the batch is answered, and the next question is on its way
 		m3.stall()
 		time.Sleep(7 * time.Second)
-		if s := w.Masters()[2]; s.Connected {
+		if s := w.Masters()[2]; s.State != Disconnected {
 			t.Errorf("a master that has been silent for 7 s counts as connected: %+v", s)
 		}
 		m3.setDelay(time.Millisecond)

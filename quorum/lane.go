@@ -20,7 +20,6 @@ import (
 type lane struct {
 	engine *Engine
 	master *master
-	slot   int    // of the master, in the roster
 	roster roster // of the database
 	db     int
 	wake   chan struct{}
@@ -67,8 +66,7 @@ type lane struct {
 	expected    int           // in the next; see linger
 	lingering   *time.Timer
 	again       bool // the master is to be assessed again
-	charges     int  // of the watch, that the marks on the master answer
-	evicted     evictions
+	marked           // the charges that the marks on the master answer, and evictions
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
@@ -90,11 +88,11 @@ const batchMax = 1024
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	l := &lane{
-		engine: e, master: m, slot: m.slot, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle,
+		engine: e, master: m, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle,
 		lingering: time.NewTimer(0),
 	}
 	if is := m.marked.Load(); is != nil { // else the lane is to mark its database itself
-		l.charges, l.evicted = is.charges, is.evicted
+		l.marked = *is
 	}
 	return l
 }

@@ -70,33 +70,27 @@ local function prolong(key, ms)
 end
 `
 
+// luaIfHeld KEYS[1]=resource ARGV[1]=token: ends the script unless the token holds it.
+const luaIfHeld = `
+local v = redis.call('GET', KEYS[1])
+if not v then return -1 end
+if v ~= ARGV[1] then return 0 end
+`
+
 var (
 	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
-	luaRelease = newLua(`
-local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then ` + luaFree + ` end
-if v then return 0 end
-return -1`)
+	luaRelease = newLua(luaIfHeld + luaFree)
 
 	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it, and reply as luaProlong.
-	luaExtend = newLua(luaProlong + `
-local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then return prolong(KEYS[1], ARGV[2]) end
-if v then return 0 end
-return -1`)
+	luaExtend = newLua(luaProlong + luaIfHeld + `return prolong(KEYS[1], ARGV[2])`)
 
 	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=the least that
 	// is to. It replies with the new remaining TTL and what luaProlong returns, or with -2 if that would be too much.
-	luaAdd = newLua(luaProlong + `
-local v = redis.call('GET', KEYS[1])
-if v == ARGV[1] then
-  local ms = math.max(redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2]), tonumber(ARGV[4]))
-  if ms > tonumber(ARGV[3]) then return -2 end
-  if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
-  return {ms, prolong(KEYS[1], string.format('%.0f', ms))}
-end
-if v then return 0 end
-return -1`)
+	luaAdd = newLua(luaProlong + luaIfHeld + `
+local ms = math.max(redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2]), tonumber(ARGV[4]))
+if ms > tonumber(ARGV[3]) then return -2 end
+if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
+return {ms, prolong(KEYS[1], string.format('%.0f', ms))}`)
 
 	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=when the key expires: delete it if it is that key.
 	luaUndo = newLua(luaIsOurs + luaFree)

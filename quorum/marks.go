@@ -127,11 +127,11 @@ func sentencedAt(text string) time.Time {
 }
 
 // canaryNow is the mark that a master would get now.
-func (e *Engine) canaryNow(info *masters.Info, db, slot int, r roster) vouch.Canary {
+func (l *lane) canaryNow(info *masters.Info) vouch.Canary {
 	return vouch.Canary{
-		DB: db, Slot: slot,
-		Process: orDash(info.RunID), Lineage: orDash(info.Lineage), Members: e.members, Bounds: *e.bounds.Load(),
+		DB: l.db, Slot: l.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
+		Members: l.engine.members, Bounds: *l.engine.bounds.Load(),
 		Durable: info.Durable(), Unsure: info.MayBeDurable(),
-		Epoch: nextEpoch(r[slot].Load()),
+		Epoch: nextEpoch(l.known().Load()),
 	}
 }

@@ -131,12 +131,12 @@ func (l *lane) survey(of *lane, run *quarantine) {
 		l.roster.learn(text)
 		t := vouch.Testimony{
 			Horizon: time.Duration(ms) * time.Millisecond,
-			Clean:   quarantined == 0 && of.roster[of.slot].Load() == run.epoch,
+			Clean:   quarantined == 0 && of.known().Load() == run.epoch,
 		}
 		if seeded {
 			t.Fence = fence
 		}
-		of.hear(run, l.slot, t)
+		of.hear(run, l.master.slot, t)
 	})
 }
 

@@ -14,14 +14,14 @@ import (
 // another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
 type roster []atomic.Int64
 
-// raise notes that a master has come to an epoch.
-func (r roster) raise(slot int, epoch int64) { raise(&r[slot], epoch) }
+// known is the lane's master's.
+func (l *lane) known() *atomic.Int64 { return &l.roster[l.master.slot] }
 
 // learn raises the epochs to those in a roster's text.
 func (r roster) learn(text string) {
 	for i, f := range strings.Fields(text) {
 		if epoch, err := strconv.ParseInt(f, 10, 64); err == nil && i < len(r) {
-			r.raise(i, epoch)
+			raise(&r[i], epoch)
 		}
 	}
 }

@@ -37,19 +37,11 @@ func withoutShebang(text string) string {
 	return ""
 }
 
-// linesIn returns how many lines Lua counts in a text. A CR, an LF, and one of each in whatever order end a line.
-func linesIn(text string) int {
-	n := 1
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c == '\n' || c == '\r' {
-			n++
-			if i+1 < len(text) && text[i+1] != c && (text[i+1] == '\n' || text[i+1] == '\r') {
-				i++
-			}
-		}
-	}
-	return n
-}
+// luaLines ends lines as Lua counts them with one LF each: a CR, an LF, and one of each in whatever order end a line.
+var luaLines = strings.NewReplacer("\r\n", "\n", "\n\r", "\n", "\r", "\n")
+
+// linesIn returns how many lines Lua counts in a text.
+func linesIn(text string) int { return 1 + strings.Count(luaLines.Replace(text), "\n") }
 
 // raised returns an error that was raised on a line of the script, in Redis's words.
 func (s *Script) raised(text, line string) string {

@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Votes counts the votes of one master since the start.
 type Votes struct {
@@ -11,8 +14,7 @@ type Votes struct {
 // MasterStatus is what the engine knows of one master.
 type MasterStatus struct {
 	Addr      string
-	Connected bool   // at least one lane has a live connection
-	Cause     string // if not Connected: why
+	Cause     string // if not Clean: why
 	Server    string // "redis" or "valkey"
 	Version   string
 	RunID     string
@@ -45,7 +47,6 @@ func (m *master) status() MasterStatus {
 	defer m.mu.Unlock()
 	s := MasterStatus{
 		Addr:      m.Addr(),
-		Connected: m.links > 0,
 		Server:    m.info.Server,
 		Version:   m.info.Version,
 		RunID:     m.info.RunID,
@@ -56,11 +57,8 @@ func (m *master) status() MasterStatus {
 	for i := range m.failures {
 		s.Votes.Failures[i] = m.failures[i].Load()
 	}
-	if !s.Connected {
-		s.Cause = m.cause
-		if s.Cause == "" {
-			s.Cause = "is being connected to"
-		}
+	if m.links == 0 {
+		s.State, s.Cause = Disconnected, cmp.Or(m.cause, "is being connected to")
 	}
 	return s
 }
@@ -94,14 +92,12 @@ func (e *Engine) Masters() []MasterStatus {
 	for i, m := range e.masters {
 		all[i] = m.status()
 		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(e.wall()), m.dropped.Load()
-		if all[i].Connected { // else the cause of that is what is to be mended
-			e.quarantineOf(m, &all[i])
+		if all[i].State == Disconnected { // the cause of that is what is to be mended
+			continue
 		}
-		if cause := e.stalled(i); all[i].Connected && cause != "" {
-			all[i].Connected, all[i].Cause = false, cause
-		}
-		if !all[i].Connected {
-			all[i].State = Disconnected
+		e.quarantineOf(m, &all[i])
+		if cause := e.stalled(i); cause != "" {
+			all[i].State, all[i].Cause = Disconnected, cause
 		}
 	}
 	return all

@@ -25,7 +25,7 @@ func TestWhoIsToBeToldIsNotForgotten(t *testing.T) {
 			for !ready.Load() {
 				runtime.Gosched()
 			}
-			l.roster.raise(0, 2) // as tellOthers is called
+			raise(&l.roster[0], 2) // as tellOthers is called
 			l.behind.Store(true)
 		})
 		ready.Store(true)

@@ -66,7 +66,7 @@ func (l *lane) vouch() doubt {
 		return doubt{FailedForgot, "is not known to remember its locks: its canary has changed"}
 	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
 		return doubt{FailedForgot, "is not known to remember its locks: it was quarantined"} // and again is set
-	case l.roster[l.slot].Load() > l.link.epoch:
+	case l.known().Load() > l.link.epoch:
 		l.again = true
 		return doubt{FailedForgot, "was replaced"}
 	case jumped != "":
@@ -183,7 +183,7 @@ func (r *round) settleEpochs() bool {
 	void := false
 	for i := range r.entries {
 		en := &r.entries[i]
-		if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {
+		if en.vote == Granted && en.epoch < en.lane.known().Load() {
 			en.vote, en.cause = Failed, "may have forgotten its vote"
 			en.lane.master.count(Failed, FailedForgot) // as well as granted
 			r.tally.Granted--

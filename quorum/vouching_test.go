@@ -221,7 +221,7 @@ func TestTwoAddressesOfOneServerAreOneMaster(t *testing.T) {
 		w.fakes[1].mu.Unlock()
 		w.fakes[1].cut()
 		w.settle()
-		if m := w.Masters()[1]; m.Connected || !strings.Contains(m.Cause, "same server as m1") {
+		if m := w.Masters()[1]; m.State != Disconnected || !strings.Contains(m.Cause, "same server as m1") {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -235,7 +235,7 @@ func TestTwoAddressesOfOneServerAreOneMasterThoughBothConnectAtOnce(t *testing.T
 		w.fakes[0].cut()
 		w.fakes[1].cut()
 		w.settle()
-		if ms := w.Masters(); ms[0].Connected == ms[1].Connected {
+		if ms := w.Masters(); ms[0].State == ms[1].State {
 			t.Errorf("%+v", ms)
 		}
 	})
@@ -286,7 +286,7 @@ func TestAServerThatWasReplacedHasNoVote(t *testing.T) {
 			t.Fatalf("the roster was not read: %d", known)
 		}
 		w.settle()
-		if m := w.Masters()[0]; m.Connected || !strings.Contains(m.Cause, "was replaced") {
+		if m := w.Masters()[0]; m.State != Disconnected || !strings.Contains(m.Cause, "was replaced") {
 			t.Errorf("%+v", m)
 		}
 		w.fakes[2].leave()
@@ -331,7 +331,7 @@ func TestAnotherDeploymentsMasterIsRefused(t *testing.T) {
 		f.putMark(canaryKey, vouch.Canary{Process: f.process(), Lineage: "-", Epoch: 1, Members: "others"}.String())
 		f.mu.Unlock()
 		w.settle()
-		if m := w.Masters()[0]; m.Connected || !strings.Contains(m.Cause, "another deployment") {
+		if m := w.Masters()[0]; m.State != Disconnected || !strings.Contains(m.Cause, "another deployment") {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -347,7 +347,7 @@ func TestWhatAnotherDeploymentsMasterTellsOfEpochsIsNotBelieved(t *testing.T) {
 		f.mu.Unlock()
 		w.settle()
 		for _, m := range w.Masters()[1:] {
-			if !m.Connected {
+			if m.State == Disconnected {
 				t.Errorf("%+v", m)
 			}
 		}

@@ -148,7 +148,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	masters, st, front := s.engine.Masters(), s.engine.Stats(), s.Stats()
 	connected := 0
 	for _, m := range masters {
-		connected += count(m.Connected)
+		connected += count(m.State != quorum.Disconnected)
 	}
 	w.field("masters", len(masters))
 	w.field("quorum", quorum.Quorum(len(masters)))

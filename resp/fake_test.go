@@ -426,9 +426,9 @@ func (e *fakeEngine) Ask(r quorum.AskRequest, done func(quorum.Asked)) {
 
 func (e *fakeEngine) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
-		{Addr: "10.0.0.1:6379", Connected: true, Server: "redis", Version: "7.0.15", Role: "master"},
+		{Addr: "10.0.0.1:6379", Server: "redis", Version: "7.0.15", Role: "master"},
 		{Addr: "10.0.0.2:6379", State: quorum.Disconnected, Cause: "connection refused, twice"},
-		{Addr: "10.0.0.3:6379", Connected: true},
+		{Addr: "10.0.0.3:6379"},
 	}
 }
 

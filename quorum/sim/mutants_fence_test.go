@@ -94,7 +94,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "a fence runs out before its extended lock", rule: "14 fence", file: "fence_lua.go",
-		old: "  redis.call('PEXPIRE', KEYS[2], ARGV[2])\n", new: "",
+		old: "redis.call('PEXPIRE', KEYS[2], ARGV[2])\n", new: "",
 		test: "TestAFenceLastsAsLong", in: ".",
 	},
 	{

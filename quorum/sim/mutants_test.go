@@ -327,16 +327,16 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release does not compare", rule: "release", file: "lua.go",
-		old: "if v == ARGV[1] then ` + luaFree + ` end\nif v then return 0 end", new: "if v then ` + luaFree + ` end",
+		old: "luaRelease = newLua(luaIfHeld + luaFree)", new: "luaRelease = newLua(`if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end ` + luaFree)",
 	},
 	{
 		name: "an extension does not compare", rule: "11 extend", aim: "extensions", file: "lua.go",
-		old: "if v == ARGV[1] then return prolong(", new: "if v then return prolong(",
+		old: "luaExtend = newLua(luaProlong + luaIfHeld + `", new: "luaExtend = newLua(luaProlong + `if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end\n",
 	},
 	{
 		name: "an extension makes a lock that is gone", rule: "11 extend", file: "lua.go", aim: "crowds", first: Crowded + 1,
-		old: "if v == ARGV[1] then return prolong(",
-		new: "if not v then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end\nif v == ARGV[1] or not v then return prolong(",
+		old: "luaExtend = newLua(luaProlong + luaIfHeld",
+		new: "luaExtend = newLua(luaProlong + `redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n` + luaIfHeld",
 	},
 	{
 		name: "what was filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
@@ -474,7 +474,7 @@ var mutants = []mutant{
 		test: "TestAValueIsNotPutTwice", in: ".",
 	}, {
 		name: "what a try has left is not added to the next", rule: "4 undo", file: "edit.go",
-		old: "d.exec.left[i] || d.mayHaveApplied", new: "d.mayHaveApplied",
+		old: "d.exec.left[en.master] || d.mayHaveApplied", new: "d.mayHaveApplied",
 		test: "TestAValueIsNotPutByTwoTries", in: ".",
 	},
 	{

@@ -132,7 +132,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a grant from before the quarantine counts", rule: "6 quarantine", file: "vouching.go",
-		old: "if en.vote == Granted && en.epoch < en.lane.roster[en.lane.slot].Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
+		old: "if en.vote == Granted && en.epoch < en.lane.known().Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
 		// Attempts end before a quarantine does, but where one process stands still and the world goes on.
 		test: "TestAGrantIsVoid",
 	},
@@ -246,7 +246,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a new database is taken for marked", rule: "6 quarantine", file: "lane.go",
-		old: "l.charges, l.evicted = is.charges, is.evicted", new: "l.charges, _ = m.watch.charged()",
+		old: "l.marked = *is", new: "l.charges, _ = m.watch.charged()\n\t\t_ = is",
 		test: "TestADatabaseThatIsNew", in: ".",
 	},
 }

@@ -26,10 +26,10 @@ func (f *fake) Ready() error { return f.ready }
 
 func (f *fake) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
-		{Addr: "a:1", Connected: true, RoundTrip: 1500 * time.Microsecond, Votes: quorum.Votes{
+		{Addr: "a:1", RoundTrip: 1500 * time.Microsecond, Votes: quorum.Votes{
 			Granted: 7, Refused: 8, Failed: 9, Failures: quorum.Failures{quorum.FailedLate: 4, quorum.FailedClock: 5},
 		}},
-		{Addr: "b:1", Cause: "connection refused"},
+		{Addr: "b:1", State: quorum.Disconnected, Cause: "connection refused"},
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descInfo, 1, c.version)
 	gauge(descReady, one(c.engine.Ready() == nil))
 	for _, m := range c.engine.Masters() {
-		gauge(descConnected, one(m.Connected), m.Addr)
+		gauge(descConnected, one(m.State != quorum.Disconnected), m.Addr)
 		gauge(descClean, one(m.State == quorum.Clean), m.Addr)
 		gauge(descLeft, m.Left.Seconds(), m.Addr)
 		gauge(descOffset, m.ClockOffset.Seconds(), m.Addr)
