@@ -136,11 +136,8 @@ func (a *attempt) holder() string {
 		if a.entries[i].vote != Refused { // its reply may be being read just now
 			continue
 		}
-		list, ok := a.entries[i].Reply.([]any)
-		if !ok || len(list) < 2 {
-			continue
-		}
-		if token, ok := list[1].(string); ok {
+		if list, _ := a.entries[i].Reply.([]any); len(list) == 2 {
+			token, _ := list[1].(string)
 			if seen[token]++; seen[token] > seen[best] {
 				best = token
 			}

@@ -30,11 +30,10 @@ type AskRequest struct {
 	Unordered int
 }
 
-// Asked is the outcome of an Ask. Reply is nil, an int64, a string or a []any of these.
+// Asked is the outcome of an Ask. Its Reply is nil, an int64, a string or a []any of these.
 type Asked struct {
-	Err    error // *NoQuorum, ErrWrongType, ErrClosed
-	Agreed bool  // false: no answer can have a quorum
-	Reply  any
+	Err   error // *NoQuorum, ErrWrongType, ErrClosed
+	Reply any   // nil, too, if no answer can have a quorum
 }
 
 // An asking is a reading of a key by a command: what is told of it is the answer.
@@ -103,7 +102,7 @@ func (a *asking) ended(d Decision) {
 	case d == Won && a.agreed.kind == wrongKind:
 		a.done(Asked{Err: ErrWrongType})
 	case d == Won:
-		a.done(Asked{Agreed: true, Reply: a.reply()})
+		a.done(Asked{Reply: a.reply()})
 	default:
 		a.done(Asked{})
 	}

@@ -130,14 +130,12 @@ func (l *lane) handshake(k *link) error {
 func (l *lane) readClock(k *link) error {
 	for range 1 + narrowings {
 		doubt, err := l.askClock(k)
-		if err != nil {
+		if err != nil || doubt == "" {
 			return err
 		}
 		if doubt != askedAsleep {
-			if doubt != "" {
-				l.engine.warden.alarm()
-			}
-			return nil
+			l.engine.warden.alarm()
+			break
 		}
 	}
 	return nil

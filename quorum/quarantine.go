@@ -66,15 +66,10 @@ func (q *quarantine) cause(now instant) string {
 
 // span puts a time that is left into words: 1h, 2m30s, 12s. It is never told to be over.
 func span(d time.Duration) string {
-	text := max(d+time.Second-1, time.Second).Truncate(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return withoutZeros.Replace(max(d+time.Second-1, time.Second).Truncate(time.Second).String())
 }
+
+var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 // surveyEvery is how often the other masters are asked for their horizons until enough have answered.
 const surveyEvery = time.Second

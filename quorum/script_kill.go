@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -51,15 +52,10 @@ func mergeKills(ms []*master, errs []error) error {
 		case strings.HasPrefix(err.Error(), "UNKILLABLE"):
 			answer = err
 		case strings.HasPrefix(err.Error(), "NOTBUSY"):
-			if answer == nil {
-				answer = err
-			}
+			answer = cmp.Or(answer, err)
 		default:
 			failure.Causes = append(failure.Causes, Cause{ms[i].Addr(), masters.Describe(err)})
 		}
 	}
-	if answer == nil {
-		answer = failure
-	}
-	return answer
+	return cmp.Or(answer, error(failure))
 }

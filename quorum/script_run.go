@@ -33,9 +33,8 @@ type Ran struct {
 // done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
 // connection that broke before its answer is not known, and left to its TTL.
 //
-// A lock that several ask for at the same moment may be granted to none of them. Each is told the TTLs that the others
-// set, although these are being put back, and nothing would wake it before they are over. So whoever was granted by some
-// masters asks again, a little later; up to askedMax times, or once if so many refused that they may have one holder.
+// Where the votes on a lock are split it is asked for again (again.go): each who asks would be told the TTLs that the others
+// set, although these are being put back, and nothing would wake him before they are over.
 func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	e.stats.scripts.Add(1)
 	if req.Rule.Merge == Taking {

@@ -182,6 +182,8 @@ func parseInteger(number string) int64 {
 	}
 	return math.MinInt64
 }
+
+// cutText reads a text with its length before it, and returns what follows.
 func cutText(text string) (s, rest string, err error) {
 	digits, text, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(digits)

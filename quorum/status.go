@@ -17,14 +17,12 @@ type MasterStatus struct {
 	Cause     string // if not Clean: why
 	Server    string // "redis" or "valkey"
 	Version   string
-	RunID     string
 	Role      string
 	RoundTrip time.Duration // of the latest batch
 	Votes     Votes
 
 	State       State
 	Since       time.Duration // for how long it has been in quarantine
-	Reason      string        // of the quarantine
 	Left        time.Duration // how long the quarantine will last, as far as is known
 	ClockOffset time.Duration // the master's clock less this machine's; 0 if it is not known yet
 	Dropped     uint64        // batches whose votes did not count, because nothing vouched for them
@@ -49,7 +47,6 @@ func (m *master) status() MasterStatus {
 		Addr:      m.Addr(),
 		Server:    m.info.Server,
 		Version:   m.info.Version,
-		RunID:     m.info.RunID,
 		Role:      m.info.Role,
 		RoundTrip: time.Duration(m.roundTrip.Load()),
 		Votes:     Votes{Granted: m.votes[Granted].Load(), Refused: m.votes[Refused].Load(), Failed: m.votes[Failed].Load()},
@@ -113,8 +110,7 @@ func (e *Engine) quarantineOf(m *master, s *MasterStatus) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if q := l.quarantine; q != nil && l.down == "" && (s.State == Clean || q.Until-now > s.Left) {
-			s.State, s.Reason, s.Since, s.Left = Quarantined, q.Reason, now-q.Since, max(q.Until-now, 0)
-			s.Cause = q.cause(now)
+			s.State, s.Cause, s.Since, s.Left = Quarantined, q.cause(now), now-q.Since, max(q.Until-now, 0)
 		}
 	})
 }

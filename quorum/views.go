@@ -29,9 +29,8 @@ type MasterView struct {
 	State    State
 	Left     time.Duration // of its quarantine, as far as is known
 	Answered bool          // in time; if not, nothing is known of the key there
-	Exists   bool
-	Type     string // "none" if not Exists
-	Value    string // of a string
+	Type     string        // if Answered; "none" if nothing is there
+	Value    string        // of a string
 	TTL      time.Duration
 	Counts   bool   // the answer counts
 	Reason   string // why it does not, or what keeps the master from granting
@@ -104,7 +103,7 @@ func (v *viewing) of(en *entry, is *MasterStatus) MasterView {
 		m.Reason = is.Cause
 	}
 	if s := v.seen[en.master]; s != nil {
-		m.Answered, m.Exists, m.Type = true, s.exists, "none"
+		m.Answered, m.Type = true, "none"
 		if s.exists {
 			m.Type, m.TTL = s.kind, v.engine.cfg.shown(v.engine.lasts(s.left))
 		}

@@ -59,7 +59,7 @@ func TestViewsTellWhatEachMasterHasAndWhyItCounts(t *testing.T) {
 						t.Errorf("master %d: %+v, want %q", i, m, c.reasons[i])
 					}
 					answered := !strings.ContainsRune("!~", rune(c.masters[i]))
-					if exists := strings.ContainsRune("mMoh", rune(c.masters[i])); m.Answered != answered || m.Exists != exists || exists != (m.TTL > 50*time.Second) {
+					if exists := strings.ContainsRune("mMoh", rune(c.masters[i])); m.Answered != answered || (m.Answered && m.Type != "none") != exists || exists != (m.TTL > 50*time.Second) {
 						t.Errorf("master %d: %+v", i, m)
 					}
 					if (m.State == Quarantined) != strings.ContainsRune("MQ", rune(c.masters[i])) || (m.Left > 0) != (m.State == Quarantined) {

@@ -395,7 +395,7 @@ func (e *fakeEngine) Views(key quorum.Key, done func(quorum.Viewed)) {
 		one := quorum.MasterView{Addr: "10.0.0.1:6379", Answered: true, Type: "none", Counts: true}
 		if old, had := keys[key]; had {
 			v.State, v.View = quorum.LockHeld, quorum.View{Exists: true, Type: old.kind, Value: old.value, TTL: time.Until(old.expires)}
-			one.Exists, one.Type, one.Value, one.TTL = true, old.kind, old.value, v.View.TTL
+			one.Type, one.Value, one.TTL = old.kind, old.value, v.View.TTL
 		}
 		v.Masters = []quorum.MasterView{one,
 			{Addr: "10.0.0.2:6379", State: quorum.Disconnected, Reason: "connection refused"},
@@ -418,7 +418,7 @@ func (e *fakeEngine) Ask(r quorum.AskRequest, done func(quorum.Asked)) {
 	e.do("ask "+r.Key.Name, func(map[quorum.Key]fakeEntry) func() {
 		a := quorum.Asked{Err: e.err}
 		if e.err == nil && e.answers != nil {
-			a.Reply, a.Agreed = e.answers[lower(r.Command[0])]
+			a.Reply = e.answers[lower(r.Command[0])]
 		}
 		return func() { done(a) }
 	})
