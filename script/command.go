@@ -49,7 +49,7 @@ func (l lifetime) same(m lifetime) bool {
 // A command is a row of the table of those that are understood.
 type command struct {
 	args int // how many there are after the key; -1: any number
-	run  func(r *run, args []symbol, at place) (symbol, error)
+	run  func(r *run, args []symbol, at place) symbol
 }
 
 // place says where in the text a command stands, for Redis's errors.
@@ -78,53 +78,48 @@ var commands = map[string]command{
 
 // command carries out redis.call, and redis.pcall, which is the same but where the key has another type: what else that
 // would catch, a bad TTL, is an error of Bind.
-func (r *run) command(args []symbol, at place) (symbol, error) {
+func (r *run) command(args []symbol, at place) symbol {
 	if len(args) < 2 || args[0].kind != symString {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	name := lower(args[0].text)
 	c, ok := commands[name]
 	if !ok || c.args >= 0 && c.args != len(args)-2 {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
-	if err := r.path.bindKey(args[1]); err != nil {
-		return symbol{}, err
-	}
+	r.path.bindKey(args[1])
 	r.path.reread = r.path.reread || r.key.ttl.kind == limited
 	at.command = name
 	return c.run(r, args[2:], at)
 }
 
-func (r *run) get(_ []symbol, at place) (symbol, error) {
+func (r *run) get(_ []symbol, at place) symbol {
 	switch {
 	case !r.key.exists:
-		return boolean(false), nil
+		return boolean(false)
 	case r.key.alien && at.caught:
-		return symbol{kind: symErrorText, text: wrongType}, nil
+		return symbol{kind: symErrorText, text: wrongType}
 	case r.key.alien:
-		return symbol{}, raised{wrongType, at.line}
+		panic(halted{raised{wrongType, at.line}})
 	}
-	return symbol{kind: symHeld, mine: r.key.mine}, nil
+	return symbol{kind: symHeld, mine: r.key.mine}
 }
 
 // put makes the key hold the token.
-func (r *run) put(value symbol, ttl lifetime) error {
-	if err := r.path.bindToken(value); err != nil {
-		return err
-	}
+func (r *run) put(value symbol, ttl lifetime) {
+	r.path.bindToken(value)
 	r.key = keyState{exists: true, mine: true, ttl: ttl}
-	return nil
 }
 
-func (r *run) set(args []symbol, at place) (symbol, error) {
+func (r *run) set(args []symbol, at place) symbol {
 	if len(args) == 0 {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	ttl := lifetime{kind: forever}
 	var ifAbsent, ifExists bool
 	for i := 1; i < len(args); i++ {
 		if args[i].kind != symString {
-			return symbol{}, errNotUnderstood
+			panic(notUnderstood)
 		}
 		switch option := strings.ToUpper(args[i].text); option {
 		case "NX":
@@ -134,110 +129,101 @@ func (r *run) set(args []symbol, at place) (symbol, error) {
 		case "EX", "PX":
 			i++
 			if i == len(args) || ttl.kind == limited {
-				return symbol{}, errNotUnderstood
+				panic(notUnderstood)
 			}
-			var err error
-			if ttl, err = r.lifetime(args[i], option == "EX", at); err != nil {
-				return symbol{}, err
-			}
+			ttl = r.lifetime(args[i], option == "EX", at)
 		default:
-			return symbol{}, errNotUnderstood
+			panic(notUnderstood)
 		}
 	}
 	if ifAbsent && ifExists {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	if ifAbsent && r.key.exists || ifExists && !r.key.exists {
-		return boolean(false), r.path.bindToken(args[0])
+		r.path.bindToken(args[0])
+		return boolean(false)
 	}
-	return symbol{kind: symStatus, text: "OK"}, r.put(args[0], ttl)
+	r.put(args[0], ttl)
+	return symbol{kind: symStatus, text: "OK"}
 }
 
-func (r *run) setnx(args []symbol, _ place) (symbol, error) {
+func (r *run) setnx(args []symbol, _ place) symbol {
 	if r.key.exists {
-		return number(0), r.path.bindToken(args[0])
+		r.path.bindToken(args[0])
+		return number(0)
 	}
-	return number(1), r.put(args[0], lifetime{kind: forever})
+	r.put(args[0], lifetime{kind: forever})
+	return number(1)
 }
 
-func (r *run) setex(args []symbol, at place) (symbol, error) {
-	ttl, err := r.lifetime(args[0], at.command == "setex", at)
-	if err != nil {
-		return symbol{}, err
-	}
-	return symbol{kind: symStatus, text: "OK"}, r.put(args[1], ttl)
+func (r *run) setex(args []symbol, at place) symbol {
+	r.put(args[1], r.lifetime(args[0], at.command == "setex", at))
+	return symbol{kind: symStatus, text: "OK"}
 }
 
-func (r *run) expire(args []symbol, at place) (symbol, error) {
-	ttl, err := r.lifetime(args[0], at.command == "expire", at)
-	if err != nil {
-		return symbol{}, err
-	}
+func (r *run) expire(args []symbol, at place) symbol {
+	ttl := r.lifetime(args[0], at.command == "expire", at)
 	if !r.key.exists {
-		return number(0), nil
+		return number(0)
 	}
 	r.key.ttl = ttl
-	return number(1), nil
+	return number(1)
 }
 
-func (r *run) persist([]symbol, place) (symbol, error) {
+func (r *run) persist([]symbol, place) symbol {
 	if !r.key.exists || r.key.ttl.kind == forever {
-		return number(0), nil
+		return number(0)
 	}
 	r.key.ttl = lifetime{kind: forever}
-	return number(1), nil
+	return number(1)
 }
 
-func (r *run) del([]symbol, place) (symbol, error) {
+func (r *run) del([]symbol, place) symbol {
 	if !r.key.exists {
-		return number(0), nil
+		return number(0)
 	}
 	r.key = worldAbsent
-	return number(1), nil
+	return number(1)
 }
 
-func (r *run) exists([]symbol, place) (symbol, error) {
+func (r *run) exists([]symbol, place) symbol {
 	if r.key.exists {
-		return number(1), nil
+		return number(1)
 	}
-	return number(0), nil
+	return number(0)
 }
 
 // remaining answers TTL and PTTL. The key had a TTL when the script began; lockproxy gives one to every key.
-func (r *run) remaining(_ []symbol, at place) (symbol, error) {
+func (r *run) remaining(_ []symbol, at place) symbol {
 	switch {
 	case !r.key.exists:
-		return number(-2), nil
+		return number(-2)
 	case r.key.ttl.kind == forever:
-		return number(-1), nil
+		return number(-1)
 	case r.key.ttl.kind == limited:
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	case at.command == "ttl":
-		return symbol{kind: symSeconds}, nil
+		return symbol{kind: symSeconds}
 	}
-	return symbol{kind: symLinear, linear: linear{added: true}}, nil
+	return symbol{kind: symLinear, linear: linear{added: true}}
 }
 
 // lifetime reads the argument of a command that sets a TTL.
-func (r *run) lifetime(s symbol, seconds bool, at place) (lifetime, error) {
+func (r *run) lifetime(s symbol, seconds bool, at place) lifetime {
 	l := lifetime{kind: limited, seconds: seconds, command: at.command, line: at.line, numeric: s.kind == symLinear}
 	if s.kind == symString {
 		if _, ok := parseInt(s.text, 32); !ok {
-			return lifetime{}, errNotUnderstood
+			panic(notUnderstood)
 		}
 	}
-	var err error
-	if l.amount, err = s.asLinear(); err != nil {
-		return lifetime{}, err
-	}
+	l.amount = s.asLinear()
 	switch {
-	case l.amount.constant() && (l.amount.offset < 1 || l.amount.offset != float64(int64(l.amount.offset))):
-		return lifetime{}, errNotUnderstood
-	case l.amount.added && (seconds || l.amount.source.from == nowhere):
-		return lifetime{}, errNotUnderstood
+	case l.amount.constant() && (l.amount.offset < 1 || l.amount.offset != float64(int64(l.amount.offset))),
+		l.amount.added && (seconds || l.amount.source.from == nowhere):
+		panic(notUnderstood)
 	}
 	if !slices.Contains(r.path.ttls, l) {
 		r.path.ttls = append(r.path.ttls, l)
 	}
-	return l, nil
+	return l
 }

@@ -11,44 +11,40 @@ type condition struct {
 }
 
 // equal answers a == b. Values of different types are never equal in Lua, strings and numbers neither.
-func (r *run) equal(a, b symbol) (bool, error) {
+func (r *run) equal(a, b symbol) bool {
 	if a.typeName() != b.typeName() {
-		return false, nil
+		return false
 	}
 	switch a.typeName() {
 	case "nil":
-		return true, nil
+		return true
 	case "boolean":
-		return a.truth == b.truth, nil
+		return a.truth == b.truth
 	case "string":
 		return r.equalStrings(a, b)
 	case "number":
 		return r.compareNumbers("==", a, b)
 	}
-	return false, errNotUnderstood // tables are compared by identity
+	panic(notUnderstood) // tables are compared by identity
 }
 
-func (r *run) equalStrings(a, b symbol) (bool, error) {
+func (r *run) equalStrings(a, b symbol) bool {
 	if rank(a) < rank(b) {
 		a, b = b, a
 	}
 	switch {
-	case a.kind == symHeld && b.kind == symHeld:
-		return false, errNotUnderstood
 	case a.kind == symHeld:
-		if err := r.path.bindToken(b); err != nil {
-			return false, err
-		}
-		return a.mine, nil
+		r.path.bindToken(b)
+		return a.mine
 	case a.kind == symSource && b.kind == symSource:
-		if a.source == b.source {
-			return true, nil
+		if a.source != b.source {
+			panic(notUnderstood)
 		}
-		return false, errNotUnderstood
+		return true
 	case a.kind == symSource:
 		return r.decide(condition{source: a.source, op: "==", text: b.text})
 	}
-	return a.text == b.text, nil
+	return a.text == b.text
 }
 
 // rank orders strings by how little is known of them.
@@ -63,9 +59,9 @@ func rank(s symbol) int {
 }
 
 // ordered answers a < b and its like. Strings are ordered by the locale in Lua: not here.
-func (r *run) ordered(op string, a, b symbol) (bool, error) {
+func (r *run) ordered(op string, a, b symbol) bool {
 	if a.typeName() != "number" || b.typeName() != "number" {
-		return false, errNotUnderstood
+		panic(notUnderstood)
 	}
 	switch op {
 	case ">":
@@ -77,10 +73,10 @@ func (r *run) ordered(op string, a, b symbol) (bool, error) {
 }
 
 // compareNumbers answers op, which is == or < or <=, where one side at least is known.
-func (r *run) compareNumbers(op string, a, b symbol) (bool, error) {
+func (r *run) compareNumbers(op string, a, b symbol) bool {
 	switch {
 	case a.kind == symNumber && b.kind == symNumber:
-		return compareFloats(op, a.number, b.number), nil
+		return compareFloats(op, a.number, b.number)
 	case b.kind == symNumber:
 		return r.compareUnknown(op, a, b.number)
 	case a.kind == symNumber:
@@ -92,17 +88,16 @@ func (r *run) compareNumbers(op string, a, b symbol) (bool, error) {
 		case "<=":
 			flipped = "<"
 		}
-		holds, err := r.compareUnknown(flipped, b, a.number)
-		return holds != negate, err
+		return r.compareUnknown(flipped, b, a.number) != negate
 	}
-	return false, errNotUnderstood
+	panic(notUnderstood)
 }
 
 // compareUnknown answers x op n where x is an argument or what remains of a TTL.
 //
 // What remains is at least 1 ms: at 0 the key would be gone one millisecond later, and the script could as well have
 // run one earlier. In seconds it is at least 0, for TTL rounds. More than that is not known.
-func (r *run) compareUnknown(op string, x symbol, n float64) (bool, error) {
+func (r *run) compareUnknown(op string, x symbol, n float64) bool {
 	least := 0.0
 	switch {
 	case x.kind == symLinear && x.linear == (linear{added: true}):
@@ -111,12 +106,12 @@ func (r *run) compareUnknown(op string, x symbol, n float64) (bool, error) {
 	case x.kind == symLinear && x.linear == (linear{source: x.linear.source, scale: 1}):
 		return r.decide(condition{source: x.linear.source, numeric: true, op: op, number: n})
 	default:
-		return false, errNotUnderstood
+		panic(notUnderstood)
 	}
-	if n < least || op == "<" && n == least {
-		return false, nil
+	if n >= least && (op != "<" || n != least) {
+		panic(notUnderstood)
 	}
-	return false, errNotUnderstood
+	return false
 }
 
 func compareFloats(op string, a, b float64) bool {

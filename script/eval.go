@@ -7,35 +7,30 @@ import (
 )
 
 // eval returns the value of an expression.
-func (r *run) eval(e expr) (symbol, error) {
+func (r *run) eval(e expr) symbol {
 	switch e := e.(type) {
 	case nilExpr:
-		return symbol{}, nil
+		return symbol{}
 	case boolExpr:
-		return boolean(e.value), nil
+		return boolean(e.value)
 	case numberExpr:
 		return linear{offset: e.value}.symbol()
 	case stringExpr:
-		return text(e.value), nil
+		return text(e.value)
 	case nameExpr:
 		value, ok := r.lookup(e.name)
 		if !ok {
-			return symbol{}, errNotUnderstood // Redis refuses to read an unknown global
+			panic(notUnderstood) // Redis refuses to read an unknown global
 		}
-		return value, nil
+		return value
 	case indexExpr:
 		return r.index(e)
 	case callExpr:
 		return r.call(e)
 	case notExpr:
-		operand, err := r.eval(e.operand)
-		return boolean(!operand.truthy()), err
+		return boolean(!r.eval(e.operand).truthy())
 	case minusExpr:
-		operand, err := r.eval(e.operand)
-		if err != nil {
-			return symbol{}, err
-		}
-		return r.calculate("*", operand, number(-1))
+		return r.calculate("*", r.eval(e.operand), number(-1))
 	case lengthExpr:
 		return r.length(e)
 	case binaryExpr:
@@ -43,113 +38,90 @@ func (r *run) eval(e expr) (symbol, error) {
 	case tableExpr:
 		return r.table(e)
 	}
-	return symbol{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
-func (r *run) binary(e binaryExpr) (symbol, error) {
-	left, err := r.eval(e.left)
-	if err != nil {
-		return symbol{}, err
-	}
+func (r *run) binary(e binaryExpr) symbol {
+	left := r.eval(e.left)
 	if e.op == "and" && !left.truthy() || e.op == "or" && left.truthy() {
-		return left, nil
+		return left
 	}
-	right, err := r.eval(e.right)
-	if err != nil {
-		return symbol{}, err
-	}
-	var holds bool
+	right := r.eval(e.right)
 	switch e.op {
 	case "and", "or":
-		return right, nil
+		return right
 	case "==":
-		holds, err = r.equal(left, right)
+		return boolean(r.equal(left, right))
 	case "~=":
-		holds, err = r.equal(left, right)
-		holds = !holds
+		return boolean(!r.equal(left, right))
 	case "<", ">", "<=", ">=":
-		holds, err = r.ordered(e.op, left, right)
-	default:
-		return r.calculate(e.op, left, right)
+		return boolean(r.ordered(e.op, left, right))
 	}
-	return boolean(holds), err
+	return r.calculate(e.op, left, right)
 }
 
-func (r *run) calculate(op string, left, right symbol) (symbol, error) {
+func (r *run) calculate(op string, left, right symbol) symbol {
 	for _, operand := range []symbol{left, right} {
 		if operand.kind == symSource {
 			r.path.mustBeNumber(operand.source)
 		}
 	}
-	return arithmetic(op, left, right)
+	return arithmetic(op, left.asLinear(), right.asLinear())
 }
 
 // index answers KEYS[i], ARGV[i], redis.name and the fields of a reply.
-func (r *run) index(e indexExpr) (symbol, error) {
-	object, err := r.eval(e.object)
-	if err != nil {
-		return symbol{}, err
-	}
-	key, err := r.eval(e.key)
-	if err != nil {
-		return symbol{}, err
-	}
+func (r *run) index(e indexExpr) symbol {
+	object, key := r.eval(e.object), r.eval(e.key)
 	switch {
 	case object.kind == symKeys, object.kind == symArgv:
 		if key.kind != symNumber || key.number < 1 || key.number > argumentsMax || key.number != math.Trunc(key.number) {
-			return symbol{}, errNotUnderstood
+			panic(notUnderstood)
 		}
 		from := fromKeys
 		if object.kind == symArgv {
 			from = fromArgs
 		}
-		return r.path.mention(from, int(key.number)), nil
+		return r.path.mention(from, int(key.number))
 	case object.kind == symLibrary && key.kind == symString && libraryFunctions[key.text]:
-		return function(key.text), nil
+		return function(key.text)
 	case object.kind == symStatus && key.kind == symString:
 		if key.text == "ok" {
-			return text(object.text), nil
+			return text(object.text)
 		}
-		return symbol{}, nil
+		return symbol{}
 	}
-	return symbol{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
 // argumentsMax is the highest index into KEYS and ARGV.
 const argumentsMax = 64
 
 // length answers #KEYS, with 1: what is found then holds for calls with one key only.
-func (r *run) length(e lengthExpr) (symbol, error) {
-	object, err := r.eval(e.operand)
-	if err != nil || object.kind != symKeys {
-		return symbol{}, errNotUnderstood
+func (r *run) length(e lengthExpr) symbol {
+	if r.eval(e.operand).kind != symKeys {
+		panic(notUnderstood)
 	}
 	r.path.oneKey = true
-	return number(1), nil
+	return number(1)
 }
 
-func (r *run) call(e callExpr) (symbol, error) {
-	f, err := r.eval(e.function)
-	if err != nil {
-		return symbol{}, err
-	}
+func (r *run) call(e callExpr) symbol {
+	f := r.eval(e.function)
 	if f.kind != symFunction {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	args := make([]symbol, len(e.args))
 	for i := range e.args {
-		if args[i], err = r.eval(e.args[i]); err != nil {
-			return symbol{}, err
-		}
+		args[i] = r.eval(e.args[i])
 	}
 	switch f.text {
 	case "call", "pcall":
 		return r.command(args, place{line: e.line, caught: f.text == "pcall"})
 	case "replicate_commands":
-		return boolean(true), nil
+		return boolean(true)
 	}
 	if len(args) != 1 {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	switch f.text {
 	case "tonumber":
@@ -157,98 +129,79 @@ func (r *run) call(e callExpr) (symbol, error) {
 	case "tostring":
 		return tostring(args[0])
 	case "type":
-		return text(args[0].typeName()), nil
+		return text(args[0].typeName())
 	case "status_reply":
 		return replyTable("ok", args[0])
 	case "error_reply":
 		return errorReply(args[0])
 	}
-	return symbol{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
-func (r *run) tonumber(s symbol) (symbol, error) {
+func (r *run) tonumber(s symbol) symbol {
 	switch s.kind {
 	case symNumber, symLinear, symSeconds:
-		return s, nil
+		return s
 	case symSource:
 		r.path.mustBeNumber(s.source)
-	case symString:
-	default:
-		return symbol{}, errNotUnderstood
 	}
-	l, err := s.asLinear()
-	if err != nil {
-		return symbol{}, err
-	}
-	return l.symbol()
+	return s.asLinear().symbol()
 }
 
-func tostring(s symbol) (symbol, error) {
+func tostring(s symbol) symbol {
 	switch s.kind {
 	case symString, symSource, symHeld:
-		return s, nil
+		return s
 	case symNumber:
 		return integerText(s.number)
 	case symBool:
-		return text(strconv.FormatBool(s.truth)), nil
+		return text(strconv.FormatBool(s.truth))
 	case symNil:
-		return text("nil"), nil
+		return text("nil")
 	}
-	return symbol{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
 // integerText writes a number as Lua and Redis both do if it is an integer of moderate size.
-func integerText(n float64) (symbol, error) {
+func integerText(n float64) symbol {
 	if n != math.Trunc(n) || math.Abs(n) >= 1e14 {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
-	return text(strconv.FormatInt(int64(n), 10)), nil
+	return text(strconv.FormatInt(int64(n), 10))
 }
 
 // table makes {ok = …}, {err = …} or a list of scalars.
-func (r *run) table(e tableExpr) (symbol, error) {
+func (r *run) table(e tableExpr) symbol {
 	if len(e.fields) == 1 && len(e.items) == 0 {
-		value, err := r.eval(e.fields[0].value)
-		if err != nil {
-			return symbol{}, err
-		}
-		return replyTable(e.fields[0].name, value)
+		return replyTable(e.fields[0].name, r.eval(e.fields[0].value))
 	}
 	if len(e.fields) > 0 {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	list := symbol{kind: symList}
 	for _, item := range e.items {
-		value, err := r.eval(item)
-		if err != nil {
-			return symbol{}, err
-		}
+		value := r.eval(item)
 		if value.typeName() == "table" || value.kind == symFunction {
-			return symbol{}, errNotUnderstood
+			panic(notUnderstood)
 		}
 		list.items = append(list.items, value)
 	}
-	return list, nil
+	return list
 }
 
-func replyTable(name string, value symbol) (symbol, error) {
-	if value.kind != symString || strings.ContainsAny(value.text, "\r\n") {
-		return symbol{}, errNotUnderstood
+func replyTable(name string, value symbol) symbol {
+	switch {
+	case value.kind != symString || strings.ContainsAny(value.text, "\r\n"):
+	case name == "ok":
+		return symbol{kind: symStatus, text: value.text}
+	case name == "err":
+		return symbol{kind: symErrorText, text: value.text}
 	}
-	switch name {
-	case "ok":
-		return symbol{kind: symStatus, text: value.text}, nil
-	case "err":
-		return symbol{kind: symErrorText, text: value.text}, nil
-	}
-	return symbol{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
 // errorReply is redis.error_reply of Redis 7: a text of one word gets the code ERR.
-func errorReply(value symbol) (symbol, error) {
-	if value.kind != symString {
-		return symbol{}, errNotUnderstood
-	}
+func errorReply(value symbol) symbol {
 	value.text = strings.TrimPrefix(value.text, "-")
 	if !strings.Contains(value.text, " ") {
 		value.text = "ERR " + value.text

@@ -98,14 +98,10 @@ const (
 func (p *path) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds]Value, err error) {
 	for i, world := range [worlds]keyState{worldAbsent, worldMine, worldOther} {
 		r := &run{path: p, key: world}
-		returned, err := r.execute(body)
-		if err != nil {
+		if replies[i], err = r.execute(body); err != nil {
 			return ends, replies, err
 		}
 		ends[i] = r.key
-		if replies[i], err = returned.reply(); err != nil {
-			return ends, replies, err
-		}
 	}
 	return ends, replies, nil
 }
@@ -125,18 +121,14 @@ func (r raised) Error() string { return r.text }
 // operation would do, so it may do nothing.
 func (p *path) runAlien(body []stmt, sha string) (Value, error) {
 	r := &run{path: p, key: worldAlien}
-	returned, err := r.execute(body)
-	var e raised
-	if errors.As(err, &e) && r.key == worldAlien {
-		return Value{Kind: Error, Text: located(e.text, sha, e.line)}, nil
+	reply, err := r.execute(body)
+	if e, ok := errors.AsType[raised](err); ok {
+		reply, err = Value{Kind: Error, Text: located(e.text, sha, e.line)}, nil
 	}
 	if err == nil && r.key != worldAlien {
 		err = errNotUnderstood
 	}
-	if err != nil {
-		return Value{}, err
-	}
-	return returned.reply()
+	return reply, err
 }
 
 // classify names the operation that has these effects.
@@ -204,17 +196,14 @@ func (p *path) mention(from origin, index int) symbol {
 func (p *path) mustBeNumber(s source) { p.numbers = append(p.numbers, s) }
 
 // bindKey makes s the key of the script. A script has one.
-func (p *path) bindKey(s symbol) error { return bind(&p.key, s) }
+func (p *path) bindKey(s symbol) { bind(&p.key, s) }
 
 // bindToken makes s the token of the script. It has one: what the key's value is compared with is what is written.
-func (p *path) bindToken(s symbol) error { return bind(&p.token, s) }
+func (p *path) bindToken(s symbol) { bind(&p.token, s) }
 
-func bind(to *source, s symbol) error {
+func bind(to *source, s symbol) {
 	if s.kind == symNumber {
-		var err error
-		if s, err = integerText(s.number); err != nil {
-			return err
-		}
+		s = integerText(s.number)
 	}
 	from := s.source
 	switch s.kind {
@@ -222,23 +211,22 @@ func bind(to *source, s symbol) error {
 	case symString:
 		from = source{from: fromText, text: s.text}
 	default:
-		return errNotUnderstood
+		panic(notUnderstood)
 	}
 	if to.from != nowhere && *to != from {
-		return errNotUnderstood
+		panic(notUnderstood)
 	}
 	*to = from
-	return nil
 }
 
 // decide answers a question about an argument, or leaves it pending.
-func (r *run) decide(c condition) (bool, error) {
+func (r *run) decide(c condition) bool {
 	for _, known := range r.path.when {
 		holds := known.holds
 		if known.holds = false; known == c {
-			return holds, nil
+			return holds
 		}
 	}
 	r.path.pending = c
-	return false, errFork
+	panic(halted{errFork})
 }

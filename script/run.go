@@ -9,97 +9,96 @@ type run struct {
 	scopes []map[string]symbol // the first has the globals
 }
 
-// execute runs a whole text and returns what it returned.
-func (r *run) execute(body []stmt) (symbol, error) {
+// A halted is what a run panics with where it cannot go on. execute recovers it: a run leaves nothing to tidy up.
+type halted struct{ cause error }
+
+var notUnderstood = halted{errNotUnderstood}
+
+// execute runs a whole text and returns what Redis would reply, or why the run halted.
+func (r *run) execute(body []stmt) (reply Value, err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case halted:
+			err = p.cause
+		default:
+			panic(p)
+		}
+	}()
 	r.scopes = []map[string]symbol{globals}
-	value, _, err := r.block(body)
-	return value, err
+	value, _ := r.block(body)
+	return value.reply(), nil
 }
 
 // block runs statements in a scope of their own. It is true if they returned.
-func (r *run) block(body []stmt) (symbol, bool, error) {
+func (r *run) block(body []stmt) (symbol, bool) {
 	r.scopes = append(r.scopes, map[string]symbol{})
 	defer func() { r.scopes = r.scopes[:len(r.scopes)-1] }()
 	for _, s := range body {
-		value, returned, err := r.statement(s)
-		if err != nil || returned {
-			return value, returned, err
+		if value, returned := r.statement(s); returned {
+			return value, true
 		}
 	}
-	return symbol{}, false, nil
+	return symbol{}, false
 }
 
-func (r *run) statement(s stmt) (symbol, bool, error) {
+func (r *run) statement(s stmt) (value symbol, returned bool) {
 	switch s := s.(type) {
 	case localStmt:
-		return symbol{}, false, r.local(s)
+		r.local(s)
 	case assignStmt:
-		return symbol{}, false, r.assign(s)
+		r.assign(s)
 	case callStmt:
-		_, err := r.call(s.call)
-		return symbol{}, false, err
+		r.call(s.call)
 	case doStmt:
 		return r.block(s.body)
 	case keysLoop:
 		return r.loop(s)
 	case returnStmt:
 		if s.value == nil {
-			return symbol{}, true, nil
+			return symbol{}, true
 		}
-		value, err := r.eval(s.value)
-		return value, true, err
+		return r.eval(s.value), true
 	case ifStmt:
 		for i, condition := range s.conditions {
-			value, err := r.eval(condition)
-			if err != nil {
-				return symbol{}, false, err
-			}
-			if value.truthy() {
+			if r.eval(condition).truthy() {
 				return r.block(s.blocks[i])
 			}
 		}
 		return r.block(s.otherwise)
+	default:
+		panic(notUnderstood)
 	}
-	return symbol{}, false, errNotUnderstood
+	return symbol{}, false
 }
 
-func (r *run) local(s localStmt) error {
-	values := make([]symbol, len(s.names)) // nil where there are fewer values
+func (r *run) local(s localStmt) {
+	values := make([]symbol, max(len(s.names), len(s.values))) // nil where there are fewer values
 	for i, e := range s.values {
-		value, err := r.eval(e)
-		if err != nil {
-			return err
-		}
-		if i < len(values) {
-			values[i] = value
-		}
+		values[i] = r.eval(e)
 	}
 	for i, name := range s.names {
 		r.scopes[len(r.scopes)-1][name] = values[i]
 	}
-	return nil
 }
 
 // assign changes a local. Redis refuses to make a global.
-func (r *run) assign(s assignStmt) error {
-	value, err := r.eval(s.value)
-	if err != nil {
-		return err
-	}
+func (r *run) assign(s assignStmt) {
+	value := r.eval(s.value)
 	for _, scope := range slices.Backward(r.scopes[1:]) {
 		if _, ok := scope[s.name]; ok {
 			scope[s.name] = value
-			return nil
+			return
 		}
 	}
-	return errNotUnderstood
+	panic(notUnderstood)
 }
 
 // loop runs its body once: what is found then holds for calls with one key only.
-func (r *run) loop(s keysLoop) (symbol, bool, error) {
+func (r *run) loop(s keysLoop) (symbol, bool) {
 	keys, _ := r.lookup("KEYS")
 	if ipairs, _ := r.lookup("ipairs"); keys.kind != symKeys || ipairs.text != "ipairs" || ipairs.kind != symFunction {
-		return symbol{}, false, errNotUnderstood
+		panic(notUnderstood)
 	}
 	r.path.oneKey = true
 	r.scopes = append(r.scopes, map[string]symbol{s.index: number(1), s.key: r.path.mention(fromKeys, 1)})

@@ -73,76 +73,60 @@ func (s symbol) typeName() string {
 }
 
 // asLinear returns a number as a linear, with strings taken for the numbers they hold, as Lua's arithmetic does.
-func (s symbol) asLinear() (linear, error) {
+func (s symbol) asLinear() linear {
 	switch s.kind {
 	case symNumber:
-		return linear{offset: s.number}, nil
+		return linear{offset: s.number}
 	case symLinear:
-		return s.linear, nil
+		return s.linear
 	case symSource:
-		return linear{source: s.source, scale: 1}, nil
+		return linear{source: s.source, scale: 1}
 	case symString:
-		n, err := parseNumber(s.text)
-		return linear{offset: n}, err
+		if n, err := parseNumber(s.text); err == nil {
+			return linear{offset: n}
+		}
 	}
-	return linear{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
 func (l linear) constant() bool { return l.source.from == nowhere && !l.added }
 
 // symbol returns l as a number, a known one if it is.
-func (l linear) symbol() (symbol, error) {
+func (l linear) symbol() symbol {
 	if math.Abs(l.scale) >= exactMax || math.Abs(l.offset) >= exactMax || l.scale != l.scale || l.offset != l.offset {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	if l.constant() {
-		return number(l.offset), nil
+		return number(l.offset)
 	}
-	return symbol{kind: symLinear, linear: l}, nil
+	return symbol{kind: symLinear, linear: l}
 }
 
 // arithmetic calculates as far as the result is linear.
-func arithmetic(op string, left, right symbol) (symbol, error) {
-	a, err := left.asLinear()
-	if err != nil {
-		return symbol{}, err
+func arithmetic(op string, a, b linear) symbol {
+	if op == "*" && a.constant() {
+		a, b = b, a
 	}
-	b, err := right.asLinear()
-	if err != nil {
-		return symbol{}, err
-	}
-	switch op {
-	case "-":
-		if !b.constant() {
-			return symbol{}, errNotUnderstood
-		}
+	switch {
+	case op == "+":
+		return a.plus(b)
+	case op == "-" && b.constant():
 		a.offset -= b.offset
 		return a.symbol()
-	case "+":
-		return a.plus(b)
-	case "*":
-		if a.constant() {
-			a, b = b, a
-		}
-		if !b.constant() || a.added {
-			return symbol{}, errNotUnderstood
-		}
+	case op == "*" && b.constant() && !a.added:
 		a.scale *= b.offset
 		a.offset *= b.offset
 		return a.symbol()
-	case "/":
-		if !a.constant() || !b.constant() || b.offset == 0 {
-			return symbol{}, errNotUnderstood
-		}
+	case op == "/" && a.constant() && b.constant() && b.offset != 0:
 		return linear{offset: a.offset / b.offset}.symbol()
 	}
-	return symbol{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
 // plus adds, as long as there is one argument and one remaining TTL in the sum.
-func (l linear) plus(m linear) (symbol, error) {
+func (l linear) plus(m linear) symbol {
 	if l.source.from != nowhere && m.source.from != nowhere || l.added && m.added {
-		return symbol{}, errNotUnderstood
+		panic(notUnderstood)
 	}
 	if l.source.from == nowhere {
 		l.source, l.scale = m.source, m.scale
@@ -153,49 +137,45 @@ func (l linear) plus(m linear) (symbol, error) {
 }
 
 // reply converts what a script returned, as Redis does.
-func (s symbol) reply() (Value, error) {
+func (s symbol) reply() Value {
 	switch s.kind {
 	case symNil:
-		return Value{}, nil
+		return Value{}
 	case symBool:
 		if s.truth {
-			return Value{Kind: Int, Int: 1}, nil
+			return Value{Kind: Int, Int: 1}
 		}
-		return Value{}, nil
+		return Value{}
 	case symNumber:
-		return Value{Kind: Int, Int: int64(s.number)}, nil // truncated
+		return Value{Kind: Int, Int: int64(s.number)} // truncated
 	case symString:
-		return Value{Kind: Bulk, Text: s.text}, nil
+		return Value{Kind: Bulk, Text: s.text}
 	case symHeld:
-		return Value{Kind: heldValue}, nil
+		return Value{Kind: heldValue}
 	case symLinear:
 		if s.linear == (linear{added: true}) {
-			return Value{Kind: remainingMillis}, nil
+			return Value{Kind: remainingMillis}
 		}
 	case symSeconds:
-		return Value{Kind: remainingSeconds}, nil
+		return Value{Kind: remainingSeconds}
 	case symStatus:
-		return Value{Kind: Status, Text: s.text}, nil
+		return Value{Kind: Status, Text: s.text}
 	case symErrorText:
-		return Value{Kind: Error, Text: s.text}, nil
+		return Value{Kind: Error, Text: s.text}
 	case symList:
 		return s.listReply()
 	}
-	return Value{}, errNotUnderstood
+	panic(notUnderstood)
 }
 
 // listReply ends the array at the first nil, as Redis does; false is a null in it.
-func (s symbol) listReply() (Value, error) {
+func (s symbol) listReply() Value {
 	v := Value{Kind: Array, Items: []Value{}}
 	for _, item := range s.items {
 		if item.kind == symNil {
 			break
 		}
-		w, err := item.reply()
-		if err != nil {
-			return Value{}, err
-		}
-		v.Items = append(v.Items, w)
+		v.Items = append(v.Items, item.reply())
 	}
-	return v, nil
+	return v
 }
