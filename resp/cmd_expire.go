@@ -38,25 +38,22 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
 
 func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
-	sl := c.claim(twoRounds, c.args[1], counted)
-	if sl == nil {
-		return wait
-	}
-	done := sl.changed
-	if t := c.server.taken; t != nil {
-		key, until := sl.key, time.Now().Add(ttl)
-		done = func(changed quorum.Changed) {
-			if changed.Applied {
-				t.prolong(key, until)
+	return c.begin(twoRounds, c.args[1], counted, func(sl *slot) {
+		done := sl.changed
+		if t := c.server.taken; t != nil {
+			key, until := sl.key, time.Now().Add(ttl)
+			done = func(changed quorum.Changed) {
+				if changed.Applied {
+					t.prolong(key, until)
+				}
+				sl.changed(changed)
 			}
-			sl.changed(changed)
 		}
-	}
-	if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
-		c.letGoAny(sl.key)
-	}
-	c.engine().Expire(quorum.ExpireRequest{Key: c.key(c.args[1]), TTL: ttl, Condition: condition}, done)
-	return later
+		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
+			c.letGoAny(sl.key)
+		}
+		c.engine().Expire(quorum.ExpireRequest{Key: sl.key, TTL: ttl, Condition: condition}, done)
+	})
 }
 
 func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {

@@ -37,16 +37,12 @@ func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
 
 // ask sends the command to the masters; unordered as in quorum.AskRequest. The reply for no agreement is that for nil.
 func (c *call) ask(unordered int, reply func(any) Reply) Reply {
-	name := c.args[c.cmd.keys.first]
-	sl := c.claim(oneRound, name, made)
-	if sl == nil {
-		return wait
-	}
-	req := quorum.AskRequest{Key: c.key(name), Command: slices.Clone(c.args), Unordered: unordered}
-	c.engine().Ask(req, func(a quorum.Asked) {
-		sl.resolve(outcome{err: a.Err, done: 1, reply: reply(a.Reply)})
+	return c.begin(oneRound, c.args[c.cmd.keys.first], made, func(sl *slot) {
+		req := quorum.AskRequest{Key: sl.key, Command: slices.Clone(c.args), Unordered: unordered}
+		c.engine().Ask(req, func(a quorum.Asked) {
+			sl.resolve(outcome{err: a.Err, done: 1, reply: reply(a.Reply)})
+		})
 	})
-	return later
 }
 
 func intReply(r any) Reply {

@@ -26,14 +26,11 @@ func runLocks(c *call) Reply {
 	if c.server.taken == nil {
 		return errLocksOff
 	}
-	sl := c.claim(oneRound, "", made)
-	if sl == nil {
-		return wait
-	}
-	l := &listing{server: c.server, slot: sl, most: most}
-	l.rest = c.server.taken.list(func(name string) bool { return matchGlob(pattern, name) })
-	l.next()
-	return later
+	return c.begin(oneRound, "", made, func(sl *slot) {
+		l := &listing{server: c.server, slot: sl, most: most}
+		l.rest = c.server.taken.list(func(name string) bool { return matchGlob(pattern, name) })
+		l.next()
+	})
 }
 
 func parseLocksOptions(args []string) (most int, pattern string, refused Reply) {

@@ -6,23 +6,18 @@ import "lockproxy/quorum"
 
 // runLockInfo tells what every master has under a key, and what that comes to. It has an answer without a quorum, too.
 func runLockInfo(c *call) Reply {
-	name := c.args[1]
-	key, gates := c.key(name), c.server.gates
-	sl := c.claim(oneRound, name, made)
-	if sl == nil {
-		return wait
-	}
-	engine := c.engine()
-	engine.Views(key, func(v quorum.Viewed) {
-		if v.Err != nil {
-			sl.resolve(outcome{err: v.Err})
-			return
-		}
-		engine.Fence(key, func(f quorum.FenceView) {
-			sl.resolve(outcome{done: 1, reply: lockInfo(&v, f.Fence, gates.Waiting(key))})
+	return c.begin(oneRound, c.args[1], made, func(sl *slot) {
+		key, engine, gates := sl.key, c.engine(), c.server.gates
+		engine.Views(key, func(v quorum.Viewed) {
+			if v.Err != nil {
+				sl.resolve(outcome{err: v.Err})
+				return
+			}
+			engine.Fence(key, func(f quorum.FenceView) {
+				sl.resolve(outcome{done: 1, reply: lockInfo(&v, f.Fence, gates.Waiting(key))})
+			})
 		})
 	})
-	return later
 }
 
 func lockInfo(v *quorum.Viewed, fence int64, waiters int) Reply {
@@ -79,28 +74,24 @@ func runForceUnlock(c *call) Reply {
 	if !c.server.mayForceUnlock(c.user) {
 		return Error("NOPERM this user has no permissions to run the 'forceunlock' command")
 	}
-	name := c.args[1]
-	sl := c.claim(oneRound, name, counted)
-	if sl == nil {
-		return wait
-	}
-	s, key, by := c.session, sl.key, c.user
-	c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {
-		what := "nothing was there"
-		switch {
-		case b.Err != nil:
-			what = b.Err.Error()
-		case b.Applied:
-			what = "deleted"
-		}
-		s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", what,
-			"client", s.addr(), "id", s.id, "user", by)
-		if b.Applied {
-			s.server.hurryHolds(key)
-		}
-		sl.changed(b)
-	}))
-	return later
+	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
+		s, key, by := c.session, sl.key, c.user
+		c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {
+			what := "nothing was there"
+			switch {
+			case b.Err != nil:
+				what = b.Err.Error()
+			case b.Applied:
+				what = "deleted"
+			}
+			s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", what,
+				"client", s.addr(), "id", s.id, "user", by)
+			if b.Applied {
+				s.server.hurryHolds(key)
+			}
+			sl.changed(b)
+		}))
+	})
 }
 
 // mayForceUnlock says whether a user has that right. Without users, everybody is the default one, and may.

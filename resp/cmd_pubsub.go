@@ -193,12 +193,9 @@ func (c *call) publish(kind pubsub.Kind) Reply {
 	if strings.HasPrefix(c.args[1], reservedPrefix) {
 		return errOwnChannel
 	}
-	sl := c.claim(oneRound, c.args[1], counted)
-	if sl == nil {
-		return wait
-	}
-	c.publishTo(kind, func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
-	return later
+	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
+		c.publishTo(kind, func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
+	})
 }
 
 // publishTo calls done with how many subscriptions the message meets.
@@ -306,16 +303,13 @@ func runPubsubNumPat(c *call) Reply {
 
 // poll asks all masters, and makes a reply of what they say.
 func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
-	sl := c.claim(oneRound, "", made)
-	if sl == nil {
-		return wait
-	}
-	c.engine().Poll(question, func(p quorum.Polled) {
-		o := outcome{err: p.Err}
-		if p.Err == nil {
-			o.reply = merge(p.Replies)
-		}
-		sl.resolve(o)
+	return c.begin(oneRound, "", made, func(sl *slot) {
+		c.engine().Poll(question, func(p quorum.Polled) {
+			o := outcome{err: p.Err}
+			if p.Err == nil {
+				o.reply = merge(p.Replies)
+			}
+			sl.resolve(o)
+		})
 	})
-	return later
 }

@@ -42,12 +42,7 @@ func cut(s string, start, end int64) string {
 
 // look reads the key by Engine.Get, which is for strings, or Engine.Read.
 func (c *call) look(read func(Engine, quorum.Key, func(quorum.View)), answer func(*outcome) Reply) Reply {
-	sl := c.claim(oneRound, c.args[1], answer)
-	if sl == nil {
-		return wait
-	}
-	read(c.engine(), sl.key, c.viewed(sl, c.args[1]))
-	return later
+	return c.begin(oneRound, c.args[1], answer, func(sl *slot) { read(c.engine(), sl.key, c.viewed(sl, c.args[1])) })
 }
 
 func valueOrNull(o *outcome) Reply {

@@ -174,30 +174,22 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, ali
 	if req.Reentrant {
 		r = extending
 	}
-	sl := c.claim(r, req.Key.Name, scriptAnswer(m, script.NotMine))
-	if sl == nil {
-		return wait
-	}
-	sl.alien, req.Insist = alien, sl.insist
-	c.engine().Acquire(req, sl.acquired)
-	return later
+	return c.begin(r, req.Key.Name, scriptAnswer(m, script.NotMine), func(sl *slot) {
+		sl.alien, req.Insist = alien, sl.insist
+		c.engine().Acquire(req, sl.acquired)
+	})
 }
 
 // query answers what a script asks about its key. The slot's outcome is read when all is known.
 func (c *call) query(op script.Call, m *script.Meaning) Reply {
-	sl := c.claim(oneRound, op.Key, func(o *outcome) Reply {
+	return c.begin(oneRound, op.Key, func(o *outcome) Reply {
 		if o.done > 0 && o.kind != "string" {
 			return valueReply(op.Alien.Answer(max(o.ttl, 0)))
 		}
 		return valueReply(m.Answer(script.Outcome{
 			Result: op.Result(o.done > 0, o.text), Value: o.text, TTL: max(o.ttl, 0),
 		}))
-	})
-	if sl == nil {
-		return wait
-	}
-	c.engine().Read(c.key(op.Key), c.viewed(sl, op.Key))
-	return later
+	}, func(sl *slot) { c.engine().Read(sl.key, c.viewed(sl, op.Key)) })
 }
 
 // valueReply puts a script's value into the client's protocol.
@@ -250,27 +242,22 @@ func runScriptFlush(c *call) Reply {
 
 // runScriptKill ends scripts that run by vote, and those of the upstream.
 func runScriptKill(c *call) Reply {
-	var there error
-	var reply Reply
-	sl := c.claim(oneRound, "", func(*outcome) Reply { return reply })
-	if sl == nil {
-		return wait
-	}
-	up := c.server.cfg.Upstream
-	if up != nil {
-		there = up.KillScript()
-	}
-	c.engine().KillScripts(func(err error) {
-		refused, _ := errors.AsType[upstream.ReplyError](there)
-		switch {
-		case err == nil, up != nil && there == nil:
-			reply = okReply
-		case refused != "" && !strings.HasPrefix(string(refused), "NOTBUSY "):
-			reply = Error(refused)
-		default: // if the upstream cannot be asked, nothing can be killed there
-			reply = errorReply(err)
+	return c.begin(oneRound, "", made, func(sl *slot) {
+		up := c.server.cfg.Upstream
+		var there error
+		if up != nil {
+			there = up.KillScript()
 		}
-		sl.resolve(outcome{})
+		c.engine().KillScripts(func(err error) {
+			refused, _ := errors.AsType[upstream.ReplyError](there)
+			switch {
+			case err == nil, up != nil && there == nil:
+				sl.resolve(outcome{reply: okReply})
+			case refused != "" && !strings.HasPrefix(string(refused), "NOTBUSY "):
+				sl.resolve(outcome{reply: Error(refused)})
+			default: // if the upstream cannot be asked, nothing can be killed there
+				sl.resolve(outcome{err: err})
+			}
+		})
 	})
-	return later
 }

@@ -78,56 +78,49 @@ func runSet(c *call) Reply {
 	case ttl <= 0:
 		return c.setExpired(o)
 	}
-	return c.write(quorum.WriteRequest{TTL: ttl, KeepTTL: o.keepTTL, WantOld: o.get}, o)
+	return c.write(quorum.WriteRequest{Value: c.args[2], TTL: ttl, KeepTTL: o.keepTTL, WantOld: o.get, IfExists: o.xx})
 }
 
 // acquire takes args[1] for the token args[2].
 func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolder bool) Reply {
-	sl := c.claim(oneRound, c.args[1], answer)
-	if sl == nil {
-		return wait
-	}
-	switch past := ttl <= 0; { // a Unix time in the past: nothing can be held until then
-	case past && wantHolder:
-		c.engine().Get(sl.key, func(v quorum.View) {
-			sl.acquired(quorum.Acquired{Err: v.Err, Refused: v.Err == nil, Holder: v.Value})
-		})
-	case past:
-		sl.acquired(quorum.Acquired{Refused: true})
-	default:
-		c.engine().Acquire(quorum.AcquireRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, WantHolder: wantHolder,
-			Insist: sl.insist}, sl.acquired)
-	}
-	return later
+	return c.begin(oneRound, c.args[1], answer, func(sl *slot) {
+		switch past := ttl <= 0; { // a Unix time in the past: nothing can be held until then
+		case past && wantHolder:
+			c.engine().Get(sl.key, func(v quorum.View) {
+				sl.acquired(quorum.Acquired{Err: v.Err, Refused: v.Err == nil, Holder: v.Value})
+			})
+		case past:
+			sl.acquired(quorum.Acquired{Refused: true})
+		default:
+			c.engine().Acquire(quorum.AcquireRequest{Key: sl.key, Token: c.args[2], TTL: ttl, WantHolder: wantHolder,
+				Insist: sl.insist}, sl.acquired)
+		}
+	})
 }
 
-func (c *call) write(req quorum.WriteRequest, o setOptions) Reply {
-	r := oneRound
-	req.IfExists = o.xx
-	if o.xx || o.keepTTL || o.get {
+// write sets args[1].
+func (c *call) write(req quorum.WriteRequest) Reply {
+	r, answer := oneRound, okOrNull
+	if req.IfExists || req.KeepTTL || req.WantOld {
 		r = twoRounds
 	}
-	answer := okOrNull
-	if o.get {
+	if req.WantOld {
 		answer = oldValue
 	}
-	sl := c.claim(r, c.args[1], answer)
-	if sl == nil {
-		return wait
-	}
-	req.Key, req.Value = c.key(c.args[1]), c.args[2]
-	done := sl.written
-	if t := c.server.taken; t != nil && o.xx && len(req.Value) <= keepMax { // as ShedLock extends its locks
-		until := time.Now().Add(req.TTL)
-		done = func(w quorum.Written) {
-			if w.Done {
-				t.replace(req.Key, req.Value, until)
+	return c.begin(r, c.args[1], answer, func(sl *slot) {
+		req.Key = sl.key
+		done := sl.written
+		if t := c.server.taken; t != nil && req.IfExists && len(req.Value) <= keepMax { // as ShedLock extends its locks
+			until := time.Now().Add(req.TTL)
+			done = func(w quorum.Written) {
+				if w.Done {
+					t.replace(req.Key, req.Value, until)
+				}
+				sl.written(w)
 			}
-			sl.written(w)
 		}
-	}
-	c.engine().Write(req, done)
-	return later
+		c.engine().Write(req, done)
+	})
 }
 
 // setExpired is SET with a Unix time in the past: Redis sets the key and it is gone at once. With GET the old value is
@@ -140,13 +133,10 @@ func (c *call) setExpired(o setOptions) Reply {
 	if !o.xx {
 		answer = func(*outcome) Reply { return okReply }
 	}
-	sl := c.claim(twoRounds, c.args[1], answer)
-	if sl == nil {
-		return wait
-	}
-	c.letGoAny(sl.key)
-	c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
-	return later
+	return c.begin(twoRounds, c.args[1], answer, func(sl *slot) {
+		c.letGoAny(sl.key)
+		c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
+	})
 }
 
 // setNXAnswer chooses how SET NX is answered. With GET the reply is the holder's token, and null if the lock was
@@ -187,11 +177,6 @@ func runSetEX(e expiry) func(*call) Reply {
 		if refused != nil {
 			return refused
 		}
-		sl := c.claim(oneRound, c.args[1], okOrNull)
-		if sl == nil {
-			return wait
-		}
-		c.engine().Write(quorum.WriteRequest{Key: c.key(c.args[1]), Value: c.args[3], TTL: ttl}, sl.written)
-		return later
+		return c.write(quorum.WriteRequest{Value: c.args[3], TTL: ttl})
 	}
 }

@@ -25,6 +25,16 @@ func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(r, name, nil, 1, 1, answer)
 }
 
+// begin is claim and, unless that has to wait, run, which begins the operation. A handler returns its reply.
+func (c *call) begin(r rounds, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
+	sl := c.claim(r, name, answer)
+	if sl == nil {
+		return wait
+	}
+	run(sl)
+	return later
+}
+
 // claimAll is claim for an operation on each of several keys, all different.
 func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
