@@ -164,7 +164,7 @@ func runQuit(c *call) Reply {
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
-	if !c.relaysDone() || !c.locksDone() {
+	if !c.repliesDone() || !c.locksDone() {
 		return wait
 	}
 	c.dropLink()

@@ -80,7 +80,7 @@ func (s *session) endBlocked() {
 		return
 	}
 	s.mu.Lock()
-	waits := !l.expected.empty()
+	waits := len(l.expected) > 0
 	s.mu.Unlock()
 	if !waits {
 		return

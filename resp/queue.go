@@ -59,29 +59,6 @@ func (sl *slot) touches(key quorum.Key) bool {
 // there says whether replies to it are still to come from the upstream.
 func (sl *slot) there() bool { return sl.relayed || sl.shared && sl.left > 0 }
 
-// lastThere returns the youngest slot to which replies are still to come from the upstream, or nil.
-func (s *session) lastThere() *slot {
-	if s.relays == 0 && s.shares == 0 {
-		return nil
-	}
-	return s.youngest((*slot).there)
-}
-
-// inFlight returns the youngest command that waits for the engine, or nil: one that goes upstream must not overtake it.
-func (s *session) inFlight() *slot {
-	return s.youngest(func(sl *slot) bool { return sl.left > 0 && !sl.there() })
-}
-
-// youngest returns the last slot that is such, or nil.
-func (s *session) youngest(is func(*slot) bool) (found *slot) {
-	for sl := s.head; sl != nil; sl = sl.next {
-		if is(sl) {
-			found = sl
-		}
-	}
-	return found
-}
-
 // take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock
 // must not be handed out any more, so it stops before the first one.
 func (s *session) take() *slot {

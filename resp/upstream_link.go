@@ -2,6 +2,7 @@ package resp
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,10 +34,10 @@ type link struct {
 	sentAll  bool // nothing more is sent there
 
 	// session.mu guards what follows.
-	expected expectations
-	stateful bool  // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
-	dead     bool  // it was lost with nothing on it
-	id       int64 // that of the connection there; 0: nothing may have to wait, or it is not known yet
+	expected []expectation // in order
+	stateful bool          // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
+	dead     bool          // it was lost with nothing on it
+	id       int64         // that of the connection there; 0: nothing may have to wait, or it is not known yet
 
 	// Only the relay uses these. Messages are pushes, or, before the upstream has confirmed RESP3, look like replies; then
 	// confirmed says whether there may be any.
@@ -55,43 +56,6 @@ type expectation struct {
 	confirms bool // they confirm subscriptions
 }
 
-// expectations are a queue.
-type expectations struct {
-	all  []expectation
-	head int
-}
-
-func (q *expectations) empty() bool { return q.head == len(q.all) }
-
-func (q *expectations) first() *expectation {
-	if q.empty() {
-		return nil
-	}
-	return &q.all[q.head]
-}
-
-func (q *expectations) last() *expectation {
-	if q.empty() {
-		return nil
-	}
-	return &q.all[len(q.all)-1]
-}
-
-func (q *expectations) add(e expectation) { q.all = append(q.all, e) }
-
-func (q *expectations) drop() {
-	q.all[q.head] = expectation{}
-	q.head++
-	if 2*q.head >= len(q.all) && q.head >= queueDropped || q.empty() {
-		n := copy(q.all, q.all[q.head:])
-		clear(q.all[n:])
-		q.all, q.head = q.all[:n], 0
-	}
-}
-
-// queueDropped is how many expectations a queue drops before it is worth moving up those that follow.
-const queueDropped = 32
-
 // connected returns the session's link, in the client's database and protocol. If there is none it says what the reply
 // is, or wait.
 func (s *session) connected() (*link, Reply) {
@@ -106,7 +70,7 @@ func (s *session) connected() (*link, Reply) {
 		l.agree()
 		return l, nil
 	}
-	if !s.sharedDone() {
+	if !s.repliesDone() {
 		return nil, wait
 	}
 	g := upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
@@ -177,7 +141,7 @@ func errorText(reply []byte) string { return strings.TrimRight(string(reply[1:])
 func (l *link) ask(e expectation, args ...string) {
 	s := l.session
 	s.mu.Lock()
-	l.expected.add(e)
+	l.expected = append(l.expected, e)
 	dead := l.dead
 	s.mu.Unlock()
 	if dead {
@@ -191,6 +155,9 @@ func (l *link) broken(cause string) {
 	l.session.server.counters.upstreamErrors.Add(1)
 	l.session.kill("upstream lost: " + cause)
 }
+
+// met drops the first of what is expected. session.mu is held.
+func (l *link) met() { l.expected = slices.Delete(l.expected, 0, 1) }
 
 // sendSize is how many bytes of requests are gathered before they are written even if more are to come.
 const sendSize = 64 << 10
@@ -257,11 +224,13 @@ func (l *link) pushRelayed() bool {
 		return false
 	}
 	defer s.mu.Unlock()
-	last, mute := l.expected.last(), s.mute.current
-	if last != nil && last.slot != nil && last.slot == s.tail && last.slot.mute == mute && !s.closing.Load() && !s.gone {
-		last.n++
-		last.slot.left++
-		return true
+	mute := s.mute.current
+	if n := len(l.expected); n > 0 && !s.closing.Load() && !s.gone {
+		if last := &l.expected[n-1]; last.slot != nil && last.slot == s.tail && last.slot.mute == mute {
+			last.n++
+			last.slot.left++
+			return true
+		}
 	}
 	sl := newSlot(s)
 	sl.left, sl.weight, sl.relayed, sl.mute = 1, 1, true, mute
@@ -270,7 +239,7 @@ func (l *link) pushRelayed() bool {
 		return false
 	}
 	s.relays++
-	l.expected.add(expectation{slot: sl, n: 1})
+	l.expected = append(l.expected, expectation{slot: sl, n: 1})
 	return true
 }
 
@@ -333,21 +302,24 @@ type upstreamSide struct {
 	monitors atomic.Bool // MONITOR was sent
 }
 
-// relaysDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
-func (s *session) relaysDone() bool {
-	if s.up == nil {
-		return s.sharedDone()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waitFor = s.lastThere()
-	return s.waitFor == nil
+// repliesDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
+func (s *session) repliesDone() bool { return s.done((*slot).there) }
+
+// locksDone says whether nothing waits for the engine, which a command that goes upstream must not overtake. If something does,
+// the reader waits for it.
+func (s *session) locksDone() bool {
+	return s.done(func(sl *slot) bool { return sl.left > 0 && !sl.there() })
 }
 
-// locksDone says whether nothing waits for the engine. If something does, the reader waits for it.
-func (s *session) locksDone() bool {
+// done says whether no slot in the queue is such. If some are, the reader waits for the youngest of them.
+func (s *session) done(is func(*slot) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waitFor = s.inFlight()
+	s.waitFor = nil
+	for sl := s.head; sl != nil; sl = sl.next {
+		if is(sl) {
+			s.waitFor = sl
+		}
+	}
 	return s.waitFor == nil
 }

@@ -118,24 +118,23 @@ func (r *relay) begin(b []byte) (bool, error) {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := r.expected.first()
 	switch {
 	case s.gone:
 		return true, errGone
-	case e == nil, aside && !(confirms && e.confirms):
+	case len(r.expected) == 0, aside && !(confirms && r.expected[0].confirms):
 		r.kind, r.quota, r.mute = passing, 1, false
 		return true, s.takeTurn(nil)
-	case e.slot == nil:
+	case r.expected[0].slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
 		return true, nil
-	case drained && r.expected.last() == e && e.n == 1:
+	case drained && len(r.expected) == 1 && r.expected[0].n == 1:
 		return true, errDrained
 	}
-	slot := e.slot
+	slot := r.expected[0].slot
 	if err := s.takeTurn(slot); err != nil {
 		return true, err
 	}
-	r.kind, r.quota, r.mute = relaying, r.expected.first().n, slot.mute
+	r.kind, r.quota, r.mute = relaying, r.expected[0].n, slot.mute
 	return true, nil
 }
 
@@ -222,15 +221,13 @@ func (r *relay) write(b []byte) (int, error) {
 func (r *relay) answered(replies int) {
 	s := r.session
 	r.quota -= replies
-	e := r.expected.first()
+	e := &r.expected[0]
 	e.n -= replies
-	sl := e.slot
-	sl.left -= replies
-	if e.n > 0 {
-		return
+	e.slot.left -= replies
+	if e.n == 0 {
+		s.popRelayed(e.slot)
+		r.met()
 	}
-	r.expected.drop()
-	s.popRelayed(sl)
 }
 
 // popRelayed takes a slot from the queue whose replies are all written. s.mu is held.
@@ -280,7 +277,7 @@ func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err err
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := r.expected.first()
+	e := &r.expected[0]
 	if e.take != nil {
 		r.captured = append(r.captured, b...)
 		if len(r.captured) > max(e.most, capturedMax) {
@@ -301,7 +298,7 @@ func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err err
 		return nil, nil
 	}
 	take = e.take
-	r.expected.drop()
+	r.met()
 	return take, nil
 }
 
@@ -340,12 +337,12 @@ func (l *link) die(cause error) (missed, matters bool) {
 	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	idle := l.expected.empty() && !l.stateful && !s.relaying
+	idle := len(l.expected) == 0 && !l.stateful && !s.relaying
 	missed = !idle && !l.dead && !s.gone
 	l.dead = true
 	matters = s.sentAll == nil && !errors.Is(cause, errDrained) // else it waited in vain anyway
-	if e := l.expected.first(); missed && !matters && e != nil && e.slot != nil {
-		_ = s.takeTurn(e.slot) // what came before is answered
+	if missed && !matters && len(l.expected) > 0 && l.expected[0].slot != nil {
+		_ = s.takeTurn(l.expected[0].slot) // what came before is answered
 	}
 	return missed, matters
 }

@@ -116,7 +116,7 @@ func (s *session) joinTrunk() Reply {
 	if s.trunk != nil && s.trunkKey == key && s.trunk.Fit() {
 		return nil
 	}
-	if !s.sharedDone() {
+	if !s.repliesDone() {
 		return wait
 	}
 	t, err := s.server.trunk(key)
@@ -130,17 +130,6 @@ func (s *session) joinTrunk() Reply {
 	}
 	s.trunk, s.trunkKey = t, key
 	return nil
-}
-
-// sharedDone says whether no reply is owed over a trunk. If one is, the reader waits for it.
-func (s *session) sharedDone() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shares == 0 {
-		return true
-	}
-	s.waitFor = s.lastThere()
-	return s.waitFor == nil
 }
 
 // beginRun makes the slot of commands that follow. s.mu is held.
