@@ -285,7 +285,9 @@ const toldWhy = "-"
 func (s *session) noteEnd(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.why = cmp.Or(s.why, why)
+	if s.why == "" || why == toldWhy {
+		s.why = why
+	}
 }
 
 // tellEnd logs why the connection has ended, for those who look for it: clients come and go.
@@ -305,14 +307,10 @@ func (s *session) hangUp(why string) {
 	_ = s.conn.Close()
 }
 
-// kill ends the session at once.
+// kill ends the session at once, and logs why.
 func (s *session) kill(cause string) {
 	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause)
-	s.mu.Lock()
-	s.why = toldWhy
-	s.mu.Unlock()
-	s.end()
-	_ = s.conn.Close()
+	s.hangUp(toldWhy)
 }
 
 // recovered keeps a bug met on one connection from reaching the others. It needs s.mu, so whoever does more

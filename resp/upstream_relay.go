@@ -320,10 +320,7 @@ func (l *link) lost(cause error) {
 	missed, matters := l.die(cause)
 	switch {
 	case !missed:
-	case !matters:
-		s.end()
-		_ = s.conn.Close()
-	case errors.Is(cause, errGone):
+	case !matters, errors.Is(cause, errGone):
 		s.hangUp(cause.Error())
 	case errors.Is(cause, io.EOF):
 		l.broken("the upstream closed the connection")
