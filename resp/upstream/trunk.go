@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,10 +29,8 @@ type Trunk struct {
 	running  sync.WaitGroup
 	writeMax time.Duration
 	dead     atomic.Bool
-	deaf     atomic.Bool // it did not take a write
 	demoted  atomic.Bool // it leads to a replica
 	born     time.Time
-	silent   atomic.Bool  // it owes replies, and brings nothing
 	heard    atomic.Int64 // reads that brought something
 
 	mu      sync.Mutex // guards what follows
@@ -39,6 +38,7 @@ type Trunk struct {
 	sent    []debt     // whose replies come after those in owed
 	replies int        // that are owed for all of them
 	waiting map[Kicker]struct{}
+	cause   error // not nil: why it was ended from here
 
 	// Only the reader uses these.
 	owed   []debt
@@ -126,10 +126,12 @@ func (t *Trunk) progress() (heard int64, owes bool) {
 	return t.heard.Load(), t.replies > 0
 }
 
-// giveUp ends a connection that is silent.
-func (t *Trunk) giveUp() {
-	t.silent.Store(true)
-	_ = t.conn.Close() // the reader finds out
+// end ends the connection. The reader finds out, and tells the cause.
+func (t *Trunk) end(cause error) {
+	t.mu.Lock()
+	t.cause = cause
+	t.mu.Unlock()
+	_ = t.conn.Close()
 }
 
 // Full says whether there is no room for more. If so, k is kicked when there is.
@@ -181,7 +183,7 @@ func (t *Trunk) writeLoop() {
 		_ = t.conn.SetWriteDeadline(time.Now().Add(t.writeMax))
 		if _, err := t.conn.Write(b); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				t.deaf.Store(true)
+				t.end(errDeaf)
 			}
 			_ = t.conn.Close() // the reader finds out what that means
 			return
@@ -307,15 +309,11 @@ func (t *Trunk) debt() (*debt, error) {
 
 // lost ends the connection and tells all who wait for replies.
 func (t *Trunk) lost(cause error) {
-	switch {
-	case t.deaf.Load():
-		cause = errDeaf
-	case t.silent.Load():
-		cause = errSilent
-	case errors.Is(cause, io.EOF):
+	if errors.Is(cause, io.EOF) {
 		cause = errHasHungUp
 	}
 	t.mu.Lock()
+	cause = cmp.Or(t.cause, cause)
 	t.dead.Store(true)
 	all := append(t.owed[t.head:], t.sent...)
 	t.out, t.sent, t.owed, t.head = nil, nil, nil, 0

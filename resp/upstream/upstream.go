@@ -43,14 +43,13 @@ type Redis struct {
 	asking   sync.Mutex // held by who asks for them
 	watcher  *watcher   // nil: nobody watches
 
-	mu       sync.Mutex // guards what follows
-	own      net.Conn
-	ownReads *bufio.Reader
-	retryAt  time.Time // until then, failure stands for another attempt
-	failure  error
-	reached  time.Time // when a connection was made last
-	cause    string    // why it cannot be used, as the watcher found
-	trunks   map[*Trunk]struct{}
+	mu      sync.Mutex // guards what follows
+	own     *line      // nil: none, or somebody asks over it
+	retryAt time.Time  // until then, failure stands for another attempt
+	failure error
+	reached time.Time // when a connection was made last
+	cause   string    // why it cannot be used, as the watcher found
+	trunks  map[*Trunk]struct{}
 }
 
 // failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
@@ -308,48 +307,60 @@ func (u *Redis) KillScript() error {
 // ask puts a question of our own, on a connection that is kept for that. If that broke since, it asks again on a new
 // one.
 func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
-	u.mu.Lock()
-	own, reads := u.own, u.ownReads
-	u.own = nil // nobody else's for the time being
-	u.mu.Unlock()
+	own := u.keep(nil)
 	if own != nil {
-		if reply, err := u.roundTrip(ctx, own, reads, args); err == nil {
+		if reply, err := own.ask(ctx, u.opt.DialTimeout, args...); err == nil {
+			u.keep(own).close()
 			return reply, nil
 		}
 	}
-	own, err := u.dialWhile(ctx, Greeting{})
+	conn, err := u.dialWhile(ctx, Greeting{})
 	if err != nil {
 		return nil, err
 	}
-	reply, err := u.roundTrip(ctx, own, bufio.NewReaderSize(own, 16<<10), args)
+	own = newLine(conn)
+	reply, err := own.ask(ctx, u.opt.DialTimeout, args...)
 	if err != nil {
 		return nil, u.failed(err)
 	}
+	u.keep(own).close()
 	return reply, nil
 }
 
-// roundTrip asks and keeps the connection for the next question; if it fails it has closed it.
-func (u *Redis) roundTrip(ctx context.Context, conn net.Conn, r *bufio.Reader, args []string) (any, error) {
-	_ = conn.SetDeadline(time.Now().Add(u.opt.DialTimeout))
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	if _, err := conn.Write(AppendCommand(nil, args...)); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	reply, err := readReply(r)
-	if err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
+// keep keeps the connection for the next question, and returns what was kept before.
+func (u *Redis) keep(own *line) (before *line) {
 	u.mu.Lock()
-	old := u.own
-	u.own, u.ownReads = conn, r
-	u.mu.Unlock()
-	if old != nil {
-		_ = old.Close()
+	defer u.mu.Unlock()
+	before, u.own = u.own, own
+	return before
+}
+
+// A line is a connection for questions of our own.
+type line struct {
+	conn  net.Conn
+	reads *bufio.Reader
+}
+
+func newLine(conn net.Conn) *line { return &line{conn, bufio.NewReaderSize(conn, 16<<10)} }
+
+// ask has an answer within the patience, and before ctx ends. If it fails it has closed the connection.
+func (l *line) ask(ctx context.Context, patience time.Duration, args ...string) (reply any, err error) {
+	_ = l.conn.SetDeadline(time.Now().Add(patience))
+	stop := context.AfterFunc(ctx, l.close)
+	defer stop()
+	if _, err = l.conn.Write(AppendCommand(nil, args...)); err == nil {
+		reply, err = readReply(l.reads)
 	}
-	return reply, nil
+	if err != nil {
+		l.close()
+	}
+	return reply, err
+}
+
+func (l *line) close() {
+	if l != nil {
+		_ = l.conn.Close()
+	}
 }
 
 // Close closes what is kept, and ends Watch.
@@ -358,10 +369,5 @@ func (u *Redis) Close() {
 		u.watcher.end()
 		<-u.watcher.done
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.own != nil {
-		_ = u.own.Close()
-		u.own = nil
-	}
+	u.keep(nil).close()
 }

@@ -1,11 +1,9 @@
 package upstream
 
 import (
-	"bufio"
 	"context"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -26,11 +24,8 @@ type watcher struct {
 	end      context.CancelFunc
 	done     chan struct{}
 
-	conn    net.Conn // nil: none
-	reads   *bufio.Reader
-	unwatch func() bool
-	since   time.Time // the upstream cannot be used
-
+	line     *line     // nil: none
+	since    time.Time // the upstream cannot be used
 	suspects map[*Trunk]suspect
 }
 
@@ -64,7 +59,7 @@ func (u *Redis) Cause() string {
 
 func (w *watcher) run(ctx context.Context, every time.Duration) {
 	defer close(w.done)
-	defer w.hangUp()
+	defer func() { w.line.close() }()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -79,7 +74,7 @@ func (w *watcher) run(ctx context.Context, every time.Duration) {
 
 // look asks once. If the connection is broken it makes another: why that fails tells more than that the old one broke.
 func (w *watcher) look(ctx context.Context) {
-	had := w.conn != nil
+	had := w.line != nil
 	lost := w.ask(ctx)
 	err := lost
 	if lost != nil && had {
@@ -115,7 +110,7 @@ func (w *watcher) endSilent() {
 		case was.looks < silentLooks:
 			w.suspects[t] = suspect{heard, was.looks + 1}
 		default:
-			t.giveUp()
+			t.end(errSilent)
 			delete(w.suspects, t)
 		}
 	}
@@ -142,43 +137,22 @@ func (w *watcher) note(cause string) {
 
 // ask returns why the upstream cannot be used. After an error there is no connection.
 func (w *watcher) ask(ctx context.Context) error {
-	if w.conn == nil {
+	if w.line == nil {
 		conn, err := w.upstream.dial(ctx, Greeting{Name: "lockproxy"})
 		if err != nil {
 			return err
 		}
-		w.conn, w.reads = conn, bufio.NewReader(conn)
-		w.unwatch = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		w.line = newLine(conn)
 	}
-	err := w.ping()
+	reply, err := w.line.ask(ctx, answerMax, "PING")
+	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
+		err = refused
+	}
 	if err != nil {
-		w.hangUp()
+		w.line.close()
+		w.line = nil
 	}
 	return err
-}
-
-func (w *watcher) ping() error {
-	_ = w.conn.SetDeadline(time.Now().Add(answerMax))
-	if _, err := w.conn.Write(AppendCommand(nil, "PING")); err != nil {
-		return err
-	}
-	reply, err := readReply(w.reads)
-	if err != nil {
-		return err
-	}
-	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
-		return refused
-	}
-	return nil
-}
-
-func (w *watcher) hangUp() {
-	if w.conn == nil {
-		return
-	}
-	w.unwatch()
-	_ = w.conn.Close()
-	w.conn, w.reads = nil, nil
 }
 
 func (u *Redis) addTrunk(t *Trunk) {
