@@ -104,19 +104,10 @@ func (c *call) mayChange(cmd *command) bool {
 	cmd = cmd.row(c.args)
 	switch {
 	case cmd == nil:
-		return c.mayChangeThere()
+		return c.server.commandsThere().MayChange(c.args)
 	case cmd.name == "exec":
 		return c.transaction.changes
 	}
 	return cmd.flags&write != 0 || cmd.name == "publish" || cmd.name == "spublish" ||
 		cmd.group == "scripting" && !cmd.keys.none() && cmd.flags&readOnly == 0
-}
-
-// mayChangeThere is mayChange for what this proxy does not have.
-func (c *call) mayChangeThere() bool {
-	if c.server.cfg.Upstream == nil {
-		return false
-	}
-	commands, err := c.server.cfg.Upstream.Commands()
-	return err == nil && commands.MayChange(c.args)
 }

@@ -13,8 +13,8 @@ import (
 
 // ownCommands returns the rows of the table that the upstream does not have.
 func (s *Server) ownCommands() []*command {
-	known, err := s.cfg.Upstream.Commands()
-	if err != nil {
+	known := s.commandsThere()
+	if known == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.commands.rows), func(cmd *command) bool { return known.Has(cmd.name) })
@@ -34,9 +34,9 @@ func (s *Server) ownNamed(names []string) (rows []*command, some, all bool) {
 	return rows, some, all
 }
 
-// commandsThere asks the upstream for its commands and adds ours. It returns nil if its reply is as good as it is; here says
+// askCommands asks the upstream for its commands and adds ours. It returns nil if its reply is as good as it is; here says
 // that nobody but this proxy knows what is asked for. row is COMMAND or its subcommand, nil if it has none such.
-func (c *call) commandsThere(row *command) (reply Reply, here bool) {
+func (c *call) askCommands(row *command) (reply Reply, here bool) {
 	if row == nil {
 		return nil, false
 	}

@@ -59,10 +59,8 @@ func (c *call) whileSubscribed(cmd *command) Reply {
 	if cmd.row(c.args) != nil {
 		return nil
 	}
-	if commands, err := c.server.cfg.Upstream.Commands(); err == nil {
-		if name := commands.Name(c.args); name != nil && (cmd == nil || strings.Contains(*name, "|")) {
-			return errSubscribed(*name)
-		}
+	if name := c.server.commandsThere().Name(c.args); name != nil && (cmd == nil || strings.Contains(*name, "|")) {
+		return errSubscribed(*name)
 	}
 	return nil
 }
@@ -76,17 +74,24 @@ func (c *call) noteThere(cmd *command) {
 		c.last.Store(&cmd.full)
 		return
 	}
-	if commands, err := c.server.cfg.Upstream.Commands(); err == nil {
-		if name := commands.Name(c.args); name != nil {
-			c.last.Store(name)
-		}
+	if name := c.server.commandsThere().Name(c.args); name != nil {
+		c.last.Store(name)
 	}
+}
+
+// commandsThere returns what is known of the upstream's commands, nil if nothing is, or there is none.
+func (s *Server) commandsThere() *upstream.Commands {
+	if s.cfg.Upstream == nil {
+		return nil
+	}
+	commands, _ := s.cfg.Upstream.Commands()
+	return commands
 }
 
 // forwardOrAsk is forward, but for commands to whose replies the proxy adds something. own says that it answers alone.
 func (c *call) forwardOrAsk(cmd *command) (reply Reply, own bool) {
 	if cmd != nil && cmd.name == "command" {
-		if reply, own = c.commandsThere(cmd.row(c.args)); reply != nil || own {
+		if reply, own = c.askCommands(cmd.row(c.args)); reply != nil || own {
 			return reply, own
 		}
 	}
@@ -244,8 +249,7 @@ func (c *call) mayWaitThere() bool {
 	if row := c.server.commands.find(c.args[0]); row != nil {
 		return row.name == "wait"
 	}
-	commands, err := c.server.cfg.Upstream.Commands()
-	return err != nil || commands.MayWait(c.args)
+	return c.server.commandsThere().MayWait(c.args)
 }
 
 // upstreamFailed is the reply to a command that could not be sent. LOADING is what client libraries take for a server that

@@ -55,11 +55,7 @@ type sharing struct {
 
 // mayShare says whether the command may go over a trunk.
 func (c *call) mayShare() bool {
-	if !c.sharesTrunk() {
-		return false
-	}
-	commands, err := c.server.cfg.Upstream.Commands()
-	return err == nil && c.parser.size <= sharedBytes && commands.Stateless(c.args)
+	return c.sharesTrunk() && c.parser.size <= sharedBytes && c.server.commandsThere().Stateless(c.args)
 }
 
 // sharesTrunk says whether the session has no need of a link, so far.

@@ -2,7 +2,8 @@ package upstream
 
 import "strings"
 
-// Commands says of each command of the server which of its arguments are keys, as the server's COMMAND tells.
+// Commands says of each command of the server which of its arguments are keys, as the server's COMMAND tells. Of a nil one no
+// command is known.
 type Commands struct{ byName map[string]*command }
 
 type command struct {
@@ -56,6 +57,9 @@ func (c *Commands) Has(name string) bool { return lookup(c.byName, name) != nil 
 
 // find returns the row of a command or of its subcommand, nil if there is none.
 func (c *Commands) find(args []string) *command {
+	if c == nil {
+		return nil
+	}
 	cmd := lookup(c.byName, args[0])
 	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
 		if sub := lookup(cmd.subs, args[1]); sub != nil {
