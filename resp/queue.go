@@ -90,18 +90,15 @@ func (s *session) take() *slot {
 	return first
 }
 
-// countOutput notes that n bytes wait for the client, and says whether that is within the limits.
+// countOutput notes that n bytes more of a slot wait for the client, and says whether that is within the limits.
 func (s *session) countOutput(sl *slot, n int) bool {
+	memory, all := &s.server.memory, sl.output+n
+	if s.outBytes+n > s.server.cfg.Limits.Output || !memory.take(all) {
+		return false
+	}
+	memory.give(sl.output)
 	s.outBytes += n
-	sl.output = n
-	limits := &s.server.cfg.Limits
-	if s.outBytes > limits.Output {
-		return false
-	}
-	if !s.server.memory.take(n) {
-		return false
-	}
-	sl.counted = true
+	sl.output = all
 	return true
 }
 
@@ -124,9 +121,7 @@ func (s *session) uncount(sl *slot) {
 	s.outBytes -= sl.output
 	s.queued -= sl.memory
 	s.server.memory.give(sl.reserve)
-	if sl.counted {
-		s.server.memory.give(sl.output)
-	}
+	s.server.memory.give(sl.output)
 }
 
 // throttle makes the writer kick the reader when the queue has drained. It returns false if it just did.

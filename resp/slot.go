@@ -39,12 +39,11 @@ type slot struct {
 	rounds rounds
 	waits  bool // for as long as the client is there; set before the operation begins
 
-	weight  int  // what the slot counts towards Limits.Pipeline
-	size    int  // bytes of the command, counted in session.inBytes
-	memory  int  // bytes that the memory budget counts beside texts, as long as the slot is in the queue
-	reserve int  // of size, what the memory budget has counted
-	output  int  // bytes of the reply, counted in session.outBytes
-	counted bool // output is reserved in the memory budget
+	weight  int // what the slot counts towards Limits.Pipeline
+	size    int // bytes of the command, counted in session.inBytes
+	memory  int // bytes that the memory budget counts beside texts, as long as the slot is in the queue
+	reserve int // of size, what the memory budget has counted
+	output  int // bytes of the reply, counted in session.outBytes and reserved in the memory budget
 
 	*callbacks
 }

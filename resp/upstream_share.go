@@ -224,17 +224,11 @@ func (s *session) gather(sl *slot, b []byte) bool {
 	if sl.mute {
 		return true
 	}
-	memory, n := &s.server.memory, sl.output+len(b)
-	if s.outBytes+len(b) > s.server.cfg.Limits.Output || !memory.take(n) {
+	if !s.countOutput(sl, len(b)) {
 		return false
 	}
-	if sl.counted {
-		memory.give(sl.output)
-	}
-	sl.output, sl.counted = n, true
-	s.outBytes += len(b)
 	sl.raw = append(sl.raw, b...)
-	if n > sharedBytes {
+	if sl.output > sharedBytes {
 		s.own.Store(true)
 	}
 	return true
