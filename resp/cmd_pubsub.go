@@ -27,13 +27,14 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		topics = append(topics, pubsub.Topic{Kind: kind, Name: strings.Clone(name)})
 	}
 	added := s.missing(topics)
-	if !c.reserveTopics(added) {
+	size := sizeOfTopics(added)
+	if size > 0 && !s.server.memory.keep(size) {
 		s.refuse(errMemory)
 		return later
 	}
 	l, others, refused := c.listenUpstream(topics)
 	if refused != nil {
-		c.unreserveTopics(added)
+		s.server.memory.sub(size)
 		if refused == wait {
 			return wait
 		}
@@ -43,7 +44,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	confirmed := make(Sequence, 0, len(topics))
 	sl := c.claimSlot(oneRound, c.args[1], nil, 1+count(l != nil), 0, func(*outcome) Reply { return confirmed })
 	if sl == nil {
-		c.unreserveTopics(added)
+		s.server.memory.sub(size)
 		return wait
 	}
 	s.mu.Lock()
@@ -124,21 +125,12 @@ func (s *session) atUpstream(topics []pubsub.Topic) []string {
 	return names
 }
 
-// reserveTopics counts subscriptions in the memory budget.
-func (c *call) reserveTopics(topics []pubsub.Topic) bool {
-	for i, t := range topics {
-		if !c.server.memory.keep(subscriptionOverhead + len(t.Name)) {
-			c.unreserveTopics(topics[:i])
-			return false
-		}
-	}
-	return true
-}
-
-func (c *call) unreserveTopics(topics []pubsub.Topic) {
+// sizeOfTopics is what the memory budget counts for subscriptions.
+func sizeOfTopics(topics []pubsub.Topic) (n int) {
 	for _, t := range topics {
-		c.server.memory.sub(subscriptionOverhead + len(t.Name))
+		n += subscriptionOverhead + len(t.Name)
 	}
+	return n
 }
 
 // unsubscribe is done when it is said: what masters still send is not delivered. What the upstream still sends is, until
