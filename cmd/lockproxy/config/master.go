@@ -35,21 +35,12 @@ func (m Master) LogValue() slog.Value { return slog.StringValue(m.String()) }
 
 // setMasters takes a list, or in a variable or flag a text with commas.
 func setMasters(c *Config, in raw) []fault {
-	items := in.items
-	switch {
-	case in.fields != nil:
+	if in.fields != nil {
 		return []fault{{in.line, "is no list; write the masters as [10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]"}}
-	case in.items == nil:
-		if blank(in.text) {
-			break
-		}
-		for part := range strings.SplitSeq(in.text, ",") {
-			items = append(items, raw{text: strings.TrimSpace(part), line: in.line})
-		}
 	}
 	var faults []fault
 	all := []Master{}
-	for i, item := range items {
+	for i, item := range in.list() {
 		m, wrong := parseMaster(item.text)
 		if item.text == "" { // a variable that was not set, and the lock would be one of fewer masters
 			wrong = "is empty; write host:port, or remove the comma"

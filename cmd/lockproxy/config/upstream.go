@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"strings"
 )
 
 // An Upstream is the Redis that gets whatever is not about a lock.
@@ -37,19 +36,14 @@ func setUpstream(c *Config, text string) string {
 
 // setLockKeys takes a list of patterns, or in a variable or flag a text with commas.
 func setLockKeys(c *Config, in raw) []fault {
-	items := in.items
-	switch {
-	case in.fields != nil:
+	if in.fields != nil {
 		return []fault{{in.line, `is no list; write the patterns as ["lock:*", "*:lock"]`}}
-	case in.items == nil:
-		for part := range strings.SplitSeq(in.text, ",") {
-			if part = strings.TrimSpace(part); part != "" {
-				items = append(items, raw{text: part, line: in.line})
-			}
-		}
 	}
 	all := []string{}
-	for i, item := range items {
+	for i, item := range in.list() {
+		if in.items == nil && item.text == "" { // two commas, or one at the end
+			continue
+		}
 		if item.items != nil || item.fields != nil || item.text == "" {
 			return []fault{{item.line, fmt.Sprintf("pattern %d is no text; write one such as \"lock:*\"", i+1)}}
 		}

@@ -18,6 +18,18 @@ type raw struct {
 	line   int            // in the file, else 0
 }
 
+// list returns the items of a list, or of a text the parts between its commas. A blank text has none.
+func (r raw) list() []raw {
+	if r.items != nil || blank(r.text) {
+		return r.items
+	}
+	var items []raw
+	for part := range strings.SplitSeq(r.text, ",") {
+		items = append(items, raw{text: strings.TrimSpace(part), line: r.line})
+	}
+	return items
+}
+
 // A fault is what is wrong with one value, and the mend.
 type fault struct {
 	line int
