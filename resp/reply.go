@@ -102,10 +102,8 @@ func appendNumber(b []byte, kind byte, digits string, resp3 bool) []byte {
 
 func (r Bool) appendTo(b []byte, resp3 bool) []byte {
 	switch {
-	case !resp3 && bool(r):
-		return append(b, ":1\r\n"...)
 	case !resp3:
-		return append(b, ":0\r\n"...)
+		return Int(count(bool(r))).appendTo(b, resp3)
 	case bool(r):
 		return append(b, "#t\r\n"...)
 	}
@@ -121,7 +119,7 @@ func (Null) appendTo(b []byte, resp3 bool) []byte {
 
 func (NullArray) appendTo(b []byte, resp3 bool) []byte {
 	if resp3 {
-		return append(b, '_', '\r', '\n')
+		return Null{}.appendTo(b, resp3)
 	}
 	return redcon.AppendArray(b, -1)
 }
@@ -130,25 +128,16 @@ func (r Array) appendTo(b []byte, resp3 bool) []byte {
 	return appendAll(redcon.AppendArray(b, len(r)), r, resp3)
 }
 
-func (r Set) appendTo(b []byte, resp3 bool) []byte {
-	if resp3 {
-		return appendAll(upstream.AppendHeader(b, '~', len(r)), r, resp3)
-	}
-	return Array(r).appendTo(b, resp3)
-}
+func (r Set) appendTo(b []byte, resp3 bool) []byte  { return appendList(b, '~', len(r), r, resp3) }
+func (r Map) appendTo(b []byte, resp3 bool) []byte  { return appendList(b, '%', len(r)/2, r, resp3) }
+func (r Push) appendTo(b []byte, resp3 bool) []byte { return appendList(b, '>', len(r), r, resp3) }
 
-func (r Map) appendTo(b []byte, resp3 bool) []byte {
-	if resp3 {
-		return appendAll(upstream.AppendHeader(b, '%', len(r)/2), r, resp3)
+// appendList appends what is a list of this kind, and that long, in RESP3 only.
+func appendList(b []byte, kind byte, n int, items []Reply, resp3 bool) []byte {
+	if !resp3 {
+		return Array(items).appendTo(b, resp3)
 	}
-	return Array(r).appendTo(b, resp3)
-}
-
-func (r Push) appendTo(b []byte, resp3 bool) []byte {
-	if resp3 {
-		return appendAll(upstream.AppendHeader(b, '>', len(r)), r, resp3)
-	}
-	return Array(r).appendTo(b, resp3)
+	return appendAll(upstream.AppendHeader(b, kind, n), items, resp3)
 }
 
 func (r Raw) appendTo(b []byte, _ bool) []byte { return append(b, r...) }
