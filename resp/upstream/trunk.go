@@ -99,7 +99,7 @@ func (u *Redis) NewTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 	u.addTrunk(t)
 	t.running.Go(t.writeLoop)
 	t.running.Go(func() {
-		t.lost(t.read(log))
+		t.lost(t.readLoop(log))
 		u.dropTrunk(t)
 		u.commands.Store(nil) // the server that comes back may be another one
 	})
@@ -205,19 +205,14 @@ func (t *Trunk) kick() {
 	clear(t.waiting)
 }
 
-// read is readLoop, and survives a bug of who gets the replies.
-func (t *Trunk) read(log *slog.Logger) (cause error) {
+// readLoop hands out replies, and returns why it cannot go on. It survives a bug of who gets them.
+func (t *Trunk) readLoop(log *slog.Logger) (cause error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("connection to the upstream ended by a panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			cause = errors.New("panic")
 		}
 	}()
-	return t.readLoop()
-}
-
-// readLoop hands out replies, and returns why it cannot go on.
-func (t *Trunk) readLoop() error {
 	buf := make([]byte, trunkRead)
 	for {
 		n, err := t.conn.Read(buf)

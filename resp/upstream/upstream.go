@@ -64,7 +64,7 @@ func New(opt Options) *Redis {
 	if opt.Wrap == nil {
 		opt.Wrap = func(c net.Conn) net.Conn { return c }
 	}
-	return &Redis{opt: opt}
+	return &Redis{opt: opt, trunks: map[*Trunk]struct{}{}}
 }
 
 // Addr returns host:port.

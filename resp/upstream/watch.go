@@ -158,9 +158,6 @@ func (w *watcher) ask(ctx context.Context) error {
 func (u *Redis) addTrunk(t *Trunk) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.trunks == nil {
-		u.trunks = map[*Trunk]struct{}{}
-	}
 	u.trunks[t] = struct{}{}
 }
 
