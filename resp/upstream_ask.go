@@ -37,28 +37,23 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 			return refused
 		}
 	}
-	sl := c.claim(oneRound, "", made)
-	if sl == nil {
-		return wait
-	}
-	c.server.counters.forwarded.Add(1)
-	q := &question{slot: sl, answer: answer}
-	if l != nil {
-		l.ask(expectation{n: 1, take: q.take}, args...)
-		return later
-	}
-	request := upstream.AppendCommand(nil, args...)
-	if c.trunk.Push(request, 1, q) {
-		return later
-	}
-	t, err := c.server.trunk(c.trunkKey)
-	if err == nil && !t.Push(request, 1, q) {
-		err = errors.New("lost")
-	}
-	if err != nil {
-		q.Lost(err)
-	}
-	return later
+	return c.begin(oneRound, "", made, func(sl *slot) {
+		c.server.counters.forwarded.Add(1)
+		q := &question{slot: sl, answer: answer}
+		request := upstream.AppendCommand(nil, args...)
+		switch {
+		case l != nil:
+			l.ask(expectation{n: 1, take: q.take}, args...)
+		case !c.trunk.Push(request, 1, q):
+			t, err := c.server.trunk(c.trunkKey)
+			if err == nil && !t.Push(request, 1, q) {
+				err = errors.New("lost")
+			}
+			if err != nil {
+				q.Lost(err)
+			}
+		}
+	})
 }
 
 // Replies gathers the reply.

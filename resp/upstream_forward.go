@@ -2,7 +2,6 @@ package resp
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"lockproxy/resp/upstream"
@@ -188,30 +187,22 @@ func (c *call) scriptsExist() Reply {
 	case refused != nil:
 		return nil
 	}
-	var text []byte
-	sl := c.claim(oneRound, "", func(*outcome) Reply {
-		there, isList := strings.CutPrefix(string(text), fmt.Sprintf("*%d\r\n", len(known)))
-		isList = isList && len(there) == len(known)*len(":1\r\n")
-		for i := range known {
-			if !isList || there[i*len(":1\r\n")+1] != '1' {
-				known[i] = Int(0)
+	return c.begin(oneRound, "", made, func(sl *slot) {
+		for _, sha := range c.args[2:] {
+			if s, has := c.server.scripts.Lookup(sha); has {
+				l.ask(expectation{n: 1}, "SCRIPT", "LOAD", s.Text)
 			}
 		}
-		return known
+		l.ask(expectation{n: 1, take: func(reply []byte) {
+			_, there := splitItems(reply)
+			for i := range known {
+				if len(there) != len(known) || string(there[i]) != ":1\r\n" {
+					known[i] = Int(0)
+				}
+			}
+			sl.resolve(outcome{reply: known})
+		}}, c.args...)
 	})
-	if sl == nil {
-		return wait
-	}
-	for _, sha := range c.args[2:] {
-		if s, has := c.server.scripts.Lookup(sha); has {
-			l.ask(expectation{n: 1}, "SCRIPT", "LOAD", s.Text)
-		}
-	}
-	l.ask(expectation{n: 1, take: func(reply []byte) {
-		text = reply
-		sl.resolve(outcome{})
-	}}, c.args...)
-	return later
 }
 
 // forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.
