@@ -73,8 +73,10 @@ func runSet(c *call) Reply {
 	switch {
 	case o.compare != compareNone:
 		return runPlanned(c)
+	case o.nx && o.get:
+		return c.acquire(ttl, nullOrHolder, true)
 	case o.nx:
-		return c.acquire(ttl, setNXAnswer(o.get), o.get)
+		return c.acquire(ttl, okOrNull, false)
 	case ttl <= 0:
 		return c.setExpired(o)
 	}
@@ -139,18 +141,12 @@ func (c *call) setExpired(o setOptions) Reply {
 	})
 }
 
-// setNXAnswer chooses how SET NX is answered. With GET the reply is the holder's token, and null if the lock was
-// acquired; a refusal whose holder is not known must therefore not be null.
-func setNXAnswer(get bool) func(*outcome) Reply {
-	if !get {
-		return okOrNull
+// nullOrHolder answers SET NX GET: null says that the lock was acquired, so a refusal whose holder is not known is not null.
+func nullOrHolder(o *outcome) Reply {
+	if o.done > 0 {
+		return Null{}
 	}
-	return func(o *outcome) Reply {
-		if o.done > 0 {
-			return Null{}
-		}
-		return Bulk(o.text)
-	}
+	return Bulk(o.text)
 }
 
 func okOrNull(o *outcome) Reply {

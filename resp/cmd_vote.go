@@ -38,7 +38,14 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		DB: c.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
-	sl := c.claimRun(&req, func(o *outcome) Reply {
+	r, first, others := oneRound, "", []string(nil)
+	if len(req.Keys) > 0 {
+		first, others = req.Keys[0], req.Keys[1:]
+		if !req.ReadOnly && rule.Merge != quorum.Telling {
+			r = extending // what it does to them nobody knows yet
+		}
+	}
+	sl := c.claimSlot(r, first, others, 1, 1+len(req.Keys), func(o *outcome) Reply {
 		if o.done == 0 {
 			return late
 		}
@@ -49,18 +56,6 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	}
 	c.engine().Run(req, sl.ran)
 	return later
-}
-
-// claimRun is claim for a script, on any number of keys. What it does to them nobody knows yet.
-func (c *call) claimRun(req *quorum.RunRequest, answer func(*outcome) Reply) *slot {
-	r, first, others := oneRound, "", []string(nil)
-	if len(req.Keys) > 0 {
-		first, others = req.Keys[0], req.Keys[1:]
-		if !req.ReadOnly && req.Rule.Merge != quorum.Telling {
-			r = extending
-		}
-	}
-	return c.claimSlot(r, first, others, 1, 1+len(req.Keys), answer)
 }
 
 // ruleOf says how the answers of the masters merge, or why they cannot.
