@@ -139,6 +139,12 @@ func TestNeitherSideOvertakesTheOther(t *testing.T) {
 	u.answers <- "+b\r\n"
 	c.want("+b\r\n")
 	<-arrived
+	session := r.server.clients()[0]
+	waitFor(t, "GET c waits for the lock", func() bool {
+		session.mu.Lock()
+		defer session.mu.Unlock()
+		return session.waitFor != nil
+	})
 	u.wantNone(t)
 	r.engine.release(0)
 	c.want("+OK\r\n")
