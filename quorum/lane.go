@@ -35,6 +35,7 @@ type lane struct {
 	handing   bool     // the running batch has been answered and is being handed out
 	repeated  int      // so many at the head of queue are of that batch; see pushAgain
 	owed      map[hold]int64
+	owing     int             // so many at the head of queue may be about what is owed
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	enough    int             // how many requests wake an idle loop
 	closed    bool
@@ -219,6 +220,7 @@ func (l *lane) fill() bool {
 	n = min(len(l.queue), batchMax-n)
 	l.batch = append(l.batch, l.queue[:n]...)
 	l.queue = slices.Delete(l.queue, 0, n)
+	l.owing = max(l.owing-n, 0)
 	if len(l.batch) == 0 {
 		return false
 	}
@@ -241,7 +243,10 @@ func (l *lane) rest() {
 	clear(l.words)
 	l.words = l.words[:0]
 	l.mu.Lock()
-	l.busy, l.handing, l.repeated, l.owed = idle, false, 0, nil
+	l.busy, l.handing, l.repeated = idle, false, 0
+	if l.owing = min(l.owing, len(l.queue)); l.owing == 0 {
+		l.owed = nil
+	}
 	l.mu.Unlock()
 }
 

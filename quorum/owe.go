@@ -11,8 +11,8 @@ func (en *entry) oweRelease() {
 }
 
 // owe notes a release, by the place of its round, that this master was not sent. An earlier attempt with the same token may yet
-// take the lock there, or may have: one in the batch that is in flight, as when a stalled master runs it after it wakes, is
-// undone when it is answered (see owes); one whose connection broke before its answer is undone at once.
+// take the lock there, or may have: one in the batch that is in flight, as when a stalled master runs it after it wakes, or in the
+// queue, is undone when it is answered (see owes); one whose connection broke before its answer is undone at once.
 func (l *lane) owe(h hold, place int64) {
 	l.mu.Lock()
 	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
@@ -20,6 +20,7 @@ func (l *lane) owe(h hold, place int64) {
 			l.owed = make(map[hold]int64)
 		}
 		l.owed[h] = max(l.owed[h], place)
+		l.owing = len(l.queue)
 	}
 	en := l.broken[h]
 	l.mu.Unlock()
@@ -34,7 +35,7 @@ func (l *lane) owe(h hold, place int64) {
 	}
 }
 
-// owes says whether a release of h by a round after this place was not sent while the running batch was in flight.
+// owes says whether a release of h by a round after this place was not sent while the running batch was in flight, or waited.
 func (l *lane) owes(h hold, place int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -197,6 +197,23 @@ func TestAReleaseThatIsAnsweredWithAnErrorIsMadeLate(t *testing.T) {
 	})
 }
 
+// The attempt still waits for a master that is late when its lock is released, and is sent there afterwards.
+func TestAReleaseIsMadeLateWhereItsAttemptComesAfterIt(t *testing.T) {
+	for _, way := range []int{byExtend, byRedisson} {
+		inScene(t, func(s *scene) {
+			s.do(func() { s.servers[2].stopped = true })
+			s.proxies[0].life.engine.Get(quorum.Key{Name: "busy"}, func(quorum.View) {})
+			s.sleep(100 * time.Millisecond)
+			renewals[way].take(s, 50*time.Second)
+			s.sleep(sceneConfig.InstanceTimeout - 90*time.Millisecond)
+			renewals[way].givesBack(s)
+			s.sleep(20 * time.Millisecond)
+			s.resume(2)
+			s.expectHolders(100*time.Millisecond, "...")
+		})
+	}
+}
+
 // The release waits for a master that is late, for longer than it may, and behind it the next attempt, whatever its token.
 func TestALateReleaseComesBeforeWhatCameAfterIt(t *testing.T) {
 	for token, holders := range map[string]string{"next": "nnn", "mine": "mmm"} {
