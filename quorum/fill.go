@@ -24,6 +24,7 @@ type fill struct {
 	gap  *gap
 	at   instant // of the next step, by the engine's patience
 	ends int64   // when what it sets expires, ms of the master's clock; 0 before it is sent
+	seen string  // what the others have: the value, or its digest
 
 	start instant       // of the first look
 	kept  time.Duration // for which the others keep the lock, from then, at least
@@ -119,6 +120,9 @@ func (f *fill) isThere(l *looking) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same, filled := 0, f.ends == 0
+	if f.seen = l.keys[0].agreed.value; f.gap.dump == "" && f.seen != f.gap.value {
+		return false // it is somebody else's by now. Of a dump the master tells that; see luaFillDump
+	}
 	f.kept = l.engine.cfg.kept(l.engine.cfg.TTLMax)
 	for _, s := range l.keys[0].told {
 		switch {
@@ -147,7 +151,7 @@ func (f *fill) take(now instant) bool {
 	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {
 		argv[0] = g.dump
-		f.Args = luaFillDump.whole(keys, argv...)
+		f.Args = luaFillDump.whole(keys, append(argv, f.seen)...)
 	}
 	return true
 }

@@ -151,12 +151,13 @@ var (
 redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[2])
 return 1`)
 
-	// luaFillDump takes a dump. What is not a string, or a hash of one field, may depend on other keys, as Redisson's read
-	// locks do; and what comes out as another dump could not be undone.
-	luaFillDump = newLua(luaIfBlank + `
+	// luaFillDump takes a dump, and ARGV[5]=the value or digest that it must come to: else somebody else has the lock by now. What
+	// is not a string, or a hash of one field, may depend on other keys, as Redisson's read locks do; and what comes out as another
+	// dump could not be undone.
+	luaFillDump = newLua(luaSight + luaIfBlank + `
 redis.call('RESTORE', KEYS[1], ARGV[2], ARGV[1], 'REPLACE', 'ABSTTL')
-local kind = redis.call('TYPE', KEYS[1]).ok
-if redis.call('DUMP', KEYS[1]) == ARGV[1]
+local kind, seen = look(KEYS[1])
+if seen == ARGV[5] and redis.call('DUMP', KEYS[1]) == ARGV[1]
   and (kind == 'string' or kind == 'hash' and #redis.call('HGETALL', KEYS[1]) == 2) then return 1 end
 redis.call('DEL', KEYS[1])
 return 0`)

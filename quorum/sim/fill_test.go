@@ -263,6 +263,23 @@ func TestALockThatHasBeenGivenBackIsNotBroughtBack(t *testing.T) {
 	})
 }
 
+// It is given back, and the others have somebody else's, before they are looked at. Who would undo the fill does not live so long.
+func TestAFillTakesNothingFromTheNextHolder(t *testing.T) {
+	for way := range renewals {
+		inScene(t, func(s *scene) {
+			renewals[way].take(s, 2*time.Second)
+			s.sleep(10 * time.Millisecond)
+			s.remove(2)
+			renewals[way].extends(s, 2*time.Second)
+			renewals[way].givesBack(s)
+			s.others(0, 1)
+			s.sleep(sceneConfig.InstanceTimeout + 50*time.Millisecond)
+			s.do(s.proxies[0].kill)
+			s.expectHolders(5*time.Second, "oo.")
+		})
+	}
+}
+
 // The lock is extended once more, for a shorter time, before the gap is filled.
 func TestAFillLivesNoLongerThanTheLock(t *testing.T) {
 	inScene(t, func(s *scene) {
