@@ -225,7 +225,5 @@ func (en *entry) undo(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	u := newUndo(en, a.keeps, undoText(a.hold(), en.expires))
-	u.hash, u.ends = a.hash, en.expires
-	return u
+	return undoString(en, a.keeps, a.hold(), en.expires)
 }

@@ -323,8 +323,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if ends == 0 {
 			return nil
 		}
-		u := newUndo(en, kept, undoText(d.hold(i), ends))
-		u.hash, u.ends = d.sums[i].hash, ends
+		u := undoString(en, kept, d.hold(i), ends)
 		if restorable {
 			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}
@@ -373,7 +372,7 @@ func (d *editing) owed(en *entry, h hold) *undo {
 	}
 	for _, i := range d.puts {
 		if !d.edits[i].KeepTTL && d.hold(i) == h {
-			return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL), undoText(h, d.ends[en.master][i]))
+			return undoString(en, d.engine.cfg.kept(d.edits[i].TTL), h, d.ends[en.master][i])
 		}
 	}
 	return nil

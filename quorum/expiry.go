@@ -19,8 +19,14 @@ type composer interface {
 // An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
 // for another. It belongs to the lane's loop.
 type expiries struct {
-	last   [1024]int64      // by the hold's hash
-	undone map[uint64]int64 // by the hold's hash: the latest that an undo under way is to remove
+	last   [1024]int64    // by the hold's hash
+	undone map[ending]int // how many undos under way are to remove it
+}
+
+// An ending is a hold, by its hash, and when its key expires.
+type ending struct {
+	hash uint64
+	at   int64
 }
 
 // apart is how many attempts with one token may ask for the same millisecond before two of them get the same.
@@ -30,7 +36,7 @@ const apart = 64
 func (h hold) hash() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
 
 // choose returns at, or an instant a few milliseconds later: no less than gap after the one that was chosen before for the same
-// hold, nor after the one that is being undone, and not within gap of a guarded instant. One instant in every four gaps is guarded,
+// hold, and not within gap of one that is being undone, nor of a guarded instant. One instant in every four gaps is guarded,
 // and no attempt gets it.
 //
 // luaReenter needs them. Where it counts on a key that its client has set before, and does not extend it, it moves the end of
@@ -38,13 +44,11 @@ func (h hold) hash() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.to
 // instant there, and leaves the key alone.
 func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
-	for _, taken := range [...]int64{*last, e.undone[hash]} {
-		if at < taken+gap && at > taken-apart*gap {
-			at = taken + gap
-		}
+	if at < *last+gap && at > *last-apart*gap {
+		at = *last + gap
 	}
-	if r := at % (4 * gap); r > 2*gap { // the guarded one is at 3 gaps
-		at += 4*gap - r
+	for at%(4*gap) > 2*gap || e.isUndone(hash, at, gap) { // the guarded one is at 3 gaps
+		at += gap
 	}
 	*last = at
 	return at
@@ -52,17 +56,27 @@ func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 
 // avoid has choose keep away from what an undo is to remove, until it is over: see free. Other holds may have had the place of this
 // one meanwhile.
-func (e *expiries) avoid(hash uint64, at int64) {
+func (e *expiries) avoid(x ending) {
 	if e.undone == nil {
-		e.undone = make(map[uint64]int64)
+		e.undone = make(map[ending]int)
 	}
-	e.undone[hash] = max(e.undone[hash], at)
+	e.undone[x]++
 }
 
-func (e *expiries) free(hash uint64, at int64) {
-	if e.undone[hash] == at {
-		delete(e.undone, hash)
+func (e *expiries) free(x ending) {
+	if e.undone[x]--; e.undone[x] == 0 {
+		delete(e.undone, x)
 	}
+}
+
+// isUndone says that an undo is under way of what expires within gap of at.
+func (e *expiries) isUndone(hash uint64, at, gap int64) bool {
+	for near := at - gap + 1; near < at+gap && len(e.undone) > 0; near++ {
+		if e.undone[ending{hash, near}] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // expiry chooses an instant for a key that is set in the batch that is being written.

@@ -48,3 +48,31 @@ func TestAnUndoThatIsRepeatedTakesNoVoteOfTheNextAttempt(t *testing.T) {
 		})
 	}
 }
+
+// The same, and one that lasts longer is being undone as well.
+func TestUndosThatAreRepeatedTakeNoVoteOfTheNextAttempt(t *testing.T) {
+	for wait := range 4 {
+		inWorld(t, 3, func(w *world) {
+			time.Sleep(time.Duration(wait) * time.Millisecond)
+			w.acquire("before", "mine", minute)
+			w.fakes[1].set(key, "other", minute)
+			began := w.now()
+			for _, ttl := range []time.Duration{minute, 2 * minute} {
+				w.fakes[2].stall()
+				c := w.start(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: ttl - (w.now() - began)})
+				time.Sleep(5 * time.Millisecond)
+				w.fakes[2].cut()
+				w.fakes[2].resume()
+				time.Sleep(50 * time.Millisecond)
+				<-c
+			}
+			beside := hold{key, "mine"}.beside("elsewhere")
+			w.acquire(beside.name, beside.token, time.Second)
+			if a := w.acquire(key, "mine", minute-(w.now()-began)); a.Lock == nil {
+				t.Fatalf("not granted: %+v", a)
+			}
+			w.settle()
+			w.expectHolders(key, "mom")
+		})
+	}
+}

@@ -175,7 +175,8 @@ func (f *fill) undo(unsure bool) *undo {
 	if f.gap.dump != "" {
 		args = undoDump
 	}
-	return &undo{Call: masters.Call{Args: args(f.gap.hold(), f.ends)}, lane: f.lane, unsure: unsure, kept: f.kept}
+	h := f.gap.hold()
+	return &undo{Call: masters.Call{Args: args(h, f.ends)}, lane: f.lane, unsure: unsure, kept: f.kept, of: ending{h.hash(), f.ends}}
 }
 
 // hold is the lock as releases know it.

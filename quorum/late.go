@@ -77,7 +77,7 @@ func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
 	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
-		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true})
+		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true, of: ending{h.hash(), expires}})
 	}
 }
 

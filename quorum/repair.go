@@ -148,8 +148,9 @@ func (r *repair) undos() []*undo {
 	d := r.edit
 	var all []*undo
 	for _, i := range d.puts {
-		args := undoText(d.hold(i), r.ends[i])
-		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: d.engine.cfg.kept(d.edits[i].TTL)})
+		args, kept := undoText(d.hold(i), r.ends[i]), d.engine.cfg.kept(d.edits[i].TTL)
+		of := ending{d.sums[i].hash, r.ends[i]}
+		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: kept, of: of})
 	}
 	return all
 }

@@ -21,8 +21,8 @@ type undo struct {
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
-	hash   uint64        // of the hold, where others with it are to expire at other instants until this is over; else 0
-	ends   int64         // the instant at which the key expires, if so
+	of     ending        // where others of its hold are not to get this instant until it is over; else zero
+	begun  bool          // they do not
 	misses int           // so often it was not there
 	once   bool          // what it finds later may be somebody else's, so it is not repeated for what may come back
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
@@ -36,6 +36,13 @@ const undoMisses = 3
 // newUndo takes the command and how long the key was set for. It is called with the round's mu held.
 func newUndo(en *entry, kept time.Duration, args []any) *undo {
 	return &undo{Call: masters.Call{Args: args}, lane: en.lane, unsure: en.fate == unknown, kept: kept}
+}
+
+// undoString is newUndo for a string that was set to expire at an instant of its own.
+func undoString(en *entry, kept time.Duration, h hold, ends int64) *undo {
+	u := newUndo(en, kept, undoText(h, ends))
+	u.of = ending{h.hash(), ends}
+	return u
 }
 
 // undoText returns the command that deletes a string, and undoDump the one that deletes a key whose hold has a digest for a token.
@@ -77,11 +84,12 @@ func (u *undo) take(now instant) bool {
 	if now >= u.gone {
 		u.clean.Store(true)
 		u.finish()
-		u.lane.expiries.free(u.hash, u.ends)
+		u.end()
 		return false
 	}
-	if u.hash != 0 {
-		u.lane.expiries.avoid(u.hash, u.ends)
+	if !u.begun {
+		u.begun = true
+		u.lane.expiries.avoid(u.of)
 	}
 	u.Call = masters.Call{Args: u.Args}
 	return true
@@ -101,7 +109,14 @@ func (u *undo) reply(now instant) {
 	u.clean.Store(did)
 	u.finish()
 	if !again || now >= u.gone || !u.lane.postpone(u) {
-		u.lane.expiries.free(u.hash, u.ends)
+		u.end()
+	}
+}
+
+// end lets others have its instant.
+func (u *undo) end() {
+	if u.begun {
+		u.lane.expiries.free(u.of)
 	}
 }
 

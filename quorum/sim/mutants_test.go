@@ -213,12 +213,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "two keys with one token expire alike", rule: "4 undo", file: "expiry.go",
-		old: "at = taken + gap", new: "at = taken",
+		old: "at = *last + gap", new: "at = *last",
 		test: "TestAnUndoDoesNotTakeAVoteOfTheSameBatch",
 	},
 	{
-		name: "an attempt gets the instant of one that is being undone", rule: "4 undo", file: "undo.go",
-		old: "u.lane.expiries.avoid(u.hash, u.ends)", new: "_ = u.ends",
+		name: "an attempt gets the instant of one that is being undone", rule: "4 undo", file: "expiry.go",
+		old: " || e.isUndone(hash, at, gap)", new: "",
 		test: "TestAnUndoThatIsRepeated",
 	},
 	{
@@ -313,7 +313,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "of two keys that are put late one stays", rule: "4 undo", file: "edit.go",
-		old: "return newUndo(en, d.engine.cfg.kept(d.edits[i].TTL)", new: "en.undoing = true\n\t\t\treturn newUndo(en, d.engine.cfg.kept(d.edits[i].TTL)",
+		old: "return undoString(en, d.engine.cfg.kept(d.edits[i].TTL)", new: "en.undoing = true\n\t\t\treturn undoString(en, d.engine.cfg.kept(d.edits[i].TTL)",
 		test: "TestEachOfTwoLocks", in: ".",
 	},
 	{
