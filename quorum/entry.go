@@ -120,9 +120,7 @@ func (en *entry) giveUp(f fate, why doubt) {
 
 // fail records a failed vote. The round's mu is held.
 func (en *entry) fail(f fate, why doubt) {
-	if f == dropped {
-		en.oweRelease()
-	}
+	en.oweRelease()
 	en.fate = f
 	en.record(Failed, why)
 }

@@ -27,6 +27,7 @@ type fake struct {
 	refuse  bool          // dials are refused
 	refusal []error       // with these in turn, else with ECONNREFUSED
 	noKill  bool          // CLIENT KILL is not permitted
+	breaks  string        // the beginning of a command after which the connection breaks, once
 	runID   int
 	skew    time.Duration // of its clock
 	lineage string
@@ -146,6 +147,10 @@ func (c *fakeConn) serve(calls []*masters.Call) bool {
 	}
 	for _, call := range calls {
 		f.run(c, call)
+		if f.breaks != "" && strings.HasPrefix(fmt.Sprintln(call.Args...), f.breaks) {
+			f.breaks, c.killed = "", true
+			return false
+		}
 	}
 	return true
 }

@@ -538,3 +538,25 @@ func TestAMasterThatFallsSilentWhileItsClockIsCheckedIsGivenUp(t *testing.T) {
 		m3.setDelay(time.Millisecond)
 	})
 }
+
+// The connection breaks between an attempt and its release, which go to a master in one batch.
+func TestAReleaseThatIsLostBehindItsAttemptIsMadeLate(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		m := w.fakes[2]
+		m.stall()
+		w.start(AcquireRequest{Key: Key{Name: "busy"}, Token: "other", TTL: minute})
+		time.Sleep(10 * time.Millisecond)
+		if a := w.acquire(key, "mine", minute); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		if r := w.release(key, "mine"); !r.Held {
+			t.Fatalf("not held: %+v", r)
+		}
+		m.mu.Lock()
+		m.breaks = "SET " + key
+		m.mu.Unlock()
+		m.resume()
+		w.settle()
+		w.expectHolders(key, "...")
+	})
+}

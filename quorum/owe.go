@@ -3,14 +3,14 @@ package quorum
 // A hold is a resource and the token that holds it.
 type hold struct{ name, token string }
 
-// oweRelease notes that the master was not told of a release, if the entry is one.
+// oweRelease notes that the master was not told of a release, or may not have been, if the entry is one.
 func (en *entry) oweRelease() {
 	if h := en.round.releases; h != nil {
 		en.lane.owe(*h, en.round.place.Load())
 	}
 }
 
-// owe notes a release, by the place of its round, that this master was not sent. An earlier attempt with the same token may yet
+// owe notes a release, by the place of its round, that has not reached this master. An earlier attempt with the same token may yet
 // take the lock there, or may have: one in the batch that is in flight, as when a stalled master runs it after it wakes, or in the
 // queue, is undone when it is answered (see owes); one whose connection broke before its answer is undone at once.
 func (l *lane) owe(h hold, place int64) {
