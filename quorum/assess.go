@@ -47,6 +47,9 @@ func (l *lane) assess(k *link) error {
 			return fmt.Errorf("does not let its canary be read: %w", read.Err)
 		}
 		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db && is.Members == l.engine.members {
+			if l.isMisplaced(k, &is) {
+				return errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
+			}
 			l.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
 		early := !l.heardOthers() // before what they have told is looked at
@@ -81,6 +84,12 @@ func (l *lane) assess(k *link) error {
 		}
 	}
 	return errors.New("has a canary that changes all the time: does another deployment use it?")
+}
+
+// isMisplaced says that this very server was marked in another place of a list. Where a deployment has a name, the epochs of its
+// masters go by their places, and proxies that do not agree on these would not hear of each other's.
+func (l *lane) isMisplaced(k *link, is *vouch.Canary) bool {
+	return l.engine.cfg.Deployment != "" && is.Slot != l.master.slot && is.Slot != vouch.Unplaced && is.Process == orDash(k.info.RunID)
 }
 
 // suspicion returns why a master may have forgotten locks though its canary is in place.

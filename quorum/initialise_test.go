@@ -132,3 +132,38 @@ func TestNoMasterIsMarkedUnlessAllCanBe(t *testing.T) {
 		})
 	}
 }
+
+// Where a deployment has a name, its masters are known by their places in the list.
+func TestAMasterThatIsListedInAnotherPlaceIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		deployment string
+		order      []int
+		want       string
+	}{
+		{"locks", []int{0, 1, 2}, "ccc"},
+		{"locks", []int{1, 0, 2}, "..c"},
+		{"", []int{1, 0, 2}, "ccc"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fakes, ms := newFakes(3)
+			w := &world{t: t, fakes: fakes}
+			cfg := Config{Databases: 1, Deployment: c.deployment}
+			if err := Initialise(context.Background(), cfg, ms); err != nil {
+				t.Fatal(err)
+			}
+			var listed []masters.Master
+			for _, i := range c.order {
+				listed = append(listed, ms[i])
+			}
+			e, err := New(cfg, listed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Engine = e
+			w.settle()
+			w.expectStates(c.want)
+			e.Close()
+			time.Sleep(time.Second)
+		})
+	}
+}

@@ -240,6 +240,11 @@ var vouchMutants = []mutant{
 		test: "TestAMarkIsRenewed", in: ".",
 	},
 	{
+		name: "a master that is listed in another place votes", rule: "10 membership", file: "assess.go",
+		old: "if l.isMisplaced(k, &is) {", new: "if false {",
+		test: "TestAMasterThatIsListedInAnotherPlace",
+	},
+	{
 		name: "settings concern database 0", rule: "9 eviction", file: "lane.go",
 		old: "l.ask([]any{\"INFO\"}, l.patrol) //", new: "if l.db == 0 {\n\t\tl.ask([]any{\"INFO\"}, l.patrol)\n\t} //",
 		test: "TestSettingsOfAMaster", in: ".",
