@@ -153,6 +153,34 @@ func TestWaitersDoNotWakeEachOtherWhereAMasterLacksTheLock(t *testing.T) {
 	}
 }
 
+// Master 1 has something of somebody else's, and master 0, which has no room for more connections, is not heard any more. It has
+// refused; master 2 answers later than its vote could count.
+func TestAWaiterIsWokenWhereTheBellOfOneMasterIsNotHeard(t *testing.T) {
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	near := startProxy(t, harness.Addrs(masters), "--deployment", "one")
+	far := startProxy(t, addrs, "--deployment", "one")
+	relays[2].Delay(harness.ToProxy, 20*time.Millisecond)
+	if got, err := masters[1].Do(0, "SET", "k", "somebody", "PX", "60000"); err != nil || string(got) != "+OK\r\n" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	holder, waiter, master := dial(t, near.Addr), dial(t, far.Addr), dial(t, masters[0].Addr)
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "60000")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, cleanMax, "it is refused twice: the second time when its proxy listens", func() error {
+		if all, err := counted(dial(t, far.Addr)); err != nil || all["refused"] < 2 {
+			return fmt.Errorf("%v, %v", all, err)
+		}
+		return nil
+	})
+	expect(t, master, "+OK\r\n", "CONFIG", "SET", "maxclients", "1")
+	expect(t, master, ":1\r\n", "CLIENT", "KILL", "TYPE", "pubsub")
+	expect(t, holder, ":1\r\n", "UNLOCK", "k", "me")
+	wantLock(t, waiter)
+}
+
 func TestAWaitEndsWithNullInTimeAndWithAnErrorAtTheEndOfTheProxy(t *testing.T) {
 	masters := startMasters(t, 3)
 	proxy, err := harness.StartProxy(proxyBinary, harness.Addrs(masters), patient()...)

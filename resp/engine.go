@@ -39,6 +39,7 @@ var _ Engine = (*quorum.Engine)(nil)
 type Messages interface {
 	Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error))
 	Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic)
+	Confirmed(t pubsub.Topic) uint64
 	Receivers(t pubsub.Topic, match func(pattern string) bool, counts []int64) int64
 	Topics(kind pubsub.Kind) []string
 }

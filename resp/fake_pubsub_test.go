@@ -37,6 +37,8 @@ func (f *fakeMessages) Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, don
 	done(nil)
 }
 
+func (f *fakeMessages) Confirmed(pubsub.Topic) uint64 { return ^uint64(0) }
+
 func (f *fakeMessages) Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 // A forecast says when the resource is to be tried again.
 //
 // A try that is refused tells when each master is free: at once, if it granted, for that is undone; when what it holds
-// expires, or when its bell rings, if it refused; perhaps at any time, if it told nothing. The resource is tried when a
-// quorum is free by that.
+// expires, or when its bell rings, if it refused; perhaps at any time, if it told nothing, or its bell is not heard. The
+// resource is tried when a quorum is free by that.
 //
-//	nobody sleeps on   A master that is free has granted, has told nothing, or has refused and then let its key expire, or
-//	                   rung for its deletion. All of them count, so a quorum that is free is seen to be.
+//	nobody sleeps on   A master that is free has granted, has told nothing, is not heard, or has refused and then let its
+//	                   key expire, or rung for its deletion. All of them count, so a quorum that is free is seen to be.
 //	nobody polls       While somebody holds the resource on a quorum, those masters refuse and do not ring, and the others
 //	                   are too few. So an attempt's undo, which rings, wakes neither its own waiter nor, by turns, that of
-//	                   another proxy. Only who has not told anything is asked again, and that more and
+//	                   another proxy. Only who has not told anything, or is not heard, is asked again, and that more and
 //	                   more rarely, until one that refused becomes free.
 //
 // A try that gets the lock tells nothing of the kind. Then the next waiter sleeps until that lock expires, or bells ring. They
@@ -61,10 +61,10 @@ func (f *forecast) heed(quorum int) {
 // won is called after a try that got the lock.
 func (f *forecast) won(expires time.Time) { f.expires = expires }
 
-// lost is called after one that did not, with how long each master is not free, as Acquired.FreeIn; nil if none has told.
-// What rang meanwhile may have rung after it had refused. Masters that granted are counted on from soon on, and those that
-// have told nothing from retry on.
-func (f *forecast) lost(now time.Time, freeIn []time.Duration, soon, retry time.Duration, masters int) {
+// lost is called after one that did not, with how long each master is not free, as Acquired.FreeIn; nil if none has told; and
+// which are heard since before the try. What rang meanwhile may have rung after it had refused. Masters that granted are
+// counted on from soon on, and those that have told nothing, or are not heard, from retry on.
+func (f *forecast) lost(now time.Time, freeIn []time.Duration, heard uint64, soon, retry time.Duration, masters int) {
 	*f = forecast{free: make([]time.Time, masters), rang: f.rang | f.late}
 	for m := range f.free {
 		switch {
@@ -73,6 +73,8 @@ func (f *forecast) lost(now time.Time, freeIn []time.Duration, soon, retry time.
 		case freeIn[m] == 0:
 			f.free[m] = now.Add(soon)
 			f.rang |= 1 << m
+		case heard>>m&1 == 0:
+			f.free[m] = now.Add(min(freeIn[m], retry))
 		default:
 			f.free[m] = now.Add(freeIn[m])
 			f.refused |= 1 << m

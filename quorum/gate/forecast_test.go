@@ -12,6 +12,8 @@ import (
 
 var start = time.Unix(1, 0)
 
+const all = ^uint64(0)
+
 func TestAQuorumOfBellsIsHeededAtOnceAndFewerAfterAWhile(t *testing.T) {
 	for _, c := range []struct {
 		bells string // masters; t: a try begins; w: it gets the lock; l: it does not, but is granted by master 2
@@ -31,7 +33,7 @@ func TestAQuorumOfBellsIsHeededAtOnceAndFewerAfterAWhile(t *testing.T) {
 			case 'w':
 				f.won(start.Add(time.Minute))
 			case 'l':
-				f.lost(start, []time.Duration{1, 1, 0}, 0, 0, 3)
+				f.lost(start, []time.Duration{1, 1, 0}, all, 0, 0, 3)
 			default:
 				f.ring(int(b-'0'), start)
 			}
@@ -54,7 +56,7 @@ func whenOf(at time.Time) string {
 	return at.String()
 }
 
-// g: granted, and undone; 1, 2 and 3: refused, for so many seconds; f: told nothing.
+// g: granted, and undone; 1, 2 and 3: refused, for so many seconds; x: refused, for 3 seconds, and not heard; f: told nothing.
 func TestAfterARefusalItIsTriedWhenAQuorumIsFree(t *testing.T) {
 	const soon, retry = 10 * time.Millisecond, 20 * time.Millisecond
 	for _, c := range []struct {
@@ -68,11 +70,16 @@ func TestAfterARefusalItIsTriedWhenAQuorumIsFree(t *testing.T) {
 		{"131", "", "", "", 1000}, {"133", "", "", "", 3000}, {"133", "", "", "1", 1000}, {"133", "", "1", "", 1000},
 		{"133", "01", "2", "", 1000}, {"133", "01", "1", "2", 0}, {"133", "", "", "01", 0},
 		{"333gg", "", "", "34", 3000}, {"333g3", "", "", "", 3000}, {"333g3", "", "", "4", 3000}, {"333g3", "", "", "40", 10},
-		{"122g3", "", "", "", 2000},
+		{"122g3", "", "", "", 2000}, {"33x", "", "", "", 3000}, {"33x", "", "", "2", 3000}, {"33x", "", "", "0", 20},
+		{"3gx", "", "", "", 20}, {"11x", "", "", "", 1000}, {"333xx", "", "", "1", 20}, {"3333x", "", "", "1", 3000},
 	} {
 		var told []time.Duration
-		for _, v := range c.votes {
-			told = append(told, map[rune]time.Duration{'g': 0, 'f': -1, '1': 1, '2': 2, '3': 3}[v]*time.Second)
+		heard := all
+		for m, v := range c.votes {
+			told = append(told, map[rune]time.Duration{'g': 0, 'f': -1, '1': 1, '2': 2, '3': 3, 'x': 3}[v]*time.Second)
+			if v == 'x' {
+				heard &^= 1 << m
+			}
 		}
 		n := max(len(told), 3)
 		q := quorum.Quorum(n)
@@ -85,7 +92,7 @@ func TestAfterARefusalItIsTriedWhenAQuorumIsFree(t *testing.T) {
 		ring(c.before)
 		f.heed(q)
 		ring(c.during)
-		f.lost(start, told, soon, retry, n)
+		f.lost(start, told, heard, soon, retry, n)
 		ring(c.after)
 		if got := max(f.at(q).Sub(start), 0); got != c.want*time.Millisecond {
 			t.Errorf("%+v: after %v", c, got)
@@ -169,7 +176,7 @@ func TestNoReleaseIsMissed(t *testing.T) {
 			case "res":
 				trying = 0
 				if held {
-					f.lost(now, told, 0, 0, n)
+					f.lost(now, told, all, 0, 0, n)
 					break
 				}
 				f.won(start.Add(ttl))

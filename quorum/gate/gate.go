@@ -32,6 +32,7 @@ type Engine interface {
 type Bells interface {
 	Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error))
 	Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic)
+	Confirmed(t pubsub.Topic) uint64
 }
 
 // Gates are all gates of a proxy.

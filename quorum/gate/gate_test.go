@@ -33,14 +33,15 @@ type world struct {
 	votes   string // of an attempt that is refused: r refused, g granted, f told nothing
 	tries   []string
 	bell    pubsub.Subscriber
-	deaf    error // subscriptions fail
+	deaf    error  // subscriptions fail
+	hears   uint64 // masters whose bells ring for the waiters
 	answers []string
 }
 
 func inWorld(t *testing.T, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, votes: "rrr"}
+		w := &world{t: t, votes: "rrr", hears: all}
 		w.Gates = New(w, w, 3, rand.N[time.Duration])
 		f(w)
 		w.Close()
@@ -95,6 +96,8 @@ func (w *world) Unsubscribe(s pubsub.Subscriber, _ []pubsub.Topic) {
 	defer w.mu.Unlock()
 	w.bell = nil
 }
+
+func (w *world) Confirmed(pubsub.Topic) uint64 { return w.hears }
 
 func (w *world) hold(token string, ttl time.Duration) {
 	w.mu.Lock()
@@ -304,6 +307,20 @@ func TestAWaiterThatHasBeenRefusedOftenIsWokenAsSoonAsAnother(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Master 1 has something of somebody else's, and the bell of master 0 is not heard.
+func TestAWaiterIsWokenWhereTheBellOfOneMasterIsNotHeard(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.hears = 0b110
+		w.hold("x", time.Minute)
+		w.wait("a", time.Hour)
+		time.Sleep(time.Second)
+		w.want(2)
+		w.release(2)
+		time.Sleep(time.Millisecond)
+		w.want(1, "a granted@1001")
+	})
 }
 
 func TestAWaitEndsInTime(t *testing.T) {

@@ -22,6 +22,9 @@ type model struct {
 	heads []*modelHead
 	works map[string][]func() // by sender and master
 	bells map[string]int      // by master and head: on their way
+	cuts  int                 // so many links between heads and masters may break yet
+	mends int                 // so many of these are made anew
+	wary  bool                // one has broken
 }
 
 type modelKey struct {
@@ -32,7 +35,9 @@ type modelKey struct {
 type modelHead struct {
 	forecast
 	name  string
+	heard uint64          // the masters whose bells it hears
 	votes []time.Duration // by master, as Acquired.FreeIn, while it tries; else nil
+	asked uint64          // heard, when the try began
 	tries int             // in vain
 	done  bool
 }
@@ -70,6 +75,7 @@ func (m *model) del(sender string, master int) {
 
 func (m *model) try(h *modelHead) {
 	h.heed(m.q)
+	h.asked = h.heard
 	h.votes = slices.Repeat([]time.Duration{-1}, len(m.keys))
 	for i := range m.keys {
 		votes := h.votes
@@ -107,7 +113,7 @@ func (m *model) over(h *modelHead) {
 	granted, _ := tally(h.votes)
 	if h.done = granted >= m.q; !h.done {
 		h.tries++
-		h.lost(m.now, slices.Clone(h.votes), 0, min(splitWait<<h.tries, splitWaitMax), len(m.keys))
+		h.lost(m.now, slices.Clone(h.votes), h.asked, 0, min(splitWait<<min(h.tries, 20), splitWaitMax), len(m.keys))
 	}
 	for i, vote := range h.votes {
 		if h.done || vote <= 0 {
@@ -134,7 +140,11 @@ func (m *model) settle() (next time.Time, waiting bool) {
 		if free := m.freeAt(); free.After(m.now) {
 			late = next.Sub(free)
 		}
-		if late > 0 && (!m.hasty || late > splitWaitMax) {
+		asleep := time.Duration(0) // no longer than this, where masters have told nothing, or are not heard
+		if m.hasty || m.wary {
+			asleep = splitWaitMax
+		}
+		if late > asleep {
 			m.t.Fatalf("all sleep on until %v: %+v", next, m.keys)
 		}
 		return next, waiting
@@ -143,31 +153,41 @@ func (m *model) settle() (next time.Time, waiting bool) {
 	return next, waiting
 }
 
-func (m *model) events() (all []string) {
+func (m *model) events() (list []string) {
 	trying := slices.ContainsFunc(m.heads, func(h *modelHead) bool { return h.votes != nil })
 	for i, h := range m.heads {
 		switch {
 		case h.done:
 		case h.votes != nil:
 			if m.decided(h.votes) {
-				all = append(all, fmt.Sprint("over ", i, " 0"))
+				list = append(list, fmt.Sprint("over ", i, " 0"))
 			}
 		case !h.at(m.q).After(m.now) && (h.tries < 5 || !trying): // in the end, pauses part them
-			all = append(all, fmt.Sprint("try ", i, " 0"))
+			list = append(list, fmt.Sprint("try ", i, " 0"))
+		}
+	}
+	for i, h := range m.heads {
+		for master := range m.keys {
+			switch heard := h.heard>>master&1 == 1; {
+			case !heard && m.mends > 0:
+				list = append(list, fmt.Sprint("mend ", i, " ", master))
+			case heard && m.cuts > 0:
+				list = append(list, fmt.Sprint("cut ", i, " ", master))
+			}
 		}
 	}
 	for name, works := range m.works {
 		if len(works) > 0 {
-			all = append(all, name)
+			list = append(list, name)
 		}
 	}
 	for name, n := range m.bells {
 		if n > 0 {
-			all = append(all, name)
+			list = append(list, name)
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(list)
+	return list
 }
 
 func (m *model) happen(event string) {
@@ -184,7 +204,17 @@ func (m *model) happen(event string) {
 		do()
 	case "bell":
 		m.bells[event]--
+		if h := head(); h.heard>>master&1 == 1 {
+			h.ring(master, m.now)
+		}
+	case "cut":
+		m.cuts--
+		m.wary = true
+		head().heard &^= 1 << master
 		head().ring(master, m.now)
+	case "mend":
+		m.mends--
+		head().heard |= 1 << master
 	case "try":
 		m.try(head())
 	case "over":
@@ -197,7 +227,7 @@ func newModel(t *rapid.T) *model {
 	m := &model{t: t, now: start, q: quorum.Quorum(n), keys: make([]modelKey, n), works: map[string][]func(){}, bells: map[string]int{}}
 	m.hasty = rapid.Bool().Draw(t, "hasty")
 	for i := range rapid.IntRange(1, 3).Draw(t, "proxies") {
-		m.heads = append(m.heads, &modelHead{name: fmt.Sprint(i)})
+		m.heads = append(m.heads, &modelHead{name: fmt.Sprint(i), heard: all})
 	}
 	return m
 }
@@ -216,10 +246,13 @@ func (m *model) hold() []int {
 	return on
 }
 
-// The holder gives back what it has on some masters, or on all. Whoever waits gets the lock then, or when the rest expires.
+// The holder gives back what it has on some masters, or on all. Whoever waits gets the lock then, or when the rest expires, even
+// if it does not hear some masters.
 func TestNobodySleepsOnWhileAQuorumIsFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
+		m.cuts = rapid.IntRange(0, len(m.keys)-m.q).Draw(t, "links that break")
+		m.mends = rapid.IntRange(0, m.cuts).Draw(t, "that are made anew")
 		on := m.hold()
 		for _, i := range on[rapid.IntRange(0, len(on)).Draw(t, "how many keep it"):] {
 			m.del("holder", i)

@@ -15,7 +15,8 @@ type gate struct {
 	key        quorum.Key
 	changed    chan struct{} // a bell rang, or somebody left
 	subscribed bool
-	vain       int // tries in vain since a master that had refused became free
+	heard      uint64 // masters whose bells were heard from before the last try on
+	vain       int    // tries in vain since a master that had refused became free
 
 	// The mu of Gates guards what follows.
 	queue    []*Waiter // the head first; some may be over
@@ -33,7 +34,7 @@ const (
 	splitWaitMax = time.Second
 )
 
-func (g *gate) topic() []pubsub.Topic { return []pubsub.Topic{{Kind: pubsub.Bell, Name: g.key.Name}} }
+func (g *gate) topic() pubsub.Topic { return pubsub.Topic{Kind: pubsub.Bell, Name: g.key.Name} }
 
 func (g *gate) run() {
 	for w := g.head(); w != nil; w = g.head() {
@@ -57,13 +58,11 @@ func (g *gate) run() {
 			g.vain = 0
 			g.won(time.Now().Add(w.req.TTL))
 		default:
-			pause := g.gates.pause
-			g.lost(a, pause(splitWait+time.Since(began)), pause(min(splitWait<<min(g.vain, 20), splitWaitMax)))
-			g.vain++
+			g.lost(a, time.Since(began))
 		}
 	}
 	if g.subscribed {
-		g.gates.bells.Unsubscribe(g, g.topic())
+		g.gates.bells.Unsubscribe(g, []pubsub.Topic{g.topic()})
 	}
 }
 
@@ -103,6 +102,7 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	if !w.trying { // only this goroutine sets it
 		return quorum.Acquired{Refused: true}
 	}
+	g.heard = g.gates.bells.Confirmed(g.topic()) // not before heed: that forgets who rang because he is heard no more
 	result := make(chan quorum.Acquired, 1)
 	g.gates.engine.Acquire(w.req, func(a quorum.Acquired) { result <- a })
 	a := <-result
@@ -141,7 +141,7 @@ func lacksQuorum(err error) bool {
 // subscribe makes the masters' bells heard.
 func (g *gate) subscribe() quorum.Acquired {
 	result := make(chan error, 1)
-	g.gates.bells.Subscribe(g, g.topic(), func(err error) { result <- err })
+	g.gates.bells.Subscribe(g, []pubsub.Topic{g.topic()}, func(err error) { result <- err })
 	err := <-result
 	g.subscribed = err == nil
 	return quorum.Acquired{Err: err}
@@ -169,10 +169,15 @@ func (g *gate) won(expires time.Time) {
 	g.forecast.won(expires)
 }
 
-func (g *gate) lost(a quorum.Acquired, soon, retry time.Duration) {
+// lost is called after a try that took so long.
+func (g *gate) lost(a quorum.Acquired, took time.Duration) {
+	pause := g.gates.pause
+	soon := pause(splitWait + took)
+	retry := pause(min(splitWait<<min(g.vain, 20), splitWaitMax))
+	g.vain++
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
-	g.forecast.lost(time.Now(), a.FreeIn, soon, retry, g.gates.masters)
+	g.forecast.lost(time.Now(), a.FreeIn, g.heard, soon, retry, g.gates.masters)
 }
 
 // wait returns how long the head is to sleep.

@@ -11,7 +11,7 @@
 //
 // A subscription is confirmed to the client when a quorum of masters has confirmed it, so that whatever is published
 // from then on, by anybody, is heard. A link that breaks is made anew, with all subscriptions, and rings the bells that
-// it may have missed.
+// it may miss until then.
 //
 // Promises: sieve.go. Not promised: what is published while more than N-q links are down at once. What somebody
 // publishes on masters past all lockproxies has no envelope, and is not delivered.

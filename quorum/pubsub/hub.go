@@ -88,7 +88,6 @@ type topic struct {
 	Topic
 	asked       uint64 // the links on which it may be subscribed
 	on          uint64 // the links that confirmed it
-	met         uint64 // the links that confirmed it once, on this connection or an earlier one
 	failed      uint64 // the links that refused it
 	refusal     string // what one of them said
 	subscribers map[Subscriber]struct{}
@@ -202,6 +201,17 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		}
 		h.confirmed(tp) // nobody has it any more who could miss something
 	}
+}
+
+// Confirmed returns which masters have confirmed the topic, one bit for each. They are heard until their links break, upon
+// which their bells ring.
+func (h *Hub) Confirmed(t Topic) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if tp := h.topics[t]; tp != nil {
+		return tp.on
+	}
+	return 0
 }
 
 // left notes that a link has left the topic. mu is held.

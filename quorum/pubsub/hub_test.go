@@ -184,17 +184,29 @@ func TestNoMessageIsLostWhileMastersComeAndGo(t *testing.T) {
 	})
 }
 
-// Whoever waits for a bell must look for himself after a time when nobody heard it.
-func TestALinkRingsTheBellsThatItMayHaveMissed(t *testing.T) {
+// Whoever waits for a bell must look for himself in the time in which it is not heard.
+func TestALinkThatBreaksRingsTheBellsThatItMayMiss(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		a := &reader{}
-		w.mustSubscribe(a, Topic{Bell, "k"}, news)
+		a, bell := &reader{}, Topic{Bell, "k"}
+		confirmed := func(want uint64) {
+			t.Helper()
+			if got := w.Confirmed(bell); got != want {
+				t.Errorf("%b have confirmed, not %b", got, want)
+			}
+		}
+		confirmed(0)
+		w.mustSubscribe(a, bell, news)
 		w.want(a)
+		confirmed(0b111)
+		w.masters[1].set(func(f *fake) { f.refuse = true })
 		w.masters[1].cut()
 		time.Sleep(time.Second)
 		w.want(a, "=")
+		confirmed(0b101)
+		w.masters[1].set(func(f *fake) { f.refuse = false })
 		time.Sleep(time.Minute)
 		w.want(a)
+		confirmed(0b111)
 	})
 }
 

@@ -150,10 +150,6 @@ func (l *link) hear(heard masters.Heard) error {
 	default:
 		o.topic.on |= l.bit()
 		l.hub.judge(o.topic)
-		if o.topic.Kind == Bell && o.topic.met&l.bit() != 0 {
-			o.topic.ring(l) // the master may have rung when there was no connection
-		}
-		o.topic.met |= l.bit()
 	}
 	return nil
 }
@@ -215,6 +211,9 @@ func (l *link) down(ctx context.Context, cause string) {
 		h.left(tp, l)
 	}
 	for _, tp := range h.topics {
+		if tp.Kind == Bell && tp.on&l.bit() != 0 {
+			tp.ring(l) // the master may have rung, and will not be heard
+		}
 		tp.asked &^= l.bit()
 		tp.on &^= l.bit()
 		h.judge(tp)
