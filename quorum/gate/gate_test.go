@@ -323,6 +323,28 @@ func TestAWaiterIsWokenWhereTheBellOfOneMasterIsNotHeard(t *testing.T) {
 	})
 }
 
+// Master 2 tells nothing. Of two that have a vote each, each hears the other's undo.
+func TestVotesThatAreSplitAgainAndAgainAreTriedMoreAndMoreSlowly(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pause = func(most time.Duration) time.Duration { return most }
+		w.votes = "grf"
+		w.hold("x", time.Hour)
+		w.wait("a", time.Hour)
+		time.Sleep(2 * time.Millisecond)
+		w.want(2)
+		w.ring(1)
+		time.Sleep(time.Millisecond)
+		w.want(1)
+		for _, still := range []time.Duration{2500, 4000, 4000} {
+			w.ring(1)
+			time.Sleep(still * time.Microsecond)
+			w.want(0)
+			time.Sleep(time.Millisecond)
+			w.want(1)
+		}
+	})
+}
+
 func TestAWaitEndsInTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.hold("x", time.Minute)

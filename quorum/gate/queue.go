@@ -16,6 +16,7 @@ type gate struct {
 	changed    chan struct{} // a bell rang, or somebody left
 	subscribed bool
 	heard      uint64 // masters whose bells were heard from before the last try on
+	splits     int    // tries in a row whose votes were split
 	vain       int    // tries in vain since a master that had refused became free
 
 	// The mu of Gates guards what follows.
@@ -28,8 +29,8 @@ const (
 	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too, where no try
 	// has told what the masters hold.
 	ringWait = 20 * time.Millisecond
-	// splitWait, and the time that the try took, is the longest pause after votes that were split. A master that has told
-	// nothing is asked again after splitWait at the latest, doubled with each try in vain, up to splitWaitMax.
+	// splitWait, and the time that the try took, is the longest pause after votes that were split more than once. A master
+	// that has told nothing is asked again after splitWait at the latest, doubled with each try in vain, up to splitWaitMax.
 	splitWait    = 4 * time.Millisecond
 	splitWaitMax = time.Second
 )
@@ -53,9 +54,9 @@ func (g *gate) run() {
 		}
 		switch {
 		case a.Err != nil && !lacksQuorum(a.Err), a.Lock != nil && !g.subscribed: // the next has to see for itself, and to subscribe
-			g.vain = 0
+			g.splits, g.vain = 0, 0
 		case a.Lock != nil:
-			g.vain = 0
+			g.splits, g.vain = 0, 0
 			g.won(time.Now().Add(w.req.TTL))
 		default:
 			g.lost(a, time.Since(began))
@@ -169,10 +170,16 @@ func (g *gate) won(expires time.Time) {
 	g.forecast.won(expires)
 }
 
-// lost is called after a try that took so long.
+// lost is called after a try that took so long. Those with whom votes were split try again, too, as soon as they hear each
+// other's undo: once that may part them, and costs nothing; then pauses do, the longer the more there may be of them.
 func (g *gate) lost(a quorum.Acquired, took time.Duration) {
-	pause := g.gates.pause
-	soon := pause(splitWait + took)
+	pause, soon := g.gates.pause, time.Duration(0)
+	if g.splits > 0 {
+		soon = pause(1 + min(took<<min(g.splits, 10), splitWait+took))
+	}
+	if g.splits++; !slices.Contains(a.FreeIn, 0) {
+		g.splits = 0
+	}
 	retry := pause(min(splitWait<<min(g.vain, 20), splitWaitMax))
 	g.vain++
 	g.gates.mu.Lock()
