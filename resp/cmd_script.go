@@ -145,7 +145,7 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 			scriptAnswer(m, script.Absent))
 	case script.Acquire, script.AcquireOrExtend:
 		return c.acquireByScript(quorum.AcquireRequest{Key: key, Token: op.Token, TTL: ttl,
-			Reentrant: op.Op == script.AcquireOrExtend}, m, op.Alien)
+			Reentrant: op.Op == script.AcquireOrExtend, WantHolder: op.Alien.Fails()}, m, op.Alien)
 	case script.Query:
 		return c.query(op, m)
 	}
@@ -168,7 +168,8 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 	}
 }
 
-// acquireByScript makes an attempt. That it was refused says that somebody holds the lock, as far as the script knows.
+// acquireByScript makes an attempt. That it was refused says that somebody holds the lock, as far as the script knows. One that
+// fails where the key holds no string has to be told so: masters that are asked for the holder do.
 func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
 	r := oneRound
 	if req.Reentrant {
