@@ -102,7 +102,7 @@ func decodeValue(text string, s *Script) (Value, error) {
 		line, after, _ := strings.Cut(text[1:], ";")
 		v.Kind = ErrorValue
 		v.Text, rest, err = cutText(after)
-		v.Text = s.raised(v.Text, line)
+		v.Text = s.raised(cString(v.Text), line)
 	case text[0] == stoppedValue:
 		v.Kind = ErrorValue
 		v.Text, rest, err = cutText(text[1:])
@@ -142,6 +142,9 @@ func cutHead(text string) (v Value, rest string, err error) {
 	if kind, ok := textKinds[sign]; ok {
 		v.Kind = kind
 		v.Text, rest, err = cutText(text)
+		if kind == StatusValue || kind == ErrorValue {
+			v.Text = cString(v.Text)
+		}
 		return v, rest, err
 	}
 	switch sign {
@@ -181,6 +184,12 @@ func parseInteger(number string) int64 {
 		return int64(x)
 	}
 	return math.MinInt64
+}
+
+// cString is text as C sees it: to Redis a status or an error ends before the first zero byte.
+func cString(text string) string {
+	text, _, _ = strings.Cut(text, "\x00")
+	return text
 }
 
 // cutText reads a text with its length before it, and returns what follows.

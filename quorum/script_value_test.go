@@ -27,6 +27,8 @@ func TestRepliesAreDecoded(t *testing.T) {
 		{"$0:", Value{Kind: BulkValue}},
 		{"$3:a:;", Value{Kind: BulkValue, Text: "a:;"}},
 		{"+2:OK", Value{Kind: StatusValue, Text: "OK"}},
+		{"+4:O\x00K+", Value{Kind: StatusValue, Text: "O"}},
+		{"-6:ERR x\x00", Value{Kind: ErrorValue, Text: "ERR x"}},
 		{"-5:ERR x", Value{Kind: ErrorValue, Text: "ERR x"}},
 		{"_", Value{}},
 		{"t", Value{Kind: TrueValue}},
@@ -38,6 +40,7 @@ func TestRepliesAreDecoded(t *testing.T) {
 		{"%1;$1:a:1;", Value{Kind: MapValue, Int: 2, items: "$1:a:1;"}},
 		{"~0;", Value{Kind: SetValue}},
 		{"!2;5:ERR x", Value{Kind: ErrorValue, Text: "ERR x" + at + "2."}},
+		{"!2;7:ERR\x00x\r\n", Value{Kind: ErrorValue, Text: "ERR" + at + "2."}},
 		{"!0;5:ERR x", Value{Kind: ErrorValue, Text: "ERR x" + at + "1."}},
 	} {
 		if got, err := decodeValue(c.text, s); err != nil || !reflect.DeepEqual(got, c.want) {
