@@ -66,8 +66,11 @@ func TestCompareAndSetAndDelete(t *testing.T) {
 		{"SET k a ; DELEX k IFEQ b ; GET k", "$1\r\na\r\n"},
 		{"SET k a ; DELEX k IFNE a", ":0\r\n"},
 		{"SET k a ; delex k ifne b", ":1\r\n"},
-		{"DELEX k IFEQ", "-ERR syntax error\r\n"},
-		{"DELEX k IFEQ a b", "-ERR syntax error\r\n"},
+		{"DELEX k IFEQ", "-ERR wrong number of arguments for 'delex' command\r\n"},
+		{"DELEX k IFEQ a b", "-ERR wrong number of arguments for 'delex' command\r\n"},
+		{"DELEX k IFDEQ a", ":0\r\n"},
+		{"SET k a ; DELEX k IFDEQ a", "-ERR Invalid condition. Use IFEQ or IFNE\r\n"},
+		{"SET k a ; MULTI ; DELIFEQ k b ; DELIFEQ k a ; DELIFEQ k a ; EXEC", "*3\r\n:0\r\n:1\r\n:0\r\n"},
 		{"SET k a ; DELIFEQ k a", ":1\r\n"},
 		{"SET k a ; DELIFEQ k b", ":0\r\n"},
 		{"DELIFEQ k a", ":0\r\n"},
@@ -354,7 +357,7 @@ func TestOnlyWhatIsToldIsClaimed(t *testing.T) {
 	for lines, want := range map[string]quorum.EditKind{
 		"DEL k": quorum.Delete, "EXISTS k,DEL k": quorum.Delete, "SET k w XX,DEL k": quorum.Delete, "DELEX k IFEQ v": quorum.Delete,
 		"GETDEL k": quorum.Claim, "GET k,DEL k": quorum.Claim, "MGET j k,UNLINK k": quorum.Claim, "GETEX k PXAT 1": quorum.Claim,
-		"SET k w GET EXAT 1": quorum.Claim, "GET k": quorum.Keep, "GET j,DEL k": quorum.Delete,
+		"SET k w GET EXAT 1": quorum.Claim, "GET k": quorum.Keep, "GET j,DEL k": quorum.Delete, "GETRANGE k 0 0,DELIFEQ k v": quorum.Claim,
 	} {
 		now := []quorum.View{{Exists: true, Type: "string", Value: "v", TTL: time.Minute}, {Type: "none"}}
 		p := newPlan(time.Hour, []string{"k", "j"}, nil, now)

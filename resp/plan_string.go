@@ -27,6 +27,20 @@ func planStrlen(p *plan, args []string) Reply {
 	return Int(len(k.Value))
 }
 
+func planGetRange(p *plan, args []string) Reply {
+	start, ok1 := parseInt(args[2])
+	end, ok2 := parseInt(args[3])
+	k := p.key(args[1])
+	switch {
+	case !ok1 || !ok2:
+		return errNotInt
+	case !k.isString():
+		return errWrongType
+	}
+	k.told = k.told || k.Exists
+	return Bulk(cut(k.Value, start, end))
+}
+
 // planMGet has null for what is no string, as Redis.
 func planMGet(p *plan, args []string) Reply {
 	all := make(Array, 0, len(args)-1)
@@ -194,25 +208,36 @@ func parseGetEXOptions(args []string) (o setOptions, persist, ok bool) {
 // planDelEX deletes a key of any type or, with a condition, a string that meets it.
 func planDelEX(p *plan, args []string) Reply {
 	k := p.key(args[1])
-	compare := compareNone
 	switch {
-	case len(args) == 4 && equalFold(args[2], "ifeq"):
-		compare = compareEqual
-	case len(args) == 4 && equalFold(args[2], "ifne"):
-		compare = compareOther
-	case len(args) != 2:
-		return errSyntax
-	}
-	switch {
+	case len(args) == 2:
+		return k.removeIf(k.Exists)
+	case len(args) != 4:
+		return errArity(p.cmd.full)
 	case !k.Exists:
 		return Int(0)
-	case compare != compareNone && k.Type != "string":
-		return errWrongType
-	case compare != compareNone && (k.Value == args[3]) != (compare == compareEqual):
-		return Int(0)
+	case k.Type != "string":
+		return Error("ERR Key should be of string type if conditions are specified")
+	case equalFold(args[2], "ifeq"):
+		return k.removeIf(k.Value == args[3])
+	case equalFold(args[2], "ifne"):
+		return k.removeIf(k.Value != args[3])
 	}
-	k.remove()
-	return Int(1)
+	return Error("ERR Invalid condition. Use IFEQ or IFNE")
+}
+
+func planDelIfEq(p *plan, args []string) Reply {
+	k := p.key(args[1])
+	if !k.isString() {
+		return errWrongType
+	}
+	return k.removeIf(k.holds(args[2]))
+}
+
+func (k *planned) removeIf(holds bool) Reply {
+	if holds {
+		k.remove()
+	}
+	return Int(count(holds))
 }
 
 // Those for keys of any type.

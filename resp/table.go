@@ -47,7 +47,7 @@ var stringCommands = []*command{
 	{name: "get", arity: 2, flags: readOnly | fast, keys: oneKey, group: "string", since: "1.0.0", run: runGet,
 		plan: planGet, usage: "key", summary: "Get the value of a key"},
 	{name: "getrange", arity: 4, flags: readOnly, keys: oneKey, group: "string", since: "2.4.0", run: runGetRange,
-		usage: "key start end", summary: "Get a substring of the string stored at a key"},
+		plan: planGetRange, usage: "key start end", summary: "Get a substring of the string stored at a key"},
 	{name: "mget", arity: -2, flags: readOnly | fast, keys: allKeys, group: "string", since: "1.0.0", run: runPlanned,
 		plan: planMGet, usage: "key ...", summary: "Get the values of all the given keys"},
 	{name: "getset", arity: 3, flags: write | denyOOM | fast, keys: oneKey, group: "string", since: "1.0.0", run: runPlanned,
@@ -63,7 +63,7 @@ var stringCommands = []*command{
 		plan: planDelEX, usage: "key [IFEQ value | IFNE value]",
 		summary: "Delete a key, conditionally on its value: DELEX key [IFEQ value | IFNE value]"},
 	{name: "delifeq", arity: 3, flags: write | fast, keys: oneKey, group: "string", since: "9.0.0", run: runUnlock,
-		usage: "key value", summary: "Delete a key if it holds the value"},
+		plan: planDelIfEq, usage: "key value", summary: "Delete a key if it holds the value"},
 	{name: "strlen", arity: 2, flags: readOnly | fast, keys: oneKey, group: "string", since: "2.2.0", run: runStrlen,
 		plan: planStrlen, usage: "key", summary: "Get the length of the value stored in a key"},
 }
