@@ -169,6 +169,8 @@ var others = slices.Concat(
 	like(Family{Kind: Refused, Why: whyCounter, Library: "redis-semaphore", Does: "semaphores"},
 		"c8c73c4b1952", "23bbf01abcdc", "bff9e90bbd5d", "871d1c23aaf2", "01b79aaa678f"),
 	[]Family{
+		{SHA: "14b5a67944e7ac72a664ccfe1401554d683e190c", Kind: Refused, Why: whyCounter, Library: "DistributedLock.Redis", Does: "semaphore: acquire"},
+		{SHA: "3850b48f22b01baa0ed9428b0bb6e94cf9957d13", Kind: Refused, Why: whyCounter, Library: "DistributedLock.Redis", Does: "semaphore: extend"},
 		{Shape: "9f61b1022650", Kind: Tells, Library: "Symfony Lock", Does: "whether scripts may use TIME, 5.2-now"},
 		{Shape: "4df3e8f9623c", Kind: Takes, Library: "Symfony Lock", Does: "acquire, 5.2-now"},
 		{Shape: "f88ade4c0164", Kind: Takes, Library: "Symfony Lock", Does: "acquire to read, 5.2-now"},
