@@ -25,7 +25,8 @@
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	owe.go, late.go
 //	again.go                         where votes are split
-//	release.go, extend.go, fill.go   giving it back, or making it last; masters that lack it
+//	release.go, extend.go, add.go,   giving it back, or making it last; masters that lack it
+//	fill.go
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like

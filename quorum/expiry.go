@@ -3,6 +3,8 @@ package quorum
 import (
 	"math"
 	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
 // A key is set to expire at an instant of its master's clock (PXAT), not after a time (PX). So a command that is late on its way
@@ -100,4 +102,12 @@ func (w *watch) latest(now instant, heard int64, at instant) int64 {
 		return heard + (now - at).Milliseconds() + 1
 	}
 	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
+}
+
+// when returns at what moment of ours the master's clock shows at, in ms, by what is known of it now.
+func (w *watch) when(now instant, at int64) vouch.Span {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	then := now + time.Duration(at)*time.Millisecond
+	return vouch.Span{Lo: then - w.clock.Latest(now), Hi: then - w.clock.Earliest(now)}
 }

@@ -557,8 +557,8 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	case luaAdd:
 		more, _ := strconv.ParseInt(arg(1), 10, 64)
 		most, _ := strconv.ParseInt(arg(2), 10, 64)
-		least, _ := strconv.ParseInt(arg(3), 10, 64)
-		left = max(left+more, least)
+		until, _ := strconv.ParseInt(arg(3), 10, 64)
+		left = max(left+more, min(left+until-v.expires.UnixMilli(), most))
 		if left > most {
 			return int64(-2), nil
 		}
@@ -566,7 +566,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		if f.horizonLeft() < left {
 			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(left) * time.Millisecond * 5 / 4)}
 		}
-		return []any{left, int64(1)}, nil
+		return []any{left, int64(1), f.now().UnixMilli() + left}, nil
 	case luaUndo, luaPutBack:
 		if strconv.FormatInt(v.expires.UnixMilli(), 10) != arg(1) {
 			return int64(0), nil

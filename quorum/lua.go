@@ -84,13 +84,15 @@ var (
 	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it, and reply as luaProlong.
 	luaExtend = newLua(luaProlong + luaIfHeld + `return prolong(KEYS[1], ARGV[2])`)
 
-	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=the least that
-	// is to. It replies with the new remaining TTL and what luaProlong returns, or with -2 if that would be too much.
-	luaAdd = newLua(luaProlong + luaIfHeld + `
-local ms = math.max(redis.call('PTTL', KEYS[1]) + tonumber(ARGV[2]), tonumber(ARGV[4]))
-if ms > tonumber(ARGV[3]) then return -2 end
+	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=when it is to
+	// expire at the earliest. It replies with the new remaining TTL, what luaProlong returns, and when the key expires, or with -2
+	// if that would be too much.
+	luaAdd = newLua(luaExpires + luaProlong + luaIfHeld + `
+local left, at, most = redis.call('PTTL', KEYS[1]), expires(KEYS[1]), tonumber(ARGV[3])
+local ms = math.max(left + ARGV[2], math.min(left + ARGV[4] - at, most))
+if ms > most then return -2 end
 if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
-return {ms, prolong(KEYS[1], string.format('%.0f', ms))}`)
+return {ms, prolong(KEYS[1], string.format('%.0f', ms)), (expires(KEYS[1]))}`)
 
 	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=when the key expires: delete it if it is that key.
 	luaUndo = newLua(luaIsOurs + luaFree)

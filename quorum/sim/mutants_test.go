@@ -95,7 +95,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "T1 of an extension read after the round", rule: "1 clock", file: "extend.go",
-		old: "return x.start + Validity(", new: "return x.engine.now() + Validity(",
+		old: "until := x.start + Validity(", new: "until := x.engine.now() + Validity(",
 	},
 	{
 		name: "validity without drift", rule: "1 clock", file: "validity.go",
@@ -111,13 +111,18 @@ var mutants = []mutant{
 		old: "return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)", new: "return ceilMillis(ttl + c.Grace)",
 	},
 	{
-		name: "an addition promises the longest TTL", rule: "11 extend", file: "extend.go",
-		old: "least, most = min(least, kept)", new: "least, most = min(least, least+kept)",
+		name: "an addition promises the longest TTL", rule: "11 extend", file: "add.go",
+		old: "min(least, time.Duration(left)", new: "min(least, least+time.Duration(left)",
 	},
 	{
-		name: "each master adds to what it has", rule: "11 extend", file: "extend.go",
-		old: "if x.evened || most-least <=", new: "if x.evened || most-least-1<<62 <=",
+		name: "each master adds to what it has", rule: "11 extend", file: "add.go",
+		old: "if a.until == 0 && ends.Hi", new: "if a.until > 0 && ends.Hi",
 		test: "AnAdditionIs", in: ".",
+	},
+	{
+		name: "an addition compares TTLs, whenever each was told", rule: "11 extend", file: "add.go",
+		old: "watch.when(now, at)", new: "watch.when(now, at)\n\t\t\tend.Lo = now + time.Duration(left)*time.Millisecond\n\t\t\tend.Hi = end.Lo",
+		test: "IsNotHidden", in: ".",
 	},
 	{
 		name: "what is greater than on some master is greater", rule: "11 extend", file: "change.go",

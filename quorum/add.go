@@ -1,0 +1,81 @@
+package quorum
+
+import (
+	"math"
+	"time"
+
+	"lockproxy/quorum/vouch"
+)
+
+// An addition is an extension by what each master adds to what it has. One may have missed an extension, and the client counts on
+// the sum with that. Whoever was told of it, one of any quorum has made it: so where the masters that granted an addition do not
+// keep the lock until the same moment, a second round has all of them keep it until the latest. Moments are compared by our clock,
+// by what is known of the masters': it does not matter when each of them was told.
+type addition struct {
+	extension
+	until instant // that all are to keep the lock, by our clock, in the second round; 0 in the first
+}
+
+func (e *Engine) add(req ExtendRequest, until instant, done func(Extended)) {
+	a := &addition{extension: extension{req: req, done: done}, until: until}
+	a.lasting = true
+	e.begin(&a.round, a, req.Key, nil) // see compose
+}
+
+// compose makes the command for one master, which extends the horizon itself; see composer.
+func (a *addition) compose(en *entry, now int64) {
+	c := &a.engine.cfg
+	more, until := ceilMillis(a.req.TTL+Drift(a.req.TTL, c.DriftFactor)-clockFloor).Milliseconds(), int64(0)
+	if a.until != 0 {
+		more, until = 0, now+ceilMillis(a.until-en.lane.gathered).Milliseconds()
+	}
+	keys := []string{a.req.Key.Name, horizonKey}
+	en.Args = luaAdd.whole(keys, a.req.Token, more, c.kept(c.TTLMax).Milliseconds(), until)
+}
+
+// read counts an addition beyond ttl_max as refused.
+func (a *addition) read(en *entry) (Vote, string) {
+	if en.Err == nil && en.Reply == int64(tooLong) {
+		return Refused, ""
+	}
+	return prolonged(en, a.hold())
+}
+
+func (a *addition) ended(d Decision) {
+	switch {
+	case d == Won:
+		least, ends := a.kept()
+		if a.until == 0 && ends.Hi-ends.Lo > a.engine.uncertainty() {
+			a.engine.add(a.req, ends.Hi, a.done)
+			return
+		}
+		a.won(a.engine.cfg.shown(least))
+	case d == Lost && a.answers(tooLong) > 0 && !a.wrongType():
+		a.done(Extended{Err: ErrTooLong})
+	default:
+		a.extension.ended(d)
+	}
+}
+
+// kept returns for how long at least the masters that granted keep the lock, from start, and when they may end that, from the
+// first to the last.
+func (a *addition) kept() (least time.Duration, ends vouch.Span) {
+	now := a.engine.now()
+	least, ends = a.engine.cfg.kept(a.engine.cfg.TTLMax), vouch.Span{Lo: math.MaxInt64, Hi: math.MinInt64}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.entries {
+		en := &a.entries[i]
+		if en.vote != Granted { // its reply may be being read just now
+			continue
+		}
+		if sum, ok := en.Reply.([]any); ok && len(sum) == 3 {
+			left, _ := sum[0].(int64)
+			at, _ := sum[2].(int64)
+			end := en.lane.master.watch.when(now, at)
+			least = min(least, time.Duration(left)*time.Millisecond)
+			ends = vouch.Span{Lo: min(ends.Lo, end.Lo), Hi: max(ends.Hi, end.Hi)}
+		}
+	}
+	return least, ends
+}
