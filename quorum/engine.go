@@ -14,8 +14,8 @@ import (
 // returns, perhaps from a goroutine of the engine, which done must not block.
 //
 // Commands on one key reach each master in the order of the calls. Remove, Expire, and Write with a condition or
-// KeepTTL first read and then change what they read, so that a call on the same key that shall come after them must
-// wait for their done.
+// KeepTTL first read and then change what they read, and an Extend that adds may ask twice, so that a call on the same
+// key that shall come after them must wait for their done.
 type Engine struct {
 	cfg     Config
 	epoch   time.Time

@@ -161,7 +161,11 @@ func runExtend(c *call) Reply {
 }
 
 func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(*outcome) Reply) Reply {
-	sl := c.claim(extending, req.Key.Name, answer)
+	r := extending
+	if req.Add {
+		r = twoRounds
+	}
+	sl := c.claim(r, req.Key.Name, answer)
 	if sl == nil {
 		return wait
 	}

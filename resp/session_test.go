@@ -123,6 +123,25 @@ func TestCommandsOnOneKeyWaitForEachOther(t *testing.T) {
 	}
 }
 
+// An addition may take a second round. A release between the two would have that find nothing.
+func TestAnAdditionHasItsKeyToItself(t *testing.T) {
+	r := newRig(t, Config{})
+	arrived := r.engine.hold()
+	cl := r.dial()
+	cl.send(words("SET k v") + cmdline("EVAL", addText, "1", "k", "v", "9000"))
+	<-arrived
+	r.engine.release(0)
+	<-arrived
+	cl.send(words("UNLOCK k v"))
+	select {
+	case name := <-arrived:
+		t.Errorf("%s was submitted too early", name)
+	case <-time.After(5 * time.Millisecond):
+	}
+	r.engine.releaseAll()
+	cl.want("+OK\r\n:1\r\n:1\r\n")
+}
+
 // An attempt that finds the votes split asks again, unless what the client has sent behind it on the key is under way; what it
 // sends from then on waits.
 func TestAnAttemptAsksAgainIfNothingIsBehindIt(t *testing.T) {
