@@ -47,8 +47,7 @@ func (e *Engine) view(a *agreement) View {
 		return View{Type: "none"}
 	}
 	v := View{Exists: true, Type: a.agreed.kind}
-	v.TTL, v.longest = e.remaining(a.told, a.agreed)
-	v.TTLMost = e.cfg.shown(v.longest)
+	v.TTL, v.TTLMost = e.remaining(a.told, a.agreed)
 	if v.Type == "string" {
 		v.Value = a.agreed.value
 	} else {
@@ -62,7 +61,7 @@ func (v *View) content() string { return v.Value + v.Digest }
 
 // remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts, and how long a
 // master keeps it at most. That is no more than for ttl_max, though a master whose clock was set back has said so.
-func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, longest time.Duration) {
+func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Duration) {
 	var left []time.Duration
 	for _, s := range told {
 		if s.opinion == agreed {
@@ -70,7 +69,7 @@ func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, longest time.D
 		}
 	}
 	slices.Sort(left)
-	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), min(left[len(left)-1], e.cfg.kept(e.cfg.TTLMax))
+	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), e.cfg.shown(min(left[len(left)-1], e.cfg.kept(e.cfg.TTLMax)))
 }
 
 // lasts is for how long a master will keep a key of that PTTL.

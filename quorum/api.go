@@ -121,7 +121,6 @@ type View struct {
 	// TTLMost is the longest that a master has told. One that has missed an extension may be among those whom TTL is from; but
 	// of any quorum one has made it: what is to be no shorter than the lock goes by this.
 	TTLMost time.Duration
-	longest time.Duration // the same, as the master told it
 }
 
 // ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.

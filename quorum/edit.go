@@ -36,7 +36,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 			d.sums[i].digest = digestOf(ed.Value)
 			ms = e.cfg.kept(ed.TTL).Milliseconds()
 			if ed.KeepTTL {
-				left := d.views[i].longest - e.uncertainty() // which is not to make it longer each time
+				left := l.latest(i) - l.start - e.uncertainty() // which is not to make it longer each time
 				kind, ms, ed.TTL = "replace", left.Milliseconds(), e.cfg.shown(left)
 			}
 			d.keeps = max(d.keeps, e.cfg.kept(ed.TTL))
@@ -64,7 +64,7 @@ func (d *editing) compose(en *entry, now int64) {
 	for i := range keys {
 		switch ms, _ := argv[5*i+4].(int64); {
 		case d.edits[i].KeepTTL:
-			ends[i] = now + ms - (d.engine.now() - d.looked.start).Milliseconds()
+			ends[i] = now + ms - (en.lane.gathered - d.looked.start).Milliseconds()
 			argv[5*i+4] = ends[i]
 		case ms > 0:
 			ends[i] = en.lane.expiry(d.sums[i].hash, now+ms)

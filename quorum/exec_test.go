@@ -372,3 +372,16 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 		d.puts = d.puts[1:]
 	}
 }
+
+// The command names an instant of the master's clock by what that showed when the batch was gathered, which may be a while ago.
+func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
+	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now().Add(-time.Hour)}
+	d := &editing{
+		round: round{engine: e}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
+		edits: []Edit{{Kind: Put, KeepTTL: true}}, argv: []any{"string", "old", "replace", "new", int64(10_000)}, ends: make([][]int64, 1),
+	}
+	d.compose(&entry{lane: &lane{gathered: 3 * time.Second}}, 1_000_000)
+	if got := d.ends[0][0]; got != 1_008_000 {
+		t.Errorf("it ends at %d", got)
+	}
+}

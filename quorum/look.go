@@ -117,3 +117,23 @@ func (l *looking) ends(master, i int) int64 {
 	}
 	return 0
 }
+
+// latest returns until when at most a master that was looked at, and has what was agreed on, is to keep the i-th key, by our clock,
+// as far as that is sure, whenever it was looked at: whoever was told of an extension, one of these has made it. That is no later
+// than ttl_max allows, though a master whose clock was set back has told so.
+func (l *looking) latest(i int) (until instant) {
+	e := l.engine
+	now, most := e.now(), l.start+e.cfg.kept(e.cfg.TTLMax)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.keys[i].told {
+		switch {
+		case s.opinion != l.keys[i].agreed:
+		case s.left < 0: // set on the master by someone else, for ever
+			return most
+		default:
+			until = max(until, e.masters[s.master].watch.when(now, s.ends).Lo)
+		}
+	}
+	return min(until, most)
+}

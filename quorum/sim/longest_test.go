@@ -32,6 +32,31 @@ func TestATTLThatIsKeptIsThatOfAQuorum(t *testing.T) {
 	}
 }
 
+// One master misses an extension. The other is so late to tell how much is left of the lock that this is much less by then.
+func TestATTLThatIsKeptIsNotWhatIsLeftWhenItWasTold(t *testing.T) {
+	config := sceneConfig
+	config.Grace = 50 * time.Millisecond
+	inSceneWith(t, 3, config, nil, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "mine", 4*time.Second, false))
+		var began time.Duration
+		s.miss(func() {
+			began = s.now()
+			s.expectHeld(s.extend(0, "mine", 6*time.Second))
+		})
+		s.do(func() {
+			s.links[0][2].block(up)
+			s.links[0][1].slow = 280 * time.Millisecond
+			s.after(time.Millisecond, func() { s.links[0][1].slow = 0 })
+		})
+		s.edit(0, quorum.Edit{Kind: quorum.Put, Value: "new", KeepTTL: true}, func() {})
+		s.lose(2)
+		s.release(1, "mine") // which is late
+		s.stop(1)
+		s.sleep(began + 6*time.Second - 50*time.Millisecond - s.now()) // its holder counts on it still
+		s.expectNotGranted(<-s.acquire(1, "other", time.Second, false))
+	})
+}
+
 func TestATTLThatIsKeptAgainAndAgainEnds(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.expectGranted(<-s.acquire(0, "mine", time.Second, false))

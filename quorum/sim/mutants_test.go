@@ -125,6 +125,11 @@ var mutants = []mutant{
 		test: "IsNotHidden", in: ".",
 	},
 	{
+		name: "a TTL that is kept is what was left when it was told", rule: "11 extend", file: "look.go",
+		old: "until = max(until, e.masters[s.master].watch.when(now, s.ends).Lo)", new: "until = max(until, l.start+s.left, now-now)",
+		test: "WhenItWasTold", in: ".",
+	},
+	{
 		name: "what is greater than on some master is greater", rule: "11 extend", file: "change.go",
 		old: "req.Condition.Holds(req.TTL, v.TTLMost)", new: "req.Condition.Holds(req.TTL, v.TTL)",
 		test: "ToBeGreater", in: ".",
