@@ -269,9 +269,11 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 			p.over = true
 		case x.Held:
 			until := x.Until.Sub(w.start) - w.unnoticed(w.asleep()-slept)
-			if !req.Add {
-				until = max(until, began+req.TTL-(w.asleep()-slept))
+			counts := began // from when the client counts the TTL
+			if req.Add {
+				counts = before
 			}
+			until = max(until, counts+req.TTL-(w.asleep()-slept))
 			p.until, p.extended = until, p.extended || req.Fenced
 			w.checker.granted(p)
 		case x.Err == nil:
