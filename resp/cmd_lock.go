@@ -173,7 +173,7 @@ func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(
 	c.mu.Lock()
 	h := c.held(req.Key, req.Token)
 	c.mu.Unlock()
-	if h != nil && !req.Add {
+	if h != nil {
 		h.extendBy(req, sl.extended)
 	} else {
 		c.engine().Extend(req, sl.extended)

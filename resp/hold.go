@@ -163,13 +163,19 @@ func (h *hold) extend() {
 	}
 }
 
-// extendBy does what its client asks for, and is that from then on.
+// extendBy does what its client asks for, and is that from then on: of an addition, what it comes to.
 func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	s := h.session
 	h.order.Lock()
 	defer h.order.Unlock()
 	s.mu.Lock()
-	h.req.TTL = req.TTL
+	ttl := req.TTL
+	if req.Add && h.valid != nil {
+		ttl += h.left()
+	}
+	if ttl <= s.server.cfg.TTLMax { // else it is refused
+		h.req.TTL = ttl
+	}
 	s.mu.Unlock()
 	s.server.engine.Extend(req, func(e quorum.Extended) {
 		h.extended(e)

@@ -125,6 +125,7 @@ func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 		"longer":    {"1500", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
 		"shorter":   {"60000", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
 		"by script": {"1500", "3000", func(by string) []string { return []string{"EVAL", extendText, "1", "k", "me", by} }},
+		"by more":   {"1500", "1500", func(by string) []string { return []string{"EVAL", addText, "1", "k", "me", by} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
