@@ -16,6 +16,7 @@ type sighting struct {
 	opinion
 	left   time.Duration // how long the master will keep it
 	ends   int64         // when it will drop it, ms of its clock; where that was asked
+	slack  int64         // how inexactly that is known, ms
 	master int
 }
 
@@ -46,7 +47,7 @@ func (e *Engine) view(a *agreement) View {
 	if !a.agreed.exists {
 		return View{Type: "none"}
 	}
-	v := View{Exists: true, Type: a.agreed.kind}
+	v := View{Exists: true, Type: a.agreed.kind, told: a.told}
 	v.TTL, v.TTLMost = e.remaining(a.told, a.agreed)
 	if v.Type == "string" {
 		v.Value = a.agreed.value

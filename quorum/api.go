@@ -121,6 +121,7 @@ type View struct {
 	// TTLMost is the longest that a master has told. One that has missed an extension may be among those whom TTL is from; but
 	// of any quorum one has made it: what is to be no shorter than the lock goes by this.
 	TTLMost time.Duration
+	told    []sighting // what it is made of, for its Mark
 }
 
 // ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.

@@ -32,8 +32,9 @@ type AskRequest struct {
 
 // Asked is the outcome of an Ask. Its Reply is nil, an int64, a string or a []any of these.
 type Asked struct {
-	Err   error // *NoQuorum, ErrWrongType, ErrClosed
-	Reply any   // nil, too, if no answer can have a quorum
+	Err    error // *NoQuorum, ErrWrongType, ErrClosed
+	Reply  any   // nil, too, if no answer can have a quorum
+	Exists bool  // the answer shows that the key is there
 }
 
 // An asking is a reading of a key by a command: what is told of it is the answer.
@@ -100,9 +101,9 @@ func (a *asking) ended(d Decision) {
 	case d == Unanswered:
 		a.done(Asked{Err: a.failure()})
 	case d == Won && a.agreed.kind == wrongKind:
-		a.done(Asked{Err: ErrWrongType})
+		a.done(Asked{Err: ErrWrongType, Exists: true})
 	case d == Won:
-		a.done(Asked{Reply: a.reply()})
+		a.done(Asked{Exists: a.agreed.exists, Reply: a.reply()})
 	default:
 		a.done(Asked{})
 	}

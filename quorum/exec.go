@@ -31,8 +31,8 @@ import (
 // An Exec looks again, too, while masters differ so that no quorum agrees: somebody else is about to win, or to put back. A
 // master that refuses one that wins, as it has missed what was there before, is repaired; see repair.go.
 //
-// Watched keys are compared by what they hold. That somebody changed one and changed it back, or only its TTL, is not
-// noticed.
+// Watched keys are compared by what they hold, and by when masters that have told that both times are to drop it: whoever sets a
+// key again, or extends it, moves that. Only that a key was there for a while, and is gone again, leaves no trace.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
 	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited() + execPatience*e.cfg.InstanceTimeout}
 	order := slices.Sorted(slices.Values(req.Keys))
@@ -82,12 +82,34 @@ type Executed struct {
 	Lock *Lock // if keys were put
 }
 
-// A Mark stands for what a key holds. The zero Mark is no key's.
-type Mark [sha256.Size]byte
+// A Mark stands for what a key holds, and for when that expires. The zero Mark is no key's.
+type Mark struct {
+	content [sha256.Size]byte
+	told    []sighting // of those that agree: without what is there
+}
 
-// Mark returns the mark of what was viewed. Its TTL does not matter.
+// Mark returns the mark of what was viewed.
 func (v View) Mark() Mark {
-	return sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest))
+	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest))}
+	for _, s := range v.told {
+		if s.exists && s.kind == v.Type && s.value == v.content() {
+			m.told = append(m.told, sighting{master: s.master, left: s.left, ends: s.ends, slack: s.slack})
+		}
+	}
+	return m
+}
+
+// Same says that nobody has changed the key, as far as its value tells, and when it expires.
+func (m Mark) Same(now View) bool {
+	other := now.Mark()
+	for _, a := range m.told {
+		for _, b := range other.told {
+			if a.master == b.master && a.left >= 0 && b.left >= 0 && max(a.ends-b.ends, b.ends-a.ends) > a.slack+b.slack {
+				return false
+			}
+		}
+	}
+	return m.content == other.content
 }
 
 // execPatience bounds how long an Exec looks again after another's change came between, in InstanceTimeouts.
@@ -121,7 +143,7 @@ func (x *exec) try() {
 			return
 		}
 		for i, m := range x.req.Watched {
-			if l.views[i].Mark() != m {
+			if !m.Same(l.views[i]) {
 				x.done(Executed{})
 				return
 			}

@@ -103,6 +103,66 @@ func TestWatchedKeysDecide(t *testing.T) {
 	})
 }
 
+// As in Redis, where somebody has set a watched key again, or given it another TTL, that is a change.
+func TestAWatchedKeyChangesWithItsExpiry(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"extended": func(w *world) { w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: time.Hour}) },
+		"released and taken": func(w *world) {
+			w.release(key, "mine")
+			w.acquire(key, "mine", minute)
+		},
+		"written":    func(w *world) { w.getSet(key, "mine", minute) },
+		"not at all": func(*world) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.acquire(key, "mine", minute)
+				req := ExecRequest{Keys: []string{key}, Watched: w.marks(key), Plan: always(Edit{Kind: Put, Value: "x", TTL: minute})}
+				time.Sleep(time.Millisecond)
+				change(w)
+				w.settle()
+				if x := w.exec(req); x.Done != (name == "not at all") || x.Err != nil {
+					t.Errorf("%+v", x)
+				}
+			})
+		})
+	}
+}
+
+// One that tells when a key expires only to within 2 ms, or that never drops it, tells no change where there is none.
+func TestAMarkIsComparedOnMastersThatToldItBothTimes(t *testing.T) {
+	view := func(told ...sighting) View {
+		for i := range told {
+			told[i].opinion = opinion{true, "string", "v"}
+		}
+		return View{Exists: true, Type: "string", Value: "v", told: told}
+	}
+	at := func(master int, ends, slack int64) sighting {
+		return sighting{master: master, left: time.Second, ends: ends, slack: slack}
+	}
+	forever := sighting{master: 1, left: -1, ends: 7}
+	mark := view(at(0, 1000, 0), at(1, 5000, 2)).Mark()
+	for _, c := range []struct {
+		now  View
+		same bool
+	}{
+		{view(at(0, 1000, 0), at(1, 5004, 2)), true},
+		{view(at(0, 1001, 0), at(1, 5000, 2)), false},
+		{view(at(0, 1000, 0), at(1, 4995, 2)), false},
+		{view(at(1, 5000, 2), at(2, 9000, 0)), true},
+		{view(at(2, 9000, 0), forever), true},
+		{View{Exists: true, Type: "string", Value: "w"}, false},
+		{View{Type: "none"}, false},
+	} {
+		if got := mark.Same(c.now); got != c.same {
+			t.Errorf("%+v: %v", c.now.told, got)
+		}
+	}
+	if (Mark{}).Same(View{Type: "none"}) {
+		t.Error("the zero mark is a free key's")
+	}
+}
+
 // What is seen in the first round and changed before the second must not be overwritten.
 func TestExecThatLosesPutsBackAndLooksAgain(t *testing.T) {
 	inWorld(t, 5, func(w *world) {

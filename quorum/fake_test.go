@@ -584,7 +584,7 @@ func (f *fake) look(names []any) any {
 	var all []any
 	for _, name := range names {
 		if v, ok := f.get(name.(string)); ok {
-			all = append(all, []any{v.kind, v.text, v.expires.Sub(f.now()).Milliseconds(), v.expires.UnixMilli()})
+			all = append(all, []any{v.kind, v.text, v.expires.Sub(f.now()).Milliseconds(), v.expires.UnixMilli(), int64(0)})
 		} else {
 			all = append(all, []any{"none"})
 		}

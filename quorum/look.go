@@ -61,14 +61,16 @@ func parseSighting(reply any) (sighting, bool) {
 	if len(list) == 1 && list[0] == "none" {
 		return sighting{}, true
 	}
-	if len(list) != 4 {
+	if len(list) != 5 {
 		return sighting{}, false
 	}
 	kind, ok1 := list[0].(string)
 	value, ok2 := list[1].(string)
 	ms, ok3 := list[2].(int64)
 	ends, ok4 := list[3].(int64)
-	return sighting{opinion: opinion{true, kind, value}, left: time.Duration(ms) * time.Millisecond, ends: ends}, ok1 && ok2 && ok3 && ok4
+	slack, ok5 := list[4].(int64)
+	s := sighting{opinion: opinion{true, kind, value}, left: time.Duration(ms) * time.Millisecond, ends: ends, slack: slack}
+	return s, ok1 && ok2 && ok3 && ok4 && ok5
 }
 
 // decide waits until something is known about every key.

@@ -206,12 +206,13 @@ var (
 )
 
 var (
-	// luaLook KEYS: for each of them, in an array: {type, value or digest, remaining ms, when it expires}, or {"none"}.
+	// luaLook KEYS: for each of them, in an array: {type, value or digest, remaining ms, when it expires, how inexactly that is
+	// known}, or {"none"}.
 	luaLook = newLua(luaSight + luaExpires + `
 local all = {}
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
-  if kind == 'none' then all[i] = {kind} else all[i] = {kind, seen, redis.call('PTTL', key), (expires(key))} end
+  if kind == 'none' then all[i] = {kind} else all[i] = {kind, seen, redis.call('PTTL', key), expires(key)} end
 end
 return all`)
 

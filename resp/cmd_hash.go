@@ -38,8 +38,11 @@ func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
 // ask sends the command to the masters; unordered as in quorum.AskRequest. The reply for no agreement is that for nil.
 func (c *call) ask(unordered int, reply func(any) Reply) Reply {
 	return c.begin(oneRound, c.args[c.cmd.keys.first], made, func(sl *slot) {
-		req := quorum.AskRequest{Key: sl.key, Command: slices.Clone(c.args), Unordered: unordered}
+		req, w := quorum.AskRequest{Key: sl.key, Command: slices.Clone(c.args), Unordered: unordered}, c.watches(sl.key.Name)
 		c.engine().Ask(req, func(a quorum.Asked) {
+			if a.Exists {
+				w.finds()
+			}
 			sl.resolve(outcome{err: a.Err, done: 1, reply: reply(a.Reply)})
 		})
 	})

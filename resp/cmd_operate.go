@@ -7,8 +7,11 @@ import "lockproxy/quorum"
 // runLockInfo tells what every master has under a key, and what that comes to. It has an answer without a quorum, too.
 func runLockInfo(c *call) Reply {
 	return c.begin(oneRound, c.args[1], made, func(sl *slot) {
-		key, engine, gates := sl.key, c.engine(), c.server.gates
+		key, engine, gates, w := sl.key, c.engine(), c.server.gates, c.watches(sl.key.Name)
 		engine.Views(key, func(v quorum.Viewed) {
+			if v.State != quorum.LockFree {
+				w.finds()
+			}
 			if v.Err != nil {
 				sl.resolve(outcome{err: v.Err})
 				return

@@ -14,12 +14,20 @@ func runStrlen(c *call) Reply {
 
 // runGetRange cuts as Redis does: both ends are included, and negative ones count from the end of the value.
 func runGetRange(c *call) Reply {
-	start, ok1 := parseInt(c.args[2])
-	end, ok2 := parseInt(c.args[3])
-	if !ok1 || !ok2 {
-		return errNotInt
+	start, end, refused := rangeOf(c.args)
+	if refused != nil {
+		return refused
 	}
 	return c.look(Engine.Get, func(o *outcome) Reply { return Bulk(cut(o.text, start, end)) })
+}
+
+func rangeOf(args []string) (start, end int64, refused Reply) {
+	start, ok1 := parseInt(args[2])
+	end, ok2 := parseInt(args[3])
+	if !ok1 || !ok2 {
+		return 0, 0, errNotInt
+	}
+	return start, end, nil
 }
 
 func cut(s string, start, end int64) string {
@@ -42,7 +50,7 @@ func cut(s string, start, end int64) string {
 
 // look reads the key by Engine.Get, which is for strings, or Engine.Read.
 func (c *call) look(read func(Engine, quorum.Key, func(quorum.View)), answer func(*outcome) Reply) Reply {
-	return c.begin(oneRound, c.args[1], answer, func(sl *slot) { read(c.engine(), sl.key, c.viewed(sl, c.args[1])) })
+	return c.begin(oneRound, c.args[1], answer, func(sl *slot) { read(c.engine(), sl.key, sl.viewed) })
 }
 
 func valueOrNull(o *outcome) Reply {
@@ -60,7 +68,7 @@ func runExists(c *call) Reply {
 		return wait
 	}
 	for _, name := range names {
-		c.engine().Read(c.key(name), c.viewed(sl, name))
+		c.engine().Read(c.key(name), sl.viewed)
 	}
 	return later
 }

@@ -190,7 +190,7 @@ func (c *call) query(op script.Call, m *script.Meaning) Reply {
 		return valueReply(m.Answer(script.Outcome{
 			Result: op.Result(o.done > 0, o.text), Value: o.text, TTL: max(o.ttl, 0),
 		}))
-	}, func(sl *slot) { c.engine().Read(sl.key, c.viewed(sl, op.Key)) })
+	}, func(sl *slot) { c.engine().Read(sl.key, sl.viewed) })
 }
 
 // valueReply puts a script's value into the client's protocol.

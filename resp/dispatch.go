@@ -148,6 +148,9 @@ func (c *call) perform() Reply {
 	if c.transaction.open && row.flags&atOnce == 0 {
 		return c.enqueue()
 	}
+	if len(c.transaction.watched) > 0 {
+		return c.watching()
+	}
 	return row.run(c)
 }
 

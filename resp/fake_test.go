@@ -361,7 +361,7 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 		}
 	}
 	for i, m := range r.Watched {
-		if now[i].Mark() != m {
+		if !m.Same(now[i]) {
 			return false
 		}
 	}
@@ -418,7 +418,7 @@ func (e *fakeEngine) Ask(r quorum.AskRequest, done func(quorum.Asked)) {
 	e.do("ask "+r.Key.Name, func(map[quorum.Key]fakeEntry) func() {
 		a := quorum.Asked{Err: e.err}
 		if e.err == nil && e.answers != nil {
-			a.Reply = e.answers[lower(r.Command[0])]
+			a.Reply, a.Exists = e.answers[lower(r.Command[0])]
 		}
 		return func() { done(a) }
 	})

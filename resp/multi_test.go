@@ -10,8 +10,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// What EXEC compares does not tell a change and its reverse: here a lock that was given back, and is taken again. But who has
-// seen for himself that the key had changed is not told otherwise.
+// What EXEC compares does not tell every change and its reverse: here a lock that was given back, and is taken again. But who
+// has seen for himself that the key had changed is not told otherwise.
 func TestWhatAClientSawChangeHasChanged(t *testing.T) {
 	for question, look := range map[string]string{
 		"GET k": "$-1\r\n", "EXISTS k": ":0\r\n", "TTL k": ":-2\r\n", "STRLEN k": ":0\r\n", "MGET j k": "*2\r\n$-1\r\n$-1\r\n",
@@ -32,6 +32,36 @@ func TestWhatAClientSawChangeHasChanged(t *testing.T) {
 				t.Errorf("its lock was taken: %q", got)
 			}
 		})
+	}
+}
+
+// Nor does it tell a lock that was taken and given back. Who was told of it, in whatever way, has seen the key change; who was
+// told that nobody had it has not.
+func TestWhatAClientHasFoundWasThere(t *testing.T) {
+	for question, states := range map[string][]bool{ // held, or not, where that is told
+		"GET k": {true, false}, "TTL k": {true, false}, "SET k me XX": {true, false}, "PEXPIRE k 60000": {true, false}, "DEL k": {true, false},
+		"DELIFEQ k you": {true, false}, "EVALSHA " + releaseSHA + " 1 k you": {true, false}, "HGET k f": {true, false},
+		"HLEN k": {true, false}, "LOCKINFO k": {true, false}, "SET k me NX PX 60000": {true}, "LOCK k 60000": {true}, "UNLOCK k you": {true},
+		"EVAL return{} 1 k": {true}, "EVAL_RO return{} 1 k": {true},
+	} {
+		for _, held := range states {
+			r := newRig(t, Config{})
+			c, other := r.dial(), r.dial()
+			c.ask("SCRIPT", "LOAD", releaseText)
+			c.ask("WATCH", "k")
+			if held {
+				other.ask("SET", "k", "you", "NX", "PX", "60000")
+				r.engine.answers = map[string]any{"hget": "v", "hlen": int64(1)}
+			}
+			c.ask(strings.Fields(question)...)
+			other.ask("DEL", "k")
+			c.ask("MULTI")
+			c.ask("SET", "k", "me", "PX", "60000")
+			want := map[bool]string{true: "*-1\r\n", false: "*1\r\n+OK\r\n"}[held]
+			if got := c.ask("EXEC"); got != want {
+				t.Errorf("%s, held: %v: %q", question, held, got)
+			}
+		}
 	}
 }
 

@@ -160,12 +160,13 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
 	ttlMax, places := c.server.cfg.TTLMax, placesOf(names)
 	req.Plan = func(now []quorum.View) []quorum.Edit {
-		for i, w := range shown {
-			w.sees(now[i])
-		}
 		p := newPlan(ttlMax, names, places, now)
 		reply, last = run(p), p
-		return p.edits()
+		edits := p.edits()
+		for i, w := range shown {
+			w.sees(now[i], edits[i])
+		}
+		return edits
 	}
 	s, settles := c.session, len(own) > 0
 	if settles {

@@ -28,12 +28,11 @@ func planStrlen(p *plan, args []string) Reply {
 }
 
 func planGetRange(p *plan, args []string) Reply {
-	start, ok1 := parseInt(args[2])
-	end, ok2 := parseInt(args[3])
+	start, end, refused := rangeOf(args)
 	k := p.key(args[1])
 	switch {
-	case !ok1 || !ok2:
-		return errNotInt
+	case refused != nil:
+		return refused
 	case !k.isString():
 		return errWrongType
 	}

@@ -34,10 +34,15 @@ type queued struct {
 }
 
 // A watched is a key and what a quorum held there; no mark if that never became known.
+//
+// A mark does not tell that a key was there for a while, and is gone again. But a client that was told so goes by it: that a
+// lock was held, or that it had the lock itself. So what it is told of a watched key is compared with the mark, too: whatever has
+// a plan runs as one (see call.watching). What tells something else than that is noted as having found the key.
 type watched struct {
 	key     quorum.Key
 	mark    quorum.Mark
-	changed atomic.Bool // the client has seen it hold something else since
+	changed atomic.Bool // the client has changed it, or seen it hold something else
+	found   atomic.Bool // the client may have been told that it is there
 }
 
 // keysMax bounds how many keys a session watches, and how many a transaction is about: the masters do nothing else while
@@ -76,38 +81,32 @@ func (t *transaction) keys() []string {
 		names = append(names, w.key.Name)
 	}
 	for _, q := range t.queue {
-		if q.cmd.group != "pubsub" {
-			names = append(names, q.cmd.keys.of(q.args)...)
-		}
-		if q.step != nil && q.also != "" {
-			names = append(names, q.also)
-		}
+		names = append(names, q.keys()...)
 	}
 	return distinct(names)
+}
+
+// keys returns the keys that the command is about.
+func (q *queued) keys() (names []string) {
+	if q.cmd.group != "pubsub" {
+		names = q.cmd.keys.of(q.args)
+	}
+	if q.step != nil && q.also != "" {
+		names = append(names, q.also)
+	}
+	return names
 }
 
 // marks returns what the watched keys must hold, in the order of keys.
 func (t *transaction) marks() []quorum.Mark {
 	var marks []quorum.Mark
 	for _, w := range t.watched {
-		if w.changed.Load() {
+		if w.changed.Load() || w.found.Load() && w.mark.Same(quorum.View{Type: "none"}) {
 			w.mark = quorum.Mark{} // which no key has
 		}
 		marks = append(marks, w.mark)
 	}
 	return marks
-}
-
-// viewed is what the slot of a read calls.
-func (c *call) viewed(sl *slot, name string) func(quorum.View) {
-	w := c.watches(name)
-	if w == nil {
-		return sl.viewed
-	}
-	return func(v quorum.View) {
-		w.sees(v)
-		sl.viewed(v)
-	}
 }
 
 // watches returns what the client watches by that name, or nil.
@@ -119,10 +118,51 @@ func (c *call) watches(name string) *watched {
 	return nil
 }
 
-// sees notes that the client is shown something else. A mark does not tell a key that has changed, and changed back since; but a
-// client that has seen it in between, as a lock that was free, goes by that.
-func (w *watched) sees(v quorum.View) {
-	if w != nil && v.Err == nil && v.Mark() != w.mark {
+// sees notes what a plan has found, and makes of it.
+func (w *watched) sees(v quorum.View, edit quorum.Edit) {
+	if w != nil && (edit.Kind != quorum.Keep || !w.mark.Same(v)) {
 		w.changed.Store(true)
 	}
+}
+
+// finds notes that the client may be told that the key is there.
+func (w *watched) finds() {
+	if w != nil {
+		w.found.Store(true)
+	}
+}
+
+// watching runs a command of a client that watches keys.
+func (c *call) watching() Reply {
+	names := c.cmd.keys.of(c.args)
+	watches := func(name string) bool { return c.watches(name) != nil }
+	switch {
+	case c.cmd.group == "transactions" || c.cmd.group == "pubsub" || !slices.ContainsFunc(names, watches):
+	case c.cmd.plan != nil:
+		return runPlanned(c)
+	case c.cmd.group == "scripting":
+		q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
+		switch refused := c.queueScript(&q); {
+		case q.reply == wait:
+			return wait
+		case refused == nil && q.step != nil:
+			return c.runStep(&q)
+		}
+		fallthrough
+	case c.cmd.flags&readOnly == 0: // other reads know better
+		for _, name := range names {
+			c.watches(name).finds()
+		}
+	}
+	return c.cmd.run(c)
+}
+
+// runStep runs one command as a plan.
+func (c *call) runStep(q *queued) Reply {
+	return c.execute(q.keys(), nil, func() ([]quorum.Mark, step) {
+		return nil, func(p *plan) Reply {
+			p.cmd = q.cmd
+			return q.step(p)
+		}
+	})
 }
