@@ -40,7 +40,7 @@ func TestINFOCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began, other := was["rounds"], dial(t, s.addr)
+	began, other, third := was["rounds"], dial(t, s.addr), dial(t, s.addr)
 	names := []string{
 		"attempts", "acquired", "refused", "released", "extended", "scripts", "scripts_disputed", "blocked_clients", "waiting",
 		"held", "held_lost",
@@ -63,7 +63,10 @@ func TestINFOCounts(t *testing.T) {
 		{s.client, []string{"EVAL", redissonUnlock, "2", "b", "ch", "0", long, "me"}, map[string]int{"released": 1, "scripts": 1}},
 		{s.client, []string{"LOCK", "c", long, "TOKEN", "me", "HOLD"}, map[string]int{"attempts": 1, "acquired": 1, "held": 1}},
 		{other, []string{"LOCK", "c", long, "TOKEN", "you", "WAIT", long}, map[string]int{"blocked_clients": 1, "waiting": 1}},
-		{s.client, []string{"FORCEUNLOCK", "c"}, map[string]int{"held": -1, "held_lost": 1, "blocked_clients": -1, "waiting": -1}},
+		{third, []string{"FORCEUNLOCK", "c"}, map[string]int{"held": -1, "held_lost": 1, "blocked_clients": -1, "waiting": -1}},
+		{s.client, []string{"LOCK", "e", long, "TOKEN", "me", "HOLD"}, map[string]int{"attempts": 1, "acquired": 1, "held": 1}},
+		{s.client, []string{"EVAL", "return 7 + redis.call('strlen', KEYS[1])", "1", "e"}, map[string]int{"scripts": 1}},
+		{s.client, []string{"EVAL", "return 7 + redis.call('del', KEYS[1])", "1", "e"}, map[string]int{"scripts": 1, "held": -1}},
 		{s.client, []string{"EVAL", "return redis.call('time')[2] .. 'µs'", "1", "d"}, map[string]int{"scripts": 1, "scripts_disputed": 1}},
 	}
 	for _, step := range steps {

@@ -26,6 +26,8 @@ type Ran struct {
 	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
 	// time, ErrLate is the error, or, of Taking, Late is the reply.
 	Lock *Lock
+	// Replaced are the keys that the script has deleted, or given another value.
+	Replaced []string
 }
 
 // Run runs a script on every master, in one EVAL each, and merges their answers by the rule. A script that takes a lock
@@ -128,19 +130,23 @@ func (r *voting) ended(d Decision) {
 	r.mu.Lock()
 	refusal, refused := r.count.refused()
 	reply, ms := r.count.won(), r.count.ttl()
+	var replaced []string
+	if d == Won {
+		replaced = r.replaced()
+	}
 	divided := r.asked < r.req.Rule.worthAsking(r.tally)
 	r.releaseMissed()
 	r.mu.Unlock()
 	switch {
 	case d == Won && (ms == 0 || r.req.Rule.Merge == Releasing || r.req.Rule.Merge == Telling): // there is no validity to be left
 		r.countWon(reply, ms)
-		r.putBack(d, func() { r.done(Ran{Reply: reply}) })
+		r.putBack(d, func() { r.done(Ran{Reply: reply, Replaced: replaced}) })
 	case d == Won:
 		until := r.began() + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
 		if e.catchUp() < until {
 			r.countWon(reply, ms)
 			r.fill()
-			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}}) })
+			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}, Replaced: replaced}) })
 			return
 		}
 		e.stats.expired.Add(1)
@@ -170,6 +176,23 @@ func (r *voting) ended(d Decision) {
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
 	}
+}
+
+// replaced returns the keys that the script has deleted, or given another value, where it won. It is called with round.mu held.
+func (r *voting) replaced() (names []string) {
+	agreed, _ := r.count.largest()
+	for a := range r.count.who(Granted) {
+		if r.count.class(a) != agreed {
+			continue
+		}
+		for _, e := range a.effects {
+			if e.kind == deleted || e.kind == changed {
+				names = append(names, e.name)
+			}
+		}
+		break
+	}
+	return names
 }
 
 // countWon counts what a quorum granted; ms is the TTL that it has set, if any.

@@ -50,7 +50,7 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 			}
 		}
 		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
-			c.letGoAny(sl.key)
+			c.letGoBut(sl.key, "")
 		}
 		c.engine().Expire(quorum.ExpireRequest{Key: sl.key, TTL: ttl, Condition: condition}, done)
 	})
@@ -92,7 +92,7 @@ func runDel(c *call) Reply {
 	done := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
 		key := c.key(name)
-		c.letGoAny(key)
+		c.letGoBut(key, "")
 		c.engine().Remove(key, c.server.taken.deleting(key, done))
 	}
 	return later

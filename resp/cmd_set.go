@@ -121,6 +121,7 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 				sl.written(w)
 			}
 		}
+		c.letGoBut(req.Key, req.Value)
 		c.engine().Write(req, done)
 	})
 }
@@ -136,7 +137,7 @@ func (c *call) setExpired(o setOptions) Reply {
 		answer = func(*outcome) Reply { return okReply }
 	}
 	return c.begin(twoRounds, c.args[1], answer, func(sl *slot) {
-		c.letGoAny(sl.key)
+		c.letGoBut(sl.key, "")
 		c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
 	})
 }

@@ -54,7 +54,13 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	if sl == nil {
 		return wait
 	}
-	c.engine().Run(req, sl.ran)
+	session, db := c.session, c.db
+	c.engine().Run(req, func(r quorum.Ran) {
+		for _, name := range r.Replaced {
+			session.letGoBut(quorum.Key{DB: db, Name: name}, "")
+		}
+		sl.ran(r)
+	})
 	return later
 }
 

@@ -42,9 +42,10 @@ type fakeEngine struct {
 	insist  func() bool    // of the latest Acquire
 	late    bool           // locks and extensions are granted with a validity that has passed
 
-	reply   quorum.Value // of Run
-	locking bool         // Run takes a lock
-	ran     []quorum.RunRequest
+	reply    quorum.Value // of Run
+	locking  bool         // Run takes a lock
+	deleting bool         // Run deletes its first key
+	ran      []quorum.RunRequest
 }
 
 type fakeEntry struct {
@@ -336,6 +337,10 @@ func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 			key := quorum.Key{DB: r.DB, Name: r.Keys[0]}
 			keys[key] = fakeEntry{"hash", "", time.Now().Add(time.Minute)}
 			ran.Lock = e.grant(time.Minute, quorum.Taken{Key: key, Fresh: true})
+		}
+		if e.err == nil && e.deleting {
+			delete(keys, quorum.Key{DB: r.DB, Name: r.Keys[0]})
+			ran.Replaced = r.Keys
 		}
 		e.ran = append(e.ran, r)
 		return func() { done(ran) }

@@ -279,12 +279,16 @@ func (s *session) letGo(key quorum.Key, token string) {
 	}
 }
 
-// letGoAny ends the hold of the key, which is about to be deleted, whatever its token. No LOCK of the key is under way: what
-// deletes it has waited for that.
-func (s *session) letGoAny(key quorum.Key) {
+// letGoBut ends the hold of the key, unless it is by that token: its client deletes or replaces the lock, whatever comes of that.
+func (s *session) letGoBut(key quorum.Key, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.kept[key]; h != nil {
+	for _, h := range s.coming {
+		if h.req.Key == key && h.req.Token != token {
+			h.stop()
+		}
+	}
+	if h := s.kept[key]; h != nil && h.req.Token != token {
 		h.stop()
 	}
 }

@@ -398,15 +398,21 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 		"UNLINK":          {words("UNLINK k"), ":1\r\n"},
 		"GETDEL":          {words("GETDEL k"), "$2\r\nme\r\n"},
 		"DELEX":           {words("DELEX k IFEQ me"), ":1\r\n"},
-		"GETSET":          {words("GETSET k you") + words("DEL k"), "$2\r\nme\r\n:1\r\n"},
+		"GETSET":          {words("GETSET k you"), "$2\r\nme\r\n"},
 		"EXEC":            {words("MULTI") + words("DEL k") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
 		"script, EXEC":    {words("MULTI") + cmdline("EVAL", releaseText, "1", "k", "me") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
 		"SET in the past": {words("SET k you XX PXAT 1"), "+OK\r\n"},
 		"EXPIRE":          {words("EXPIRE k 0"), ":1\r\n"},
 		"EXPIRE, if":      {words("EXPIRE k 0 XX LT"), ":1\r\n"},
+		"SET":             {words("SET k you PX 60000"), "+OK\r\n"},
+		"SET XX GET":      {words("SET k you XX GET"), "$2\r\nme\r\n"},
+		"SETEX":           {words("SETEX k 60 you"), "+OK\r\n"},
+		"FORCEUNLOCK":     {words("FORCEUNLOCK k"), ":1\r\n"},
+		"script by vote":  {words("EVAL return{} 1 k"), "$-1\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
+			r.engine.deleting = true
 			client := r.dial()
 			client.send(words("LOCK k 60000 TOKEN me HOLD"))
 			client.wantLocked("me")
@@ -417,10 +423,24 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 			}
 			r.server.hurryHolds(quorum.Key{Name: "k"})
 			time.Sleep(20 * time.Millisecond) // proves nothing when slow, finds a hold that goes on when not
-			if got := client.ask("EXISTS", "k"); got != ":0\r\n" {
-				t.Errorf("EXISTS: %q", got)
+			if got := client.ask("GET", "k"); got != "$-1\r\n" && got != "$3\r\nyou\r\n" {
+				t.Errorf("GET: %q", got)
 			}
 		})
+	}
+}
+
+// What leaves it its token leaves it its lock.
+func TestAHeldLockThatItsClientSetsAgainIsHeld(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	for _, line := range []string{"SET k me PX 60000", "SET k me XX PX 60000", "PSETEX k 60000 me", "SET j me", "EVAL return{} 1 k"} {
+		c.ask(strings.Fields(line)...)
+	}
+	if stats := r.server.Stats(); stats.Held != 1 {
+		t.Errorf("%d are held", stats.Held)
 	}
 }
 
