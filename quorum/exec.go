@@ -123,7 +123,6 @@ type exec struct {
 	patient  instant       // until when it looks again where masters differ
 	pause    time.Duration // before it looks again, at most
 	left     []bool        // by master: something of a try that failed may still be there
-	failed   error         // of the latest try
 }
 
 func (x *exec) try() {
@@ -135,8 +134,8 @@ func (x *exec) try() {
 		if (err != nil || l.unclear) && x.differ(err) {
 			return
 		}
-		if err == nil && l.unclear && slices.Contains(x.left, true) { // they may differ by what this has left
-			err = x.failed
+		if err == nil && l.unclear { // it may be somebody's who has not put it back yet: not free
+			err = l.failure()
 		}
 		if err != nil {
 			x.done(Executed{Err: err})
@@ -174,7 +173,6 @@ func (x *exec) differ(err error) bool {
 
 // again begins anew after another's change came between, unless that has happened for too long.
 func (x *exec) again(err error) {
-	x.failed = err
 	if x.engine.waited() >= x.deadline {
 		x.done(Executed{Err: err})
 		return

@@ -163,6 +163,22 @@ func TestAMarkIsComparedOnMastersThatToldItBothTimes(t *testing.T) {
 	}
 }
 
+// Somebody may be putting back what a quorum holds: to be told that the key is free would be to be told what is not so.
+func TestExecDoesNotTakeForFreeWhatMastersDifferAbout(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for i, text := range []string{"a", "b", "c"} {
+			w.fakes[i].set(key, text, minute)
+		}
+		x := w.exec(ExecRequest{Keys: []string{key}, Plan: func(now []View) []Edit {
+			t.Errorf("saw %+v", now)
+			return nil
+		}})
+		if x.Done || x.Err == nil || x.Err.Error() != "NOQUORUM 3 of 3 masters answered, 2 needed to agree" {
+			t.Errorf("%+v", x)
+		}
+	})
+}
+
 // What is seen in the first round and changed before the second must not be overwritten.
 func TestExecThatLosesPutsBackAndLooksAgain(t *testing.T) {
 	inWorld(t, 5, func(w *world) {

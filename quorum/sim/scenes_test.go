@@ -36,10 +36,14 @@ var sceneConfig = quorum.Config{
 // inSceneWith is inSceneOf with settings of the first proxy, and of the second, if it has its own.
 func inSceneWith(t *testing.T, masters int, c quorum.Config, own []quorum.Config, f func(s *scene)) {
 	t.Helper()
+	inScenePlanned(t, Plan{Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond, Config: c, Own: own}, f)
+}
+
+// inScenePlanned is all of these.
+func inScenePlanned(t *testing.T, p Plan, f func(s *scene)) {
+	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		w := newWorld(Plan{
-			Masters: masters, Proxies: 2, Resources: 1, Latency: 100 * time.Microsecond, Config: c, Own: own,
-		}, nil, nil)
+		w := newWorld(p, nil, nil)
 		over := make(chan struct{})
 		var turning sync.WaitGroup
 		turning.Go(func() { w.turn(over) })
