@@ -68,7 +68,8 @@ type checker struct {
 	holds     map[string][]*heldOpen   // by resource: those that may not be over
 	keptMost  time.Duration
 	fences    fenceBook
-	renewals  map[string]int // by resource: how often one that is shared was renewed
+	broken    map[string]time.Duration // by resource: when somebody had broken it last
+	renewals  map[string]int           // by resource: how often one that is shared was renewed
 	counts    Counts
 }
 
@@ -96,7 +97,9 @@ type promise struct {
 	resource, token string
 	fence           int64 // 0 if it has none, or its record may end before it
 	client          *client
-	until           time.Duration // true time
+	began           time.Duration // when it was asked for; 0 if it may have been at any time
+	until           time.Duration // true time, as that
+	lacks           time.Duration // since when a master has nothing of it; 0 if all have it
 	extended        bool          // with its fence
 	shared          bool          // with others for whom it is, too
 	over            bool
@@ -118,8 +121,8 @@ func (k *checker) init(w *World) {
 		attempts: make(map[string]*fate), prolonged: make(map[string]bool), stakes: make(map[string][]*stake),
 		thefts: make(map[string]int), stolen: make(map[string]time.Duration), returned: make(map[string]bool), shaken: make(map[string]bool), bygone: make(map[string]time.Duration),
 		voted: make(map[string]bool), astray: make(map[string]bool), lost: make(map[string]bool), holds: make(map[string][]*heldOpen),
-		renewals: make(map[string]int),
-		fences:   fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
+		renewals: make(map[string]int), broken: make(map[string]time.Duration),
+		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.loosest()
 	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
@@ -141,7 +144,7 @@ func (k *checker) report(rule, format string, args ...any) {
 func (k *checker) granted(p *promise) {
 	now := k.world.now()
 	_, p.over = k.stolen[p.token]
-	p.doubtful = p.doubtful || now < k.doubtful[p.resource] || k.shaken[p.token]
+	p.doubtful = p.doubtful || now < k.doubtful[p.resource] || p.began < k.broken[p.resource] || k.shaken[p.token]
 	p.contested = p.contested || k.thefts[p.resource] > 0
 	live := k.promises[p.resource][:0]
 	for _, other := range k.promises[p.resource] {
@@ -156,7 +159,9 @@ func (k *checker) granted(p *promise) {
 		}
 	}
 	k.promises[p.resource] = append(live, p)
-	k.held(p, p.until)
+	if !k.world.plan.Rolls { // else a master may have forgotten it just now, and the others have it soon
+		k.held(p, p.until)
+	}
 	until := p.until
 	k.world.after(until-now-1, func() {
 		if p.until == until {
@@ -167,7 +172,7 @@ func (k *checker) granted(p *promise) {
 
 // held checks that a quorum of the masters holds a promised lock, and will until a true time.
 func (k *checker) held(p *promise, until time.Duration) {
-	if !k.stands(p) || k.world.plan.Forgets {
+	if !k.stands(p) || k.world.plan.forgets() {
 		return
 	}
 	n := 0
@@ -200,6 +205,9 @@ func (k *checker) doubt(resource string, until time.Duration) {
 	for _, p := range k.promises[resource] {
 		p.doubtful = true
 	}
+	for _, h := range k.holds[resource] { // which last for longer than was promised
+		h.promise.doubtful = true
+	}
 }
 
 // slept moves the ends of all promises: while the proxies stood still, everybody else went on.
@@ -221,7 +229,7 @@ func (k *checker) stands(p *promise) bool {
 
 // gone is called when a client was told that it does not hold its lock.
 func (k *checker) gone(p *promise, by string) {
-	if k.stands(p) && !k.world.plan.Forgets { // a quorum may have forgotten it
+	if k.stands(p) && !k.world.plan.forgets() { // a quorum may have forgotten it
 		k.report(lostLock, "%s of %s (%s) is gone, says %s, %v early",
 			p.resource, p.client.name, p.token, by, p.until-k.world.now())
 	}
@@ -229,7 +237,7 @@ func (k *checker) gone(p *promise, by string) {
 
 // wrote checks a key that a master has set, for a connection.
 func (k *checker) wrote(s *server, c *session, key string, it item) {
-	if strings.HasPrefix(key, "lockproxy:") {
+	if strings.HasPrefix(key, "lockproxy:") || s.twofold { // of two servers behind one address, a proxy may go by the other's clock
 		return
 	}
 	left := time.Duration(it.expires-s.clock.millis(s.now())) * time.Millisecond
@@ -248,7 +256,7 @@ func (k *checker) wrote(s *server, c *session, key string, it item) {
 // expires. Scripts that run by vote compare in their text, and who takes a lock over by SET does not compare.
 func (k *checker) takesVote(s *server, c *session, key, next string) {
 	p := &k.world.plan
-	if key[0] != 'r' || s.running == nil || p.Votes > 0 || p.Takeovers > 0 {
+	if key[0] != 'r' || s.running == nil || p.Votes > 0 || p.Takeovers > 0 || p.Breaks > 0 {
 		return
 	}
 	was, ok := s.get(c, key)
@@ -268,7 +276,7 @@ func (k *checker) revives(s *server, c *session, key, token string) {
 	if putsBack || k.shaken[token] || k.thefts[key] > 0 || slices.Contains(s.running, "lockproxy:canary") {
 		return
 	}
-	if was, _ := s.get(c, key); was.text != token && s.sent > at+3*k.world.plan.Config.InstanceTimeout {
+	if was, _ := s.get(c, key); was.text != token && s.sent > at+3*k.world.plan.loosest().InstanceTimeout {
 		k.report(zombie, "%s: %s of %s, %v after, by %s", s.addr, token, key, s.sent-at, brief(s.running))
 	}
 }
@@ -291,7 +299,7 @@ func (k *checker) ended(took time.Duration, what string) { k.endedIn(2, took, wh
 // endedIn is ended for what may take so many InstanceTimeouts.
 func (k *checker) endedIn(timeouts int, took time.Duration, what string) {
 	const slack = 50 * time.Millisecond // the patience of the engine counts in ticks
-	if most := time.Duration(timeouts)*k.world.plan.Config.InstanceTimeout + slack; took > most {
+	if most := time.Duration(timeouts)*k.world.plan.loosest().InstanceTimeout + slack; took > most {
 		k.report(noEnd, "%s took %v", what, took)
 	}
 }

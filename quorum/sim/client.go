@@ -23,6 +23,7 @@ type client struct {
 	severally *rand.Rand // what is about several locks at once
 	moving    *rand.Rand // what is about locks that are renamed and copied
 	crowding  *rand.Rand // what is about crowds
+	operating *rand.Rand // what operators do
 	proxy     *proxy
 	constant  bool
 	reuses    bool
@@ -33,7 +34,7 @@ type client struct {
 }
 
 func newClient(w *World, id int) *client {
-	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id), moving: w.random("moving", id), crowding: w.random("crowding", id)}
+	c := &client{world: w, name: fmt.Sprintf("c%d", id+1), rng: w.random("client", id), fencing: w.random("fencing", id), voting: w.random("voting", id), severally: w.random("severally", id), moving: w.random("moving", id), crowding: w.random("crowding", id), operating: w.random("operating", id)}
 	c.proxy = pick(c.rng, w.proxies...)
 	c.constant = w.plan.Constant && chance(c.rng, 0.7)
 	c.reuses = chance(c.rng, 0.4) && w.plan.Thefts == 0 // see touch
@@ -57,6 +58,10 @@ func (c *client) run() {
 		}
 		if chance(c.rng, w.plan.Takeovers) {
 			c.takeOver(resource, ttl)
+			continue
+		}
+		if w.plan.Breaks > 0 && chance(c.operating, w.plan.Breaks) {
+			c.forceUnlock(resource)
 			continue
 		}
 		if w.plan.Thefts > 0 && chance(c.crowding, w.plan.Thefts) {
@@ -135,7 +140,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 			w.checker.fenceGiven(resource, &a, before)
 		}
 		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok && !leaves {
-			p = &promise{resource: resource, token: token, client: c, until: until, fence: a.Fence}
+			p = &promise{resource: resource, token: token, client: c, began: began, until: until, fence: a.Fence}
 			if st != nil {
 				st.becomes(p, w.now())
 			}
@@ -228,6 +233,9 @@ func (c *client) use(p *promise, ttl time.Duration) {
 func (c *client) touch(p *promise, ttl time.Duration) bool {
 	if r := c.world.plan.Replaces; r > 0 && chance(c.crowding, r) {
 		return c.replace(p, ttl)
+	}
+	if e := c.world.plan.Expires; e > 0 && chance(c.operating, e) {
+		return c.expire(p, ttl)
 	}
 	switch kind := c.rng.Float64(); {
 	case c.constant && c.world.now() >= p.until: // it may be another's by now

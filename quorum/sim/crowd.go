@@ -97,7 +97,11 @@ func (c *client) roams() {
 
 // keep extends a lock again and again.
 func (c *client) keep(p *promise, ttl time.Duration) bool {
-	for range 2 + c.crowding.IntN(8) {
+	n := 2 + c.crowding.IntN(8)
+	if c.world.plan.Rolls {
+		n *= 8
+	}
+	for range n {
 		wait := ttl / 3
 		if chance(c.crowding, 0.1) {
 			wait = between(c.crowding, ttl, 2*ttl)

@@ -22,10 +22,11 @@ func (e *endpoint) Dial(ctx context.Context, db int) (masters.Conn, error) {
 	w := e.server.world
 	w.mu.Lock()
 	e.dials++
+	s := w.servers[e.server.id] // to which the address leads now
 	c := &conn{
-		world: w, life: e.life, server: e.server, link: w.links[e.life.proxy.id][e.server.id],
-		name: fmt.Sprintf("%s>%s#%d", e.life.name, e.server.addr, e.dials),
-		rng:  w.random("conn", e.life.proxy.id, e.life.number, e.server.id, e.dials),
+		world: w, life: e.life, server: s, link: w.links[e.life.proxy.id][s.id],
+		name: fmt.Sprintf("%s>%s#%d", e.life.name, s.addr, e.dials),
+		rng:  w.random("conn", e.life.proxy.id, e.life.number, s.id, e.dials),
 	}
 	w.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })

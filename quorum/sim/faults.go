@@ -38,16 +38,19 @@ var faultKinds = []faultKind{
 
 // kindOf finds a fault by its name.
 func kindOf(name string) faultKind {
-	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds)
+	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds, operatorKinds)
 	return kinds[slices.IndexFunc(kinds, func(f faultKind) bool { return f.name == name })]
 }
 
 // startFaults begins to break things, until the world is quiet.
 func (w *World) startFaults() {
+	r := w.random("faults")
+	if w.plan.Rolls {
+		w.after(w.rest(), func() { w.roll(r, 0, w.now()) })
+	}
 	if len(w.plan.Faults) == 0 {
 		return
 	}
-	r := w.random("faults")
 	if w.plan.Shifts {
 		w.shift(w.random("shifts"))
 	}
@@ -92,6 +95,9 @@ func (w *World) mendAll() {
 		for _, l := range links {
 			l.heal()
 		}
+	}
+	for len(w.former) > 0 {
+		w.retire(w.former[0])
 	}
 	for _, s := range w.servers {
 		if s.down {

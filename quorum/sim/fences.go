@@ -96,6 +96,9 @@ type fenceMark struct {
 }
 
 func (k *checker) fenceMark(resource string) fenceMark {
+	if k.world.plan.Databases { // each has fences of its own
+		return fenceMark{k.fences.of[resource], k.fences.of[resource], k.fences.resets}
+	}
 	return fenceMark{k.fences.newest, k.fences.of[resource], k.fences.resets}
 }
 

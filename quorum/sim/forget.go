@@ -269,7 +269,7 @@ func suspendProxies(w *World, r *rand.Rand) func() {
 	by := duration(r)
 	w.logf("fault", "the proxies sleep for %v", by)
 	w.slept.Add(int64(by))
-	for _, s := range w.servers {
+	for _, s := range slices.Concat(w.servers, w.former) {
 		s.clock.goOn(w.now(), by)
 	}
 	w.checker.slept(by)

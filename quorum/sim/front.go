@@ -21,8 +21,10 @@ import (
 // the year 2043.
 const Spoken = 1 << 60
 
-// Speaks says that clients speak in the world of a seed.
-func Speaks(seed uint64) bool { return seed&(Spoken|Spoken>>1) == Spoken }
+// Speaks says that clients speak in the world of a seed: by this bit, or by another where there are operators.
+func Speaks(seed uint64) bool {
+	return seed&(Spoken|Operated) == Spoken || Operates(seed) && seed&Heard != 0
+}
 
 // A Front is what stands between clients and an engine.
 type Front interface {

@@ -128,7 +128,7 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 	if c.hungUp || l.given {
 		return
 	}
-	l.promise = &promise{resource: l.resource, token: l.token, client: l.by, fence: l.fence, shared: l.shared}
+	l.promise = &promise{resource: l.resource, token: l.token, client: l.by, began: q.sent, fence: l.fence, shared: l.shared, doubtful: q.sent < k.broken[l.resource]}
 	l.promise.until = q.until(w, l.ttl, valid)
 	if l.promise.until > w.now() { // else it took the client too long to read what came before
 		k.granted(l.promise)
@@ -212,7 +212,7 @@ func (c *wire) loses(is func(*heldOpen) bool) {
 		}
 	}
 	for _, h := range all {
-		if c.world.plan.Calm && !deleted {
+		if (c.world.plan.Calm || c.world.plan.Rolls) && !deleted && !h.promise.doubtful {
 			c.world.checker.report(dropped, "%s was told that %s (%s) is lost", c.name, h.resource, h.token)
 		}
 		h.end()
@@ -225,7 +225,7 @@ func (k *checker) staysHeld(h *heldOpen) {
 		return
 	}
 	k.world.after(h.ttl/5+1, func() {
-		if h.over || h.given || h.wire.hungUp || h.wire.shut {
+		if h.over || h.given || h.wire.hungUp || h.wire.shut || h.promise.doubtful {
 			return
 		}
 		if n := k.on(h.resource, h.token); n <= len(k.world.servers)/2 {

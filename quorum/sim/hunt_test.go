@@ -213,11 +213,15 @@ func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
 
 // whichWorld says how many seeds up to this one make worlds of its class: so many were tried when it was found.
 func whichWorld(seed uint64) (nth int, class string) {
+	bits := seed & Kinds
+	if Operates(seed) {
+		bits |= seed & (Operated | Heard)
+	}
 	if Speaks(seed) {
-		return int(seed &^ (Kinds | Spoken)), "those whose clients speak"
+		return int(seed &^ (bits | Spoken)), "those whose clients speak"
 	}
 	aim := NewPlan(seed).Aim
-	for s := seed&Kinds + 1; s <= seed; s++ {
+	for s := bits + 1; s <= seed; s++ {
 		if NewPlan(s).Aim == aim {
 			nth++
 		}

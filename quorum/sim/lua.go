@@ -135,7 +135,7 @@ func (s *server) mistook(c *session, key string, argv []string) func() {
 	return func() {
 		if is, has := s.get(c, key); !has || is != was {
 			s.logf("%s: an undo took the key of another proxy's attempt for its own", key)
-			s.world.checker.doubt(key, s.now()+2*s.world.plan.Config.InstanceTimeout)
+			s.world.checker.doubt(key, s.now()+2*s.world.plan.loosest().InstanceTimeout)
 		}
 	}
 }

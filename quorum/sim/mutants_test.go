@@ -349,6 +349,10 @@ var mutants = []mutant{
 		new: "luaExtend = newLua(luaProlong + `redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n` + luaIfHeld",
 	},
 	{
+		name: "no master is given what it lacks", rule: "11 extend", aim: "rolling", first: Operated + 1, file: "extend.go",
+		old: "\tx.fill()\n\tx.lock", new: "\tx.lock",
+	},
+	{
 		name: "what was filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
 		old: "case !there && f.ends != 0:", new: "case false:",
 		test: "TestALockThatIsGoneIsNotBroughtBack", in: ".",

@@ -137,6 +137,10 @@ var vouchMutants = []mutant{
 		test: "TestAGrantIsVoid",
 	},
 	{
+		name: "what masters tell of epochs is not heard", rule: "7a epochs", aim: "addresses", first: Operated + 1, file: "roster.go",
+		old: "err == nil && i < len(r) {", new: "err == nil && i < 0 {",
+	},
+	{
 		name: "a quarantine lasts as long as the locks of its proxy", rule: "7 horizon", file: "bounds.go",
 		old: "	next := was.And(b)\n", new: "	b.Kept = was.Kept\n	next := was.And(b)\n",
 		test: "TestAQuarantineOutlasts", in: ".",

@@ -49,6 +49,9 @@ type Plan struct {
 	Replaces           float64       // how often a client that holds a lock replaces its token
 	Keeps              float64       // how often a client extends a lock again and again
 	Thefts             float64       // how often a client takes a lock from another
+	Rolls              bool          // masters forget one after the other
+	Breaks             float64       // how often a client breaks a lock
+	Expires            float64       // how often a client that holds a lock extends it by EXPIRE
 
 	Spoken        bool          // clients speak the protocol (front.go): what follows is of them
 	Calm          bool          // nothing goes wrong but clients
@@ -119,6 +122,9 @@ func NewPlan(seed uint64) Plan {
 	if seed&Mixed != 0 {
 		p.mix(rand.New(rand.NewPCG(seed, 2)))
 	}
+	if Operates(seed) {
+		p.operate(rand.New(rand.NewPCG(seed, 9)))
+	}
 	return p
 }
 
@@ -168,6 +174,7 @@ func (p *Plan) loosest() quorum.Config {
 	c := p.Config
 	for _, o := range p.Own {
 		c.Grace, c.DriftFactor, c.TTLMax = max(c.Grace, o.Grace), max(c.DriftFactor, o.DriftFactor), max(c.TTLMax, o.TTLMax)
+		c.InstanceTimeout, c.MasterDeadAfter = max(c.InstanceTimeout, o.InstanceTimeout), max(c.MasterDeadAfter, o.MasterDeadAfter)
 	}
 	return c
 }

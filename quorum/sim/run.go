@@ -71,7 +71,7 @@ func (w *World) settle() {
 	w.mu.Lock()
 	w.mendAll()
 	w.mu.Unlock()
-	w.sleep(2*w.plan.Config.MasterDeadAfter + 2*time.Second)
+	w.sleep(2*w.plan.loosest().MasterDeadAfter + 2*time.Second)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checker.orphans()

@@ -38,6 +38,7 @@ type server struct {
 	slow    time.Duration // added to the work on a parcel
 
 	old        bool // version 6: what came later is unknown
+	twofold    bool // another server is, or was, behind its address
 	replica    bool
 	replicas   int             // that could take its place
 	denied     map[string]bool // commands that the user may not run

@@ -56,7 +56,7 @@ func (k *checker) gives(s *server, words []string) *stake {
 	var first *stake
 	for _, st := range k.stakes[words[3]] {
 		const slack = 50 * time.Millisecond // the patience of the engine counts in ticks
-		inTime := k.world.now() <= st.asked+k.world.plan.Config.InstanceTimeout+slack
+		inTime := k.world.now() <= st.asked+k.world.plan.loosest().InstanceTimeout+slack
 		if st.asked != 0 && st.token == words[4] && !st.sent[s] && inTime && (first == nil || st.asked < first.asked) {
 			first = st
 		}

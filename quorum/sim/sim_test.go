@@ -87,6 +87,9 @@ func TestFixedSeeds(t *testing.T) {
 		if seed%3 == 2 {
 			sum.Add(expectNothing(t, Crowded+seed+1))
 		}
+		if seed%4 == 3 {
+			sum.Add(expectNothing(t, Operated+seed+1))
+		}
 	}
 	t.Logf("%+v", sum)
 	if sum.Granted*40 < sum.Attempts {
@@ -98,7 +101,7 @@ func TestFreshSeeds(t *testing.T) {
 	first := uint64(time.Now().UnixNano()) &^ Kinds
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
-		expectNothing(t, first+n|n%2*Fenced|n/2%2*Mixed|n/4%2*Voted|n/8%2*Several|n/16%2*Moved|n/32%2*Crowded)
+		expectNothing(t, OfKind(first+n, n))
 	}
 	t.Logf("%d seeds from %d", n, first)
 }

@@ -54,7 +54,8 @@ func TestSoak(t *testing.T) {
 				if err != nil && ctx.Err() == nil {
 					s.note(fmt.Sprintf("make sim SEED=%d: the process ended: %.2000v", last, err))
 				}
-				next = last&^Kinds + uint64(runtime.NumCPU())
+				const bits = Kinds | Spoken | Operated | Heard
+				next = (last&^bits | from&bits) + uint64(runtime.NumCPU())
 			}
 		})
 	}
@@ -76,7 +77,7 @@ func TestSoakWorker(t *testing.T) {
 	}
 	out := json.NewEncoder(os.Stdout)
 	for n, next := uint64(0), *fromFlag; ; n, next = n+1, next+*strideFlag {
-		seed := next | n%2*Fenced | n/2%2*Mixed | n/4%2*Voted | n/8%2*Several | n/16%2*Moved | n/32%2*Crowded
+		seed := OfKind(next, n)
 		_ = out.Encode(line{Seed: seed}) // a world that deadlocks ends the process: this says which
 		r := play(t, NewPlan(seed), nil)
 		l := line{Seed: seed, Counts: r.Counts, Faults: r.Faults}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ type speaker struct {
 	slow  bool
 	resp3 bool
 	wires int
+	db    int // that its connection is to be in
 }
 
 func newSpeaker(w *World, id int) *speaker {
@@ -48,7 +48,13 @@ func (s *speaker) run() {
 		}
 		w.do(func() { w.checker.counts.Attempts++ })
 		l := s.wants(resourceName(s.rng.IntN(w.plan.Resources)))
+		if s.db = w.plan.key(l.resource).DB; !s.selects() {
+			continue
+		}
 		switch {
+		case w.plan.Breaks > 0 && chance(s.operating, w.plan.Breaks):
+			s.forceUnlock(l.resource)
+			continue
 		case w.plan.Reads > 0 && chance(s.moving, w.plan.Reads):
 			s.readOrWrite(l)
 			continue
@@ -97,11 +103,11 @@ func (s *speaker) open() bool {
 		}
 	}
 	if !s.resp3 {
-		return true
+		return s.selects()
 	}
 	_, ok := s.ask("HELLO", "3")
 	w.do(func() { c.resp3 = ok })
-	return ok
+	return ok && s.selects()
 }
 
 // leave closes the connection, if there is one.
@@ -230,7 +236,7 @@ func (s *speaker) batch(l *wanted) {
 	first, gives := s.attempt(l), chance(s.rng, 0.5)
 	all := []*request{s.echo(), first, s.echo()}
 	other := s.wants(resourceName((int(l.resource[1]-'1') + 1) % w.plan.Resources))
-	if other.resource == l.resource {
+	if other.resource == l.resource || w.plan.Databases {
 		other = nil
 	} else {
 		all = append(all, &request{lock: other, punctual: true, words: []string{"SET", other.resource, other.token, "PX", millis(other.ttl), "NX"}}, s.echo())
@@ -242,7 +248,7 @@ func (s *speaker) batch(l *wanted) {
 		look := &request{words: []string{"GET", l.resource}}
 		look.on = func() {
 			_, failed := look.reply.(fault)
-			if got, _ := l.granted(first.reply); got && !failed && w.plan.Calm && look.reply != l.token && w.now() < first.sent+l.ttl {
+			if got, _ := l.granted(first.reply); got && !failed && w.plan.Calm && w.plan.Breaks == 0 && look.reply != l.token && w.now() < first.sent+l.ttl {
 				w.checker.report(garbled, "%s: %s read %v behind %s", l.resource, s.name, look.reply, l.token)
 			}
 		}
@@ -298,6 +304,9 @@ func (s *speaker) use(l *wanted) {
 // touch extends a lock, or looks at it.
 func (s *speaker) touch(l *wanted) bool {
 	w := s.world
+	if e := w.plan.Expires; e > 0 && chance(s.operating, e) {
+		return s.expire(l)
+	}
 	q := &request{most: 4}
 	p := l.promise
 	switch kind := s.rng.Float64(); {
@@ -340,60 +349,4 @@ func (s *speaker) touch(l *wanted) bool {
 	}
 	_, ok := s.await(q)
 	return ok && !p.over
-}
-
-// release is a command that gives a lock back: from then on its client does not rely on it. mu is not held.
-func (s *speaker) release(l *wanted) *request {
-	q := &request{words: []string{"EVAL", releaseText, "1", l.resource, l.token}, most: 4}
-	switch kind := s.rng.Float64(); {
-	case kind < 0.4:
-		q.words = []string{"UNLOCK", l.resource, l.token}
-	case kind < 0.6:
-		q.words[0], q.words[1] = "EVALSHA", sha1hex(releaseText)
-	}
-	told := s.lets(l)
-	s.world.do(func() { l.byToken = true })
-	q.on = func() {
-		if n, is := q.reply.(int64); is && (n == 1 || !q.held) {
-			told(n == 1, "a release")
-		}
-	}
-	return q
-}
-
-// lets notes that a lock is to be given back: from now on its client does not rely on it. What it returns is told whether that has
-// come to pass, or the client did not hold it, and by what. mu is not held here, and there it is.
-func (s *speaker) lets(l *wanted) (told func(back bool, by string)) {
-	w, k := s.world, &s.world.checker
-	stood, doubtful := promise{over: true}, time.Duration(0)
-	w.do(func() {
-		if l.promise != nil {
-			stood, doubtful, l.promise.over = *l.promise, k.doubtful[l.resource], true
-		}
-		l.given = true
-	})
-	return func(back bool, by string) {
-		if !back {
-			stood.doubtful = l.promise != nil && l.promise.doubtful || k.doubtful[l.resource] != doubtful
-			k.gone(&stood, by)
-			return
-		}
-		k.bygone[l.token], l.returned = w.now(), true
-		if w.plan.Calm {
-			k.isGoneIn(l, func() bool { return true })
-		}
-	}
-}
-
-// giveBack gives a lock back.
-func (s *speaker) giveBack(l *wanted) {
-	if chance(s.rng, s.world.plan.Watches/2) {
-		s.giveWatched(l)
-		return
-	}
-	q := s.release(l)
-	r, ok := s.await(q)
-	if f, failed := r.(fault); ok && failed && strings.HasPrefix(string(f), "NOSCRIPT") {
-		_, _ = s.ask("EVAL", releaseText, "1", l.resource, l.token)
-	}
 }

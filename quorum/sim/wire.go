@@ -44,6 +44,7 @@ type wire struct {
 	held   []*heldOpen // by LOCK with HOLD
 	pushed func(push)
 	resp3  bool
+	db     int
 }
 
 // A piece is what arrives at once: the opening of the connection, bytes, or the end of the stream.

@@ -28,6 +28,7 @@ type World struct {
 	taken   map[time.Duration]bool
 	events  agenda
 	servers []*server
+	former  []*server // to which no address leads any more
 	links   [][]*link // by proxy and server
 	proxies []*proxy
 	clients sync.WaitGroup

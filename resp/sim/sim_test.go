@@ -76,6 +76,8 @@ func TestFixedSeeds(t *testing.T) {
 	for seed := range *fixedFlag {
 		sum.Add(expectNothing(t, sim.Spoken+seed+1))
 		switch seed % 4 {
+		case 0:
+			sum.Add(expectNothing(t, sim.Operated+sim.Heard+seed+1))
 		case 1:
 			sum.Add(expectNothing(t, sim.Spoken+seed+1|sim.Voted))
 		case 2:
@@ -101,10 +103,10 @@ func TestRegressions(t *testing.T) {
 }
 
 func TestFreshSeeds(t *testing.T) {
-	first := uint64(time.Now().UnixNano())&^(sim.Kinds|sim.Spoken>>1) | sim.Spoken
+	first := uint64(time.Now().UnixNano())&^(sim.Kinds|sim.Operated) | sim.Spoken
 	n, sum, began := uint64(0), sim.Counts{}, time.Now()
 	for ; time.Since(began) < *freshFlag; n++ {
-		sum.Add(expectNothing(t, first+n|n%2*sim.Fenced|n/2%2*sim.Mixed|n/4%2*sim.Crowded|n/8%2*sim.Voted|n/16%2*sim.Several|n/32%2*sim.Moved))
+		sum.Add(expectNothing(t, sim.OfKind(first+n, n)))
 	}
 	t.Logf("%d seeds from %d in %v: %+v", n, first, time.Since(began).Round(time.Second), sum)
 }

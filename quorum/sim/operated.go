@@ -1,0 +1,219 @@
+package sim
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// Operators: in worlds whose seed has the bit Operated, and not Spoken, an address may come to lead to another server while the
+// old one lives on; clocks are slewed, or run a little too fast or too slow; each proxy has its own patience; locks are taken from their
+// holders by FORCEUNLOCK; and clients that hold a lock extend it by EXPIRE. Whatever that takes of chance it takes from streams of
+// its own.
+
+// Operated is the bit of a seed that makes such a world, where Spoken is not set. The time in nanoseconds has both.
+const Operated = Spoken >> 1
+
+// Heard is the bit of such a seed that lets clients speak.
+const Heard = 1 << 55
+
+// Operates says that a seed makes such a world.
+func Operates(seed uint64) bool { return seed&(Spoken|Operated) == Operated }
+
+// OfKind makes a seed one of the n-th kind of worlds, so that all have their turns.
+func OfKind(seed, n uint64) uint64 {
+	seed |= n%2*Fenced | n/2%2*Mixed | n/4%2*Crowded | n/8%2*Voted | n/16%2*Several | n/32%2*Moved
+	switch {
+	case n%3 < 2:
+		return seed
+	case Speaks(seed):
+		return seed&^Spoken | Operated | Heard
+	}
+	return seed&^(Spoken|Heard) | Operated
+}
+
+func (p *Plan) operate(r *rand.Rand) {
+	p.Breaks = pick(r, 0, 0, 0.02, 0.1)
+	p.Databases = p.Databases || p.Spoken && chance(r, 0.4)
+	if p.Spoken && p.Databases {
+		p.Together, p.Exchanges, p.Reads, p.Resources = 0, 0, 0, max(p.Resources, 2)
+	}
+	switch kind := r.Float64(); {
+	case kind < 0.2:
+		p.Calm = false
+		p.aimAt(aim{"rolling", aimRolling}, r)
+	case kind < 0.4 && !p.Calm && len(p.Own) == 0:
+		p.aimAt(aim{"addresses", aimAddresses}, r)
+	}
+	if p.Spoken && p.Together+p.Votes > 0 { // which are told of several locks by one word
+		p.Breaks = 0
+	}
+	if chance(r, 0.5) {
+		p.patience(r)
+	}
+	for _, f := range operatorKinds {
+		if !p.Rolls && !p.Calm && chance(r, 0.3) && !(f.setsClock && p.Masters == 1) { // see several
+			p.Faults, p.Forgets = append(p.Faults, f.name), true
+		}
+	}
+	// Who extends by EXPIRE must be the holder still: nothing is compared.
+	if p.Breaks+p.Thefts+p.Takeovers == 0 && !slices.Contains(p.Faults, suspended) {
+		p.Expires = pick(r, 0.2, 0.5)
+	}
+}
+
+// aimAddresses has locks that are short, and addresses that lead elsewhere for longer than quarantines last.
+func aimAddresses(p *Plan, r *rand.Rand) {
+	p.Faults = []string{"address moved", pick(r, "address moved", "link cut", "proxy cut off", "proxy killed")}
+	p.TTLLeast = pick(r, 60*time.Millisecond, 200*time.Millisecond)
+	p.TTLMost = 2 * p.TTLLeast
+	p.Config.TTLMax = pick[time.Duration](r, 1, 4) * p.TTLMost
+	p.Think, p.Gap = 10*time.Millisecond, pick(r, 100*time.Millisecond, 500*time.Millisecond)
+}
+
+// patience gives each proxy a patience of its own.
+func (p *Plan) patience(r *rand.Rand) {
+	for len(p.Own) < p.Proxies-1 {
+		p.Own = append(p.Own, p.Config)
+	}
+	for i := range p.Own {
+		p.Own[i].InstanceTimeout *= pick[time.Duration](r, 1, 3, 10)
+		p.Own[i].MasterDeadAfter *= pick[time.Duration](r, 1, 3)
+	}
+}
+
+// operatorKinds are what happens to addresses and clocks.
+var operatorKinds = []faultKind{
+	{name: "address moved", forgets: true, strike: moveAddress},
+	{name: "clock slewed", forgets: true, setsClock: true, strike: slewClock},
+	{name: "clock a little too fast", forgets: true, setsClock: true, strike: runClock(1.01, 1.2)},
+	{name: "clock too slow", forgets: true, setsClock: true, strike: runClock(0.3, 0.99)},
+}
+
+// moveAddress lets a master's address lead to another server, which has nothing, or what a replica had. Some proxies are still
+// connected to the old one, which lives on for a while.
+func moveAddress(w *World, r *rand.Rand) func() {
+	was := w.victim(r)
+	if was.down || slices.ContainsFunc(w.former, func(s *server) bool { return s.id == was.id }) {
+		return nil
+	}
+	is := newServer(w, was.id)
+	is.lives, is.promotions, is.steps = was.lives+1, was.promotions, was.steps
+	is.clock = was.clock
+	is.clock.leads, is.steps.asked = slices.Clone(was.clock.leads), maps.Clone(was.steps.asked)
+	is.twofold, was.twofold = true, true
+	is.boot()
+	if chance(r, 0.5) {
+		is.store.journal = slices.Clone(was.store.journal)
+		is.fallBehind(r, 0)
+		is.descend()
+	}
+	w.logf("fault", "the address of %s leads to another server", was.addr)
+	w.servers[was.id], w.former = is, append(w.former, was)
+	for _, p := range w.proxies {
+		if chance(r, 0.5) {
+			was.cutFrom(p)
+		}
+	}
+	w.after(between(r, time.Millisecond, 2*w.plan.loosest().TTLMax), func() {
+		if !w.quiet {
+			w.retire(was)
+		}
+	})
+	return func() {}
+}
+
+// cutFrom ends the connections of a proxy.
+func (s *server) cutFrom(p *proxy) {
+	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
+		if c := s.sessions[id]; c.life.proxy == p {
+			s.drop(c)
+			c.reset()
+		}
+	}
+}
+
+// retire ends a server to which no address leads any more.
+func (w *World) retire(s *server) {
+	w.logf("fault", "the former %s is no more", s.addr)
+	s.crash(false)
+	w.former = slices.DeleteFunc(w.former, func(o *server) bool { return o == s })
+}
+
+// slewClock sets a clock right in steps of which each is tolerated.
+func slewClock(w *World, r *rand.Rand) func() {
+	s := w.victim(r)
+	by := time.Duration((0.2 + 0.75*r.Float64()) * float64(w.tolerated()) * float64(pick(r, 1, 1, -1)))
+	every, over := between(r, 5*time.Millisecond, 700*time.Millisecond), false
+	var next func()
+	next = func() {
+		if over || w.quiet || s.down {
+			return
+		}
+		w.setClock(s, by)
+		w.after(every, next)
+	}
+	next()
+	return func() { over = true }
+}
+
+// expire extends a lock by EXPIRE, which does not compare, or only if that is longer: so the lock must last until it is answered.
+func (c *client) expire(p *promise, ttl time.Duration) bool {
+	w := c.world
+	if w.now()+4*w.plan.loosest().InstanceTimeout+50*time.Millisecond > p.until {
+		return true
+	}
+	req := quorum.ExpireRequest{Key: w.plan.key(p.resource), TTL: ttl}
+	if chance(c.operating, 0.5) {
+		req.TTL, req.Condition = pick(c.operating, ttl, 2*ttl, ttl/2), quorum.IfGreater
+	}
+	req.TTL = min(req.TTL, w.plan.of(c.proxy.id).TTLMax).Truncate(time.Millisecond)
+	began, slept, before := w.now(), w.asleep(), p.until
+	p.fence = 0
+	w.do(func() {
+		w.checker.prolonged[p.resource] = true
+		if req.Condition == 0 {
+			c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
+		}
+	})
+	x, ok := ask(c.proxy, func(l *life, x quorum.Changed) {
+		w.logf(c.name, "via %s: %s expires in %v (%v): %v, %v", l.name, p.resource, req.TTL, req.Condition, x.Applied, x.Err)
+		w.checker.endedIn(4, w.now()-began, "an EXPIRE of "+c.name)
+		switch {
+		case p.over || w.now() >= before-(w.asleep()-slept): // it may be another's
+			p.over = true
+		case x.Applied && !w.checker.returns(p, began):
+			p.until = max(p.until, began+req.TTL-(w.asleep()-slept))
+			w.checker.granted(p)
+		case x.Err == nil && req.Condition == 0:
+			w.checker.gone(p, "an EXPIRE")
+			p.over = true
+		}
+	}, func(e *quorum.Engine, done func(quorum.Changed)) { e.Expire(req, done) })
+	return ok && x.Err == nil && !p.over
+}
+
+// forceUnlock takes a resource from whoever holds it, by FORCEUNLOCK. Attempts that were under way then may have lost a vote; those that begin
+// when it was answered have not.
+func (c *client) forceUnlock(resource string) {
+	w, k := c.world, &c.world.checker
+	w.do(func() {
+		w.logf(c.name, "breaks %s", resource)
+		k.doubt(resource, w.now()+time.Hour)
+	})
+	heard := func(l *life, x quorum.Changed) {
+		w.logf(l.name, "has broken %s: %v, %v", resource, x.Applied, x.Err)
+		if !w.plan.setsClocks() {
+			k.broken[resource], k.doubtful[resource] = w.now(), w.now()
+		}
+	}
+	_, _ = ask(c.proxy, heard, func(e *quorum.Engine, done func(quorum.Changed)) { e.Break(w.plan.key(resource), done) })
+}
+
+// setsClocks says that a fault of the plan sets a clock, which may be set back.
+func (p *Plan) setsClocks() bool {
+	return slices.ContainsFunc(p.Faults, func(name string) bool { return kindOf(name).setsClock })
+}
