@@ -2,7 +2,6 @@ package resp
 
 import (
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -156,8 +155,15 @@ func (l *link) broken(cause string) {
 	l.session.kill("upstream lost: " + cause)
 }
 
-// met drops the first of what is expected. session.mu is held.
-func (l *link) met() { l.expected = slices.Delete(l.expected, 0, 1) }
+// met drops the first of what is expected, and moves nothing: there may be many. session.mu is held.
+func (l *link) met() {
+	first, rest := l.expected[:0], l.expected[1:]
+	l.expected[0] = expectation{}
+	if len(rest) == 0 {
+		rest = first // whose room is for the next
+	}
+	l.expected = rest
+}
 
 // sendSize is how many bytes of requests are gathered before they are written even if more are to come.
 const sendSize = 64 << 10

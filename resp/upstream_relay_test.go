@@ -239,6 +239,23 @@ func TestAQueueThatIsNeverEmptyDoesNotGrow(t *testing.T) {
 	}
 }
 
+func TestWhatIsExpectedBehindAReplyStaysWhereItIs(t *testing.T) {
+	l := &link{expected: make([]expectation, 3)}
+	for len(l.expected) > 1 {
+		second := &l.expected[1]
+		l.met()
+		if second != &l.expected[0] {
+			t.Fatal("all that is expected is moved up for each reply")
+		}
+	}
+	if allocs := testing.AllocsPerRun(100, func() {
+		l.met()
+		l.expected = append(l.expected, expectation{n: 1})
+	}); allocs > 0 {
+		t.Errorf("%v allocations for a command by itself", allocs)
+	}
+}
+
 func TestAnIdleLinkKeepsNoLargeBuffers(t *testing.T) {
 	large := "$60000\r\n" + strings.Repeat("x", 60_000) + "\r\n"
 	answer := func(conn net.Conn) { // a large reply to a large request, and a small one to others
