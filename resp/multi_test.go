@@ -15,7 +15,7 @@ import (
 func TestWhatAClientSawChangeHasChanged(t *testing.T) {
 	for question, look := range map[string]string{
 		"GET k": "$-1\r\n", "EXISTS k": ":0\r\n", "TTL k": ":-2\r\n", "STRLEN k": ":0\r\n", "MGET j k": "*2\r\n$-1\r\n$-1\r\n",
-		"GETDEL k": "$-1\r\n", "EVAL return(redis.call('get',KEYS[1])) 1 k": "$-1\r\n",
+		"GETDEL k": "$-1\r\n", "EVAL return(redis.call('get',KEYS[1])) 1 k": "$-1\r\n", "EVAL return(redis.call('get','k')) 0": "$-1\r\n",
 	} {
 		t.Run(question, func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -42,7 +42,7 @@ func TestWhatAClientHasFoundWasThere(t *testing.T) {
 		"GET k": {true, false}, "TTL k": {true, false}, "SET k me XX": {true, false}, "PEXPIRE k 60000": {true, false}, "DEL k": {true, false},
 		"DELIFEQ k you": {true, false}, "EVALSHA " + releaseSHA + " 1 k you": {true, false}, "HGET k f": {true, false},
 		"HLEN k": {true, false}, "LOCKINFO k": {true, false}, "SET k me NX PX 60000": {true}, "LOCK k 60000": {true}, "UNLOCK k you": {true},
-		"EVAL return{} 1 k": {true}, "EVAL_RO return{} 1 k": {true},
+		"EVAL return{} 1 k": {true}, "EVAL_RO return{} 1 k": {true}, "EVAL return(redis.call('get','k')) 0": {true, false},
 	} {
 		for _, held := range states {
 			r := newRig(t, Config{})

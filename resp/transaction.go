@@ -134,22 +134,23 @@ func (w *watched) finds() {
 
 // watching runs a command of a client that watches keys.
 func (c *call) watching() Reply {
-	names := c.cmd.keys.of(c.args)
+	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
+	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
+	if script {
+		c.queueScript(&q) // what could not be queued has no step
+		if q.reply == wait {
+			return wait
+		}
+	}
+	names := q.keys()
 	watches := func(name string) bool { return c.watches(name) != nil }
 	switch {
-	case c.cmd.group == "transactions" || c.cmd.group == "pubsub" || !slices.ContainsFunc(names, watches):
+	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, watches):
 	case c.cmd.plan != nil:
 		return runPlanned(c)
-	case c.cmd.group == "scripting":
-		q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
-		switch refused := c.queueScript(&q); {
-		case q.reply == wait:
-			return wait
-		case refused == nil && q.step != nil:
-			return c.runStep(&q)
-		}
-		fallthrough
-	case c.cmd.flags&readOnly == 0: // other reads know better
+	case q.step != nil:
+		return c.runStep(&q)
+	case script || c.cmd.flags&readOnly == 0: // other reads know better
 		for _, name := range names {
 			c.watches(name).finds()
 		}
