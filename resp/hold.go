@@ -13,7 +13,7 @@ import (
 )
 
 // A hold is a lock that lives as long as its client's connection. It is extended each time a third of its TTL has passed,
-// until the client gives it back, or is gone: then it is released at once. If an attempt to extend it finds that the
+// until the client gives it back or replaces it, or is gone: then it is released at once. If an attempt to extend it finds that the
 // token does not hold it any more, or its validity ends before a quorum could be asked, it is lost, and the client is told.
 //
 // If its client itself extends it, the TTL that it asked for is the hold's from then on: an extension of ours must not
