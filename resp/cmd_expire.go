@@ -39,20 +39,18 @@ func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
 
 func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
 	return c.begin(twoRounds, c.args[1], counted, func(sl *slot) {
-		done := sl.changed
-		if t := c.server.taken; t != nil {
-			key, until := sl.key, time.Now().Add(ttl)
-			done = func(changed quorum.Changed) {
-				if changed.Applied {
-					t.prolong(key, until)
-				}
-				sl.changed(changed)
+		s, key, until := c.session, sl.key, time.Now().Add(ttl)
+		done := func(changed quorum.Changed) {
+			if changed.Applied {
+				s.server.taken.prolong(key, until)
+				s.holdBy(key, ttl)
 			}
+			sl.changed(changed)
 		}
 		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
-			c.letGoBut(sl.key, "")
+			c.letGoBut(key, "")
 		}
-		c.engine().Expire(quorum.ExpireRequest{Key: sl.key, TTL: ttl, Condition: condition}, done)
+		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
 	})
 }
 

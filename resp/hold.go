@@ -183,6 +183,16 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	})
 }
 
+// holdBy notes that its client has set the TTL of a key by EXPIRE: what is held is extended by that at once, and from then on.
+func (s *session) holdBy(key quorum.Key, ttl time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.kept[key]; h != nil && ttl > 0 {
+		h.req.TTL = ttl
+		h.timer.Reset(0)
+	}
+}
+
 // extended takes the outcome.
 func (h *hold) extended(e quorum.Extended) {
 	s := h.session

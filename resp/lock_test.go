@@ -115,17 +115,19 @@ func (r *rig) extendedBy(more time.Duration) {
 	waitFor(r.t, "it is not extended", func() bool { return r.expires().Sub(first) >= more })
 }
 
-// Whoever extends a lock that is held changes for how long it is held each time: longer or shorter, by EXTEND or by script.
+// Whoever extends a lock that is held changes for how long it is held each time: longer or shorter, by EXTEND, EXPIRE or a script.
 func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		held, by string
 		command  func(by string) []string
 	}{
-		"longer":    {"1500", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
-		"shorter":   {"60000", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
-		"by script": {"1500", "3000", func(by string) []string { return []string{"EVAL", extendText, "1", "k", "me", by} }},
-		"by more":   {"1500", "1500", func(by string) []string { return []string{"EVAL", addText, "1", "k", "me", by} }},
+		"longer":              {"1500", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
+		"shorter":             {"60000", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
+		"by PEXPIRE, longer":  {"1500", "3000", func(by string) []string { return []string{"PEXPIRE", "k", by} }},
+		"by PEXPIRE, shorter": {"60000", "3000", func(by string) []string { return []string{"PEXPIRE", "k", by} }},
+		"by script":           {"1500", "3000", func(by string) []string { return []string{"EVAL", extendText, "1", "k", "me", by} }},
+		"by more":             {"1500", "1500", func(by string) []string { return []string{"EVAL", addText, "1", "k", "me", by} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
