@@ -560,3 +560,27 @@ func TestAReleaseThatIsLostBehindItsAttemptIsMadeLate(t *testing.T) {
 		w.expectHolders(key, "...")
 	})
 }
+
+// A master that always answers late is never without something that waits for it, and is not sent one release after the other.
+func TestReleasesAreMadeLateForAsLongAsAMasterIsLate(t *testing.T) {
+	inWorldWith(t, 3, Config{Grace: time.Second, QueueMax: 64}, func(w *world) {
+		w.fakes[2].setDelay(75 * time.Millisecond)
+		const locks, held = 300, 8
+		for i := range locks + held {
+			if i < locks {
+				if a := w.acquire(fmt.Sprint(key, i), "mine", minute); a.Lock == nil {
+					t.Fatalf("not granted: %+v", a)
+				}
+			}
+			if i >= held {
+				if r := w.release(fmt.Sprint(key, i-held), "mine"); !r.Held {
+					t.Fatalf("not held: %+v", r)
+				}
+			}
+		}
+		w.settle()
+		for i := range locks {
+			w.expectHolders(fmt.Sprint(key, i), "...")
+		}
+	})
+}

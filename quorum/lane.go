@@ -34,8 +34,8 @@ type lane struct {
 	current   *link    // link, for nudge
 	handing   bool     // the running batch has been answered and is being handed out
 	repeated  int      // so many at the head of queue are of that batch; see pushAgain
-	owed      map[hold]int64
-	owing     int             // so many at the head of queue may be about what is owed
+	pushed    int      // so many requests were ever queued, each counted once
+	owed      map[hold]debt
 	broken    map[hold]*entry // entries of takers, of unknown fate, until the next connection
 	enough    int             // how many requests wake an idle loop
 	closed    bool
@@ -111,6 +111,7 @@ func (l *lane) push(r request, now instant) doubt {
 		return doubt{FailedLate, "has too many commands waiting (queue_max)"}
 	}
 	l.queue = append(l.queue, r)
+	l.pushed++
 	if l.busy == idle && len(l.queue) >= l.enough { // else the loop comes by itself
 		l.signal()
 	}
@@ -220,7 +221,6 @@ func (l *lane) fill() bool {
 	n = min(len(l.queue), batchMax-n)
 	l.batch = append(l.batch, l.queue[:n]...)
 	l.queue = slices.Delete(l.queue, 0, n)
-	l.owing = max(l.owing-n, 0)
 	if len(l.batch) == 0 {
 		return false
 	}
@@ -244,9 +244,7 @@ func (l *lane) rest() {
 	l.words = l.words[:0]
 	l.mu.Lock()
 	l.busy, l.handing, l.repeated = idle, false, 0
-	if l.owing = min(l.owing, len(l.queue)); l.owing == 0 {
-		l.owed = nil
-	}
+	l.forgetOwed()
 	l.mu.Unlock()
 }
 

@@ -1,7 +1,15 @@
 package quorum
 
+import "maps"
+
 // A hold is a resource and the token that holds it.
 type hold struct{ name, token string }
+
+// A debt is a release that has not reached a master.
+type debt struct {
+	place  int64 // of its round
+	pushed int   // of the lane, then
+}
 
 // oweRelease notes that the master was not told of a release, or may not have been, if the entry is one.
 func (en *entry) oweRelease() {
@@ -17,10 +25,9 @@ func (l *lane) owe(h hold, place int64) {
 	l.mu.Lock()
 	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
 		if l.owed == nil {
-			l.owed = make(map[hold]int64)
+			l.owed = make(map[hold]debt)
 		}
-		l.owed[h] = max(l.owed[h], place)
-		l.owing = len(l.queue)
+		l.owed[h] = debt{max(l.owed[h].place, place), l.pushed}
 	}
 	en := l.broken[h]
 	l.mu.Unlock()
@@ -39,7 +46,15 @@ func (l *lane) owe(h hold, place int64) {
 func (l *lane) owes(h hold, place int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.owed[h] > place
+	return l.owed[h].place > place
+}
+
+// forgetOwed is called when a batch is over, with mu held: what was queued when a release was owed may have been in it.
+func (l *lane) forgetOwed() {
+	maps.DeleteFunc(l.owed, func(_ hold, d debt) bool { return d.pushed <= l.pushed-len(l.queue) })
+	if len(l.owed) == 0 {
+		l.owed = nil
+	}
 }
 
 // remember keeps, for owe, the entry of an attempt whose connection broke before its answer, until there is a new connection.

@@ -233,12 +233,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release that was not sent is not owed", rule: "4 undo", file: "owe.go",
-		old: "\t\tl.owed[h] = max(l.owed[h], place)", new: "",
+		old: "\t\tl.owed[h] = debt{max(l.owed[h].place, place), l.pushed}", new: "",
 		test: "Release",
 	},
 	{
 		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "owe.go",
-		old: "return l.owed[h] > place", new: "return l.owed[h] > 0",
+		old: "return l.owed[h].place > place", new: "return l.owed[h].place > 0",
 		test: "TestALateReleaseComesBeforeWhatCameAfterIt", in: ".",
 	},
 	{
