@@ -76,3 +76,34 @@ func TestUndosThatAreRepeatedTakeNoVoteOfTheNextAttempt(t *testing.T) {
 		})
 	}
 }
+
+// An undo is lost with its connection, and there is no room for it any more.
+func TestAnUndoThatIsGivenUpKeepsNoInstant(t *testing.T) {
+	inWorldWith(t, 3, Config{Grace: 400 * time.Millisecond, QueueMax: 2}, func(w *world) {
+		late := w.fakes[2]
+		for _, name := range []string{"a", "b"} {
+			w.acquire(name, "mine", minute)
+		}
+		for _, f := range w.fakes[:2] {
+			f.set(key, "other", minute)
+		}
+		w.settle()
+		c := w.start(req1("mine", minute))
+		time.Sleep(5 * time.Millisecond / 2) // granted, and about to be undone
+		late.stall()
+		<-c
+		time.Sleep(w.cfg.InstanceTimeout)
+		w.release("a", "mine")
+		w.release("b", "mine")
+		late.cut()
+		late.resume()
+		w.settle()
+		w.settle()
+		l := w.lanesOf(0)[2]
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if n := len(l.expiries.undone); n > 0 {
+			t.Errorf("%d instants are kept for undos that are over", n)
+		}
+	})
+}

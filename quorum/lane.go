@@ -135,8 +135,8 @@ func (l *lane) late(now instant) string {
 	return "has not answered for " + (now - l.busy).Round(time.Millisecond).String()
 }
 
-// pushUndo queues an undo, for as long as it takes.
-func (l *lane) pushUndo(u *undo) {
+// pushUndo queues an undo, for as long as it takes, if there is room.
+func (l *lane) pushUndo(u *undo) bool {
 	l.mu.Lock()
 	full := l.closed || len(l.undos) >= l.engine.cfg.QueueMax
 	if !full {
@@ -147,6 +147,7 @@ func (l *lane) pushUndo(u *undo) {
 	if full { // what it would have removed expires by itself
 		u.finish()
 	}
+	return !full
 }
 
 func (l *lane) signal() {

@@ -121,7 +121,11 @@ func (u *undo) end() {
 }
 
 // lost keeps the undo for the next connection.
-func (u *undo) lost(string) { u.lane.pushUndo(u) }
+func (u *undo) lost(string) {
+	if !u.lane.pushUndo(u) {
+		u.end()
+	}
+}
 
 func (u *undo) finish() {
 	if u.done != nil {

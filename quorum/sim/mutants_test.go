@@ -192,7 +192,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an undo is lost with its connection", rule: "4 undo", file: "undo.go",
-		old: "{ u.lane.pushUndo(u) }", new: "{ u.finish() }",
+		old: "if !u.lane.pushUndo(u) {", new: "if u.finish(); true {",
 	},
 	{
 		name: "an undo is not repeated after an error", rule: "4 undo", file: "undo.go",
