@@ -244,6 +244,11 @@ func (k *checker) wrote(s *server, c *session, key string, it item) {
 	// Who chose the instant did not know yet that the clock was set back, or stood still, since the batch before: the proof
 	// of this one will tell. That vote does not count, and is undone.
 	most := k.keptMost + s.clock.setBack(c.knew, s.now())
+	if k.world.plan.Spoken && strings.HasPrefix(key, "w") { // a lock of readers: who leaves gives it what is left of another's key, which may be from before the clock was set back
+		loosest := k.world.plan.loosest()
+		most = k.keptMost + s.clock.setBack(lead{}, s.now())
+		most += quorum.Drift(most, loosest.DriftFactor) + loosest.Grace
+	}
 	if k.world.plan.Paused { // until a proxy has heard of it, it takes what it slept for the master's
 		most += k.world.asleep()
 	}
