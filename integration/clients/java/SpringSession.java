@@ -75,7 +75,9 @@ class SpringSession extends SpringData {
   }
 
   private static void caches(LettuceConnectionFactory factory, Used used, String name) throws Exception {
-    Cache cache = RedisCacheManager.builder(RedisCacheWriter.lockingRedisCacheWriter(factory)).build().getCache(name + ":cache");
+    // By itself the writer does not wait for what it sends over Lettuce: a get right after it may find what was there before.
+    RedisCacheWriter writer = RedisCacheWriter.create(factory, w -> w.enableLocking().immediateWrites());
+    Cache cache = RedisCacheManager.builder(writer).build().getCache(name + ":cache");
     AtomicInteger made = new AtomicInteger();
     ExecutorService threads = Executors.newFixedThreadPool(4);
     for (int i = 0; i < 8; i++) {
