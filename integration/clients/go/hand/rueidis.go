@@ -110,7 +110,7 @@ func (c rueidisClient) useData(name, piped string) (string, error) {
 }
 
 // changedMeanwhile returns how often the cache has what another client has changed since. What the client is told comes behind
-// a reply, and before the next.
+// a reply, and before the next over that connection: so it asks something between.
 func (c rueidisClient) changedMeanwhile(key string) (stale int) {
 	writer, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{scenarios.Addr}, DisableCache: true})
 	if err != nil {
@@ -121,9 +121,10 @@ func (c rueidisClient) changedMeanwhile(key string) (stale int) {
 	for i := range 200 {
 		want := strconv.Itoa(i)
 		err := writer.Do(ctx, b().Set().Key(key).Value(want).Build()).Error()
+		err0 := c.Do(ctx, b().Exists().Key(key).Build()).Error()
 		one, err1 := c.DoCache(ctx, b().Get().Key(key).Cache(), time.Minute).ToString()
 		many, err2 := c.DoCache(ctx, b().Mget().Key(key).Cache(), time.Minute).AsStrSlice()
-		if errors.Join(err, err1, err2) != nil {
+		if errors.Join(err, err0, err1, err2) != nil {
 			return -1
 		}
 		if one != want || len(many) != 1 || many[0] != want {
