@@ -29,7 +29,6 @@ type Server struct {
 	scripts  Scripts
 	messages Messages
 	gates    *gate.Gates
-	trunks   trunks
 	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
 	routes   *lru.Cache[digest, *scriptRoute]   // of scripts; where there is an upstream
 	slow     *lru.Cache[string, time.Time]      // when a client of this host last held up others (upstream_share.go)
@@ -269,14 +268,16 @@ func (s *Server) Stats() Stats {
 	clients := len(s.sessions)
 	s.mu.Unlock()
 	c := &s.counters
-	return Stats{
+	st := Stats{
 		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Waiting: s.gates.WaitingInAll(), Held: int(c.held.Load()), HeldLost: c.heldLost.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), Split: c.split.Load(), UpstreamLinks: int(c.links.Load()),
-		UpstreamShared: s.trunks.count(),
-		UpstreamDown:   s.cfg.Upstream != nil && s.cfg.Upstream.Cause() != "",
 	}
+	if up := s.cfg.Upstream; up != nil {
+		st.UpstreamShared, st.UpstreamDown = up.Trunks(), up.Cause() != ""
+	}
+	return st
 }
 
 func (s *Server) stopping() bool {

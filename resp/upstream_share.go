@@ -45,7 +45,6 @@ const (
 // sharing is a session's part in a trunk. Only the reader uses it, except own.
 type sharing struct {
 	trunk    *upstream.Trunk
-	trunkKey trunkKey
 	gathered *slot   // of the commands that are not pushed yet
 	requests *[]byte // theirs, of outs
 	wrote    bool    // commands have gone over a trunk since the last WAIT
@@ -108,24 +107,31 @@ func (c *call) share() Reply {
 // joinTrunk makes sure that the session has the trunk of its database and protocol. It leaves another one only when all
 // replies have come.
 func (s *session) joinTrunk() Reply {
-	key := trunkKey{db: s.db, resp3: s.resp3}
-	if s.trunk != nil && s.trunkKey == key && s.trunk.Fit() {
+	g := upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: sharedName}
+	if s.trunk != nil && s.trunk.Greeting == g && s.trunk.Fit() {
 		return nil
 	}
 	if !s.repliesDone() {
 		return wait
 	}
-	t, err := s.server.trunk(key)
+	t, err := s.server.trunk(g)
 	switch {
-	case errors.Is(err, errManyTrunks):
+	case errors.Is(err, upstream.ErrManyTrunks):
 		s.own.Store(true)
 		return nil
 	case err != nil:
 		s.server.counters.upstreamErrors.Add(1)
 		return upstreamFailed(err)
 	}
-	s.trunk, s.trunkKey = t, key
+	s.trunk = t
 	return nil
+}
+
+// sharedName is how the upstream knows trunks.
+const sharedName = "lockproxy-shared"
+
+func (s *Server) trunk(g upstream.Greeting) (*upstream.Trunk, error) {
+	return s.cfg.Upstream.Trunk(g, s.cfg.Limits.Write, s.log)
 }
 
 // beginRun makes the slot of commands that follow. s.mu is held.
@@ -174,7 +180,7 @@ func (s *session) pushShared() {
 }
 
 func (s *session) pushAnew(requests []byte, n int, sl *slot) {
-	t, err := s.server.trunk(s.trunkKey)
+	t, err := s.server.trunk(s.trunk.Greeting)
 	if err != nil {
 		s.server.counters.upstreamErrors.Add(1)
 		text := upstreamFailed(err).appendTo(nil, s.resp3)

@@ -276,13 +276,13 @@ func TestDatabasesAndProtocolsHaveConnectionsOfTheirOwn(t *testing.T) {
 	if n := r.server.Stats().UpstreamShared; n != 3 {
 		t.Errorf("%d connections are shared, want 3", n)
 	}
-	for db := 2; db < 2+trunksMax; db++ { // more than are shared: they have their own
+	for db := 2; db < 2+upstream.TrunksMax; db++ { // more than are shared: they have their own
 		c := r.dial()
 		c.send(words(fmt.Sprint("SELECT ", db%16)) + words("HELLO "+fmt.Sprint(2+db/16%2)) + words("GET k"))
 		u.next(t, "GET k")
 	}
-	if n := r.server.Stats().UpstreamShared; n > trunksMax {
-		t.Errorf("%d connections are shared, at most %d may be", n, trunksMax)
+	if n := r.server.Stats().UpstreamShared; n > upstream.TrunksMax {
+		t.Errorf("%d connections are shared, at most %d may be", n, upstream.TrunksMax)
 	}
 }
 

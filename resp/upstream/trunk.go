@@ -23,6 +23,8 @@ import (
 // The replies come in the order of the pushes, and each goes to who pushed. A client that takes its time must take it
 // elsewhere: the Waiter holds up everybody.
 type Trunk struct {
+	Greeting Greeting // it began with
+
 	conn     net.Conn
 	wake     chan struct{}
 	ended    chan struct{} // closed when the connection has ended
@@ -88,14 +90,14 @@ var (
 	errDemoted   = errors.New("the upstream became a replica")
 )
 
-// NewTrunk connects. A write that takes longer than writeMax ends the connection.
-func (u *Redis) NewTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (*Trunk, error) {
+// newTrunk connects.
+func (u *Redis) newTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (*Trunk, error) {
 	conn, err := u.Dial(g)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trunk{conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}), writeMax: writeMax,
-		born: time.Now(), waiting: map[Kicker]struct{}{}}
+	t := &Trunk{Greeting: g, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		writeMax: writeMax, born: time.Now(), waiting: map[Kicker]struct{}{}}
 	u.addTrunk(t)
 	t.running.Go(t.writeLoop)
 	t.running.Go(func() {

@@ -88,7 +88,7 @@ func newTrunkFor(t *testing.T, log *slog.Logger, writeMax time.Duration) (*Trunk
 		t.Fatal(err)
 	}
 	defer l.Close()
-	trunk, err := New(Options{Addr: l.Addr().String()}).NewTrunk(Greeting{}, writeMax, log)
+	trunk, err := New(Options{Addr: l.Addr().String()}).newTrunk(Greeting{}, writeMax, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,15 @@ type Redis struct {
 	asking   sync.Mutex // held by who asks for them
 	watcher  *watcher   // nil: nobody watches
 
+	connecting sync.Mutex // held by who makes a Trunk
+
 	mu      sync.Mutex // guards what follows
 	own     *line      // nil: none, or somebody asks over it
 	retryAt time.Time  // until then, failure stands for another attempt
 	failure error
-	reached time.Time // when a connection was made last
-	cause   string    // why it cannot be used, as the watcher found
-	trunks  map[*Trunk]struct{}
+	reached time.Time           // when a connection was made last
+	cause   string              // why it cannot be used, as the watcher found
+	trunks  map[*Trunk]struct{} // that have not ended
 }
 
 // failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not

@@ -3,8 +3,6 @@ package upstream
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -153,28 +151,6 @@ func (w *watcher) ask(ctx context.Context) error {
 		w.line = nil
 	}
 	return err
-}
-
-func (u *Redis) addTrunk(t *Trunk) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.trunks[t] = struct{}{}
-}
-
-func (u *Redis) dropTrunk(t *Trunk) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.trunks, t)
-}
-
-// CloseTrunks ends all Trunks. Nobody makes another.
-func (u *Redis) CloseTrunks() {
-	u.mu.Lock()
-	all := slices.Collect(maps.Keys(u.trunks))
-	u.mu.Unlock()
-	for _, t := range all {
-		t.Close()
-	}
 }
 
 func (u *Redis) suspectTrunks() map[*Trunk]suspect {

@@ -183,7 +183,7 @@ func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testin
 	var trunks [3]*Trunk
 	for i := range trunks {
 		var err error
-		if trunks[i], err = u.NewTrunk(Greeting{}, time.Minute, quiet); err != nil {
+		if trunks[i], err = u.newTrunk(Greeting{}, time.Minute, quiet); err != nil {
 			t.Fatal(err)
 		}
 		defer trunks[i].Close()
