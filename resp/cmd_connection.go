@@ -121,7 +121,7 @@ func (c *call) login(name, password string) bool {
 	}
 	c.parser.authed = true
 	c.mu.Lock()
-	c.user, c.loggedIn = strings.Clone(name), true
+	c.user, c.unknownSince = strings.Clone(name), 0
 	c.mu.Unlock()
 	return true
 }
@@ -172,14 +172,10 @@ func runReset(c *call) Reply {
 	c.unsubscribeAll()
 	c.releaseComing()
 	c.releaseHolds()
-	c.parser.authed = len(c.server.cfg.Users) == 0
-	c.mu.Lock()
-	c.identity.reset(c.parser.authed, c.server.clock.Load(), c.server.cfg.Database)
-	c.mu.Unlock()
+	c.resetIdentity()
 	c.tracking = tracking{}
 	c.mute = muting{skip: c.mute.skip, current: c.mute.skip > 0}
 	c.transaction.end(&c.server.memory)
-	c.setProtocol(false)
 	return Status("RESET")
 }
 

@@ -230,7 +230,7 @@ func (s *session) lose(key quorum.Key, fence int64) {
 		s.lostKeys[key] = struct{}{}
 		s.lost.Add(1)
 	}
-	if s.proto3 {
+	if s.resp3 {
 		sl := newSlot(s)
 		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
 		s.insert(sl)

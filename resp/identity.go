@@ -13,19 +13,25 @@ import (
 // without.
 type identity struct {
 	user         string
-	loggedIn     bool
-	unknownSince int64 // if not loggedIn: since when; server clock, ms
+	unknownSince int64 // it has to log in since then; server clock, ms; 0: it has, or need not
 	db           int
 	name         string
-	proto3       bool
+	resp3        bool
 	tracks       bool                   // CLIENT TRACKING is on
 	last         atomic.Pointer[string] // the name of the last command
 }
 
-// reset makes a new client of it; now is the server's clock, db where clients begin.
-func (i *identity) reset(loggedIn bool, now int64, db int) {
-	i.user, i.loggedIn, i.unknownSince = defaultUser, loggedIn, now
-	i.db, i.name, i.proto3, i.tracks = db, "", false, false
+// resetIdentity makes a new client of it.
+func (s *session) resetIdentity() {
+	cfg := &s.server.cfg
+	s.parser.authed = len(cfg.Users) == 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.user, s.db, s.name, s.resp3, s.tracks = defaultUser, cfg.Database, "", false, false
+	s.unknownSince = 0
+	if !s.parser.authed {
+		s.unknownSince = s.server.clock.Load()
+	}
 }
 
 func (c *call) setName(name string) {
@@ -35,9 +41,8 @@ func (c *call) setName(name string) {
 }
 
 func (c *call) setProtocol(resp3 bool) {
-	c.resp3 = resp3
 	c.mu.Lock()
-	c.proto3 = resp3
+	c.resp3 = resp3
 	c.mu.Unlock()
 	if c.up != nil && !c.linkDead() {
 		c.up.agree() // there may be messages before the next command
@@ -64,7 +69,7 @@ func (s *session) describe() string {
 		cmd = *last
 	}
 	proto := 2
-	if s.proto3 {
+	if s.resp3 {
 		proto = 3
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+

@@ -51,7 +51,7 @@ func (s *session) checkTimes(now int64) {
 	s.unthrottle()
 	quiet := s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load()
 	idle := limits.Idle > 0 && quiet && now-s.active.Load() > limits.Idle.Milliseconds()
-	unknown := !s.loggedIn && now-s.unknownSince > limits.Auth.Milliseconds()
+	unknown := s.unknownSince != 0 && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {
 		why := "idle_timeout"
 		if unknown {

@@ -40,7 +40,6 @@ type session struct {
 	pending   bool // parser.args hold a command that has to wait
 	reserve   int  // bytes of the memory budget that this command has, until its slot takes them over
 	dumped    int  // bytes discarded while closing
-	resp3     bool
 	mute      muting
 	compiling *compiling // what this command waits for
 	transaction
@@ -89,8 +88,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.in.budget = &srv.memory
 	s.parser.limits = &srv.limits
 	s.call.session = s
-	s.parser.authed = len(srv.cfg.Users) == 0
-	s.identity.reset(s.parser.authed, s.since, srv.cfg.Database)
+	s.resetIdentity()
 	return s
 }
 

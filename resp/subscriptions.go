@@ -123,7 +123,7 @@ func (s *session) Deliver(m pubsub.Message) {
 		sl.recycle()
 		return
 	}
-	sl.resp3 = s.proto3
+	sl.resp3 = s.resp3
 	s.insert(sl)
 	ok := s.countOutput(sl, messageOverhead+push.size())
 	if s.head.left == 0 {

@@ -98,7 +98,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold.go", front: true,
-		old: "if s.proto3 {", new: "if false {",
+		old: "if s.resp3 {", new: "if false {",
 		test: "TestAHeldLockThatIsLostIsTold", in: "../../resp",
 	},
 	{
