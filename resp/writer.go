@@ -29,18 +29,15 @@ type grant struct {
 // writeLoop writes replies in the order of their commands until the session ends. What it cannot write any more it
 // abandons.
 func (s *session) writeLoop() {
-	var batch *slot
-	defer func() { s.dropQueue(batch) }()
+	defer s.dropQueue()
 	defer s.recovered("writer")
 	for {
-		batch = s.next()
+		batch := s.next()
 		if batch == nil {
 			s.finish()
 			return
 		}
-		ok := s.send(batch)
-		batch = nil
-		if !ok {
+		if !s.send(batch) {
 			return
 		}
 	}
@@ -180,7 +177,7 @@ func (s *session) finish() {
 
 // dropQueue abandons what was not written: of the batch that a panic left behind, and of the queue. Locks granted from
 // here on are abandoned as they come.
-func (s *session) dropQueue(batch *slot) {
+func (s *session) dropQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.written = true
@@ -188,13 +185,11 @@ func (s *session) dropQueue(batch *slot) {
 	s.gone = s.gone || s.head != nil
 	s.turn.Signal()
 	s.tell()
-	for ; batch != nil; batch = batch.next {
-		s.uncount(batch)
-		batch.out.abandon()
-	}
-	for sl := s.head; sl != nil; sl = sl.next {
-		s.uncount(sl)
-		sl.out.abandon()
+	for _, first := range [...]*slot{s.batch, s.head} {
+		for sl := first; sl != nil; sl = sl.next {
+			s.uncount(sl)
+			sl.out.abandon()
+		}
 	}
 	s.weigh(0)
 	s.head, s.tail = nil, nil
