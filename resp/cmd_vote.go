@@ -49,7 +49,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		if o.done == 0 {
 			return late
 		}
-		return runReply(o.value)
+		return o.reply
 	})
 	if sl == nil {
 		return wait

@@ -75,8 +75,7 @@ type outcome struct {
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
 	ttl    time.Duration
-	value  quorum.Value // what a script replied
-	reply  Reply        // made where the outcome was
+	reply  Reply // made where the outcome was
 }
 
 // made is the answer where the reply was made with the outcome.
@@ -210,7 +209,7 @@ func (sl *slot) onChanged(c quorum.Changed) {
 }
 
 func (sl *slot) onRan(r quorum.Ran) {
-	o := outcome{err: r.Err, done: 1, value: r.Reply}
+	o := outcome{err: r.Err, done: 1, reply: runReply(r.Reply)}
 	if r.Lock != nil {
 		o.lock, o.taken = sl.session.server.lockOf(r.Lock), true
 	}
@@ -273,7 +272,7 @@ func (sl *slot) endHere(err error) {
 
 // size is about how much memory the reply will hold on to.
 func (o *outcome) size() int {
-	size := len(o.text) + runReply(o.value).size()
+	size := len(o.text)
 	if o.reply != nil {
 		size += o.reply.size()
 	}
