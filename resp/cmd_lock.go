@@ -137,14 +137,11 @@ func runUnlock(c *call) Reply {
 // release is for UNLOCK and whatever else gives a lock back. One that is held by this connection is no longer extended,
 // whatever comes of the release.
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
-	sl := c.claim(oneRound, name, answer)
-	if sl == nil {
-		return wait
-	}
-	sl.token, sl.alien = token, alien
-	c.letGo(c.key(name), token)
-	c.engine().Release(c.key(name), token, sl.released)
-	return later
+	return c.begin(oneRound, name, answer, func(sl *slot) {
+		sl.token, sl.alien = token, alien
+		c.letGo(sl.key, token)
+		c.engine().Release(sl.key, token, sl.released)
+	})
 }
 
 func runExtend(c *call) Reply {
@@ -165,20 +162,17 @@ func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(
 	if req.Add {
 		r = twoRounds
 	}
-	sl := c.claim(r, req.Key.Name, answer)
-	if sl == nil {
-		return wait
-	}
-	sl.alien = alien
-	c.mu.Lock()
-	h := c.held(req.Key, req.Token)
-	c.mu.Unlock()
-	if h != nil {
-		h.extendBy(req, sl.extended)
-	} else {
-		c.engine().Extend(req, sl.extended)
-	}
-	return later
+	return c.begin(r, req.Key.Name, answer, func(sl *slot) {
+		sl.alien = alien
+		c.mu.Lock()
+		h := c.held(req.Key, req.Token)
+		c.mu.Unlock()
+		if h != nil {
+			h.extendBy(req, sl.extended)
+		} else {
+			c.engine().Extend(req, sl.extended)
+		}
+	})
 }
 
 // runFence answers 1 if a quorum knows the number as the newest fence of the key, else 0.
@@ -187,14 +181,11 @@ func runFence(c *call) Reply {
 	if !ok {
 		return errNotInt
 	}
-	sl := c.claim(oneRound, c.args[1], counted)
-	if sl == nil {
-		return wait
-	}
-	c.engine().Fence(c.key(c.args[1]), func(v quorum.FenceView) {
-		sl.resolve(outcome{err: v.Err, done: count(n > 0 && v.Fence == n)})
+	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
+		c.engine().Fence(sl.key, func(v quorum.FenceView) {
+			sl.resolve(outcome{err: v.Err, done: count(n > 0 && v.Fence == n)})
+		})
 	})
-	return later
 }
 
 func randomHex(n int) string {

@@ -94,7 +94,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "a held lock that was given back is extended", rule: "hold", file: "../resp/cmd_lock.go", front: true,
-		old: "\tc.letGo(c.key(name), token)\n", new: "",
+		old: "\t\tc.letGo(sl.key, token)\n", new: "",
 	},
 	{
 		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold.go", front: true,
