@@ -58,17 +58,22 @@ func parseSetOptions(args []string) (setOptions, bool) {
 	return o, true
 }
 
+// ttl is the longest there is where none is given.
+func (o *setOptions) ttl(command string, ttlMax time.Duration) (time.Duration, Reply) {
+	if !o.expires {
+		return ttlMax, nil
+	}
+	return readTTL(command, ttlMax, o.expiry, o.amount)
+}
+
 func runSet(c *call) Reply {
 	o, ok := parseSetOptions(c.args[3:])
 	if !ok {
 		return errSyntax
 	}
-	ttl := c.server.cfg.TTLMax
-	if o.expires {
-		var refused Reply
-		if ttl, refused = c.setTTL(o.expiry, o.amount); refused != nil {
-			return refused
-		}
+	ttl, refused := o.ttl(c.cmd.full, c.server.cfg.TTLMax)
+	if refused != nil {
+		return refused
 	}
 	switch {
 	case o.compare != compareNone:

@@ -11,21 +11,20 @@ import (
 
 const errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
-func planGet(p *plan, args []string) Reply {
-	k := p.key(args[1])
-	if !k.isString() {
-		return errWrongType
+// onString makes a planner of what a command does to its key, if that is not of another type.
+func onString(do func(p *plan, k *planned, args []string) Reply) planner {
+	return func(p *plan, args []string) Reply {
+		k := p.key(args[1])
+		if !k.isString() {
+			return errWrongType
+		}
+		return do(p, k, args)
 	}
-	return k.value()
 }
 
-func planStrlen(p *plan, args []string) Reply {
-	k := p.key(args[1])
-	if !k.isString() {
-		return errWrongType
-	}
-	return Int(len(k.Value))
-}
+func planGet(_ *plan, k *planned, _ []string) Reply { return k.value() }
+
+func planStrlen(_ *plan, k *planned, _ []string) Reply { return Int(len(k.Value)) }
 
 func planGetRange(p *plan, args []string) Reply {
 	start, end, refused := rangeOf(args)
@@ -59,12 +58,9 @@ func planSet(p *plan, args []string) Reply {
 	if !ok {
 		return errSyntax
 	}
-	ttl := p.ttlMax
-	if o.expires {
-		var refused Reply
-		if ttl, refused = readTTL(p.cmd.full, p.ttlMax, o.expiry, o.amount); refused != nil {
-			return refused
-		}
+	ttl, refused := o.ttl(p.cmd.full, p.ttlMax)
+	if refused != nil {
+		return refused
 	}
 	k := p.key(args[1])
 	if !k.isString() && (o.get || o.compare != compareNone) {
@@ -140,21 +136,13 @@ func planSetEX(e expiry) planner {
 	}
 }
 
-func planGetSet(p *plan, args []string) Reply {
-	k := p.key(args[1])
-	if !k.isString() {
-		return errWrongType
-	}
+func planGetSet(p *plan, k *planned, args []string) Reply {
 	old := k.value()
 	k.put(args[2], p.ttlMax, false)
 	return old
 }
 
-func planGetDel(p *plan, args []string) Reply {
-	k := p.key(args[1])
-	if !k.isString() {
-		return errWrongType
-	}
+func planGetDel(_ *plan, k *planned, _ []string) Reply {
 	old := k.value()
 	k.remove()
 	return old
@@ -174,12 +162,10 @@ func planGetEX(p *plan, args []string) Reply {
 	case !k.Exists:
 		return Null{}
 	}
-	value, ttl := k.value(), p.ttlMax
-	if o.expires {
-		var refused Reply
-		if ttl, refused = readTTL(p.cmd.full, p.ttlMax, o.expiry, o.amount); refused != nil {
-			return refused
-		}
+	value := k.value()
+	ttl, refused := o.ttl(p.cmd.full, p.ttlMax)
+	if refused != nil {
+		return refused
 	}
 	if o.expires || persist {
 		k.expire(ttl)
@@ -224,13 +210,7 @@ func planDelEX(p *plan, args []string) Reply {
 	return Error("ERR Invalid condition. Use IFEQ or IFNE")
 }
 
-func planDelIfEq(p *plan, args []string) Reply {
-	k := p.key(args[1])
-	if !k.isString() {
-		return errWrongType
-	}
-	return k.removeIf(k.holds(args[2]))
-}
+func planDelIfEq(_ *plan, k *planned, args []string) Reply { return k.removeIf(k.holds(args[2])) }
 
 func (k *planned) removeIf(holds bool) Reply {
 	if holds {
