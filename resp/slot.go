@@ -117,7 +117,7 @@ func (sl *slot) recycle() {
 
 // final returns the reply as of now. A lock whose validity has passed by now is answered as refused, and undone: the client's
 // clock has been counting since it sent the command. An extension is answered as in doubt: masters may hold the lock still.
-func (sl *slot) final(now func() time.Time) Reply {
+func (sl *slot) final() Reply {
 	if sl.answer == nil {
 		return sl.reply
 	}
@@ -134,7 +134,7 @@ func (sl *slot) final(now func() time.Time) Reply {
 	if o.until.IsZero() {
 		return sl.answer(o)
 	}
-	if o.ttl = o.until.Sub(now()); o.ttl < time.Millisecond { // who is told would be told 0
+	if o.ttl = time.Until(o.until); o.ttl < time.Millisecond { // who is told would be told 0
 		o.done, o.until = 0, time.Time{}
 		sl.session.server.counters.late.Add(1)
 		o.abandon()

@@ -76,7 +76,7 @@ func (s *session) send(batch *slot) bool {
 			ok = s.writeRaw(p, sl)
 			continue
 		}
-		reply := sl.final(time.Now)
+		reply := sl.final()
 		if e, failed := reply.(Error); failed {
 			s.server.errors.add(e)
 			s.warnTTL(e)
