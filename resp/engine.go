@@ -5,7 +5,6 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
-	"lockproxy/script"
 )
 
 // Engine is what the commands need of quorum.Engine. No method blocks. Each calls done exactly once, perhaps before it
@@ -45,18 +44,6 @@ type Messages interface {
 }
 
 var _ Messages = (*pubsub.Hub)(nil)
-
-// Scripts is what the commands need of script.Cache: the texts that clients sent, by SHA-1.
-type Scripts interface {
-	Load(text string) (*script.Script, error)
-	Understand(text string) (*script.Script, error)
-	Keep(s *script.Script, compiles bool) *script.Script
-	Lookup(sha string) (*script.Script, bool)
-	Exists(sha string) bool
-	Flush()
-}
-
-var _ Scripts = (*script.Cache)(nil)
 
 // A lock is a granted acquire on its way to the client: *quorum.Lock, or what a test puts in its place.
 type lock interface {

@@ -16,6 +16,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
+	"lockproxy/script"
 )
 
 // ErrServerClosed is what Serve returns after Shutdown.
@@ -26,7 +27,7 @@ type Server struct {
 	cfg      Config
 	log      *slog.Logger
 	engine   Engine
-	scripts  Scripts
+	scripts  *script.Cache // the texts that clients sent, by SHA-1
 	messages Messages
 	gates    *gate.Gates
 	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
@@ -89,14 +90,14 @@ type Stats struct {
 }
 
 // New returns a server that serves nobody yet.
-func New(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
+func New(cfg Config, engine Engine, scripts *script.Cache, messages Messages) *Server {
 	s := newServer(cfg, engine, scripts, messages)
 	s.running.Add(1)
 	go s.janitor()
 	return s
 }
 
-func newServer(cfg Config, engine Engine, scripts Scripts, messages Messages) *Server {
+func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messages) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages,
