@@ -38,14 +38,11 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		DB: c.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
-	r, first, others := oneRound, "", []string(nil)
-	if len(req.Keys) > 0 {
-		first, others = req.Keys[0], req.Keys[1:]
-		if !req.ReadOnly && rule.Merge != quorum.Telling {
-			r = extending // what it does to them nobody knows yet
-		}
+	r := oneRound
+	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != quorum.Telling {
+		r = extending // what it does to them nobody knows yet
 	}
-	sl := c.claimSlot(r, first, others, 1, 1+len(req.Keys), func(o *outcome) Reply {
+	sl := c.claimTogether(r, req.Keys, func(o *outcome) Reply {
 		if o.done == 0 {
 			return late
 		}

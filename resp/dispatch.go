@@ -40,9 +40,13 @@ func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *
 	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
 }
 
-// claimTogether is claim for one operation on several keys, all different. Names are kept.
+// claimTogether is claim for one operation on several keys, all different, or none. Names are kept.
 func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], names[1:], 1, 1+len(names), answer)
+	first, others := "", names
+	if len(names) > 0 {
+		first, others = names[0], names[1:]
+	}
+	return c.claimSlot(r, first, others, 1, 1+len(names), answer)
 }
 
 // claimSlot is all of these. What the engine has on its hands for the command counts as much as engaged operations.
