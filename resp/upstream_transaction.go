@@ -1,6 +1,9 @@
 package resp
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Which, its
 // first command with keys decides, or a key that is watched there; those without keys that came before, which wait here,
@@ -67,24 +70,6 @@ func (c *call) unqueued() Reply {
 	return errArity(*commands.Name(c.args))
 }
 
-// divertEnd is for commands that are not queued.
-func (c *call) divertEnd(cmd *command) Reply {
-	t := &c.transaction
-	if !t.upstream || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
-		return nil
-	}
-	if cmd.name == "exec" && len(t.ours) > 0 {
-		return c.execThere()
-	}
-	reply := c.forward()
-	if reply == later {
-		t.end(&c.server.memory)
-		c.watchesUpstream = false
-		c.noteState()
-	}
-	return reply
-}
-
 // beginUpstream moves the transaction there.
 func (c *call) beginUpstream() Reply {
 	t := &c.transaction
@@ -141,4 +126,143 @@ func (c *call) spoilAnywhere() {
 		c.noteState()
 	}
 	t.spoil()
+}
+
+// queueThere has the upstream queue something in a command's place: what changes the connection to it as the command does the
+// client's, or else what changes nothing.
+func (c *call) queueThere(row *command) Reply {
+	t := &c.transaction
+	if !c.locksDone() {
+		return wait
+	}
+	if row.name == "hello" && len(c.args) > 2 {
+		c.spoilAnywhere()
+		return errNotInMulti("hello with options")
+	}
+	if len(t.ours) >= queuedMax || !c.retain(1) {
+		c.spoilAnywhere()
+		return c.errQueueFull()
+	}
+	args := c.args
+	c.args = inItsPlace(row, args)
+	reply := c.forward()
+	c.args = args
+	if reply == later {
+		t.ours = append(t.ours, ownCommand{at: t.there, cmd: row, args: slices.Clone(args)})
+		t.there++
+	}
+	return reply
+}
+
+// inItsPlace is what the upstream is to queue.
+func inItsPlace(row *command, args []string) []string {
+	if row.full == "select" || row.full == "client|setname" || protocolOf(row, args) != 0 {
+		return args
+	}
+	return []string{"PING"}
+}
+
+// protocolOf is the protocol that a HELLO asks for, 0 if none.
+func protocolOf(row *command, args []string) int64 {
+	if row.name != "hello" || len(args) != 2 {
+		return 0
+	}
+	p, ok := parseInt(args[1])
+	if !ok || p < 2 || p > 3 {
+		return 0
+	}
+	return p
+}
+
+// divertEnd is for commands that are not queued.
+func (c *call) divertEnd(cmd *command) Reply {
+	t := &c.transaction
+	if !t.upstream || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
+		return nil
+	}
+	if cmd.name == "exec" && len(t.ours) > 0 {
+		return c.execThere()
+	}
+	reply := c.forward()
+	if reply == later {
+		t.end(&c.server.memory)
+		c.watchesUpstream = false
+		c.noteState()
+	}
+	return reply
+}
+
+// execThere is EXEC of a transaction there that has commands of the proxy's own in it.
+func (c *call) execThere() Reply {
+	t := &c.transaction
+	if !c.locksDone() {
+		return wait
+	}
+	l, refused := c.connected()
+	if refused != nil {
+		return refused
+	}
+	sl := c.claim(oneRound, "", made)
+	if sl == nil {
+		return wait
+	}
+	st := &settling{slot: sl, ours: t.ours, n: t.there}
+	c.beginSettling(st)
+	l.ask(expectation{n: 1, most: c.server.cfg.Limits.Output, take: func(reply []byte) {
+		l.agreed(st, reply)
+		sl.resolve(outcome{done: 1, reply: Raw(reply)})
+		l.session.Kick()
+	}}, "EXEC")
+	t.end(&c.server.memory)
+	c.watchesUpstream = false
+	c.noteState()
+	return wait
+}
+
+// agreed takes note of the protocol that the upstream speaks now. The relay calls it.
+func (l *link) agreed(st *settling, reply []byte) {
+	_, items := splitItems(reply)
+	for _, own := range st.ours {
+		if p := protocolOf(own.cmd, own.args); p != 0 && len(items) == st.n && items[own.at][0] != '-' {
+			l.pushes = p == 3
+		}
+	}
+}
+
+// putOwn is runOwn where the transaction took place at the upstream, which has answered something in each of the places.
+// Where that is an error the command is not run.
+func (c *call) putOwn(st *settling, reply []byte) Raw {
+	b, items := splitItems(reply)
+	if len(items) != st.n {
+		return reply // it did not take place
+	}
+	b = append([]byte(nil), b...)
+	at := 0
+	for i, item := range items {
+		if at < len(st.ours) && st.ours[at].at == i {
+			own := st.ours[at]
+			at++
+			if item[0] != '-' {
+				item = c.runThere(own).appendTo(nil, c.resp3)
+			}
+		}
+		b = append(b, item...)
+	}
+	return b
+}
+
+// runThere runs a command that has changed the connection to the upstream in the same way.
+func (c *call) runThere(own ownCommand) Reply {
+	l := c.up
+	if p := protocolOf(own.cmd, own.args); p != 0 {
+		l.resp3 = p == 3
+	}
+	reply := c.runOne(own)
+	switch own.cmd.full {
+	case "select":
+		l.db = c.db
+	case "client|setname":
+		l.name = c.name
+	}
+	return reply
 }
