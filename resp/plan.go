@@ -127,13 +127,9 @@ func (k *planned) value() Reply {
 
 // runPlanned runs a command that is a plan by itself.
 func runPlanned(c *call) Reply {
-	cmd, args := c.cmd, slices.Clone(c.args)
-	return c.execute(distinct(cmd.keys.of(args)), nil, func() ([]quorum.Mark, step) {
-		return nil, func(p *plan) Reply {
-			p.cmd = cmd
-			return cmd.plan(p, args)
-		}
-	})
+	q := &queued{cmd: c.cmd, args: slices.Clone(c.args)}
+	q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
+	return c.runStep(q)
 }
 
 // execute runs a plan on keys. When it has not to wait for earlier commands it calls begin, once, for what the first of

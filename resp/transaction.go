@@ -160,7 +160,7 @@ func (c *call) watching() Reply {
 
 // runStep runs one command as a plan.
 func (c *call) runStep(q *queued) Reply {
-	return c.execute(q.keys(), nil, func() ([]quorum.Mark, step) {
+	return c.execute(distinct(q.keys()), nil, func() ([]quorum.Mark, step) {
 		return nil, func(p *plan) Reply {
 			p.cmd = q.cmd
 			return q.step(p)
