@@ -98,11 +98,15 @@ func (u *Redis) newTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 	}
 	t := &Trunk{Greeting: g, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		writeMax: writeMax, born: time.Now(), waiting: map[Kicker]struct{}{}}
-	u.addTrunk(t)
+	u.mu.Lock()
+	u.trunks[t] = struct{}{}
+	u.mu.Unlock()
 	t.running.Go(t.writeLoop)
 	t.running.Go(func() {
 		t.lost(t.readLoop(log))
-		u.dropTrunk(t)
+		u.mu.Lock()
+		delete(u.trunks, t)
+		u.mu.Unlock()
 		u.commands.Store(nil) // the server that comes back may be another one
 	})
 	return t, nil

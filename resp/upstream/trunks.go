@@ -70,15 +70,3 @@ func (u *Redis) CloseTrunks() {
 		t.Close()
 	}
 }
-
-func (u *Redis) addTrunk(t *Trunk) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.trunks[t] = struct{}{}
-}
-
-func (u *Redis) dropTrunk(t *Trunk) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.trunks, t)
-}

@@ -290,16 +290,15 @@ func (u *Redis) GetKeys(args []string) ([]string, error) {
 // Unblock ends the waiting of the connection that the server knows by this id, with an error, and says why it did not.
 // No error if that connection waits for nothing. It gives up when ctx ends.
 func (u *Redis) Unblock(ctx context.Context, id int64) error {
-	reply, err := u.ask(ctx, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
-	if refused, ok := reply.(ReplyError); ok {
-		return refused
-	}
-	return err
+	return u.demand(ctx, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
 }
 
 // KillScript ends the script that the server runs, or says why it did not. It needs no SELECT, which a busy server refuses.
-func (u *Redis) KillScript() error {
-	reply, err := u.ask(context.Background(), "SCRIPT", "KILL")
+func (u *Redis) KillScript() error { return u.demand(context.Background(), "SCRIPT", "KILL") }
+
+// demand is ask where nothing matters of the reply but that it is no error.
+func (u *Redis) demand(ctx context.Context, args ...string) error {
+	reply, err := u.ask(ctx, args...)
 	if refused, ok := reply.(ReplyError); ok {
 		return refused
 	}
