@@ -45,13 +45,7 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 		case l != nil:
 			l.ask(expectation{n: 1, take: q.take}, args...)
 		case !c.trunk.Push(request, 1, q):
-			t, err := c.server.trunk(c.trunk.Greeting)
-			if err == nil && !t.Push(request, 1, q) {
-				err = errors.New("lost")
-			}
-			if err != nil {
-				q.Lost(err)
-			}
+			q.Lost(errors.New("lost"))
 		}
 	})
 }
