@@ -182,18 +182,16 @@ func runReset(c *call) Reply {
 // runPing answers a subscribed RESP2 client in the shape of a message, so that it can tell them apart.
 func runPing(c *call) Reply {
 	switch subscribed := !c.resp3 && c.total.Load() > 0; {
+	case len(c.args) > 2:
+		return errArity("ping")
 	case subscribed && len(c.args) == 1:
 		return Array{Bulk("pong"), Bulk("")}
-	case subscribed && len(c.args) == 2:
+	case subscribed:
 		return Array{Bulk("pong"), Bulk(c.args[1])}
-	}
-	switch len(c.args) {
-	case 1:
+	case len(c.args) == 1:
 		return Status("PONG")
-	case 2:
-		return Bulk(c.args[1])
 	}
-	return errArity("ping")
+	return Bulk(c.args[1])
 }
 
 func runEcho(c *call) Reply { return Bulk(c.args[1]) }
