@@ -186,7 +186,7 @@ func (m *mutant) worlds() string {
 // runTest runs the test that is named. It must exist, pass in the engine as it is, which go test sees to, and fail here: that
 // the runtime ends it, as for a mutex that is not locked, says nothing of the rule.
 func (m *mutant) runTest(dir, pkg string) (verdict string, caught bool) {
-	run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.v", "-test.timeout=60s", "-test.run", m.test)
+	run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.v", "-test.timeout=2m", "-test.run", m.test)
 	run.Dir = pkg
 	out, err := run.CombinedOutput()
 	command := "go test ./" + filepath.Join("quorum/sim", pkg) + " -run " + m.test
