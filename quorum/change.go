@@ -34,11 +34,10 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			e.remove(req.Key, v, done)
 			return
 		}
-		kept := e.cfg.kept(req.TTL)
-		x := &prolonging{key: req.Key, seen: v}
-		x.rule, x.done = DecideExtend, done
-		x.keeps, x.lasting = kept, true // whoever extends a lock by it relies on it
-		e.begin(&x.round, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), kept.Milliseconds()))
+		x := &prolonging{kind: v.Type, done: done}
+		x.req = ExtendRequest{Key: req.Key, Token: v.content(), TTL: req.TTL}
+		x.keeps, x.lasting = e.cfg.kept(req.TTL), true // whoever extends a lock by it relies on it
+		e.begin(&x.round, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), x.keeps.Milliseconds()))
 	})
 }
 
@@ -53,7 +52,7 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 	return true
 }
 
-// change is the second round: it runs a script that compares before it changes.
+// A change is a round of a script that compares before it deletes.
 type change struct {
 	round
 	rule func(Tally) Decision
@@ -62,41 +61,33 @@ type change struct {
 
 func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
 func (c *change) decide(t Tally) Decision       { return c.rule(t) }
+func (c *change) ended(d Decision)              { c.done(c.changed(d)) }
 
-func (c *change) ended(d Decision) {
+// changed is what a decision about a change comes to.
+func (r *round) changed(d Decision) Changed {
 	if d == Unanswered {
-		c.done(Changed{Err: c.failure()})
-		return
+		return Changed{Err: r.failure()}
 	}
-	c.done(Changed{Applied: d == Won})
+	return Changed{Applied: d == Won}
 }
 
-// A prolonging is the second round of an Expire.
+// A prolonging is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
 type prolonging struct {
-	change
-	key  Key
-	seen View
-}
-
-func (x *prolonging) hold() hold { return hold{x.key.Name, x.seen.content()} }
-
-func (x *prolonging) read(en *entry) (Vote, string) { return prolonged(en, x.hold()) }
-
-func (x *prolonging) settled(en *entry) {
-	en.releaseOwed(x.hold(), undoText)
-	x.fillLate(en)
+	extension
+	kind string // of what is there
+	done func(Changed)
 }
 
 func (x *prolonging) ended(d Decision) {
 	if d == Won {
 		x.fill()
 	}
-	x.change.ended(d)
+	x.done(x.changed(d))
 }
 
 func (x *prolonging) lacking(en *entry) []*gap {
-	if !en.blank || x.seen.Type != "string" {
+	if x.kind != "string" {
 		return nil
 	}
-	return []*gap{{key: x.key, value: x.seen.Value, others: x.granting()}}
+	return x.extension.lacking(en)
 }
