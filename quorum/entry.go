@@ -42,26 +42,31 @@ func (en *entry) command() *masters.Call { return &en.Call }
 // take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
 // one of an attempt that has failed without it.
 func (en *entry) take(now instant) bool {
-	r := en.round
-	r.mu.Lock()
-	c, composes := r.owner.(composer)
-	if composes && r.keeps > 0 && en.lane.unsure { // what would be set could outlive its time, and its vote would not count
-		r.mu.Unlock()
-		en.giveUp(dropped, doubt{FailedClock, "has not told the time exactly enough"})
+	if why := en.send(now); !why.none() {
+		en.giveUp(dropped, why)
 		return false
 	}
-	if now < r.deadline && !r.revoked {
-		en.fate = sent
-		if composes {
-			c.compose(en, en.lane.clockNow)
-		}
-		r.mu.Unlock()
-		en.choose()
-		return true
+	en.choose()
+	return true
+}
+
+// send counts the entry as sent, and makes its command, or returns why it must not be.
+func (en *entry) send(now instant) doubt {
+	r := en.round
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, composes := r.owner.(composer)
+	switch {
+	case composes && r.keeps > 0 && en.lane.unsure: // what would be set could outlive its time, and its vote would not count
+		return doubt{FailedClock, "has not told the time exactly enough"}
+	case now >= r.deadline || r.revoked:
+		return doubt{FailedLate, "was not sent in time"}
 	}
-	r.mu.Unlock()
-	en.giveUp(dropped, doubt{FailedLate, "was not sent in time"})
-	return false
+	en.fate = sent
+	if composes {
+		c.compose(en, en.lane.clockNow)
+	}
+	return doubt{}
 }
 
 // reply takes the answer that is in Call.

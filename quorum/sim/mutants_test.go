@@ -151,12 +151,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "a request is written after its deadline", rule: "3 never close to cancel", file: "entry.go",
-		old: "if now < r.deadline && !r.revoked {", new: "if !r.revoked {",
+		old: "case now >= r.deadline || r.revoked:", new: "case r.revoked:",
 		both: "a request is written after its undo", // an attempt that has ended is revoked
 	},
 	{
 		name: "a request is written after its undo", rule: "3 never close to cancel", file: "entry.go",
-		old: "if now < r.deadline && !r.revoked {", new: "if true {",
+		old: "case now >= r.deadline || r.revoked:", new: "case false:",
 	},
 	{
 		name: "a script that was forgotten is not sent again", rule: "13 scripts", file: "lane.go",
@@ -581,7 +581,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a key is set by a vague clock", rule: "5 vouch", file: "entry.go",
-		old: "if composes && r.keeps > 0 && en.lane.unsure {", new: "if false {",
+		old: "case composes && r.keeps > 0 && en.lane.unsure:", new: "case false:",
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions
 	},
 	{
