@@ -18,8 +18,8 @@
 //	lock.go, noquorum.go
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
-//	lane.go, linger.go, link.go,
-//	master.go, servers.go,
+//	lane.go, batch.go, linger.go,
+//	link.go, master.go, servers.go,
 //	sweeper.go, patience.go,
 //	doubt.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back

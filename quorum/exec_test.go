@@ -456,7 +456,7 @@ func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
 		round: round{engine: e}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
 		edits: []Edit{{Kind: Put, KeepTTL: true}}, argv: []any{"string", "old", "replace", "new", int64(10_000)}, ends: make([][]int64, 1),
 	}
-	d.compose(&entry{lane: &lane{gathered: 3 * time.Second}}, 1_000_000)
+	d.compose(&entry{lane: &lane{running: running{gathered: 3 * time.Second}}}, 1_000_000)
 	if got := d.ends[0][0]; got != 1_008_000 {
 		t.Errorf("it ends at %d", got)
 	}

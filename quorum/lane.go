@@ -2,8 +2,6 @@ package quorum
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,29 +43,16 @@ type lane struct {
 	behind atomic.Bool // the master is to be told the epochs; see tellOthers
 
 	// The rest belongs to the loop.
-	link        *link
-	last        *link // the connection before
-	expiries    expiries
-	loose       bool  // a former connection could not be killed: what it carried may run at any later time
-	clockNow    int64 // what the master's clock shows at most while the batch is gathered, ms
-	unsure      bool  // that is not known well enough to set a key by it
-	gathered    instant
-	begun       int64 // of the watch, then
-	batch       []request
-	calls       []*masters.Call
-	words       []any         // of the batch's usual commands; see lay
-	extension   masters.Call  // of the horizon, at the head of a batch that needs it
-	proof       proof         // at the end of every batch
-	keeps       time.Duration // how long what the batch may set lives
-	doubt       doubt         // why the votes of the batch do not count
-	unkept      doubt         // why those do not count that set something to expire
-	quarantined string        // why those do not count that rest on something not being there
-	epoch       int64         // of the master, in this batch
-	answered    int           // requests in the batch before
-	expected    int           // in the next; see linger
-	lingering   *time.Timer
-	again       bool // the master is to be assessed again
-	marked           // the charges that the marks on the master answer, and evictions
+	link      *link
+	last      *link // the connection before
+	expiries  expiries
+	loose     bool // a former connection could not be killed: what it carried may run at any later time
+	running        // the batch
+	answered  int  // requests in the batch before
+	expected  int  // in the next; see linger
+	lingering *time.Timer
+	suspect   bool // the master is to be assessed again
+	marked         // the charges that the marks on the master answer, and evictions
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
@@ -83,9 +68,6 @@ type request interface {
 
 // idle is the busy of a lane without a batch.
 const idle instant = -1
-
-// batchMax bounds how many requests wait for one exchange.
-const batchMax = 1024
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	l := &lane{
@@ -180,164 +162,6 @@ func (l *lane) run(ctx context.Context) {
 		l.master.disconnected("")
 	}
 	l.close()
-}
-
-// gather waits for requests and takes those that are still wanted into the batch.
-func (l *lane) gather(ctx context.Context) bool {
-	for !l.fill() {
-		select {
-		case <-l.wake:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	now := l.engine.waited()
-	l.begun = l.master.watch.begun.Load() // before our clock is read: see putRight
-	l.gathered = l.engine.catchUp()
-	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
-	if l.unsure = !l.master.watch.sure(l.engine.uncertainty()); l.unsure {
-		l.batch = append(l.batch, &question{Call: masters.Call{Args: heartbeatArgs}, lane: l}) // so that it is known afterwards
-	}
-	n := len(l.batch)
-	l.batch = slices.DeleteFunc(l.batch, func(r request) bool { return !r.take(now) })
-	if len(l.batch) < n {
-		l.takeLate(now)
-	}
-	if len(l.batch) == 0 {
-		l.rest()
-	}
-	return len(l.batch) > 0
-}
-
-// fill moves what waits into the batch.
-func (l *lane) fill() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.batch = l.batch[:0]
-	n := min(len(l.undos), batchMax)
-	for _, u := range l.undos[:n] {
-		l.batch = append(l.batch, u)
-	}
-	l.undos = slices.Delete(l.undos, 0, n)
-	n = min(len(l.queue), batchMax-n)
-	l.batch = append(l.batch, l.queue[:n]...)
-	l.queue = slices.Delete(l.queue, 0, n)
-	if len(l.batch) == 0 {
-		return false
-	}
-	l.busy = l.engine.waited()
-	return true
-}
-
-// lay returns the words of a command as Args, for as long as the batch lasts: a command that is built for each master
-// then costs no memory of its own.
-func (l *lane) lay(words ...any) []any {
-	from := len(l.words)
-	l.words = append(l.words, words...)
-	return l.words[from:len(l.words):len(l.words)]
-}
-
-// rest ends a batch.
-func (l *lane) rest() {
-	clear(l.batch)
-	clear(l.calls)
-	clear(l.words)
-	l.words = l.words[:0]
-	l.mu.Lock()
-	l.busy, l.handing, l.repeated = idle, false, 0
-	l.forgetOwed()
-	l.mu.Unlock()
-}
-
-// exchange writes the batch, reads the replies, and hands each to its request.
-func (l *lane) exchange() {
-	l.calls = l.proof.begin(l.calls[:0], len(l.batch))
-	l.extendHorizon()
-	first := len(l.calls)
-	for _, r := range l.batch {
-		l.calls = append(l.calls, r.command())
-	}
-	l.calls = l.proof.ask(l.calls)
-	l.proof.sent = l.engine.now()
-	err := l.link.conn.Exec(l.calls)
-	now := l.engine.catchUp()
-	l.proof.received = now
-	l.master.roundTrip.Store(int64(now - l.proof.sent))
-	l.readProof(err)
-	l.mu.Lock()
-	l.handing = true
-	l.mu.Unlock()
-	cause := ""
-	if err != nil {
-		cause = masters.Describe(err)
-		if l.link.silent.Load() {
-			cause = "is silent"
-		}
-		l.disconnect(cause) // first, so that no new request comes before the cause is known
-	}
-	mend := l.handOut(l.calls[first:], now, cause)
-	if mend == nil && l.again {
-		mend = l.reassess
-	}
-	l.again = false
-	l.answered = len(l.batch)
-	l.rest()
-	if mend != nil && l.link != nil {
-		l.mend(mend)
-	}
-}
-
-// readProof finds out when the batch ran and whether its votes count.
-func (l *lane) readProof(err error) {
-	l.doubt, l.unkept, l.epoch = doubt{}, doubt{}, l.link.epoch
-	l.quarantined = l.quarantineCause()
-	if err != nil {
-		l.doubt = doubt{FailedConnection, "did not answer to the end of the batch"}
-		return
-	}
-	if ms, ok := millis(&l.proof.last); ok {
-		l.learnHorizon(ms)
-		l.link.clock, l.link.clockAt = ms, l.proof.received
-	}
-	l.doubt, l.unkept = l.vouch(), l.unkeptCause()
-	if !l.doubt.none() || !l.unkept.none() {
-		l.master.dropped.Add(1)
-	}
-}
-
-// mend does to the link what answers asked for, or gives it up. The lane is busy meanwhile, so that silence ends this too.
-func (l *lane) mend(f func(*link) error) {
-	l.mu.Lock()
-	l.busy = l.engine.waited()
-	l.mu.Unlock()
-	if err := f(l.link); err != nil {
-		l.disconnect(masters.Describe(err))
-	}
-	l.rest()
-}
-
-// handOut gives each request its answer, and returns what the answers ask to be done about the link.
-func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*link) error) {
-	for i, r := range l.batch {
-		c := calls[i]
-		if !c.Answered {
-			r.lost(cause)
-			continue
-		}
-		if c.Err != nil {
-			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
-			case "NOSCRIPT": // the script cache was flushed: what is not sent again has failed, the next will find the scripts
-				mend = (*link).loadScripts
-				if l.sendAgain(i) {
-					continue
-				}
-			case "READONLY", "NOAUTH", "MASTERDOWN": // it is no longer what the handshake found: shake hands again
-				mend = func(*link) error { return c.Err }
-			}
-		}
-		r.reply(now)
-	}
-	return mend
 }
 
 // nudge makes a lane say something, so that a broken connection is found before a command is lost on it, and what may cost the

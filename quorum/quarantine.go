@@ -153,6 +153,6 @@ func (l *lane) acquit(run *quarantine, fence int64) {
 			l.setQuarantine("", run.canary)
 			return
 		}
-		l.again = true
+		l.suspect = true
 	})
 }

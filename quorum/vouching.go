@@ -44,7 +44,7 @@ func (p *proof) ask(calls []*masters.Call) []*masters.Call {
 }
 
 // vouch reads the proof of the batch that was answered, and returns why its votes do not count, if so. Where that is for more
-// than this batch, again is set: the master is assessed anew.
+// than this batch, suspect is set: the master is assessed anew.
 func (l *lane) vouch() doubt {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {
@@ -59,20 +59,20 @@ func (l *lane) vouch() doubt {
 	}
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
-	l.again = l.again || marks.quarantine != l.link.marks.quarantine || l.link.early && l.heardOthers()
+	l.suspect = l.suspect || marks.quarantine != l.link.marks.quarantine || l.link.early && l.heardOthers()
 	switch {
 	case marks.canary != l.link.marks.canary:
-		l.again = true
+		l.suspect = true
 		return doubt{FailedForgot, "is not known to remember its locks: its canary has changed"}
 	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
-		return doubt{FailedForgot, "is not known to remember its locks: it was quarantined"} // and again is set
+		return doubt{FailedForgot, "is not known to remember its locks: it was quarantined"} // and suspect is set
 	case l.known().Load() > l.link.epoch:
-		l.again = true
+		l.suspect = true
 		return doubt{FailedForgot, "was replaced"}
 	case jumped != "":
 		return doubt{FailedClock, jumped}
 	case charges != l.charges:
-		l.again = true
+		l.suspect = true
 		return doubt{FailedForgot, "may have forgotten locks: " + charge}
 	}
 	return doubt{}

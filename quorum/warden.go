@@ -166,7 +166,7 @@ func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
 func (l *lane) patrolAppend(reply any) {
 	now := l.link.info
 	now.ReadConfig(reply)
-	l.again = l.again || now.Durable() != l.link.info.Durable()
+	l.suspect = l.suspect || now.Durable() != l.link.info.Durable()
 }
 
 // patrol compares what the master says of itself, and may cost it its vote, with what it said in the handshake.
@@ -178,6 +178,6 @@ func (l *lane) patrol(reply any) {
 	if l.evicted.more(&now) {
 		l.master.watch.accuse("it evicted keys")
 	}
-	l.again = l.again || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
+	l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
 		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || now.Durable() != was.Durable()
 }

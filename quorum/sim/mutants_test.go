@@ -159,7 +159,7 @@ var mutants = []mutant{
 		old: "case now >= r.deadline || r.revoked:", new: "case false:",
 	},
 	{
-		name: "a script that was forgotten is not sent again", rule: "13 scripts", file: "lane.go",
+		name: "a script that was forgotten is not sent again", rule: "13 scripts", file: "batch.go",
 		old: "if l.sendAgain(i) {", new: "if false {", test: "FlushedScriptCache",
 	},
 	{
@@ -317,7 +317,7 @@ var mutants = []mutant{
 		test: "TestAReleaseIsMadeLateOnce", in: ".",
 	},
 	{
-		name: "a late release follows what came after it", rule: "2 order", file: "lane.go",
+		name: "a late release follows what came after it", rule: "2 order", file: "batch.go",
 		old: "if len(l.batch) < n {", new: "if len(l.batch) > n {",
 		test: "TestALateReleaseComesBefore", in: ".",
 	},

@@ -1,0 +1,190 @@
+package quorum
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A lane's loop gathers a batch, exchanges it with the master, and hands the answers out. running is the batch, from when it is
+// gathered, and what is known of it. It belongs to the loop.
+type running struct {
+	batch       []request
+	calls       []*masters.Call
+	words       []any // of the batch's usual commands; see lay
+	gathered    instant
+	begun       int64         // of the watch, then
+	clockNow    int64         // what the master's clock shows at most while the batch is gathered, ms
+	unsure      bool          // that is not known well enough to set a key by it
+	keeps       time.Duration // how long what the batch may set lives
+	extension   masters.Call  // of the horizon, at the head of a batch that needs it
+	proof       proof         // at the end of every batch
+	doubt       doubt         // why the votes of the batch do not count
+	unkept      doubt         // why those do not count that set something to expire
+	quarantined string        // why those do not count that rest on something not being there
+	epoch       int64         // of the master
+}
+
+// batchMax bounds how many requests wait for one exchange.
+const batchMax = 1024
+
+// gather waits for requests and takes those that are still wanted into the batch.
+func (l *lane) gather(ctx context.Context) bool {
+	for !l.collect() {
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	now := l.engine.waited()
+	l.begun = l.master.watch.begun.Load() // before our clock is read: see putRight
+	l.gathered = l.engine.catchUp()
+	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
+	if l.unsure = !l.master.watch.sure(l.engine.uncertainty()); l.unsure {
+		l.batch = append(l.batch, &question{Call: masters.Call{Args: heartbeatArgs}, lane: l}) // so that it is known afterwards
+	}
+	n := len(l.batch)
+	l.batch = slices.DeleteFunc(l.batch, func(r request) bool { return !r.take(now) })
+	if len(l.batch) < n {
+		l.takeLate(now)
+	}
+	if len(l.batch) == 0 {
+		l.rest()
+	}
+	return len(l.batch) > 0
+}
+
+// collect moves what waits into the batch.
+func (l *lane) collect() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.batch = l.batch[:0]
+	n := min(len(l.undos), batchMax)
+	for _, u := range l.undos[:n] {
+		l.batch = append(l.batch, u)
+	}
+	l.undos = slices.Delete(l.undos, 0, n)
+	n = min(len(l.queue), batchMax-n)
+	l.batch = append(l.batch, l.queue[:n]...)
+	l.queue = slices.Delete(l.queue, 0, n)
+	if len(l.batch) == 0 {
+		return false
+	}
+	l.busy = l.engine.waited()
+	return true
+}
+
+// lay returns the words of a command as Args, for as long as the batch lasts: a command that is built for each master
+// then costs no memory of its own.
+func (l *lane) lay(words ...any) []any {
+	from := len(l.words)
+	l.words = append(l.words, words...)
+	return l.words[from:len(l.words):len(l.words)]
+}
+
+// exchange writes the batch, reads the replies, and hands each to its request.
+func (l *lane) exchange() {
+	l.calls = l.proof.begin(l.calls[:0], len(l.batch))
+	l.extendHorizon()
+	first := len(l.calls)
+	for _, r := range l.batch {
+		l.calls = append(l.calls, r.command())
+	}
+	l.calls = l.proof.ask(l.calls)
+	l.proof.sent = l.engine.now()
+	err := l.link.conn.Exec(l.calls)
+	now := l.engine.catchUp()
+	l.proof.received = now
+	l.master.roundTrip.Store(int64(now - l.proof.sent))
+	l.readProof(err)
+	l.mu.Lock()
+	l.handing = true
+	l.mu.Unlock()
+	cause := ""
+	if err != nil {
+		cause = masters.Describe(err)
+		if l.link.silent.Load() {
+			cause = "is silent"
+		}
+		l.disconnect(cause) // first, so that no new request comes before the cause is known
+	}
+	mend := l.handOut(l.calls[first:], now, cause)
+	if mend == nil && l.suspect {
+		mend = l.reassess
+	}
+	l.suspect = false
+	l.answered = len(l.batch)
+	l.rest()
+	if mend != nil && l.link != nil {
+		l.mend(mend)
+	}
+}
+
+// readProof finds out when the batch ran and whether its votes count.
+func (l *lane) readProof(err error) {
+	l.doubt, l.unkept, l.epoch = doubt{}, doubt{}, l.link.epoch
+	l.quarantined = l.quarantineCause()
+	if err != nil {
+		l.doubt = doubt{FailedConnection, "did not answer to the end of the batch"}
+		return
+	}
+	if ms, ok := millis(&l.proof.last); ok {
+		l.learnHorizon(ms)
+		l.link.clock, l.link.clockAt = ms, l.proof.received
+	}
+	l.doubt, l.unkept = l.vouch(), l.unkeptCause()
+	if !l.doubt.none() || !l.unkept.none() {
+		l.master.dropped.Add(1)
+	}
+}
+
+// handOut gives each request its answer, and returns what the answers ask to be done about the link.
+func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*link) error) {
+	for i, r := range l.batch {
+		c := calls[i]
+		if !c.Answered {
+			r.lost(cause)
+			continue
+		}
+		if c.Err != nil {
+			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
+			case "NOSCRIPT": // the script cache was flushed: what is not sent again has failed, the next will find the scripts
+				mend = (*link).loadScripts
+				if l.sendAgain(i) {
+					continue
+				}
+			case "READONLY", "NOAUTH", "MASTERDOWN": // it is no longer what the handshake found: shake hands again
+				mend = func(*link) error { return c.Err }
+			}
+		}
+		r.reply(now)
+	}
+	return mend
+}
+
+// mend does to the link what answers asked for, or gives it up. The lane is busy meanwhile, so that silence ends this too.
+func (l *lane) mend(f func(*link) error) {
+	l.mu.Lock()
+	l.busy = l.engine.waited()
+	l.mu.Unlock()
+	if err := f(l.link); err != nil {
+		l.disconnect(masters.Describe(err))
+	}
+	l.rest()
+}
+
+// rest ends a batch.
+func (l *lane) rest() {
+	clear(l.batch)
+	clear(l.calls)
+	clear(l.words)
+	l.words = l.words[:0]
+	l.mu.Lock()
+	l.busy, l.handing, l.repeated = idle, false, 0
+	l.forgetOwed()
+	l.mu.Unlock()
+}
