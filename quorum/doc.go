@@ -30,7 +30,8 @@
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
-//	turn.go, repair.go, past.go
+//	edit_undo.go, turn.go,
+//	repair.go, past.go
 //	fence.go, fence_lua.go           locks with a fencing number
 //	views.go, break.go, moment.go,   for operators, and about the masters themselves
 //	poll.go, status.go, stats.go

@@ -129,31 +129,34 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited() + execPatience*x.engine.cfg.InstanceTimeout
 	}
-	x.engine.look(x.req.DB, x.req.Keys, &looking{done: func(l *looking) {
-		err := l.err
-		if (err != nil || l.unclear) && x.differ(err) {
+	x.engine.look(x.req.DB, x.req.Keys, &looking{done: x.looked})
+}
+
+// looked goes on with what the keys are found to hold.
+func (x *exec) looked(l *looking) {
+	err := l.err
+	if (err != nil || l.unclear) && x.differ(err) {
+		return
+	}
+	if err == nil && l.unclear { // it may be somebody's who has not put it back yet: not free
+		err = l.failure()
+	}
+	if err != nil {
+		x.done(Executed{Err: err})
+		return
+	}
+	for i, m := range x.req.Watched {
+		if !m.Same(l.views[i]) {
+			x.done(Executed{})
 			return
 		}
-		if err == nil && l.unclear { // it may be somebody's who has not put it back yet: not free
-			err = l.failure()
-		}
-		if err != nil {
-			x.done(Executed{Err: err})
-			return
-		}
-		for i, m := range x.req.Watched {
-			if !m.Same(l.views[i]) {
-				x.done(Executed{})
-				return
-			}
-		}
-		edits := x.req.Plan(l.views)
-		if !slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind != Keep }) {
-			x.done(Executed{Done: true})
-			return
-		}
-		x.engine.edit(x, l, edits)
-	}})
+	}
+	edits := x.req.Plan(l.views)
+	if !slices.ContainsFunc(edits, func(e Edit) bool { return e.Kind != Keep }) {
+		x.done(Executed{Done: true})
+		return
+	}
+	x.engine.edit(x, l, edits)
 }
 
 // differ looks again, a little later, where a quorum has answered, but no quorum alike: another's change is being made, or put

@@ -37,7 +37,7 @@ var mutants = []mutant{
 		test: "TestExecWithoutAQuorumIsPutBackOnEveryMasterThatComesBack",
 	},
 	{
-		name: "what an Exec did late stays", rule: "4 undo", file: "edit.go",
+		name: "what an Exec did late stays", rule: "4 undo", file: "edit_undo.go",
 		old: "	if d.revoked {\n\t\tlate", new: "	if false {\n\t\tlate",
 		test: "TestWhatAnExecDoesLateIsPutBack", in: ".",
 	},
@@ -322,7 +322,7 @@ var mutants = []mutant{
 		test: "TestALateReleaseComesBefore", in: ".",
 	},
 	{
-		name: "of two keys that are put late one stays", rule: "4 undo", file: "edit.go",
+		name: "of two keys that are put late one stays", rule: "4 undo", file: "edit_undo.go",
 		old: "return undoString(en, d.engine.cfg.kept(d.edits[i].TTL)", new: "en.undoing = true\n\t\t\treturn undoString(en, d.engine.cfg.kept(d.edits[i].TTL)",
 		test: "TestEachOfTwoLocks", in: ".",
 	},
@@ -487,7 +487,7 @@ var mutants = []mutant{
 		old: "decision == Lost && !d.mayBeDone():", new: "decision == Lost:",
 		test: "TestAValueIsNotPutTwice", in: ".",
 	}, {
-		name: "what a try has left is not added to the next", rule: "4 undo", file: "edit.go",
+		name: "what a try has left is not added to the next", rule: "4 undo", file: "edit_undo.go",
 		old: "d.exec.left[en.master] || d.mayHaveApplied", new: "d.mayHaveApplied",
 		test: "TestAValueIsNotPutByTwoTries", in: ".",
 	},
@@ -497,7 +497,7 @@ var mutants = []mutant{
 		test: "TestAnExecDoesNotTell", in: ".",
 	},
 	{
-		name: "a deletion that is left is looked at again", rule: "4 undo", file: "edit.go",
+		name: "a deletion that is left is looked at again", rule: "4 undo", file: "edit_undo.go",
 		old: "again = again && deletes == 0", new: "_ = deletes",
 		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
 	},
@@ -520,7 +520,7 @@ var mutants = []mutant{
 		old: "kind == 'string' and math.abs(ends - ARGV[i + 1]) <= 2 * slack and", new: "kind == 'string' and",
 	},
 	{
-		name: "a repair is not undone with its Exec", rule: "15 repair", file: "edit.go",
+		name: "a repair is not undone with its Exec", rule: "15 repair", file: "edit_undo.go",
 		old: "undos = append(undos, r.undos()...)", new: "_ = r.undos",
 		test: "TestARepairIsTakenBackWithItsExec", in: ".",
 	},
@@ -550,12 +550,12 @@ var mutants = []mutant{
 		test: "TestACheckupDoesNotFillWithAnotherTTL", in: ".",
 	},
 	{
-		name: "what was put anew is undone", rule: "4 undo", file: "edit.go",
+		name: "what was put anew is undone", rule: "4 undo", file: "edit_undo.go",
 		old: "u.once = ed.KeepTTL", new: "u.once = false",
 		test: "TestAnUndoThatIsRepeatedTakesNothing", in: ".",
 	},
 	{
-		name: "what is put back begins to live anew", rule: "4 undo", file: "edit.go",
+		name: "what is put back begins to live anew", rule: "4 undo", file: "edit_undo.go",
 		old: "u.gone = e.waited() + kept", new: "_ = e.waited() + kept",
 		test: "TestAValueWhoseTimeIsOver", in: ".",
 	},
@@ -570,7 +570,7 @@ var mutants = []mutant{
 		test: "TestAnExecEndsWhereWhatItHasPutMayComeBack", in: ".",
 	},
 	{
-		name: "what a put displaced is looked for again", rule: "4 undo", file: "edit.go",
+		name: "what a put displaced is looked for again", rule: "4 undo", file: "edit_undo.go",
 		old: "again = again && !d.displaces(", new: "_ = !d.displaces(",
 		test: "TestNobodyIsToldThatNothingIsThereWhere", in: ".",
 	},

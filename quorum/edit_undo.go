@@ -1,0 +1,199 @@
+package quorum
+
+// An Exec that does not win on a quorum puts back what it replaced and deleted; exec.go says what, and why the rest stays. Whether
+// it may try again depends on what may be left.
+
+// undo puts back what was there, on every master that made the change or may have made it, and calls after when those
+// that did have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
+func (d *editing) undo(after func()) {
+	var undos []*undo
+	d.mu.Lock()
+	first := !d.revoked
+	d.revoked = true
+	if first {
+		for i := range d.entries {
+			undos = append(undos, d.undos(&d.entries[i])...)
+		}
+		for _, r := range d.repairs {
+			undos = append(undos, r.undos()...)
+		}
+	}
+	d.mu.Unlock()
+	pushUndos(d.engine, undos, after)
+}
+
+// settled undoes what a late master did after this had failed, or after what it put was released.
+func (d *editing) settled(en *entry) {
+	var late []*undo
+	d.mu.Lock()
+	if d.revoked {
+		late = d.undos(en)
+	} else if d.decision == Won {
+		d.learnPut(en)
+		if en.fate == answered && en.Reply == int64(other) {
+			d.checkUp()
+		}
+	}
+	for _, i := range d.puts {
+		if h := d.hold(i); en.lane.owes(h, d.place.Load()) {
+			if u := d.owed(en, h); u != nil {
+				late = append(late, u)
+			}
+		}
+	}
+	d.mu.Unlock()
+	pushUndos(d.engine, late, func() {})
+}
+
+// undos returns what puts back all that one master changed, once. It is called with round.mu held.
+func (d *editing) undos(en *entry) []*undo {
+	if en.undoing || !d.applied(en) && en.fate != unknown {
+		return nil
+	}
+	en.undoing = true
+	var all []*undo
+	for i := range d.edits {
+		if u := d.putBack(en, i); u != nil {
+			all = append(all, u)
+		}
+	}
+	d.undone[en.master] = all
+	return all
+}
+
+// applied says that a master answered that it made the changes, in time or not.
+func (d *editing) applied(en *entry) bool {
+	if en.fate != answered { // its reply may be being read just now
+		return false
+	}
+	list, ok := en.Reply.([]any)
+	return en.Err == nil && ok && len(list) == 1+len(d.edits)
+}
+
+// putBack returns what takes back one change on one master, or nil if that cannot be done.
+func (d *editing) putBack(en *entry, i int) *undo {
+	ed, old := &d.edits[i], &d.views[i]
+	name, had, restorable := d.exec.req.Keys[i], d.had(en, i), d.restorable(en, i)
+	switch {
+	case ed.Kind == Put:
+		ends, kept := d.lasts(en, i), d.engine.cfg.kept(ed.TTL)
+		if ed.KeepTTL {
+			kept = d.engine.cfg.kept(d.engine.cfg.TTLMax)
+		}
+		if ends == 0 {
+			return nil
+		}
+		u := undoString(en, kept, d.hold(i), ends)
+		if restorable {
+			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
+		}
+		u.once = ed.KeepTTL // that instant is no mark: whoever puts the same value anew has it, too
+		return u
+	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
+		e, kept := d.engine, d.engine.cfg.kept(old.TTL)
+		u := newUndo(en, kept, luaRestore.whole([]string{name}, old.Value, had))
+		u.once = true
+		// When its time is over by our clock it stays gone: the master's may have been set back, and have forgotten the key.
+		u.gone = e.waited() + kept + Drift(kept, e.cfg.DriftFactor) - (e.now() - d.start)
+		return u
+	}
+	return nil
+}
+
+// owed returns what removes h where it was put: its release could not be sent. The other keys have releases of their own.
+func (d *editing) owed(en *entry, h hold) *undo {
+	done := en.fate == answered && en.took
+	if en.undoing || !done && en.fate != unknown {
+		return nil
+	}
+	for _, i := range d.puts {
+		if !d.edits[i].KeepTTL && d.hold(i) == h {
+			return undoString(en, d.engine.cfg.kept(d.edits[i].TTL), h, d.ends[en.master][i])
+		}
+	}
+	return nil
+}
+
+// restorable says that what was there is known, and for how long it was to be.
+func (d *editing) restorable(en *entry, i int) bool {
+	return d.views[i].Type == "string" && d.had(en, i) > 0
+}
+
+// had returns when the master would have dropped the key when it was changed, by its clock: what it answered or, where
+// its answer was lost, what it said when it was looked at; 0 if that is not known, or never.
+func (d *editing) had(en *entry, i int) int64 {
+	if en.fate != answered {
+		return d.looked.ends(en.master, i)
+	}
+	list, _ := en.Reply.([]any)
+	at, _ := list[1+i].(int64)
+	return at
+}
+
+// lasts returns when what was put on a master expires, where it was; 0 if that is not known, or never.
+func (d *editing) lasts(en *entry, i int) int64 {
+	if d.edits[i].KeepTTL {
+		return max(d.had(en, i), d.ends[en.master][i])
+	}
+	return d.ends[en.master][i]
+}
+
+// mayBeDone says that as many masters as a quorum have done it, or may have, in this try or in one before that was not
+// undone: somebody may have been told what was put.
+func (d *editing) mayBeDone() bool {
+	done := func(en *entry) bool { return d.exec.left[en.master] || d.mayHaveApplied(en) }
+	return d.number(done) >= Quorum(len(d.entries))
+}
+
+func (d *editing) mayHaveApplied(en *entry) bool {
+	return en.fate == unknown || en.fate == sent || d.applied(en)
+}
+
+// noteLeft notes on which masters something of this try may be left. It returns false if one may lack what was there: who
+// looks again may find nothing because of it, on that master and on others that never had the key.
+func (d *editing) noteLeft() (again bool) {
+	puts, deletes := len(d.puts), 0
+	for _, ed := range d.edits {
+		if ed.Kind >= Delete {
+			deletes++
+		}
+	}
+	if d.releases != nil {
+		deletes = 0 // which is not to come back
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	again = true
+	for i := range d.entries {
+		if !d.mayHaveApplied(&d.entries[i]) {
+			continue
+		}
+		again = again && !d.displaces(&d.entries[i])
+		if d.isUndone(i, puts+deletes) {
+			continue
+		}
+		d.exec.left[i] = d.exec.left[i] || puts > 0
+		again = again && deletes == 0
+	}
+	return again
+}
+
+// displaces says that what was put on a master took the place of something that cannot be put back: its undo leaves nothing.
+func (d *editing) displaces(en *entry) bool {
+	for i := range d.edits {
+		if d.edits[i].Kind == Put && d.views[i].Exists && !d.restorable(en, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// isUndone says that so many changes of a master were put back.
+func (d *editing) isUndone(master, changes int) bool {
+	for _, u := range d.undone[master] {
+		if !u.clean.Load() {
+			return false
+		}
+	}
+	return len(d.undone[master]) == changes
+}
