@@ -69,7 +69,7 @@ func (m *Redis) SpeaksOtherwise(ctx context.Context, err error) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
 	defer cancel()
-	raw, err := m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
+	raw, err := m.dialer.DialContext(ctx, m.opt.Network, m.opt.Addr)
 	if err != nil {
 		return false
 	}

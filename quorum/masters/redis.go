@@ -144,7 +144,7 @@ func (greeted) Close() error { return nil }
 func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
 	defer cancel()
-	conn, err := m.dialer.DialContext(ctx, m.network(), m.opt.Addr)
+	conn, err := m.dialer.DialContext(ctx, m.opt.Network, m.opt.Addr)
 	if err != nil {
 		return nil, steady(err)
 	}
@@ -153,13 +153,6 @@ func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 		return conn, nil
 	}
 	return secure(ctx, conn, m.opt.TLSConfig)
-}
-
-func (m *Redis) network() string {
-	if m.opt.Network == "" {
-		return "tcp"
-	}
-	return m.opt.Network
 }
 
 // TLS says that the URL asks for it.

@@ -96,17 +96,11 @@ type topic struct {
 
 // New returns a hub over all masters, in the order of the engine's, and begins to connect.
 func New(cfg Config, sources []masters.Source) *Hub {
-	if cfg.Patience <= 0 {
-		cfg.Patience = 100 * time.Millisecond
-	}
-	if cfg.DeadAfter <= 0 {
-		cfg.DeadAfter = 5 * time.Second
-	}
+	cfg.Patience = cmp.Or(cfg.Patience, 100*time.Millisecond)
+	cfg.DeadAfter = cmp.Or(cfg.DeadAfter, 5*time.Second)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.Pause == nil {
 		cfg.Pause = rand.N[time.Duration]
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	q := quorum.Quorum(len(sources))
 	h := &Hub{
