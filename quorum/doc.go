@@ -41,14 +41,25 @@
 //	                                 script_wrapper.lua what a master runs, script_answer.go what it tells, script_rule.go
 //	                                 with script_merge.go the rules, pure
 //
-// Then why votes count:
+// Whether a master may vote is asked in this order:
 //
+//	handshake        who answers, what its clock shows, and by the marks on its data whether it may have forgotten locks. If
+//	                 so it gets new marks, which every proxy sees, and is in quarantine: then its grants do not count
+//	proof            with each batch: are the marks the same, and did its clock run as ours did? Else the batch does not count,
+//	                 and the master is assessed anew
+//	settleEpochs     when votes are about to win: has none of these masters got new marks since?
+//	warden           beside all this: ends quarantines, by what the other masters remember; judges whose clock it was that jumped
+//
+// In calls: lane.handshake, with inquire, readClock, assess, mark, stand; lane.vouch, and if need be reassess; round.conclude;
+// warden.judge and lane.seeThrough. The files:
+//
+//	assess.go, marks.go,             the handshake's part; tell.go has the other masters told of an epoch that is new
+//	marks_lua.go, tell.go
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend*.go, bounds.go
-//	assess.go, tell.go               whether a master may have forgotten locks, and who is told
-//	marks.go, roster.go,             what stands on a master, how long it has to be waited for when it has forgotten, and
-//	reserved.go, horizon.go,         who sees to that; package vouch has the rules, pure
-//	quarantine.go, warden.go
+//	horizon.go, quarantine.go,       how long a master has to be waited for that has forgotten; who sees to that
+//	roster.go, warden.go
+//	vouch                            the rules of all these, pure: a package
 //	initialise.go, inspect.go        lockproxy init and check
 //
 // Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no

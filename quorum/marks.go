@@ -12,86 +12,46 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Scripts on our own keys. They are sent as a whole: they are rare, and must not fail for a flushed script cache.
-var (
-	// luaMark KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next
-	// one ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster. A master that is not
-	// quarantined knows in the next epoch what it knew of fences. The roster of another database, which has epochs of its own,
-	// goes with its canary.
-	luaMark = newLua(`
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-` + luaFences + `
-if string.match(ARGV[1], '%d*$') ~= string.match(ARGV[2], '%d*$') then redis.call('DEL', KEYS[3]) end
-redis.call('SET', KEYS[1], ARGV[2])
-if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
-local to = string.match(ARGV[2], '^%S+ (%d+) ')
-if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
-return 1`)
-
-	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary, this one if that is
-	// of an earlier epoch. Another may be in a later one, as where a proxy with a wall clock that is ahead marked it: it comes to
-	// the next. One that has another database's loses it: were it moved on instead, or left alone, it would be the right one
-	// when the databases are swapped again.
-	luaSentence = newLua(`
-local function sentence(db)
-  local mark = redis.call('GET', KEYS[1])
-  if not mark then return end
-  local head, epoch, tail, owner = string.match(mark, '^(%S+) (%d+) (.* (%d+))$')
-  if not head then return end
-  if tonumber(owner) ~= tonumber(db) then redis.call('DEL', KEYS[1]) return end
-  if ARGV[1] == '0' or db == ARGV[3] and tonumber(epoch) >= tonumber(ARGV[1]) then return end
-  local to = math.max(tonumber(epoch) + 1, tonumber(ARGV[1]))
-  redis.call('SET', KEYS[1], head .. ' ' .. string.format('%.0f', to) .. ' ' .. tail)
-  redis.call('SET', KEYS[2], ARGV[2])
-end
-sentence(ARGV[3])
-for db = 0, tonumber(ARGV[4]) - 1 do
-  if db ~= tonumber(ARGV[3]) then
-    local selected = redis.pcall('SELECT', db)
-    if type(selected) == 'table' and selected.err then break end
-    sentence(db)
-  end
-end
-redis.pcall('SELECT', ARGV[3])
-return 1`)
-
-	// luaHorizon KEYS[1]=horizon ARGV[1]=ms: how long the horizon lasts now, at least so many ms.
-	luaHorizon = newLua(`
-local left = redis.call('PTTL', KEYS[1])
-if left >= tonumber(ARGV[1]) then return left end
-redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
-return tonumber(ARGV[1])`)
-
-	// luaSurvey KEYS[1]=roster KEYS[2]=horizon KEYS[3]=quarantine ARGV=the epochs of all masters that the asker knows:
-	// adds them to the roster, and replies {ms of the horizon, 1 if quarantined, the roster, the largest fence, 1 if seeded}.
-	luaSurvey = newLua(luaMerge + luaFences + `
-return {math.max(redis.call('PTTL', KEYS[2]), 0), redis.call('EXISTS', KEYS[3]), roster, largest, seeded and 1 or 0}`)
-
-	// luaAcquit KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the fence that it is to be seeded with, or 0,
-	// and the canary and the quarantine that were seen: ends the quarantine, and makes the master remember the roster and the
-	// fences again. 0 if there is another one by now.
-	luaAcquit = newLua(`
-if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
-if redis.call('GET', KEYS[2]) ~= table.remove(ARGV) then return 0 end
-local fence = tonumber(table.remove(ARGV))
-` + luaMerge + luaFences + `
-if fence > 0 then keep(math.max(largest, fence), epoch) end
-redis.call('DEL', KEYS[3])
-return 1`)
-
-	// luaTrial KEYS[1]=a key that nobody needs: an error if nothing can be written, else 1, and nothing is left.
-	luaTrial = newLua(`
-redis.call('SET', KEYS[1], '', 'PX', 1)
-redis.call('DEL', KEYS[1])
-return 1`)
-
-	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=canary.
-	luaInitialise = newLua(`
-redis.call('SET', KEYS[1], ARGV[1])
-redis.call('DEL', KEYS[2])
-return 1`)
+// Keys of ours on every master, in every database that carries locks. Clients cannot touch them.
+const (
+	canaryKey     = "lockproxy:canary"     // a vouch.Canary: where it is what it was, the data is what it was
+	quarantineKey = "lockproxy:quarantine" // there while the master's grants do not count: since when, and why
+	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
+	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
+	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and in which epoch that is all there were; see fence.go
+	trialKey      = "lockproxy:trial"      // there for no time, to see whether anything can be written
+	recordPrefix  = fenceKey + ":"         // and a resource: its newest fence, and the epoch of that
 )
+
+// Reserved says that name is one of the keys that lockproxy keeps for itself.
+func Reserved(name string) bool {
+	if !strings.HasPrefix(name, "lockproxy:") {
+		return false
+	}
+	switch name {
+	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, trialKey:
+		return true
+	}
+	return strings.HasPrefix(name, recordPrefix)
+}
+
+// Marks are what proves what a master remembers, "" where they are not there.
+type marks struct{ canary, roster, quarantine string }
+
+var marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
+
+// parseMarks reads the reply to marksArgs.
+func parseMarks(c *masters.Call) (marks, bool) {
+	list, ok := c.Reply.([]any)
+	if !ok || !c.Answered || len(list) != 3 {
+		return marks{}, false
+	}
+	var m marks
+	m.canary, _ = list[0].(string)
+	m.roster, _ = list[1].(string)
+	m.quarantine, _ = list[2].(string)
+	return m, true
+}
 
 // Members names a deployment in the canaries of its masters: who the masters are.
 func Members(ms []masters.Master, deployment string) string {

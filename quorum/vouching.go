@@ -20,10 +20,7 @@ type proof struct {
 	sent, received     instant
 }
 
-var (
-	marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
-	clockArgs = []any{"TIME"}
-)
+var clockArgs = []any{"TIME"}
 
 // longBatch is how many commands take a master so long that the clock is asked for before them, too.
 const longBatch = 8
@@ -112,22 +109,6 @@ func (l *lane) misjudged() bool {
 	since := l.proof.received - l.gathered
 	least := l.link.clock - since.Milliseconds() // that it can have shown when the batch was gathered
 	return l.begun != l.master.watch.begun.Load() || least > l.clockNow+l.engine.uncertainty().Milliseconds()
-}
-
-// Marks are our own keys on a master, "" where they are not there.
-type marks struct{ canary, roster, quarantine string }
-
-// parseMarks reads the reply to marksArgs.
-func parseMarks(c *masters.Call) (marks, bool) {
-	list, ok := c.Reply.([]any)
-	if !ok || !c.Answered || len(list) != 3 {
-		return marks{}, false
-	}
-	var m marks
-	m.canary, _ = list[0].(string)
-	m.roster, _ = list[1].(string)
-	m.quarantine, _ = list[2].(string)
-	return m, true
 }
 
 // narrowings is how often a lane asks for the time again where an answer was too slow to tell whether the clock jumped.

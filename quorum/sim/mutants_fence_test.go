@@ -27,7 +27,7 @@ var fenceMutants = []mutant{
 		test: "TestTheFirstFence", in: ".",
 	},
 	{
-		name: "a cleared master is seeded with what it has", rule: "14 fence", file: "marks.go", aim: "fences", first: Fenced + 1,
+		name: "a cleared master is seeded with what it has", rule: "14 fence", file: "marks_lua.go", aim: "fences", first: Fenced + 1,
 		old: "if fence > 0 then keep(math.max(largest, fence), epoch) end", new: "keep(largest, epoch)",
 	},
 	{

@@ -110,7 +110,7 @@ var vouchMutants = []mutant{
 		test: "TestWhoComesLaterHears", in: ".",
 	},
 	{
-		name: "an epoch without a quarantine forgets the fences", rule: "14 fence", file: "marks.go",
+		name: "an epoch without a quarantine forgets the fences", rule: "14 fence", file: "marks_lua.go",
 		old: "if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end\n", new: "",
 		test: "TestWhoToggles", in: ".",
 	},
@@ -127,7 +127,7 @@ var vouchMutants = []mutant{
 		old: " && i.RunID != \"\" && i.Replicas == 0\n", new: " && i.RunID != \"\"\n",
 	},
 	{
-		name: "the quarantine is not written on the master", rule: "6 quarantine", file: "marks.go",
+		name: "the quarantine is not written on the master", rule: "6 quarantine", file: "marks_lua.go",
 		old: "if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end\n", new: "",
 	},
 	{
