@@ -72,14 +72,11 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	}
 	stop := context.AfterFunc(patient, func() { _ = conn.Close() })
 	err = l.handshake(next)
-	if !stop() && err == nil {
-		err = context.DeadlineExceeded
+	if !stop() || err != nil && patient.Err() != nil {
+		err = patient.Err() // as above
 	}
 	if err != nil {
 		next.close()
-		if patient.Err() != nil {
-			err = patient.Err()
-		}
 		return nil, err
 	}
 	return next, nil

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,7 +15,6 @@ type sweeper struct {
 
 	mu     sync.Mutex // guards all below
 	queue  []expirer
-	head   int  // of queue
 	parked bool // the loop waits for wake
 }
 
@@ -65,30 +65,22 @@ func (s *sweeper) run(done <-chan struct{}) {
 func (s *sweeper) sweep(now instant) (time.Duration, bool) {
 	for {
 		s.mu.Lock()
-		if s.head == len(s.queue) {
-			s.queue, s.head = s.queue[:0], 0
-			s.parked = true
-			s.mu.Unlock()
-			return 0, false
+		n := 0
+		for n < len(s.queue) && s.queue[n].due() <= now {
+			n++
 		}
-		x := s.queue[s.head]
-		if x.due() > now {
-			s.compact()
-			s.mu.Unlock()
-			return x.due() - now, true
+		if n == 0 {
+			defer s.mu.Unlock()
+			if s.parked = len(s.queue) == 0; s.parked {
+				return 0, false
+			}
+			return s.queue[0].due() - now, true
 		}
-		s.queue[s.head] = nil
-		s.head++
+		due := slices.Clone(s.queue[:n])
+		s.queue = slices.Delete(s.queue, 0, n)
 		s.mu.Unlock()
-		x.expire()
-	}
-}
-
-// compact moves the live half of the queue to its front once the dead half is the larger.
-func (s *sweeper) compact() {
-	if s.head > len(s.queue)/2 {
-		n := copy(s.queue, s.queue[s.head:])
-		clear(s.queue[n:])
-		s.queue, s.head = s.queue[:n], 0
+		for _, x := range due {
+			x.expire()
+		}
 	}
 }
