@@ -253,7 +253,6 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 	}
 }
 
-// Masters that do not tell their run id are not taken for one.
 func TestTheGraceThatIsTooLittleMayBeAnotherProxys(t *testing.T) {
 	p := probe{addr: "a:1", info: masters.Info{RunID: "r", Role: "master", RoundTrip: 30 * time.Millisecond}}
 	p.marks.Addr, p.marks.Marked, p.marks.Bounds.Grace = p.addr, true, 50*time.Millisecond
@@ -268,6 +267,23 @@ func TestTheGraceThatIsTooLittleMayBeAnotherProxys(t *testing.T) {
 	}
 }
 
+// Without grace, clocks are known to within two fifths of 2 ms.
+func TestMastersNearbyNeedNoGrace(t *testing.T) {
+	cfg := config.Default()
+	cfg.Grace = 0
+	for roundTrip, want := range map[time.Duration]string{
+		799 * time.Microsecond: "votes",
+		801 * time.Microsecond: "votes; far away for grace 0s: raise it to three round trips",
+	} {
+		probes := []probe{{addr: "a:1", info: masters.Info{RunID: "r", Role: "master", RoundTrip: roundTrip}}}
+		judge(cfg, probes)
+		if probes[0].verdict != want {
+			t.Errorf("%v: %q, want %q", roundTrip, probes[0].verdict, want)
+		}
+	}
+}
+
+// Masters that do not tell their run id are not taken for one.
 func TestUnknownRunIDsAreNotTheSame(t *testing.T) {
 	info := masters.Info{RoundTrip: time.Millisecond}
 	probes := []probe{{addr: "a:1", info: info}, {addr: "b:1", info: info}}
