@@ -42,7 +42,7 @@ var incapable = []string{
 	"OOM", "MISCONF", "NOREPLICAS", "NOPERM", "NOAUTH", "READONLY", "MASTERDOWN", "LOADING", "BUSY", "CLUSTERDOWN", "MOVED",
 }
 
-// complainEvery is how often at most the log is told of each master that answers with such errors.
+// complainEvery is how often at most the log is told that a master answers with such errors, of each code.
 const complainEvery = time.Minute
 
 // complain tells the log of a master that is connected, in no quarantine, and answers with an error: nothing else shows it but
@@ -52,9 +52,22 @@ func (l *lane) complain(err error, now instant) {
 	if !slices.Contains(incapable, code) {
 		return
 	}
-	told := l.master.told.Load()
-	if told != 0 && now-instant(told) < complainEvery || !l.master.told.CompareAndSwap(told, int64(max(now, 1))) {
+	if !l.master.tells(code, now) {
 		return
 	}
 	l.engine.cfg.Logger.Warn("answers with an error: its votes fail", l.logArgs("error", code)...)
+}
+
+// tells says whether the log is to be told of the code now.
+func (m *master) tells(code string, now instant) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at, ok := m.told[code]; ok && now-at < complainEvery {
+		return false
+	}
+	if m.told == nil {
+		m.told = map[string]instant{}
+	}
+	m.told[code] = now
+	return true
 }

@@ -40,10 +40,10 @@ func TestFailedVotesAreCountedByCause(t *testing.T) {
 	}
 }
 
-func TestAMasterThatAnswersWithErrorsIsLoggedOnceAMinute(t *testing.T) {
+func TestAMasterThatAnswersWithErrorsIsLoggedOnceAMinuteForEachCode(t *testing.T) {
 	var log bytes.Buffer
 	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
-		for _, refusal := range []string{"ERR unknown command", "OOM of secret"} {
+		for _, refusal := range []string{"ERR unknown command", "OOM of secret", "MISCONF of secret"} {
 			f := w.fakes[0]
 			f.mu.Lock()
 			f.fail["SET"] = refusal
@@ -54,8 +54,52 @@ func TestAMasterThatAnswersWithErrorsIsLoggedOnceAMinute(t *testing.T) {
 			}
 		}
 		told := strings.Count(log.String(), `msg="answers with an error: its votes fail" master=`)
-		if told != 3 || !strings.Contains(log.String(), "error=OOM\n") || strings.Contains(log.String(), "secret") {
-			t.Errorf("%d lines in two and a half minutes, want 3 with the code alone:\n%s", told, log.String())
+		if told != 6 || strings.Count(log.String(), "error=OOM\n") != 3 || strings.Contains(log.String(), "secret") {
+			t.Errorf("%d lines in five minutes, want 3 of each with the code alone:\n%s", told, log.String())
+		}
+	})
+}
+
+// A second fault that comes within a minute of the first is news.
+func TestAnotherErrorOfAMasterIsLoggedAtOnce(t *testing.T) {
+	var log bytes.Buffer
+	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		for range 3 { // two in turn, as where each command is refused in its own way
+			for _, refusal := range []string{"MISCONF no disk", "OOM no memory"} {
+				f := w.fakes[0]
+				f.mu.Lock()
+				f.fail["SET"] = refusal
+				f.mu.Unlock()
+				w.acquire(key, "mine", time.Second)
+				time.Sleep(time.Second)
+			}
+		}
+		if text := log.String(); strings.Count(text, "error=MISCONF\n") != 1 || strings.Count(text, "error=OOM\n") != 1 {
+			t.Errorf("want each once:\n%s", text)
+		}
+	})
+}
+
+// Where a master does not let its canary or clock be read, no vote counts, though it answers all else: it says why.
+func TestWhyAMasterDoesNotVouchIsTold(t *testing.T) {
+	var log bytes.Buffer
+	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		for question, want := range map[string]string{
+			"MGET": "did not show its canary: answered NOPERM this user",
+			"TIME": "did not tell the time: answered NOPERM this user",
+		} {
+			for _, f := range w.fakes {
+				f.mu.Lock()
+				clear(f.fail)
+				f.fail[question] = "NOPERM this user has no permissions"
+				f.mu.Unlock()
+			}
+			if a := w.acquire(key, "mine", minute); a.Err == nil || !strings.Contains(a.Err.Error(), want) {
+				t.Errorf("%v, want %q", a.Err, want)
+			}
+		}
+		if told := strings.Count(log.String(), "error=NOPERM\n"); told != 3 {
+			t.Errorf("%d lines, want one of each master:\n%s", told, log.String())
 		}
 	})
 }

@@ -303,6 +303,10 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 	call.Answered = true
 	arg := func(i int) string { return fmt.Sprint(call.Args[i]) }
 	name := arg(0)
+	if text, ok := f.fail[name]; ok && slices.Contains([]string{"DBSIZE", "MGET", "TIME"}, name) {
+		call.Err = errors.New(text)
+		return
+	}
 	switch name {
 	case "CLIENT":
 		f.client(c, call, arg)
@@ -314,10 +318,6 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 		call.Reply = []any{}
 		return
 	case "DBSIZE":
-		if text, ok := f.fail[name]; ok {
-			call.Err = errors.New(text)
-			return
-		}
 		call.Reply = int64(len(f.keys) + len(f.marks))
 		return
 	case "EXISTS":

@@ -18,12 +18,12 @@ type master struct {
 	failures  [failureKinds]atomic.Uint64
 	roundTrip atomic.Int64
 	marked    atomic.Pointer[marked]
-	told      atomic.Int64 // when the log was last told that it answers with errors; 0: never
 
 	mu    sync.Mutex // guards all below
 	links int        // live connections
 	cause string     // of having none
 	info  masters.Info
+	told  map[string]instant // when the log was last told that it answers with errors, by their codes
 }
 
 // count counts a vote and, if it failed, why.

@@ -45,7 +45,7 @@ func (p *proof) ask(calls []*masters.Call) []*masters.Call {
 func (l *lane) vouch() doubt {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {
-		return doubt{FailedForgot, "did not show its canary"}
+		return doubt{FailedForgot, l.withheld("did not show its canary", &l.proof.marks)}
 	}
 	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
 		l.link.marks.canary = marks.canary
@@ -73,6 +73,15 @@ func (l *lane) vouch() doubt {
 		return doubt{FailedForgot, "may have forgotten locks: " + charge}
 	}
 	return doubt{}
+}
+
+// withheld says that the master did not answer a question of ours, and with which error. The log is told of that, too.
+func (l *lane) withheld(text string, question *masters.Call) string {
+	if question.Err == nil {
+		return text
+	}
+	l.complain(question.Err, l.proof.received)
+	return text + ": " + failureText(question.Err)
 }
 
 // hasNewBounds keeps to the bounds of a canary that another proxy has written, and says whether nothing else in it is new. Then
@@ -123,7 +132,7 @@ func (l *lane) observe(p *proof) string {
 		first, ok1 := micros(&p.first)
 		last, ok2 := micros(&p.last)
 		if !ok1 || !ok2 {
-			return "did not tell the time"
+			return l.withheld("did not tell the time", &p.last)
 		}
 		doubt := l.master.watch.observe(p.sent, p.received, first, last)
 		if doubt != "" {
