@@ -1,10 +1,12 @@
 package pubsub
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"syscall"
@@ -179,6 +181,7 @@ type world struct {
 	t       *testing.T
 	masters []*fake
 	n       int // publications so far
+	log     bytes.Buffer
 }
 
 func inWorld(t *testing.T, n int, f func(w *world)) {
@@ -191,7 +194,7 @@ func inWorld(t *testing.T, n int, f func(w *world)) {
 			w.masters = append(w.masters, m)
 			sources = append(sources, m)
 		}
-		w.Hub = New(Config{}, sources)
+		w.Hub = New(Config{Logger: slog.New(slog.NewTextHandler(&w.log, nil))}, sources)
 		time.Sleep(10 * time.Millisecond)
 		f(w)
 		w.Close()

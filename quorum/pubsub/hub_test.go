@@ -241,6 +241,9 @@ func TestASilentMasterIsConnectedToAnew(t *testing.T) {
 		if n := w.masters[1].count(masters.Subscribe, "news"); n != 1 {
 			t.Errorf("a master that answers was subscribed to %d times", n)
 		}
+		if want := `msg="hears no messages" master=m1 cause="is silent"`; !strings.Contains(w.log.String(), want) {
+			t.Errorf("no %s in\n%s", want, w.log.String())
+		}
 	})
 }
 

@@ -25,6 +25,7 @@ type link struct {
 	outbox  []op             // to be written
 	asked   []op             // written, or about to be; not answered
 	silence int              // beats without a word of a master that owes an answer
+	silent  bool             // conn was closed for that
 }
 
 // An op is a command, and whom the answer is for.
@@ -189,7 +190,7 @@ func (l *link) beat() {
 		return
 	}
 	if l.silence++; time.Duration(l.silence)*heartbeatEvery > l.hub.cfg.DeadAfter {
-		l.silence = 0
+		l.silence, l.silent = 0, true
 		_ = l.conn.Close()
 	}
 }
@@ -200,6 +201,9 @@ func (l *link) down(ctx context.Context, cause string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := l.conn != nil || l.connecting()
+	if l.silent {
+		cause, l.silent = "is silent", false // not lost: it was we who closed it
+	}
 	l.conn, l.cause, l.outbox, l.asked = nil, cause, nil, nil
 	if ctx.Err() != nil {
 		return // Close ends what waits
