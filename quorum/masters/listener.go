@@ -70,7 +70,8 @@ func (m *Redis) Listen(ctx context.Context) (Listener, error) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	opt := m.opt
-	opt.Dialer = once(raw)
+	first := &heard{Conn: raw}
+	opt.Dialer = once(greeted{first})
 	client := redis.NewClient(&opt)
 	l := &redisListener{raw: raw, client: client, sub: client.Subscribe(context.Background())}
 	err = l.Send(Ping, "")
@@ -82,6 +83,7 @@ func (m *Redis) Listen(ctx context.Context) (Listener, error) {
 		}
 	}
 	if err != nil {
+		err = first.turnedAway(err)
 		_ = l.Close()
 		return nil, whyEnded(ctx, raw, err)
 	}

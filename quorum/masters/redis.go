@@ -121,13 +121,15 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 
 	opt := m.opt
 	opt.DB = db
-	opt.Dialer = once(greeted{raw})
+	first := &heard{Conn: raw}
+	opt.Dialer = once(greeted{first})
 	client := redis.NewClient(&opt)
 	conn := client.Conn()
 	err = words(conn)
 	_ = conn.Close()
 	_ = client.Close()
 	if err != nil {
+		err = first.turnedAway(err)
 		_ = raw.Close()
 		return nil, whyEnded(ctx, raw, err)
 	}

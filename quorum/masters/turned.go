@@ -1,0 +1,48 @@
+package masters
+
+import (
+	"bytes"
+	"net"
+	"time"
+)
+
+// A master that turns a connection away, as one that has maxclients of them, says why and hangs up. What it says is then read
+// as the answer to HELLO, which servers may refuse, or not read at all, as the next command cannot be written any more.
+
+// A heard connection keeps what came first.
+type heard struct {
+	net.Conn
+	first []byte
+}
+
+// firstMost is how much of that is kept: a line, and one that is longer is no refusal.
+const firstMost = 256
+
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if len(h.first) < firstMost {
+		h.first = append(h.first, b[:min(n, firstMost-len(h.first))]...)
+	}
+	return n, err
+}
+
+// lastMoment is how long what a master said is waited for, where it has hung up: it is there, or never will be.
+const lastMoment = 10 * time.Millisecond
+
+// turnedAway returns why the master ended the connection, where it has said so; else err. It is asked when nothing else is
+// read any more.
+func (h *heard) turnedAway(err error) error {
+	if isReply(err) || Describe(err) != "connection lost" {
+		return err
+	}
+	if len(h.first) == 0 {
+		_ = h.SetReadDeadline(time.Now().Add(lastMoment))
+		_, _ = h.Read(make([]byte, firstMost))
+	}
+	line, _, whole := bytes.Cut(h.first, []byte("\r\n"))
+	text, refusal := bytes.CutPrefix(line, []byte("-"))
+	if !whole || !refusal {
+		return err
+	}
+	return replyError(text)
+}
