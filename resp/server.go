@@ -53,6 +53,7 @@ type Server struct {
 	splitTold  seldom // that lock_keys splits a request
 	otherTold  seldom // that a command is not served
 	acceptTold seldom // that clients cannot be accepted
+	failedTold seldom // that a command for the upstream failed
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}

@@ -70,6 +70,6 @@ func (q *question) take(reply []byte) {
 
 // Lost says so to the client, which has lost nothing.
 func (q *question) Lost(cause error) {
-	q.slot.session.server.counters.upstreamErrors.Add(1)
+	q.slot.session.server.countFailed(cause.Error())
 	q.slot.resolve(outcome{err: upstream.ReplyError("ERR upstream: " + cause.Error())})
 }

@@ -247,11 +247,18 @@ func (c *call) mayWaitThere() bool {
 // will be there soon: those that try again, or wait, where a Redis is gone, do so here, as go-redis, and redis-py for the
 // workers of Celery and RQ. Nothing of the command was sent, so that is safe. What the upstream refuses it would refuse
 // again, unless it says that it cannot for the time being.
-func upstreamFailed(err error) Reply {
+func (s *Server) upstreamFailed(err error) Reply {
+	s.countFailed(err.Error())
 	if refused, ok := errors.AsType[upstream.ReplyError](err); ok && !refused.Passing() {
 		return Error("ERR " + err.Error())
 	}
 	return Error("LOADING " + err.Error())
+}
+
+// upstreamLost ends the session, whose client waits for what will not come. Many may: the log has one line for all.
+func (s *session) upstreamLost(cause string) {
+	s.server.countFailed(cause)
+	s.hangUp("upstream lost: " + cause)
 }
 
 func isError(r Reply) bool {

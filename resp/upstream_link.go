@@ -75,8 +75,7 @@ func (s *session) connected() (*link, Reply) {
 	g := upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
 	conn, err := s.server.cfg.Upstream.Dial(g)
 	if err != nil {
-		s.server.counters.upstreamErrors.Add(1)
-		return nil, upstreamFailed(err)
+		return nil, s.server.upstreamFailed(err)
 	}
 	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, pushes: g.RESP3, name: g.Name}
 	s.mu.Lock()
@@ -117,7 +116,7 @@ func (l *link) agree() {
 // demand ends the session if the upstream refuses: the requests behind this one would mean something else.
 func (l *link) demand(reply []byte) {
 	if reply[0] == '-' {
-		l.session.server.counters.upstreamErrors.Add(1)
+		l.session.server.countFailed(errorText(reply))
 		l.session.kill("upstream: " + errorText(reply))
 	}
 }
@@ -151,8 +150,7 @@ func (l *link) ask(e expectation, args ...string) {
 
 // broken ends the session, whose client waits for what will not come.
 func (l *link) broken(cause string) {
-	l.session.server.counters.upstreamErrors.Add(1)
-	l.session.kill("upstream lost: " + cause)
+	l.session.upstreamLost(cause)
 }
 
 // met drops the first of what is expected, and moves nothing: there may be many. session.mu is held.

@@ -203,7 +203,7 @@ func TestAClientThatIsGoneIsNoFailureOfTheUpstream(t *testing.T) {
 	r.server.mu.Unlock()
 	u.answers <- "$1\r\na\r\n"
 	waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 0 })
-	if n := r.server.Stats().UpstreamErrors; n != 0 || strings.Contains(log.String(), "upstream lost") {
+	if n := r.server.Stats().UpstreamErrors; n != 0 || strings.Contains(log.String(), "for the upstream failed") {
 		t.Errorf("%d errors counted, and told: %s", n, log)
 	}
 }

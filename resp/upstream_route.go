@@ -119,7 +119,7 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 	}
 	commands, err := c.server.cfg.Upstream.Commands()
 	if err != nil {
-		return here, upstreamFailed(err)
+		return here, c.server.upstreamFailed(err)
 	}
 	keys, exact := commands.Keys(c.args)
 	if !exact {
@@ -127,7 +127,7 @@ func (c *call) placeUnknown(cmd *command) (place, Reply) {
 			return there, nil
 		}
 		if keys, err = c.server.cfg.Upstream.GetKeys(c.args); err != nil {
-			return here, upstreamFailed(err)
+			return here, c.server.upstreamFailed(err)
 		}
 	}
 	if (name == "fcall" || name == "fcall_ro") && len(c.args) > 2 && c.args[2] == "0" {

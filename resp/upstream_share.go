@@ -120,8 +120,7 @@ func (s *session) joinTrunk() Reply {
 		s.own.Store(true)
 		return nil
 	case err != nil:
-		s.server.counters.upstreamErrors.Add(1)
-		return upstreamFailed(err)
+		return s.server.upstreamFailed(err)
 	}
 	s.trunk = t
 	return nil
@@ -182,8 +181,7 @@ func (s *session) pushShared() {
 func (s *session) pushAnew(requests []byte, n int, sl *slot) {
 	t, err := s.server.trunk(s.trunk.Greeting)
 	if err != nil {
-		s.server.counters.upstreamErrors.Add(1)
-		text := upstreamFailed(err).appendTo(nil, s.resp3)
+		text := s.server.upstreamFailed(err).appendTo(nil, s.resp3)
 		sl.Replies(bytes.Repeat(text, n), n)
 		return
 	}
@@ -290,12 +288,9 @@ func (s *session) host() string {
 
 // Lost ends the session, whose client waits for what will not come.
 func (sl *slot) Lost(cause error) {
-	s := sl.session
-	if s.isGone() {
-		return
+	if s := sl.session; !s.isGone() {
+		s.upstreamLost(cause.Error())
 	}
-	s.server.counters.upstreamErrors.Add(1)
-	s.kill("upstream lost: " + cause.Error())
 }
 
 // settleWrites is called before a command goes over the link. WAIT waits for what was written over the same connection:

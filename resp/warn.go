@@ -50,3 +50,12 @@ func (c *call) splitAs(refused Error, told string) Error {
 	}
 	return refused
 }
+
+// countFailed counts a command for the upstream that failed. The log is told, unless it knows that the upstream is gone: who watches it
+// asks over a connection that it has, while others cannot be made, or break.
+func (s *Server) countFailed(cause string) {
+	s.counters.upstreamErrors.Add(1)
+	if up := s.cfg.Upstream; up.Cause() == "" && s.failedTold.may(s.clock.Load()) {
+		s.log.Warn("a command for the upstream failed", "upstream", up.Addr(), "cause", cause)
+	}
+}

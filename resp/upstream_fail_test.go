@@ -1,0 +1,64 @@
+package resp
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"lockproxy/resp/upstream"
+)
+
+// An upstream that has maxclients connections answers those that it has, so that whoever watches it finds it well: but
+// commands for which a connection is to be made fail.
+func TestCommandsThatTheUpstreamTurnsAwayAreCountedAndLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	l := serveEach(t, &running, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
+	})
+	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
+	t.Cleanup(up.Close)
+	log := &logged{}
+	r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := r.dial()
+	for range 3 {
+		if got := c.ask("INCR", "n"); !strings.HasPrefix(got, "-LOADING ") || !strings.Contains(got, "ERR max number of clients reached") {
+			t.Errorf("got %q", got)
+		}
+	}
+	if n := r.server.Stats().UpstreamErrors; n != 3 {
+		t.Errorf("%d counted, want 3", n)
+	}
+	if n := strings.Count(log.String(), `msg="a command for the upstream failed"`); n != 1 || !strings.Contains(log.String(), "max number of clients") {
+		t.Errorf("told %d times, want once:\n%s", n, log)
+	}
+}
+
+// A restart of the upstream ends the connections of all clients that wait there, and is one event.
+func TestALostUpstreamIsOneLineForAllItsClients(t *testing.T) {
+	t.Parallel()
+	u := newCrossing(t)
+	log := &logged{}
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, UpstreamShared: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	const n = 20
+	for range n {
+		r.dial().send(words("GET a"))
+	}
+	var last request
+	for range n {
+		last = u.next(t, "GET a")
+	}
+	_ = last.conn.Close()
+	waitFor(t, "clients are still there", func() bool { return r.server.Stats().Clients == 0 })
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="a command for the upstream failed"`) {
+		t.Errorf("want one line, got\n%s", text)
+	}
+	if got := r.server.Stats().UpstreamErrors; got != n {
+		t.Errorf("%d counted, want %d", got, n)
+	}
+}
