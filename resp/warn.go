@@ -56,6 +56,7 @@ func (c *call) splitAs(refused Error, told string) Error {
 func (s *Server) countFailed(cause string) {
 	s.counters.upstreamErrors.Add(1)
 	if up := s.cfg.Upstream; up.Cause() == "" && s.failedTold.may(s.clock.Load()) {
-		s.log.Warn("a command for the upstream failed", "upstream", up.Addr(), "cause", cause)
+		s.log.Warn("a command for the upstream failed", "upstream", up.Addr(),
+			"cause", strings.TrimPrefix(cause, "upstream "+up.Addr()+": "))
 	}
 }

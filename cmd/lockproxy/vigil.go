@@ -11,29 +11,33 @@ import (
 // may, what each master lacks; and when none can any more, and one can again.
 type vigil struct {
 	log      *slog.Logger
-	patience time.Duration // before it is said that none can
+	patience time.Duration // before what is so now is said
 	begun    bool          // one could
-	lost     time.Time     // since then none can, or zero
-	told     bool          // of that
+	told     bool          // that none can
+	lost     time.Time     // when that began
+	since    time.Time     // it is otherwise than told, or zero
 }
 
 const (
 	lookFirst = 20 * time.Millisecond  // how often it looks until a quorum can vote for the first time
 	lookLater = 200 * time.Millisecond // and from then on
-	lostAfter = time.Second            // how long no quorum must have been able to vote, later, before the log says so
+	lostAfter = time.Second            // how long none, or one again, must have been able to, later, before the log says so
 )
 
 func (p *process) watchForQuorum() {
 	ctx, cancel := context.WithCancel(context.Background())
 	p.onStop(func(context.Context) { cancel() })
 	v := &vigil{log: p.log, patience: p.cfg.DialTimeout + p.cfg.InstanceTimeout}
+	a := &attempting{log: p.log}
 	p.serves.Go(func() {
 		tick := time.NewTicker(lookFirst)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			if v.look(time.Now(), p.engine.Ready()) {
+			now := time.Now()
+			if v.look(now, p.engine.Ready()) {
 				tick.Reset(lookLater)
 			}
+			a.look(now, v.told, p.engine.Stats(), p.engine.Masters())
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -49,17 +53,16 @@ func (v *vigil) look(now time.Time, lack error) bool {
 		v.log.Info("ready for clients: a quorum can vote")
 		*v = vigil{log: v.log, patience: lostAfter, begun: true}
 		return true
-	case lack == nil && v.told:
-		v.log.Info("a quorum can vote again", "after", now.Sub(v.lost).Round(time.Millisecond))
-		v.told = false
-	}
-	switch {
-	case lack == nil:
-		v.lost = time.Time{}
-	case v.lost.IsZero():
-		v.lost = now
-	case !v.told && now.Sub(v.lost) >= v.patience:
-		v.told = true
+	case v.told == (lack != nil):
+		v.since = time.Time{}
+	case v.since.IsZero():
+		v.since = now
+	case now.Sub(v.since) < v.patience:
+	case v.told:
+		v.log.Info("a quorum can vote again", "after", v.since.Sub(v.lost).Round(time.Millisecond))
+		v.told, v.since = false, time.Time{}
+	default:
+		v.told, v.lost, v.since = true, v.since, time.Time{}
 		text := "no quorum can vote: clients get NOQUORUM"
 		if !v.begun {
 			text = "listening, but no quorum can vote yet"

@@ -24,8 +24,12 @@ func TestTheLogTellsWhenAQuorumIsLostAndBack(t *testing.T) {
 		"late":                   {[]look{{0, lacks}, {5 * time.Second, lacks}, {6 * time.Second, lacks}, {7 * time.Second, nil}}, "WARN listening, but no quorum can vote yet 1 of 3\nINFO ready for clients: a quorum can vote\n"},
 		"lost for a moment":      {[]look{{0, nil}, {1 * time.Second, lacks}, {1500 * time.Millisecond, lacks}, {1900 * time.Millisecond, nil}}, "INFO ready for clients: a quorum can vote\n"},
 		"lost moments, not once": {[]look{{0, nil}, {1 * time.Second, lacks}, {1900 * time.Millisecond, nil}, {2 * time.Second, lacks}, {2100 * time.Millisecond, lacks}}, "INFO ready for clients: a quorum can vote\n"},
+		"lost, and back for moments": {
+			[]look{{0, nil}, {1 * time.Second, lacks}, {2 * time.Second, lacks}, {3 * time.Second, nil}, {3900 * time.Millisecond, lacks}, {4 * time.Second, nil}, {4900 * time.Millisecond, lacks}},
+			"INFO ready for clients: a quorum can vote\nWARN no quorum can vote: clients get NOQUORUM 1 of 3\n",
+		},
 		"lost": {
-			[]look{{0, nil}, {1 * time.Second, lacks}, {2 * time.Second, lacks}, {9 * time.Second, lacks}, {10 * time.Second, nil}, {11 * time.Second, lacks}, {12 * time.Second, lacks}},
+			[]look{{0, nil}, {1 * time.Second, lacks}, {2 * time.Second, lacks}, {9 * time.Second, lacks}, {10 * time.Second, nil}, {11 * time.Second, nil}, {12 * time.Second, lacks}, {13 * time.Second, lacks}},
 			"INFO ready for clients: a quorum can vote\nWARN no quorum can vote: clients get NOQUORUM 1 of 3\nINFO a quorum can vote again\nWARN no quorum can vote: clients get NOQUORUM 1 of 3\n",
 		},
 	} {
