@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -25,7 +26,11 @@ func main() {
 // ballast is memory that is never touched, and so never resident. It makes the collector, which lets the heap double
 // between its runs, count from 64 MB: a proxy with few clients holds a few MB and makes hundreds a second, and would
 // spend a tenth of its time collecting them.
-var ballast = make([]byte, 64<<20)
+var ballast = make([]byte, ballastSize(debug.SetMemoryLimit(-1)))
+
+// ballastSize is its size under a limit of memory (GOMEMLIMIT). What is not resident counts there, too: a limit that the
+// ballast alone reaches would have the collector run all the time.
+func ballastSize(limit int64) int64 { return min(64<<20, limit/4) }
 
 // The exit codes.
 const (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha1"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"strings"
@@ -165,5 +166,14 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	p.stop()
 	if err := goleak.Find(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The collector would run all the time if what is never touched reached the limit of memory.
+func TestTheBallastLeavesRoomUnderALimitOfMemory(t *testing.T) {
+	for limit, want := range map[int64]int64{math.MaxInt64: 64 << 20, 1 << 30: 64 << 20, 60 << 20: 15 << 20, 0: 0} {
+		if got := ballastSize(limit); got != want {
+			t.Errorf("limit %d: %d, want %d", limit, got, want)
+		}
 	}
 }
