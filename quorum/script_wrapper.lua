@@ -26,7 +26,8 @@ for i = n - 6, n do ARGV[i] = nil end
 
 -- before: by key, its value and expiry when the script first wrote it; written: those keys, in that order
 -- origin: by key, where its expiry comes from: 'script', a command of the script, or 'other', another key, as by RENAME
-local keys, own, before, written, origin, parts, line, stop, three, began = {}, {}, {}, {}, {}, 0, 0, nil, false, nil
+-- holds: by the name of a key that is not one of KEYS, without the number at its end, whether one was there to be extended
+local keys, own, before, written, origin, holds, parts, line, stop, three, began = {}, {}, {}, {}, {}, {}, 0, 0, nil, false, nil
 for i, k in ipairs(KEYS) do keys[i], own[k] = k, true end
 local reading = find(mode, 'r', 1, true)
 
@@ -80,6 +81,10 @@ end
 -- is called after a command that may give a key an expiry: has it? The new one does not tell, for it may be the one before.
 local function expires(name, reply, key, ...)
   if type(reply) == 'table' and reply.err then return end
+  if name == 'pexpire' and not own[key] then
+    local hold = string.match(text(key), '^(.*):')
+    holds[hold] = holds[hold] or reply == 1
+  end
   local done, arg, i = reply and reply ~= 0, {...}, name == 'set' and 2 or 1
   if name == 'rename' or name == 'renamenx' or name == 'copy' then
     if done then origin[text(arg[1])] = origin[text(key)] or 'other' end
@@ -306,6 +311,19 @@ local ok, result = xpcall(script, function(what)
   end
 end)
 local answer, longest, size = {'', ''}, 0, 2
+
+-- Redisson extends a lock of readers also where the caller's own hold is over there, because the master has missed an extension: then
+-- others' leaving ends the lock. So that is no yes. KEYS are pairs, of a lock and what the names of its holds begin with; ARGV names the
+-- caller, or several, one for each thread.
+for hold, there in pairs(ok and holds or {}) do
+  for i = 2, #keys, 2 do
+    for _, caller in ipairs(there and {} or ARGV) do
+      local mine = find(hold, keys[i] .. ':' .. caller .. ':', 1, true) == 1
+      if mine and type(result) == 'table' then result[i / 2] = 0 -- of several locks this one
+      elseif mine then result = 0 end
+    end
+  end
+end
 if ok then
   answer[1] = encode(result, 0)
 else

@@ -8,6 +8,11 @@ var voteMutants = []mutant{
 		test: "TestTheFewThatSayNo", in: "..",
 	},
 	{
+		name: "a reader extends where its own hold is over", rule: "11 extend", file: "script_wrapper.lua",
+		old: "holds[hold] or reply == 1", new: "true",
+		test: "TestAReaderExtends", in: ".",
+	},
+	{
 		name: "a TTL above the longest is refused where it was there", rule: "scripts", file: "script_wrapper.lua", front: true,
 		old: "if ttl > most and ends > was[2] then", new: "if ttl > most then",
 	},

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"lockproxy/quorum"
+)
+
+// A lock of readers is held on by others where a master has missed an extension, and the caller's own hold is over there. Who extends it
+// then has no vote of that master: it would free the lock as soon as the others leave.
+func TestAReaderExtendsOnlyWhereItsOwnHoldIs(t *testing.T) {
+	const several = "redis.call('pexpire', KEYS[1], ARGV[1]) redis.call('pexpire', KEYS[2] .. ':' .. ARGV[3] .. ':rwlock_timeout:1', ARGV[1]) return {1}"
+	rule := quorum.Rule{Merge: quorum.Extending, Derived: true, Granted: positive}
+	each := rule
+	each.Each = true
+	for _, way := range []struct {
+		name string
+		req  quorum.RunRequest
+		said func(quorum.Value) int64
+	}{
+		{"one lock", quorum.RunRequest{Script: quorum.NewScript(rereadText), Rule: rule, Args: []string{"60000", "me"}}, func(v quorum.Value) int64 { return v.Int }},
+		{"several", quorum.RunRequest{Script: quorum.NewScript(several), Rule: each, Args: []string{"60000", "1", "me"}}, func(v quorum.Value) int64 { return slices.Collect(v.Parts())[0].Int }},
+	} {
+		for _, test := range []struct {
+			name string
+			on   string // what each master has of the two holds: of mine and of another reader's, or both, or none
+			want int64
+		}{
+			{"all have it", "bbb", 1},
+			{"one has missed an extension", "bob", 1},
+			{"two have", "obo", 0},
+			{"the other's is over", "mmm", 1},
+			{"nobody has one", "...", 0},
+		} {
+			t.Run(way.name+", "+test.name, func(t *testing.T) {
+				inScene(t, func(s *scene) {
+					s.do(func() {
+						for i, m := range s.servers {
+							at := m.clock.millis(m.now()) + 30000
+							m.put(&session{}, "w", item{text: "me\x001\x00mode\x00read\x00other\x001\x00", hash: true, expires: at})
+							if on := test.on[i]; on == 'm' || on == 'b' {
+								m.put(&session{}, "{w}:me:rwlock_timeout:1", item{text: "1", expires: at})
+							}
+							if on := test.on[i]; on == 'o' || on == 'b' {
+								m.put(&session{}, "{w}:other:rwlock_timeout:1", item{text: "1", expires: at})
+							}
+						}
+					})
+					ran := make(chan quorum.Ran, 1)
+					way.req.Keys = []string{"w", "{w}"}
+					s.proxies[0].life.engine.Run(way.req, func(r quorum.Ran) { ran <- r })
+					if r := <-ran; r.Err != nil || way.said(r.Reply) != test.want {
+						t.Errorf("got %+v, want %d", r, test.want)
+					}
+				})
+			})
+		}
+	}
+}
