@@ -92,6 +92,18 @@ func (c *Counts) Add(d Counts) {
 	c.Voted += d.Voted
 }
 
+// answered counts what an attempt came to.
+func (c *Counts) answered(failed, granted bool) {
+	switch {
+	case failed:
+		c.NoQuorum++
+	case granted:
+		c.Granted++
+	default:
+		c.Refused++
+	}
+}
+
 // A promise is a lock that a client relies on.
 type promise struct {
 	resource, token string

@@ -139,7 +139,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 		if req.Fenced && a.Lock != nil {
 			w.checker.fenceGiven(resource, &a, before)
 		}
-		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok && !leaves {
+		if until, ok := c.told(l, req, a, began, slept); ok && !leaves {
 			p = &promise{resource: resource, token: token, client: c, began: began, until: until, fence: a.Fence}
 			if st != nil {
 				st.becomes(p, w.now())
@@ -171,27 +171,24 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 }
 
 // told takes the answer to an attempt, at the instant at which it is given. If a lock was granted, it returns until
-// when the client relies on it. Slept is how long the proxies stood still meanwhile, which the client did not.
+// when the client relies on it. Slept is how long the proxies had stood still when it asked.
 func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began, slept time.Duration) (time.Duration, bool) {
 	w, k := c.world, &c.world.checker
 	took := w.now() - began
 	what := fmt.Sprintf("via %s: %s for %v, token %s:", l.name, req.Key.Name, req.TTL, req.Token)
+	k.counts.answered(a.Err != nil, a.Lock != nil)
 	switch {
 	case a.Err != nil:
-		k.counts.NoQuorum++
 		w.logf(c.name, "%s %v", what, a.Err)
 		return 0, false
 	case a.Lock == nil:
-		k.counts.Refused++
 		w.logf(c.name, "%s refused after %v", what, took)
 		return 0, false
 	}
-	k.counts.Granted++
 	if left := a.Lock.Until().Sub(w.start) - w.now(); left <= 0 {
 		k.report(tooLate, "%s to %s: %v", req.Key.Name, c.name, left)
 	}
-	// It relies on what the proxy promises, or counts the TTL from its own send.
-	until := max(a.Lock.Until().Sub(w.start)-w.unnoticed(slept), began+req.TTL-slept)
+	until := w.until(a.Lock.Until(), began, req.TTL, slept)
 	w.logf(c.name, "%s GRANTED until %.6f, fence %d", what, until.Seconds(), a.Fence)
 	return until, true
 }
@@ -276,13 +273,11 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 		case x.Held && w.checker.returns(p, began):
 			p.over = true
 		case x.Held:
-			until := x.Until.Sub(w.start) - w.unnoticed(w.asleep()-slept)
 			counts := began // from when the client counts the TTL
 			if req.Add {
 				counts = before
 			}
-			until = max(until, counts+req.TTL-(w.asleep()-slept))
-			p.until, p.extended = until, p.extended || req.Fenced
+			p.until, p.extended = w.until(x.Until, counts, req.TTL, slept), p.extended || req.Fenced
 			w.checker.granted(p)
 		case x.Err == nil:
 			if w.now() < before {
@@ -307,7 +302,7 @@ func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.ended(w.now()-began, "an attempt of "+c.name)
-		if until, ok := c.told(l, req, a, began, w.asleep()-slept); ok {
+		if until, ok := c.told(l, req, a, began, slept); ok {
 			p.until = until
 			w.checker.granted(p)
 		} else if a.Refused {

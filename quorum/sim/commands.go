@@ -41,20 +41,13 @@ func init() {
 		"SET":         {-3, true, cmdSet},
 		"GET":         {2, false, cmdGet},
 		"MGET":        {-2, false, cmdMGet},
-		"STRLEN":      {2, false, cmdStrlen},
 		"DEL":         {-2, true, cmdDel},
-		"UNLINK":      {-2, true, cmdDel},
 		"EXISTS":      {-2, false, cmdExists},
 		"TYPE":        {2, false, cmdType},
-		"PTTL":        {2, false, func(s *server, c *session, a []string) reply { return s.ttl(c, a[1], 1, true) }},
-		"TTL":         {2, false, func(s *server, c *session, a []string) reply { return s.ttl(c, a[1], 1000, true) }},
-		"PEXPIRETIME": {2, false, func(s *server, c *session, a []string) reply { return s.ttl(c, a[1], 1, false) }},
-		"EXPIRETIME":  {2, false, func(s *server, c *session, a []string) reply { return s.ttl(c, a[1], 1000, false) }},
-		"PEXPIRE":     {-3, true, func(s *server, c *session, a []string) reply { return s.expire(c, a, 1, true) }},
-		"EXPIRE":      {-3, true, func(s *server, c *session, a []string) reply { return s.expire(c, a, 1000, true) }},
-		"PEXPIREAT":   {-3, true, func(s *server, c *session, a []string) reply { return s.expire(c, a, 1, false) }},
-		"EXPIREAT":    {-3, true, func(s *server, c *session, a []string) reply { return s.expire(c, a, 1000, false) }},
-		"PERSIST":     {2, true, cmdPersist},
+		"PTTL":        {2, false, func(s *server, c *session, a []string) reply { return s.ttl(c, a[1], true) }},
+		"PEXPIRETIME": {2, false, func(s *server, c *session, a []string) reply { return s.ttl(c, a[1], false) }},
+		"PEXPIRE":     {-3, true, func(s *server, c *session, a []string) reply { return s.expire(c, a, true) }},
+		"PEXPIREAT":   {-3, true, func(s *server, c *session, a []string) reply { return s.expire(c, a, false) }},
 		"TIME":        {1, false, cmdTime},
 		"DBSIZE":      {1, false, cmdDBSize},
 		"FLUSHDB":     {-1, true, cmdFlushDB},
@@ -86,7 +79,7 @@ func init() {
 var notInScripts = map[string]bool{"CLIENT": true, "CONFIG": true, "SCRIPT": true, "EVAL": true, "EVALSHA": true, "ROLE": true}
 
 // since7 are the commands that a master of version 6 lacks.
-var since7 = map[string]bool{"PEXPIRETIME": true, "EXPIRETIME": true}
+var since7 = map[string]bool{"PEXPIRETIME": true}
 
 // do runs one command as Redis would.
 func (s *server) do(c *session, args []string) reply {
@@ -171,14 +164,6 @@ func cmdMGet(s *server, c *session, args []string) reply {
 	return all
 }
 
-func cmdStrlen(s *server, c *session, args []string) reply {
-	it, _ := s.get(c, args[1])
-	if it.hash {
-		return errWrongType
-	}
-	return int64(len(it.text))
-}
-
 func cmdDel(s *server, c *session, args []string) reply {
 	n := int64(0)
 	for _, key := range args[1:] {
@@ -210,8 +195,8 @@ func cmdType(s *server, c *session, args []string) reply {
 	return status("none")
 }
 
-// ttl answers the four commands that tell when a key expires.
-func (s *server) ttl(c *session, key string, unit int64, relative bool) reply {
+// ttl answers the two commands that tell when a key expires.
+func (s *server) ttl(c *session, key string, relative bool) reply {
 	it, ok := s.get(c, key)
 	switch {
 	case !ok:
@@ -219,14 +204,13 @@ func (s *server) ttl(c *session, key string, unit int64, relative bool) reply {
 	case it.expires == 0:
 		return int64(-1)
 	case !relative:
-		return it.expires / unit
+		return it.expires
 	}
-	left := max(it.expires-s.clock.millis(s.now()), 0)
-	return (left + unit/2) / unit
+	return max(it.expires-s.clock.millis(s.now()), 0)
 }
 
-// expire answers the four commands that say when a key shall expire.
-func (s *server) expire(c *session, args []string, unit int64, relative bool) reply {
+// expire answers the two commands that say when a key shall expire.
+func (s *server) expire(c *session, args []string, relative bool) reply {
 	if len(args) > 3 {
 		return fault("ERR Unsupported option " + args[3])
 	}
@@ -239,10 +223,10 @@ func (s *server) expire(c *session, args []string, unit int64, relative bool) re
 	if relative {
 		base = now
 	}
-	if when > math.MaxInt64/unit-base || when < math.MinInt64/unit {
+	if when > math.MaxInt64-base {
 		return fault("ERR invalid expire time in '" + strings.ToLower(args[0]) + "' command")
 	}
-	when = when*unit + base
+	when += base
 	it, ok := s.get(c, args[1])
 	if !ok {
 		return int64(0)
@@ -252,16 +236,6 @@ func (s *server) expire(c *session, args []string, unit int64, relative bool) re
 		return int64(1)
 	}
 	it.expires, it.by = when, c.life
-	s.put(c, args[1], it)
-	return int64(1)
-}
-
-func cmdPersist(s *server, c *session, args []string) reply {
-	it, ok := s.get(c, args[1])
-	if !ok || it.expires == 0 {
-		return int64(0)
-	}
-	it.expires = 0
 	s.put(c, args[1], it)
 	return int64(1)
 }

@@ -227,8 +227,7 @@ func (c *client) steal(resource string, ttl time.Duration) {
 			k.steals(c, resource, told)
 		}
 		if x.Lock != nil {
-			slept := w.asleep() - slept
-			p = &promise{resource: resource, token: token, client: c, until: max(x.Lock.Until().Sub(w.start)-w.unnoticed(slept), began+ttl-slept)}
+			p = &promise{resource: resource, token: token, client: c, until: w.until(x.Lock.Until(), began, ttl, slept)}
 			k.granted(p)
 		}
 	})

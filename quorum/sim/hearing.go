@@ -103,17 +103,11 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 	if !l.again {
 		k.attempt(l.token, fate{life: c.life, failed: !granted, left: c.hungUp || k.voted[l.token]})
 	}
-	switch _, failed := q.reply.(fault); {
-	case failed:
-		k.counts.NoQuorum++
-	case !granted:
-		k.counts.Refused++
-	}
-	if !granted {
+	_, failed := q.reply.(fault)
+	if k.counts.answered(failed, granted); !granted {
 		k.leavesNothing(l)
 		return
 	}
-	k.counts.Granted++
 	if c.noticed != 0 && c.noticed < q.begun {
 		k.report(tooSlow, "%s to %s", l.resource, c.name)
 	}
@@ -161,7 +155,12 @@ func (k *checker) isGoneIn(l *wanted, still func() bool) {
 	})
 }
 
-// on is how many masters hold the resource for the token.
+// has says that a quorum of masters holds the resource for the token. One that has not heard of an inner release says that it is held on.
+func (k *checker) has(resource, token string) bool {
+	return k.on(resource, token) > len(k.world.servers)/2
+}
+
+// on is how many masters do.
 func (k *checker) on(resource, token string) (n int) {
 	for _, s := range k.world.servers {
 		if it, ok := s.lock(resource); ok && it.heldBy(token) {
@@ -228,8 +227,8 @@ func (k *checker) staysHeld(h *heldOpen) {
 		if h.over || h.given || h.wire.hungUp || h.wire.shut || h.promise.doubtful {
 			return
 		}
-		if n := k.on(h.resource, h.token); n <= len(k.world.servers)/2 {
-			k.report(dropped, "%s of %s: %d masters hold it", h.resource, h.wire.name, n)
+		if !k.has(h.resource, h.token) {
+			k.report(dropped, "%s of %s: %d masters hold it", h.resource, h.wire.name, k.on(h.resource, h.token))
 			return
 		}
 		k.staysHeld(h)

@@ -203,33 +203,10 @@ func (m *mutant) runTest(dir, pkg string) (verdict string, caught bool) {
 func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
 	for range 3 {
 		if verdict, caught = m.run(dir, seed, 1, ""); caught {
-			_, found, _ := strings.Cut(verdict, ": ")
-			nth, class := whichWorld(seed)
-			return fmt.Sprintf("caught by seed %d, after %d of %s: %s", seed, nth, class, found), true
+			return verdict, true
 		}
 	}
 	return verdict, false
-}
-
-// whichWorld says how many seeds up to this one make worlds of its class: so many were tried when it was found.
-func whichWorld(seed uint64) (nth int, class string) {
-	bits := seed & Kinds
-	if Operates(seed) {
-		bits |= seed & (Operated | Heard)
-	}
-	if Speaks(seed) {
-		return int(seed &^ (bits | Spoken)), "those whose clients speak"
-	}
-	aim := NewPlan(seed).Aim
-	for s := bits + 1; s <= seed; s++ {
-		if NewPlan(s).Aim == aim {
-			nth++
-		}
-	}
-	if aim == "" {
-		return nth, "those that aim at nothing"
-	}
-	return nth, "those that aim at " + aim
 }
 
 // run runs so many seeds from first, of a class of worlds, until one catches the mutant.

@@ -15,8 +15,7 @@ import (
 type Report struct {
 	Findings []Finding
 	Counts
-	Faults  map[string]int
-	Virtual time.Duration // how long it lasted in its own time
+	Faults map[string]int
 }
 
 // Run plays a plan to its end. It must be called in a synctest bubble; trace, if not nil, gets every line of what
@@ -29,7 +28,7 @@ func Run(p Plan, door Door, trace func(string)) Report {
 	}
 	w := newWorld(p, door, trace)
 	w.play()
-	return Report{w.checker.findings, w.checker.counts, w.faults, w.now()}
+	return Report{w.checker.findings, w.checker.counts, w.faults}
 }
 
 func (w *World) play() {

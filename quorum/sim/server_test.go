@@ -161,9 +161,9 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 	case 2:
 		return []string{"SET", key(), value(), "PX", ms(), pick(r, "NX", "XX", "GET")}
 	case 3:
-		return []string{pick(r, "GET", "TYPE", "STRLEN", "PTTL", "TTL", "PEXPIRETIME", "EXPIRETIME", "PERSIST", "DEL", "EXISTS"), key()}
+		return []string{pick(r, "GET", "TYPE", "PTTL", "PEXPIRETIME", "DEL", "EXISTS"), key()}
 	case 4:
-		return []string{pick(r, "PEXPIRE", "EXPIRE"), key(), ms()}
+		return []string{"PEXPIRE", key(), ms()}
 	case 5:
 		return []string{"PEXPIREAT", key(), strconv.FormatInt(now+pick(r, int64(30000), -5), 10)}
 	case 6:

@@ -106,8 +106,7 @@ func (c *client) takeTogether(resource string, ttl time.Duration) {
 		if x.Lock == nil || leaves {
 			return
 		}
-		slept := w.asleep() - slept
-		until := max(x.Lock.Until().Sub(w.start)-w.unnoticed(slept), began+ttl-slept)
+		until := w.until(x.Lock.Until(), began, ttl, slept)
 		for _, name := range names {
 			p := &promise{resource: name, token: token, client: c, until: until}
 			held = append(held, p)
@@ -116,15 +115,10 @@ func (c *client) takeTogether(resource string, ttl time.Duration) {
 	})
 	w.do(func() {
 		k.counts.Attempts++
-		switch {
-		case !ok:
+		if ok {
+			k.counts.answered(x.Err != nil, x.Lock != nil)
+		} else {
 			k.counts.Lost++
-		case x.Err != nil:
-			k.counts.NoQuorum++
-		case x.Lock == nil:
-			k.counts.Refused++
-		default:
-			k.counts.Granted++
 		}
 	})
 	if leaves && x.Lock != nil { // the client has gone before it was answered

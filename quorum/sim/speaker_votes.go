@@ -221,14 +221,14 @@ func (s *speaker) frees(h *votedHold, all []*wanted) *request {
 			s.overByVote(h)
 		case !granted:
 			s.goneByVote(h, before, "a release by vote")
-		case h.lock.counts && last && q.reply == int64(0) && clear && k.stands(&before[0]) && !w.plan.Forgets && k.quorumHas(before[0]):
+		case h.lock.counts && last && q.reply == int64(0) && clear && k.stands(&before[0]) && !w.plan.Forgets && k.has(before[0].resource, before[0].token):
 			k.report(heldOn, "%s of %s (%s)", h.names[0], s.name, h.token)
 		case len(h.promises) == 0 || last:
 			if w.plan.Calm && clear && (!h.lock.counts || q.reply == int64(1)) {
 				s.isGone(all)
 			}
 		case h.lock.counts && !last && q.reply == int64(1):
-			if h.holds = 0; clear && k.quorumHas(before[0]) { // else masters that had missed an inner hold have freed it
+			if h.holds = 0; clear && k.has(before[0].resource, before[0].token) { // else masters that had missed an inner hold have freed it
 				s.goneByVote(h, before, "a release of an inner hold")
 			}
 			s.overByVote(h)

@@ -177,13 +177,7 @@ func (c *client) takeByVote(h *votedHold) bool {
 			agreed := h.lock.take.rule.Merge == quorum.Agreeing && r.Err == nil
 			k.attempt(h.token, fate{life: l, failed: !granted || leaves, left: leaves || agreed || r.Lock != nil})
 		}
-		switch {
-		case r.Err != nil:
-			k.counts.NoQuorum++
-		case !granted:
-			k.counts.Refused++
-		default:
-			k.counts.Granted++
+		if k.counts.answered(r.Err != nil, granted); granted {
 			k.counts.Voted++
 		}
 		if granted && !leaves {
@@ -259,17 +253,6 @@ func (c *client) goneByVote(h *votedHold, before []promise, by string) {
 	c.overByVote(h)
 }
 
-// quorumHas says that a quorum of masters has the lock. One that has not heard of an inner release says that it is held on.
-func (k *checker) quorumHas(p promise) bool {
-	n := 0
-	for _, s := range k.world.servers {
-		if it, ok := s.lock(p.resource); ok && it.heldBy(p.token) {
-			n++
-		}
-	}
-	return n > len(k.world.servers)/2
-}
-
 func (c *client) overByVote(h *votedHold) {
 	for _, p := range h.promises {
 		p.over = true
@@ -340,10 +323,10 @@ func (c *client) freeByVote(h *votedHold) bool {
 			c.overByVote(h)
 		case !granted:
 			c.goneByVote(h, before, "a release by vote")
-		case h.lock.counts && last && r.Reply.Int == 0 && clear && k.stands(&before[0]) && !w.plan.Forgets && k.quorumHas(before[0]):
+		case h.lock.counts && last && r.Reply.Int == 0 && clear && k.stands(&before[0]) && !w.plan.Forgets && k.has(before[0].resource, before[0].token):
 			k.report(heldOn, "%s of %s (%s)", h.names[0], c.name, h.token)
 		case h.lock.counts && !last && r.Reply.Int == 1:
-			if h.holds = 0; clear && k.quorumHas(before[0]) { // else masters that had missed an inner hold have freed it
+			if h.holds = 0; clear && k.has(before[0].resource, before[0].token) { // else masters that had missed an inner hold have freed it
 				c.goneByVote(h, before, "a release of an inner hold")
 			}
 			c.overByVote(h)

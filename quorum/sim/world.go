@@ -103,6 +103,13 @@ func (w *World) unnoticed(slept time.Duration) time.Duration {
 	return 0
 }
 
+// until returns how long a client relies on what it asked for when the proxies had slept for so long: it goes by what the proxy promises, or
+// counts the TTL from its own send.
+func (w *World) until(promised time.Time, sent, ttl, slept time.Duration) time.Duration {
+	slept = w.asleep() - slept
+	return max(promised.Sub(w.start)-w.unnoticed(slept), sent+ttl-slept)
+}
+
 // random returns the stream of random numbers that belongs to a name.
 func (w *World) random(name string, ids ...int) *rand.Rand {
 	h := fnv.New64a()
