@@ -34,8 +34,7 @@ type wanted struct {
 	again           bool             // its token is used again: what became of it says nothing
 	before          fenceMark
 	given           bool // it has been asked to be given back
-	byToken         bool // by a command that names it
-	returned        bool // and that has done so
+	returned        bool // and that has come to pass
 	renewals        int  // of the resource, when it was asked for
 	promise         *promise
 	fence           int64
@@ -200,18 +199,12 @@ func (k *checker) hangUpNoticed(c *wire) {
 func (h *heldOpen) end() { h.over, h.promise.over = true, true }
 
 // loses notes that the client was told of a loss, by a push or in place of a reply.
-// One that was given back by DEL the proxy takes for lost.
 func (c *wire) loses(is func(*heldOpen) bool) {
-	var all []*heldOpen
-	deleted := false
 	for _, h := range c.held {
-		if !h.over && is(h) {
-			all = append(all, h)
-			deleted = deleted || h.given && !h.byToken
+		if h.over || !is(h) {
+			continue
 		}
-	}
-	for _, h := range all {
-		if (c.world.plan.Calm || c.world.plan.Rolls) && !deleted && !h.promise.doubtful {
+		if (c.world.plan.Calm || c.world.plan.Rolls) && !h.promise.doubtful {
 			c.world.checker.report(dropped, "%s was told that %s (%s) is lost", c.name, h.resource, h.token)
 		}
 		h.end()

@@ -17,7 +17,6 @@ func (s *speaker) release(l *wanted) *request {
 		q.words[0], q.words[1] = "EVALSHA", sha1hex(releaseText)
 	}
 	told := s.lets(l)
-	s.world.do(func() { l.byToken = true })
 	q.on = func() {
 		if n, is := q.reply.(int64); is && (n == 1 || !q.held) {
 			told(n == 1, "a release")

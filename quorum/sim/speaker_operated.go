@@ -27,7 +27,11 @@ func (s *speaker) forceUnlock(resource string) {
 	w, k := s.world, &s.world.checker
 	w.do(func() { k.doubt(resource, w.now()+time.Hour) })
 	q := &request{words: []string{"FORCEUNLOCK", resource}, most: 2}
+	c := s.wire
 	q.on = func() {
+		for _, h := range k.holds[resource] { // what its own connection held is held no more
+			h.over = h.over || h.wire == c
+		}
 		if !w.plan.setsClocks() {
 			k.broken[resource], k.doubtful[resource] = w.now(), w.now()
 		}
