@@ -156,7 +156,7 @@ func (k *checker) report(rule, format string, args ...any) {
 func (k *checker) granted(p *promise) {
 	now := k.world.now()
 	_, p.over = k.stolen[p.token]
-	p.doubtful = p.doubtful || now < k.doubtful[p.resource] || p.began < k.broken[p.resource] || k.shaken[p.token]
+	p.doubtful = p.doubtful || now < k.doubtful[p.resource] || p.began < k.broken[p.resource] || k.shaken[p.token] || k.world.initialising
 	p.contested = p.contested || k.thefts[p.resource] > 0
 	live := k.promises[p.resource][:0]
 	for _, other := range k.promises[p.resource] {

@@ -10,19 +10,22 @@ import (
 
 // An endpoint is a master as one life of one proxy reaches it.
 type endpoint struct {
-	life   *life
-	server *server
-	dials  int
+	life  *life
+	id    int
+	dials int
 }
 
-func (e *endpoint) Addr() string { return e.server.addr }
+func (e *endpoint) Addr() string { return addrOf(e.id) }
+
+// addrOf is the address of a master.
+func addrOf(id int) string { return fmt.Sprintf("m%d", id+1) }
 
 // Dial connects and selects a database. The context bounds it.
 func (e *endpoint) Dial(ctx context.Context, db int) (masters.Conn, error) {
-	w := e.server.world
+	w := e.life.proxy.world
 	w.mu.Lock()
 	e.dials++
-	s := w.servers[e.server.id] // to which the address leads now
+	s := w.servers[e.id] // to which the address leads now
 	c := &conn{
 		world: w, life: e.life, server: s, link: w.links[e.life.proxy.id][s.id],
 		name: fmt.Sprintf("%s>%s#%d", e.life.name, s.addr, e.dials),

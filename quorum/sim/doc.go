@@ -21,7 +21,7 @@
 // protocol (front.go, wire.go, speech.go, speaker.go, hearing.go, listen.go) to a front end that package resp/sim brings; by scripts that run
 // by vote, too, if the third highest is set (speaker_votes.go), on several keys, if bit 58 is (speaker_several.go), and for locks that
 // readers share, if bit 57 is (speaker_readers.go). In those with bit 59, and not 60, operators are at work (operated.go), or masters forget
-// one after the other (rolling.go); clients speak there if bit 55 is set (speaker_operated.go).
+// one after the other (rolling.go), or more is stirred up (stirred.go); clients speak there if bit 55 is set (speaker_operated.go).
 //
 // Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.

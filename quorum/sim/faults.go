@@ -38,7 +38,7 @@ var faultKinds = []faultKind{
 
 // kindOf finds a fault by its name.
 func kindOf(name string) faultKind {
-	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds, operatorKinds)
+	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds, operatorKinds, stirKinds)
 	return kinds[slices.IndexFunc(kinds, func(f faultKind) bool { return f.name == name })]
 }
 
@@ -94,6 +94,12 @@ func (w *World) mendAll() {
 	for _, links := range w.links {
 		for _, l := range links {
 			l.heal()
+		}
+	}
+	slices.SortFunc(w.servers, func(a, b *server) int { return a.id - b.id })
+	for _, s := range w.servers {
+		if s.exchanged {
+			s.cutConnections(false)
 		}
 	}
 	for len(w.former) > 0 {

@@ -116,6 +116,10 @@ var frontMutants = []mutant{
 		test: "TestAfterARefusalItIsTriedWhenAQuorumIsFree", in: "../gate",
 	},
 	{
+		name: "a waiter waits for the bells of all masters", rule: "wait", file: "gate/forecast.go", front: true, first: Operated | Heard + 1,
+		old: "return free[quorum-1]", new: "return free[len(free)-1]",
+	},
+	{
 		name: "the last comes first", rule: "wait", file: "gate/gate.go", front: true,
 		old: "w.gate.queue = append(w.gate.queue, w)", new: "w.gate.queue = append([]*Waiter{w}, w.gate.queue...)",
 	},

@@ -63,6 +63,9 @@ func (p *Plan) operate(r *rand.Rand) {
 	if p.Breaks+p.Thefts+p.Takeovers == 0 && !slices.Contains(p.Faults, suspended) {
 		p.Expires = pick(r, 0.2, 0.5)
 	}
+	if p.Aim == "" {
+		p.stir(rand.New(rand.NewPCG(p.Seed, 10)))
+	}
 }
 
 // aimAddresses has locks that are short, and addresses that lead elsewhere for longer than quarantines last.
@@ -97,7 +100,7 @@ var operatorKinds = []faultKind{
 // connected to the old one, which lives on for a while.
 func moveAddress(w *World, r *rand.Rand) func() {
 	was := w.victim(r)
-	if was.down || slices.ContainsFunc(w.former, func(s *server) bool { return s.id == was.id }) {
+	if was.down || w.servers[was.id] != was || slices.ContainsFunc(w.former, func(s *server) bool { return s.id == was.id }) {
 		return nil
 	}
 	is := newServer(w, was.id)

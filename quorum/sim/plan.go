@@ -51,6 +51,7 @@ type Plan struct {
 	Thefts             float64       // how often a client takes a lock from another
 	Rolls              bool          // masters forget one after the other
 	Breaks             float64       // how often a client breaks a lock
+	Adds               float64       // how often a client that speaks adds to a lock that it holds
 	Expires            float64       // how often a client that holds a lock extends it by EXPIRE
 
 	Spoken        bool          // clients speak the protocol (front.go): what follows is of them

@@ -51,8 +51,8 @@ func (p *proxy) boot() {
 	l := &life{proxy: p, number: p.lives, name: fmt.Sprintf("p%d.%d", p.id+1, p.lives)}
 	var ms []masters.Master
 	var sources []masters.Source
-	for _, s := range w.servers {
-		e := &endpoint{life: l, server: s}
+	for i := range w.servers {
+		e := &endpoint{life: l, id: i}
 		ms, sources = append(ms, e), append(sources, e)
 	}
 	cfg := *w.plan.of(p.id)

@@ -73,8 +73,15 @@ func (w *World) settle() {
 	w.mu.Unlock()
 	w.sleep(2*w.plan.loosest().MasterDeadAfter + 2*time.Second)
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.checker.orphans()
+	due := w.due
+	if due {
+		initialised(w, nil)
+	}
+	w.mu.Unlock()
+	if due {
+		w.sleep(2 * time.Second)
+	}
 }
 
 // lockAll waits until every TTL is over, and then locks everything through every proxy, with all masters or with no

@@ -39,6 +39,7 @@ type server struct {
 
 	old        bool // version 6: what came later is unknown
 	twofold    bool // another server is, or was, behind its address
+	exchanged  bool // its address was exchanged for another's
 	replica    bool
 	replicas   int             // that could take its place
 	denied     map[string]bool // commands that the user may not run
@@ -84,7 +85,7 @@ type parcel struct {
 
 func newServer(w *World, id int) *server {
 	s := &server{
-		world: w, id: id, addr: fmt.Sprintf("m%d", id+1), rng: w.random("server", id), store: newStore(),
+		world: w, id: id, addr: addrOf(id), rng: w.random("server", id), store: newStore(),
 		scripts: make(map[string]string), sessions: make(map[int64]*conn), denied: make(map[string]bool),
 	}
 	p := &w.plan

@@ -307,6 +307,9 @@ func (s *speaker) touch(l *wanted) bool {
 	if e := w.plan.Expires; e > 0 && chance(s.operating, e) {
 		return s.expire(l)
 	}
+	if a := w.plan.Adds; a > 0 && chance(s.operating, a) {
+		return s.add(l)
+	}
 	q := &request{most: 4}
 	p := l.promise
 	switch kind := s.rng.Float64(); {

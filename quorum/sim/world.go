@@ -38,6 +38,10 @@ type World struct {
 	quiet   bool // the faults are over
 	trace   func(line string)
 	door    Door // nil: clients call the engine
+
+	inits        int  // how often lockproxy init was run
+	initialising bool // it runs
+	due          bool // it is to be run in the end: it has failed half-way, or addresses were exchanged
 }
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
@@ -66,8 +70,8 @@ func newWorld(p Plan, door Door, trace func(string)) *World {
 // initialise marks all masters clean, as lockproxy init does before the first proxy starts.
 func (w *World) initialise() {
 	var ms []masters.Master
-	for _, s := range w.servers {
-		ms = append(ms, &endpoint{server: s})
+	for i := range w.servers {
+		ms = append(ms, &endpoint{id: i})
 	}
 	c := &w.plan.Config
 	bounds := vouch.Unbound
