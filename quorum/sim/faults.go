@@ -97,11 +97,6 @@ func (w *World) mendAll() {
 		}
 	}
 	slices.SortFunc(w.servers, func(a, b *server) int { return a.id - b.id })
-	for _, s := range w.servers {
-		if s.exchanged {
-			s.cutConnections(false)
-		}
-	}
 	for len(w.former) > 0 {
 		w.retire(w.former[0])
 	}

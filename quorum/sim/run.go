@@ -76,11 +76,14 @@ func (w *World) settle() {
 	w.checker.orphans()
 	due := w.due
 	if due {
-		initialised(w, nil)
+		for _, s := range w.servers { // some may still be connected as when addresses were exchanged
+			s.cutConnections(false)
+		}
+		w.after(time.Second, func() { initialised(w, nil) })
 	}
 	w.mu.Unlock()
 	if due {
-		w.sleep(2 * time.Second)
+		w.sleep(4 * time.Second)
 	}
 }
 

@@ -39,7 +39,6 @@ type server struct {
 
 	old        bool // version 6: what came later is unknown
 	twofold    bool // another server is, or was, behind its address
-	exchanged  bool // its address was exchanged for another's
 	replica    bool
 	replicas   int             // that could take its place
 	denied     map[string]bool // commands that the user may not run

@@ -88,7 +88,7 @@ func exchangeAddresses(w *World, r *rand.Rand) func() {
 	}
 	exchange := func() {
 		w.logf("fault", "the addresses of %s and %s are exchanged", a.addr, b.addr)
-		a.twofold, b.twofold, a.exchanged, b.exchanged = true, true, true, true
+		a.twofold, b.twofold = true, true
 		w.servers[a.id], w.servers[b.id] = w.servers[b.id], w.servers[a.id]
 		for _, p := range w.proxies {
 			if chance(r, 0.6) {
