@@ -141,6 +141,11 @@ var vouchMutants = []mutant{
 		old: "err == nil && i < len(r) {", new: "err == nil && i < 0 {",
 	},
 	{
+		name: "a server that was replaced votes while it is connected", rule: "7a epochs", file: "vouching.go",
+		old: "case l.known().Load() > l.link.epoch:", new: "case false:",
+		test: "TestAServerThatWasReplaced",
+	},
+	{
 		name: "a quarantine lasts as long as the locks of its proxy", rule: "7 horizon", file: "bounds.go",
 		old: "	next := was.And(b)\n", new: "	b.Kept = was.Kept\n	next := was.And(b)\n",
 		test: "TestAQuarantineOutlasts", in: ".",
