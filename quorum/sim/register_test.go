@@ -15,6 +15,8 @@ import (
 
 // A register is a key that clients of several proxies change by compare-and-do (GETSET, SET … IFEQ, GETDEL, WATCH … EXEC) while
 // masters and links fail. What they are told must be a history that one key on one server can have had.
+// In every other history nothing fails, and packets are late only: then all is told. Histories do not show what ends too early, nor
+// what stays that nobody was told of: of these the other worlds tell.
 type register struct {
 	*scene
 	mu      sync.Mutex // guards what follows
@@ -60,10 +62,10 @@ func (r *register) tick() int64 {
 	return r.clock
 }
 
-// does runs one Exec, and notes what came of it. What a try of GETDEL has deleted may be missed until it is put back (docs/safety.md).
+// does runs one Exec, and notes what came of it. What a try of GETDEL has deleted in vain may be missed until it is put back (docs/safety.md).
 func (r *register) does(client, proxy int, did, value string, watched *quorum.Mark, plan func(now string) *quorum.Edit) (seen string, mark quorum.Mark, ok bool) {
 	var all []string
-	changes, ever := false, false
+	changes, tries := false, 0 // to change it
 	called := r.tick()
 	req := quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
 		seen, mark = now[0].Value, now[0].Mark()
@@ -72,9 +74,10 @@ func (r *register) does(client, proxy int, did, value string, watched *quorum.Ma
 		}
 		edit := plan(seen)
 		changes = edit != nil
-		if ever = ever || changes; !changes {
+		if !changes {
 			return nil
 		}
+		tries++
 		return []quorum.Edit{*edit}
 	}}
 	if watched != nil {
@@ -89,7 +92,7 @@ func (r *register) does(client, proxy int, did, value string, watched *quorum.Ma
 	note := func(d deed, returned int64) {
 		r.history = append(r.history, porcupine.Operation{ClientId: client, Input: d, Call: called, Return: returned})
 	}
-	if ever && (x.Err != nil || did == "GETDEL") {
+	if tries > 0 && (x.Err != nil || did == "GETDEL" && (tries > 1 || !changes)) {
 		note(deed{did: did, sees: all, puts: value}, 1<<40)
 		note(deed{did: did, sees: all, puts: value, back: true}, 1<<40)
 	}
@@ -154,6 +157,10 @@ func makeHistory(t *testing.T, seed uint64) []porcupine.Operation {
 	cfg := sceneConfig
 	cfg.InstanceTimeout, cfg.TTLMax, cfg.MasterDeadAfter = 20*time.Millisecond, time.Hour, time.Second
 	p := Plan{Masters: pick(rng, 3, 3, 5), Proxies: 2 + rng.IntN(2), Resources: 1, Latency: 300 * time.Microsecond, Config: cfg, Append: "always"}
+	calm := seed%2 == 1 // nothing is lost, and so nearly all is told
+	if calm {
+		p.Lossy, p.LateMost, p.Split = pick(rng, 0.05, 0.3), pick(rng, 2*time.Millisecond, 8*time.Millisecond), 0.2
+	}
 	r := &register{}
 	inScenePlanned(t, p, func(s *scene) {
 		r.scene = s
@@ -163,7 +170,9 @@ func makeHistory(t *testing.T, seed uint64) []porcupine.Operation {
 			clients.Go(func() { r.client(id, own) })
 		}
 		over := make(chan struct{})
-		faults.Go(func() { s.strike(rng, over) })
+		if !calm {
+			faults.Go(func() { s.strike(rng, over) })
+		}
 		clients.Wait()
 		close(over)
 		faults.Wait()
@@ -197,11 +206,15 @@ func (s *scene) strike(rng *rand.Rand, over <-chan struct{}) {
 }
 
 // registerSeeds is how many histories are made, each of some ten or hundred deeds.
-const registerSeeds = 60
+const registerSeeds = 200
 
 func TestARegisterIsLinearizable(t *testing.T) {
 	told := 0
-	for seed := range uint64(registerSeeds) {
+	seeds := uint64(registerSeeds)
+	if raceEnabled { // it takes several times as long
+		seeds /= 4
+	}
+	for seed := range seeds {
 		all := makeHistory(t, seed)
 		for _, op := range all {
 			if d, _ := op.Input.(deed); d.told {
@@ -217,7 +230,7 @@ func TestARegisterIsLinearizable(t *testing.T) {
 		}
 		t.Fatalf("seed %d: no key can have this history:%s", seed, text)
 	}
-	if told < 10*registerSeeds {
+	if told < 10*int(seeds) {
 		t.Errorf("only %d deeds were told", told)
 	}
 }

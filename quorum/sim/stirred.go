@@ -74,7 +74,7 @@ func initialised(w *World, _ *rand.Rand) func() {
 		w.do(func() {
 			w.logf("fault", "lockproxy init has ended: %v", err)
 			voids()
-			w.initialising, w.due = false, err != nil
+			w.initialising, w.due = false, w.due || err != nil
 		})
 	})
 	return func() {}
