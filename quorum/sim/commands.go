@@ -267,41 +267,22 @@ func cmdFlushAll(s *server, _ *session, _ []string) reply {
 	return status("OK")
 }
 
-func cmdInfo(s *server, _ *session, args []string) reply {
-	section := "all"
-	if len(args) > 1 {
-		section = strings.ToLower(args[1])
+func cmdInfo(s *server, _ *session, _ []string) reply {
+	most, aof, role := 0, 0, "master"
+	if s.policy != "" {
+		most = 1 << 20
 	}
-	var b strings.Builder
-	if section == "all" || section == "server" {
-		fmt.Fprintf(&b, "# Server\r\nredis_version:%s\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n",
-			s.version(), s.runID(), int64((s.now() - s.born).Seconds()))
+	if s.append != "" {
+		aof = 1
 	}
-	if section == "all" || section == "memory" {
-		max := 0
-		if s.policy != "" {
-			max = 1 << 20
-		}
-		fmt.Fprintf(&b, "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n", max, s.setting("maxmemory-policy"))
+	if s.replica {
+		role = "slave"
 	}
-	if section == "all" || section == "persistence" {
-		aof := 0
-		if s.append != "" {
-			aof = 1
-		}
-		fmt.Fprintf(&b, "# Persistence\r\naof_enabled:%d\r\n", aof)
-	}
-	if section == "all" || section == "replication" {
-		role := "master"
-		if s.replica {
-			role = "slave"
-		}
-		fmt.Fprintf(&b, "# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid2:%s\r\n", role, s.replicas, s.lineage)
-	}
-	if section == "all" || section == "stats" {
-		fmt.Fprintf(&b, "# Stats\r\nevicted_keys:%d\r\n", s.evicted)
-	}
-	return b.String()
+	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
+		"# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n# Persistence\r\naof_enabled:%d\r\n"+
+		"# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid2:%s\r\n# Stats\r\nevicted_keys:%d\r\n",
+		s.version(), s.runID(), int64((s.now() - s.born).Seconds()), most, s.setting("maxmemory-policy"), aof,
+		role, s.replicas, s.lineage, s.evicted)
 }
 
 func cmdRole(s *server, _ *session, _ []string) reply {
