@@ -14,9 +14,8 @@ func (s *scene) addLate(ttl, late time.Duration) (rounds uint64) {
 	e := s.proxies[0].life.engine
 	before := e.Stats().Rounds.Count
 	s.do(func() { s.links[0][2].block(up); s.links[0][1].slow = late })
-	c := make(chan quorum.Extended, 1)
 	req := quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: ttl, Add: true}
-	e.Extend(req, func(x quorum.Extended) { c <- x })
+	c := begin(e.Extend, req)
 	s.sleep(time.Millisecond) // it is on its way
 	s.do(func() { s.links[0][1].slow = 0 })
 	s.expectHeld(<-c)

@@ -21,9 +21,7 @@ var breaks = []struct {
 }{
 	{"by vote", func(s *scene) error { return s.byVote(0, &breakHash, time.Minute).Err }},
 	{"FORCEUNLOCK", func(s *scene) error {
-		c := make(chan quorum.Changed, 1)
-		s.proxies[0].life.engine.Break(quorum.Key{Name: resourceName(0)}, func(r quorum.Changed) { c <- r })
-		return (<-c).Err
+		return (<-begin(s.proxies[0].life.engine.Break, quorum.Key{Name: resourceName(0)})).Err
 	}},
 }
 

@@ -11,10 +11,8 @@ import (
 
 // acquireIn makes an attempt in a database through a proxy.
 func (s *scene) acquireIn(db, proxy int, token string, ttl time.Duration) quorum.Acquired {
-	c := make(chan quorum.Acquired, 1)
 	req := quorum.AcquireRequest{Key: quorum.Key{DB: db, Name: resourceName(0)}, Token: token, TTL: ttl}
-	s.proxies[proxy].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
-	return <-c
+	return <-begin(s.proxies[proxy].life.engine.Acquire, req)
 }
 
 // lockIn takes a lock in a database through the first proxy.
@@ -65,8 +63,7 @@ func TestSettingsOfAMasterConcernEveryDatabase(t *testing.T) {
 		s.do(func() { m.policy = "allkeys-lru" })
 		s.sleep(time.Second)
 		for db := range databases {
-			c := make(chan quorum.Viewed, 1)
-			s.proxies[0].life.engine.Views(quorum.Key{DB: db, Name: resourceName(0)}, func(v quorum.Viewed) { c <- v })
+			c := begin(s.proxies[0].life.engine.Views, quorum.Key{DB: db, Name: resourceName(0)})
 			if v := (<-c).Masters[0]; v.Counts {
 				t.Errorf("it may evict, and votes in database %d: %+v", db, v)
 			}

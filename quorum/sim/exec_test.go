@@ -113,8 +113,7 @@ func TestNobodyIsToldThatWhatItDeletedWasNotThere(t *testing.T) {
 func TestAValueIsNotPutByTwoTries(t *testing.T) {
 	inScene(t, func(s *scene) {
 		tries := 0
-		put := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		put := begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
 			switch tries++; tries {
 			case 1:
 				s.mute(1)
@@ -128,7 +127,7 @@ func TestAValueIsNotPutByTwoTries(t *testing.T) {
 				})
 			}
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
-		}}, func(x quorum.Executed) { put <- x })
+		}})
 		s.expectHolders(310*time.Millisecond, ".mm") // the first try has waited for the answer
 		if was := s.swapVia(1, nil, "theirs"); was != "mine" {
 			t.Fatalf("told %q", was)
@@ -150,8 +149,7 @@ func TestNobodyIsToldThatNothingIsThereWhichHeHasDeleted(t *testing.T) {
 		const misconf = "MISCONF it cannot save"
 		s.others(0, 1)
 		was := ""
-		claimed := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+		claimed := begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
 			was = now[0].Value
 			if !now[0].Exists {
 				return []quorum.Edit{{}}
@@ -159,7 +157,7 @@ func TestNobodyIsToldThatNothingIsThereWhichHeHasDeleted(t *testing.T) {
 			s.mute(2)
 			s.do(func() { s.servers[0].refuses = misconf })
 			return []quorum.Edit{{Kind: quorum.Claim}}
-		}}, func(x quorum.Executed) { claimed <- x })
+		}})
 		s.expectHolders(10*time.Millisecond, "o..")
 		s.do(func() {
 			s.servers[1].refuses = misconf
@@ -184,9 +182,8 @@ func TestNobodyIsToldThatNothingIsThereWhereHeHasReplacedAHash(t *testing.T) {
 				m.put(&session{}, resourceName(0), item{text: "other\x001\x00", hash: true, expires: m.clock.millis(m.now()) + 60000})
 			}
 		})
-		replaced := make(chan quorum.Executed, 1)
 		tries := 0
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+		replaced := begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
 			if tries++; !now[0].Exists {
 				t.Errorf("told in try %d that nothing was there", tries)
 			}
@@ -195,7 +192,7 @@ func TestNobodyIsToldThatNothingIsThereWhereHeHasReplacedAHash(t *testing.T) {
 				m.put(&session{}, resourceName(0), item{text: "theirs", expires: m.clock.millis(m.now()) + 60000})
 			})
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
-		}}, func(x quorum.Executed) { replaced <- x })
+		}})
 		if x := <-replaced; x.Done {
 			t.Error("done, where somebody else's change came between")
 		}
@@ -208,8 +205,7 @@ func TestATryThatHasLostWaitsForNoMasterThatWasNotTold(t *testing.T) {
 		s.do(func() { s.links[0][2].slow = 100 * time.Millisecond })
 		s.others(0, 1, 2)
 		var tries []time.Duration
-		put := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		put := begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
 			if tries = append(tries, s.now()); len(tries) == 1 {
 				s.do(func() {
 					for _, m := range s.servers {
@@ -218,7 +214,7 @@ func TestATryThatHasLostWaitsForNoMasterThatWasNotTold(t *testing.T) {
 				})
 			}
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
-		}}, func(x quorum.Executed) { put <- x })
+		}})
 		if x := <-put; !x.Done {
 			t.Fatalf("%+v", x)
 		}
@@ -257,14 +253,13 @@ func TestAValueIsNotPutTwice(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.others(0, 1, 2)
 		tries := 0
-		put := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+		put := begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
 			if tries++; tries == 1 {
 				s.mute(1)
 				s.do(func() { s.servers[2].remove(&session{}, resourceName(0)) })
 			}
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
-		}}, func(x quorum.Executed) { put <- x })
+		}})
 		s.expectHolders(10*time.Millisecond, "mm.")
 		claimed, was := make(chan quorum.Executed, 1), ""
 		s.proxies[1].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
@@ -286,8 +281,7 @@ func TestAValueIsNotPutTwice(t *testing.T) {
 func TestAnExecIsNotToldWhatItHasPutItself(t *testing.T) {
 	inScene(t, func(s *scene) {
 		tries := make(chan string, 1000)
-		done := make(chan quorum.Executed, 1)
-		s.proxies[0].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
+		done := begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func(now []quorum.View) []quorum.Edit {
 			tries <- now[0].Value
 			free := len(tries) - 1
 			if free > 1 {
@@ -307,7 +301,7 @@ func TestAnExecIsNotToldWhatItHasPutItself(t *testing.T) {
 				s.after(10*time.Millisecond, func() { s.servers[free].refuses = "MISCONF" })
 			})
 			return []quorum.Edit{{Kind: quorum.Put, Value: "mine", TTL: 10 * time.Second}}
-		}}, func(x quorum.Executed) { done <- x })
+		}})
 		<-done
 		close(tries)
 		for was := range tries {

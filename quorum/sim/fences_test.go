@@ -11,10 +11,8 @@ import (
 
 // fenced begins an attempt that asks for a fence.
 func (s *scene) fenced(proxy int, token string) <-chan quorum.Acquired {
-	c := make(chan quorum.Acquired, 1)
 	req := quorum.AcquireRequest{Key: quorum.Key{Name: resourceName(0)}, Token: token, TTL: 20 * time.Second, Fenced: true}
-	s.proxies[proxy].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
-	return c
+	return begin(s.proxies[proxy].life.engine.Acquire, req)
 }
 
 // expectFence asks for the newest fence of the resource.
@@ -283,10 +281,8 @@ func TestAFenceLastsAsLongAsItsExtendedLock(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.knows(1, 0, 1, 2)
 		a := s.granted(s.fenced(0, "mine"))
-		c := make(chan quorum.Extended, 1)
 		req := quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: time.Minute, Fenced: true}
-		s.proxies[0].life.engine.Extend(req, func(x quorum.Extended) { c <- x })
-		if x := <-c; !x.Held {
+		if x := <-begin(s.proxies[0].life.engine.Extend, req); !x.Held {
 			t.Fatalf("not extended: %+v", x)
 		}
 		s.sleep(30 * time.Second)

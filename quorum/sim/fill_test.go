@@ -33,10 +33,8 @@ var renewals = []struct {
 		return s.extendBy(0, quorum.ExtendRequest{Token: "mine", TTL: ttl / 4, Add: true}).Held
 	}},
 	{"EXPIRE", (*scene).takesText, (*scene).givesText, func(s *scene, ttl time.Duration) bool {
-		c := make(chan quorum.Changed, 1)
 		req := quorum.ExpireRequest{Key: quorum.Key{Name: resourceName(0)}, TTL: ttl}
-		s.proxies[0].life.engine.Expire(req, func(x quorum.Changed) { c <- x })
-		return (<-c).Applied
+		return (<-begin(s.proxies[0].life.engine.Expire, req)).Applied
 	}},
 	{"Redisson", (*scene).takesHash, (*scene).givesHash, func(s *scene, ttl time.Duration) bool { return s.byVote(0, &hashLock.extend, ttl).Lock != nil }},
 }
@@ -55,9 +53,7 @@ func (s *scene) givesHash() { s.byVote(0, &hashLock.release, time.Minute) }
 
 // byVote runs a script on the resource, by its client "mine".
 func (s *scene) byVote(proxy int, script *votedScript, ttl time.Duration) quorum.Ran {
-	c := make(chan quorum.Ran, 1)
-	s.proxies[proxy].life.engine.Run(script.request([]string{resourceName(0)}, "mine", ttl), func(r quorum.Ran) { c <- r })
-	return <-c
+	return <-begin(s.proxies[proxy].life.engine.Run, script.request([]string{resourceName(0)}, "mine", ttl))
 }
 
 // Masters are restarted one after the other, each when the one before is back and may vote: whoever holds a lock all the time,

@@ -64,9 +64,8 @@ func TestAReleaseOfAnExtendedLockIsMadeLate(t *testing.T) {
 			inScene(t, func(s *scene) {
 				s.sleep(time.Duration(pause) * time.Millisecond)
 				s.take(1, "mine") // by whatever proxy
-				c := make(chan quorum.Extended, 1)
 				req := quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: 50 * time.Second, Fenced: fenced}
-				s.proxies[0].life.engine.Extend(req, func(x quorum.Extended) { c <- x })
+				c := begin(s.proxies[0].life.engine.Extend, req)
 				s.expectHeld(<-c)
 				s.sleep(20 * time.Millisecond)
 				s.stop(2)
@@ -147,9 +146,8 @@ func TestAReleaseIsMadeLateWhereAnExtensionIsAnsweredAfterIt(t *testing.T) {
 func TestAReleaseIsMadeLateInItsDatabase(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.take(0, "mine")
-		c := make(chan quorum.Acquired, 1)
 		req := quorum.AcquireRequest{Key: quorum.Key{DB: 1, Name: resourceName(0)}, Token: "mine", TTL: 50 * time.Second}
-		s.proxies[0].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
+		c := begin(s.proxies[0].life.engine.Acquire, req)
 		s.expectGranted(<-c)
 		s.stop(2)
 		s.release(0, "mine")

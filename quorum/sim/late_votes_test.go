@@ -41,8 +41,7 @@ func TestALockOfSeveralKeysIsReleasedLate(t *testing.T) {
 	inScene(t, func(s *scene) {
 		names := []string{resourceName(0), resourceName(1)}
 		run := func(script *votedScript) {
-			c := make(chan quorum.Ran, 1)
-			s.proxies[0].life.engine.Run(script.request(names, "mine", 50*time.Second), func(r quorum.Ran) { c <- r })
+			c := begin(s.proxies[0].life.engine.Run, script.request(names, "mine", 50*time.Second))
 			<-c
 		}
 		run(&pairLock.take)
@@ -109,8 +108,7 @@ func TestALateReleaseByVoteComesBeforeWhatCameAfterIt(t *testing.T) {
 		s.sleep(20 * time.Millisecond)
 		s.frees(0, 1)
 		s.sleep(250 * time.Millisecond)
-		next := make(chan quorum.Ran, 1)
-		s.proxies[0].life.engine.Run(hashLock.take.request([]string{resourceName(0)}, "mine", 40*time.Second), func(r quorum.Ran) { next <- r })
+		next := begin(s.proxies[0].life.engine.Run, hashLock.take.request([]string{resourceName(0)}, "mine", 40*time.Second))
 		s.sleep(60 * time.Millisecond)
 		s.resume(2)
 		<-busy
@@ -146,8 +144,7 @@ func TestALateReleaseByVoteLeavesWhatWasTakenBeforeItWasDecided(t *testing.T) {
 		s.do(func() { s.links[0][2].slow = 50 * time.Millisecond })
 		s.mute(1)
 		run := func(script *votedScript) <-chan quorum.Ran {
-			c := make(chan quorum.Ran, 1)
-			s.proxies[0].life.engine.Run(script.request([]string{resourceName(0)}, "mine", 50*time.Second), func(r quorum.Ran) { c <- r })
+			c := begin(s.proxies[0].life.engine.Run, script.request([]string{resourceName(0)}, "mine", 50*time.Second))
 			s.sleep(10 * time.Millisecond)
 			return c
 		}
@@ -258,8 +255,7 @@ func TestALateReleaseByVoteLeavesWhatWasTakenBeforeItsAnswer(t *testing.T) {
 		s.takes(0)
 		s.do(func() { s.links[0][2].slow = 38 * time.Millisecond })
 		s.mute(0, 1)
-		release := make(chan quorum.Ran, 1)
-		s.proxies[0].life.engine.Run(hashLock.release.request([]string{resourceName(0)}, "mine", 50*time.Second), func(r quorum.Ran) { release <- r })
+		release := begin(s.proxies[0].life.engine.Run, hashLock.release.request([]string{resourceName(0)}, "mine", 50*time.Second))
 		s.sleep(10 * time.Millisecond)
 		s.lose(0, 1)
 		if r := <-release; r.Err == nil {

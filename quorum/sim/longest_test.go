@@ -78,10 +78,8 @@ func TestAnExpiryThatIsToBeGreaterDoesNotShortenTheLock(t *testing.T) {
 				t.Fatalf("not extended: %+v", x)
 			}
 		})
-		c := make(chan quorum.Changed, 1)
 		req := quorum.ExpireRequest{Key: quorum.Key{Name: resourceName(0)}, TTL: 10 * time.Second, Condition: quorum.IfGreater}
-		s.proxies[0].life.engine.Expire(req, func(x quorum.Changed) { c <- x })
-		if x := <-c; x.Err != nil {
+		if x := <-begin(s.proxies[0].life.engine.Expire, req); x.Err != nil {
 			t.Fatal(x.Err)
 		}
 		s.sleep(12 * time.Second)

@@ -83,8 +83,7 @@ func (r *register) does(client, proxy int, did, value string, watched *quorum.Ma
 	if watched != nil {
 		req.Watched = []quorum.Mark{*watched}
 	}
-	done := make(chan quorum.Executed, 1)
-	r.proxies[proxy].life.engine.Exec(req, func(x quorum.Executed) { done <- x })
+	done := begin(r.proxies[proxy].life.engine.Exec, req)
 	x := <-done
 	returned := r.tick()
 	r.mu.Lock()

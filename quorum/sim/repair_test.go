@@ -18,10 +18,8 @@ func (s *scene) miss(change func()) {
 
 // exec is an Exec on the resource, through a proxy.
 func (s *scene) exec(proxy int, plan quorum.Plan) quorum.Executed {
-	done := make(chan quorum.Executed, 1)
 	req := quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: plan}
-	s.proxies[proxy].life.engine.Exec(req, func(x quorum.Executed) { done <- x })
-	return <-done
+	return <-begin(s.proxies[proxy].life.engine.Exec, req)
 }
 
 // swap is swapVia the first proxy, and expects what was there.
@@ -253,11 +251,10 @@ func (s *scene) keep(proxy int, value string) *quorum.Lock {
 // edit makes one change through a proxy, when meanwhile was called, and expects that it is done.
 func (s *scene) edit(proxy int, edit quorum.Edit, meanwhile func()) *quorum.Lock {
 	s.t.Helper()
-	done := make(chan quorum.Executed, 1)
-	s.proxies[proxy].life.engine.Exec(quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
+	done := begin(s.proxies[proxy].life.engine.Exec, quorum.ExecRequest{Keys: []string{resourceName(0)}, Plan: func([]quorum.View) []quorum.Edit {
 		meanwhile()
 		return []quorum.Edit{edit}
-	}}, func(x quorum.Executed) { done <- x })
+	}})
 	x := <-done
 	if !x.Done {
 		s.t.Errorf("%+v", x)

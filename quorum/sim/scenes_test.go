@@ -64,12 +64,17 @@ func inScenePlanned(t *testing.T, p Plan, f func(s *scene)) {
 	})
 }
 
+// begin asks an engine for something, and returns where the answer comes.
+func begin[Q, A any](ask func(Q, func(A)), req Q) <-chan A {
+	c := make(chan A, 1)
+	ask(req, func(a A) { c <- a })
+	return c
+}
+
 // acquire begins an attempt through a proxy, counted from 0.
 func (s *scene) acquire(proxy int, token string, ttl time.Duration, reentrant bool) <-chan quorum.Acquired {
-	c := make(chan quorum.Acquired, 1)
 	req := quorum.AcquireRequest{Key: quorum.Key{Name: resourceName(0)}, Token: token, TTL: ttl, Reentrant: reentrant}
-	s.proxies[proxy].life.engine.Acquire(req, func(a quorum.Acquired) { c <- a })
-	return c
+	return begin(s.proxies[proxy].life.engine.Acquire, req)
 }
 
 // holders draws who holds the resource on each master, after a while: one letter each, the token's first, or a point.
@@ -254,10 +259,8 @@ func TestAnExtensionDoesNotMakeALock(t *testing.T) {
 			t.Fatalf("not granted: %+v", a)
 		}
 		s.sleep(3 * time.Second)
-		c := make(chan quorum.Extended, 1)
 		req := quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: time.Second}
-		s.proxies[0].life.engine.Extend(req, func(x quorum.Extended) { c <- x })
-		if x := <-c; x.Held || !x.Absent {
+		if x := <-begin(s.proxies[0].life.engine.Extend, req); x.Held || !x.Absent {
 			t.Errorf("want absent: %+v", x)
 		}
 		s.expectHolders(0, "...")

@@ -12,10 +12,9 @@ import (
 
 // takeByVote begins an attempt by a script, through a proxy, counted from 0.
 func (s *scene) takeByVote(proxy int, token string, rule quorum.Rule) <-chan quorum.Ran {
-	c := make(chan quorum.Ran, 1)
-	s.proxies[proxy].life.engine.Run(quorum.RunRequest{
+	c := begin(s.proxies[proxy].life.engine.Run, quorum.RunRequest{
 		Script: quorum.NewScript(takeHash), Keys: []string{resourceName(0)}, Args: []string{"30000", token}, Rule: rule,
-	}, func(r quorum.Ran) { c <- r })
+	})
 	return c
 }
 
@@ -86,11 +85,10 @@ func TestAReleaseIsNotRefusedForAMasterWhoseMemoryIsFull(t *testing.T) {
 		}
 		s.sleep(time.Millisecond)
 		full(2)
-		freed := make(chan quorum.Ran, 1)
-		s.proxies[0].life.engine.Run(quorum.RunRequest{
+		freed := begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
 			Script: quorum.NewScript(freeHash), Keys: []string{resourceName(0), "channel"}, Args: []string{"0", "30000", "mine"},
 			Rule: quorum.Rule{Merge: quorum.Releasing, Granted: func(v quorum.Value) bool { return !granted(v) }},
-		}, func(r quorum.Ran) { freed <- r })
+		})
 		if r := <-freed; r.Err == nil && r.Reply.Kind == quorum.NilValue {
 			t.Errorf("told that it did not hold the lock: %+v", r)
 		}
@@ -109,11 +107,10 @@ func TestAnExtensionToWhereTheLockWouldHaveEndedIsOne(t *testing.T) {
 				m.put(&session{}, resourceName(0), item{text: "mine", expires: ends})
 			}
 		})
-		extended := make(chan quorum.Ran, 1)
-		s.proxies[0].life.engine.Run(quorum.RunRequest{
+		extended := begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
 			Script: quorum.NewScript("return redis.call('pexpireat', KEYS[1], ARGV[1])"),
 			Keys:   []string{resourceName(0)}, Args: []string{strconv.FormatInt(ends, 10)},
-		}, func(r quorum.Ran) { extended <- r })
+		})
 		if r := <-extended; r.Err != nil || r.Reply.Int != 1 {
 			t.Fatalf("%+v", r)
 		}
@@ -185,9 +182,7 @@ func TestAnExtensionByVoteThatIsHeardTooLateIsInDoubt(t *testing.T) {
 			inScene(t, func(s *scene) {
 				names := []string{resourceName(0), resourceName(1)}[:lock.keys]
 				run := func(script votedScript, ttl time.Duration) quorum.Ran {
-					c := make(chan quorum.Ran, 1)
-					s.proxies[0].life.engine.Run(script.request(names, "mine", ttl), func(r quorum.Ran) { c <- r })
-					return <-c
+					return <-begin(s.proxies[0].life.engine.Run, script.request(names, "mine", ttl))
 				}
 				if r := run(lock.take, time.Minute); r.Lock == nil {
 					t.Fatalf("not granted: %+v", r)
@@ -216,9 +211,7 @@ func TestAnOlderCopyOfAValueIsNotTakenTwiceByAScript(t *testing.T) {
 		before := s.now()
 		s.do(func() { s.links[0][1].block(up) })
 		taken := func(proxy int) string {
-			c := make(chan quorum.Ran, 1)
-			s.proxies[proxy].life.engine.Run(quorum.RunRequest{Script: take, Keys: []string{resourceName(0)}}, func(r quorum.Ran) { c <- r })
-			return (<-c).Reply.Text
+			return (<-begin(s.proxies[proxy].life.engine.Run, quorum.RunRequest{Script: take, Keys: []string{resourceName(0)}})).Reply.Text
 		}
 		if was := taken(0); was != "other" {
 			t.Fatalf("took %q", was)
@@ -254,10 +247,9 @@ func TestAScriptTakesNothingWhereItCannotBeKept(t *testing.T) {
 
 // run runs a script on the resource, through a proxy.
 func (s *scene) run(proxy int, text string, args ...string) <-chan quorum.Ran {
-	c := make(chan quorum.Ran, 1)
-	s.proxies[proxy].life.engine.Run(quorum.RunRequest{
+	c := begin(s.proxies[proxy].life.engine.Run, quorum.RunRequest{
 		Script: quorum.NewScript(text), Keys: []string{resourceName(0)}, Args: args,
-	}, func(r quorum.Ran) { c <- r })
+	})
 	return c
 }
 
@@ -292,8 +284,7 @@ func TestAPutBackThatIsRepeatedTakesNothingThatWasPutAnew(t *testing.T) {
 // What a run has left, as the master refused to put it back, would count once more, and could not be put back then.
 func TestAScriptIsNotAskedAgainOnWhatItHasLeft(t *testing.T) {
 	inScene(t, func(s *scene) {
-		c := make(chan quorum.Ran, 1)
-		s.proxies[1].life.engine.Run(hashLock.take.request([]string{resourceName(0)}, "other", time.Minute), func(r quorum.Ran) { c <- r })
+		c := begin(s.proxies[1].life.engine.Run, hashLock.take.request([]string{resourceName(0)}, "other", time.Minute))
 		<-c
 		s.sleep(20 * time.Millisecond)
 		s.remove(0)
