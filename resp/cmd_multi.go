@@ -3,7 +3,6 @@ package resp
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"lockproxy/quorum"
 	"lockproxy/script"
@@ -200,16 +199,12 @@ func keyless(queue []queued) []ownCommand {
 // queueScript makes a step of a script that is understood. Others cannot be part of a transaction. What is wrong with the command
 // or its text is the reply that EXEC has for it.
 func (c *call) queueScript(q *queued) (refused Reply) {
-	keys, argv, wrong := c.scriptArgs()
+	find, keys, argv, wrong := c.scriptWords()
 	if wrong != nil {
 		q.reply = wrong
 		return nil
 	}
-	find := c.load
-	if strings.HasPrefix(c.cmd.name, "evalsha") {
-		find = c.lookUp
-	}
-	s, wrong := find(q.args[1])
+	s, wrong := find(c, q.args[1])
 	if wrong != nil {
 		q.reply = wrong
 		return nil

@@ -9,21 +9,9 @@ import (
 	"lockproxy/script"
 )
 
-func runEval(c *call) Reply { return c.evaluate((*call).load) }
-
-// shaLen is the length of a SHA-1 in hex.
-const shaLen = 40
-
-func runEvalSHA(c *call) Reply {
-	if len(c.args[1]) != shaLen {
-		return errNoScript
-	}
-	return c.evaluate((*call).lookUp)
-}
-
-// evaluate runs the script that find finds.
-func (c *call) evaluate(find func(*call, string) (*script.Script, Reply)) Reply {
-	keys, args, refused := c.scriptArgs()
+// runEval is for all of EVAL and EVALSHA.
+func runEval(c *call) Reply {
+	find, keys, args, refused := c.scriptWords()
 	if refused != nil {
 		return refused
 	}
@@ -97,19 +85,29 @@ func (c *call) uncompiled() bool {
 	return asked.answer != nil && asked.answer.Err != nil
 }
 
-// scriptArgs splits what follows the script into KEYS and ARGV.
-func (c *call) scriptArgs() (keys, args []string, refused Reply) {
+// shaLen is the length of a SHA-1 in hex.
+const shaLen = 40
+
+// scriptWords says how the script is found that the command names, and splits what follows it into KEYS and ARGV.
+func (c *call) scriptWords() (find func(*call, string) (*script.Script, Reply), keys, args []string, refused Reply) {
+	find = (*call).load
+	if strings.HasPrefix(c.cmd.name, "evalsha") {
+		find = (*call).lookUp
+		if len(c.args[1]) != shaLen {
+			return nil, nil, nil, errNoScript
+		}
+	}
 	rest := c.args[3:]
 	n, ok := parseInt(c.args[2])
 	switch {
 	case !ok:
-		return nil, nil, errNotInt
+		return nil, nil, nil, errNotInt
 	case n > int64(len(rest)):
-		return nil, nil, errKeysMany
+		return nil, nil, nil, errKeysMany
 	case n < 0:
-		return nil, nil, errKeysFew
+		return nil, nil, nil, errKeysFew
 	}
-	return rest[:n], rest[n:], nil
+	return find, rest[:n], rest[n:], nil
 }
 
 // runScript turns a recognised script into the quorum operation that it means, and the outcome into the reply that its

@@ -133,11 +133,11 @@ const (
 var scriptCommands = []*command{
 	{name: "eval", arity: -3, flags: scripting, keys: scriptKeys, group: "scripting", since: "2.6.0", run: runEval,
 		usage: "script numkeys [key ...] [arg ...]", summary: "Execute a Lua script server side"},
-	{name: "evalsha", arity: -3, flags: scripting, keys: scriptKeys, group: "scripting", since: "2.6.0", run: runEvalSHA,
+	{name: "evalsha", arity: -3, flags: scripting, keys: scriptKeys, group: "scripting", since: "2.6.0", run: runEval,
 		usage: "sha1 numkeys [key ...] [arg ...]", summary: "Execute a Lua script server side"},
 	{name: "eval_ro", arity: -3, flags: readingScript, keys: scriptKeys, group: "scripting", since: "7.0.0", run: runEval,
 		usage: "script numkeys [key ...] [arg ...]", summary: "Execute a read-only Lua script server side"},
-	{name: "evalsha_ro", arity: -3, flags: readingScript, keys: scriptKeys, group: "scripting", since: "7.0.0", run: runEvalSHA,
+	{name: "evalsha_ro", arity: -3, flags: readingScript, keys: scriptKeys, group: "scripting", since: "7.0.0", run: runEval,
 		usage: "sha1 numkeys [key ...] [arg ...]", summary: "Execute a read-only Lua script server side"},
 	{name: "script", arity: -2, group: "scripting", since: "2.6.0",
 		summary: "A container for Lua scripts management commands", subs: []*command{

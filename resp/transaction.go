@@ -138,8 +138,8 @@ func (c *call) watching() Reply {
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
 		c.queueScript(&q) // what could not be queued has no step
-		if q.reply == wait {
-			return wait
+		if q.reply != nil { // wait, or what is wrong with it: nothing is looked at
+			return q.reply
 		}
 	}
 	names := q.keys()
