@@ -3,6 +3,8 @@ package quorum
 import (
 	"errors"
 	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
 // A Key names a resource: a Redis key in one logical database.
@@ -122,6 +124,7 @@ type View struct {
 	// of any quorum one has made it: what is to be no shorter than the lock goes by this.
 	TTLMost time.Duration
 	told    []sighting // what it is made of, for its Mark
+	until   vouch.Span // as looking.until has it
 }
 
 // ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
 // Exec is compare-and-do: what GETSET, MSETNX, SET … IFEQ or KEEPTTL, and WATCH with MULTI and EXEC come to. It looks at all keys
@@ -32,7 +34,8 @@ import (
 // master that refuses one that wins, as it has missed what was there before, is repaired; see repair.go.
 //
 // Watched keys are compared by what they hold, and by when masters that have told that both times are to drop it: whoever sets a
-// key again, or extends it, moves that. Only that a key was there for a while, and is gone again, leaves no trace.
+// key again, or extends it, moves that. Where none of those has heard of it, an extension shows by when the last master is to
+// drop the key. That a key was there for a while, and is gone again, leaves no trace.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
 	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited() + execPatience*e.cfg.InstanceTimeout}
 	order := slices.Sorted(slices.Values(req.Keys))
@@ -86,11 +89,12 @@ type Executed struct {
 type Mark struct {
 	content [sha256.Size]byte
 	told    []sighting // of those that agree: without what is there
+	until   vouch.Span // as of the View
 }
 
 // Mark returns the mark of what was viewed.
 func (v View) Mark() Mark {
-	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest))}
+	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest)), until: v.until}
 	for _, s := range v.told {
 		if s.exists && s.kind == v.Type && s.value == v.content() {
 			m.told = append(m.told, sighting{master: s.master, left: s.left, ends: s.ends, slack: s.slack})
@@ -108,6 +112,9 @@ func (m Mark) Same(now View) bool {
 				return false
 			}
 		}
+	}
+	if a, b := m.until, other.until; a.Hi > 0 && b.Hi > 0 && (a.Hi < b.Lo || b.Hi < a.Lo) {
+		return false
 	}
 	return m.content == other.content
 }

@@ -129,6 +129,35 @@ func TestAWatchedKeyChangesWithItsExpiry(t *testing.T) {
 	}
 }
 
+// That is found, too, where no master is heard by all three: WATCH, the change and EXEC.
+func TestAWatchedKeyIsExtendedWhereWatchHasNotLooked(t *testing.T) {
+	for name, longer := range map[string]time.Duration{"extended": minute, "not at all": 0} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 3, func(w *world) {
+				w.acquire(key, "mine", minute)
+				w.settle()
+				w.fakes[2].setDelay(20 * time.Millisecond)
+				marks := w.marks(key) // of 0 and 1
+				w.settle()
+				w.fakes[2].setDelay(time.Millisecond)
+				if longer > 0 {
+					w.fakes[1].stall()
+					w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: minute + longer})
+					time.Sleep(5 * time.Millisecond)
+					w.fakes[1].cut() // it has missed that
+					w.fakes[1].resume()
+					w.settle()
+				}
+				w.fakes[0].setDelay(20 * time.Millisecond)
+				x := w.exec(ExecRequest{Keys: []string{key}, Watched: marks, Plan: always(Edit{Kind: Put, Value: "x", TTL: minute})})
+				if x.Done != (longer == 0) || x.Err != nil {
+					t.Errorf("%+v", x)
+				}
+			})
+		})
+	}
+}
+
 // One that tells when a key expires only to within 2 ms, or that never drops it, tells no change where there is none.
 func TestAMarkIsComparedOnMastersThatToldItBothTimes(t *testing.T) {
 	view := func(told ...sighting) View {

@@ -3,6 +3,8 @@ package quorum
 import (
 	"slices"
 	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
 // look reads several keys of one database in one round, at one moment on each master.
@@ -103,6 +105,7 @@ func (l *looking) ended(d Decision) {
 	l.mu.Lock()
 	for i := range l.keys {
 		l.views[i] = l.engine.view(&l.keys[i])
+		l.views[i].until = l.until(i)
 	}
 	l.mu.Unlock()
 	l.done(l)
@@ -118,6 +121,20 @@ func (l *looking) ends(master, i int) int64 {
 		}
 	}
 	return 0
+}
+
+// until returns when the last of those that agree on the i-th key is to drop it, by our clock, give or take what its instants may
+// be apart: one command reaches some masters by an InstanceTimeout later than others. It returns nothing where none drops it.
+// It is called with mu held.
+func (l *looking) until(i int) (last vouch.Span) {
+	e, now := l.engine, l.engine.now()
+	for _, s := range l.keys[i].told {
+		if s.opinion == l.keys[i].agreed && s.left >= 0 {
+			ends := e.masters[s.master].watch.when(now, s.ends)
+			last.Lo, last.Hi = max(last.Lo, ends.Lo-e.cfg.InstanceTimeout), max(last.Hi, ends.Hi+e.cfg.InstanceTimeout)
+		}
+	}
+	return last
 }
 
 // latest returns until when at most a master that was looked at, and has what was agreed on, is to keep the i-th key, by our clock,
