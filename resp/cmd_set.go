@@ -126,7 +126,15 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 				sl.written(w)
 			}
 		}
-		c.letGoBut(req.Key, req.Value)
+		if held := c.letGoBut(req.Key, req.Value); held && !req.KeepTTL {
+			s, written := c.session, done
+			done = func(w quorum.Written) {
+				if w.Done {
+					s.holdBy(req.Key, req.TTL)
+				}
+				written(w)
+			}
+		}
 		c.engine().Write(req, done)
 	})
 }

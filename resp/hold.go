@@ -183,7 +183,7 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	})
 }
 
-// holdBy notes that its client has set the TTL of a key by EXPIRE: what is held is extended by that at once, and from then on.
+// holdBy notes that its client has set the TTL of a key: what is held is extended by that at once, and from then on.
 func (s *session) holdBy(key quorum.Key, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +290,8 @@ func (s *session) letGo(key quorum.Key, token string) {
 }
 
 // letGoBut ends the hold of the key, unless it is by that token: its client deletes or replaces the lock, whatever comes of that.
-func (s *session) letGoBut(key quorum.Key, token string) {
+// It says whether one stays.
+func (s *session) letGoBut(key quorum.Key, token string) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.coming {
@@ -301,13 +302,19 @@ func (s *session) letGoBut(key quorum.Key, token string) {
 	if h := s.kept[key]; h != nil && h.req.Token != token {
 		h.stop()
 	}
+	return s.kept[key] != nil
 }
 
-// letGoPlanned ends the holds whose keys a plan that has taken place has deleted, or given to another token.
-func (s *session) letGoPlanned(db int, p *plan) {
+// heedPlan ends the holds whose keys a plan that has taken place has deleted, or given to another token, and notes the TTLs that it
+// has set.
+func (s *session) heedPlan(db int, p *plan) {
 	for i := range p.keys {
-		if k := &p.keys[i]; k.first != "" && !k.holds(k.first) {
-			s.letGo(quorum.Key{DB: db, Name: p.names[i]}, k.first)
+		switch k, key := &p.keys[i], (quorum.Key{DB: db, Name: p.names[i]}); {
+		case k.first == "":
+		case !k.holds(k.first):
+			s.letGo(key, k.first)
+		case k.edit.TTL > 0:
+			s.holdBy(key, k.edit.TTL)
 		}
 	}
 }

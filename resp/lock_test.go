@@ -115,26 +115,35 @@ func (r *rig) extendedBy(more time.Duration) {
 	waitFor(r.t, "it is not extended", func() bool { return r.expires().Sub(first) >= more })
 }
 
-// Whoever extends a lock that is held changes for how long it is held each time: longer or shorter, by EXTEND, EXPIRE or a script.
+// Whoever extends a lock that is held changes for how long it is held each time: longer or shorter, by whatever command.
 func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		held, by string
-		command  func(by string) []string
+		extend   func(c *client, by string) string
 	}{
-		"longer":              {"1500", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
-		"shorter":             {"60000", "3000", func(by string) []string { return []string{"EXTEND", "k", "me", by} }},
-		"by PEXPIRE, longer":  {"1500", "3000", func(by string) []string { return []string{"PEXPIRE", "k", by} }},
-		"by PEXPIRE, shorter": {"60000", "3000", func(by string) []string { return []string{"PEXPIRE", "k", by} }},
-		"by script":           {"1500", "3000", func(by string) []string { return []string{"EVAL", extendText, "1", "k", "me", by} }},
-		"by more":             {"1500", "1500", func(by string) []string { return []string{"EVAL", addText, "1", "k", "me", by} }},
+		"longer":              {"1500", "3000", func(c *client, by string) string { return c.ask("EXTEND", "k", "me", by) }},
+		"shorter":             {"60000", "3000", func(c *client, by string) string { return c.ask("EXTEND", "k", "me", by) }},
+		"by PEXPIRE, longer":  {"1500", "3000", func(c *client, by string) string { return c.ask("PEXPIRE", "k", by) }},
+		"by PEXPIRE, shorter": {"60000", "3000", func(c *client, by string) string { return c.ask("PEXPIRE", "k", by) }},
+		"by PEXPIRE in EXEC": {"1500", "3000", func(c *client, by string) string {
+			c.ask("MULTI")
+			c.ask("PEXPIRE", "k", by)
+			return c.ask("EXEC")
+		}},
+		"by GETEX, longer":  {"1500", "3000", func(c *client, by string) string { return c.ask("GETEX", "k", "PX", by) }},
+		"by GETEX, shorter": {"60000", "3000", func(c *client, by string) string { return c.ask("GETEX", "k", "PX", by) }},
+		"by SET":            {"60000", "3000", func(c *client, by string) string { return c.ask("SET", "k", "me", "XX", "PX", by) }},
+		"by PSETEX":         {"1500", "3000", func(c *client, by string) string { return c.ask("PSETEX", "k", by, "me") }},
+		"by script":         {"1500", "3000", func(c *client, by string) string { return c.ask("EVAL", extendText, "1", "k", "me", by) }},
+		"by more":           {"1500", "1500", func(c *client, by string) string { return c.ask("EVAL", addText, "1", "k", "me", by) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
 			client := r.dial()
 			client.send(words("LOCK k " + c.held + " TOKEN me HOLD"))
 			client.wantLocked("me")
-			if got := client.ask(c.command(c.by)...); got[0] != ':' || got == ":0\r\n" {
+			if got := c.extend(client, c.by); got[0] == '-' || got == ":0\r\n" || got == "$-1\r\n" {
 				t.Fatalf("got %q", got)
 			}
 			promised := r.expires()

@@ -173,7 +173,7 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 		case !x.Done:
 			reply = NullArray{}
 		case x.Err == nil:
-			s.letGoPlanned(req.DB, last)
+			s.heedPlan(req.DB, last)
 		}
 		sl.onExecuted(x, reply)
 		if settles {

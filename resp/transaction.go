@@ -137,7 +137,7 @@ func (c *call) watching() Reply {
 	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
-		c.queueScript(&q) // what could not be queued has no step
+		c.queueScript(&q)   // what could not be queued has no step
 		if q.reply != nil { // wait, or what is wrong with it: nothing is looked at
 			return q.reply
 		}
