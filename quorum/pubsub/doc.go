@@ -10,8 +10,8 @@
 //	master 3 ──copy──► link ─┘
 //
 // A subscription is confirmed to the client when a quorum of masters has confirmed it, so that whatever is published
-// from then on, by anybody, is heard. A link that breaks is made anew, with all subscriptions, and rings the bells that
-// it may miss until then.
+// from then on, by anybody, is heard. A link that breaks is made anew, with all subscriptions. It rings the bells that it
+// may miss until then, and so does one whose master has gone silent.
 //
 // Promises: sieve.go. Not promised: what is published while more than N-q links are down at once. What somebody
 // publishes on masters past all lockproxies has no envelope, and is not delivered.

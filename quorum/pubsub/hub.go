@@ -197,15 +197,20 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 	}
 }
 
-// Confirmed returns which masters have confirmed the topic, one bit for each. They are heard until their links break, upon
-// which their bells ring.
-func (h *Hub) Confirmed(t Topic) uint64 {
+// Confirmed returns which masters have confirmed the topic, one bit for each. They are heard until they go silent, or their links
+// break, upon which their bells ring.
+func (h *Hub) Confirmed(t Topic) (heard uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if tp := h.topics[t]; tp != nil {
-		return tp.on
+		heard = tp.on
 	}
-	return 0
+	for _, l := range h.links {
+		if l.silence >= silentAfter {
+			heard &^= l.bit()
+		}
+	}
+	return heard
 }
 
 // left notes that a link has left the topic. mu is held.

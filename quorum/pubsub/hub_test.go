@@ -210,6 +210,29 @@ func TestALinkThatBreaksRingsTheBellsThatItMayMiss(t *testing.T) {
 	})
 }
 
+// Nor need he wait until it is known that the link is broken.
+func TestALinkThatHasGoneSilentRingsTheBellsThatItMayMiss(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a, bell := &reader{}, Topic{Bell, "k"}
+		w.mustSubscribe(a, bell)
+		time.Sleep(time.Minute)
+		w.want(a)
+		w.masters[1].set(func(f *fake) { f.stalled = true })
+		time.Sleep(4 * heartbeatEvery)
+		w.want(a, "=")
+		if got := w.Confirmed(bell); got != 0b101 {
+			t.Errorf("%b are heard", got)
+		}
+		w.masters[1].set(func(f *fake) { f.stalled = false })
+		w.masters[1].publish(quorum.BellPrefix+"k", "")
+		time.Sleep(heartbeatEvery)
+		w.want(a, "=")
+		if got := w.Confirmed(bell); got != 0b111 {
+			t.Errorf("%b are heard when it speaks again", got)
+		}
+	})
+}
+
 func TestAMessageInTwoRemainingCopiesWaitsForNobody(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		a := &reader{}

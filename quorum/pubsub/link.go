@@ -38,6 +38,8 @@ type op struct {
 const (
 	// heartbeatEvery is how often an idle link makes its master speak.
 	heartbeatEvery = 500 * time.Millisecond
+	// silentAfter is how many beats without a word from a master that owes one say that it is silent: its bells may not be heard.
+	silentAfter = 2
 	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions there are.
 	outboxMax = 1 << 14
 )
@@ -179,8 +181,9 @@ func (l *link) ask(o op) {
 	signal(l.wake)
 }
 
-// beat makes the master speak, and ends the connection of one that owes an answer and has been silent for DeadAfter.
-// It counts beats instead of asking a clock: a proxy that stood still does not blame its masters. The hub's mu is held.
+// beat makes the master speak. One that owes an answer, and does not say a word, is silent after a while, and after DeadAfter its
+// connection ends. It counts beats instead of asking a clock: a proxy that stood still does not blame its masters. The hub's mu
+// is held.
 func (l *link) beat() {
 	if l.conn == nil {
 		return
@@ -189,9 +192,21 @@ func (l *link) beat() {
 		l.ask(op{command: masters.Ping})
 		return
 	}
-	if l.silence++; time.Duration(l.silence)*heartbeatEvery > l.hub.cfg.DeadAfter {
+	switch l.silence++; {
+	case time.Duration(l.silence)*heartbeatEvery > l.hub.cfg.DeadAfter:
 		l.silence, l.silent = 0, true
 		_ = l.conn.Close()
+	case l.silence == silentAfter:
+		l.ringAll()
+	}
+}
+
+// ringAll rings the bells of a master that may have rung, and is not heard. The hub's mu is held.
+func (l *link) ringAll() {
+	for _, tp := range l.hub.topics {
+		if tp.Kind == Bell && tp.on&l.bit() != 0 {
+			tp.ring(l)
+		}
 	}
 }
 
@@ -214,10 +229,8 @@ func (l *link) down(ctx context.Context, cause string) {
 	for tp := range h.leaving {
 		h.left(tp, l)
 	}
+	l.ringAll()
 	for _, tp := range h.topics {
-		if tp.Kind == Bell && tp.on&l.bit() != 0 {
-			tp.ring(l) // the master may have rung, and will not be heard
-		}
 		tp.asked &^= l.bit()
 		tp.on &^= l.bit()
 		h.judge(tp)
