@@ -6,7 +6,7 @@ import (
 )
 
 // luaValue reads what a key holds, false if nothing. On masters whose DUMP knows strings only, as the embedded ones, it reads
-// hashes with HGETALL; there a changed hash cannot be put back.
+// hashes with HGETALL; there a changed hash is not put back.
 const luaValue = `
 local function valueOf(key)
   local value = call('DUMP', key)
@@ -35,7 +35,7 @@ for i, key in ipairs(KEYS) do
         beside = true
         redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
         redis.call('DEL', key)
-      else
+      elseif string.sub(before, 1, 8) ~= 'HGETALL ' then
         local reply = call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL')
         if reply.err then put = reply end
       end
