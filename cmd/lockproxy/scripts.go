@@ -55,6 +55,9 @@ func writeExplanation(w io.Writer, file string, rows []script.Family) error {
 		return err
 	}
 	text, cut := strings.CutSuffix(whole, "\n") // which editors add, and libraries do not send
+	if text == "" {
+		return errors.New("is empty; give it a Lua text as the library sends it")
+	}
 	lines, err := script.Explain(text, quorum.MayVote, rows...)
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func readText(file string) (string, error) {
 	}
 	text, err := os.ReadFile(file) //nolint:gosec // a file that the user named
 	if path, ok := errors.AsType[*os.PathError](err); ok {
-		err = path.Err
+		err = fmt.Errorf("cannot be read: %w; name a file with a Lua text, or - for standard input", path.Err)
 	}
 	return string(text), err
 }
