@@ -188,8 +188,10 @@ func (c *call) scriptsExist() Reply {
 		return nil
 	}
 	return c.begin(oneRound, "", made, func(sl *slot) {
+		given := map[string]bool{}
 		for _, sha := range c.args[2:] {
-			if s, has := c.server.scripts.Lookup(sha); has {
+			if s, has := c.server.scripts.Lookup(sha); has && !given[s.SHA] {
+				given[s.SHA] = true
 				l.ask(expectation{n: 1}, "SCRIPT", "LOAD", s.Text)
 			}
 		}

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
@@ -108,6 +109,25 @@ func TestScriptExistsPassesNoErrorForAnAnswer(t *testing.T) {
 	u.wantRequest(t, "SCRIPT EXISTS "+shas)
 	u.answers <- "-NOPERM no\r\n"
 	c.want("*20\r\n" + strings.Repeat(":0\r\n", 20))
+}
+
+// Else a request of some bytes would cost as many texts.
+func TestScriptExistsSendsATextOnce(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	c := r.dial()
+	c.send(words("SCRIPT LOAD return(1)"))
+	u.wantRequest(t, "SCRIPT LOAD return(1)")
+	sha := fmt.Sprintf("%x", sha1.Sum([]byte("return(1)")))
+	u.answers <- "$40\r\n" + sha + "\r\n"
+	c.want("$40\r\n" + sha + "\r\n")
+	again := "SCRIPT EXISTS " + sha + " " + strings.ToUpper(sha) + " " + sha
+	c.send(words(again))
+	u.wantRequest(t, "SCRIPT LOAD return(1)")
+	u.answers <- "$40\r\n" + sha + "\r\n"
+	u.wantRequest(t, again)
+	u.answers <- "*3\r\n:1\r\n:1\r\n:1\r\n"
+	c.want("*3\r\n:1\r\n:1\r\n:1\r\n")
 }
 
 func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {
