@@ -117,6 +117,16 @@ func TestCompareAndSetAndDelete(t *testing.T) {
 	}
 }
 
+// To SET NX GET null says that the lock was granted, and none is until a time that has passed.
+func TestALockUntilATimeThatHasPassedIsRefused(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	if got := c.ask("SET", "k", "a", "NX", "GET", "PXAT", "1000"); got != "$0\r\n\r\n" {
+		t.Errorf("%q", got)
+	}
+	c.send(words("MULTI") + words("SET k a NX PXAT 1000") + words("SET k a NX GET PXAT 1000") + words("EXEC"))
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n$0\r\n\r\n")
+}
+
 // Every command that names a key must leave our own keys alone.
 func TestReservedKeysAreOutOfReachOfEveryCommand(t *testing.T) {
 	c := newRig(t, Config{}).dial()

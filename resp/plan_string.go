@@ -73,7 +73,9 @@ func planSet(p *plan, args []string) Reply {
 	apply := o.applies(k)
 	switch {
 	case o.nx && ttl <= 0:
-		apply = false
+		if apply = false; o.get && !k.Exists {
+			old = Bulk("") // as nullOrHolder
+		}
 	case apply && ttl <= 0:
 		k.remove()
 	case apply:
