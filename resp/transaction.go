@@ -137,9 +137,9 @@ func (c *call) watching() Reply {
 	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
-		c.queueScript(&q)   // what could not be queued has no step
-		if q.reply != nil { // wait, or what is wrong with it: nothing is looked at
-			return q.reply
+		c.queueScript(&q) // what could not be queued has no step
+		if q.reply != nil {
+			return q.reply // wait, or what is wrong with it: nothing is looked at
 		}
 	}
 	names := q.keys()
