@@ -194,7 +194,9 @@ func (a *attempt) settled(en *entry) {
 		a.engine.fences.reseed()
 	}
 	var u *undo
-	if a.revoked || owed {
+	if owed {
+		u = a.owed(en, a.hold())
+	} else if a.revoked {
 		u = en.undo(a)
 	}
 	a.mu.Unlock()
@@ -213,7 +215,13 @@ func (a *attempt) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
 }
 
-func (a *attempt) owed(en *entry, _ hold) *undo { return en.undo(a) }
+// owed is undo, also of what a re-entrant command of unknown fate may have extended: that was released, too.
+func (a *attempt) owed(en *entry, _ hold) *undo {
+	if en.fate == unknown {
+		return en.undoOnce(a)
+	}
+	return en.undo(a)
+}
 
 // undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
 // none: its undo waits for its answer, or for the end of its connection. A re-entrant command of unknown fate gives none
@@ -221,7 +229,15 @@ func (a *attempt) owed(en *entry, _ hold) *undo { return en.undo(a) }
 func (en *entry) undo(a *attempt) *undo {
 	certain := en.fate == answered && en.took
 	possible := en.fate == unknown && !a.req.Reentrant
-	if en.undoing || !certain && !possible {
+	if !certain && !possible {
+		return nil
+	}
+	return en.undoOnce(a)
+}
+
+// undoOnce returns what removes the key that expires when this entry's does, but once.
+func (en *entry) undoOnce(a *attempt) *undo {
+	if en.undoing {
 		return nil
 	}
 	en.undoing = true

@@ -1,6 +1,9 @@
 package quorum
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // A hold is a resource and the token that holds it.
 type hold struct{ name, token string }
@@ -29,16 +32,18 @@ func (l *lane) owe(h hold, place int64) {
 		}
 		l.owed[h] = debt{max(l.owed[h].place, place), l.pushed}
 	}
-	en := l.broken[h]
+	broken := slices.Clone(l.broken[h])
 	l.mu.Unlock()
-	if en == nil || en.round.place.Load() > place {
-		return
-	}
-	en.round.mu.Lock()
-	u := en.round.owner.(taker).owed(en, h)
-	en.round.mu.Unlock()
-	if u != nil {
-		l.pushUndo(u)
+	for _, en := range broken {
+		if en.round.place.Load() > place {
+			continue
+		}
+		en.round.mu.Lock()
+		u := en.round.owner.(taker).owed(en, h)
+		en.round.mu.Unlock()
+		if u != nil {
+			l.pushUndo(u)
+		}
 	}
 }
 
@@ -62,7 +67,7 @@ func (l *lane) remember(h hold, en *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.broken == nil {
-		l.broken = make(map[hold]*entry)
+		l.broken = make(map[hold][]*entry)
 	}
-	l.broken[h] = en
+	l.broken[h] = append(l.broken[h], en)
 }

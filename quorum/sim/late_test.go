@@ -184,6 +184,33 @@ func TestAReleaseThatIsLostIsMadeLate(t *testing.T) {
 	})
 }
 
+// The client asks twice by one token, in whatever way, in one batch of the master, whose answers are lost; the lock is released while
+// there is no connection.
+func TestAReleaseIsMadeLateWhereSeveralAttemptsAreLost(t *testing.T) {
+	for _, reentrant := range []bool{false, true} {
+		inScene(t, func(s *scene) {
+			s.do(func() {
+				for i := range s.servers {
+					s.links[0][i].slow = 20 * time.Millisecond
+				}
+			})
+			s.proxies[0].life.engine.Get(quorum.Key{Name: "busy"}, func(quorum.View) {})
+			first, again := s.acquire(0, "mine", 50*time.Second, false), s.acquire(0, "mine", 55*time.Second, reentrant)
+			s.sleep(30 * time.Millisecond) // they are on their way
+			s.mute(2)
+			s.expectGranted(<-first)
+			<-again
+			s.expectHolders(100*time.Millisecond, "mmm")
+			s.breakOff(2)
+			s.do(func() { s.links[0][2].block(up) }) // of the next connection
+			s.sleep(10 * time.Millisecond)
+			s.release(0, "mine")
+			s.reconnect(2)
+			s.expectHolders(2*time.Second, "...")
+		})
+	}
+}
+
 func TestAReleaseThatIsAnsweredWithAnErrorIsMadeLate(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.take(0, "mine")

@@ -184,7 +184,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "no undo of a late grant", rule: "4 undo", file: "acquire.go",
-		old: "if a.revoked || owed {", new: "if owed {",
+		old: "} else if a.revoked {", new: "} else if false {",
 	},
 	{
 		name: "no undo of what a broken connection may have set", rule: "4 undo", file: "acquire.go",
@@ -240,6 +240,11 @@ var mutants = []mutant{
 		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "owe.go",
 		old: "return l.owed[h].place > place", new: "return l.owed[h].place > 0",
 		test: "TestALateReleaseComesBeforeWhatCameAfterIt", in: ".",
+	},
+	{
+		name: "of attempts that are lost only the last is owed for", rule: "4 undo", file: "owe.go",
+		old: "append(l.broken[h], en)", new: "[]*entry{en}",
+		test: "TestAReleaseIsMadeLateWhereSeveral", in: ".",
 	},
 	{
 		name: "a release that a master missed is not made late", rule: "4 undo", file: "late.go",
