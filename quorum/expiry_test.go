@@ -77,6 +77,32 @@ func TestUndosThatAreRepeatedTakeNoVoteOfTheNextAttempt(t *testing.T) {
 	}
 }
 
+// The lane has not begun to work on what fills its queue.
+func TestAReleaseForWhichThereIsNoRoomIsOwed(t *testing.T) {
+	inWorldWith(t, 3, Config{QueueMax: 1}, func(w *world) {
+		l := newLane(w.Engine, w.masters[2], 0, make(roster, 3))
+		attempt, release := &entry{}, &entry{}
+		if d := l.push(attempt, w.waited()); !d.none() {
+			t.Fatal(d)
+		}
+		if d := l.push(release, w.waited()); d.none() {
+			t.Fatal("there is room")
+		}
+		h := hold{key, "mine"}
+		if l.owe(h, 2); !l.owes(h, 1) {
+			t.Error("the attempt that waits is not undone")
+		}
+		l.rest()
+		if !l.owes(h, 1) {
+			t.Error("it is not undone after the batch before it")
+		}
+		l.collect()
+		if l.rest(); l.owes(h, 1) {
+			t.Error("it is remembered for ever")
+		}
+	})
+}
+
 // An undo is lost with its connection, and there is no room for it any more.
 func TestAnUndoThatIsGivenUpKeepsNoInstant(t *testing.T) {
 	inWorldWith(t, 3, Config{Grace: 400 * time.Millisecond, QueueMax: 2}, func(w *world) {

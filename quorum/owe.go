@@ -26,7 +26,7 @@ func (en *entry) oweRelease() {
 // queue, is undone when it is answered (see owes); one whose connection broke before its answer is undone at once.
 func (l *lane) owe(h hold, place int64) {
 	l.mu.Lock()
-	if l.busy != idle && len(l.owed) < l.engine.cfg.QueueMax {
+	if (l.busy != idle || len(l.queue) > 0) && len(l.owed) < l.engine.cfg.QueueMax {
 		if l.owed == nil {
 			l.owed = make(map[hold]debt)
 		}
