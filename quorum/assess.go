@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
@@ -63,6 +64,8 @@ func (l *lane) assess(k *link) error {
 			forgot = vouch.Older
 		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
 			forgot = reasonOf(found.quarantine)
+		case l.isBack(j.Next.Epoch):
+			forgot = "another server answered under its address meanwhile"
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(max(known, j.Next.Epoch))
@@ -115,6 +118,17 @@ func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
 	returned := found.quarantine != "" && was.marks.quarantine == "" && was.marks.canary == found.canary
 	return was.epoch > epoch || returned
 }
+
+// isBack says that this server is refused because another was known under its address since, and that the address has led to
+// it for so long that it is to be taken as one that has lost its data, as where a failover was called off. What the other
+// has granted is void then. At once that would be too early: where the address leads some proxies to one server and some to the
+// other, they would void each other's votes without a pause.
+func (l *lane) isBack(epoch int64) bool {
+	return l.known().Load() > epoch && l.refused != 0 && l.engine.now()-l.refused >= l.engine.cfg.backAfter()
+}
+
+// backAfter is so long that proxies notice meanwhile that a server is gone.
+func (c *Config) backAfter() time.Duration { return 2 * c.MasterDeadAfter }
 
 // evictions is how many keys a server has evicted, when last asked.
 type evictions struct {
@@ -171,8 +185,13 @@ func (l *lane) stand(k *link, found marks, epoch int64) error {
 		l.master.marked.Store(&is)
 	}
 	if l.known().Load() > epoch {
-		return errors.New("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or run lockproxy init")
+		if l.refused == 0 {
+			l.refused = l.engine.now()
+		}
+		return fmt.Errorf("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or leave it: after %v it is quarantined, like one without its data",
+			l.engine.cfg.backAfter())
 	}
+	l.refused = 0
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
 	}

@@ -114,7 +114,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 }
 
 // replaced says that the proxies refuse the master: other masters know of a later epoch of it than its own, and as it is not in
-// quarantine, and is the server that its canary names, nothing will give it a new one.
+// quarantine, and is the server that its canary names, nothing but time will give it a new one; see isBack.
 func replaced(found []Inspected, i int) bool {
 	in := &found[i]
 	for db, d := range in.databases {

@@ -51,8 +51,9 @@ type lane struct {
 	answered  int  // requests in the batch before
 	expected  int  // in the next; see linger
 	lingering *time.Timer
-	suspect   bool // the master is to be assessed again
-	marked         // the charges that the marks on the master answer, and evictions
+	suspect   bool    // the master is to be assessed again
+	marked            // the charges that the marks on the master answer, and evictions
+	refused   instant // since when the server is, as another was known under its address later; 0 if it is not
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.

@@ -86,7 +86,7 @@ func state(in *quorum.Inspected) string {
 	case in.Foreign:
 		return "marked by another deployment, or for another list of masters"
 	case in.Replaced:
-		return "is refused: was replaced by another server under its address; lead it to that one, or run lockproxy init"
+		return "is refused: was replaced by another server under its address; lead it to that one, or leave it: proxies quarantine it soon, like one without its data"
 	case len(in.Barred) == 0:
 		return "clean"
 	case in.Fresh() && !in.InUse:

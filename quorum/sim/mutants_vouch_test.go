@@ -146,6 +146,16 @@ var vouchMutants = []mutant{
 		test: "TestAServerThatWasReplaced",
 	},
 	{
+		name: "a server to which the address leads back votes at once", rule: "7a epochs", file: "assess.go",
+		old: `forgot = "another server answered under its address meanwhile"`, new: "j.Verdict, j.Next.Epoch = vouch.Renew, nextEpoch(known)",
+		test: "TestAServerThatIsBack", in: ".",
+	},
+	{
+		name: "a server that was replaced is marked anew at once", rule: "7a epochs", file: "assess.go",
+		old: "return 2 * c.MasterDeadAfter", new: "return 0",
+		test: "TestAServerThatIsBack", in: ".",
+	},
+	{
 		name: "a quarantine lasts as long as the locks of its proxy", rule: "7 horizon", file: "bounds.go",
 		old: "	next := was.And(b)\n", new: "	b.Kept = was.Kept\n	next := was.And(b)\n",
 		test: "TestAQuarantineOutlasts", in: ".",

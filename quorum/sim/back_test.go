@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// replace lets a master's address lead to another server, for one that has nothing, or back to a former one. The other
+// proxies stay connected to where it led.
+func (s *scene) replace(master int, by *server, proxies ...int) (was *server) {
+	s.do(func() {
+		was = s.servers[master]
+		if by == nil {
+			by = newServer(s.World, was.id)
+			by.lives, by.clock, by.steps = was.lives+1, was.clock, was.steps
+			by.clock.leads, by.steps.asked = slices.Clone(was.clock.leads), maps.Clone(was.steps.asked)
+			by.twofold, was.twofold = true, true
+			by.boot()
+		}
+		s.servers[master] = by
+		for _, i := range proxies {
+			was.cutFrom(s.proxies[i])
+		}
+	})
+	return was
+}
+
+// A server takes the place of a master, for one proxy at first, and then the address leads back: both proxies trust the master
+// again after a while, but not before what the other server has granted is over.
+func TestAServerThatIsBackIsTrustedWhenNothingIsHeldThatItLacks(t *testing.T) {
+	inScene(t, func(s *scene) {
+		was := s.replace(2, nil, 0)
+		s.sleep(20 * time.Second) // its quarantine is over
+		s.do(func() { s.links[0][0].block(up) })
+		s.expectGranted(<-s.acquire(0, "mine", 50*time.Second, false))
+		s.lose(0)
+		s.expectHolders(time.Second, ".mm")
+		s.replace(2, was, 0, 1)
+		s.sleep(5 * time.Second)
+		s.expectState(2, quorum.Disconnected) // or two proxies that it leads to different servers would never agree
+		s.expectHolders(15*time.Second, ".m.")
+		s.expectState(2, quorum.Quarantined)
+		s.do(func() { s.servers[1].stopped = true })
+		for range 5 {
+			s.sleep(5 * time.Second)
+			s.expectNotGranted(<-s.acquire(1, "other", time.Second, false))
+		}
+		s.do(func() { s.servers[1].stopped = false })
+		s.sleep(20 * time.Second)
+		s.expectState(2, quorum.Clean)
+	})
+}
+
+// expectState checks what all proxies say of a master.
+func (s *scene) expectState(master int, want quorum.State) {
+	s.t.Helper()
+	for _, p := range s.proxies {
+		if m := p.life.engine.Masters()[master]; m.State != want {
+			s.t.Errorf("to %s the master is %v, want %v: %s", p.life.name, m.State, want, m.Cause)
+		}
+	}
+}
