@@ -92,7 +92,11 @@ func (l *lane) assess(k *link) error {
 // isMisplaced says that this very server was marked in another place of a list. Where a deployment has a name, the epochs of its
 // masters go by their places, and proxies that do not agree on these would not hear of each other's.
 func (l *lane) isMisplaced(k *link, is *vouch.Canary) bool {
-	return l.engine.cfg.Deployment != "" && is.Slot != l.master.slot && is.Slot != vouch.Unplaced && is.Process == orDash(k.info.RunID)
+	return l.engine.cfg.Deployment != "" && isMarkedElsewhere(is, l.master.slot, &k.info)
+}
+
+func isMarkedElsewhere(is *vouch.Canary, slot int, info *masters.Info) bool {
+	return is.Slot != slot && is.Slot != vouch.Unplaced && is.Process == orDash(info.RunID)
 }
 
 // suspicion returns why a master may have forgotten locks though its canary is in place.

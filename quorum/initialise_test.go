@@ -162,6 +162,11 @@ func TestAMasterThatIsListedInAnotherPlaceIsRefused(t *testing.T) {
 			w.Engine = e
 			w.settle()
 			w.expectStates(c.want)
+			for i, in := range Inspect(context.Background(), cfg, listed) {
+				if misplaced := c.want[i] == '.'; in.Misplaced != misplaced || in.Clean() == misplaced {
+					t.Errorf("%v: inspected %d: %+v", c.order, i, in)
+				}
+			}
 			e.Close()
 			time.Sleep(time.Second)
 		})

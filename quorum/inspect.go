@@ -20,6 +20,8 @@ type Inspected struct {
 	Barred  []Barred // the databases that are not clean
 	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
 	Foreign bool     // it carries a canary of another deployment
+	// Misplaced says that this server was marked in another place of the list; see isMisplaced.
+	Misplaced bool
 	// Replaced says that the proxies refuse it: under its address they have met another server since.
 	Replaced bool
 	InUse    bool // some master is Marked: the deployment is not new, even where this one looks so
@@ -27,6 +29,7 @@ type Inspected struct {
 	Bounds vouch.Bounds
 
 	slot      int
+	named     bool // the deployment has a name
 	uncounted bool // it does not tell how many keys it has
 	databases []inspectedDatabase
 }
@@ -53,7 +56,7 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 	found := make([]Inspected, len(ms))
 	bounds := cfg.bounds()
 	for i, slot := range slots(ms, cfg.Deployment) {
-		found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, Bounds: bounds}
+		found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, named: cfg.Deployment != "", Bounds: bounds}
 	}
 	errs := eachMaster(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
 		return found[i].look(db, c, Members(ms, cfg.Deployment))
@@ -93,6 +96,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	canary, known := vouch.ParseCanary(found.canary)
 	if known && canary.Members == members {
 		in.Bounds = in.Bounds.And(canary.Bounds)
+		in.Misplaced = in.Misplaced || in.named && isMarkedElsewhere(&canary, in.slot, &in.Info)
 	}
 	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
 	reason := reasonOf(found.quarantine)
@@ -156,5 +160,5 @@ func (in *Inspected) Fresh() bool {
 // Clean says that its grants count in the first database. In another that is quarantined they count again some time after
 // a proxy first uses it.
 func (in *Inspected) Clean() bool {
-	return in.Err == nil && !in.Foreign && !in.Replaced && !in.barredIn(0)
+	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && !in.barredIn(0)
 }

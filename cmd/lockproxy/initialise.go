@@ -85,6 +85,8 @@ func state(in *quorum.Inspected) string {
 	switch {
 	case in.Foreign:
 		return "marked by another deployment, or for another list of masters"
+	case in.Misplaced:
+		return "is refused: stands in another place of the list than where it was marked; list the masters in the same order for every proxy, or run lockproxy init"
 	case in.Replaced:
 		return "is refused: was replaced by another server under its address; lead it to that one, or leave it: proxies quarantine it soon, like one without its data"
 	case len(in.Barred) == 0:
