@@ -17,6 +17,7 @@ func (e *Engine) poll(key Key, command []any, done func(Polled)) {
 
 type polling struct {
 	round
+	all  bool // it waits for every master
 	done func(Polled)
 }
 
@@ -27,7 +28,12 @@ func (p *polling) read(en *entry) (Vote, string) {
 	return Granted, ""
 }
 
-func (p *polling) decide(t Tally) Decision { return Decide(t) }
+func (p *polling) decide(t Tally) Decision {
+	if p.all && t.Pending() > 0 {
+		return Undecided
+	}
+	return Decide(t)
+}
 
 func (p *polling) ended(d Decision) {
 	if d != Won {

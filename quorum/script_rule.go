@@ -15,6 +15,8 @@ type Rule struct {
 	// Blind says that the script takes a lock from whoever holds it. It is not to take one that was granted when its client had
 	// been answered: so it waits for each master, and what reaches a master later is not run.
 	Blind bool
+	// Queue is where a refused caller waits, if there is one: of Taking, with a Field.
+	Queue *Queue
 	// Derived says that the script may touch keys that begin with one of KEYS and a colon.
 	Derived bool
 }

@@ -134,6 +134,7 @@ func (r *voting) ended(d Decision) {
 	if d == Won {
 		replaced = r.replaced()
 	}
+	elsewhere := r.req.Rule.Queue != nil && r.tally.Granted < len(r.entries)
 	divided := r.asked < r.req.Rule.worthAsking(r.tally)
 	r.releaseMissed()
 	r.mu.Unlock()
@@ -146,6 +147,9 @@ func (r *voting) ended(d Decision) {
 		if e.catchUp() < until {
 			r.countWon(reply, ms)
 			r.fill()
+			if elsewhere {
+				r.leave()
+			}
 			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}, Replaced: replaced}) })
 			return
 		}
@@ -158,13 +162,12 @@ func (r *voting) ended(d Decision) {
 	case d == Lost:
 		r.putBack(d, func() {
 			switch {
+			case r.req.Rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
+				r.lineUp(func() { r.refuse(refusal) })
 			case divided && r.isPutBack():
 				r.again()
 			case refused:
-				if r.req.Rule.Merge == Taking {
-					e.stats.refused.Add(1)
-				}
-				r.done(Ran{Reply: refusal})
+				r.refuse(refusal)
 			default:
 				e.stats.disputed.Add(1)
 				r.countNoQuorum()
@@ -176,6 +179,14 @@ func (r *voting) ended(d Decision) {
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
 	}
+}
+
+// refuse answers that the lock, or what else was asked for, is not to be had.
+func (r *voting) refuse(reply Value) {
+	if r.req.Rule.Merge == Taking {
+		r.engine.stats.refused.Add(1)
+	}
+	r.done(Ran{Reply: reply})
 }
 
 // replaced returns the keys that the script has deleted, or given another value, where it won. It is called with round.mu held.

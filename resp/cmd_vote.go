@@ -71,6 +71,9 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	if i := f.Holder; i > 0 && i <= len(args) {
 		rule.Field = args[i-1]
 	}
+	if f.Queues && len(keys) >= 3 {
+		rule.Queue = &quorum.Queue{Wake: strings.Replace(keys[1], "redisson_lock_queue", "redisson_lock__channel", 1) + ":"}
+	}
 	switch f.Kind {
 	case script.Refused:
 		return rule, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + f.Why)

@@ -63,7 +63,7 @@ var knownFamilies = slices.Concat(
 	redisson("RReadWriteLock", Family{Kind: Extends, Derived: true}, []familyText{
 		{"6563941ff57e01b8cf61e86907b80686438a2f74", "read watchdog", "2.13-3.43"},
 	}),
-	redisson("RFairLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2}, []familyText{
+	redisson("RFairLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2, Queues: true}, []familyText{
 		{"8f6ed299ffd259f0539c20f89253998c0777ea75", "lock, tryLock with a wait", "3.45-now"},
 		{"929defe0321e0a4c943b4244951d3a730b6eaabc", "lock, tryLock with a wait", "3.32-3.44"},
 		{"762bfafa6be221431a0b668685dd15c926483619", "lock, tryLock with a wait", "3.11.1-3.30"},

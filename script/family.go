@@ -18,6 +18,9 @@ type Family struct {
 	// A lock is granted only if a quorum agrees on that count. Releases need it where 0 may be the reply because other clients
 	// keep the lock, not an outer hold of the caller.
 	Holder int
+	// Queues says that who is refused waits in a queue: KEYS[2] is a list of what Holder names, and KEYS[3] a sorted set of these by
+	// when their places time out.
+	Queues bool
 	// Each says that the reply of Extends is an array with a 1 or 0 for each of several locks.
 	Each bool
 	// Blind says that it takes a lock from whoever holds it: masters that are late do not run it.

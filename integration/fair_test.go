@@ -1,0 +1,160 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"lockproxy/integration/harness"
+	"lockproxy/script"
+)
+
+// A fairLock is a text with which some version of Redisson takes a fair lock.
+type fairLock struct {
+	name string
+	text string
+	ends int64 // when places time out that are taken now, ms
+	wait int64 // for how long a place lasts, ms
+}
+
+// fairLocks returns all of them that the table of known scripts has.
+func fairLocks(t *testing.T) []fairLock {
+	t.Helper()
+	var all []fairLock
+	for _, f := range script.Families() {
+		if !f.Queues {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("testdata", "fair", f.SHA+".lua"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fairLock{name: f.Does, text: string(text), ends: time.Now().UnixMilli() + 300_000, wait: 300_000})
+	}
+	if len(all) < 9 {
+		t.Fatalf("only %d texts", len(all))
+	}
+	return all
+}
+
+// take returns the request of a client.
+func (f *fairLock) take(name, who string) []string {
+	wait, now := strconv.FormatInt(f.wait, 10), strconv.FormatInt(f.ends-f.wait, 10)
+	args := []string{"60000", who, wait, now, "not twice"}
+	switch {
+	case strings.HasPrefix(f.name, "tryLock,") || strings.HasPrefix(f.name, "tryLock of"):
+		args[2], args[3] = now, wait
+	case f.old():
+		args[2] = strconv.FormatInt(f.ends, 10)
+	}
+	return append([]string{"EVAL", f.text, "3", name, queueOf(name), timeoutsOf(name)}, args...)
+}
+
+// old says that the text is of a version in which asking again moves when one's place times out, but not the place.
+func (f *fairLock) old() bool { return strings.HasSuffix(f.name, "2.7-3.11.0") }
+
+func queueOf(name string) string    { return "redisson_lock_queue:{" + name + "}" }
+func timeoutsOf(name string) string { return "redisson_lock_timeout:{" + name + "}" }
+
+// waits has clients wait on one master, past the proxies, in this order.
+func (s *split) waits(f *fairLock, master int, name, queue string) {
+	s.Helper()
+	for i, who := range strings.Fields(queue) {
+		s.on(master, "RPUSH", queueOf(name), who)
+		s.on(master, "ZADD", timeoutsOf(name), strconv.FormatInt(f.ends+int64(i)*f.wait, 10), who)
+	}
+}
+
+// queues checks who waits on each master in the end, and that the n-th place times out when the n-th does.
+func (s *split) queues(f *fairLock, name string, want ...string) {
+	s.Helper()
+	s.settle()
+	for i, w := range want {
+		eventually(s, cleanMax, fmt.Sprintf("the queue of master %d", i+1), func() error {
+			queue, err := harness.Strings([]byte(s.on(i, "LRANGE", queueOf(name), "0", "-1")))
+			if err != nil {
+				return err
+			}
+			ends, err := harness.Strings([]byte(s.on(i, "ZRANGE", timeoutsOf(name), "0", "-1")))
+			if err != nil {
+				return err
+			}
+			if got, by := strings.Join(queue, " "), strings.Join(ends, " "); got != w || by != w && !f.old() {
+				return fmt.Errorf("%q wait, and time out in the order %q, want %q", got, by, w)
+			}
+			return nil
+		})
+	}
+}
+
+// Clients that came through several proxies are in another order on each master, so that nobody is first on a quorum. Whoever asks
+// next, the one who is to be first is told, or is the one who asks, and has the lock.
+func TestOfThoseThatWaitForAFairLockOneIsFirst(t *testing.T) {
+	s := startSplit(t)
+	listener := dial(t, startProxy(t, harness.Addrs(s.masters)).Addr)
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			told, asks := fmt.Sprintf("told%d", i), fmt.Sprintf("asks%d", i)
+			for _, name := range []string{told, asks} {
+				s.waits(&f, 0, name, "b a c")
+				s.waits(&f, 1, name, "c a b")
+				s.waits(&f, 2, name, "a b c")
+			}
+			channel := "redisson_lock__channel:{" + told + "}:a"
+			expect(t, listener, fmt.Sprintf("*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(channel), channel, i+1), "SUBSCRIBE", channel)
+			if reply, err := s.client.Do(f.take(told, "b")...); err != nil || reply[0] != ':' {
+				t.Fatalf("b got %q, %v", reply, err)
+			}
+			reply, err := listener.Reply()
+			if err != nil || string(reply) != fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(channel), channel) {
+				t.Fatalf("a was told %q, %v", reply, err)
+			}
+			s.queues(&f, told, "a b c", "a c b", "a b c")
+			for _, name := range []string{told, asks} {
+				expect(t, s.client, "$-1\r\n", f.take(name, "a")...)
+				s.queues(&f, name, "b c", "c b", "b c")
+			}
+		})
+	}
+}
+
+// Who has the lock has no place any more where another was first: else he would be first there later, when he does not wait.
+func TestWhoHasAFairLockWaitsNowhere(t *testing.T) {
+	s := startSplit(t)
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			name := fmt.Sprintf("k%d", i)
+			s.waits(&f, 0, name, "a b c")
+			s.waits(&f, 1, name, "a c b")
+			s.waits(&f, 2, name, "b a c")
+			expect(t, s.client, "$-1\r\n", f.take(name, "a")...)
+			s.queues(&f, name, "b c", "c b", "b c")
+		})
+	}
+}
+
+// A master that has lost its data grants the lock to anybody, and does not count.
+func TestAFairLockGoesOnWhereAMasterHasLostItsQueue(t *testing.T) {
+	s := startSplit(t)
+	if err := s.masters[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			name := fmt.Sprintf("k%d", i)
+			s.waits(&f, 0, name, "a b c")
+			s.waits(&f, 2, name, "b a c")
+			eventually(t, cleanMax, "a has the lock", func() error {
+				reply, err := s.client.Do(f.take(name, "a")...)
+				if err == nil && string(reply) != "$-1\r\n" {
+					err = fmt.Errorf("a got %q", reply)
+				}
+				return err
+			})
+		})
+	}
+}

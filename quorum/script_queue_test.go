@@ -1,0 +1,50 @@
+package quorum
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each master is written as who waits there, in order; "!x" says that x holds the lock there, "-" that the master did not answer.
+func TestWhoIsFirst(t *testing.T) {
+	for _, test := range []struct {
+		masters    string
+		who        string
+		everywhere bool
+	}{
+		{"a b|a b|a b", "a", true},
+		{"a b|b a|b a", "b", false},
+		{"a b|b a|-", "a", false},             // as far from the front: by name
+		{"b a c|c a b|a b c", "a", false},     // the fewest are before a
+		{"a|c b|b c", "b", false},             // a has one place, and may have given up
+		{"a b||", "a", true},                  // who is alone is granted where nobody waits
+		{"a b|b a|", "a", false},              // where nobody waits may be quarantine
+		{"||", "", true},                      // nobody waits
+		{"!x|!x|a b", "", true},               // x has the lock
+		{"!x|a b|x a b", "x", false},          // x is about to have it
+		{"!x|a b|b a", "a", false},            // x has a vote, and no place
+		{"-|-|-", "", true},                   // nobody answered
+		{"!x|-|-", "x", true},                 // x may have the lock
+		{"a b|b a|c a b|a c b|b", "b", false}, // five masters
+	} {
+		var replies []any
+		for master := range strings.SplitSeq(test.masters, "|") {
+			if master == "-" {
+				replies = append(replies, nil)
+				continue
+			}
+			holder, queue := "", []any{}
+			if strings.HasPrefix(master, "!") {
+				holder = master[1:]
+			} else {
+				for _, who := range strings.Fields(master) {
+					queue = append(queue, who)
+				}
+			}
+			replies = append(replies, []any{holder, queue})
+		}
+		if who, everywhere := firstOf(replies); who != test.who || everywhere != test.everywhere {
+			t.Errorf("%q: got %q, %v, want %q, %v", test.masters, who, everywhere, test.who, test.everywhere)
+		}
+	}
+}
