@@ -64,3 +64,33 @@ func (s *scene) expectState(master int, want quorum.State) {
 		}
 	}
 }
+
+// It keeps less on disk than when it left, as where the other one is its replica now. A proxy that has just started meets it first.
+func TestAServerThatIsBackAndKeepsLessIsNotTrustedAtOnce(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		inDurableScene(t, func(s *scene) {
+			was := s.replace(2, nil, 0, 1)
+			s.sleep(70 * time.Second) // its quarantine is over
+			s.do(func() { s.links[0][0].block(up) })
+			s.expectGranted(<-s.acquire(0, "mine", 50*time.Second, false))
+			s.lose(0)
+			s.expectHolders(time.Second, ".mm")
+			if started {
+				s.killProxies()
+			}
+			s.do(func() { was.replicas = 1 })
+			s.replace(2, was, 0, 1)
+			if started {
+				s.do(func() { s.servers[1].crash(false) })
+				s.bootNearest(2)
+				s.sleep(time.Second)
+				s.do(s.servers[1].boot)
+			}
+			s.sleep(2 * time.Second)
+			s.do(func() { s.servers[1].stopped = true })
+			for proxy := range s.proxies {
+				s.expectNotGranted(<-s.acquire(proxy, "other", time.Second, false))
+			}
+		})
+	}
+}

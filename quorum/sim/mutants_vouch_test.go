@@ -85,6 +85,11 @@ var vouchMutants = []mutant{
 		test: "TestAFileThatWasWrittenNoMore", in: ".",
 	},
 	{
+		name: "who keeps less on disk is no longer behind", rule: "7b older files", file: "vouch/canary.go",
+		old: "next.Epoch = was.Epoch + 1", new: "next.Epoch = max(was.Epoch+1, now.Epoch)",
+		test: "TestAServerThatIsBackAndKeepsLess", in: ".",
+	},
+	{
 		name: "a file of an earlier epoch counts as all that was known", rule: "7b older files", file: "vouch/canary.go",
 		old: "case restarted && was.Epoch < latest:", new: "case false:",
 		test: "TestAFileThatWasWrittenNoMore", in: ".",

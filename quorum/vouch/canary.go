@@ -131,11 +131,11 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	if now.Lineage == "-" && !restarted {
 		next.Lineage = was.Lineage
 	}
-	if now.Unsure && !restarted { // another proxy may be permitted to know
+	if now.Unsure && !restarted || was.Epoch < latest { // another proxy may be permitted to know; who was replaced stays so
 		next.Durable = was.Durable
 	}
 	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one
-		next.Epoch = max(was.Epoch+1, now.Epoch)
+		next.Epoch = was.Epoch + 1 // and not more: if it was replaced, and nobody has told yet, it is behind
 	}
 	if next != was {
 		return Judgement{Renew, "", next}

@@ -68,13 +68,15 @@ func expectJudgement(t *testing.T, was, now Canary, latest int64) {
 	switch {
 	case forgot != (j.Verdict == Forgot), forgot != (j.Reason != ""):
 		t.Fatalf("%+v, %+v: %+v: forgot %v", was, now, j, forgot)
-	case (forgot || was.Durable && !next.Durable) && (next.Epoch <= was.Epoch || next.Epoch < now.Epoch):
+	case forgot && (next.Epoch <= was.Epoch || next.Epoch < now.Epoch):
 		t.Fatalf("%+v, %+v: epoch %d is not new", was, now, next.Epoch)
+	case !forgot && was.Durable && !next.Durable && (was.Epoch < latest || next.Epoch != was.Epoch+1):
+		t.Fatalf("%+v, %+v: epoch %d is not the next, or it was replaced before", was, now, next.Epoch)
 	case !forgot && next.Durable == was.Durable && next.Epoch != was.Epoch, !forgot && (next == was) != (j.Verdict == Same):
 		t.Fatalf("%+v, %+v: %+v", was, now, j)
 	case next.Bounds != was.And(now.Bounds), next.Members != was.Members, next.DB != now.DB:
 		t.Fatalf("%+v, %+v: next %+v", was, now, next)
-	case next.Durable && !now.Durable && !(now.Unsure && was.Durable && !forgot):
+	case next.Durable && !now.Durable && !((now.Unsure || was.Epoch < latest) && was.Durable && !forgot):
 		t.Fatalf("%+v, %+v: not durable: %+v", was, now, next)
 	}
 	// Whoever marked it finds it as it is, and so do others who are permitted less: else they would mark it in turns.
