@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -62,10 +63,8 @@ func (l *lane) assess(k *link) error {
 		case forgot != "":
 		case l.wentBack(k, found, j.Next.Epoch):
 			forgot = vouch.Older
-		case found.quarantine != "" && j.Next.Epoch < known: // a proxy quarantined it that knew of no later epoch
-			forgot = reasonOf(found.quarantine)
 		case l.isBack(j.Next.Epoch):
-			forgot = "another server answered under its address meanwhile"
+			forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(max(known, j.Next.Epoch))

@@ -94,3 +94,25 @@ func TestAServerThatIsBackAndKeepsLessIsNotTrustedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// Where an address leads proxies to different servers for good, these are not marked anew without a pause, in quarantine either.
+func TestServersBehindOneAddressAreMarkedInTurnsWithAPause(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "mine", 50*time.Second, false)) // so that quarantines last
+		was := s.replace(2, nil, 0)
+		s.do(func() { s.astray = was })
+		marks := map[string]bool{}
+		for range 600 {
+			s.sleep(100 * time.Millisecond)
+			s.do(func() {
+				for _, m := range []*server{was, s.servers[2]} {
+					canary, _ := m.store.get(0, "lockproxy:canary", 0)
+					marks[canary.text] = true
+				}
+			})
+		}
+		if n := len(marks); n > 10 {
+			t.Errorf("%d marks in a minute", n)
+		}
+	})
+}

@@ -26,6 +26,9 @@ func (e *endpoint) Dial(ctx context.Context, db int) (masters.Conn, error) {
 	w.mu.Lock()
 	e.dials++
 	s := w.servers[e.id] // to which the address leads now
+	if w.astray != nil && w.astray.id == e.id && e.life.proxy.id > 0 {
+		s = w.astray
+	}
 	c := &conn{
 		world: w, life: e.life, server: s, link: w.links[e.life.proxy.id][s.id],
 		name: fmt.Sprintf("%s>%s#%d", e.life.name, s.addr, e.dials),

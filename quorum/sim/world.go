@@ -29,6 +29,7 @@ type World struct {
 	events  agenda
 	servers []*server
 	former  []*server // to which no address leads any more
+	astray  *server   // if not nil, its address leads to it for all proxies but the first
 	links   [][]*link // by proxy and server
 	proxies []*proxy
 	clients sync.WaitGroup
