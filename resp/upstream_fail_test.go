@@ -62,3 +62,25 @@ func TestALostUpstreamIsOneLineForAllItsClients(t *testing.T) {
 		t.Errorf("%d counted, want %d", got, n)
 	}
 }
+
+// One that turns a client's own connection away says so in the place of a first reply, and what is behind it would mean something else.
+func TestAnUpstreamThatRefusesWhatComesFirstIsOneLineForAllClients(t *testing.T) {
+	t.Parallel()
+	u := newCrossing(t)
+	log := &logged{}
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, UpstreamShared: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	const n = 3
+	for range n {
+		r.dial().send(words("MULTI") + words("SET a 1"))
+		first := u.next(t, "MULTI")
+		u.next(t, "SET a 1")
+		first.answer(t, "-ERR max number of clients reached\r\n")
+	}
+	waitFor(t, "clients are still there", func() bool { return r.server.Stats().Clients == 0 })
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="a command for the upstream failed"`) {
+		t.Errorf("want one line, got\n%s", text)
+	}
+	if got := r.server.Stats().UpstreamErrors; got != n {
+		t.Errorf("%d counted, want %d", got, n)
+	}
+}

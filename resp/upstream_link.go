@@ -116,8 +116,7 @@ func (l *link) agree() {
 // demand ends the session if the upstream refuses: the requests behind this one would mean something else.
 func (l *link) demand(reply []byte) {
 	if reply[0] == '-' {
-		l.session.server.countFailed(errorText(reply))
-		l.session.kill("upstream: " + errorText(reply))
+		l.broken(errorText(reply))
 	}
 }
 
