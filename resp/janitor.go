@@ -42,7 +42,7 @@ func (s *session) checkTimes(now int64) {
 		return
 	}
 	if w := s.sending.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
-		s.kill("write timeout: the upstream does not read")
+		s.upstreamLost("write timeout: it does not read")
 		return
 	}
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lockproxy/resp/upstream"
 )
@@ -77,6 +78,40 @@ func TestAnUpstreamThatRefusesWhatComesFirstIsOneLineForAllClients(t *testing.T)
 		first.answer(t, "-ERR max number of clients reached\r\n")
 	}
 	waitFor(t, "clients are still there", func() bool { return r.server.Stats().Clients == 0 })
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="a command for the upstream failed"`) {
+		t.Errorf("want one line, got\n%s", text)
+	}
+	if got := r.server.Stats().UpstreamErrors; got != n {
+		t.Errorf("%d counted, want %d", got, n)
+	}
+}
+
+// An upstream that reads no more, as one that has stopped, ends the connections of clients that send more than the kernel takes.
+func TestAnUpstreamThatDoesNotReadIsCounted(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	l := serveEach(t, &running, func(conn net.Conn) {
+		eachRequest(conn, func(args []string) bool {
+			if args[0] != "COMMAND" {
+				return false
+			}
+			_, err := io.WriteString(conn, crossingCommands)
+			return err == nil
+		})
+		<-t.Context().Done()
+		_ = conn.Close()
+	})
+	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
+	t.Cleanup(up.Close)
+	log := &logged{}
+	r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}, Limits: Limits{Write: 50 * time.Millisecond},
+		Logger: slog.New(slog.NewTextHandler(log, nil))})
+	const n = 3
+	for range n {
+		c := r.dial()
+		go func() { _, _ = io.WriteString(c, strings.Repeat(words("SET a "+strings.Repeat("v", 64<<10)), 512)) }()
+	}
+	waitFor(t, "clients are still there", func() bool { return r.server.Stats().Accepted == n && r.server.Stats().Clients == 0 })
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="a command for the upstream failed"`) {
 		t.Errorf("want one line, got\n%s", text)
 	}

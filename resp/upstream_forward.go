@@ -259,6 +259,9 @@ func (s *Server) upstreamFailed(err error) Reply {
 
 // upstreamLost ends the session, whose client waits for what will not come. Many may: the log has one line for all.
 func (s *session) upstreamLost(cause string) {
+	if s.isGone() {
+		return
+	}
 	s.server.countFailed(cause)
 	s.hangUp("upstream lost: " + cause)
 }

@@ -287,11 +287,7 @@ func (s *session) host() string {
 }
 
 // Lost ends the session, whose client waits for what will not come.
-func (sl *slot) Lost(cause error) {
-	if s := sl.session; !s.isGone() {
-		s.upstreamLost(cause.Error())
-	}
-}
+func (sl *slot) Lost(cause error) { sl.session.upstreamLost(cause.Error()) }
 
 // settleWrites is called before a command goes over the link. WAIT waits for what was written over the same connection:
 // so something is written there that comes after all that went over a trunk. Inside MULTI it does not wait.
