@@ -183,11 +183,20 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	})
 }
 
-// holdBy notes that its client has set the TTL of a key: what is held is extended by that at once, and from then on.
+// holdBy notes that its client has set the TTL of a key: what is held, or about to be, is extended by that from then on, and what
+// is held at once.
 func (s *session) holdBy(key quorum.Key, ttl time.Duration) {
+	if ttl <= 0 { // it is gone
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.kept[key]; h != nil && ttl > 0 {
+	for _, h := range s.coming {
+		if h.req.Key == key {
+			h.req.TTL = ttl
+		}
+	}
+	if h := s.kept[key]; h != nil {
 		h.req.TTL = ttl
 		h.timer.Reset(0)
 	}
@@ -302,7 +311,7 @@ func (s *session) letGoBut(key quorum.Key, token string) (held bool) {
 	if h := s.kept[key]; h != nil && h.req.Token != token {
 		h.stop()
 	}
-	return s.kept[key] != nil
+	return s.held(key, token) != nil
 }
 
 // heedPlan ends the holds whose keys a plan that has taken place has deleted, or given to another token, and notes the TTLs that it
