@@ -175,7 +175,16 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, ali
 	}
 	return c.begin(r, req.Key.Name, scriptAnswer(m, script.NotMine), func(sl *slot) {
 		sl.alien, req.Insist = alien, sl.insist
-		c.engine().Acquire(req, sl.acquired)
+		done := sl.acquired
+		if s := c.session; req.Reentrant {
+			done = func(a quorum.Acquired) {
+				if a.Lock != nil {
+					s.holdBy(req.Key, req.TTL)
+				}
+				sl.acquired(a)
+			}
+		}
+		c.engine().Acquire(req, done)
 	})
 }
 

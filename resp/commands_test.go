@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	releaseText = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	extendText  = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
-	addText     = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]+redis.call("pttl",KEYS[1])) else return 0 end`
-	releaseSHA  = "b70c2384248f88e6b75b9f89241a180f856ad852"
+	releaseText      = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	extendText       = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
+	addText          = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]+redis.call("pttl",KEYS[1])) else return 0 end`
+	takeOrExtendText = `if redis.call("set",KEYS[1],ARGV[1],"NX","PX",ARGV[2]) then return 1 end if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`
+	releaseSHA       = "b70c2384248f88e6b75b9f89241a180f856ad852"
 )
 
 func TestCommandsThatRedisHasNot(t *testing.T) {

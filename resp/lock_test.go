@@ -135,8 +135,11 @@ func TestAHeldLockKeepsTheTTLItWasExtendedBy(t *testing.T) {
 		"by GETEX, shorter": {"60000", "3000", func(c *client, by string) string { return c.ask("GETEX", "k", "PX", by) }},
 		"by SET":            {"60000", "3000", func(c *client, by string) string { return c.ask("SET", "k", "me", "XX", "PX", by) }},
 		"by PSETEX":         {"1500", "3000", func(c *client, by string) string { return c.ask("PSETEX", "k", by, "me") }},
-		"by script":         {"1500", "3000", func(c *client, by string) string { return c.ask("EVAL", extendText, "1", "k", "me", by) }},
-		"by more":           {"1500", "1500", func(c *client, by string) string { return c.ask("EVAL", addText, "1", "k", "me", by) }},
+		"by a script that takes or extends": {"60000", "3000", func(c *client, by string) string {
+			return c.ask("EVAL", takeOrExtendText, "1", "k", "me", by)
+		}},
+		"by script": {"1500", "3000", func(c *client, by string) string { return c.ask("EVAL", extendText, "1", "k", "me", by) }},
+		"by more":   {"1500", "1500", func(c *client, by string) string { return c.ask("EVAL", addText, "1", "k", "me", by) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
