@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// serveScript answers the handshake, then gives replies in order, one per command array, then closes if it runs out.
+// scripted accepts one connection: f returns the reply to its n-th command, the handshake aside, or "" to hang up.
 func scripted(t *testing.T, f func(n int, cmd []string) string) net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

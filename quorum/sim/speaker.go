@@ -332,20 +332,27 @@ func (s *speaker) touch(l *wanted) bool {
 		before = p.until
 		s.shorten(p, w.now()+quorum.Validity(l.ttl, 0, w.plan.of(s.at.id).DriftFactor))
 	})
+	return s.extend(q, l, before, "an extension", func(n int64) {
+		valid := time.Duration(0)
+		if p.extended = true; q.words[0] == "EXTEND" {
+			valid = time.Duration(n) * time.Millisecond
+		}
+		p.until = q.until(w, l.ttl, valid)
+	})
+}
+
+// extend awaits the reply to what extends a lock that its client relied on until before. If it is 0, the lock is gone.
+func (s *speaker) extend(q *request, l *wanted, before time.Duration, what string, won func(n int64)) bool {
+	w, p := s.world, l.promise
 	q.on = func() {
-		n, is := q.reply.(int64)
-		switch {
+		switch n, is := q.reply.(int64); {
 		case p.over: // its connection has ended, and was all that held it
 		case is && n > 0:
-			valid := time.Duration(0)
-			if p.extended = true; q.words[0] == "EXTEND" {
-				valid = time.Duration(n) * time.Millisecond
-			}
-			p.until = q.until(w, l.ttl, valid)
+			won(n)
 			w.checker.granted(p)
 		case is:
 			if w.now() < before && !q.held {
-				w.checker.gone(p, "an extension")
+				w.checker.gone(p, what)
 			}
 			p.over = true
 		}

@@ -137,19 +137,5 @@ func (s *speaker) add(l *wanted) bool {
 	before := time.Duration(0)
 	w.do(func() { before, p.fence = p.until, 0 })
 	q := &request{most: 6, words: evalWords(addText, []string{l.resource}, l.token, millis(l.ttl), "0")}
-	q.on = func() {
-		switch n, is := q.reply.(int64); {
-		case p.over:
-		case is && n == 1:
-			p.until = before + l.ttl - (w.asleep() - q.slept)
-			w.checker.granted(p)
-		case is:
-			if w.now() < before && !q.held {
-				w.checker.gone(p, "an addition")
-			}
-			p.over = true
-		}
-	}
-	_, ok := s.await(q)
-	return ok && !p.over
+	return s.extend(q, l, before, "an addition", func(int64) { p.until = before + l.ttl - (w.asleep() - q.slept) })
 }
