@@ -1,5 +1,10 @@
 package resp
 
+import (
+	"slices"
+	"strings"
+)
+
 // flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last.
 type flags uint32
 
@@ -13,6 +18,7 @@ const (
 	loading
 	stale
 	skipMonitor
+	skipSlowlog
 	fast
 	noAuth // may be sent before AUTH
 	allowBusy
@@ -26,7 +32,7 @@ const (
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",
-	"fast", "no_auth", "allow_busy", "no_mandatory_keys", "movablekeys"}
+	"skip_slowlog", "fast", "no_auth", "allow_busy", "no_mandatory_keys", "movablekeys"}
 
 func (f flags) names() Set {
 	names := Set{}
@@ -38,17 +44,25 @@ func (f flags) names() Set {
 	return names
 }
 
-// categories are the command's ACL categories, as far as they follow from flags and group.
+// moreCategories are ACL categories that follow from neither flags nor group, of commands and their subcommands.
+var moreCategories = map[string][]string{
+	"command": {"connection"}, "readonly": {"connection"}, "readwrite": {"connection"}, "wait": {"connection"},
+	"info": {"dangerous"}, "lastsave": {"admin", "dangerous"}, "role": {"admin", "dangerous"},
+}
+
+// categories are the command's ACL categories.
 func (cmd *command) categories() Set {
+	container, _, _ := strings.Cut(cmd.full, "|")
+	more := moreCategories[container]
 	set := Set{}
 	add := func(name string, yes bool) {
-		if yes {
+		if yes || slices.Contains(more, name) {
 			set = append(set, Status("@"+name))
 		}
 	}
-	f := cmd.flags
+	f, contains := cmd.flags, len(cmd.subs) > 0
 	add("keyspace", cmd.group == "generic" && !cmd.keys.none())
-	add("read", f&readOnly != 0)
+	add("read", f&readOnly != 0 && cmd.group != "scripting")
 	add("write", f&write != 0)
 	add("string", cmd.group == "string")
 	add("pubsub", f&pubSub != 0)
@@ -57,8 +71,8 @@ func (cmd *command) categories() Set {
 	add("fast", f&fast != 0)
 	add("slow", f&fast == 0)
 	add("dangerous", f&admin != 0)
-	add("connection", cmd.group == "connection")
+	add("connection", cmd.group == "connection" && !contains)
 	add("transaction", cmd.group == "transactions")
-	add("scripting", cmd.group == "scripting" && len(cmd.subs) == 0)
+	add("scripting", cmd.group == "scripting" && !contains)
 	return set
 }
