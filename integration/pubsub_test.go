@@ -44,9 +44,11 @@ var talks = map[string][]struct {
 		{"UNSUBSCRIBE a c", 2}, {"> a m", 1}, {"PUNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}, {"SSUBSCRIBE s", 1}, {">> s m", 1}, {"RESET", 1},
 		{">> s m", 0}, {"PING", 1},
 	},
-	"from RESP3 to RESP2": {{"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"HELLO 2", -1}, {"GET x", 1}, {"PING", 1}, {"> a m", 1}, {"RESET", 1}, {"> a m", 0}, {"GET x", 1}},
-	"silence":             {{"CLIENT REPLY OFF", 0}, {"SUBSCRIBE a", 1}, {"> a m", 1}, {"PING", 0}, {"UNSUBSCRIBE", 1}, {"CLIENT REPLY ON", 1}},
-	"QUIT":                {{"SUBSCRIBE a", 1}, {"QUIT", 1}},
+	"from RESP3 to RESP2":              {{"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"HELLO 2", -1}, {"GET x", 1}, {"PING", 1}, {"> a m", 1}, {"RESET", 1}, {"> a m", 0}, {"GET x", 1}},
+	"silence":                          {{"CLIENT REPLY OFF", 0}, {"SUBSCRIBE a", 1}, {"> a m", 1}, {"PING", 0}, {"UNSUBSCRIBE", 1}, {"CLIENT REPLY ON", 1}},
+	"the empty channel":                {{"PSUBSCRIBE *", 1}, {`> "" m`, 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"PUNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}},
+	"who listens to the empty channel": {{"HELLO 3", -1}, {`SUBSCRIBE ""`, 1}, {"PUBSUB CHANNELS", 1}, {"PUBSUB CHANNELS *", 1}},
+	"QUIT":                             {{"SUBSCRIBE a", 1}, {"QUIT", 1}},
 	"errors": {
 		{"SUBSCRIBE", 1}, {"PSUBSCRIBE", 1}, {"SSUBSCRIBE", 1}, {"PUBLISH a", 1}, {"PUBLISH a b c", 1}, {"SPUBLISH a", 1}, {"PUBSUB", 1}, {"PUBSUB FOO", 1},
 		{"PUBSUB CHANNELS a b", 1}, {"PUBSUB SHARDCHANNELS a b", 1}, {"PUBSUB NUMPAT x", 1}, {"PUBSUB NUMSUB", 1}, {"COMMAND GETKEYS SPUBLISH a b", 1},
@@ -147,6 +149,9 @@ type talker struct{ reader, publisher *harness.Conn }
 // server's hash table, and means nothing.
 func (c *talker) say(request string, replies int) (string, error) {
 	words := strings.Fields(request)
+	for i, word := range words {
+		words[i] = strings.Trim(word, `"`) // "" is the empty one
+	}
 	var all []string
 	switch words[0] {
 	case ">", ">>":

@@ -194,7 +194,7 @@ func (c *call) publish(kind pubsub.Kind) Reply {
 func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
 	messages, t := c.server.messages, pubsub.Topic{Kind: kind, Name: c.args[1]}
 	channel := pubsub.MasterChannel(t)
-	match := func(pattern string) bool { return matchGlob(pattern, channel) }
+	match := func(pattern string) bool { return matchChannel(pattern, channel) }
 	c.engine().Publish(channel, c.args[2], func(p quorum.Published) {
 		if p.Err != nil {
 			done(0, p.Err)
@@ -206,11 +206,12 @@ func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
 
 // channels lists what anybody on any proxy has subscribed to, patterns apart.
 func (c *call) channels(kind pubsub.Kind) Reply {
-	pattern := "*"
+	wanted := func(string) bool { return true }
 	switch len(c.args) {
 	case 2:
 	case 3:
-		pattern = strings.Clone(c.args[2])
+		pattern := strings.Clone(c.args[2])
+		wanted = func(channel string) bool { return matchChannel(pattern, channel) }
 	default:
 		return errSubcommandArity("PUBSUB", c.args[1])
 	}
@@ -230,7 +231,7 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 		}
 		found := Array{}
 		for _, name := range slices.Sorted(maps.Keys(seen)) {
-			if matchGlob(pattern, name) {
+			if wanted(name) {
 				found = append(found, Bulk(name))
 			}
 		}

@@ -30,6 +30,14 @@ func matchGlob(pattern, s string) bool {
 	return p == len(pattern)
 }
 
+// matchChannel is matchGlob for channels: Redis matches the empty one to no pattern but the empty one. KEYS * has the empty key.
+func matchChannel(pattern, channel string) bool {
+	if channel == "" {
+		return pattern == ""
+	}
+	return matchGlob(pattern, channel)
+}
+
 // matchOne matches one character, and returns how much of the pattern stands for it.
 func matchOne(pattern string, c byte) (int, bool) {
 	switch pattern[0] {
