@@ -36,7 +36,7 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 		return append(lines, s.Family.explain()...), nil
 	}
 	lines = append(lines,
-		"It is not understood as an operation on one string key, and no family is known, so it runs by vote:",
+		"It is not understood as an operation on one string key, and no family is known. If masters can compile it, it runs by vote:",
 		"a quorum of masters must give the same reply with the same effects on its KEYS.")
 	if name := compilerIn(text); name != "" {
 		lines = append(lines, "It will be refused where it calls "+name+", because what that compiles is not seen.")

@@ -13,7 +13,8 @@ func TestExplanations(t *testing.T) {
 		{`redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', 5000) return redis.call('spop', KEYS[2])`,
 			"runs by vote|will be refused where it calls SPOP"},
 		{`return redis.call('frob', KEYS[1])`, "will be refused where it calls FROB, which scripts by vote may not call"},
-		{`return {1, cjson.encode(ARGV)}`, "runs by vote"},
+		{`return {1, cjson.encode(ARGV)}`, "If masters can compile it, it runs by vote"},
+		{`this is no Lua`, "If masters can compile it, it runs by vote"},
 		{`return loadstring(ARGV[1])()`, "will be refused where it calls loadstring"},
 	} {
 		lines, err := Explain(c.text, mayVote)

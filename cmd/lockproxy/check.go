@@ -126,7 +126,7 @@ func judge(cfg *config.Config, probes []probe) {
 		case p.err != nil:
 			p.verdict = "no: " + reason(p.err, masterLogin)
 		case p.info.Role != "" && p.info.Role != "master":
-			p.verdict = "no: is a " + p.info.Role + ", name its master"
+			p.verdict = "no: is a " + p.info.Role + ", name its master, or, if that is named, another server"
 		case p.info.RunID != "" && first != "":
 			p.verdict = "no: is the same server as " + first
 		case len(missingToVote(&p.info)) > 0:

@@ -187,7 +187,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	for addr, want := range map[string]string{
 		good: "no: new, or has lost its data: if no lock is held, run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
 		full:    "no: its memory is full, raise maxmemory",
-		replica: "no: is a slave, name its master", gone: "no: no answer",
+		replica: "no: is a slave, name its master, or, if that is named, another server", gone: "no: no answer",
 		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
 		locked: "no: NOAUTH Authentication required, set master_user and master_password, or the ones in its URL",
 	} {
@@ -241,7 +241,7 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
 		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms", false},
 		{func(i *masters.Info) { i.RoundTrip = 30 * time.Millisecond }, "votes; far away for grace 50ms: raise it to three round trips", true},
-		{func(i *masters.Info) { i.Role = "slave" }, "no: is a slave, name its master", false},
+		{func(i *masters.Info) { i.Role = "slave" }, "no: is a slave, name its master, or, if that is named, another server", false},
 	} {
 		info := fine
 		c.change(&info)
