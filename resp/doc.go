@@ -28,7 +28,7 @@
 // The files, in reading order:
 //
 //	table.go, command.go            the command table; what a row has (flags.go, keyspec.go, usage.go)
-//	server.go, session.go, input.go connections, and their readers
+//	server.go, session.go, input.go connections, and their readers; how they end (ending.go)
 //	parser.go, dispatch.go          how a command is found, checked, run, and given its place
 //	slot.go, queue.go, writer.go    replies in their order
 //	reply.go, texts.go              what they look like, and the errors in Redis's words

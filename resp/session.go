@@ -1,15 +1,11 @@
 package resp
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,13 +13,7 @@ import (
 
 // A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
 // writer writes the replies. The reader goes on reading while commands wait, so it notices at once when the client
-// hangs up. Between them stands the queue.
-//
-//	orderly end (QUIT, protocol error, drain): closing is set, the reader only discards, the writer writes
-//	    what is queued and shuts its side down, the reader waits for the client to close, for a moment
-//	the client sends nothing more (EOF): what it has sent is answered, without locks (halfclose.go)
-//	the client is gone (I/O error, kill): gone is set, the connection is closed, locks whose
-//	    replies were not written are abandoned, now or when the engine grants them
+// hangs up. Between them stands the queue. ending.go has the ways in which it ends.
 type session struct {
 	server *Server
 	conn   net.Conn
@@ -100,7 +90,7 @@ func (s *session) run() {
 		s.writeLoop()
 	}()
 	s.readLoop()
-	s.end()
+	s.setGone()
 	s.unsubscribeAll()
 	s.cancelWaits()
 	s.server.pause.leave(s)
@@ -237,86 +227,4 @@ func (s *session) Kick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kickReader()
-}
-
-// refuse answers with an error in place of any further command, and ends the connection in order.
-func (s *session) refuse(err error) {
-	sl := newSlot(s)
-	sl.reply, sl.resp3, sl.mute = Error(err.Error()), s.resp3, s.mute.current
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.push(sl)
-	s.close(err.Error())
-}
-
-// stop ends the session after the commands under way have been answered.
-func (s *session) stop(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close(why)
-}
-
-// close is stop where s.mu is held.
-func (s *session) close(why string) {
-	s.why = cmp.Or(s.why, why)
-	s.closing.Store(true)
-	s.ready.Signal()
-}
-
-// end says that the client is gone.
-func (s *session) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gone = true
-	if s.up != nil {
-		_ = s.up.conn.Close() // what waits there, waits for nobody
-	}
-	s.ready.Signal()
-	s.turn.Signal()
-	s.tell()
-}
-
-// toldWhy is in place of a reason that the log has already.
-const toldWhy = "-"
-
-// noteEnd notes why the connection ends. The first reason counts: what follows from it is none.
-func (s *session) noteEnd(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.why == "" || why == toldWhy {
-		s.why = why
-	}
-}
-
-// tellEnd logs why the connection has ended, for those who look for it: clients come and go.
-func (s *session) tellEnd() {
-	s.mu.Lock()
-	why := s.why
-	s.mu.Unlock()
-	if log := s.server.log; why != toldWhy && log.Enabled(context.Background(), slog.LevelDebug) {
-		log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
-	}
-}
-
-// hangUp ends the session at once, without a line of its own in the log.
-func (s *session) hangUp(why string) {
-	s.noteEnd(why)
-	s.end()
-	_ = s.conn.Close()
-}
-
-// kill ends the session at once, and logs why.
-func (s *session) kill(cause string) {
-	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause)
-	s.hangUp(toldWhy)
-}
-
-// recovered keeps a bug met on one connection from reaching the others. It needs s.mu, so whoever does more
-// with that held than to look and assign releases it by a defer.
-func (s *session) recovered(where string) {
-	if p := recover(); p != nil {
-		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,
-			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		s.hangUp(toldWhy)
-	}
 }

@@ -68,7 +68,7 @@ func (s *session) send(batch *slot) bool {
 			s.noteEnd(sl.out.err.Error())
 			_ = s.write(p)
 			s.finish()
-			s.end() // what is granted from here on is abandoned
+			s.setGone() // what is granted from here on is abandoned
 			ok = false
 			continue
 		}

@@ -67,7 +67,7 @@ func TestNoLockIsHandedOutOnceTheClientIsGone(t *testing.T) {
 	acquired.answer, acquired.out = okOrNull, outcome{done: 1, lock: l}
 	s.push(ping)
 	s.push(acquired)
-	s.end()
+	s.setGone()
 	s.writeLoop()
 	if got := conn.out.String(); got != "+PONG\r\n" || !l.isAbandoned() {
 		t.Errorf("wrote %q, abandoned %v", got, l.isAbandoned())
