@@ -43,12 +43,12 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 		done := func(changed quorum.Changed) {
 			if changed.Applied {
 				s.server.taken.prolong(key, until)
-				s.holdBy(key, ttl)
+				s.setHeldTTL(key, ttl)
 			}
 			sl.changed(changed)
 		}
 		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
-			c.letGoBut(key, "")
+			c.endHoldUnless(key, "")
 		}
 		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
 	})
@@ -90,7 +90,7 @@ func runDel(c *call) Reply {
 	done := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
 		key := c.key(name)
-		c.letGoBut(key, "")
+		c.endHoldUnless(key, "")
 		c.engine().Remove(key, c.server.taken.deleting(key, done))
 	}
 	return later

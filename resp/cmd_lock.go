@@ -139,7 +139,7 @@ func runUnlock(c *call) Reply {
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	return c.begin(oneRound, name, answer, func(sl *slot) {
 		sl.token, sl.alien = token, alien
-		c.letGo(sl.key, token)
+		c.endHoldOf(sl.key, token)
 		c.engine().Release(sl.key, token, sl.released)
 	})
 }

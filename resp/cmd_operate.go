@@ -79,7 +79,7 @@ func runForceUnlock(c *call) Reply {
 	}
 	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
 		s, key, by := c.session, sl.key, c.user
-		c.letGoBut(key, "")
+		c.endHoldUnless(key, "")
 		c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {
 			what := "nothing was there"
 			switch {

@@ -179,7 +179,7 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, ali
 		if s := c.session; req.Reentrant {
 			done = func(a quorum.Acquired) {
 				if a.Lock != nil {
-					s.holdBy(req.Key, req.TTL)
+					s.setHeldTTL(req.Key, req.TTL)
 				}
 				sl.acquired(a)
 			}

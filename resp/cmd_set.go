@@ -126,11 +126,11 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 				sl.written(w)
 			}
 		}
-		if held := c.letGoBut(req.Key, req.Value); held && !req.KeepTTL {
+		if held := c.endHoldUnless(req.Key, req.Value); held && !req.KeepTTL {
 			s, written := c.session, done
 			done = func(w quorum.Written) {
 				if w.Done {
-					s.holdBy(req.Key, req.TTL)
+					s.setHeldTTL(req.Key, req.TTL)
 				}
 				written(w)
 			}
@@ -150,7 +150,7 @@ func (c *call) setExpired(o setOptions) Reply {
 		answer = func(*outcome) Reply { return okReply }
 	}
 	return c.begin(twoRounds, c.args[1], answer, func(sl *slot) {
-		c.letGoBut(sl.key, "")
+		c.endHoldUnless(sl.key, "")
 		c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
 	})
 }

@@ -54,7 +54,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	session, db := c.session, c.db
 	c.engine().Run(req, func(r quorum.Ran) {
 		for _, name := range r.Replaced {
-			session.letGoBut(quorum.Key{DB: db, Name: name}, "")
+			session.endHoldUnless(quorum.Key{DB: db, Name: name}, "")
 		}
 		sl.ran(r)
 	})

@@ -36,7 +36,7 @@
 //	cmd_*.go                        the handlers, by group; taken.go has what LOCKS lists
 //	plan*.go                        commands that read and change at one moment
 //	transaction.go, settle.go       MULTI: what is queued, and what is left to do when EXEC has taken place
-//	hold.go, subscriptions.go       locks and topics that a connection has
+//	hold*.go, subscriptions.go      locks and topics that a connection has
 //	tracking.go                     CLIENT TRACKING: what clients cache is taken back at once
 //	halfclose.go, janitor.go,       clients that are gone or slow, what all of them together may take, and those that
 //	budget.go, pause.go             CLIENT PAUSE holds

@@ -84,7 +84,7 @@ func (s *session) send(batch *slot) bool {
 		if !sl.mute {
 			p.buf = reply.appendTo(p.buf, sl.resp3)
 		}
-		s.keep(sl)
+		s.beginHold(sl)
 		if sl.out.lock != nil {
 			s.regain(sl)
 			s.noteTaken(p, sl)

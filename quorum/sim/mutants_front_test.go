@@ -86,23 +86,23 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "a held lock is not extended", rule: "hold", file: "../resp/hold.go", front: true,
-		old: "h.timer = time.AfterFunc(h.rest(), h.extend)", new: "h.timer = time.AfterFunc(1<<60, h.extend)",
+		old: "h.timer = time.AfterFunc(h.nextIn(), h.extend)", new: "h.timer = time.AfterFunc(1<<60, h.extend)",
 	},
 	{
 		name: "a held lock is extended once", rule: "hold", file: "../resp/hold.go", front: true,
-		old: "\t\th.timer.Reset(h.rest())", new: "",
+		old: "\t\th.timer.Reset(h.nextIn())", new: "",
 	},
 	{
 		name: "a held lock that was given back is extended", rule: "hold", file: "../resp/cmd_lock.go", front: true,
-		old: "\t\tc.letGo(sl.key, token)\n", new: "",
+		old: "\t\tc.endHoldOf(sl.key, token)\n", new: "",
 	},
 	{
-		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold.go", front: true,
+		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold_lost.go", front: true,
 		old: "if s.resp3 {", new: "if false {",
 		test: "TestAHeldLockThatIsLostIsTold", in: "../../resp",
 	},
 	{
-		name: "a loss is told to who has the lock again", rule: "hold", file: "../resp/hold.go", front: true,
+		name: "a loss is told to who has the lock again", rule: "hold", file: "../resp/hold_lost.go", front: true,
 		old: "if !sl.out.taken || s.lost.Load() == 0 {", new: "if true {",
 		test: "TestALossIsNotToldToWhoHasTheLockAgain", in: "../../resp",
 	},

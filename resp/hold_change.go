@@ -1,0 +1,100 @@
+package resp
+
+import (
+	"time"
+
+	"lockproxy/quorum"
+)
+
+// What a client's own commands change of the locks that it holds. One that deletes a lock, or gives it to another token, ends the
+// hold; one that sets its TTL sets the one that the hold goes on with.
+
+// extendBy does what its client asks for, and is that from then on: of an addition, what it comes to.
+func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
+	s := h.session
+	h.order.Lock()
+	defer h.order.Unlock()
+	s.mu.Lock()
+	ttl := req.TTL
+	if req.Add && h.valid != nil {
+		ttl += h.left()
+	}
+	if ttl <= s.server.cfg.TTLMax { // else it is refused
+		h.req.TTL = ttl
+	}
+	s.mu.Unlock()
+	s.server.engine.Extend(req, func(e quorum.Extended) {
+		h.extended(e)
+		done(e)
+	})
+}
+
+// setHeldTTL notes that its client has set the TTL of a key: what is held, or about to be, is extended by that from then on, and what
+// is held at once.
+func (s *session) setHeldTTL(key quorum.Key, ttl time.Duration) {
+	if ttl <= 0 { // it is gone
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.coming {
+		if h.req.Key == key {
+			h.req.TTL = ttl
+		}
+	}
+	if h := s.kept[key]; h != nil {
+		h.req.TTL = ttl
+		h.timer.Reset(0)
+	}
+}
+
+// endHoldOf ends the hold of that token, if there is one.
+func (s *session) endHoldOf(key quorum.Key, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held(key, token); h != nil {
+		h.stop()
+	}
+}
+
+// endHoldUnless ends the hold of the key, unless it is by that token, and says whether one stays. No hold has the token "".
+func (s *session) endHoldUnless(key quorum.Key, token string) (held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.coming {
+		if h.req.Key == key && h.req.Token != token {
+			h.stop()
+		}
+	}
+	if h := s.kept[key]; h != nil && h.req.Token != token {
+		h.stop()
+	}
+	return s.held(key, token) != nil
+}
+
+// heedPlan ends the holds whose keys a plan that has taken place has deleted, or given to another token, and notes the TTLs that it
+// has set.
+func (s *session) heedPlan(db int, p *plan) {
+	for i := range p.keys {
+		switch k, key := &p.keys[i], (quorum.Key{DB: db, Name: p.names[i]}); {
+		case k.first == "":
+		case !k.holds(k.first):
+			s.endHoldOf(key, k.first)
+		case k.edit.TTL > 0:
+			s.setHeldTTL(key, k.edit.TTL)
+		}
+	}
+}
+
+// held returns the hold of that token, or nil. s.mu is held.
+func (s *session) held(key quorum.Key, token string) *hold {
+	for _, h := range s.coming {
+		if h.req.Key == key && h.req.Token == token && !h.over {
+			return h
+		}
+	}
+	if h := s.kept[key]; h != nil && h.req.Token == token {
+		return h
+	}
+	return nil
+}

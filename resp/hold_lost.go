@@ -1,0 +1,79 @@
+package resp
+
+import (
+	"strconv"
+
+	"lockproxy/quorum"
+)
+
+// How a client is told that a lock that it held is lost.
+
+// lostChannel begins the names of the channels on which losses are published; the rest is the key. The message is the fence
+// of the lock, for others may listen who hold the key by now, or one of that name in another database.
+const lostChannel = reservedPrefix + "lost:"
+
+// lose tells the client, by push if it speaks RESP3, and in place of its next command on the key; and everybody by a
+// message. s.mu is held.
+func (s *session) lose(key quorum.Key, fence int64) {
+	if s.closing.Load() || s.gone {
+		return
+	}
+	s.server.counters.heldLost.Add(1)
+	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
+		"client", s.addr(), "id", s.id)
+	if s.lostKeys == nil {
+		s.lostKeys = map[quorum.Key]struct{}{}
+	}
+	if _, told := s.lostKeys[key]; !told && len(s.lostKeys) < holdsMax {
+		s.lostKeys[key] = struct{}{}
+		s.lost.Add(1)
+	}
+	if s.resp3 {
+		sl := newSlot(s)
+		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
+		s.insert(sl)
+		s.ready.Signal()
+	}
+	s.server.running.Go(func() { // for s.mu is held; and as it is not gone, Shutdown waits for the session still
+		s.server.engine.Publish(lostChannel+key.Name, strconv.FormatInt(fence, 10), func(quorum.Published) {})
+	})
+}
+
+// tellLost refuses a command on a key whose loss the client has not been told, and so an EXEC of one that was queued before.
+// s.mu is not held.
+func (c *call) tellLost(cmd *command) Reply {
+	var names []string
+	switch {
+	case cmd.name == "exec":
+		names = c.transaction.keys()
+	case cmd.group != "pubsub": // whose keys are channels
+		names = cmd.keys.of(c.args)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		key := c.key(name)
+		if _, lost := c.lostKeys[key]; lost {
+			delete(c.lostKeys, key)
+			c.lost.Add(-1)
+			return errLost(name)
+		}
+	}
+	return nil
+}
+
+// regain takes back the news of a loss where the reply about to be written is better: the client has a lock of the key again.
+func (s *session) regain(sl *slot) {
+	if !sl.out.taken || s.lost.Load() == 0 {
+		return
+	}
+	taken := sl.out.lock.AppendTaken(nil) // not all keys of the command: an EXEC may only read some
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, what := range taken {
+		if _, lost := s.lostKeys[what.Key]; lost {
+			delete(s.lostKeys, what.Key)
+			s.lost.Add(-1)
+		}
+	}
+}
