@@ -61,8 +61,8 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 	defer of.mu.Unlock()
 	switch first := of.head; {
 	case first == nil:
-	case first.relayed && of.up != nil:
-		return nil, of.up.id
+	case first.relayed && of.link != nil:
+		return nil, of.link.id
 	default:
 		for w := range of.waits {
 			if w.slot == first {

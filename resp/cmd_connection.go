@@ -168,7 +168,7 @@ func runReset(c *call) Reply {
 		return wait
 	}
 	c.dropLink()
-	c.own.Store(c.isSlow())
+	c.wantsLink.Store(c.isSlow())
 	c.unsubscribeAll()
 	c.releaseComing()
 	c.releaseHolds()

@@ -147,22 +147,22 @@ func runExec(c *call) Reply {
 		t.end(&c.server.memory)
 		return Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
 	}
-	own := keyless(queue)
+	deferred := deferredOf(queue)
 	if len(names) == 0 {
 		sl := c.claim(oneRound, "", made)
 		if sl == nil {
 			return wait
 		}
 		t.end(&c.server.memory)
-		replies := known(queue)
-		c.runOwn(own, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
+		replies := repliesSoFar(queue)
+		c.runDeferred(deferred, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return later
 	}
-	return c.execute(names, own, func() ([]quorum.Mark, step) {
+	return c.execute(names, deferred, func() ([]quorum.Mark, step) {
 		marks := t.marks()
 		t.end(&c.server.memory)
 		return marks, func(p *plan) Reply {
-			replies := known(queue)
+			replies := repliesSoFar(queue)
 			for i, q := range queue {
 				if q.step != nil {
 					p.cmd = q.cmd
@@ -174,8 +174,8 @@ func runExec(c *call) Reply {
 	})
 }
 
-// known returns the replies that have not to wait for EXEC, and null for those that have.
-func known(queue []queued) Array {
+// repliesSoFar returns the replies that have not to wait for EXEC, and null for those that have.
+func repliesSoFar(queue []queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
 		if replies[i] = q.reply; q.reply == nil {
@@ -185,15 +185,15 @@ func known(queue []queued) Array {
 	return replies
 }
 
-// keyless returns the commands that are run when the plan has taken place.
-func keyless(queue []queued) []ownCommand {
-	var own []ownCommand
+// deferredOf returns the commands that are run when the plan has taken place.
+func deferredOf(queue []queued) []deferredCommand {
+	var deferred []deferredCommand
 	for i, q := range queue {
 		if q.step == nil && q.reply == nil {
-			own = append(own, ownCommand{at: i, cmd: q.cmd, args: q.args})
+			deferred = append(deferred, deferredCommand{at: i, cmd: q.cmd, args: q.args})
 		}
 	}
-	return own
+	return deferred
 }
 
 // queueScript makes a step of a script that is understood. Others cannot be part of a transaction. What is wrong with the command

@@ -148,7 +148,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	}
 	var sl *slot
 	others := s.atUpstream(topics)
-	if s.up != nil && len(others) > 0 && !s.linkDead() {
+	if s.link != nil && len(others) > 0 && !s.linkDead() {
 		if sl = c.claim(oneRound, "", func(*outcome) Reply { return told }); sl == nil {
 			return wait
 		}
@@ -167,7 +167,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 		sl.mute, s.latest = false, sl
 		s.mu.Unlock()
 		s.noteState()
-		s.up.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
+		s.link.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
 			append([]string{word}, others...)...)
 		return later
 	}

@@ -44,10 +44,18 @@
 //	errorstats.go
 //	expiry.go, number.go, glob.go,  how times, numbers, patterns and words are read
 //	ascii.go, inline.go
-//	upstream_*.go                   the way of what is not about locks; package upstream knows the server
+//	upstream_route*.go,             the way of what is not about locks: where a command is served, and how it is sent on;
+//	upstream_forward.go             package upstream knows the server
+//	upstream_share.go               over a trunk
+//	upstream_link.go,               over the session's own link
+//	upstream_relay.go
+//	upstream_transaction.go,        MULTI and COMMAND where there is an upstream, what the proxy asks it, and its part in a drain
+//	upstream_command.go,
+//	upstream_ask.go, upstream_drain.go
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
-// handler parses first, then claims, then acts; it may be called twice if claim told it to wait.
+// handler parses first, then claims, then acts. It returns its reply; or later, if the slot that it claimed gets that; or
+// wait, if it could not claim one yet, and has done nothing: then it is called again.
 //
 // # Promises
 //

@@ -45,8 +45,8 @@ func (s *session) setGone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true
-	if s.up != nil {
-		_ = s.up.conn.Close() // what waits there, waits for nobody
+	if s.link != nil {
+		_ = s.link.conn.Close() // what waits there, waits for nobody
 	}
 	s.ready.Signal()
 	s.turn.Signal()

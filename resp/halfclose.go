@@ -75,7 +75,7 @@ func (s *session) waitsForLock() bool {
 
 // endBlocked lets the upstream end what waits there, by the same means: it answers what does not wait.
 func (s *session) endBlocked() {
-	l := s.up
+	l := s.link
 	if l == nil || !l.mayWait || l.sentAll {
 		return
 	}

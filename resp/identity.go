@@ -44,8 +44,8 @@ func (c *call) setProtocol(resp3 bool) {
 	c.mu.Lock()
 	c.resp3 = resp3
 	c.mu.Unlock()
-	if c.up != nil && !c.linkDead() {
-		c.up.agree() // there may be messages before the next command
+	if c.link != nil && !c.linkDead() {
+		c.link.agree() // there may be messages before the next command
 	}
 }
 

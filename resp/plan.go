@@ -133,8 +133,8 @@ func runPlanned(c *call) Reply {
 }
 
 // execute runs a plan on keys. When it has not to wait for earlier commands it calls begin, once, for what the first of
-// the keys must hold and for the plan. The commands of own are run when that has taken place.
-func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.Mark, step)) Reply {
+// the keys must hold and for the plan. Those that are deferred are run when that has taken place.
+func (c *call) execute(names []string, deferred []deferredCommand, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply {
 		if o.done == 0 {
 			return errorReply(quorum.ErrLate)
@@ -164,9 +164,9 @@ func (c *call) execute(names []string, own []ownCommand, begin func() ([]quorum.
 		}
 		return edits
 	}
-	s, settles := c.session, len(own) > 0
+	s, settles := c.session, len(deferred) > 0
 	if settles {
-		c.beginSettling(&settling{slot: sl, ours: own})
+		c.beginSettling(&settling{slot: sl, deferred: deferred})
 	}
 	c.engine().Exec(req, func(x quorum.Executed) {
 		switch {

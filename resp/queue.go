@@ -38,7 +38,7 @@ func (s *session) conflict(sl *slot) *slot {
 		for other := first; other != nil; other = other.next {
 			changes := sl.rounds != oneRound && (other.left > 0 || other.takes)
 			switch mixed := changes || other.left > 0 && other.rounds == twoRounds; {
-			case other.there(), mixed && other.sharesKey(sl):
+			case other.owedThere(), mixed && other.sharesKey(sl):
 				found = other
 			}
 		}
@@ -56,8 +56,30 @@ func (sl *slot) touches(key quorum.Key) bool {
 	return sl.key == key || sl.key.DB == key.DB && slices.Contains(sl.others, key.Name)
 }
 
-// there says whether replies to it are still to come from the upstream.
-func (sl *slot) there() bool { return sl.relayed || sl.shared && sl.left > 0 }
+// owedThere says whether replies to it are still to come from the upstream.
+func (sl *slot) owedThere() bool { return sl.relayed || sl.shared && sl.left > 0 }
+
+// repliesDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
+func (s *session) repliesDone() bool { return s.done((*slot).owedThere) }
+
+// locksDone says whether nothing waits for the engine, which a command that goes upstream must not overtake. If something does,
+// the reader waits for it.
+func (s *session) locksDone() bool {
+	return s.done(func(sl *slot) bool { return sl.left > 0 && !sl.owedThere() })
+}
+
+// done says whether no slot in the queue is such. If some are, the reader waits for the youngest of them.
+func (s *session) done(is func(*slot) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waitFor = nil
+	for sl := s.head; sl != nil; sl = sl.next {
+		if is(sl) {
+			s.waitFor = sl
+		}
+	}
+	return s.waitFor == nil
+}
 
 // take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock
 // must not be handed out any more, so it stops before the first one.

@@ -189,7 +189,7 @@ func (s *Server) admit(conn net.Conn) {
 		return
 	}
 	sess := newSession(s, conn, s.nextID.Add(1))
-	sess.own.Store(sess.isSlow())
+	sess.wantsLink.Store(sess.isSlow())
 	s.sessions[sess.id] = sess
 	s.running.Add(1)
 	s.mu.Unlock()

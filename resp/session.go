@@ -198,8 +198,8 @@ func (s *session) runAll() {
 		s.parser.forget()
 	}
 	s.pushShared()
-	if s.up != nil {
-		s.up.flush()
+	if s.link != nil {
+		s.link.flush()
 	}
 	s.wakeWriter()
 }

@@ -18,13 +18,13 @@ import (
 
 // A settling is an EXEC under way.
 type settling struct {
-	slot *slot // it has one outcome of two when the first part is done
-	ours []ownCommand
-	n    int // how many commands were queued
+	slot     *slot // it has one outcome of two when the first part is done
+	deferred []deferredCommand
+	n        int // how many commands were queued
 }
 
-// An ownCommand is one that the proxy runs when EXEC has taken place.
-type ownCommand struct {
+// A deferredCommand is one that the proxy runs when EXEC has taken place.
+type deferredCommand struct {
 	at   int // its place among all that were queued
 	cmd  *command
 	args []string
@@ -50,10 +50,10 @@ func (c *call) settle() Reply {
 	}
 	switch reply := o.reply.(type) {
 	case Array:
-		c.runOwn(st.ours, reply, func() { sl.resolve(o) })
+		c.runDeferred(st.deferred, reply, func() { sl.resolve(o) })
 		return later
 	case Raw:
-		o.reply = c.putOwn(st, reply)
+		o.reply = c.putDeferred(st, reply)
 	}
 	sl.resolve(o)
 	return later
@@ -87,53 +87,52 @@ func (s *session) isNext(sl *slot) bool {
 	return s.waitFor == nil
 }
 
-// runOwn runs the commands and puts their replies in place. What HELLO comes to is for the replies behind it, too. done is
+// runDeferred runs the commands and puts their replies in place. What HELLO comes to is for the replies behind it, too. done is
 // called when what they publish is published.
-func (c *call) runOwn(all []ownCommand, replies Array, done func()) {
-	at, resp3 := 0, c.resp3
-	var publishing []int
+func (c *call) runDeferred(rest []deferredCommand, replies Array, done func()) {
+	resp3 := c.resp3
+	var publishing []deferredCommand
 	for i := range replies {
-		if at < len(all) && all[at].at == i {
-			if own := all[at]; own.cmd.group == "pubsub" && strings.HasPrefix(own.args[1], reservedPrefix) {
+		if len(rest) > 0 && rest[0].at == i {
+			switch d := rest[0]; {
+			case d.cmd.group != "pubsub":
+				replies[i] = c.runOneDeferred(d)
+			case strings.HasPrefix(d.args[1], reservedPrefix):
 				replies[i] = errOwnChannel
-			} else if own.cmd.group == "pubsub" {
-				publishing = append(publishing, at)
-			} else {
-				replies[i] = c.runOne(own)
+			default:
+				publishing = append(publishing, d)
 			}
-			at++
+			rest = rest[1:]
 		}
 		if c.resp3 != resp3 {
 			replies[i] = spoken{replies[i], c.resp3}
 		}
 	}
-	left := len(publishing)
-	if left == 0 {
+	if len(publishing) == 0 {
 		done()
 		return
 	}
 	var answered atomic.Int32
-	for _, at := range publishing {
-		own := all[at]
+	for _, d := range publishing {
 		kind := pubsub.Channel
-		if own.cmd.name == "spublish" {
+		if d.cmd.name == "spublish" {
 			kind = pubsub.Shard
 		}
-		one := call{session: c.session, cmd: own.cmd, args: own.args}
+		one := call{session: c.session, cmd: d.cmd, args: d.args}
 		one.publishTo(kind, func(n int, err error) {
-			if replies[own.at] = Int(n); err != nil {
-				replies[own.at] = errorReply(err)
+			if replies[d.at] = Int(n); err != nil {
+				replies[d.at] = errorReply(err)
 			}
-			if int(answered.Add(1)) == left {
+			if int(answered.Add(1)) == len(publishing) {
 				done()
 			}
 		})
 	}
 }
 
-func (c *call) runOne(own ownCommand) Reply {
-	one := call{session: c.session, cmd: own.cmd, args: own.args}
-	return own.cmd.run(&one)
+func (c *call) runOneDeferred(d deferredCommand) Reply {
+	one := call{session: c.session, cmd: d.cmd, args: d.args}
+	return d.cmd.run(&one)
 }
 
 func (c *call) beginSettling(st *settling) {

@@ -14,9 +14,9 @@ type transaction struct {
 	changes bool // it may change something
 	// upstream: it takes place there, and nothing is queued here.
 	upstream bool
-	there    int          // how many commands it has queued
-	ours     []ownCommand // that are ours among them
-	selected *int         // the database that SELECT has queued last
+	there    int               // how many commands it has queued
+	deferred []deferredCommand // that are ours among them
+	selected *int              // the database that SELECT has queued last
 	queue    []queued
 	args     int // of the commands in queue
 	watched  []*watched

@@ -11,8 +11,8 @@ import (
 
 // COMMAND where there is an upstream: what that has, and what only this proxy has.
 
-// ownCommands returns the rows of the table that the upstream does not have.
-func (s *Server) ownCommands() []*command {
+// onlyOurs returns the rows of the table that the upstream does not have.
+func (s *Server) onlyOurs() []*command {
 	known := s.commandsThere()
 	if known == nil {
 		return nil
@@ -20,9 +20,9 @@ func (s *Server) ownCommands() []*command {
 	return slices.DeleteFunc(slices.Clone(s.commands.rows), func(cmd *command) bool { return known.Has(cmd.name) })
 }
 
-// ownNamed returns for each name the row that only this proxy has, or nil.
-func (s *Server) ownNamed(names []string) (rows []*command, some, all bool) {
-	own := s.ownCommands()
+// onlyOursNamed returns for each name the row that only this proxy has, or nil.
+func (s *Server) onlyOursNamed(names []string) (rows []*command, some, all bool) {
+	own := s.onlyOurs()
 	all = true
 	for _, name := range names {
 		row := s.commands.find(name)
@@ -46,7 +46,7 @@ func (c *call) askCommands(row *command) (reply Reply, here bool) {
 	case "command":
 		edit = c.addInfo()
 	case "count":
-		edit = func(reply []byte) []byte { return addCount(reply, len(c.server.ownCommands())) }
+		edit = func(reply []byte) []byte { return addCount(reply, len(c.server.onlyOurs())) }
 	case "list":
 		keep, refused := parseCommandFilter(c.args)
 		if refused != nil {
@@ -54,19 +54,19 @@ func (c *call) askCommands(row *command) (reply Reply, here bool) {
 		}
 		var names []byte
 		n := 0
-		for _, each := range listCommands(c.server.ownCommands(), keep) {
+		for _, each := range listCommands(c.server.onlyOurs(), keep) {
 			names, n = each.appendTo(names, resp3), n+1
 		}
 		edit = func(reply []byte) []byte { return addItems(reply, n, names) }
 	case "getkeys":
-		_, _, all := c.server.ownNamed(c.args[2:min(3, len(c.args))])
+		_, _, all := c.server.onlyOursNamed(c.args[2:min(3, len(c.args))])
 		return nil, all && len(c.args) > 2
 	case "info", "docs":
 		if len(c.args) == 2 && name == "info" {
 			edit = c.addInfo()
 			break
 		}
-		rows, some, all := c.server.ownNamed(c.args[2:])
+		rows, some, all := c.server.onlyOursNamed(c.args[2:])
 		if all && len(rows) > 0 {
 			return nil, true
 		}
@@ -78,7 +78,7 @@ func (c *call) askCommands(row *command) (reply Reply, here bool) {
 			break
 		}
 		if len(rows) == 0 {
-			rows = c.server.ownCommands()
+			rows = c.server.onlyOurs()
 		}
 		edit = addDocs(rows, resp3)
 	default:
@@ -89,7 +89,7 @@ func (c *call) askCommands(row *command) (reply Reply, here bool) {
 
 // addInfo adds the entries of our commands to those of the upstream.
 func (c *call) addInfo() func([]byte) []byte {
-	own := c.server.ownCommands()
+	own := c.server.onlyOurs()
 	var b []byte
 	for _, cmd := range own {
 		b = cmd.info().appendTo(b, c.resp3)

@@ -46,10 +46,10 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 func (s *session) waitsThere() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head == nil || !s.head.relayed || s.up == nil {
+	if s.head == nil || !s.head.relayed || s.link == nil {
 		return 0
 	}
-	return s.up.id
+	return s.link.id
 }
 
 // drained says whether the reply that b begins with tells that the command was unblocked, of a server that drains.

@@ -36,9 +36,9 @@ func (c *call) divert(cmd *command) Reply {
 	if cmd != nil && cmd.name == "watch" && len(c.transaction.watched) > 0 {
 		return c.split(errMixedTransaction)
 	}
-	reply, own := c.forwardOrAsk(cmd)
+	reply, here := c.forwardOrAsk(cmd)
 	switch {
-	case own:
+	case here:
 		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
 		c.watchesUpstream = true
@@ -87,11 +87,11 @@ func (s *Server) commandsThere() *upstream.Commands {
 	return commands
 }
 
-// forwardOrAsk is forward, but for commands to whose replies the proxy adds something. own says that it answers alone.
-func (c *call) forwardOrAsk(cmd *command) (reply Reply, own bool) {
+// forwardOrAsk is forward, but for commands to whose replies the proxy adds something. here says that nobody but the proxy knows what is asked for.
+func (c *call) forwardOrAsk(cmd *command) (reply Reply, here bool) {
 	if cmd != nil && cmd.name == "command" {
-		if reply, own = c.askCommands(cmd.row(c.args)); reply != nil || own {
-			return reply, own
+		if reply, here = c.askCommands(cmd.row(c.args)); reply != nil || here {
+			return reply, here
 		}
 	}
 	return c.forward(), false
@@ -226,7 +226,7 @@ func (c *call) forward() Reply {
 		l.mayWait = true
 		if !l.asked && !c.transaction.upstream {
 			l.asked = true
-			l.ask(expectation{n: 1, take: l.known}, "CLIENT", "ID")
+			l.ask(expectation{n: 1, take: l.takeID}, "CLIENT", "ID")
 		}
 	}
 	if !l.pushRelayed() {

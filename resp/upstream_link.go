@@ -55,16 +55,34 @@ type expectation struct {
 	confirms bool // they confirm subscriptions
 }
 
+// upstreamSide is what a session has to do with the upstream.
+type upstreamSide struct {
+	link    *link        // the reader sets it, with session.mu held
+	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
+
+	// session.mu guards what follows.
+	relays    int   // relayed slots in the queue
+	shares    int   // replies that are owed over a shared connection
+	relaying  bool  // the relay writes to the client, or is in the midst of a frame
+	relayedBy *slot // the slot whose replies it writes; nil: a message
+
+	// Only the reader uses these.
+	watchesUpstream bool
+	sharing
+
+	monitors atomic.Bool // MONITOR was sent
+}
+
 // connected returns the session's link, in the client's database and protocol. If there is none it says what the reply
 // is, or wait.
 func (s *session) connected() (*link, Reply) {
-	if s.up != nil && s.up.sentAll {
-		<-s.up.done
+	if s.link != nil && s.link.sentAll {
+		<-s.link.done
 	}
-	if s.up != nil && s.linkDead() {
+	if s.link != nil && s.linkDead() {
 		s.dropLink()
 	}
-	l := s.up
+	l := s.link
 	if l != nil {
 		l.agree()
 		return l, nil
@@ -79,7 +97,7 @@ func (s *session) connected() (*link, Reply) {
 	}
 	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, pushes: g.RESP3, name: g.Name}
 	s.mu.Lock()
-	s.up = l
+	s.link = l
 	if s.gone {
 		_ = conn.Close()
 	}
@@ -120,8 +138,8 @@ func (l *link) demand(reply []byte) {
 	}
 }
 
-// known takes the connection's id at the upstream.
-func (l *link) known(reply []byte) {
+// takeID takes the connection's id at the upstream.
+func (l *link) takeID(reply []byte) {
 	id, _ := parseInt(strings.TrimRight(string(reply[1:]), "\r\n"))
 	if reply[0] != ':' {
 		id = 0
@@ -248,7 +266,7 @@ func (l *link) pushRelayed() bool {
 
 // noteState notes whether the client has state at the upstream.
 func (s *session) noteState() {
-	if s.up == nil {
+	if s.link == nil {
 		return
 	}
 	s.mu.Lock()
@@ -259,18 +277,18 @@ func (s *session) noteState() {
 			break
 		}
 	}
-	s.up.stateful = listens || s.transaction.upstream || s.watchesUpstream || s.monitors.Load()
+	s.link.stateful = listens || s.transaction.upstream || s.watchesUpstream || s.monitors.Load()
 }
 
 func (s *session) linkDead() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.up.dead
+	return s.link.dead
 }
 
 // dropLink ends the link. Nothing is expected of it.
 func (s *session) dropLink() {
-	l := s.up
+	l := s.link
 	if l == nil {
 		return
 	}
@@ -281,48 +299,8 @@ func (s *session) dropLink() {
 	<-l.done
 	s.server.counters.links.Add(-1)
 	s.mu.Lock()
-	s.up = nil
+	s.link = nil
 	s.mu.Unlock()
 	s.watchesUpstream = false
 	s.monitors.Store(false)
-}
-
-// upstreamSide is what a session has to do with the upstream.
-type upstreamSide struct {
-	up      *link        // the reader sets it, with session.mu held
-	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
-
-	// session.mu guards what follows.
-	relays    int   // relayed slots in the queue
-	shares    int   // replies that are owed over a shared connection
-	relaying  bool  // the relay writes to the client, or is in the midst of a frame
-	relayedBy *slot // the slot whose replies it writes; nil: a message
-
-	// Only the reader uses these.
-	watchesUpstream bool
-	sharing
-
-	monitors atomic.Bool // MONITOR was sent
-}
-
-// repliesDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
-func (s *session) repliesDone() bool { return s.done((*slot).there) }
-
-// locksDone says whether nothing waits for the engine, which a command that goes upstream must not overtake. If something does,
-// the reader waits for it.
-func (s *session) locksDone() bool {
-	return s.done(func(sl *slot) bool { return sl.left > 0 && !sl.there() })
-}
-
-// done says whether no slot in the queue is such. If some are, the reader waits for the youngest of them.
-func (s *session) done(is func(*slot) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waitFor = nil
-	for sl := s.head; sl != nil; sl = sl.next {
-		if is(sl) {
-			s.waitFor = sl
-		}
-	}
-	return s.waitFor == nil
 }

@@ -178,8 +178,8 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) { conns <- conn })
 	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
 	for name, use := range map[string]func(*session) bool{
-		"a command":  func(s *session) bool { return s.up.pushRelayed() },
-		"a question": func(s *session) bool { s.up.ask(expectation{n: 1}, "MULTI"); return false },
+		"a command":  func(s *session) bool { return s.link.pushRelayed() },
+		"a question": func(s *session) bool { s.link.ask(expectation{n: 1}, "MULTI"); return false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := net.Pipe()
@@ -240,7 +240,7 @@ func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
 		t.Fatal(reply)
 	}
 	session := r.server.clients()[0]
-	<-session.up.done
+	<-session.link.done
 	c.send(words("UNSUBSCRIBE news") + words("PING"))
 	c.want("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n+PONG\r\n")
 }

@@ -42,14 +42,14 @@ const (
 	slowMax  = 1024
 )
 
-// sharing is a session's part in a trunk. Only the reader uses it, except own.
+// sharing is a session's part in a trunk. Only the reader uses it, except wantsLink.
 type sharing struct {
 	trunk    *upstream.Trunk
 	gathered *slot   // of the commands that are not pushed yet
 	requests *[]byte // theirs, of outs
 	wrote    bool    // commands have gone over a trunk since the last WAIT
 
-	own atomic.Bool // it is to have a link
+	wantsLink atomic.Bool // it is to have a link
 }
 
 // mayShare says whether the command may go over a trunk.
@@ -59,14 +59,14 @@ func (c *call) mayShare() bool {
 
 // sharesTrunk says whether the session has no need of a link, so far.
 func (s *session) sharesTrunk() bool {
-	return s.server.cfg.UpstreamShared && s.up == nil && !s.own.Load()
+	return s.server.cfg.UpstreamShared && s.link == nil && !s.wantsLink.Load()
 }
 
 // share sends the command over a trunk. It returns wait while there is no room or the client has not read enough, and
 // nil if the session gets a link instead.
 func (c *call) share() Reply {
 	s := c.session
-	if reply := s.joinTrunk(); reply != nil || s.own.Load() {
+	if reply := s.joinTrunk(); reply != nil || s.wantsLink.Load() {
 		return reply
 	}
 	s.mu.Lock()
@@ -76,7 +76,7 @@ func (c *call) share() Reply {
 		return wait
 	}
 	if s.shares >= sharedAhead {
-		s.own.Store(true)
+		s.wantsLink.Store(true)
 		s.mu.Unlock()
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *session) joinTrunk() Reply {
 	t, err := s.server.trunk(g)
 	switch {
 	case errors.Is(err, upstream.ErrManyTrunks):
-		s.own.Store(true)
+		s.wantsLink.Store(true)
 		return nil
 	case err != nil:
 		return s.server.upstreamFailed(err)
@@ -212,7 +212,7 @@ func (sl *slot) gathers(b []byte, n int) bool {
 	if !sl.relayed && !s.gather(sl, b) {
 		sl.relayed = true
 		s.relays++
-		s.own.Store(true)
+		s.wantsLink.Store(true)
 	}
 	if sl.relayed {
 		return false
@@ -233,7 +233,7 @@ func (s *session) gather(sl *slot, b []byte) bool {
 	}
 	sl.raw = append(sl.raw, b...)
 	if sl.output > sharedBytes {
-		s.own.Store(true)
+		s.wantsLink.Store(true)
 	}
 	return true
 }

@@ -92,17 +92,17 @@ func (c *call) beginUpstream() Reply {
 		return refused
 	}
 	l.ask(expectation{n: 1, take: l.demand}, "MULTI")
-	var own []ownCommand
+	var deferred []deferredCommand
 	for i, q := range t.queue {
 		args := q.args
 		if q.cmd.flags&ours != 0 {
-			args, own = inItsPlace(q.cmd, args), append(own, ownCommand{at: i, cmd: q.cmd, args: q.args})
+			args, deferred = inItsPlace(q.cmd, args), append(deferred, deferredCommand{at: i, cmd: q.cmd, args: q.args})
 		}
 		l.ask(expectation{n: 1}, args...)
 	}
 	there, changes := len(t.queue), t.changes
 	t.end(&c.server.memory)
-	t.open, t.upstream, t.changes, t.there, t.ours = true, true, changes, there, own
+	t.open, t.upstream, t.changes, t.there, t.deferred = true, true, changes, there, deferred
 	c.noteState()
 	return nil
 }
@@ -120,8 +120,8 @@ func (t *transaction) aboutLocks() bool {
 // spoilAnywhere notes that a command was refused: EXEC will be. What the upstream has queued it forgets.
 func (c *call) spoilAnywhere() {
 	t := &c.transaction
-	if t.upstream && c.up != nil {
-		c.up.ask(expectation{n: 1}, "DISCARD")
+	if t.upstream && c.link != nil {
+		c.link.ask(expectation{n: 1}, "DISCARD")
 		t.upstream, c.watchesUpstream = false, false
 		c.noteState()
 	}
@@ -139,7 +139,7 @@ func (c *call) queueThere(row *command) Reply {
 		c.spoilAnywhere()
 		return errNotInMulti("hello with options")
 	}
-	if len(t.ours) >= queuedMax || !c.retain(1) {
+	if len(t.deferred) >= queuedMax || !c.retain(1) {
 		c.spoilAnywhere()
 		return c.errQueueFull()
 	}
@@ -148,7 +148,7 @@ func (c *call) queueThere(row *command) Reply {
 	reply := c.forward()
 	c.args = args
 	if reply == later {
-		t.ours = append(t.ours, ownCommand{at: t.there, cmd: row, args: slices.Clone(args)})
+		t.deferred = append(t.deferred, deferredCommand{at: t.there, cmd: row, args: slices.Clone(args)})
 		t.there++
 	}
 	return reply
@@ -180,7 +180,7 @@ func (c *call) divertEnd(cmd *command) Reply {
 	if !t.upstream || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
 		return nil
 	}
-	if cmd.name == "exec" && len(t.ours) > 0 {
+	if cmd.name == "exec" && len(t.deferred) > 0 {
 		return c.execThere()
 	}
 	reply := c.forward()
@@ -206,7 +206,7 @@ func (c *call) execThere() Reply {
 	if sl == nil {
 		return wait
 	}
-	st := &settling{slot: sl, ours: t.ours, n: t.there}
+	st := &settling{slot: sl, deferred: t.deferred, n: t.there}
 	c.beginSettling(st)
 	l.ask(expectation{n: 1, most: c.server.cfg.Limits.Output, take: func(reply []byte) {
 		l.agreed(st, reply)
@@ -222,16 +222,16 @@ func (c *call) execThere() Reply {
 // agreed takes note of the protocol that the upstream speaks now. The relay calls it.
 func (l *link) agreed(st *settling, reply []byte) {
 	_, items := splitItems(reply)
-	for _, own := range st.ours {
-		if p := protocolOf(own.cmd, own.args); p != 0 && len(items) == st.n && items[own.at][0] != '-' {
+	for _, d := range st.deferred {
+		if p := protocolOf(d.cmd, d.args); p != 0 && len(items) == st.n && items[d.at][0] != '-' {
 			l.pushes = p == 3
 		}
 	}
 }
 
-// putOwn is runOwn where the transaction took place at the upstream, which has answered something in each of the places.
+// putDeferred is runDeferred where the transaction took place at the upstream, which has answered something in each of the places.
 // Where that is an error the command is not run.
-func (c *call) putOwn(st *settling, reply []byte) Raw {
+func (c *call) putDeferred(st *settling, reply []byte) Raw {
 	b, items := splitItems(reply)
 	if len(items) != st.n {
 		return reply // it did not take place
@@ -239,11 +239,11 @@ func (c *call) putOwn(st *settling, reply []byte) Raw {
 	b = append([]byte(nil), b...)
 	at := 0
 	for i, item := range items {
-		if at < len(st.ours) && st.ours[at].at == i {
-			own := st.ours[at]
+		if at < len(st.deferred) && st.deferred[at].at == i {
+			d := st.deferred[at]
 			at++
 			if item[0] != '-' {
-				item = c.runThere(own).appendTo(nil, c.resp3)
+				item = c.runThere(d).appendTo(nil, c.resp3)
 			}
 		}
 		b = append(b, item...)
@@ -252,13 +252,13 @@ func (c *call) putOwn(st *settling, reply []byte) Raw {
 }
 
 // runThere runs a command that has changed the connection to the upstream in the same way.
-func (c *call) runThere(own ownCommand) Reply {
-	l := c.up
-	if p := protocolOf(own.cmd, own.args); p != 0 {
+func (c *call) runThere(d deferredCommand) Reply {
+	l := c.link
+	if p := protocolOf(d.cmd, d.args); p != 0 {
 		l.resp3 = p == 3
 	}
-	reply := c.runOne(own)
-	switch own.cmd.full {
+	reply := c.runOneDeferred(d)
+	switch d.cmd.full {
 	case "select":
 		l.db = c.db
 	case "client|setname":

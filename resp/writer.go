@@ -152,7 +152,7 @@ func (s *session) retire(batch *slot) {
 	s.unthrottle()
 	s.batch = nil
 	s.tell()
-	if s.relays > 0 || s.shares > 0 || s.up != nil {
+	if s.relays > 0 || s.shares > 0 || s.link != nil {
 		s.turn.Signal()
 	}
 }
