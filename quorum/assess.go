@@ -48,7 +48,8 @@ func (l *lane) assess(k *link) error {
 		if !ok {
 			return fmt.Errorf("does not let its canary be read: %w", read.Err)
 		}
-		if is, ok := vouch.ParseCanary(found.canary); ok && is.DB == l.db && is.Members == l.engine.members {
+		is, ok := vouch.ParseCanary(found.canary)
+		if ok && is.DB == l.db && is.Members == l.engine.members {
 			if l.isMisplaced(k, &is) {
 				return errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
 			}
@@ -56,7 +57,7 @@ func (l *lane) assess(k *link) error {
 		}
 		early := !l.heardOthers() // before what they have told is looked at
 		known := l.known().Load()
-		now := l.canaryNow(&k.info)
+		now := l.canaryNow(&k.info, max(known, is.Epoch))
 		now.Early = early
 		j := vouch.Judge(found.canary, now, known)
 		switch {
@@ -67,7 +68,7 @@ func (l *lane) assess(k *link) error {
 			forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
-			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, nextEpoch(max(known, j.Next.Epoch))
+			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
 		}
 		if j.Verdict == vouch.Foreign {
 			return errors.New(j.Reason)

@@ -24,7 +24,7 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	if err := fit(ctx, cfg, ms, found); err != nil {
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
-	least := time.Now().Add(time.Minute).UnixMilli() // later than what a running proxy may mark meanwhile
+	least := time.Now().Add(time.Minute).UnixMicro() // later than what a running proxy may mark meanwhile
 	ctx, cancel := unhurried(ctx, cfg)
 	defer cancel()
 	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {

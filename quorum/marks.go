@@ -86,12 +86,12 @@ func sentencedAt(text string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// canaryNow is the mark that a master would get now.
-func (l *lane) canaryNow(info *masters.Info) vouch.Canary {
+// canaryNow is the mark that a master would get now, in an epoch later than one that is known.
+func (l *lane) canaryNow(info *masters.Info, known int64) vouch.Canary {
 	return vouch.Canary{
 		DB: l.db, Slot: l.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
 		Members: l.engine.members, Bounds: *l.engine.bounds.Load(),
 		Durable: info.Durable(), Unsure: info.MayBeDurable(),
-		Epoch: nextEpoch(l.known().Load()),
+		Epoch: l.nextEpoch(known, info.RunID),
 	}
 }

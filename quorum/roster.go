@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,8 +50,16 @@ func (r roster) isIn(text string) bool {
 	return true
 }
 
-// nextEpoch returns an epoch greater than known, and, where clocks are not far wrong, than any that is not known.
-func nextEpoch(known int64) int64 { return max(known+1, time.Now().UnixMilli()) }
+// nextEpoch returns an epoch greater than known, and, where clocks are not far wrong, than any that is not known: microseconds since
+// 1970. It differs by server, and by proxy: where an address leads proxies to different servers, and each is marked, one of them is
+// behind.
+func (l *lane) nextEpoch(known int64, runID string) int64 {
+	apart := hash(fmt.Sprint(l.engine.epoch.UnixNano(), runID, known)) % epochsApart
+	return max(known+1, time.Now().UnixMicro()) + int64(apart)
+}
+
+// epochsApart is how far epochs may come apart that begin at once.
+const epochsApart = 1_000_000
 
 // slots returns the places of masters in a deployment's rosters: by address, or, where the deployment has a name because the
 // proxies know its masters by different addresses, as they are listed.

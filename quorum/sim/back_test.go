@@ -116,3 +116,28 @@ func TestServersBehindOneAddressAreMarkedInTurnsWithAPause(t *testing.T) {
 		}
 	})
 }
+
+// Soon after lockproxy init, as epochs are still to come by the proxies' clocks, an address comes to lead to two servers, which are
+// both new.
+func TestServersThatAreMarkedAtOnceAreNotBothTrusted(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.do(func() { initialised(s.World, nil) })
+		s.sleep(2 * time.Second)
+		was := s.replace(2, nil)
+		is := s.replace(2, nil)
+		s.do(func() {
+			s.astray = newServer(s.World, 2)
+			s.astray.lives, s.astray.clock = is.lives+1, is.clock
+			s.astray.boot()
+			was.crash(false)
+		})
+		s.sleep(5 * time.Second)
+		s.do(func() { s.links[0][1].block(up) })
+		first := <-s.acquire(0, "mine", 30*time.Second, false)
+		s.do(func() { s.servers[0].stopped = true })
+		second := <-s.acquire(1, "other", 30*time.Second, false)
+		if first.Lock != nil && second.Lock != nil {
+			t.Error("granted a second time")
+		}
+	})
+}

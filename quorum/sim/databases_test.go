@@ -124,7 +124,7 @@ func TestADatabaseInALaterEpochIsMarkedForWhatItsMasterDid(t *testing.T) {
 		s.do(func() {
 			mark, _ := m.store.get(1, "lockproxy:canary", 0)
 			words := strings.Fields(mark.text)
-			words[1] = strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)
+			words[1] = strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
 			m.put(&session{db: 1}, "lockproxy:canary", item{text: strings.Join(words, " ")})
 		})
 		s.sleep(2 * time.Second)

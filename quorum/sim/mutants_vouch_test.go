@@ -152,13 +152,18 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a server to which the address leads back votes at once", rule: "7a epochs", file: "assess.go",
-		old: `forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")`, new: "j.Verdict, j.Next.Epoch = vouch.Renew, nextEpoch(known)",
+		old: `forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")`, new: "j.Verdict, j.Next.Epoch = vouch.Renew, now.Epoch",
 		test: "TestAServerThatIsBack", in: ".",
 	},
 	{
 		name: "a server that was replaced is marked anew at once", rule: "7a epochs", file: "assess.go",
 		old: "return 2 * c.MasterDeadAfter", new: "return 0",
 		test: "TestAServerThatIsBack", in: ".",
+	},
+	{
+		name: "servers that come to an epoch at once come to the same one", rule: "7a epochs", file: "roster.go",
+		old: "+ int64(apart)", new: "+ 0*int64(apart)",
+		test: "TestServersThatAreMarkedAtOnce", in: ".",
 	},
 	{
 		name: "a quarantine lasts as long as the locks of its proxy", rule: "7 horizon", file: "bounds.go",
