@@ -16,19 +16,21 @@ import (
 // since by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after
 // the release. What was granted through other proxies is not known here, and lasts until its TTL.
 
-// grants are when the keys expire that a master has granted or extended, by the database and the hold's hash: of each the latest.
-// Where two hashes meet, the one before is forgotten, and the instant of the other takes no key of it.
+// grants are when the keys expire that a master has granted or extended, by the database and the key's hash: of each the latest,
+// whoever holds it. A lock may be taken by its value, and given back by a script, which knows it by its DUMP. Where two hashes meet,
+// the one before is forgotten, and the instant of the other takes no key of it.
 type grants [1 << 14]grant
 
 type grant struct {
 	round   atomic.Int64 // the place of the round that it was for
 	expires atomic.Int64
+	undone  atomic.Uint64 // the hash of the hold of which it was undone last, less expires
 }
 
-// grant is the place of a hold in the master's grants.
+// grant is the place of a hold's key in the master's grants.
 func (l *lane) grant(hash uint64) *grant {
 	g := &l.master.grants
-	return &g[(hash>>32*31+hash+uint64(l.db)*31)%uint64(len(g))]
+	return &g[(hash>>32+uint64(l.db)*31)%uint64(len(g))]
 }
 
 // granted notes a grant.
@@ -70,14 +72,16 @@ func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
 
 // releaseLate undoes what the master is known to have granted or extended, unless that was in a round after this one.
 func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
-	g := l.grant(h.hash())
+	hash := h.hash()
+	g := l.grant(hash)
 	now, expires := l.engine.now(), g.expires.Load()
-	if g.round.Load() > round || !g.expires.CompareAndSwap(expires, 0) { // one undo is enough
+	of := hash - uint64(expires)
+	if g.round.Load() > round || g.undone.Swap(of) == of { // one undo is enough
 		return
 	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
-		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true, of: ending{h.hash(), expires}})
+		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true, of: ending{hash, expires}})
 	}
 }
 

@@ -142,6 +142,7 @@ func (s *scene) underWay() {
 // The ways in renewals.
 const (
 	byExtend   = 0
+	byExpire   = 2
 	byRedisson = 3
 )
 

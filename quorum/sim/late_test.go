@@ -58,6 +58,17 @@ func TestAReleaseThatAMasterMissesIsMadeThereLate(t *testing.T) {
 	})
 }
 
+func TestAReleaseIsMadeLateAfterThatOfOneWhoDoesNotHoldTheLock(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.stop(2)
+		s.release(0, "other")
+		s.release(0, "mine")
+		s.resume(2)
+		s.expectHolders(100*time.Millisecond, "...")
+	})
+}
+
 func TestAReleaseOfAnExtendedLockIsMadeLate(t *testing.T) {
 	for pause := range 4 { // whatever the millisecond is
 		for _, fenced := range []bool{false, true} {

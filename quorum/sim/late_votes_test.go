@@ -282,3 +282,40 @@ func TestAReleaseThatIsSlowLeavesTheNextLockThroughTheSameProxy(t *testing.T) {
 		s.expectHolders(time.Second, "mmm")
 	})
 }
+
+// Spring takes a lock by a script that is understood, and gives it back by one that runs by vote. Others may do it the other way round.
+func TestAReleaseIsMadeLateThoughTheLockWasTakenInAnotherWay(t *testing.T) {
+	text := func(s *scene) { s.take(0, "mine") }
+	byVote := func(script votedScript) func(s *scene) {
+		script.granted = positive // of one key
+		return func(s *scene) {
+			if r := s.byVote(0, &script, 50*time.Second); !positive(r.Reply) {
+				s.t.Errorf("%+v", r)
+			}
+			s.sleep(20 * time.Millisecond)
+		}
+	}
+	expires := func(s *scene) {
+		renewals[byExpire].extends(s, 40*time.Second)
+		s.sleep(20 * time.Millisecond)
+	}
+	for name, ways := range map[string][]func(s *scene){
+		"released by vote":           {text, byVote(pairLock.release)},
+		"taken by vote":              {byVote(pairLock.take), (*scene).givesText},
+		"extended by vote":           {text, byVote(pairLock.extend), (*scene).givesText},
+		"a hash, extended by EXPIRE": {func(s *scene) { s.takes(0) }, expires, (*scene).givesHash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				last := len(ways) - 1
+				for _, way := range ways[:last] {
+					way(s)
+				}
+				s.stop(2)
+				ways[last](s)
+				s.resume(2)
+				s.expectHolders(100*time.Millisecond, "...")
+			})
+		})
+	}
+}

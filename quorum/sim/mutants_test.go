@@ -318,8 +318,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is made late over and over", rule: "memory stays flat", file: "late.go",
-		old: " || !g.expires.CompareAndSwap(expires, 0) {", new: " {",
+		old: " || g.undone.Swap(of) == of {", new: " || of == 0 {",
 		test: "TestAReleaseIsMadeLateOnce", in: ".",
+	},
+	{
+		name: "a late release knows a lock only in the way in which it was taken", rule: "4 undo", file: "late.go",
+		old: "(hash>>32+uint64(l.db)*31)", new: "(hash+uint64(l.db)*31)",
+		test: "TestAReleaseIsMadeLateThough", in: ".",
 	},
 	{
 		name: "a late release follows what came after it", rule: "2 order", file: "batch.go",
