@@ -56,7 +56,7 @@ func (l *lane) assess(k *link) error {
 			l.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
 		early := !l.heardOthers() // before what they have told is looked at
-		known := l.known().Load()
+		known := l.latestEpoch().Load()
 		now := l.canaryNow(&k.info, max(known, is.Epoch))
 		now.Early = early
 		j := vouch.Judge(found.canary, now, known)
@@ -76,7 +76,7 @@ func (l *lane) assess(k *link) error {
 		l.engine.keepTo(j.Next.Bounds)
 		if j.Verdict == vouch.Same {
 			l.charges, k.early = charges, early && j.Next.Process != now.Process
-			return l.stand(k, found, j.Next.Epoch)
+			return l.adopt(k, found, j.Next.Epoch)
 		}
 		done, err := l.mark(k, found.canary, j, forgot)
 		if err != nil {
@@ -128,7 +128,7 @@ func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
 // has granted is void then. At once that would be too early: where the address leads some proxies to one server and some to the
 // other, they would void each other's votes without a pause.
 func (l *lane) isBack(epoch int64) bool {
-	return l.known().Load() > epoch && l.refused != 0 && l.engine.now()-l.refused >= l.engine.cfg.backAfter()
+	return l.latestEpoch().Load() > epoch && l.refused != 0 && l.engine.now()-l.refused >= l.engine.cfg.backAfter()
 }
 
 // backAfter is so long that proxies notice meanwhile that a server is gone.
@@ -181,14 +181,14 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 	return calls[0].Reply == int64(1), calls[0].Err
 }
 
-// stand takes what the assessment found.
-func (l *lane) stand(k *link, found marks, epoch int64) error {
+// adopt takes what the assessment found.
+func (l *lane) adopt(k *link, found marks, epoch int64) error {
 	l.evicted = evictions{k.info.RunID, k.info.Evicted}
 	if l.db == 0 {
 		is := l.marked
 		l.master.marked.Store(&is)
 	}
-	if l.known().Load() > epoch {
+	if l.latestEpoch().Load() > epoch {
 		if l.refused == 0 {
 			l.refused = l.engine.now()
 		}
@@ -199,8 +199,8 @@ func (l *lane) stand(k *link, found marks, epoch int64) error {
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
 	}
-	known := l.known().Load()
-	raise(l.known(), epoch)
+	known := l.latestEpoch().Load()
+	raise(l.latestEpoch(), epoch)
 	if known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
 		l.tellOthers() // also when it has just started: who saw the epoch begin may be gone
 	}

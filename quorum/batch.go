@@ -22,8 +22,8 @@ type running struct {
 	keeps       time.Duration // how long what the batch may set lives
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
 	proof       proof         // at the end of every batch
-	doubt       doubt         // why the votes of the batch do not count
-	unkept      doubt         // why those do not count that set something to expire
+	unproven    failure       // why the votes of the batch do not count
+	unkept      failure       // why those do not count that set something to expire
 	quarantined string        // why those do not count that rest on something not being there
 	epoch       int64         // of the master
 }
@@ -41,7 +41,7 @@ func (l *lane) gather(ctx context.Context) bool {
 		}
 	}
 	now := l.engine.waited()
-	l.begun = l.master.watch.begun.Load() // before our clock is read: see putRight
+	l.begun = l.master.watch.restarts.Load() // before our clock is read: see putRight
 	l.gathered = l.engine.catchUp()
 	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
 	if l.unsure = !l.master.watch.sure(l.engine.uncertainty()); l.unsure {
@@ -88,13 +88,13 @@ func (l *lane) lay(words ...any) []any {
 
 // exchange writes the batch, reads the replies, and hands each to its request.
 func (l *lane) exchange() {
-	l.calls = l.proof.begin(l.calls[:0], len(l.batch))
+	l.calls = l.proof.head(l.calls[:0], len(l.batch))
 	l.extendHorizon()
 	first := len(l.calls)
 	for _, r := range l.batch {
 		l.calls = append(l.calls, r.command())
 	}
-	l.calls = l.proof.ask(l.calls)
+	l.calls = l.proof.tail(l.calls)
 	l.proof.sent = l.engine.now()
 	err := l.link.conn.Exec(l.calls)
 	now := l.engine.catchUp()
@@ -126,18 +126,18 @@ func (l *lane) exchange() {
 
 // readProof finds out when the batch ran and whether its votes count.
 func (l *lane) readProof(err error) {
-	l.doubt, l.unkept, l.epoch = doubt{}, doubt{}, l.link.epoch
+	l.unproven, l.unkept, l.epoch = failure{}, failure{}, l.link.epoch
 	l.quarantined = l.quarantineCause()
 	if err != nil {
-		l.doubt = doubt{FailedConnection, "did not answer to the end of the batch"}
+		l.unproven = failure{FailedConnection, "did not answer to the end of the batch"}
 		return
 	}
 	if ms, ok := millis(&l.proof.last); ok {
 		l.learnHorizon(ms)
 		l.link.clock, l.link.clockAt = ms, l.proof.received
 	}
-	l.doubt, l.unkept = l.vouch(), l.unkeptCause()
-	if !l.doubt.none() || !l.unkept.none() {
+	l.unproven, l.unkept = l.vouch(), l.unkeptCause()
+	if !l.unproven.none() || !l.unkept.none() {
 		l.master.dropped.Add(1)
 	}
 }

@@ -20,21 +20,22 @@
 //	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,
 //	link.go, master.go, servers.go,
-//	sweeper.go, patience.go,
-//	doubt.go
+//	sweeper.go, answer_clock.go,
+//	failure.go
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
-//	owe.go, late.go
-//	again.go                         where votes are split
+//	release_owed.go, release_late.go
+//	split_votes.go                   where votes are split
 //	release.go, extend.go, add.go,   giving it back, or making it last; masters that lack it
 //	fill.go
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	edit_undo.go, turn.go,
-//	repair.go, past.go
+//	repair.go, history.go
 //	fence.go, fence_lua.go           locks with a fencing number
-//	views.go, break.go, moment.go,   for operators, and about the masters themselves
-//	poll.go, status.go, stats.go
+//	views.go, break.go,             for operators, and about the masters themselves
+//	last_moment.go, poll.go, status.go,
+//	stats.go
 //	publish.go, envelope.go          messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
 //	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.go with

@@ -17,7 +17,7 @@ type editing struct {
 	argv    []any     // of luaEdit, with ms in place of instants
 	ends    [][]int64 // by master and key: when what was put expires. Guarded by round.mu
 	undone  [][]*undo // by master: what puts back what it did. Guarded by round.mu
-	known   uint64    // of pasts, when this had won. Guarded by round.mu
+	known   uint64    // of the history, when this had won. Guarded by round.mu
 	repairs []*repair // guarded by round.mu
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
@@ -90,7 +90,7 @@ func (d *editing) read(en *entry) (Vote, string) {
 	}
 	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.edits) {
 		en.took = len(d.puts) > 0
-		d.grants(en)
+		d.noteGrants(en)
 		en.blank = d.releases == nil
 		return Granted, ""
 	}

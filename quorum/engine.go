@@ -18,7 +18,7 @@ import (
 // key that shall come after them must wait for their done.
 type Engine struct {
 	cfg     Config
-	epoch   time.Time
+	started time.Time
 	masters []*master
 	sweeper *sweeper
 	fills   *sweeper // which wait for longer than all else; see fill.wait
@@ -26,7 +26,7 @@ type Engine struct {
 	labels  labels
 	fences  fenceClock
 
-	patience  patience
+	answers   answerClock
 	warden    *warden
 	servers   servers
 	slept     atomic.Int64 // how long this process stood still without any clock here noticing: rule 8
@@ -41,10 +41,10 @@ type Engine struct {
 	loops   sync.WaitGroup // the lanes, the warden, the sweepers, and what spawn runs
 	closing atomic.Bool
 
-	turns turns           // of Execs
-	pasts pasts           // of keys that Execs change
-	order [256]sync.Mutex // by key: held while a round is pushed to its lanes
-	begun atomic.Int64    // rounds
+	turns   turns           // of Execs
+	history history         // of keys that Execs change
+	order   [256]sync.Mutex // by key: held while a round is pushed to its lanes
+	rounds  atomic.Int64    // begun so far
 
 	mu        sync.Mutex // guards the making of lanes, and is held to set closing
 	databases []atomic.Pointer[laneSet]
@@ -60,12 +60,12 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
+		cfg: cfg, started: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
 	e.suspended.Store(int64(cfg.Slept(time.Now())))
 	e.labels.init()
-	e.pasts.init()
+	e.history.init()
 	e.fences.wall = cfg.Wall
 	e.members = Members(ms, cfg.Deployment)
 	own := cfg.bounds()
@@ -81,7 +81,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.loops.Go(func() { e.sweeper.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.fills.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.warden.run(e.ctx) })
-	e.loops.Go(func() { e.patience.run(e.catchUp, e.ctx.Done()) })
+	e.loops.Go(func() { e.answers.run(e.catchUp, e.ctx.Done()) })
 	e.lanesOf(0)
 	return e, nil
 }
@@ -140,7 +140,7 @@ type instant = time.Duration
 //	waited   now, less the time in which this process could not run: for how long masters have had to answer. Validity is
 //	         never measured by it
 
-func (e *Engine) now() instant { return time.Since(e.epoch) + e.stood() }
+func (e *Engine) now() instant { return time.Since(e.started) + e.stood() }
 
 // stood is how much more now is than the monotonic clock shows.
 func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }
@@ -149,9 +149,9 @@ func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e
 func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
 
 // timeAt returns when the engine's clock shows at.
-func (e *Engine) timeAt(at instant) time.Time { return e.epoch.Add(at - e.stood()) }
+func (e *Engine) timeAt(at instant) time.Time { return e.started.Add(at - e.stood()) }
 
-func (e *Engine) waited() instant { return e.patience.at(e.now()) }
+func (e *Engine) waited() instant { return e.answers.at(e.now()) }
 
 // lanesOf returns the lanes of a database, one for each master.
 func (e *Engine) lanesOf(db int) laneSet {

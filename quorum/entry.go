@@ -19,7 +19,7 @@ type entry struct {
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
-	late    bool   // it is a release that is made late; see releaseLate
+	missed  bool   // it is a release that is made late; see releaseLate
 	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }
@@ -46,39 +46,39 @@ func (en *entry) take(now instant) bool {
 		en.giveUp(dropped, why)
 		return false
 	}
-	en.choose()
+	en.spellOut()
 	return true
 }
 
 // send counts the entry as sent, and makes its command, or returns why it must not be.
-func (en *entry) send(now instant) doubt {
+func (en *entry) send(now instant) failure {
 	r := en.round
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, composes := r.owner.(composer)
 	switch {
 	case composes && r.keeps > 0 && en.lane.unsure: // what would be set could outlive its time, and its vote would not count
-		return doubt{FailedClock, "has not told the time exactly enough"}
+		return failure{FailedClock, "has not told the time exactly enough"}
 	case now >= r.deadline || r.revoked:
-		return doubt{FailedLate, "was not sent in time"}
+		return failure{FailedLate, "was not sent in time"}
 	}
 	en.fate = sent
 	if composes {
 		c.compose(en, en.lane.clockNow)
 	}
-	return doubt{}
+	return failure{}
 }
 
 // reply takes the answer that is in Call.
 func (en *entry) reply(now instant) {
-	en.learn()
+	en.noteProgram()
 	en.round.vote(en, now, func() {
 		en.fate, en.epoch = answered, en.lane.epoch
 		v, cause := en.round.owner.read(en)
-		if d := en.doubt(); !d.none() {
+		if d := en.voidCause(); !d.none() {
 			en.record(Failed, d)
 		} else {
-			en.record(v, doubt{FailedError, cause})
+			en.record(v, failure{FailedError, cause})
 		}
 	})
 	if en.Err != nil {
@@ -87,24 +87,24 @@ func (en *entry) reply(now instant) {
 	}
 }
 
-// doubt returns why the answer does not count, if so.
-func (en *entry) doubt() doubt {
+// voidCause returns why the answer does not count, if so.
+func (en *entry) voidCause() failure {
 	switch l := en.lane; {
-	case !l.doubt.none():
-		return l.doubt
+	case !l.unproven.none():
+		return l.unproven
 	case !l.unkept.none() && en.round.keeps > 0:
 		return l.unkept
 	case en.blank:
-		return doubt{FailedQuarantined, l.quarantined}
+		return failure{FailedQuarantined, l.quarantined}
 	}
-	return doubt{}
+	return failure{}
 }
 
 // proves notes whether the answer rests on something not being there, and says whether it counts. One that comes after the
 // deadline does not.
 func (en *entry) proves(blank bool) bool {
 	en.blank = blank
-	return en.vote == Pending && en.doubt().none()
+	return en.vote == Pending && en.voidCause().none()
 }
 
 // lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.
@@ -114,24 +114,24 @@ func (en *entry) lost(cause string) {
 			en.lane.remember(h, en)
 		}
 	}
-	en.giveUp(unknown, doubt{FailedConnection, cause})
+	en.giveUp(unknown, failure{FailedConnection, cause})
 }
 
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
-func (en *entry) giveUp(f fate, why doubt) {
+func (en *entry) giveUp(f fate, why failure) {
 	en.releaseLate()
 	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
 }
 
 // fail records a failed vote. The round's mu is held.
-func (en *entry) fail(f fate, why doubt) {
+func (en *entry) fail(f fate, why failure) {
 	en.oweRelease()
 	en.fate = f
 	en.record(Failed, why)
 }
 
 // record counts the entry's vote, unless it has one: a late answer changes nothing. The round's mu is held.
-func (en *entry) record(v Vote, why doubt) {
+func (en *entry) record(v Vote, why failure) {
 	if en.vote != Pending {
 		return
 	}

@@ -480,7 +480,7 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 
 // The command names an instant of the master's clock by what that showed when the batch was gathered, which may be a while ago.
 func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now().Add(-time.Hour)}
+	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now().Add(-time.Hour)}
 	d := &editing{
 		round: round{engine: e}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
 		edits: []Edit{{Kind: Put, KeepTTL: true}}, argv: []any{"string", "old", "replace", "new", int64(10_000)}, ends: make([][]int64, 1),

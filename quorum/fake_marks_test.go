@@ -138,7 +138,7 @@ func (f *fake) runMarks(call *masters.Call) bool {
 			quarantined = 1
 		}
 		call.Reply = []any{max(f.horizonLeft(), 0), quarantined, f.markText(rosterKey), int64(0), int64(0)}
-	case luaAcquit.text:
+	case luaEndQuarantine.text:
 		if f.markText(canaryKey) != arg(len(argv)-2) || f.markText(quarantineKey) != arg(len(argv)-1) {
 			call.Reply = int64(0)
 			return true

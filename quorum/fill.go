@@ -22,7 +22,7 @@ type fill struct {
 	masters.Call
 	lane *lane
 	gap  *gap
-	at   instant // of the next step, by the engine's patience
+	at   instant // of the next step, by the engine's answer clock
 	ends int64   // when what it sets expires, ms of the master's clock; 0 before it is sent
 	seen string  // what the others have: the value, or its digest
 
@@ -159,7 +159,7 @@ func (f *fill) take(now instant) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
-		f.lane.granted(f.gap.hold().hash(), f.lane.engine.begun.Load(), f.ends)
+		f.lane.granted(f.gap.hold().hash(), f.lane.engine.rounds.Load(), f.ends)
 		f.wait()
 	case int64(other):
 	default: // an error: nobody knows how far it came

@@ -410,7 +410,7 @@ func TestEachCauseOfALostConnectionIsLoggedOnce(t *testing.T) {
 func (w *watch) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.begun.Add(1)
+	w.restarts.Add(1)
 	w.clock = vouch.Clock{Rate: w.clock.Rate, Tolerance: w.clock.Tolerance}
 }
 

@@ -82,23 +82,23 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 }
 
 // push queues a request. If the request cannot be answered in time it returns why, and forgets the request.
-func (l *lane) push(r request, now instant) doubt {
+func (l *lane) push(r request, now instant) failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.refuses() != "":
-		return doubt{FailedConnection, l.refuses()}
-	case l.late(now) != "":
-		return doubt{FailedLate, l.late(now)}
+		return failure{FailedConnection, l.refuses()}
+	case l.overdue(now) != "":
+		return failure{FailedLate, l.overdue(now)}
 	case len(l.queue) >= l.engine.cfg.QueueMax:
-		return doubt{FailedLate, "has too many commands waiting (queue_max)"}
+		return failure{FailedLate, "has too many commands waiting (queue_max)"}
 	}
 	l.queue = append(l.queue, r)
 	l.pushed++
 	if l.busy == idle && len(l.queue) >= l.enough { // else the loop comes by itself
 		l.signal()
 	}
-	return doubt{}
+	return failure{}
 }
 
 // refuses returns why nothing can be sent, "" if it can. It is called with mu held.
@@ -109,9 +109,9 @@ func (l *lane) refuses() string {
 	return l.down
 }
 
-// late says how long the master has owed an answer, if longer than a vote may take: what is sent now cannot be
+// overdue says how long the master has owed an answer, if longer than a vote may take: what is sent now cannot be
 // answered in time either. It is called with mu held.
-func (l *lane) late(now instant) string {
+func (l *lane) overdue(now instant) string {
 	if l.busy == idle || l.handing || now-l.busy <= l.engine.cfg.InstanceTimeout {
 		return ""
 	}
@@ -216,7 +216,7 @@ func (l *lane) close() {
 func drop(queue []request, cause string) {
 	for _, r := range queue {
 		if en, ok := r.(*entry); ok {
-			en.giveUp(dropped, doubt{FailedConnection, cause})
+			en.giveUp(dropped, failure{FailedConnection, cause})
 		}
 	}
 }

@@ -223,6 +223,6 @@ func (l *lane) pause(ctx context.Context, failures int) {
 // spread returns a part of most that differs between proxies, lanes and failures, so that a master that is back is not
 // met by all at once. It is not random: a simulation can repeat it.
 func (l *lane) spread(most time.Duration, failures int) time.Duration {
-	name := fmt.Sprint(l.engine.epoch.UnixNano(), l.master.Addr(), l.db, failures)
+	name := fmt.Sprint(l.engine.started.UnixNano(), l.master.Addr(), l.db, failures)
 	return time.Duration(int64(most) * int64(hash(name)) >> 32)
 }

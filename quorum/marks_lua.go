@@ -56,10 +56,10 @@ return tonumber(ARGV[1])`)
 	luaSurvey = newLua(luaMerge + luaFences + `
 return {math.max(redis.call('PTTL', KEYS[2]), 0), redis.call('EXISTS', KEYS[3]), roster, largest, seeded and 1 or 0}`)
 
-	// luaAcquit KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the fence that it is to be seeded with, or 0,
+	// luaEndQuarantine KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the fence that it is to be seeded with, or 0,
 	// and the canary and the quarantine that were seen: ends the quarantine, and makes the master remember the roster and the
 	// fences again. 0 if there is another one by now.
-	luaAcquit = newLua(`
+	luaEndQuarantine = newLua(`
 if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
 if redis.call('GET', KEYS[2]) ~= table.remove(ARGV) then return 0 end
 local fence = tonumber(table.remove(ARGV))

@@ -10,7 +10,7 @@ import (
 
 // Another round on one of its keys comes before it in all lanes, or after it: the last lane keeps it waiting while it is being pushed.
 func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now(), databases: make([]atomic.Pointer[laneSet], 1)}
+	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), databases: make([]atomic.Pointer[laneSet], 1)}
 	e.sweeper = newSweeper(e)
 	set := make(laneSet, 3)
 	for i := range set {

@@ -29,15 +29,15 @@ func written(args []any, text string) []any {
 	return args
 }
 
-// choose has the whole sent where the master does not have the script. It is called just before the entry is written.
-func (en *entry) choose() {
+// spellOut has the whole sent where the master does not have the script. It is called just before the entry is written.
+func (en *entry) spellOut() {
 	if p := en.round.program; p != nil && !en.lane.link.programs[p.sha] {
 		en.Args = written(en.Args, p.text)
 	}
 }
 
-// learn takes the answer.
-func (en *entry) learn() {
+// noteProgram takes the answer.
+func (en *entry) noteProgram() {
 	p, k := en.round.program, en.lane.link
 	if p != nil && k != nil && en.Err == nil && !k.programs[p.sha] {
 		k.has(p)
@@ -74,7 +74,7 @@ func (l *lane) sendAgain(i int) bool {
 	en.fate = waiting
 	en.round.mu.Unlock()
 	if cause := l.pushAgain(en); cause != "" {
-		en.giveUp(dropped, doubt{FailedConnection, cause})
+		en.giveUp(dropped, failure{FailedConnection, cause})
 	}
 	return true
 }

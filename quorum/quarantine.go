@@ -98,7 +98,7 @@ func (l *lane) seeThrough(now instant) {
 	l.mu.Unlock()
 	switch {
 	case over:
-		l.acquit(q, fence)
+		l.endQuarantine(q, fence)
 	case survey:
 		for _, other := range l.engine.lanesOf(l.db) {
 			if other != l {
@@ -126,7 +126,7 @@ func (l *lane) survey(of *lane, run *quarantine) {
 		l.roster.learn(text)
 		t := vouch.Testimony{
 			Horizon: time.Duration(ms) * time.Millisecond,
-			Clean:   quarantined == 0 && of.known().Load() == run.epoch,
+			Clean:   quarantined == 0 && of.latestEpoch().Load() == run.epoch,
 		}
 		if seeded {
 			t.Fence = fence
@@ -144,10 +144,10 @@ func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
 	}
 }
 
-// acquit ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
+// endQuarantine ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
 // the fence, if that is not 0.
-func (l *lane) acquit(run *quarantine, fence int64) {
-	args := luaAcquit.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text)...)
+func (l *lane) endQuarantine(run *quarantine, fence int64) {
+	args := luaEndQuarantine.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text)...)
 	l.ask(args, func(reply any) {
 		if reply == int64(1) {
 			l.setQuarantine("", run.canary)

@@ -35,7 +35,7 @@ func (d *editing) repair() {
 		d.checked = true
 		return
 	}
-	d.known = d.engine.pasts.now()
+	d.known = d.engine.history.now()
 	for i := range d.entries {
 		en := &d.entries[i]
 		d.learnPut(en)
@@ -107,7 +107,7 @@ func (r *repair) take(now instant) bool {
 		case ed.Kind < Delete:
 			continue
 		}
-		stale := e.pasts.of(d.key(i), r.master, d.known)
+		stale := e.history.of(d.key(i), r.master, d.known)
 		names, argv = append(names, name), append(argv, ed.Value, ends[i], int64(len(stale)))
 		for _, v := range stale {
 			argv = append(argv, hex.EncodeToString(v.digest[:]), v.ends)
@@ -230,7 +230,7 @@ func (d *editing) isDone(i int, s sighting) bool {
 
 // isStale says that a master has what a repair may replace.
 func (d *editing) isStale(i int, s sighting) bool {
-	return s.kind == "string" && slices.ContainsFunc(d.engine.pasts.of(d.key(i), s.master, d.known), func(v version) bool {
+	return s.kind == "string" && slices.ContainsFunc(d.engine.history.of(d.key(i), s.master, d.known), func(v version) bool {
 		return isNear(v.ends, s.ends) && v.digest == digestOf(s.value)
 	})
 }

@@ -15,8 +15,8 @@ import (
 // another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
 type roster []atomic.Int64
 
-// known is the lane's master's.
-func (l *lane) known() *atomic.Int64 { return &l.roster[l.master.slot] }
+// latestEpoch is the lane's master's.
+func (l *lane) latestEpoch() *atomic.Int64 { return &l.roster[l.master.slot] }
 
 // learn raises the epochs to those in a roster's text.
 func (r roster) learn(text string) {
@@ -54,7 +54,7 @@ func (r roster) isIn(text string) bool {
 // 1970. It differs by server, and by proxy: where an address leads proxies to different servers, and each is marked, one of them is
 // behind.
 func (l *lane) nextEpoch(known int64, runID string) int64 {
-	apart := hash(fmt.Sprint(l.engine.epoch.UnixNano(), runID, known)) % epochsApart
+	apart := hash(fmt.Sprint(l.engine.started.UnixNano(), runID, known)) % epochsApart
 	return max(known+1, time.Now().UnixMicro()) + int64(apart)
 }
 

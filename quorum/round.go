@@ -14,7 +14,7 @@ type round struct {
 	engine   *Engine
 	owner    owner
 	start    instant       // T1: read before the first byte is queued (rule 1)
-	deadline instant       // by the engine's patience: InstanceTimeout after start
+	deadline instant       // by the engine's answer clock: InstanceTimeout after start
 	releases *hold         // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
@@ -64,7 +64,7 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any) {
 	r.engine, r.owner = e, o
 	r.start = e.now()
-	waited := e.patience.at(r.start)
+	waited := e.answers.at(r.start)
 	r.deadline = waited + e.cfg.InstanceTimeout
 	r.tally.Masters = len(e.masters)
 	if r.entries = r.few[:]; len(e.masters) > len(r.few) {
@@ -77,12 +77,12 @@ func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any)
 		en.Args, en.round, en.lane, en.master = args, r, lanes[i], i
 	}
 	e.sweeper.add(r)
-	var causes [maxMasters]doubt
+	var causes [maxMasters]failure
 	turnedAway := false
 	var few [8]uint32
 	stripes := e.stripes(few[:0], names) // order.go says why
 	e.lockOrder(stripes)
-	r.place.Store(e.begun.Add(1))
+	r.place.Store(e.rounds.Add(1))
 	for i := range r.entries {
 		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
 			r.entries[i].releaseLate()
@@ -96,7 +96,7 @@ func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any)
 }
 
 // turnedAway takes why lanes did not take their entries, if so; all at once, so that an error names them all.
-func (r *round) turnedAway(causes []doubt) {
+func (r *round) turnedAway(causes []failure) {
 	r.cast(r.engine.now(), func() {
 		for i, why := range causes {
 			if !why.none() {
@@ -118,7 +118,7 @@ func (r *round) expire() {
 	r.cast(r.engine.now(), func() {
 		for i := range r.entries {
 			en := &r.entries[i]
-			en.record(Failed, doubt{FailedLate, r.engine.lateCause})
+			en.record(Failed, failure{FailedLate, r.engine.lateCause})
 			if en.fate == waiting {
 				en.oweRelease()
 			}

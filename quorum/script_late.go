@@ -2,7 +2,7 @@ package quorum
 
 import "strconv"
 
-// A script that gives a lock back may miss a master, too; see late.go. What else it would do there nobody knows, so it is not run
+// A script that gives a lock back may miss a master, too; see release_late.go. What else it would do there nobody knows, so it is not run
 // late. But a key that it has deleted on a master that ran it is deleted late on one that did not, if it is the very same: it has
 // the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is known to have
 // set it. The content says who holds the lock, and how often. So what somebody else holds, too, or the same client once more, stays.
@@ -25,8 +25,8 @@ func (r *voting) eachExpiry(a *answer, f func(h hold, at int64)) {
 
 // missedBy notes that the script has not run on a master, or may not have. It is called with round.mu held.
 func (r *voting) missedBy(en *entry) {
-	if !en.late {
-		en.late = true
+	if !en.missed {
+		en.missed = true
 		if r.decision != Undecided {
 			r.releaseLate(en)
 		}
@@ -44,7 +44,7 @@ func (r *voting) releaseMissed() {
 // releaseLate makes the release late on a master, if that has missed it. It is called when the round is over, with round.mu held,
 // which may be later than others have asked: what they were granted is theirs.
 func (r *voting) releaseLate(en *entry) {
-	if !en.late || r.req.Rule.Merge != Releasing {
+	if !en.missed || r.req.Rule.Merge != Releasing {
 		return
 	}
 	for _, a := range r.all {

@@ -72,7 +72,7 @@ func TestAStandstillHidesNoJumpOfAMasterThatIsAway(t *testing.T) {
 func TestWhatWasAskedBeforeAStandstillWasKnownIsNoJump(t *testing.T) {
 	w := watch{}
 	w.observe(time.Second, time.Second, time.Minute, time.Minute)
-	w.suspend()
+	w.ignore()
 	if cause := w.observe(2*time.Second, 3*time.Hour, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
 		t.Errorf("while the clock is put right: told %q", cause)
 	}
@@ -121,7 +121,7 @@ func TestAMasterThatIsMetAfterAStandstillDoesNotSayOtherwise(t *testing.T) {
 	w, alarmed := watch{clock: vouch.Clock{Tolerance: time.Millisecond}}, 2*time.Second
 	for _, at := range []instant{alarmed, alarmed + 1} {
 		w.observe(at, at, at+time.Hour, at+time.Hour)
-		jumps := []*vouch.Span{w.since(alarmed, 1), {Lo: time.Minute, Hi: time.Minute}, {Lo: time.Minute, Hi: time.Minute}}
+		jumps := []*vouch.Span{w.jumpSince(alarmed, 1), {Lo: time.Minute, Hi: time.Minute}, {Lo: time.Minute, Hi: time.Minute}}
 		if by, own, sure := vouch.Standstill(jumps, 0, 0); by != time.Minute || !own || !sure {
 			t.Errorf("%v: %v %v %v", at, by, own, sure)
 		}
@@ -167,13 +167,13 @@ func TestAShortStandstillIsNoJumpOfThoseThatShowIt(t *testing.T) {
 // Who sees that a master's clock is known by ours as it is put right reads ours as it is then: what is set by the one and the
 // other expires in time.
 func TestTheClockIsPutRightBeforeTheMastersAreKnownByIt(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now(), masters: []*master{{}, {}, {}, {}, {}}}
+	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), masters: []*master{{}, {}, {}, {}, {}}}
 	w := newWarden(e)
 	const times = 20_000
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for n := int64(0); n < times; {
-			if n = e.masters[0].watch.begun.Load(); e.now() < time.Duration(n)*time.Minute {
+			if n = e.masters[0].watch.restarts.Load(); e.now() < time.Duration(n)*time.Minute {
 				t.Errorf("put right %d times, and shows %v", n, e.now())
 				break
 			}

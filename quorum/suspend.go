@@ -80,5 +80,5 @@ func (s *suspends) ask() (time.Duration, bool) {
 func (e *Engine) catchUp() instant {
 	now := time.Now()
 	raise(&e.suspended, int64(e.cfg.Slept(now)))
-	return now.Sub(e.epoch) + e.stood()
+	return now.Sub(e.started) + e.stood()
 }

@@ -130,14 +130,14 @@ func TestTheSystemTellsWhatItSlept(t *testing.T) {
 
 // BenchmarkCatchUp is what a promise costs more than without it; BenchmarkClock is what reading Go's clock costs alone.
 func BenchmarkCatchUp(b *testing.B) {
-	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now()}
+	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now()}
 	for b.Loop() {
 		e.catchUp()
 	}
 }
 
 func BenchmarkClock(b *testing.B) {
-	e := &Engine{cfg: Config{}.withDefaults(), epoch: time.Now()}
+	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now()}
 	for b.Loop() {
 		e.now()
 	}

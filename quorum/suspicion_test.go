@@ -363,7 +363,7 @@ func TestAJumpIsChargedBeforeItIsForgotten(t *testing.T) {
 		var other sync.WaitGroup
 		other.Go(func() {
 			ready.Store(true)
-			w.judge()
+			w.convict()
 		})
 		for !ready.Load() {
 			runtime.Gosched()

@@ -25,8 +25,8 @@ var clockArgs = []any{"TIME"}
 // longBatch is how many commands take a master so long that the clock is asked for before them, too.
 const longBatch = 8
 
-// begin appends the command that begins a batch of so many.
-func (p *proof) begin(calls []*masters.Call, n int) []*masters.Call {
+// head appends the command that begins a batch of so many.
+func (p *proof) head(calls []*masters.Call, n int) []*masters.Call {
 	p.first = masters.Call{Args: clockArgs}
 	if p.long = n >= longBatch; p.long {
 		calls = append(calls, &p.first)
@@ -34,18 +34,18 @@ func (p *proof) begin(calls []*masters.Call, n int) []*masters.Call {
 	return calls
 }
 
-// ask appends the commands that end the batch.
-func (p *proof) ask(calls []*masters.Call) []*masters.Call {
+// tail appends the commands that end the batch.
+func (p *proof) tail(calls []*masters.Call) []*masters.Call {
 	p.marks, p.last = masters.Call{Args: marksArgs}, masters.Call{Args: clockArgs}
 	return append(calls, &p.marks, &p.last)
 }
 
 // vouch reads the proof of the batch that was answered, and returns why its votes do not count, if so. Where that is for more
 // than this batch, suspect is set: the master is assessed anew.
-func (l *lane) vouch() doubt {
+func (l *lane) vouch() failure {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {
-		return doubt{FailedForgot, l.withheld("did not show its canary", &l.proof.marks)}
+		return failure{FailedForgot, l.withheld("did not show its canary", &l.proof.marks)}
 	}
 	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
 		l.link.marks.canary = marks.canary
@@ -60,19 +60,19 @@ func (l *lane) vouch() doubt {
 	switch {
 	case marks.canary != l.link.marks.canary:
 		l.suspect = true
-		return doubt{FailedForgot, "is not known to remember its locks: its canary has changed"}
+		return failure{FailedForgot, "is not known to remember its locks: its canary has changed"}
 	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
-		return doubt{FailedForgot, "is not known to remember its locks: it was quarantined"} // and suspect is set
-	case l.known().Load() > l.link.epoch:
+		return failure{FailedForgot, "is not known to remember its locks: it was quarantined"} // and suspect is set
+	case l.latestEpoch().Load() > l.link.epoch:
 		l.suspect = true
-		return doubt{FailedForgot, "was replaced"}
+		return failure{FailedForgot, "was replaced"}
 	case jumped != "":
-		return doubt{FailedClock, jumped}
+		return failure{FailedClock, jumped}
 	case charges != l.charges:
 		l.suspect = true
-		return doubt{FailedForgot, "may have forgotten locks: " + charge}
+		return failure{FailedForgot, "may have forgotten locks: " + charge}
 	}
-	return doubt{}
+	return failure{}
 }
 
 // withheld says that the master did not answer a question of ours, and with which error. The log is told of that, too.
@@ -97,19 +97,19 @@ func (l *lane) hasNewBounds(canary string) bool {
 }
 
 // unkeptCause returns why what the batch set does not count, though the rest of it does, if so.
-func (l *lane) unkeptCause() doubt {
+func (l *lane) unkeptCause() failure {
 	switch {
 	case l.keeps == 0:
-		return doubt{}
+		return failure{}
 	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
 		if l.extension.Args != nil && l.extension.Err != nil { // as when its memory is full
-			return doubt{FailedHorizon, "has no horizon: " + failureText(l.extension.Err)}
+			return failure{FailedHorizon, "has no horizon: " + failureText(l.extension.Err)}
 		}
-		return doubt{FailedHorizon, "has no horizon"}
+		return failure{FailedHorizon, "has no horizon"}
 	case l.misjudged():
-		return doubt{FailedClock, "has a clock that was misjudged: what was set expires too early"}
+		return failure{FailedClock, "has a clock that was misjudged: what was set expires too early"}
 	}
-	return doubt{}
+	return failure{}
 }
 
 // misjudged says that the instants at which keys of the batch expire were chosen when too little was known of the master's
@@ -117,7 +117,7 @@ func (l *lane) unkeptCause() doubt {
 func (l *lane) misjudged() bool {
 	since := l.proof.received - l.gathered
 	least := l.link.clock - since.Milliseconds() // that it can have shown when the batch was gathered
-	return l.begun != l.master.watch.begun.Load() || least > l.clockNow+l.engine.uncertainty().Milliseconds()
+	return l.begun != l.master.watch.restarts.Load() || least > l.clockNow+l.engine.uncertainty().Milliseconds()
 }
 
 // narrowings is how often a lane asks for the time again where an answer was too slow to tell whether the clock jumped.
@@ -173,7 +173,7 @@ func (r *round) settleEpochs() bool {
 	void := false
 	for i := range r.entries {
 		en := &r.entries[i]
-		if en.vote == Granted && en.epoch < en.lane.known().Load() {
+		if en.vote == Granted && en.epoch < en.lane.latestEpoch().Load() {
 			en.vote, en.cause = Failed, "may have forgotten its vote"
 			en.lane.master.count(Failed, FailedForgot) // as well as granted
 			r.tally.Granted--

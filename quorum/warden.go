@@ -52,7 +52,7 @@ func (w *warden) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		w.round()
+		w.tick()
 		if w.alarmed.Load() != 0 {
 			next.Reset(alarmedEvery)
 		} else {
@@ -61,7 +61,7 @@ func (w *warden) run(ctx context.Context) {
 	}
 }
 
-func (w *warden) round() {
+func (w *warden) tick() {
 	now := w.engine.now()
 	if now >= w.beat {
 		w.beat = now + heartbeatEvery
@@ -83,7 +83,7 @@ func (w *warden) judge(now instant) {
 	jumps := make([]*vouch.Span, len(e.masters))
 	missing := false
 	for i, m := range e.masters {
-		jumps[i] = m.watch.since(at, e.uncertainty())
+		jumps[i] = m.watch.jumpSince(at, e.uncertainty())
 		missing = missing || jumps[i] == nil && m.isConnected()
 	}
 	if missing && now-at < e.cfg.InstanceTimeout {
@@ -99,7 +99,7 @@ func (w *warden) judge(now instant) {
 		return
 	}
 	for _, m := range e.masters {
-		switch by, ahead := m.watch.judge(); {
+		switch by, ahead := m.watch.convict(); {
 		case ahead > 0:
 			e.askMaster(m) // so that it is marked before a proxy that knows nothing of its clock meets it
 		case by < 0: // its keys live longer now, which costs nobody a lock
@@ -114,7 +114,7 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	e := w.engine
 	e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
 	for _, m := range e.masters {
-		m.watch.suspend()
+		m.watch.ignore()
 	}
 	put := max(by, 0)
 	e.slept.Add(int64(put))
@@ -137,7 +137,7 @@ func (q *question) command() *masters.Call { return &q.Call }
 func (q *question) take(instant) bool      { return true }
 func (q *question) lost(string)            {}
 func (q *question) reply(instant) {
-	if q.Err == nil && q.answer != nil && q.lane.doubt.none() {
+	if q.Err == nil && q.answer != nil && q.lane.unproven.none() {
 		q.answer(q.Reply)
 	}
 }

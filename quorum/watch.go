@@ -12,7 +12,7 @@ import (
 // A watch follows one master's clock, over all its lanes and connections. From a jump until the
 // warden has found out whose it was, no vote of that master counts.
 type watch struct {
-	begun atomic.Int64 // how often the clock was begun to be followed anew
+	restarts atomic.Int64 // how often the clock was begun to be followed anew
 
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
@@ -81,9 +81,9 @@ func (w *watch) accuse(reason string) {
 	w.charge = reason
 }
 
-// convict ends the inquiry into a jump, and has the master quarantined for what its clock jumped forwards, if it did: a batch
+// endInquiry ends the inquiry into a jump, and has the master quarantined for what its clock jumped forwards, if it did: a batch
 // that is vouched for between the two would count. It is called with mu held.
-func (w *watch) convict(ahead time.Duration) {
+func (w *watch) endInquiry(ahead time.Duration) {
 	w.jumped, w.jump, w.ahead = false, 0, 0
 	if ahead > 0 { // even if it is right again by now: what expired is gone
 		w.charges++
@@ -98,10 +98,10 @@ func (w *watch) charged() (int, string) {
 	return w.charges, w.charge
 }
 
-// since returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
+// jumpSince returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
 // question since t, when the first clock was found to have jumped, or its clock is not known to within d. One that was still
 // steady then has not jumped with it, or by no more than goes unnoticed; of one that was not known before, nobody can say.
-func (w *watch) since(t instant, d time.Duration) *vouch.Span {
+func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	by, jumped := w.clock.Jumped()
@@ -116,8 +116,8 @@ func (w *watch) since(t instant, d time.Duration) *vouch.Span {
 	return &by
 }
 
-// suspend says that our clock is about to be put right: until then no answer can be compared with it.
-func (w *watch) suspend() {
+// ignore says that our clock is about to be put right: until then no answer can be compared with it.
+func (w *watch) ignore() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.from = math.MaxInt64
@@ -128,24 +128,24 @@ func (w *watch) suspend() {
 func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.begun.Add(1)
+	w.restarts.Add(1)
 	if !w.jumped && w.steady >= t { // what is known of it is from after that
 		by = 0
 	}
 	ahead = min(w.ahead, w.ahead-w.jump) // what came back is gone: nobody stands still backwards
 	ahead = max(ahead, w.clock.Acquit(by, put), 0)
 	w.from = now
-	w.convict(ahead)
+	w.endInquiry(ahead)
 	return ahead
 }
 
-// judge ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.
-func (w *watch) judge() (by, ahead time.Duration) {
+// convict ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.
+func (w *watch) convict() (by, ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	by, ahead = w.jump, w.ahead
 	w.clock.Convict()
-	w.convict(ahead)
+	w.endInquiry(ahead)
 	return by, ahead
 }
 

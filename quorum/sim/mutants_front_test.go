@@ -27,7 +27,7 @@ var frontMutants = []mutant{
 		old: "\treturn found\n}\n\nfunc (sl *slot) sharesKey", new: "\t_ = found\n\treturn nil\n}\n\nfunc (sl *slot) sharesKey",
 	},
 	{
-		name: "the time of an attempt that is made anew begins anew", rule: "1 clock", file: "again.go", front: true,
+		name: "the time of an attempt that is made anew begins anew", rule: "1 clock", file: "split_votes.go", front: true,
 		old: "\t\treturn a.since\n", new: "\t\treturn a.start\n",
 	},
 	{

@@ -176,7 +176,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "no deadline", rule: "every attempt ends", file: "round.go",
-		old: "\t\ten.record(Failed, doubt{FailedLate, r.engine.lateCause})", new: "\t\tif now := r.engine.now(); now < 0 {\n\t\t\ten.record(Failed, doubt{FailedLate, r.engine.lateCause})\n\t\t}",
+		old: "\t\ten.record(Failed, failure{FailedLate, r.engine.lateCause})", new: "\t\tif now := r.engine.now(); now < 0 {\n\t\t\ten.record(Failed, failure{FailedLate, r.engine.lateCause})\n\t\t}",
 	},
 	{
 		name: "no undo", rule: "4 undo", file: "acquire.go",
@@ -232,23 +232,23 @@ var mutants = []mutant{
 		test: "TestAnUndoThatIsRepeated",
 	},
 	{
-		name: "a release that was not sent is not owed", rule: "4 undo", file: "owe.go",
+		name: "a release that was not sent is not owed", rule: "4 undo", file: "release_owed.go",
 		old: "\t\tl.owed[h] = debt{max(l.owed[h].place, place), l.pushed}", new: "",
 		test: "Release",
 	},
 	{
-		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "owe.go",
+		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "release_owed.go",
 		old: "return l.owed[h].place > place", new: "return l.owed[h].place > 0",
 		test: "TestALateReleaseComesBeforeWhatCameAfterIt", in: ".",
 	},
 	{
-		name: "of attempts that are lost only the last is owed for", rule: "4 undo", file: "owe.go",
+		name: "of attempts that are lost only the last is owed for", rule: "4 undo", file: "release_owed.go",
 		old: "append(l.broken[h], en)", new: "[]*entry{en}",
 		test: "TestAReleaseIsMadeLateWhereSeveral", in: ".",
 	},
 	{
-		name: "a release that a master missed is not made late", rule: "4 undo", file: "late.go",
-		old: "h != nil && !en.late {", new: "h != nil && false {",
+		name: "a release that a master missed is not made late", rule: "4 undo", file: "release_late.go",
+		old: "h != nil && !en.missed {", new: "h != nil && false {",
 		test: "TestAReleaseThatAMasterMisses", in: ".",
 	},
 	{
@@ -282,22 +282,22 @@ var mutants = []mutant{
 		test: "TestAReleaseIsMadeLateInWhateverWay", in: ".",
 	},
 	{
-		name: "a release of a lock that was put is not made late", rule: "4 undo", file: "late.go",
+		name: "a release of a lock that was put is not made late", rule: "4 undo", file: "release_late.go",
 		old: "en.lane.granted(d.sums[i].hash, d.place.Load(), at)", new: "_ = at",
 		test: "TestAReleaseOfALockThatWasPut", in: ".",
 	},
 	{
 		name: "a release of a lock that was filled is not made late", rule: "4 undo", file: "fill.go",
-		old: "f.lane.granted(f.gap.hold().hash(), f.lane.engine.begun.Load(), f.ends)", new: "",
+		old: "f.lane.granted(f.gap.hold().hash(), f.lane.engine.rounds.Load(), f.ends)", new: "",
 		test: "TestAReleaseOfALockThatWasFilled", in: ".",
 	},
 	{
-		name: "of grants in several databases one is known", rule: "4 undo", file: "late.go",
+		name: "of grants in several databases one is known", rule: "4 undo", file: "release_late.go",
 		old: "+uint64(l.db)*31", new: "",
 		test: "TestAReleaseIsMadeLateInItsDatabase", in: ".",
 	},
 	{
-		name: "a release is not made late where an extension is late", rule: "4 undo", file: "late.go",
+		name: "a release is not made late where an extension is late", rule: "4 undo", file: "release_late.go",
 		old: "en.lane.owes(h, place) {", new: "false && place > 0 {",
 		test: "TestAReleaseIsMadeLateWhere", in: ".",
 	},
@@ -307,7 +307,7 @@ var mutants = []mutant{
 		test: "TestAReleaseIsMadeLateWhere", in: ".",
 	},
 	{
-		name: "a late release goes by the token", rule: "4 undo", file: "late.go",
+		name: "a late release goes by the token", rule: "4 undo", file: "release_late.go",
 		old: "args(h, expires)", new: "luaRelease.whole([]string{h.name}, h.token)",
 		test: "TestALateReleaseLeavesTheNextLock", in: ".",
 	},
@@ -317,12 +317,12 @@ var mutants = []mutant{
 		test: "TestALateReleaseTakesNoVoteOfAReentry", in: ".",
 	},
 	{
-		name: "a release is made late over and over", rule: "memory stays flat", file: "late.go",
+		name: "a release is made late over and over", rule: "memory stays flat", file: "release_late.go",
 		old: " || g.undone.Swap(of) == of {", new: " || of == 0 {",
 		test: "TestAReleaseIsMadeLateOnce", in: ".",
 	},
 	{
-		name: "a late release knows a lock only in the way in which it was taken", rule: "4 undo", file: "late.go",
+		name: "a late release knows a lock only in the way in which it was taken", rule: "4 undo", file: "release_late.go",
 		old: "(hash>>32+uint64(l.db)*31)", new: "(hash+uint64(l.db)*31)",
 		test: "TestAReleaseIsMadeLateThough", in: ".",
 	},

@@ -84,13 +84,13 @@ var voteMutants = []mutant{
 		test: "TestAScriptIsNotAskedAgain",
 	},
 	{
-		name: "the time of a script that is asked again begins anew", rule: "1 clock", file: "again.go",
+		name: "the time of a script that is asked again begins anew", rule: "1 clock", file: "split_votes.go",
 		old: "\t\treturn r.before.began()\n", new: "\t\treturn r.start\n",
 		test: "TestTheTimeOfWhatIsAskedAgain",
 	},
 	{
 		name: "a release by vote that a master missed is not made late", rule: "4 undo", file: "script_late.go",
-		old: "if !en.late || r.req", new: "if en.late || r.req",
+		old: "if !en.missed || r.req", new: "if en.missed || r.req",
 		test: "TestAReleaseByVoteThatAMasterMisses", in: ".",
 	},
 	{
@@ -119,7 +119,7 @@ var voteMutants = []mutant{
 		test: "TestALateReleaseByVoteLeavesTheNextLock", in: ".",
 	},
 	{
-		name: "a late release by vote takes what was granted after it", rule: "4 undo", file: "late.go",
+		name: "a late release by vote takes what was granted after it", rule: "4 undo", file: "release_late.go",
 		old: "g.round.Load() > round || ", new: "",
 		test: "TestALateReleaseByVoteLeavesWhatWasTaken", in: ".",
 	},
@@ -144,7 +144,7 @@ var voteMutants = []mutant{
 		test: "TestWhatTakesALockFromWhoeverHoldsItTakes", in: ".",
 	},
 	{
-		name: "FORCEUNLOCK runs late", rule: "3 closing is not cancelling", file: "moment.go",
+		name: "FORCEUNLOCK runs late", rule: "3 closing is not cancelling", file: "last_moment.go",
 		old: "if t[1] * 1000", new: "if false and t[1] * 1000",
 		test: "TestWhatTakesALockFromWhoeverHoldsItTakes", in: ".",
 	},

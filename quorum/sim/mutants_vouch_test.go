@@ -39,7 +39,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a quarantined master's grants count", rule: "6 quarantine", file: "entry.go",
-		old: "\tcase en.blank:\n\t\treturn doubt{FailedQuarantined, l.quarantined}", new: "\tcase en.blank:\n\t\treturn doubt{}",
+		old: "\tcase en.blank:\n\t\treturn failure{FailedQuarantined, l.quarantined}", new: "\tcase en.blank:\n\t\treturn failure{}",
 	},
 	{
 		name: "no quarantine without a canary", rule: "6 quarantine", file: "vouch/canary.go",
@@ -63,7 +63,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a jump is forgotten before its master is charged", rule: "6 quarantine", file: "watch.go",
-		old: "	w.convict(ahead)\n	return by, ahead", new: "	w.convict(0)\n	go w.accuse(\"its clock jumped\")\n	return by, ahead",
+		old: "	w.endInquiry(ahead)\n	return by, ahead", new: "	w.endInquiry(0)\n	go w.accuse(\"its clock jumped\")\n	return by, ahead",
 		test: "TestAJumpIsCharged",
 	},
 	{
@@ -137,7 +137,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a grant from before the quarantine counts", rule: "6 quarantine", file: "vouching.go",
-		old: "if en.vote == Granted && en.epoch < en.lane.known().Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
+		old: "if en.vote == Granted && en.epoch < en.lane.latestEpoch().Load() {", new: "if en.vote == Granted && en.epoch < 0 {",
 		// Attempts end before a quarantine does, but where one process stands still and the world goes on.
 		test: "TestAGrantIsVoid",
 	},
@@ -147,7 +147,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a server that was replaced votes while it is connected", rule: "7a epochs", file: "vouching.go",
-		old: "case l.known().Load() > l.link.epoch:", new: "case false:",
+		old: "case l.latestEpoch().Load() > l.link.epoch:", new: "case false:",
 		test: "TestAServerThatWasReplaced",
 	},
 	{

@@ -6,7 +6,7 @@ import (
 )
 
 func TestPatienceDoesNotPassWhileTheProcessStandsStill(t *testing.T) {
-	var p patience
+	var p answerClock
 	tick := func(at instant) {
 		p.stood.Store(int64(at - p.at(at)))
 		p.ticked.Store(int64(at))
@@ -39,7 +39,7 @@ func TestAProxyThatStoodStillDoesNotBlameTheMasters(t *testing.T) {
 		w.settle()
 		c := w.start(req1("mine", minute))
 		time.Sleep(5 * time.Millisecond)
-		w.patience.stood.Add(int64(70 * time.Millisecond))
+		w.answers.stood.Add(int64(70 * time.Millisecond))
 		if a := <-c; a.Lock == nil {
 			t.Errorf("70 of them were ours: %+v", a)
 		}
@@ -51,7 +51,7 @@ func TestValidityIsNotMeasuredByPatience(t *testing.T) {
 		for _, f := range w.fakes {
 			f.setDelay(60 * time.Millisecond)
 		}
-		w.patience.stood.Add(int64(time.Second))
+		w.answers.stood.Add(int64(time.Second))
 		if a := w.acquire(key, "mine", 50*time.Millisecond); a.Lock != nil {
 			t.Error("granted after its validity was over")
 		}

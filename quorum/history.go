@@ -8,16 +8,16 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// pasts are what a quorum is known to have, or to have had, under the keys that Execs have changed lately, as each master
+// A history is what a quorum is known to have, or to have had, under the keys that Execs have changed lately, as each master
 // has it. Repairs go by them.
-type pasts struct {
+type history struct {
 	mu      sync.Mutex
 	learned uint64 // so many versions so far
-	keys    *simplelru.LRU[Key, past]
+	keys    *simplelru.LRU[Key, versions]
 }
 
-// A past is what there is to know of one key, by master, the latest first.
-type past [][pastVersions]version
+// versions are what there is to know of one key, by master, the latest first.
+type versions [][pastVersions]version
 
 // A version is what one master has. Hardly any other value of that digest expires there in that millisecond.
 type version struct {
@@ -32,17 +32,17 @@ const (
 	pastVersions = 2   // of a key on a master: what it has told last, and what it may have run before its connection broke
 )
 
-func (p *pasts) init() { p.keys, _ = simplelru.NewLRU[Key, past](pastKeys, nil) }
+func (p *history) init() { p.keys, _ = simplelru.NewLRU[Key, versions](pastKeys, nil) }
 
 // now returns the nr of what was learnt last.
-func (p *pasts) now() uint64 {
+func (p *history) now() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.learned
 }
 
 // of returns the versions that a master may still have, of those that were known at a nr.
-func (p *pasts) of(key Key, master int, nr uint64) []version {
+func (p *history) of(key Key, master int, nr uint64) []version {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var known []version
@@ -57,7 +57,7 @@ func (p *pasts) of(key Key, master int, nr uint64) []version {
 }
 
 // learn notes what one of so many masters has, or may have, of what a quorum has.
-func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
+func (p *history) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
 	if ends <= 0 || len(key.Name) > pastNameMax {
 		return
 	}
@@ -65,7 +65,7 @@ func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends
 	defer p.mu.Unlock()
 	all, ok := p.keys.Get(key)
 	if !ok {
-		all = make(past, masters)
+		all = make(versions, masters)
 		key.Name = strings.Clone(key.Name)
 		p.keys.Add(key, all)
 	}
@@ -83,7 +83,7 @@ func (p *pasts) learn(key Key, master, masters int, digest [sha1.Size]byte, ends
 // A sum is of what is put under a key. It is worked out once for all masters: a value may be long.
 type sum struct {
 	hash   uint64          // of the key and the value; see expiries
-	digest [sha1.Size]byte // of the value; see pasts
+	digest [sha1.Size]byte // of the value; see history
 }
 
 func digestOf(value string) [sha1.Size]byte { return sha1.Sum([]byte(value)) } //nolint:gosec // see the import
@@ -100,7 +100,7 @@ func (d *editing) learnSeen() {
 		digest := digestOf(d.views[i].Value)
 		for _, s := range l.keys[i].told {
 			if s.opinion == l.keys[i].agreed && s.left >= 0 {
-				d.engine.pasts.learn(d.key(i), s.master, len(d.entries), digest, s.ends)
+				d.engine.history.learn(d.key(i), s.master, len(d.entries), digest, s.ends)
 			}
 		}
 	}
@@ -119,5 +119,5 @@ func (d *editing) learnPut(en *entry) {
 // learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
 // round.mu held.
 func (d *editing) learnAt(master, i int, ends int64) {
-	d.engine.pasts.learn(d.key(i), master, len(d.entries), d.sums[i].digest, ends)
+	d.engine.history.learn(d.key(i), master, len(d.entries), d.sums[i].digest, ends)
 }

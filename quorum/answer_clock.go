@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// A patience measures how long the masters have had to answer. It is the monotonic clock less the time in which this
+// An answerClock measures how long the masters have had to answer. It is the monotonic clock less the time in which this
 // process itself stood still: suspended, stopped, or without a processor. What the masters did not answer meanwhile is
 // no failure of theirs. Validity is never measured by it.
-type patience struct {
+type answerClock struct {
 	ticked atomic.Int64 // instant of the latest tick
 	stood  atomic.Int64 // how long the process has stood still before that
 }
 
 const (
-	patienceTick = 10 * time.Millisecond
+	answerTick = 10 * time.Millisecond
 	// standstill is how late a tick must be to mean that the process stood still.
-	standstill = 3 * patienceTick
+	standstill = 3 * answerTick
 )
 
 // run ticks until done is closed.
-func (p *patience) run(now func() instant, done <-chan struct{}) {
-	t := time.NewTicker(patienceTick)
+func (p *answerClock) run(now func() instant, done <-chan struct{}) {
+	t := time.NewTicker(answerTick)
 	defer t.Stop()
 	for {
 		select {
@@ -37,11 +37,11 @@ func (p *patience) run(now func() instant, done <-chan struct{}) {
 
 // at returns the reading for a moment of the monotonic clock. A tick that is overdue at that moment counts at once:
 // after a standstill nobody knows who runs first.
-func (p *patience) at(now instant) instant {
+func (p *answerClock) at(now instant) instant {
 	late := now - instant(p.ticked.Load())
 	stood := instant(p.stood.Load())
 	if late > standstill {
-		stood += late - patienceTick
+		stood += late - answerTick
 	}
 	return now - stood
 }

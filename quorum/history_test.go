@@ -7,7 +7,7 @@ import (
 
 // Keys may be a megabyte long, and there are many.
 func TestThePastsOfLongKeysAreNotRemembered(t *testing.T) {
-	var p pasts
+	var p history
 	p.init()
 	for _, size := range []int{pastNameMax, pastNameMax + 1} {
 		p.learn(Key{Name: strings.Repeat("k", size)}, 0, 3, digestOf("v"), 1)

@@ -27,21 +27,21 @@ type grant struct {
 	undone  atomic.Uint64 // the hash of the hold of which it was undone last, less expires
 }
 
-// grant is the place of a hold's key in the master's grants.
-func (l *lane) grant(hash uint64) *grant {
+// grantOf is the place of a hold's key in the master's grants.
+func (l *lane) grantOf(hash uint64) *grant {
 	g := &l.master.grants
 	return &g[(hash>>32+uint64(l.db)*31)%uint64(len(g))]
 }
 
 // granted notes a grant.
 func (l *lane) granted(hash uint64, round, expires int64) {
-	g := l.grant(hash)
+	g := l.grantOf(hash)
 	g.round.Store(round) // first: who sees the new instant must not take it for an earlier round's
 	g.expires.Store(expires)
 }
 
-// grants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
-func (d *editing) grants(en *entry) {
+// noteGrants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
+func (d *editing) noteGrants(en *entry) {
 	for _, i := range d.puts {
 		if at := d.ends[en.master][i]; at > 0 && !d.edits[i].KeepTTL {
 			en.lane.granted(d.sums[i].hash, d.place.Load(), at)
@@ -52,8 +52,8 @@ func (d *editing) grants(en *entry) {
 // releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
 // after it has been answered. It does nothing unless the entry is a release of what was granted there.
 func (en *entry) releaseLate() {
-	if h := en.round.releases; h != nil && !en.late {
-		en.late = true
+	if h := en.round.releases; h != nil && !en.missed {
+		en.missed = true
 		en.lane.releaseLate(*h, en.round.place.Load(), undoText)
 	}
 	if r, ok := en.round.owner.(*voting); ok {
@@ -73,7 +73,7 @@ func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
 // releaseLate undoes what the master is known to have granted or extended, unless that was in a round after this one.
 func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
 	hash := h.hash()
-	g := l.grant(hash)
+	g := l.grantOf(hash)
 	now, expires := l.engine.now(), g.expires.Load()
 	of := hash - uint64(expires)
 	if g.round.Load() > round || g.undone.Swap(of) == of { // one undo is enough

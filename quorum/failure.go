@@ -28,14 +28,14 @@ func (k FailureKind) String() string {
 // Failures counts votes that did not count, by FailureKind.
 type Failures [failureKinds]uint64
 
-// A doubt is why a vote does not count.
-type doubt struct {
+// A failure is why a vote does not count.
+type failure struct {
 	kind FailureKind
 	text string // "" if it does count
 }
 
 // none says that the vote counts.
-func (d doubt) none() bool { return d.text == "" }
+func (d failure) none() bool { return d.text == "" }
 
 // incapable are the codes of errors that say something of the master, not of the command.
 var incapable = []string{
