@@ -19,7 +19,7 @@ type entry struct {
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
-	missed  bool   // it is a release that is made late; see releaseLate
+	missed  bool   // it is a release that the master did not run in time; see releaseLate
 	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }

@@ -152,7 +152,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a server to which the address leads back votes at once", rule: "7a epochs", file: "assess.go",
-		old: `forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")`, new: "j.Verdict, j.Next.Epoch = vouch.Renew, now.Epoch",
+		old: `forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")`, new: `_, j.Verdict, j.Next.Epoch = cmp.Or(""), vouch.Renew, now.Epoch`,
 		test: "TestAServerThatIsBack", in: ".",
 	},
 	{
