@@ -11,6 +11,7 @@
 # make chaos          faults of real masters, links and proxies, one after another, the last of them begun within DURATION
 # make sim            one world of the simulation, SEED=n, with a trace of all that happens in it
 # make sim-soak       worlds of the simulation on all cores, for DURATION
+# make sim-small      every sequence of DEPTH actions in small worlds; ALPHABET=late: of one alphabet; ACTIONS="…": one sequence, with a trace
 # make sim-soak-front worlds whose clients speak to the front end, on one core, for DURATION
 # make mutants        the engine without one of its rules, for each of them: does the known seed, or which of SEEDS seeds, find
 #                     out? ANEW=1: as if no seed were known; ONLY="^no undo": the mutants whose names match. All of them take
@@ -23,12 +24,13 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 FUZZTIME ?= 60s
 DURATION ?= 10m
 SEEDS    ?= 5000
+DEPTH    ?= 5
 
 # The race detector needs a C compiler. .ci/need says so where there is none.
 # It mixes goroutines up on purpose: what needs them in order is tested without it.
 RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 
-.PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front mutants build
+.PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
 all: lint build test
 
 test:
@@ -75,6 +77,9 @@ sim-soak:
 
 sim-soak-front:
 	GODEBUG=asyncpreemptoff=1 go test ./resp/sim -v -count=1 -timeout 0 -run '^TestFreshSeeds$$' -fresh $(DURATION)
+
+sim-small:
+	GODEBUG=asyncpreemptoff=1 GOGC=800 go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestSmallWorlds$$/^$(or $(ALPHABET),.*)$$' -depth $(DEPTH) $(if $(ACTIONS),-actions "$(ACTIONS)")
 
 mutants:
 	go test ./quorum/sim -v -count=1 -timeout 0 -run '^TestMutants$$' -mutants $(SEEDS) $(if $(ANEW),-anew) $(if $(ONLY),-only "$(ONLY)")

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,11 +13,7 @@ func (s *scene) replace(master int, by *server, proxies ...int) (was *server) {
 	s.do(func() {
 		was = s.servers[master]
 		if by == nil {
-			by = newServer(s.World, was.id)
-			by.lives, by.clock, by.steps = was.lives+1, was.clock, was.steps
-			by.clock.leads, by.steps.asked = slices.Clone(was.clock.leads), maps.Clone(was.steps.asked)
-			by.twofold, was.twofold = true, true
-			by.boot()
+			by = was.other()
 		}
 		s.servers[master] = by
 		for _, i := range proxies {

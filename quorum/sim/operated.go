@@ -106,12 +106,7 @@ func moveAddress(w *World, r *rand.Rand) func() {
 	if was.down || w.servers[was.id] != was || slices.ContainsFunc(w.former, func(s *server) bool { return s.id == was.id }) {
 		return nil
 	}
-	is := newServer(w, was.id)
-	is.lives, is.promotions, is.steps = was.lives+1, was.promotions, was.steps
-	is.clock = was.clock
-	is.clock.leads, is.steps.asked = slices.Clone(was.clock.leads), maps.Clone(was.steps.asked)
-	is.twofold, was.twofold = true, true
-	is.boot()
+	is := was.other()
 	if chance(r, 0.5) {
 		is.store.journal = slices.Clone(was.store.journal)
 		is.fallBehind(r, 0)
@@ -130,6 +125,16 @@ func moveAddress(w *World, r *rand.Rand) func() {
 		}
 	})
 	return func() {}
+}
+
+// other returns another server, which has nothing, for the same address.
+func (s *server) other() *server {
+	o := newServer(s.world, s.id)
+	o.lives, o.promotions, o.clock, o.steps = s.lives+1, s.promotions, s.clock, s.steps
+	o.clock.leads, o.steps.asked = slices.Clone(s.clock.leads), maps.Clone(s.steps.asked)
+	o.twofold, s.twofold = true, true
+	o.boot()
+	return o
 }
 
 // cutFrom ends the connections of a proxy.
