@@ -33,7 +33,7 @@
 //	edit_undo.go, turn.go,
 //	repair.go, history.go
 //	fence.go, fence_lua.go           locks with a fencing number
-//	views.go, break.go,             for operators, and about the masters themselves
+//	views.go, break.go,              for operators, and about the masters themselves
 //	last_moment.go, poll.go, status.go,
 //	stats.go
 //	publish.go, envelope.go          messages; package pubsub hears them
