@@ -1,12 +1,9 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // What COMMAND says of a command, its arity, flags, keys and categories, is what Redis says.
@@ -32,12 +29,6 @@ func TestCommandInfoIsThatOfRedis(t *testing.T) {
 // commandInfos returns the first seven fields of each command and subcommand, with what has no order sorted.
 func commandInfos(t *testing.T, addr string) map[string]string {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	reply, err := client.Do(context.Background(), "COMMAND").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]string{}
 	var read func(commands any)
 	read = func(commands any) {
@@ -48,7 +39,7 @@ func commandInfos(t *testing.T, addr string) map[string]string {
 			read(fields[9])
 		}
 	}
-	read(reply)
+	read(replyOf(t, addr, "COMMAND"))
 	return found
 }
 

@@ -46,12 +46,6 @@ func TestCommandDocsHasTheArgumentsThatRedisHas(t *testing.T) {
 // hints returns the arguments of each command and subcommand as a server tells of them, in the notation of Redis's pages.
 func hints(t *testing.T, addr string) map[string]string {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	reply, err := client.Do(context.Background(), "COMMAND", "DOCS").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]string{}
 	var read func(docs any)
 	read = func(docs any) {
@@ -63,8 +57,19 @@ func hints(t *testing.T, addr string) map[string]string {
 			}
 		}
 	}
-	read(reply)
+	read(replyOf(t, addr, "COMMAND", "DOCS"))
 	return found
+}
+
+func replyOf(t *testing.T, addr string, command ...any) any {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = client.Close() })
+	reply, err := client.Do(context.Background(), command...).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
 }
 
 func joined(arguments any, by string) string {

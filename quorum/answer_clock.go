@@ -20,15 +20,15 @@ const (
 )
 
 // run ticks until done is closed.
-func (p *answerClock) run(now func() instant, done <-chan struct{}) {
+func (c *answerClock) run(now func() instant, done <-chan struct{}) {
 	t := time.NewTicker(answerTick)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
 			at := now()
-			p.stood.Store(int64(at - p.at(at)))
-			p.ticked.Store(int64(at))
+			c.stood.Store(int64(at - c.at(at)))
+			c.ticked.Store(int64(at))
 		case <-done:
 			return
 		}
@@ -37,9 +37,9 @@ func (p *answerClock) run(now func() instant, done <-chan struct{}) {
 
 // at returns the reading for a moment of the monotonic clock. A tick that is overdue at that moment counts at once:
 // after a standstill nobody knows who runs first.
-func (p *answerClock) at(now instant) instant {
-	late := now - instant(p.ticked.Load())
-	stood := instant(p.stood.Load())
+func (c *answerClock) at(now instant) instant {
+	late := now - instant(c.ticked.Load())
+	stood := instant(c.stood.Load())
 	if late > standstill {
 		stood += late - answerTick
 	}

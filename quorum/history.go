@@ -17,7 +17,7 @@ type history struct {
 }
 
 // versions are what there is to know of one key, by master, the latest first.
-type versions [][pastVersions]version
+type versions [][historyVersions]version
 
 // A version is what one master has. Hardly any other value of that digest expires there in that millisecond.
 type version struct {
@@ -27,26 +27,26 @@ type version struct {
 }
 
 const (
-	pastKeys     = 10_000
-	pastNameMax  = 512 // longer keys are not remembered
-	pastVersions = 2   // of a key on a master: what it has told last, and what it may have run before its connection broke
+	historyKeys     = 10_000
+	historyNameMax  = 512 // longer keys are not remembered
+	historyVersions = 2   // of a key on a master: what it has told last, and what it may have run before its connection broke
 )
 
-func (p *history) init() { p.keys, _ = simplelru.NewLRU[Key, versions](pastKeys, nil) }
+func (h *history) init() { h.keys, _ = simplelru.NewLRU[Key, versions](historyKeys, nil) }
 
 // now returns the nr of what was learnt last.
-func (p *history) now() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.learned
+func (h *history) now() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.learned
 }
 
 // of returns the versions that a master may still have, of those that were known at a nr.
-func (p *history) of(key Key, master int, nr uint64) []version {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (h *history) of(key Key, master int, nr uint64) []version {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var known []version
-	if all, ok := p.keys.Get(key); ok {
+	if all, ok := h.keys.Get(key); ok {
 		for _, v := range all[master] {
 			if v.ends != 0 && v.nr <= nr {
 				known = append(known, v)
@@ -57,17 +57,17 @@ func (p *history) of(key Key, master int, nr uint64) []version {
 }
 
 // learn notes what one of so many masters has, or may have, of what a quorum has.
-func (p *history) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
-	if ends <= 0 || len(key.Name) > pastNameMax {
+func (h *history) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
+	if ends <= 0 || len(key.Name) > historyNameMax {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all, ok := p.keys.Get(key)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all, ok := h.keys.Get(key)
 	if !ok {
 		all = make(versions, masters)
 		key.Name = strings.Clone(key.Name)
-		p.keys.Add(key, all)
+		h.keys.Add(key, all)
 	}
 	known := &all[master]
 	for _, v := range known {
@@ -75,9 +75,9 @@ func (p *history) learn(key Key, master, masters int, digest [sha1.Size]byte, en
 			return
 		}
 	}
-	p.learned++
+	h.learned++
 	copy(known[1:], known[:])
-	known[0] = version{digest, ends, p.learned}
+	known[0] = version{digest, ends, h.learned}
 }
 
 // A sum is of what is put under a key. It is worked out once for all masters: a value may be long.

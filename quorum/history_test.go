@@ -7,12 +7,12 @@ import (
 
 // Keys may be a megabyte long, and there are many.
 func TestThePastsOfLongKeysAreNotRemembered(t *testing.T) {
-	var p history
-	p.init()
-	for _, size := range []int{pastNameMax, pastNameMax + 1} {
-		p.learn(Key{Name: strings.Repeat("k", size)}, 0, 3, digestOf("v"), 1)
+	var h history
+	h.init()
+	for _, size := range []int{historyNameMax, historyNameMax + 1} {
+		h.learn(Key{Name: strings.Repeat("k", size)}, 0, 3, digestOf("v"), 1)
 	}
-	if p.keys.Len() != 1 {
-		t.Errorf("%d keys are remembered, want the short one", p.keys.Len())
+	if h.keys.Len() != 1 {
+		t.Errorf("%d keys are remembered, want the short one", h.keys.Len())
 	}
 }

@@ -17,15 +17,20 @@ import (
 // the release. What was granted through other proxies is not known here, and lasts until its TTL.
 
 // grants are when the keys expire that a master has granted or extended, by the database and the key's hash: of each the latest,
-// whoever holds it. A lock may be taken by its value, and given back by a script, which knows it by its DUMP. Where two hashes meet,
-// the one before is forgotten, and the instant of the other takes no key of it.
+// whoever holds it. A lock may be taken by its value, and given back by a script, which knows it by its DUMP. So whose release it is
+// is not known before the master compares; but the holder's is one of the first. Where two hashes meet, the one before is forgotten,
+// and the instant of the other takes no key of it.
 type grants [1 << 14]grant
 
 type grant struct {
 	round   atomic.Int64 // the place of the round that it was for
 	expires atomic.Int64
 	undone  atomic.Uint64 // the hash of the hold of which it was undone last, less expires
+	undos   atomic.Int32  // so many
 }
+
+// lateMax is how many undos a grant has at most: one is its holder's, and others may have tried to release the lock before him.
+const lateMax = 4
 
 // grantOf is the place of a hold's key in the master's grants.
 func (l *lane) grantOf(hash uint64) *grant {
@@ -38,6 +43,7 @@ func (l *lane) granted(hash uint64, round, expires int64) {
 	g := l.grantOf(hash)
 	g.round.Store(round) // first: who sees the new instant must not take it for an earlier round's
 	g.expires.Store(expires)
+	g.undos.Store(0)
 }
 
 // noteGrants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
@@ -76,7 +82,7 @@ func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
 	g := l.grantOf(hash)
 	now, expires := l.engine.now(), g.expires.Load()
 	of := hash - uint64(expires)
-	if g.round.Load() > round || g.undone.Swap(of) == of { // one undo is enough
+	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo of a hold is enough
 		return
 	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond

@@ -120,9 +120,7 @@ func TestServersThatAreMarkedAtOnceAreNotBothTrusted(t *testing.T) {
 		was := s.replace(2, nil)
 		is := s.replace(2, nil)
 		s.do(func() {
-			s.astray = newServer(s.World, 2)
-			s.astray.lives, s.astray.clock = is.lives+1, is.clock
-			s.astray.boot()
+			s.astray = is.other()
 			was.crash(false)
 		})
 		s.sleep(5 * time.Second)

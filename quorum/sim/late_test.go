@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -179,6 +180,25 @@ func TestAReleaseIsMadeLateOnce(t *testing.T) {
 		}
 		s.sleep(time.Second)
 		if n := s.proxies[0].life.engine.Pending(); n > 1 {
+			t.Errorf("%d undos wait", n)
+		}
+	})
+}
+
+// Many take and release the lock while a master is away that has granted it to one of them before.
+func TestReleasesByOthersAreNotAllMadeLate(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.take(0, "mine")
+		s.do(func() { s.servers[2].crash(false) })
+		s.sleep(100 * time.Millisecond)
+		s.release(0, "mine")
+		for i := range 20 {
+			token := strconv.Itoa(i)
+			s.take(0, token)
+			s.release(0, token)
+		}
+		s.sleep(time.Second)
+		if n := s.proxies[0].life.engine.Pending(); n > 4 {
 			t.Errorf("%d undos wait", n)
 		}
 	})

@@ -318,8 +318,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is made late over and over", rule: "memory stays flat", file: "release_late.go",
-		old: " || g.undone.Swap(of) == of {", new: " || of == 0 {",
+		old: " || g.undone.Swap(of) == of ||", new: " || of == 0 ||",
 		test: "TestAReleaseIsMadeLateOnce", in: ".",
+	},
+	{
+		name: "everybody's release of a grant is made late", rule: "memory stays flat", file: "release_late.go",
+		old: " || g.undos.Add(1) > lateMax {", new: " {",
+		test: "TestReleasesByOthers", in: ".",
 	},
 	{
 		name: "a late release knows a lock only in the way in which it was taken", rule: "4 undo", file: "release_late.go",
