@@ -127,6 +127,18 @@ func TestAFileThatWasWrittenNoMoreIsNotTakenForAllThatWasGranted(t *testing.T) {
 	})
 }
 
+// It is known for what it is, and not refused first, as a server that is back is, for two MasterDeadAfter.
+func TestAFileThatWasWrittenNoMoreIsQuarantinedAtOnce(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		written := s.configure(2, "")
+		s.sleep(time.Second)
+		s.startOn(2, written)
+		s.sleep(sceneConfig.MasterDeadAfter)
+		s.away(0)
+		s.expectGranted(s.acquireIn(0, 0, "mine", time.Second))
+	})
+}
+
 // The same, with proxies that were not there when it did: what they know they have from another master, which was not there
 // then either.
 func TestWhoComesLaterHearsOfAFileThatWasWrittenNoMore(t *testing.T) {
@@ -207,12 +219,13 @@ func (s *scene) leaveOlderFile(master int) {
 	s.fallBack(master, written)
 }
 
-// Proxies that start meet the master on its older file before they meet those that could tell them.
+// Proxies that start meet the master on its older file before they meet those that could tell them. It is not refused first, as a
+// server that is back is, for two MasterDeadAfter.
 func TestAnOlderFileIsQuarantinedThoughItIsMetFirst(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
 		s.leaveOlderFile(2)
 		s.bootNearest(2)
-		s.sleep(time.Minute)
+		s.sleep(sceneConfig.MasterDeadAfter)
 		s.away(0)
 		for proxy := range s.proxies {
 			s.expectGranted(s.acquireIn(0, proxy, "mine", time.Second))

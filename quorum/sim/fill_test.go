@@ -245,7 +245,7 @@ func TestAnAttemptDoesNotWaitForAFill(t *testing.T) {
 	})
 }
 
-// It is given back before, and a master misses that.
+// It is given back before, through another proxy, and a master misses that.
 func TestALockThatHasBeenGivenBackIsNotBroughtBack(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.take(0, "mine")
@@ -253,11 +253,27 @@ func TestALockThatHasBeenGivenBackIsNotBroughtBack(t *testing.T) {
 		s.expectHeld(s.extend(0, "mine", 10*time.Second))
 		s.do(func() { s.links[1][1].block(up) })
 		s.release(1, "mine")
-		s.expectHolders(sceneConfig.InstanceTimeout, ".m.")
-		if at := s.servers[2].store.lastPut(0, resourceName(0)); at > 100*time.Millisecond {
-			t.Errorf("it was filled after %v", at)
-		}
+		s.expectNotFilled(2)
 	})
+}
+
+func TestALockThatHasBeenGivenBackByAScriptIsNotBroughtBack(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		s.remove(2)
+		s.byVote(0, &hashLock.extend, 10*time.Second)
+		s.do(func() { s.links[1][1].block(up) })
+		s.byVote(1, &hashLock.release, time.Minute)
+		s.expectNotFilled(2)
+	})
+}
+
+func (s *scene) expectNotFilled(master int) {
+	s.t.Helper()
+	s.expectHolders(sceneConfig.InstanceTimeout, ".m.")
+	if at := s.servers[master].store.lastPut(0, resourceName(0)); at > 100*time.Millisecond {
+		s.t.Errorf("it was filled after %v", at)
+	}
 }
 
 // It is given back, and the others have somebody else's, before they are looked at. Who would undo the fill does not live so long.

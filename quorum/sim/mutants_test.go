@@ -396,7 +396,7 @@ var mutants = []mutant{
 	{
 		name: "a lock that is gone is filled", rule: "11 extend", file: "fill.go",
 		old: "case there && f.ends == 0:", new: "case f.ends == 0:",
-		test: "TestALockThatHasBeenGivenBackIsNotBroughtBack", in: ".",
+		test: "TestALockThatHasBeenGivenBackByAScript", in: ".",
 	},
 	{
 		name: "what was filled is looked at at once", rule: "11 extend", file: "fill.go",

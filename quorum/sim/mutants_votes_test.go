@@ -151,6 +151,6 @@ var voteMutants = []mutant{
 	{
 		name: "an error of a master is its script's", rule: "release in doubt", file: "script_run.go",
 		old: "len(a.effects) == 0 && slices", new: "len(a.effects) < 0 && slices",
-		test: "TestAReleaseIsNotRefused", in: ".",
+		test: "TestAReleaseByVoteThatIsAnsweredWithAnError", in: ".",
 	},
 }

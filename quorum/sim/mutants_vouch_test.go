@@ -92,7 +92,7 @@ var vouchMutants = []mutant{
 	{
 		name: "a file of an earlier epoch counts as all that was known", rule: "7b older files", file: "vouch/canary.go",
 		old: "case restarted && was.Epoch < latest:", new: "case false:",
-		test: "TestAFileThatWasWrittenNoMore", in: ".",
+		test: "TestAFileThatWasWrittenNoMoreIsQuarantinedAtOnce", in: ".",
 	},
 	{
 		name: "another master's data counts as its own", rule: "7b older files", file: "vouch/canary.go",
