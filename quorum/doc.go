@@ -63,6 +63,9 @@
 //	vouch                            the rules of all these, pure: a package
 //	initialise.go, inspect.go        lockproxy init and check
 //
+// Package admission says whether an operation may begin now. Where clients ask for more than can be answered in time, they wait
+// in line before T1 is read.
+//
 // Promises: at most one token holds a resource within the validity that its Lock promises, as long as clocks drift by no
 // more than Config.DriftFactor. Masters may forget, restart, be replaced, stall, and step their clocks: a vote that
 // nothing vouches for does not count. What an attempt that failed has set is removed, exactly, from every master that

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lockproxy/quorum/admission"
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
 )
@@ -25,6 +26,7 @@ type Engine struct {
 	stats   stats
 	labels  labels
 	fences  fenceClock
+	load    *admission.Control
 
 	answers   answerClock
 	warden    *warden
@@ -61,6 +63,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, started: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
+		load:      admission.New(cfg.InstanceTimeout),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
 	e.suspended.Store(int64(cfg.Slept(time.Now())))
@@ -85,6 +88,10 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.lanesOf(0)
 	return e, nil
 }
+
+// Admission holds clients back that ask for more than is answered in time. Who may ask for much asks it before each call of an
+// Engine's method; the Engine itself counts, and refuses nobody.
+func (e *Engine) Admission() *admission.Control { return e.load }
 
 // Close ends all lanes and waits for every goroutine. A connected master is waited for while it owes answers, after which
 // something may have to be undone, but no longer than it would keep its connection: MasterDeadAfter. Operations still

@@ -63,6 +63,7 @@ func (e *Engine) begin(r *round, o owner, key Key, args []any) {
 // beginAll is begin for a command on several keys of a database.
 func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any) {
 	r.engine, r.owner = e, o
+	e.load.Begin()
 	r.start = e.now()
 	waited := e.answers.at(r.start)
 	r.deadline = waited + e.cfg.InstanceTimeout
@@ -137,6 +138,11 @@ func (r *round) cast(now instant, record func()) (over bool) {
 	d := r.decision
 	r.mu.Unlock()
 	if !over && d != Undecided {
+		if d == Unanswered {
+			r.engine.load.Failed()
+		} else {
+			r.engine.load.Answered(now)
+		}
 		r.owner.ended(d)
 	}
 	return over

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats counts what the engine did since the start.
+// Stats counts what the engine did since the start, and what it does now.
 type Stats struct {
 	Attempts uint64 // acquires begun, by scripts of known families, too
 	Acquired uint64
@@ -19,6 +19,10 @@ type Stats struct {
 
 	Scripts         uint64 // run by vote
 	ScriptsDisputed uint64 // of these, how many ended without a quorum of like answers
+
+	RoundsNow   int // under way
+	RoundsLimit int // how many are to be, at most; see package admission
+	InLine      int // clients that wait in line until they may begin an operation
 
 	Rounds Durations // of all rounds of votes: from T1 until their votes decided them
 }
@@ -33,7 +37,9 @@ type stats struct {
 // Stats returns the counts since the start.
 func (e *Engine) Stats() Stats {
 	s := &e.stats
+	running, limit := e.load.Rounds()
 	return Stats{
+		RoundsNow: running, RoundsLimit: limit, InLine: e.load.Waiting(),
 		Attempts: s.attempts.Load(), Acquired: s.acquired.Load(), Refused: s.refused.Load(),
 		NoQuorum: s.noQuorum.Load(), Released: s.released.Load(), Extended: s.extended.Load(),
 		Undone: s.undone.Load(), Expired: s.expired.Load(),

@@ -65,7 +65,7 @@ func (m *master) status() MasterStatus {
 func (e *Engine) Pending() int {
 	s := e.sweeper
 	s.mu.Lock()
-	n := len(s.queue)
+	n := len(s.queue) + e.Stats().RoundsNow
 	s.mu.Unlock()
 	e.turns.mu.Lock()
 	n += len(e.turns.taken)

@@ -92,10 +92,9 @@ func TestAKnownTextIsRunByVoteWhereItsMeaningDoesNotFit(t *testing.T) {
 }
 
 func TestALockThatAScriptTookIsGivenBackIfItsReplyComesTooLate(t *testing.T) {
-	e := newFakeEngine()
-	e.late, e.locking = true, true
 	r := newRig(t, Config{})
-	r.server.engine, r.server.lockOf = e, e.lockOf
+	e := r.engine
+	e.late, e.locking = true, true
 	if got, want := r.dial().ask("EVAL", unheardOf, "1", "k"), "-NOQUORUM the masters answered too late: no validity is left of the TTL\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -52,6 +52,9 @@ func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Rep
 // claimSlot is all of these. What the engine has on its hands for the command counts as much as engaged operations.
 func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
 	s := c.session
+	if name != "" && engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
+		return nil
+	}
 	sl := newSlot(s)
 	sl.resp3, sl.mute = s.resp3, s.mute.current
 	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer

@@ -39,7 +39,7 @@
 //	hold*.go, subscriptions.go      locks and topics that a connection has
 //	tracking.go                     CLIENT TRACKING: what clients cache is taken back at once
 //	halfclose.go, janitor.go,       clients that are gone or slow, what all of them together may take, and those that
-//	budget.go, pause.go             CLIENT PAUSE holds
+//	budget.go, pause.go, load.go    CLIENT PAUSE holds, or wait until the engine can answer in time
 //	identity.go, warn.go,           what is told of clients: by CLIENT LIST, in the log, by INFO
 //	errorstats.go
 //	expiry.go, number.go, glob.go,  how times, numbers, patterns and words are read

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/admission"
 	"lockproxy/quorum/pubsub"
 )
 
@@ -28,6 +29,7 @@ type Engine interface {
 	Fence(key quorum.Key, done func(quorum.FenceView))
 	Views(key quorum.Key, done func(quorum.Viewed))
 	Break(key quorum.Key, done func(quorum.Changed))
+	Admission() *admission.Control
 	Masters() []quorum.MasterStatus
 	Stats() quorum.Stats
 }

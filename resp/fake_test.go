@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/admission"
 	"lockproxy/quorum/pubsub"
 	"lockproxy/script"
 )
@@ -31,6 +32,7 @@ type fakeEngine struct {
 	fence map[quorum.Key]int64 // the newest
 	err   error                // every operation ends with it
 
+	control *admission.Control
 	holding bool
 	held    []func()
 	arrived chan string // one name per operation, if not nil
@@ -69,6 +71,7 @@ func (l *fakeLock) AppendTaken(to []quorum.Taken) []quorum.Taken { return append
 func newFakeEngine() *fakeEngine {
 	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{},
 		fence:        map[quorum.Key]int64{},
+		control:      admission.New(time.Second),
 		fakeMessages: &fakeMessages{topics: map[pubsub.Topic]map[pubsub.Subscriber]bool{}}}
 }
 
@@ -428,6 +431,8 @@ func (e *fakeEngine) Ask(r quorum.AskRequest, done func(quorum.Asked)) {
 		return func() { done(a) }
 	})
 }
+
+func (e *fakeEngine) Admission() *admission.Control { return e.control }
 
 func (e *fakeEngine) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{

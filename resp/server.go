@@ -54,6 +54,7 @@ type Server struct {
 	otherTold  seldom // that a command is not served
 	acceptTold seldom // that clients cannot be accepted
 	failedTold seldom // that a command for the upstream failed
+	loadTold   seldom // that clients wait in line
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}

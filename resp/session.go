@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lockproxy/quorum/admission"
 )
 
 // A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
@@ -32,6 +34,7 @@ type session struct {
 	dumped    int  // bytes discarded while closing
 	mute      muting
 	compiling *compiling // what this command waits for
+	place     *admission.Place
 	transaction
 	tracking
 	settling *settling // nil: no EXEC is
@@ -78,6 +81,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.in.budget = &srv.memory
 	s.parser.limits = &srv.limits
 	s.call.session = s
+	s.place = srv.engine.Admission().Place(s.Kick)
 	s.resetIdentity()
 	return s
 }
@@ -94,6 +98,7 @@ func (s *session) run() {
 	s.unsubscribeAll()
 	s.cancelWaits()
 	s.server.pause.leave(s)
+	s.place.Leave()
 	<-done
 	s.dropLink()
 	s.releaseHolds()
@@ -175,6 +180,7 @@ func (s *session) rearm() bool {
 
 // runAll runs all complete commands that have arrived, until one has to wait.
 func (s *session) runAll() {
+	defer s.place.Yield()
 	for !s.closing.Load() || s.settling != nil {
 		if !s.pending {
 			n, err := s.parser.next(s.in.bytes())

@@ -44,6 +44,10 @@ var (
 	descDisputed = desc("scripts_disputed_total", "Those of them about which no quorum of masters agreed.")
 	descRounds   = desc("round_seconds", "How long a round of votes took, from before its first byte was sent until its votes decided it.")
 
+	descInLine      = desc("in_line", "Clients that wait in line now, because all together ask for more than can be answered in time.")
+	descRoundsNow   = desc("rounds_now", "Rounds of votes under way.")
+	descRoundsLimit = desc("rounds_limit", "How many rounds of votes are to be under way at most.")
+
 	descClients  = desc("clients", "Client connections now.")
 	descAccepted = desc("clients_accepted_total", "Client connections since the start.")
 	descRejected = desc("clients_rejected_total", "Client connections turned away: there were max_clients.")
@@ -106,6 +110,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	stats, front := c.engine.Stats(), c.front.Stats()
 	locks(counter, &stats)
 	out <- rounds(&stats.Rounds)
+	gauge(descInLine, float64(stats.InLine))
+	gauge(descRoundsNow, float64(stats.RoundsNow))
+	gauge(descRoundsLimit, float64(stats.RoundsLimit))
 	gauge(descClients, float64(front.Clients))
 	counter(descAccepted, front.Accepted)
 	counter(descRejected, front.Rejected)

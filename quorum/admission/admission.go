@@ -1,0 +1,118 @@
+// Package admission holds clients back that ask for more than can be answered in time.
+//
+// The masters, and the processors that this proxy runs on, answer so many rounds a second. Where clients ask for more, each
+// round waits behind the others; once that takes an instance_timeout all of them fail, though every master works, and what they
+// have set must be undone, which is still more work. So only so many rounds are begun as can be answered in half of that time.
+// Whoever would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
+//
+// How many that is follows from how many were answered lately (Little's law): n in the latest half of an instance_timeout or
+// more, so n times that half, divided by how long they took, may be under way, and each is answered in about that half. That
+// leaves room for the pauses of a busy machine. It is not too little for masters that are far away: instance_timeout is to be
+// three round trips at least, and a round takes one and a half on average, as it waits for the batch before its own.
+//
+// Masters that do not answer hold nobody up: rounds under way fail at their deadline, and those that begin then at once.
+package admission
+
+import (
+	"container/list"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Least is how many rounds may always be under way: enough to keep near masters busy, from where the limit doubles and more
+// within one window.
+const Least = 256
+
+// A Control knows how many rounds are under way and how many may be, and has the line of those who wait.
+type Control struct {
+	window time.Duration
+
+	running  atomic.Int64 // rounds under way
+	limit    atomic.Int64 // how many are to be
+	granted  atomic.Int64 // operations that those who left the line may begin, and have not begun
+	waiting  atomic.Int64 // in line
+	answered atomic.Int64 // rounds, in this window
+	since    atomic.Int64 // when the window began
+
+	mu   sync.Mutex // guards the line, and the fields of places
+	line list.List  // of *Place
+}
+
+// New returns a Control for rounds that have so long to be answered.
+func New(instanceTimeout time.Duration) *Control {
+	c := &Control{window: max(instanceTimeout*2/5, 1)}
+	c.limit.Store(Least)
+	return c
+}
+
+// Begin counts a round that begins. It never waits: what an operation that was admitted needs further, and what the proxy does
+// by itself, is not held back.
+func (c *Control) Begin() { c.running.Add(1) }
+
+// Answered counts a round that ends at now, by the clock that rounds are measured with, with the answers of a quorum.
+func (c *Control) Answered(now time.Duration) {
+	n := c.answered.Add(1)
+	if since := c.since.Load(); int64(now)-since >= int64(c.window) && c.since.CompareAndSwap(since, int64(now)) {
+		c.answered.Add(-n)
+		c.limit.Store(limit(n, now-time.Duration(since), c.window))
+	}
+	c.Failed()
+}
+
+// Failed counts a round that ends without them. It says nothing of how many can be answered.
+func (c *Control) Failed() {
+	c.running.Add(-1)
+	c.look()
+}
+
+// look lets those go on who wait, if there is room enough for it to be worth waking them: they come in groups. It is called
+// after all that makes room, and says whether it let anybody go on.
+func (c *Control) look() bool {
+	if c.waiting.Load() == 0 || c.room() < c.limit.Load()/4 {
+		return false
+	}
+	return c.advance()
+}
+
+// limit is how many rounds may be under way where n were answered in that time.
+func limit(n int64, took, window time.Duration) int64 {
+	return max(Least, int64(float64(n)*float64(window)/float64(took)))
+}
+
+// room is how many more operations may begin.
+func (c *Control) room() int64 { return c.limit.Load() - c.running.Load() - c.granted.Load() }
+
+// advance lets those go on who have waited longest, as many as there is room for. If they are few, each may begin several
+// operations.
+func (c *Control) advance() bool {
+	var woken []*Place
+	c.mu.Lock()
+	room := c.room()
+	each := max(1, room/int64(max(1, c.line.Len())))
+	for ; room >= each && c.line.Len() > 0; room -= each {
+		p := c.line.Front().Value.(*Place)
+		c.remove(p)
+		p.granted = each
+		c.granted.Add(each)
+		woken = append(woken, p)
+	}
+	c.mu.Unlock()
+	for _, p := range woken {
+		p.wake()
+	}
+	return len(woken) > 0
+}
+
+// remove takes p out of the line. c.mu is held.
+func (c *Control) remove(p *Place) {
+	c.line.Remove(p.inLine)
+	p.inLine = nil
+	c.waiting.Add(-1)
+}
+
+// Waiting returns how many wait in line.
+func (c *Control) Waiting() int { return int(c.waiting.Load()) }
+
+// Rounds returns how many rounds are under way, and how many are to be at most.
+func (c *Control) Rounds() (running, limit int) { return int(c.running.Load()), int(c.limit.Load()) }

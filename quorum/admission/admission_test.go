@@ -1,0 +1,242 @@
+package admission
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestAsManyMayBeUnderWayAsAreAnsweredInTheWindow(t *testing.T) {
+	for _, c := range []struct {
+		answered     int64
+		took, window time.Duration
+		want         int64
+	}{
+		{0, 40 * time.Millisecond, 40 * time.Millisecond, Least},
+		{100, 40 * time.Millisecond, 40 * time.Millisecond, Least},
+		{4000, 40 * time.Millisecond, 40 * time.Millisecond, 4000},
+		{4000, 80 * time.Millisecond, 40 * time.Millisecond, 2000}, // the process stood still for half of it
+		{1 << 40, time.Nanosecond, 1 << 40, 1 << 62},               // no overflow
+		{100_000, time.Hour, 40 * time.Millisecond, Least},
+	} {
+		got := limit(c.answered, c.took, c.window)
+		if c.want == 1<<62 {
+			if got <= 0 {
+				t.Errorf("limit of %+v is %d", c, got)
+			}
+			continue
+		}
+		if got != c.want {
+			t.Errorf("limit of %+v is %d", c, got)
+		}
+	}
+}
+
+func TestTheLimitFollowsWhatWasAnsweredLately(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	now := time.Duration(0)
+	answer := func(n int, took time.Duration) int {
+		for i := range n {
+			c.Begin()
+			c.Answered(now + took*time.Duration(i+1)/time.Duration(n))
+		}
+		now += took
+		_, limit := c.Rounds()
+		return limit
+	}
+	if got := answer(3000, c.window); got != 3000 {
+		t.Errorf("after 3000 in a window the limit is %d", got)
+	}
+	if got := answer(10, 10*c.window); got != Least {
+		t.Errorf("after a quiet time the limit is %d", got)
+	}
+	if got := answer(2000, c.window); got != 2000 {
+		t.Errorf("after 2000 in a window the limit is %d", got)
+	}
+}
+
+func TestRoundsThatFailDoNotRaiseTheLimit(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	for range 10_000 {
+		c.Begin()
+		c.Failed()
+	}
+	c.Begin()
+	c.Answered(c.window)
+	if running, limit := c.Rounds(); running != 0 || limit != Least {
+		t.Errorf("%d run, the limit is %d", running, limit)
+	}
+}
+
+func TestWhoWaitsGoesOnInTheOrderOfArrival(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	for range Least {
+		c.Begin()
+	}
+	var woken []int
+	var places []*Place
+	for i := range 2 * Least {
+		p := c.Place(func() { woken = append(woken, i) })
+		if p.Admit() {
+			t.Fatalf("client %d is admitted", i)
+		}
+		places = append(places, p)
+	}
+	if c.Waiting() != 2*Least {
+		t.Fatalf("%d wait", c.Waiting())
+	}
+	places[1].Leave()
+	for range Least/4 + 10 { // those 10 make no room that is worth waking anybody for: the first have not begun yet
+		c.Failed()
+	}
+	want := []int{0}
+	for i := 2; len(want) < Least/4; i++ {
+		want = append(want, i)
+	}
+	if !slices.Equal(woken, want) {
+		t.Fatalf("woken: %v", woken)
+	}
+	if c.Place(func() {}).Admit() {
+		t.Error("somebody who has just come is admitted before those who wait")
+	}
+	if !places[0].Admit() || places[0].Admit() {
+		t.Error("who was woken may begin one operation, and then waits again")
+	}
+}
+
+func TestWhoComesLetsThoseGoOnWhoWereMissed(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	c.running.Store(Least)
+	woken := false
+	missed := c.Place(func() { woken = true })
+	missed.Admit()
+	c.running.Store(0) // all have ended and looked, just before it was in line
+	if !c.Place(func() {}).Admit() || !woken {
+		t.Error("there is room, and somebody waits")
+	}
+}
+
+func TestWhoEndsInLineLetsOthersGoOn(t *testing.T) {
+	for _, ends := range []struct {
+		how string
+		end func(*Place)
+	}{
+		{"leaves", (*Place).Leave},
+		{"begins nothing", func(p *Place) { p.Admit(); p.Yield() }},
+	} {
+		c := New(100 * time.Millisecond)
+		for range Least {
+			c.Begin()
+		}
+		woken := map[*Place]bool{}
+		var line []*Place
+		for range 3 * Least {
+			var p *Place
+			p = c.Place(func() { woken[p] = true })
+			p.Admit()
+			line = append(line, p)
+		}
+		for range Least {
+			c.Failed()
+		}
+		for i, p := range line {
+			if !woken[p] {
+				t.Fatalf("where each client %s, client %d is not woken", ends.how, i)
+			}
+			ends.end(p)
+		}
+		if c.Waiting() != 0 || c.granted.Load() != 0 {
+			t.Errorf("where each client %s, %d wait, %d are granted", ends.how, c.Waiting(), c.granted.Load())
+		}
+	}
+}
+
+// A client of the model has commands to run; each begins a round, or none, as a LOCK that waits behind others.
+type client struct {
+	place  *Place
+	toRun  int
+	kicked bool
+	gone   bool
+}
+
+// run is what a session's reader does when it is kicked.
+func (m *client) run(t *rapid.T, c *Control, rounds *int) {
+	m.kicked = false
+	for m.toRun > 0 && m.place.Admit() {
+		m.toRun--
+		if rapid.IntRange(0, 3).Draw(t, "begins") > 0 {
+			c.Begin()
+			*rounds++
+		}
+	}
+	m.place.Yield()
+}
+
+func TestNobodyIsForgottenInLine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := New(100 * time.Millisecond)
+		rounds, now := 0, time.Duration(0)
+		clients := make([]*client, 40)
+		for i := range clients {
+			m := &client{}
+			m.place = c.Place(func() { m.kicked = true })
+			clients[i] = m
+		}
+		end := func() {
+			rounds--
+			now += time.Millisecond
+			if rapid.Bool().Draw(t, "answered") {
+				c.Answered(now)
+			} else {
+				c.Failed()
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			m := rapid.SampledFrom(clients).Draw(t, "client")
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0, 1, 2:
+				if !m.gone {
+					m.toRun += rapid.IntRange(1, 100).Draw(t, "more")
+					m.run(t, c, &rounds)
+				}
+			case 3:
+				for n := rapid.IntRange(0, rounds).Draw(t, "ended"); n > 0; n-- {
+					end()
+				}
+			case 4:
+				if m.kicked && !m.gone {
+					m.run(t, c, &rounds)
+				}
+			case 5:
+				m.gone, m.toRun = true, 0
+				m.place.Leave()
+			}
+			if running, limit := c.Rounds(); running != rounds || running > 2*limit {
+				t.Fatalf("%d rounds are under way, %d are counted, the limit is %d", rounds, running, limit)
+			}
+		}
+		for busy := true; busy; { // all that has begun ends, and all who were woken go on
+			busy = false
+			for rounds > 0 {
+				end()
+				busy = true
+			}
+			for _, m := range clients {
+				if m.kicked && !m.gone {
+					m.run(t, c, &rounds)
+					busy = true
+				}
+			}
+		}
+		for i, m := range clients {
+			if m.toRun > 0 {
+				t.Fatalf("client %d waits for ever with %d commands; %d in line, %d granted", i, m.toRun, c.Waiting(), c.granted.Load())
+			}
+		}
+		if c.Waiting() != 0 || c.granted.Load() != 0 {
+			t.Fatalf("%d in line, %d granted, and nobody is there", c.Waiting(), c.granted.Load())
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package admission
+
+import "container/list"
+
+// A Place is that of one client, who begins one operation after the other, and asks Admit before each. Its methods are for
+// one goroutine.
+type Place struct {
+	control *Control
+	wake    func()
+	lined   bool // it was in line since the latest Yield
+	refused bool // so was the latest Admit
+
+	inLine  *list.Element // nil: it is not; control.mu guards it and granted
+	granted int64         // so many operations may begin without waiting again
+}
+
+// Place returns a place that is not in line. wake is called when a client that waits may go on, without any lock of the Control,
+// and must not block: the client then asks Admit again.
+func (c *Control) Place(wake func()) *Place { return &Place{control: c, wake: wake} }
+
+// Admit says whether an operation may begin now. If not, p is in line, and wake is called, once, when it is its turn.
+func (p *Place) Admit() bool {
+	c := p.control
+	p.refused = c.Waiting() > 0 || c.room() <= 0
+	if !p.refused {
+		return true
+	}
+	p.lined = true
+	if p.enter(); c.look() { // whatever ended before p was in line has woken nobody
+		p.enter()
+	}
+	return !p.refused
+}
+
+// enter takes one of the operations that p was granted, or its place in line.
+func (p *Place) enter() {
+	c := p.control
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case p.granted > 0:
+		p.granted--
+		c.granted.Add(-1)
+		p.refused = false
+	case p.inLine == nil:
+		p.inLine = c.line.PushBack(p)
+		c.waiting.Add(1)
+	}
+}
+
+// Yield is called when the client begins no more operations for now: what p was granted beyond those, others get.
+func (p *Place) Yield() {
+	if !p.lined || p.refused {
+		return
+	}
+	p.lined = false
+	p.giveBack()
+}
+
+// Leave is for a client who is gone: p is not in line any more, and others get what it was granted.
+func (p *Place) Leave() {
+	if p.lined {
+		p.giveBack()
+	}
+}
+
+func (p *Place) giveBack() {
+	c := p.control
+	c.mu.Lock()
+	if p.inLine != nil {
+		c.remove(p)
+	}
+	c.granted.Add(-p.granted)
+	p.granted = 0
+	c.mu.Unlock()
+	c.look()
+}

@@ -1,0 +1,80 @@
+package resp
+
+import (
+	"net"
+	"testing"
+
+	"lockproxy/quorum/admission"
+)
+
+// fill has as many rounds under way as may be, and more do not end by themselves.
+func (e *fakeEngine) fill() {
+	for range admission.Least {
+		e.control.Begin()
+	}
+}
+
+func (e *fakeEngine) drain() {
+	for range admission.Least {
+		e.control.Failed()
+	}
+}
+
+func (r *rig) inLine(n int) {
+	r.t.Helper()
+	waitFor(r.t, "clients in line", func() bool { return r.engine.control.Waiting() == n })
+}
+
+func TestAClientWaitsWhereTooMuchIsUnderWay(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.fill()
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("PING") + words("SET k me NX PX 60000") + words("GET k") + words("PING"))
+	c.want("+PONG\r\n")
+	r.inLine(1)
+	if got := r.dial().ask("PING"); got != "+PONG\r\n" {
+		t.Errorf("another client, who asks nothing of the engine: %q", got)
+	}
+	c.send(words("PING")) // that more has come does not put it in line once more
+	r.inLine(1)
+	if len(arrived) > 0 {
+		t.Fatalf("the engine was asked: %s", <-arrived)
+	}
+	r.engine.drain()
+	<-arrived
+	<-arrived
+	r.engine.releaseAll()
+	c.want("+OK\r\n$2\r\nme\r\n+PONG\r\n+PONG\r\n")
+	r.inLine(0)
+}
+
+func TestOthersGoOnInPlaceOfAClientThatIsGone(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.fill()
+	gone, c := r.dial(), r.dial()
+	gone.send(words("SET j me NX PX 60000"))
+	r.inLine(1)
+	c.send(words("SET k me NX PX 60000"))
+	r.inLine(2)
+	_ = gone.Conn.(*net.TCPConn).SetLinger(0) // else it may still read, for all that the server knows
+	_ = gone.Close()
+	r.inLine(1)
+	r.engine.drain()
+	c.want("+OK\r\n")
+	if got := c.ask("EXISTS", "j"); got != ":0\r\n" {
+		t.Errorf("a lock for a client that is gone: %q", got)
+	}
+}
+
+func TestAClientThatSendsNothingMoreWaitsInLine(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.fill()
+	c := r.dial()
+	c.send(words("SET k me PX 60000") + words("GET k"))
+	c.endInput()
+	r.inLine(1)
+	r.engine.drain()
+	c.want("+OK\r\n$2\r\nme\r\n")
+	c.wantEnd()
+}
