@@ -11,7 +11,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 }
 
 func (e *Engine) acquire(a *attempt) {
-	a.hash = a.hold().hash()
+	a.hash = a.signature().hash()
 	a.keeps, a.lasting = a.left(e), true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
@@ -43,7 +43,7 @@ type attempt struct {
 	req   AcquireRequest
 	asked int     // how many times, with this
 	since instant // T1 of the first time, if this is another
-	hash  uint64  // of the hold
+	hash  uint64  // of the signature
 	lock  Lock    // if it is won
 	done  func(Acquired)
 
@@ -188,14 +188,14 @@ func (a *attempt) undo(after func()) {
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
-	owed := en.lane.owes(a.hold(), a.place.Load())
+	owed := en.lane.owes(a.signature(), a.place.Load())
 	a.mu.Lock()
 	if _, seeded, ok := en.fence(); ok && !seeded {
 		a.engine.fences.reseed()
 	}
 	var u *undo
 	if owed {
-		u = a.owed(en, a.hold())
+		u = a.owed(en, a.signature())
 	} else if a.revoked {
 		u = en.undo(a)
 	}
@@ -204,19 +204,19 @@ func (a *attempt) settled(en *entry) {
 	case u != nil:
 		u.lane.pushUndo(u)
 	case owed: // it has extended the lock
-		en.lane.releaseLate(a.hold(), a.place.Load(), undoText)
+		en.lane.releaseLate(a.signature(), a.place.Load(), undoText)
 	}
 }
 
-func (a *attempt) holds() []hold { return []hold{a.hold()} }
-func (a *attempt) hold() hold    { return hold{a.req.Key.Name, a.req.Token} }
+func (a *attempt) signatures() []signature { return []signature{a.signature()} }
+func (a *attempt) signature() signature    { return signature{a.req.Key.Name, a.req.Token} }
 
 func (a *attempt) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
 }
 
 // owed is undo, also of what a re-entrant command of unknown fate may have extended: that was released, too.
-func (a *attempt) owed(en *entry, _ hold) *undo {
+func (a *attempt) owed(en *entry, _ signature) *undo {
 	if en.fate == unknown {
 		return en.undoOnce(a)
 	}
@@ -241,5 +241,5 @@ func (en *entry) undoOnce(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return undoString(en, a.keeps, a.hold(), en.expires)
+	return undoString(en, a.keeps, a.signature(), en.expires)
 }

@@ -38,7 +38,7 @@ func (a *addition) read(en *entry) (Vote, string) {
 	if en.Err == nil && en.Reply == int64(tooLong) {
 		return Refused, ""
 	}
-	return prolonged(en, a.hold())
+	return prolonged(en, a.signature())
 }
 
 func (a *addition) ended(d Decision) {

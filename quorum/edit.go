@@ -27,7 +27,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 	argv := make([]any, 0, 5*len(edits))
 	for i := range edits {
 		d.expireByPut(i)
-		d.sums[i].hash = d.hold(i).hash()
+		d.sums[i].hash = d.signature(i).hash()
 		kind, value, ms := "keep", "", int64(0)
 		switch ed := &edits[i]; ed.Kind {
 		case Put:
@@ -50,7 +50,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 	}
 	d.lasting = d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
-		d.releases = &hold{x.req.Keys[0], d.views[0].content()}
+		d.releases = &signature{x.req.Keys[0], d.views[0].content()}
 	}
 	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
@@ -165,15 +165,15 @@ func (d *editing) until() instant {
 
 func (d *editing) key(i int) Key { return Key{d.exec.req.DB, d.exec.req.Keys[i]} }
 
-func (d *editing) holds() (all []hold) {
+func (d *editing) signatures() (all []signature) {
 	for _, i := range d.puts {
-		all = append(all, d.hold(i))
+		all = append(all, d.signature(i))
 	}
 	return all
 }
 
-// hold is what a key that is put is held by.
-func (d *editing) hold(i int) hold { return hold{d.exec.req.Keys[i], d.edits[i].Value} }
+// signature is that of a key that is put: its value signs it.
+func (d *editing) signature(i int) signature { return signature{d.exec.req.Keys[i], d.edits[i].Value} }
 
 // appendTaken names what was put where nothing was, and what was put over a string: it may be the same client's lock.
 func (d *editing) appendTaken(to []Taken) []Taken {

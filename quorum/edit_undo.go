@@ -35,8 +35,8 @@ func (d *editing) settled(en *entry) {
 		}
 	}
 	for _, i := range d.puts {
-		if h := d.hold(i); en.lane.owes(h, d.place.Load()) {
-			if u := d.owed(en, h); u != nil {
+		if sig := d.signature(i); en.lane.owes(sig, d.place.Load()) {
+			if u := d.owed(en, sig); u != nil {
 				late = append(late, u)
 			}
 		}
@@ -83,7 +83,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if ends == 0 {
 			return nil
 		}
-		u := undoString(en, kept, d.hold(i), ends)
+		u := undoString(en, kept, d.signature(i), ends)
 		if restorable {
 			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}
@@ -100,15 +100,15 @@ func (d *editing) putBack(en *entry, i int) *undo {
 	return nil
 }
 
-// owed returns what removes h where it was put: its release could not be sent. The other keys have releases of their own.
-func (d *editing) owed(en *entry, h hold) *undo {
+// owed returns what removes sig where it was put: its release could not be sent. The other keys have releases of their own.
+func (d *editing) owed(en *entry, sig signature) *undo {
 	done := en.fate == answered && en.took
 	if en.undoing || !done && en.fate != unknown {
 		return nil
 	}
 	for _, i := range d.puts {
-		if !d.edits[i].KeepTTL && d.hold(i) == h {
-			return undoString(en, d.engine.cfg.kept(d.edits[i].TTL), h, d.ends[en.master][i])
+		if !d.edits[i].KeepTTL && d.signature(i) == sig {
+			return undoString(en, d.engine.cfg.kept(d.edits[i].TTL), sig, d.ends[en.master][i])
 		}
 	}
 	return nil

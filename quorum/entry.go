@@ -110,8 +110,8 @@ func (en *entry) proves(blank bool) bool {
 // lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.
 func (en *entry) lost(cause string) {
 	if t, ok := en.round.owner.(taker); ok {
-		for _, h := range t.holds() {
-			en.lane.remember(h, en)
+		for _, sig := range t.signatures() {
+			en.lane.remember(sig, en)
 		}
 	}
 	en.giveUp(unknown, failure{FailedConnection, cause})

@@ -21,11 +21,11 @@ type composer interface {
 // An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
 // for another. It belongs to the lane's loop.
 type expiries struct {
-	last   [1024]int64    // by the hold's hash
+	last   [1024]int64    // by the signature's hash
 	undone map[ending]int // how many undos under way are to remove it
 }
 
-// An ending is a hold, by its hash, and when its key expires.
+// An ending is a signature, by its hash, and when a key with it expires.
 type ending struct {
 	hash uint64
 	at   int64
@@ -34,11 +34,11 @@ type ending struct {
 // apart is how many attempts with one token may ask for the same millisecond before two of them get the same.
 const apart = 64
 
-// hash is what choose tells holds apart by.
-func (h hold) hash() uint64 { return uint64(hash(h.name))<<32 | uint64(hash(h.token)) }
+// hash is what choose tells signatures apart by.
+func (sig signature) hash() uint64 { return uint64(hash(sig.name))<<32 | uint64(hash(sig.token)) }
 
 // choose returns at, or an instant a few milliseconds later: no less than gap after the one that was chosen before for the same
-// hold, and not within gap of one that is being undone, nor of a guarded instant. One instant in every four gaps is guarded,
+// signature, and not within gap of one that is being undone, nor of a guarded instant. One instant in every four gaps is guarded,
 // and no attempt gets it.
 //
 // luaReenter needs them. Where it counts on a key that its client has set before, and does not extend it, it moves the end of
@@ -56,8 +56,8 @@ func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	return at
 }
 
-// avoid has choose keep away from what an undo is to remove, until it is over: see free. Other holds may have had the place of this
-// one meanwhile.
+// avoid has choose keep away from what an undo is to remove, until it is over: see free. Other signatures may have had the place of
+// this one meanwhile.
 func (e *expiries) avoid(x ending) {
 	if e.undone == nil {
 		e.undone = make(map[ending]int)

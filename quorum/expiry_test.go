@@ -7,10 +7,10 @@ import (
 )
 
 // beside returns a token of another resource whose expiries are chosen from the same place.
-func (h hold) beside(name string) hold {
-	place := func(h hold) uint64 { return (h.hash()>>32*31 + h.hash()) % 1024 }
-	other := hold{name, ""}
-	for i := 0; place(other) != place(h); i++ {
+func (sig signature) beside(name string) signature {
+	place := func(sig signature) uint64 { return (sig.hash()>>32*31 + sig.hash()) % 1024 }
+	other := signature{name, ""}
+	for i := 0; place(other) != place(sig); i++ {
 		other.token = strconv.Itoa(i)
 	}
 	return other
@@ -33,7 +33,7 @@ func TestAnUndoThatIsRepeatedTakesNoVoteOfTheNextAttempt(t *testing.T) {
 			w.fakes[2].cut()
 			w.fakes[2].resume()
 			time.Sleep(30 * time.Millisecond)
-			beside := hold{key, "mine"}.beside("elsewhere")
+			beside := signature{key, "mine"}.beside("elsewhere")
 			w.acquire(beside.name, beside.token, time.Second)
 			a := <-c
 			if !insists {
@@ -66,7 +66,7 @@ func TestUndosThatAreRepeatedTakeNoVoteOfTheNextAttempt(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 				<-c
 			}
-			beside := hold{key, "mine"}.beside("elsewhere")
+			beside := signature{key, "mine"}.beside("elsewhere")
 			w.acquire(beside.name, beside.token, time.Second)
 			if a := w.acquire(key, "mine", minute-(w.now()-began)); a.Lock == nil {
 				t.Fatalf("not granted: %+v", a)
@@ -88,16 +88,16 @@ func TestAReleaseForWhichThereIsNoRoomIsOwed(t *testing.T) {
 		if d := l.push(release, w.waited()); d.none() {
 			t.Fatal("there is room")
 		}
-		h := hold{key, "mine"}
-		if l.owe(h, 2); !l.owes(h, 1) {
+		sig := signature{key, "mine"}
+		if l.owe(sig, 2); !l.owes(sig, 1) {
 			t.Error("the attempt that waits is not undone")
 		}
 		l.rest()
-		if !l.owes(h, 1) {
+		if !l.owes(sig, 1) {
 			t.Error("it is not undone after the batch before it")
 		}
 		l.collect()
-		if l.rest(); l.owes(h, 1) {
+		if l.rest(); l.owes(sig, 1) {
 			t.Error("it is remembered for ever")
 		}
 	})

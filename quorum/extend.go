@@ -38,12 +38,12 @@ func (x *extension) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{Key: x.req.Key, Token: x.req.Token})
 }
 
-func (x *extension) hold() hold { return hold{x.req.Key.Name, x.req.Token} }
+func (x *extension) signature() signature { return signature{x.req.Key.Name, x.req.Token} }
 
-func (x *extension) read(en *entry) (Vote, string) { return prolonged(en, x.hold()) }
+func (x *extension) read(en *entry) (Vote, string) { return prolonged(en, x.signature()) }
 
 // prolonged reads the reply of a script that compares before it extends.
-func prolonged(en *entry, h hold) (Vote, string) {
+func prolonged(en *entry, sig signature) (Vote, string) {
 	at, ok := en.Reply.(int64)
 	if sum, added := en.Reply.([]any); added && len(sum) == 3 {
 		at, ok = sum[1].(int64)
@@ -52,7 +52,7 @@ func prolonged(en *entry, h hold) (Vote, string) {
 		return comparison(en)
 	}
 	if at > didIt { // the master tells
-		en.lane.granted(h.hash(), en.round.place.Load(), at)
+		en.lane.granted(sig.hash(), en.round.place.Load(), at)
 	}
 	return Granted, ""
 }
@@ -60,7 +60,7 @@ func prolonged(en *entry, h hold) (Vote, string) {
 func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
 
 func (x *extension) settled(en *entry) {
-	en.releaseOwed(x.hold(), undoText)
+	en.releaseOwed(x.signature(), undoText)
 	x.fillLate(en)
 }
 

@@ -146,7 +146,7 @@ func (f *fill) take(now instant) bool {
 	}
 	c := &l.engine.cfg
 	in := func(d time.Duration) int64 { return l.clockNow + (f.start + d - l.gathered).Milliseconds() }
-	f.ends = l.expiry(g.hold().hash(), in(f.kept))
+	f.ends = l.expiry(g.signature().hash(), in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
 	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {
@@ -159,7 +159,7 @@ func (f *fill) take(now instant) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
-		f.lane.granted(f.gap.hold().hash(), f.lane.engine.rounds.Load(), f.ends)
+		f.lane.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
 		f.wait()
 	case int64(other):
 	default: // an error: nobody knows how far it came
@@ -175,12 +175,12 @@ func (f *fill) undo(unsure bool) *undo {
 	if f.gap.dump != "" {
 		args = undoDump
 	}
-	h := f.gap.hold()
-	return &undo{Call: masters.Call{Args: args(h, f.ends)}, lane: f.lane, unsure: unsure, kept: f.kept, of: ending{h.hash(), f.ends}}
+	sig := f.gap.signature()
+	return &undo{Call: masters.Call{Args: args(sig, f.ends)}, lane: f.lane, unsure: unsure, kept: f.kept, of: ending{sig.hash(), f.ends}}
 }
 
-// hold is the lock as releases know it.
-func (g *gap) hold() hold { return hold{g.key.Name, g.value + digestOfDump(g.dump)} }
+// signature is that of the lock, as releases know it.
+func (g *gap) signature() signature { return signature{g.key.Name, g.value + digestOfDump(g.dump)} }
 
 // digestOfDump is the digest of an effect.
 func digestOfDump(dump string) string {

@@ -33,9 +33,9 @@ type lane struct {
 	handing   bool     // the running batch has been answered and is being handed out
 	repeated  int      // so many at the head of queue are of that batch; see pushAgain
 	pushed    int      // so many requests were ever queued, each counted once
-	owed      map[hold]debt
-	broken    map[hold][]*entry // entries of takers, of unknown fate, until the next connection
-	enough    int               // how many requests wake an idle loop
+	owed      map[signature]debt
+	broken    map[signature][]*entry // entries of takers, of unknown fate, until the next connection
+	enough    int                    // how many requests wake an idle loop
 	closed    bool
 
 	quarantine *quarantine // nil if the master is clean

@@ -3,7 +3,7 @@ package quorum
 // Release deletes the key if token holds it.
 func (e *Engine) Release(key Key, token string, done func(Released)) {
 	r := &release{done: done}
-	r.releases = &hold{key.Name, token}
+	r.releases = &signature{key.Name, token}
 	e.begin(&r.round, r, key, r.runs(luaRelease, []string{key.Name}, token))
 }
 

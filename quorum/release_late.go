@@ -11,8 +11,8 @@ import (
 // A master may miss a release: it owes an answer for too long, cannot be reached, or answers an error. Were the key left there to
 // its TTL, the lock would lack that vote as long; and where another master has missed another release, nobody could take it.
 //
-// So the release is made late, by the undo of what this engine knows to have been granted or extended there for the same hold,
-// in a round before the release (rule 4). However late it comes, it takes that very key and no other: who has taken the lock
+// So the release is made late, by the undo of what this engine knows to have been granted or extended there for the same
+// signature, in a round before the release (rule 4). However late it comes, it takes that very key and no other: who has taken the lock
 // since by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after
 // the release. What was granted through other proxies is not known here, and lasts until its TTL.
 
@@ -25,14 +25,14 @@ type grants [1 << 14]grant
 type grant struct {
 	round   atomic.Int64 // the place of the round that it was for
 	expires atomic.Int64
-	undone  atomic.Uint64 // the hash of the hold of which it was undone last, less expires
+	undone  atomic.Uint64 // the hash of the signature for which it was undone last, less expires
 	undos   atomic.Int32  // so many
 }
 
 // lateMax is how many undos a grant has at most: one is its holder's, and others may have tried to release the lock before him.
 const lateMax = 4
 
-// grantOf is the place of a hold's key in the master's grants.
+// grantOf is the place of a signature's key in the master's grants.
 func (l *lane) grantOf(hash uint64) *grant {
 	g := &l.master.grants
 	return &g[(hash>>32+uint64(l.db)*31)%uint64(len(g))]
@@ -58,9 +58,9 @@ func (d *editing) noteGrants(en *entry) {
 // releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
 // after it has been answered. It does nothing unless the entry is a release of what was granted there.
 func (en *entry) releaseLate() {
-	if h := en.round.releases; h != nil && !en.missed {
+	if sig := en.round.releases; sig != nil && !en.missed {
 		en.missed = true
-		en.lane.releaseLate(*h, en.round.place.Load(), undoText)
+		en.lane.releaseLate(*sig, en.round.place.Load(), undoText)
 	}
 	if r, ok := en.round.owner.(*voting); ok {
 		r.mu.Lock()
@@ -70,24 +70,24 @@ func (en *entry) releaseLate() {
 }
 
 // releaseOwed takes back an extension that was answered late, and after whose sending a release was not sent.
-func (en *entry) releaseOwed(h hold, args func(hold, int64) []any) {
-	if place := en.round.place.Load(); en.lane.owes(h, place) {
-		en.lane.releaseLate(h, place, args)
+func (en *entry) releaseOwed(sig signature, args func(signature, int64) []any) {
+	if place := en.round.place.Load(); en.lane.owes(sig, place) {
+		en.lane.releaseLate(sig, place, args)
 	}
 }
 
 // releaseLate undoes what the master is known to have granted or extended, unless that was in a round after this one.
-func (l *lane) releaseLate(h hold, round int64, args func(hold, int64) []any) {
-	hash := h.hash()
+func (l *lane) releaseLate(sig signature, round int64, args func(signature, int64) []any) {
+	hash := sig.hash()
 	g := l.grantOf(hash)
 	now, expires := l.engine.now(), g.expires.Load()
 	of := hash - uint64(expires)
-	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo of a hold is enough
+	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo for a signature is enough
 		return
 	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
-		l.pushUndo(&undo{Call: masters.Call{Args: args(h, expires)}, lane: l, kept: left, once: true, of: ending{hash, expires}})
+		l.pushUndo(&undo{Call: masters.Call{Args: args(sig, expires)}, lane: l, kept: left, once: true, of: ending{hash, expires}})
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *repair) reply(instant) {
 	}
 	var owed []*undo
 	for n, u := range r.undos() {
-		if r.lane.owes(d.hold(d.puts[n]), d.place.Load()) {
+		if r.lane.owes(d.signature(d.puts[n]), d.place.Load()) {
 			owed = append(owed, u)
 		}
 	}
@@ -148,7 +148,7 @@ func (r *repair) undos() []*undo {
 	d := r.edit
 	var all []*undo
 	for _, i := range d.puts {
-		args, kept := undoText(d.hold(i), r.ends[i]), d.engine.cfg.kept(d.edits[i].TTL)
+		args, kept := undoText(d.signature(i), r.ends[i]), d.engine.cfg.kept(d.edits[i].TTL)
 		of := ending{d.sums[i].hash, r.ends[i]}
 		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: kept, of: of})
 	}

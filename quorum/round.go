@@ -15,7 +15,7 @@ type round struct {
 	owner    owner
 	start    instant       // T1: read before the first byte is queued (rule 1)
 	deadline instant       // by the engine's answer clock: InstanceTimeout after start
-	releases *hold         // what the round gives back, if it does; see lane.owe
+	releases *signature    // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
 	program  *lua          // the script that it runs by SHA-1, if it does
@@ -45,14 +45,14 @@ type owner interface {
 
 func (r *round) settled(*entry) {}
 
-// A taker is an owner that sets keys, each to a value that holds it, and can take that back.
+// A taker is an owner that sets keys, each to a value that signs it, and can take that back.
 type taker interface {
 	owner
-	// holds returns the keys that the operation sets.
-	holds() []hold
-	// owed returns what removes h from the entry's master, where the entry set it or may have, or nil. It is called
+	// signatures returns those of the keys that the operation sets.
+	signatures() []signature
+	// owed returns what removes sig from the entry's master, where the entry set it or may have, or nil. It is called
 	// with the round's mu held.
-	owed(en *entry, h hold) *undo
+	owed(en *entry, sig signature) *undo
 }
 
 // begin makes a round of args and hands it to the lanes of its database.

@@ -7,18 +7,18 @@ import "strconv"
 // the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is known to have
 // set it. The content says who holds the lock, and how often. So what somebody else holds, too, or the same client once more, stays.
 
-// hold is the key as a script has left it, or the one that it has deleted.
-func (e *effect) hold() hold { return hold{e.name, e.digest} }
+// signature is that of the key as a script has left it, or of the one that it has deleted: its content signs it.
+func (e *effect) signature() signature { return signature{e.name, e.digest} }
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
-func (r *voting) eachExpiry(a *answer, f func(h hold, at int64)) {
+func (r *voting) eachExpiry(a *answer, f func(sig signature, at int64)) {
 	if a == nil || r.req.Rule.vote(a) != Granted {
 		return
 	}
 	for i := range a.effects {
 		e := &a.effects[i]
 		if at, err := strconv.ParseInt(e.ends, 10, 64); err == nil && at > 0 && e.ttl > 0 {
-			f(e.hold(), at)
+			f(e.signature(), at)
 		}
 	}
 }
@@ -54,9 +54,9 @@ func (r *voting) releaseLate(en *entry) {
 		for i := range a.effects {
 			if e := &a.effects[i]; e.kind == deleted {
 				if en.fate == dropped {
-					en.lane.owe(e.hold(), r.place.Load())
+					en.lane.owe(e.signature(), r.place.Load())
 				}
-				en.lane.releaseLate(e.hold(), r.place.Load(), undoDump)
+				en.lane.releaseLate(e.signature(), r.place.Load(), undoDump)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (r *voting) read(en *entry) (Vote, string) {
 		r.missedBy(en)
 	} else {
 		r.all[en.master] = a
-		r.eachExpiry(a, func(h hold, at int64) { en.lane.granted(h.hash(), r.place.Load(), at) })
+		r.eachExpiry(a, func(sig signature, at int64) { en.lane.granted(sig.hash(), r.place.Load(), at) })
 		if en.proves(r.blank(a, v)) {
 			r.count.answers[en.master] = a
 		}
@@ -298,7 +298,7 @@ func (r *voting) settled(en *entry) {
 		if r.count.wrong(a, r.decision) || r.revoked && r.req.Rule.vote(a) == Granted {
 			late = r.undoOf(en.master)
 		}
-		r.eachExpiry(a, func(h hold, _ int64) { en.releaseOwed(h, undoDump) })
+		r.eachExpiry(a, func(sig signature, _ int64) { en.releaseOwed(sig, undoDump) })
 		r.releaseMissed()
 	}
 	r.mu.Unlock()

@@ -21,7 +21,7 @@ type undo struct {
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
-	of     ending        // where others of its hold are not to get this instant until it is over; else zero
+	of     ending        // where others of its signature are not to get this instant until it is over; else zero
 	begun  bool          // they do not
 	misses int           // so often it was not there
 	once   bool          // what it finds later may be somebody else's, so it is not repeated for what may come back
@@ -39,17 +39,19 @@ func newUndo(en *entry, kept time.Duration, args []any) *undo {
 }
 
 // undoString is newUndo for a string that was set to expire at an instant of its own.
-func undoString(en *entry, kept time.Duration, h hold, ends int64) *undo {
-	u := newUndo(en, kept, undoText(h, ends))
-	u.of = ending{h.hash(), ends}
+func undoString(en *entry, kept time.Duration, sig signature, ends int64) *undo {
+	u := newUndo(en, kept, undoText(sig, ends))
+	u.of = ending{sig.hash(), ends}
 	return u
 }
 
-// undoText returns the command that deletes a string, and undoDump the one that deletes a key whose hold has a digest for a token.
-func undoText(h hold, expires int64) []any { return luaUndo.whole([]string{h.name}, h.token, expires) }
+// undoText returns the command that deletes a string, and undoDump the one that deletes a key that a digest signs.
+func undoText(sig signature, expires int64) []any {
+	return luaUndo.whole([]string{sig.name}, sig.token, expires)
+}
 
-func undoDump(h hold, expires int64) []any {
-	return luaRestoreAll.whole([]string{h.name}, h.token, expires, "", "")
+func undoDump(sig signature, expires int64) []any {
+	return luaRestoreAll.whole([]string{sig.name}, sig.token, expires, "", "")
 }
 
 // pushUndos sends undos, and calls after when all but the unsure ones are answered, or one InstanceTimeout has passed.

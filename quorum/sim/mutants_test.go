@@ -233,22 +233,22 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release that was not sent is not owed", rule: "4 undo", file: "release_owed.go",
-		old: "\t\tl.owed[h] = debt{max(l.owed[h].place, place), l.pushed}", new: "",
+		old: "\t\tl.owed[sig] = debt{max(l.owed[sig].place, place), l.pushed}", new: "",
 		test: "Release",
 	},
 	{
 		name: "a release that was not sent is owed by who came after it", rule: "4 undo", file: "release_owed.go",
-		old: "return l.owed[h].place > place", new: "return l.owed[h].place > 0",
+		old: "return l.owed[sig].place > place", new: "return l.owed[sig].place > 0",
 		test: "TestALateReleaseComesBeforeWhatCameAfterIt", in: ".",
 	},
 	{
 		name: "of attempts that are lost only the last is owed for", rule: "4 undo", file: "release_owed.go",
-		old: "append(l.broken[h], en)", new: "[]*entry{en}",
+		old: "append(l.broken[sig], en)", new: "[]*entry{en}",
 		test: "TestAReleaseIsMadeLateWhereSeveral", in: ".",
 	},
 	{
 		name: "a release that a master missed is not made late", rule: "4 undo", file: "release_late.go",
-		old: "h != nil && !en.missed {", new: "h != nil && false {",
+		old: "sig != nil && !en.missed {", new: "sig != nil && false {",
 		test: "TestAReleaseThatAMasterMisses", in: ".",
 	},
 	{
@@ -268,7 +268,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of an extended lock is not made late", rule: "4 undo", file: "extend.go",
-		old: "en.lane.granted(h.hash(), en.round.place.Load(), at)", new: "_ = at",
+		old: "en.lane.granted(sig.hash(), en.round.place.Load(), at)", new: "_ = at",
 		test: "TestAReleaseOfAnExtendedLock", in: ".",
 	},
 	{
@@ -288,7 +288,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of a lock that was filled is not made late", rule: "4 undo", file: "fill.go",
-		old: "f.lane.granted(f.gap.hold().hash(), f.lane.engine.rounds.Load(), f.ends)", new: "",
+		old: "f.lane.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)", new: "",
 		test: "TestAReleaseOfALockThatWasFilled", in: ".",
 	},
 	{
@@ -298,7 +298,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is not made late where an extension is late", rule: "4 undo", file: "release_late.go",
-		old: "en.lane.owes(h, place) {", new: "false && place > 0 {",
+		old: "en.lane.owes(sig, place) {", new: "false && place > 0 {",
 		test: "TestAReleaseIsMadeLateWhere", in: ".",
 	},
 	{
@@ -308,7 +308,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late release goes by the token", rule: "4 undo", file: "release_late.go",
-		old: "args(h, expires)", new: "luaRelease.whole([]string{h.name}, h.token)",
+		old: "args(sig, expires)", new: "luaRelease.whole([]string{sig.name}, sig.token)",
 		test: "TestALateReleaseLeavesTheNextLock", in: ".",
 	},
 	{
