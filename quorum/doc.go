@@ -20,8 +20,8 @@
 //	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,
 //	link.go, master.go, servers.go,
-//	sweeper.go, answer_clock.go,
-//	failure.go
+//	sweeper.go, failure.go
+//	clock.go, answer_clock.go        what time it is for the engine, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	release_owed.go, release_late.go
 //	split_votes.go                   where votes are split
@@ -32,7 +32,8 @@
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	edit_undo.go, turn.go,
 //	repair.go, history.go
-//	fence.go, fence_lua.go           locks with a fencing number
+//	fence.go, fence_clock.go,        locks with a fencing number
+//	fence_lua.go
 //	views.go, break.go,              for operators, and about the masters themselves
 //	last_moment.go, poll.go, status.go,
 //	stats.go

@@ -137,29 +137,6 @@ func (e *Engine) owedByMasters() bool {
 	return owed
 }
 
-// An instant is a reading of the engine's clock: the time since it was made. A time.Duration is how long something takes.
-type instant = time.Duration
-
-// The engine's clock has three readings:
-//
-//	now      the monotonic clock, and what this process is known to have stood still without that clock noticing
-//	catchUp  the same, after a look at whether this machine has slept since: before a lock is promised
-//	waited   now, less the time in which this process could not run: for how long masters have had to answer. Validity is
-//	         never measured by it
-
-func (e *Engine) now() instant { return time.Since(e.started) + e.stood() }
-
-// stood is how much more now is than the monotonic clock shows.
-func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }
-
-// wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
-func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
-
-// timeAt returns when the engine's clock shows at.
-func (e *Engine) timeAt(at instant) time.Time { return e.started.Add(at - e.stood()) }
-
-func (e *Engine) waited() instant { return e.answers.at(e.now()) }
-
 // lanesOf returns the lanes of a database, one for each master.
 func (e *Engine) lanesOf(db int) laneSet {
 	if set := e.databases[db].Load(); set != nil {

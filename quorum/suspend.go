@@ -75,10 +75,3 @@ func (s *suspends) ask() (time.Duration, bool) {
 	}
 	return best, known
 }
-
-// catchUp lets the engine's clock count what this machine has slept, and returns what it shows.
-func (e *Engine) catchUp() instant {
-	now := time.Now()
-	raise(&e.suspended, int64(e.cfg.Slept(now)))
-	return now.Sub(e.started) + e.stood()
-}

@@ -600,7 +600,7 @@ var mutants = []mutant{
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions
 	},
 	{
-		name: "what the machine slept is not counted", rule: "1 clock", file: "suspend.go",
+		name: "what the machine slept is not counted", rule: "1 clock", file: "clock.go",
 		old: "raise(&e.suspended, int64(e.cfg.Slept(now)))", new: "raise(&e.suspended, 0)",
 		test: "MachineSlept",
 	},
