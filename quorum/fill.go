@@ -110,7 +110,7 @@ func (f *fill) look() {
 			f.at, f.start = e.waited(), l.start
 			f.lane.push(f, f.at)
 		case !there && f.ends != 0:
-			f.lane.pushUndo(f.undo(false))
+			f.lane.pushUndo(f.undo())
 		}
 	}})
 }
@@ -163,20 +163,20 @@ func (f *fill) reply(instant) {
 		f.wait()
 	case int64(other):
 	default: // an error: nobody knows how far it came
-		f.lane.pushUndo(f.undo(false))
+		f.lane.pushUndo(f.undo())
 	}
 }
 
-func (f *fill) lost(string) { f.lane.pushUndo(f.undo(true)) }
+func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }
 
-// undo returns what removes what was set, or may have been. unsure is as of an undo.
-func (f *fill) undo(unsure bool) *undo {
+// undo returns what removes what was set, or may have been.
+func (f *fill) undo() *undo {
 	args := undoText
 	if f.gap.dump != "" {
 		args = undoDump
 	}
 	sig := f.gap.signature()
-	return &undo{Call: masters.Call{Args: args(sig, f.ends)}, lane: f.lane, unsure: unsure, kept: f.kept, of: ending{sig.hash(), f.ends}}
+	return &undo{Call: masters.Call{Args: args(sig, f.ends)}, lane: f.lane, unsure: !f.Answered, kept: f.kept, of: ending{sig.hash(), f.ends}}
 }
 
 // signature is that of the lock, as releases know it.

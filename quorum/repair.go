@@ -41,7 +41,7 @@ func (d *editing) repair() {
 		d.learnPut(en)
 		differs, fills := d.looked.differs(i)
 		if en.vote == Refused || differs {
-			d.pushRepair(i, fills, d.deadline)
+			d.pushRepair(&repair{master: i, fills: fills, deadline: d.deadline})
 		}
 		if en.vote == Refused {
 			d.checkUp()
@@ -49,9 +49,9 @@ func (d *editing) repair() {
 	}
 }
 
-// pushRepair is called with round.mu held.
-func (d *editing) pushRepair(master int, fills bool, deadline instant) {
-	r := &repair{lane: d.entries[master].lane, master: master, edit: d, fills: fills, deadline: deadline}
+// pushRepair sends a repair to its master. It is called with round.mu held.
+func (d *editing) pushRepair(r *repair) {
+	r.edit, r.lane = d, d.entries[r.master].lane
 	d.repairs = append(d.repairs, r)
 	r.lane.push(r, d.engine.waited())
 }
@@ -214,7 +214,7 @@ func (d *editing) checkedUp(l *looking) {
 	}
 	for i := range wants {
 		if wants[i] && !d.revoked {
-			d.pushRepair(i, fills, d.engine.waited()+d.engine.cfg.InstanceTimeout)
+			d.pushRepair(&repair{master: i, fills: fills, deadline: d.engine.waited() + d.engine.cfg.InstanceTimeout})
 		}
 	}
 }

@@ -415,7 +415,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what may have been filled stays", rule: "4 undo", file: "fill.go",
-		old: "func (f *fill) lost(string) { f.lane.pushUndo(f.undo(true)) }", new: "func (f *fill) lost(string) {}",
+		old: "func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }", new: "func (f *fill) lost(string) {}",
 		test: "TestWhatMayHaveBeenFilledIsUndone", in: ".",
 	},
 	{
