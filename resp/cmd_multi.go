@@ -266,7 +266,7 @@ func (p *plan) script(m *script.Meaning, op script.Call) Reply {
 		k.expire(ttl)
 		o.Result = script.Done
 	case !k.Exists && (op.Op == script.Acquire || op.Op == script.AcquireOrExtend):
-		k.put(op.Token, ttl, false)
+		k.put(op.Token, ttl)
 		o.Result = script.Done
 	}
 	return valueReply(m.Answer(o))

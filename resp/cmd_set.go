@@ -79,9 +79,9 @@ func runSet(c *call) Reply {
 	case o.compare != compareNone:
 		return runPlanned(c)
 	case o.nx && o.get:
-		return c.acquire(ttl, nullOrHolder, true)
+		return c.acquire(quorum.AcquireRequest{TTL: ttl, WantHolder: true}, nullOrHolder)
 	case o.nx:
-		return c.acquire(ttl, okOrNull, false)
+		return c.acquire(quorum.AcquireRequest{TTL: ttl}, okOrNull)
 	case ttl <= 0:
 		return c.setExpired(o)
 	}
@@ -89,18 +89,18 @@ func runSet(c *call) Reply {
 }
 
 // acquire takes args[1] for the token args[2].
-func (c *call) acquire(ttl time.Duration, answer func(*outcome) Reply, wantHolder bool) Reply {
+func (c *call) acquire(req quorum.AcquireRequest, answer func(*outcome) Reply) Reply {
 	return c.begin(oneRound, c.args[1], answer, func(sl *slot) {
-		switch past := ttl <= 0; { // a Unix time in the past: nothing can be held until then
-		case past && wantHolder:
+		switch past := req.TTL <= 0; { // a Unix time in the past: nothing can be held until then
+		case past && req.WantHolder:
 			c.engine().Get(sl.key, func(v quorum.View) {
 				sl.acquired(quorum.Acquired{Err: v.Err, Refused: v.Err == nil, Holder: v.Value})
 			})
 		case past:
 			sl.acquired(quorum.Acquired{Refused: true})
 		default:
-			c.engine().Acquire(quorum.AcquireRequest{Key: sl.key, Token: c.args[2], TTL: ttl, WantHolder: wantHolder,
-				Insist: sl.insist}, sl.acquired)
+			req.Key, req.Token, req.Insist = sl.key, c.args[2], sl.insist
+			c.engine().Acquire(req, sl.acquired)
 		}
 	})
 }
@@ -179,7 +179,9 @@ func oldValue(o *outcome) Reply {
 
 func counted(o *outcome) Reply { return Int(o.done) }
 
-func runSetNX(c *call) Reply { return c.acquire(c.server.cfg.TTLMax, counted, false) }
+func runSetNX(c *call) Reply {
+	return c.acquire(quorum.AcquireRequest{TTL: c.server.cfg.TTLMax}, counted)
+}
 
 func runSetEX(e expiry) func(*call) Reply {
 	return func(c *call) Reply {

@@ -69,20 +69,26 @@ func (p *plan) edits() []quorum.Edit {
 	return edits
 }
 
-// put sets a key; a keep of its TTL is one only if the key is there.
-func (k *planned) put(value string, ttl time.Duration, keepTTL bool) {
-	edit := quorum.Edit{Kind: quorum.Put, Value: value, TTL: ttl}
-	if keepTTL && k.Exists {
-		switch k.edit.Kind {
-		case quorum.Put, quorum.Expire: // of this plan
-			edit.TTL, edit.KeepTTL = k.edit.TTL, k.edit.KeepTTL
-		default:
-			edit.TTL, edit.KeepTTL = 0, true
-		}
-		ttl = k.TTLMost
-	}
-	k.edit = edit
+// put sets a key.
+func (k *planned) put(value string, ttl time.Duration) {
+	k.edit = quorum.Edit{Kind: quorum.Put, Value: value, TTL: ttl}
 	k.View = quorum.View{Exists: true, Type: "string", Value: value, TTL: ttl, TTLMost: ttl}
+}
+
+// rewrite is put with KEEPTTL: a key that is there keeps the TTL that it has.
+func (k *planned) rewrite(value string, ttl time.Duration) {
+	if !k.Exists {
+		k.put(value, ttl)
+		return
+	}
+	before := k.edit
+	k.put(value, k.TTLMost)
+	switch before.Kind {
+	case quorum.Put, quorum.Expire: // this plan has set the TTL
+		k.edit.TTL, k.edit.KeepTTL = before.TTL, before.KeepTTL
+	default:
+		k.edit.TTL, k.edit.KeepTTL = 0, true
+	}
 }
 
 func (k *planned) remove() {

@@ -78,8 +78,10 @@ func planSet(p *plan, args []string) Reply {
 		}
 	case apply && ttl <= 0:
 		k.remove()
+	case apply && o.keepTTL:
+		k.rewrite(args[2], ttl)
 	case apply:
-		k.put(args[2], ttl, o.keepTTL)
+		k.put(args[2], ttl)
 	}
 	switch {
 	case o.get:
@@ -122,7 +124,7 @@ func (p *plan) setAll(pairs []string) Reply {
 		}
 	}
 	for pair := range slices.Chunk(pairs, 2) {
-		p.key(pair[0]).put(pair[1], p.ttlMax, false)
+		p.key(pair[0]).put(pair[1], p.ttlMax)
 	}
 	return Int(1)
 }
@@ -133,14 +135,14 @@ func planSetEX(e expiry) planner {
 		if refused != nil {
 			return refused
 		}
-		p.key(args[1]).put(args[3], ttl, false)
+		p.key(args[1]).put(args[3], ttl)
 		return okReply
 	}
 }
 
 func planGetSet(p *plan, k *planned, args []string) Reply {
 	old := k.value()
-	k.put(args[2], p.ttlMax, false)
+	k.put(args[2], p.ttlMax)
 	return old
 }
 
