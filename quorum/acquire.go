@@ -215,7 +215,7 @@ func (a *attempt) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
 }
 
-// owed is undo, also of what a re-entrant command of unknown fate may have extended: that was released, too.
+// owed is undo, and takes back, too, what a re-entrant command of unknown fate may have extended: that was released as well.
 func (a *attempt) owed(en *entry, _ signature) *undo {
 	if en.fate == unknown {
 		return en.undoOnce(a)

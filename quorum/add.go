@@ -7,13 +7,14 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// An addition is an extension by what each master adds to what it has. One may have missed an extension, and the client counts on
-// the sum with that. Whoever was told of it, one of any quorum has made it: so where the masters that granted an addition do not
-// keep the lock until the same moment, a second round has all of them keep it until the latest. Moments are compared by our clock,
-// by what is known of the masters': it does not matter when each of them was told.
+// An addition is an extension in which each master adds to the TTL that it has. A master may have missed an earlier
+// extension, and the client counts on the sum with that one. In every quorum there is a master that has made each extension
+// of which the client was told. So where the masters that granted an addition do not keep the lock until the same moment, a
+// second round makes all of them keep it until the latest. The moments are compared by our clock, from what is known of the
+// masters' clocks: it does not matter when the command reached each of them.
 type addition struct {
 	extension
-	until instant // that all are to keep the lock, by our clock, in the second round; 0 in the first
+	until instant // in the second round: until when all are to keep the lock, by our clock; 0 in the first
 }
 
 func (e *Engine) add(req ExtendRequest, until instant, done func(Extended)) {
@@ -57,7 +58,7 @@ func (a *addition) ended(d Decision) {
 	}
 }
 
-// kept returns for how long at least the masters that granted keep the lock, from start, and when they may end that, from the
+// kept returns for how long at least the masters that granted keep the lock, from start, and when they drop it, from the
 // first to the last.
 func (a *addition) kept() (least time.Duration, ends vouch.Span) {
 	now := a.engine.now()

@@ -61,7 +61,7 @@ func (e *Engine) view(a *agreement) View {
 func (v *View) content() string { return v.Value + v.Digest }
 
 // remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts, and how long a
-// master keeps it at most. That is no more than for ttl_max, though a master whose clock was set back has said so.
+// master keeps it at most. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.
 func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Duration) {
 	var left []time.Duration
 	for _, s := range told {

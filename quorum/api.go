@@ -20,10 +20,11 @@ var (
 	// ErrTooLong says that an extension would outlive Config.TTLMax.
 	ErrTooLong = errors.New("the lock would outlive ttl_max")
 	// ErrUnclear says that a value was set, but what it replaced is not clear: others wrote at the same time, or had left
-	// different values on a few masters each. To say that nothing was there could tell two of them that they were first.
+	// different values on a few masters each. If the answer were that nothing was there, two clients could both believe
+	// that they were first.
 	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before")
-	// ErrLate says that a quorum did what was asked, but too late to leave any validity. It has been undone; an extension
-	// has not, and masters may hold the lock still.
+	// ErrLate says that a quorum did what was asked, but too late to leave any validity. What was set has been undone. An
+	// extension has not been undone: masters may hold the lock still.
 	ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is left of the TTL")
 	// ErrClosed says that the engine was closed before the outcome was known.
 	ErrClosed = errors.New("lockproxy is shutting down")
@@ -42,9 +43,9 @@ type AcquireRequest struct {
 	Fenced bool
 	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
 	WantHolder bool
-	// Insist, if not nil, is asked where several ask at the same moment and the votes are split, so that it may be that
-	// nobody wins. If it returns true, the attempt is made once more, a little later, and so up to askedMax times. It must not
-	// block.
+	// Insist, if not nil, is called when attempts at the same moment may have split the votes, so that perhaps none of them
+	// wins. If it returns true, the attempt is made once more, a little later; it is made askedMax times at most. Insist
+	// must not block.
 	Insist func() bool
 }
 
@@ -61,7 +62,8 @@ type Acquired struct {
 	Holder string
 	// Fence is, of a lock with Fenced, larger than every fence that was given out in this database before the attempt began.
 	Fence int64
-	// Unfounded says that it rests on the clocks of proxies, because too few masters know the fences before it.
+	// Unfounded says that Fence rests on the clocks of proxies alone: too few masters know the fences that were given out
+	// before.
 	Unfounded bool
 	// FreeIn is, on a refusal with WantFree, how long each master will hold something else, unless it is released or
 	// extended: 0 if it granted, negative if it told nothing. Nil if the quorum granted too late.
@@ -120,8 +122,8 @@ type View struct {
 	Value  string        // of a string
 	Digest string        // of anything else that exists
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
-	// TTLMost is the longest that a master has told. One that has missed an extension may be among those whom TTL is from; but
-	// of any quorum one has made it: what is to be no shorter than the lock goes by this.
+	// TTLMost is the longest that a master has told. TTL may come from a master that has missed an extension, but in every
+	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
 	TTLMost time.Duration
 	told    []sighting // what it is made of, for its Mark
 	until   vouch.Span // as looking.until has it

@@ -18,13 +18,13 @@ type running struct {
 	gathered    instant
 	begun       int64         // of the watch, then
 	clockNow    int64         // what the master's clock shows at most while the batch is gathered, ms
-	unsure      bool          // that is not known well enough to set a key by it
-	keeps       time.Duration // how long what the batch may set lives
+	unsure      bool          // clockNow is not known well enough to set a key by it
+	keeps       time.Duration // the longest that a key lives which the batch may set
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
 	proof       proof         // at the end of every batch
 	unproven    failure       // why the votes of the batch do not count
-	unkept      failure       // why those do not count that set something to expire
-	quarantined string        // why those do not count that rest on something not being there
+	unkept      failure       // why votes for keys that it set do not count
+	quarantined string        // why votes that rest on something not being there do not count
 	epoch       int64         // of the master
 }
 

@@ -9,8 +9,8 @@
 //	                 Else what it set is undone, through the same lanes, before the caller is told.
 //	sweeper          ends the rounds that masters do not answer in time
 //
-// The same in calls: begin, push; in the lane's loop gather, entry.take, exchange, handOut, entry.reply; then round.vote,
-// which has the owner of the round read the reply, decide, and, once, ended.
+// The same as function calls: begin and push; then, in the lane's loop, gather, entry.take, exchange, handOut and entry.reply;
+// then round.vote. It asks the owner of the round to read the reply and to decide, and at the end, once, calls its ended.
 //
 // The files, in reading order:
 //
@@ -25,7 +25,7 @@
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	release_owed.go, release_late.go
 //	split_votes.go                   where votes are split
-//	release.go, extend.go, add.go,   giving it back, or making it last; masters that lack it
+//	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
 //	read.go, agreement.go, ask.go    what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
@@ -45,23 +45,23 @@
 //
 // Whether a master may vote is asked in this order:
 //
-//	handshake        who answers, what its clock shows, and by the marks on its data whether it may have forgotten locks. If
-//	                 so it gets new marks, which every proxy sees, and is in quarantine: then its grants do not count
+//	handshake        who answers, what its clock shows, and, by the marks on its data, whether it may have forgotten locks.
+//	                 If so it gets new marks, which every proxy sees, and is in quarantine: then its grants do not count
 //	proof            with each batch: are the marks the same, and did its clock run as ours did? Else the batch does not count,
 //	                 and the master is assessed anew
 //	settleEpochs     when votes are about to win: has none of these masters got new marks since?
 //	warden           beside all this: ends quarantines, by what the other masters remember; judges whose clock it was that jumped
 //
-// In calls: lane.handshake, with inquire, readClock, assess, mark, stand; lane.vouch, and if need be reassess; round.conclude;
-// warden.judge and lane.seeThrough. The files:
+// As function calls: lane.handshake with inquire, readClock, assess, mark and adopt; lane.vouch and, if need be, reassess;
+// round.conclude; warden.judge and lane.seeThrough. The files:
 //
-//	assess.go, marks.go,             the handshake's part; tell.go has the other masters told of an epoch that is new
+//	assess.go, marks.go,             the handshake's part; tell.go tells the other masters of a new epoch
 //	marks_lua.go, tell.go
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend*.go, bounds.go
-//	horizon.go, quarantine.go,       how long a master has to be waited for that has forgotten; who sees to that
+//	horizon.go, quarantine.go,       how long a master that has forgotten must wait; who sees to that
 //	roster.go, warden.go
-//	vouch                            the rules of all these, pure: a package
+//	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
 //
 // Package admission says whether an operation may begin now. Where clients ask for more than can be answered in time, they wait

@@ -17,7 +17,7 @@ type editing struct {
 	argv    []any     // of luaEdit, with ms in place of instants
 	ends    [][]int64 // by master and key: when what was put expires. Guarded by round.mu
 	undone  [][]*undo // by master: what puts back what it did. Guarded by round.mu
-	known   uint64    // of the history, when this had won. Guarded by round.mu
+	known   uint64    // how much the history had learnt when this had won. Guarded by round.mu
 	repairs []*repair // guarded by round.mu
 	checked bool      // there is to be a checkup, or was. Guarded by round.mu
 }
@@ -75,7 +75,7 @@ func (d *editing) compose(en *entry, now int64) {
 	en.Args = luaEdit.bySHA(keys, argv...)
 }
 
-// expireByPut makes a new TTL of a string a put of the value that is there, so that it can be put back like one.
+// expireByPut turns a new TTL for a string into a put of the value that is there: a put can be put back.
 func (d *editing) expireByPut(i int) {
 	if ed := &d.edits[i]; ed.Kind == Expire && d.views[i].Type == "string" {
 		ed.Kind, ed.Value = Put, d.views[i].Value
@@ -100,8 +100,8 @@ func (d *editing) read(en *entry) (Vote, string) {
 	return unexpected()
 }
 
-// decide gives deletions the benefit of the doubt, as a release. A try that has lost waits for the other masters that were told
-// what to do all the same: what it has done is to be known before the next one begins.
+// decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
+// its command was sent: what they did must be known before the next try begins.
 func (d *editing) decide(t Tally) Decision {
 	if d.releases != nil {
 		return DecideRelease(t)
@@ -150,7 +150,8 @@ func (d *editing) ended(decision Decision) {
 	}
 }
 
-// until returns when the first of the keys that were put may be gone. A TTL that is kept was left when the keys were looked at.
+// until returns when the first of the keys that were put may be gone. A TTL that is kept counts from when the keys were
+// looked at.
 func (d *editing) until() instant {
 	until := instant(1<<63 - 1)
 	for _, i := range d.puts {

@@ -119,8 +119,8 @@ func (d *editing) restorable(en *entry, i int) bool {
 	return d.views[i].Type == "string" && d.had(en, i) > 0
 }
 
-// had returns when the master would have dropped the key when it was changed, by its clock: what it answered or, where
-// its answer was lost, what it said when it was looked at; 0 if that is not known, or never.
+// had returns when the master was to drop what the change replaced, by its clock: as it answered or, if its answer was lost,
+// as it told when it was looked at. It is 0 if that is not known, or never.
 func (d *editing) had(en *entry, i int) int64 {
 	if en.fate != answered {
 		return d.looked.ends(en.master, i)
@@ -149,8 +149,9 @@ func (d *editing) mayHaveApplied(en *entry) bool {
 	return en.fate == unknown || en.fate == sent || d.applied(en)
 }
 
-// noteLeft notes on which masters something of this try may be left. It returns false if one may lack what was there: who
-// looks again may find nothing because of it, on that master and on others that never had the key.
+// noteLeft notes on which masters something of this try may be left. It returns false if a master may lack what was there
+// before: the next look might find nothing on that master, and nothing on others that never had the key, and so take the key
+// for free.
 func (d *editing) noteLeft() (again bool) {
 	puts, deletes := len(d.puts), 0
 	for _, ed := range d.edits {

@@ -107,7 +107,8 @@ func (en *entry) proves(blank bool) bool {
 	return en.vote == Pending && en.voidCause().none()
 }
 
-// lost is told that the connection broke after the entry was sent. What it may have set stays known until the next connection.
+// lost is told that the connection broke after the entry was sent. What it may have set is remembered until the next
+// connection.
 func (en *entry) lost(cause string) {
 	if t, ok := en.round.owner.(taker); ok {
 		for _, sig := range t.signatures() {
@@ -159,7 +160,8 @@ func ballot(err error) (Vote, string) {
 	return Failed, failureText(err)
 }
 
-// failureText is the cause that an error reply is. Before Redis 7, that of a script has the error of its command at its end.
+// failureText makes a cause of an error reply. Before Redis 7, the error of a script has the error of the command that failed
+// at its end.
 func failureText(err error) string {
 	text := err.Error()
 	if at := strings.LastIndex(text, ": -"); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {

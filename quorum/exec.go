@@ -21,21 +21,26 @@ import (
 // than that: then it is in quarantine, and does not count. So of all that try, one wins, or, where the votes are split
 // between more than two proxies, none; those that lose look again, and find the winner's value.
 //
-// An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was
-// left of it, and only where its own value still is, set at that time. It goes over a key's lane like an acquire's
-// undo. What is not put back: keys that hold anything but strings; what the only change of an Exec deleted, unless
-// its reply is what was there (Claim), because whoever deletes does not want it back; and what was deleted on a master whose
-// answer was lost with its connection. If nothing is there, that may also be because its holder has released it since.
-// What is not put back, and what a later try puts elsewhere, may together look like a quorum to others, who are told it
-// then. An Exec of which that may be so does not try again. Nor does one that has left something tell that nothing is there
-// where no quorum agrees.
+// An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was left of
+// it, and only where its own value still is, as it had set it. This goes over a key's lane like an acquire's undo. Not put
+// back are
 //
-// An Exec looks again, too, while masters differ so that no quorum agrees: somebody else is about to win, or to put back. A
-// master that refuses one that wins, as it has missed what was there before, is repaired; see repair.go.
+//   - keys that hold anything but strings;
+//   - what the only change of an Exec deleted, because whoever deletes does not want it back; unless the reply is what was
+//     there (Claim);
+//   - what was deleted on a master whose answer was lost with its connection. If nothing is there, that may also be because
+//     its holder has released it since.
 //
-// Watched keys are compared by what they hold, and by when masters that have told that both times are to drop it: whoever sets a
-// key again, or extends it, moves that. Where none of those has heard of it, an extension shows by when the last master is to
-// drop the key. That a key was there for a while, and is gone again, leaves no trace.
+// What is not put back on some masters may, together with what a later try puts on others, look like a quorum to somebody
+// else, who is told it then. So an Exec that may have left something in this way does not try again. And where no quorum
+// agrees it does not answer that nothing is there.
+//
+// An Exec looks again, too, as long as the masters differ so that no quorum agrees: somebody else is about to win, or to put
+// something back. A master that refuses an Exec which wins has missed what was there before, and is repaired; see repair.go.
+//
+// Watched keys are compared by their values, and by when each master that was heard both times is to drop them: whoever sets
+// a key again, or extends it, changes that. Where none of these masters has heard of an extension, it is seen by when the
+// last of all masters is to drop the key. A key that was there for a while, and is gone again, leaves no trace.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
 	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited() + execPatience*e.cfg.InstanceTimeout}
 	order := slices.Sorted(slices.Values(req.Keys))

@@ -56,8 +56,8 @@ func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	return at
 }
 
-// avoid has choose keep away from what an undo is to remove, until it is over: see free. Other signatures may have had the place of
-// this one meanwhile.
+// avoid keeps choose away from the instant of a key that an undo is to remove, until free ends that. What was chosen last is
+// not enough for this: another signature may have had the same place meanwhile.
 func (e *expiries) avoid(x ending) {
 	if e.undone == nil {
 		e.undone = make(map[ending]int)

@@ -2,10 +2,10 @@ package quorum
 
 import "strconv"
 
-// A fence is a number that grows with every lock that is asked for with one: larger than each that was given out, in this
-// database, before the attempt began (rule 14). Every master keeps the largest that it has seen, over all resources, and
-// in which epoch of its canary it is known to have missed none that it was asked to keep: then it is seeded. A master that
-// forgets comes to a new epoch, and is seeded no more.
+// A fence is a number that grows with every lock that is asked for with one: it is larger than each that was given out, in
+// this database, before the attempt began (rule 14). Every master keeps the largest fence that it has seen, over all
+// resources. With it stands an epoch of the master's canary in which it has missed no fence that it was asked to keep. While
+// this is its present epoch the master is seeded. A master that forgets comes to a new epoch, and is seeded no more.
 //
 // What keeps it growing is that at most N − q masters are ever seeded with less than a fence that was given out:
 //
@@ -17,8 +17,8 @@ import "strconv"
 //	           keeps a fence on these masters afterwards (as for horizons: vouch.Quarantine)
 //
 // A quarantined master is seeded when it is cleared, by those that tell their horizons. Where too few masters are seeded to
-// ask, as in a new deployment, a fence is more than what all that answer know, a quorum at least, and than the clock shows:
-// it is Unfounded.
+// ask, as in a new deployment, a fence is more than all that the masters that answer know, which are a quorum at least, and
+// more than the clock shows: it is Unfounded.
 //
 // Where the master is seeded, a record of the fence lies beside the lock's key, for as long: so a quorum knows the newest
 // fence of a resource. A record is of an epoch: one that comes back with old data counts for nothing.

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// A history is what a quorum is known to have, or to have had, under the keys that Execs have changed lately, as each master
-// has it. Repairs go by them.
+// A history is what a quorum is known to have, or to have had, under the keys that Execs have changed lately, and when each
+// master's copy expires. Repairs go by it.
 type history struct {
 	mu      sync.Mutex
 	learned uint64 // so many versions so far

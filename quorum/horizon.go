@@ -42,8 +42,9 @@ func (l *lane) extendHorizon() {
 	l.calls = append(l.calls, &l.extension)
 }
 
-// learnHorizon takes the answer: how long the horizon lasted, some time after the batch before this one, and after this one was
-// sent; its end is when the clock shows. Neither is enough: the clock may have been set back since the batch before.
+// learnHorizon takes the answer: for how long the horizon lasted at a moment after the batch before this one, and after this
+// one was sent. shows is the clock at the end of this batch. The earlier of the two moments counts: the clock may have been
+// set back since the batch before.
 func (l *lane) learnHorizon(shows int64) {
 	if l.extension.Args == nil {
 		return

@@ -52,8 +52,8 @@ type lane struct {
 	expected  int  // in the next; see linger
 	lingering *time.Timer
 	suspect   bool    // the master is to be assessed again
-	marked            // the charges that the marks on the master answer, and evictions
-	refused   instant // since when the server is, as another was known under its address later; 0 if it is not
+	marked            // the charges, and evictions, for which the database has been marked
+	refused   instant // since when the server is refused: a later one was known under its address; 0 if it is not
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
@@ -165,8 +165,8 @@ func (l *lane) run(ctx context.Context) {
 	l.close()
 }
 
-// nudge makes a lane say something, so that a broken connection is found before a command is lost on it, and what may cost the
-// master its vote.
+// nudge makes the master say something: so a broken connection is found before a command is lost on it, and so is whatever
+// may cost the master its vote.
 func (l *lane) nudge(now instant) {
 	l.mu.Lock()
 	if l.busy != idle && !l.handing && now-l.busy > l.engine.cfg.MasterDeadAfter && l.current != nil {

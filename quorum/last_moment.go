@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// What takes a lock from whoever holds it, and does not compare, must not take one that was granted when its client had been
-// answered. But a command that was sent may be long on its way, or wait in front of a master that stands still. So it names the
-// last moment of the master's clock at which it may run: one that lies before the end of its round, by what is known of that clock. A
-// clock that is set back meanwhile lets it run late all the same.
+// Some commands take a lock from whoever holds it, and compare nothing: Break, and scripts that are blind. Such a command
+// must not take a lock that was granted after its own client had been answered. But a command that was sent may be long on
+// its way, or wait in front of a master that stands still. So it names the last moment, by the master's clock, at which it
+// may run: a moment before the end of its round, by what is known of that clock. If the clock is set back meanwhile, the
+// command may run late all the same.
 
 // luaInTime ARGV[1]=what the master's clock may show at most, in ms.
 const luaInTime = `

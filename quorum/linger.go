@@ -32,7 +32,8 @@ func (l *lane) linger() {
 	l.await(1)
 }
 
-// await says whether so many requests wait, or something that waits for nobody. If not, the loop is woken as soon as they do.
+// await says whether enough requests wait, or an undo, which waits for no others. If not, the loop is woken as soon as enough
+// do.
 func (l *lane) await(enough int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

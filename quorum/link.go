@@ -10,7 +10,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// warnedMax bounds of how many causes of one loss the log is told.
+// warnedMax bounds how many different causes the log is told while there is no connection.
 const warnedMax = 8
 
 // A link is one connection of a lane, and what its handshake learnt.

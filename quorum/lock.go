@@ -32,6 +32,6 @@ func (l *Lock) Until() time.Time {
 	return l.engine.timeAt(l.until)
 }
 
-// Abandon undoes it, where its client is gone, or the reply would come too late; what an extension made longer stays. It does
-// not wait, and only the first call counts.
+// Abandon undoes the lock, because its client is gone or the reply would come too late. What an extension made longer stays.
+// Abandon does not wait, and only the first call does anything.
 func (l *Lock) Abandon() { l.taken.undo(func() {}) }

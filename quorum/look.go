@@ -123,9 +123,9 @@ func (l *looking) ends(master, i int) int64 {
 	return 0
 }
 
-// until returns when the last of those that agree on the i-th key is to drop it, by our clock, give or take what its instants may
-// be apart: one command reaches some masters by an InstanceTimeout later than others. It returns nothing where none drops it.
-// It is called with mu held.
+// until returns when the last of the masters that agree on the i-th key is to drop it, by our clock; nothing if none of them
+// drops it. One command may reach some masters an InstanceTimeout later than others, so the span is wider by that on both
+// sides. It is called with mu held.
 func (l *looking) until(i int) (last vouch.Span) {
 	e, now := l.engine, l.engine.now()
 	for _, s := range l.keys[i].told {
@@ -137,9 +137,9 @@ func (l *looking) until(i int) (last vouch.Span) {
 	return last
 }
 
-// latest returns until when at most a master that was looked at, and has what was agreed on, is to keep the i-th key, by our clock,
-// as far as that is sure, whenever it was looked at: whoever was told of an extension, one of these has made it. That is no later
-// than ttl_max allows, though a master whose clock was set back has told so.
+// latest returns until when, at most, the masters that have what was agreed on keep the i-th key, by our clock, as far as
+// that is sure. Of each extension that a client was told of, one of these masters knows. It is no later than ttl_max allows:
+// a master whose clock was set back may tell more.
 func (l *looking) latest(i int) (until instant) {
 	e := l.engine
 	now, most := e.now(), l.start+e.cfg.kept(e.cfg.TTLMax)

@@ -49,7 +49,7 @@ if math.abs(at - ARGV[2]) > slack then return 0 end
 // leaves them to the key's TTL. It costs a master less than half a microsecond if nobody waits.
 const luaFree = `redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') return redis.call('DEL', KEYS[1])`
 
-// luaSooner rings, too, if the key is to expire sooner than those were told who wait for that.
+// luaSooner rings, too, if the key is to expire sooner than before: those who wait for that were told the old time.
 const luaSooner = `
 local function sooner(key, ms)
   if redis.call('PTTL', key) > tonumber(ms) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end

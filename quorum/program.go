@@ -7,10 +7,10 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// The program of a round is a script that goes by SHA-1 over a connection of which the master is known to have it: a short one of
-// ours that the handshake loads; a long one, as a client's, that of an Exec, or the one that takes a lock with a fence, after it was
-// sent as a whole the first time. A master that has forgotten one since, because its script cache was flushed, is sent the whole at
-// once: it has done nothing, and no lock may depend on what a cache keeps (rule 13).
+// The program of a round is a script that is sent by its SHA-1, over a connection on which the master is known to have it.
+// Short ones of ours the handshake loads. Long ones (a client's, that of an Exec, the one that takes a lock with a fence) are
+// sent as a whole the first time. A master that has forgotten one since, because its script cache was flushed, is sent the
+// whole at once: it has done nothing, and no lock may depend on what a cache keeps (rule 13).
 
 // programsMax bounds how many scripts a connection is known to have. Newer masters drop scripts that were not used for
 // longest, of those that they were sent as a whole.

@@ -42,7 +42,7 @@ func (l *lane) setQuarantine(text, canary string) {
 	}
 }
 
-// quarantineCause is what a vote is told that does not count because of the quarantine; "" if the master is clean.
+// quarantineCause says why a vote does not count because of the quarantine; "" if the master is clean.
 func (l *lane) quarantineCause() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

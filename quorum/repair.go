@@ -7,9 +7,9 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A repair writes on one master what an Exec has won with on others, where that one has missed what was there before: it was
-// away, or somebody who lost had put his own value there meanwhile. It would refuse every later change as well, and its vote
-// would be wanting as soon as another master is away. A repair is no vote, and nobody waits for it.
+// A repair writes on one master what an Exec has won with on the others. That master has missed what was there before: it was
+// away, or somebody who lost had put his own value there meanwhile. Without the repair it would refuse every later change as
+// well, and its vote would be missing as soon as another master is away. A repair is no vote, and nobody waits for it.
 //
 // It must not take what may be the vote of an attempt under way, or of a lock that is held. So it replaces only what this engine
 // knows that a quorum had before the Exec: that value, expiring there at that instant. The Exec has replaced something else
@@ -56,8 +56,9 @@ func (d *editing) pushRepair(r *repair) {
 	r.lane.push(r, d.engine.waited())
 }
 
-// missedBy says that a master has not made the change, and will not: neither by the Exec's own command nor by a repair. What has
-// been there once may have been taken away since, by somebody who was told it; it must not come back. It is called with round.mu held.
+// missedBy says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
+// repair. Where it has been made once, somebody who was told of it may have taken it away since, and it must not come back.
+// It is called with round.mu held.
 func (d *editing) missedBy(master int) bool {
 	if en := &d.entries[master]; en.fate != answered || en.Reply != int64(other) {
 		return false
@@ -67,7 +68,8 @@ func (d *editing) missedBy(master int) bool {
 	})
 }
 
-// differs says that a master has told something else than what was agreed on, and whether that is nothing, wherever it does.
+// differs says whether a master has told something else of a key than what was agreed on, and whether it lacks each key of
+// which it has.
 func (l *looking) differs(master int) (differs, lacks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,10 +157,10 @@ func (r *repair) undos() []*undo {
 	return all
 }
 
-// A checkup looks once more, one InstanceTimeout after an Exec has won that masters have refused: by then those who lost have
-// put back what was there. It repairs what it finds if a quorum still has what the Exec has done, and also if so many masters
-// are away that none can be asked, as long as too few for a quorum are left who could have made another change since: those
-// that have what was put, or what it replaced, unchanged, were not among them.
+// A checkup looks at the keys once more, one InstanceTimeout after an Exec has won although masters refused it: by then those
+// who lost have put back what was there. It repairs what it finds if a quorum still has what the Exec has made. It also does
+// if so many masters are away that no quorum can be asked, as long as nobody else can have won since: the masters that still
+// have what was put, or what that replaced, have made no other change, and those that are left are too few for a quorum.
 type checkup struct {
 	edit *editing
 	at   instant

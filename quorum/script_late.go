@@ -41,8 +41,8 @@ func (r *voting) releaseMissed() {
 	}
 }
 
-// releaseLate makes the release late on a master, if that has missed it. It is called when the round is over, with round.mu held,
-// which may be later than others have asked: what they were granted is theirs.
+// releaseLate makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
+// By then others may have asked for the lock: what they were granted stays theirs.
 func (r *voting) releaseLate(en *entry) {
 	if !en.missed || r.req.Rule.Merge != Releasing {
 		return

@@ -14,7 +14,7 @@ type count struct {
 	unclocked bool
 }
 
-// who returns the answers that vote so.
+// who returns the answers whose vote is v.
 func (c *count) who(v Vote) iter.Seq[*answer] {
 	return func(yield func(*answer) bool) {
 		for _, a := range c.answers {
@@ -153,7 +153,7 @@ func (c *count) decideRelease(t Tally) Decision {
 	return Undecided
 }
 
-// kept returns how many do.
+// kept returns how many of the masters that granted a release keep the lock.
 func (c *count) kept() (n int) {
 	for a := range c.who(Granted) {
 		if c.rule.keeps(a) {

@@ -35,8 +35,8 @@ type Ran struct {
 // done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
 // connection that broke before its answer is not known, and left to its TTL.
 //
-// Where the votes on a lock are split it is asked for again (split_votes.go): each who asks would be told the TTLs that the others
-// set, although these are being put back, and nothing would wake him before they are over.
+// Where the votes on a lock are split the script is run again (split_votes.go). Else each who asks would be told the TTLs
+// that the others have set, although these are being put back, and nothing would wake him before they are over.
 func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	e.stats.scripts.Add(1)
 	if req.Rule.Merge == Taking {

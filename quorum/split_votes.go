@@ -11,7 +11,7 @@ const (
 	askPause = 2 * time.Millisecond
 )
 
-// began is when the client's time begins to count, however often it is asked.
+// began is the moment from which the client's time counts, however often the attempt is repeated.
 func (a *attempt) began() instant {
 	if a.asked > 1 {
 		return a.since
@@ -19,7 +19,8 @@ func (a *attempt) began() instant {
 	return a.start
 }
 
-// left is how long masters are to keep what the attempt is about to set: it is gone at the same time, however often it is asked.
+// left is how long masters are to keep what the attempt is about to set: it is gone at the same moment, however often the
+// attempt is repeated.
 func (a *attempt) left(e *Engine) time.Duration {
 	kept := e.cfg.kept(a.req.TTL)
 	if a.asked > 1 {
@@ -42,8 +43,8 @@ func (a *attempt) again() {
 	})
 }
 
-// divided says that a master granted, so that it may be that nobody wins: those that refused are too few for a holder. Where
-// they are not, it is worth asking once more: they may have granted to several.
+// divided says that the votes may be split: a master granted, and those that refused are too few to mean that somebody holds
+// the lock. Where they are enough it is worth asking once more, too: they may have granted to several.
 func (a *attempt) divided() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A sweeper ends what is past its deadline. All deadlines of one sweeper are as long after something was added, one
-// InstanceTimeout or, of fills, the longest of any proxy, which only grows. So they come due in the order of arrival, and one
-// timer serves all, which may be late by a fiftieth of an InstanceTimeout. What has ended by itself stays until it comes due.
+// A sweeper ends what is past its deadline. In one sweeper all deadlines are equally far away when they are added: one
+// InstanceTimeout or, for fills, the longest one of any proxy, which only grows. So they come due in the order of arrival,
+// and one timer serves all of them. It may be late by a fiftieth of an InstanceTimeout. What ends earlier by itself stays in
+// the queue until it comes due.
 type sweeper struct {
 	engine *Engine
 	wake   chan struct{}

@@ -21,16 +21,16 @@ type undo struct {
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
-	of     ending        // where others of its signature are not to get this instant until it is over; else zero
-	begun  bool          // they do not
-	misses int           // so often it was not there
+	of     ending        // the instant that no other key of its signature may get until it is over; zero if there is none
+	begun  bool          // expiries.avoid was told
+	misses int           // how often it found nothing to undo
 	once   bool          // what it finds later may be somebody else's, so it is not repeated for what may come back
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
 	clean  atomic.Bool   // it is undone, and cannot come back
 }
 
-// undoMisses is how often an undo that does not find what it is to undo is repeated, with the next heartbeats: somebody may
-// have replaced it who puts it back if he loses.
+// undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: somebody may have replaced the
+// value for a while, and puts it back if he loses.
 const undoMisses = 3
 
 // newUndo takes the command and how long the key was set for. It is called with the round's mu held.

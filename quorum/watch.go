@@ -16,11 +16,11 @@ type watch struct {
 
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
-	from    instant       // what was asked before is by our clock as it was before it was put right
+	from    instant       // answers to what was asked before do not count: our clock was put right then
 	first   instant       // when the first question was sent that was answered
-	steady  instant       // and the latest of which the answer showed no jump
+	steady  instant       // when the latest question was sent whose answer showed no jump
 	hidden  time.Duration // how far it may have stepped then, without being noticed
-	jumped  bool          // and the warden has not judged it
+	jumped  bool          // it has, and the warden has not judged that yet
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
 	charges int           // how often the master was found to may have forgotten locks

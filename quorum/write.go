@@ -2,9 +2,9 @@ package quorum
 
 import "slices"
 
-// Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and what it wrote on fewer
-// masters than that stays there until its TTL is over, because its value may be one that holds the lock. One that depends on
-// what is there is an Exec, and what that has written on too few masters is put back.
+// Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and where it reached fewer masters
+// the value stays there until its TTL is over, because it may be the value by which somebody holds the lock. A write that
+// depends on what is there is made as an Exec; what that has written on too few masters is put back.
 func (e *Engine) Write(req WriteRequest, done func(Written)) {
 	if req.KeepTTL || req.IfExists {
 		e.exchange(req, done)
