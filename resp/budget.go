@@ -4,11 +4,12 @@ import "sync/atomic"
 
 // A budget bounds the memory that all clients together can make the server hold.
 //
-// Of the commands under way, and the replies that wait for their turn, it counts what each takes whatever its size, but for
-// the first few of each client. They are not refused: where they leave little of the budget, a client is not read any
-// further while one of its commands is under way, so each can always have one. Texts are counted beside that, but for the
-// smallest, and what lasts: that is refused if there is no room. No text is refused because commands under way take
-// more than leaves little, as those on many keys may: it may be the script that releases a lock.
+// Commands under way, and replies that wait for their turn, are counted by what each takes whatever its size, but for the
+// first few of each client. They are not refused. Where they leave little of the budget, a client is not read any further
+// while one of its commands is under way: so each client can always have one. Texts are counted beside that, but for the
+// smallest, and so is what lasts: these are refused if there is no room. Commands under way, as those on many keys, may take
+// more than three quarters of the budget; texts have the last quarter all the same: one of them may be the script that
+// releases a lock.
 type budget struct {
 	max   int64
 	texts atomic.Int64 // and what lasts

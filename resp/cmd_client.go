@@ -36,7 +36,7 @@ func runClientSetInfo(c *call) Reply {
 
 func runClientInfo(c *call) Reply { return Verbatim("txt" + c.describe()) }
 
-// runOnOff is for what a client may switch without a difference.
+// runOnOff is for switches that make no difference here.
 func runOnOff(c *call) Reply {
 	if !equalFold(c.args[2], "on") && !equalFold(c.args[2], "off") {
 		return errSyntax

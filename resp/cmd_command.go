@@ -152,7 +152,7 @@ func runCommandGetKeys(c *call) Reply {
 	return keys
 }
 
-// leadingInt is the number that C's atoi finds: what is told of keys is told of numbers that the command itself refuses.
+// leadingInt is the number that C's atoi finds. So COMMAND GETKEYS also tells of numbers that the command itself refuses.
 func leadingInt(s string) string {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	s = strings.TrimPrefix(s, "+")

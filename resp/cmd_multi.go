@@ -103,7 +103,7 @@ func (c *call) enqueue() Reply {
 		refused = errNotInMulti(c.cmd.full)
 	}
 	if refused == nil && c.uncompiled() {
-		refused = q.reply // whether the text may be part of a transaction is not known: none of it is to take place
+		refused = q.reply // nobody knows whether the text may be part of a transaction: then none of it is to take place
 	}
 	if refused == nil && q.step != nil && t.selected != nil && *t.selected != c.db {
 		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
@@ -174,7 +174,7 @@ func runExec(c *call) Reply {
 	})
 }
 
-// repliesSoFar returns the replies that have not to wait for EXEC, and null for those that have.
+// repliesSoFar returns the replies that are known before EXEC, and null for the others.
 func repliesSoFar(queue []queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
@@ -196,8 +196,8 @@ func deferredOf(queue []queued) []deferredCommand {
 	return deferred
 }
 
-// queueScript makes a step of a script that is understood. Others cannot be part of a transaction. What is wrong with the command
-// or its text is the reply that EXEC has for it.
+// queueScript makes a step of a script that is understood; others cannot be part of a transaction. If the command or its text
+// is wrong, EXEC replies what is wrong in its place.
 func (c *call) queueScript(q *queued) (refused Reply) {
 	find, keys, argv, wrong := c.scriptWords()
 	if wrong != nil {

@@ -12,14 +12,14 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// forKind makes a handler for one kind of topics of one for any.
+// forKind makes a handler for one kind of topics from a handler for any kind.
 func forKind(kind pubsub.Kind, run func(*call, pubsub.Kind) Reply) func(*call) Reply {
 	return func(c *call) Reply { return run(c, kind) }
 }
 
-// subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, all of the command has failed.
-// If they cannot be reached, or the upstream, the connection ends, and there is no error: libraries that subscribe anew when
-// they have connected anew would take it, and hear nothing any more.
+// subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, the whole command has failed.
+// If too many cannot be reached, or the upstream cannot, the connection ends, without an error: a library that has just
+// connected anew, and subscribes anew, would take the error for an answer, and never hear anything.
 func (c *call) subscribe(kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	topics := make([]pubsub.Topic, 0, len(c.args)-1)
@@ -89,7 +89,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	return later
 }
 
-// unheardPause is how long the connection of a subscriber lasts that no quorum of masters hears: its library will be back at
+// unheardPause is how long the connection lasts of a subscriber whom no quorum of masters hears: its library will be back at
 // once, or some 50 ms later.
 const unheardPause = time.Second
 
@@ -133,8 +133,8 @@ func sizeOfTopics(topics []pubsub.Topic) (n int) {
 	return n
 }
 
-// unsubscribe is done when it is said: what masters still send is not delivered. What the upstream still sends is, until
-// it has confirmed.
+// unsubscribe is done at once: what masters still send is not delivered. What the upstream still sends is delivered, until it
+// has confirmed.
 func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	names := c.args[1:]

@@ -22,8 +22,8 @@ func runEval(c *call) Reply {
 	return c.runScript(s, keys, args)
 }
 
-// load returns the script with this text. A text of which nobody knows whether it is Lua waits until the masters have said so:
-// the handler is called again then.
+// load returns the script with this text. Where nobody knows yet whether the text is Lua it returns wait, and asks the
+// masters: the handler is called again when they have answered.
 func (c *call) load(text string) (*script.Script, Reply) {
 	s, err := c.server.scripts.Load(text)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *call) uncompiled() bool {
 // shaLen is the length of a SHA-1 in hex.
 const shaLen = 40
 
-// scriptWords says how the script is found that the command names, and splits what follows it into KEYS and ARGV.
+// scriptWords says how to find the script that the command names, and splits what follows it into KEYS and ARGV.
 func (c *call) scriptWords() (find func(*call, string) (*script.Script, Reply), keys, args []string, refused Reply) {
 	find = (*call).load
 	if strings.HasPrefix(c.cmd.name, "evalsha") {
@@ -121,7 +121,7 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 		return c.runByVote(s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
-	if err != nil { // who is told so, and where else it goes wrong, the masters know
+	if err != nil { // what the script replies to that only the masters know
 		return c.runByVote(s, keys, args)
 	}
 	if quorum.Reserved(op.Key) { // which KEYS does not name
@@ -166,8 +166,8 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 	}
 }
 
-// acquireByScript makes an attempt. That it was refused says that somebody holds the lock, as far as the script knows. One that
-// fails where the key holds no string has to be told so: masters that are asked for the holder do.
+// acquireByScript makes an attempt. A refusal means to the script that somebody holds the lock. A script that fails where the
+// key holds no string must be told of that: masters tell it if they are asked for the holder.
 func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
 	r := oneRound
 	if req.Reentrant {

@@ -155,7 +155,8 @@ func (c *call) setExpired(o setOptions) Reply {
 	})
 }
 
-// nullOrHolder answers SET NX GET: null says that the lock was acquired, so a refusal whose holder is not known is not null.
+// nullOrHolder answers SET NX GET. Null says that the lock was acquired, so a refusal is never null, even if the holder is
+// not known.
 func nullOrHolder(o *outcome) Reply {
 	if o.done > 0 {
 		return Null{}

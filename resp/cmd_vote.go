@@ -40,7 +40,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	}
 	r := oneRound
 	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != quorum.Telling {
-		r = extending // what it does to them nobody knows yet
+		r = extending // nobody knows yet what it does to them
 	}
 	sl := c.claimTogether(r, req.Keys, func(o *outcome) Reply {
 		if o.done == 0 {
@@ -89,8 +89,8 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	return rule, nil
 }
 
-// lateReply is what says no to the library that asked for a lock. Those that take nil for a yes take an integer for the
-// milliseconds to wait.
+// lateReply is the reply that says no to a library that asked for a lock. Libraries that take nil for a yes take an integer
+// for the milliseconds to wait.
 func lateReply(g script.Grant) quorum.Value {
 	switch g {
 	case script.GrantNil:

@@ -88,8 +88,8 @@ func (s *session) kill(cause string) {
 	s.hangUp(toldWhy)
 }
 
-// recovered keeps a bug met on one connection from reaching the others. It needs s.mu, so whoever does more
-// with that held than to look and assign releases it by a defer.
+// recovered keeps a bug that was met on one connection from reaching the others. It needs s.mu: so code that holds s.mu, and
+// does more than look and assign, releases it by a defer.
 func (s *session) recovered(where string) {
 	if p := recover(); p != nil {
 		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,

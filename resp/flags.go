@@ -26,9 +26,9 @@ const (
 	movableKeys
 	subscribedToo // allowed to a subscribed RESP2 client
 	atOnce        // not queued by a transaction
-	mayQueue      // may be part of a transaction though it has no plan: it is run when that has taken place
-	ours          // and that by the proxy, even where the transaction is at the upstream: it is about the client's connection
-	betterThere   // the proxy could answer, but the upstream answers better; where it cannot be reached, the proxy does
+	mayQueue      // may be part of a transaction though it has no plan: it is run when the transaction has taken place
+	ours          // and it is run by the proxy even if the transaction is at the upstream: it is about the client's connection
+	betterThere   // the upstream answers it better than the proxy, which does so where the upstream cannot be reached
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Half-close. A client that has shut down its sending side may still read, as nc does at the end of its input, or be
-// gone, as nearly always: the two look alike until something is written. As by Redis, what it has asked for is done and
-// answered, but what waits, waits for nobody. Unlike by Redis it is given no lock: if it is gone, nobody would have that
-// until its TTL is over.
+// Half-close. A client that has shut down its sending side may still read, as nc does at the end of its input, or be gone, as
+// nearly always: the two look alike until something is written. What it has asked for is done and answered, as by Redis; but
+// a command that waits for something is given up. Unlike by Redis it is given no lock: if the client is gone, nobody could
+// have that lock until its TTL is over.
 
 // errNotGiven is the reply in place of a lock.
 var errNotGiven = errors.New("ERR no lock is given to a client that has shut down its sending side, as one does that is gone: " +
 	"keep the connection open until the reply")
 
-// hearMax is how long the last commands of such a client may take. Most probably it is gone, and as long as they take, as
-// where the upstream hangs, it counts as a client.
+// hearMax is how long the last commands of such a client may take. It is most probably gone, and it counts as a client for as
+// long as they take, as where the upstream hangs.
 const hearMax = 5 * time.Second
 
 // hearOut runs what a client that sends nothing more has sent, and waits until it is answered. When it returns the

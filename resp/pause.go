@@ -7,7 +7,7 @@ import (
 )
 
 // A pause is CLIENT PAUSE: until it is over, this proxy's clients wait with commands that may change something, or with all.
-// Clients of other proxies go on, and so does who speaks to the upstream past all proxies.
+// Clients of other proxies go on, and so do those that speak to the upstream without a proxy.
 type pause struct {
 	on atomic.Bool
 

@@ -7,9 +7,9 @@ import (
 	"lockproxy/quorum"
 )
 
-// A plan is what commands make of keys: it starts with what a quorum holds, each command reads and changes that and has
-// its reply, and what is left is how the keys are to be edited on the masters. It is made anew, and the commands run
-// anew, for each try of Engine.Exec.
+// A plan is what commands make of keys. It starts with what a quorum holds. Each command reads and changes that, and has its
+// reply. In the end the plan says how the keys are to be edited on the masters. It is made anew, and its commands run anew,
+// for each try of Engine.Exec.
 type plan struct {
 	ttlMax time.Duration
 	cmd    *command // that is running
@@ -138,8 +138,8 @@ func runPlanned(c *call) Reply {
 	return c.runStep(q)
 }
 
-// execute runs a plan on keys. When it has not to wait for earlier commands it calls begin, once, for what the first of
-// the keys must hold and for the plan. Those that are deferred are run when that has taken place.
+// execute runs a plan on keys. When no earlier command is in its way it calls begin, once, which returns what the first of
+// the keys must hold, and the plan. The deferred commands are run when the plan has taken place.
 func (c *call) execute(names []string, deferred []deferredCommand, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply {
 		if o.done == 0 {

@@ -26,9 +26,10 @@ func (s *session) push(sl *slot) bool {
 	return true
 }
 
-// conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with. That
-// is any which went upstream: who writes data and gives the lock back in one go relies on their order. What has taken a
-// lock is in flight until its reply is written, for what may change the lock: until then it may be undone.
+// conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with. Any
+// command that went upstream is one: a client that writes data and gives the lock back in one go relies on their order. For a
+// command that may change a lock, an attempt that has taken it is in flight until its reply is written: until then the lock
+// may be undone.
 func (s *session) conflict(sl *slot) *slot {
 	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 && s.shares == 0 {
 		return nil // the common case costs nothing

@@ -39,7 +39,7 @@ type Server struct {
 	runID    string
 	// engagement is what the memory budget counts for an operation of the engine.
 	engagement int
-	limits     Limits // of what clients send: what passes through is larger than what is about locks
+	limits     Limits // of what clients send; wider than cfg.Limits where there is an upstream, as what passes through may be larger
 	started    time.Time
 	clock      atomic.Int64 // ms since started, advanced by the janitor
 	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.

@@ -87,8 +87,8 @@ func (s *session) isNext(sl *slot) bool {
 	return s.waitFor == nil
 }
 
-// runDeferred runs the commands and puts their replies in place. What HELLO comes to is for the replies behind it, too. done is
-// called when what they publish is published.
+// runDeferred runs the commands and puts their replies in place. If HELLO changes the protocol, the replies behind it are in
+// the new one. done is called when what they publish is published.
 func (c *call) runDeferred(rest []deferredCommand, replies Array, done func()) {
 	resp3 := c.resp3
 	var publishing []deferredCommand

@@ -119,8 +119,8 @@ func runClientCaching(c *call) Reply {
 	return okReply
 }
 
-// uncacheable refuses what the client is going to keep without noting it in time, and all behind it but what is about the
-// connection.
+// uncacheable refuses a command whose reply the client is going to keep without having noted it in time, and all commands
+// behind it except those about the connection.
 func (c *call) uncacheable(cmd *command) Reply {
 	if !c.tracks {
 		return nil

@@ -23,8 +23,8 @@ type transaction struct {
 	retained int // bytes of both, counted in the memory budget
 }
 
-// A queued is one command of a transaction. If it has a step that is its part in the plan; else if it has a reply, that is known
-// already; else it runs when the transaction has taken place.
+// A queued is one command of a transaction. If it has a step, that is its part in the plan. Else, if it has a reply, that is
+// known already. Else it is run when the transaction has taken place.
 type queued struct {
 	args  []string
 	cmd   *command
@@ -33,11 +33,12 @@ type queued struct {
 	reply Reply
 }
 
-// A watched is a key and what a quorum held there; no mark if that never became known.
+// A watched is a key, and the mark of what a quorum held there; it has no mark if that never became known.
 //
-// A mark does not tell that a key was there for a while, and is gone again. But a client that was told so goes by it: that a
-// lock was held, or that it had the lock itself. So what it is told of a watched key is compared with the mark, too: whatever has
-// a plan runs as one (see call.watching). What tells something else than that is noted as having found the key.
+// A mark does not show that a key was there for a while and is gone again. But a client that was told so relies on it: that a
+// lock was held, or that it had the lock itself. So every reply about a watched key is compared with the mark, too: each
+// command that has a plan runs as one (see call.watching). After any other command that tells of the key, it is noted that
+// the client may have found the key there.
 type watched struct {
 	key     quorum.Key
 	mark    quorum.Mark
@@ -63,7 +64,7 @@ func (t *transaction) end(memory *budget) {
 	*t = transaction{}
 }
 
-// retain counts n commands or keys that are to be queued or watched by the command, and says whether there is room for them.
+// retain counts the memory of n commands or keys that the command queues or watches, and says whether there is room for them.
 func (c *call) retain(n int) bool {
 	t := &c.transaction
 	n = c.parser.size + n*queuedSize + len(c.args)*spanSize
@@ -118,7 +119,7 @@ func (c *call) watches(name string) *watched {
 	return nil
 }
 
-// sees notes what a plan has found, and makes of it.
+// sees notes what a plan has found under the key, and what it makes of it.
 func (w *watched) sees(v quorum.View, edit quorum.Edit) {
 	if w != nil && (edit.Kind != quorum.Keep || !w.mark.Same(v)) {
 		w.changed.Store(true)

@@ -20,7 +20,7 @@ func (s *Server) onlyOurs() []*command {
 	return slices.DeleteFunc(slices.Clone(s.commands.rows), func(cmd *command) bool { return known.Has(cmd.name) })
 }
 
-// onlyOursNamed returns for each name the row that only this proxy has, or nil.
+// onlyOursNamed returns for each name the row that only this proxy has; nil if there is none.
 func (s *Server) onlyOursNamed(names []string) (rows []*command, some, all bool) {
 	own := s.onlyOurs()
 	all = true

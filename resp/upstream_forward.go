@@ -7,7 +7,7 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// What a command may be that only passes through, as in Redis; Limits.Memory bounds it, too. A command on locks is held
+// How large a command may be that only passes through, as in Redis; Limits.Memory bounds it, too. A command on locks is held
 // to Limits.Args, Limits.Bulk and Limits.Command.
 const (
 	passArgsMax  = 1 << 20
@@ -176,8 +176,8 @@ func (c *call) divertScript(cmd *command) Reply {
 	return nil // it is done once more here: that changes nothing
 }
 
-// scriptsExist says 1 for what both sides have, once the upstream has been given the texts that only the proxy has. Those
-// that only the upstream has, an EVALSHA on locks would not find.
+// scriptsExist says 1 for the scripts that both sides have, after it has given the upstream the texts that only the proxy
+// has. A script that only the upstream has would not be found by an EVALSHA on locks.
 func (c *call) scriptsExist() Reply {
 	known := runScriptExists(c).(Array)
 	l, refused := c.connected()

@@ -19,7 +19,7 @@ import (
 // session's writer writes them: so a client that does not read holds nobody up. Who asks for much, or for many things
 // ahead of the replies, gets a link, too.
 
-// What is worth a link: sharedBytes of a request, or of replies to one slot, or sharedAhead replies owed.
+// When a session gets a link: sharedBytes of a request, or of replies to one slot, or sharedAhead replies owed.
 const (
 	sharedBytes = 64 << 10
 	sharedAhead = 256

@@ -16,8 +16,8 @@ func (s *seldom) may(clock int64) bool {
 	return (told == 0 || clock-told >= seldomEvery.Milliseconds()) && s.told.CompareAndSwap(told, clock)
 }
 
-// warnTTL logs that the client asked for a TTL beyond ttl_max. Who uses phpredis may not hear of it: an error is false
-// there, as is a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
+// warnTTL logs that the client asked for a TTL beyond ttl_max. A user of phpredis may not hear of it: there an error is
+// false, as is a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
 func (s *session) warnTTL(e Error) {
 	if !strings.HasPrefix(string(e), ttlMaxPrefix) && !strings.Contains(string(e), ttlMaxByVote) {
 		return

@@ -26,11 +26,11 @@ import (
 // one, if the master never saw this one; but any quorum that rings for the next has a master among those that rang for
 // this, so that it is heard.
 type forecast struct {
-	free    []time.Time // by master, when it will be if it does not ring, after a try that was refused; else nil
-	refused uint64      // by master, then
+	free    []time.Time // after a try that was refused, by master: when it is free if it does not ring; else nil
+	refused uint64      // by master: it refused that try
 
 	expires time.Time // after a try that got the lock: when that will be free
-	rang    uint64    // by master: since the last try, or granted that in vain
+	rang    uint64    // by master: it rang since the last try, or granted that try in vain
 	first   time.Time
 	seen    uint64 // a quorum that rang before the last try, and those that were late
 	late    uint64 // of seen, which were late
@@ -61,9 +61,10 @@ func (f *forecast) heed(quorum int) {
 // won is called after a try that got the lock.
 func (f *forecast) won(expires time.Time) { f.expires = expires }
 
-// lost is called after one that did not, with how long each master is not free, as Acquired.FreeIn; nil if none has told; and
-// which are heard since before the try. What rang meanwhile may have rung after it had refused. Masters that granted are
-// counted on from soon on, and those that have told nothing, or are not heard, from retry on.
+// lost is called after a try that did not get the lock. freeIn is how long each master is not free, as Acquired.FreeIn; nil
+// if none has told. heard are the masters that are heard since before the try; a bell that rang meanwhile may have rung after
+// its master had refused. Masters that granted count as free from soon on, those that have told nothing, or are not heard,
+// from retry on.
 func (f *forecast) lost(now time.Time, freeIn []time.Duration, heard uint64, soon, retry time.Duration, masters int) {
 	*f = forecast{free: make([]time.Time, masters), rang: f.rang | f.late}
 	for m := range f.free {

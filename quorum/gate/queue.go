@@ -24,10 +24,10 @@ type gate struct {
 	forecast forecast
 }
 
-// Pauses that no master's word is the cause of.
+// Pauses for which no master's word is the reason.
 const (
-	// ringWait is how long the bells of a quorum may come apart: then a bell that few rang is heeded, too, where no try
-	// has told what the masters hold.
+	// ringWait is how long the bells of a quorum may take to come, one after the other: then a bell that few rang is heeded,
+	// too, where no try has told what the masters hold.
 	ringWait = 20 * time.Millisecond
 	// splitWait, and the time that the try took, is the longest pause after votes that were split more than once. A master
 	// that has told nothing is asked again after splitWait at the latest, doubled with each try in vain, up to splitWaitMax.

@@ -7,19 +7,20 @@ import (
 )
 
 // Bounds are what the locks of all proxies of a deployment rest on, as far as it is a matter of settings. Every mark tells
-// them, and every proxy keeps to the strictest: one that lets a clock step further than another one's locks can bear would
-// grant those anew.
+// them, and every proxy keeps to the strictest: a proxy that lets a clock step further than the locks of another can bear
+// would grant these a second time.
 type Bounds struct {
 	// Kept is the longest time for which any proxy lets masters keep a lock.
 	Kept time.Duration
 	// Grace and DriftFactor are the least that any proxy allows for: clocks that step, and clocks that run differently.
 	Grace       time.Duration
 	DriftFactor float64
-	// Patience is the longest time for which any proxy waits for an answer: so long may others not have heard of what it was told.
+	// Patience is the longest time for which any proxy waits for an answer: until then others may not have heard of what it
+	// was told.
 	Patience time.Duration
 }
 
-// Unbound is what a mark tells by which no proxy has voted yet.
+// Unbound are the bounds in a mark by which no proxy has voted yet.
 var Unbound = Bounds{Grace: longest, DriftFactor: 1}
 
 // longest is more than any setting is.

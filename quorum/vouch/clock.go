@@ -11,7 +11,7 @@ import (
 // like: they are tolerated up to Tolerance in each direction, which grows back at Rate. More is a jump.
 //
 // So over any time, what a clock may have moved forwards without being noticed is twice Rate × time, which is the drift
-// that locks allow for, and Tolerance, and the widths of the first observation and the last. Steps backwards make up for
+// that locks allow for, plus Tolerance, plus the widths of the first observation and the last. Steps backwards make up for
 // none of it: a key that a step forwards cost its life does not come back.
 type Clock struct {
 	Rate      float64 // the drift factor
@@ -20,7 +20,7 @@ type Clock struct {
 	known         bool
 	at            time.Duration // of the latest answer, on our clock
 	offset        Span          // the offset was in it then
-	counted       Span          // so was the offset less the steps that were counted, each as small as it can have been
+	counted       Span          // so was the offset less all steps, each counted as small as it can have been
 	ahead, behind time.Duration // of Tolerance: steps that were counted, forwards and backwards
 	reach         time.Duration // see Reach
 
@@ -95,8 +95,7 @@ func (c *Clock) see(at, hi time.Duration, seen Span) (jump time.Duration) {
 	return 0
 }
 
-// Jumped returns by how much the clock has jumped since what is known from before the jump that awaits judgement; false if
-// none does.
+// Jumped returns how far the clock is from what was known of it before the jump that awaits judgement; false if no jump does.
 func (c *Clock) Jumped() (by Span, ok bool) {
 	if c.before == nil {
 		return Span{}, false
@@ -172,12 +171,12 @@ func (c *Clock) Earliest(now time.Duration) time.Duration {
 // Known says whether anything was observed.
 func (c *Clock) Known() bool { return c.known }
 
-// Standstill says whether jumps of N masters' clocks, each seen from this process, are one jump of its own: it stood still,
-// as a suspended machine does, and every clock moved on meanwhile. They are if a quorum, and more than one, seem to have
-// jumped by the same amount, but for what they drift at that rate meanwhile and for slack, and no master says otherwise: of
-// one that did not seem to jump, a span around 0 says how far it may have moved with the others. It returns the amount, the
-// least that it can be: what a clock has moved forwards besides is then not made less. And whether it is sure: as long as
-// fewer have been heard, and agree, nobody can tell.
+// Standstill says whether the jumps that N masters' clocks seem to have made are one jump of this process: it stood still, as
+// on a suspended machine, and every other clock moved on. They are if a quorum, and more than one, seem to have jumped by the
+// same amount, give or take slack and what they drift meanwhile at that rate, and no master contradicts. A master that did
+// not seem to jump has a span around 0: so far it may have moved with the others. Standstill returns the amount, the least
+// that it can be, so that it hides nothing of what a clock has moved forwards besides. And it returns whether it is sure: as
+// long as fewer have been heard, and agree, nobody can tell.
 //
 // A master with a nil jump has not been heard since, or not clearly.
 func Standstill(jumps []*Span, rate float64, slack time.Duration) (by time.Duration, own, sure bool) {
