@@ -14,43 +14,6 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A Topic is what can be subscribed to.
-type Topic struct {
-	Kind Kind
-	Name string
-}
-
-// compare orders topics.
-func (t Topic) compare(other Topic) int {
-	return cmp.Or(cmp.Compare(t.Kind, other.Kind), cmp.Compare(t.Name, other.Name))
-}
-
-// A Kind tells channels from patterns and from sharded channels, which have names of their own.
-type Kind uint8
-
-// The kinds of topics.
-const (
-	Channel Kind = iota
-	Pattern
-	Shard
-	Bell // the name is a key: masters ring when it is deleted, and links that may have missed that
-)
-
-// A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern. Of a bell every copy is
-// delivered, at once, and says only from which master it is.
-type Message struct {
-	Topic   Topic
-	Channel string
-	Payload string
-	Master  int // of a bell
-}
-
-// A Subscriber takes messages. It is compared with ==.
-type Subscriber interface {
-	// Deliver is called with the hub's mu held: it must not block, and not call the hub.
-	Deliver(m Message)
-}
-
 // Config holds what a hub must know. Zero values get the defaults.
 type Config struct {
 	// Patience is how long a message waits for the copies of a quorum. Default 100 ms.
@@ -81,17 +44,6 @@ type Hub struct {
 	tickets []*ticket // that are not done, and some that are, by deadline
 	out     []Message // kept, because making it anew is garbage
 	closed  bool
-}
-
-// A topic is one that somebody subscribed to.
-type topic struct {
-	Topic
-	asked       uint64 // the links on which it may be subscribed
-	on          uint64 // the links that confirmed it
-	failed      uint64 // the links that refused it
-	refusal     string // what one of them said
-	subscribers map[Subscriber]struct{}
-	tickets     []*ticket // that wait for it
 }
 
 // New returns a hub over all masters, in the order of the engine's, and begins to connect.
@@ -233,14 +185,6 @@ func (h *Hub) open(name Topic) *topic {
 	return tp
 }
 
-// command returns what asks masters for the topic, and the name that it has there.
-func (t *topic) command(channel, pattern masters.Command) (masters.Command, string) {
-	if t.Kind == Pattern {
-		return pattern, t.Name
-	}
-	return channel, MasterChannel(t.Topic)
-}
-
 // hear takes a copy that a link heard. mu is held.
 func (h *Hub) hear(l *link, heard masters.Heard) {
 	p, payload, sealed := quorum.OpenEnvelope(heard.Payload)
@@ -278,13 +222,6 @@ func (h *Hub) ring(l *link, heard masters.Heard) {
 		return
 	}
 	tp.ring(l)
-}
-
-// ring tells subscribers that a bell of the link's master rang, or may have. mu is held.
-func (t *topic) ring(l *link) {
-	for s := range t.subscribers {
-		s.Deliver(Message{Topic: t.Topic, Master: l.index})
-	}
 }
 
 // deliver hands out what is in h.out. mu is held.
@@ -336,7 +273,7 @@ func (h *Hub) expire() (time.Duration, bool) {
 		h.tickets = h.tickets[1:]
 		for _, tp := range t.waits {
 			if bits.OnesCount64(tp.on) < h.quorum { // else it was confirmed, and may have lost a link since
-				h.fail(tp, h.failure(tp, true))
+				h.fail(tp, h.failure(tp, "did not answer within "+h.cfg.DeadAfter.String()))
 			}
 		}
 	}

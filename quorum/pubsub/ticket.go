@@ -33,9 +33,9 @@ func (h *Hub) judge(tp *topic) {
 	}
 	switch {
 	case len(h.links)-bits.OnesCount64(tp.failed) < h.quorum:
-		h.fail(tp, &Refused{h.failure(tp, false)})
+		h.fail(tp, &Refused{h.failure(tp, "")})
 	case possible < h.quorum:
-		h.fail(tp, h.failure(tp, false))
+		h.fail(tp, h.failure(tp, ""))
 	}
 }
 
@@ -79,19 +79,22 @@ func (h *Hub) end(t *ticket, err error) {
 	done(err)
 }
 
-// failure says why no quorum confirmed the topic; late: in time. mu is held.
-func (h *Hub) failure(tp *topic, late bool) *quorum.NoQuorum {
+// failure says why no quorum confirmed the topic. silence is the cause of masters that have not answered, "" while they still
+// may. mu is held.
+func (h *Hub) failure(tp *topic, silence string) *quorum.NoQuorum {
 	err := &quorum.NoQuorum{Masters: len(h.links), Answered: len(h.links)}
 	for _, l := range h.links {
+		cause := silence
 		switch {
 		case tp.on&l.bit() != 0:
+			continue
 		case l.cause != "":
-			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: l.cause})
+			cause = l.cause
 		case tp.failed&l.bit() != 0:
-			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: "answered " + tp.refusal})
-		case late:
-			text := "did not answer within " + h.cfg.DeadAfter.String()
-			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: text})
+			cause = "answered " + tp.refusal
+		}
+		if cause != "" {
+			err.Causes = append(err.Causes, quorum.Cause{Addr: l.source.Addr(), Text: cause})
 		}
 	}
 	err.Answered -= len(err.Causes)

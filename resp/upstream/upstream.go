@@ -15,11 +15,8 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,10 +51,6 @@ type Redis struct {
 	trunks  map[*Trunk]struct{} // that have not ended
 }
 
-// failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
-// cost each command of a pipeline the whole DialTimeout.
-const failurePause = 200 * time.Millisecond
-
 // New returns the upstream. It does not connect.
 func New(opt Options) *Redis {
 	if opt.DialTimeout <= 0 {
@@ -71,179 +64,6 @@ func New(opt Options) *Redis {
 
 // Addr returns host:port.
 func (u *Redis) Addr() string { return u.opt.Addr }
-
-// A Greeting is how a connection is to begin.
-type Greeting struct {
-	RESP3 bool
-	DB    int
-	Name  string
-}
-
-// Dial connects and greets. It takes at most DialTimeout. The connection has no deadline, and nothing of it was read
-// that is not part of the greeting.
-func (u *Redis) Dial(g Greeting) (net.Conn, error) { return u.dialWhile(context.Background(), g) }
-
-// dialWhile is Dial, but gives up when ctx ends.
-func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
-	u.mu.Lock()
-	failure := u.failure
-	if !time.Now().Before(u.retryAt) {
-		failure = nil
-	}
-	u.mu.Unlock()
-	if failure != nil {
-		return nil, failure
-	}
-	begun := time.Now()
-	conn, err := u.dial(ctx, g)
-	var refused ReplyError
-	switch {
-	case errors.As(err, &refused): // this greeting: another client may send one that is not
-		return nil, u.named(err)
-	case err != nil && u.reachedSince(begun): // this connection: others could be made
-		return nil, u.named(err)
-	case err != nil:
-		return nil, u.failed(err)
-	}
-	u.mu.Lock()
-	u.reached = time.Now()
-	u.mu.Unlock()
-	return conn, nil
-}
-
-// reachedSince says whether a connection was made since.
-func (u *Redis) reachedSince(begun time.Time) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.reached.After(begun)
-}
-
-// named says in words for clients whose error it is.
-func (u *Redis) named(err error) error {
-	return fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
-}
-
-// failed notes why the upstream could not be asked, and returns it in words for clients.
-func (u *Redis) failed(err error) error {
-	err = u.named(err)
-	u.commands.Store(nil) // the server that comes back may be another one
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.failure, u.retryAt = err, time.Now().Add(failurePause)
-	return err
-}
-
-// dial takes at most DialTimeout, and ends early if ended does.
-func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ended, u.opt.DialTimeout)
-	defer cancel()
-	conn, err := u.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	conn = u.opt.Wrap(conn)
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	plain := conn
-	stop := context.AfterFunc(ended, func() { _ = plain.Close() })
-	defer stop()
-	if u.opt.TLS != nil {
-		secure := tls.Client(conn, u.opt.TLS)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		conn = secure
-	}
-	if err := u.greet(conn, g); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return conn, conn.SetDeadline(time.Time{})
-}
-
-// connect tries again after a quarter and half of the time: a server to which many connect at once drops what it has no room
-// for, and the kernel would only ask again after a second.
-func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{KeepAlive: 15 * time.Second}
-	for range 2 {
-		try, cancel := context.WithTimeout(ctx, u.opt.DialTimeout/4)
-		conn, err := d.DialContext(try, "tcp", u.opt.Addr)
-		cancel()
-		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
-			return conn, err
-		}
-	}
-	return d.DialContext(ctx, "tcp", u.opt.Addr)
-}
-
-// greet sends all at once: nothing that follows comes before its replies.
-func (u *Redis) greet(conn net.Conn, g Greeting) error {
-	var b []byte
-	replies := 0
-	send := func(args ...string) {
-		b = AppendCommand(b, args...)
-		replies++
-	}
-	switch {
-	case u.opt.Username != "":
-		send("AUTH", u.opt.Username, u.opt.Password)
-	case u.opt.Password != "":
-		send("AUTH", u.opt.Password)
-	}
-	if g.RESP3 {
-		send("HELLO", "3")
-	}
-	if g.DB != 0 {
-		send("SELECT", strconv.Itoa(g.DB))
-	}
-	if replies == 0 && g.Name == "" {
-		return nil
-	}
-	if g.Name != "" {
-		send("CLIENT", "SETNAME", g.Name)
-	}
-	if _, err := conn.Write(b); err != nil {
-		return err
-	}
-	r := bufio.NewReader(conn)
-	for i := range replies {
-		reply, err := readReply(r)
-		if err != nil {
-			return err
-		}
-		last := g.Name != "" && i == replies-1 // a name is not worth a failure
-		if refused, ok := reply.(ReplyError); ok && !(last && there(conn, r)) {
-			return refused
-		}
-	}
-	return nil
-}
-
-// there says whether the server still answers. One that takes no more clients says so unasked, in the place of a first reply.
-func there(conn net.Conn, r *bufio.Reader) bool {
-	_, _ = conn.Write(AppendCommand(nil, "PING"))
-	_, err := readReply(r)
-	return err == nil
-}
-
-// innermost is a network error without the operation and the addresses.
-func innermost(err error) error {
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() {
-		return errors.New("no answer")
-	}
-	if errors.Is(err, io.EOF) {
-		return errors.New("it closed the connection")
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err
-	}
-	if call, ok := errors.AsType[*os.SyscallError](err); ok {
-		err = call.Err
-	}
-	return err
-}
 
 // Commands returns which arguments are keys. It asks the server if that is not known yet, once for all who want to know: a
 // failure stands for theirs, too (failurePause).
