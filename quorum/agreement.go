@@ -20,7 +20,7 @@ type sighting struct {
 	master int
 }
 
-// hear takes what a master tells, if it counts. That is an answer, whatever it says.
+// hear takes what a master tells, if it counts. Whatever it says, it is an answer.
 func (a *agreement) hear(en *entry, s sighting) (Vote, string) {
 	if en.proves(!s.exists) {
 		a.add(en, s)

@@ -2,10 +2,11 @@ package quorum
 
 import "strconv"
 
-// A script that gives a lock back may miss a master, too; see release_late.go. What else it would do there nobody knows, so it is not run
-// late. But a key that it has deleted on a master that ran it is deleted late on one that did not, if it is the very same: it has
-// the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is known to have
-// set it. The content says who holds the lock, and how often. So what somebody else holds, too, or the same client once more, stays.
+// A script that gives a lock back may miss a master, too; see release_late.go. It is not run late, because nobody knows what
+// else it would do there. But a key that it has deleted on a master that ran it is deleted late on one that did not, if it is
+// the very same: it has the same content, as DUMP has it, and expires in the millisecond to which a script that ran through
+// this engine is known to have set it. The content says who holds the lock, and how often. So a lock stays that somebody else
+// holds, too, or that the same client holds once more.
 
 // signature is that of the key as a script has left it, or of the one that it has deleted: its content signs it.
 func (e *effect) signature() signature { return signature{e.name, e.digest} }

@@ -226,8 +226,8 @@ func (c *count) each() Value {
 	return integers(all...)
 }
 
-// refused returns the reply of those that refused, and false if nobody did. That a client does not hold its lock only a quorum can say:
-// else the reply is the error of a master that could not look.
+// refused returns the reply of those that refused, and false if nobody did. Only a quorum can say that a client does not hold
+// its lock: without one the reply is the error of a master that could not look.
 func (c *count) refused() (Value, bool) {
 	all, no, numbers := 0, 0, 0
 	others, most, largest := make(map[string]int), 0, Value{}

@@ -105,8 +105,9 @@ func (c *count) queues() bool {
 	return left && c.rule.Merge == Taking
 }
 
-// isPutBack says that nothing of what the script did is left where it would run once more: one that counts would count on from
-// that, and then neither could be put back. What a late master does is put back before: the next run waits in the same lane.
+// isPutBack says that nothing which the script did is left where it would run once more: a script that counts would go on
+// from there, and then neither run could be put back. What a late master did is put back first, because the next run waits in
+// the same lane.
 func (r *voting) isPutBack() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

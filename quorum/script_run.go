@@ -246,8 +246,8 @@ func (r *voting) putBack(d Decision, after func()) {
 	pushUndos(r.engine, certain, after)
 }
 
-// undo puts back all that the script has done on any master, because nobody will know of it. What it did besides taking
-// something stays.
+// undo puts back all that the script has done on any master, because nobody will know of it. That is for a script that took
+// something: what any other did stays.
 func (r *voting) undo(after func()) {
 	var certain []*undo
 	r.mu.Lock()
@@ -305,8 +305,9 @@ func (r *voting) settled(en *entry) {
 	pushUndos(r.engine, late, func() {})
 }
 
-// lacking is for scripts that are known to extend locks. What others extend may be a part of a lock, and a master that has only
-// that may free it too early. What masters do not agree on makes several gaps, of which no quorum has any.
+// lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that
+// has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum
+// has any of them.
 func (r *voting) lacking(en *entry) (gaps []*gap) {
 	if r.req.Rule.Merge != Extending || r.req.Rule.Derived {
 		return nil

@@ -126,7 +126,7 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	}
 }
 
-// A question is a command of the warden's. What it was for comes to nothing if it is not answered.
+// A question is a command of the warden's. If it is not answered, nothing comes of it.
 type question struct {
 	masters.Call
 	lane   *lane

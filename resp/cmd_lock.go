@@ -33,7 +33,7 @@ func runLock(c *call) Reply {
 	if o.hold && c.holdsFull() {
 		return errHoldsMax
 	}
-	// What the client sends behind it on this key is for when it has the lock, and its fence.
+	// twoRounds: commands that the client sends behind it on this key count on its having the lock, and its fence.
 	sl := c.claim(twoRounds, c.args[1], func(out *outcome) Reply {
 		if out.done == 0 {
 			return Null{}

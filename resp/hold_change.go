@@ -6,10 +6,11 @@ import (
 	"lockproxy/quorum"
 )
 
-// What a client's own commands change of the locks that it holds. One that deletes a lock, or gives it to another token, ends the
-// hold; one that sets its TTL sets the one that the hold goes on with.
+// How a client's own commands change the locks that it holds. A command that deletes a lock, or gives it to another token,
+// ends the hold. A command that sets its TTL sets the TTL with which the hold goes on.
 
-// extendBy does what its client asks for, and is that from then on: of an addition, what it comes to.
+// extendBy makes the extension that its client asks for. From then on the hold has its TTL; after an addition, the TTL that
+// this came to.
 func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	s := h.session
 	h.order.Lock()

@@ -8,10 +8,11 @@ import (
 )
 
 // Draining, where clients wait at the upstream, as queue workers always do: `BLPOP jobs 0` may wait for ever, and a proxy
-// that waits along keeps everybody away. The upstream is asked to unblock them, rather than left: so an element that it
-// takes from a list at this very moment still gets to its client. Who is unblocked sees its connection end, as when a
-// Redis goes away; a null would tell it that its timeout is over, which it may not have. Who has asked for more behind it
-// is told of the error: the upstream goes on with that, and what it takes from a list there must not be lost either.
+// that waits with it keeps everybody away. The upstream is asked to unblock such clients; they are not just left: so an
+// element that it takes from a list at this very moment still gets to its client. A client that is unblocked sees its
+// connection end, as when a Redis goes away; a null would tell it that its timeout is over, which may not be so. A client
+// that has sent more behind that command is told of the error: the upstream goes on with what it sent, and what that takes
+// from a list must not be lost either.
 
 // unblockEvery is how often a draining server looks for clients that wait at the upstream: some only now come to.
 const unblockEvery = 50 * time.Millisecond

@@ -245,10 +245,10 @@ func (c *call) mayWaitThere() bool {
 	return c.server.commandsThere().MayWait(c.args)
 }
 
-// upstreamFailed is the reply to a command that could not be sent. LOADING is what client libraries take for a server that
-// will be there soon: those that try again, or wait, where a Redis is gone, do so here, as go-redis, and redis-py for the
-// workers of Celery and RQ. Nothing of the command was sent, so that is safe. What the upstream refuses it would refuse
-// again, unless it says that it cannot for the time being.
+// upstreamFailed is the reply to a command that could not be sent. To client libraries LOADING means a server that will be
+// ready soon: those that try again, or wait, where a Redis is gone, do the same here, as go-redis, and redis-py for the
+// workers of Celery and RQ. Nothing of the command was sent, so that is safe. An upstream that refuses, as for a wrong
+// password, would refuse again, unless it says that it cannot serve for the time being.
 func (s *Server) upstreamFailed(err error) Reply {
 	s.countFailed(err.Error())
 	if refused, ok := errors.AsType[upstream.ReplyError](err); ok && !refused.Passing() {

@@ -16,8 +16,8 @@ import (
 // sends RESET.
 //
 // In the session's queue the shared commands of one reading are one slot. The trunk brings their replies there, and the
-// session's writer writes them: so a client that does not read holds nobody up. Who asks for much, or for many things
-// ahead of the replies, gets a link, too.
+// session's writer writes them: so a client that does not read holds nobody up. A client that asks for much, or for
+// many things ahead of the replies, gets a link, too.
 
 // When a session gets a link: sharedBytes of a request, or of replies to one slot, or sharedAhead replies owed.
 const (

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Which, its
-// first command with keys decides, or a key that is watched there; those without keys that came before, which wait here,
-// are sent on then. So do scripts with a wrong number of keys. What the upstream queues, it answers by itself.
+// A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Its first command
+// with keys decides that, or a key that is watched at the upstream. Commands without keys that came before wait here, and are
+// sent on then. So are scripts with a wrong number of keys. The upstream answers by itself to what it queues.
 
 const errMixedTransaction = Error("ERR this transaction is about locks and about other keys: lockproxy keeps them on different servers; " +
 	"make two of it, or let lock_keys match all of its keys or none")

@@ -117,8 +117,8 @@ type raised struct {
 
 func (r raised) Error() string { return r.text }
 
-// runAlien runs a text where the key holds no string, and returns what Redis answers. What it does there no quorum
-// operation would do, so it may do nothing.
+// runAlien runs a text where the key holds no string, and returns what Redis answers. The text may do nothing there, because
+// no quorum operation would do the same.
 func (p *path) runAlien(body []stmt, sha string) (Value, error) {
 	r := &run{path: p, key: worldAlien}
 	reply, err := r.execute(body)

@@ -46,8 +46,8 @@ func (p *processors) look(at time.Time, used time.Duration) int {
 	return p.now
 }
 
-// startProcessors has the number of processors follow the load, up to what Go would have taken. Who sets GOMAXPROCS has
-// chosen it.
+// startProcessors lets the number of processors follow the load, up to what Go would have taken, unless GOMAXPROCS in the
+// environment has chosen it.
 func (p *process) startProcessors() error {
 	most := runtime.GOMAXPROCS(0)
 	user, system := processorTime()

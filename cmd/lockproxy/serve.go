@@ -90,7 +90,7 @@ type process struct {
 	failed     chan error // a part that ended by itself
 }
 
-// start builds bottom-up. What an error leaves behind, stop takes away.
+// start builds bottom-up. If it returns an error, stop takes away what was built.
 func (p *process) start(warnings []string) error {
 	for _, step := range []func() error{
 		p.openDoors,       // first: if an address is taken, nothing begins

@@ -22,9 +22,9 @@ func clientSockets() net.ListenConfig {
 	return sockets
 }
 
-// A vanishing listener does the same where something was sent, for which the kernel waits a quarter of an hour: it closes the
-// connections of clients that do not confirm it. Who only reads slowly, or nothing for a while, does confirm: TCP_USER_TIMEOUT,
-// which would do without a goroutine, ends such connections, too.
+// A vanishing listener does the same for connections on which something was sent, and the kernel waits a quarter of an hour
+// for its receipt: it closes those whose clients do not confirm it. A client that only reads slowly, or nothing for a while,
+// does confirm. TCP_USER_TIMEOUT, which would need no goroutine, ends such connections, too.
 type vanishing struct {
 	net.Listener
 	patience time.Duration

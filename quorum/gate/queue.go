@@ -170,8 +170,9 @@ func (g *gate) won(expires time.Time) {
 	g.forecast.won(expires)
 }
 
-// lost is called after a try that took so long. Those with whom votes were split try again, too, as soon as they hear each
-// other's undo: once that may part them, and costs nothing; then pauses do, the longer the more there may be of them.
+// lost is called after a try that took so long. The others among whom the votes were split try again, too, as soon as they
+// hear each other's undo. The first time that alone may part them, and costs nothing; after that pauses do, which are the
+// longer the more of them there may be.
 func (g *gate) lost(a quorum.Acquired, took time.Duration) {
 	pause, soon := g.gates.pause, time.Duration(0)
 	if g.splits > 0 {

@@ -33,8 +33,8 @@ func secure(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, e
 
 var errUnshown = errors.New("asks for a certificate, and ends the connection without one: set master_tls_cert and master_tls_key")
 
-// whyEnded returns why conn ended before the master had said anything: err, or that it asks for a certificate, and was shown
-// none. What a master says of that is often lost, because it closes the connection at once.
+// whyEnded returns why conn ended before the master had said anything: err, or that it asks for a certificate and was shown
+// none. The master's own words about that are often lost, because it closes the connection at once.
 func whyEnded(ctx context.Context, conn net.Conn, err error) error {
 	if s, ok := conn.(*secured); ok && s.unshown && !isReply(err) && ctx.Err() == nil {
 		return errUnshown

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A master that turns a connection away, as one that has maxclients of them, says why and hangs up. What it says is then read
-// as the answer to HELLO, which servers may refuse, or not read at all, as the next command cannot be written any more.
+// A master that turns a connection away, as one that has maxclients of them, says why and hangs up. Its words are then read
+// as the answer to HELLO, which servers may refuse; or they are not read at all, because the next command cannot be written
+// any more.
 
 // A heard connection keeps what came first.
 type heard struct {

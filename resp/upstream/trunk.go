@@ -20,8 +20,8 @@ import (
 // the connection than before. What clients push while the write before is under way goes out in the next one, and the
 // server answers it in one go, too: so a request costs the server, and us, a fraction of what it would by itself.
 //
-// The replies come in the order of the pushes, and each goes to who pushed. A client that takes its time must take it
-// elsewhere: the Waiter holds up everybody.
+// The replies come in the order of the pushes, and each goes to the Waiter that pushed. A client that is slow to take them
+// must be so elsewhere: a Waiter that is slow holds up everybody.
 type Trunk struct {
 	Greeting Greeting // it began with
 

@@ -27,9 +27,9 @@ type watcher struct {
 	suspects map[*Trunk]suspect
 }
 
-// A suspect is a Trunk from before the watcher's connection, which was made because the one before was lost. What is
-// between, or another machine under the same address, may have forgotten the Trunk, too: then the kernel says nothing for
-// minutes, and clients that connect anew would be given to it all the same. It is cleared by the first that it brings.
+// A suspect is a Trunk from before the watcher's connection, which was made because the one before was lost. A device in
+// between, or another machine under the same address, may have forgotten the Trunk as well: then the kernel says nothing for
+// minutes, and clients that connect anew would still be given to it. The first reply that it brings clears it.
 type suspect struct {
 	heard int64
 	looks int // in a row at which it owed replies

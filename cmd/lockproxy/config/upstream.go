@@ -16,7 +16,7 @@ type Upstream struct {
 // LogValue keeps slog from showing the password.
 func (u Upstream) LogValue() slog.Value { return slog.StringValue(u.Master.String()) }
 
-// setUpstream takes a URL. Where nothing is named there is no upstream. What it returns is wrong shows no password.
+// setUpstream takes a URL. Where nothing is named there is no upstream. The fault that it returns, if any, shows no password.
 func setUpstream(c *Config, text string) string {
 	up := Upstream{}
 	if !blank(text) {
