@@ -1,12 +1,5 @@
 package quorum
 
-import (
-	"math"
-	"time"
-
-	"lockproxy/quorum/vouch"
-)
-
 // A key is set to expire at an instant of its master's clock (PXAT), not after a time (PX). So a command that is late on its way
 // does not make the key live longer, and the instant is a mark: an undo takes the key only if it holds the attempt's token and
 // expires in that millisecond, and so leaves other attempts' keys alone.
@@ -92,22 +85,3 @@ func (l *lane) expiry(hash uint64, at int64) int64 {
 
 // expirySlack is how far luaExpires may be wrong, in ms, on a master that does not tell when a key expires.
 const expirySlack = 2
-
-// latest returns what the master's clock shows at most, in ms. For when nothing is known of it, heard is what it showed
-// when it was last heard, at some moment of ours.
-func (w *watch) latest(now instant, heard int64, at instant) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.clock.Known() {
-		return heard + (now - at).Milliseconds() + 1
-	}
-	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
-}
-
-// when returns at what moment of ours the master's clock shows at, in ms, by what is known of it now.
-func (w *watch) when(now instant, at int64) vouch.Span {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	then := now + time.Duration(at)*time.Millisecond
-	return vouch.Span{Lo: then - w.clock.Latest(now), Hi: then - w.clock.Earliest(now)}
-}

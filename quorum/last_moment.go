@@ -1,10 +1,5 @@
 package quorum
 
-import (
-	"math"
-	"time"
-)
-
 // Some commands take a lock from whoever holds it, and compare nothing: Break, and scripts that are blind. Such a command
 // must not take a lock that was granted after its own client had been answered. But a command that was sent may be long on
 // its way, or wait in front of a master that stands still. So it names the last moment, by the master's clock, at which it
@@ -24,15 +19,4 @@ const lateError = "LATE its client had been answered before it came"
 func (en *entry) lastMoment() int64 {
 	l := en.lane
 	return l.master.watch.earliest(l.gathered+en.round.deadline-l.engine.waited(), l.link.clock)
-}
-
-// earliest returns what the master's clock shows at least, in ms. For when nothing is known of it, heard is what it showed when it
-// was last heard.
-func (w *watch) earliest(at instant, heard int64) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.clock.Known() {
-		return heard
-	}
-	return int64(math.Floor(float64(w.clock.Earliest(at)) / float64(time.Millisecond)))
 }

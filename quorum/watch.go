@@ -66,6 +66,36 @@ func (w *watch) sure(d time.Duration) bool {
 	return w.clock.Known() && w.clock.Width() <= d
 }
 
+// latest returns what the master's clock shows at most, in ms. For when nothing is known of it, heard is what it showed
+// when it was last heard, at some moment of ours.
+func (w *watch) latest(now instant, heard int64, at instant) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.clock.Known() {
+		return heard + (now - at).Milliseconds() + 1
+	}
+	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
+}
+
+// earliest returns what the master's clock shows at least, in ms. For when nothing is known of it, heard is what it showed when it
+// was last heard.
+func (w *watch) earliest(at instant, heard int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.clock.Known() {
+		return heard
+	}
+	return int64(math.Floor(float64(w.clock.Earliest(at)) / float64(time.Millisecond)))
+}
+
+// when returns at what moment of ours the master's clock shows at, in ms, by what is known of it now.
+func (w *watch) when(now instant, at int64) vouch.Span {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	then := now + time.Duration(at)*time.Millisecond
+	return vouch.Span{Lo: then - w.clock.Latest(now), Hi: then - w.clock.Earliest(now)}
+}
+
 // restrict lets the clock be followed more strictly, as vouch.Clock has it.
 func (w *watch) restrict(rate float64, tolerance time.Duration) {
 	w.mu.Lock()
