@@ -10,18 +10,29 @@ import (
 // A secured connection is one over TLS.
 type secured struct {
 	*tls.Conn
-	unshown bool // the master asked for a certificate, and there is none of ours; written in the handshake alone
+	doubt error // what it means if the master ends the connection now: it asked for a certificate; written in the handshake alone
 }
+
+// What it means if a master that asked for a certificate ends the connection before it has said anything.
+var (
+	errUnshown = errors.New("asks for a certificate, and ends the connection without one: set master_tls_cert and master_tls_key")
+	errUntaken = errors.New("asks for a certificate, and ends the connection when it is shown master_tls_cert: it has expired, or is not trusted there")
+)
 
 // secure makes the handshake of TLS. If it fails, conn is closed.
 func secure(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, error) {
-	s := &secured{}
-	if len(config.Certificates) == 0 {
-		config = config.Clone()
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			s.unshown = true
+	s, ours := &secured{}, config.Certificates
+	config = config.Clone()
+	config.GetClientCertificate = func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if len(ours) == 0 {
+			s.doubt = errUnshown
 			return &tls.Certificate{}, nil // there are masters that ask, and do not insist
 		}
+		s.doubt = errUntaken
+		if asked.SupportsCertificate(&ours[0]) != nil {
+			return &tls.Certificate{}, nil
+		}
+		return &ours[0], nil
 	}
 	s.Conn = tls.Client(conn, config)
 	if err := s.HandshakeContext(ctx); err != nil {
@@ -31,13 +42,11 @@ func secure(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, e
 	return s, nil
 }
 
-var errUnshown = errors.New("asks for a certificate, and ends the connection without one: set master_tls_cert and master_tls_key")
-
-// whyEnded returns why conn ended before the master had said anything: err, or that it asks for a certificate and was shown
-// none. The master's own words about that are often lost, because it closes the connection at once.
+// whyEnded returns why conn ended before the master had said anything: err, or that it asks for a certificate, and was shown
+// none that it takes. What a master says of that is often lost, because it closes the connection at once.
 func whyEnded(ctx context.Context, conn net.Conn, err error) error {
-	if s, ok := conn.(*secured); ok && s.unshown && !isReply(err) && ctx.Err() == nil {
-		return errUnshown
+	if s, ok := conn.(*secured); ok && s.doubt != nil && !isReply(err) && ctx.Err() == nil {
+		return s.doubt
 	}
 	return err
 }

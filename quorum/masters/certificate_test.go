@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// startTLS starts a server that asks for certificates as auth says, and answers what a connection begins with.
+// startTLS starts a server that asks for certificates as auth says, of no authority that is known, and answers what a
+// connection begins with.
 func startTLS(t *testing.T, auth tls.ClientAuthType, version uint16) (addr string, trusts *tls.Config) {
 	t.Helper()
 	model := httptest.NewTLSServer(nil)
@@ -18,7 +19,7 @@ func startTLS(t *testing.T, auth tls.ClientAuthType, version uint16) (addr strin
 	roots.AddCert(model.Certificate())
 	model.Close()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		MinVersion: version, MaxVersion: version, ClientAuth: auth, Certificates: []tls.Certificate{cert},
+		MinVersion: version, MaxVersion: version, ClientAuth: auth, ClientCAs: x509.NewCertPool(), Certificates: []tls.Certificate{cert},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,31 +45,44 @@ func startTLS(t *testing.T, auth tls.ClientAuthType, version uint16) (addr strin
 			})
 		}
 	})
-	return l.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	return l.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{cert}}
 }
 
-// A master that demands a certificate ends the connection, and what it says of that may come or not. The cause is the same
-// each time, and says what to do.
+// A master that demands a certificate ends the connection of who has none, or none that it takes, and what it says of that
+// may come or not. The cause is the same each time, and says what to do.
 func TestAMasterThatDemandsACertificateIsNamedEachTime(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		addr, trusts := startTLS(t, tls.RequireAnyClientCert, version)
-		m, err := NewRedis("rediss://"+addr, RedisOptions{TLS: trusts})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			_, err := m.Dial(t.Context(), 0)
-			if err == nil || Describe(err) != errUnshown.Error() {
-				t.Errorf("%s: a connection: %v", tls.VersionName(version), err)
-			}
-			if _, err = m.Listen(t.Context()); err == nil || Describe(err) != errUnshown.Error() {
-				t.Errorf("%s: a connection for messages: %v", tls.VersionName(version), err)
-			}
+		for name, c := range map[string]struct {
+			auth  tls.ClientAuthType
+			shown int // how many certificates we have
+			want  error
+		}{
+			"none is shown":            {tls.RequireAnyClientCert, 0, errUnshown},
+			"a stranger's is shown":    {tls.RequireAndVerifyClientCert, 1, errUntaken},
+			"anybody's is good":        {tls.RequireAnyClientCert, 1, nil},
+			"it is asked for, no more": {tls.RequestClientCert, 0, nil},
+		} {
+			t.Run(tls.VersionName(version)+", "+name, func(t *testing.T) {
+				addr, ours := startTLS(t, c.auth, version)
+				ours.Certificates = ours.Certificates[:c.shown]
+				if c.want == nil {
+					_ = dial(t, "rediss://"+addr, RedisOptions{TLS: ours})
+					return
+				}
+				m, err := NewRedis("rediss://"+addr, RedisOptions{TLS: ours})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 20 {
+					_, err := m.Dial(t.Context(), 0)
+					if err == nil || Describe(err) != c.want.Error() {
+						t.Errorf("a connection: %v", err)
+					}
+					if _, err = m.Listen(t.Context()); err == nil || Describe(err) != c.want.Error() {
+						t.Errorf("a connection for messages: %v", err)
+					}
+				}
+			})
 		}
 	}
-}
-
-func TestAMasterThatAsksForACertificateAndDoesNotInsist(t *testing.T) {
-	addr, trusts := startTLS(t, tls.RequestClientCert, tls.VersionTLS13)
-	_ = dial(t, "rediss://"+addr, RedisOptions{TLS: trusts})
 }
