@@ -149,6 +149,26 @@ func TestWhatIsUnwiseIsWarnedOf(t *testing.T) {
 	}
 }
 
+func TestCertificatesOutOfDateAreWarnedOf(t *testing.T) {
+	old, oldKey := certificate(t, time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC))
+	good, goodKey := certificate(t, time.Now().Add(time.Minute))
+	l, err := Load([]string{
+		"--masters", "rediss://a,b,c", "--master-tls-cert", old, "--master-tls-key", oldKey, "--tls-cert", good, "--tls-key", goodKey,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "master_tls_cert: the certificate is valid only from 2020-02-29 11:00 UTC to 2020-02-29 12:00 UTC, " +
+		"and whoever looks ends the connection; renew it"
+	if got := strings.Join(l.Warnings, "\n"); got != want {
+		t.Errorf("warned %q, want %q", got, want)
+	}
+	future, futureKey := certificate(t, time.Now().Add(2*time.Hour))
+	if l, err = Load([]string{"--tls-cert", future, "--tls-key", futureKey}, nil); err != nil || len(l.Warnings) != 1 {
+		t.Errorf("one that is valid only in an hour: %v, warned %q", err, l.Warnings)
+	}
+}
+
 func TestPasswordsComeFromFiles(t *testing.T) {
 	secret := write(t, "secret", "s3cr3t\n")
 	file := write(t, "lockproxy.yaml", "masters: [a, b, c]\nmaster_user: u\nmaster_password_file: "+secret+

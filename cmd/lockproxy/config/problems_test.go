@@ -135,7 +135,7 @@ var fileProblems = []struct{ file, want string }{
 }
 
 func TestEveryProblemOfTheFileHasItsLine(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := certificate(t, time.Now().Add(time.Minute))
 	names := strings.NewReplacer("SHA1", strings.Repeat("0", 40), "CERT", cert, "KEY", key, "SECRET", write(t, "secret", "s3cr3t"), "EMPTY", write(t, "empty", ""))
 	for _, c := range fileProblems {
 		file := write(t, "lockproxy.yaml", names.Replace(c.file))
@@ -203,7 +203,7 @@ func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
 }
 
 func TestTLSIsLoaded(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := certificate(t, time.Now().Add(time.Minute))
 	l, err := Load([]string{
 		"--tls-cert", cert, "--tls-key", key, "--tls-client-ca", cert,
 		"--masters", "rediss://a", "--master-tls-ca", cert, "--master-tls-cert", cert, "--master-tls-key", key,
@@ -221,8 +221,8 @@ func TestTLSIsLoaded(t *testing.T) {
 	}
 }
 
-// certificate writes a self-signed certificate and its key.
-func certificate(t *testing.T) (certPath, keyPath string) {
+// certificate writes a self-signed certificate, which is valid for an hour, and its key.
+func certificate(t *testing.T, until time.Time) (certPath, keyPath string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -230,7 +230,7 @@ func certificate(t *testing.T) (certPath, keyPath string) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: until.Add(-time.Hour), NotAfter: until, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -182,6 +182,14 @@ func (l *Loaded) warn() {
 		l.Warnings = append(l.Warnings, "admin "+c.Admin+
 			" can be reached from other machines, and profiles show what is in memory; set pprof: false when done")
 	}
+	now := time.Now()
+	for _, old := range []string{
+		outOfDate("tls_cert", c.TLSCert, c.TLSKey, now), outOfDate("master_tls_cert", c.MasterTLSCert, c.MasterTLSKey, now),
+	} {
+		if old != "" {
+			l.Warnings = append(l.Warnings, old)
+		}
+	}
 }
 
 func loopback(address string) bool {

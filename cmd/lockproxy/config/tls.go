@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 // files are the settings that name a file, which is read once before the start so that what is wrong with it shows
@@ -86,6 +87,17 @@ func poolFault(path string) string {
 		return err.Error() + "; name a PEM file with certificates"
 	}
 	return ""
+}
+
+// outOfDate says that a certificate that we show is not valid at that time. What cannot be read is a problem, and no warning.
+func outOfDate(setting, cert, key string, now time.Time) string {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil || !now.Before(pair.Leaf.NotBefore) && !now.After(pair.Leaf.NotAfter) {
+		return ""
+	}
+	const minute = "2006-01-02 15:04 MST"
+	return fmt.Sprintf("%s: the certificate is valid only from %s to %s, and whoever looks ends the connection; renew it",
+		setting, pair.Leaf.NotBefore.UTC().Format(minute), pair.Leaf.NotAfter.UTC().Format(minute))
 }
 
 func pairFault(cert, key string) string {
