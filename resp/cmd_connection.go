@@ -116,7 +116,7 @@ func (c *call) login(name, password string) bool {
 		match |= sameString(u.Name, name) & sameString(u.Password, password)
 	}
 	if match == 0 {
-		c.server.log.Warn("login refused", "client", c.addr(), "id", c.id)
+		c.warnLogin()
 		return false
 	}
 	c.parser.authed = true

@@ -132,6 +132,29 @@ func TestATTLBeyondTTLMaxIsLoggedOnceInAWhile(t *testing.T) {
 	}
 }
 
+// Who guesses passwords must not be able to fill a disk with lines.
+func TestRefusedLoginsAreLoggedOnceInAWhile(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	guess := func() {
+		if got := r.dial().ask("AUTH", "s3cret"); !strings.HasPrefix(got, "-WRONGPASS ") {
+			t.Fatalf("got %q", got)
+		}
+	}
+	for range 3 {
+		guess()
+	}
+	const line = `level=WARN msg="login refused" client=`
+	if n := strings.Count(log.String(), line); n != 1 || strings.Contains(log.String(), "s3cret") {
+		t.Errorf("logged %d times: %s", n, log)
+	}
+	r.server.loginTold.told.Store(1 - seldomEvery.Milliseconds())
+	guess()
+	if n := strings.Count(log.String(), line); n != 2 || !strings.Contains(log.String(), " all_so_far=4") {
+		t.Errorf("a minute later logged %d times: %s", n, log)
+	}
+}
+
 func TestACommandThatIsNotServedIsLoggedOnceInAWhile(t *testing.T) {
 	log := &logged{}
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})

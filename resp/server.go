@@ -50,6 +50,8 @@ type Server struct {
 	nextID   atomic.Int64
 
 	ttlWarned  seldom // that a TTL exceeds ttl_max
+	loginTold  seldom // that a login was refused
+	tlsTold    seldom // that a client cannot speak TLS with us
 	splitTold  seldom // that lock_keys splits a request
 	otherTold  seldom // that a command is not served
 	acceptTold seldom // that clients cannot be accepted
@@ -67,7 +69,7 @@ type Server struct {
 
 type counters struct {
 	accepted, rejected, commands, protocolErrors, late atomic.Uint64
-	forwarded, upstreamErrors, split                   atomic.Uint64
+	forwarded, upstreamErrors, split, loginsRefused    atomic.Uint64
 	links, held                                        atomic.Int64
 	heldLost                                           atomic.Uint64
 }

@@ -132,6 +132,7 @@ func (s *session) readLoop() {
 			return
 		default:
 			s.noteEnd(err.Error())
+			s.warnTLS(err)
 			return
 		}
 	}

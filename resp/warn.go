@@ -1,8 +1,12 @@
 package resp
 
 import (
+	"crypto/tls"
+	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -24,6 +28,26 @@ func (s *session) warnTTL(e Error) {
 	}
 	if s.server.ttlWarned.may(s.server.clock.Load()) {
 		s.server.log.Warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", string(e))
+	}
+}
+
+// warnLogin logs that a login failed. Who guesses passwords does it so often that a line for each would fill a disk.
+func (s *session) warnLogin() {
+	n := s.server.counters.loginsRefused.Add(1)
+	if s.server.loginTold.may(s.server.clock.Load()) {
+		s.server.log.Warn("login refused", "client", s.addr(), "id", s.id, "all_so_far", n)
+	}
+}
+
+// warnTLS logs that a connection ended by err because it never came to speak TLS: a client hears only that it was closed.
+// One that went without a word, as a health check does, is none.
+func (s *session) warnTLS(err error) {
+	conn, ok := s.conn.(*tls.Conn)
+	if !ok || conn.ConnectionState().HandshakeComplete || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	if s.server.tlsTold.may(s.server.clock.Load()) {
+		s.server.log.Warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", err.Error())
 	}
 }
 

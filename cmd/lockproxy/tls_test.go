@@ -41,6 +41,9 @@ func TestClientsOverTLS(t *testing.T) {
 	if said := strings.Join(r.past, "\n"); !strings.Contains(said, " --tls SET job:7") {
 		t.Errorf("the banner does not say --tls:\n%s", said)
 	}
+	if probe, err := net.Dial("tcp", field(ready, "listen")); err == nil {
+		_ = probe.Close() // a health check, of which the log says nothing
+	}
 	for name, c := range map[string]struct {
 		config *tls.Config
 		want   string // empty: the connection ends
@@ -52,8 +55,13 @@ func TestClientsOverTLS(t *testing.T) {
 		}
 	}
 	r.signal(syscall.SIGTERM)
-	if code, out := r.exit(); code != exitOK {
+	code, out := r.exit()
+	if code != exitOK {
 		t.Errorf("exit code %d\n%s", code, out)
+	}
+	// The first of the two that did not succeed is told, and then none for a minute.
+	if told := `msg="a client cannot speak TLS with us" client=`; strings.Count(out, told) != 1 || !strings.Contains(out, ` cause="tls: `) {
+		t.Errorf("the log does not say once that a client cannot speak TLS:\n%s", out)
 	}
 }
 
