@@ -139,11 +139,12 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		}
 		delete(h.topics, name)
 		command, name := tp.command(masters.Unsubscribe, masters.PUnsubscribe)
+		h.leaving[tp] = struct{}{}
 		for _, l := range h.links {
 			l.ask(op{command, name, tp})
 		}
-		if tp.asked != 0 {
-			h.leaving[tp] = struct{}{}
+		if tp.asked == 0 {
+			delete(h.leaving, tp)
 		}
 		h.confirmed(tp) // nobody has it any more who could miss something
 	}

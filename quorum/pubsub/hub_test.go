@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -309,7 +311,7 @@ func TestAMasterThatDoesNotReadIsGivenUp(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.masters[0].set(func(f *fake) { f.stalled = true })
 		a := &reader{}
-		for range outboxMax {
+		for range 2 * outboxMax {
 			w.mustSubscribe(a, news)
 			w.Unsubscribe(a, []Topic{news})
 		}
@@ -317,9 +319,42 @@ func TestAMasterThatDoesNotReadIsGivenUp(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, l := range w.links {
-			if n := len(l.asked) + len(l.outbox); n > outboxMax+1 {
+			if n := len(l.asked) + len(l.outbox); n > 2*outboxMax+2 {
 				t.Errorf("%d commands wait for %s", n, l.source.Addr())
 			}
+		}
+	})
+}
+
+// A client that ends may have had more subscriptions than a link may have commands waiting otherwise. Others go on hearing.
+func TestManySubscriptionsThatEndAtOnceCostNoLink(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		a, b := &reader{}, &reader{}
+		w.mustSubscribe(b, news)
+		many := make([]Topic, 2*outboxMax)
+		for i := range many {
+			many[i] = Topic{Kind: Channel, Name: strconv.Itoa(i)}
+		}
+		w.mustSubscribe(a, many...)
+		synctest.Wait()
+		conns := func() (conns []masters.Listener) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for _, l := range w.links {
+				conns = append(conns, l.conn)
+			}
+			return conns
+		}
+		before := conns()
+		w.Unsubscribe(a, many)
+		synctest.Wait()
+		if !slices.Equal(conns(), before) {
+			t.Error("connections have ended")
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n := len(w.leaving); n > 0 {
+			t.Errorf("%d subscriptions are still to be left", n)
 		}
 	})
 }

@@ -40,7 +40,7 @@ const (
 	heartbeatEvery = 500 * time.Millisecond
 	// silentAfter is how many beats without a word from a master that owes one say that it is silent: its bells may not be heard.
 	silentAfter = 2
-	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions there are.
+	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions that there are, or that end.
 	outboxMax = 1 << 14
 )
 
@@ -173,7 +173,7 @@ func (l *link) ask(o op) {
 		}
 		return
 	}
-	if len(l.outbox)+len(l.asked) > outboxMax+len(l.hub.topics) {
+	if len(l.outbox)+len(l.asked) > outboxMax+len(l.hub.topics)+len(l.hub.leaving) {
 		_ = l.conn.Close()
 		return
 	}
