@@ -44,9 +44,13 @@ var talks = map[string][]struct {
 		{"UNSUBSCRIBE a c", 2}, {"> a m", 1}, {"PUNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}, {"SSUBSCRIBE s", 1}, {">> s m", 1}, {"RESET", 1},
 		{">> s m", 0}, {"PING", 1},
 	},
-	"from RESP3 to RESP2":              {{"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"HELLO 2", -1}, {"GET x", 1}, {"PING", 1}, {"> a m", 1}, {"RESET", 1}, {"> a m", 0}, {"GET x", 1}},
-	"silence":                          {{"CLIENT REPLY OFF", 0}, {"SUBSCRIBE a", 1}, {"> a m", 1}, {"PING", 0}, {"UNSUBSCRIBE", 1}, {"CLIENT REPLY ON", 1}},
-	"the empty channel":                {{"PSUBSCRIBE *", 1}, {`> "" m`, 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"PUNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}},
+	"from RESP3 to RESP2": {{"HELLO 3", -1}, {"SUBSCRIBE a", 1}, {"HELLO 2", -1}, {"GET x", 1}, {"PING", 1}, {"> a m", 1}, {"RESET", 1}, {"> a m", 0}, {"GET x", 1}},
+	"silence":             {{"CLIENT REPLY OFF", 0}, {"SUBSCRIBE a", 1}, {"> a m", 1}, {"PING", 0}, {"UNSUBSCRIBE", 1}, {"CLIENT REPLY ON", 1}},
+	"the empty channel":   {{"PSUBSCRIBE *", 1}, {`> "" m`, 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"PUNSUBSCRIBE", 1}, {"UNSUBSCRIBE", 1}},
+	"the empty pattern": {
+		{`PSUBSCRIBE ""`, 1}, {`> "" m`, 1}, {"> a m", 0}, {`SUBSCRIBE ""`, 1}, {`> "" m`, 2}, {`PUNSUBSCRIBE ""`, 1}, {`> "" m`, 1},
+		{`PSUBSCRIBE ""`, 1}, {"UNSUBSCRIBE", 1}, {`> "" m`, 1}, {"PUNSUBSCRIBE", 1},
+	},
 	"who listens to the empty channel": {{"HELLO 3", -1}, {`SUBSCRIBE ""`, 1}, {"PUBSUB CHANNELS", 1}, {"PUBSUB CHANNELS *", 1}},
 	"QUIT":                             {{"SUBSCRIBE a", 1}, {"QUIT", 1}},
 	"errors": {

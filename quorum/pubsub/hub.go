@@ -203,16 +203,26 @@ func (h *Hub) hear(l *link, heard masters.Heard) {
 		name = Topic{Kind: Shard, Name: shard}
 		heard.Channel = shard
 	}
-	tp := h.topics[name]
-	if tp == nil {
-		return
-	}
 	waited := h.sieve.waiting.first() != nil
-	h.out = h.sieve.add(publication{p, tp.Topic}, Message{Topic: tp.Topic, Channel: heard.Channel, Payload: payload}, l.index, h.now(), h.out[:0])
+	h.out = h.sift(l, p, Message{Topic: name, Channel: heard.Channel, Payload: payload}, h.out[:0])
+	if name == (Topic{Kind: Channel}) { // so the copies of the empty pattern look, too, which the empty channel alone meets
+		h.out = h.sift(l, p, Message{Topic: Topic{Kind: Pattern}, Payload: payload}, h.out)
+	}
 	h.deliver()
 	if !waited && h.sieve.waiting.first() != nil {
 		signal(h.wake)
 	}
+}
+
+// sift gives the sieve the link's copy of a message, if anybody has its topic, and appends to out what is to be delivered.
+// mu is held.
+func (h *Hub) sift(l *link, p quorum.Publication, m Message, out []Message) []Message {
+	tp := h.topics[m.Topic]
+	if tp == nil {
+		return out
+	}
+	m.Topic = tp.Topic
+	return h.sieve.add(publication{p, tp.Topic}, m, l.index, h.now(), out)
 }
 
 // ring takes what has no envelope, and is a bell or means nothing. mu is held.
