@@ -114,6 +114,10 @@ func (f *fake) runMarks(call *masters.Call) bool {
 			call.Err = errors.New(text)
 		}
 	case luaInitialise.text:
+		if len(argv) > 1 && (f.markText(canaryKey) != arg(1) || f.markText(quarantineKey) != arg(2)) {
+			call.Reply = int64(0)
+			return true
+		}
 		f.putMark(canaryKey, arg(0))
 		delete(f.marks, quarantineKey)
 	case luaSentence.text: // the fake has one database

@@ -24,11 +24,38 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	if err := fit(ctx, cfg, ms, found); err != nil {
 		return fmt.Errorf("%w; nothing was changed", err)
 	}
+	return markClean(ctx, cfg, ms, found, func(marks) []any { return nil })
+}
+
+// markClean marks all masters clean, of which so much was found: where only returns marks, those that still have them.
+func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected, only func(marks) []any) error {
 	least := time.Now().Add(time.Minute).UnixMicro() // later than what a running proxy may mark meanwhile
 	ctx, cancel := unhurried(ctx, cfg)
 	defer cancel()
 	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
-		return initialise(db, c, &found[i], &cfg, Members(ms, cfg.Deployment), epochs(found, db, least))
+		canary := found[i].nextCanary(db, epochs(found, db, least), Members(ms, cfg.Deployment))
+		canary.Bounds = vouch.Unbound
+		args := append([]any{canary.String()}, only(found[i].marksIn(db))...)
+		done, err := execute(c, luaInitialise.whole([]string{canaryKey, quarantineKey}, args...))
+		if err == nil && done == int64(0) {
+			err = errors.New("was marked by a proxy meanwhile")
+		}
+		return err
+	})
+}
+
+// markNew quarantines what is not marked yet, as proxies do.
+func markNew(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected) error {
+	least := time.Now().UnixMicro()
+	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
+		if found[i].marksIn(db).canary != "" {
+			return nil
+		}
+		canary := found[i].nextCanary(db, epochs(found, db, least), Members(ms, cfg.Deployment))
+		canary.Bounds = cfg.bounds()
+		keys := []string{canaryKey, quarantineKey, rosterKey}
+		_, err := execute(c, luaMark.whole(keys, "", canary.String(), sentenceText(vouch.New))) // or a proxy was faster
+		return err
 	})
 }
 
@@ -45,7 +72,8 @@ func fit(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected
 		servers[in.Info.RunID] = in.Addr
 	}
 	return everywhere(ctx, cfg, ms, func(_, _ int, c masters.Conn) error {
-		return execute(c, luaTrial.whole([]string{trialKey}))
+		_, err := execute(c, luaTrial.whole([]string{trialKey}))
+		return err
 	})
 }
 
@@ -96,20 +124,20 @@ func epochs(found []Inspected, db int, least int64) []int64 {
 	return all
 }
 
-func initialise(db int, c masters.Conn, in *Inspected, cfg *Config, members string, epochs []int64) error {
-	canary := vouch.Canary{
+// nextCanary is the mark that a database gets in the epoch of its master. It has no bounds yet.
+func (in *Inspected) nextCanary(db int, epochs []int64, members string) vouch.Canary {
+	return vouch.Canary{
 		DB: db, Slot: in.slot, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
-		Bounds: vouch.Unbound, Durable: in.Info.Durable(),
+		Durable: in.Info.Durable(),
 	}
-	return execute(c, luaInitialise.whole([]string{canaryKey, quarantineKey}, canary.String()))
 }
 
-func execute(c masters.Conn, args []any) error {
+func execute(c masters.Conn, args []any) (reply any, err error) {
 	call := &masters.Call{Args: args}
 	if err := c.Exec([]*masters.Call{call}); err != nil {
-		return err
+		return nil, err
 	}
-	return call.Err
+	return call.Reply, call.Err
 }
 
 func orDash(s string) string {
@@ -119,23 +147,49 @@ func orDash(s string) string {
 	return s
 }
 
+// looksMax bounds how often masters are looked at until two looks find the same.
+const looksMax = 5
+
 // AutoInitialise marks masters clean if every one of them is fresh. That is safe for a new deployment only: masters that
 // all lost their data at once look the same, and locks that were held then can be taken a second time. It returns
-// false if they are not all fresh, and an error if that could not be found out.
+// false if they are not all fresh, and an error if that could not be found out, or another proxy has marked one meanwhile.
+//
+// That they were all fresh at once is known where two looks, one after the other, find the same marks on all. Each mark is made once.
+// So a master that is then marked clean, as it still has its mark, was in quarantine ever since, and nobody has counted on it:
+// however long this process was held up, and whatever others have initialised and locked meanwhile.
 func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool, error) {
-	found := Inspect(ctx, cfg, ms)
-	for _, in := range found {
-		if in.Err != nil {
-			return false, fmt.Errorf("%s: %w", in.Addr, in.Err)
+	cfg = cfg.withDefaults()
+	var before []Inspected
+	for range looksMax {
+		found := Inspect(ctx, cfg, ms)
+		for _, in := range found {
+			if in.Err != nil {
+				return false, fmt.Errorf("%s: %w", in.Addr, in.Err)
+			}
 		}
+		if slices.ContainsFunc(found, func(in Inspected) bool { return !in.Fresh() }) {
+			return false, nil
+		}
+		if err := fit(ctx, cfg, ms, found); err != nil {
+			return false, err
+		}
+		if slices.EqualFunc(before, found, isMarkedAlike) {
+			err := markClean(ctx, cfg, ms, found, func(m marks) []any { return []any{m.canary, m.quarantine} })
+			return err == nil, err
+		}
+		if err := markNew(ctx, cfg, ms, found); err != nil {
+			return false, err
+		}
+		before = found
 	}
-	if slices.ContainsFunc(found, func(in Inspected) bool { return !in.Fresh() }) {
-		return false, nil
-	}
-	ctx, cancel := unhurried(ctx, cfg.withDefaults())
-	defer cancel()
-	err := Initialise(ctx, cfg, ms)
-	return err == nil, err
+	return false, errors.New("masters are marked anew all the time")
+}
+
+// isMarkedAlike says that two looks at a master found the same marks in all databases.
+func isMarkedAlike(a, b Inspected) bool {
+	return slices.EqualFunc(a.databases, b.databases, func(a, b inspectedDatabase) bool {
+		return a.marks.canary == b.marks.canary && a.marks.quarantine == b.marks.quarantine && a.marks.canary != ""
+	})
 }
 
 // unhurried returns a context that ends when no master can be expected to mark any more of its databases, however long ctx

@@ -35,6 +35,7 @@ type Inspected struct {
 }
 
 type inspectedDatabase struct {
+	marks   marks
 	epoch   int64
 	stands  bool // the server is the one that its canary names, and is not in quarantine
 	roster  []string
@@ -107,6 +108,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 		})
 	}
 	d := inspectedDatabase{
+		marks: found,
 		epoch: canary.Epoch, roster: strings.Fields(found.roster), horizon: -1,
 		stands: known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID),
 	}
@@ -115,6 +117,14 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	}
 	in.databases = append(in.databases, d)
 	return nil
+}
+
+// marksIn returns the marks in a database, if the master has it.
+func (in *Inspected) marksIn(db int) marks {
+	if db < len(in.databases) {
+		return in.databases[db].marks
+	}
+	return marks{}
 }
 
 // replaced says that the proxies refuse the master: other masters know of a later epoch of it than its own, and as it is not in

@@ -74,8 +74,10 @@ redis.call('SET', KEYS[1], '', 'PX', 1)
 redis.call('DEL', KEYS[1])
 return 1`)
 
-	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=canary.
+	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next canary ARGV[2]=the canary, and ARGV[3]=the quarantine, that were
+	// seen, or neither: 1, or 0 if they are others by now.
 	luaInitialise = newLua(`
+if ARGV[2] and (redis.call('GET', KEYS[1]) ~= ARGV[2] or redis.call('GET', KEYS[2]) ~= ARGV[3]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('DEL', KEYS[2])
 return 1`)

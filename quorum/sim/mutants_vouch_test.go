@@ -166,6 +166,16 @@ var vouchMutants = []mutant{
 		test: "TestServersThatAreMarkedAtOnce", in: ".",
 	},
 	{
+		name: "init: auto marks a master whatever it carries by then", rule: "6 quarantine", file: "marks_lua.go",
+		old: "if ARGV[2] and (redis", new: "if false and (redis",
+		test: "NotInitialisedByAProxy", in: ".",
+	},
+	{
+		name: "init: auto looks once", rule: "6 quarantine", file: "initialise.go",
+		old: "if slices.EqualFunc(before, found, isMarkedAlike) {", new: "if before == nil || slices.EqualFunc(before, found, isMarkedAlike) {",
+		test: "NotInitialisedByAProxy", in: ".",
+	},
+	{
 		name: "a quarantine lasts as long as the locks of its proxy", rule: "7 horizon", file: "bounds.go",
 		old: "	next := was.And(b)\n", new: "	b.Kept = was.Kept\n	next := was.And(b)\n",
 		test: "TestAQuarantineOutlasts", in: ".",
