@@ -137,6 +137,44 @@ func TestWhoHasAFairLockWaitsNowhere(t *testing.T) {
 	}
 }
 
+// A queue that is never empty lasts for ttl_max from when somebody has come or gone, so that who waits keeps his place, and is told.
+func TestAQueueLastsWhileItIsUsed(t *testing.T) {
+	s := startSplit(t)
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			name := fmt.Sprintf("k%d", i)
+			keys := []string{queueOf(name), timeoutsOf(name)}
+			passes := func(who, reply string) { // most of the queue's time
+				for master := range s.masters {
+					for _, key := range keys {
+						s.on(master, "PEXPIRE", key, "60000")
+					}
+				}
+				if got, err := s.client.Do(f.take(name, who)...); err != nil || !strings.HasPrefix(string(got), reply) {
+					t.Fatalf("%s got %q, %v", who, got, err)
+				}
+				for _, key := range keys {
+					for master := range s.masters {
+						eventually(t, cleanMax, key, func() error {
+							if got := s.on(master, "PTTL", key); len(got) < len(":1000000\r\n") {
+								return fmt.Errorf("master %d has it for %q ms", master+1, got)
+							}
+							return nil
+						})
+					}
+				}
+			}
+			s.waits(&f, 0, name, "a b")
+			s.waits(&f, 1, name, "a b")
+			s.waits(&f, 2, name, "a b")
+			passes("a", "$-1\r\n")
+			if strings.Contains(f.text, "'rpush'") { // else nobody waits by this text
+				passes("c", ":")
+			}
+		})
+	}
+}
+
 // A master that has lost its data grants the lock to anybody, and does not count.
 func TestAFairLockGoesOnWhereAMasterHasLostItsQueue(t *testing.T) {
 	s := startSplit(t)

@@ -101,6 +101,9 @@ func (e *Engine) argv(req *RunRequest) []any {
 	if req.Rule.Derived {
 		mode += "d"
 	}
+	if req.Rule.Queue != nil {
+		mode += "q"
+	}
 	mode += strconv.Itoa(req.DB)
 	argv := make([]any, 0, len(req.Args)+7)
 	for _, a := range req.Args {

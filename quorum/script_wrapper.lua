@@ -348,22 +348,26 @@ for _, key in ipairs(written) do
   local ends = is and expiry(key) or -2
   local new = is and given(key, ends)
   if is ~= was[1] or new or not same(ends, was[2]) then
-    local effect, ttl, left = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0
+    local effect, ttl, left, lasts = not was[1] and 'c' or is ~= was[1] and 'm' or 'e', 0, 0, 0
     if not is then
       effect, ends = 'd', 0
       call('PUBLISH', '@BELL@' .. key, '') -- for those that wait for it with LOCK
     elseif ends < 0 then -- for ever
       ttl, ends = most, now() + most
+      lasts = ttl
+    elseif find(mode, 'q', 1, true) and (key == keys[2] or key == keys[3]) then -- what has changed of a queue begins its time anew
+      lasts, ends = most, now() + most
     else
       left = call('PTTL', key)
       if new then ttl = left
       elseif not same(ends, was[2]) then ttl = -math.max(1, floor((left - extra) / (1 + factor))) end
+      lasts = ttl
     end
     -- What another proxy has let last longer may be read, and set again.
     if ttl > most and ends > was[2] then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms; ask for less, or raise ttl_max on every lockproxy' end
-    if ttl > 0 then
-      local more = math.ceil(ttl * factor) + extra
-      ends, left = ends + more, ttl + more
+    if lasts > 0 then
+      local more = math.ceil(lasts * factor) + extra
+      ends, left = ends + more, lasts + more
       must('PEXPIREAT', key, ends)
     end
     if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaSooner

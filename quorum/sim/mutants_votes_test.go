@@ -38,7 +38,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "a script's keys are kept without drift and grace", rule: "1 clock", file: "script_wrapper.lua", first: Voted + 1,
-		old: "local more = math.ceil(ttl * factor) + extra", new: "local more = 0",
+		old: "local more = math.ceil(lasts * factor) + extra", new: "local more = 0",
 	},
 	{
 		name: "a script's new expiry is known by its time alone", rule: "1 clock", file: "script_wrapper.lua",
