@@ -201,8 +201,8 @@ func (l *lane) adopt(k *link, found marks, epoch int64) error {
 	}
 	known := l.latestEpoch().Load()
 	raise(l.latestEpoch(), epoch)
-	if known < epoch && found.quarantine == "" { // those that end a quarantine tell of it
-		l.tellOthers() // also when it has just started: who saw the epoch begin may be gone
+	if known < epoch && found.quarantine == "" { // of a quarantine they are told while it lasts, or when it ends
+		l.tellOthers(nil) // also when it has just started: who saw the epoch begin may be gone
 	}
 	k.marks, k.epoch, k.horizon = found, epoch, 0
 	l.setQuarantine(found.quarantine, found.canary)

@@ -34,6 +34,9 @@ func (l *lane) setQuarantine(text, canary string) {
 	}
 	is := l.quarantine
 	l.mu.Unlock()
+	if is == nil && was != nil && !was.Known { // too few others were there to be told of the epoch while it lasted
+		l.tellOthers(was.said)
+	}
 	switch log := l.engine.cfg.Logger; {
 	case is == nil && was != nil:
 		log.Info("clean: grants count again", l.logArgs("after", (l.engine.now()-was.Since).Round(time.Millisecond))...)

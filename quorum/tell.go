@@ -1,13 +1,19 @@
 package quorum
 
+import "lockproxy/quorum/vouch"
+
 // A master that keeps less on disk than it did comes to a new epoch, without a quarantine: it has forgotten nothing. But its
 // file may be an old one from then on, in which its mark has the epoch before. So the other masters are told the new one
 // (rule 7b), as soon as they can be reached: whoever meets the master again on that file has heard of it from them.
+//
+// Nor can others be told of a quarantine while it lasts where they are away, so that it ends by itself. They are told then (rule 7a):
+// the address may lead back to the server that was there before.
 
-// tellOthers has the other masters told the epochs. It is called when this one has come to a new one.
-func (l *lane) tellOthers() {
+// tellOthers has the other masters told the epochs, but for those that have been, by slot. It is called when this one has come to a
+// new one.
+func (l *lane) tellOthers(told map[int]vouch.Testimony) {
 	for _, other := range l.engine.lanesOf(l.db) {
-		if other != l {
+		if _, knows := told[other.master.slot]; other != l && !knows {
 			other.behind.Store(true)
 			other.tell()
 		}

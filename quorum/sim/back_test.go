@@ -133,3 +133,36 @@ func TestServersThatAreMarkedAtOnceAreNotBothTrusted(t *testing.T) {
 		}
 	})
 }
+
+// A server takes the place of a master while another one cannot be reached, so that its quarantine ends by ttl_max. The other hears of
+// its epoch as soon as it can. So where the address leads back, and whoever else knew is gone, it tells.
+func TestWhoWasAwayHearsOfAQuarantineThatEndsByItself(t *testing.T) {
+	inScene(t, func(s *scene) {
+		cut := func(f func(*link)) {
+			s.do(func() {
+				for i, links := range s.links {
+					s.servers[0].cutFrom(s.proxies[i])
+					f(links[0])
+				}
+			})
+		}
+		away := func(l *link) { l.block(up) }
+		cut(away)
+		was := s.replace(2, nil, 0, 1)
+		s.sleep(sceneConfig.TTLMax + 10*time.Second)
+		s.expectState(2, quorum.Clean)
+		cut((*link).heal)
+		s.sleep(2 * time.Second)
+		s.expectState(0, quorum.Clean)
+		cut(away)
+		s.expectGranted(<-s.acquire(0, "mine", 50*time.Second, false))
+		s.expectHolders(0, ".mm")
+		s.do(func() { s.servers[1].crash(false) })
+		s.replace(2, was)
+		s.killProxies()
+		cut((*link).heal)
+		s.bootNearest(0)
+		s.sleep(2 * time.Second)
+		s.expectNotGranted(<-s.acquire(1, "other", time.Second, false))
+	})
+}

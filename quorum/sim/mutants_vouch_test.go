@@ -101,7 +101,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "nobody is told of an epoch without a quarantine", rule: "7b older files", file: "assess.go",
-		old: "		l.tellOthers() //", new: "		//",
+		old: "		l.tellOthers(nil) //", new: "		//",
 		test: "TestWhoComesLaterHears", in: ".",
 	},
 	{
@@ -164,6 +164,11 @@ var vouchMutants = []mutant{
 		name: "servers that come to an epoch at once come to the same one", rule: "7a epochs", file: "roster.go",
 		old: "+ int64(apart)", new: "+ 0*int64(apart)",
 		test: "TestServersThatAreMarkedAtOnce", in: ".",
+	},
+	{
+		name: "who was away is not told of a quarantine that ended by itself", rule: "7a epochs", file: "quarantine.go",
+		old: "l.tellOthers(was.said)", new: "_ = was.said",
+		test: "TestWhoWasAwayHears", in: ".",
 	},
 	{
 		name: "init: auto marks a master whatever it carries by then", rule: "6 quarantine", file: "marks_lua.go",
