@@ -38,25 +38,27 @@ func mayHaveForgotten(was, now Canary, latest int64) bool {
 
 func TestJudge(t *testing.T) {
 	all(func(was Canary) {
+		mark := was.String()
 		all(func(now Canary) {
 			for _, now.Unsure = range []bool{false, true} {
 				if now.Unsure && now.Durable {
 					continue
 				}
 				for _, latest := range []int64{0, 6} {
-					expectJudgement(t, was, now, latest)
+					expectJudgement(t, mark, was, now, latest)
 				}
 				now.Slot = 1
-				expectJudgement(t, was, now, 0)
+				expectJudgement(t, mark, was, now, 0)
 				now.Slot = was.Slot
 			}
 		})
 	})
 }
 
-func expectJudgement(t *testing.T, was, now Canary, latest int64) {
+// expectJudgement judges a master that is now so, and that was marked so.
+func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 	t.Helper()
-	j := Judge(was.String(), now, latest)
+	j := Judge(mark, now, latest)
 	if was.Members != now.Members {
 		if j.Verdict != Foreign || j.Reason == "" {
 			t.Fatalf("%+v, %+v: %+v: it is another deployment's", was, now, j)
@@ -79,6 +81,7 @@ func expectJudgement(t *testing.T, was, now Canary, latest int64) {
 	case next.Durable && !now.Durable && !((now.Unsure || was.Epoch < latest) && was.Durable && !forgot):
 		t.Fatalf("%+v, %+v: not durable: %+v", was, now, next)
 	}
+	mark = next.String()
 	// Whoever marked it finds it as it is, and so do others who are permitted less: else they would mark it in turns.
 	for _, process := range []string{now.Process, "-"} {
 		for _, lineage := range []string{now.Lineage, "-"} {
@@ -87,7 +90,7 @@ func expectJudgement(t *testing.T, was, now Canary, latest int64) {
 			if process == "-" || lineage == "-" && now.Lineage != "-" {
 				again.Durable, again.Unsure = false, true
 			}
-			if k := Judge(next.String(), again, max(latest, next.Epoch)); k.Verdict != Same {
+			if k := Judge(mark, again, max(latest, next.Epoch)); k.Verdict != Same {
 				t.Fatalf("%+v: marked %+v, and then judged %+v", again, next, k)
 			}
 		}
