@@ -358,10 +358,17 @@ func TestABugInAReplyEndsOneConnection(t *testing.T) {
 	}
 }
 
-// A fullListener has no file left for a client, as often as it is asked.
-type fullListener struct{ net.Listener }
+// A fullListener has no file left for a client, as often as it is asked, and says that it is asked.
+type fullListener struct {
+	net.Listener
+	asked chan struct{}
+}
 
 func (l fullListener) Accept() (net.Conn, error) {
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
 	return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
 }
 
@@ -369,10 +376,12 @@ func (l fullListener) Accept() (net.Conn, error) {
 func TestClientsThatCannotBeAcceptedAreLoggedOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	l := listen(t)
+	l := fullListener{listen(t), make(chan struct{}, 4)}
 	served := make(chan error, 1)
-	go func() { served <- r.server.Serve(fullListener{l}) }()
-	time.Sleep(200 * time.Millisecond)
+	go func() { served <- r.server.Serve(l) }()
+	for range cap(l.asked) { // all but the last are told, or not, before the next
+		<-l.asked
+	}
 	_ = r.server.Shutdown(t.Context())
 	if err := <-served; !errors.Is(err, ErrServerClosed) {
 		t.Error(err)
