@@ -38,8 +38,8 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 	lines = append(lines,
 		"It is not understood as an operation on one string key, and no family is known. If masters can compile it, it runs by vote:",
 		"a quorum of masters must give the same reply with the same effects on its KEYS.")
-	if name := compilerIn(text); name != "" {
-		lines = append(lines, "It will be refused where it calls "+name+", because what that compiles is not seen.")
+	for _, name := range guardedIn(text) {
+		lines = append(lines, "It will be refused where it calls "+name+", because "+guarded[name]+".")
 	}
 	for _, c := range commandsIn(text) {
 		if !mayVote(c) {
@@ -134,15 +134,30 @@ func (v Value) explain() string {
 	return "an array"
 }
 
-// compilerIn returns the function by which a text compiles another, "" if it names none.
-func compilerIn(text string) string {
+// guarded are the functions that the wrapper of a script by vote refuses, each with why.
+var guarded = map[string]string{
+	"load":         "what that compiles is not seen",
+	"loadstring":   "what that compiles is not seen",
+	"getfenv":      "it looks around the wrapper that sees its calls",
+	"setfenv":      "it looks around the wrapper that sees its calls",
+	"getmetatable": "what is no table has one that all scripts share; of a table it may be called",
+	"set_repl":     "what the script does would be kept from the append-only file",
+}
+
+// guardedIn lists those of guarded that a text calls by their names, each once.
+func guardedIn(text string) []string {
 	tokens, _ := tokenize(text)
+	var all []string
 	for i, t := range tokens {
-		if t.kind == tokName && (t.text == "load" || t.text == "loadstring") && (i == 0 || !tokens[i-1].is(".") && !tokens[i-1].is(":")) {
-			return t.text
+		if t.kind != tokName || guarded[t.text] == "" {
+			continue
+		}
+		field := i > 0 && (tokens[i-1].is(".") || tokens[i-1].is(":"))
+		if field == (t.text == "set_repl") && !slices.Contains(all, t.text) {
+			all = append(all, t.text)
 		}
 	}
-	return ""
+	return all
 }
 
 // commandsIn lists, in lower case and each once, the commands that a text calls by a literal name.

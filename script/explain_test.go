@@ -16,6 +16,8 @@ func TestExplanations(t *testing.T) {
 		{`return {1, cjson.encode(ARGV)}`, "If masters can compile it, it runs by vote"},
 		{`this is no Lua`, "If masters can compile it, it runs by vote"},
 		{`return loadstring(ARGV[1])()`, "will be refused where it calls loadstring"},
+		{`redis.set_repl(0) return 1`, "will be refused where it calls set_repl, because what the script does"},
+		{`return getmetatable("")`, "will be refused where it calls getmetatable"},
 	} {
 		lines, err := Explain(c.text, mayVote)
 		got := strings.Join(lines, "\n")
@@ -28,6 +30,11 @@ func TestExplanations(t *testing.T) {
 	for _, text := range []string{"#!ruby\nputs 1", "return 1 --" + strings.Repeat("x", textMax)} {
 		if _, err := Explain(text, mayVote); err == nil {
 			t.Errorf("%.20s: what is refused is explained", text)
+		}
+	}
+	for _, text := range []string{`return ARGV.load`, `local set_repl = 1 return set_repl`} {
+		if lines, err := Explain(text, mayVote); err != nil || strings.Contains(strings.Join(lines, "\n"), "refused") {
+			t.Errorf("%s\nis said to be refused: %v", text, err)
 		}
 	}
 	lines, err := Explain(`return redis.call('s' .. 'pop', KEYS[1])`, func(command string) bool { return command != "s" })
