@@ -278,6 +278,24 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
+// As timeout(1) sends it: to the process, and then to its group.
+func TestASignalThatIsSentTwiceIsOne(t *testing.T) {
+	for _, c := range []struct {
+		s      os.Signal
+		after  time.Duration
+		second bool
+	}{
+		{syscall.SIGTERM, 0, false},
+		{syscall.SIGTERM, 200 * time.Millisecond, false},
+		{syscall.SIGTERM, 300 * time.Millisecond, true},
+		{os.Interrupt, 0, true},
+	} {
+		if isSecond(c.s, syscall.SIGTERM, c.after) != c.second {
+			t.Errorf("%v, %v after a SIGTERM: a second signal is to be %v", c.s, c.after, c.second)
+		}
+	}
+}
+
 // redis-server ignores it, too.
 func TestAHangUpEndsOnlyWhatIsTriedOut(t *testing.T) {
 	r := launch(t, "--masters", silentMaster(t), "--listen", "127.0.0.1:0", "--admin", "off")

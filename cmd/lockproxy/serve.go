@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"lockproxy/cmd/lockproxy/admin"
 	"lockproxy/cmd/lockproxy/config"
@@ -49,26 +50,37 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 		return exitFailure
 	}
 	code := exitOK
+	var first os.Signal
 	select {
-	case s := <-signals:
-		p.log.Info("draining: a second signal ends at once", "signal", s.String(), "at_most", p.cfg.ShutdownTimeout)
+	case first = <-signals:
+		p.log.Info("draining: a second signal ends at once", "signal", first.String(), "at_most", p.cfg.ShutdownTimeout)
 	case err := <-p.failed:
 		p.log.Error("cannot go on", "cause", err)
 		code = exitFailure
 	}
-	stopped := make(chan struct{})
+	began, stopped := time.Now(), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		p.stop()
 	}()
-	select {
-	case <-stopped:
-		p.log.Info("stopped")
-		return code
-	case s := <-signals:
-		p.log.Warn("ended without draining", "signal", s.String())
-		return exitFailure
+	for {
+		select {
+		case <-stopped:
+			p.log.Info("stopped")
+			return code
+		case s := <-signals:
+			if isSecond(s, first, time.Since(began)) {
+				p.log.Warn("ended without draining", "signal", s.String())
+				return exitFailure
+			}
+		}
 	}
+}
+
+// isSecond says whether s, so long after the first signal, is another one: timeout(1), for one, sends the same signal to the
+// process and then to its group.
+func isSecond(s, first os.Signal, after time.Duration) bool {
+	return s != first || after > 250*time.Millisecond
 }
 
 // A process is a running proxy: what was started, and how each part is stopped.
