@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"lockproxy/quorum/admission"
 )
 
 // Another round on one of its keys comes before it in all lanes, or after it: the last lane keeps it waiting while it is being pushed.
 func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), databases: make([]atomic.Pointer[laneSet], 1)}
-	e.sweeper = newSweeper(e)
+	e.sweeper, e.load = newSweeper(e), admission.New(e.cfg.InstanceTimeout)
 	set := make(laneSet, 3)
 	for i := range set {
 		e.masters = append(e.masters, &master{Master: newFake(i)})
