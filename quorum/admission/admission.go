@@ -2,13 +2,13 @@
 //
 // The masters, and the processors that this proxy runs on, answer so many rounds a second. Where clients ask for more, each
 // round waits behind the others; once that takes an instance_timeout all of them fail, though every master works, and what they
-// have set must be undone, which is still more work. So only so many rounds are begun as can be answered in half of that time.
-// Whoever would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
+// have set must be undone, which is still more work. So only so many rounds are begun as can be answered in three tenths of that
+// time. Whoever would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
 //
-// How many that is follows from how many were answered lately (Little's law): n in the latest half of an instance_timeout or
-// more, so n times that half, divided by how long they took, may be under way, and each is answered in about that half. That
-// leaves room for the pauses of a busy machine. It is not too little for masters that are far away: instance_timeout is to be
-// three round trips at least, and a round takes one and a half on average, as it waits for the batch before its own.
+// How many that is follows from how many were answered lately (Little's law): where n rounds are answered in so long, n may be
+// under way, and each takes about so long. What was answered is counted in windows of that length, and the lower of the latest
+// two counts, as answers come in bursts. The rest of the instance_timeout is for the pauses of a busy machine. Masters that
+// are far away still get enough: a round takes one and a half round trips on average, as it waits for the batch before its own.
 //
 // Masters that do not answer hold nobody up: rounds under way fail at their deadline, and those that begin then at once.
 package admission
@@ -34,6 +34,7 @@ type Control struct {
 	waiting  atomic.Int64 // in line
 	answered atomic.Int64 // rounds, in this window
 	since    atomic.Int64 // when the window began
+	before   atomic.Int64 // the limit that the window before came to
 
 	mu   sync.Mutex // guards the line, and the fields of places
 	line list.List  // of *Place
@@ -41,8 +42,9 @@ type Control struct {
 
 // New returns a Control for rounds that have so long to be answered.
 func New(instanceTimeout time.Duration) *Control {
-	c := &Control{window: max(instanceTimeout*2/5, 1)}
+	c := &Control{window: max(instanceTimeout*3/10, 1)}
 	c.limit.Store(Least)
+	c.before.Store(Least)
 	return c
 }
 
@@ -55,7 +57,8 @@ func (c *Control) Answered(now time.Duration) {
 	n := c.answered.Add(1)
 	if since := c.since.Load(); int64(now)-since >= int64(c.window) && c.since.CompareAndSwap(since, int64(now)) {
 		c.answered.Add(-n)
-		c.limit.Store(limit(n, now-time.Duration(since), c.window))
+		latest := limit(n, now-time.Duration(since), c.window)
+		c.limit.Store(min(latest, c.before.Swap(latest)))
 	}
 	c.Failed()
 }

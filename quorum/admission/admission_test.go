@@ -46,14 +46,22 @@ func TestTheLimitFollowsWhatWasAnsweredLately(t *testing.T) {
 		_, limit := c.Rounds()
 		return limit
 	}
-	if got := answer(3000, c.window); got != 3000 {
-		t.Errorf("after 3000 in a window the limit is %d", got)
-	}
-	if got := answer(10, 10*c.window); got != Least {
-		t.Errorf("after a quiet time the limit is %d", got)
-	}
-	if got := answer(2000, c.window); got != 2000 {
-		t.Errorf("after 2000 in a window the limit is %d", got)
+	for i, step := range []struct {
+		n    int
+		took time.Duration
+		want int
+	}{
+		{3000, c.window, Least}, // one window may be a burst
+		{2000, c.window, 2000},
+		{2500, c.window, 2000},
+		{2600, c.window, 2500},
+		{10, 10 * c.window, Least}, // a quiet time
+		{2000, c.window, Least},
+		{4000, 2 * c.window, 2000},
+	} {
+		if got := answer(step.n, step.took); got != step.want {
+			t.Errorf("step %d: the limit is %d, want %d", i, got, step.want)
+		}
 	}
 }
 
