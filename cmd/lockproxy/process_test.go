@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -366,12 +367,11 @@ func TestALogThatTakesNothingHoldsUpNothing(t *testing.T) {
 	for err == nil {
 		_, err = out.Write(make([]byte, 1<<10))
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := free.Addr().String()
-	_ = free.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := exec.Command(bin, "--masters", silentMaster(t), "--listen", addr, "--admin", "off", "--log-level", "debug")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.Stderr = out
