@@ -24,15 +24,13 @@ func secure(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, e
 	s, ours := &secured{}, config.Certificates
 	config = config.Clone()
 	config.GetClientCertificate = func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		if len(ours) == 0 {
-			s.doubt = errUnshown
-			return &tls.Certificate{}, nil // there are masters that ask, and do not insist
+		if s.doubt = errUnshown; len(ours) > 0 {
+			s.doubt = errUntaken
+			if asked.SupportsCertificate(&ours[0]) == nil {
+				return &ours[0], nil
+			}
 		}
-		s.doubt = errUntaken
-		if asked.SupportsCertificate(&ours[0]) != nil {
-			return &tls.Certificate{}, nil
-		}
-		return &ours[0], nil
+		return &tls.Certificate{}, nil // there are masters that ask, and do not insist
 	}
 	s.Conn = tls.Client(conn, config)
 	if err := s.HandshakeContext(ctx); err != nil {

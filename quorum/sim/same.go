@@ -16,7 +16,8 @@ const samePairs = 5
 // two in thirty once in 20,000 times.
 func Differs(play func(trace func(string)) Report) bool {
 	for range samePairs {
-		if worldOf(play) == worldOf(play) {
+		once := worldOf(play)
+		if again := worldOf(play); again == once {
 			return false
 		}
 	}
