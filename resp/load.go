@@ -1,15 +1,33 @@
 package resp
 
+import "time"
+
 // admit says whether the reader may begin an operation of the engine. If not, its command waits, unparsed, as behind a full
 // pipeline, and the reader is kicked when it is its turn. What begins none is not held up.
 func (s *session) admit() bool {
-	if s.place.Admit() {
-		return true
+	if !s.place.Admit() {
+		if s.lined.IsZero() {
+			s.lined = time.Now()
+		}
+		return false
 	}
-	if s.server.loadTold.may(s.server.clock.Load()) {
-		control := s.server.engine.Admission()
-		running, _ := control.Rounds()
-		s.server.log.Warn("clients ask for more than can be answered in time, and wait in line", "rounds", running, "waiting", control.Waiting())
+	if !s.lined.IsZero() {
+		s.warnLine(time.Since(s.lined))
+		s.lined = time.Time{}
 	}
-	return false
+	return true
+}
+
+// longLine is how long a client has to wait in line for the log to be told: a burst is over before that.
+const longLine = time.Second
+
+// warnLine logs that the client had to wait in line for so long, if it is long.
+func (s *session) warnLine(waited time.Duration) {
+	if waited < longLine || !s.server.lineTold.may(s.server.clock.Load()) {
+		return
+	}
+	load := s.server.engine.Admission()
+	running, _ := load.Rounds()
+	s.server.log.Warn("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
+		"waited", waited.Round(time.Millisecond), "rounds", running, "in_line", load.Waiting())
 }

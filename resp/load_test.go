@@ -1,8 +1,11 @@
 package resp
 
 import (
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"lockproxy/quorum/admission"
 )
@@ -77,4 +80,17 @@ func TestAClientThatSendsNothingMoreWaitsInLine(t *testing.T) {
 	r.engine.drain()
 	c.want("+OK\r\n$2\r\nme\r\n")
 	c.wantEnd()
+}
+
+func TestALongWaitInLineIsLoggedOnce(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r.dial().ask("PING")
+	s := r.server.clients()[0]
+	for _, waited := range []time.Duration{longLine - 1, longLine, 2 * longLine} {
+		s.warnLine(waited)
+	}
+	if got := log.String(); strings.Count(got, "wait in line") != 1 || !strings.Contains(got, "waited=1s") {
+		t.Errorf("the log has %q", got)
+	}
 }

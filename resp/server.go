@@ -56,7 +56,7 @@ type Server struct {
 	otherTold  seldom // that a command is not served
 	acceptTold seldom // that clients cannot be accepted
 	failedTold seldom // that a command for the upstream failed
-	loadTold   seldom // that clients wait in line
+	lineTold   seldom // that clients wait in line for long
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}

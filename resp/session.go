@@ -35,6 +35,7 @@ type session struct {
 	mute      muting
 	compiling *compiling // what this command waits for
 	place     *admission.Place
+	lined     time.Time // since when this command waits in line, if it does
 	transaction
 	tracking
 	settling *settling // nil: no EXEC is
