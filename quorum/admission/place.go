@@ -8,7 +8,7 @@ type Place struct {
 	control *Control
 	wake    func()
 	lined   bool // it was in line since the latest Yield
-	refused bool // so was the latest Admit
+	refused bool // so was the latest Admit since then
 
 	inLine  *list.Element // nil: it is not; control.mu guards it and granted
 	granted int64         // so many operations may begin without waiting again
@@ -48,9 +48,12 @@ func (p *Place) enter() {
 	}
 }
 
-// Yield is called when the client begins no more operations for now: what p was granted beyond those, others get.
+// Yield is called when the client begins no more operations for now: what p was granted beyond those, others get. If it has not asked
+// since the Yield before, as something else holds it up, it leaves the line: it might have its turn, and not use it.
 func (p *Place) Yield() {
-	if !p.lined || p.refused {
+	refused := p.refused
+	p.refused = false
+	if !p.lined || refused {
 		return
 	}
 	p.lined = false
