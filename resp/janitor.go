@@ -49,7 +49,7 @@ func (s *session) checkTimes(now int64) {
 	defer s.mu.Unlock()
 	s.hurryOverdue()
 	s.unthrottle()
-	quiet := s.head == nil && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load()
+	quiet := s.head == nil && !s.heldUp.Load() && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load()
 	idle := limits.Idle > 0 && quiet && now-s.active.Load() > limits.Idle.Milliseconds()
 	unknown := s.unknownSince != 0 && now-s.unknownSince > limits.Auth.Milliseconds()
 	if (idle || unknown) && !s.closing.Load() {

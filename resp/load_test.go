@@ -53,6 +53,17 @@ func TestAClientWaitsWhereTooMuchIsUnderWay(t *testing.T) {
 	r.inLine(0)
 }
 
+func TestAClientInLineIsNotIdle(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Idle: 100 * time.Millisecond}})
+	r.engine.fill()
+	c := r.dial()
+	c.send(words("SET k me PX 60000"))
+	r.inLine(1)
+	r.dial().wantEnd() // one that is idle, and came later
+	r.engine.drain()
+	c.want("+OK\r\n")
+}
+
 func TestOthersGoOnInPlaceOfAClientThatIsGone(t *testing.T) {
 	r := newRig(t, Config{})
 	r.engine.fill()

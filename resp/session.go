@@ -41,6 +41,7 @@ type session struct {
 	settling *settling // nil: no EXEC is
 	upstreamSide
 
+	heldUp  atomic.Bool  // pending, as of when the reader began to wait
 	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
 	inBytes atomic.Int64 // what the commands in the queue hold on to
 	closing atomic.Bool  // no command is run any more; set with mu held
@@ -205,6 +206,7 @@ func (s *session) runAll() {
 		}
 		s.parser.forget()
 	}
+	s.heldUp.Store(s.pending)
 	s.pushShared()
 	if s.link != nil {
 		s.link.flush()
