@@ -73,7 +73,7 @@ func (a *attempt) read(en *entry) (Vote, string) {
 	return unexpected()
 }
 
-func (a *attempt) decide(t Tally) Decision { return Decide(t) }
+func (a *attempt) decide(t tally) Decision { return decideAcquire(t) }
 
 func (a *attempt) ended(d Decision) {
 	e := a.engine

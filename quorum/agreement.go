@@ -37,7 +37,7 @@ func (a *agreement) add(en *entry, s sighting) {
 }
 
 // decide is the rule of a round that reads one key.
-func (a *agreement) decide(t Tally) (d Decision) {
+func (a *agreement) decide(t tally) (d Decision) {
 	a.agreed, d = decideRead(t, a.told)
 	return d
 }

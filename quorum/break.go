@@ -12,8 +12,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 // It is an operator's means, and no rule protects whom it hits: a holder goes on believing in the lock, and an attempt
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
-	b := &breaking{name: key.Name}
-	b.rule, b.done = decideBreak, done
+	b := &breaking{change: change{done: done}, name: key.Name}
 	e.begin(&b.round, b, key, nil) // see compose
 }
 
@@ -34,8 +33,8 @@ func (b *breaking) read(en *entry) (Vote, string) {
 	return v, cause
 }
 
-// decideBreak waits for every master, of which one is enough.
-func decideBreak(t Tally) Decision {
+// decide waits for every master, of which one is enough.
+func (b *breaking) decide(t tally) Decision {
 	switch {
 	case t.Pending() > 0:
 		return Undecided

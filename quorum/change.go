@@ -18,7 +18,7 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 
 // remove deletes the key where it still holds what a quorum holds.
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
-	c := &change{rule: DecideRelease, done: done}
+	c := &change{done: done}
 	c.releases = &signature{key.Name, v.Value}
 	e.begin(&c.round, c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
 }
@@ -55,12 +55,11 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 // A change is a round of a script that compares before it deletes.
 type change struct {
 	round
-	rule func(Tally) Decision
 	done func(Changed)
 }
 
 func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
-func (c *change) decide(t Tally) Decision       { return c.rule(t) }
+func (c *change) decide(t tally) Decision       { return decideRelease(t) }
 func (c *change) ended(d Decision)              { c.done(c.changed(d)) }
 
 // changed is what a decision about a change comes to.

@@ -16,23 +16,23 @@ func (v Vote) String() string { return [...]string{"pending", "granted", "refuse
 // Quorum returns how many of n masters are a majority: any two quorums share a master.
 func Quorum(n int) int { return n/2 + 1 }
 
-// A Tally counts the votes of a round.
-type Tally struct {
+// A tally counts the votes of a round.
+type tally struct {
 	Masters                  int // N
 	Granted, Refused, Failed int
 }
 
 // Pending returns how many masters have not voted.
-func (t Tally) Pending() int { return t.Masters - t.Granted - t.Refused - t.Failed }
+func (t tally) Pending() int { return t.Masters - t.Granted - t.Refused - t.Failed }
 
 // Answered returns how many masters voted other than Failed.
-func (t Tally) Answered() int { return t.Granted + t.Refused }
+func (t tally) Answered() int { return t.Granted + t.Refused }
 
 // spare returns how many masters a quorum can do without.
-func (t Tally) spare() int { return t.Masters - Quorum(t.Masters) }
+func (t tally) spare() int { return t.Masters - Quorum(t.Masters) }
 
 // Add counts one vote.
-func (t *Tally) Add(v Vote) {
+func (t *tally) Add(v Vote) {
 	switch v {
 	case Granted:
 		t.Granted++
@@ -56,9 +56,9 @@ const (
 
 func (d Decision) String() string { return [...]string{"undecided", "won", "lost", "unanswered"}[d] }
 
-// Decide is the rule for taking and keeping a lock. It is asked again after each vote; its decision is never later
+// decideAcquire is the rule for taking and keeping a lock. It is asked again after each vote; its decision is never later
 // than it could be, and no later vote can overturn it.
-func Decide(t Tally) Decision {
+func decideAcquire(t tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
 	case t.Granted >= q:
@@ -71,13 +71,13 @@ func Decide(t Tally) Decision {
 	return Undecided
 }
 
-// DecideRelease is the rule for giving a lock back. Granted is a master that held the token and deleted it, Refused one
+// decideRelease is the rule for giving a lock back. Granted is a master that held the token and deleted it, Refused one
 // that held something else or nothing.
 //
 // A release differs from an acquire in the benefit of the doubt: if some masters deleted the token and those that
 // failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
 // "not held" would report a lock lost that its holder had to the end.
-func DecideRelease(t Tally) Decision {
+func decideRelease(t tally) Decision {
 	d := decideHeld(t)
 	if d == Undecided && t.Granted > 0 && t.Refused+t.Pending() <= t.spare() && t.Failed+t.Pending() <= t.spare() {
 		return Won
@@ -85,13 +85,13 @@ func DecideRelease(t Tally) Decision {
 	return d
 }
 
-// DecideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
+// decideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
 // held something else or nothing.
 //
 // It differs from an acquire where those that failed may make up a quorum with those that granted: then it may be held all
 // the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
 // a vote for a moment.
-func DecideExtend(t Tally) Decision {
+func decideExtend(t tally) Decision {
 	d := decideHeld(t)
 	if d == Undecided && t.Refused+t.Failed > t.spare() && t.Refused+t.Pending() <= t.spare() {
 		return Unanswered
@@ -100,7 +100,7 @@ func DecideExtend(t Tally) Decision {
 }
 
 // decideHeld is what both rules have in common.
-func decideHeld(t Tally) Decision {
+func decideHeld(t tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
 	case t.Granted >= q:
@@ -123,7 +123,7 @@ type opinion struct {
 // decideRead is the rule for reads. Votes are Granted (the master answered; its opinion counts) or Failed.
 // It returns the opinion that a quorum shares. If no opinion can have a quorum, even with every master that failed,
 // nobody holds the key: Lost.
-func decideRead(t Tally, told []sighting) (opinion, Decision) {
+func decideRead(t tally, told []sighting) (opinion, Decision) {
 	q := Quorum(t.Masters)
 	best, most := opinion{}, 0
 	for i, s := range told {

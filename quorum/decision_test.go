@@ -6,18 +6,18 @@ import (
 )
 
 // patterns calls f with every tally that n masters can give.
-func patterns(n int, f func(Tally)) {
+func patterns(n int, f func(tally)) {
 	for g := 0; g <= n; g++ {
 		for r := 0; g+r <= n; r++ {
 			for x := 0; g+r+x <= n; x++ {
-				f(Tally{Masters: n, Granted: g, Refused: r, Failed: x})
+				f(tally{Masters: n, Granted: g, Refused: r, Failed: x})
 			}
 		}
 	}
 }
 
 // futures calls f with every complete tally that t can become.
-func futures(t Tally, f func(Tally)) {
+func futures(t tally, f func(tally)) {
 	if t.Pending() == 0 {
 		f(t)
 		return
@@ -31,21 +31,21 @@ func futures(t Tally, f func(Tally)) {
 
 func TestEveryRoundEndsWithADecision(t *testing.T) {
 	for n := 1; n <= 7; n++ {
-		patterns(n, func(v Tally) {
-			if v.Pending() == 0 && (Decide(v) == Undecided || DecideRelease(v) == Undecided || DecideExtend(v) == Undecided) {
-				t.Errorf("%+v: acquire %v, release %v, extend %v", v, Decide(v), DecideRelease(v), DecideExtend(v))
+		patterns(n, func(v tally) {
+			if v.Pending() == 0 && (decideAcquire(v) == Undecided || decideRelease(v) == Undecided || decideExtend(v) == Undecided) {
+				t.Errorf("%+v: acquire %v, release %v, extend %v", v, decideAcquire(v), decideRelease(v), decideExtend(v))
 			}
 		})
 	}
 }
 
 func TestNoLaterVoteOverturnsADecisionAndNoneComesLate(t *testing.T) {
-	rules := map[string]func(Tally) Decision{"acquire": Decide, "release": DecideRelease, "extend": DecideExtend}
+	rules := map[string]func(tally) Decision{"acquire": decideAcquire, "release": decideRelease, "extend": decideExtend}
 	for name, rule := range rules {
 		for n := 1; n <= 7; n++ {
-			patterns(n, func(v Tally) {
+			patterns(n, func(v tally) {
 				outcomes := make(map[Decision]bool)
-				futures(v, func(f Tally) { outcomes[rule(f)] = true })
+				futures(v, func(f tally) { outcomes[rule(f)] = true })
 				now := rule(v)
 				if now != Undecided && (len(outcomes) != 1 || !outcomes[now]) {
 					t.Errorf("%s %+v: decided %v, but it can still become %v", name, v, now, outcomes)
@@ -61,7 +61,7 @@ func TestNoLaterVoteOverturnsADecisionAndNoneComesLate(t *testing.T) {
 // The model says in the plainest words what a complete set of votes means.
 func TestDecisionsMeanWhatTheyShould(t *testing.T) {
 	for n := 1; n <= 7; n++ {
-		patterns(n, func(v Tally) {
+		patterns(n, func(v tally) {
 			if v.Pending() > 0 {
 				return
 			}
@@ -78,22 +78,22 @@ func TestDecisionsMeanWhatTheyShould(t *testing.T) {
 					release, extend = Won, Unanswered
 				}
 			}
-			if Decide(v) != acquire || DecideRelease(v) != release || DecideExtend(v) != extend {
-				t.Errorf("%+v: %v, %v and %v, want %v, %v and %v", v, Decide(v), DecideRelease(v), DecideExtend(v), acquire, release, extend)
+			if decideAcquire(v) != acquire || decideRelease(v) != release || decideExtend(v) != extend {
+				t.Errorf("%+v: %v, %v and %v, want %v, %v and %v", v, decideAcquire(v), decideRelease(v), decideExtend(v), acquire, release, extend)
 			}
 		})
 	}
 }
 
 // assignments calls f with every way in which n masters hold a, b or nothing, fail, or have not answered.
-func assignments(n int, f func(told []sighting, t Tally)) {
+func assignments(n int, f func(told []sighting, t tally)) {
 	kinds := 5
 	total := 1
 	for range n {
 		total *= kinds
 	}
 	for code := range total {
-		t := Tally{Masters: n}
+		t := tally{Masters: n}
 		var told []sighting
 		for i, c := 0, code; i < n; i, c = i+1, c/kinds {
 			switch c % kinds {
@@ -114,7 +114,7 @@ func assignments(n int, f func(told []sighting, t Tally)) {
 
 func TestAReadSaysWhatAQuorumHoldsAndNothingElse(t *testing.T) {
 	for n := 1; n <= 6; n++ {
-		assignments(n, func(told []sighting, v Tally) {
+		assignments(n, func(told []sighting, v tally) {
 			count := make(map[opinion]int)
 			most := 0
 			for _, s := range told {

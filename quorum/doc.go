@@ -4,7 +4,7 @@
 //
 //	Acquire          reads the clock (T1) and makes a round: a command for each master
 //	lanes            one for each master: gather what waits, write it, read the replies, hand them out
-//	round            turns each reply into a vote and asks, after each, the rule: Decide
+//	round            turns each reply into a vote and asks, after each, the rule: decision.go
 //	attempt          takes the decision. Won: is validity left? Then it is a Lock.
 //	                 Else what it set is undone, through the same lanes, before the caller is told.
 //	sweeper          ends the rounds that masters do not answer in time

@@ -102,11 +102,11 @@ func (d *editing) read(en *entry) (Vote, string) {
 
 // decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
 // its command was sent: what they did must be known before the next try begins.
-func (d *editing) decide(t Tally) Decision {
+func (d *editing) decide(t tally) Decision {
 	if d.releases != nil {
-		return DecideRelease(t)
+		return decideRelease(t)
 	}
-	decision := Decide(t)
+	decision := decideAcquire(t)
 	if decision != Lost {
 		return decision
 	}

@@ -57,7 +57,7 @@ func prolonged(en *entry, sig signature) (Vote, string) {
 	return Granted, ""
 }
 
-func (x *extension) decide(t Tally) Decision { return DecideExtend(t) }
+func (x *extension) decide(t tally) Decision { return decideExtend(t) }
 
 func (x *extension) settled(en *entry) {
 	en.releaseOwed(x.signature(), undoText)

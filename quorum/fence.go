@@ -154,7 +154,7 @@ func (l *fenceLook) read(en *entry) (Vote, string) {
 	return Refused, ""
 }
 
-func (l *fenceLook) decide(t Tally) Decision {
+func (l *fenceLook) decide(t tally) Decision {
 	switch {
 	case t.Granted > t.spare():
 		return Won
@@ -234,7 +234,7 @@ func (r *fenceRaise) read(en *entry) (Vote, string) {
 	return unexpected()
 }
 
-func (r *fenceRaise) decide(t Tally) Decision { return Decide(t) }
+func (r *fenceRaise) decide(t tally) Decision { return decideAcquire(t) }
 func (r *fenceRaise) ended(d Decision) {
 	f, a := r.of, r.of.attempt
 	r.mu.Lock()

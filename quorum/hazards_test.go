@@ -490,6 +490,17 @@ func TestInstantsAreApartByMoreThanTheirInexactness(t *testing.T) {
 	}
 }
 
+func TestDurationsAreAsTheConfigurationHasThem(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Hour: "1h", 90 * time.Minute: "1h30m", 30 * time.Second: "30s", 61 * time.Second: "1m1s", 0: "0s",
+		10 * time.Minute: "10m", 24 * time.Hour: "24h", 1500 * time.Millisecond: "1.5s",
+	} {
+		if got := DurationText(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
+
 func TestSpansAreReadAtAGlance(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "1s", 0: "1s", time.Second: "1s", 1100 * time.Millisecond: "2s", minute: "1m", 90 * time.Second: "1m30s",

@@ -76,7 +76,7 @@ func parseSighting(reply any) (sighting, bool) {
 }
 
 // decide waits until something is known about every key.
-func (l *looking) decide(t Tally) Decision {
+func (l *looking) decide(t tally) Decision {
 	decision := Won
 	if l.every && t.Pending() > 0 {
 		return Undecided

@@ -61,10 +61,10 @@ func BenchmarkAcquire(b *testing.B) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	t := Tally{Masters: 5, Granted: 2, Refused: 1}
+	t := tally{Masters: 5, Granted: 2, Refused: 1}
 	b.ReportAllocs()
 	for b.Loop() {
-		if Decide(t) != Undecided {
+		if decideAcquire(t) != Undecided {
 			b.Fatal("decided")
 		}
 	}

@@ -28,11 +28,11 @@ func (p *polling) read(en *entry) (Vote, string) {
 	return Granted, ""
 }
 
-func (p *polling) decide(t Tally) Decision {
+func (p *polling) decide(t tally) Decision {
 	if p.all && t.Pending() > 0 {
 		return Undecided
 	}
-	return Decide(t)
+	return decideAcquire(t)
 }
 
 func (p *polling) ended(d Decision) {

@@ -69,8 +69,11 @@ func (q *quarantine) cause(now instant) string {
 
 // span puts a time that is left into words: 1h, 2m30s, 12s. It is never told to be over.
 func span(d time.Duration) string {
-	return withoutZeros.Replace(max(d+time.Second-1, time.Second).Truncate(time.Second).String())
+	return DurationText(max(d+time.Second-1, time.Second).Truncate(time.Second))
 }
+
+// DurationText is d as the configuration has it: 1h, not 1h0m0s.
+func DurationText(d time.Duration) string { return withoutZeros.Replace(d.String()) }
 
 var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 

@@ -13,7 +13,7 @@ type release struct {
 }
 
 func (r *release) read(en *entry) (Vote, string) { return comparison(en) }
-func (r *release) decide(t Tally) Decision       { return DecideRelease(t) }
+func (r *release) decide(t tally) Decision       { return decideRelease(t) }
 
 func (r *release) ended(d Decision) {
 	switch {

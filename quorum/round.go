@@ -24,7 +24,7 @@ type round struct {
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
 	few      [5]entry   // where entries are if they are no more than that: one allocation for a round
-	tally    Tally
+	tally    tally
 	decision Decision // the round is over if not Undecided
 	revoked  bool     // what has not been sent must not be sent, and what was set is to be removed
 	fills    bool     // masters that have nothing of what was extended are filled; see fill.go
@@ -35,7 +35,7 @@ type owner interface {
 	// read turns a master's answer into a vote. It is called with the round's mu held.
 	read(e *entry) (Vote, string)
 	// decide is the operation's rule. It is called with the round's mu held.
-	decide(t Tally) Decision
+	decide(t tally) Decision
 	// ended takes the decision, once, without mu.
 	ended(d Decision)
 	// settled is called without mu for each vote whose command was sent, when its fate is known after the round is

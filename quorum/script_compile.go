@@ -46,7 +46,7 @@ func oneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimRight(text, "\r\n"))
 }
 
-func (c *compilation) decide(t Tally) Decision { return Decide(t) }
+func (c *compilation) decide(t tally) Decision { return decideAcquire(t) }
 func (c *compilation) ended(d Decision) {
 	switch d {
 	case Won:

@@ -53,7 +53,7 @@ func (c *count) largest() (agreed class, n int) {
 }
 
 // decide is the rule for t, the votes so far.
-func (c *count) decide(t Tally) Decision {
+func (c *count) decide(t tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
 	case c.rule.Blind && t.Pending() > 0:
@@ -74,13 +74,13 @@ func (c *count) decide(t Tally) Decision {
 		}
 		return Undecided
 	case c.rule.Merge == Extending:
-		return DecideExtend(t)
+		return decideExtend(t)
 	case c.rule.Field != "":
 		_, same := c.largest()
 		t.Refused += t.Granted - same
 		t.Granted = same
 	}
-	return Decide(t)
+	return decideAcquire(t)
 }
 
 // alike returns how many agree, and settles whether they do only if what clocks told is left out.
@@ -97,13 +97,13 @@ func (c *count) alike(quorum int) int {
 }
 
 // decideEach waits, once a quorum has answered with arrays, until every element is decided, or one cannot be.
-func (c *count) decideEach(t Tally) Decision {
-	d := DecideExtend(t)
+func (c *count) decideEach(t tally) Decision {
+	d := decideExtend(t)
 	if d != Won {
 		return d
 	}
 	for _, one := range c.elements(t.Failed) {
-		switch DecideExtend(one) {
+		switch decideExtend(one) {
 		case Unanswered: // there is no reply that says so of one
 			return Unanswered
 		case Undecided:
@@ -114,8 +114,8 @@ func (c *count) decideEach(t Tally) Decision {
 }
 
 // elements counts the votes on each element. An array that is too short, or no array, refuses.
-func (c *count) elements(failed int) []Tally {
-	var all []Tally
+func (c *count) elements(failed int) []tally {
+	var all []tally
 	answered := 0
 	for _, a := range c.answers {
 		if a == nil {
@@ -125,7 +125,7 @@ func (c *count) elements(failed int) []Tally {
 		i := 0
 		for vote := range a.value.Parts() {
 			if i == len(all) {
-				all = append(all, Tally{Masters: len(c.answers), Failed: failed})
+				all = append(all, tally{Masters: len(c.answers), Failed: failed})
 			}
 			if vote.Kind == IntValue && vote.Int > 0 {
 				all[i].Granted++
@@ -140,9 +140,9 @@ func (c *count) elements(failed int) []Tally {
 }
 
 // decideRelease waits, once the release is done, until it is clear whether a quorum keeps the lock all the same.
-func (c *count) decideRelease(t Tally) Decision {
+func (c *count) decideRelease(t tally) Decision {
 	q, kept := Quorum(t.Masters), c.kept()
-	switch d := DecideRelease(t); {
+	switch d := decideRelease(t); {
 	case d != Won || kept >= q:
 		return d
 	case kept+t.Failed+t.Pending() < q && (t.Pending() == 0 || c.givenIsClear(t)):
@@ -164,7 +164,7 @@ func (c *count) kept() (n int) {
 }
 
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
-func (c *count) givenIsClear(t Tally) bool {
+func (c *count) givenIsClear(t tally) bool {
 	n := c.granted()
 	least := len(n) - Quorum(t.Masters) // of the integers, if all the others have smaller ones
 	most := least + t.Pending()
@@ -218,7 +218,7 @@ func (c *count) each() Value {
 	var all []int64
 	for _, one := range c.elements(0) {
 		said := int64(0)
-		if Decide(one) == Won {
+		if decideAcquire(one) == Won {
 			said = 1
 		}
 		all = append(all, said)

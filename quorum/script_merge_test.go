@@ -96,7 +96,7 @@ var mergings = []merging{
 		map[byte]*answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
 		func(v string) (Decision, string) {
 			kept, failed := strings.Count(v, "0"), strings.Count(v, "x")
-			d := DecideRelease(Tally{len(v), kept + strings.Count(v, "1"), strings.Count(v, "r"), failed})
+			d := decideRelease(tally{len(v), kept + strings.Count(v, "1"), strings.Count(v, "r"), failed})
 			switch {
 			case d != Won:
 				return d, ""
@@ -112,7 +112,7 @@ var mergings = []merging{
 		map[byte]*answer{'o': integer(0, "1"), 's': integer(0, ""), '1': integer(1, ""), 'r': none("")},
 		func(v string) (Decision, string) {
 			kept, failed := strings.Count(v, "o"), strings.Count(v, "x")
-			d := DecideRelease(Tally{len(v), len(v) - strings.Count(v, "r") - failed, strings.Count(v, "r"), failed})
+			d := decideRelease(tally{len(v), len(v) - strings.Count(v, "r") - failed, strings.Count(v, "r"), failed})
 			switch {
 			case d != Won:
 				return d, ""
@@ -149,9 +149,9 @@ var mergings = []merging{
 }
 
 // after returns the state when these masters have voted, of n.
-func (m *merging) after(votes string, n int) (*count, Tally) {
+func (m *merging) after(votes string, n int) (*count, tally) {
 	c := &count{rule: m.rule, answers: make([]*answer, n)}
-	t := Tally{Masters: n}
+	t := tally{Masters: n}
 	for i := range votes {
 		a := m.letters[votes[i]]
 		if a == nil {
@@ -316,7 +316,7 @@ func TestWhatIsPutBack(t *testing.T) {
 func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
 	short, long := told(29_990), told(29_993)
 	c := &count{answers: []*answer{short, long, nil}}
-	if d := c.decide(Tally{Masters: 3, Granted: 2}); d != Won {
+	if d := c.decide(tally{Masters: 3, Granted: 2}); d != Won {
 		t.Fatalf("decided %v", d)
 	}
 	c.answers[2] = long

@@ -30,8 +30,8 @@ type Merge uint8
 //	Agreeing   reply the same, but for what clocks   an error             what differs from what was agreed on,
 //	           told, with the same effects                                or all
 //	Taking     grant, and agree on Field             the refused one      grants, where they lose
-//	Extending  grant, as DecideExtend has it         the refused one      nothing
-//	Releasing  grant, as DecideRelease has it        the refused one      nothing
+//	Extending  grant, as decideExtend has it         the refused one      nothing
+//	Releasing  grant, as decideRelease has it        the refused one      nothing
 //	           keep the lock, or be free of it       an error
 //	Telling    answer; the commonest reply counts    -                    nothing
 //
@@ -83,7 +83,7 @@ func (r *Rule) keeps(a *answer) bool {
 }
 
 // worthAsking returns how often to ask, in all, for a lock that some masters granted and that was not won.
-func (r *Rule) worthAsking(t Tally) int {
+func (r *Rule) worthAsking(t tally) int {
 	switch {
 	case r.Merge != Taking || t.Granted == 0:
 		return 1

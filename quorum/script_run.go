@@ -123,7 +123,7 @@ func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
 	return a, r.req.Rule.vote(a), ""
 }
 
-func (r *voting) decide(t Tally) Decision { return r.count.decide(t) }
+func (r *voting) decide(t tally) Decision { return r.count.decide(t) }
 
 func (r *voting) ended(d Decision) {
 	e := r.engine

@@ -65,7 +65,7 @@ func (v *viewing) read(en *entry) (Vote, string) {
 	return v.hear(en, all[0])
 }
 
-func (v *viewing) decide(t Tally) Decision {
+func (v *viewing) decide(t tally) Decision {
 	if t.Pending() > 0 {
 		return Undecided
 	}

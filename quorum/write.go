@@ -80,9 +80,9 @@ func (w *write) voided(master int) {
 }
 
 // decide waits, where the old value is asked for, until a quorum agrees on it.
-func (w *write) decide(t Tally) Decision {
+func (w *write) decide(t tally) Decision {
 	if !w.req.WantOld || t.Refused >= Quorum(t.Masters) {
-		return Decide(t)
+		return decideAcquire(t)
 	}
 	written := t.Granted >= Quorum(t.Masters)
 	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other

@@ -304,12 +304,4 @@ func TestNumbersAreAsTheConfigurationHasThem(t *testing.T) {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
-	for d, want := range map[time.Duration]string{
-		time.Hour: "1h", 90 * time.Minute: "1h30m", 30 * time.Second: "30s", 61 * time.Second: "1m1s", 0: "0s",
-		10 * time.Minute: "10m", 24 * time.Hour: "24h", 1500 * time.Millisecond: "1.5s",
-	} {
-		if got := durationText(d); got != want {
-			t.Errorf("%v: %s, want %s", d, got, want)
-		}
-	}
 }

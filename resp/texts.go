@@ -117,18 +117,7 @@ const (
 // errTTLMax names what the client asked for in its own number and unit.
 func errTTLMax(asked string, ttlMax time.Duration) Error {
 	return Error(fmt.Sprintf(ttlMaxPrefix+"%s exceeds ttl_max %d ms (%s); ask for less, or raise ttl_max on every lockproxy",
-		asked, ttlMax.Milliseconds(), durationText(ttlMax)))
-}
-
-// durationText is d as the configuration has it: 1h, not 1h0m0s.
-func durationText(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
+		asked, ttlMax.Milliseconds(), quorum.DurationText(ttlMax)))
 }
 
 // sizeText is n bytes as the configuration has it, in kb, mb or gb if that is exact.

@@ -12,8 +12,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "one master keeps the fence", rule: "14 fence", file: "fence.go",
-		old:  "func (r *fenceRaise) decide(t Tally) Decision { return Decide(t) }",
-		new:  "func (r *fenceRaise) decide(t Tally) Decision { t.Granted *= t.Masters; return Decide(t) }",
+		old:  "func (r *fenceRaise) decide(t tally) Decision { return decideAcquire(t) }",
+		new:  "func (r *fenceRaise) decide(t tally) Decision { t.Granted *= t.Masters; return decideAcquire(t) }",
 		test: "TestAKeptFenceIsVoid", in: ".",
 	},
 	{

@@ -78,7 +78,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an extension is decided as an acquire", rule: "11 extend", file: "extend.go",
-		old: "{ return DecideExtend(t) }", new: "{ return Decide(t) }",
+		old: "{ return decideExtend(t) }", new: "{ return decideAcquire(t) }",
 		test: "TestAnExtensionInDoubt",
 	},
 	{

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lockproxy/quorum"
 )
 
 // A raw is a value as a source gives it: a text, or in the file perhaps a list or a mapping.
@@ -64,7 +66,7 @@ func scalar(accepts string, set func(c *Config, text string) string) value {
 
 // duration accepts low to high, and also 0 where zero is "off".
 func duration(field func(*Config) *time.Duration, low, high time.Duration, zero ...string) value {
-	accepts := fmt.Sprintf("a duration from %s to %s, such as 50ms, 5s or 1h", short(low), short(high))
+	accepts := fmt.Sprintf("a duration from %s to %s, such as 50ms, 5s or 1h", quorum.DurationText(low), quorum.DurationText(high))
 	if len(zero) > 0 {
 		accepts += ", or 0 for " + zero[0]
 	}
@@ -77,7 +79,7 @@ func duration(field func(*Config) *time.Duration, low, high time.Duration, zero 
 			return fmt.Sprintf("%q is no duration; write %s", text, accepts)
 		case d == 0 && len(zero) > 0:
 		case d < low || d > high:
-			return fmt.Sprintf("%s is out of range; write %s", short(d), accepts)
+			return fmt.Sprintf("%s is out of range; write %s", quorum.DurationText(d), accepts)
 		}
 		*field(c) = d
 		return ""
@@ -87,17 +89,6 @@ func duration(field func(*Config) *time.Duration, low, high time.Duration, zero 
 func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil
-}
-
-// short is d without the zeros that Duration.String ends with.
-func short(d time.Duration) string {
-	s := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
 }
 
 func integer(field func(*Config) *int, low, high int) value {
