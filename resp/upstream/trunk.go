@@ -30,7 +30,7 @@ type Trunk struct {
 	ended    chan struct{} // closed when the connection has ended
 	running  sync.WaitGroup
 	writeMax time.Duration
-	dead     atomic.Bool
+	dead     atomic.Bool // the connection has ended
 	demoted  atomic.Bool // it leads to a replica
 	born     time.Time
 	heard    atomic.Int64 // reads that brought something
@@ -111,9 +111,6 @@ func (u *Redis) newTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 	})
 	return t, nil
 }
-
-// Dead says that the connection has ended.
-func (t *Trunk) Dead() bool { return t.dead.Load() }
 
 // Fit says whether the connection may be given more. One to a server that has replied READONLY may not, though that goes on to
 // answer what it has been sent: clients who are told READONLY connect anew, as the address may lead to the new master now.

@@ -168,8 +168,8 @@ func TestATrunkThatBreaksTellsAllWhoWaitForReplies(t *testing.T) {
 	none.wait(t, "lost", func() bool { return none.lost != nil })
 	done.mu.Lock()
 	defer done.mu.Unlock()
-	if done.lost != nil || !trunk.Dead() || trunk.Push([]byte("x"), 1, none) || trunk.Full(nil) {
-		t.Errorf("lost %v, dead %v", done.lost, trunk.Dead())
+	if done.lost != nil || !trunk.dead.Load() || trunk.Push([]byte("x"), 1, none) || trunk.Full(nil) {
+		t.Errorf("lost %v, dead %v", done.lost, trunk.dead.Load())
 	}
 }
 
@@ -194,7 +194,7 @@ func TestAReplyThatNobodyAskedForEndsATrunk(t *testing.T) {
 	if _, err := io.WriteString(conn, "-ERR max number of clients reached\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patienceMax); !trunk.Dead(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patienceMax); !trunk.dead.Load(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it goes on")
 		}
@@ -331,8 +331,8 @@ func TestATrunkToAReplicaIsGivenUp(t *testing.T) {
 	push(later, 1)
 	reply(refusal)
 	first.want(t, refusal, 1)
-	if trunk.Fit() || trunk.Dead() {
-		t.Fatalf("fit %v, dead %v", trunk.Fit(), trunk.Dead())
+	if trunk.Fit() || trunk.dead.Load() {
+		t.Fatalf("fit %v, dead %v", trunk.Fit(), trunk.dead.Load())
 	}
 	push(later, 1) // from who had gathered it before
 	reply("$1\r\n1\r\n+OK\r\n:1\r\n")

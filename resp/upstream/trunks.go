@@ -54,7 +54,7 @@ func (u *Redis) Trunks() int {
 	defer u.mu.Unlock()
 	n := 0
 	for t := range u.trunks {
-		if !t.Dead() {
+		if !t.dead.Load() {
 			n++
 		}
 	}

@@ -101,7 +101,7 @@ func (w *watcher) look(ctx context.Context) {
 func (w *watcher) endSilent() {
 	for t, was := range w.suspects {
 		switch heard, owes := t.progress(); {
-		case t.Dead() || heard != was.heard:
+		case t.dead.Load() || heard != was.heard:
 			delete(w.suspects, t)
 		case !owes:
 			w.suspects[t] = suspect{heard: heard}

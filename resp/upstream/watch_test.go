@@ -192,7 +192,7 @@ func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testin
 	s.muteThe(1)
 	owed := push(t, trunks[0])
 	time.Sleep((silentLooks + 2) * every)
-	if trunks[0].Dead() {
+	if trunks[0].dead.Load() {
 		t.Fatal("a connection was given up, though no other is better off")
 	}
 	_ = watcher.Close()
@@ -207,7 +207,7 @@ func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testin
 	s.muteThe(3)
 	push(t, trunks[2])
 	time.Sleep((silentLooks + 2) * every)
-	if trunks[2].Dead() {
+	if trunks[2].dead.Load() {
 		t.Error("a connection was given up that has brought something since")
 	}
 }
