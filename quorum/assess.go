@@ -10,8 +10,8 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// When a connection is made, and whenever the proof of a batch leaves doubt, the master is assessed: whether it may have forgotten
-// locks, by its marks and by what it says of itself. If so it is marked, and quarantined (rules 6 and 9).
+// A master is assessed when a connection to it is made, and whenever the proof of a batch leaves doubt. The question is whether it
+// may have forgotten locks; its marks and what it says of itself tell. If it may, it gets a new mark and a quarantine (rules 6, 9).
 
 // inquire asks the master about itself, and refuses one that cannot vote.
 func (l *lane) inquire(k *link) error {
@@ -82,15 +82,15 @@ func (l *lane) assess(k *link) error {
 		if err != nil {
 			return err
 		}
-		if done { // else another proxy was faster: perhaps with something that has nothing to do with this
+		if done { // else another proxy was faster, perhaps with a mark for another reason: ours still has to be made
 			forgot = ""
 		}
 	}
 	return errors.New("has a canary that changes all the time: does another deployment use it?")
 }
 
-// isMisplaced says that this very server was marked in another place of a list. Where a deployment has a name, the epochs of its
-// masters go by their places, and proxies that do not agree on these would not hear of each other's.
+// isMisplaced says that this very server was marked by a proxy that has it in another place of its list. In a deployment with a
+// name, proxies tell each other the epochs of masters by their places, and so must agree on these.
 func (l *lane) isMisplaced(k *link, is *vouch.Canary) bool {
 	return l.engine.cfg.Deployment != "" && isMarkedElsewhere(is, l.master.slot, &k.info)
 }
@@ -110,10 +110,9 @@ func (l *lane) suspicion(k *link) string {
 	return ""
 }
 
-// wentBack says that this server, as which it is known by its connection or its run id, had a later epoch before: its
-// data is of another time, as after a second SWAPDB. Or it was clean in this very epoch, and is in quarantine: data that
-// went away when it was quarantined has come back. Of any other server that is behind nothing is known, and it has no
-// vote.
+// wentBack says that the data of this server is of an earlier time than before, as after a second SWAPDB: its epoch is lower than
+// it was, or it was clean in this epoch and is now in its quarantine. It is known to be the same server by its connection, or its
+// run id. A server that cannot be recognised in this way, and has an epoch that is too low, is refused by adopt.
 func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
 	was := k
 	if k.epoch == 0 && l.last != nil && k.info.RunID != "" && l.last.info.RunID == k.info.RunID {
@@ -123,15 +122,15 @@ func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
 	return was.epoch > epoch || returned
 }
 
-// isBack says that this server is refused because another was known under its address since, and that the address has led to
-// it for so long that it is to be taken as one that has lost its data, as where a failover was called off. What the other
-// has granted is void then. At once that would be too early: where the address leads some proxies to one server and some to the
-// other, they would void each other's votes without a pause.
+// isBack says that a server which was replaced has been back under its address for backAfter, as after a failover that was called
+// off. Until then adopt refuses it. Now it is taken for a master that has lost its data, and what the other server granted under
+// this address is void. It waits, because an address may lead some proxies to one server and some to the other: these proxies would
+// void each other's votes all the time.
 func (l *lane) isBack(epoch int64) bool {
 	return l.latestEpoch().Load() > epoch && l.refused != 0 && l.engine.now()-l.refused >= l.engine.cfg.backAfter()
 }
 
-// backAfter is so long that proxies notice meanwhile that a server is gone.
+// backAfter is long enough for all proxies to notice that a server is gone.
 func (c *Config) backAfter() time.Duration { return 2 * c.MasterDeadAfter }
 
 // evictions is how many keys a server has evicted, when last asked.
@@ -146,7 +145,7 @@ type marked struct {
 	evicted evictions
 }
 
-// more says that keys may have been evicted since. Where the number is less it was reset, and says nothing of what came before.
+// more says that keys may have been evicted since. A number that is lower than before was reset, and may hide evictions.
 func (e *evictions) more(now *masters.Info) bool {
 	if e.runID != now.RunID {
 		return now.Evicts() && now.Evicted > 0
@@ -154,9 +153,9 @@ func (e *evictions) more(now *masters.Info) bool {
 	return now.Evicted != e.keys
 }
 
-// mark writes the next canary, and the quarantine that goes with it. What concerns the whole server is written into its
-// other databases, too: nobody may have a lane for them now. forgot is why they may all have forgotten, "" if nothing but the mark
-// says so. It returns false if another proxy was faster.
+// mark writes the next canary, and the quarantine that goes with it. Where the whole server may have forgotten locks, its other
+// databases are marked, too: there may be no lane for them now that would find out. forgot is the reason if it concerns the whole
+// server; "" if only this database's mark is wrong. It returns false if another proxy was faster.
 func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (done bool, err error) {
 	text := ""
 	if j.Verdict == vouch.Forgot {
@@ -167,9 +166,9 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
 		epoch := j.Next.Epoch
 		switch {
-		case flushed && l.db == 0 && forgot != "": // the others were not flushed, but have this to answer
+		case flushed && l.db == 0 && forgot != "": // the others were not flushed, but forgot concerns them
 			text = sentenceText(forgot)
-		case flushed: // the others were not; but what was swapped for it must not come back
+		case flushed: // the others were not; but data that was swapped away from here must not come back as clean
 			epoch = 0
 		}
 		args := luaSentence.whole(keys, epoch, text, int64(l.db), int64(databasesMax))
@@ -201,8 +200,8 @@ func (l *lane) adopt(k *link, found marks, epoch int64) error {
 	}
 	known := l.latestEpoch().Load()
 	raise(l.latestEpoch(), epoch)
-	if known < epoch && found.quarantine == "" { // of a quarantine they are told while it lasts, or when it ends
-		l.tellOthers(nil) // also when it has just started: who saw the epoch begin may be gone
+	if known < epoch && found.quarantine == "" { // if it is in quarantine, they are told during that, or at its end
+		l.tellOthers(nil) // even of a first look at the master: the proxy that saw the epoch begin may be gone
 	}
 	k.marks, k.epoch, k.horizon = found, epoch, 0
 	l.setQuarantine(found.quarantine, found.canary)

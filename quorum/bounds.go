@@ -7,16 +7,16 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Proxies may have other settings than each other. Each promises what its own locks can bear, and watches the masters as
-// strictly as any of them must, by what the marks on the masters tell.
+// Proxies of one deployment may have different settings. Each promises validity by its own, and watches the masters' clocks by the
+// strictest settings of all, which the marks on the masters tell.
 
 // bounds returns what the locks of a proxy with these settings rest on.
 func (c *Config) bounds() vouch.Bounds {
 	return vouch.Bounds{Kept: c.kept(c.TTLMax), Grace: c.Grace, DriftFactor: c.DriftFactor, Patience: c.InstanceTimeout}
 }
 
-// keepTo makes the engine keep to what a mark tells, too. It never becomes less strict again: a lock of a proxy that is gone may
-// still be held.
+// keepTo makes the engine keep to the bounds that a mark tells, besides those it keeps to already. They never become less strict
+// again: a lock of a proxy that is gone may still be held.
 func (e *Engine) keepTo(b vouch.Bounds) {
 	was := e.bounds.Load()
 	next := was.And(b)
@@ -36,14 +36,17 @@ func (e *Engine) keepTo(b vouch.Bounds) {
 		"grace", next.Grace, "drift_factor", next.DriftFactor)
 }
 
-// A lock's key is kept for 2 × drift + grace longer than it is promised. The drifts are for clocks that drift and for steps
-// that are tolerated again; what else may go unnoticed (vouch.Clock) is the tolerance once, and the uncertainty of two
-// observations: together the grace and the clock floor.
+// A lock's key is kept for 2 × drift + grace longer than the lock is promised. One drift is for clocks that run differently, one
+// for the steps that vouch.Clock forgives over time. What is left covers what a look at a clock may miss:
+//
+//	tolerance + 2 × uncertainty = (1/5 + 2 × 2/5) × (grace + clock floor)
+//
+// That is one step within the tolerance, and the inexactness of two observations.
 
-// uncertainty is how exactly the offset of a master's clock must be known.
+// uncertainty is how inexact what is known of a master's clock may be: how wide the span that its offset is in.
 func (e *Engine) uncertainty() time.Duration { return (e.bounds.Load().Grace + clockFloor) * 2 / 5 }
 
-// whoseGrace says what raising grace takes where it is another proxy's that counts.
+// whoseGrace ends the advice to raise grace: what else must be done, if another proxy's lower grace is the one that counts.
 func (e *Engine) whoseGrace() string {
 	if grace := e.bounds.Load().Grace; grace < e.cfg.Grace {
 		return fmt.Sprintf(" in every proxy (one has had %v), stop all, wait for the longest lock, run lockproxy init, and start them", grace)
@@ -51,5 +54,5 @@ func (e *Engine) whoseGrace() string {
 	return ""
 }
 
-// tolerance is how much of steps is tolerated.
+// tolerance is how far a master's clock may step, in either direction, before that counts as a jump.
 func tolerance(grace time.Duration) time.Duration { return (grace + clockFloor) / 5 }

@@ -6,36 +6,36 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A master may have nothing of a lock that others hold: it was away when the lock was taken, or has lost its data since. Whoever
-// extends the lock for long would lose it when the other masters have been restarted as well, one after the other. So a master
-// that had nothing of a lock when a quorum extended it is filled: it is given what that quorum has. That is no vote in
-// the extension, but it is one in the next.
+// A fill gives one master a key of a lock that the other masters hold. The master may lack it because it was away when the lock was
+// taken, or has lost its data since. Without fills, a lock that is extended for long would be lost once the other masters, too,
+// have been restarted one after the other. So a master that has nothing of a lock when a quorum extends it is given what the quorum
+// has. That is no vote in this extension, but it is one in the next.
 //
-// Nobody else loses anything by it: it takes no key's place, and none that was forgotten, as a master in quarantine is not
-// filled. Nor does it bring back a lock that is gone (rule 11): a master is filled only within the validity of what the others
-// have, by its own clock, so that nobody can have held the lock since; and what is set lives no longer than that. Somebody may
-// have given the lock back, or taken it away, all the same. So the others are looked at before and afterwards: what was filled
-// is undone unless a quorum of those that were extended still have the same. The one look comes an InstanceTimeout, the
-// longest that any proxy has, after the extension, the other as long after the fill: whoever has deleted the lock there just
-// before, and was answered by a quorum, has by then deleted it from the others as well.
+// A fill takes nothing from anybody: it replaces no key, and a master in quarantine, which may have forgotten a key, is not filled.
+//
+// A fill brings back no lock that is gone (rule 11). The master takes it only within the validity of what the others have, by its
+// own clock, so nobody else can have held the lock in between; and the key lives no longer than theirs. But the lock may have been
+// released or broken meanwhile. So the others are looked at twice, before the fill and after it. If a quorum of those that were
+// extended no longer have the key, the fill is undone. The first look comes one InstanceTimeout (the longest of all proxies) after
+// the extension, the second as long after the fill: a release that a quorum answered has by then reached all the others, too.
 type fill struct {
 	masters.Call
 	lane *lane
 	gap  *gap
-	at   instant // of the next step, by the engine's answer clock
+	at   instant // when the next step is due, by the engine's answer clock
 	ends int64   // when what it sets expires, ms of the master's clock; 0 before it is sent
 	seen string  // what the others have: the value, or its digest
 
-	start instant       // of the first look
-	kept  time.Duration // for which the others keep the lock, from then, at least
+	start instant       // T1 of the first look
+	kept  time.Duration // from start: how long each of the others keeps the lock, at least
 }
 
 // A gap is a lock that a quorum has extended, and of which a master had nothing.
 type gap struct {
 	key    Key
-	value  string // of the string that the others have; or
-	dump   string // what they have, as DUMP has it
-	others uint64 // a bit for each of them
+	value  string // what the others have, if it is a string that was set as one
+	dump   string // else what they have, as DUMP has it
+	others uint64 // a bit for each master that has extended it
 }
 
 // dumpMax is the longest dump that is kept for a fill. That of a lock has a hundred bytes.
@@ -44,12 +44,12 @@ const dumpMax = 4096
 // A renewal is a round that extends locks, and can fill gaps.
 type renewal interface {
 	owner
-	// lacking returns what a quorum has extended, and an answer says that its master has not. It is called when the round
-	// is won, with its mu held.
+	// lacking returns what a quorum has extended and the entry's master has answered that it does not have. It is called when
+	// the round is won, with its mu held.
 	lacking(en *entry) []*gap
 }
 
-// fill fills the gaps of masters that have answered, and from now on those of later ones; see fillLate.
+// fill begins to fill the gaps of the masters that have answered. Those of masters that answer later follow; see fillLate.
 func (r *round) fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,13 +115,14 @@ func (f *fill) look() {
 	}})
 }
 
-// isThere says that a quorum of the others have the same, and so has the master if it was filled; and learns for how long.
+// isThere says that a quorum of the others still have the key, and so has the master if it was filled already. It notes what they
+// have (seen), and for how long (kept).
 func (f *fill) isThere(l *looking) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	same, filled := 0, f.ends == 0
 	if f.seen = l.keys[0].agreed.value; f.gap.dump == "" && f.seen != f.gap.value {
-		return false // it is somebody else's by now. Of a dump the master tells that; see luaFillDump
+		return false // it is somebody else's by now. A dump is compared by the master itself; see luaFillDump
 	}
 	f.kept = l.engine.cfg.kept(l.engine.cfg.TTLMax)
 	for _, s := range l.keys[0].told {
@@ -169,7 +170,7 @@ func (f *fill) reply(instant) {
 
 func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }
 
-// undo returns what removes what was set, or may have been.
+// undo returns what removes the key that the fill has set, or may have set.
 func (f *fill) undo() *undo {
 	args := undoText
 	if f.gap.dump != "" {
@@ -182,7 +183,7 @@ func (f *fill) undo() *undo {
 // signature is that of the lock, as releases know it.
 func (g *gap) signature() signature { return signature{g.key.Name, g.value + digestOfDump(g.dump)} }
 
-// digestOfDump is the digest of an effect.
+// digestOfDump returns a DUMP as effect.digest has it.
 func digestOfDump(dump string) string {
 	if len(dump) > 64 {
 		return shaOf(dump)

@@ -8,28 +8,31 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A master may miss a release: it owes an answer for too long, cannot be reached, or answers an error. Were the key left there to
-// its TTL, the lock would lack that vote as long; and where another master has missed another release, nobody could take it.
+// A master may miss a release: it owes an answer for too long, cannot be reached, or answers an error. If its key stayed until the
+// TTL, the lock would lack that master's vote until then. If other masters miss other releases, nobody can take the lock.
 //
-// So the release is made late, by the undo of what this engine knows to have been granted or extended there for the same
-// signature, in a round before the release (rule 4). However late it comes, it takes that very key and no other: who has taken the lock
-// since by the same token, or has extended it, has a key that expires at another instant. And it goes before all that came after
-// the release. What was granted through other proxies is not known here, and lasts until its TTL.
+// So the release is made late: an undo (rule 4) is sent for the key that this engine knows the master to have granted or extended
+// for the same signature, before the release. The undo names the instant at which that key expires. It cannot take a later key:
+// whoever has taken or extended the lock since, even with the same token, has a key that expires at another instant. The undo goes
+// before all commands that came after the release. A grant through another proxy is not known here, and lasts until its TTL.
 
-// grants are when the keys expire that a master has granted or extended, by the database and the key's hash: of each the latest,
-// whoever holds it. A lock may be taken by its value, and given back by a script, which knows it by its DUMP. So whose release it is
-// is not known before the master compares; but the holder's is one of the first. Where two hashes meet, the one before is forgotten,
-// and the instant of the other takes no key of it.
+// grants has, for each key that a master has granted or extended, when it expires: the latest grant, whoever's. The place is the
+// hash of the database and the key. Where two keys have one place, the earlier grant is forgotten; an undo with the instant of the
+// other finds no key to take.
+//
+// Whose grant it is cannot be told here: a lock may be taken by its value and released by a script, which knows it by its DUMP. The
+// master compares. So each of the first few who release the key gets an undo, and the holder is one of them.
 type grants [1 << 14]grant
 
 type grant struct {
 	round   atomic.Int64 // the place of the round that it was for
 	expires atomic.Int64
-	undone  atomic.Uint64 // the hash of the signature for which it was undone last, less expires
-	undos   atomic.Int32  // so many
+	undone  atomic.Uint64 // the hash of the signature of the latest undo, less expires
+	undos   atomic.Int32  // how many undos this grant has had
 }
 
-// lateMax is how many undos a grant has at most: one is its holder's, and others may have tried to release the lock before him.
+// lateMax is how many undos a grant has at most. One is its holder's; the others are for clients that tried to release a lock
+// which they did not hold.
 const lateMax = 4
 
 // grantOf is the place of a signature's key in the master's grants.
@@ -46,7 +49,7 @@ func (l *lane) granted(hash uint64, round, expires int64) {
 	g.undos.Store(0)
 }
 
-// noteGrants notes what a master has put, but for what kept its expiry: that may be at a guarded instant.
+// noteGrants notes the keys that an Exec has put on a master, except those that kept their expiry: it may be a guarded instant.
 func (d *editing) noteGrants(en *entry) {
 	for _, i := range d.puts {
 		if at := d.ends[en.master][i]; at > 0 && !d.edits[i].KeepTTL {
@@ -55,8 +58,8 @@ func (d *editing) noteGrants(en *entry) {
 	}
 }
 
-// releaseLate is called by who has the entry, when it has not reached the master, or may not have, and nothing that was pushed
-// after it has been answered. It does nothing unless the entry is a release of what was granted there.
+// releaseLate makes a release late. It is called for every entry that has not reached the master, or may not have, before anything
+// that was pushed after the entry is answered. It does nothing if the entry is no release, or nothing was granted there.
 func (en *entry) releaseLate() {
 	if sig := en.round.releases; sig != nil && !en.missed {
 		en.missed = true
@@ -69,14 +72,15 @@ func (en *entry) releaseLate() {
 	}
 }
 
-// releaseOwed takes back an extension that was answered late, and after whose sending a release was not sent.
+// releaseOwed takes back an extension that was answered late, if a release came after it and was not sent.
 func (en *entry) releaseOwed(sig signature, args func(signature, int64) []any) {
 	if place := en.round.place.Load(); en.lane.owes(sig, place) {
 		en.lane.releaseLate(sig, place, args)
 	}
 }
 
-// releaseLate undoes what the master is known to have granted or extended, unless that was in a round after this one.
+// releaseLate undoes the latest grant or extension of sig's key that is known of the master, unless it was made in a round after
+// the given one. args makes the command of the undo.
 func (l *lane) releaseLate(sig signature, round int64, args func(signature, int64) []any) {
 	hash := sig.hash()
 	g := l.grantOf(hash)
@@ -91,7 +95,7 @@ func (l *lane) releaseLate(sig signature, round int64, args func(signature, int6
 	}
 }
 
-// takeLate puts the undos of releases that have just been dropped before what came after these in the batch.
+// takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
 func (l *lane) takeLate(now instant) {
 	l.mu.Lock()
 	late := l.undos

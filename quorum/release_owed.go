@@ -14,16 +14,16 @@ type debt struct {
 	pushed int   // of the lane, then
 }
 
-// oweRelease notes that the master was not told of a release, or may not have been, if the entry is one.
+// oweRelease is owe for an entry that has not reached the master, or may not have. It does nothing if the entry is no release.
 func (en *entry) oweRelease() {
 	if sig := en.round.releases; sig != nil {
 		en.lane.owe(*sig, en.round.place.Load())
 	}
 }
 
-// owe notes a release, by the place of its round, that has not reached this master. An earlier attempt with the same token may yet
-// take the lock there, or may have: one in the batch that is in flight, as when a stalled master runs it after it wakes, or in the
-// queue, is undone when it is answered (see owes); one whose connection broke before its answer is undone at once.
+// owe notes that a release, the round of which has this place, has not reached the master. An earlier attempt with the same token
+// may still take the lock there. If the attempt is in the queue, or in a batch that a stalled master has yet to run, it is undone
+// when it is answered (see owes). If its connection broke before the answer, it is undone at once.
 func (l *lane) owe(sig signature, place int64) {
 	l.mu.Lock()
 	if (l.busy != idle || len(l.queue) > 0) && len(l.owed) < l.engine.cfg.QueueMax {
@@ -47,14 +47,16 @@ func (l *lane) owe(sig signature, place int64) {
 	}
 }
 
-// owes says whether a release of sig by a round after this place was not sent while the running batch was in flight, or waited.
+// owes says whether, while the running batch waited or was in flight, a release of sig was not sent that belongs to a later round
+// than the one with this place.
 func (l *lane) owes(sig signature, place int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.owed[sig].place > place
 }
 
-// forgetOwed is called when a batch is over, with mu held: what was queued when a release was owed may have been in it.
+// forgetOwed forgets each debt once all that was queued before it has been in a batch. It is called when a batch is over, with mu
+// held.
 func (l *lane) forgetOwed() {
 	maps.DeleteFunc(l.owed, func(_ signature, d debt) bool { return d.pushed <= l.pushed-len(l.queue) })
 	if len(l.owed) == 0 {

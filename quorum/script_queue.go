@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// A fair lock is granted by a master to whoever is first in its queue there. Clients that come through several proxies reach the
-// masters in different orders, and a master that was away lacks places, or has some too many. Where then another is first on each
-// master, nobody has a quorum, and the lock stays free until places time out. So who is refused looks who is first, and where
-// it is not the same everywhere, all masters are told who is to be. Whoever sees the same queues tells the same. The lock itself does not
-// hang on this: who holds it is in another key. What a queue may cost is a turn.
+// A master grants a fair lock to the client that is first in the queue on that master. The queues may differ: clients of several
+// proxies reach the masters in different orders, and a master that was away lacks places, or has some too many. If each master has
+// another client first, nobody gets a quorum, and the lock stays free until places time out.
+//
+// So a proxy whose client was refused reads all queues. If the first client is not the same everywhere, it chooses one (firstOf)
+// and tells all masters to put it first. Proxies that read the same queues choose the same client. No promise rests on this: who
+// holds the lock is in another key. A wrong queue costs a client its turn, and nothing else.
 
-// A Queue is one of clients that wait, in the order in which they are to have a lock: KEYS[2] is a list of their fields in the hash
-// KEYS[1], and KEYS[3] a sorted set of them by when their places time out.
+// A Queue is a fair lock's queue of waiting clients: KEYS[2] is a list of their fields in the hash KEYS[1], in the order of their
+// turns, and KEYS[3] a sorted set of the fields by when their places time out.
 type Queue struct {
 	Wake string // is followed by a client's field in the name of the channel on which it is told that its turn has come
 }
@@ -24,8 +26,8 @@ var luaQueue = newLua(`
 local holder = redis.call('HKEYS', KEYS[1])[1]
 return {holder or '', holder and {} or redis.call('LRANGE', KEYS[2], 0, -1)}`)
 
-// luaFirst ARGV=who is to be first, the channel and the message that tell him. He stays away where he has no place. Those that he
-// overtakes move one place back each: the n-th place times out when it did before.
+// luaFirst ARGV=the client to put first, the channel and the message that wake it. A master on which others wait and it does not is
+// left alone. Each client that is overtaken moves one place back. Timeouts stay with the places: the n-th still times out when it did.
 var luaFirst = newLua(`
 local queue, at = redis.call('LRANGE', KEYS[2], 0, -1), 0
 for i, who in ipairs(queue) do
@@ -47,7 +49,7 @@ end
 redis.call('PUBLISH', ARGV[2], ARGV[3])
 return 1`)
 
-// luaLeave ARGV=who leaves the queue. Those behind him move one place up each.
+// luaLeave ARGV=the client that leaves the queue. Each client behind it moves one place up.
 var luaLeave = newLua(`
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then return redis.call('LREM', KEYS[2], 0, ARGV[1]) end
 local ends
@@ -59,56 +61,63 @@ end
 redis.call('ZREM', KEYS[3], ARGV[1])
 return redis.call('LREM', KEYS[2], 0, ARGV[1])`)
 
-// lineUp sees to it that the same is first on all masters, where the lock is free. If it is the caller, or it is not done
-// yet, the script is run again.
+// lineUp has the same client first on all masters, if the lock is free. The script is run again if that client is the caller, or
+// too few masters have done it yet. Otherwise it calls otherwise.
 func (r *voting) lineUp(otherwise func()) {
-	e, me, quorum := r.engine, r.req.Rule.Field, Quorum(len(r.entries))
 	r.pollQueue(luaQueue, func(p Polled) {
-		who, everywhere := firstOf(p.Replies)
-		switch {
-		case everywhere && who == me:
+		switch who, everywhere := firstOf(p.Replies); {
+		case !everywhere:
+			r.putFirst(who, otherwise)
+		case who == r.req.Rule.Field:
 			r.again()
-		case everywhere:
-			otherwise()
 		default:
-			r.pollQueue(luaFirst, func(p Polled) {
-				done := 0
-				for _, reply := range p.Replies {
-					if reply == int64(1) {
-						done++
-					}
-				}
-				if done < quorum || who == me {
-					r.again()
-				} else {
-					otherwise()
-				}
-			}, who, r.req.Rule.Queue.Wake+who, seal(e.labels.next(), 0, "0"))
+			otherwise()
 		}
 	})
 }
 
-// leave takes the caller, who has the lock, out of the queues of masters that refused it, or have yet to answer: he may not be first
-// there. It is called before he is answered, so that his next place stays.
+// putFirst tells all masters who is to be first, and goes on as lineUp says.
+func (r *voting) putFirst(who string, otherwise func()) {
+	r.pollQueue(luaFirst, func(p Polled) {
+		done := 0
+		for _, reply := range p.Replies {
+			if reply == int64(1) {
+				done++
+			}
+		}
+		if done < Quorum(len(r.entries)) || who == r.req.Rule.Field {
+			r.again()
+		} else {
+			otherwise()
+		}
+	}, who, r.req.Rule.Queue.Wake+who, seal(r.engine.labels.next(), 0, "0"))
+}
+
+// leave takes the caller, which now has the lock, out of all queues: the masters that refused it, or have yet to answer, may still
+// list it. It is called before the caller is answered, so that a place that the caller takes afterwards stays.
 func (r *voting) leave() {
 	r.pollQueue(luaLeave, func(Polled) {}, r.req.Rule.Field)
 }
 
-// pollQueue runs one of the above on all masters. It waits for each, so that two who ask at once see the same.
+// pollQueue runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
 func (r *voting) pollQueue(l *lua, done func(Polled), argv ...any) {
 	p := &polling{all: true, done: done}
 	r.engine.begin(&p.round, p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
 }
 
-// A standing is how somebody stands in the queues of several masters.
+// A standing is where one client stands, summed over the queues of all masters.
 type standing struct {
-	who                           string
-	holds, firsts, places, before int // has the lock; is first, or has it; has a place; is behind so many others, in all
+	who    string
+	holds  int // on how many masters it has the lock
+	firsts int // on how many it is first, or has the lock
+	places int // on how many it has a place, or the lock
+	before int // how many others are before it
 }
 
-// firstOf returns who is to be first, given the answers of luaQueue, and whether he is, wherever somebody waits: some of these
-// masters may be in quarantine, so that a quorum of them may not be one. It is nobody where somebody has the lock, or nobody waits.
-// Who has a place on few masters only may have given up.
+// firstOf chooses who is to be first, given the replies to luaQueue: nobody, if a quorum say that one client has the lock, or no
+// client waits anywhere. A client that is first on most masters goes before others, then one with most places: a client with few
+// may have given up. everywhere says that each master on which somebody waits has that client first already. A quorum of them would
+// not do: some may be in quarantine, and their grants do not count.
 func firstOf(replies []any) (who string, everywhere bool) {
 	all, waiting := make(map[string]*standing), 0
 	for _, reply := range replies {

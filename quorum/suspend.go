@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// While a machine is suspended, Go's monotonic clock stands still (CLOCK_MONOTONIC), and the masters' clocks go on. So
-// before a lock is promised, and with every batch, the engine's clock catches up with what was slept. It costs no more
-// than a look at the clocks that Go reads: the wall clock counts a suspend, so the system is asked only when that has
-// moved away from the monotonic one.
+// While a machine is suspended, Go's monotonic clock (CLOCK_MONOTONIC) stands still, and the masters' clocks go on. So before a
+// lock is promised, and with every batch, the engine's clock is moved forwards by the time of the suspend. That is cheap: the wall
+// clock counts suspends, too, and Go reads it together with the monotonic one. Only if the two have come apart is the system asked.
 //
-// Where a system has no clock that counts suspends, or a hypervisor pauses the machine and tells nobody, it shows in the
-// masters' answers only: rule 8.
+// Some systems have no clock that counts suspends, and a hypervisor may pause a machine without telling it. Then only the masters'
+// answers show it (rule 8).
 
 // A suspends measures for how long this machine has been suspended.
 type suspends struct {
 	boot  func() (time.Duration, bool) // a clock that counts suspends, as the monotonic clock does not
 	began time.Time
-	base  time.Duration // boot less the monotonic clock, at first
-	ahead atomic.Int64  // the wall clock less the monotonic one, when boot was asked
-	slept atomic.Int64
+	base  time.Duration // boot less the monotonic clock, when it began
+	ahead atomic.Int64  // the wall clock less the monotonic one, when boot was asked last
+	slept atomic.Int64  // since it began
 }
 
-// unslept is how far the wall clock may come away from the monotonic one before the system is asked: less than the drift
-// allows for, in any lock.
+// unslept is how far the wall clock and the monotonic one may come apart before the system is asked. A suspend of that length may
+// go unnoticed: it is less than the drift of any lock.
 const unslept = clockFloor / 4
 
 func newSuspends() *suspends {
@@ -33,14 +32,14 @@ func newSuspends() *suspends {
 	return s
 }
 
-// since returns how long, at now, it has been suspended since newSuspends.
+// since returns for how long the machine has been suspended, from newSuspends until now.
 func (s *suspends) since(now time.Time) time.Duration {
 	was := s.ahead.Load()
 	is := ahead(now, now.Sub(s.began))
 	if moved := time.Duration(is - was); moved < -unslept || moved > unslept {
 		if boot, ok := s.ask(); ok {
 			raise(&s.slept, int64(boot-s.base))
-			s.ahead.CompareAndSwap(was, is) // not over what somebody has seen who asked later
+			s.ahead.CompareAndSwap(was, is) // unless another goroutine has asked meanwhile: that is newer
 		}
 	}
 	return time.Duration(s.slept.Load())
@@ -53,13 +52,14 @@ func raise(n *atomic.Int64, v int64) {
 	}
 }
 
-// ahead is what the wall clock shows at t more than the monotonic one, in ns.
+// ahead returns the wall clock at t less the monotonic one, in ns.
 func ahead(t time.Time, monotonic time.Duration) int64 { return t.UnixNano() - int64(monotonic) }
 
-// ask returns by how much the system's clock is ahead of the monotonic one, less what passes between looking at both.
+// ask returns the system's clock less the monotonic one. Reading one after the other makes that too small, so the largest of
+// three tries counts.
 func (s *suspends) ask() (time.Duration, bool) {
 	best, known := time.Duration(0), false
-	for range 3 { // somebody else may have the processor in between
+	for range 3 { // another thread may run between the two readings
 		before := time.Since(s.began)
 		boot, ok := s.boot()
 		if !ok {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootTime reads the clock that goes on while the machine sleeps: here that one is called monotonic, and the one that Go
-// calls so does not.
+// bootTime reads the clock that goes on while the machine is suspended. On this system that is CLOCK_MONOTONIC; Go's monotonic
+// clock is another one, which stands still.
 func bootTime() (time.Duration, bool) {
 	var t unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)

@@ -4,5 +4,5 @@ package quorum
 
 import "time"
 
-// bootTime is not known here.
+// bootTime says that no such clock is known on this system.
 func bootTime() (time.Duration, bool) { return 0, false }
