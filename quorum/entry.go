@@ -19,7 +19,7 @@ type entry struct {
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
-	missed  bool   // it is a release that the master did not run in time; see releaseLate
+	missed  bool   // it is a release that the master did not run in time; see noteMissed
 	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }
@@ -83,7 +83,7 @@ func (en *entry) reply(now instant) {
 	})
 	if en.Err != nil {
 		en.lane.complain(en.Err, now)
-		en.releaseLate()
+		en.noteMissed()
 	}
 }
 
@@ -120,7 +120,7 @@ func (en *entry) lost(cause string) {
 
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why failure) {
-	en.releaseLate()
+	en.noteMissed()
 	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
 }
 

@@ -10,8 +10,8 @@ import (
 // which would outlive it begins by extending it. Both live by the master's clock, so they are compared by it.
 
 const (
-	// The horizon is extended beyond a lock's time by one headRoom-th of that, at least by leastHeadRoom, so that this is
-	// rare. It lengthens quarantines as much.
+	// So that extensions are rare, each goes beyond the lock's time: by one headRoom-th of that, and at least by leastHeadRoom.
+	// Quarantines are longer by as much.
 	headRoom      = 4
 	leastHeadRoom = time.Second
 )
@@ -42,9 +42,9 @@ func (l *lane) extendHorizon() {
 	l.calls = append(l.calls, &l.extension)
 }
 
-// learnHorizon takes the answer: for how long the horizon lasted at a moment after the batch before this one, and after this
-// one was sent. shows is the clock at the end of this batch. The earlier of the two moments counts: the clock may have been
-// set back since the batch before.
+// learnHorizon takes the answer to the extension: the horizon's remaining TTL, ms. It was true at some moment after the end of the
+// batch before, and after this batch was sent. Of these two lower bounds, by the master's clock, the smaller one is used: the
+// clock may have been set back since the batch before. shows is the clock at the end of this batch.
 func (l *lane) learnHorizon(shows int64) {
 	if l.extension.Args == nil {
 		return

@@ -58,16 +58,16 @@ func (d *editing) noteGrants(en *entry) {
 	}
 }
 
-// releaseLate makes a release late. It is called for every entry that has not reached the master, or may not have, before anything
-// that was pushed after the entry is answered. It does nothing if the entry is no release, or nothing was granted there.
-func (en *entry) releaseLate() {
+// noteMissed notes that an entry has not reached the master, or may not have. If the entry is a release, the release is made late.
+// It must be called before anything that was pushed after the entry is answered.
+func (en *entry) noteMissed() {
 	if sig := en.round.releases; sig != nil && !en.missed {
 		en.missed = true
 		en.lane.releaseLate(*sig, en.round.place.Load(), undoText)
 	}
 	if r, ok := en.round.owner.(*voting); ok {
 		r.mu.Lock()
-		r.missedBy(en)
+		r.noteMissed(en)
 		r.mu.Unlock()
 	}
 }

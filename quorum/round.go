@@ -86,7 +86,7 @@ func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any)
 	r.place.Store(e.rounds.Add(1))
 	for i := range r.entries {
 		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
-			r.entries[i].releaseLate()
+			r.entries[i].noteMissed()
 			turnedAway = true
 		}
 	}

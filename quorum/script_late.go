@@ -24,12 +24,12 @@ func (r *voting) eachExpiry(a *answer, f func(sig signature, at int64)) {
 	}
 }
 
-// missedBy notes that the script has not run on a master, or may not have. It is called with round.mu held.
-func (r *voting) missedBy(en *entry) {
+// noteMissed notes that the script has not run on a master, or may not have. It is called with round.mu held.
+func (r *voting) noteMissed(en *entry) {
 	if !en.missed {
 		en.missed = true
 		if r.decision != Undecided {
-			r.releaseLate(en)
+			r.releaseAt(en)
 		}
 	}
 }
@@ -38,13 +38,13 @@ func (r *voting) missedBy(en *entry) {
 // again with each late answer: who was told that no quorum has answered has given the lock up all the same.
 func (r *voting) releaseMissed() {
 	for i := range r.entries {
-		r.releaseLate(&r.entries[i])
+		r.releaseAt(&r.entries[i])
 	}
 }
 
-// releaseLate makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
+// releaseAt makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
 // By then others may have asked for the lock: what they were granted stays theirs.
-func (r *voting) releaseLate(en *entry) {
+func (r *voting) releaseAt(en *entry) {
 	if !en.missed || r.req.Rule.Merge != Releasing {
 		return
 	}

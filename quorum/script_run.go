@@ -72,7 +72,7 @@ type voting struct {
 func (r *voting) read(en *entry) (Vote, string) {
 	a, v, cause := r.answer(&en.Call)
 	if a == nil {
-		r.missedBy(en)
+		r.noteMissed(en)
 	} else {
 		r.all[en.master] = a
 		r.eachExpiry(a, func(sig signature, at int64) { en.lane.granted(sig.hash(), r.place.Load(), at) })

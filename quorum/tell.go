@@ -2,15 +2,16 @@ package quorum
 
 import "lockproxy/quorum/vouch"
 
-// A master that keeps less on disk than it did comes to a new epoch, without a quarantine: it has forgotten nothing. But its
-// file may be an old one from then on, in which its mark has the epoch before. So the other masters are told the new one
-// (rule 7b), as soon as they can be reached: whoever meets the master again on that file has heard of it from them.
+// A master's new epoch is told to the other masters, as soon as each can be reached, so that a proxy which meets the master with
+// older data learns from them that the data is old. There are two cases that a survey does not cover:
 //
-// Nor can others be told of a quarantine while it lasts where they are away, so that it ends by itself. They are told then (rule 7a):
-// the address may lead back to the server that was there before.
+//   - The master keeps less on disk than it did (rule 7b). It has forgotten nothing, and so gets a new epoch without a quarantine.
+//     But from now on its file may be an old one, in which its mark has the epoch before.
+//   - Other masters were away during its quarantine, and that ended by ttl_max (rule 7a). The address may still lead back to the
+//     server that was there before.
 
-// tellOthers has the other masters told the epochs, but for those that have been, by slot. It is called when this one has come to a
-// new one.
+// tellOthers has the other masters told the epochs, except those in told, by slot, which know. It is called when this master has
+// come to a new epoch.
 func (l *lane) tellOthers(told map[int]vouch.Testimony) {
 	for _, other := range l.engine.lanesOf(l.db) {
 		if _, knows := told[other.master.slot]; other != l && !knows {
@@ -26,17 +27,17 @@ func (l *lane) tell() {
 }
 
 func (l *lane) wasTold(any) {
-	l.behind.Store(false)                    // before a look at the epochs: a later one may come meanwhile
-	if !l.roster.isIn(l.link.marks.roster) { // which was read after this
+	l.behind.Store(false)                    // before the epochs are compared: a later one may come meanwhile
+	if !l.roster.isIn(l.link.marks.roster) { // these marks were read behind the command that told
 		l.behind.Store(true)
 	}
 }
 
-// A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master can tell it
-// of the later epoch. Until it has heard the others it leaves the run id in the mark as it is: so the mark goes on showing, to
-// whoever hears them first, that the server has started on a file.
+// A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master has told it
+// of the later epoch. Until it has heard the others it leaves the former run id in the mark. So the mark goes on showing that the
+// server has started on a file, and the first proxy that hears the others will know.
 
-// heardOthers says that so many other masters are connected that one of them was told of any later epoch (rule 7b).
+// heardOthers says that enough other masters are connected for one of them to know of any later epoch (rule 7b).
 func (l *lane) heardOthers() bool {
 	n := 0
 	for _, other := range l.engine.lanesOf(l.db) {
@@ -47,7 +48,7 @@ func (l *lane) heardOthers() bool {
 	return n >= Quorum(len(l.engine.masters))-1
 }
 
-// isUp says that the master is connected, and what it knows of epochs is known.
+// isUp says that the master is connected. Then its roster has been read.
 func (l *lane) isUp() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

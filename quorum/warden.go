@@ -90,7 +90,7 @@ func (w *warden) judge(now instant) {
 		return // until it looks again
 	}
 	by, own, sure := vouch.Standstill(jumps, bounds.DriftFactor, tolerance(bounds.Grace))
-	if !sure { // nobody can take a lock before it is
+	if !sure { // look again later; until then no vote of the masters that jumped counts
 		return
 	}
 	w.alarmed.Store(0)
@@ -108,8 +108,9 @@ func (w *warden) judge(now instant) {
 	}
 }
 
-// putRight lets the engine's clock count what it stood still. By that clock the masters' have not jumped, but for what one of
-// them did besides. The clock is put right first: who has seen that the masters' are known by the new one must read no other.
+// putRight adds to the engine's clock the time for which this process stood still. Compared with that clock, the masters' clocks
+// have not jumped, except one that has jumped by itself besides. The engine's clock is changed before the watches are: whoever sees
+// that a watch goes by the new clock must not read the old one.
 func (w *warden) putRight(at instant, by time.Duration) {
 	e := w.engine
 	e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)

@@ -12,22 +12,22 @@ import (
 // A watch follows one master's clock, over all its lanes and connections. From a jump until the
 // warden has found out whose it was, no vote of that master counts.
 type watch struct {
-	restarts atomic.Int64 // how often the clock was begun to be followed anew
+	restarts atomic.Int64 // how often following the clock was begun anew
 
 	mu      sync.Mutex // guards all below
 	clock   vouch.Clock
-	from    instant       // answers to what was asked before do not count: our clock was put right then
+	from    instant       // when our clock was put right: answers to earlier questions do not count
 	first   instant       // when the first question was sent that was answered
 	steady  instant       // when the latest question was sent whose answer showed no jump
-	hidden  time.Duration // how far it may have stepped then, without being noticed
-	jumped  bool          // it has, and the warden has not judged that yet
+	hidden  time.Duration // how far the clock may have stepped by then without being noticed
+	jumped  bool          // the clock has jumped, and the warden has not judged that yet
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
 	charges int           // how often the master was found to may have forgotten locks
 	charge  string        // for what, the last time
 }
 
-// askedAsleep is why an answer says nothing, of a clock that may be trusted all the same.
+// askedAsleep is observe's reason for ignoring an answer; the clock itself is not in doubt.
 const askedAsleep = "was asked while this process stood still"
 
 // observe takes what the clock showed first and last between sent and received, and returns why it is not to be trusted,
@@ -128,9 +128,9 @@ func (w *watch) charged() (int, string) {
 	return w.charges, w.charge
 }
 
-// jumpSince returns the jump of the master's clock that awaits judgement, or nil if the master has answered no
-// question since t, when the first clock was found to have jumped, or its clock is not known to within d. One that was still
-// steady then has not jumped with it, or by no more than goes unnoticed; of one that was not known before, nobody can say.
+// jumpSince returns in which span the jump of this clock is that awaits judgement. t is when the first clock was found to have
+// jumped. A clock that was steady at t or later has jumped by no more than goes unnoticed; one that was not known before t may have
+// jumped by anything. It returns nil if the master has answered no question since t, or its clock is not known to within d.
 func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,13 +153,13 @@ func (w *watch) ignore() {
 	w.from = math.MaxInt64
 }
 
-// acquit says that it was this process that stood still, for so long, before t, and that its clock has been put right by put
-// and shows now. What the master's clock has jumped forwards besides is its own: it returns that.
+// acquit ends the inquiry into a jump that was ours: before t this process stood still for by. Our clock has been put right by put,
+// and now shows now. It returns how far the master's clock has jumped forwards by itself, besides.
 func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.restarts.Add(1)
-	if !w.jumped && w.steady >= t { // what is known of it is from after that
+	if !w.jumped && w.steady >= t { // what is known of this clock was learnt after the standstill
 		by = 0
 	}
 	ahead = min(w.ahead, w.ahead-w.jump) // what came back is gone: nobody stands still backwards

@@ -253,17 +253,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release that was lost is not made late", rule: "4 undo", file: "entry.go",
-		old: "en.releaseLate()\n\ten.round.vote(", new: "if f == dropped {\n\t\ten.releaseLate()\n\t}\n\ten.round.vote(",
+		old: "en.noteMissed()\n\ten.round.vote(", new: "if f == dropped {\n\t\ten.noteMissed()\n\t}\n\ten.round.vote(",
 		test: "TestAReleaseThatIsLost", in: ".",
 	},
 	{
 		name: "a release that most masters missed is not made late", rule: "4 undo", file: "round.go",
-		old: "r.entries[i].releaseLate()", new: "_ = i",
+		old: "r.entries[i].noteMissed()", new: "_ = i",
 		test: "TestAReleaseThatNoQuorum", in: ".",
 	},
 	{
 		name: "a release that was answered with an error is not made late", rule: "4 undo", file: "entry.go",
-		old: "en.lane.complain(en.Err, now)\n\t\ten.releaseLate()", new: "en.lane.complain(en.Err, now)",
+		old: "en.lane.complain(en.Err, now)\n\t\ten.noteMissed()", new: "en.lane.complain(en.Err, now)",
 		test: "TestAReleaseThatIsAnsweredWithAnError", in: ".",
 	},
 	{

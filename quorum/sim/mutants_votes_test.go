@@ -95,7 +95,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "a release by vote that was answered with an error is not made late", rule: "4 undo", file: "script_run.go",
-		old: "r.missedBy(en)", new: "_ = en",
+		old: "r.noteMissed(en)", new: "_ = en",
 		test: "TestAReleaseByVoteThatIsAnsweredWithAnError", in: ".",
 	},
 	{
