@@ -26,10 +26,10 @@ func (s *session) push(sl *slot) bool {
 	return true
 }
 
-// conflict returns the youngest command in flight that a command on these keys must not overtake or be mixed with. Any
-// command that went upstream is one: a client that writes data and gives the lock back in one go relies on their order. For a
-// command that may change a lock, an attempt that has taken it is in flight until its reply is written: until then the lock
-// may be undone.
+// conflict returns the youngest command in flight that sl must not overtake, nor be in flight with; nil if there is none. That is
+// any command that went upstream: a client that writes data and gives the lock back in one go relies on their order. And it is
+// one on the same key that has two rounds, or any on that key if sl is not of one round. For such an sl, an attempt that has taken
+// a lock is in flight until its reply is written, because the lock may be undone until then.
 func (s *session) conflict(sl *slot) *slot {
 	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 && s.shares == 0 {
 		return nil // the common case costs nothing

@@ -81,13 +81,13 @@ type outcome struct {
 // made is the answer where the reply was made with the outcome.
 func made(o *outcome) Reply { return o.reply }
 
-// rounds says whether an operation may be in flight together with others on the same key.
+// rounds says what else on the same key may be in flight together with an operation; see session.conflict.
 type rounds uint8
 
 const (
-	oneRound  rounds = iota
-	twoRounds        // or more; it reads first and compares then, or asks again: nothing else on the key may come between
-	extending        // may change what a lock is known by to its undo, as when it expires: whether it is the client's must be clear
+	oneRound  rounds = iota // anything of one round
+	twoRounds               // nothing: it reads first and compares then, or asks again
+	extending               // nothing from before it: whether an attempt has its lock must be clear, as its undo knows the lock by its expiry
 )
 
 var slots = sync.Pool{New: func() any {

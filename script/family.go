@@ -47,11 +47,11 @@ type FamilyKind uint8
 // The kinds of families.
 const (
 	Agrees   FamilyKind = iota // nothing is known of it: a quorum must do and answer the same
-	Takes                      // a lock
-	Extends                    // it
-	Releases                   // it
-	Tells                      // nothing that anything hangs on
-	Asks                       // for a number, of which the largest that a quorum says at least is right
+	Takes                      // it takes a lock
+	Extends                    // it extends a lock
+	Releases                   // it releases a lock
+	Tells                      // its reply matters to nobody: the commonest is as good as any
+	Asks                       // its reply is a number: the largest that a quorum reaches is right
 	Refused                    // it cannot be voted on safely
 )
 
