@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"lockproxy/quorum"
 )
 
 // A relation is a rule between settings. It is looked at only if each of them is good by itself.
@@ -112,18 +110,18 @@ var relations = []relation{
 	{[]string{"master_dead_after", "instance_timeout"}, func(c *Config) string {
 		return failIf(c.MasterDeadAfter <= c.InstanceTimeout, fmt.Sprintf(
 			"%s is not longer than instance_timeout (%s), so that every slow vote would end a connection; raise it or lower instance_timeout",
-			quorum.DurationText(c.MasterDeadAfter), quorum.DurationText(c.InstanceTimeout)))
+			short(c.MasterDeadAfter), short(c.InstanceTimeout)))
 	}},
 	{[]string{"ttl_max", "drift_factor", "instance_timeout"}, func(c *Config) string {
 		drift := time.Duration(float64(c.TTLMax)*c.DriftFactor) + 2*time.Millisecond
 		return failIf(c.TTLMax <= c.InstanceTimeout+drift, fmt.Sprintf(
 			"%s leaves no validity: a round may take instance_timeout (%s), and drift = ttl_max × drift_factor + 2ms is %s; raise it",
-			quorum.DurationText(c.TTLMax), quorum.DurationText(c.InstanceTimeout), quorum.DurationText(drift)))
+			short(c.TTLMax), short(c.InstanceTimeout), short(drift)))
 	}},
 	{[]string{"shutdown_timeout", "instance_timeout"}, func(c *Config) string {
 		return failIf(c.ShutdownTimeout < c.InstanceTimeout, fmt.Sprintf(
 			"%s is shorter than instance_timeout (%s), so that running commands could not end; raise it",
-			quorum.DurationText(c.ShutdownTimeout), quorum.DurationText(c.InstanceTimeout)))
+			short(c.ShutdownTimeout), short(c.InstanceTimeout)))
 	}},
 	sizes("max_command", func(c *Config) int { return c.MaxCommand }, "max_bulk", func(c *Config) int { return c.MaxBulk }),
 	sizes("max_input", func(c *Config) int { return c.MaxInput }, "max_command", func(c *Config) int { return c.MaxCommand }),

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"lockproxy/quorum"
 )
 
 // A raw is a value as a source gives it: a text, or in the file perhaps a list or a mapping.
@@ -66,7 +64,7 @@ func scalar(accepts string, set func(c *Config, text string) string) value {
 
 // duration accepts low to high, and also 0 where zero is "off".
 func duration(field func(*Config) *time.Duration, low, high time.Duration, zero ...string) value {
-	accepts := fmt.Sprintf("a duration from %s to %s, such as 50ms, 5s or 1h", quorum.DurationText(low), quorum.DurationText(high))
+	accepts := fmt.Sprintf("a duration from %s to %s, such as 50ms, 5s or 1h", short(low), short(high))
 	if len(zero) > 0 {
 		accepts += ", or 0 for " + zero[0]
 	}
@@ -79,7 +77,7 @@ func duration(field func(*Config) *time.Duration, low, high time.Duration, zero 
 			return fmt.Sprintf("%q is no duration; write %s", text, accepts)
 		case d == 0 && len(zero) > 0:
 		case d < low || d > high:
-			return fmt.Sprintf("%s is out of range; write %s", quorum.DurationText(d), accepts)
+			return fmt.Sprintf("%s is out of range; write %s", short(d), accepts)
 		}
 		*field(c) = d
 		return ""
@@ -90,6 +88,11 @@ func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil
 }
+
+// short is d without the zeros that Duration.String ends with.
+func short(d time.Duration) string { return withoutZeros.Replace(d.String()) }
+
+var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 func integer(field func(*Config) *int, low, high int) value {
 	accepts := fmt.Sprintf("a whole number from %d to %d", low, high)
