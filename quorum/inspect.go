@@ -20,6 +20,7 @@ type Inspected struct {
 	Barred  []Barred // the databases that are not clean
 	Marked  bool     // it carries a canary of this deployment, and was not quarantined for being new
 	Foreign bool     // it carries a canary of another deployment
+	Unread  bool     // it carries a canary of another version of lockproxy, which this one does not read; it is Foreign, too
 	// Misplaced says that this server was marked in another place of the list; see isMisplaced.
 	Misplaced bool
 	// Replaced says that the proxies refuse it: under its address they have met another server since.
@@ -100,6 +101,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 		in.Misplaced = in.Misplaced || in.named && isMarkedElsewhere(&canary, in.slot, &in.Info)
 	}
 	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
+	in.Unread = in.Unread || vouch.IsUnread(found.canary)
 	reason := reasonOf(found.quarantine)
 	in.Marked = in.Marked || known && reason != vouch.New
 	if found.canary == "" || found.quarantine != "" {

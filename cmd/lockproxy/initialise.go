@@ -14,6 +14,7 @@ import (
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/vouch"
 )
 
 // initialise marks the masters of a new deployment clean, after it has shown what is on them and asked.
@@ -83,6 +84,8 @@ func writeFound(w io.Writer, found []quorum.Inspected) {
 // state says in few words whether a master's grants count.
 func state(in *quorum.Inspected) string {
 	switch {
+	case in.Unread:
+		return "is refused: " + vouch.Unread
 	case in.Foreign:
 		return "marked by another deployment, or for another list of masters"
 	case in.Misplaced:

@@ -1,10 +1,12 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vouch"
 )
 
 // expectNoEarlyGrant takes a lock that has just a quorum through one proxy, which then is gone, and lets a clock step by what
@@ -87,5 +89,35 @@ func TestAMasterIsMarkedInDatabasesThatOnlyOtherProxiesUse(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// A later version of lockproxy marks a master in a format of its own: this one has no vote there from that moment, leaves the mark and
+// what lies beside it alone, and says why.
+func TestAMasterThatAnotherVersionHasMarkedIsRefusedAndLeftAlone(t *testing.T) {
+	inScene(t, func(s *scene) {
+		const theirs = "lockproxy-2 their epoch, and more 0"
+		s.do(func() {
+			for _, m := range s.servers[:2] {
+				m.put(&session{}, "lockproxy:canary", item{text: theirs})
+				m.put(&session{}, "lockproxy:roster", item{text: "their roster"})
+			}
+		})
+		s.expectNotGranted(<-s.acquire(0, "mine", time.Second, false))
+		s.sleep(10 * time.Second)
+		a := <-s.acquire(1, "mine", time.Second, false)
+		s.expectNotGranted(a)
+		if a.Err == nil || !strings.Contains(a.Err.Error(), vouch.Unread) {
+			t.Errorf("says %v", a.Err)
+		}
+		s.do(func() {
+			for i, m := range s.servers[:2] {
+				mark, _ := m.store.get(0, "lockproxy:canary", 0)
+				roster, _ := m.store.get(0, "lockproxy:roster", 0)
+				if mark.text != theirs || roster.text != "their roster" {
+					t.Errorf("master %d has %q and %q", i, mark.text, roster.text)
+				}
+			}
+		})
 	})
 }

@@ -37,7 +37,19 @@ type Canary struct {
 // Unplaced is no Slot.
 const Unplaced = -1
 
-const canaryFormat = "lockproxy-1"
+// canaryFormat is the first word of a mark. It stands for all that lockproxy keeps on a master beside the canary, too (the epochs,
+// the horizon, the quarantine, fences and their records): a version that reads or writes any of these differently names another
+// format. Then versions that do not know it neither vote by what they misread nor mark the master anew.
+const (
+	canaryFormat  = canaryFormats + "1"
+	canaryFormats = "lockproxy-"
+)
+
+// IsUnread says that another version of lockproxy made the mark, in a format which this one does not read.
+func IsUnread(text string) bool {
+	_, ok := ParseCanary(text)
+	return !ok && strings.HasPrefix(text, canaryFormats)
+}
 
 // String returns the mark as it is kept on the master.
 func (c Canary) String() string {
@@ -79,7 +91,7 @@ const (
 	Same    Verdict = iota // nothing was forgotten since the mark was made
 	Renew                  // nothing was forgotten, but the mark no longer says all: it is to be replaced by Next
 	Forgot                 // locks may have been forgotten: the mark is to be replaced by Next, and the master quarantined
-	Foreign                // the master belongs to another deployment
+	Foreign                // the master belongs to another deployment, or to another version of lockproxy
 )
 
 // A Judgement is a verdict and what follows from it.
@@ -95,12 +107,18 @@ const (
 	Older = "its data is older than it was"
 )
 
+// Unread is a reason of Foreign.
+const Unread = "bears a mark of another version of lockproxy, which this one does not read: run the version that made it, or that version's successor"
+
 // Judge compares the mark that a master carries, or "" if it carries none, with what the master says of itself now and
 // what this proxy knows of the deployment. Epoch of now is a number greater than any that this master may have had before, as
 // far as is known; latest is the greatest that anybody has told of.
 func Judge(text string, now Canary, latest int64) Judgement {
 	if text == "" {
 		return Judgement{Forgot, New, now}
+	}
+	if IsUnread(text) {
+		return Judgement{Verdict: Foreign, Reason: Unread}
 	}
 	was, ok := ParseCanary(text)
 	if !ok || was.Members != now.Members {

@@ -1,6 +1,7 @@
 package vouch
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -136,6 +137,24 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 	} {
 		if j := Judge(text, good, 0); j.Verdict != Foreign {
 			t.Errorf("%q: %+v", text, j)
+		}
+	}
+}
+
+// Whoever is told that it is another deployment's runs lockproxy init, which frees all locks.
+func TestAMarkInAnotherFormatIsAnotherVersions(t *testing.T) {
+	now := Canary{Process: "p", Lineage: "-", Members: "m"}
+	for text, want := range map[string]bool{
+		"lockproxy-2" + strings.TrimPrefix(now.String(), canaryFormat): true,
+		"lockproxy-2 {}":       true,
+		now.String() + " more": true, // as versions tell more
+		now.String():           false,
+		"x":                    false,
+		"":                     false,
+	} {
+		j := Judge(text, now, 0)
+		if unread := j.Verdict == Foreign && j.Reason == Unread; unread != want || IsUnread(text) != want {
+			t.Errorf("%q: %+v, unread %v", text, j, IsUnread(text))
 		}
 	}
 }
