@@ -135,6 +135,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
 		case p.info.Full():
 			p.verdict = "no: its memory is full, raise maxmemory"
+		case p.info.Refusal != "":
+			p.verdict = "no: it refuses writes: " + strings.TrimSuffix(p.info.Refusal, ".")
 		case p.info.RoundTrip > cfg.InstanceTimeout:
 			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
 		case p.marks.Addr != "" && p.marks.Err != nil:

@@ -172,13 +172,14 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	locked := startRedis(t, "--requirepass", "s3cr3t")
 	evicting := startRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	full := startRedis(t, "--maxmemory", "100kb")
+	lonely := startRedis(t, "--min-replicas-to-write", "1")
 	_, port, _ := net.SplitHostPort(good)
 	replica := startRedis(t, "--replicaof", "127.0.0.1", port)
 	gone := silentMaster(t) // accepts, says nothing
 	start := time.Now()
 	code, out := runCheck("--dial-timeout", "3s", "--master-dead-after", "3s", "--instance-timeout", "2s",
-		"--masters", strings.Join([]string{good, locked, evicting, full, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
-	if code != exitFailure || !strings.Contains(out, "\n0 of 8 masters could vote, 5 needed.\n") {
+		"--masters", strings.Join([]string{good, locked, evicting, full, lonely, replica, gone, "127.0.0.1:1", "localhost:" + port}, ","))
+	if code != exitFailure || !strings.Contains(out, "\n0 of 9 masters could vote, 5 needed.\n") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if d := time.Since(start); d > waitMax {
@@ -187,6 +188,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 	for addr, want := range map[string]string{
 		good: "no: new, or has lost its data: if no lock is held, run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
 		full:    "no: its memory is full, raise maxmemory",
+		lonely:  "no: it refuses writes: NOREPLICAS Not enough good replicas to write",
 		replica: "no: is a slave, name its master, or, if that is named, another server", gone: "no: no answer",
 		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
 		locked: "no: NOAUTH Authentication required, set master_user and master_password, or the ones in its URL",

@@ -29,6 +29,7 @@ type Info struct {
 	TellsExpiry bool // the master has PEXPIRETIME, as Redis has from version 7 on, and we may use it
 
 	Missing []string // the commands that the user may not run
+	Refusal string   // of a Probe: the error that it answers writes with, whoever sends them; "" if none was tried, or it takes them
 }
 
 // Full says that the master has used up its memory, so that it writes nothing more.

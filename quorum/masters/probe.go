@@ -112,8 +112,11 @@ func (m *Redis) TryListening(ctx context.Context, channel string, info *Info) er
 	return nil
 }
 
-// note adds what the master refused because of who we are. All versions say NOPERM, each in its own words.
+// note adds what the master refused, and whether because of who we are. For that all versions say NOPERM, each in its own words.
 func (i *Info) note(name string, err error) {
+	if refusesWrites(err) {
+		i.Refusal = err.Error()
+	}
 	if !isNoPerm(err) {
 		return
 	}
@@ -130,4 +133,14 @@ func (i *Info) note(name string, err error) {
 	if !slices.Contains(i.Missing, name) {
 		i.Missing = append(i.Missing, name)
 	}
+}
+
+// refusesWrites recognises what a master says that takes no writes from anybody: it has too few replicas, its disk is full, or its
+// memory.
+func refusesWrites(err error) bool {
+	if err == nil || !isReply(err) {
+		return false
+	}
+	code, _, _ := strings.Cut(err.Error(), " ")
+	return slices.Contains([]string{"NOREPLICAS", "MISCONF", "OOM"}, code)
 }
