@@ -25,7 +25,7 @@ var (
 	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before")
 	// ErrLate says that a quorum did what was asked, but too late to leave any validity. What was set has been undone. An
 	// extension has not been undone: masters may hold the lock still.
-	ErrLate = errors.New("NOQUORUM the masters answered too late: no validity is left of the TTL")
+	ErrLate = errors.New("NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late")
 	// ErrClosed says that the engine was closed before the outcome was known.
 	ErrClosed = errors.New("lockproxy is shutting down")
 )

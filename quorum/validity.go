@@ -21,6 +21,15 @@ func Validity(ttl, elapsed time.Duration, factor float64) time.Duration {
 	return ttl - elapsed - Drift(ttl, factor)
 }
 
+// TTLMin returns the shortest TTL, in whole milliseconds, of which a whole millisecond of validity is left if no time elapses.
+func TTLMin(factor float64) time.Duration {
+	ttl := time.Millisecond
+	for Validity(ttl, 0, factor) < time.Millisecond {
+		ttl += time.Millisecond
+	}
+	return ttl
+}
+
 // kept returns how long masters are told to keep the key of a lock: TTL + drift + grace, in whole milliseconds, rounded
 // up. A client that counts the TTL from its own send is then never ahead of the masters.
 func (c *Config) kept(ttl time.Duration) time.Duration {

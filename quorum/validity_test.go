@@ -20,6 +20,14 @@ func TestValidityIsTTLLessElapsedLessDrift(t *testing.T) {
 	}
 }
 
+func TestTheShortestTTLLeavesAMillisecond(t *testing.T) {
+	for factor, want := range map[float64]time.Duration{0.0001: 4, 0.01: 4, 0.3: 5, 0.5: 6} {
+		if got := TTLMin(factor); got != want*time.Millisecond {
+			t.Errorf("factor %v: %v", factor, got)
+		}
+	}
+}
+
 func TestMastersKeepALockLongerThanItIsPromised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{

@@ -19,7 +19,7 @@ const tokenBytes = 16
 const waitMax = 24 * time.Hour
 
 func runLock(c *call) Reply {
-	ttl, refused := c.setTTL(millis, c.args[2])
+	ttl, refused := c.lockTTL(c.args[2])
 	if refused != nil {
 		return refused
 	}
@@ -61,6 +61,16 @@ func runLock(c *call) Reply {
 		c.engine().Acquire(req, done)
 	}
 	return later
+}
+
+// lockTTL reads the TTL of LOCK and EXTEND. One of which no validity can be left is an error: a LOCK would wait in vain, and an
+// EXTEND would make the lock shorter. (To SET … NX it is a refusal: its clients know no such error.)
+func (c *call) lockTTL(text string) (time.Duration, Reply) {
+	ttl, refused := c.setTTL(millis, text)
+	if refused == nil && ttl < c.server.cfg.TTLMin {
+		refused = errTTLMin(ttl, c.server.cfg.TTLMin)
+	}
+	return ttl, refused
 }
 
 type lockOptions struct {
@@ -145,7 +155,7 @@ func (c *call) release(name, token string, alien script.Alien, answer func(*outc
 }
 
 func runExtend(c *call) Reply {
-	ttl, refused := c.setTTL(millis, c.args[3])
+	ttl, refused := c.lockTTL(c.args[3])
 	if refused != nil {
 		return refused
 	}

@@ -95,7 +95,7 @@ func TestALockThatAScriptTookIsGivenBackIfItsReplyComesTooLate(t *testing.T) {
 	r := newRig(t, Config{})
 	e := r.engine
 	e.late, e.locking = true, true
-	if got, want := r.dial().ask("EVAL", unheardOf, "1", "k"), "-NOQUORUM the masters answered too late: no validity is left of the TTL\r\n"; got != want {
+	if got, want := r.dial().ask("EVAL", unheardOf, "1", "k"), "-NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !e.onlyLock(t).isAbandoned() {

@@ -12,6 +12,8 @@ import (
 type Config struct {
 	// TTLMax is the longest TTL a client may ask for, and the TTL of a key that asks for none. Default 1 h.
 	TTLMax time.Duration
+	// TTLMin is the shortest TTL of which validity can be left: LOCK and EXTEND refuse less with an error. Default 4 ms.
+	TTLMin time.Duration
 	// Databases is how many logical databases SELECT reaches. Default 16.
 	Databases int
 	// Users may log in with AUTH. Empty: nobody needs to. AUTH with a password alone means the user "default".
@@ -82,6 +84,7 @@ const (
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.TTLMax, time.Hour)
+	setDefault(&c.TTLMin, 4*time.Millisecond)
 	setDefault(&c.Databases, 16)
 	setDefault(&c.Version, "dev")
 	if c.CPU == nil {

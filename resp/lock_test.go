@@ -237,7 +237,7 @@ func TestALockThatIsGrantedTooLateIsNotHeld(t *testing.T) {
 // Validity is told in whole milliseconds, and 0 of them are no lock.
 func TestALockOfLessThanAMillisecondIsNone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{})
+	r := newRig(t, Config{TTLMin: time.Millisecond})
 	c := r.dial()
 	if got := c.ask("LOCK", "k", "1"); got != "$-1\r\n" {
 		t.Errorf("LOCK: %q", got)

@@ -326,7 +326,7 @@ func TestATransactionGrantedTooLateIsAbandoned(t *testing.T) {
 	r := newRig(t, Config{})
 	r.engine.late = true
 	c := r.dial()
-	late := "-NOQUORUM the masters answered too late: no validity is left of the TTL\r\n"
+	late := "-NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late\r\n"
 	if got := c.ask("GETSET", "k", "v"); got != late {
 		t.Errorf("%q", got)
 	}

@@ -120,6 +120,11 @@ func errTTLMax(asked string, ttlMax time.Duration) Error {
 		asked, ttlMax.Milliseconds(), quorum.DurationText(ttlMax)))
 }
 
+func errTTLMin(ttl, ttlMin time.Duration) Error {
+	return Error(fmt.Sprintf("ERR TTL %d ms is too short: less than 1 ms of validity would be left; ask for %d ms or more",
+		ttl.Milliseconds(), ttlMin.Milliseconds()))
+}
+
 // sizeText is n bytes as the configuration has it, in kb, mb or gb if that is exact.
 func sizeText(n int) string {
 	switch {

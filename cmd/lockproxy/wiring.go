@@ -130,6 +130,7 @@ func upstreamOf(cfg *config.Config) (*upstream.Redis, error) {
 func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.Config {
 	c := resp.Config{
 		TTLMax:    cfg.TTLMax,
+		TTLMin:    quorum.TTLMin(cfg.DriftFactor),
 		Databases: cfg.Databases,
 		Version:   versionText(),
 		Upstream:  up,
