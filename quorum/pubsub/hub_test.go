@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -355,6 +356,52 @@ func TestManySubscriptionsThatEndAtOnceCostNoLink(t *testing.T) {
 		defer w.mu.Unlock()
 		if n := len(w.leaving); n > 0 {
 			t.Errorf("%d subscriptions are still to be left", n)
+		}
+	})
+}
+
+// A master that is asked about many patterns at once answers nothing else meanwhile.
+func TestMastersAreAskedAboutFewPatternsAtOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		const lag = 10 * time.Millisecond
+		for _, m := range w.masters {
+			m.set(func(f *fake) { f.lag = lag })
+		}
+		asked := func(command masters.Command) (n int) {
+			f := w.masters[0]
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for what, times := range f.log {
+				if strings.HasPrefix(what, fmt.Sprint(command, " ")) {
+					n += times
+				}
+			}
+			return n
+		}
+		many := make([]Topic, 10*matchedMax)
+		for i := range many {
+			many[i] = Topic{Kind: Pattern, Name: strconv.Itoa(i) + "*"}
+		}
+		a := &reader{}
+		for _, step := range []struct {
+			command masters.Command
+			ask     func()
+		}{
+			{masters.PSubscribe, func() { w.Subscribe(a, many, func(error) {}) }},
+			{masters.PUnsubscribe, func() { w.Unsubscribe(a, many) }},
+		} {
+			step.ask()
+			for round := 1; asked(step.command) < len(many); round++ {
+				synctest.Wait()
+				if n := asked(step.command); n > round*matchedMax {
+					t.Errorf("before it has answered %d times, a master is asked about %d patterns", round, n)
+				}
+				if round > len(many) {
+					t.Fatalf("only %d of %d patterns are asked about", asked(step.command), len(many))
+				}
+				time.Sleep(lag)
+			}
+			time.Sleep(lag)
 		}
 	})
 }

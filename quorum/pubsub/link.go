@@ -24,6 +24,7 @@ type link struct {
 	cause   string           // of having none
 	outbox  []op             // to be written
 	asked   []op             // written, or about to be; not answered
+	matched int              // how many of asked are about patterns
 	silence int              // beats without a word of a master that owes an answer
 	silent  bool             // conn was closed for that
 }
@@ -35,6 +36,8 @@ type op struct {
 	topic   *topic // nil: of a Ping
 }
 
+func (o *op) aboutPattern() bool { return o.topic != nil && o.topic.Kind == Pattern }
+
 const (
 	// heartbeatEvery is how often an idle link makes its master speak.
 	heartbeatEvery = 500 * time.Millisecond
@@ -42,6 +45,9 @@ const (
 	silentAfter = 2
 	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions that there are, or that end.
 	outboxMax = 1 << 14
+	// matchedMax bounds what a master is asked about patterns before it has answered. For each, Redis before 7.2 looks through
+	// all patterns of the connection; and all that it has read it does at once, while everybody else there waits.
+	matchedMax = 32
 )
 
 // connecting is the cause of a link that has not been tried yet.
@@ -106,9 +112,7 @@ func (l *link) write(conn masters.Listener, broken <-chan struct{}) {
 	var ops []op
 	for {
 		l.hub.mu.Lock()
-		ops = append(ops[:0], l.outbox...)
-		l.asked = append(l.asked, ops...)
-		l.outbox = l.outbox[:0]
+		ops = l.next(ops[:0])
 		l.hub.mu.Unlock()
 		for _, o := range ops {
 			if err := conn.Send(o.command, o.name); err != nil {
@@ -127,6 +131,22 @@ func (l *link) write(conn masters.Listener, broken <-chan struct{}) {
 	}
 }
 
+// next moves what may be written now from the outbox to asked, and appends it to ops. The hub's mu is held.
+func (l *link) next(ops []op) []op {
+	for i := range l.outbox {
+		if o := &l.outbox[i]; o.aboutPattern() {
+			if l.matched == matchedMax {
+				break
+			}
+			l.matched++
+		}
+		ops = append(ops, l.outbox[i])
+	}
+	l.asked = append(l.asked, ops...)
+	l.outbox = slices.Delete(l.outbox, 0, len(ops))
+	return ops
+}
+
 var errUnasked = errors.New("answered what was not asked")
 
 // hear takes one thing that the master said. The hub's mu is held.
@@ -141,6 +161,11 @@ func (l *link) hear(heard masters.Heard) error {
 	}
 	o := l.asked[0]
 	l.asked = l.asked[1:]
+	if o.aboutPattern() {
+		if l.matched--; l.matched == matchedMax/2 {
+			signal(l.wake)
+		}
+	}
 	switch {
 	case o.topic == nil:
 	case o.command == masters.Unsubscribe || o.command == masters.PUnsubscribe:
@@ -219,7 +244,7 @@ func (l *link) down(ctx context.Context, cause string) {
 	if l.silent {
 		cause, l.silent = "is silent", false // not lost: it was we who closed it
 	}
-	l.conn, l.cause, l.outbox, l.asked = nil, cause, nil, nil
+	l.conn, l.cause, l.outbox, l.asked, l.matched = nil, cause, nil, nil, 0
 	if ctx.Err() != nil {
 		return // Close ends what waits
 	}
