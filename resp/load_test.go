@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"strconv"
@@ -92,6 +93,31 @@ func TestAClientThatSendsNothingMoreWaitsInLine(t *testing.T) {
 	r.engine.drain()
 	c.want("+OK\r\n$2\r\nme\r\n")
 	c.wantEnd()
+}
+
+// Its library connects anew, to another proxy, and sends the command again: it would hand an error on to the application.
+func TestShutdownEndsTheConnectionOfAClientInLine(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.fill()
+	arrived := r.engine.hold()
+	c := r.dial()
+	c.send(words("PING") + words("SET k me NX PX 60000"))
+	c.want("+PONG\r\n")
+	r.inLine(1)
+	done := make(chan error)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceMax)
+		defer cancel()
+		done <- r.server.Shutdown(ctx)
+	}()
+	c.wantEnd()
+	_ = c.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if len(arrived) > 0 || r.engine.control.Waiting() != 0 {
+		t.Errorf("%d commands were begun, %d wait in line", len(arrived), r.engine.control.Waiting())
+	}
 }
 
 func TestALongWaitInLineIsLoggedOnce(t *testing.T) {
