@@ -125,7 +125,7 @@ func TestCheckAdvisesInitOnlyWhereTooFewMastersRemember(t *testing.T) {
 	if code, out := runCommand("init", append(args, "--yes")...); code != exitOK {
 		t.Fatalf("init: exit code %d\n%s", code, out)
 	}
-	const verdict = "no: without its data: 16 databases without canary: in quarantine as soon as a proxy comes by, "
+	const verdict = "no: without its data: 16 databases without a mark: in quarantine as soon as a proxy comes by, "
 	flush(t, all[0])
 	code, out := runCheck(args...)
 	if code != exitOK || strings.Count(out, verdict+"and votes again by itself\n") != 1 || strings.Contains(out, "lockproxy init") {

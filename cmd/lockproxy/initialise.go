@@ -103,7 +103,7 @@ func state(in *quorum.Inspected) string {
 	} else if b.DB > 0 {
 		where = fmt.Sprintf("database %d ", b.DB)
 	}
-	text := where + "without canary: in quarantine as soon as a proxy comes by"
+	text := where + "without a mark: in quarantine as soon as a proxy comes by"
 	if b.Reason != "" {
 		text = where + fmt.Sprintf("in quarantine (%s) for %v, %v more at most", b.Reason,
 			max(b.Since, 0).Round(time.Second), b.Left.Round(time.Second))
