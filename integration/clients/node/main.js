@@ -1,7 +1,7 @@
 // Libraries of Node. Each has a name, a version, client(), close(client) and lock(client, name, ttl, { token, keep }),
 // and says what it has: tells (release says whether the lock was still held), extends, tokens (the caller chooses the
-// token), watchdog (the TTL of a lock that keep keeps alive), data(run, client, name, used) (uses everything else that the
-// library has, under names that begin with name). Locks have acquire(wait), release() and extend(ttl), which
+// token), reenters, watchdog (the TTL of a lock that keep keeps alive), data(run, client, name, used) (uses everything else
+// that the library has, under names that begin with name). Locks have acquire(wait), release() and extend(ttl), which
 // resolve to whether they succeeded; an error that is not "somebody else has it" rejects.
 'use strict'
 
@@ -323,6 +323,67 @@ function warlock () {
   }
 }
 
+// @redis-kit/lock, over the clients of node-redis.
+function redisKit (name, keysOf) {
+  const { Redlock } = require('@redis-kit/lock')
+  const clients = nodeRedis(5)
+  return {
+    ...clients,
+    data: undefined,
+    name,
+    version: versionOf('@redis-kit/lock'),
+    tokens: false,
+    watchdog: SHORT_LEASE,
+    lock (client, name, ttl, { keep }) {
+      const redlock = new Redlock([client], { maxRetryAttempts: 0 })
+      const waiting = new Redlock([client], { maxRetryAttempts: 300, retryDelayMs: 50, retryJitterMs: 0 })
+      let held
+      return {
+        acquire: async (wait = 0) => {
+          const lock = await (wait ? waiting : redlock).acquire(keysOf(name), ttl)
+          if (lock && keep) lock.startAutoExtension(ttl / 2)
+          held = lock ?? held
+          return lock !== null
+        },
+        release: () => held.release(),
+        extend: (ttl) => held.extend(ttl)
+      }
+    }
+  }
+}
+
+// node-redisson makes its own connections, over the ioredis that is beside it. When it waits for a message it leaves a timer
+// behind, which uses the connection for messages: that one is left to the end of the program.
+function nodeRedisson () {
+  const { Redisson } = require('node-redisson')
+  return {
+    name: 'node-redisson',
+    version: versionOf('node-redisson'),
+    tells: true,
+    extends: false,
+    tokens: false,
+    reenters: true,
+    watchdog: SHORT_LEASE,
+    async client () {
+      const options = { host, port, retryStrategy: () => 50 }
+      const redisson = new Redisson({ redis: { options }, lockWatchdogTimeout: BigInt(SHORT_LEASE) })
+      for (const c of [redisson.redis, redisson.commandExecutor.subscribeRedis]) c.on('error', () => {}) // seen as a rejected command
+      return redisson
+    },
+    async close (redisson) { redisson.redis.disconnect() },
+    lock (redisson, name, ttl, { keep }) {
+      const lock = redisson.getLock(name)
+      return {
+        acquire: (wait = 0) => lock.tryLock(BigInt(wait), keep ? true : BigInt(ttl)),
+        release: () => lock.unlock().then(() => true, (e) => {
+          if (/not locked by current client/.test(e.message)) return false
+          throw e
+        })
+      }
+    }
+  }
+}
+
 async function main () {
   for (const major of [4, 5, 6]) await run(ioredis(major))
   for (const major of [4, 5, 6]) await run(nodeRedis(major))
@@ -333,6 +394,9 @@ async function main () {
   await run(redlock('@sesamecare-oss/redlock', ioredis(5), '@sesamecare-oss/redlock', (name) => [name]))
   await run(semaphore(ioredis(5)))
   await run(warlock())
+  await run(redisKit('@redis-kit/lock', (name) => [name]))
+  await run(redisKit('@redis-kit/lock, two resources', (name) => [`${name}:a`, `${name}:b`]))
+  await run(nodeRedisson())
 }
 
 main().then(() => process.exit(0), (err) => { console.error(err); process.exit(1) })

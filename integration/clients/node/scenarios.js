@@ -152,7 +152,16 @@ const scenarios = {
   },
 
   async 're-entrance' (run) {
-    throw absent // none of the libraries has it
+    if (!run.library.reenters) throw absent
+    const [lock, other] = [await run.lock(), await run.lock()]
+    for (let i = 0; i < 3; i++) want(await lock.acquire(), 'not granted to its holder')
+    for (let i = 0; i < 3; i++) {
+      want(!await other.acquire(), 'granted twice')
+      want(await lock.release(), 'not released')
+    }
+    want(await fails(() => lock.release()), 'released more often than taken')
+    want(await other.acquire(), 'not granted to the next')
+    want(await other.release(), 'the next did not release')
   },
 
   async watchdog (run) {
