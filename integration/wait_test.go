@@ -305,3 +305,21 @@ func TestAWaiterFindsOutWhatItsProxyHasNotHeard(t *testing.T) {
 	wantLock(t, waiter)
 	expect(t, waiter, ":1\r\n", "UNLOCK", "k", "you")
 }
+
+// ShedLock unlocks so, if a job has ended just before its lockAtLeastFor: no validity can be left of such a TTL, and none is asked for.
+func TestALockIsMadeSoShortThatNoValidityIsLeft(t *testing.T) {
+	_, proxies := startPair(t)
+	holder := dial(t, proxies[0].Addr)
+	for _, shorten := range [][]string{{"SET", "k", "me", "XX", "PX", "1"}, {"SET", "k", "me", "IFEQ", "me", "PX", "1"}} {
+		expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+		expect(t, holder, "+OK\r\n", shorten...)
+		eventually(t, cleanMax, "the lock is over", func() error {
+			if reply, err := holder.Do("EXISTS", "k"); err != nil || string(reply) != ":0\r\n" {
+				return fmt.Errorf("%q, %w", reply, err)
+			}
+			return nil
+		})
+	}
+	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
+	expect(t, holder, "$2\r\nme\r\n", "GETEX", "k", "PX", "1")
+}

@@ -119,22 +119,10 @@ func (d *editing) decide(t tally) Decision {
 }
 
 func (d *editing) ended(decision Decision) {
-	e := d.engine
 	d.learnSeen()
 	switch {
 	case decision == Won:
-		if len(d.puts) == 0 {
-			d.repair()
-			d.exec.done(Executed{Done: true})
-			return
-		}
-		until := d.until()
-		if e.catchUp() < until {
-			d.repair()
-			d.exec.done(Executed{Done: true, Lock: &Lock{engine: e, taken: d, until: until}})
-			return
-		}
-		d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
+		d.won()
 	case decision == Lost && !d.mayBeDone():
 		err := d.failure()
 		d.undo(func() {
@@ -150,18 +138,37 @@ func (d *editing) ended(decision Decision) {
 	}
 }
 
-// until returns when the first of the keys that were put may be gone. A TTL that is kept counts from when the keys were
-// looked at.
-func (d *editing) until() instant {
-	until := instant(1<<63 - 1)
-	for _, i := range d.puts {
-		since := d.start
-		if d.edits[i].KeepTTL {
-			since = d.looked.start
+// won tells that all is done, and promises what was put, if validity is left.
+func (d *editing) won() {
+	until, promised := d.until()
+	done := Executed{Done: true}
+	if promised {
+		done.Lock = &Lock{engine: d.engine, taken: d, until: until}
+		if d.engine.catchUp() >= until {
+			d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
+			return
 		}
-		until = min(until, since+Validity(d.edits[i].TTL, 0, d.engine.cfg.DriftFactor))
 	}
-	return until
+	d.repair()
+	d.exec.done(done)
+}
+
+// until returns when the first of the keys may be gone that were put, and false if none is promised to anybody. A TTL that is
+// kept counts from when the keys were looked at. Whoever replaces what is there with a TTL of which no validity can be left
+// gives it up, as ShedLock does: that is done, and nothing is promised.
+func (d *editing) until() (until instant, promised bool) {
+	until = instant(1<<63 - 1)
+	for _, i := range d.puts {
+		since, validity := d.start, Validity(d.edits[i].TTL, 0, d.engine.cfg.DriftFactor)
+		switch {
+		case d.edits[i].KeepTTL:
+			since = d.looked.start
+		case d.views[i].Exists && validity < time.Millisecond:
+			continue
+		}
+		until, promised = min(until, since+validity), true
+	}
+	return until, promised
 }
 
 func (d *editing) key(i int) Key { return Key{d.exec.req.DB, d.exec.req.Keys[i]} }

@@ -87,7 +87,7 @@ const (
 type Executed struct {
 	Err  error // *NoQuorum, ErrLate, ErrClosed
 	Done bool  // false: a watched key has changed, and nothing was done
-	Lock *Lock // if keys were put
+	Lock *Lock // if keys were put, with TTLs of which validity can be left or where nothing was
 }
 
 // A Mark stands for what a key holds, and for when that expires. The zero Mark is no key's.

@@ -329,6 +329,21 @@ func TestExecTooLateToBeValidIsPutBack(t *testing.T) {
 	})
 }
 
+func TestWhatIsReplacedForTooShortToBeValidIsNotPutBack(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "old", minute)
+		if old, x := w.getSet(key, "new", time.Millisecond); old != "old" || !x.Done || x.Lock != nil {
+			t.Fatalf("%+v", x)
+		}
+		w.expectHolders(key, "nnn")
+		w.settle()
+		w.expectHolders(key, "...") // it is over
+		if _, x := w.getSet(key, "new", time.Millisecond); !errors.Is(x.Err, ErrLate) { // it would be a lock
+			t.Fatalf("%+v", x)
+		}
+	})
+}
+
 func TestExecDeletesAndExpires(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.acquire(key, "mine", minute)
@@ -469,9 +484,11 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 	d := &editing{
 		round: round{engine: e, start: 2 * time.Second}, looked: &looking{round: round{start: time.Second}},
 		edits: []Edit{{Kind: Put, KeepTTL: true, TTL: 10 * time.Second}, {Kind: Put, TTL: 10 * time.Second}}, puts: []int{0, 1},
+		views: make([]View, 2),
 	}
 	for want := time.Second; want <= 2*time.Second; want += time.Second {
-		if got := d.until() - Validity(10*time.Second, 0, e.cfg.DriftFactor); got != want {
+		until, _ := d.until()
+		if got := until - Validity(10*time.Second, 0, e.cfg.DriftFactor); got != want {
 			t.Errorf("it counts from %v, want %v", got, want)
 		}
 		d.puts = d.puts[1:]

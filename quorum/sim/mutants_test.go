@@ -43,11 +43,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "validity of an Exec ignored", rule: "1 clock", file: "edit.go",
-		old: "if e.catchUp() < until {", new: "if e.catchUp() < until+1<<40 {",
+		old: "if d.engine.catchUp() >= until {", new: "if d.engine.catchUp() >= until+1<<40 {",
 	},
 	{
 		name: "T1 of an Exec read after the round", rule: "1 clock", file: "edit.go",
-		old: "until = min(until, since+Validity(", new: "since = d.engine.now()\n\t\tuntil = min(until, since+Validity(",
+		old: "until, promised = min(until, since+validity), true", new: "since = d.engine.now()\n\t\tuntil, promised = min(until, since+validity), true",
 	},
 	{
 		name: "a TTL that is kept counts from the change", rule: "1 clock", file: "edit.go",
@@ -523,7 +523,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a master that missed a change is not repaired", rule: "15 repair", file: "edit.go",
-		old: "			d.repair()\n			d.exec.done(Executed{Done: true, Lock", new: "			d.exec.done(Executed{Done: true, Lock",
+		old: "d.repair()\n	d.exec.done(done)", new: "d.exec.done(done)",
 		test: "TestAMasterThatMissedAChangeIsBroughtUpToDateByTheNext", in: ".",
 	},
 	{
