@@ -337,7 +337,7 @@ func TestWhatIsReplacedForTooShortToBeValidIsNotPutBack(t *testing.T) {
 		}
 		w.expectHolders(key, "nnn")
 		w.settle()
-		w.expectHolders(key, "...") // it is over
+		w.expectHolders(key, "...")                                                     // it is over
 		if _, x := w.getSet(key, "new", time.Millisecond); !errors.Is(x.Err, ErrLate) { // it would be a lock
 			t.Fatalf("%+v", x)
 		}
