@@ -4,12 +4,13 @@ import "sync/atomic"
 
 // A budget bounds the memory that all clients together can make the server hold.
 //
-// Commands under way, and replies that wait for their turn, are counted by what each takes whatever its size, but for the
-// first few of each client. They are not refused. Where they leave little of the budget, a client is not read any further
-// while one of its commands is under way: so each client can always have one. Texts are counted beside that, but for the
-// smallest, and so is what lasts: these are refused if there is no room. Commands under way, as those on many keys, may take
-// more than three quarters of the budget; texts have the last quarter all the same: one of them may be the script that
-// releases a lock.
+// Commands under way, and replies that wait for their turn, are counted by what each takes beside its text, except the first few
+// of each client. They are never refused. But if little of the budget is left, a client is not read any further while one of its
+// commands is under way: so each client can always have one.
+//
+// Texts, except the smallest, and what lasts until its client ends it are counted, too. They are refused if there is no room.
+// Commands under way, as those on many keys, may take more than three quarters of the budget. Even then texts have the last
+// quarter: one of them may be the script that releases a lock.
 type budget struct {
 	max   int64
 	texts atomic.Int64 // and what lasts

@@ -51,7 +51,7 @@ func (t *table) find(name string) *command {
 	return t.byName[string(buf[:len(name)])]
 }
 
-// row returns the row that the arguments mean: of a container, that of the subcommand, nil if it has none such.
+// row returns the row that the arguments mean: for a container that of the subcommand, nil if there is no such subcommand.
 func (cmd *command) row(args []string) *command {
 	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
 		return cmd.sub(args[1])

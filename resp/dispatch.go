@@ -49,7 +49,8 @@ func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Rep
 	return c.claimSlot(r, first, others, 1, 1+len(names), answer)
 }
 
-// claimSlot is all of these. What the engine has on its hands for the command counts as much as engaged operations.
+// claimSlot does the work of claim, claimAll and claimTogether. The command's memory is counted as that of engaged operations of
+// the engine.
 func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
 	s := c.session
 	if name != "" && engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
@@ -76,8 +77,7 @@ func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engag
 	return sl
 }
 
-// dispatch runs the command that the parser found. It returns false if that has to wait for earlier ones, and is then
-// called again.
+// dispatch runs the command that the parser found. It returns false if the command has to wait, and is then called again.
 func (s *session) dispatch() bool {
 	if s.settling == nil && s.full() && s.throttle() {
 		return false
@@ -161,7 +161,7 @@ func (c *call) perform() Reply {
 	return row.run(c)
 }
 
-// rejected spoils a transaction, wherever it is, or ends it where the refused command is EXEC.
+// rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.
 func (c *call) rejected(cmd *command, refused Reply) Reply {
 	c.spoilAnywhere()
 	if cmd == nil || cmd.name != "exec" {
@@ -223,7 +223,7 @@ func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	}
 }
 
-// queue puts a slot into the queue whose reply is of that size, and says whether that is within the limits.
+// queue puts a slot whose reply is of that size into the queue, and says whether the output is within the limits.
 func (s *session) queue(sl *slot, size int, adjust func(*slot)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

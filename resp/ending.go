@@ -46,17 +46,17 @@ func (s *session) setGone() {
 	defer s.mu.Unlock()
 	s.gone = true
 	if s.link != nil {
-		_ = s.link.conn.Close() // what waits there, waits for nobody
+		_ = s.link.conn.Close() // nobody waits for its replies any more
 	}
 	s.ready.Signal()
 	s.turn.Signal()
 	s.tell()
 }
 
-// toldWhy is in place of a reason that the log has already.
+// toldWhy stands for a reason that is in the log already.
 const toldWhy = "-"
 
-// noteEnd notes why the connection ends. The first reason counts: what follows from it is none.
+// noteEnd notes why the connection ends. The first reason counts: later ones follow from it.
 func (s *session) noteEnd(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *session) noteEnd(why string) {
 	}
 }
 
-// tellEnd logs why the connection has ended, for those who look for it: clients come and go.
+// tellEnd logs why the connection has ended. Only at debug level: clients come and go.
 func (s *session) tellEnd() {
 	s.mu.Lock()
 	why := s.why
@@ -88,8 +88,8 @@ func (s *session) kill(cause string) {
 	s.hangUp(toldWhy)
 }
 
-// recovered keeps a bug that was met on one connection from reaching the others. It needs s.mu: so code that holds s.mu, and
-// does more than look and assign, releases it by a defer.
+// recovered keeps a panic on one connection from ending the others. It takes s.mu: so code that holds s.mu, and does more than
+// look and assign, releases it by a defer.
 func (s *session) recovered(where string) {
 	if p := recover(); p != nil {
 		s.server.log.Error("connection ended by a panic", "in", where, "id", s.id,

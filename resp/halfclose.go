@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Half-close. A client that has shut down its sending side may still read, as nc does at the end of its input, or be gone, as
-// nearly always: the two look alike until something is written. What it has asked for is done and answered, as by Redis; but
-// a command that waits for something is given up. Unlike by Redis it is given no lock: if the client is gone, nobody could
-// have that lock until its TTL is over.
+// Half-close. A client that has shut down its sending side may still read, as nc does at the end of its input; nearly always it is
+// gone. The two look alike until something is written. So its commands are run and answered, as by Redis, but a command that waits
+// for something is given up. Unlike Redis, the proxy gives it no lock: if the client is gone, nobody could have that lock until its
+// TTL is over.
 
 // errNotGiven is the reply in place of a lock.
 var errNotGiven = errors.New("ERR no lock is given to a client that has shut down its sending side, as one does that is gone: " +
 	"keep the connection open until the reply")
 
-// hearMax is how long the last commands of such a client may take. It is most probably gone, and it counts as a client for as
-// long as they take, as where the upstream hangs.
+// hearMax is how long the last commands of such a client may take, as where the upstream hangs. Until they are done, a client that
+// is most probably gone counts as one that is there.
 const hearMax = 5 * time.Second
 
 // hearOut runs what a client that sends nothing more has sent, and waits until it is answered. When it returns the
@@ -39,7 +39,7 @@ func (s *session) hearOut() {
 	}
 }
 
-// noteSentAll withholds the locks that are ready to be written; others are when they come.
+// noteSentAll withholds the locks whose replies are ready to be written. resolve withholds those that come later.
 func (s *session) noteSentAll(news chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,21 +59,21 @@ func (s *session) tell() {
 	}
 }
 
-// answered says whether nothing more will be written: not what waits, nor what is behind it.
+// answered says whether nothing more will be written. A command that waits will not be answered, nor any behind it.
 func (s *session) answered() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.written || s.gone || s.head != nil && s.head.waits && s.batch == nil
 }
 
-// waitsForLock says whether a LOCK waits, or is to hold.
+// waitsForLock says whether a LOCK … WAIT or a LOCK … HOLD is under way.
 func (s *session) waitsForLock() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waits)+len(s.coming) > 0
 }
 
-// endBlocked lets the upstream end what waits there, by the same means: it answers what does not wait.
+// endBlocked shuts down the sending side of the link, too. Commands that wait at the upstream end by that; others are answered.
 func (s *session) endBlocked() {
 	l := s.link
 	if l == nil || !l.mayWait || l.sentAll {
@@ -93,9 +93,9 @@ func (s *session) endBlocked() {
 	}
 }
 
-// withhold undoes a lock that was taken and not written, and says so. A LOCK that would have waited or held gets the same
-// answer where it is refused: null would say that somebody else holds the lock, and that may be this client's own connection
-// before this one, of which nobody has noticed yet that it is gone.
+// withhold undoes a lock whose reply is not written, if it was taken, and makes the reply say so. A LOCK … WAIT or HOLD that is
+// refused gets the same reply: null would say that somebody else holds the lock, and that may be an earlier connection of this
+// client that is gone, which nobody has noticed yet.
 func (sl *slot) withhold(o *outcome) {
 	if o.lock != nil && o.taken || sl.waits && o.done == 0 && o.err == nil {
 		o.abandon()

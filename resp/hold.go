@@ -23,7 +23,7 @@ type hold struct {
 	order   sync.Mutex            // held while an extension is chosen and submitted; before session.mu
 
 	// session.mu guards what follows.
-	valid lock // tells until when; not a time, which a sleep of this machine would make later. Nil as long as timer
+	valid lock // tells until when the lock is valid, and counts a sleep of this machine, as a time would not. Nil while timer is nil
 	fence int64
 	size  int         // bytes that the memory budget counts for it
 	timer *time.Timer // nil: the reply to the LOCK is not written yet
@@ -33,8 +33,8 @@ type hold struct {
 // holds are the locks that a session holds. session.mu guards them, except lost.
 type holds struct {
 	kept     map[quorum.Key]*hold
-	coming   []*hold                 // of LOCKs under way, for what the client sends behind them
-	lostKeys map[quorum.Key]struct{} // whose loss the next command on them will be told
+	coming   []*hold                 // of LOCKs under way: later commands of the client may change or end them
+	lostKeys map[quorum.Key]struct{} // the reply to the next command on one of them tells of its loss
 	lost     atomic.Int32            // how many there are
 }
 
@@ -47,7 +47,8 @@ func (s *session) holdsFull() bool {
 	return len(s.kept)+len(s.coming) >= holdsMax
 }
 
-// newHold keeps no more alive of the command than its words. It returns nil if there is no memory for it.
+// newHold makes the hold of a LOCK. It copies the key and the token, so as not to keep the whole command alive. It returns nil if
+// there is no memory for it.
 func newHold(s *session, req quorum.AcquireRequest) *hold {
 	size := slotMemory + s.server.engagement + len(req.Key.Name) + len(req.Token)
 	if !s.server.memory.keep(size) {
@@ -88,8 +89,8 @@ func (h *hold) note(a quorum.Acquired) {
 	}
 }
 
-// beginHold begins to extend the lock of a slot whose reply is about to be written, if it is to be held and was granted. If that
-// fails, the session has ended.
+// beginHold begins to extend the lock of a slot whose reply is about to be written, if the lock was granted and is to be held. If
+// the write fails, the session ends, and releases the lock.
 func (s *session) beginHold(sl *slot) {
 	h := sl.hold
 	if h == nil {
@@ -98,7 +99,7 @@ func (s *session) beginHold(sl *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h.arrived()
-	if sl.out.done == 0 || h.over { // it was given back meanwhile
+	if sl.out.done == 0 || h.over { // it was refused, or given back meanwhile
 		h.free()
 		return
 	}
@@ -106,7 +107,7 @@ func (s *session) beginHold(sl *slot) {
 		s.kept = map[quorum.Key]*hold{}
 	}
 	if old := s.kept[h.req.Key]; old != nil {
-		old.stop() // it has been lost, or this one could not have been taken
+		old.stop() // its lock has been lost, or this one could not have been taken
 	}
 	s.kept[h.req.Key] = h
 	s.server.counters.held.Add(1)
@@ -114,14 +115,14 @@ func (s *session) beginHold(sl *slot) {
 	h.timer = time.AfterFunc(h.nextIn(), h.extend)
 }
 
-// left is how long it is valid. s.mu is held.
+// left is for how long the lock is still valid. s.mu is held.
 func (h *hold) left() time.Duration { return max(time.Until(h.valid.Until()), 0) }
 
-// nextIn is how long to wait before it is extended: a third of its TTL, or less where the reply came so late, or an answer, that
-// little is left. s.mu is held.
+// nextIn is how long to wait before the next extension: a third of the TTL, or of what is left of the validity if that is less, as
+// after a late answer. s.mu is held.
 func (h *hold) nextIn() time.Duration { return min(h.req.TTL, h.left()) / 3 }
 
-// hurryOverdue extends at once what is not valid any more, as after a sleep of this machine, of which timers know nothing.
+// hurryOverdue extends at once each lock that is not valid any more, as after a sleep of this machine, which timers do not count.
 // s.mu is held.
 func (s *session) hurryOverdue() {
 	for _, h := range s.kept {
@@ -153,7 +154,7 @@ func (h *hold) extend() {
 	s.mu.Lock()
 	over, ttl := h.over, h.req.TTL
 	s.mu.Unlock()
-	if !over { // if a release overtakes it, it finds nothing to extend
+	if !over { // if a release overtakes the extension, that finds nothing to extend
 		s.server.engine.Extend(quorum.ExtendRequest{Key: h.req.Key, Token: h.req.Token, TTL: ttl, Fenced: true}, h.extended)
 	}
 }
@@ -171,7 +172,7 @@ func (h *hold) extended(e quorum.Extended) {
 		h.valid = s.server.lockOf(e.Lock)
 		s.server.taken.prolong(h.req.Key, e.Until)
 		h.timer.Reset(h.nextIn())
-	case e.Err != nil && left > 0: // as long as it is valid, masters may come back
+	case e.Err != nil && left > 0: // it is still valid, and masters may come back in time
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
 	default:
 		h.stop()
@@ -190,7 +191,7 @@ func (s *session) releaseHolds() {
 	for _, h := range all {
 		h.stop()
 	}
-	for _, h := range s.coming { // nobody will be told
+	for _, h := range s.coming { // their replies will not be written
 		h.free()
 	}
 	clear(s.lostKeys)
@@ -199,7 +200,7 @@ func (s *session) releaseHolds() {
 	s.giveBack(all)
 }
 
-// releaseComing releases what LOCKs have just been granted, but have not been told. No LOCK is under way.
+// releaseComing releases the locks that LOCKs were granted, but whose replies are not written yet. No LOCK waits for the engine.
 func (s *session) releaseComing() {
 	s.mu.Lock()
 	var all []*hold

@@ -9,8 +9,8 @@ import (
 // How a client's own commands change the locks that it holds. A command that deletes a lock, or gives it to another token,
 // ends the hold. A command that sets its TTL sets the TTL with which the hold goes on.
 
-// extendBy makes the extension that its client asks for. From then on the hold has its TTL; after an addition, the TTL that
-// this came to.
+// extendBy makes an extension that the client asks for. From then on the hold has the TTL of the request or, if the request adds,
+// the sum.
 func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	s := h.session
 	h.order.Lock()
@@ -20,7 +20,7 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	if req.Add && h.valid != nil {
 		ttl += h.left()
 	}
-	if ttl <= s.server.cfg.TTLMax { // else it is refused
+	if ttl <= s.server.cfg.TTLMax { // else the request is refused
 		h.req.TTL = ttl
 	}
 	s.mu.Unlock()
@@ -30,10 +30,10 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	})
 }
 
-// setHeldTTL notes that its client has set the TTL of a key: what is held, or about to be, is extended by that from then on, and what
-// is held at once.
+// setHeldTTL notes that the client has set the TTL of a key. A hold of the key, or one that is about to begin, is extended by that
+// TTL from then on; one that has begun is extended at once.
 func (s *session) setHeldTTL(key quorum.Key, ttl time.Duration) {
-	if ttl <= 0 { // it is gone
+	if ttl <= 0 { // the key is gone
 		return
 	}
 	s.mu.Lock()

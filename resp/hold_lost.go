@@ -9,11 +9,11 @@ import (
 // How a client is told that a lock that it held is lost.
 
 // lostChannel begins the names of the channels on which losses are published; the rest is the key. The message is the fence
-// of the lock, for others may listen who hold the key by now, or one of that name in another database.
+// of the lost lock: a listener may hold the key by now, or a key of that name in another database.
 const lostChannel = reservedPrefix + "lost:"
 
-// lose tells the client, by push if it speaks RESP3, and in place of its next command on the key; and everybody by a
-// message. s.mu is held.
+// lose tells the client that a lock is lost: by a push if it speaks RESP3, and by an error in reply to its next command on the key.
+// It tells everybody by a message. s.mu is held.
 func (s *session) lose(key quorum.Key, fence int64) {
 	if s.closing.Load() || s.gone {
 		return
@@ -34,19 +34,19 @@ func (s *session) lose(key quorum.Key, fence int64) {
 		s.insert(sl)
 		s.ready.Signal()
 	}
-	s.server.running.Go(func() { // for s.mu is held; and as it is not gone, Shutdown waits for the session still
+	s.server.running.Go(func() { // since s.mu is held. The session is not gone, so Shutdown still waits for it
 		s.server.engine.Publish(lostChannel+key.Name, strconv.FormatInt(fence, 10), func(quorum.Published) {})
 	})
 }
 
-// tellLost refuses a command on a key whose loss the client has not been told, and so an EXEC of one that was queued before.
-// s.mu is not held.
+// tellLost refuses a command on a key whose lock was lost, if the client has not been told yet; and EXEC, if a queued command is on
+// such a key. s.mu is not held.
 func (c *call) tellLost(cmd *command) Reply {
 	var names []string
 	switch {
 	case cmd.name == "exec":
 		names = c.transaction.keys()
-	case cmd.group != "pubsub": // whose keys are channels
+	case cmd.group != "pubsub": // there, keys are channels
 		names = cmd.keys.of(c.args)
 	}
 	c.mu.Lock()
@@ -62,7 +62,7 @@ func (c *call) tellLost(cmd *command) Reply {
 	return nil
 }
 
-// regain takes back the news of a loss where the reply about to be written is better: the client has a lock of the key again.
+// regain forgets the loss of a key, if the reply about to be written says that the client has a lock of that key again.
 func (s *session) regain(sl *slot) {
 	if !sl.out.taken || s.lost.Load() == 0 {
 		return

@@ -60,7 +60,7 @@ func placesOf(names []string) map[string]int {
 	return places
 }
 
-// edits returns what has become of each key.
+// edits returns how each key is to be edited.
 func (p *plan) edits() []quorum.Edit {
 	edits := make([]quorum.Edit, len(p.keys))
 	for i := range p.keys {
@@ -138,8 +138,8 @@ func runPlanned(c *call) Reply {
 	return c.runStep(q)
 }
 
-// execute runs a plan on keys. When no earlier command is in its way it calls begin, once, which returns what the first of
-// the keys must hold, and the plan. The deferred commands are run when the plan has taken place.
+// execute runs a plan on keys. It calls begin once, when no earlier command is in its way. begin returns the commands of the plan
+// as one step, and the marks that the first of the keys must have. The deferred commands are run when the plan has taken place.
 func (c *call) execute(names []string, deferred []deferredCommand, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply {
 		if o.done == 0 {

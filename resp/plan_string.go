@@ -11,7 +11,7 @@ import (
 
 const errWrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
 
-// onString makes a planner of what a command does to its key, if that is not of another type.
+// onString makes a planner of what a command does to its key. It refuses a key of another type.
 func onString(do func(p *plan, k *planned, args []string) Reply) planner {
 	return func(p *plan, args []string) Reply {
 		k := p.key(args[1])
@@ -39,7 +39,7 @@ func planGetRange(p *plan, args []string) Reply {
 	return Bulk(cut(k.Value, start, end))
 }
 
-// planMGet has null for what is no string, as Redis.
+// planMGet answers null for a key that is no string, as Redis does.
 func planMGet(p *plan, args []string) Reply {
 	all := make(Array, 0, len(args)-1)
 	for _, name := range args[1:] {
@@ -52,7 +52,7 @@ func planMGet(p *plan, args []string) Reply {
 	return all
 }
 
-// planSet is SET with all its options. What a Unix time in the past sets is gone at once, and is not granted to NX.
+// planSet is SET with all its options. A key that is set with a Unix time in the past is gone at once; with NX, that is refused.
 func planSet(p *plan, args []string) Reply {
 	o, ok := parseSetOptions(args[3:])
 	if !ok {
@@ -223,7 +223,7 @@ func (k *planned) removeIf(holds bool) Reply {
 	return Int(count(holds))
 }
 
-// Those for keys of any type.
+// The planners of commands on keys of any type.
 
 func planExists(p *plan, args []string) Reply {
 	n := 0

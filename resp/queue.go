@@ -26,10 +26,10 @@ func (s *session) push(sl *slot) bool {
 	return true
 }
 
-// conflict returns the youngest command in flight that sl must not overtake, nor be in flight with; nil if there is none. That is
-// any command that went upstream: a client that writes data and gives the lock back in one go relies on their order. And it is
-// one on the same key that has two rounds, or any on that key if sl is not of one round. For such an sl, an attempt that has taken
-// a lock is in flight until its reply is written, because the lock may be undone until then.
+// conflict returns the youngest command in flight that sl must wait for; nil if there is none. sl waits for every command that went
+// upstream: a client that writes data and gives the lock back in one go relies on their order. On the same key, sl waits for
+// commands of two rounds; if it is not of one round itself, for all. It then waits also for an attempt that has taken a lock, until
+// the reply is written, because the lock may be undone until then.
 func (s *session) conflict(sl *slot) *slot {
 	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 && s.shares == 0 {
 		return nil // the common case costs nothing
@@ -57,19 +57,19 @@ func (sl *slot) touches(key quorum.Key) bool {
 	return sl.key == key || sl.key.DB == key.DB && slices.Contains(sl.others, key.Name)
 }
 
-// owedThere says whether replies to it are still to come from the upstream.
+// owedThere says whether replies to the slot's commands are still to come from the upstream.
 func (sl *slot) owedThere() bool { return sl.relayed || sl.shared && sl.left > 0 }
 
-// repliesDone says whether the upstream owes the client nothing. If it does, the reader waits for it.
+// repliesDone says whether the upstream owes the client no reply. If it owes some, the reader waits for them.
 func (s *session) repliesDone() bool { return s.done((*slot).owedThere) }
 
-// locksDone says whether nothing waits for the engine, which a command that goes upstream must not overtake. If something does,
-// the reader waits for it.
+// locksDone says whether no command waits for the engine: a command that goes upstream must not overtake one. If some do, the
+// reader waits for them.
 func (s *session) locksDone() bool {
 	return s.done(func(sl *slot) bool { return sl.left > 0 && !sl.owedThere() })
 }
 
-// done says whether no slot in the queue is such. If some are, the reader waits for the youngest of them.
+// done says whether is holds for no slot in the queue. If it holds for some, the reader waits for the youngest of them.
 func (s *session) done(is func(*slot) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *session) done(is func(*slot) bool) bool {
 }
 
 // take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock
-// must not be handed out any more, so it stops before the first one.
+// must not be handed out any more, so take stops before the first slot that has one.
 func (s *session) take() *slot {
 	if s.relaying {
 		return nil
@@ -147,7 +147,7 @@ func (s *session) uncount(sl *slot) {
 	s.server.memory.give(sl.output)
 }
 
-// throttle makes the writer kick the reader when the queue has drained. It returns false if it just did.
+// throttle makes the writer kick the reader when the queue has drained. It returns false if the queue has drained meanwhile.
 func (s *session) throttle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *session) throttle() bool {
 	return s.throttled
 }
 
-// unthrottle lets the reader go on that was throttled, once enough of the queue has drained, or others have freed memory.
+// unthrottle lets a throttled reader go on, once enough of its queue has drained and it need not wait for memory.
 func (s *session) unthrottle() {
 	l := &s.server.cfg.Limits
 	if s.throttled && s.depth.Load() <= int64(l.Pipeline)*3/4 && s.inBytes.Load() <= int64(l.Input)*3/4 && !s.crowded() {
@@ -174,6 +174,6 @@ func (s *session) full() bool {
 	return s.depth.Load() >= int64(depth) || s.inBytes.Load() >= int64(l.Input) || s.crowded()
 }
 
-// crowded says whether another command must wait for memory. One of each client's never does: it may be the release that
-// others wait for.
+// crowded says whether another command must wait for memory. The command of a client that has no other under way never does: it
+// may be the release that others wait for.
 func (s *session) crowded() bool { return s.depth.Load() > 0 && s.server.memory.scarce() }

@@ -59,7 +59,7 @@ type session struct {
 	gone       bool
 	written    bool // the writer has ended
 	waits      map[*waiting]struct{}
-	sentAll    chan struct{} // not nil: the client sends nothing more; something has changed for the reader
+	sentAll    chan struct{} // not nil: the client sends nothing more. Tells the reader that something has changed
 	turn       sync.Cond     // the relay waits to write
 	identity
 	subscriptions
@@ -140,8 +140,8 @@ func (s *session) readLoop() {
 	}
 }
 
-// space returns where to read to. While commands wait this is bounded by Limits.Input; a single command is bounded by
-// the parser. While closing, it is what was read before.
+// space returns where to read to. While a command waits, what is read behind it is bounded by Limits.Input; a single command is
+// bounded by the parser. While closing, what was read before is discarded.
 func (s *session) space() ([]byte, error) {
 	if s.closing.Load() {
 		s.discard()
@@ -160,7 +160,7 @@ func (s *session) space() ([]byte, error) {
 	return space, nil
 }
 
-// discard drops what a client sends after its last command. Once it has been answered, only so much of it.
+// discard drops what a client sends after its last command. Once that is answered, more than lingerBytes ends the connection.
 func (s *session) discard() {
 	s.dumped += s.in.len()
 	s.in.release()
@@ -223,7 +223,7 @@ func (s *session) wakeWriter() {
 	}
 }
 
-// kickReader ends the reader's Read, so that it looks again at the command that waits. s.mu is held.
+// kickReader ends the reader's Read, so that the reader looks again at the command that waits. s.mu is held.
 func (s *session) kickReader() {
 	if s.sentAll != nil {
 		s.tell()

@@ -9,16 +9,16 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// Commands without keys inside MULTI take effect when it is known that the transaction has taken place: only then is the
-// client in another database, or heard of with another name. So EXEC is in two parts: the engine, or the upstream, does
-// what is about keys, while the session's reader waits; then the reader runs the others and puts their replies in place.
+// Commands without keys inside MULTI, as SELECT or PUBLISH, take effect only when it is known that the transaction has taken
+// place. So EXEC has two parts. In the first, the engine, or the upstream, runs the commands with keys, while the session's reader
+// waits. In the second, the reader runs the others and puts their replies in place.
 //
-// Keys that were set are undone if the client does not get the reply, or not in time. So the second part waits until the
-// replies before are written, and does not take place if it is too late by then.
+// A lock that the first part took is undone if the client does not get the reply in time. So if there is one, the second part
+// waits until all earlier replies are written, and is left out if the lock's validity is over by then.
 
 // A settling is an EXEC under way.
 type settling struct {
-	slot     *slot // it has one outcome of two when the first part is done
+	slot     *slot // gets an outcome of each part
 	deferred []deferredCommand
 	n        int // how many commands were queued
 }
@@ -59,7 +59,7 @@ func (c *call) settle() Reply {
 	return later
 }
 
-// firstPartOf takes what the first part came to, if the second can be done now.
+// firstPartOf takes the outcome of the first part, if the second can be done now.
 func (s *session) firstPartOf(sl *slot) (o outcome, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +73,8 @@ func (s *session) firstPartOf(sl *slot) (o outcome, ready bool) {
 	return o, true
 }
 
-// isNext says whether the slot's reply is the next to be written. If not, the reader waits for the one before it. Messages are no
-// replies, and there may be no end to them. s.mu is held.
+// isNext says whether the slot's reply is the next to be written. If not, the reader waits for the one before it. Messages do not
+// count: there may be no end to them. s.mu is held.
 func (s *session) isNext(sl *slot) bool {
 	s.waitFor = nil
 	for _, first := range [...]*slot{s.batch, s.head} {

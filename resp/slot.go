@@ -32,10 +32,10 @@ type slot struct {
 	reply  Reply                // if answer is nil
 
 	key    quorum.Key
-	others []string     // further names, for commands on several
-	hold   *hold        // kept from when the reply is written
-	token  string       // that a release names
-	alien  script.Alien // of a script that is understood
+	others []string     // further names, for a command on several keys
+	hold   *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
+	token  string       // the one that a release names
+	alien  script.Alien // what a script that is understood answers, if its key holds no string
 	rounds rounds
 	waits  bool // for as long as the client is there; set before the operation begins
 
@@ -68,17 +68,17 @@ type outcome struct {
 	fence  int64     // of a lock that was asked for with one
 	absent bool      // not held because nobody holds it
 	until  time.Time // the reply is true only until then
-	lock   lock      // undone unless the reply is written, if it was taken and not extended
-	taken  bool      // it was not only extended
-	held   bool      // the token held it before
+	lock   lock      // what was granted; if it was taken, it is undone unless the reply is written
+	taken  bool      // the lock was taken, not only extended
+	held   bool      // the token held the lock before
 	text   string    // a value or a holder
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
 	ttl    time.Duration
-	reply  Reply // made where the outcome was
+	reply  Reply // if it was made with the outcome
 }
 
-// made is the answer where the reply was made with the outcome.
+// made is the answer for an outcome that has its reply.
 func made(o *outcome) Reply { return o.reply }
 
 // rounds says what else on the same key may be in flight together with an operation; see session.conflict.
@@ -86,8 +86,8 @@ type rounds uint8
 
 const (
 	oneRound  rounds = iota // anything of one round
-	twoRounds               // nothing: it reads first and compares then, or asks again
-	extending               // nothing from before it: whether an attempt has its lock must be clear, as its undo knows the lock by its expiry
+	twoRounds               // nothing: the operation reads first and compares then, or asks again
+	extending               // nothing sent before it: the undo of an attempt knows the lock by its expiry, which an extension changes
 )
 
 var slots = sync.Pool{New: func() any {
@@ -134,7 +134,7 @@ func (sl *slot) final() Reply {
 	if o.until.IsZero() {
 		return sl.answer(o)
 	}
-	if o.ttl = time.Until(o.until); o.ttl < time.Millisecond { // who is told would be told 0
+	if o.ttl = time.Until(o.until); o.ttl < time.Millisecond { // the client would be told 0
 		o.done, o.until = 0, time.Time{}
 		sl.session.server.counters.late.Add(1)
 		o.abandon()
@@ -162,8 +162,8 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 	sl.resolve(o)
 }
 
-// onSplit says whether the command may ask once more: not if what the client has sent behind it on its key is under way already.
-// From then on that waits.
+// onSplit says whether the command may ask the masters once more. It may not if a later command of the client on the same key is
+// under way already. If it may, later commands on the key wait for it from then on.
 func (sl *slot) onSplit() bool {
 	s := sl.session
 	s.mu.Lock()
@@ -234,7 +234,7 @@ func count(yes bool) int {
 
 // resolve takes one outcome, on whatever goroutine the engine has. It does not block.
 func (sl *slot) resolve(o outcome) {
-	s, size := sl.session, o.size() // before s.mu is held: a reply may have a bug
+	s, size := sl.session, o.size() // before s.mu is held: a panic in a reply must not leave it locked
 	s.mu.Lock()
 	if s.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
 		s.mu.Unlock()
@@ -262,7 +262,7 @@ func (sl *slot) resolve(o outcome) {
 	}
 }
 
-// endHere is resolve for a command in whose place the connection ends: no reply behind it is written.
+// endHere is resolve for a command that ends the connection instead of being answered. No later reply is written.
 func (sl *slot) endHere(err error) {
 	sl.session.mu.Lock()
 	sl.ends = true

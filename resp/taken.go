@@ -44,11 +44,11 @@ type takenLock struct {
 	held   bool // HOLD
 }
 
-// sweepEvery bounds how often all is looked through for what has expired, when there is no room.
+// sweepEvery is the shortest time between two searches of all shards for expired locks, which are made when there is no room.
 const sweepEvery = time.Second
 
-// keepMax is the largest command that is kept for the sake of a name and a token in it. Of a larger one these are copied,
-// and if they alone are larger the lock is not listed.
+// keepMax is the largest command whose text is kept alive for the name and the token in it. From a larger one these are copied.
+// If they alone are larger, the lock is not listed.
 const keepMax = 512
 
 func newTaken(listed int) *taken {
@@ -121,8 +121,8 @@ func (t *taken) drop(key quorum.Key, token string) {
 	t.forget(key, func(l *takenLock) bool { return l.token == token })
 }
 
-// deleting returns what done is to be for a command that deletes a key, whoever holds it: so that the lock is forgotten,
-// if there was one when the command began.
+// deleting wraps the done of a command that deletes a key, whoever holds it. If the key was deleted, a lock that was listed
+// when the command began is forgotten.
 func (t *taken) deleting(key quorum.Key, done func(quorum.Changed)) func(quorum.Changed) {
 	if t == nil {
 		return done
@@ -197,8 +197,8 @@ func (t *taken) list(matches func(name string) bool) []listed {
 	return all
 }
 
-// noteTaken keeps what a reply that is about to be written grants. If it cannot be written that is undone, which LOCKS
-// finds out. Only the writer calls it.
+// noteTaken keeps the locks that a reply about to be written grants. If it cannot be written, they are undone, and LOCKS, which
+// asks the masters, leaves them out. Only the writer calls it.
 func (s *session) noteTaken(p *page, sl *slot) {
 	t := s.server.taken
 	if t == nil {

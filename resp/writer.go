@@ -15,7 +15,7 @@ const flushSize = 64 << 10
 type page struct {
 	buf    []byte
 	grants []grant
-	taken  []quorum.Taken // of one of the grants
+	taken  []quorum.Taken // space for what one grant has taken
 }
 
 var pages = sync.Pool{New: func() any { return &page{buf: make([]byte, 0, 4<<10)} }}
