@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last.
+// flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last five.
 type flags uint32
 
 const (
@@ -28,7 +28,7 @@ const (
 	atOnce        // not queued by a transaction
 	mayQueue      // may be part of a transaction though it has no plan: it is run when the transaction has taken place
 	ours          // and it is run by the proxy even if the transaction is at the upstream: it is about the client's connection
-	betterThere   // the upstream answers it better than the proxy, which does so where the upstream cannot be reached
+	betterThere   // the upstream answers it, because it knows more; the proxy does if the upstream cannot be reached
 )
 
 var flagNames = [...]string{"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading", "stale", "skip_monitor",

@@ -18,7 +18,7 @@ var (
 // none says that the command has no keys.
 func (k keySpec) none() bool { return k == keySpec{} }
 
-// of returns the arguments that are keys: none if numkeys is not what may be there.
+// of returns the arguments that are keys: none if numkeys is no valid number.
 func (k keySpec) of(args []string) []string {
 	first, last, step := k.span(args)
 	var names []string
@@ -28,7 +28,7 @@ func (k keySpec) of(args []string) []string {
 	return names
 }
 
-// reserved returns the first key among the arguments that is not the clients', or "".
+// reserved returns the first key among the arguments that is lockproxy's own, or "".
 func (k keySpec) reserved(args []string) string {
 	first, last, step := k.span(args)
 	for i := first; i <= last; i += step {
@@ -56,7 +56,7 @@ func (k keySpec) span(args []string) (first, last, step int) {
 	return k.first, k.last, k.step
 }
 
-// untold says whether which arguments are keys cannot be told, because numkeys is not what may be there.
+// untold says that the keys cannot be told, because numkeys is no valid number.
 func (k keySpec) untold(args []string) bool {
 	first, _, _ := k.span(args)
 	return k.numkeys > 0 && first == 0

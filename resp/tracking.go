@@ -2,27 +2,27 @@ package resp
 
 import "strings"
 
-// Client side caching. A client that has sent CLIENT TRACKING ON OPTIN sends CLIENT CACHING YES before what it is going to
-// keep until it is told that a key has changed. A server may say that whenever it likes, and here it says so at once,
-// behind the reply. So nothing that such a client keeps is ever out of date, though no one master knows all changes of
-// what a quorum holds; the client has no benefit from its cache, but works as it is.
+// Client side caching. A client that has sent CLIENT TRACKING ON OPTIN sends CLIENT CACHING YES before a command whose reply it is
+// going to keep until it is told that a key has changed. No one master knows all changes of what a quorum holds. But a server may
+// say at any time that a key has changed, and here it says so at once, behind the reply. So nothing that such a client keeps is
+// ever out of date. The client has no benefit from its cache, but works unchanged.
 //
-// This is so only if the client notes what it keeps before it looks at the push behind it, as rueidis does, which marks
-// transactions. redis-rs marks one command, and keeps the reply to the next when it has long seen the push; what it kept
-// would stay. So any command but MULTI is refused there, and all behind it. The other modes of tracking are refused, too: in
-// these, a client may wait for nothing but to be told, as rueidislock does for a lock, and would ask again without end.
+// This needs a client that notes what it keeps before it looks at the push behind the reply, as rueidis does, which marks
+// transactions. redis-rs marks single commands, and keeps a reply after it has seen the push, so the reply would stay. Therefore
+// only MULTI may follow CLIENT CACHING YES; any other command is refused, and so are all behind it. The other modes of tracking are
+// refused, too: in these a client may wait for a push before it asks again, as rueidislock does, and would ask without end.
 
 // tracking is a session's part in it. Only the reader uses it.
 type tracking struct {
 	noLoop  bool
 	caching bool     // the client is going to keep what follows
-	refused bool     // that was no transaction
+	refused bool     // what followed was no transaction
 	keys    []string // that the transaction reads
 	size    int      // of keys
 	anyKey  bool     // there are more, or it is not known which
 }
 
-// trackedMax bounds the keys that a client is told, in bytes: where there are more it is told that any may have changed.
+// trackedMax bounds the keys that a client is told, in bytes. If there are more, it is told that any key may have changed.
 const trackedMax = 4 << 10
 
 func runClientTracking(c *call) Reply {
@@ -141,8 +141,8 @@ func (c *call) uncacheable(cmd *command) Reply {
 	return Error("ERR lockproxy supports CLIENT CACHING YES only before MULTI; disable client side caching in the client")
 }
 
-// invalidate is called behind each command. It takes back what the client was going to keep of the transaction that has
-// ended with it.
+// invalidate is called after each command. If that has ended a transaction whose replies the client keeps, it tells the client
+// that all keys read in it may have changed.
 func (c *call) invalidate() {
 	t := &c.tracking
 	if !t.caching {
@@ -159,7 +159,7 @@ func (c *call) invalidate() {
 	c.tracking = tracking{noLoop: t.noLoop, refused: t.refused}
 }
 
-// reads returns the keys that the command reads, or a script that it runs; exact is false if there may be others.
+// reads returns the keys that the command, or the script that it runs, reads; exact is false if there may be others.
 func (c *call) reads(cmd *command) (names []string, exact bool) {
 	row := cmd.row(c.args)
 	switch {
@@ -190,7 +190,7 @@ func (t *tracking) note(names []string, exact bool) {
 	}
 }
 
-// push says of all that was read that it may have changed. It returns nil if that is nothing.
+// push says of all keys that were read that they may have changed. It returns nil if there are none.
 func (t *tracking) push() Reply {
 	switch {
 	case t.anyKey:

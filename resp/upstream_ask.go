@@ -6,8 +6,8 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// A question is a request of our own to the upstream, of whose reply we make the client's. It goes over the connection that
-// the client's commands use: a shared one does for it.
+// A question is a request of our own to the upstream; the client's reply is made from the reply to it. It goes over the session's
+// link or, if the session has none, over its trunk.
 type question struct {
 	slot   *slot
 	answer func(reply []byte) Reply
@@ -16,7 +16,7 @@ type question struct {
 
 var errReplyLong = errors.New("ERR the upstream's reply is longer than lockproxy reads")
 
-// askThere puts the question and returns later, or what the reply is at once.
+// askThere puts the question and returns later. It returns wait if the question has to wait, or the error that is the reply.
 func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 	if !c.locksDone() {
 		return wait
@@ -27,7 +27,7 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 			return reply
 		}
 	}
-	if c.sharesTrunk() { // still: there may be too many
+	if c.sharesTrunk() { // still: if there are too many trunks, joinTrunk has chosen a link
 		if c.trunk.Full(c.session) {
 			return wait
 		}
@@ -68,7 +68,7 @@ func (q *question) take(reply []byte) {
 	q.slot.resolve(outcome{reply: q.answer(reply)})
 }
 
-// Lost says so to the client, which has lost nothing.
+// Lost answers the client with an error. Its session goes on.
 func (q *question) Lost(cause error) {
 	q.slot.session.server.countFailed(cause.Error())
 	q.slot.resolve(outcome{err: upstream.ReplyError("ERR upstream: " + cause.Error())})

@@ -9,7 +9,7 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// COMMAND where there is an upstream: what that has, and what only this proxy has.
+// COMMAND where there is an upstream: it lists what the upstream has, and what only this proxy has.
 
 // onlyOurs returns the rows of the table that the upstream does not have.
 func (s *Server) onlyOurs() []*command {
@@ -20,7 +20,7 @@ func (s *Server) onlyOurs() []*command {
 	return slices.DeleteFunc(slices.Clone(s.commands.rows), func(cmd *command) bool { return known.Has(cmd.name) })
 }
 
-// onlyOursNamed returns for each name the row that only this proxy has; nil if there is none.
+// onlyOursNamed returns for each name its row, if only this proxy has that command, else nil; and whether some, or all, have one.
 func (s *Server) onlyOursNamed(names []string) (rows []*command, some, all bool) {
 	own := s.onlyOurs()
 	all = true
@@ -34,8 +34,8 @@ func (s *Server) onlyOursNamed(names []string) (rows []*command, some, all bool)
 	return rows, some, all
 }
 
-// askCommands asks the upstream for its commands and adds ours. It returns nil if its reply is as good as it is; here says
-// that nobody but this proxy knows what is asked for. row is COMMAND or its subcommand, nil if it has none such.
+// askCommands asks the upstream for its commands and adds ours. It returns nil if the upstream's reply needs no addition, or if
+// here says that only this proxy knows what is asked for. row is COMMAND or its subcommand, nil if there is no such subcommand.
 func (c *call) askCommands(row *command) (reply Reply, here bool) {
 	if row == nil {
 		return nil, false

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Draining, where clients wait at the upstream, as queue workers always do: `BLPOP jobs 0` may wait for ever, and a proxy
-// that waits with it keeps everybody away. The upstream is asked to unblock such clients; they are not just left: so an
-// element that it takes from a list at this very moment still gets to its client. A client that is unblocked sees its
-// connection end, as when a Redis goes away; a null would tell it that its timeout is over, which may not be so. A client
-// that has sent more behind that command is told of the error: the upstream goes on with what it sent, and what that takes
+// Draining while clients wait at the upstream, as queue workers always do: `BLPOP jobs 0` may wait for ever, and a proxy that
+// waited for it would serve nobody meanwhile. The upstream is asked to unblock such clients. Their connections are not just closed:
+// an element that the upstream takes from a list at this very moment still gets to its client. An unblocked client sees its
+// connection end, as when a Redis goes away; null would tell it that its timeout is over, which may not be so. But a client that
+// has sent more commands behind that one gets the upstream's error: the upstream goes on with these commands, and what they take
 // from a list must not be lost either.
 
-// unblockEvery is how often a draining server looks for clients that wait at the upstream: some only now come to.
+// unblockEvery is how often a draining server looks for clients that wait at the upstream: some begin to wait only now.
 const unblockEvery = 50 * time.Millisecond
 
 var (
@@ -22,7 +22,7 @@ var (
 	unblocked  = []byte("-UNBLOCKED ")
 )
 
-// endWaitsThere unblocks clients that wait at the upstream until ctx ends. If that refuses, they wait on.
+// endWaitsThere unblocks clients that wait at the upstream, until ctx ends. If the upstream refuses, they wait on.
 func (s *Server) endWaitsThere(ctx context.Context) {
 	if s.cfg.Upstream == nil {
 		return
@@ -43,7 +43,8 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 	}
 }
 
-// waitsThere returns how the upstream knows the connection, if it owes the reply that is next, to a command that may wait.
+// waitsThere returns the id of the link at the upstream, if the upstream owes the next reply and some command on the link may have
+// to wait; else 0.
 func (s *session) waitsThere() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +54,8 @@ func (s *session) waitsThere() int64 {
 	return s.link.id
 }
 
-// drained says whether the reply that b begins with tells that the command was unblocked, of a server that drains.
-// If b is too short to tell, more is needed.
+// drained says whether the server drains and b begins with the error of a command that was unblocked. more says that b is too
+// short to tell.
 func (r *relay) drained(b []byte) (yes, more bool) {
 	if b[0] != '-' || !r.session.server.stopping() {
 		return false, false

@@ -7,8 +7,8 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// How large a command may be that only passes through, as in Redis; Limits.Memory bounds it, too. A command on locks is held
-// to Limits.Args, Limits.Bulk and Limits.Command.
+// The limits of a command that only passes through, as in Redis; Limits.Memory bounds it, too. The limits of a command on locks are
+// Limits.Args, Limits.Bulk and Limits.Command.
 const (
 	passArgsMax  = 1 << 20
 	passBytesMax = 512 << 20
@@ -52,7 +52,7 @@ func (c *call) divert(cmd *command) Reply {
 	return reply
 }
 
-// whileSubscribed refuses what a subscribed client may not send and only the upstream knows. It returns nil for all else,
+// whileSubscribed refuses a command that only the upstream has: a subscribed client may not send it. It returns nil for any other,
 // which is then refused as if there were no upstream.
 func (c *call) whileSubscribed(cmd *command) Reply {
 	if cmd.row(c.args) != nil {
@@ -78,7 +78,7 @@ func (c *call) noteThere(cmd *command) {
 	}
 }
 
-// commandsThere returns what is known of the upstream's commands, nil if nothing is, or there is none.
+// commandsThere returns what is known of the upstream's commands; nil if nothing is known, or there is no upstream.
 func (s *Server) commandsThere() *upstream.Commands {
 	if s.cfg.Upstream == nil {
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) commandsThere() *upstream.Commands {
 	return commands
 }
 
-// forwardOrAsk is forward, but for commands to whose replies the proxy adds something. here says that nobody but the proxy knows what is asked for.
+// forwardOrAsk forwards a command, or asks the upstream and adds to its reply. here says that only the proxy knows the answer.
 func (c *call) forwardOrAsk(cmd *command) (reply Reply, here bool) {
 	if cmd != nil && cmd.name == "command" {
 		if reply, here = c.askCommands(cmd.row(c.args)); reply != nil || here {
@@ -133,7 +133,7 @@ func (c *call) divertHere(cmd *command) Reply {
 	return c.tooLarge()
 }
 
-// tooLarge refuses what could not be sent at all if there were no upstream.
+// tooLarge refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
 func (c *call) tooLarge() Reply {
 	l := &c.server.cfg.Limits
 	large := len(c.args) > l.Args || c.parser.size > l.Command
@@ -147,8 +147,8 @@ func (c *call) tooLarge() Reply {
 	return nil
 }
 
-// divertScript loads and forgets scripts on both sides: the client uses one SHA-1 for both. The upstream's reply is the
-// client's, or ours if it cannot be reached.
+// divertScript loads and forgets scripts on both sides: the client uses one SHA-1 for both. The client gets the upstream's reply,
+// or ours if the upstream cannot be reached.
 func (c *call) divertScript(cmd *command) Reply {
 	if len(c.args) < 2 {
 		return nil
@@ -163,7 +163,7 @@ func (c *call) divertScript(cmd *command) Reply {
 	case "kill":
 		return nil // which asks both sides
 	}
-	if sub.name == "load" { // the upstream may take other texts than the masters: they are asked when it is used on locks
+	if sub.name == "load" { // the upstream may accept texts that masters refuse: these are asked when it is used on locks
 		if s, err := c.server.scripts.Load(c.args[2]); err == nil {
 			c.server.scripts.Keep(s, false)
 		}
@@ -173,11 +173,11 @@ func (c *call) divertScript(cmd *command) Reply {
 	if reply := c.forward(); !isError(reply) {
 		return reply
 	}
-	return nil // it is done once more here: that changes nothing
+	return nil // the command is run here once more, which changes nothing
 }
 
-// scriptsExist says 1 for the scripts that both sides have, after it has given the upstream the texts that only the proxy
-// has. A script that only the upstream has would not be found by an EVALSHA on locks.
+// scriptsExist says 1 for each script that both sides have. First it gives the upstream the texts that the proxy has. A script that
+// only the upstream has gets 0: an EVALSHA on locks would not find it.
 func (c *call) scriptsExist() Reply {
 	known := runScriptExists(c).(Array)
 	l, refused := c.connected()
@@ -245,10 +245,10 @@ func (c *call) mayWaitThere() bool {
 	return c.server.commandsThere().MayWait(c.args)
 }
 
-// upstreamFailed is the reply to a command that could not be sent. To client libraries LOADING means a server that will be
-// ready soon: those that try again, or wait, where a Redis is gone, do the same here, as go-redis, and redis-py for the
-// workers of Celery and RQ. Nothing of the command was sent, so that is safe. An upstream that refuses, as for a wrong
-// password, would refuse again, unless it says that it cannot serve for the time being.
+// upstreamFailed is the reply to a command that could not be sent. To client libraries, LOADING means a server that will be ready
+// soon. Those that try again, or wait, when a Redis is gone do the same here: go-redis, and redis-py for the workers of Celery and
+// RQ. That is safe, as nothing of the command was sent. An upstream that refuses the connection, as for a wrong password, would
+// refuse it again, so its own error is the reply; unless it says that it cannot serve for the time being.
 func (s *Server) upstreamFailed(err error) Reply {
 	s.countFailed(err.Error())
 	if refused, ok := errors.AsType[upstream.ReplyError](err); ok && !refused.Passing() {
@@ -257,7 +257,7 @@ func (s *Server) upstreamFailed(err error) Reply {
 	return Error("LOADING " + err.Error())
 }
 
-// upstreamLost ends the session, whose client waits for what will not come. Many may: the log has one line for all.
+// upstreamLost ends the session, whose client waits for replies that will not come. The log has one line for all such sessions.
 func (s *session) upstreamLost(cause string) {
 	if s.isGone() {
 		return

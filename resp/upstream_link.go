@@ -24,22 +24,22 @@ type link struct {
 
 	// Only the reader uses these: what is not written yet, and how the upstream knows the connection.
 	out      []byte
-	borrowed *[]byte // out's, from outs; nil: nothing is gathered
+	borrowed *[]byte // where out was borrowed from outs; nil: nothing is gathered
 	db       int
 	resp3    bool
 	name     string
-	mayWait  bool // some command that went there may have to wait for something
+	mayWait  bool // some command that was sent may have to wait for something
 	asked    bool // the upstream was asked for id
-	sentAll  bool // nothing more is sent there
+	sentAll  bool // nothing more is sent
 
 	// session.mu guards what follows.
 	expected []expectation // in order
 	stateful bool          // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
-	dead     bool          // it was lost with nothing on it
-	id       int64         // that of the connection there; 0: nothing may have to wait, or it is not known yet
+	dead     bool          // it was lost, or dropped: the next command needs another
+	id       int64         // of the connection at the upstream; 0: not known yet, or no command may have to wait
 
-	// Only the relay uses these. Messages are pushes, or, before the upstream has confirmed RESP3, look like replies; then
-	// confirmed says whether there may be any.
+	// Only the relay uses these. pushes: the upstream has confirmed RESP3, and messages are pushes. Else they look like replies,
+	// and confirmed says whether there may be any.
 	pushes    bool
 	confirmed struct{ channels, shards bool }
 }
@@ -48,8 +48,8 @@ type link struct {
 type expectation struct {
 	slot *slot // they go to the client when this slot has its turn
 	n    int
-	// If slot is nil they are kept from the client: take gets them together when all have come, if it is not nil.
-	// An error ends them early.
+	// If slot is nil, the replies are kept from the client. take, if not nil, gets them together when all have come. If the
+	// first is an error, take gets that alone, and no more are expected.
 	take     func(replies []byte)
 	most     int  // bytes that take may get; capturedMax if it is less
 	confirms bool // they confirm subscriptions
@@ -73,8 +73,8 @@ type upstreamSide struct {
 	monitors atomic.Bool // MONITOR was sent
 }
 
-// connected returns the session's link, in the client's database and protocol. If there is none it says what the reply
-// is, or wait.
+// connected returns the session's link, in the client's database and protocol. If there can be none, it returns the reply,
+// or wait.
 func (s *session) connected() (*link, Reply) {
 	if s.link != nil && s.link.sentAll {
 		<-s.link.done
@@ -107,7 +107,7 @@ func (s *session) connected() (*link, Reply) {
 	return l, nil
 }
 
-// agree tells the upstream what has changed with the client since.
+// agree gives the link the protocol, database and name of the client, where these have changed.
 func (l *link) agree() {
 	s := l.session
 	if s.resp3 != l.resp3 {
@@ -165,17 +165,17 @@ func (l *link) ask(e expectation, args ...string) {
 	l.send(args)
 }
 
-// broken ends the session, whose client waits for what will not come.
+// broken ends the session, whose client waits for replies that will not come.
 func (l *link) broken(cause string) {
 	l.session.upstreamLost(cause)
 }
 
-// met drops the first of what is expected, and moves nothing: there may be many. session.mu is held.
+// met drops the first expectation. It does not move the others: there may be many. session.mu is held.
 func (l *link) met() {
 	first, rest := l.expected[:0], l.expected[1:]
 	l.expected[0] = expectation{}
 	if len(rest) == 0 {
-		rest = first // whose room is for the next
+		rest = first // its room is for the next
 	}
 	l.expected = rest
 }

@@ -83,7 +83,8 @@ func (l *link) relay() {
 	}
 }
 
-// pass deals with what came, and returns how much of it: a frame of which not enough has come to tell what it is waits.
+// pass deals with what came, and returns how many bytes it has used: it leaves the beginning of a frame that is too short to tell
+// what the frame is.
 func (r *relay) pass(b []byte) (int, error) {
 	used := 0
 	for used < len(b) {
@@ -138,7 +139,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 	return true, nil
 }
 
-// isAside says whether the frame answers nothing, and whether it speaks of a subscription.
+// isAside says whether the frame answers nothing, and whether it speaks of a subscription. more says that b is too short to tell.
 func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	push := b[0] == '>'
 	if !push && (b[0] != '*' || r.pushes || !r.confirmed.channels && !r.confirmed.shards) {
@@ -154,14 +155,14 @@ func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	return push, false, more
 }
 
-// apart says whether begin has to look at the frame that b begins with, though it comes in its slot's turn.
+// apart says whether the frame at the beginning of b is none that write may hand on with the reply before it: begin looks at it.
 func (r *relay) apart(b []byte) bool {
 	aside, _, more := r.isAside(b)
 	drained, short := r.drained(b)
 	return aside || more || drained || short
 }
 
-// takeTurn waits until the relay may write the replies of the slot, or a message if it is nil: none comes before the
+// takeTurn waits until the relay may write the replies of the slot or, if sl is nil, a message. No message is written before the
 // client is told of its subscription. s.mu is held.
 func (s *session) takeTurn(sl *slot) error {
 	for s.batch != nil || sl != nil && s.head != sl || sl == nil && s.untold != nil {
@@ -329,7 +330,7 @@ func (l *link) lost(cause error) {
 	}
 }
 
-// die says whether something is missed on the link, and whether that matters to the client.
+// die marks the link as dead. It says whether something was missed on it, and whether that matters to the client.
 func (l *link) die(cause error) (missed, matters bool) {
 	s := l.session
 	s.mu.Lock()
@@ -337,7 +338,7 @@ func (l *link) die(cause error) (missed, matters bool) {
 	idle := len(l.expected) == 0 && !l.stateful && !s.relaying
 	missed = !idle && !l.dead && !s.gone
 	l.dead = true
-	matters = s.sentAll == nil && !errors.Is(cause, errDrained) // else it waited in vain anyway
+	matters = s.sentAll == nil && !errors.Is(cause, errDrained) // else its wait was ended on purpose
 	if missed && !matters && len(l.expected) > 0 && l.expected[0].slot != nil {
 		_ = s.takeTurn(l.expected[0].slot) // what came before is answered
 	}

@@ -21,8 +21,8 @@ const (
 // neverForwarded are commands that would turn the connection into something else.
 var neverForwarded = map[string]bool{"sync": true, "psync": true, "replconf": true}
 
-// isLock says whether that is a lock's name: one that a pattern of lock_keys matches or, as in a cluster of Redis names
-// with the same {tag} belong together, one whose tag is. So a lock's channels and queues follow it.
+// isLock says whether the name is a lock's: a pattern of lock_keys matches the name, or its {tag}. As in a cluster of Redis, names
+// with the same tag belong together, so a lock's channels and queues follow the lock.
 func (s *Server) isLock(name string) bool {
 	if s.matchesLock(name) {
 		return true
@@ -64,7 +64,7 @@ func (c *call) place(cmd *command) (place, Reply) {
 	return here, nil
 }
 
-// placeKeys looks at the names of a command. It has one place for all.
+// placeKeys returns the place of a command by its keys. All must have the same.
 func (c *call) placeKeys(spec keySpec) (place, Reply) {
 	first, last, step := spec.span(c.args)
 	var n sides
@@ -76,13 +76,13 @@ func (c *call) placeKeys(spec keySpec) (place, Reply) {
 	return n.place(c)
 }
 
-// A sides says on which sides the names of one command are, with the last of either.
+// A sides says on which sides the names of one command are, with the last name of either side.
 type sides struct {
 	lock, other   string
 	locks, others bool
 }
 
-// place is the one of a command that the proxy can serve.
+// place returns the place of a command with these names. It refuses a command with names on both sides.
 func (n *sides) place(c *call) (place, Reply) {
 	switch {
 	case !n.locks:
@@ -108,9 +108,8 @@ func (n *sides) add(c *call, names ...string) Reply {
 	return nil
 }
 
-// placeUnknown is for commands that this proxy does not have: whether their keys are locks, the upstream's own COMMAND
-// tells. A container that it has, with a subcommand that it has not, is the upstream's, too, except what is about
-// connections.
+// placeUnknown is for commands that this proxy does not have. The upstream's own COMMAND tells which arguments are keys. A
+// subcommand that the proxy does not have, of a container that it has, is the upstream's, too, unless it is about connections.
 func (c *call) placeUnknown(cmd *command) (place, Reply) {
 	name := lower(c.args[0])
 	if neverForwarded[name] || cmd != nil && (cmd.name == "client" || cmd.name == "cluster") ||
@@ -148,7 +147,8 @@ func (c *call) anyLock(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return quorum.Reserved(name) || c.server.isLock(name) })
 }
 
-// mustDeclare keeps a script that declares no keys, but is given a lock's name, from taking a lock that no majority has.
+// mustDeclare refuses a script that declares no keys but is given a lock's name: at the upstream, it could take a lock that no
+// majority has.
 func (c *call) mustDeclare() Reply {
 	for _, arg := range c.args[scriptKeys.numkeys+1:] {
 		if c.server.isLock(arg) {
@@ -159,7 +159,7 @@ func (c *call) mustDeclare() Reply {
 	return nil
 }
 
-// mustBeLock keeps one name from being a lock here and something else there.
+// mustBeLock refuses a lock command on a name that is no lock's: the name would be a lock here and something else at the upstream.
 func (c *call) mustBeLock(row *command) Reply {
 	if len(c.args) > 1 && row.accepts(len(c.args)) && !c.server.isLock(c.args[1]) {
 		return Error("ERR '" + clip(c.args[1], echoMax) + "' is no lock's name: no pattern of lock_keys matches it")
@@ -167,8 +167,8 @@ func (c *call) mustBeLock(row *command) Reply {
 	return nil
 }
 
-// placePubSub: what is published on a lock's channel goes to the masters, where its scripts publish. Subscriptions are
-// made here, and also there (cmd_pubsub.go), but to a lock's channel here alone, and that is where they are counted.
+// placePubSub is for pub/sub. A message on a lock's channel goes to the masters, where the lock's scripts publish. Subscriptions
+// are made on both sides (cmd_pubsub.go), except those to a lock's channel: these are made, and counted, here alone.
 func (c *call) placePubSub(cmd, row *command) (place, Reply) {
 	switch {
 	case row.name == "numsub" || row.name == "shardnumsub":

@@ -7,11 +7,11 @@ import (
 	"lockproxy/script"
 )
 
-// Where a script is run. Its KEYS say so, but it may work on a key that it does not declare. So its text is looked at,
-// once: what is understood tells its key; of what is not, a string that is a lock's name as it stands is taken for a key.
-// Names that a text puts together are not seen, nor is a text of which the proxy has got the SHA-1 alone.
+// Where a script is run. Its KEYS tell, but it may work on a key that it does not declare. So its text is looked at once. A script
+// that is understood tells its key. In any other, a string that is a lock's name as it stands is taken for a key. Names that a text
+// puts together are not seen, nor is the text of a script of which the proxy has only the SHA-1.
 
-// routesMax bounds how many scripts are remembered. Of those that are understood a text of at most 16 KiB is.
+// routesMax bounds how many scripts are remembered. For one that is understood, a text of at most 16 KiB is kept, too.
 const routesMax = 1024
 
 type digest [sha1.Size]byte
@@ -51,7 +51,7 @@ func (c *call) placeScript(spec keySpec) (place, Reply) {
 	return n.place(c)
 }
 
-// key is the one that a call of a script that is understood works on.
+// key returns the key that a call of the script works on, if the script is understood.
 func (r *scriptRoute) key(keys, args []string) (string, bool) {
 	if r.meaning == nil {
 		return "", false
@@ -59,10 +59,10 @@ func (r *scriptRoute) key(keys, args []string) (string, bool) {
 	return r.meaning.Key(keys, args)
 }
 
-// unknownRoute is that of a script of which the proxy has not seen the text.
+// unknownRoute is the route of a script whose text the proxy has not seen.
 var unknownRoute scriptRoute
 
-// scriptRoute returns what the text says that the command brings or names. Redis takes the SHA-1 of a text each time, too.
+// scriptRoute returns the route of the script whose text or SHA-1 the command has. Redis, too, takes a text's SHA-1 each time.
 func (c *call) scriptRoute() *scriptRoute {
 	s := c.server
 	row := s.commands.find(c.args[0])

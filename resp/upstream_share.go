@@ -11,9 +11,9 @@ import (
 )
 
 // Sharing. A command that leaves no state at the upstream goes there over a connection that all clients share, a trunk:
-// so many requests are read and written in one go, here and there. The first command that needs a connection of its own
-// gives the session a link (upstream_link.go), when the replies to those before it have come, and it keeps that until it ends or
-// sends RESET.
+// so many requests are read and written in one go, here and there. The first command that needs a connection of its own gives the
+// session a link (upstream_link.go), once the replies to earlier commands have come. The session keeps the link until the session
+// ends or RESET is sent.
 //
 // In the session's queue the shared commands of one reading are one slot. The trunk brings their replies there, and the
 // session's writer writes them: so a client that does not read holds nobody up. A client that asks for much, or for
@@ -33,9 +33,9 @@ const (
 	rawKeep        = 1 << 10
 )
 
-// stallMax is how long a client may hold up the others by reading slowly what is too large to be gathered. For slowFor
-// after that, clients of its host that connect get a link: it would ask for the same again, and never have it. So many
-// hosts are remembered as slowMax.
+// stallMax is how long a client may hold up the others by reading slowly what is too large to be gathered. Then its connection
+// ends. For slowFor after that, clients that connect from its host get a link at once: over a trunk, the client would ask for the
+// same again, and never get it. slowMax bounds how many hosts are remembered.
 const (
 	stallMax = time.Second
 	slowFor  = time.Hour
@@ -46,7 +46,7 @@ const (
 type sharing struct {
 	trunk    *upstream.Trunk
 	gathered *slot   // of the commands that are not pushed yet
-	requests *[]byte // theirs, of outs
+	requests *[]byte // the text of these commands, borrowed from outs
 	wrote    bool    // commands have gone over a trunk since the last WAIT
 
 	wantsLink atomic.Bool // it is to have a link
@@ -126,7 +126,7 @@ func (s *session) joinTrunk() Reply {
 	return nil
 }
 
-// sharedName is how the upstream knows trunks.
+// sharedName is the name of trunks at the upstream.
 const sharedName = "lockproxy-shared"
 
 func (s *Server) trunk(g upstream.Greeting) (*upstream.Trunk, error) {
@@ -162,14 +162,14 @@ func (s *session) addToRun() {
 	}
 }
 
-// pushShared gives what is gathered to the trunk. If that has ended, another one is as good: none of this was sent.
+// pushShared gives what is gathered to the trunk. If the trunk has ended, another is used: nothing of this was sent.
 func (s *session) pushShared() {
 	sl, requests := s.gathered, s.requests
 	if sl == nil {
 		return
 	}
 	s.gathered, s.requests = nil, nil
-	n := sl.left // nobody else counts before it is pushed
+	n := sl.left // nobody else changes it before the slot is pushed
 	if !s.trunk.Push(*requests, n, sl) {
 		s.pushAnew(*requests, n, sl)
 	}
@@ -200,7 +200,7 @@ func (sl *slot) Replies(b []byte, n int) {
 	}
 }
 
-// gathers says whether that was enough.
+// gathers gathers replies for the writer. It returns false if they have to be streamed.
 func (sl *slot) gathers(b []byte, n int) bool {
 	s := sl.session
 	s.mu.Lock()
@@ -238,7 +238,7 @@ func (s *session) gather(sl *slot, b []byte) bool {
 	return true
 }
 
-// stream writes to the client what cannot be gathered, when it is the slot's turn. It is the trunk that waits.
+// stream writes to the client what cannot be gathered, when it is the slot's turn. Meanwhile the trunk waits, and all its clients.
 func (sl *slot) stream(b []byte, n int) {
 	s := sl.session
 	begun := time.Now()
@@ -286,11 +286,11 @@ func (s *session) host() string {
 	return host
 }
 
-// Lost ends the session, whose client waits for what will not come.
+// Lost ends the session, whose client waits for replies that will not come.
 func (sl *slot) Lost(cause error) { sl.session.upstreamLost(cause.Error()) }
 
-// settleWrites is called before a command goes over the link. WAIT waits for what was written over the same connection:
-// so something is written there that comes after all that went over a trunk. Inside MULTI it does not wait.
+// settleWrites is called before a command goes over the link. WAIT waits for the writes of its own connection only. So before it,
+// something is written over the link, which comes after all that the client wrote over a trunk. Inside MULTI, WAIT does not wait.
 func (c *call) settleWrites(l *link) {
 	if c.wrote && !c.transaction.upstream && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
 		l.ask(expectation{n: 1}, "PUBLISH", reservedPrefix+"wait", "")

@@ -6,8 +6,8 @@ import (
 )
 
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Its first command
-// with keys decides that, or a key that is watched at the upstream. Commands without keys that came before wait here, and are
-// sent on then. So are scripts with a wrong number of keys. The upstream answers by itself to what it queues.
+// with keys decides that, or a key that is watched at the upstream. Commands without keys that come before are queued here, and
+// sent on if the place is the upstream. So are scripts with a wrong number of keys. The upstream itself answers what it queues.
 
 const errMixedTransaction = Error("ERR this transaction is about locks and about other keys: lockproxy keeps them on different servers; " +
 	"make two of it, or let lock_keys match all of its keys or none")
@@ -58,7 +58,8 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	return c.split(errMixedTransaction)
 }
 
-// unqueued is the upstream's refusal of a command that it would not queue, for one that it does not hear of. nil: it would.
+// unqueued returns the error with which the upstream would refuse to queue a command that is not sent to it; nil if it would queue
+// the command.
 func (c *call) unqueued() Reply {
 	commands, err := c.server.cfg.Upstream.Commands()
 	switch {
@@ -70,7 +71,7 @@ func (c *call) unqueued() Reply {
 	return errArity(*commands.Name(c.args))
 }
 
-// beginUpstream moves the transaction there.
+// beginUpstream moves the transaction to the upstream.
 func (c *call) beginUpstream() Reply {
 	t := &c.transaction
 	if t.aboutLocks() {
@@ -107,7 +108,7 @@ func (c *call) beginUpstream() Reply {
 	return nil
 }
 
-// aboutLocks says that what is watched or queued here has its place here.
+// aboutLocks says whether something watched or queued here has its place here.
 func (t *transaction) aboutLocks() bool {
 	locks := len(t.watched) > 0
 	for _, q := range t.queue {
@@ -117,7 +118,7 @@ func (t *transaction) aboutLocks() bool {
 	return locks
 }
 
-// spoilAnywhere notes that a command was refused: EXEC will be. What the upstream has queued it forgets.
+// spoilAnywhere notes that a command was refused, so that EXEC is refused, too. The upstream is told to forget what it has queued.
 func (c *call) spoilAnywhere() {
 	t := &c.transaction
 	if t.upstream && c.link != nil {
@@ -128,8 +129,7 @@ func (c *call) spoilAnywhere() {
 	t.spoil()
 }
 
-// queueThere has the upstream queue something in a command's place: what changes the connection to it as the command does the
-// client's, or else what changes nothing.
+// queueThere has the upstream queue something in the place of a command that the proxy runs: see inItsPlace.
 func (c *call) queueThere(row *command) Reply {
 	t := &c.transaction
 	if !c.locksDone() {
@@ -154,7 +154,8 @@ func (c *call) queueThere(row *command) Reply {
 	return reply
 }
 
-// inItsPlace is what the upstream is to queue.
+// inItsPlace returns what the upstream is to queue: the command itself, if it is to change the link as it changes the client's
+// connection; else a command that changes nothing.
 func inItsPlace(row *command, args []string) []string {
 	if row.full == "select" || row.full == "client|setname" || protocolOf(row, args) != 0 {
 		return args
@@ -229,8 +230,8 @@ func (l *link) agreed(st *settling, reply []byte) {
 	}
 }
 
-// putDeferred is runDeferred where the transaction took place at the upstream, which has answered something in each of the places.
-// Where that is an error the command is not run.
+// putDeferred is runDeferred for a transaction that took place at the upstream, whose reply has an item for each deferred command.
+// If that item is an error, the command is not run.
 func (c *call) putDeferred(st *settling, reply []byte) Raw {
 	b, items := splitItems(reply)
 	if len(items) != st.n {
@@ -251,7 +252,7 @@ func (c *call) putDeferred(st *settling, reply []byte) Raw {
 	return b
 }
 
-// runThere runs a command that has changed the connection to the upstream in the same way.
+// runThere runs a deferred command, and notes how it has changed the link at the upstream.
 func (c *call) runThere(d deferredCommand) Reply {
 	l := c.link
 	if p := protocolOf(d.cmd, d.args); p != 0 {
