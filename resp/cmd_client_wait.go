@@ -13,7 +13,7 @@ import (
 
 var errUnblocked = errors.New("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
-// runClientUnblock ends what a client waits for: a LOCK … WAIT, or a command at the upstream, which is asked to.
+// runClientUnblock ends what a client waits for: a LOCK … WAIT, or a command at the upstream, which the upstream is asked to end.
 func runClientUnblock(c *call) Reply {
 	byError := false
 	if len(c.args) > 3 {
@@ -48,8 +48,8 @@ func runClientUnblock(c *call) Reply {
 	return c.askThere(func(reply []byte) Reply { return Raw(reply) }, "CLIENT", "UNBLOCK", strconv.FormatInt(there, 10), reason)
 }
 
-// waitsOf returns what the command waits for that the client of that id is at: a lock, or something at the upstream, which
-// knows the connection by the id there. Nothing if it is the one that asks.
+// waitsOf returns what the client with this id waits for, by the first command in its queue: w if that is a lock; if it is
+// something at the upstream, there is the id of its link at the upstream. It returns nothing for the client that asks.
 func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
 	s.mu.Lock()
 	of := s.sessions[id]

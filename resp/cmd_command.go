@@ -135,7 +135,7 @@ func runCommandGetKeys(c *call) Reply {
 	switch {
 	case cmd == nil:
 		return Error("ERR Invalid command specified")
-	case cmd.keys.none() || cmd.group == "pubsub": // where Redis lists sharded channels as keys, that is for routing
+	case cmd.keys.none() || cmd.group == "pubsub": // Redis lists sharded channels as keys, but for routing only
 		return Error("ERR The command has no key arguments")
 	case !cmd.accepts(len(args)):
 		return Error("ERR Invalid number of arguments specified for command")
@@ -164,8 +164,8 @@ func leadingInt(s string) string {
 	return strconv.Itoa(n)
 }
 
-// runHelp is HELP of any container, to which errors for unknown subcommands send people: the subcommands that there are
-// here, in the form that Redis has.
+// runHelp is HELP of any container, which the errors for unknown subcommands recommend. It lists the subcommands that there are
+// here, in Redis's form.
 func runHelp(c *call) Reply {
 	container := c.server.commands.find(c.args[0])
 	lines := Array{Status(upper(container.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}

@@ -2,8 +2,8 @@ package resp
 
 import "strconv"
 
-// settings are what CONFIG GET shows: what clients ask for, as a Redis would have it that is set up like this proxy.
-// Sorted by name.
+// settings are what CONFIG GET shows: the settings that clients ask for, with the values of a Redis that is set up like this proxy.
+// They are sorted by name.
 func (s *Server) settings() [][2]string {
 	return [][2]string{
 		{"appendfsync", "everysec"},
@@ -31,8 +31,8 @@ func runConfigGet(c *call) Reply {
 	return found
 }
 
-// matchSetting says whether one of the patterns is meant. A name without any pattern in it is repeated as it was given,
-// as Redis does.
+// matchSetting says whether one of the patterns matches the setting, and returns the name for the reply. As in Redis, a client that
+// gave the plain name gets it back as it wrote it.
 func matchSetting(patterns []string, name string) (string, bool) {
 	for _, p := range patterns {
 		if equalFold(p, name) {

@@ -98,7 +98,7 @@ func runAuth(c *call) Reply {
 	return okReply
 }
 
-// defaultUser is who a client is that gives only a password, or needs none.
+// defaultUser is the user of a client that gives only a password, or needs none.
 const defaultUser = "default"
 
 func (s *Server) hasUser(name string) bool {
@@ -179,7 +179,7 @@ func runReset(c *call) Reply {
 	return Status("RESET")
 }
 
-// runPing answers a subscribed RESP2 client in the shape of a message, so that it can tell them apart.
+// runPing answers a subscribed RESP2 client in the shape of a message, but with a first word that no message has.
 func runPing(c *call) Reply {
 	switch subscribed := !c.resp3 && c.total.Load() > 0; {
 	case len(c.args) > 2:

@@ -34,7 +34,7 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 	return ttl, condition, e.checkMax(args[2], ttl, ttlMax)
 }
 
-// runPersist gives the key the longest TTL there is: none would let it outlive a forgotten owner for ever.
+// runPersist gives the key the longest TTL there is: without a TTL, the key of a forgotten owner would stay for ever.
 func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
 
 func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
@@ -47,7 +47,7 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 			}
 			sl.changed(changed)
 		}
-		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // a lock has a TTL, so all others delete it
+		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // the lock is deleted: it has a TTL, so only NX and GT keep it
 			c.endHoldUnless(key, "")
 		}
 		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)

@@ -6,9 +6,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// Reads of hash locks, as Redisson's: each command goes to every master as it is, and the answer that a quorum gives
-// is the client's. Where no answer has a quorum nobody holds the lock: then it is the answer for a key that is not
-// there.
+// Reads of hash locks, as Redisson's: each command goes to every master as it is, and the client gets the answer that a
+// quorum gives. If no answer has a quorum, nobody holds the lock, and the client gets the answer for a key that is not there.
 
 func runHGet(c *call) Reply     { return c.ask(0, dataReply) }
 func runHashInt(c *call) Reply  { return c.ask(0, intReply) }
@@ -21,7 +20,7 @@ func runHGetAll(c *call) Reply {
 	})
 }
 
-// runHMGet has null for every field if nothing is agreed on.
+// runHMGet answers null for every field if no answer has a quorum.
 func runHMGet(c *call) Reply {
 	fields := len(c.args) - 2
 	return c.ask(0, func(r any) Reply {
@@ -35,7 +34,7 @@ func runHMGet(c *call) Reply {
 
 func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
 
-// ask sends the command to the masters; unordered as in quorum.AskRequest. The reply for no agreement is that for nil.
+// ask sends the command to the masters; unordered as in quorum.AskRequest. If no answer has a quorum, the reply is that for nil.
 func (c *call) ask(unordered int, reply func(any) Reply) Reply {
 	return c.begin(oneRound, c.args[c.cmd.keys.first], made, func(sl *slot) {
 		req, w := quorum.AskRequest{Key: sl.key, Command: slices.Clone(c.args), Unordered: unordered}, c.watches(sl.key.Name)

@@ -24,7 +24,7 @@ var infoSections = []infoSection{
 	{"Errorstats", infoErrors}, {"Cluster", infoCluster}, {"Keyspace", infoNothing}, {"Lockproxy", infoLockproxy},
 }
 
-// runInfo answers the sections asked for; names that Redis has and this proxy has not are empty, as unknown ones are in
+// runInfo answers the sections asked for. A section that Redis has and this proxy does not is empty, as unknown ones are in
 // Redis.
 func runInfo(c *call) Reply {
 	wanted := map[string]bool{}

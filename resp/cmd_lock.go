@@ -33,7 +33,7 @@ func runLock(c *call) Reply {
 	if o.hold && c.holdsFull() {
 		return errHoldsMax
 	}
-	// twoRounds: commands that the client sends behind it on this key count on its having the lock, and its fence.
+	// twoRounds: later commands of the client on this key rely on the lock, and on its fence.
 	sl := c.claim(twoRounds, c.args[1], func(out *outcome) Reply {
 		if out.done == 0 {
 			return Null{}
@@ -63,8 +63,8 @@ func runLock(c *call) Reply {
 	return later
 }
 
-// lockTTL reads the TTL of LOCK and EXTEND. One of which no validity can be left is an error: a LOCK would wait in vain, and an
-// EXTEND would make the lock shorter. (To SET … NX it is a refusal: its clients know no such error.)
+// lockTTL reads the TTL of LOCK and EXTEND. A TTL that leaves no validity is an error: a LOCK would wait in vain, and an EXTEND
+// would make the lock shorter. (A SET … NX is refused as if somebody held the lock: its clients know no such error.)
 func (c *call) lockTTL(text string) (time.Duration, Reply) {
 	ttl, refused := c.setTTL(millis, text)
 	if refused == nil && ttl < c.server.cfg.TTLMin {
@@ -109,7 +109,7 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 // A waiting is a LOCK … WAIT under way.
 type waiting struct {
 	slot   *slot
-	waiter *gate.Waiter // nil: about to be; session.mu guards it
+	waiter *gate.Waiter // nil: not in the gate yet; session.mu guards it
 }
 
 // await acquires when it is the client's turn. If the client hangs up, its place in the queue is given up.
@@ -129,7 +129,7 @@ func (c *call) await(sl *slot, req quorum.AcquireRequest, patience time.Duration
 	s.mu.Unlock()
 }
 
-// cancelWaits ends the waits of a client that is gone. Only the reader calls it: it alone begins any.
+// cancelWaits ends the waits of a client that is gone. Only the reader calls it, and only the reader begins waits.
 func (s *session) cancelWaits() {
 	s.mu.Lock()
 	all := slices.Collect(maps.Keys(s.waits))
@@ -144,8 +144,8 @@ func runUnlock(c *call) Reply {
 	return c.release(c.args[1], c.args[2], script.Alien{}, counted)
 }
 
-// release is for UNLOCK and whatever else gives a lock back. One that is held by this connection is no longer extended,
-// whatever comes of the release.
+// release is for UNLOCK and whatever else gives a lock back. A lock that this connection holds is no longer extended, even if the
+// release fails.
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	return c.begin(oneRound, name, answer, func(sl *slot) {
 		sl.token, sl.alien = token, alien

@@ -13,7 +13,7 @@ const (
 	locksDefault    = 100
 	locksMax        = 1000
 	locksPatternMax = 256
-	// locksBatch is how many locks the masters are asked for at least, at a time.
+	// locksBatch is about how many locks the masters are asked at one time, or more if LOCKS is to list more.
 	locksBatch = 128
 )
 
@@ -69,11 +69,11 @@ type listing struct {
 	server *Server
 	slot   *slot
 	most   int
-	rest   []listed // that have not been asked for
+	rest   []listed // about which the masters have not been asked yet
 	valid  []listed
 
 	mu    sync.Mutex // guards what follows
-	batch []listed   // that is being asked for; of those that are gone, without validity
+	batch []listed   // about which the masters are being asked; until becomes 0 for a lock that is gone
 	left  int        // answers still to come
 }
 

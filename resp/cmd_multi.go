@@ -28,7 +28,7 @@ func runDiscard(c *call) Reply {
 	return okReply
 }
 
-// runWatch notes what a quorum holds under the keys. A key is as it was when it was first watched.
+// runWatch notes what a quorum holds under the keys. For a key that is watched already, what was noted first counts.
 func runWatch(c *call) Reply {
 	t := &c.transaction
 	if t.open {
@@ -72,7 +72,7 @@ func runWatch(c *call) Reply {
 }
 
 func runUnwatch(c *call) Reply {
-	if !c.transaction.open { // else EXEC, of which it is part, ends the watch
+	if !c.transaction.open { // else it was queued, and the EXEC that runs it ends the watch
 		c.transaction.end(&c.server.memory)
 	}
 	return okReply
@@ -103,7 +103,7 @@ func (c *call) enqueue() Reply {
 		refused = errNotInMulti(c.cmd.full)
 	}
 	if refused == nil && c.uncompiled() {
-		refused = q.reply // nobody knows whether the text may be part of a transaction: then none of it is to take place
+		refused = q.reply // it is not known whether the text may be part of a transaction: none of the transaction takes place
 	}
 	if refused == nil && q.step != nil && t.selected != nil && *t.selected != c.db {
 		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
@@ -197,7 +197,7 @@ func deferredOf(queue []queued) []deferredCommand {
 }
 
 // queueScript makes a step of a script that is understood; others cannot be part of a transaction. If the command or its text
-// is wrong, EXEC replies what is wrong in its place.
+// is wrong, the error becomes its reply in that of EXEC.
 func (c *call) queueScript(q *queued) (refused Reply) {
 	find, keys, argv, wrong := c.scriptWords()
 	if wrong != nil {

@@ -4,7 +4,7 @@ import "lockproxy/quorum"
 
 // What operators ask about locks, and do to them.
 
-// runLockInfo tells what every master has under a key, and what that comes to. It has an answer without a quorum, too.
+// runLockInfo tells what every master has under a key, and what follows for the lock. It answers without a quorum, too.
 func runLockInfo(c *call) Reply {
 	return c.begin(oneRound, c.args[1], made, func(sl *slot) {
 		key, engine, gates, w := sl.key, c.engine(), c.server.gates, c.watches(sl.key.Name)
@@ -108,7 +108,7 @@ func (s *Server) mayForceUnlock(user string) bool {
 	return len(s.cfg.Users) == 0
 }
 
-// hurryHolds lets those who hold the lock by a connection find out at once that they have lost it.
+// hurryHolds has connections that hold the lock extend it at once, by which they find out that they have lost it.
 func (s *Server) hurryHolds(key quorum.Key) {
 	for _, sess := range s.clients() {
 		sess.mu.Lock()

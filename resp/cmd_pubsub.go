@@ -17,9 +17,9 @@ func forKind(kind pubsub.Kind, run func(*call, pubsub.Kind) Reply) func(*call) R
 	return func(c *call) Reply { return run(c, kind) }
 }
 
-// subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, the whole command has failed.
-// If too many cannot be reached, or the upstream cannot, the connection ends, without an error: a library that has just
-// connected anew, and subscribes anew, would take the error for an answer, and never hear anything.
+// subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, the whole command fails. If too
+// many cannot be reached, or the upstream cannot, the connection ends without an error: a library that subscribes anew after it has
+// connected anew would take the error for the answer, and never hear anything.
 func (c *call) subscribe(kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	topics := make([]pubsub.Topic, 0, len(c.args)-1)
@@ -56,7 +56,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	onlyOthers := len(others) == len(topics)
 	s.server.messages.Subscribe(s, topics, func(err error) {
 		switch {
-		case err != nil && onlyOthers: // what the application says to itself does not need the masters
+		case err != nil && onlyOthers: // messages that go over the upstream alone do not need the masters
 			err = nil
 		case err != nil:
 			s.forgetAll(added)
@@ -89,19 +89,19 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	return later
 }
 
-// unheardPause is how long the connection lasts of a subscriber whom no quorum of masters hears: its library will be back at
-// once, or some 50 ms later.
+// unheardPause is how long a subscriber that no quorum of masters confirms keeps its connection. Once that ends, its library is
+// back at once, or some 50 ms later.
 const unheardPause = time.Second
 
-// lacksMasters says that masters could not be reached, so that a subscription may do better another time.
+// lacksMasters says that masters could not be reached, so that the subscription may succeed another time.
 func lacksMasters(err error) bool {
 	_, none := errors.AsType[*quorum.NoQuorum](err)
 	_, refused := errors.AsType[*pubsub.Refused](err)
 	return none && !refused
 }
 
-// listenUpstream returns the link over which the upstream is to be listened to as well, and which of the topics it has:
-// all but the channels of locks. No link if there are none.
+// listenUpstream returns the names of the topics to which the client is subscribed at the upstream, too, and the link for them.
+// They are all but the channels of locks. If there are none, it returns no link.
 func (c *call) listenUpstream(topics []pubsub.Topic) (*link, []string, Reply) {
 	others := c.atUpstream(topics)
 	if len(others) == 0 {
@@ -133,8 +133,8 @@ func sizeOfTopics(topics []pubsub.Topic) (n int) {
 	return n
 }
 
-// unsubscribe is done at once: what masters still send is not delivered. What the upstream still sends is delivered, until it
-// has confirmed.
+// unsubscribe is done at once: what masters still send is not delivered. What the upstream still sends is delivered until the
+// upstream has confirmed.
 func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	names := c.args[1:]

@@ -22,8 +22,8 @@ func runEval(c *call) Reply {
 	return c.runScript(s, keys, args)
 }
 
-// load returns the script with this text. Where nobody knows yet whether the text is Lua it returns wait, and asks the
-// masters: the handler is called again when they have answered.
+// load returns the script with this text. If it is not known yet whether the text is Lua, load asks the masters and returns wait:
+// the handler is called again when they have answered.
 func (c *call) load(text string) (*script.Script, Reply) {
 	s, err := c.server.scripts.Load(text)
 	if err != nil {
@@ -121,10 +121,10 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 		return c.runByVote(s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
-	if err != nil { // what the script replies to that only the masters know
+	if err != nil { // only the masters know what the script replies then
 		return c.runByVote(s, keys, args)
 	}
-	if quorum.Reserved(op.Key) { // which KEYS does not name
+	if quorum.Reserved(op.Key) { // it need not be in KEYS
 		return errReserved(op.Key)
 	}
 	ttl := op.TTL
@@ -166,8 +166,8 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 	}
 }
 
-// acquireByScript makes an attempt. A refusal means to the script that somebody holds the lock. A script that fails where the
-// key holds no string must be told of that: masters tell it if they are asked for the holder.
+// acquireByScript makes an attempt. A refusal is answered as the script does when somebody holds the lock. If the script fails on a
+// key that holds no string, the attempt has to find that out: masters tell it if they are asked for the holder.
 func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
 	r := oneRound
 	if req.Reentrant {

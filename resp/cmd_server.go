@@ -16,7 +16,7 @@ func runTime(*call) Reply {
 	return Array{Bulk(strconv.FormatInt(now.Unix(), 10)), Bulk(strconv.Itoa(micros))}
 }
 
-// runLastSave says when the server was started, as a Redis does that never saves.
+// runLastSave says when the server was started, as a Redis that never saves does.
 func runLastSave(c *call) Reply { return Int(c.server.started.Unix()) }
 
 // runWait finds no replicas, after checking its arguments as Redis does.
@@ -32,7 +32,7 @@ func runWait(c *call) Reply {
 
 func runCluster(*call) Reply { return errNoCluster }
 
-// runDebug is refused as by a Redis that is set up as it comes.
+// runDebug is refused as by a Redis with default settings.
 func runDebug(*call) Reply {
 	return Error("ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it " +
 		"from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.")

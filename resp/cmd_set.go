@@ -16,7 +16,7 @@ type setOptions struct {
 	operand              string // of compare
 }
 
-// A comparison is what a value must be to, for SET and DELEX as of Redis 8.4.
+// A comparison is a condition of SET on the value that the key holds, as of Redis 8.4.
 type comparison uint8
 
 const (
@@ -58,7 +58,7 @@ func parseSetOptions(args []string) (setOptions, bool) {
 	return o, true
 }
 
-// ttl is the longest there is where none is given.
+// ttl returns the TTL that the options give; if they give none, ttlMax.
 func (o *setOptions) ttl(command string, ttlMax time.Duration) (time.Duration, Reply) {
 	if !o.expires {
 		return ttlMax, nil

@@ -40,7 +40,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	}
 	r := oneRound
 	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != quorum.Telling {
-		r = extending // nobody knows yet what it does to them
+		r = extending // it is not known what the script does to its keys
 	}
 	sl := c.claimTogether(r, req.Keys, func(o *outcome) Reply {
 		if o.done == 0 {
@@ -153,7 +153,7 @@ func (r votedList) appendTo(b []byte, resp3 bool) []byte {
 	return b
 }
 
-// appendHead appends a value, of a list what announces its items.
+// appendHead appends a value; of a list, only the header that announces the items.
 func appendHead(b []byte, v quorum.Value, resp3 bool) []byte {
 	switch n := int(v.Int); {
 	case v.Kind == quorum.MapValue && resp3:

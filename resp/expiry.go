@@ -67,8 +67,8 @@ func clampMillis(ms int64) time.Duration {
 	return time.Duration(min(max(ms, -mostMillis), mostMillis)) * time.Millisecond
 }
 
-// setTTL reads the expiry of a SET, which must be positive even if it is a Unix time. It returns a reply if the client
-// must be told off.
+// setTTL reads the expiry of a SET. The number must be positive even if it is a Unix time. It returns a reply if the expiry is
+// refused.
 func (c *call) setTTL(e expiry, text string) (time.Duration, Reply) {
 	return readTTL(c.cmd.full, c.server.cfg.TTLMax, e, text)
 }

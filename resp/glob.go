@@ -30,7 +30,8 @@ func matchGlob(pattern, s string) bool {
 	return p == len(pattern)
 }
 
-// matchChannel is matchGlob for channels: Redis matches the empty one to no pattern but the empty one. KEYS * has the empty key.
+// matchChannel is matchGlob for channels. In Redis only the empty pattern matches the empty channel, while KEYS * has the empty
+// key.
 func matchChannel(pattern, channel string) bool {
 	if channel == "" {
 		return pattern == ""

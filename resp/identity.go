@@ -13,7 +13,7 @@ import (
 // without.
 type identity struct {
 	user         string
-	unknownSince int64 // it has to log in since then; server clock, ms; 0: it has, or need not
+	unknownSince int64 // since when the client has to log in; server clock, ms; 0: it has, or need not
 	db           int
 	name         string
 	resp3        bool
@@ -21,7 +21,7 @@ type identity struct {
 	last         atomic.Pointer[string] // the name of the last command
 }
 
-// resetIdentity makes a new client of it.
+// resetIdentity gives the session the identity of a new client.
 func (s *session) resetIdentity() {
 	cfg := &s.server.cfg
 	s.parser.authed = len(cfg.Users) == 0

@@ -39,7 +39,7 @@ type Server struct {
 	runID    string
 	// engagement is what the memory budget counts for an operation of the engine.
 	engagement int
-	limits     Limits // of what clients send; wider than cfg.Limits where there is an upstream, as what passes through may be larger
+	limits     Limits // of what clients send. With an upstream, they are wider than cfg.Limits: what passes through may be larger
 	started    time.Time
 	clock      atomic.Int64 // ms since started, advanced by the janitor
 	// lockOf is the identity, except in tests, which cannot make a *quorum.Lock.
@@ -64,7 +64,7 @@ type Server struct {
 	stopped   chan struct{} // closed by Shutdown, with mu held
 
 	refusals chan struct{}  // one for each client that is being turned away
-	running  sync.WaitGroup // they, sessions, accept loops, the janitor
+	running  sync.WaitGroup // these clients, sessions, accept loops, the janitor
 }
 
 type counters struct {
@@ -114,7 +114,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
 		stopped: make(chan struct{}), refusals: make(chan struct{}, refusalsMax),
 	}
-	s.clock.Store(1) // never 0: that is what session.writing has for no write
+	s.clock.Store(1) // never 0, which in session.writing means no write
 	s.memory.max = int64(cfg.Limits.Memory)
 	s.engagement = perMaster * len(engine.Masters())
 	s.limits = cfg.Limits
@@ -205,8 +205,8 @@ func (s *Server) admit(conn net.Conn) {
 	}()
 }
 
-// turnAway tells a client that there are too many, and does not wait for it for long: with TLS it is the client that speaks
-// first. Of many at once the later ones wait, because each takes a file.
+// turnAway tells a client that there are too many. It waits for the client, which speaks first with TLS, for at most refusalTime.
+// At most refusalsMax clients are told at one time, because each takes a file; accepting waits meanwhile.
 func (s *Server) turnAway(conn net.Conn) {
 	s.refusals <- struct{}{}
 	go func() {
@@ -224,10 +224,10 @@ const (
 	refusalTime = 100 * time.Millisecond
 )
 
-// Shutdown accepts no more clients, runs no more commands, answers those that are running, but what waits at the upstream
-// for something that others do (upstream_drain.go), and closes the connections.
-// When ctx ends it closes them as they are, and returns its error. Either way all goroutines have ended when Shutdown
-// returns; the engine may still have callbacks to call.
+// Shutdown accepts no more clients and runs no more commands. It answers those that are running, except commands that wait at the
+// upstream for something that others do (upstream_drain.go), and closes the connections. When ctx ends, it closes them as they are,
+// and returns the error of ctx. Either way all goroutines have ended when Shutdown returns; the engine may still have callbacks to
+// call.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.stopping() {

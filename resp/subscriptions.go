@@ -13,8 +13,8 @@ type subscriptions struct {
 	topics map[pubsub.Topic]struct{}
 	counts [pubsub.Shard + 1]int // by kind
 	total  atomic.Int32
-	// latest is the youngest slot in the queue that confirms or takes back a subscription, or is a message: messages go
-	// behind it, and before whatever command waits for its outcome.
+	// latest is the youngest slot in the queue that is a message, confirms or takes back a subscription, or changes the protocol.
+	// The next message goes right behind it, before commands that wait for their outcomes.
 	latest *slot
 	// untold is the youngest slot in the queue that confirms a subscription which the upstream has confirmed.
 	untold *slot

@@ -108,7 +108,7 @@ func errUnsupportedOption(opt string) Error {
 	return Error("ERR Unsupported option " + strings.TrimRight(opt, "\r\n"))
 }
 
-// How the refusal of a TTL begins, and what it has in it where a script by vote asked.
+// How the refusal of a TTL begins, and what the refusal has in it if a script that runs by vote asked for the TTL.
 const (
 	ttlMaxPrefix = "ERR lock TTL "
 	ttlMaxByVote = "cannot be run by quorum: it sets a TTL above ttl_max"

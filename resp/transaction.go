@@ -12,10 +12,10 @@ type transaction struct {
 	open    bool // MULTI was sent
 	spoiled bool // a command could not be queued: EXEC refuses
 	changes bool // it may change something
-	// upstream: it takes place there, and nothing is queued here.
+	// upstream: the transaction takes place at the upstream, and nothing is queued here.
 	upstream bool
-	there    int               // how many commands it has queued
-	deferred []deferredCommand // that are ours among them
+	there    int               // how many commands the upstream has queued
+	deferred []deferredCommand // those among them that the proxy runs
 	selected *int              // the database that SELECT has queued last
 	queue    []queued
 	args     int // of the commands in queue
@@ -23,8 +23,8 @@ type transaction struct {
 	retained int // bytes of both, counted in the memory budget
 }
 
-// A queued is one command of a transaction. If it has a step, that is its part in the plan. Else, if it has a reply, that is
-// known already. Else it is run when the transaction has taken place.
+// A queued is one command of a transaction. If it has a step, that is its part in the plan. If it has a reply, the reply is known
+// before EXEC. If it has neither, it is run when the transaction has taken place.
 type queued struct {
 	args  []string
 	cmd   *command
@@ -35,10 +35,10 @@ type queued struct {
 
 // A watched is a key, and the mark of what a quorum held there; it has no mark if that never became known.
 //
-// A mark does not show that a key was there for a while and is gone again. But a client that was told so relies on it: that a
-// lock was held, or that it had the lock itself. So every reply about a watched key is compared with the mark, too: each
-// command that has a plan runs as one (see call.watching). After any other command that tells of the key, it is noted that
-// the client may have found the key there.
+// A mark does not show that a key was there for a while and is gone again. But a client may have been told meanwhile that the key
+// was there, and relies on it: the lock was held, perhaps by the client itself. So every reply about a watched key is compared with
+// the mark, too. For this, each command that has a plan runs as one (see call.watching). After any other command that tells of the
+// key, it is noted that the client may have found the key there.
 type watched struct {
 	key     quorum.Key
 	mark    quorum.Mark
@@ -103,7 +103,7 @@ func (t *transaction) marks() []quorum.Mark {
 	var marks []quorum.Mark
 	for _, w := range t.watched {
 		if w.changed.Load() || w.found.Load() && w.mark.Same(quorum.View{Type: "none"}) {
-			w.mark = quorum.Mark{} // which no key has
+			w.mark = quorum.Mark{} // a mark that no key has
 		}
 		marks = append(marks, w.mark)
 	}
@@ -151,7 +151,7 @@ func (c *call) watching() Reply {
 		return runPlanned(c)
 	case q.step != nil:
 		return c.runStep(&q)
-	case script || c.cmd.flags&readOnly == 0: // other reads know better
+	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find
 		for _, name := range names {
 			c.watches(name).finds()
 		}

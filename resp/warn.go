@@ -20,8 +20,8 @@ func (s *seldom) may(clock int64) bool {
 	return (told == 0 || clock-told >= seldomEvery.Milliseconds()) && s.told.CompareAndSwap(told, clock)
 }
 
-// warnTTL logs that the client asked for a TTL beyond ttl_max. A user of phpredis may not hear of it: there an error is
-// false, as is a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
+// warnTTL logs that the client asked for a TTL beyond ttl_max. A user of phpredis may not hear of it: phpredis returns false for an
+// error, as for a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
 func (s *session) warnTTL(e Error) {
 	if !strings.HasPrefix(string(e), ttlMaxPrefix) && !strings.Contains(string(e), ttlMaxByVote) {
 		return
@@ -31,7 +31,7 @@ func (s *session) warnTTL(e Error) {
 	}
 }
 
-// warnLogin logs that a login failed. Who guesses passwords does it so often that a line for each would fill a disk.
+// warnLogin logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
 func (s *session) warnLogin() {
 	n := s.server.counters.loginsRefused.Add(1)
 	if s.server.loginTold.may(s.server.clock.Load()) {
@@ -39,8 +39,8 @@ func (s *session) warnLogin() {
 	}
 }
 
-// warnTLS logs that a connection ended by err because it never came to speak TLS: a client hears only that it was closed.
-// One that went without a word, as a health check does, is none.
+// warnTLS logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
+// A client that just went away, as a health check does, is not logged.
 func (s *session) warnTLS(err error) {
 	conn, ok := s.conn.(*tls.Conn)
 	if !ok || conn.ConnectionState().HandshakeComplete || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
@@ -51,7 +51,7 @@ func (s *session) warnTLS(err error) {
 	}
 }
 
-// warnUnknown logs that an application has more to ask of its Redis than locks. The reply, which is Redis's, does not say it.
+// warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
 func (c *call) warnUnknown() {
 	s := c.server
 	if s.cfg.Upstream == nil && c.parser.authed && s.otherTold.may(s.clock.Load()) {
@@ -64,7 +64,7 @@ func (c *call) warnUnknown() {
 // Frameworks take such an error for something else, and go on without a word, so that the log has to tell.
 func (c *call) split(refused Error) Error { return c.splitAs(refused, string(refused)) }
 
-// splitAs is split where the reply is nothing for the log: an argument that looks like a lock's name may be a token.
+// splitAs is split with another text for the log: the reply may have a token in it, which looks like a lock's name.
 func (c *call) splitAs(refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
@@ -75,8 +75,8 @@ func (c *call) splitAs(refused Error, told string) Error {
 	return refused
 }
 
-// countFailed counts a command for the upstream that failed. The log is told, unless it knows that the upstream is gone: who watches it
-// asks over a connection that it has, while others cannot be made, or break.
+// countFailed counts a command for the upstream that failed. The log is told, unless it knows from the watcher that the upstream is
+// gone. The watcher may have noticed nothing: it asks over a connection that it has, while others break, or cannot be made.
 func (s *Server) countFailed(cause string) {
 	s.counters.upstreamErrors.Add(1)
 	if up := s.cfg.Upstream; up.Cause() == "" && s.failedTold.may(s.clock.Load()) {

@@ -2,8 +2,8 @@ package upstream
 
 import "strings"
 
-// Commands says of each command of the server which of its arguments are keys, as the server's COMMAND tells. Of a nil one no
-// command is known.
+// Commands is what the server's COMMAND tells of the server's commands: which arguments are keys, and more. A nil *Commands knows
+// no command.
 type Commands struct{ byName map[string]*command }
 
 type command struct {
@@ -17,7 +17,7 @@ type command struct {
 	subs              map[string]*command
 }
 
-// Keys returns the arguments that are keys. If they are not exactly known, they are among those that it returns.
+// Keys returns the arguments that are keys. If these are not exactly known, it returns more arguments, among them the keys.
 func (c *Commands) Keys(args []string) (names []string, exact bool) {
 	cmd := c.find(args)
 	switch {
@@ -38,7 +38,7 @@ func (c *Commands) Keys(args []string) (names []string, exact bool) {
 	return names, true
 }
 
-// Name returns the command's name as the server writes it, nil if it has none such.
+// Name returns the command's name as the server writes it; nil if the server does not have the command.
 func (c *Commands) Name(args []string) *string {
 	if cmd := c.find(args); cmd != nil {
 		return &cmd.name
@@ -46,7 +46,7 @@ func (c *Commands) Name(args []string) *string {
 	return nil
 }
 
-// Accepts says whether the server has such a command, and it may have so many arguments.
+// Accepts says whether the server has the command, and the command may have so many arguments.
 func (c *Commands) Accepts(args []string) bool {
 	cmd := c.find(args)
 	return cmd != nil && (len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity)
@@ -88,21 +88,21 @@ func lookup(rows map[string]*command, name string) *command {
 	return rows[string(buf[:len(name)])]
 }
 
-// Stateless says whether it makes no difference which connection the command comes over, and whether it is answered
-// without waiting: true of those that a script may call, too, and that have keys at fixed places, and of some that are
-// known by name. Modules' commands may be anything.
+// Stateless says whether the command may come over any connection, and is answered without waiting. That is so for commands that
+// scripts may call and that have keys at fixed places, and for some that are known by name. Commands of modules may do anything,
+// and are not stateless.
 func (c *Commands) Stateless(args []string) bool {
 	cmd := c.find(args)
 	return cmd != nil && cmd.stateless
 }
 
-// MayWait says whether the command may wait for something that somebody else does. Modules' commands may be anything.
+// MayWait says whether the command may wait for something that somebody else does. Commands of modules, and unknown ones, may.
 func (c *Commands) MayWait(args []string) bool {
 	cmd := c.find(args)
 	return cmd == nil || cmd.mayWait
 }
 
-// MayChange says whether the command may change something that others see. Modules' commands may be anything.
+// MayChange says whether the command may change something that others see, by its flags. An unknown command may not.
 func (c *Commands) MayChange(args []string) bool {
 	cmd := c.find(args)
 	return cmd != nil && cmd.mayChange
@@ -117,7 +117,7 @@ var statelessByName = map[string]bool{
 // withState are flags of commands that may change what the server knows of a connection, or wait.
 var withState = map[string]bool{"admin": true, "blocking": true, "module": true, "movablekeys": true, "noscript": true, "pubsub": true}
 
-// mayWaitByName are commands that may wait, of servers older than Redis 7, whose COMMAND does not tell.
+// mayWaitByName are commands that may wait. The COMMAND of servers older than Redis 7 does not tell that they do.
 var mayWaitByName = []string{"blmove", "blpop", "brpop", "brpoplpush", "bzpopmax", "bzpopmin", "wait", "xread", "xreadgroup"}
 
 // parseCommands reads the reply of COMMAND: since Redis 7 a command has ten fields, the last of them its subcommands.

@@ -43,9 +43,9 @@ func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 	conn, err := u.dial(ctx, g)
 	var refused ReplyError
 	switch {
-	case errors.As(err, &refused): // this greeting: another client may send one that is not
+	case errors.As(err, &refused): // the server refuses this greeting, but perhaps not another client's
 		return nil, u.named(err)
-	case err != nil && u.reachedSince(begun): // this connection: others could be made
+	case err != nil && u.reachedSince(begun): // only this connection failed: another could be made meanwhile
 		return nil, u.named(err)
 	case err != nil:
 		return nil, u.failed(err)
@@ -56,14 +56,14 @@ func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 	return conn, nil
 }
 
-// reachedSince says whether a connection was made since.
+// reachedSince says whether a connection has been made after begun.
 func (u *Redis) reachedSince(begun time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.reached.After(begun)
 }
 
-// named says in words for clients whose error it is.
+// named returns the error in words for clients, with the upstream's address.
 func (u *Redis) named(err error) error {
 	return fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
 }
@@ -122,7 +122,7 @@ func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", u.opt.Addr)
 }
 
-// greet sends all at once: nothing that follows comes before its replies.
+// greet sends the whole greeting at once, and returns when all replies to it have come.
 func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	var b []byte
 	replies := 0
@@ -165,7 +165,8 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	return nil
 }
 
-// there says whether the server still answers. One that takes no more clients says so unasked, in the place of a first reply.
+// there says whether the server still answers. A server that takes no more clients says so unasked, in place of the first reply,
+// and hangs up.
 func there(conn net.Conn, r *bufio.Reader) bool {
 	_, _ = conn.Write(AppendCommand(nil, "PING"))
 	_, err := readReply(r)

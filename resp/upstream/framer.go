@@ -16,9 +16,9 @@ type Framer struct {
 	left   int64 // values still to come of the frame under way; 0: between frames
 	skip   int64 // bytes still to come of a string, with its line end
 	kind   byte  // of the line under way; 0: none
-	number int64 // that stands in it
-	minus  bool
-	begun  bool // the number has
+	number int64 // in this line, as far as it was read
+	minus  bool  // the number has a minus sign
+	begun  bool  // some of the number was read
 }
 
 // countMax is the largest number of bytes or values that a header may announce.
@@ -75,7 +75,7 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 	} else {
 		ended = true
 	}
-	perValue := int64(1) // how many values each that the line announces stands for
+	perValue := int64(1) // how many values come for each one that the line counts
 	switch f.kind {
 	case '+', '-', ':', '_', '#', ',', '(':
 		if ended {
@@ -99,7 +99,7 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 		f.left--
 	case kind == '$' || kind == '=' || kind == '!':
 		f.skip = f.number + 2
-	case kind == '|': // what it says comes in front of the value that it says it of
+	case kind == '|': // attributes come in front of the value that they describe
 		f.left += f.number * perValue
 	default:
 		f.left += f.number*perValue - 1

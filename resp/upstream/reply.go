@@ -20,7 +20,7 @@ type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
-// Passing says whether the server may well not refuse the same a while later.
+// Passing says whether the server may accept the same a while later.
 func (e ReplyError) Passing() bool {
 	code, rest, _ := strings.Cut(string(e), " ")
 	return code == "BUSY" || code == "LOADING" || code == "ERR" && rest == "max number of clients reached"

@@ -20,10 +20,10 @@ import (
 // the connection than before. What clients push while the write before is under way goes out in the next one, and the
 // server answers it in one go, too: so a request costs the server, and us, a fraction of what it would by itself.
 //
-// The replies come in the order of the pushes, and each goes to the Waiter that pushed. A client that is slow to take them
-// must be so elsewhere: a Waiter that is slow holds up everybody.
+// The replies come in the order of the pushes, and each goes to the Waiter that pushed. A Waiter that is slow to take them holds up
+// everybody, so a Waiter should not wait for its client.
 type Trunk struct {
-	Greeting Greeting // it began with
+	Greeting Greeting // how the connection began
 
 	conn     net.Conn
 	wake     chan struct{}
@@ -67,8 +67,8 @@ type debt struct {
 	replies int
 }
 
-// demotedAfter is how old a Trunk must be to end because it leads to a replica: where the upstream's address is a replica's,
-// connections are not made anew for every reply.
+// demotedAfter is how old a Trunk must be to end because it leads to a replica. If the upstream's address is that of a replica,
+// this keeps connections from being made anew for every reply.
 const demotedAfter = time.Second
 
 // What may wait on one Trunk: beyond it clients wait with what they want to send.
@@ -79,7 +79,7 @@ const (
 	trunkKeep       = 256 << 10
 )
 
-// readOnly is how a replica's refusal of a write begins. One that comes in two parts is overlooked: others follow.
+// readOnly is how a replica's refusal of a write begins. If the word comes in two parts, it is overlooked: more refusals follow.
 var readOnly = []byte("-READONLY ")
 
 var (
@@ -112,8 +112,8 @@ func (u *Redis) newTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 	return t, nil
 }
 
-// Fit says whether the connection may be given more. One to a server that has replied READONLY may not, though that goes on to
-// answer what it has been sent: clients who are told READONLY connect anew, as the address may lead to the new master now.
+// Fit says whether the connection may be given more requests. After a reply of READONLY it may not, though the server still answers
+// what it has been sent: a client that is told READONLY connects anew, and the address may lead to the new master by then.
 func (t *Trunk) Fit() bool { return !t.dead.Load() && !t.demoted.Load() }
 
 // Close ends the connection, and returns when nothing of it runs any more.
@@ -178,7 +178,7 @@ func (t *Trunk) writeLoop() {
 		case <-t.ended:
 			return
 		}
-		runtime.Gosched() // those who are about to push: one write for all
+		runtime.Gosched() // others that are about to push go first: one write for all
 		t.mu.Lock()
 		b, t.out = t.out, b[:0]
 		t.kick()
@@ -208,7 +208,7 @@ func (t *Trunk) kick() {
 	clear(t.waiting)
 }
 
-// readLoop hands out replies, and returns why it cannot go on. It survives a bug of who gets them.
+// readLoop hands out replies, and returns why it cannot go on. A panic of a Waiter ends the connection, not the process.
 func (t *Trunk) readLoop(log *slog.Logger) (cause error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,10 +11,10 @@ import (
 // TrunksMax bounds how many Trunks are fit for use: one for each database and protocol.
 const TrunksMax = 32
 
-// ErrManyTrunks says that there are TrunksMax.
+// ErrManyTrunks says that there are TrunksMax already.
 var ErrManyTrunks = errors.New("too many connections are shared")
 
-// Trunk returns the one that began with this greeting, and connects if there is none. It may end at any time. A write that
+// Trunk returns the Trunk that began with this greeting, and connects if there is none. The Trunk may end at any time; a write that
 // takes longer than writeMax ends it.
 func (u *Redis) Trunk(g Greeting, writeMax time.Duration, log *slog.Logger) (*Trunk, error) {
 	if t, _ := u.fitTrunk(g); t != nil {
@@ -61,7 +61,7 @@ func (u *Redis) Trunks() int {
 	return n
 }
 
-// CloseTrunks ends all Trunks. Nobody makes another.
+// CloseTrunks ends all Trunks. The caller sees to it that nobody makes another.
 func (u *Redis) CloseTrunks() {
 	u.mu.Lock()
 	all := slices.Collect(maps.Keys(u.trunks))

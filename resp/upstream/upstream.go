@@ -1,10 +1,9 @@
-// Package upstream is the Redis that has all that is no lock, for a lockproxy that stands in front of an application's
-// only Redis URL.
+// Package upstream is the Redis that has everything except locks, for an application with one Redis URL, which leads to lockproxy.
 //
-// A client's connection to lockproxy has a connection to the upstream of its own, over which requests and replies go as
-// they are: only so do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what they
-// mean on one Redis. Commands for which that makes no difference may share a Trunk. Hence no pooled client library, but
-// plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into it.
+// Each client's connection to lockproxy has a connection of its own to the upstream, over which requests and replies go as
+// they are. Only then do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what they
+// mean on one Redis. Commands for which the connection makes no difference may share a Trunk. So there is no pooled client library,
+// but plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into the reply.
 //
 // The package knows how to connect (Dial), where replies end (Framer), how to share a connection (Trunk), and, from the
 // server's own COMMAND, which arguments are keys and which commands may be shared (Commands, GetKeys). What is sent where
@@ -37,10 +36,10 @@ type Options struct {
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
-	asking   sync.Mutex // held by who asks for them
+	asking   sync.Mutex // held by whoever asks for commands
 	watcher  *watcher   // nil: nobody watches
 
-	connecting sync.Mutex // held by who makes a Trunk
+	connecting sync.Mutex // held by whoever makes a Trunk
 
 	mu      sync.Mutex // guards what follows
 	own     *line      // nil: none, or somebody asks over it
@@ -65,8 +64,8 @@ func New(opt Options) *Redis {
 // Addr returns host:port.
 func (u *Redis) Addr() string { return u.opt.Addr }
 
-// Commands returns which arguments are keys. It asks the server if that is not known yet, once for all who want to know: a
-// failure stands for theirs, too (failurePause).
+// Commands returns the server's commands. If they are not known yet, it asks the server. Callers at the same time share one
+// question, or its failure (failurePause).
 func (u *Redis) Commands() (*Commands, error) {
 	if known := u.commands.Load(); known != nil {
 		return known, nil
@@ -88,7 +87,7 @@ func (u *Redis) Commands() (*Commands, error) {
 	return known, nil
 }
 
-// GetKeys asks the server which arguments are keys. None if it says that there are none.
+// GetKeys asks the server which arguments are keys. It returns none if the server says that there are none.
 func (u *Redis) GetKeys(args []string) ([]string, error) {
 	reply, err := u.ask(context.Background(), append([]string{"COMMAND", "GETKEYS"}, args...)...)
 	if err != nil {
@@ -107,8 +106,8 @@ func (u *Redis) GetKeys(args []string) ([]string, error) {
 	return names, nil
 }
 
-// Unblock ends the waiting of the connection that the server knows by this id, with an error, and says why it did not.
-// No error if that connection waits for nothing. It gives up when ctx ends.
+// Unblock ends, with an error, the command for which the connection of this id at the server waits. It returns why it could not;
+// nil if the connection waits for nothing. It gives up when ctx ends.
 func (u *Redis) Unblock(ctx context.Context, id int64) error {
 	return u.demand(ctx, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
 }
@@ -116,7 +115,7 @@ func (u *Redis) Unblock(ctx context.Context, id int64) error {
 // KillScript ends the script that the server runs, or says why it did not. It needs no SELECT, which a busy server refuses.
 func (u *Redis) KillScript() error { return u.demand(context.Background(), "SCRIPT", "KILL") }
 
-// demand is ask where nothing matters of the reply but that it is no error.
+// demand is ask for a question whose reply matters only if it is an error.
 func (u *Redis) demand(ctx context.Context, args ...string) error {
 	reply, err := u.ask(ctx, args...)
 	if refused, ok := reply.(ReplyError); ok {
@@ -125,7 +124,7 @@ func (u *Redis) demand(ctx context.Context, args ...string) error {
 	return err
 }
 
-// ask puts a question of our own, on a connection that is kept for that. If that broke since, it asks again on a new
+// ask puts a question of our own, on a connection that is kept for questions. If that connection has broken, it asks again on a new
 // one.
 func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
 	own := u.keep(nil)
@@ -164,7 +163,7 @@ type line struct {
 
 func newLine(conn net.Conn) *line { return &line{conn, bufio.NewReaderSize(conn, 16<<10)} }
 
-// ask has an answer within the patience, and before ctx ends. If it fails it has closed the connection.
+// ask waits for the answer for at most patience, and until ctx ends. If it fails, it closes the connection.
 func (l *line) ask(ctx context.Context, patience time.Duration, args ...string) (reply any, err error) {
 	_ = l.conn.SetDeadline(time.Now().Add(patience))
 	stop := context.AfterFunc(ctx, l.close)

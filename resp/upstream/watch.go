@@ -23,20 +23,21 @@ type watcher struct {
 	done     chan struct{}
 
 	line     *line     // nil: none
-	since    time.Time // the upstream cannot be used
+	since    time.Time // since when the upstream cannot be used
 	suspects map[*Trunk]suspect
 }
 
-// A suspect is a Trunk from before the watcher's connection, which was made because the one before was lost. A device in
-// between, or another machine under the same address, may have forgotten the Trunk as well: then the kernel says nothing for
-// minutes, and clients that connect anew would still be given to it. The first reply that it brings clears it.
+// A suspect is a Trunk that is older than the watcher's connection, which had to be made anew. What ended the watcher's earlier
+// connection (a device in between, or another machine under the same address) may have forgotten the Trunk as well. Then the kernel
+// says nothing for minutes, and clients that connect anew would still be given to the Trunk. The first reply that the Trunk brings
+// clears it.
 type suspect struct {
 	heard int64
 	looks int // in a row at which it owed replies
 }
 
-// silentLooks is how many looks a suspect is given: what was lost on the way while the upstream was cut off for a while is
-// sent again somewhat later.
+// silentLooks is how many looks a suspect is given. After the upstream was cut off for a while, it takes some time until what was
+// lost on the way is sent again.
 const silentLooks = 5
 
 // Watch begins to watch the upstream, and logs when it goes and when it is back. It is called once; Close ends it.
@@ -70,7 +71,7 @@ func (w *watcher) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// look asks once. If the connection is broken it makes another: why that fails tells more than that the old one broke.
+// look asks once. If the connection is broken, it makes another: why that fails tells more than why the old one broke.
 func (w *watcher) look(ctx context.Context) {
 	had := w.line != nil
 	lost := w.ask(ctx)
