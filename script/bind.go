@@ -22,8 +22,8 @@ type Call struct {
 	Alien Alien
 }
 
-// An Alien is how a script answers where its key holds something other than a string, where it does nothing else. The zero
-// Alien is nobody's answer.
+// An Alien is how a script answers if its key holds something other than a string; the script does nothing else then. The zero
+// Alien is no answer.
 type Alien struct{ value *Value }
 
 // Known says that there is an answer.
@@ -32,7 +32,7 @@ func (a Alien) Known() bool { return a.value != nil }
 // Fails says that the answer is an error.
 func (a Alien) Fails() bool { return a.Known() && a.value.Kind == Error }
 
-// Answer returns the reply, given for how long the key is there: mostly Redis's error, with the line that raises it.
+// Answer returns the reply, for a key that is still there for ttl. Mostly it is Redis's error, with the line that raises it.
 func (a Alien) Answer(ttl time.Duration) Value { return a.value.fill("", ttl) }
 
 // Result returns how a Query ends, given what the key holds. Only one that compares can end with Done.
@@ -46,11 +46,11 @@ func (c Call) Result(exists bool, value string) Result {
 	return NotMine
 }
 
-// Bind fills in the arguments of a call. The error is a whole Redis error, its code word included: in Redis's own
-// words where Redis would have refused the TTL too. Of an extension it says Op, Key and Token even then: Redis looks at
-// the TTL only where the key holds the token.
+// Bind fills in the arguments of a call. The error is a whole Redis error, its code word included. If Redis, too, would have
+// refused the TTL, the error is in Redis's own words, and the Call has Op, Key and Token all the same: in an extension, Redis looks
+// at the TTL only if the key holds the token.
 //
-// An extension to a TTL of zero or less becomes a Release: EXPIRE deletes the key then, and answers as if not.
+// An extension to a TTL of zero or less becomes a Release: EXPIRE deletes the key then, and answers as if it had set the TTL.
 func (m *Meaning) Bind(keys, args []string) (Call, error) {
 	c, err := m.choose(keys, args)
 	if err != nil {
@@ -80,8 +80,7 @@ func (m *Meaning) choose(keys, args []string) (*choice, error) {
 	return nil, fmt.Errorf("ERR script %s: no case fits the arguments", m.sha)
 }
 
-// Fits says that these arguments are such as the Meaning is about. If not, Bind returns an error, and Redis might still
-// have run the script.
+// Fits says that the Meaning holds for these arguments. If not, Bind returns an error, and Redis might still have run the script.
 func (m *Meaning) Fits(keys, args []string) bool { return m.check(keys, args) == nil }
 
 // check makes sure that all is there that the text mentions.
@@ -133,7 +132,7 @@ func (m *Meaning) fill(c *choice, keys, args []string) (Call, error) {
 	return call, nil
 }
 
-// deletes reports whether an extension is to a TTL of zero or less, and does nothing else that would notice.
+// deletes reports whether an extension is to a TTL of zero or less, and nothing else in the script depends on that.
 func (c *choice) deletes(keys, args []string) bool {
 	if c.op != Extend || c.ttl.kind != limited || c.ttl.amount.added || c.reread || len(c.ttls) > 1 ||
 		c.ttl.command != "expire" && c.ttl.command != "pexpire" {

@@ -75,8 +75,8 @@ func (c *Cache) Understand(text string) (*Script, error) {
 	return understand(text, shaOf(text), c.own)
 }
 
-// Keep keeps a script that Load returned, and returns what is kept. compiles says that masters have compiled it. One that is
-// kept without that is found by its SHA-1 all the same, and its Compiles says that masters are still to be asked.
+// Keep keeps a script that Load returned, and returns what is kept. compiles says that masters have compiled it. A script that is
+// kept without that is found by its SHA-1, too; its Compiles says that masters are still to be asked.
 func (c *Cache) Keep(s *Script, compiles bool) *Script {
 	key, ok := parseDigest(s.SHA)
 	if !ok {
@@ -87,7 +87,7 @@ func (c *Cache) Keep(s *Script, compiles bool) *Script {
 	return c.add(key, &kept)
 }
 
-// add returns what is kept: s, or what was there before, if that is known as well to compile.
+// add keeps s and returns it. If the script is kept already, it returns that one, unless only s is known to compile.
 func (c *Cache) add(key digest, s *Script) *Script {
 	c.mu.Lock()
 	defer c.mu.Unlock()

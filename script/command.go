@@ -76,8 +76,8 @@ var commands = map[string]command{
 	"pttl":    {0, (*run).remaining},
 }
 
-// command carries out redis.call, and redis.pcall, which is the same but where the key has another type: what else that
-// would catch, a bad TTL, is an error of Bind.
+// command carries out redis.call and redis.pcall. They differ only if the key has another type: the other error that pcall would
+// catch, a bad TTL, is an error of Bind.
 func (r *run) command(args []symbol, at place) symbol {
 	if len(args) < 2 || args[0].kind != symString {
 		panic(notUnderstood)

@@ -10,7 +10,7 @@ type condition struct {
 	holds   bool    // in the choice: whether it is true
 }
 
-// equal answers a == b. Values of different types are never equal in Lua, strings and numbers neither.
+// equal answers a == b. Values of different types are never equal in Lua, not even a string and a number.
 func (r *run) equal(a, b symbol) bool {
 	if a.typeName() != b.typeName() {
 		return false
@@ -58,7 +58,7 @@ func rank(s symbol) int {
 	return 0
 }
 
-// ordered answers a < b and its like. Strings are ordered by the locale in Lua: not here.
+// ordered answers a < b and its like. Lua orders strings by the locale, which is not understood here.
 func (r *run) ordered(op string, a, b symbol) bool {
 	if a.typeName() != "number" || b.typeName() != "number" {
 		panic(notUnderstood)
@@ -72,7 +72,7 @@ func (r *run) ordered(op string, a, b symbol) bool {
 	return r.compareNumbers(op, a, b)
 }
 
-// compareNumbers answers op, which is == or < or <=, where one side at least is known.
+// compareNumbers answers a op b. op is == or < or <=, and at least one side must be known.
 func (r *run) compareNumbers(op string, a, b symbol) bool {
 	switch {
 	case a.kind == symNumber && b.kind == symNumber:

@@ -96,7 +96,7 @@ func (r *run) index(e indexExpr) symbol {
 // argumentsMax is the highest index into KEYS and ARGV.
 const argumentsMax = 64
 
-// length answers #KEYS, with 1: what is found then holds for calls with one key only.
+// length answers 1 for #KEYS: the Meaning then holds for calls with one key only.
 func (r *run) length(e lengthExpr) symbol {
 	if r.eval(e.operand).kind != symKeys {
 		panic(notUnderstood)

@@ -14,18 +14,18 @@ type Family struct {
 
 	Kind    FamilyKind
 	Granted Grant // of Takes, Extends and Releases: which replies grant
-	// Holder is which of ARGV, from 1, is the field of the hash KEYS[1] that counts the caller's holds; 0 if there is none.
-	// A lock is granted only if a quorum agrees on that count. Releases need it where 0 may be the reply because other clients
-	// keep the lock, not an outer hold of the caller.
+	// Holder says which argument of ARGV, from 1, is the field of the hash KEYS[1] that counts the caller's holds; 0: none.
+	// A lock is granted only if a quorum agrees on that count. Releases need it if the reply may be 0 because other clients
+	// keep the lock, and not because the caller still holds it.
 	Holder int
-	// Queues says that who is refused waits in a queue: KEYS[2] is a list of what Holder names, and KEYS[3] a sorted set of these by
-	// when their places time out.
+	// Queues says that a client that is refused waits in a queue: KEYS[2] is a list of the waiting clients' fields (see Holder), and
+	// KEYS[3] a sorted set of the fields by when their places time out.
 	Queues bool
 	// Each says that the reply of Extends is an array with a 1 or 0 for each of several locks.
 	Each bool
-	// Blind says that it takes a lock from whoever holds it: masters that are late do not run it.
+	// Blind says that the script takes a lock from whoever holds it: masters that it reaches late do not run it.
 	Blind bool
-	// Derived says that the text makes names of further keys from its KEYS, each of them one of KEYS, a colon, and more.
+	// Derived says that the text makes names of further keys from its KEYS: each is one of KEYS, followed by a colon and more.
 	Derived bool
 
 	Library string // who sends it

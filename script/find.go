@@ -2,8 +2,8 @@ package script
 
 import "strings"
 
-// FindString returns the first string in a text, whole and with its escapes resolved, that is wanted, and "" if there is
-// none. The names of the commands that redis.call is given are not looked at, nor is what follows something that no Lua has.
+// FindString returns the first string literal in a text that is wanted, with its escapes resolved; "" if there is none. It does
+// not look at the command names that redis.call is given, nor at what follows the first thing that is no Lua.
 func FindString(text string, wanted func(string) bool) string {
 	l := lexer{text: text, line: 1}
 	if strings.HasPrefix(text, "#!") {

@@ -89,7 +89,7 @@ type choice struct {
 	key   source
 	token source // for Query: empty if the script does not compare
 	ttl   lifetime
-	ttls  []lifetime // all that some command is given in some world: Redis checks them, effect or not
+	ttls  []lifetime // all that any command is given in any world: Redis checks them even if they have no effect
 	alien Value      // the reply where the key holds no string
 	// reread: the key is used again after it was given a TTL, so that a TTL of zero would show.
 	reread bool

@@ -7,8 +7,8 @@ const (
 	localsMax = 100
 )
 
-// A parser reads the subset of Lua that lock scripts use. Loops exist in one form only, over KEYS. What is beyond the subset
-// moves it to the end of the text, where nothing more is accepted; then what it has read counts for nothing.
+// A parser reads the subset of Lua that lock scripts use. Loops exist in one form only, over KEYS. Anything beyond the subset
+// moves the parser to the end of the text, where it accepts nothing more; what it has read does not count then.
 type parser struct {
 	tokens []token
 	at     int

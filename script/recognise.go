@@ -198,7 +198,7 @@ func (p *path) mustBeNumber(s source) { p.numbers = append(p.numbers, s) }
 // bindKey makes s the key of the script. A script has one.
 func (p *path) bindKey(s symbol) { bind(&p.key, s) }
 
-// bindToken makes s the token of the script. It has one: what the key's value is compared with is what is written.
+// bindToken makes s the token of the script. A script has one: it compares the key's value with the same string that it writes.
 func (p *path) bindToken(s symbol) { bind(&p.token, s) }
 
 func bind(to *source, s symbol) {

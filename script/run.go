@@ -94,7 +94,7 @@ func (r *run) assign(s assignStmt) {
 	panic(notUnderstood)
 }
 
-// loop runs its body once: what is found then holds for calls with one key only.
+// loop runs its body once: the Meaning then holds for calls with one key only.
 func (r *run) loop(s keysLoop) (symbol, bool) {
 	keys, _ := r.lookup("KEYS")
 	if ipairs, _ := r.lookup("ipairs"); keys.kind != symKeys || ipairs.text != "ipairs" || ipairs.kind != symFunction {

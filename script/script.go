@@ -23,11 +23,11 @@
 // for calls with one key; Bind refuses others.) A script that tells who holds the lock, or for how long, is understood
 // only if it does nothing else.
 //
-// A Script that is not recognised may be of a known Family, which says how the replies of N masters to it merge; of any
-// other only equal replies do.
+// A Script that is not recognised may be of a known Family, which says how the replies of N masters to it merge. The replies
+// to any other Script merge only if they are equal.
 //
-// A shape stands for texts that differ on the surface only. It names a Family, or a text in what people are told; never a
-// Meaning.
+// A shape stands for texts that differ on the surface only. It leads to a Family, or to the name of a text for people to read;
+// never to a Meaning.
 package script
 
 // A Script is a Lua text and what it means.

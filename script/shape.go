@@ -9,10 +9,10 @@ import (
 
 // shapeOf returns twelve hex digits that are the same for texts which differ only on the surface: comments, white space,
 // semicolons, quotes, the case of command names and of SET's options, identifier names, redis.call or redis.pcall or
-// server.call or a local alias of it, one pair of parentheses around a condition. It is false for what are no Lua
-// tokens.
+// server.call or a local alias of it, one pair of parentheses around a condition. It is false if the text is too long, or cannot be
+// cut into Lua tokens.
 //
-// A shape names a script in tables across the formatting of library versions. What a text means it never decides.
+// A shape names a script in tables across the formatting of library versions. It never decides what a text means.
 func shapeOf(text string) (string, bool) {
 	if len(text) > maxRecognised {
 		return "", false

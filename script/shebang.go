@@ -40,8 +40,8 @@ func checkShebang(text string) error {
 	return nil
 }
 
-// Writes says that Redis takes the script for one that writes, whatever it does: its first line says what is to run it, and not
-// that it does not write.
+// Writes says that Redis takes the script for one that writes, whatever it does: it has a shebang, and that lacks the flag
+// no-writes.
 func (s *Script) Writes() bool {
 	first, _, _ := strings.Cut(s.Text, "\n")
 	return strings.HasPrefix(first, "#!") && !strings.Contains(first, "no-writes")

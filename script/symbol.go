@@ -91,7 +91,7 @@ func (s symbol) asLinear() linear {
 
 func (l linear) constant() bool { return l.source.from == nowhere && !l.added }
 
-// symbol returns l as a number, a known one if it is.
+// symbol returns l as a number; a known number if l is constant.
 func (l linear) symbol() symbol {
 	if math.Abs(l.scale) >= exactMax || math.Abs(l.offset) >= exactMax || l.scale != l.scale || l.offset != l.offset {
 		panic(notUnderstood)

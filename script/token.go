@@ -251,7 +251,7 @@ func lineEnd(s string) int {
 	return 1
 }
 
-// unixLines ends every line as Lua does where it reads it in a long string.
+// unixLines ends every line with a newline, as Lua does in a long string.
 func unixLines(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s

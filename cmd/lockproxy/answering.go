@@ -9,7 +9,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A gone master did not answer when it was asked whether it is there. It is not waited for again, as slow ones are.
+// A gone master did not answer when it was asked whether it is there. Nobody waits for it again.
 type gone struct {
 	masters.Master
 	err error
@@ -18,8 +18,8 @@ type gone struct {
 // Dial fails at once.
 func (g gone) Dial(context.Context, int) (masters.Conn, error) { return nil, g.err }
 
-// answering returns the masters, with a gone one in place of each that does not answer within the time for connecting. To look
-// at all databases of all masters may take long where they are slow; a master that is stopped must not cost all that time.
+// answering returns the masters, with a gone one in place of each that does not answer within the time for connecting. Looking at
+// all databases of slow masters may take long; a master that is stopped must not take all that time.
 func answering(cfg *config.Config, ms []*masters.Redis) []masters.Master {
 	all := make([]masters.Master, len(ms))
 	var asked sync.WaitGroup
@@ -40,7 +40,7 @@ func answers(cfg *config.Config, m *masters.Redis) error {
 	defer cancel()
 	conn, err := m.Dial(ctx, 0)
 	if err != nil {
-		return cmp.Or(ctx.Err(), err) // what it says when its time is over is that it was closed
+		return cmp.Or(ctx.Err(), err) // when the time is over, err only says that the connection was closed
 	}
 	return conn.Close()
 }

@@ -8,20 +8,20 @@ import (
 	"lockproxy/quorum"
 )
 
-// An attempting tells the log when no attempt finds a quorum any more, and when one does again. A quorum may be connected
-// all the same, and then the vigil says nothing: its masters are slow, or answer with errors.
+// An attempting tells the log when no attempt finds a quorum any more, and when one does again. The vigil does not notice this
+// if a quorum is connected, but its masters are slow, or answer with errors.
 type attempting struct {
 	log     *slog.Logger
 	was     quorum.Stats
-	failed  []quorum.Failures // of each master, when an attempt last found one
-	lacking time.Time         // since the first attempt from then on that did not, or zero
-	told    bool              // of that
+	failed  []quorum.Failures // of each master, when an attempt last found a quorum
+	lacking time.Time         // since when attempts have found none, or zero
+	told    bool              // the log has been told so
 }
 
-// lackingAfter is for how long none must have found one before the log says so.
+// lackingAfter is for how long no attempt must have found a quorum before the log says so.
 const lackingAfter = 3 * time.Second
 
-// look takes whether the log knows that no quorum can vote, and what was counted so far.
+// look takes what was counted so far. known says that the log has been told that no quorum can vote.
 func (a *attempting) look(now time.Time, known bool, is quorum.Stats, masters []quorum.MasterStatus) {
 	found := is.Acquired+is.Refused > a.was.Acquired+a.was.Refused
 	lacked := is.NoQuorum > a.was.NoQuorum
@@ -47,7 +47,7 @@ func (a *attempting) look(now time.Time, known bool, is quorum.Stats, masters []
 	}
 }
 
-// cause names each master whose votes failed since, with what most of them failed for.
+// cause names each master whose votes have failed since failed was noted, with the commonest kind of failure.
 func (a *attempting) cause(masters []quorum.MasterStatus) string {
 	var causes []string
 	for i, m := range masters {

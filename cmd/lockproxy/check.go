@@ -59,13 +59,13 @@ type probe struct {
 	addr        string
 	info        masters.Info
 	err         error
-	wrongScheme string // if so, what to write instead
+	wrongScheme string // what to write instead, if the URL has the wrong scheme
 	marks       quorum.Inspected
 	votes       bool
 	verdict     string
 }
 
-// inspect adds what the masters' marks say. With many databases on masters far away that takes as long as for init.
+// inspect adds what the masters' marks say. It may take as long as init, as with many databases on masters far away.
 func inspect(cfg *config.Config, ms []masters.Master, probes []probe) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectMax(cfg))
 	defer cancel()
@@ -74,7 +74,7 @@ func inspect(cfg *config.Config, ms []masters.Master, probes []probe) {
 	}
 }
 
-// probeAll asks all masters at once, but for those that are gone.
+// probeAll asks all masters at the same time, except those that are gone.
 func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []probe {
 	ctx, cancel := context.WithTimeout(context.Background(), max(cfg.DialTimeout, cfg.MasterDeadAfter))
 	defer cancel()
@@ -86,7 +86,7 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 			if g, ok := all[i].(gone); ok {
 				p.err = g.err
 			} else if p.info, p.err = probeMaster(ctx, m, cfg.Databases); p.err != nil && ctx.Err() != nil {
-				p.err = ctx.Err() // what the probe says then is that its connection was closed
+				p.err = ctx.Err() // p.err only says then that the connection was closed
 			}
 			p.wrongScheme = wrongScheme(m, p.err)
 			probes[i] = p
@@ -97,8 +97,8 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 }
 
 // wrongScheme says what to write instead, if a server could not be asked because it speaks TLS and its URL says that it does
-// not, or the other way round. It takes time of its own: that of the probe may be over. A server that was spoken to without TLS
-// and kept silent is not tried, because one that speaks TLS would have answered something.
+// not, or the other way round. It has time of its own, because that of the probe may be over. A server that kept silent when it was
+// spoken to without TLS is not tried, because one that speaks TLS would have answered something.
 func wrongScheme(m *masters.Redis, err error) string {
 	if err == nil || !m.TLS() && reason(err, "") == noAnswer {
 		return ""
@@ -160,7 +160,7 @@ func judge(cfg *config.Config, probes []probe) {
 	}
 }
 
-// grace is by what the proxies watch the master's clock: the least that any of them has, if the marks tell.
+// grace is the grace by which the proxies watch the master's clock: the least that any of them has, if the marks tell.
 func (p *probe) grace(cfg *config.Config) time.Duration {
 	if p.marks.Addr == "" {
 		return cfg.Grace
@@ -176,7 +176,7 @@ func (p *probe) farAway(cfg *config.Config) string {
 	return text
 }
 
-// reason puts an error of the connection into few words, with the mend. Where logins are set says login.
+// reason puts an error of the connection into few words, with the mend. login says where logins are set.
 func reason(err error, login string) string {
 	var network net.Error
 	var stranger x509.UnknownAuthorityError

@@ -37,7 +37,7 @@ var permits = []permit{
 	{"that it became a replica is noticed from its errors only", false, [][2]string{{"ROLE", ""}}},
 	{"AOF with fsync always earns it nothing: every restart quarantines it", false, [][2]string{{"CONFIG GET", masters.AppendSettings}}},
 	{"a key that was set over a connection that broke stays until its TTL", false, [][2]string{
-		{"CLIENT ID", ""}, {"CLIENT KILL", fmt.Sprint("ID ", int64(math.MaxInt64))}, // which nobody has; 0 is everybody before Redis 7
+		{"CLIENT ID", ""}, {"CLIENT KILL", fmt.Sprint("ID ", int64(math.MaxInt64))}, // nobody has it; before Redis 7, 0 is everybody
 	}},
 	{"when a key expires is known to 2 ms only, in undoing too", false, [][2]string{{"PEXPIRETIME", "$"}}},
 	{"what a script did that lost its vote is not always put back", false, [][2]string{{"DUMP", "$"}, {"RESTORE", "$ 0 x"}}},
@@ -95,7 +95,7 @@ func (p *permit) missing(info *masters.Info) []string {
 	return names
 }
 
-// missingToVote returns what a master does not permit without which it is no voter.
+// missingToVote returns the commands that a voter must permit and this master does not.
 func missingToVote(info *masters.Info) []string {
 	var names []string
 	for _, p := range permits {
@@ -110,7 +110,7 @@ func missingToVote(info *masters.Info) []string {
 func writeCosts(w io.Writer, probes []probe) {
 	for _, permit := range permits {
 		var order []string
-		at := make(map[string][]string) // by what is missing: the masters
+		at := make(map[string][]string) // what is missing: at which masters
 		for _, p := range probes {
 			names := strings.Join(permit.missing(&p.info), ", ")
 			if names == "" {

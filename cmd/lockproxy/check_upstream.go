@@ -31,7 +31,7 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 // upstreamLogin is where the login at the upstream is set.
 const upstreamLogin = "the user and password in upstream: redis://user:password@host:port"
 
-// probeUpstream returns also what to write instead, if its URL has the wrong scheme.
+// probeUpstream asks the upstream about itself. scheme says what to write instead, if the URL has the wrong scheme.
 func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err error) {
 	t, err := cfg.MasterTLS()
 	if err != nil {

@@ -5,8 +5,8 @@ import "fmt"
 // filesBesides is how many files the process has open besides connections: the log, doors, pages of operators.
 const filesBesides = 32
 
-// clientsMax returns max_clients, or fewer, if the process may not open as many files (0: nobody knows how many). One that
-// has none left reaches neither a master that is back nor lets anybody look at its pages, so clients must not take the last.
+// clientsMax returns max_clients, or fewer if the process may not open as many files (0: nobody knows how many). A process that
+// has none left cannot reach a master that is back, nor show its pages to anybody. So clients must not take the last.
 func (p *process) clientsMax(files int) (int, error) {
 	besides := filesBesides + len(p.addrs)*(p.cfg.Databases+1) // a lane for each database, and one that listens
 	each := 1

@@ -53,7 +53,7 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 	return exitOK
 }
 
-// inspectMax bounds how long all databases of all masters may take.
+// inspectMax bounds how long it may take to look at, or mark, all databases of all masters.
 func inspectMax(cfg *config.Config) time.Duration {
 	return time.Duration(cfg.Databases+1) * (cfg.DialTimeout + cfg.MasterDeadAfter)
 }

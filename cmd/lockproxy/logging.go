@@ -10,7 +10,7 @@ import (
 )
 
 // A logbook takes the log's lines and hands them on, so that whoever logs waits for nobody: a pipe whose reader hangs, or
-// a terminal after Ctrl-S, takes no line for as long as it likes, and locks shall go on.
+// a terminal after Ctrl-S, may take no line for a long time, and locks must go on.
 type logbook struct {
 	to      io.Writer
 	own     *slog.Logger // for the line about lines that are missing
@@ -66,7 +66,7 @@ func (l *logbook) hand(line []byte) {
 	}
 }
 
-// Close waits for what was written before, but not for long.
+// Close waits for the lines that were written before, for at most logPatience.
 func (l *logbook) Close() {
 	close(l.closing)
 	select {

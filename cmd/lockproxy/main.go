@@ -28,8 +28,8 @@ func main() {
 // spend a tenth of its time collecting them.
 var ballast = make([]byte, ballastSize(debug.SetMemoryLimit(-1)))
 
-// ballastSize is its size under a limit of memory (GOMEMLIMIT). What is not resident counts there, too: a limit that the
-// ballast alone reaches would have the collector run all the time.
+// ballastSize is its size under a limit of memory (GOMEMLIMIT). The limit also counts memory that is not resident: if the ballast
+// alone reached it, the collector would run all the time.
 func ballastSize(limit int64) int64 { return min(64<<20, limit/4) }
 
 // The exit codes.
@@ -45,7 +45,7 @@ type command struct {
 	run        func(args, env []string, stdout, stderr io.Writer) int
 }
 
-// commands returns the table of them. It is made when it is asked for because help, a row of it, prints it.
+// commands returns the table of commands. It is a function because help, one of the rows, prints the table.
 func commands() []command {
 	return []command{
 		{"serve", "run the proxy (also without any command)", configured(serve)},
@@ -60,7 +60,7 @@ func commands() []command {
 // aliases are flags that people try.
 var aliases = map[string]string{"-h": "help", "-help": "help", "--help": "help", "-v": "version", "-version": "version", "--version": "version"}
 
-// run returns the exit code. What could not be printed is a failure: who reads it from a file must not take half for all.
+// run returns the exit code. Output that could not be written is a failure: half of it in a file must not be taken for all.
 func run(args, env []string, stdout, stderr io.Writer) int {
 	out := &output{to: stdout}
 	code := runNamed(args, env, out, stderr)

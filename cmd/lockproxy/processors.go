@@ -9,13 +9,13 @@ import (
 )
 
 // A proxy mostly waits for the kernel, and its goroutines hand work on to each other. On one processor that costs no
-// wake-ups of threads; two take up to a quarter more of their time for the same work. So it begins with one, and takes
-// another when those it has have not sufficed for a while: a change stops all goroutines for a moment.
+// wake-ups of threads; two need up to a quarter more processor time for the same work. So the proxy begins with one, and takes
+// another when its processors have not sufficed for a while. It waits so long because a change stops all goroutines for a moment.
 const (
 	lookEvery = 250 * time.Millisecond
-	inRow     = 5    // looks that must find the same
-	tooBusy   = 0.9  // of the processors there are: one more
-	wouldDo   = 0.85 // of one fewer: that many. They would take less time for it
+	inRow     = 5    // looks in a row that must find the same
+	tooBusy   = 0.9  // of its processors: if more is used, it gets one more
+	wouldDo   = 0.85 // of one processor fewer: if less is used, it gets one fewer
 )
 
 // processors is how many processors the proxy has, and what the looks at its use of them have found.

@@ -28,8 +28,8 @@ import (
 
 // serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: no new
 // connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
-// once. SIGHUP changes nothing, as with redis-server: who sends it wants settings or a log file to be opened anew, and
-// nobody's locks to go. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed.
+// once. SIGHUP changes nothing, as with redis-server: it is sent to have settings or a log file opened anew, and must cost no
+// locks. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed.
 func serve(l *config.Loaded, _, stderr io.Writer) int {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
@@ -38,7 +38,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	} else {
 		signal.Ignore(syscall.SIGHUP)
 	}
-	signal.Ignore(syscall.SIGPIPE) // who reads the log may go; locks shall not
+	signal.Ignore(syscall.SIGPIPE) // if the log's reader goes, locks must go on
 	defer signal.Stop(signals)
 
 	log := newLogbook(l.Config, stderr)
@@ -77,8 +77,8 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	}
 }
 
-// isSecond says whether s, so long after the first signal, is another one: timeout(1), for one, sends the same signal to the
-// process and then to its group.
+// isSecond says whether s, which came so long after the first signal, is a second request to end. timeout(1) sends the same signal
+// to the process and then to its group, and means one.
 func isSecond(s, first os.Signal, after time.Duration) bool {
 	return s != first || after > 250*time.Millisecond
 }

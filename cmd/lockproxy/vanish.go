@@ -12,19 +12,19 @@ import (
 const vanishedAfter = 30 * time.Second
 
 // clientSockets finds out about clients that vanish without closing their connections, as when their machine loses its
-// power, so that what is held for them is released. Where nothing is sent, the kernel asks whether they are there. By default
-// that takes it two and a half minutes.
+// power, so that what is held for them is released. On a connection on which nothing is sent, the kernel asks whether the client is
+// there. With the default settings that takes two and a half minutes.
 func clientSockets() net.ListenConfig {
 	sockets := net.ListenConfig{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: vanishedAfter / 3, Interval: vanishedAfter / 6, Count: 4},
 	}
-	sockets.SetMultipathTCP(false) // unconfirmed knows of one path
+	sockets.SetMultipathTCP(false) // unconfirmed looks at one path only
 	return sockets
 }
 
-// A vanishing listener does the same for connections on which something was sent, and the kernel waits a quarter of an hour
-// for its receipt: it closes those whose clients do not confirm it. A client that only reads slowly, or nothing for a while,
-// does confirm. TCP_USER_TIMEOUT, which would need no goroutine, ends such connections, too.
+// A vanishing listener does the same for connections on which something was sent: for its receipt, the kernel would wait a quarter
+// of an hour. The listener closes those whose clients do not confirm it. A client that only reads slowly, or nothing for a while,
+// does confirm. TCP_USER_TIMEOUT would need no goroutine, but it ends the connections of such slow clients, too.
 type vanishing struct {
 	net.Listener
 	patience time.Duration

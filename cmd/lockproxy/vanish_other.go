@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// unconfirmed knows of nothing but that c is closed: the system goes by its own patience.
+// unconfirmed only finds out whether c is closed: on this system the kernel's own timeouts count.
 func unconfirmed(c *net.TCPConn) (time.Duration, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A vigil tells the log whether a quorum can vote: when one can for the first time and, if that takes longer than connecting
-// may, what each master lacks; and when none can any more, and one can again.
+// A vigil tells the log when a quorum can vote for the first time, when none can any more, and when one can again. If the first
+// time comes later than connecting may take, it tells what each master lacks.
 type vigil struct {
 	log      *slog.Logger
-	patience time.Duration // before what is so now is said
-	begun    bool          // one could
-	told     bool          // that none can
-	lost     time.Time     // when that began
-	since    time.Time     // it is otherwise than told, or zero
+	patience time.Duration // how long a change must last before the log is told
+	begun    bool          // a quorum could vote once
+	told     bool          // the log has been told that none can
+	lost     time.Time     // since when none can, if told
+	since    time.Time     // since when it is otherwise than told, or zero
 }
 
 const (
 	lookFirst = 20 * time.Millisecond  // how often it looks until a quorum can vote for the first time
 	lookLater = 200 * time.Millisecond // and from then on
-	lostAfter = time.Second            // how long none, or one again, must have been able to, later, before the log says so
+	lostAfter = time.Second            // patience from then on
 )
 
 func (p *process) watchForQuorum() {

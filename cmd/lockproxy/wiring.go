@@ -29,7 +29,7 @@ func newLogger(cfg *config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opt))
 }
 
-// durationText makes a duration what it is in the other format: JSON of its own has nanoseconds, without a unit.
+// durationText writes a duration as the text format does. The JSON handler would write nanoseconds, without a unit.
 func durationText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
