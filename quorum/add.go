@@ -7,11 +7,11 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// An addition is an extension in which each master adds to the TTL that it has. A master may have missed an earlier
-// extension, and the client counts on the sum with that one. In every quorum there is a master that has made each extension
-// of which the client was told. So where the masters that granted an addition do not keep the lock until the same moment, a
-// second round makes all of them keep it until the latest. The moments are compared by our clock, from what is known of the
-// masters' clocks: it does not matter when the command reached each of them.
+// An addition is an extension in which each master adds to the TTL that it has. The client counts on the sum of all extensions
+// that it was told of; but a master may have missed one of them. Every quorum has a master that made it. So if the masters that
+// granted an addition do not keep the lock until the same moment, a second round makes all of them keep it until the latest.
+// The moments are compared by our clock, from what is known of the masters' clocks: when the command reached each master does
+// not matter.
 type addition struct {
 	extension
 	until instant // in the second round: until when all are to keep the lock, by our clock; 0 in the first
@@ -58,8 +58,8 @@ func (a *addition) ended(d Decision) {
 	}
 }
 
-// kept returns for how long at least the masters that granted keep the lock, from start, and when they drop it, from the
-// first to the last.
+// kept returns the least time, from start, for which a master that granted keeps the lock, and when these masters drop it, from
+// the first to the last, by our clock.
 func (a *addition) kept() (least time.Duration, ends vouch.Span) {
 	now := a.engine.now()
 	least, ends = a.engine.cfg.kept(a.engine.cfg.TTLMax), vouch.Span{Lo: math.MaxInt64, Hi: math.MinInt64}

@@ -7,20 +7,20 @@ import (
 
 // An agreement is what masters tell of a key in one round, and what a quorum of them agrees on.
 type agreement struct {
-	told   []sighting // as they came, of those that count; guarded by round.mu, as is agreed
+	told   []sighting // the answers that count, as they came; guarded by round.mu, as is agreed
 	agreed opinion
 }
 
 // A sighting is an opinion, and what else its master tells of the key.
 type sighting struct {
 	opinion
-	left   time.Duration // how long the master will keep it
-	ends   int64         // when it will drop it, ms of its clock; where that was asked
-	slack  int64         // how inexactly that is known, ms
+	left   time.Duration // how long the master will keep the key; below 0 if for ever
+	ends   int64         // when the master will drop the key, ms of its clock; if it was asked
+	slack  int64         // how inexact ends is, ms
 	master int
 }
 
-// hear takes what a master tells, if it counts. Whatever it says, it is an answer.
+// hear adds what a master tells, if it counts. The vote is granted whatever the master says: it has answered.
 func (a *agreement) hear(en *entry, s sighting) (Vote, string) {
 	if en.proves(!s.exists) {
 		a.add(en, s)
@@ -60,8 +60,8 @@ func (e *Engine) view(a *agreement) View {
 // content is what is there, as masters tell it.
 func (v *View) content() string { return v.Value + v.Digest }
 
-// remaining returns how long a quorum will still hold what was agreed on, as the client that set it counts, and how long a
-// master keeps it at most. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.
+// remaining returns for how long a quorum will still hold what was agreed on, and for how long any master will, both as the
+// client that set it counts. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.
 func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Duration) {
 	var left []time.Duration
 	for _, s := range told {
@@ -73,7 +73,7 @@ func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Dura
 	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), e.cfg.shown(min(left[len(left)-1], e.cfg.kept(e.cfg.TTLMax)))
 }
 
-// lasts is for how long a master will keep a key of that PTTL.
+// lasts is for how long a master will keep a key whose PTTL is left.
 func (e *Engine) lasts(left time.Duration) time.Duration {
 	if left < 0 { // set on the master by someone else, for ever
 		return e.cfg.kept(e.cfg.TTLMax)

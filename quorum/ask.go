@@ -37,7 +37,7 @@ type Asked struct {
 	Exists bool  // the answer shows that the key is there
 }
 
-// An asking is a reading of a key by a command: what is told of it is the answer.
+// An asking is a round that reads a key by a command. What a master tells of the key is its reply.
 type asking struct {
 	round
 	agreement
@@ -45,12 +45,12 @@ type asking struct {
 	done      func(Asked)
 }
 
-// wrongKind is the type of a key of which a master tells only that the command is for another.
+// wrongKind stands for the type of a key if a master says only that the command is for another type.
 const wrongKind = "wrong type"
 
 func (a *asking) read(en *entry) (Vote, string) {
 	answer := opinion{exists: !isBlank(en.Reply), kind: "answer"}
-	if en.Err != nil { // that the key has another type is an answer
+	if en.Err != nil { // a wrong type is an answer, too
 		if v, cause := ballot(en.Err); v == Failed {
 			return v, cause
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// An editing is the second round of an Exec: it changes keys where all of them are as the first round saw them.
+// An editing is the second round of an Exec: it changes the keys on each master on which all are as the first round saw them.
 type editing struct {
 	round
 	exec    *exec
@@ -16,10 +16,10 @@ type editing struct {
 	sums    []sum     // by key
 	argv    []any     // of luaEdit, with ms in place of instants
 	ends    [][]int64 // by master and key: when what was put expires. Guarded by round.mu
-	undone  [][]*undo // by master: what puts back what it did. Guarded by round.mu
-	known   uint64    // how much the history had learnt when this had won. Guarded by round.mu
+	undone  [][]*undo // by master: the undos of its changes. Guarded by round.mu
+	known   uint64    // history.now when this had won. Guarded by round.mu
 	repairs []*repair // guarded by round.mu
-	checked bool      // there is to be a checkup, or was. Guarded by round.mu
+	checked bool      // a checkup is due, or was, or is not wanted. Guarded by round.mu
 }
 
 func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
@@ -36,7 +36,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 			d.sums[i].digest = digestOf(ed.Value)
 			ms = e.cfg.kept(ed.TTL).Milliseconds()
 			if ed.KeepTTL {
-				left := l.latest(i) - l.start - e.uncertainty() // which is not to make it longer each time
+				left := l.latest(i) - l.start - e.uncertainty() // else each Exec could lengthen the TTL that it keeps
 				kind, ms, ed.TTL = "replace", left.Milliseconds(), e.cfg.shown(left)
 			}
 			d.keeps = max(d.keeps, e.cfg.kept(ed.TTL))
@@ -75,15 +75,15 @@ func (d *editing) compose(en *entry, now int64) {
 	en.Args = luaEdit.bySHA(keys, argv...)
 }
 
-// expireByPut turns a new TTL for a string into a put of the value that is there: a put can be put back.
+// expireByPut turns an Expire of a string into a Put of the value that is there: unlike an Expire, a Put can be undone.
 func (d *editing) expireByPut(i int) {
 	if ed := &d.edits[i]; ed.Kind == Expire && d.views[i].Type == "string" {
 		ed.Kind, ed.Value = Put, d.views[i].Value
 	}
 }
 
-// read takes 0 for refused, and an array of 1 and the TTLs that the keys had for granted. In quarantine a master may have an
-// older copy of the keys, which somebody else has replaced since: there only a deletion counts.
+// read takes 0 for refused, and for granted an array of 1 and when each key was to expire. A master in quarantine may have an
+// older copy of the keys, which another client has replaced since: there only a deletion counts.
 func (d *editing) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
@@ -138,7 +138,7 @@ func (d *editing) ended(decision Decision) {
 	}
 }
 
-// won tells that all is done, and promises what was put, if validity is left.
+// won tells that all is done, and promises what was put. If no validity of that is left, it undoes all instead.
 func (d *editing) won() {
 	until, promised := d.until()
 	done := Executed{Done: true}
@@ -153,9 +153,9 @@ func (d *editing) won() {
 	d.exec.done(done)
 }
 
-// until returns when the first of the keys may be gone that were put, and false if none is promised to anybody. A TTL that is
-// kept counts from when the keys were looked at. Whoever replaces what is there with a TTL of which no validity can be left
-// gives it up, as ShedLock does: that is done, and nothing is promised.
+// until returns until when all keys that were put are promised, and false if none is. A TTL that is kept counts from when the
+// keys were looked at. A client that replaces what is there with a TTL too short for any validity gives the lock up, as
+// ShedLock does: that is done, and nothing is promised.
 func (d *editing) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
 	for _, i := range d.puts {
@@ -183,7 +183,7 @@ func (d *editing) signatures() (all []signature) {
 // signature is that of a key that is put: its value signs it.
 func (d *editing) signature(i int) signature { return signature{d.exec.req.Keys[i], d.edits[i].Value} }
 
-// appendTaken names what was put where nothing was, and what was put over a string: it may be the same client's lock.
+// appendTaken names all that was put. What was put over a string is not fresh: that may have been the same client's lock.
 func (d *editing) appendTaken(to []Taken) []Taken {
 	for _, i := range d.puts {
 		to = append(to, Taken{d.key(i), d.edits[i].Value, !d.views[i].Exists})

@@ -22,7 +22,7 @@ func (d *editing) undo(after func()) {
 	pushUndos(d.engine, undos, after)
 }
 
-// settled undoes what a late master did after this had failed, or after what it put was released.
+// settled undoes what a late master did after the Exec had failed, or after what the Exec put was released.
 func (d *editing) settled(en *entry) {
 	var late []*undo
 	d.mu.Lock()
@@ -87,20 +87,21 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if restorable {
 			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}
-		u.once = ed.KeepTTL // that instant is no mark: whoever puts the same value anew has it, too
+		u.once = ed.KeepTTL // the expiry is no mark: another Exec that puts this value and keeps the TTL has the same
 		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
 		e, kept := d.engine, d.engine.cfg.kept(old.TTL)
 		u := newUndo(en, kept, luaRestore.whole([]string{name}, old.Value, had))
 		u.once = true
-		// When its time is over by our clock it stays gone: the master's may have been set back, and have forgotten the key.
+		// Once the key's time is over by our clock it stays gone: the master's clock may have been set back, and keep it longer.
 		u.gone = e.waited() + kept + Drift(kept, e.cfg.DriftFactor) - (e.now() - d.start)
 		return u
 	}
 	return nil
 }
 
-// owed returns what removes sig where it was put: its release could not be sent. The other keys have releases of their own.
+// owed returns an undo of sig alone, if it was put on a master to which its release could not be sent; nil if it was not. The
+// other keys have releases of their own.
 func (d *editing) owed(en *entry, sig signature) *undo {
 	done := en.fate == answered && en.took
 	if en.undoing || !done && en.fate != unknown {
@@ -114,7 +115,7 @@ func (d *editing) owed(en *entry, sig signature) *undo {
 	return nil
 }
 
-// restorable says that what was there is known, and for how long it was to be.
+// restorable says that what the change replaced is a string, and that its expiry is known.
 func (d *editing) restorable(en *entry, i int) bool {
 	return d.views[i].Type == "string" && d.had(en, i) > 0
 }
@@ -130,7 +131,7 @@ func (d *editing) had(en *entry, i int) int64 {
 	return at
 }
 
-// lasts returns when what was put on a master expires, where it was; 0 if that is not known, or never.
+// lasts returns when what was put on a master expires, if it was put; 0 if that is not known, or never.
 func (d *editing) lasts(en *entry, i int) int64 {
 	if d.edits[i].KeepTTL {
 		return max(d.had(en, i), d.ends[en.master][i])
@@ -138,8 +139,8 @@ func (d *editing) lasts(en *entry, i int) int64 {
 	return d.ends[en.master][i]
 }
 
-// mayBeDone says that as many masters as a quorum have done it, or may have, in this try or in one before that was not
-// undone: somebody may have been told what was put.
+// mayBeDone says that a quorum of masters has made the change, or may have, in this try or in an earlier one that was not
+// undone: another client may have been told what was put.
 func (d *editing) mayBeDone() bool {
 	done := func(en *entry) bool { return d.exec.left[en.master] || d.mayHaveApplied(en) }
 	return d.number(done) >= Quorum(len(d.entries))
@@ -160,7 +161,7 @@ func (d *editing) noteLeft() (again bool) {
 		}
 	}
 	if d.releases != nil {
-		deletes = 0 // which is not to come back
+		deletes = 0 // what it deleted is not to come back
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +190,7 @@ func (d *editing) displaces(en *entry) bool {
 	return false
 }
 
-// isUndone says that so many changes of a master were put back.
+// isUndone says that all changes of a master were put back: as many as changes says.
 func (d *editing) isUndone(master, changes int) bool {
 	for _, u := range d.undone[master] {
 		if !u.clean.Load() {

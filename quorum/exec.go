@@ -13,34 +13,37 @@ import (
 // at once, lets the plan decide what a quorum's view of them calls for, and then makes one round: each master does all
 // of it if every key there still is as the quorum saw it, or nothing.
 //
-// Why two clients that GETSET one expired lock cannot both get the old value, whatever proxies they use: each is told a
-// value that a quorum held when it looked, and has replaced it on a quorum where it still was. Two quorums share a
-// master. That master can have replaced the old value for the second client only if it held it again after it was
-// replaced for the first, and it does so only if the first was taken back, which is done only for one that was not
-// told of success. (One whose reply could not be delivered, or came too late, is taken back as well.) Or its data is older
-// than that: then it is in quarantine, and does not count. So of all that try, one wins, or, where the votes are split
-// between more than two proxies, none; those that lose look again, and find the winner's value.
+// Why two clients that GETSET one expired lock cannot both get the old value, whatever proxies they use: a client is told a
+// value only if a quorum held it, and a quorum then replaced it for this client. The two quorums of two clients share a
+// master. That master replaced the old value for the first client. To replace it for the second, it must hold it again:
+//
+//   - because the first Exec was undone. But an Exec is undone only if its client was not told of success, or the reply could
+//     not be delivered, or came too late;
+//   - or because the master's data is older. But then the master is in quarantine, and does not count.
+//
+// So of all Execs that try, one wins; or none, if the votes are split between more than two proxies. Those that lose look
+// again, and find the winner's value.
 //
 // An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was left of
-// it, and only where its own value still is, as it had set it. This goes over a key's lane like an acquire's undo. Not put
-// back are
+// it, and only where its own value still is, as it had set it. This goes over a key's lane like an acquire's undo. It does not
+// put back
 //
 //   - keys that hold anything but strings;
-//   - what the only change of an Exec deleted, because whoever deletes does not want it back; unless the reply is what was
-//     there (Claim);
-//   - what was deleted on a master whose answer was lost with its connection. If nothing is there, that may also be because
-//     its holder has released it since.
+//   - the key of an Exec that does nothing but delete it, because its client does not want the key back; unless the reply is
+//     what was there (Claim);
+//   - what was deleted on a master whose answer was lost with its connection: if nothing is there now, the holder may have
+//     released the key since.
 //
-// What is not put back on some masters may, together with what a later try puts on others, look like a quorum to somebody
-// else, who is told it then. So an Exec that may have left something in this way does not try again. And where no quorum
-// agrees it does not answer that nothing is there.
+// What a failed try has left on some masters, and what a later try puts on others, may together look like a quorum to another
+// client. So an Exec does not try again once its leftovers could make a quorum, or hide what was there (mayBeDone, noteLeft).
+// And if no quorum agrees, it does not answer that nothing is there.
 //
-// An Exec looks again, too, as long as the masters differ so that no quorum agrees: somebody else is about to win, or to put
+// An Exec looks again, too, while the masters differ so much that no quorum agrees: another Exec is about to win, or to put
 // something back. A master that refuses an Exec which wins has missed what was there before, and is repaired; see repair.go.
 //
-// Watched keys are compared by their values, and by when each master that was heard both times is to drop them: whoever sets
-// a key again, or extends it, changes that. Where none of these masters has heard of an extension, it is seen by when the
-// last of all masters is to drop the key. A key that was there for a while, and is gone again, leaves no trace.
+// A watched key is unchanged if its value is, and if each master that answered both looks is to drop it at the same moment as
+// before: whoever sets the key again, or extends it, changes that moment. If none of these masters has made an extension, the
+// moment at which the last of all masters drops the key shows it. A key that was set and is gone again leaves no trace.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
 	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited() + execPatience*e.cfg.InstanceTimeout}
 	order := slices.Sorted(slices.Values(req.Keys))
@@ -87,13 +90,13 @@ const (
 type Executed struct {
 	Err  error // *NoQuorum, ErrLate, ErrClosed
 	Done bool  // false: a watched key has changed, and nothing was done
-	Lock *Lock // if keys were put, with TTLs of which validity can be left or where nothing was
+	Lock *Lock // if a key was put where nothing was, or with a TTL that can leave validity
 }
 
 // A Mark stands for what a key holds, and for when that expires. The zero Mark is no key's.
 type Mark struct {
 	content [sha256.Size]byte
-	told    []sighting // of those that agree: without what is there
+	told    []sighting // of the masters that agree; without the content
 	until   vouch.Span // as of the View
 }
 
@@ -108,7 +111,7 @@ func (v View) Mark() Mark {
 	return m
 }
 
-// Same says that nobody has changed the key, as far as its value tells, and when it expires.
+// Same says that neither the key's value nor its expiry shows a change since the mark was made.
 func (m Mark) Same(now View) bool {
 	other := now.Mark()
 	for _, a := range m.told {
@@ -124,15 +127,15 @@ func (m Mark) Same(now View) bool {
 	return m.content == other.content
 }
 
-// execPatience bounds how long an Exec looks again after another's change came between, in InstanceTimeouts.
+// execPatience is for how many InstanceTimeouts an Exec begins anew when the changes of others come between.
 const execPatience = 10
 
 type exec struct {
 	engine   *Engine
 	req      ExecRequest
 	done     func(Executed)
-	deadline instant       // of the latest try's beginning; 0 before the first
-	patient  instant       // until when it looks again where masters differ
+	deadline instant       // until when it begins anew after the changes of others; 0 before the first try
+	patient  instant       // until when it looks again while masters differ
 	pause    time.Duration // before it looks again, at most
 	left     []bool        // by master: something of a try that failed may still be there
 }
@@ -150,7 +153,7 @@ func (x *exec) looked(l *looking) {
 	if (err != nil || l.unclear) && x.differ(err) {
 		return
 	}
-	if err == nil && l.unclear { // it may be somebody's who has not put it back yet: not free
+	if err == nil && l.unclear { // an Exec that lost may not have put the value back yet: the key is not free
 		err = l.failure()
 	}
 	if err != nil {
@@ -171,9 +174,9 @@ func (x *exec) looked(l *looking) {
 	x.engine.edit(x, l, edits)
 }
 
-// differ looks again, a little later, where a quorum has answered, but no quorum alike: another's change is being made, or put
-// back. It returns false where that is not so, or has lasted too long. The time in which the Exec waited for its turn counts:
-// those before it have found the same.
+// differ looks again, a little later, if a quorum has answered but no quorum agrees: another change is being made, or put back.
+// It returns false if no quorum has answered, or the masters have differed for too long. The wait for a turn counts as part of
+// that time: the Execs before this one have found the same.
 func (x *exec) differ(err error) bool {
 	e := x.engine
 	var no *NoQuorum

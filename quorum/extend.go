@@ -2,9 +2,9 @@ package quorum
 
 import "time"
 
-// Extend sets or adds to the remaining TTL of a lock that the token holds. It counts on a quorum within validity, and
-// never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves
-// its TTL on the masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
+// Extend sets or adds to the remaining TTL of a lock that the token holds. It succeeds if a quorum grants it while validity is
+// left. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its TTL on the
+// masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	if req.Add {
 		e.add(req, 0, done)
@@ -27,11 +27,11 @@ func (x *extension) args() []any {
 type extension struct {
 	round
 	req  ExtendRequest
-	lock Lock // if it is won
+	lock Lock // once it is won
 	done func(Extended)
 }
 
-// undo does nothing: what was extended is the client's, and may be longer on some masters than it knows.
+// undo does nothing: the lock is the client's, and some masters may keep it for longer than the client knows.
 func (x *extension) undo(func()) {}
 
 func (x *extension) appendTaken(to []Taken) []Taken {
@@ -51,7 +51,7 @@ func prolonged(en *entry, sig signature) (Vote, string) {
 	if en.Err != nil || !ok || at < didIt {
 		return comparison(en)
 	}
-	if at > didIt { // the master tells
+	if at > didIt { // when the key expires, if the master tells
 		en.lane.granted(sig.hash(), en.round.place.Load(), at)
 	}
 	return Granted, ""

@@ -12,18 +12,18 @@ import (
 // master's copy expires. Repairs go by it.
 type history struct {
 	mu      sync.Mutex
-	learned uint64 // so many versions so far
+	learned uint64 // how many versions so far
 	keys    *simplelru.LRU[Key, versions]
 }
 
-// versions are what there is to know of one key, by master, the latest first.
+// versions are the versions of one key that are known: by master, the latest first.
 type versions [][historyVersions]version
 
-// A version is what one master has. Hardly any other value of that digest expires there in that millisecond.
+// A version is the value that one master has, told apart from others by its digest and the millisecond in which it expires.
 type version struct {
 	digest [sha1.Size]byte
 	ends   int64  // when it expires, ms of the master's clock; 0 if there is no version
-	nr     uint64 // of learned
+	nr     uint64 // history.learned when this was learnt
 }
 
 const (
@@ -41,7 +41,7 @@ func (h *history) now() uint64 {
 	return h.learned
 }
 
-// of returns the versions that a master may still have, of those that were known at a nr.
+// of returns the versions that a master may still have, as far as they were known when nr was the latest.
 func (h *history) of(key Key, master int, nr uint64) []version {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +56,7 @@ func (h *history) of(key Key, master int, nr uint64) []version {
 	return known
 }
 
-// learn notes what one of so many masters has, or may have, of what a quorum has.
+// learn notes what one master has, or may have, of what a quorum has. masters is how many there are.
 func (h *history) learn(key Key, master, masters int, digest [sha1.Size]byte, ends int64) {
 	if ends <= 0 || len(key.Name) > historyNameMax {
 		return

@@ -17,16 +17,16 @@ func (e *Engine) look(db int, names []string, l *looking) {
 type looking struct {
 	round
 	keys  []agreement
-	every bool // every master is waited for, and one in quarantine tells nothing: it may have an older copy
+	every bool // it waits for every master, and ignores one in quarantine, which may have an older copy
 	done  func(*looking)
 
 	// The outcome, for done.
 	err     error  // *NoQuorum, ErrClosed
-	views   []View // what a quorum agrees on about each
-	unclear bool   // of some key no opinion can have a quorum
+	views   []View // by key: what a quorum agrees on
+	unclear bool   // there is a key about which no opinion can have a quorum
 }
 
-// read hears what a master tells of all keys, or nothing.
+// read takes what a master tells of the keys: of all, or of none.
 func (l *looking) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
@@ -57,7 +57,7 @@ func parseSightings(reply any, n int) ([]sighting, bool) {
 	return all, len(all) == n
 }
 
-// parseSighting reads what it has of one key.
+// parseSighting reads the part of that reply that is about one key.
 func parseSighting(reply any) (sighting, bool) {
 	list, _ := reply.([]any)
 	if len(list) == 1 && list[0] == "none" {
@@ -111,7 +111,8 @@ func (l *looking) ended(d Decision) {
 	l.done(l)
 }
 
-// ends returns when a master was to drop the i-th key when it was looked at, or 0 if that is not known, or never.
+// ends returns when a master was to drop what was agreed on of the i-th key, as it told in this look; 0 if it told nothing of
+// that, or never drops it.
 func (l *looking) ends(master, i int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,9 +138,9 @@ func (l *looking) until(i int) (last vouch.Span) {
 	return last
 }
 
-// latest returns until when, at most, the masters that have what was agreed on keep the i-th key, by our clock, as far as
-// that is sure. Of each extension that a client was told of, one of these masters knows. It is no later than ttl_max allows:
-// a master whose clock was set back may tell more.
+// latest returns the latest moment, by our clock, until which a master that agrees on the i-th key surely keeps it. For each
+// extension that a client was told of, one of these masters has made it. The moment is no later than ttl_max allows: a master
+// whose clock was set back may tell more.
 func (l *looking) latest(i int) (until instant) {
 	e := l.engine
 	now, most := e.now(), l.start+e.cfg.kept(e.cfg.TTLMax)

@@ -8,14 +8,16 @@ import (
 )
 
 // A repair writes on one master what an Exec has won with on the others. That master has missed what was there before: it was
-// away, or somebody who lost had put his own value there meanwhile. Without the repair it would refuse every later change as
+// away, or an Exec that lost had put its own value there meanwhile. Without the repair it would refuse every later change as
 // well, and its vote would be missing as soon as another master is away. A repair is no vote, and nobody waits for it.
 //
-// It must not take what may be the vote of an attempt under way, or of a lock that is held. So it replaces only what this engine
-// knows that a quorum had before the Exec: that value, expiring there at that instant. The Exec has replaced something else
-// on a quorum. The two quorums share a master. There the former value was replaced, or given back, or had expired; or the
-// master has forgotten it, and then it had no vote for the Exec while that could matter. So nobody holds the key by that
-// value any more. And it fills a master that has nothing, while a quorum has what the Exec has put.
+// A repair must not take away the vote of an attempt under way, or of a lock that is held. So it replaces only a value that, as
+// this engine knows, a quorum had before the Exec, and only if this copy of it expires at the instant that is known. The Exec
+// has replaced something else on a quorum. The two quorums share a master. On that master the former value was replaced, or
+// given back, or had expired; or the master has forgotten it, and then had no vote for the Exec while that could matter. So
+// nobody holds the key by the former value any more.
+//
+// A repair also fills a master that has nothing, if a quorum has what the Exec has put.
 type repair struct {
 	masters.Call
 	lane     *lane
@@ -27,7 +29,8 @@ type repair struct {
 	answered bool    // guarded by edit.mu
 }
 
-// repair is called when the Exec has won, before anybody is told: so it comes before what is asked for because of that.
+// repair is called when the Exec has won, before its client is told: so the repairs are in the lanes before what the client
+// asks for next.
 func (d *editing) repair() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,8 +60,8 @@ func (d *editing) pushRepair(r *repair) {
 }
 
 // missedBy says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
-// repair. Where it has been made once, somebody who was told of it may have taken it away since, and it must not come back.
-// It is called with round.mu held.
+// repair. A change that was made once must not be made again: a client that was told of it may have taken it away since.
+// missedBy is called with round.mu held.
 func (d *editing) missedBy(master int) bool {
 	if en := &d.entries[master]; en.fate != answered || en.Reply != int64(other) {
 		return false
@@ -68,8 +71,8 @@ func (d *editing) missedBy(master int) bool {
 	})
 }
 
-// differs says whether a master has told something else of a key than what was agreed on, and whether it lacks each key of
-// which it has.
+// differs says whether a master's answer about any key differs from what was agreed on, and whether the master has none of the
+// keys for which it does.
 func (l *looking) differs(master int) (differs, lacks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +122,8 @@ func (r *repair) take(now instant) bool {
 	return true
 }
 
-// reply notes what the master has now, for later repairs, and takes it back where a release was not sent meanwhile; see lane.owe.
+// reply notes what the master has now, for later repairs, and removes each key whose release could not be sent meanwhile; see
+// lane.owe.
 func (r *repair) reply(instant) {
 	d := r.edit
 	d.mu.Lock()
@@ -141,8 +145,8 @@ func (r *repair) reply(instant) {
 
 func (r *repair) lost(string) {}
 
-// undos returns what removes what it has put, or may have, one for each key that the Exec puts; none before it is sent. It
-// is called with edit.mu held.
+// undos returns undos of what the repair has put, or may have: one for each key that the Exec puts, none before the repair is
+// sent. It is called with edit.mu held.
 func (r *repair) undos() []*undo {
 	if r.ends == nil {
 		return nil
@@ -157,10 +161,10 @@ func (r *repair) undos() []*undo {
 	return all
 }
 
-// A checkup looks at the keys once more, one InstanceTimeout after an Exec has won although masters refused it: by then those
-// who lost have put back what was there. It repairs what it finds if a quorum still has what the Exec has made. It also does
-// if so many masters are away that no quorum can be asked, as long as nobody else can have won since: the masters that still
-// have what was put, or what that replaced, have made no other change, and those that are left are too few for a quorum.
+// A checkup looks at the keys once more, one InstanceTimeout after an Exec has won although masters refused it: by then the
+// Execs that lost have put back what was there. It repairs what it finds if a quorum still has what the Exec has made. If too
+// many masters are away to ask a quorum, it repairs all the same, provided that nobody else can have won since: the masters
+// that still have what was put, or what that replaced, have made no other change, and the rest must be too few for a quorum.
 type checkup struct {
 	edit *editing
 	at   instant

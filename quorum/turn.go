@@ -2,16 +2,16 @@ package quorum
 
 import "sync"
 
-// turns lets the Execs of this engine on one key run one after the other, in the order in which they came. Each reads
-// and then compares, so of two at a time one would have to begin again; with turns only other proxies and commands of
-// one round can make that happen.
+// turns lets the Execs of this engine on one key run one after the other, in the order in which they came. An Exec reads, then
+// compares: of two at a time, one would have to begin again. With turns, only other proxies and commands of one round can make
+// an Exec begin again.
 type turns struct {
 	mu    sync.Mutex
-	taken map[Key][]func() // those waiting for it
+	taken map[Key][]func() // those that wait for the key
 }
 
-// take calls f when all keys are free, and theirs is then this caller's. Keys are taken one by one in the order
-// given, which must be the same for all callers: ascending.
+// take calls f when this caller has the turn on all keys. They are taken one by one, in the order given: it must be ascending,
+// for two callers in different orders would wait for each other.
 func (t *turns) take(db int, names []string, f func()) {
 	for i, name := range names {
 		key := Key{db, name}

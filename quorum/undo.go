@@ -12,28 +12,28 @@ import (
 // that the attempt chose (expiry.go). A token that is used again, or a constant one, therefore does not cost another
 // attempt its vote.
 //
-// It outlives the attempt: a lane keeps it over reconnections until it is answered or the key is gone by itself. If the
-// attempt's connection broke, and the master does not let it be killed, its SET may run at any later time: then the undo
-// is repeated until the key would be gone.
+// An undo outlives its attempt: a lane keeps it over reconnections until it is answered or the key is gone by itself. If the
+// attempt's connection broke and cannot be killed on the master, the attempt's SET may run at any later time: then the undo is
+// repeated until the key would be gone.
 type undo struct {
 	masters.Call
 	lane   *lane
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
 	gone   instant       // when the key must have expired; 0 before the first try
-	of     ending        // the instant that no other key of its signature may get until it is over; zero if there is none
-	begun  bool          // expiries.avoid was told
+	of     ending        // the expiry that no other key of its signature may get until the undo is over; zero if there is none
+	begun  bool          // expiries.avoid was called
 	misses int           // how often it found nothing to undo
-	once   bool          // what it finds later may be somebody else's, so it is not repeated for what may come back
+	once   bool          // after a miss it is not repeated for what may come back: what it found later might be another client's
 	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
 	clean  atomic.Bool   // it is undone, and cannot come back
 }
 
-// undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: somebody may have replaced the
-// value for a while, and puts it back if he loses.
+// undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: another Exec may have replaced the
+// value for a while, and puts it back if it loses.
 const undoMisses = 3
 
-// newUndo takes the command and how long the key was set for. It is called with the round's mu held.
+// newUndo returns an undo by the command args, of a key that was set for kept. It is called with the round's mu held.
 func newUndo(en *entry, kept time.Duration, args []any) *undo {
 	return &undo{Call: masters.Call{Args: args}, lane: en.lane, unsure: en.fate == unknown, kept: kept}
 }
@@ -97,8 +97,7 @@ func (u *undo) take(now instant) bool {
 	return true
 }
 
-// reply is the end, unless the master answered an error, or what is to be undone may still come, or come back: then the undo
-// is tried again.
+// reply ends the undo, or tries it again if the master answered an error, or what is to be undone may still come, or come back.
 func (u *undo) reply(now instant) {
 	did := u.Reply == int64(1)
 	if did {
@@ -115,7 +114,7 @@ func (u *undo) reply(now instant) {
 	}
 }
 
-// end lets others have its instant.
+// end lets other keys have the undo's expiry again.
 func (u *undo) end() {
 	if u.begun {
 		u.lane.expiries.free(u.of)
