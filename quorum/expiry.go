@@ -34,9 +34,9 @@ func (sig signature) hash() uint64 { return uint64(hash(sig.name))<<32 | uint64(
 // signature, and not within gap of one that is being undone, nor of a guarded instant. One instant in every four gaps is guarded,
 // and no attempt gets it.
 //
-// luaReenter needs them. Where it counts on a key that its client has set before, and does not extend it, it moves the end of
-// that key to a guarded instant. Then the undo of the attempt that had set the key, if that has failed, does not find its own
-// instant there, and leaves the key alone.
+// luaReenter needs guarded instants. If it counts on a key that an earlier attempt of its client has set, and does not extend
+// the key, it moves the key's end to a guarded instant. If the earlier attempt fails, its undo does not find its own instant
+// there, and leaves the key alone.
 func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
 	if at < *last+gap && at > *last-apart*gap {
@@ -64,7 +64,7 @@ func (e *expiries) free(x ending) {
 	}
 }
 
-// isUndone says that an undo is under way of what expires within gap of at.
+// isUndone says that an undo is under way of a key that expires less than gap from at.
 func (e *expiries) isUndone(hash uint64, at, gap int64) bool {
 	for near := at - gap + 1; near < at+gap && len(e.undone) > 0; near++ {
 		if e.undone[ending{hash, near}] > 0 {

@@ -14,8 +14,7 @@ type Script struct {
 	noWrite bool // its first line declares the flag no-writes
 }
 
-// NewScript prepares a text, which must be a whole piece of Lua by itself: what does not compile (Engine.Compile), a wrapper must
-// not be put around.
+// NewScript prepares a text, which must compile by itself (Engine.Compile): a wrapper must not be put around one that does not.
 func NewScript(text string) *Script {
 	s := &Script{sha: shaOf(text), text: text}
 	if body := withoutShebang(text); body != text {
@@ -53,7 +52,7 @@ func (s *Script) raised(text, line string) string {
 
 var tailCall = regexp.MustCompile(`\breturn\s+[\w.]+\s*\(`)
 
-// tailCallLine guesses where an error was raised that does not know. It was in a call whose result is returned as it
+// tailCallLine guesses the line of an error that does not tell it. The error was raised in a call whose result is returned as it
 // is: by then Lua has forgotten who called.
 func (s *Script) tailCallLine() string {
 	at := tailCall.FindStringIndex(s.text)

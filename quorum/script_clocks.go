@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// TTLs and times in replies. Masters that agree on all else reply with different ones, by the milliseconds between their runs of
-// a script. So the wrapper marks each part of a reply that is just what TTL, one of its like, or TIME told the script: in
-// names and comments, what clocks told.
+// Masters that agree on all else reply with different TTLs and times, because they run a script some milliseconds apart. So the
+// wrapper marks each part of a reply that is just what TTL, one of its like, or TIME told the script. Names and comments call
+// these parts what clocks told.
 
 // clockMark precedes such an integer or bulk string in an encoded reply.
 const clockMark = '@'

@@ -2,8 +2,8 @@ package quorum
 
 import "strings"
 
-// Compile asks the masters whether a text is Lua, and if not, what is wrong with it, in their words. They compile it and do
-// not keep it: what many texts that nobody runs would leave in their script caches stays for ever in some.
+// Compile asks the masters whether a text is Lua, and if not, what is wrong with it, in their words. They compile the text and
+// do not keep it: some masters would keep texts that nobody runs in their script caches for ever.
 //
 // A text that compiles by itself may be put into a wrapper (see Script).
 func (e *Engine) Compile(db int, text string, done func(Compiled)) {
@@ -23,7 +23,7 @@ var luaCompile = newLua(`local _, refusal = loadstring(ARGV[1], '@user_script') 
 type compilation struct {
 	round
 	done    func(Compiled)
-	refusal string // of the master that came first; guarded by round.mu
+	refusal string // of the first master that refused; guarded by round.mu
 }
 
 func (c *compilation) read(en *entry) (Vote, string) {

@@ -15,9 +15,9 @@ type scriptKiller interface {
 	KillScript(ctx context.Context) error
 }
 
-// KillScripts ends the script that masters are busy with, on each of them (SCRIPT KILL). Lanes have none to spare for that:
-// they wait for the script. The error is nil if there was one to end; else it is what masters answered, such as NOTBUSY, or
-// a *NoQuorum if none answered.
+// KillScripts ends the script that masters are busy with, on each of them (SCRIPT KILL). It does not use the lanes, which wait
+// for the script. The error is nil if there was a script to end; else it is what masters answered, such as NOTBUSY, or a
+// *NoQuorum if none answered.
 func (e *Engine) KillScripts(done func(error)) {
 	if !e.spawn(func() { done(e.killScripts()) }) {
 		done(ErrClosed)
@@ -25,7 +25,7 @@ func (e *Engine) KillScripts(done func(error)) {
 }
 
 func (e *Engine) killScripts() error {
-	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master hears of it only after some seconds of a script
+	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master takes it only some seconds into a script
 	defer cancel()
 	errs := make([]error, len(e.masters))
 	var all sync.WaitGroup
@@ -41,7 +41,7 @@ func (e *Engine) killScripts() error {
 	return mergeKills(e.masters, errs)
 }
 
-// mergeKills tells of what the masters answered what matters most: a script that was ended, one that cannot be, none.
+// mergeKills returns the answer that matters most: that a script was ended, else that one cannot be, else that there is none.
 func mergeKills(ms []*master, errs []error) error {
 	failure := &NoQuorum{Masters: len(errs)}
 	var answer error

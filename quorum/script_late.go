@@ -2,13 +2,13 @@ package quorum
 
 import "strconv"
 
-// A script that gives a lock back may miss a master, too; see release_late.go. It is not run late, because nobody knows what
-// else it would do there. But a key that it has deleted on a master that ran it is deleted late on one that did not, if it is
-// the very same: it has the same content, as DUMP has it, and expires in the millisecond to which a script that ran through
-// this engine is known to have set it. The content says who holds the lock, and how often. So a lock stays that somebody else
-// holds, too, or that the same client holds once more.
+// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody knows
+// what else it would do there. But a key that it has deleted on other masters is deleted late on that one, if it is the very same
+// key: it has the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is
+// known to have set it. The content says who holds the lock, and how often. So the lock stays if another client holds it as well,
+// or the same client holds it once more.
 
-// signature is that of the key as a script has left it, or of the one that it has deleted: its content signs it.
+// signature returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
 func (e *effect) signature() signature { return signature{e.name, e.digest} }
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
@@ -35,7 +35,7 @@ func (r *voting) noteMissed(en *entry) {
 }
 
 // releaseMissed makes the release late on the masters that have missed it. It is called with round.mu held when the round is over, and
-// again with each late answer: who was told that no quorum has answered has given the lock up all the same.
+// again with each late answer: a client that was told that no quorum has answered has given the lock up all the same.
 func (r *voting) releaseMissed() {
 	for i := range r.entries {
 		r.releaseAt(&r.entries[i])

@@ -83,7 +83,7 @@ func (c *count) decide(t tally) Decision {
 	return decideAcquire(t)
 }
 
-// alike returns how many agree, and settles whether they do only if what clocks told is left out.
+// alike returns how many answers agree, and sets unclocked if a quorum agrees only without what clocks told.
 func (c *count) alike(quorum int) int {
 	c.unclocked = false
 	_, wholly := c.largest()
@@ -104,7 +104,7 @@ func (c *count) decideEach(t tally) Decision {
 	}
 	for _, one := range c.elements(t.Failed) {
 		switch decideExtend(one) {
-		case Unanswered: // there is no reply that says so of one
+		case Unanswered: // no reply can say so of a single element
 			return Unanswered
 		case Undecided:
 			d = Undecided
@@ -166,7 +166,7 @@ func (c *count) kept() (n int) {
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
 func (c *count) givenIsClear(t tally) bool {
 	n := c.granted()
-	least := len(n) - Quorum(t.Masters) // of the integers, if all the others have smaller ones
+	least := len(n) - Quorum(t.Masters) // where in n the reply is, if all the others reply with less; most: if with more
 	most := least + t.Pending()
 	return least >= 0 && most < len(n) && n[least] == n[most]
 }
@@ -251,7 +251,8 @@ func (c *count) refused() (Value, bool) {
 	return c.commonest(Refused, func(*answer) bool { return true }), most > 0
 }
 
-// commonest returns the reply that most of some answers gave that vote so; of several, the one that sorts first.
+// commonest returns the reply that most answers gave, of those that vote v and that of accepts; of several such replies, the one
+// that sorts first.
 func (c *count) commonest(v Vote, of func(*answer) bool) Value {
 	seen := make(map[string]int)
 	var best *answer

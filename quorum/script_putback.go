@@ -16,11 +16,12 @@ end`
 
 // luaRestoreAll KEYS=what a script created or changed, and for each of them four in ARGV: the value as it left it (see effect),
 // the expiry that it left, the value before as DUMP has it, and the expiry before. Each key that is still as the script left
-// it becomes what it was. It returns 1 if any was, and the error, as of a master that does not write now, if one could not.
+// it becomes what it was. It returns 1 if there was such a key, or the error if one could not be written, as on a master that
+// does not write now.
 //
-// Three more in ARGV name a hash that several clients hold at once, the caller's field in it, and what the script left there.
-// Others may have changed that hash since. The script also made a key of that hold alone, which ends with it, and is renewed
-// with it: if that key was as the script left it, so is the hold, and is taken out of the hash.
+// Three more in ARGV, if any, name a hash that several clients hold at once, the caller's field in it, and what the script left
+// there. Other clients may have changed the hash since. The script also made a key for the caller's hold alone, which ends and is
+// renewed with the hold. If that key was as the script left it, so is the hold, and the hold is taken out of the hash.
 var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + luaExpires + `
 local put, beside, hash, field, count = 0, false, unpack(ARGV, 4 * #KEYS + 1)
 for i, key in ipairs(KEYS) do
@@ -53,9 +54,9 @@ if hash and beside and call('HGET', hash, field) == count then
 end
 return put`)
 
-// undoOf returns what puts back all that the script created or changed on one master, once. It is exact without the
-// times of the batch: a key is as the script left it only if its value and its expiry, an instant in milliseconds on
-// the master's clock, both are. It is called with round.mu held.
+// undoOf returns an undo of all that the script created or changed on one master; nothing the second time. The undo is exact: a
+// key is as the script left it only if its value is, and its expiry, an instant in milliseconds on the master's clock. undoOf is
+// called with round.mu held.
 func (r *voting) undoOf(master int) []*undo {
 	en := &r.entries[master]
 	if en.undoing {
@@ -89,8 +90,9 @@ func (r *voting) undoOf(master int) []*undo {
 	return []*undo{u}
 }
 
-// queues says that a refusal is to reach masters that have not been asked yet, too: it has left something, as a place in the
-// queue of a fair lock, and queues are to be alike. Where some granted, it is put back, or asked again.
+// queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
+// such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
+// the script is put back, or run again.
 func (c *count) queues() bool {
 	left := false
 	for _, a := range c.answers {
@@ -105,9 +107,9 @@ func (c *count) queues() bool {
 	return left && c.rule.Merge == Taking
 }
 
-// isPutBack says that nothing which the script did is left where it would run once more: a script that counts would go on
-// from there, and then neither run could be put back. What a late master did is put back first, because the next run waits in
-// the same lane.
+// isPutBack says that nothing that the script did is left, so that it may run once more: a script that counts would go on from
+// what is left, and then neither run could be put back. What a late master does is put back before the next run reaches it,
+// because that run waits in the same lane.
 func (r *voting) isPutBack() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,8 @@ type Rule struct {
 	Field string
 	// Late is the reply where a quorum granted, but too late to leave any validity: of Taking.
 	Late Value
-	// Blind says that the script takes a lock from whoever holds it. It is not to take one that was granted when its client had
-	// been answered: so it waits for each master, and what reaches a master later is not run.
+	// Blind says that the script takes a lock from whoever holds it. It must not take one that was granted after its own client
+	// had been answered: so the round waits for each master, and a master that is reached later does not run the script.
 	Blind bool
 	// Queue is where a refused caller waits, if there is one: of Taking, with a Field.
 	Queue *Queue
@@ -44,9 +44,9 @@ type Merge uint8
 //
 // Redisson's unlock replies 1 if it freed the lock, and 0 if an outer hold keeps it. Masters may count different holds: one that
 // missed an inner lock frees it too early, one that missed an inner unlock too late. So 0 is the reply only if a quorum keeps the
-// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog. If the
-// reply is 0 also where only other clients keep it, as a read lock, Field tells: nobody relies on their holds by this reply, and
-// it merges as any other integer.
+// lock, because its holder goes on relying on it; and 1 only if no quorum can, because that ends the holder's watchdog. A read
+// lock's unlock replies 0, too, if only other clients keep the lock. There Field tells whether the caller does. If not, nobody
+// relies on the lock by this reply, and it merges as any other integer.
 //
 // Replies that differ only in what the script was told of TTLs and the time merge in the same way: the reply is the one with
 // the largest of these that a quorum reaches.
@@ -87,7 +87,7 @@ func (r *Rule) worthAsking(t tally) int {
 	switch {
 	case r.Merge != Taking || t.Granted == 0:
 		return 1
-	case t.Refused >= Quorum(t.Masters): // of one holder, who lacks a vote, or of several whose votes were split
+	case t.Refused >= Quorum(t.Masters): // for one holder, which lacks a vote, or for several, whose votes were split
 		return 2
 	}
 	return askedMax

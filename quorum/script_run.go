@@ -35,8 +35,8 @@ type Ran struct {
 // done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
 // connection that broke before its answer is not known, and left to its TTL.
 //
-// Where the votes on a lock are split the script is run again (split_votes.go). Else each who asks would be told the TTLs
-// that the others have set, although these are being put back, and nothing would wake him before they are over.
+// If the votes on a lock are split, the script is run again (split_votes.go). Else each client would be told the TTLs that the
+// others have set, although these are being put back, and nothing would wake it before they are over.
 func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	e.stats.scripts.Add(1)
 	if req.Rule.Merge == Taking {
@@ -52,7 +52,7 @@ func (e *Engine) run(r *voting) {
 	r.all = make([]*answer, len(e.masters))
 	names := req.Keys
 	if len(names) == 0 {
-		names = []string{""} // these, too, are in one order in all lanes
+		names = []string{""} // scripts without keys, too, are in one order in all lanes
 	}
 	e.beginAll(&r.round, r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, e.argv(req)...))
 }
@@ -61,8 +61,8 @@ func (e *Engine) run(r *voting) {
 type voting struct {
 	round
 	req    RunRequest
-	asked  int     // how often, with this
-	before *voting // when it was asked the last time, if it was
+	asked  int     // how often the script was run, with this round
+	before *voting // the round before, if the script is run again
 	done   func(Ran)
 	count  count     // guarded by round.mu
 	all    []*answer // by master, late ones too; guarded by round.mu
@@ -83,12 +83,13 @@ func (r *voting) read(en *entry) (Vote, string) {
 	return v, cause
 }
 
-// blank says whether an answer may rest on something not being there, so that it proves nothing of a master in quarantine. The
-// lock that refused a script was there, and so was one that it extended or gave back. But a script that takes a lock, and found
-// one of its own, may have found what was undone since, in an older copy of the master's data (see attempt.read). Of a script of
-// which nothing is known, all may rest on such a copy: what it extended, and what it deleted and tells, as GETDEL does. Nor does
-// it help that a quorum agrees on the number of holds: another master may have the same number from an attempt whose answer was
-// lost.
+// blank says whether an answer may rest on something not being there, so that it proves nothing if the master is in quarantine.
+//
+// A lock that refused the script was there, and so was one that the script extended or gave back. But a script that takes a lock,
+// and finds one of its own client's, may have found one that was undone since, in an older copy of the master's data (see
+// attempt.read). A quorum that agrees on the number of holds does not help: another master may have the same number from an
+// attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any case: by what it
+// extended, or by what it deleted and tells, as GETDEL does.
 func (r *voting) blank(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
@@ -101,8 +102,8 @@ func (r *voting) blank(a *answer, v Vote) bool {
 
 func (r *voting) voided(master int) { r.count.answers[master] = nil }
 
-// answer reads what a master answered. Its own errors are failures, also where a command of the script raised them (OOM), but
-// for those that its Lua compiler has with the text: these are the script's.
+// answer reads what a master answered. Errors of the master are failures, even if a command of the script raised them (OOM). But
+// an error of its Lua compiler is an answer: the text is at fault.
 func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
 	if c.Err != nil {
 		text := c.Err.Error()
@@ -217,7 +218,7 @@ func (r *voting) countWon(reply Value, ms int64) {
 			s.extended.Add(1)
 		}
 	case Releasing:
-		if reply.Kind != IntValue || reply.Int != 0 { // 0: it is held on, by an outer hold or others
+		if reply.Kind != IntValue || reply.Int != 0 { // 0: an outer hold, or other clients, keep the lock
 			s.released.Add(1)
 		}
 	}
@@ -246,8 +247,8 @@ func (r *voting) putBack(d Decision, after func()) {
 	pushUndos(r.engine, certain, after)
 }
 
-// undo puts back all that the script has done on any master, because nobody will know of it. That is for a script that took
-// something: what any other did stays.
+// undo puts back all that a script which took something has done on any master, because no client will know of it. What any other
+// script did stays.
 func (r *voting) undo(after func()) {
 	var certain []*undo
 	r.mu.Lock()

@@ -19,7 +19,8 @@ import (
 //	      show at most when the script begins, in ms, or nothing
 //
 // mode has an r for a script that may not write, a d for one that may touch, besides its KEYS, keys that begin with one of
-// them and a colon, and the number of the database. The reply is read by parseAnswer:
+// them and a colon, a q for one with a queue in KEYS[2] and KEYS[3], and the number of the database. The reply is read by
+// parseAnswer:
 //
 //	{the reply, encoded; the field; and for each key that is not as it was:
 //	 name, effect, TTL set in ms or 0, expiry as left, digest as left or deleted, value before, expiry before}
@@ -64,8 +65,8 @@ var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
 // globalNames are those by which a text could reach around its wrapper.
 var globalNames = regexp.MustCompile(`_G|load|[gs]etfenv|getmetatable`)
 
-// wrap returns the text that masters run for a client's. It is given the rows of the commands that the text names, which are
-// found faster so.
+// wrap returns the text that masters run for a client's. It has the rows of the commands that the client's text names in a table
+// of their own, where they are found faster.
 func wrap(text string) *lua {
 	var likely []string
 	for _, found := range quotedWord.FindAllStringSubmatch(text, -1) {
@@ -86,7 +87,7 @@ func wrap(text string) *lua {
 	tail := strings.NewReplacer("--[[LIKELY]]", strings.Join(slices.Compact(likely), ","),
 		"--[[SETRESP]]", setresp, "--[[GLOBALS]]", globals).Replace(wrapperTail)
 	parameters := ") "
-	if strings.Contains(text, "...") { // for without these it would have a local arg
+	if strings.Contains(text, "...") { // else the script would see a local arg, which Lua makes where ... is not used
 		parameters = "...) "
 	}
 	return newLua(wrapperHead + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + tail)
@@ -116,7 +117,7 @@ func (e *Engine) argv(req *RunRequest) []any {
 // compose names the last moment for a script that is not to be run late; see composer.
 func (r *voting) compose(en *entry, _ int64) {
 	if r.req.Rule.Blind {
-		en.Args = slices.Clone(en.Args) // they are other masters', too
+		en.Args = slices.Clone(en.Args) // all masters' entries share them
 		en.Args[len(en.Args)-1] = en.lastMoment()
 	}
 }

@@ -2,16 +2,16 @@ package quorum
 
 import "time"
 
-// A lock that several ask for at the same moment may be granted to none of them: each has some of the votes. On one Redis one of
-// them would have it. So whoever was granted by some masters asks again, a little later, when what it had is undone.
+// If several clients ask for a lock at the same moment, each may get some of the votes, and none a quorum. On one Redis one of
+// them would get the lock. So an attempt that some masters granted is made again, a little later, when it is undone.
 
-// The pauses are random, and at most so long, doubled each time.
+// An attempt is made askedMax times at most. The pauses are random, and at most askPause, doubled each time.
 const (
 	askedMax = 8
 	askPause = 2 * time.Millisecond
 )
 
-// began is the moment from which the client's time counts, however often the attempt is repeated.
+// began returns the start of the first attempt: the client's time counts from then, however often the attempt is repeated.
 func (a *attempt) began() instant {
 	if a.asked > 1 {
 		return a.since
@@ -19,8 +19,8 @@ func (a *attempt) began() instant {
 	return a.start
 }
 
-// left is how long masters are to keep what the attempt is about to set: it is gone at the same moment, however often the
-// attempt is repeated.
+// left returns for how long masters are to keep what the attempt is about to set. A repeated attempt sets it to expire when the
+// first would have.
 func (a *attempt) left(e *Engine) time.Duration {
 	kept := e.cfg.kept(a.req.TTL)
 	if a.asked > 1 {
@@ -43,8 +43,8 @@ func (a *attempt) again() {
 	})
 }
 
-// divided says that the votes may be split: a master granted, and those that refused are too few to mean that somebody holds
-// the lock. Where they are enough it is worth asking once more, too: they may have granted to several.
+// divided says that the votes may be split: a master granted, and fewer than a quorum refused, so perhaps nobody holds the lock.
+// If a quorum refused, it is worth asking once more, too: these masters may have granted the lock to several clients.
 func (a *attempt) divided() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +60,7 @@ func (a *attempt) divided() bool {
 	return granted > 0 && (refused < Quorum(len(a.entries)) || a.asked == 1)
 }
 
-// began is as of an attempt.
+// began returns the start of the first run, as for an attempt.
 func (r *voting) began() instant {
 	if r.before != nil {
 		return r.before.began()
@@ -75,7 +75,7 @@ func (r *voting) again() {
 	})
 }
 
-// pause calls then after a random while, at most so long, or at once where the engine closes, which ends it.
+// pause calls then after a random time of at most most, or at once when the engine closes.
 func (e *Engine) pause(most time.Duration, then func()) {
 	later := func() {
 		pause := time.NewTimer(e.cfg.Pause(most))
