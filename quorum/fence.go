@@ -7,21 +7,21 @@ import "strconv"
 // resources. With it stands an epoch of the master's canary in which it has missed no fence that it was asked to keep. While
 // this is its present epoch the master is seeded. A master that forgets comes to a new epoch, and is seeded no more.
 //
-// What keeps it growing is that at most N − q masters are ever seeded with less than a fence that was given out:
+// Fences keep growing because at most N − q masters are ever seeded with less than a fence that was given out:
 //
 //	take       each master that grants answers its largest fence plus one, or what this proxy's clock proposes, if that is more
 //	           One of any N − q + 1 that are seeded knows all that was given out: so the largest of their answers is new.
-//	raise      where no quorum has kept that very number, it is raised to it, in a second round, before the client is told
-//	look       where fewer than a quorum of those that granted are seeded, all masters are asked first what they know;
-//	           and told the epochs of those that are to be seeded, so that their former votes are void for whoever
-//	           keeps a fence on these masters afterwards (as for horizons: vouch.Quarantine)
+//	raise      if no quorum has kept that very number, a second round raises masters to it before the client is told
+//	look       if fewer than a quorum of masters granted and are seeded, all masters are asked first what they know. They
+//	           are also told the epochs of the masters that are to be seeded: votes that these gave earlier are then void
+//	           for whoever keeps a fence on the masters afterwards (as for horizons: vouch.Quarantine)
 //
-// A quarantined master is seeded when it is cleared, by those that tell their horizons. Where too few masters are seeded to
-// ask, as in a new deployment, a fence is more than all that the masters that answer know, which are a quorum at least, and
-// more than the clock shows: it is Unfounded.
+// A quarantined master is seeded when its quarantine ends, with what the masters that tell their horizons know. If too few
+// masters are seeded to ask, as in a new deployment, a fence is more than all that a quorum of masters, or more, knows, and no
+// less than the clock proposes. Such a fence is Unfounded.
 //
-// Where the master is seeded, a record of the fence lies beside the lock's key, for as long: so a quorum knows the newest
-// fence of a resource. A record is of an epoch: one that comes back with old data counts for nothing.
+// On a seeded master, a record of the fence lies beside the lock's key, and lives as long: so a quorum knows the newest fence of
+// a resource. A record names its epoch: one of an earlier epoch, which comes back with old data, does not count.
 
 // Fence tells the newest fence of a resource, as a quorum knows it.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
@@ -48,10 +48,10 @@ type fencing struct {
 	fence    int64
 	told     []any // if masters that granted are to be seeded: the epochs that all have been told, by slot
 	founded  bool  // enough masters knew the fences before it
-	raises   int   // so many rounds
+	raises   int   // how many rounds have raised it
 }
 
-// take returns the command for one master, of which attempt.compose has chosen when the lock expires.
+// take returns the command for one master. attempt.compose has chosen when the lock expires there.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
 	return en.lane.lay("EVALSHA", &luaTakeFenced.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
@@ -110,7 +110,7 @@ func (en *entry) fence() (fence int64, seeded, ok bool) {
 	return fenceReply(en.Reply, 1)
 }
 
-// fenceReply reads the two words that scripts tell of fences, from one place of their reply on.
+// fenceReply reads the two integers that scripts tell of fences: the last two of their reply, from index from on.
 func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 	list, _ := reply.([]any)
 	if len(list) != from+2 {
@@ -200,8 +200,8 @@ type fenceRaise struct {
 	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
-// compose makes the command for one master; see composer. The answer counts only if the master is known to have granted, and
-// is in the epoch in which it did.
+// compose makes the command for one master; see composer. The master grants only if it is known to have granted the lock, and is
+// still in the epoch in which it did.
 func (r *fenceRaise) compose(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt
 	was := &a.entries[en.master]

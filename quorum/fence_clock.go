@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A fenceClock proposes fences: microseconds of the wall clock since 1970, and more where masters are known to have seen
-// more, so that proxies whose clocks differ need no second round for that.
+// A fenceClock proposes fences: microseconds of the wall clock since 1970, or more if masters are known to have seen more. So
+// proxies need no second round because their clocks differ.
 type fenceClock struct {
 	wall func() time.Time
-	last atomic.Int64 // that was proposed
+	last atomic.Int64 // the largest that was proposed
 	seen atomic.Int64 // the largest fence seen, less what the engine's clock showed then, in µs
 
 	unseeded   atomic.Bool  // a master that could be seeded is not
@@ -22,7 +22,7 @@ const fenceMost = 1 << 52
 // reseedEvery bounds how often locks take the time to seed masters that they do not need.
 const reseedEvery = time.Second
 
-// reseed notes that a master grants that is not seeded, and was not among the first to answer.
+// reseed notes that a master which is not seeded has granted, though not among the first to answer.
 func (c *fenceClock) reseed() { c.unseeded.Store(true) }
 
 // mayReseed says, once, whether there is such a master, and it is time.

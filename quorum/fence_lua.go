@@ -34,8 +34,8 @@ return {1, fence, seeded and 1 or 0}`)
 
 	// luaRaiseFence KEYS[1]=resource KEYS[2]=its record ARGV[1]=token ARGV[2]=when it expires ARGV[3]=fence ARGV[4]=the epoch
 	// in which the master took the lock, or -1 ARGV[5]=1 if it is to be seeded: 1 if it is the key that was set then, and
-	// the fence is kept beside it. A larger one that is there already is not replaced, but told: it may be that of a lock
-	// after which a command that was late took this one anew.
+	// the fence is kept beside it. A larger fence that is there already is not replaced, but replied: it may be that of a later
+	// lock, after which a late command took this one anew.
 	luaRaiseFence = newLua(luaFences + `
 local fence = tonumber(ARGV[3])
 local same = epoch == ARGV[4]

@@ -27,7 +27,8 @@ func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	return markClean(ctx, cfg, ms, found, func(marks) []any { return nil })
 }
 
-// markClean marks all masters clean, of which so much was found: where only returns marks, those that still have them.
+// markClean marks all masters clean, given what was found on them. If only returns a canary and a quarantine, a database is marked
+// only while it has these.
 func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected, only func(marks) []any) error {
 	least := time.Now().Add(time.Minute).UnixMicro() // later than what a running proxy may mark meanwhile
 	ctx, cancel := unhurried(ctx, cfg)
@@ -96,7 +97,7 @@ func eachMaster(ctx context.Context, cfg Config, ms []masters.Master, f func(i, 
 		all.Go(func() {
 			errs[i] = eachDatabase(ctx, cfg, ms[i], func(db int, c masters.Conn) error { return f(i, db, c) })
 			if errs[i] != nil && ctx.Err() != nil {
-				errs[i] = ctx.Err() // what the connection says then is that it was closed
+				errs[i] = ctx.Err() // the connection says only that it was closed
 			}
 		})
 	}
@@ -154,9 +155,9 @@ const looksMax = 5
 // all lost their data at once look the same, and locks that were held then can be taken a second time. It returns
 // false if they are not all fresh, and an error if that could not be found out, or another proxy has marked one meanwhile.
 //
-// That they were all fresh at once is known where two looks, one after the other, find the same marks on all. Each mark is made once.
-// So a master that is then marked clean, as it still has its mark, was in quarantine ever since, and nobody has counted on it:
-// however long this process was held up, and whatever others have initialised and locked meanwhile.
+// If two looks, one after the other, find the same marks on all masters, these were all fresh at one moment: each mark is made only
+// once. A master is then marked clean only if it still has its mark. So it has been in quarantine ever since, and nobody has counted
+// on it, however long this process was held up, and whatever others have initialised and locked meanwhile.
 func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool, error) {
 	cfg = cfg.withDefaults()
 	var before []Inspected

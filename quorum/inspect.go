@@ -49,7 +49,7 @@ type Barred struct {
 	Reason  string        // "" if it has no canary: the first proxy that comes by quarantines it
 	Since   time.Duration // how long ago it was quarantined
 	Left    time.Duration // how long that lasts at most
-	Unknown bool          // too few other masters remember: it is as long as any lock
+	Unknown bool          // too few other masters remember: it lasts as long as any lock can
 }
 
 // Inspect looks at the marks on all masters, and changes nothing.
@@ -129,8 +129,8 @@ func (in *Inspected) marksIn(db int) marks {
 	return marks{}
 }
 
-// replaced says that the proxies refuse the master: other masters know of a later epoch of it than its own, and as it is not in
-// quarantine, and is the server that its canary names, nothing but time will give it a new one; see isBack.
+// replaced says that the proxies refuse the master: other masters know a later epoch of it than its own. It is not in quarantine,
+// and is the server that its canary names, so it gets a new epoch only after some time; see isBack.
 func replaced(found []Inspected, i int) bool {
 	in := &found[i]
 	for db, d := range in.databases {
@@ -141,8 +141,7 @@ func replaced(found []Inspected, i int) bool {
 	return false
 }
 
-// foresee finds out how long the quarantines of one master last at most, from what the other masters remember: the proxies go
-// by the same.
+// foresee finds out how long the quarantines of one master last at most, from what the other masters remember, as the proxies do.
 func foresee(found []Inspected, i int, cfg *Config) {
 	for j := range found[i].Barred {
 		b := &found[i].Barred[j]
@@ -169,8 +168,8 @@ func (in *Inspected) Fresh() bool {
 	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.Marked && !in.Foreign
 }
 
-// Clean says that its grants count in the first database. In another that is quarantined they count again some time after
-// a proxy first uses it.
+// Clean says that the master's grants count in the first database. In another database that is quarantined, they count again some
+// time after a proxy first uses that database.
 func (in *Inspected) Clean() bool {
 	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && !in.barredIn(0)
 }

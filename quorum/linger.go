@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// fewRequests are too few in a batch to be worth waiting for the next to be larger, and lingerMost is how long that is worth.
+// After a batch of fewRequests or fewer, it is not worth waiting for the next batch to be larger. lingerMost is the longest wait
+// after others.
 const (
 	fewRequests = 2
 	lingerMost  = 300 * time.Microsecond
 )
 
-// linger waits a moment for those who have just been answered, who may have more to ask: a larger batch costs each of them
-// less, and the masters too. It expects as many as lately, and less each time that they do not come.
+// linger waits a moment for the clients that have just been answered, because they may ask again: in a larger batch each request
+// costs less, here and on the masters. It expects as many requests as lately, and fewer each time that they do not come.
 func (l *lane) linger() {
 	l.expected = max(l.answered, l.expected*3/4)
 	if l.answered <= fewRequests {

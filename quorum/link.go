@@ -59,7 +59,7 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	defer cancel()
 	conn, err := l.master.Dial(patient, l.db)
 	if err != nil && patient.Err() != nil {
-		err = patient.Err() // which is why
+		err = patient.Err() // the cause of err
 	}
 	if err != nil {
 		return nil, err
@@ -82,9 +82,9 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	return next, nil
 }
 
-// killLast ends the former connection on the master, so that what it still held there can be undone. In another process
-// there is nothing left to kill, and its client ids are other clients'; so without run ids to compare, nothing is
-// killed, and undos are repeated.
+// killLast ends the former connection on the master, so that what that connection still held there can be undone. If another
+// process answers by now, there is nothing left to kill, and the client id may be another client's. So without run ids to compare,
+// nothing is killed, and undos are repeated.
 func (l *lane) killLast(next *link) error {
 	last := l.last
 	if last == nil {
@@ -106,8 +106,8 @@ func (l *lane) killLast(next *link) error {
 	return nil
 }
 
-// handshake learns who answers, ends the connection before, and finds out what the master remembers. What it does not
-// permit us to ask is tolerated.
+// handshake learns who answers, ends the connection before, and finds out what the master remembers. It goes on without the
+// answers that the master does not permit us to ask for.
 func (l *lane) handshake(k *link) error {
 	id := &masters.Call{Args: []any{"CLIENT", "ID"}}
 	if err := k.conn.Exec([]*masters.Call{id}); err != nil {
@@ -123,7 +123,7 @@ func (l *lane) handshake(k *link) error {
 	return nil
 }
 
-// readClock asks for the time, so that the first batch knows it, and how far the clock was set since the connection before.
+// readClock asks for the time: the first batch needs it, and it shows how far the clock was set since the connection before.
 func (l *lane) readClock(k *link) error {
 	for range 1 + narrowings {
 		doubt, err := l.askClock(k)
@@ -138,7 +138,7 @@ func (l *lane) readClock(k *link) error {
 	return nil
 }
 
-// askClock returns why the clock is not to be trusted, if so.
+// askClock returns why the clock is not to be trusted, or "".
 func (l *lane) askClock(k *link) (doubt string, err error) {
 	clock, sent := &masters.Call{Args: clockArgs}, l.engine.now()
 	if err := k.conn.Exec([]*masters.Call{clock}); err != nil {

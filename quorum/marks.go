@@ -14,13 +14,13 @@ import (
 
 // Keys of ours on every master, in every database that carries locks. Clients cannot touch them.
 const (
-	canaryKey     = "lockproxy:canary"     // a vouch.Canary: where it is what it was, the data is what it was
+	canaryKey     = "lockproxy:canary"     // a vouch.Canary: as long as it is unchanged, nothing was forgotten
 	quarantineKey = "lockproxy:quarantine" // there while the master's grants do not count: since when, and why
 	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
 	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
-	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and in which epoch that is all there were; see fence.go
-	trialKey      = "lockproxy:trial"      // there for no time, to see whether anything can be written
-	recordPrefix  = fenceKey + ":"         // and a resource: its newest fence, and the epoch of that
+	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and the epoch in which none was missed; see fence.go
+	trialKey      = "lockproxy:trial"      // set and deleted at once, to see whether anything can be written
+	recordPrefix  = fenceKey + ":"         // with a resource after it: its newest fence, and the epoch of that
 )
 
 // Reserved says that name is one of the keys that lockproxy keeps for itself.
@@ -35,7 +35,7 @@ func Reserved(name string) bool {
 	return strings.HasPrefix(name, recordPrefix)
 }
 
-// Marks are what proves what a master remembers, "" where they are not there.
+// marks are what proves what a master remembers; "" for each that is not there.
 type marks struct{ canary, roster, quarantine string }
 
 var marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
@@ -73,13 +73,13 @@ func sentenceText(reason string) string {
 	return strconv.FormatInt(time.Now().UnixMilli(), 10) + " " + reason
 }
 
-// reasonOf reads it.
+// reasonOf returns the reason in a quarantine key's text.
 func reasonOf(text string) string {
 	_, reason, _ := strings.Cut(text, " ")
 	return reason
 }
 
-// sentencedAt reads when it was written, by the clock of the proxy that did.
+// sentencedAt returns when a quarantine key's text was written, by the clock of the proxy that wrote it.
 func sentencedAt(text string) time.Time {
 	at, _, _ := strings.Cut(text, " ")
 	ms, _ := strconv.ParseInt(at, 10, 64)

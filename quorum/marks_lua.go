@@ -4,8 +4,8 @@ package quorum
 var (
 	// luaMark KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next
 	// one ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster. A master that is not
-	// quarantined knows in the next epoch what it knew of fences. The roster of another database, which has epochs of its own,
-	// goes with its canary.
+	// quarantined knows in the next epoch what it knew of fences. If the canary that was seen is another database's, so is the
+	// roster, which has the epochs of that database: it is deleted.
 	luaMark = newLua(`
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 ` + luaFences + `
@@ -17,10 +17,10 @@ if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
 	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary, this one if that is
-	// of an earlier epoch. Another may be in a later one, as where a proxy with a wall clock that is ahead marked it: it comes to
-	// the next. One that has another database's loses it: were it moved on instead, or left alone, it would be the right one
-	// when the databases are swapped again.
+	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary, but this one only
+	// if its epoch is earlier. Another database may be in a later epoch, if a proxy marked it whose wall clock is ahead: it comes
+	// to the epoch after its own. A database that has another's canary loses it: this canary, moved on or left alone, would be the
+	// right one when the databases are swapped again.
 	luaSentence = newLua(`
 local function sentence(db)
   local mark = redis.call('GET', KEYS[1])
@@ -58,7 +58,7 @@ return {math.max(redis.call('PTTL', KEYS[2]), 0), redis.call('EXISTS', KEYS[3]),
 
 	// luaEndQuarantine KEYS[1]=roster KEYS[2]=canary KEYS[3]=quarantine ARGV=epochs, then the fence that it is to be seeded with, or 0,
 	// and the canary and the quarantine that were seen: ends the quarantine, and makes the master remember the roster and the
-	// fences again. 0 if there is another one by now.
+	// fences again. 0 if the canary or the quarantine is another by now.
 	luaEndQuarantine = newLua(`
 if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
 if redis.call('GET', KEYS[2]) ~= table.remove(ARGV) then return 0 end

@@ -6,10 +6,10 @@ type Polled struct {
 	Replies []any // by master; nil where there was none in time
 }
 
-// Poll asks every master the same question about itself, and has the answers of a quorum at least.
+// Poll asks every master the same question about itself, and waits for the answers of a quorum at least.
 func (e *Engine) Poll(question []any, done func(Polled)) { e.poll(Key{}, question, done) }
 
-// poll is Poll with a command that has its place among those on a key.
+// poll is Poll with a command that keeps its order among the commands on key.
 func (e *Engine) poll(key Key, command []any, done func(Polled)) {
 	p := &polling{done: done}
 	e.begin(&p.round, p, key, command)

@@ -9,7 +9,7 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// A quarantine is what a lane knows of its master's: the lane's mu guards it.
+// A quarantine is what a lane knows of its master's quarantine. The lane's mu guards it.
 type quarantine struct {
 	*vouch.Quarantine
 	text, canary string // as they are on the master
@@ -96,7 +96,7 @@ func (l *lane) seeThrough(now instant) {
 		}
 	}
 	over := now >= q.Until
-	fence := vouch.Fence(said, n) // that the master is to be seeded with, or 0 if too few others have told
+	fence := vouch.Fence(said, n) // what the master is to be seeded with, or 0 if too few others have told
 	survey := !over && !q.Known && (q.asked == 0 || now-q.asked >= surveyEvery)
 	if survey {
 		q.asked, q.said = now, make(map[int]vouch.Testimony)

@@ -15,7 +15,7 @@ import (
 // another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
 type roster []atomic.Int64
 
-// latestEpoch is the lane's master's.
+// latestEpoch is the roster's epoch of the lane's own master.
 func (l *lane) latestEpoch() *atomic.Int64 { return &l.roster[l.master.slot] }
 
 // learn raises the epochs to those in a roster's text.
@@ -50,15 +50,15 @@ func (r roster) isIn(text string) bool {
 	return true
 }
 
-// nextEpoch returns an epoch greater than known, and, where clocks are not far wrong, than any that is not known: microseconds since
-// 1970. It differs by server, and by proxy: where an address leads proxies to different servers, and each is marked, one of them is
-// behind.
+// nextEpoch returns an epoch greater than known and, unless clocks are far wrong, greater than any that is not known: microseconds
+// since 1970. Different servers and proxies get different epochs: if an address leads proxies to different servers, and each is
+// marked, one of these servers is behind.
 func (l *lane) nextEpoch(known int64, runID string) int64 {
 	apart := hash(fmt.Sprint(l.engine.started.UnixNano(), runID, known)) % epochsApart
 	return max(known+1, time.Now().UnixMicro()) + int64(apart)
 }
 
-// epochsApart is how far epochs may come apart that begin at once.
+// epochsApart is how far apart epochs that are made at the same moment may be.
 const epochsApart = 1_000_000
 
 // slots returns the places of masters in a deployment's rosters: by address, or, where the deployment has a name because the

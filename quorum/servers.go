@@ -13,7 +13,8 @@ type server struct {
 	runID  string
 }
 
-// claim says that k leads to a server, unless a link to another address does: then it returns that (rule 10).
+// claim notes that k leads to a server, and returns "". If a link to another address leads to that server, it notes nothing, and
+// returns that address (rule 10).
 func (s *servers) claim(k *link, m *master, runID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,8 +40,8 @@ func (p *proof) tail(calls []*masters.Call) []*masters.Call {
 	return append(calls, &p.marks, &p.last)
 }
 
-// vouch reads the proof of the batch that was answered, and returns why its votes do not count, if so. Where that is for more
-// than this batch, suspect is set: the master is assessed anew.
+// vouch reads the proof of the batch that was answered, and returns why its votes do not count, if they do not. If the reason
+// concerns more than this batch, suspect is set, and the master is assessed anew.
 func (l *lane) vouch() failure {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {
@@ -84,8 +84,8 @@ func (l *lane) withheld(text string, question *masters.Call) string {
 	return text + ": " + failureText(question.Err)
 }
 
-// hasNewBounds keeps to the bounds of a canary that another proxy has written, and says whether nothing else in it is new. Then
-// the batch is good, if its clock is by them: that proxy could not grant anything here before it wrote them.
+// hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the
+// batch is good if its clock is good by the new bounds: the other proxy could not grant anything here before it wrote them.
 func (l *lane) hasNewBounds(canary string) bool {
 	was, ok1 := vouch.ParseCanary(l.link.marks.canary)
 	is, ok2 := vouch.ParseCanary(canary)
@@ -96,7 +96,7 @@ func (l *lane) hasNewBounds(canary string) bool {
 	return true
 }
 
-// unkeptCause returns why what the batch set does not count, though the rest of it does, if so.
+// unkeptCause returns why what the batch set does not count, if it does not although the rest of the batch does.
 func (l *lane) unkeptCause() failure {
 	switch {
 	case l.keeps == 0:
@@ -113,17 +113,17 @@ func (l *lane) unkeptCause() failure {
 }
 
 // misjudged says that the instants at which keys of the batch expire were chosen when too little was known of the master's
-// clock: it showed more by then, or this process has found out meanwhile that it had stood still.
+// clock: the clock showed more by then, or this process has found out meanwhile that this process had stood still.
 func (l *lane) misjudged() bool {
 	since := l.proof.received - l.gathered
-	least := l.link.clock - since.Milliseconds() // that it can have shown when the batch was gathered
+	least := l.link.clock - since.Milliseconds() // what the clock can have shown at least when the batch was gathered
 	return l.begun != l.master.watch.restarts.Load() || least > l.clockNow+l.engine.uncertainty().Milliseconds()
 }
 
 // narrowings is how often a lane asks for the time again where an answer was too slow to tell whether the clock jumped.
 const narrowings = 3
 
-// observe compares the master's clock with ours, and returns why it is not to be trusted, if so.
+// observe compares the master's clock with ours, and returns why the master's is not to be trusted, or "".
 func (l *lane) observe(p *proof) string {
 	if !p.long {
 		p.first = p.last
@@ -166,8 +166,8 @@ func millis(c *masters.Call) (int64, bool) {
 	return t.UnixMilli(), ok && c.Answered && c.Err == nil
 }
 
-// settleEpochs takes back the grants of masters that have come to a new epoch since, and says whether there were any: the
-// master may have forgotten what it granted. The roster knows by now, if any grant that came after depends on it
+// settleEpochs takes back the grants of masters that have come to a new epoch since: such a master may have forgotten what it
+// granted. It says whether there were any. The roster has the new epoch by now if any grant that came after depends on that
 // (vouch.Quarantine).
 func (r *round) settleEpochs() bool {
 	void := false

@@ -23,15 +23,15 @@ type watch struct {
 	jumped  bool          // the clock has jumped, and the warden has not judged that yet
 	jump    time.Duration // by how much, in all
 	ahead   time.Duration // what it jumped forwards, whether or not it came back
-	charges int           // how often the master was found to may have forgotten locks
-	charge  string        // for what, the last time
+	charges int           // how often it was found that the master may have forgotten locks
+	charge  string        // why, the last time
 }
 
 // askedAsleep is observe's reason for ignoring an answer; the clock itself is not in doubt.
 const askedAsleep = "was asked while this process stood still"
 
-// observe takes what the clock showed first and last between sent and received, and returns why it is not to be trusted,
-// if so.
+// observe takes what the clock showed first and last between sent and received, and returns why the clock is not to be trusted,
+// or "".
 func (w *watch) observe(sent, received instant, first, last time.Duration) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,8 +66,8 @@ func (w *watch) sure(d time.Duration) bool {
 	return w.clock.Known() && w.clock.Width() <= d
 }
 
-// latest returns what the master's clock shows at most, in ms. For when nothing is known of it, heard is what it showed
-// when it was last heard, at some moment of ours.
+// latest returns what the master's clock shows at most, in ms. If nothing is known of the clock, it goes by heard: what the clock
+// showed when it was last heard, at our moment at.
 func (w *watch) latest(now instant, heard int64, at instant) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,8 +77,8 @@ func (w *watch) latest(now instant, heard int64, at instant) int64 {
 	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
 }
 
-// earliest returns what the master's clock shows at least, in ms. For when nothing is known of it, heard is what it showed when it
-// was last heard.
+// earliest returns what the master's clock shows at least at our moment at, in ms. If nothing is known of the clock, it returns
+// heard: what the clock showed when it was last heard.
 func (w *watch) earliest(at instant, heard int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,11 +111,11 @@ func (w *watch) accuse(reason string) {
 	w.charge = reason
 }
 
-// endInquiry ends the inquiry into a jump, and has the master quarantined for what its clock jumped forwards, if it did: a batch
-// that is vouched for between the two would count. It is called with mu held.
+// endInquiry ends the inquiry into a jump and, if the clock jumped forwards, has the master quarantined for that. It does both at
+// once: a batch that was vouched for between the two would count. It is called with mu held.
 func (w *watch) endInquiry(ahead time.Duration) {
 	w.jumped, w.jump, w.ahead = false, 0, 0
-	if ahead > 0 { // even if it is right again by now: what expired is gone
+	if ahead > 0 { // even if the clock is right again by now: what expired is gone
 		w.charges++
 		w.charge = "its clock jumped forwards by " + ahead.Round(time.Millisecond).String()
 	}
@@ -128,7 +128,7 @@ func (w *watch) charged() (int, string) {
 	return w.charges, w.charge
 }
 
-// jumpSince returns in which span the jump of this clock is that awaits judgement. t is when the first clock was found to have
+// jumpSince returns the span that this clock's jump, which awaits judgement, is in. t is when the first clock was found to have
 // jumped. A clock that was steady at t or later has jumped by no more than goes unnoticed; one that was not known before t may have
 // jumped by anything. It returns nil if the master has answered no question since t, or its clock is not known to within d.
 func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
@@ -162,7 +162,7 @@ func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead tim
 	if !w.jumped && w.steady >= t { // what is known of this clock was learnt after the standstill
 		by = 0
 	}
-	ahead = min(w.ahead, w.ahead-w.jump) // what came back is gone: nobody stands still backwards
+	ahead = min(w.ahead, w.ahead-w.jump) // what the clock jumped back again was its own jump: no standstill shows as one back
 	ahead = max(ahead, w.clock.Acquit(by, put), 0)
 	w.from = now
 	w.endInquiry(ahead)
@@ -179,7 +179,7 @@ func (w *watch) convict() (by, ahead time.Duration) {
 	return by, ahead
 }
 
-// clockOffset is for people: by how much the master's clock shows more than a wall clock that is wall ahead of ours.
+// clockOffset returns, for people to read, how far the master's clock is ahead of a wall clock that is wall ahead of ours.
 func (w *watch) clockOffset(wall time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
