@@ -1,13 +1,14 @@
 // Package admission holds clients back that ask for more than can be answered in time.
 //
-// The masters, and the processors that this proxy runs on, answer so many rounds a second. Where clients ask for more, each
-// round waits behind the others; once that takes an instance_timeout all of them fail, though every master works, and what they
-// have set must be undone, which is still more work. So only so many rounds are begun as can be answered in three tenths of that
-// time. Whoever would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
+// The masters, and the processors that this proxy runs on, can answer only so many rounds a second. If clients ask for more, each
+// round waits behind the others. Once the wait takes an instance_timeout, all of them fail, though every master works, and what
+// they have set must be undone, which is still more work. So only as many rounds are begun as can be answered in three tenths of
+// that time. A client that would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
 //
-// How many that is follows from how many were answered lately (Little's law): where n rounds are answered in so long, n may be
-// under way, and each takes about so long. What was answered is counted in windows of that length, and the lower of the latest
-// two counts, as answers come in bursts. The rest of the instance_timeout is for the pauses of a busy machine.
+// How many that is follows from how many were answered lately (Little's law): if n rounds are answered within three tenths of an
+// instance_timeout, n may be under way, and each takes about that time. Answers are counted in windows of that length. The lower
+// count of the latest two holds, because answers come in bursts. The rest of the instance_timeout is for the pauses of a busy
+// machine.
 //
 // A round takes one and a half round trips on average, as it waits for the batch before its own. So where instance_timeout is less
 // than five round trips, each takes longer than three tenths of it whatever is asked, and only Least are under way: with a round
@@ -23,7 +24,7 @@ import (
 	"time"
 )
 
-// Least is how many rounds may always be under way: enough to keep near masters busy, from where the limit doubles and more
+// Least is how many rounds may always be under way: enough to keep near masters busy. From there the limit can more than double
 // within one window.
 const Least = 256
 
@@ -32,7 +33,7 @@ type Control struct {
 	window time.Duration
 
 	running  atomic.Int64 // rounds under way
-	limit    atomic.Int64 // how many are to be
+	limit    atomic.Int64 // how many rounds may be under way
 	granted  atomic.Int64 // operations that those who left the line may begin, and have not begun
 	waiting  atomic.Int64 // in line
 	answered atomic.Int64 // rounds, in this window
@@ -43,7 +44,7 @@ type Control struct {
 	line list.List  // of *Place
 }
 
-// New returns a Control for rounds that have so long to be answered.
+// New returns a Control for rounds that have instanceTimeout to be answered.
 func New(instanceTimeout time.Duration) *Control {
 	c := &Control{window: max(instanceTimeout*3/10, 1)}
 	c.limit.Store(Least)
@@ -66,14 +67,14 @@ func (c *Control) Answered(now time.Duration) {
 	c.Failed()
 }
 
-// Failed counts a round that ends without them. It says nothing of how many can be answered.
+// Failed counts a round that ends without the answers of a quorum: it says nothing of how many rounds can be answered.
 func (c *Control) Failed() {
 	c.running.Add(-1)
 	c.look()
 }
 
-// look lets those go on who wait, if there is room enough for it to be worth waking them: they come in groups. It is called
-// after all that makes room, and says whether it let anybody go on.
+// look lets clients in line go on, if there is room for enough of them: they are woken in groups. It is called after all that
+// makes room, and says whether it let anybody go on.
 func (c *Control) look() bool {
 	if c.waiting.Load() == 0 || c.room() < c.limit.Load()/4 {
 		return false

@@ -2,16 +2,16 @@ package admission
 
 import "container/list"
 
-// A Place is that of one client, who begins one operation after the other, and asks Admit before each. Its methods are for
-// one goroutine.
+// A Place is one client's place in line. The client begins one operation after the other, and asks Admit before each. The methods
+// are for one goroutine.
 type Place struct {
 	control *Control
 	wake    func()
 	lined   bool // it was in line since the latest Yield
-	refused bool // so was the latest Admit since then
+	refused bool // the latest Admit since then said no
 
 	inLine  *list.Element // nil: it is not; control.mu guards it and granted
-	granted int64         // so many operations may begin without waiting again
+	granted int64         // how many operations may begin without waiting again
 }
 
 // Place returns a place that is not in line. wake is called when a client that waits may go on, without any lock of the Control,
@@ -48,8 +48,9 @@ func (p *Place) enter() {
 	}
 }
 
-// Yield is called when the client begins no more operations for now: what p was granted beyond those, others get. If it has not asked
-// since the Yield before, as something else holds it up, it leaves the line: it might have its turn, and not use it.
+// Yield is called when the client begins no more operations for now: others get what p was granted and has not used. If the client
+// has not asked since the Yield before, because something else holds it up, p leaves the line: else it might get its turn, and not
+// use it.
 func (p *Place) Yield() {
 	refused := p.refused
 	p.refused = false

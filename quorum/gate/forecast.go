@@ -8,23 +8,22 @@ import (
 
 // A forecast says when the resource is to be tried again.
 //
-// A try that is refused tells when each master is free: at once, if it granted, for that is undone; when what it holds
-// expires, or when its bell rings, if it refused; perhaps at any time, if it told nothing, or its bell is not heard. The
-// resource is tried when a quorum is free by that.
+// A try that is refused tells when each master is free. One that granted is free at once, because the grant is undone. One that
+// refused is free when what it holds expires, or when its bell rings. One that told nothing, or whose bell is not heard, may be
+// free at any time. The resource is tried when a quorum is free by that.
 //
 //	nobody sleeps on   A master that is free has granted, has told nothing, is not heard, or has refused and then let its
 //	                   key expire, or rung for its deletion. All of them count, so a quorum that is free is seen to be.
 //	nobody polls       While somebody holds the resource on a quorum, those masters refuse and do not ring, and the others
 //	                   are too few. So an attempt's undo, which rings, wakes neither its own waiter nor, by turns, that of
-//	                   another proxy. Only who has not told anything, or is not heard, is asked again, and that more and
-//	                   more rarely, until one that refused becomes free.
+//	                   another proxy. Only for masters that told nothing, or are not heard, the resource is tried again,
+//	                   more and more rarely, until one that refused becomes free.
 //
-// A try that gets the lock tells nothing of the kind. Then the next waiter sleeps until that lock expires, or bells ring. They
-// say nothing of what was released; but of each release a quorum rings, every master once, and a bell comes after its
-// master has released. So whoever tries after a quorum rang finds the resource free. If a quorum had rung before the try,
-// then a master that has not rung yet is late, and its next bell belongs to that same release. It may belong to the next
-// one, if the master never saw this one; but any quorum that rings for the next has a master among those that rang for
-// this, so that it is heard.
+// A try that gets the lock tells nothing of this. After it the next waiter sleeps until that lock expires, or bells ring. A bell
+// does not say what was released. But for each release a quorum rings, every master once, after it has released. So a try after
+// a quorum rang finds the resource free. If a quorum had rung before the try, then a master that has not rung yet is late, and
+// its next bell belongs to that same release. That bell may belong to the next release, if the master never saw this one; but
+// any quorum that rings for the next has a master among those that rang for this, and its bell is heard.
 type forecast struct {
 	free    []time.Time // after a try that was refused, by master: when it is free if it does not ring; else nil
 	refused uint64      // by master: it refused that try
@@ -62,9 +61,9 @@ func (f *forecast) heed(quorum int) {
 func (f *forecast) won(expires time.Time) { f.expires = expires }
 
 // lost is called after a try that did not get the lock. freeIn is how long each master is not free, as Acquired.FreeIn; nil
-// if none has told. heard are the masters that are heard since before the try; a bell that rang meanwhile may have rung after
-// its master had refused. Masters that granted count as free from soon on, those that have told nothing, or are not heard,
-// from retry on.
+// if none has told. heard are the masters whose bells are heard since before the try. A bell that rang during the try counts: it
+// may have rung after its master refused. Masters that granted count as free after soon. Those that have told nothing, or are not
+// heard, count as free after retry.
 func (f *forecast) lost(now time.Time, freeIn []time.Duration, heard uint64, soon, retry time.Duration, masters int) {
 	*f = forecast{free: make([]time.Time, masters), rang: f.rang | f.late}
 	for m := range f.free {

@@ -98,7 +98,8 @@ func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done 
 	return w
 }
 
-// Cancel ends the wait: done is called, with a refusal or the error there is, unless it was or an attempt is under way.
+// Cancel ends the wait: done is called with a refusal, or with the error of the last attempt, if it was not called yet. While an
+// attempt is under way, done is called at its end.
 func (w *Waiter) Cancel() { w.end(quorum.Acquired{Refused: true}) }
 
 // Fail is Cancel, but done is called with err in place of a refusal.

@@ -26,10 +26,10 @@ type gate struct {
 
 // Pauses for which no master's word is the reason.
 const (
-	// ringWait is how long the bells of a quorum may take to come, one after the other: then a bell that few rang is heeded,
-	// too, where no try has told what the masters hold.
+	// ringWait is how long the bells of a quorum may take to come, one after the other. After that fewer bells are heeded, too,
+	// if no try has told what the masters hold.
 	ringWait = 20 * time.Millisecond
-	// splitWait, and the time that the try took, is the longest pause after votes that were split more than once. A master
+	// splitWait plus the time that the try took is the longest pause after votes that were split more than once. A master
 	// that has told nothing is asked again after splitWait at the latest, doubled with each try in vain, up to splitWaitMax.
 	splitWait    = 4 * time.Millisecond
 	splitWaitMax = time.Second
@@ -78,7 +78,7 @@ func (g *gate) waiting() int {
 	return n
 }
 
-// head returns who is first, or nil if nobody waits: then the gate is no more.
+// head returns who is first. If nobody waits, it removes the gate and returns nil.
 func (g *gate) head() *Waiter {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
@@ -103,7 +103,7 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	if !w.trying { // only this goroutine sets it
 		return quorum.Acquired{Refused: true}
 	}
-	g.heard = g.gates.bells.Confirmed(g.topic()) // not before heed: that forgets who rang because he is heard no more
+	g.heard = g.gates.bells.Confirmed(g.topic()) // not before heed, which forgets who rang: a master that is heard no more rings, too
 	result := make(chan quorum.Acquired, 1)
 	g.gates.engine.Acquire(w.req, func(a quorum.Acquired) { result <- a })
 	a := <-result
@@ -170,9 +170,9 @@ func (g *gate) won(expires time.Time) {
 	g.forecast.won(expires)
 }
 
-// lost is called after a try that took so long. The others among whom the votes were split try again, too, as soon as they
-// hear each other's undo. The first time that alone may part them, and costs nothing; after that pauses do, which are the
-// longer the more of them there may be.
+// lost is called after a try in vain that lasted for took. If the votes were split, the other clients try again, too, as soon as
+// they hear each other's undo. The first time there is no pause: that they do not hear it at one moment may be enough to part
+// them. After that random pauses part them, which are longer the more clients there may be.
 func (g *gate) lost(a quorum.Acquired, took time.Duration) {
 	pause, soon := g.gates.pause, time.Duration(0)
 	if g.splits > 0 {

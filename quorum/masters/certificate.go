@@ -10,7 +10,7 @@ import (
 // A secured connection is one over TLS.
 type secured struct {
 	*tls.Conn
-	doubt error // what it means if the master ends the connection now: it asked for a certificate; written in the handshake alone
+	doubt error // why, if the master ends the connection now; nil if it asked for no certificate. Only the handshake writes it
 }
 
 // What it means if a master that asked for a certificate ends the connection before it has said anything.

@@ -29,8 +29,8 @@ func Describe(err error) string {
 	return err.Error()
 }
 
-// steady replaces an error whose text is another each time, by the port of a question to the name server or by the time of
-// day, by one that stays the same while its cause does.
+// steady replaces an error whose text differs each time, because it has the port of a question to the name server or the time of
+// day, by one whose text stays the same while its cause does.
 func steady(err error) error {
 	var name *net.DNSError
 	var expired x509.CertificateInvalidError

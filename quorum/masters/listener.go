@@ -21,7 +21,7 @@ type Source interface {
 // A Listener is one connection that hears messages. One goroutine may Send while another is in Next; Close may be
 // called at any time, and ends both.
 type Listener interface {
-	// Send writes a command and does not wait for what comes of it. It waits for a master that does not read.
+	// Send writes a command and does not wait for the answer. It waits while the master does not read.
 	Send(c Command, name string) error
 	// Next returns what the master says next. Each command is answered once, in order: by a Confirmed, a Refused or,
 	// for Ping, a Pong. An error says that the connection is of no more use.
@@ -111,7 +111,7 @@ func (l *redisListener) Send(c Command, name string) error {
 	return l.sub.Ping(ctx)
 }
 
-// Next guards against the client library, which takes the shape of what a master sends for granted.
+// Next recovers from panics of the client library, which takes the shape of what a master sends for granted.
 func (l *redisListener) Next() (h Heard, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -112,7 +112,8 @@ func (m *Redis) TryListening(ctx context.Context, channel string, info *Info) er
 	return nil
 }
 
-// note adds what the master refused, and whether because of who we are. For that all versions say NOPERM, each in its own words.
+// note adds what err refused: writes from anybody, or a command, key or channel to our user. For the latter all versions say
+// NOPERM, each in its own words.
 func (i *Info) note(name string, err error) {
 	if refusesWrites(err) {
 		i.Refusal = err.Error()
@@ -135,8 +136,8 @@ func (i *Info) note(name string, err error) {
 	}
 }
 
-// refusesWrites recognises what a master says that takes no writes from anybody: it has too few replicas, its disk is full, or its
-// memory.
+// refusesWrites recognises the error of a master that takes no writes from anybody: it has too few replicas, cannot save to its
+// disk, or its memory is full.
 func refusesWrites(err error) bool {
 	if err == nil || !isReply(err) {
 		return false

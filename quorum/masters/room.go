@@ -2,14 +2,14 @@ package masters
 
 import "sync/atomic"
 
-// A Room bounds how much of what masters answer is held while it is read, of all connections that share it. A client's few
-// bytes may ask for many large values, of each master. Without a Room (nil) there is no bound.
+// A Room bounds how much of the masters' replies is held while they are read, over all connections that share the Room. A short
+// command of a client may ask each master for many large values. Without a Room (nil) there is no bound.
 type Room struct {
 	size int64
 	used atomic.Int64
 }
 
-// NewRoom returns one of so many bytes.
+// NewRoom returns a Room of size bytes.
 func NewRoom(size int) *Room { return &Room{size: int64(size)} }
 
 func (r *Room) take(n int64) bool {
@@ -29,13 +29,13 @@ func (r *Room) give(n int64) {
 	}
 }
 
-// A hoard is what one exchange has of the room. The first bytes of each reply need none, so that the answers to most
-// commands, and to what we ask ourselves, always have place.
+// A hoard is what one exchange has of the room. The first smallReply bytes of each reply need no room, so that the answers to
+// most commands, and to what we ask ourselves, can always be held.
 type hoard struct {
 	room  *Room
 	taken int64 // in this exchange
-	kept  int64 // of the reply that is being read
-	full  bool  // and there was no room for the rest
+	kept  int64 // of the reply that is being read, with what needs no room
+	full  bool  // there was no room for the rest of that reply
 }
 
 const (

@@ -16,7 +16,7 @@ type heard struct {
 	first []byte
 }
 
-// firstMost is how much of that is kept: a line, and one that is longer is no refusal.
+// firstMost is how many bytes of that are kept. A refusal is one line, and no longer.
 const firstMost = 256
 
 func (h *heard) Read(b []byte) (int, error) {
@@ -27,7 +27,7 @@ func (h *heard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// lastMoment is how long what a master said is waited for, where it has hung up: it is there, or never will be.
+// lastMoment is how long to wait for the words of a master that has hung up: they are there, or never will be.
 const lastMoment = 10 * time.Millisecond
 
 // turnedAway returns why the master ended the connection, where it has said so; else err. It is asked when nothing else is

@@ -14,8 +14,8 @@ import (
 
 // A wire carries RESP2 on a connection that is ready for commands. It is used by one goroutine at a time.
 //
-// go-redis makes the connections. What a lane exchanges does not go through it, because that takes twice as long there and
-// makes garbage, and because of a batch that breaks off in the middle it does not tell which commands were answered.
+// go-redis makes the connections. What a lane exchanges does not go through go-redis: there it takes twice as long and makes
+// garbage, and if a batch breaks off in the middle, go-redis does not tell which commands were answered.
 type wire struct {
 	conn io.ReadWriter
 	out  []byte
@@ -27,7 +27,7 @@ type wire struct {
 const (
 	wireBuffer = 16 << 10 // of either direction
 	nestedMost = 128      // arrays in arrays; Redis itself nests the replies of scripts less deeply
-	lineMost   = 1 << 20  // what is no bulk string is not that long
+	lineMost   = 1 << 20  // no line is that long: long texts come as bulk strings
 )
 
 // A replyError is an error that a master sent.
@@ -35,7 +35,7 @@ type replyError string
 
 func (e replyError) Error() string { return string(e) }
 
-// RedisError makes it one of those that go-redis tells from errors of the connection.
+// RedisError marks it, for go-redis, as a master's error and not one of the connection.
 func (e replyError) RedisError() {}
 
 var _ redis.Error = replyError("")
@@ -131,7 +131,7 @@ func appendInt(b []byte, n int64) []byte {
 	return append(b, '\r', '\n')
 }
 
-// reply reads one reply: nil, an int64, a string, a []any of these, or a replyError, which an array is that has one inside.
+// reply reads one reply: nil, an int64, a string, a []any of these, or a replyError. An array with an error inside is that error.
 func (w *wire) reply(depth int) (any, error) {
 	line, err := w.line()
 	if err != nil {

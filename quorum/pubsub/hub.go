@@ -146,7 +146,7 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		if tp.asked == 0 {
 			delete(h.leaving, tp)
 		}
-		h.confirmed(tp) // nobody has it any more who could miss something
+		h.confirmed(tp) // it has no subscriber that could miss something
 	}
 }
 
@@ -173,7 +173,7 @@ func (h *Hub) left(tp *topic, l *link) {
 	}
 }
 
-// open returns the topic, which becomes one if it is none. mu is held.
+// open returns the topic, and makes it if there is none. mu is held.
 func (h *Hub) open(name Topic) *topic {
 	tp := h.topics[name]
 	if tp == nil {
@@ -205,7 +205,7 @@ func (h *Hub) hear(l *link, heard masters.Heard) {
 	}
 	waited := h.sieve.waiting.first() != nil
 	h.out = h.sift(l, p, Message{Topic: name, Channel: heard.Channel, Payload: payload}, h.out[:0])
-	if name == (Topic{Kind: Channel}) { // so the copies of the empty pattern look, too, which the empty channel alone meets
+	if name == (Topic{Kind: Channel}) { // a copy for the empty pattern, which only the empty channel meets, looks the same
 		h.out = h.sift(l, p, Message{Topic: Topic{Kind: Pattern}, Payload: payload}, h.out)
 	}
 	h.deliver()
@@ -225,7 +225,7 @@ func (h *Hub) sift(l *link, p quorum.Publication, m Message, out []Message) []Me
 	return h.sieve.add(publication{p, tp.Topic}, m, l.index, h.now(), out)
 }
 
-// ring takes what has no envelope, and is a bell or means nothing. mu is held.
+// ring takes a message without an envelope. If it is no bell, it means nothing. mu is held.
 func (h *Hub) ring(l *link, heard masters.Heard) {
 	key, bell := strings.CutPrefix(heard.Channel, quorum.BellPrefix)
 	tp := h.topics[Topic{Kind: Bell, Name: key}]

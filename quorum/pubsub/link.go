@@ -45,8 +45,8 @@ const (
 	silentAfter = 2
 	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions that there are, or that end.
 	outboxMax = 1 << 14
-	// matchedMax bounds what a master is asked about patterns before it has answered. For each, Redis before 7.2 looks through
-	// all patterns of the connection; and all that it has read it does at once, while everybody else there waits.
+	// matchedMax bounds what a master is asked about patterns before it has answered. For each command, Redis before 7.2 looks
+	// through all patterns of the connection; and it runs all commands that it has read at once, while its other clients wait.
 	matchedMax = 32
 )
 

@@ -17,15 +17,14 @@ type instant = time.Duration
 // woken by the release of a lock finds it free. If so many copies do not come, because a link or a master was down, it
 // is delivered when the first copy has waited for patience. So:
 //
-//   - None is lost of which one copy is heard. A message is published when q masters have it; it is heard unless the links
-//     to all of these were down.
-//   - None is delivered twice. Each copy carries its publication. While a publication is remembered, it says that it was
-//     delivered. It is forgotten when it is the oldest, and when it was first heard longer ago than remembered, or
-//     knownMax others have been since; with that its publisher's floor rises to it, and copies at the floor or below are
-//     dropped. The price: a message of which no copy was heard before a later one of the same publisher is
-//     forgotten, is lost.
-//   - If all masters send two messages in the same order, their q-th copies come in that order, because of each
-//     master the copy of the first comes before that of the second.
+//   - No message is lost if one copy of it is heard. A message is published when q masters have it; it is heard unless the
+//     links to all of these were down.
+//   - No message is delivered twice. Each copy carries its publication. While a publication is known, so is whether it was
+//     delivered. The oldest is forgotten when it was first heard longer ago than remembered, or when knownMax are known. Its
+//     publisher's floor then rises to it, and copies at the floor or below are dropped. The price: a message is lost if no
+//     copy of it is heard before a later message of the same publisher is forgotten.
+//   - If all masters send two messages in the same order, their q-th copies come in that order, because each master's copy
+//     of the first comes before its copy of the second.
 type sieve struct {
 	quorum   int
 	patience time.Duration
@@ -45,7 +44,7 @@ const (
 	publishersMax = 1024     // of those that have nothing known, the one that was silent longest is forgotten
 )
 
-// A publication met one of our subscriptions. Its topic's name is the subscription's own string.
+// A publication is one that met a subscription of ours. Its topic's name is the subscription's own string.
 type publication struct {
 	quorum.Publication
 	topic Topic
@@ -67,7 +66,7 @@ type message struct {
 }
 
 type publisher struct {
-	floor uint64  // what is not later was heard and is forgotten, or comes too late
+	floor uint64  // messages up to this one were heard and are forgotten, or come too late
 	known int     // its messages that are known
 	last  instant // when one was last heard
 }
@@ -148,7 +147,7 @@ func (s *sieve) forget(now instant, out []Message) []Message {
 	return out
 }
 
-// meet makes room for a publisher that has not been heard.
+// meet adds a publisher that has not been heard. If there are too many, it forgets one of which no message is known.
 func (s *sieve) meet(name string) *publisher {
 	if len(s.publishers) >= publishersMax {
 		oldest := ""

@@ -15,8 +15,8 @@ type Bounds struct {
 	// Grace and DriftFactor are the least that any proxy allows for: clocks that step, and clocks that run differently.
 	Grace       time.Duration
 	DriftFactor float64
-	// Patience is the longest time for which any proxy waits for an answer: until then others may not have heard of what it
-	// was told.
+	// Patience is the longest time for which any proxy waits for an answer: what a quorum has answered may reach the other masters
+	// as late as that.
 	Patience time.Duration
 }
 

@@ -111,8 +111,8 @@ const (
 const Unread = "bears a mark of another version of lockproxy, which this one does not read: run the version that made it, or that version's successor"
 
 // Judge compares the mark that a master carries, or "" if it carries none, with what the master says of itself now and
-// what this proxy knows of the deployment. Epoch of now is a number greater than any that this master may have had before, as
-// far as is known; latest is the greatest that anybody has told of.
+// what this proxy knows of the deployment. now.Epoch is greater than any epoch that this master is known to have had; latest is the
+// greatest that any master has told of.
 func Judge(text string, now Canary, latest int64) Judgement {
 	if text == "" {
 		return Judgement{Forgot, New, now}
@@ -136,24 +136,24 @@ func Judge(text string, now Canary, latest int64) Judgement {
 		return Judgement{Forgot, "it was started on another master's data", next}
 	case restarted && was.Epoch < latest: // it has read a file that was not written to the end
 		return Judgement{Forgot, Older, next}
-	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // no server has one that has read its AOF
+	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // a server that has read its AOF has none
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	next.Epoch = was.Epoch
 	if was.Slot != Unplaced { // while addresses are exchanged, proxies do not agree on it
 		next.Slot = was.Slot
 	}
-	if now.Process == "-" || now.Early { // that it restarted is to be seen by whoever hears the others
+	if now.Process == "-" || now.Early { // a proxy that hears the other masters is to see that it restarted
 		next.Process = was.Process
 	}
 	if now.Lineage == "-" && !restarted {
 		next.Lineage = was.Lineage
 	}
-	if now.Unsure && !restarted || was.Epoch < latest { // another proxy may be permitted to know; who was replaced stays so
+	if now.Unsure && !restarted || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
 		next.Durable = was.Durable
 	}
 	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one
-		next.Epoch = was.Epoch + 1 // and not more: if it was replaced, and nobody has told yet, it is behind
+		next.Epoch = was.Epoch + 1 // not more: if it was replaced, and nobody has told yet, it must stay behind
 	}
 	if next != was {
 		return Judgement{Renew, "", next}

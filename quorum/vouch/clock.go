@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// A Clock follows a master's clock from the answers to TIME. They were read at some moments between sending and
-// receiving, so they bound the offset of that clock from ours; a clock that keeps its rate moves that offset by no more
-// than rate × time. What no such clock can have answered is a step. Small steps are what setting a clock right looks
-// like: they are tolerated up to Tolerance in each direction, which grows back at Rate. More is a jump.
+// A Clock follows a master's clock from the answers to TIME. The master reads its clock between our sending and receiving, so
+// each answer bounds the offset of that clock from ours. A clock that keeps its rate moves that offset by no more than rate ×
+// time. An answer that no such clock can have given shows a step. Small steps are what setting a clock right looks like: they
+// are tolerated up to Tolerance in each direction, which grows back at Rate. More is a jump.
 //
 // So over any time, what a clock may have moved forwards without being noticed is twice Rate × time, which is the drift
-// that locks allow for, plus Tolerance, plus the widths of the first observation and the last. Steps backwards make up for
-// none of it: a key that a step forwards cost its life does not come back.
+// that locks allow for, plus Tolerance, plus the widths of the first observation and the last. Steps backwards do not make up for
+// steps forwards: a key that expired by a step forwards does not come back.
 type Clock struct {
 	Rate      float64 // the drift factor
 	Tolerance time.Duration
 
 	known         bool
 	at            time.Duration // of the latest answer, on our clock
-	offset        Span          // the offset was in it then
-	counted       Span          // so was the offset less all steps, each counted as small as it can have been
+	offset        Span          // what the offset was in then
+	counted       Span          // what the offset less all steps was in then, each step counted as small as it can have been
 	ahead, behind time.Duration // of Tolerance: steps that were counted, forwards and backwards
 	reach         time.Duration // see Reach
 
@@ -54,7 +54,7 @@ func (s Span) step(t Span) Span {
 // anew; what was known before is kept until it is known whose jump it was.
 func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Duration) {
 	was := *c
-	// If it was set back between, what it showed first says nothing of it now.
+	// If the clock was set back in between, what it showed first says nothing of its offset now.
 	lo, hi := last-received, min(first, last)-sent+c.apart(received-sent)
 	most := hi
 	if lo > hi { // it jumped in between
@@ -106,7 +106,7 @@ func (c *Clock) Jumped() (by Span, ok bool) {
 		was := c.before.counted.widen(c.apart(c.at - c.before.at))
 		by = Span{c.offset.Lo - was.Hi, c.offset.Hi - was.Lo}
 	}
-	if c.jump > 0 { // little may have been known before; but it may have come back since
+	if c.jump > 0 { // at least what the observation showed, unless the clock has come back since
 		by.Lo = max(by.Lo, min(c.jump, by.Hi))
 	} else {
 		by.Hi = min(by.Hi, max(c.jump, by.Lo))
@@ -127,8 +127,8 @@ func (c *Clock) Restrict(rate float64, tolerance time.Duration) {
 // Convict ends the inquiry into a jump: it was this clock's.
 func (c *Clock) Convict() { c.before = nil }
 
-// Acquit ends the inquiry into a jump: it was ours that stood still, for so long, and it has been put forwards by put since.
-// What the clock has jumped besides, or jumps before it is observed again, is its own. Acquit returns it, as Observe does.
+// Acquit ends the inquiry into a jump: our clock stood still for by, and has been put forwards by put since. What the master's
+// clock has jumped besides, or jumps before it is observed again, is its own. Acquit returns that jump, as Observe does.
 func (c *Clock) Acquit(by, put time.Duration) (jump time.Duration) {
 	is, was := *c, c.before
 	if was == nil { // it has not been observed since
@@ -175,8 +175,8 @@ func (c *Clock) Known() bool { return c.known }
 // on a suspended machine, and every other clock moved on. They are if a quorum, and more than one, seem to have jumped by the
 // same amount, give or take slack and what they drift meanwhile at that rate, and no master contradicts. A master that did
 // not seem to jump has a span around 0: so far it may have moved with the others. Standstill returns the amount, the least
-// that it can be, so that it hides nothing of what a clock has moved forwards besides. And it returns whether it is sure: as
-// long as fewer have been heard, and agree, nobody can tell.
+// that it can be, so that it hides nothing of what a clock has moved forwards besides. sure is false while fewer than a quorum
+// have been heard, and these agree: then nobody can tell yet.
 //
 // A master with a nil jump has not been heard since, or not clearly.
 func Standstill(jumps []*Span, rate float64, slack time.Duration) (by time.Duration, own, sure bool) {

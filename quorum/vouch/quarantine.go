@@ -7,8 +7,8 @@ import "time"
 // It ends when no lock that it forgot can still be held. A lock has a quorum, so it was granted by one of any N−q+1 other
 // masters at least; each of those carries a horizon, the longest time that any lock granted there may still live. So the
 // largest horizon of N−q+1 other masters, which have forgotten nothing themselves, bounds what was forgotten. While their
-// horizons are read they are told that grants which this master gave before are void, so no attempt that counts on one can
-// be won afterwards unless its other votes were in by then, and in the horizons.
+// horizons are read they are told that grants which this master gave before are void. So an attempt that counts on such a grant can
+// be won afterwards only if its other votes were given by then, and are in the horizons.
 //
 // If fewer masters remember, nothing bounds it but the longest lock that any proxy grants.
 type Quarantine struct {
@@ -25,7 +25,7 @@ func NewQuarantine(reason string, now, longest time.Duration, rate float64) *Qua
 	return q
 }
 
-// Outlast makes a quarantine of which no more is known last as long as locks do that were granted when it began.
+// Outlast makes a quarantine of which no more is known last as long as any lock that was granted when it began.
 func (q *Quarantine) Outlast(longest time.Duration, rate float64) {
 	q.Until = q.Since + stretch(longest, rate)
 }
@@ -55,9 +55,9 @@ func (q *Quarantine) Hear(said []Testimony, n int, now time.Duration, rate float
 	return true
 }
 
-// Fence returns the largest fence that the quarantined master can have forgotten, or more; 0 if too few others have told. One
-// that was given out was kept by a quorum, so it is known to one of any N−q+1 other masters that have missed none; or they
-// were asked before it was kept there, and then the vote of this master for it is void, as for a horizon.
+// Fence returns the largest fence that the quarantined master can have forgotten, or more; 0 if too few others have told. A fence
+// that was given out was kept by a quorum, so one of any N−q+1 other masters that have missed none knows it. If they were asked
+// before it was kept there, the vote of the quarantined master for it is void, as for a horizon.
 func Fence(said []Testimony, n int) int64 {
 	largest, known := int64(0), 0
 	for _, t := range said {
