@@ -485,6 +485,17 @@ func newRig(t testing.TB, cfg Config) *rig {
 	return r
 }
 
+// shutDown shuts the server down, and returns what tells when it has.
+func (r *rig) shutDown() <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patienceMax)
+		defer cancel()
+		done <- r.server.Shutdown(ctx)
+	}()
+	return done
+}
+
 // A client speaks to a rig in raw bytes.
 type client struct {
 	t testing.TB

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"strconv"
@@ -104,12 +103,7 @@ func TestShutdownEndsTheConnectionOfAClientInLine(t *testing.T) {
 	c.send(words("PING") + words("SET k me NX PX 60000"))
 	c.want("+PONG\r\n")
 	r.inLine(1)
-	done := make(chan error)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patienceMax)
-		defer cancel()
-		done <- r.server.Shutdown(ctx)
-	}()
+	done := r.shutDown()
 	c.wantEnd()
 	_ = c.Close()
 	if err := <-done; err != nil {

@@ -295,12 +295,7 @@ func TestShutdownAnswersWhatIsRunningAndRunsNothingMore(t *testing.T) {
 	idle.ask("PING")
 	busy.send(words("SET k me NX EX 10"))
 	<-arrived
-	done := make(chan error)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patienceMax)
-		defer cancel()
-		done <- r.server.Shutdown(ctx)
-	}()
+	done := r.shutDown()
 	idle.wantEnd()
 	_ = idle.Close()
 	busy.send(words("SET j me NX EX 10"))

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"context"
 	"net"
 	"slices"
 	"strings"
@@ -55,12 +54,7 @@ func TestShutdownWaitsForAnExec(t *testing.T) {
 	c := r.dial()
 	c.send(inMulti(""))
 	<-arrived
-	done := make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		done <- r.server.Shutdown(ctx)
-	}()
+	done := r.shutDown()
 	waitFor(t, "the server does not shut down", r.isClosing)
 	r.engine.release(0)
 	c.want(settled + "*3\r\n:1\r\n+OK\r\n+OK\r\n")
