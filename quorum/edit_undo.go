@@ -90,11 +90,11 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		u.once = ed.KeepTTL // the expiry is no mark: another Exec that puts this value and keeps the TTL has the same
 		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
-		e, kept := d.engine, d.engine.cfg.kept(old.TTL)
+		kept := d.engine.cfg.kept(old.TTL)
 		u := newUndo(en, kept, luaRestore.whole([]string{name}, old.Value, had))
 		u.once = true
 		// Once the key's time is over by our clock it stays gone: the master's clock may have been set back, and keep it longer.
-		u.gone = e.waited() + kept + Drift(kept, e.cfg.DriftFactor) - (e.now() - d.start)
+		u.gone = d.start + kept + Drift(kept, d.engine.cfg.DriftFactor)
 		return u
 	}
 	return nil

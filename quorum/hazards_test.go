@@ -224,6 +224,28 @@ func TestAnUndoAnsweredWithAnErrorIsRepeated(t *testing.T) {
 	})
 }
 
+// For how long this process has stood still before the undo does not count.
+func TestAnUndoIsRepeatedThoughTheProcessHasStoodStillForLonger(t *testing.T) {
+	s := &sleeper{}
+	inWorldWith(t, 3, s.config(), func(w *world) {
+		s.sleep(w, time.Hour)
+		w.settle()
+		w.fakes[0].set(key, "other", 10*minute)
+		w.fakes[1].set(key, "other", 10*minute)
+		m3 := w.fakes[2]
+		m3.mu.Lock()
+		m3.fail["EVAL"] = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+		m3.mu.Unlock()
+		w.acquire(key, "mine", 10*minute)
+		time.Sleep(100 * time.Millisecond)
+		m3.mu.Lock()
+		clear(m3.fail)
+		m3.mu.Unlock()
+		w.settle()
+		w.expectHolders(key, "oo.")
+	})
+}
+
 // What counts is when the SET can no longer run.
 func TestAnUndoOutlivesAStallLongerThanTheTTL(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

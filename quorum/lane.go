@@ -59,9 +59,9 @@ type lane struct {
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
 type request interface {
 	command() *masters.Call
-	// take is asked just before the request is written; false drops it.
+	// take is asked just before the request is written; false drops it. now is by the answer clock.
 	take(now instant) bool
-	// reply is told that the answer is in command.
+	// reply is told that the answer is in command. now is by the engine's clock.
 	reply(now instant)
 	// lost is told that the connection broke before the answer.
 	lost(cause string)

@@ -20,7 +20,7 @@ type undo struct {
 	lane   *lane
 	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
 	kept   time.Duration // how long the key was set for
-	gone   instant       // when the key must have expired; 0 before the first try
+	gone   instant       // when the key must have expired, by the engine's clock; 0 before the first try
 	of     ending        // the expiry that no other key of its signature may get until the undo is over; zero if there is none
 	begun  bool          // expiries.avoid was called
 	misses int           // how often it found nothing to undo
@@ -79,7 +79,8 @@ func pushUndos(e *Engine, undos []*undo, after func()) {
 
 func (u *undo) command() *masters.Call { return &u.Call }
 
-func (u *undo) take(now instant) bool {
+func (u *undo) take(instant) bool {
+	now := u.lane.engine.now()
 	if u.gone == 0 {
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}

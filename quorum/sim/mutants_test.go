@@ -571,7 +571,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what is put back begins to live anew", rule: "4 undo", file: "edit_undo.go",
-		old: "u.gone = e.waited() + kept", new: "_ = e.waited() + kept",
+		old: "u.gone = d.start + kept", new: "_ = d.start + kept",
 		test: "TestAValueWhoseTimeIsOver", in: ".",
 	},
 	{
