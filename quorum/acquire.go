@@ -12,15 +12,14 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 
 func (e *Engine) acquire(a *attempt) {
 	a.hash = a.signature().hash()
-	a.keeps, a.lasting = a.left(e), true
+	a.keeps, a.lasting, a.dates = a.left(e), true, true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = luaTakeFenced
 	}
-	e.begin(&a.round, a, a.req.Key, nil) // see compose
+	e.begin(a, a.req.Key, nil) // see compose
 }
 
-// compose makes the command for one master; see composer.
 func (a *attempt) compose(en *entry, now int64) {
 	en.expires = en.lane.expiry(a.hash, now+a.keeps.Milliseconds())
 	switch {

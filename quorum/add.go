@@ -20,10 +20,10 @@ type addition struct {
 func (e *Engine) add(req ExtendRequest, until instant, done func(Extended)) {
 	a := &addition{extension: extension{req: req, done: done}, until: until}
 	a.lasting = true
-	e.begin(&a.round, a, req.Key, nil) // see compose
+	e.begin(a, req.Key, nil) // see compose
 }
 
-// compose makes the command for one master, which extends the horizon itself; see composer.
+// compose makes a command that extends the horizon itself.
 func (a *addition) compose(en *entry, now int64) {
 	c := &a.engine.cfg
 	more, until := ceilMillis(a.req.TTL+Drift(a.req.TTL, c.DriftFactor)-clockFloor).Milliseconds(), int64(0)

@@ -19,7 +19,7 @@ func (e *Engine) Ask(req AskRequest, done func(Asked)) {
 // ask is Ask with the command as it is sent.
 func (e *Engine) ask(key Key, args []any, unordered int, done func(Asked)) {
 	a := &asking{unordered: unordered, done: done}
-	e.begin(&a.round, a, key, args)
+	e.begin(a, key, args)
 }
 
 // AskRequest is a question about one key.

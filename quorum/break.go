@@ -13,7 +13,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
 	b := &breaking{change: change{done: done}, name: key.Name}
-	e.begin(&b.round, b, key, nil) // see compose
+	e.begin(b, key, nil) // see compose
 }
 
 type breaking struct {
@@ -21,7 +21,6 @@ type breaking struct {
 	name string
 }
 
-// compose makes the command for one master; see composer.
 func (b *breaking) compose(en *entry, _ int64) {
 	en.Args = luaBreak.whole([]string{b.name}, en.lastMoment())
 }

@@ -20,7 +20,7 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
 	c := &change{done: done}
 	c.releases = &signature{key.Name, v.Value}
-	e.begin(&c.round, c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
+	e.begin(c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
 }
 
 // Expire changes the TTL of whatever a quorum holds.
@@ -37,7 +37,7 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 		x := &prolonging{kind: v.Type, done: done}
 		x.req = ExtendRequest{Key: req.Key, Token: v.content(), TTL: req.TTL}
 		x.keeps, x.lasting = e.cfg.kept(req.TTL), true // whoever extends a lock by it relies on it
-		e.begin(&x.round, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), x.keeps.Milliseconds()))
+		e.begin(x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), x.keeps.Milliseconds()))
 	})
 }
 

@@ -48,16 +48,15 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 		d.keeps = max(d.keeps, time.Duration(ms)*time.Millisecond)
 		argv = append(argv, d.views[i].Type, d.views[i].content(), kind, value, ms)
 	}
-	d.lasting = d.keeps > 0 || len(d.puts) > 0
+	d.dates, d.lasting = d.keeps > 0, d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &signature{x.req.Keys[0], d.views[0].content()}
 	}
 	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
-	e.beginAll(&d.round, d, x.req.DB, x.req.Keys, nil) // see compose
+	e.beginAll(d, x.req.DB, x.req.Keys, nil) // see compose
 }
 
-// compose makes the command for one master; see composer.
 func (d *editing) compose(en *entry, now int64) {
 	keys := d.exec.req.Keys
 	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))

@@ -19,7 +19,7 @@ type entry struct {
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
-	missed  bool   // it is a release that the master did not run in time; see noteMissed
+	missed  bool   // it is a release that the master did not run in time; see release_late.go
 	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }
@@ -55,17 +55,14 @@ func (en *entry) send(now instant) failure {
 	r := en.round
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, composes := r.owner.(composer)
 	switch {
-	case composes && r.keeps > 0 && en.lane.unsure: // what would be set could outlive its time, and its vote would not count
+	case r.dates && en.lane.unsure: // what would be set could outlive its time, and its vote would not count
 		return failure{FailedClock, "has not told the time exactly enough"}
 	case now >= r.deadline || r.revoked:
 		return failure{FailedLate, "was not sent in time"}
 	}
 	en.fate = sent
-	if composes {
-		c.compose(en, en.lane.clockNow)
-	}
+	r.owner.compose(en, en.lane.clockNow)
 	return failure{}
 }
 
@@ -83,7 +80,7 @@ func (en *entry) reply(now instant) {
 	})
 	if en.Err != nil {
 		en.lane.complain(en.Err, now)
-		en.noteMissed()
+		en.round.owner.missed(en)
 	}
 }
 
@@ -110,17 +107,15 @@ func (en *entry) proves(blank bool) bool {
 // lost is told that the connection broke after the entry was sent. What it may have set is remembered until the next
 // connection.
 func (en *entry) lost(cause string) {
-	if t, ok := en.round.owner.(taker); ok {
-		for _, sig := range t.signatures() {
-			en.lane.remember(sig, en)
-		}
+	for _, sig := range en.round.owner.signatures() {
+		en.lane.remember(sig, en)
 	}
 	en.giveUp(unknown, failure{FailedConnection, cause})
 }
 
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why failure) {
-	en.noteMissed()
+	en.round.owner.missed(en)
 	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
 }
 

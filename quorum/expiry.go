@@ -4,13 +4,6 @@ package quorum
 // does not make the key live longer, and the instant is a mark: an undo takes the key only if it holds the attempt's token and
 // expires in that millisecond, and so leaves other attempts' keys alone.
 
-// A composer is an owner whose command differs from master to master, because it names an instant of the master's clock.
-// compose is called once for each entry, when it is about to be written, with the round's mu held, and sets Args. now is what
-// the master's clock shows at most, in ms.
-type composer interface {
-	compose(en *entry, now int64)
-}
-
 // An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
 // for another. It belongs to the lane's loop.
 type expiries struct {

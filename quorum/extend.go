@@ -12,7 +12,7 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	}
 	x := &extension{req: req, done: done}
 	x.keeps, x.lasting = e.cfg.kept(req.TTL), true
-	e.begin(&x.round, x, req.Key, x.args())
+	e.begin(x, req.Key, x.args())
 }
 
 // args returns the command.

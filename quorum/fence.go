@@ -127,7 +127,7 @@ func (f *fencing) look() {
 	f.told = e.lanesOf(key.DB)[0].roster.args()
 	l := &fenceLook{of: f}
 	l.lasting = true // who has forgotten says nothing of what it knew
-	e.begin(&l.round, l, key, luaHearFences.whole([]string{rosterKey}, f.told...))
+	e.begin(l, key, luaHearFences.whole([]string{rosterKey}, f.told...))
 }
 
 // A fenceLook is a round that asks. Granted is a master that is seeded, Refused one that is not.
@@ -189,7 +189,7 @@ func (f *fencing) raise() {
 	f.raises++
 	r := &fenceRaise{of: f}
 	r.lasting = true
-	f.attempt.engine.begin(&r.round, r, f.attempt.req.Key, nil) // see compose
+	f.attempt.engine.begin(r, f.attempt.req.Key, nil) // see compose
 }
 
 // A fenceRaise is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept
@@ -200,8 +200,8 @@ type fenceRaise struct {
 	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
 }
 
-// compose makes the command for one master; see composer. The master grants only if it is known to have granted the lock, and is
-// still in the epoch in which it did.
+// compose makes a command that a master grants only if it is known to have granted the lock, and is still in the epoch in which it
+// did.
 func (r *fenceRaise) compose(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt
 	was := &a.entries[en.master]

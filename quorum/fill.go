@@ -41,14 +41,6 @@ type gap struct {
 // dumpMax is the longest dump that is kept for a fill. That of a lock has a hundred bytes.
 const dumpMax = 4096
 
-// A renewal is a round that extends locks, and can fill gaps.
-type renewal interface {
-	owner
-	// lacking returns what a quorum has extended and the entry's master has answered that it does not have. It is called when
-	// the round is won, with its mu held.
-	lacking(en *entry) []*gap
-}
-
 // fill begins to fill the gaps of the masters that have answered. Those of masters that answer later follow; see fillLate.
 func (r *round) fill() {
 	r.mu.Lock()
@@ -71,7 +63,7 @@ func (r *round) fillAt(en *entry) {
 	if en.vote == Pending || en.vote == Failed {
 		return
 	}
-	for _, g := range r.owner.(renewal).lacking(en) {
+	for _, g := range r.owner.lacking(en) {
 		(&fill{lane: en.lane, gap: g}).wait()
 	}
 }

@@ -10,7 +10,7 @@ import (
 // look reads several keys of one database in one round, at one moment on each master.
 func (e *Engine) look(db int, names []string, l *looking) {
 	l.keys = make([]agreement, len(names))
-	e.beginAll(&l.round, l, db, names, l.runs(luaLook, names))
+	e.beginAll(l, db, names, l.runs(luaLook, names))
 }
 
 // A looking is a reading of several keys.

@@ -30,7 +30,7 @@ func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
 		var begun sync.WaitGroup
 		begun.Go(func() {
 			p := &polling{}
-			e.beginAll(&p.round, p, 0, names, nil)
+			e.beginAll(p, 0, names, nil)
 		})
 		for pushed(set[1]) == n {
 			runtime.Gosched()

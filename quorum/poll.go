@@ -12,7 +12,7 @@ func (e *Engine) Poll(question []any, done func(Polled)) { e.poll(Key{}, questio
 // poll is Poll with a command that keeps its order among the commands on key.
 func (e *Engine) poll(key Key, command []any, done func(Polled)) {
 	p := &polling{done: done}
-	e.begin(&p.round, p, key, command)
+	e.begin(p, key, command)
 }
 
 type polling struct {

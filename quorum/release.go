@@ -4,7 +4,7 @@ package quorum
 func (e *Engine) Release(key Key, token string, done func(Released)) {
 	r := &release{done: done}
 	r.releases = &signature{key.Name, token}
-	e.begin(&r.round, r, key, r.runs(luaRelease, []string{key.Name}, token))
+	e.begin(r, key, r.runs(luaRelease, []string{key.Name}, token))
 }
 
 type release struct {

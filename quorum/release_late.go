@@ -58,17 +58,11 @@ func (d *editing) noteGrants(en *entry) {
 	}
 }
 
-// noteMissed notes that an entry has not reached the master, or may not have. If the entry is a release, the release is made late.
-// It must be called before anything that was pushed after the entry is answered.
-func (en *entry) noteMissed() {
-	if sig := en.round.releases; sig != nil && !en.missed {
+// missed makes a release late on a master that has missed it.
+func (r *round) missed(en *entry) {
+	if sig := r.releases; sig != nil && !en.missed {
 		en.missed = true
-		en.lane.releaseLate(*sig, en.round.place.Load(), undoText)
-	}
-	if r, ok := en.round.owner.(*voting); ok {
-		r.mu.Lock()
-		r.noteMissed(en)
-		r.mu.Unlock()
+		en.lane.releaseLate(*sig, r.place.Load(), undoText)
 	}
 }
 

@@ -39,7 +39,7 @@ func (l *lane) owe(sig signature, place int64) {
 			continue
 		}
 		en.round.mu.Lock()
-		u := en.round.owner.(taker).owed(en, sig)
+		u := en.round.owner.owed(en, sig)
 		en.round.mu.Unlock()
 		if u != nil {
 			l.pushUndo(u)

@@ -18,6 +18,7 @@ type round struct {
 	releases *signature    // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
+	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program  *lua          // the script that it runs by SHA-1, if it does
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
@@ -30,38 +31,55 @@ type round struct {
 	fills    bool     // masters that have nothing of what was extended are filled; see fill.go
 }
 
-// An owner is the operation a round belongs to. It reads replies, knows the rule of decision, and takes the outcome.
+// An owner is the operation a round belongs to: a struct in which the round is embedded. It says what masters are asked, what their
+// answers mean, and what follows. Of the methods from compose on, the round has its own, for the many operations that need no other.
 type owner interface {
 	// read turns a master's answer into a vote. It is called with the round's mu held.
-	read(e *entry) (Vote, string)
+	read(en *entry) (Vote, string)
 	// decide is the operation's rule. It is called with the round's mu held.
 	decide(t tally) Decision
 	// ended takes the decision, once, without mu.
 	ended(d Decision)
+
+	// compose sets an entry's Args, if they differ from master to master: because they name an instant of the master's clock, of
+	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written.
+	compose(en *entry, now int64)
+	// voided is told that a master's answer counts no longer. It is called with the round's mu held.
+	voided(master int)
+	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. It is called without mu, and
+	// before anything that was pushed after the entry is answered.
+	missed(en *entry)
 	// settled is called without mu for each vote whose command was sent, when its fate is known after the round is
-	// over: answered late, or lost with its connection. The round's own does nothing.
-	settled(e *entry)
-}
-
-func (r *round) settled(*entry) {}
-
-// A taker is an owner that sets keys, each to a value that signs it, and can take that back.
-type taker interface {
-	owner
-	// signatures returns those of the keys that the operation sets.
+	// over: answered late, or lost with its connection.
+	settled(en *entry)
+	// signatures returns those of the keys that the operation sets, each to a value that signs it, and can take back.
 	signatures() []signature
-	// owed returns what removes sig from the entry's master, where the entry set it or may have, or nil. It is called
-	// with the round's mu held.
+	// owed returns what removes the key with one of these signatures from the entry's master, where the entry set it or may
+	// have, or nil. It is called with the round's mu held.
 	owed(en *entry, sig signature) *undo
+	// lacking returns what the operation has extended on a quorum, and the entry's master has answered that it does not have; see
+	// fill.go. It is called when the round is won, with its mu held.
+	lacking(en *entry) []*gap
+
+	base() *round
 }
 
-// begin makes a round of args and hands it to the lanes of its database.
-func (e *Engine) begin(r *round, o owner, key Key, args []any) {
-	e.beginAll(r, o, key.DB, []string{key.Name}, args)
+func (r *round) compose(*entry, int64)        {}
+func (r *round) voided(int)                   {}
+func (r *round) settled(*entry)               {}
+func (r *round) signatures() []signature      { return nil }
+func (r *round) owed(*entry, signature) *undo { return nil }
+func (r *round) lacking(*entry) []*gap        { return nil }
+func (r *round) base() *round                 { return r }
+
+// begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
+func (e *Engine) begin(o owner, key Key, args []any) {
+	e.beginAll(o, key.DB, []string{key.Name}, args)
 }
 
 // beginAll is begin for a command on several keys of a database.
-func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any) {
+func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
+	r := o.base()
 	r.engine, r.owner = e, o
 	e.load.Begin()
 	r.start = e.now()
@@ -86,7 +104,7 @@ func (e *Engine) beginAll(r *round, o owner, db int, names []string, args []any)
 	r.place.Store(e.rounds.Add(1))
 	for i := range r.entries {
 		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
-			r.entries[i].noteMissed()
+			o.missed(&r.entries[i])
 			turnedAway = true
 		}
 	}

@@ -8,7 +8,7 @@ import "strings"
 // A text that compiles by itself may be put into a wrapper (see Script).
 func (e *Engine) Compile(db int, text string, done func(Compiled)) {
 	c := &compilation{done: done}
-	e.begin(&c.round, c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
+	e.begin(c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
 }
 
 // Compiled is the outcome of a Compile.

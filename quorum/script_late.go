@@ -24,6 +24,12 @@ func (r *voting) eachExpiry(a *answer, f func(sig signature, at int64)) {
 	}
 }
 
+func (r *voting) missed(en *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteMissed(en)
+}
+
 // noteMissed notes that the script has not run on a master, or may not have. It is called with round.mu held.
 func (r *voting) noteMissed(en *entry) {
 	if !en.missed {

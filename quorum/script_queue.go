@@ -102,7 +102,7 @@ func (r *voting) leave() {
 // pollQueue runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
 func (r *voting) pollQueue(l *lua, done func(Polled), argv ...any) {
 	p := &polling{all: true, done: done}
-	r.engine.begin(&p.round, p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
+	r.engine.begin(p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
 }
 
 // A standing is where one client stands, summed over the queues of all masters.

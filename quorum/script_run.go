@@ -54,7 +54,7 @@ func (e *Engine) run(r *voting) {
 	if len(names) == 0 {
 		names = []string{""} // scripts without keys, too, are in one order in all lanes
 	}
-	e.beginAll(&r.round, r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, e.argv(req)...))
+	e.beginAll(r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, e.argv(req)...))
 }
 
 // A voting is the round of a script.

@@ -114,7 +114,7 @@ func (e *Engine) argv(req *RunRequest) []any {
 		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
 }
 
-// compose names the last moment for a script that is not to be run late; see composer.
+// compose names the last moment for a script that is not to be run late.
 func (r *voting) compose(en *entry, _ int64) {
 	if r.req.Rule.Blind {
 		en.Args = slices.Clone(en.Args) // all masters' entries share them

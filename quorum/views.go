@@ -40,7 +40,7 @@ type MasterView struct {
 // tells what there is to tell, though fewer than a quorum answer.
 func (e *Engine) Views(key Key, done func(Viewed)) {
 	v := &viewing{done: done, seen: make([]*sighting, len(e.masters))}
-	e.begin(&v.round, v, key, v.runs(luaLook, []string{key.Name}))
+	e.begin(v, key, v.runs(luaLook, []string{key.Name}))
 }
 
 // A viewing is a reading that waits for every master.

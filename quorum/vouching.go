@@ -179,13 +179,8 @@ func (r *round) settleEpochs() bool {
 			r.tally.Granted--
 			r.tally.Failed++
 			void = true
-			if o, ok := r.owner.(voider); ok {
-				o.voided(i)
-			}
+			r.owner.voided(i)
 		}
 	}
 	return void
 }
-
-// A voider is an owner that must be told if a master's answer counts no longer. It is called with the round's mu held.
-type voider interface{ voided(master int) }

@@ -17,7 +17,7 @@ func (e *Engine) Write(req WriteRequest, done func(Written)) {
 	if req.WantOld {
 		args = w.runs(luaReplace, []string{req.Key.Name}, req.Value, ms)
 	}
-	e.begin(&w.round, w, req.Key, args)
+	e.begin(w, req.Key, args)
 }
 
 // exchange is Write as an Exec, where it depends on what is there: of several who ask at once each replaces what another has
