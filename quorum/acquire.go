@@ -203,12 +203,12 @@ func (a *attempt) settled(en *entry) {
 	case u != nil:
 		u.lane.pushUndo(u)
 	case owed: // it has extended the lock
-		en.lane.releaseLate(a.signature(), a.place.Load(), undoText)
+		en.lane.releaseLate(a.signature(), a.place.Load())
 	}
 }
 
 func (a *attempt) signatures() []signature { return []signature{a.signature()} }
-func (a *attempt) signature() signature    { return signature{a.req.Key.Name, a.req.Token} }
+func (a *attempt) signature() signature    { return signature{name: a.req.Key.Name, token: a.req.Token} }
 
 func (a *attempt) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
@@ -240,5 +240,5 @@ func (en *entry) undoOnce(a *attempt) *undo {
 		return nil
 	}
 	en.undoing = true
-	return undoString(en, a.keeps, a.signature(), en.expires)
+	return en.newUndo(a.signature(), en.expires, a.keeps)
 }

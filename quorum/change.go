@@ -19,7 +19,7 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 // remove deletes the key where it still holds what a quorum holds.
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
 	c := &change{done: done}
-	c.releases = &signature{key.Name, v.Value}
+	c.releases = &signature{name: key.Name, token: v.Value}
 	e.begin(c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
 }
 

@@ -50,7 +50,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 	}
 	d.dates, d.lasting = d.keeps > 0, d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
-		d.releases = &signature{x.req.Keys[0], d.views[0].content()}
+		d.releases = &signature{name: x.req.Keys[0], token: d.views[0].content()}
 	}
 	d.program = luaEdit
 	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
@@ -180,7 +180,9 @@ func (d *editing) signatures() (all []signature) {
 }
 
 // signature is that of a key that is put: its value signs it.
-func (d *editing) signature(i int) signature { return signature{d.exec.req.Keys[i], d.edits[i].Value} }
+func (d *editing) signature(i int) signature {
+	return signature{name: d.exec.req.Keys[i], token: d.edits[i].Value}
+}
 
 // appendTaken names all that was put. What was put over a string is not fresh: that may have been the same client's lock.
 func (d *editing) appendTaken(to []Taken) []Taken {

@@ -83,7 +83,7 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		if ends == 0 {
 			return nil
 		}
-		u := undoString(en, kept, d.signature(i), ends)
+		u := en.newUndo(d.signature(i), ends, kept)
 		if restorable {
 			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
 		}
@@ -91,8 +91,8 @@ func (d *editing) putBack(en *entry, i int) *undo {
 		return u
 	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
 		kept := d.engine.cfg.kept(old.TTL)
-		u := newUndo(en, kept, luaRestore.whole([]string{name}, old.Value, had))
-		u.once = true
+		u := &undo{lane: en.lane, kept: kept, once: true}
+		u.Args = luaRestore.whole([]string{name}, old.Value, had)
 		// Once the key's time is over by our clock it stays gone: the master's clock may have been set back, and keep it longer.
 		u.gone = d.start + kept + Drift(kept, d.engine.cfg.DriftFactor)
 		return u
@@ -109,7 +109,7 @@ func (d *editing) owed(en *entry, sig signature) *undo {
 	}
 	for _, i := range d.puts {
 		if !d.edits[i].KeepTTL && d.signature(i) == sig {
-			return undoString(en, d.engine.cfg.kept(d.edits[i].TTL), sig, d.ends[en.master][i])
+			return en.newUndo(sig, d.ends[en.master][i], d.engine.cfg.kept(d.edits[i].TTL))
 		}
 	}
 	return nil

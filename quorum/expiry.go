@@ -21,7 +21,9 @@ type ending struct {
 const apart = 64
 
 // hash is what choose tells signatures apart by.
-func (sig signature) hash() uint64 { return uint64(hash(sig.name))<<32 | uint64(hash(sig.token)) }
+func (sig signature) hash() uint64 {
+	return uint64(hash(sig.name))<<32 | uint64(hash(sig.token+sig.dump))
+}
 
 // choose returns at, or an instant a few milliseconds later: no less than gap after the one that was chosen before for the same
 // signature, and not within gap of one that is being undone, nor of a guarded instant. One instant in every four gaps is guarded,

@@ -9,7 +9,7 @@ import (
 // beside returns a token of another resource whose expiries are chosen from the same place.
 func (sig signature) beside(name string) signature {
 	place := func(sig signature) uint64 { return (sig.hash()>>32*31 + sig.hash()) % 1024 }
-	other := signature{name, ""}
+	other := signature{name: name}
 	for i := 0; place(other) != place(sig); i++ {
 		other.token = strconv.Itoa(i)
 	}
@@ -33,7 +33,7 @@ func TestAnUndoThatIsRepeatedTakesNoVoteOfTheNextAttempt(t *testing.T) {
 			w.fakes[2].cut()
 			w.fakes[2].resume()
 			time.Sleep(30 * time.Millisecond)
-			beside := signature{key, "mine"}.beside("elsewhere")
+			beside := signature{name: key, token: "mine"}.beside("elsewhere")
 			w.acquire(beside.name, beside.token, time.Second)
 			a := <-c
 			if !insists {
@@ -66,7 +66,7 @@ func TestUndosThatAreRepeatedTakeNoVoteOfTheNextAttempt(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 				<-c
 			}
-			beside := signature{key, "mine"}.beside("elsewhere")
+			beside := signature{name: key, token: "mine"}.beside("elsewhere")
 			w.acquire(beside.name, beside.token, time.Second)
 			if a := w.acquire(key, "mine", minute-(w.now()-began)); a.Lock == nil {
 				t.Fatalf("not granted: %+v", a)
@@ -88,7 +88,7 @@ func TestAReleaseForWhichThereIsNoRoomIsOwed(t *testing.T) {
 		if d := l.push(release, w.waited()); d.none() {
 			t.Fatal("there is room")
 		}
-		sig := signature{key, "mine"}
+		sig := signature{name: key, token: "mine"}
 		if l.owe(sig, 2); !l.owes(sig, 1) {
 			t.Error("the attempt that waits is not undone")
 		}

@@ -38,7 +38,7 @@ func (x *extension) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{Key: x.req.Key, Token: x.req.Token})
 }
 
-func (x *extension) signature() signature { return signature{x.req.Key.Name, x.req.Token} }
+func (x *extension) signature() signature { return signature{name: x.req.Key.Name, token: x.req.Token} }
 
 func (x *extension) read(en *entry) (Vote, string) { return prolonged(en, x.signature()) }
 
@@ -60,7 +60,7 @@ func prolonged(en *entry, sig signature) (Vote, string) {
 func (x *extension) decide(t tally) Decision { return decideExtend(t) }
 
 func (x *extension) settled(en *entry) {
-	en.releaseOwed(x.signature(), undoText)
+	en.releaseOwed(x.signature())
 	x.fillLate(en)
 }
 

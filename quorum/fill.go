@@ -164,16 +164,13 @@ func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }
 
 // undo returns what removes the key that the fill has set, or may have set.
 func (f *fill) undo() *undo {
-	args := undoText
-	if f.gap.dump != "" {
-		args = undoDump
-	}
-	sig := f.gap.signature()
-	return &undo{Call: masters.Call{Args: args(sig, f.ends)}, lane: f.lane, unsure: !f.Answered, kept: f.kept, of: ending{sig.hash(), f.ends}}
+	u := newUndo(f.lane, f.gap.signature(), f.ends, f.kept)
+	u.unsure = !f.Answered
+	return u
 }
 
 // signature is that of the lock, as releases know it.
-func (g *gap) signature() signature { return signature{g.key.Name, g.value + digestOfDump(g.dump)} }
+func (g *gap) signature() signature { return signature{g.key.Name, g.value, digestOfDump(g.dump)} }
 
 // digestOfDump returns a DUMP as effect.digest has it.
 func digestOfDump(dump string) string {

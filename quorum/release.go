@@ -3,7 +3,7 @@ package quorum
 // Release deletes the key if token holds it.
 func (e *Engine) Release(key Key, token string, done func(Released)) {
 	r := &release{done: done}
-	r.releases = &signature{key.Name, token}
+	r.releases = &signature{name: key.Name, token: token}
 	e.begin(r, key, r.runs(luaRelease, []string{key.Name}, token))
 }
 

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"lockproxy/quorum/masters"
 )
 
 // A master may miss a release: it owes an answer for too long, cannot be reached, or answers an error. If its key stayed until the
@@ -62,20 +60,20 @@ func (d *editing) noteGrants(en *entry) {
 func (r *round) missed(en *entry) {
 	if sig := r.releases; sig != nil && !en.missed {
 		en.missed = true
-		en.lane.releaseLate(*sig, r.place.Load(), undoText)
+		en.lane.releaseLate(*sig, r.place.Load())
 	}
 }
 
 // releaseOwed takes back an extension that was answered late, if a release came after it and was not sent.
-func (en *entry) releaseOwed(sig signature, args func(signature, int64) []any) {
+func (en *entry) releaseOwed(sig signature) {
 	if place := en.round.place.Load(); en.lane.owes(sig, place) {
-		en.lane.releaseLate(sig, place, args)
+		en.lane.releaseLate(sig, place)
 	}
 }
 
 // releaseLate undoes the latest grant or extension of sig's key that is known of the master, unless it was made in a round after
-// the given one. args makes the command of the undo.
-func (l *lane) releaseLate(sig signature, round int64, args func(signature, int64) []any) {
+// the given one.
+func (l *lane) releaseLate(sig signature, round int64) {
 	hash := sig.hash()
 	g := l.grantOf(hash)
 	now, expires := l.engine.now(), g.expires.Load()
@@ -85,7 +83,9 @@ func (l *lane) releaseLate(sig signature, round int64, args func(signature, int6
 	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
-		l.pushUndo(&undo{Call: masters.Call{Args: args(sig, expires)}, lane: l, kept: left, once: true, of: ending{hash, expires}})
+		u := newUndo(l, sig, expires, left)
+		u.once = true
+		l.pushUndo(u)
 	}
 }
 

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// A signature is a resource and the token that signs its lock. Attempts with one token have the same.
-type signature struct{ name, token string }
+// A signature is a resource and what signs its lock: a token or, of a lock that a script has made, its DUMP, as effect.digest has it.
+// Attempts with one token have the same.
+type signature struct{ name, token, dump string }
 
 // A debt is a release that has not reached a master.
 type debt struct {

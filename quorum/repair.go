@@ -154,9 +154,9 @@ func (r *repair) undos() []*undo {
 	d := r.edit
 	var all []*undo
 	for _, i := range d.puts {
-		args, kept := undoText(d.signature(i), r.ends[i]), d.engine.cfg.kept(d.edits[i].TTL)
-		of := ending{d.sums[i].hash, r.ends[i]}
-		all = append(all, &undo{Call: masters.Call{Args: args}, lane: r.lane, unsure: !r.answered, kept: kept, of: of})
+		u := newUndo(r.lane, d.signature(i), r.ends[i], d.engine.cfg.kept(d.edits[i].TTL))
+		u.unsure = !r.answered
+		all = append(all, u)
 	}
 	return all
 }

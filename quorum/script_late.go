@@ -9,7 +9,7 @@ import "strconv"
 // or the same client holds it once more.
 
 // signature returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
-func (e *effect) signature() signature { return signature{e.name, e.digest} }
+func (e *effect) signature() signature { return signature{name: e.name, dump: e.digest} }
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
 func (r *voting) eachExpiry(a *answer, f func(sig signature, at int64)) {
@@ -63,7 +63,7 @@ func (r *voting) releaseAt(en *entry) {
 				if en.fate == dropped {
 					en.lane.owe(e.signature(), r.place.Load())
 				}
-				en.lane.releaseLate(e.signature(), r.place.Load(), undoDump)
+				en.lane.releaseLate(e.signature(), r.place.Load())
 			}
 		}
 	}

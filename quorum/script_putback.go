@@ -84,8 +84,8 @@ func (r *voting) undoOf(master int) []*undo {
 	if longest == 0 { // only values were changed
 		longest = r.engine.cfg.TTLMax
 	}
-	u := newUndo(en, r.engine.cfg.kept(longest), luaRestoreAll.whole(keys, argv...))
-	u.once = once
+	u := &undo{lane: en.lane, kept: r.engine.cfg.kept(longest), once: once}
+	u.Args = luaRestoreAll.whole(keys, argv...)
 	r.undone = append(r.undone, u)
 	return []*undo{u}
 }

@@ -299,7 +299,7 @@ func (r *voting) settled(en *entry) {
 		if r.count.wrong(a, r.decision) || r.revoked && r.req.Rule.vote(a) == Granted {
 			late = r.undoOf(en.master)
 		}
-		r.eachExpiry(a, func(sig signature, _ int64) { en.releaseOwed(sig, undoDump) })
+		r.eachExpiry(a, func(sig signature, _ int64) { en.releaseOwed(sig) })
 		r.releaseMissed()
 	}
 	r.mu.Unlock()

@@ -33,25 +33,22 @@ type undo struct {
 // value for a while, and puts it back if it loses.
 const undoMisses = 3
 
-// newUndo returns an undo by the command args, of a key that was set for kept. It is called with the round's mu held.
-func newUndo(en *entry, kept time.Duration, args []any) *undo {
-	return &undo{Call: masters.Call{Args: args}, lane: en.lane, unsure: en.fate == unknown, kept: kept}
-}
-
-// undoString is newUndo for a string that was set to expire at an instant of its own.
-func undoString(en *entry, kept time.Duration, sig signature, ends int64) *undo {
-	u := newUndo(en, kept, undoText(sig, ends))
-	u.of = ending{sig.hash(), ends}
+// newUndo returns an undo of the key with this signature that was set on a lane's master, for kept, to expire at ends.
+func newUndo(l *lane, sig signature, ends int64, kept time.Duration) *undo {
+	u := &undo{lane: l, kept: kept, of: ending{sig.hash(), ends}}
+	if sig.dump == "" {
+		u.Args = luaUndo.whole([]string{sig.name}, sig.token, ends)
+	} else {
+		u.Args = luaRestoreAll.whole([]string{sig.name}, sig.dump, ends, "", "")
+	}
 	return u
 }
 
-// undoText returns the command that deletes a string, and undoDump the one that deletes a key that a digest signs.
-func undoText(sig signature, expires int64) []any {
-	return luaUndo.whole([]string{sig.name}, sig.token, expires)
-}
-
-func undoDump(sig signature, expires int64) []any {
-	return luaRestoreAll.whole([]string{sig.name}, sig.token, expires, "", "")
+// newUndo is for a key that the entry has set, or may have. It is called with the round's mu held.
+func (en *entry) newUndo(sig signature, ends int64, kept time.Duration) *undo {
+	u := newUndo(en.lane, sig, ends, kept)
+	u.unsure = en.fate == unknown
+	return u
 }
 
 // pushUndos sends undos, and calls after when all but the unsure ones are answered, or one InstanceTimeout has passed.

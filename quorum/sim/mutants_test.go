@@ -308,7 +308,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late release goes by the token", rule: "4 undo", file: "release_late.go",
-		old: "args(sig, expires)", new: "luaRelease.whole([]string{sig.name}, sig.token)",
+		old: "newUndo(l, sig, expires, left)", new: "newUndo(l, sig, expires, left)\n\t\tu.Args = luaRelease.whole([]string{sig.name}, sig.token)",
 		test: "TestALateReleaseLeavesTheNextLock", in: ".",
 	},
 	{
@@ -338,7 +338,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "of two keys that are put late one stays", rule: "4 undo", file: "edit_undo.go",
-		old: "return undoString(en, d.engine.cfg.kept(d.edits[i].TTL)", new: "en.undoing = true\n\t\t\treturn undoString(en, d.engine.cfg.kept(d.edits[i].TTL)",
+		old: "return en.newUndo(sig, ", new: "en.undoing = true\n\t\t\treturn en.newUndo(sig, ",
 		test: "TestEachOfTwoLocks", in: ".",
 	},
 	{
