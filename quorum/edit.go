@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"slices"
+	"crypto/sha1" //nolint:gosec // see history.go
 	"time"
 )
 
@@ -10,76 +10,87 @@ type editing struct {
 	round
 	exec    *exec
 	looked  *looking
-	views   []View
-	edits   []Edit
-	puts    []int     // the keys that are put
-	sums    []sum     // by key
-	argv    []any     // of luaEdit, with ms in place of instants
-	ends    [][]int64 // by master and key: when what was put expires. Guarded by round.mu
+	keys    []*edited
+	puts    []*edited // those of keys that are put
 	undone  [][]*undo // by master: the undos of its changes. Guarded by round.mu
 	known   uint64    // history.now when this had won. Guarded by round.mu
 	repairs []*repair // guarded by round.mu
 	checked bool      // a checkup is due, or was, or is not wanted. Guarded by round.mu
 }
 
+// An edited is a key of an Exec, and what that does to it.
+type edited struct {
+	Edit
+	at     int // its place among the keys
+	key    Key
+	was    *View           // as the first round saw it
+	hash   uint64          // of its signature; a value may be long
+	digest [sha1.Size]byte // of the value that is put; see history
+	words  [4]any          // of luaEdit, before the instant
+	ms     int64           // for how long masters are to keep it; 0 if that stays as it is
+	ends   []int64         // by master: when what was put expires. Guarded by round.mu
+}
+
 func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
-	d := &editing{exec: x, looked: l, views: l.views, edits: edits, sums: make([]sum, len(edits))}
-	argv := make([]any, 0, 5*len(edits))
-	for i := range edits {
-		d.expireByPut(i)
-		d.sums[i].hash = d.signature(i).hash()
-		kind, value, ms := "keep", "", int64(0)
-		switch ed := &edits[i]; ed.Kind {
+	d := &editing{exec: x, looked: l, undone: make([][]*undo, len(e.masters))}
+	for i, ed := range edits {
+		k := &edited{Edit: ed, at: i, key: Key{x.req.DB, x.req.Keys[i]}, was: &l.views[i], ends: make([]int64, len(e.masters))}
+		d.keys = append(d.keys, k)
+		k.expireByPut()
+		k.hash = k.signature().hash()
+		do, value := "keep", ""
+		switch k.Kind {
 		case Put:
-			d.puts = append(d.puts, i)
-			kind, value = "put", ed.Value
-			d.sums[i].digest = digestOf(ed.Value)
-			ms = e.cfg.kept(ed.TTL).Milliseconds()
-			if ed.KeepTTL {
+			d.puts = append(d.puts, k)
+			do, value = "put", k.Value
+			k.digest = digestOf(k.Value)
+			k.ms = e.cfg.kept(k.TTL).Milliseconds()
+			if k.KeepTTL {
 				left := l.latest(i) - l.start - e.uncertainty() // else each Exec could lengthen the TTL that it keeps
-				kind, ms, ed.TTL = "replace", left.Milliseconds(), e.cfg.shown(left)
+				do, k.ms, k.TTL = "replace", left.Milliseconds(), e.cfg.shown(left)
 			}
-			d.keeps = max(d.keeps, e.cfg.kept(ed.TTL))
+			d.keeps = max(d.keeps, e.cfg.kept(k.TTL))
 		case Expire:
-			kind, ms = "expire", e.cfg.kept(ed.TTL).Milliseconds()
+			do, k.ms = "expire", e.cfg.kept(k.TTL).Milliseconds()
 		case Delete, Claim:
-			kind = "delete"
+			do = "delete"
 		}
-		d.keeps = max(d.keeps, time.Duration(ms)*time.Millisecond)
-		argv = append(argv, d.views[i].Type, d.views[i].content(), kind, value, ms)
+		d.keeps = max(d.keeps, time.Duration(k.ms)*time.Millisecond)
+		k.words = [4]any{k.was.Type, k.was.content(), do, value}
 	}
 	d.dates, d.lasting = d.keeps > 0, d.keeps > 0 || len(d.puts) > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
-		d.releases = &signature{name: x.req.Keys[0], token: d.views[0].content()}
+		d.releases = &signature{name: x.req.Keys[0], token: d.keys[0].was.content()}
 	}
 	d.program = luaEdit
-	d.argv, d.ends, d.undone = argv, make([][]int64, len(e.masters)), make([][]*undo, len(e.masters))
 	e.beginAll(d, x.req.DB, x.req.Keys, nil) // see compose
 }
 
 func (d *editing) compose(en *entry, now int64) {
-	keys := d.exec.req.Keys
-	argv, ends := slices.Clone(d.argv), make([]int64, len(keys))
-	for i := range keys {
-		switch ms, _ := argv[5*i+4].(int64); {
-		case d.edits[i].KeepTTL:
-			ends[i] = now + ms - (en.lane.gathered - d.looked.start).Milliseconds()
-			argv[5*i+4] = ends[i]
-		case ms > 0:
-			ends[i] = en.lane.expiry(d.sums[i].hash, now+ms)
-			argv[5*i+4] = ends[i]
+	argv := make([]any, 0, 5*len(d.keys))
+	for _, k := range d.keys {
+		at := int64(0)
+		switch {
+		case k.KeepTTL:
+			at = now + k.ms - (en.lane.gathered - d.looked.start).Milliseconds()
+		case k.ms > 0:
+			at = en.lane.expiry(k.hash, now+k.ms)
 		}
+		k.ends[en.master] = at
+		argv = append(append(argv, k.words[:]...), at)
 	}
-	d.ends[en.master] = ends
-	en.Args = luaEdit.bySHA(keys, argv...)
+	en.Args = luaEdit.bySHA(d.exec.req.Keys, argv...)
 }
 
 // expireByPut turns an Expire of a string into a Put of the value that is there: unlike an Expire, a Put can be undone.
-func (d *editing) expireByPut(i int) {
-	if ed := &d.edits[i]; ed.Kind == Expire && d.views[i].Type == "string" {
-		ed.Kind, ed.Value = Put, d.views[i].Value
+func (k *edited) expireByPut() {
+	if k.Kind == Expire && k.was.Type == "string" {
+		k.Kind, k.Value = Put, k.was.Value
 	}
 }
+
+// signature is that of a key that is put: its value signs it.
+func (k *edited) signature() signature { return signature{name: k.key.Name, token: k.Value} }
 
 // read takes 0 for refused, and for granted an array of 1 and when each key was to expire. A master in quarantine may have an
 // older copy of the keys, which another client has replaced since: there only a deletion counts.
@@ -87,7 +98,7 @@ func (d *editing) read(en *entry) (Vote, string) {
 	if en.Err != nil {
 		return ballot(en.Err)
 	}
-	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.edits) {
+	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.keys) {
 		en.took = len(d.puts) > 0
 		d.noteGrants(en)
 		en.blank = d.releases == nil
@@ -157,12 +168,12 @@ func (d *editing) won() {
 // ShedLock does: that is done, and nothing is promised.
 func (d *editing) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
-	for _, i := range d.puts {
-		since, validity := d.start, Validity(d.edits[i].TTL, 0, d.engine.cfg.DriftFactor)
+	for _, k := range d.puts {
+		since, validity := d.start, Validity(k.TTL, 0, d.engine.cfg.DriftFactor)
 		switch {
-		case d.edits[i].KeepTTL:
+		case k.KeepTTL:
 			since = d.looked.start
-		case d.views[i].Exists && validity < time.Millisecond:
+		case k.was.Exists && validity < time.Millisecond:
 			continue
 		}
 		until, promised = min(until, since+validity), true
@@ -170,24 +181,17 @@ func (d *editing) until() (until instant, promised bool) {
 	return until, promised
 }
 
-func (d *editing) key(i int) Key { return Key{d.exec.req.DB, d.exec.req.Keys[i]} }
-
 func (d *editing) signatures() (all []signature) {
-	for _, i := range d.puts {
-		all = append(all, d.signature(i))
+	for _, k := range d.puts {
+		all = append(all, k.signature())
 	}
 	return all
 }
 
-// signature is that of a key that is put: its value signs it.
-func (d *editing) signature(i int) signature {
-	return signature{name: d.exec.req.Keys[i], token: d.edits[i].Value}
-}
-
 // appendTaken names all that was put. What was put over a string is not fresh: that may have been the same client's lock.
 func (d *editing) appendTaken(to []Taken) []Taken {
-	for _, i := range d.puts {
-		to = append(to, Taken{d.key(i), d.edits[i].Value, !d.views[i].Exists})
+	for _, k := range d.puts {
+		to = append(to, Taken{k.key, k.Value, !k.was.Exists})
 	}
 	return to
 }

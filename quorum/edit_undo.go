@@ -1,5 +1,7 @@
 package quorum
 
+import "slices"
+
 // An Exec that does not win on a quorum puts back what it replaced and deleted; exec.go says what, and why the rest stays. Whether
 // it may try again depends on what may be left.
 
@@ -34,8 +36,8 @@ func (d *editing) settled(en *entry) {
 			d.checkUp()
 		}
 	}
-	for _, i := range d.puts {
-		if sig := d.signature(i); en.lane.owes(sig, d.place.Load()) {
+	for _, k := range d.puts {
+		if sig := k.signature(); en.lane.owes(sig, d.place.Load()) {
 			if u := d.owed(en, sig); u != nil {
 				late = append(late, u)
 			}
@@ -52,8 +54,8 @@ func (d *editing) undos(en *entry) []*undo {
 	}
 	en.undoing = true
 	var all []*undo
-	for i := range d.edits {
-		if u := d.putBack(en, i); u != nil {
+	for _, k := range d.keys {
+		if u := d.putBack(en, k); u != nil {
 			all = append(all, u)
 		}
 	}
@@ -67,34 +69,33 @@ func (d *editing) applied(en *entry) bool {
 		return false
 	}
 	list, ok := en.Reply.([]any)
-	return en.Err == nil && ok && len(list) == 1+len(d.edits)
+	return en.Err == nil && ok && len(list) == 1+len(d.keys)
 }
 
 // putBack returns what takes back one change on one master, or nil if that cannot be done.
-func (d *editing) putBack(en *entry, i int) *undo {
-	ed, old := &d.edits[i], &d.views[i]
-	name, had, restorable := d.exec.req.Keys[i], d.had(en, i), d.restorable(en, i)
+func (d *editing) putBack(en *entry, k *edited) *undo {
+	c, name, had, restorable := &d.engine.cfg, []string{k.key.Name}, d.had(en, k), d.restorable(en, k)
 	switch {
-	case ed.Kind == Put:
-		ends, kept := d.lasts(en, i), d.engine.cfg.kept(ed.TTL)
-		if ed.KeepTTL {
-			kept = d.engine.cfg.kept(d.engine.cfg.TTLMax)
+	case k.Kind == Put:
+		ends, kept := d.lasts(en, k), c.kept(k.TTL)
+		if k.KeepTTL {
+			kept = c.kept(c.TTLMax)
 		}
 		if ends == 0 {
 			return nil
 		}
-		u := en.newUndo(d.signature(i), ends, kept)
+		u := en.newUndo(k.signature(), ends, kept)
 		if restorable {
-			u.Args = luaPutBack.whole([]string{name}, ed.Value, ends, old.Value, had)
+			u.Args = luaPutBack.whole(name, k.Value, ends, k.was.Value, had)
 		}
-		u.once = ed.KeepTTL // the expiry is no mark: another Exec that puts this value and keeps the TTL has the same
+		u.once = k.KeepTTL // the expiry is no mark: another Exec that puts this value and keeps the TTL has the same
 		return u
-	case ed.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
-		kept := d.engine.cfg.kept(old.TTL)
+	case k.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
+		kept := c.kept(k.was.TTL)
 		u := &undo{lane: en.lane, kept: kept, once: true}
-		u.Args = luaRestore.whole([]string{name}, old.Value, had)
+		u.Args = luaRestore.whole(name, k.was.Value, had)
 		// Once the key's time is over by our clock it stays gone: the master's clock may have been set back, and keep it longer.
-		u.gone = d.start + kept + Drift(kept, d.engine.cfg.DriftFactor)
+		u.gone = d.start + kept + Drift(kept, c.DriftFactor)
 		return u
 	}
 	return nil
@@ -107,36 +108,36 @@ func (d *editing) owed(en *entry, sig signature) *undo {
 	if en.undoing || !done && en.fate != unknown {
 		return nil
 	}
-	for _, i := range d.puts {
-		if !d.edits[i].KeepTTL && d.signature(i) == sig {
-			return en.newUndo(sig, d.ends[en.master][i], d.engine.cfg.kept(d.edits[i].TTL))
+	for _, k := range d.puts {
+		if !k.KeepTTL && k.signature() == sig {
+			return en.newUndo(sig, k.ends[en.master], d.engine.cfg.kept(k.TTL))
 		}
 	}
 	return nil
 }
 
 // restorable says that what the change replaced is a string, and that its expiry is known.
-func (d *editing) restorable(en *entry, i int) bool {
-	return d.views[i].Type == "string" && d.had(en, i) > 0
+func (d *editing) restorable(en *entry, k *edited) bool {
+	return k.was.Type == "string" && d.had(en, k) > 0
 }
 
 // had returns when the master was to drop what the change replaced, by its clock: as it answered or, if its answer was lost,
 // as it told when it was looked at. It is 0 if that is not known, or never.
-func (d *editing) had(en *entry, i int) int64 {
+func (d *editing) had(en *entry, k *edited) int64 {
 	if en.fate != answered {
-		return d.looked.ends(en.master, i)
+		return d.looked.ends(en.master, k.at)
 	}
 	list, _ := en.Reply.([]any)
-	at, _ := list[1+i].(int64)
+	at, _ := list[1+k.at].(int64)
 	return at
 }
 
 // lasts returns when what was put on a master expires, if it was put; 0 if that is not known, or never.
-func (d *editing) lasts(en *entry, i int) int64 {
-	if d.edits[i].KeepTTL {
-		return max(d.had(en, i), d.ends[en.master][i])
+func (d *editing) lasts(en *entry, k *edited) int64 {
+	if k.KeepTTL {
+		return max(d.had(en, k), k.ends[en.master])
 	}
-	return d.ends[en.master][i]
+	return k.ends[en.master]
 }
 
 // mayBeDone says that a quorum of masters has made the change, or may have, in this try or in an earlier one that was not
@@ -155,8 +156,8 @@ func (d *editing) mayHaveApplied(en *entry) bool {
 // for free.
 func (d *editing) noteLeft() (again bool) {
 	puts, deletes := len(d.puts), 0
-	for _, ed := range d.edits {
-		if ed.Kind >= Delete {
+	for _, k := range d.keys {
+		if k.Kind >= Delete {
 			deletes++
 		}
 	}
@@ -182,12 +183,7 @@ func (d *editing) noteLeft() (again bool) {
 
 // displaces says that what was put on a master took the place of something that cannot be put back: its undo leaves nothing.
 func (d *editing) displaces(en *entry) bool {
-	for i := range d.edits {
-		if d.edits[i].Kind == Put && d.views[i].Exists && !d.restorable(en, i) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.puts, func(k *edited) bool { return k.was.Exists && !d.restorable(en, k) })
 }
 
 // isUndone says that all changes of a master were put back: as many as changes says.

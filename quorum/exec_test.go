@@ -483,8 +483,9 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults()}
 	d := &editing{
 		round: round{engine: e, start: 2 * time.Second}, looked: &looking{round: round{start: time.Second}},
-		edits: []Edit{{Kind: Put, KeepTTL: true, TTL: 10 * time.Second}, {Kind: Put, TTL: 10 * time.Second}}, puts: []int{0, 1},
-		views: make([]View, 2),
+		puts: []*edited{
+			{Edit: Edit{KeepTTL: true, TTL: 10 * time.Second}, was: &View{}}, {Edit: Edit{TTL: 10 * time.Second}, was: &View{}},
+		},
 	}
 	for want := time.Second; want <= 2*time.Second; want += time.Second {
 		until, _ := d.until()
@@ -498,12 +499,13 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 // The command names an instant of the master's clock by what that showed when the batch was gathered, which may be a while ago.
 func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now().Add(-time.Hour)}
+	k := &edited{Edit: Edit{KeepTTL: true}, ms: 10_000, ends: make([]int64, 1)}
 	d := &editing{
 		round: round{engine: e}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
-		edits: []Edit{{Kind: Put, KeepTTL: true}}, argv: []any{"string", "old", "replace", "new", int64(10_000)}, ends: make([][]int64, 1),
+		keys: []*edited{k},
 	}
 	d.compose(&entry{lane: &lane{running: running{gathered: 3 * time.Second}}}, 1_000_000)
-	if got := d.ends[0][0]; got != 1_008_000 {
+	if got := k.ends[0]; got != 1_008_000 {
 		t.Errorf("it ends at %d", got)
 	}
 }

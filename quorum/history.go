@@ -80,12 +80,6 @@ func (h *history) learn(key Key, master, masters int, digest [sha1.Size]byte, en
 	known[0] = version{digest, ends, h.learned}
 }
 
-// A sum is of what is put under a key. It is worked out once for all masters: a value may be long.
-type sum struct {
-	hash   uint64          // of the key and the value; see expiries
-	digest [sha1.Size]byte // of the value; see history
-}
-
 func digestOf(value string) [sha1.Size]byte { return sha1.Sum([]byte(value)) } //nolint:gosec // see the import
 
 // learnSeen notes what the first round has found agreed on.
@@ -93,14 +87,14 @@ func (d *editing) learnSeen() {
 	l := d.looked
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, ed := range d.edits {
-		if ed.Kind == Keep || d.views[i].Type != "string" {
+	for i, k := range d.keys {
+		if k.Kind == Keep || k.was.Type != "string" {
 			continue
 		}
-		digest := digestOf(d.views[i].Value)
+		digest := digestOf(k.was.Value)
 		for _, s := range l.keys[i].told {
 			if s.opinion == l.keys[i].agreed && s.left >= 0 {
-				d.engine.history.learn(d.key(i), s.master, len(d.entries), digest, s.ends)
+				d.engine.history.learn(k.key, s.master, len(d.entries), digest, s.ends)
 			}
 		}
 	}
@@ -111,13 +105,13 @@ func (d *editing) learnPut(en *entry) {
 	if !d.applied(en) && en.fate != unknown {
 		return
 	}
-	for _, i := range d.puts {
-		d.learnAt(en.master, i, d.lasts(en, i))
+	for _, k := range d.puts {
+		d.learnAt(en.master, k, d.lasts(en, k))
 	}
 }
 
 // learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
 // round.mu held.
-func (d *editing) learnAt(master, i int, ends int64) {
-	d.engine.history.learn(d.key(i), master, len(d.entries), d.sums[i].digest, ends)
+func (d *editing) learnAt(master int, k *edited, ends int64) {
+	d.engine.history.learn(k.key, master, len(d.entries), k.digest, ends)
 }

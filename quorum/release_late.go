@@ -49,9 +49,9 @@ func (l *lane) granted(hash uint64, round, expires int64) {
 
 // noteGrants notes the keys that an Exec has put on a master, except those that kept their expiry: it may be a guarded instant.
 func (d *editing) noteGrants(en *entry) {
-	for _, i := range d.puts {
-		if at := d.ends[en.master][i]; at > 0 && !d.edits[i].KeepTTL {
-			en.lane.granted(d.sums[i].hash, d.place.Load(), at)
+	for _, k := range d.puts {
+		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
+			en.lane.granted(k.hash, d.place.Load(), at)
 		}
 	}
 }

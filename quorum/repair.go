@@ -102,18 +102,17 @@ func (r *repair) take(now instant) bool {
 	if r.fills {
 		argv[0] = int64(1)
 	}
-	ends := make([]int64, len(d.edits))
-	for i, ed := range d.edits {
-		name := d.exec.req.Keys[i]
+	ends := make([]int64, len(d.keys))
+	for i, k := range d.keys {
 		switch {
-		case ed.Kind == Put:
-			left := e.cfg.kept(ed.TTL) - (e.now() - d.start)
-			ends[i] = r.lane.expiry(d.sums[i].hash, r.lane.clockNow+left.Milliseconds())
-		case ed.Kind < Delete:
+		case k.Kind == Put:
+			left := e.cfg.kept(k.TTL) - (e.now() - d.start)
+			ends[i] = r.lane.expiry(k.hash, r.lane.clockNow+left.Milliseconds())
+		case k.Kind < Delete:
 			continue
 		}
-		stale := e.history.of(d.key(i), r.master, d.known)
-		names, argv = append(names, name), append(argv, ed.Value, ends[i], int64(len(stale)))
+		stale := e.history.of(k.key, r.master, d.known)
+		names, argv = append(names, k.key.Name), append(argv, k.Value, ends[i], int64(len(stale)))
 		for _, v := range stale {
 			argv = append(argv, hex.EncodeToString(v.digest[:]), v.ends)
 		}
@@ -129,13 +128,13 @@ func (r *repair) reply(instant) {
 	d.mu.Lock()
 	r.answered = true
 	if r.Reply == int64(1) {
-		for _, i := range d.puts {
-			d.learnAt(r.master, i, r.ends[i])
+		for _, k := range d.puts {
+			d.learnAt(r.master, k, r.ends[k.at])
 		}
 	}
 	var owed []*undo
 	for n, u := range r.undos() {
-		if r.lane.owes(d.signature(d.puts[n]), d.place.Load()) {
+		if r.lane.owes(d.puts[n].signature(), d.place.Load()) {
 			owed = append(owed, u)
 		}
 	}
@@ -153,8 +152,8 @@ func (r *repair) undos() []*undo {
 	}
 	d := r.edit
 	var all []*undo
-	for _, i := range d.puts {
-		u := newUndo(r.lane, d.signature(i), r.ends[i], d.engine.cfg.kept(d.edits[i].TTL))
+	for _, k := range d.puts {
+		u := newUndo(r.lane, k.signature(), r.ends[k.at], d.engine.cfg.kept(k.TTL))
 		u.unsure = !r.answered
 		all = append(all, u)
 	}
@@ -194,16 +193,16 @@ func (d *editing) checkedUp(l *looking) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wants, fills := make([]bool, len(d.entries)), true
-	for i := range d.edits {
-		if kind := d.edits[i].Kind; kind != Put && kind < Delete {
+	for i, k := range d.keys {
+		if k.Kind != Put && k.Kind < Delete {
 			continue
 		}
 		done, stale := 0, 0
 		for _, s := range l.keys[i].told {
 			switch {
-			case d.isDone(i, s):
+			case d.isDone(k, s):
 				done++
-			case d.missedBy(s.master) && d.isStale(i, s):
+			case d.missedBy(s.master) && d.isStale(k, s):
 				stale++
 				wants[s.master] = true
 			case !s.exists:
@@ -214,7 +213,7 @@ func (d *editing) checkedUp(l *looking) {
 		if done < q {
 			fills = false
 		}
-		if done < q && (d.edits[i].Kind != Put || len(d.entries)-done-stale >= q) {
+		if done < q && (k.Kind != Put || len(d.entries)-done-stale >= q) {
 			return
 		}
 	}
@@ -226,17 +225,17 @@ func (d *editing) checkedUp(l *looking) {
 }
 
 // isDone says that a master has what the Exec has made of a key.
-func (d *editing) isDone(i int, s sighting) bool {
-	if d.edits[i].Kind != Put {
+func (d *editing) isDone(k *edited, s sighting) bool {
+	if k.Kind != Put {
 		return !s.exists
 	}
 	en := &d.entries[s.master]
-	return s.kind == "string" && s.value == d.edits[i].Value && d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, i))
+	return s.kind == "string" && s.value == k.Value && d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, k))
 }
 
 // isStale says that a master has what a repair may replace.
-func (d *editing) isStale(i int, s sighting) bool {
-	return s.kind == "string" && slices.ContainsFunc(d.engine.history.of(d.key(i), s.master, d.known), func(v version) bool {
+func (d *editing) isStale(k *edited, s sighting) bool {
+	return s.kind == "string" && slices.ContainsFunc(d.engine.history.of(k.key, s.master, d.known), func(v version) bool {
 		return isNear(v.ends, s.ends) && v.digest == digestOf(s.value)
 	})
 }

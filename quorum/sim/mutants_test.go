@@ -283,7 +283,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of a lock that was put is not made late", rule: "4 undo", file: "release_late.go",
-		old: "en.lane.granted(d.sums[i].hash, d.place.Load(), at)", new: "_ = at",
+		old: "en.lane.granted(k.hash, d.place.Load(), at)", new: "_ = at",
 		test: "TestAReleaseOfALockThatWasPut", in: ".",
 	},
 	{
@@ -485,7 +485,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy is replaced once more", rule: "6 quarantine", file: "edit.go",
-		old: "en.blank = d.releases == nil", new: "en.blank = !d.views[0].Exists",
+		old: "en.blank = d.releases == nil", new: "en.blank = !d.keys[0].was.Exists",
 		test: "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
@@ -556,17 +556,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "a checkup takes what was put anew for the past", rule: "15 repair", file: "repair.go",
-		old: "case d.missedBy(s.master) && d.isStale(i, s):", new: "case d.isStale(i, s):",
+		old: "case d.missedBy(s.master) && d.isStale(k, s):", new: "case d.isStale(k, s):",
 		test: "TestACheckupLeavesWhatWasPutAnew", in: ".",
 	},
 	{
 		name: "a checkup takes another's value for its own", rule: "15 repair", file: "repair.go",
-		old: "d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, i))", new: "d.mayHaveApplied(en)",
+		old: "d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, k))", new: "d.mayHaveApplied(en)",
 		test: "TestACheckupDoesNotFillWithAnotherTTL", in: ".",
 	},
 	{
 		name: "what was put anew is undone", rule: "4 undo", file: "edit_undo.go",
-		old: "u.once = ed.KeepTTL", new: "u.once = false",
+		old: "u.once = k.KeepTTL", new: "u.once = false",
 		test: "TestAnUndoThatIsRepeatedTakesNothing", in: ".",
 	},
 	{
