@@ -54,6 +54,48 @@ if hash and beside and call('HGET', hash, field) == count then
 end
 return put`)
 
+// putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
+// InstanceTimeout has passed.
+func (r *voting) putBack(d Decision, after func()) {
+	var certain []*undo
+	r.mu.Lock()
+	if d != Won && r.req.Rule.Merge.putsBack() {
+		r.revoked = d != Lost || !r.count.queues()
+	}
+	for i, a := range r.all {
+		if a != nil && r.count.wrong(a, d) {
+			certain = append(certain, r.undoOf(i)...)
+		}
+	}
+	r.mu.Unlock()
+	pushUndos(r.engine, certain, after)
+}
+
+// undo puts back all that a script which took something has done on any master, because no client will know of it. What any other
+// script did stays.
+func (r *voting) undo(after func()) {
+	var certain []*undo
+	r.mu.Lock()
+	if r.takes() {
+		r.revoked = true
+		for i, a := range r.all {
+			if a != nil && r.req.Rule.vote(a) == Granted {
+				certain = append(certain, r.undoOf(i)...)
+			}
+		}
+	}
+	r.mu.Unlock()
+	pushUndos(r.engine, certain, after)
+}
+
+// takes says that what the script did is a lock of its client's. It is called with round.mu held.
+func (r *voting) takes() bool {
+	if r.req.Rule.Merge != Agreeing {
+		return r.req.Rule.Merge == Taking
+	}
+	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.creates() })
+}
+
 // undoOf returns an undo of all that the script created or changed on one master; nothing the second time. The undo is exact: a
 // key is as the script left it only if its value is, and its expiry, an instant in milliseconds on the master's clock. undoOf is
 // called with round.mu held.

@@ -127,59 +127,70 @@ func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
 func (r *voting) decide(t tally) Decision { return r.count.decide(t) }
 
 func (r *voting) ended(d Decision) {
-	e := r.engine
 	r.mu.Lock()
-	refusal, refused := r.count.refused()
-	reply, ms := r.count.won(), r.count.ttl()
-	var replaced []string
-	if d == Won {
-		replaced = r.replaced()
-	}
-	elsewhere := r.req.Rule.Queue != nil && r.tally.Granted < len(r.entries)
-	divided := r.asked < r.req.Rule.worthAsking(r.tally)
 	r.releaseMissed()
 	r.mu.Unlock()
-	switch {
-	case d == Won && (ms == 0 || r.req.Rule.Merge == Releasing || r.req.Rule.Merge == Telling): // there is no validity to be left
-		r.countWon(reply, ms)
-		r.putBack(d, func() { r.done(Ran{Reply: reply, Replaced: replaced}) })
-	case d == Won:
-		until := r.began() + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
-		if e.catchUp() < until {
-			r.countWon(reply, ms)
-			r.fill()
-			if elsewhere {
-				r.leave()
-			}
-			r.putBack(d, func() { r.done(Ran{Reply: reply, Lock: &Lock{engine: e, taken: r, until: until}, Replaced: replaced}) })
-			return
-		}
-		e.stats.expired.Add(1)
-		late := Ran{Err: ErrLate}
-		if r.req.Rule.Merge == Taking {
-			late = Ran{Reply: r.req.Rule.Late}
-		}
-		r.undo(func() { r.done(late) })
-	case d == Lost:
-		r.putBack(d, func() {
-			switch {
-			case r.req.Rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
-				r.lineUp(func() { r.refuse(refusal) })
-			case divided && r.isPutBack():
-				r.again()
-			case refused:
-				r.refuse(refusal)
-			default:
-				e.stats.disputed.Add(1)
-				r.countNoQuorum()
-				r.done(Ran{Err: r.disagreement()})
-			}
-		})
+	switch d {
+	case Won:
+		r.won()
+	case Lost:
+		r.lost()
 	default:
 		r.countNoQuorum()
 		err := r.failure()
 		r.putBack(d, func() { r.done(Ran{Err: err}) })
 	}
+}
+
+// won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
+func (r *voting) won() {
+	e, rule := r.engine, &r.req.Rule
+	r.mu.Lock()
+	ran, ms := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl()
+	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
+	r.mu.Unlock()
+	if ms > 0 && rule.Merge != Releasing && rule.Merge != Telling {
+		until := r.began() + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
+		if e.catchUp() >= until {
+			e.stats.expired.Add(1)
+			late := Ran{Err: ErrLate}
+			if rule.Merge == Taking {
+				late = Ran{Reply: rule.Late}
+			}
+			r.undo(func() { r.done(late) })
+			return
+		}
+		ran.Lock = &Lock{engine: e, taken: r, until: until}
+		r.fill()
+		if elsewhere {
+			r.leave()
+		}
+	}
+	r.countWon(ran.Reply, ms)
+	r.putBack(Won, func() { r.done(ran) })
+}
+
+// lost answers what those that refused reply, or runs the script again.
+func (r *voting) lost() {
+	rule := &r.req.Rule
+	r.mu.Lock()
+	refusal, refused := r.count.refused()
+	divided := r.asked < rule.worthAsking(r.tally)
+	r.mu.Unlock()
+	r.putBack(Lost, func() {
+		switch {
+		case rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
+			r.lineUp(func() { r.refuse(refusal) })
+		case divided && r.isPutBack():
+			r.again()
+		case refused:
+			r.refuse(refusal)
+		default:
+			r.engine.stats.disputed.Add(1)
+			r.countNoQuorum()
+			r.done(Ran{Err: r.disagreement()})
+		}
+	})
 }
 
 // refuse answers that the lock, or what else was asked for, is not to be had.
@@ -228,48 +239,6 @@ func (r *voting) countNoQuorum() {
 	if r.req.Rule.Merge == Taking {
 		r.engine.stats.noQuorum.Add(1)
 	}
-}
-
-// putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
-// InstanceTimeout has passed.
-func (r *voting) putBack(d Decision, after func()) {
-	var certain []*undo
-	r.mu.Lock()
-	if d != Won && r.req.Rule.Merge.putsBack() {
-		r.revoked = d != Lost || !r.count.queues()
-	}
-	for i, a := range r.all {
-		if a != nil && r.count.wrong(a, d) {
-			certain = append(certain, r.undoOf(i)...)
-		}
-	}
-	r.mu.Unlock()
-	pushUndos(r.engine, certain, after)
-}
-
-// undo puts back all that a script which took something has done on any master, because no client will know of it. What any other
-// script did stays.
-func (r *voting) undo(after func()) {
-	var certain []*undo
-	r.mu.Lock()
-	if r.takes() {
-		r.revoked = true
-		for i, a := range r.all {
-			if a != nil && r.req.Rule.vote(a) == Granted {
-				certain = append(certain, r.undoOf(i)...)
-			}
-		}
-	}
-	r.mu.Unlock()
-	pushUndos(r.engine, certain, after)
-}
-
-// takes says that what the script did is a lock of its client's. It is called with round.mu held.
-func (r *voting) takes() bool {
-	if r.req.Rule.Merge != Agreeing {
-		return r.req.Rule.Merge == Taking
-	}
-	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.creates() })
 }
 
 // appendTaken names the keys that live for a time which the script has set, on the first master that granted.

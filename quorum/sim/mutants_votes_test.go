@@ -25,7 +25,7 @@ var voteMutants = []mutant{
 		old: "until := r.began() + Validity(", new: "until := e.now() + Validity(",
 	},
 	{
-		name: "what a script that lost has done stays", rule: "4 undo", file: "script_run.go", first: Voted + 1,
+		name: "what a script that lost has done stays", rule: "4 undo", file: "script_putback.go", first: Voted + 1,
 		old: "if a != nil && r.count.wrong(a, d) {", new: "if a != nil && d == Won && r.count.wrong(a, d) {",
 	},
 	{
@@ -33,7 +33,7 @@ var voteMutants = []mutant{
 		old: "if r.count.wrong(a, r.decision) || r.revoked", new: "if false && r.revoked",
 	},
 	{
-		name: "what an abandoned script has done stays", rule: "12 the client is gone", file: "script_run.go", first: Voted + 1,
+		name: "what an abandoned script has done stays", rule: "12 the client is gone", file: "script_putback.go", first: Voted + 1,
 		old: "	if r.takes() {\n", new: "	if false {\n",
 	},
 	{
