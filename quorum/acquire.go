@@ -177,7 +177,7 @@ func (a *attempt) undo(after func()) {
 	a.mu.Lock()
 	a.revoked = true
 	for i := range a.entries {
-		if u := a.entries[i].undo(a); u != nil {
+		if u := a.undoOf(&a.entries[i]); u != nil {
 			undos = append(undos, u)
 		}
 	}
@@ -194,9 +194,9 @@ func (a *attempt) settled(en *entry) {
 	}
 	var u *undo
 	if owed {
-		u = a.owed(en, a.signature())
+		u = a.takeBack(en, a.signature())
 	} else if a.revoked {
-		u = en.undo(a)
+		u = a.undoOf(en)
 	}
 	a.mu.Unlock()
 	switch {
@@ -214,28 +214,28 @@ func (a *attempt) appendTaken(to []Taken) []Taken {
 	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
 }
 
-// owed is undo, and takes back, too, what a re-entrant command of unknown fate may have extended: that was released as well.
-func (a *attempt) owed(en *entry, _ signature) *undo {
+// takeBack is undoOf, and takes back, too, what a re-entrant command of unknown fate may have extended: that was released as well.
+func (a *attempt) takeBack(en *entry, _ signature) *undo {
 	if en.fate == unknown {
-		return en.undoOnce(a)
+		return a.undoOnce(en)
 	}
-	return en.undo(a)
+	return a.undoOf(en)
 }
 
-// undo returns what removes the key that this entry set or may have set, or nil. A command still in flight gives
+// undoOf returns what removes the key that an entry set or may have set, or nil. A command still in flight gives
 // none: its undo waits for its answer, or for the end of its connection. A re-entrant command of unknown fate gives none
 // either: it may have extended a lock that was granted before. It is called with the round's mu held.
-func (en *entry) undo(a *attempt) *undo {
+func (a *attempt) undoOf(en *entry) *undo {
 	certain := en.fate == answered && en.took
 	possible := en.fate == unknown && !a.req.Reentrant
 	if !certain && !possible {
 		return nil
 	}
-	return en.undoOnce(a)
+	return a.undoOnce(en)
 }
 
-// undoOnce returns what removes the key that expires when this entry's does, but once.
-func (en *entry) undoOnce(a *attempt) *undo {
+// undoOnce returns what removes the key that expires when the entry's does, but once.
+func (a *attempt) undoOnce(en *entry) *undo {
 	if en.undoing {
 		return nil
 	}

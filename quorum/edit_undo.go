@@ -14,7 +14,7 @@ func (d *editing) undo(after func()) {
 	d.revoked = true
 	if first {
 		for i := range d.entries {
-			undos = append(undos, d.undos(&d.entries[i])...)
+			undos = append(undos, d.undosOf(&d.entries[i])...)
 		}
 		for _, r := range d.repairs {
 			undos = append(undos, r.undos()...)
@@ -29,7 +29,7 @@ func (d *editing) settled(en *entry) {
 	var late []*undo
 	d.mu.Lock()
 	if d.revoked {
-		late = d.undos(en)
+		late = d.undosOf(en)
 	} else if d.decision == Won {
 		d.learnPut(en)
 		if en.fate == answered && en.Reply == int64(other) {
@@ -38,7 +38,7 @@ func (d *editing) settled(en *entry) {
 	}
 	for _, k := range d.puts {
 		if sig := k.signature(); en.lane.owes(sig, d.place.Load()) {
-			if u := d.owed(en, sig); u != nil {
+			if u := d.takeBack(en, sig); u != nil {
 				late = append(late, u)
 			}
 		}
@@ -47,8 +47,8 @@ func (d *editing) settled(en *entry) {
 	pushUndos(d.engine, late, func() {})
 }
 
-// undos returns what puts back all that one master changed, once. It is called with round.mu held.
-func (d *editing) undos(en *entry) []*undo {
+// undosOf returns what puts back all that one master changed, once. It is called with round.mu held.
+func (d *editing) undosOf(en *entry) []*undo {
 	if en.undoing || !d.applied(en) && en.fate != unknown {
 		return nil
 	}
@@ -101,9 +101,9 @@ func (d *editing) putBack(en *entry, k *edited) *undo {
 	return nil
 }
 
-// owed returns an undo of sig alone, if it was put on a master to which its release could not be sent; nil if it was not. The
+// takeBack returns an undo of sig alone, if it was put on a master to which its release could not be sent; nil if it was not. The
 // other keys have releases of their own.
-func (d *editing) owed(en *entry, sig signature) *undo {
+func (d *editing) takeBack(en *entry, sig signature) *undo {
 	done := en.fate == answered && en.took
 	if en.undoing || !done && en.fate != unknown {
 		return nil

@@ -40,7 +40,7 @@ func (l *lane) owe(sig signature, place int64) {
 			continue
 		}
 		en.round.mu.Lock()
-		u := en.round.owner.owed(en, sig)
+		u := en.round.owner.takeBack(en, sig)
 		en.round.mu.Unlock()
 		if u != nil {
 			l.pushUndo(u)

@@ -54,9 +54,9 @@ type owner interface {
 	settled(en *entry)
 	// signatures returns those of the keys that the operation sets, each to a value that signs it, and can take back.
 	signatures() []signature
-	// owed returns what removes the key with one of these signatures from the entry's master, where the entry set it or may
+	// takeBack returns what removes the key with one of these signatures from the entry's master, where the entry set it or may
 	// have, or nil. It is called with the round's mu held.
-	owed(en *entry, sig signature) *undo
+	takeBack(en *entry, sig signature) *undo
 	// lacking returns what the operation has extended on a quorum, and the entry's master has answered that it does not have; see
 	// fill.go. It is called when the round is won, with its mu held.
 	lacking(en *entry) []*gap
@@ -64,13 +64,13 @@ type owner interface {
 	base() *round
 }
 
-func (r *round) compose(*entry, int64)        {}
-func (r *round) voided(int)                   {}
-func (r *round) settled(*entry)               {}
-func (r *round) signatures() []signature      { return nil }
-func (r *round) owed(*entry, signature) *undo { return nil }
-func (r *round) lacking(*entry) []*gap        { return nil }
-func (r *round) base() *round                 { return r }
+func (r *round) compose(*entry, int64)            {}
+func (r *round) voided(int)                       {}
+func (r *round) settled(*entry)                   {}
+func (r *round) signatures() []signature          { return nil }
+func (r *round) takeBack(*entry, signature) *undo { return nil }
+func (r *round) lacking(*entry) []*gap            { return nil }
+func (r *round) base() *round                     { return r }
 
 // begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
 func (e *Engine) begin(o owner, key Key, args []any) {
