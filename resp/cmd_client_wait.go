@@ -61,7 +61,7 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 	defer of.mu.Unlock()
 	switch first := of.head; {
 	case first == nil:
-	case first.relayed && of.link != nil:
+	case first.owedThere() && of.link != nil:
 		return nil, of.link.id
 	default:
 		for w := range of.waits {

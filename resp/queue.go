@@ -58,7 +58,7 @@ func (sl *slot) touches(key quorum.Key) bool {
 }
 
 // owedThere says whether replies to the slot's commands are still to come from the upstream.
-func (sl *slot) owedThere() bool { return sl.relayed || sl.shared && sl.left > 0 }
+func (sl *slot) owedThere() bool { return sl.from != proxy && sl.left > 0 }
 
 // repliesDone says whether the upstream owes the client no reply. If it owes some, the reader waits for them.
 func (s *session) repliesDone() bool { return s.done((*slot).owedThere) }

@@ -19,13 +19,12 @@ type slot struct {
 	next    *slot
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
-	relayed bool // its replies come from the upstream, and the relay writes them (upstream_link.go); left counts them
-	shared  bool // its replies come over a shared connection, and are gathered in raw (upstream_share.go); left counts them
-	ends    bool // in place of a reply the connection ends. Guarded by session.mu until left is 0, then the writer's
-	raw     []byte
+	from    source
+	ends    bool          // in place of a reply the connection ends. Guarded by session.mu until left is 0, then the writer's
+	raw     []byte        // of one that is gathered
 	stalled time.Duration // how long a trunk has waited for the client to take them
 
-	left   int                  // outcomes still to come; 0: ready. Guarded by session.mu
+	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by session.mu
 	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by session.mu
 	out    outcome              // guarded by session.mu until left is 0, then the writer's
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
@@ -47,6 +46,15 @@ type slot struct {
 
 	*callbacks
 }
+
+// A source is where the replies of a slot come from.
+type source uint8
+
+const (
+	proxy    source = iota // the proxy makes one reply, which the writer writes
+	gathered               // the upstream's replies come over a trunk, and the writer writes them when all have come (upstream_share.go)
+	relayed                // who brings the upstream's replies, a relay or a trunk, writes each when it is its turn (upstream_relay.go)
+)
 
 // callbacks are a slot's methods, made into functions once.
 type callbacks struct {

@@ -48,7 +48,7 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 func (s *session) waitsThere() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.head == nil || !s.head.relayed || s.link == nil {
+	if s.head == nil || !s.head.owedThere() || s.link == nil {
 		return 0
 	}
 	return s.link.id

@@ -254,7 +254,7 @@ func (l *link) pushRelayed() bool {
 		}
 	}
 	sl := newSlot(s)
-	sl.left, sl.weight, sl.relayed, sl.mute = 1, 1, true, mute
+	sl.left, sl.weight, sl.from, sl.mute = 1, 1, relayed, mute
 	if !s.push(sl) {
 		sl.recycle()
 		return false

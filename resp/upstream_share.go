@@ -136,7 +136,7 @@ func (s *Server) trunk(g upstream.Greeting) (*upstream.Trunk, error) {
 // beginRun makes the slot of commands that follow. s.mu is held.
 func (s *session) beginRun() bool {
 	sl := newSlot(s)
-	sl.shared, sl.mute = true, s.mute.current
+	sl.from, sl.mute = gathered, s.mute.current
 	if !s.push(sl) {
 		sl.recycle()
 		return false
@@ -209,12 +209,12 @@ func (sl *slot) gathers(b []byte, n int) bool {
 	if s.gone {
 		return true
 	}
-	if !sl.relayed && !s.gather(sl, b) {
-		sl.relayed = true
+	if sl.from == gathered && !s.gather(sl, b) {
+		sl.from = relayed
 		s.relays++
 		s.wantsLink.Store(true)
 	}
-	if sl.relayed {
+	if sl.from == relayed {
 		return false
 	}
 	if sl.left -= n; sl.left == 0 {

@@ -72,7 +72,7 @@ func (s *session) send(batch *slot) bool {
 			ok = false
 			continue
 		}
-		if sl.shared {
+		if sl.from == gathered {
 			ok = s.writeRaw(p, sl)
 			continue
 		}
