@@ -13,6 +13,12 @@ type answerClock struct {
 	stood  atomic.Int64 // how long the process has stood still before that
 }
 
+// An answerTime is a reading of an answerClock. It is of another type than an instant, so that the two cannot be compared.
+type answerTime time.Duration
+
+func (t answerTime) plus(d time.Duration) answerTime  { return t + answerTime(d) }
+func (t answerTime) since(u answerTime) time.Duration { return time.Duration(t - u) }
+
 const (
 	answerTick = 10 * time.Millisecond
 	// standstill is how late a tick must be to mean that the process stood still.
@@ -26,22 +32,25 @@ func (c *answerClock) run(now func() instant, done <-chan struct{}) {
 	for {
 		select {
 		case <-t.C:
-			at := now()
-			c.stood.Store(int64(at - c.at(at)))
-			c.ticked.Store(int64(at))
+			c.tick(now())
 		case <-done:
 			return
 		}
 	}
 }
 
+func (c *answerClock) tick(now instant) {
+	c.stood.Store(int64(now) - int64(c.at(now)))
+	c.ticked.Store(int64(now))
+}
+
 // at returns the reading for a moment of the monotonic clock. A tick that is overdue at that moment counts at once:
 // after a standstill nobody knows who runs first.
-func (c *answerClock) at(now instant) instant {
+func (c *answerClock) at(now instant) answerTime {
 	late := now - instant(c.ticked.Load())
 	stood := instant(c.stood.Load())
 	if late > standstill {
 		stood += late - answerTick
 	}
-	return now - stood
+	return answerTime(now - stood)
 }

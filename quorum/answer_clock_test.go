@@ -7,23 +7,19 @@ import (
 
 func TestPatienceDoesNotPassWhileTheProcessStandsStill(t *testing.T) {
 	var c answerClock
-	tick := func(at instant) {
-		c.stood.Store(int64(at - c.at(at)))
-		c.ticked.Store(int64(at))
-	}
 	ms := time.Millisecond
 	for _, at := range []instant{10 * ms, 20 * ms, 31 * ms} {
-		tick(at)
-		if got := c.at(at + 5*ms); got != at+5*ms {
+		c.tick(at)
+		if got := c.at(at + 5*ms); got != answerTime(at+5*ms) {
 			t.Fatalf("at %v it is %v", at+5*ms, got)
 		}
 	}
 	// From 31 ms on it stands still; somebody asks before the tick that comes at 531 ms, and after it.
-	if got := c.at(530 * ms); got != 41*ms {
+	if got := c.at(530 * ms); got != answerTime(41*ms) {
 		t.Errorf("before the tick: %v", got)
 	}
-	tick(531 * ms)
-	if got := c.at(535 * ms); got != 45*ms {
+	c.tick(531 * ms)
+	if got := c.at(535 * ms); got != answerTime(45*ms) {
 		t.Errorf("after the tick: %v", got)
 	}
 }

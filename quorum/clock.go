@@ -21,7 +21,7 @@ func (e *Engine) catchUp() instant {
 	return now.Sub(e.started) + e.stood()
 }
 
-func (e *Engine) waited() instant { return e.answers.at(e.now()) }
+func (e *Engine) waited() answerTime { return e.answers.at(e.now()) }
 
 // stood is how much more now is than the monotonic clock shows.
 func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }

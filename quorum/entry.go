@@ -41,7 +41,7 @@ func (en *entry) command() *masters.Call { return &en.Call }
 
 // take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
 // one of an attempt that has failed without it.
-func (en *entry) take(now instant) bool {
+func (en *entry) take(now answerTime) bool {
 	if why := en.send(now); !why.none() {
 		en.giveUp(dropped, why)
 		return false
@@ -51,7 +51,7 @@ func (en *entry) take(now instant) bool {
 }
 
 // send counts the entry as sent, and makes its command, or returns why it must not be.
-func (en *entry) send(now instant) failure {
+func (en *entry) send(now answerTime) failure {
 	r := en.round
 	r.mu.Lock()
 	defer r.mu.Unlock()

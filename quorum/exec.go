@@ -45,7 +45,7 @@ import (
 // before: whoever sets the key again, or extends it, changes that moment. If none of these masters has made an extension, the
 // moment at which the last of all masters drops the key shows it. A key that was set and is gone again leaves no trace.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
-	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited() + execPatience*e.cfg.InstanceTimeout}
+	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited().plus(execPatience * e.cfg.InstanceTimeout)}
 	order := slices.Sorted(slices.Values(req.Keys))
 	x.done = func(r Executed) {
 		e.turns.give(req.DB, order)
@@ -134,15 +134,15 @@ type exec struct {
 	engine   *Engine
 	req      ExecRequest
 	done     func(Executed)
-	deadline instant       // until when it begins anew after the changes of others; 0 before the first try
-	patient  instant       // until when it looks again while masters differ
+	deadline answerTime    // until when it begins anew after the changes of others; 0 before the first try
+	patient  answerTime    // until when it looks again while masters differ
 	pause    time.Duration // before it looks again, at most
 	left     []bool        // by master: something of a try that failed may still be there
 }
 
 func (x *exec) try() {
 	if x.deadline == 0 {
-		x.deadline = x.engine.waited() + execPatience*x.engine.cfg.InstanceTimeout
+		x.deadline = x.engine.waited().plus(execPatience * x.engine.cfg.InstanceTimeout)
 	}
 	x.engine.look(x.req.DB, x.req.Keys, &looking{done: x.looked})
 }
@@ -180,7 +180,7 @@ func (x *exec) looked(l *looking) {
 func (x *exec) differ(err error) bool {
 	e := x.engine
 	var no *NoQuorum
-	rest := x.patient - e.waited()
+	rest := x.patient.since(e.waited())
 	if err != nil && (!errors.As(err, &no) || no.Answered < Quorum(no.Masters)) || rest <= 0 {
 		return false
 	}

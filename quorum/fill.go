@@ -22,9 +22,9 @@ type fill struct {
 	masters.Call
 	lane *lane
 	gap  *gap
-	at   instant // when the next step is due, by the engine's answer clock
-	ends int64   // when what it sets expires, ms of the master's clock; 0 before it is sent
-	seen string  // what the others have: the value, or its digest
+	at   answerTime // when the next step is due
+	ends int64      // when what it sets expires, ms of the master's clock; 0 before it is sent
+	seen string     // what the others have: the value, or its digest
 
 	start instant       // T1 of the first look
 	kept  time.Duration // from start: how long each of the others keeps the lock, at least
@@ -81,11 +81,11 @@ func (r *round) granting() (bits uint64) {
 // wait lets the longest InstanceTimeout of all proxies pass before the others are looked at.
 func (f *fill) wait() {
 	e := f.lane.engine
-	f.at = e.waited() + e.bounds.Load().Patience
+	f.at = e.waited().plus(e.bounds.Load().Patience)
 	e.fills.add(f)
 }
 
-func (f *fill) due() instant { return f.at }
+func (f *fill) due() answerTime { return f.at }
 
 func (f *fill) expire() {
 	if !f.lane.engine.closing.Load() {
@@ -132,9 +132,9 @@ func (f *fill) isThere(l *looking) bool {
 
 func (f *fill) command() *masters.Call { return &f.Call }
 
-func (f *fill) take(now instant) bool {
+func (f *fill) take(now answerTime) bool {
 	l, g := f.lane, f.gap
-	if now >= f.at+l.engine.cfg.InstanceTimeout || l.unsure || l.quarantineCause() != "" {
+	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.unsure || l.quarantineCause() != "" {
 		return false
 	}
 	c := &l.engine.cfg

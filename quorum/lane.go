@@ -26,13 +26,13 @@ type lane struct {
 	undos     []*undo
 	postponed []*undo // until the next heartbeat
 	queue     []request
-	down      string   // why there is no connection, once that is known
-	warned    []string // of these causes the log has, since there was a connection
-	busy      instant  // when the running batch was gathered; idle if none runs
-	current   *link    // link, for nudge
-	handing   bool     // the running batch has been answered and is being handed out
-	repeated  int      // so many at the head of queue are of that batch; see pushAgain
-	pushed    int      // so many requests were ever queued, each counted once
+	down      string     // why there is no connection, once that is known
+	warned    []string   // of these causes the log has, since there was a connection
+	busy      answerTime // when the running batch was gathered; idle if none runs
+	current   *link      // link, for nudge
+	handing   bool       // the running batch has been answered and is being handed out
+	repeated  int        // so many at the head of queue are of that batch; see pushAgain
+	pushed    int        // so many requests were ever queued, each counted once
 	owed      map[signature]debt
 	broken    map[signature][]*entry // entries of takers, of unknown fate, until the next connection
 	enough    int                    // how many requests wake an idle loop
@@ -59,16 +59,16 @@ type lane struct {
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
 type request interface {
 	command() *masters.Call
-	// take is asked just before the request is written; false drops it. now is by the answer clock.
-	take(now instant) bool
-	// reply is told that the answer is in command. now is by the engine's clock.
+	// take is asked just before the request is written; false drops it.
+	take(now answerTime) bool
+	// reply is told that the answer is in command.
 	reply(now instant)
 	// lost is told that the connection broke before the answer.
 	lost(cause string)
 }
 
 // idle is the busy of a lane without a batch.
-const idle instant = -1
+const idle answerTime = -1
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	l := &lane{
@@ -82,7 +82,7 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 }
 
 // push queues a request. If the request cannot be answered in time it returns why, and forgets the request.
-func (l *lane) push(r request, now instant) failure {
+func (l *lane) push(r request, now answerTime) failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -111,11 +111,11 @@ func (l *lane) refuses() string {
 
 // overdue says how long the master has owed an answer, if longer than a vote may take: what is sent now cannot be
 // answered in time either. It is called with mu held.
-func (l *lane) overdue(now instant) string {
-	if l.busy == idle || l.handing || now-l.busy <= l.engine.cfg.InstanceTimeout {
+func (l *lane) overdue(now answerTime) string {
+	if l.busy == idle || l.handing || now.since(l.busy) <= l.engine.cfg.InstanceTimeout {
 		return ""
 	}
-	return "has not answered for " + (now - l.busy).Round(time.Millisecond).String()
+	return "has not answered for " + now.since(l.busy).Round(time.Millisecond).String()
 }
 
 // pushUndo queues an undo, for as long as it takes, if there is room.
@@ -167,9 +167,9 @@ func (l *lane) run(ctx context.Context) {
 
 // nudge makes the master say something: so a broken connection is found before a command is lost on it, and so is whatever
 // may cost the master its vote.
-func (l *lane) nudge(now instant) {
+func (l *lane) nudge(now answerTime) {
 	l.mu.Lock()
-	if l.busy != idle && !l.handing && now-l.busy > l.engine.cfg.MasterDeadAfter && l.current != nil {
+	if l.busy != idle && !l.handing && now.since(l.busy) > l.engine.cfg.MasterDeadAfter && l.current != nil {
 		l.current.silent.Store(true)
 		_ = l.current.conn.Close() // its exchange ends, and the lane connects anew
 	}

@@ -18,5 +18,5 @@ const lateError = "LATE its client had been answered before it came"
 // entry is about to be written.
 func (en *entry) lastMoment() int64 {
 	l := en.lane
-	return l.master.watch.earliest(l.gathered+en.round.deadline-l.engine.waited(), l.link.clock)
+	return l.master.watch.earliest(l.gathered+en.round.deadline.since(l.engine.waited()), l.link.clock)
 }

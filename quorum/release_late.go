@@ -90,7 +90,7 @@ func (l *lane) releaseLate(sig signature, round int64) {
 }
 
 // takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
-func (l *lane) takeLate(now instant) {
+func (l *lane) takeLate(now answerTime) {
 	l.mu.Lock()
 	late := l.undos
 	l.undos = nil

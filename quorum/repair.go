@@ -24,9 +24,9 @@ type repair struct {
 	master   int
 	edit     *editing
 	fills    bool
-	deadline instant // as of a round
-	ends     []int64 // by key of the Exec: when what it puts expires; nil before it is sent. Guarded by edit.mu
-	answered bool    // guarded by edit.mu
+	deadline answerTime // as of a round
+	ends     []int64    // by key of the Exec: when what it puts expires; nil before it is sent. Guarded by edit.mu
+	answered bool       // guarded by edit.mu
 }
 
 // repair is called when the Exec has won, before its client is told: so the repairs are in the lanes before what the client
@@ -89,7 +89,7 @@ func (l *looking) differs(master int) (differs, lacks bool) {
 
 func (r *repair) command() *masters.Call { return &r.Call }
 
-func (r *repair) take(now instant) bool {
+func (r *repair) take(now answerTime) bool {
 	d := r.edit
 	e := d.engine
 	d.mu.Lock()
@@ -166,18 +166,18 @@ func (r *repair) undos() []*undo {
 // that still have what was put, or what that replaced, have made no other change, and the rest must be too few for a quorum.
 type checkup struct {
 	edit *editing
-	at   instant
+	at   answerTime
 }
 
 // checkUp is called with round.mu held.
 func (d *editing) checkUp() {
 	if !d.checked {
 		d.checked = true
-		d.engine.sweeper.add(checkup{d, d.engine.waited() + d.engine.cfg.InstanceTimeout})
+		d.engine.sweeper.add(checkup{d, d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
 	}
 }
 
-func (c checkup) due() instant { return c.at }
+func (c checkup) due() answerTime { return c.at }
 
 func (c checkup) expire() {
 	d := c.edit
@@ -219,7 +219,7 @@ func (d *editing) checkedUp(l *looking) {
 	}
 	for i := range wants {
 		if wants[i] && !d.revoked {
-			d.pushRepair(&repair{master: i, fills: fills, deadline: d.engine.waited() + d.engine.cfg.InstanceTimeout})
+			d.pushRepair(&repair{master: i, fills: fills, deadline: d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
 		}
 	}
 }

@@ -14,7 +14,7 @@ type round struct {
 	engine   *Engine
 	owner    owner
 	start    instant       // T1: read before the first byte is queued (rule 1)
-	deadline instant       // by the engine's answer clock: InstanceTimeout after start
+	deadline answerTime    // InstanceTimeout after start
 	releases *signature    // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
@@ -84,7 +84,7 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	e.load.Begin()
 	r.start = e.now()
 	waited := e.answers.at(r.start)
-	r.deadline = waited + e.cfg.InstanceTimeout
+	r.deadline = waited.plus(e.cfg.InstanceTimeout)
 	r.tally.Masters = len(e.masters)
 	if r.entries = r.few[:]; len(e.masters) > len(r.few) {
 		r.entries = make([]entry, len(e.masters))
@@ -177,7 +177,7 @@ func (r *round) conclude(now instant) {
 	}
 }
 
-func (r *round) due() instant { return r.deadline }
+func (r *round) due() answerTime { return r.deadline }
 
 // failure returns the error of a round that a quorum did not answer.
 func (r *round) failure() error {

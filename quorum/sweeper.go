@@ -21,7 +21,7 @@ type sweeper struct {
 
 // An expirer is ended by expire unless it has ended before, which expire finds out itself.
 type expirer interface {
-	due() instant
+	due() answerTime
 	expire()
 }
 
@@ -63,7 +63,7 @@ func (s *sweeper) run(done <-chan struct{}) {
 }
 
 // sweep expires what is due, and returns how long it is until the next.
-func (s *sweeper) sweep(now instant) (time.Duration, bool) {
+func (s *sweeper) sweep(now answerTime) (time.Duration, bool) {
 	for {
 		s.mu.Lock()
 		n := 0
@@ -75,7 +75,7 @@ func (s *sweeper) sweep(now instant) (time.Duration, bool) {
 			if s.parked = len(s.queue) == 0; s.parked {
 				return 0, false
 			}
-			return s.queue[0].due() - now, true
+			return s.queue[0].due().since(now), true
 		}
 		due := slices.Clone(s.queue[:n])
 		s.queue = slices.Delete(s.queue, 0, n)

@@ -76,7 +76,7 @@ func pushUndos(e *Engine, undos []*undo, after func()) {
 
 func (u *undo) command() *masters.Call { return &u.Call }
 
-func (u *undo) take(instant) bool {
+func (u *undo) take(answerTime) bool {
 	now := u.lane.engine.now()
 	if u.gone == 0 {
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
@@ -136,13 +136,13 @@ func (u *undo) finish() {
 // A wait calls after once: when the last of several things is done, or when one InstanceTimeout has passed.
 type wait struct {
 	left     atomic.Int32
-	deadline instant
+	deadline answerTime
 	after    func()
 	called   atomic.Bool
 }
 
 func newWait(e *Engine, n int, after func()) *wait {
-	w := &wait{deadline: e.waited() + e.cfg.InstanceTimeout, after: after}
+	w := &wait{deadline: e.waited().plus(e.cfg.InstanceTimeout), after: after}
 	w.left.Store(int32(n))
 	e.sweeper.add(w)
 	return w
@@ -154,7 +154,7 @@ func (w *wait) one() {
 	}
 }
 
-func (w *wait) due() instant { return w.deadline }
+func (w *wait) due() answerTime { return w.deadline }
 
 func (w *wait) expire() {
 	if w.called.CompareAndSwap(false, true) {

@@ -135,7 +135,7 @@ type question struct {
 }
 
 func (q *question) command() *masters.Call { return &q.Call }
-func (q *question) take(instant) bool      { return true }
+func (q *question) take(answerTime) bool   { return true }
 func (q *question) lost(string)            {}
 func (q *question) reply(instant) {
 	if q.Err == nil && q.answer != nil && q.lane.unproven.none() {

@@ -172,7 +172,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "silence never ends a connection", rule: "3 never close to cancel", file: "lane.go",
-		old: "now-l.busy > l.engine.cfg.MasterDeadAfter", new: "now-l.busy > 1<<60",
+		old: "now.since(l.busy) > l.engine.cfg.MasterDeadAfter", new: "now.since(l.busy) > 1<<60",
 	},
 	{
 		name: "no deadline", rule: "every attempt ends", file: "round.go",
@@ -610,7 +610,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "validity by the clock of patience", rule: "8 clock of the proxy", file: "acquire.go",
-		old: "if e.catchUp() < until {", new: "if e.waited() < until {",
+		old: "if e.catchUp() < until {", new: "if instant(e.waited()) < until {",
 		test: "ByPatience",
 	},
 	{
