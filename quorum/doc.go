@@ -10,7 +10,8 @@
 //	sweeper          ends the rounds that masters do not answer in time
 //
 // The same as function calls: begin and push; then, in the lane's loop, gather, entry.take, exchange, handOut and entry.reply;
-// then round.vote. It asks the owner of the round to read the reply and to decide, and at the end, once, calls its ended.
+// then round.vote. It asks the owner of the round to read the reply and to decide, and at the end, once, calls its ended. All that
+// an operation may be asked is in the interface owner (round.go).
 //
 // The files, in reading order:
 //
