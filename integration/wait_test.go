@@ -310,9 +310,18 @@ func TestAWaiterFindsOutWhatItsProxyHasNotHeard(t *testing.T) {
 func TestALockIsMadeSoShortThatNoValidityIsLeft(t *testing.T) {
 	_, proxies := startPair(t)
 	holder := dial(t, proxies[0].Addr)
-	for _, shorten := range [][]string{{"SET", "k", "me", "XX", "PX", "1"}, {"SET", "k", "me", "IFEQ", "me", "PX", "1"}} {
+	for _, test := range []struct {
+		want    string
+		shorten []string
+	}{
+		{"+OK\r\n", []string{"SET", "k", "me", "XX", "PX", "1"}},
+		{"+OK\r\n", []string{"SET", "k", "me", "IFEQ", "me", "PX", "1"}},
+		{":1\r\n", []string{"PEXPIRE", "k", "2"}},
+		{":1\r\n", []string{"EVAL", compareAndExpire, "1", "k", "me", "2"}},
+		{":1\r\n", []string{"EVAL", "redis.call('HGET', 'j', 'x') return redis.call('PEXPIRE', KEYS[1], ARGV[1])", "2", "k", "j", "2"}},
+	} {
 		expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
-		expect(t, holder, "+OK\r\n", shorten...)
+		expect(t, holder, test.want, test.shorten...)
 		eventually(t, cleanMax, "the lock is over", func() error {
 			if reply, err := holder.Do("EXISTS", "k"); err != nil || string(reply) != ":0\r\n" {
 				return fmt.Errorf("%q, %w", reply, err)

@@ -108,10 +108,10 @@ type ExtendRequest struct {
 // Extended is the outcome of a compare-and-expire.
 type Extended struct {
 	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrLate, ErrClosed
-	Held   bool      // a quorum extended it, and validity is left
+	Held   bool      // a quorum extended it, and validity is left, or the TTL is less than TTLMin
 	Absent bool      // if not Held: the key was absent on a quorum
-	Until  time.Time // if Held: when the promised validity ends (monotonic), as known when it was decided
-	Lock   *Lock     // if Held: the promise, to be asked when the reply is written; abandoning it does nothing
+	Until  time.Time // when the promised validity ends (monotonic), as known when it was decided; zero if none is promised
+	Lock   *Lock     // the promise, to be asked when the reply is written, nil if there is none; abandoning it does nothing
 }
 
 // View is what a quorum agrees on about a key. If no answer can have a quorum, nobody holds the key: Exists is false.

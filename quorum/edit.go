@@ -164,8 +164,7 @@ func (d *editing) won() {
 }
 
 // until returns until when all keys that were put are promised, and false if none is. A TTL that is kept counts from when the
-// keys were looked at. A client that replaces what is there with a TTL too short for any validity gives the lock up, as
-// ShedLock does: that is done, and nothing is promised.
+// keys were looked at. What replaces something with a TTL too short for any validity is not promised; see TTLMin.
 func (d *editing) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
 	for _, k := range d.puts {
@@ -173,7 +172,7 @@ func (d *editing) until() (until instant, promised bool) {
 		switch {
 		case k.KeepTTL:
 			since = d.looked.start
-		case k.was.Exists && validity < time.Millisecond:
+		case k.was.Exists && k.TTL < TTLMin(d.engine.cfg.DriftFactor):
 			continue
 		}
 		until, promised = min(until, since+validity), true

@@ -476,6 +476,27 @@ func TestAnExtensionThatIsHeardTooLateIsInDoubt(t *testing.T) {
 	})
 }
 
+// No validity can be left of such a TTL, and whoever asks for it gives the lock up. What adds it to what is left asks for more.
+func TestAnExtensionTooShortToLeaveValidityIsDone(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "mine", minute)
+		req := ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: 2 * time.Millisecond, Add: true}
+		if x := w.extend(req); !x.Held || x.Lock == nil {
+			t.Errorf("added: %+v", x)
+		}
+		req.Add = false
+		if x := w.extend(req); !x.Held || x.Lock != nil || !x.Until.IsZero() {
+			t.Errorf("%+v", x)
+		}
+		w.expectHolders(key, "mmm")
+		w.settle()
+		w.expectHolders(key, "...")
+		if x := w.extend(req); x.Held || !x.Absent {
+			t.Errorf("extended nothing: %+v", x)
+		}
+	})
+}
+
 func TestRemoveTakesTheHoldersKeyAndNoOther(t *testing.T) {
 	inWorld(t, 5, func(w *world) {
 		for i, token := range []string{"a", "a", "a", "b", "b"} {

@@ -3,7 +3,7 @@ package quorum
 import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It succeeds if a quorum grants it while validity is
-// left. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its TTL on the
+// left, or for less than TTLMin. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its TTL on the
 // masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	if req.Add {
@@ -84,9 +84,15 @@ func (x *extension) ended(d Decision) {
 	}
 }
 
-// won tells that a quorum keeps the lock for a TTL, from start.
+// won tells that a quorum keeps the lock for a TTL, from start. If the client has asked for less than TTLMin, that is done, and
+// not promised. If it has added to what was left, and the sum is less, it asked for more, and is too late.
 func (x *extension) won(ttl time.Duration) {
 	e := x.engine
+	if !x.req.Add && ttl < TTLMin(e.cfg.DriftFactor) {
+		e.stats.extended.Add(1)
+		x.done(Extended{Held: true})
+		return
+	}
 	until := x.start + Validity(ttl, 0, e.cfg.DriftFactor)
 	if e.catchUp() >= until {
 		e.stats.expired.Add(1)

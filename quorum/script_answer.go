@@ -105,11 +105,11 @@ func (a *answer) did() string {
 	return b.String()
 }
 
-// ttl returns the shortest TTL that the script set, 0 if it set none.
-func (a *answer) ttl() time.Duration {
+// ttl returns the shortest TTL that the script set, 0 if it set none. Less than ttlMin counts only for a key that it created.
+func (a *answer) ttl(ttlMin time.Duration) time.Duration {
 	least := time.Duration(0)
 	for _, e := range a.effects {
-		if e.ttl > 0 && (least == 0 || e.ttl < least) {
+		if e.ttl > 0 && (e.ttl >= ttlMin || e.kind == created) && (least == 0 || e.ttl < least) {
 			least = e.ttl
 		}
 	}

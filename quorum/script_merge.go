@@ -3,6 +3,7 @@ package quorum
 import (
 	"iter"
 	"slices"
+	"time"
 )
 
 // A count is the state of a merge: the answers so far, by master, nil where there is none.
@@ -281,11 +282,15 @@ func (c *count) wrong(a *answer, d Decision) bool {
 	return d != Won || c.class(a) != agreed
 }
 
-// ttl returns the shortest TTL that those who granted have set, 0 if they set none.
-func (c *count) ttl() (least int64) {
+// ttl returns the shortest TTL, in ms, that those who granted have set and that is to be promised, 0 if there is none. Less than
+// ttlMin is promised to a script that takes a lock, and for what was not there before.
+func (c *count) ttl(ttlMin time.Duration) (least int64) {
 	agreed, _ := c.largest()
+	if c.rule.Merge == Taking {
+		ttlMin = 0
+	}
 	for a := range c.who(Granted) {
-		if ms := a.ttl().Milliseconds(); c.class(a) == agreed && ms > 0 && (least == 0 || ms < least) {
+		if ms := a.ttl(ttlMin).Milliseconds(); c.class(a) == agreed && ms > 0 && (least == 0 || ms < least) {
 			least = ms
 		}
 	}

@@ -24,7 +24,7 @@ type Ran struct {
 	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrClosed
 	Reply Value
 	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
-	// time, ErrLate is the error, or, of Taking, Late is the reply.
+	// time, ErrLate is the error, or, of Taking, Late is the reply. TTLs below TTLMin that it gave to what was there do not count.
 	Lock *Lock
 	// Replaced are the keys that the script has deleted, or given another value.
 	Replaced []string
@@ -146,7 +146,7 @@ func (r *voting) ended(d Decision) {
 func (r *voting) won() {
 	e, rule := r.engine, &r.req.Rule
 	r.mu.Lock()
-	ran, ms := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl()
+	ran, ms := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(TTLMin(e.cfg.DriftFactor))
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
 	if ms > 0 && rule.Merge != Releasing && rule.Merge != Telling {
@@ -218,7 +218,7 @@ func (r *voting) replaced() (names []string) {
 	return names
 }
 
-// countWon counts what a quorum granted; ms is the TTL that it has set, if any.
+// countWon counts what a quorum granted; ms is the TTL that is promised, if any.
 func (r *voting) countWon(reply Value, ms int64) {
 	s := &r.engine.stats
 	switch r.req.Rule.Merge {

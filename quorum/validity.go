@@ -22,6 +22,8 @@ func Validity(ttl, elapsed time.Duration, factor float64) time.Duration {
 }
 
 // TTLMin returns the shortest TTL, in whole milliseconds, of which a whole millisecond of validity is left if no time elapses.
+// A client that gives what is there a shorter TTL gives it up, as ShedLock does when it unlocks: that is done, and nothing is
+// promised.
 func TTLMin(factor float64) time.Duration {
 	ttl := time.Millisecond
 	for Validity(ttl, 0, factor) < time.Millisecond {

@@ -43,6 +43,7 @@ type fakeEngine struct {
 	slept   atomic.Int64   // how long the machine has, since all that was granted
 	insist  func() bool    // of the latest Acquire
 	late    bool           // locks and extensions are granted with a validity that has passed
+	brief   bool           // extensions are by a TTL that leaves no validity
 
 	reply    quorum.Value // of Run
 	locking  bool         // Run takes a lock
@@ -258,8 +259,10 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			}
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
-			x.Until = old.expires
-			x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token}) // late: not yet when it was decided
+			if !e.brief {
+				x.Until = old.expires
+				x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token}) // late: not yet when it was decided
+			}
 		} else {
 			x.Absent = !had
 		}

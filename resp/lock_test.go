@@ -395,6 +395,21 @@ func TestALossIsNotToldInAProtocolThatTheClientDoesNotReadYet(t *testing.T) {
 	}
 }
 
+func TestAHeldLockThatItsClientMakesTooShortIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	r.engine.brief = true
+	if got := c.ask("EVAL", extendText, "1", "k", "me", "2"); got != ":1\r\n" {
+		t.Errorf("got %q", got)
+	}
+	if s := r.server.Stats(); s.Held != 0 || s.HeldLost != 0 {
+		t.Errorf("%d are held, %d lost", s.Held, s.HeldLost)
+	}
+}
+
 func TestAHeldLockIsHeldUntilItIsGivenBack(t *testing.T) {
 	r := newRig(t, Config{})
 	c := r.dial()

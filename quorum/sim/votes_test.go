@@ -201,6 +201,33 @@ func TestAnExtensionByVoteThatIsHeardTooLateIsInDoubt(t *testing.T) {
 	}
 }
 
+// No validity can be left of such a TTL, and whoever asks for it gives the lock up.
+func TestAnExtensionByVoteTooShortToLeaveValidityIsDone(t *testing.T) {
+	for _, lock := range []votedLock{hashLock, textLock, pairLock} {
+		t.Run(lock.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				names := []string{resourceName(0), resourceName(1)}[:lock.keys]
+				run := func(script votedScript, ttl time.Duration) quorum.Ran {
+					return <-begin(s.proxies[0].life.engine.Run, script.request(names, "mine", ttl))
+				}
+				if r := run(lock.take, 2*time.Millisecond); r.Lock != nil || r.Err == nil && lock.take.granted(r.Reply) {
+					t.Errorf("a lock that is over was granted: %+v", r)
+				}
+				s.expectHolders(0, "...")
+				if r := run(lock.take, time.Minute); r.Lock == nil {
+					t.Fatalf("not granted: %+v", r)
+				}
+				if r := run(lock.extend, 2*time.Millisecond); r.Err != nil || !lock.extend.granted(r.Reply) || r.Lock != nil {
+					t.Errorf("%+v", r)
+				}
+				s.expectHolders(0, "mmm")
+				s.sleep(time.Second)
+				s.expectHolders(0, "...")
+			})
+		})
+	}
+}
+
 // Who is first takes the value from two of three masters; one of them comes back with an older copy, in which it still is, and
 // the third has never missed it.
 func TestAnOlderCopyOfAValueIsNotTakenTwiceByAScript(t *testing.T) {
