@@ -332,3 +332,26 @@ func TestALockIsMadeSoShortThatNoValidityIsLeft(t *testing.T) {
 	expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "60000")
 	expect(t, holder, "$2\r\nme\r\n", "GETEX", "k", "PX", "1")
 }
+
+// Whoever is told that it has taken a lock counts on it.
+func TestALockOfWhichNoValidityCanBeLeftIsNotTaken(t *testing.T) {
+	_, proxies := startPair(t)
+	c := dial(t, proxies[0].Addr)
+	const tooShort = "-ERR TTL is too short: less than 1 ms of validity would be left; ask for a longer one\r\n"
+	for _, test := range []struct {
+		want string
+		take []string
+	}{
+		{"$-1\r\n", []string{"SET", "k", "me", "NX", "PX", "2"}},
+		{"$0\r\n\r\n", []string{"SET", "k", "me", "NX", "PX", "2", "GET"}},
+		{tooShort, []string{"SET", "k", "me", "IFNE", "you", "PX", "2"}},
+		{tooShort, []string{"EVAL", "redis.call('HGET', 'j', 'x') return redis.call('SET', KEYS[1], ARGV[1], 'PX', 3)", "2", "k", "j", "me"}},
+		{"$-1\r\n", []string{"SET", "k", "me", "PX", "2", "GET"}}, // it takes no lock: it replaces whatever is there
+	} {
+		expect(t, c, test.want, test.take...)
+	}
+	expect(t, c, "+OK\r\n", "MULTI")
+	expect(t, c, "+QUEUED\r\n", "SET", "j", "me", "NX", "PX", "2")
+	expect(t, c, tooShort, "EXEC")
+	expect(t, c, ":0\r\n", "EXISTS", "j")
+}

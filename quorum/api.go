@@ -26,6 +26,9 @@ var (
 	// ErrLate says that a quorum did what was asked, but too late to leave any validity. What was set has been undone. An
 	// extension has not been undone: masters may hold the lock still.
 	ErrLate = errors.New("NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late")
+	// ErrTooShort says that an Exec or a script would have made what was not there, with a TTL below TTLMin: a lock that is over
+	// when it is granted. An Exec has done nothing, and what a script had made has been undone.
+	ErrTooShort = errors.New("the TTL is too short: less than 1 ms of validity would be left")
 	// ErrClosed says that the engine was closed before the outcome was known.
 	ErrClosed = errors.New("lockproxy is shutting down")
 )

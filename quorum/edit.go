@@ -172,7 +172,7 @@ func (d *editing) until() (until instant, promised bool) {
 		switch {
 		case k.KeepTTL:
 			since = d.looked.start
-		case k.was.Exists && k.TTL < TTLMin(d.engine.cfg.DriftFactor):
+		case k.TTL < TTLMin(d.engine.cfg.DriftFactor):
 			continue
 		}
 		until, promised = min(until, since+validity), true

@@ -88,7 +88,7 @@ const (
 
 // Executed is the outcome of an Exec.
 type Executed struct {
-	Err  error // *NoQuorum, ErrLate, ErrClosed
+	Err  error // *NoQuorum, ErrLate, ErrTooShort, ErrClosed
 	Done bool  // false: a watched key has changed, and nothing was done
 	Lock *Lock // if a key was put where nothing was, or with a TTL that can leave validity
 }
@@ -171,7 +171,21 @@ func (x *exec) looked(l *looking) {
 		x.done(Executed{Done: true})
 		return
 	}
+	if x.tooShort(l.views, edits) {
+		x.done(Executed{Err: ErrTooShort})
+		return
+	}
 	x.engine.edit(x, l, edits)
+}
+
+// tooShort says that a lock would be taken that is over when it is granted.
+func (x *exec) tooShort(now []View, edits []Edit) bool {
+	for i, ed := range edits {
+		if ed.Kind == Put && !now[i].Exists && ed.TTL < TTLMin(x.engine.cfg.DriftFactor) {
+			return true
+		}
+	}
+	return false
 }
 
 // differ looks again, a little later, if a quorum has answered but no quorum agrees: another change is being made, or put back.

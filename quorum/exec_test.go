@@ -337,8 +337,8 @@ func TestWhatIsReplacedForTooShortToBeValidIsNotPutBack(t *testing.T) {
 		}
 		w.expectHolders(key, "nnn")
 		w.settle()
-		w.expectHolders(key, "...")                                                     // it is over
-		if _, x := w.getSet(key, "new", time.Millisecond); !errors.Is(x.Err, ErrLate) { // it would be a lock
+		w.expectHolders(key, "...")                                                           // it is over
+		if _, x := w.getSet(key, "new", 3*time.Millisecond); !errors.Is(x.Err, ErrTooShort) { // it would be a lock
 			t.Fatalf("%+v", x)
 		}
 	})

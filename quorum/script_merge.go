@@ -282,16 +282,16 @@ func (c *count) wrong(a *answer, d Decision) bool {
 	return d != Won || c.class(a) != agreed
 }
 
-// ttl returns the shortest TTL, in ms, that those who granted have set and that is to be promised, 0 if there is none. Less than
+// ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. Less than
 // ttlMin is promised to a script that takes a lock, and for what was not there before.
-func (c *count) ttl(ttlMin time.Duration) (least int64) {
+func (c *count) ttl(ttlMin time.Duration) (least time.Duration) {
 	agreed, _ := c.largest()
 	if c.rule.Merge == Taking {
 		ttlMin = 0
 	}
 	for a := range c.who(Granted) {
-		if ms := a.ttl(ttlMin).Milliseconds(); c.class(a) == agreed && ms > 0 && (least == 0 || ms < least) {
-			least = ms
+		if ttl := a.ttl(ttlMin); c.class(a) == agreed && ttl > 0 && (least == 0 || ttl < least) {
+			least = ttl
 		}
 	}
 	return least

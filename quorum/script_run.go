@@ -21,7 +21,7 @@ type RunRequest struct {
 
 // Ran is the outcome of a Run. If Err is nil, Reply is the script's.
 type Ran struct {
-	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrClosed
+	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrTooShort, ErrClosed
 	Reply Value
 	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
 	// time, ErrLate is the error, or, of Taking, Late is the reply. TTLs below TTLMin that it gave to what was there do not count.
@@ -144,18 +144,21 @@ func (r *voting) ended(d Decision) {
 
 // won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
 func (r *voting) won() {
-	e, rule := r.engine, &r.req.Rule
+	e, rule, ttlMin := r.engine, &r.req.Rule, TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
-	ran, ms := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(TTLMin(e.cfg.DriftFactor))
+	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(ttlMin)
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
-	if ms > 0 && rule.Merge != Releasing && rule.Merge != Telling {
-		until := r.began() + Validity(time.Duration(ms)*time.Millisecond, 0, e.cfg.DriftFactor)
-		if e.catchUp() >= until {
+	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
+		until := r.began() + Validity(ttl, 0, e.cfg.DriftFactor)
+		if ttl < ttlMin || e.catchUp() >= until {
 			e.stats.expired.Add(1)
 			late := Ran{Err: ErrLate}
-			if rule.Merge == Taking {
+			switch {
+			case rule.Merge == Taking:
 				late = Ran{Reply: rule.Late}
+			case ttl < ttlMin:
+				late.Err = ErrTooShort
 			}
 			r.undo(func() { r.done(late) })
 			return
@@ -166,7 +169,7 @@ func (r *voting) won() {
 			r.leave()
 		}
 	}
-	r.countWon(ran.Reply, ms)
+	r.countWon(ran.Reply, ttl)
 	r.putBack(Won, func() { r.done(ran) })
 }
 
@@ -218,14 +221,14 @@ func (r *voting) replaced() (names []string) {
 	return names
 }
 
-// countWon counts what a quorum granted; ms is the TTL that is promised, if any.
-func (r *voting) countWon(reply Value, ms int64) {
+// countWon counts what a quorum granted, with the TTL that is promised, if any.
+func (r *voting) countWon(reply Value, ttl time.Duration) {
 	s := &r.engine.stats
 	switch r.req.Rule.Merge {
 	case Taking:
 		s.acquired.Add(1)
 	case Extending:
-		if ms > 0 { // else it only asked, or each of several locks was refused
+		if ttl > 0 { // else it only asked, or each of several locks was refused
 			s.extended.Add(1)
 		}
 	case Releasing:

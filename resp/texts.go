@@ -145,6 +145,8 @@ func errorReply(err error) Reply {
 		return Error("ERR lockproxy is shutting down")
 	case errors.Is(err, quorum.ErrTooLong):
 		return Error("ERR the lock's TTL would exceed ttl_max; extend by less, or raise ttl_max on every lockproxy")
+	case errors.Is(err, quorum.ErrTooShort):
+		return Error("ERR TTL is too short: less than 1 ms of validity would be left; ask for a longer one")
 	}
 	return Error(err.Error())
 }
