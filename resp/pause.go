@@ -99,12 +99,13 @@ func (p *pause) leave(s *session) {
 	p.mu.Unlock()
 }
 
-// mayChange says whether the command may change something that others see. cmd is its row, or nil if there is none.
+// mayChange says whether the command may change something that others see. cmd is its row, or nil if there is none. A command that
+// nobody knows may change something at the upstream, and on its own a proxy answers it at once, as Redis does.
 func (c *call) mayChange(cmd *command) bool {
 	cmd = cmd.row(c.args)
 	switch {
 	case cmd == nil:
-		return c.server.commandsThere().MayChange(c.args)
+		return c.server.cfg.Upstream != nil && c.server.commandsThere().MayChange(c.args)
 	case cmd.name == "exec":
 		return c.transaction.changes
 	}

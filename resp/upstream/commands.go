@@ -102,10 +102,11 @@ func (c *Commands) MayWait(args []string) bool {
 	return cmd == nil || cmd.mayWait
 }
 
-// MayChange says whether the command may change something that others see, by its flags. An unknown command may not.
+// MayChange says whether the command may change something that others see, by its flags. An unknown command may: the server may have
+// been given a module, or be another one, since it told its commands.
 func (c *Commands) MayChange(args []string) bool {
 	cmd := c.find(args)
-	return cmd != nil && cmd.mayChange
+	return cmd == nil || cmd.mayChange
 }
 
 // statelessByName are commands without keys that clients send often, some of them before anything else.
