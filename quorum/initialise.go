@@ -16,8 +16,9 @@ import (
 
 // Initialise marks all masters clean, whatever they carry: nothing that was locked before counts any more. A lock that
 // is held through any proxy of this deployment may be taken a second time. It marks none if one of them does not answer,
-// cannot be written to, as a replica, or is another under a second address: masters of which some are marked and some are
-// not would refuse the proxies that know either.
+// cannot be written to, as a replica, or is another under a second address. For if the list of masters has changed, a proxy refuses
+// each master that is marked for another list than its own. If some masters were marked for the new list, and the others still for
+// the old one, perhaps no proxy would have a quorum.
 func Initialise(ctx context.Context, cfg Config, ms []masters.Master) error {
 	cfg = cfg.withDefaults()
 	found := Inspect(ctx, cfg, ms)
@@ -194,7 +195,8 @@ func isMarkedAlike(a, b Inspected) bool {
 }
 
 // unhurried returns a context that ends when no master can be expected to mark any more of its databases, however long ctx
-// has patience: masters of which only some are marked are fresh no more, and refuse those that know either.
+// has patience. Once some masters are marked, the others should be: AutoInitialise would not begin again, because not all are fresh
+// any more, and after a change of the list perhaps no proxy has a quorum; see Initialise.
 func unhurried(ctx context.Context, cfg Config) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.Databases)*cfg.MasterDeadAfter)
 }
