@@ -94,7 +94,8 @@ func (d *editing) putBack(en *entry, k *edited) *undo {
 		kept := c.kept(k.was.TTL)
 		u := &undo{lane: en.lane, kept: kept, once: true}
 		u.Args = luaRestore.whole(name, k.was.Value, had)
-		// Once the key's time is over by our clock it stays gone: the master's clock may have been set back, and keep it longer.
+		// Once the key's time is over by our clock it stays gone: the master may have forgotten the key while it was away, and
+		// its clock may have been set back. There the key would begin to live anew.
 		u.gone = d.start + kept + Drift(kept, c.DriftFactor)
 		return u
 	}
