@@ -38,7 +38,7 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
 
 func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
-	return c.begin(twoRounds, c.args[1], counted, func(sl *slot) {
+	return c.begin(overlapNone, c.args[1], counted, func(sl *slot) {
 		s, key, until := c.session, sl.key, time.Now().Add(ttl)
 		done := func(changed quorum.Changed) {
 			if changed.Applied {
@@ -83,7 +83,7 @@ func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
 // runDel removes each name once, however often it is given.
 func runDel(c *call) Reply {
 	names := slices.Compact(slices.Sorted(slices.Values(c.args[1:])))
-	sl := c.claimAll(twoRounds, names, counted)
+	sl := c.claimAll(overlapNone, names, counted)
 	if sl == nil {
 		return wait
 	}

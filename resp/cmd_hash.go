@@ -36,7 +36,7 @@ func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
 
 // ask sends the command to the masters; unordered as in quorum.AskRequest. If no answer has a quorum, the reply is that for nil.
 func (c *call) ask(unordered int, reply func(any) Reply) Reply {
-	return c.begin(oneRound, c.args[c.cmd.keys.first], made, func(sl *slot) {
+	return c.begin(overlapAny, c.args[c.cmd.keys.first], made, func(sl *slot) {
 		req, w := quorum.AskRequest{Key: sl.key, Command: slices.Clone(c.args), Unordered: unordered}, c.watches(sl.key.Name)
 		c.engine().Ask(req, func(a quorum.Asked) {
 			if a.Exists {

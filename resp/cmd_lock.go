@@ -33,8 +33,8 @@ func runLock(c *call) Reply {
 	if o.hold && c.holdsFull() {
 		return errHoldsMax
 	}
-	// twoRounds: later commands of the client on this key rely on the lock, and on its fence.
-	sl := c.claim(twoRounds, c.args[1], func(out *outcome) Reply {
+	// overlapNone: later commands of the client on this key rely on the lock, and on its fence.
+	sl := c.claim(overlapNone, c.args[1], func(out *outcome) Reply {
 		if out.done == 0 {
 			return Null{}
 		}
@@ -147,7 +147,7 @@ func runUnlock(c *call) Reply {
 // release is for UNLOCK and whatever else gives a lock back. A lock that this connection holds is no longer extended, even if the
 // release fails.
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
-	return c.begin(oneRound, name, answer, func(sl *slot) {
+	return c.begin(overlapAny, name, answer, func(sl *slot) {
 		sl.token, sl.alien = token, alien
 		c.endHoldOf(sl.key, token)
 		c.engine().Release(sl.key, token, sl.released)
@@ -168,11 +168,11 @@ func runExtend(c *call) Reply {
 }
 
 func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(*outcome) Reply) Reply {
-	r := extending
+	o := overlapLater
 	if req.Add {
-		r = twoRounds
+		o = overlapNone
 	}
-	return c.begin(r, req.Key.Name, answer, func(sl *slot) {
+	return c.begin(o, req.Key.Name, answer, func(sl *slot) {
 		sl.alien = alien
 		c.mu.Lock()
 		h := c.held(req.Key, req.Token)
@@ -191,7 +191,7 @@ func runFence(c *call) Reply {
 	if !ok {
 		return errNotInt
 	}
-	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
+	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		c.engine().Fence(sl.key, func(v quorum.FenceView) {
 			sl.resolve(outcome{err: v.Err, done: count(n > 0 && v.Fence == n)})
 		})

@@ -26,7 +26,7 @@ func runLocks(c *call) Reply {
 	if c.server.taken == nil {
 		return errLocksOff
 	}
-	return c.begin(oneRound, "", made, func(sl *slot) {
+	return c.begin(overlapAny, "", made, func(sl *slot) {
 		l := &listing{server: c.server, slot: sl, most: most}
 		l.rest = c.server.taken.list(func(name string) bool { return matchGlob(pattern, name) })
 		l.next()

@@ -52,7 +52,7 @@ func runWatch(c *call) Reply {
 	for _, w := range fresh {
 		names = append(names, w.key.Name)
 	}
-	sl := c.claimTogether(twoRounds, names, func(*outcome) Reply { return okReply })
+	sl := c.claimTogether(overlapNone, names, func(*outcome) Reply { return okReply })
 	if sl == nil {
 		return wait
 	}
@@ -149,7 +149,7 @@ func runExec(c *call) Reply {
 	}
 	deferred := deferredOf(queue)
 	if len(names) == 0 {
-		sl := c.claim(oneRound, "", made)
+		sl := c.claim(overlapAny, "", made)
 		if sl == nil {
 			return wait
 		}

@@ -6,7 +6,7 @@ import "lockproxy/quorum"
 
 // runLockInfo tells what every master has under a key, and what follows for the lock. It answers without a quorum, too.
 func runLockInfo(c *call) Reply {
-	return c.begin(oneRound, c.args[1], made, func(sl *slot) {
+	return c.begin(overlapAny, c.args[1], made, func(sl *slot) {
 		key, engine, gates, w := sl.key, c.engine(), c.server.gates, c.watches(sl.key.Name)
 		engine.Views(key, func(v quorum.Viewed) {
 			if v.State != quorum.LockFree {
@@ -77,7 +77,7 @@ func runForceUnlock(c *call) Reply {
 	if !c.server.mayForceUnlock(c.user) {
 		return Error("NOPERM this user has no permissions to run the 'forceunlock' command")
 	}
-	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
+	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		s, key, by := c.session, sl.key, c.user
 		c.endHoldUnless(key, "")
 		c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {

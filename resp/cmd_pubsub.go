@@ -42,7 +42,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		return later
 	}
 	confirmed := make(Sequence, 0, len(topics))
-	sl := c.claimSlot(oneRound, c.args[1], nil, 1+count(l != nil), 0, func(*outcome) Reply { return confirmed })
+	sl := c.claimSlot(overlapAny, c.args[1], nil, 1+count(l != nil), 0, func(*outcome) Reply { return confirmed })
 	if sl == nil {
 		s.server.memory.sub(size)
 		return wait
@@ -149,7 +149,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	var sl *slot
 	others := s.atUpstream(topics)
 	if s.link != nil && len(others) > 0 && !s.linkDead() {
-		if sl = c.claim(oneRound, "", func(*outcome) Reply { return told }); sl == nil {
+		if sl = c.claim(overlapAny, "", func(*outcome) Reply { return told }); sl == nil {
 			return wait
 		}
 	}
@@ -185,7 +185,7 @@ func (c *call) publish(kind pubsub.Kind) Reply {
 	if strings.HasPrefix(c.args[1], reservedPrefix) {
 		return errOwnChannel
 	}
-	return c.begin(oneRound, c.args[1], counted, func(sl *slot) {
+	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		c.publishTo(kind, func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
 	})
 }
@@ -296,7 +296,7 @@ func runPubsubNumPat(c *call) Reply {
 
 // poll asks all masters, and makes a reply of what they say.
 func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
-	return c.begin(oneRound, "", made, func(sl *slot) {
+	return c.begin(overlapAny, "", made, func(sl *slot) {
 		c.engine().Poll(question, func(p quorum.Polled) {
 			o := outcome{err: p.Err}
 			if p.Err == nil {

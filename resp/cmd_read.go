@@ -50,7 +50,7 @@ func cut(s string, start, end int64) string {
 
 // look reads the key by Engine.Get, which is for strings, or Engine.Read.
 func (c *call) look(read func(Engine, quorum.Key, func(quorum.View)), answer func(*outcome) Reply) Reply {
-	return c.begin(oneRound, c.args[1], answer, func(sl *slot) { read(c.engine(), sl.key, sl.viewed) })
+	return c.begin(overlapAny, c.args[1], answer, func(sl *slot) { read(c.engine(), sl.key, sl.viewed) })
 }
 
 func valueOrNull(o *outcome) Reply {
@@ -63,7 +63,7 @@ func valueOrNull(o *outcome) Reply {
 // runExists counts, as Redis does, a name that is given twice as two.
 func runExists(c *call) Reply {
 	names := c.args[1:]
-	sl := c.claimAll(oneRound, names, counted)
+	sl := c.claimAll(overlapAny, names, counted)
 	if sl == nil {
 		return wait
 	}

@@ -169,11 +169,11 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 // acquireByScript makes an attempt. A refusal is answered as the script does when somebody holds the lock. If the script fails on a
 // key that holds no string, the attempt has to find that out: masters tell it if they are asked for the holder.
 func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
-	r := oneRound
+	o := overlapAny
 	if req.Reentrant {
-		r = extending
+		o = overlapLater
 	}
-	return c.begin(r, req.Key.Name, scriptAnswer(m, script.NotMine), func(sl *slot) {
+	return c.begin(o, req.Key.Name, scriptAnswer(m, script.NotMine), func(sl *slot) {
 		sl.alien, req.Insist = alien, sl.insist
 		done := sl.acquired
 		if s := c.session; req.Reentrant {
@@ -190,7 +190,7 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, ali
 
 // query answers what a script asks about its key. The slot's outcome is read when all is known.
 func (c *call) query(op script.Call, m *script.Meaning) Reply {
-	return c.begin(oneRound, op.Key, func(o *outcome) Reply {
+	return c.begin(overlapAny, op.Key, func(o *outcome) Reply {
 		if o.done > 0 && o.kind != "string" {
 			return valueReply(op.Alien.Answer(max(o.ttl, 0)))
 		}
@@ -250,7 +250,7 @@ func runScriptFlush(c *call) Reply {
 
 // runScriptKill ends scripts that run by vote, and those of the upstream.
 func runScriptKill(c *call) Reply {
-	return c.begin(oneRound, "", made, func(sl *slot) {
+	return c.begin(overlapAny, "", made, func(sl *slot) {
 		up := c.server.cfg.Upstream
 		var there error
 		if up != nil {

@@ -90,7 +90,7 @@ func runSet(c *call) Reply {
 
 // acquire takes args[1] for the token args[2].
 func (c *call) acquire(req quorum.AcquireRequest, answer func(*outcome) Reply) Reply {
-	return c.begin(oneRound, c.args[1], answer, func(sl *slot) {
+	return c.begin(overlapAny, c.args[1], answer, func(sl *slot) {
 		switch past := req.TTL <= 0; { // a Unix time in the past: nothing can be held until then
 		case past && req.WantHolder:
 			c.engine().Get(sl.key, func(v quorum.View) {
@@ -107,14 +107,14 @@ func (c *call) acquire(req quorum.AcquireRequest, answer func(*outcome) Reply) R
 
 // write sets args[1].
 func (c *call) write(req quorum.WriteRequest) Reply {
-	r, answer := oneRound, okOrNull
+	o, answer := overlapAny, okOrNull
 	if req.IfExists || req.KeepTTL || req.WantOld {
-		r = twoRounds
+		o = overlapNone
 	}
 	if req.WantOld {
 		answer = oldValue
 	}
-	return c.begin(r, c.args[1], answer, func(sl *slot) {
+	return c.begin(o, c.args[1], answer, func(sl *slot) {
 		req.Key = sl.key
 		done := sl.written
 		if t := c.server.taken; t != nil && req.IfExists && len(req.Value) <= keepMax { // as ShedLock extends its locks
@@ -149,7 +149,7 @@ func (c *call) setExpired(o setOptions) Reply {
 	if !o.xx {
 		answer = func(*outcome) Reply { return okReply }
 	}
-	return c.begin(twoRounds, c.args[1], answer, func(sl *slot) {
+	return c.begin(overlapNone, c.args[1], answer, func(sl *slot) {
 		c.endHoldUnless(sl.key, "")
 		c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
 	})

@@ -38,15 +38,15 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		DB: c.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
-	r := oneRound
+	o := overlapAny
 	if len(req.Keys) > 0 && !req.ReadOnly && rule.Merge != quorum.Telling {
-		r = extending // it is not known what the script does to its keys
+		o = overlapLater // it is not known what the script does to its keys
 	}
-	sl := c.claimTogether(r, req.Keys, func(o *outcome) Reply {
-		if o.done == 0 {
+	sl := c.claimTogether(o, req.Keys, func(out *outcome) Reply {
+		if out.done == 0 {
 			return late
 		}
-		return o.reply
+		return out.reply
 	})
 	if sl == nil {
 		return wait

@@ -21,13 +21,13 @@ func (c *call) engine() Engine { return c.server.engine }
 
 // claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
 // turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
-func (c *call) claim(r rounds, name string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, name, nil, 1, 1, answer)
+func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(o, name, nil, 1, 1, answer)
 }
 
 // begin is claim and, unless that has to wait, run, which begins the operation. A handler returns its reply.
-func (c *call) begin(r rounds, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
-	sl := c.claim(r, name, answer)
+func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
+	sl := c.claim(o, name, answer)
 	if sl == nil {
 		return wait
 	}
@@ -36,29 +36,29 @@ func (c *call) begin(r rounds, name string, answer func(*outcome) Reply, run fun
 }
 
 // claimAll is claim for an operation on each of several keys, all different.
-func (c *call) claimAll(r rounds, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(r, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
+func (c *call) claimAll(o overlap, names []string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(o, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
 }
 
 // claimTogether is claim for one operation on several keys, all different, or none. Names are kept.
-func (c *call) claimTogether(r rounds, names []string, answer func(*outcome) Reply) *slot {
+func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Reply) *slot {
 	first, others := "", names
 	if len(names) > 0 {
 		first, others = names[0], names[1:]
 	}
-	return c.claimSlot(r, first, others, 1, 1+len(names), answer)
+	return c.claimSlot(o, first, others, 1, 1+len(names), answer)
 }
 
 // claimSlot does the work of claim, claimAll and claimTogether. The command's memory is counted as that of engaged operations of
 // the engine.
-func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
+func (c *call) claimSlot(o overlap, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
 	s := c.session
 	if name != "" && engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
 		return nil
 	}
 	sl := newSlot(s)
 	sl.resp3, sl.mute = s.resp3, s.mute.current
-	sl.rounds, sl.key, sl.others, sl.answer = r, c.key(name), others, answer
+	sl.overlap, sl.key, sl.others, sl.answer = o, c.key(name), others, answer
 	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
 	sl.memory += engaged * s.server.engagement
 	if s.transaction.open { // it is EXEC, which runs what is queued
@@ -70,8 +70,8 @@ func (c *call) claimSlot(r rounds, name string, others []string, outcomes, engag
 		sl.recycle()
 		return nil
 	}
-	if r == twoRounds {
-		s.twoRounds++
+	if o == overlapNone {
+		s.alone++
 	}
 	sl.reserve, s.reserve = s.reserve, 0
 	return sl

@@ -141,7 +141,7 @@ func runPlanned(c *call) Reply {
 // execute runs a plan on keys. It calls begin once, when no earlier command is in its way. begin returns the commands of the plan
 // as one step, and the marks that the first of the keys must have. The deferred commands are run when the plan has taken place.
 func (c *call) execute(names []string, deferred []deferredCommand, begin func() ([]quorum.Mark, step)) Reply {
-	sl := c.claimTogether(twoRounds, names, func(o *outcome) Reply {
+	sl := c.claimTogether(overlapNone, names, func(o *outcome) Reply {
 		if o.done == 0 {
 			return errorReply(quorum.ErrLate)
 		}

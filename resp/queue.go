@@ -28,17 +28,17 @@ func (s *session) push(sl *slot) bool {
 
 // conflict returns the youngest command in flight that sl must wait for; nil if there is none. sl waits for every command that went
 // upstream: a client that writes data and gives the lock back in one go relies on their order. On the same key, sl waits for
-// commands of two rounds; if it is not of one round itself, for all. It then waits also for an attempt that has taken a lock, until
-// the reply is written, because the lock may be undone until then.
+// commands that nothing may overlap; if it may overlap nothing sent before it, for all. It then waits also for an attempt that has
+// taken a lock, until the reply is written, because the lock may be undone until then.
 func (s *session) conflict(sl *slot) *slot {
-	if sl.rounds == oneRound && s.twoRounds == 0 && s.relays == 0 && s.shares == 0 {
+	if sl.overlap == overlapAny && s.alone == 0 && s.relays == 0 && s.shares == 0 {
 		return nil // the common case costs nothing
 	}
 	var found *slot
 	for _, first := range [...]*slot{s.batch, s.head} {
 		for other := first; other != nil; other = other.next {
-			changes := sl.rounds != oneRound && (other.left > 0 || other.takes)
-			switch mixed := changes || other.left > 0 && other.rounds == twoRounds; {
+			changes := sl.overlap != overlapAny && (other.left > 0 || other.takes)
+			switch mixed := changes || other.left > 0 && other.overlap == overlapNone; {
 			case other.owedThere(), mixed && other.sharesKey(sl):
 				found = other
 			}

@@ -53,7 +53,7 @@ type session struct {
 	outBytes   int   // what waits for the client
 	queued     int   // what the slots in the queue take beside texts
 	counted    int   // of this, what the memory budget has counted
-	twoRounds  int   // commands in flight that take two rounds
+	alone      int   // commands in flight that nothing may overlap
 	waitFor    *slot // the reader waits for it to be ready
 	throttled  bool  // the reader waits for depth and inBytes to go down
 	gone       bool

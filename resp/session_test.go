@@ -343,7 +343,7 @@ func TestABugInAReplyEndsOneConnection(t *testing.T) {
 	r.server.commands = newTable(append(connectionCommands,
 		&command{name: "atonce", arity: 1, run: func(*call) Reply { return Array{nil} }},
 		&command{name: "claimed", arity: 1, run: func(c *call) Reply {
-			c.claim(oneRound, "", made).resolve(outcome{reply: Array{nil}})
+			c.claim(overlapAny, "", made).resolve(outcome{reply: Array{nil}})
 			return later
 		}}))
 	for _, name := range []string{"ATONCE", "CLAIMED"} {

@@ -30,13 +30,13 @@ type slot struct {
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
 	reply  Reply                // if answer is nil
 
-	key    quorum.Key
-	others []string     // further names, for a command on several keys
-	hold   *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
-	token  string       // the one that a release names
-	alien  script.Alien // what a script that is understood answers, if its key holds no string
-	rounds rounds
-	waits  bool // for as long as the client is there; set before the operation begins
+	key     quorum.Key
+	others  []string     // further names, for a command on several keys
+	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
+	token   string       // the one that a release names
+	alien   script.Alien // what a script that is understood answers, if its key holds no string
+	overlap overlap
+	waits   bool // for as long as the client is there; set before the operation begins
 
 	weight  int // what the slot counts towards Limits.Pipeline
 	size    int // bytes of the command, counted in session.inBytes
@@ -89,13 +89,13 @@ type outcome struct {
 // made is the answer for an outcome that has its reply.
 func made(o *outcome) Reply { return o.reply }
 
-// rounds says what else on the same key may be in flight together with an operation; see session.conflict.
-type rounds uint8
+// An overlap is what else on the same key may be in flight together with an operation; see session.conflict.
+type overlap uint8
 
 const (
-	oneRound  rounds = iota // anything of one round
-	twoRounds               // nothing: the operation reads first and compares then, or asks again
-	extending               // nothing sent before it: the undo of an attempt knows the lock by its expiry, which an extension changes
+	overlapAny   overlap = iota // whatever may overlap it
+	overlapLater                // what is sent after it: the undo of an attempt knows the lock by its expiry, which an extension changes
+	overlapNone                 // nothing: the operation reads first and compares then, or asks again
 )
 
 var slots = sync.Pool{New: func() any {
@@ -176,7 +176,7 @@ func (sl *slot) onSplit() bool {
 	s := sl.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone || sl.rounds == twoRounds {
+	if s.gone || sl.overlap == overlapNone {
 		return !s.gone
 	}
 	for later := sl.next; later != nil; later = later.next {
@@ -184,8 +184,8 @@ func (sl *slot) onSplit() bool {
 			return false
 		}
 	}
-	sl.rounds = twoRounds
-	s.twoRounds++
+	sl.overlap = overlapNone
+	s.alone++
 	return true
 }
 
@@ -259,8 +259,8 @@ func (sl *slot) resolve(o outcome) {
 		s.mu.Unlock()
 		return
 	}
-	if sl.rounds == twoRounds {
-		s.twoRounds--
+	if sl.overlap == overlapNone {
+		s.alone--
 	}
 	ok := s.countOutput(sl, size)
 	s.tellReady(sl)

@@ -187,7 +187,7 @@ func (c *call) scriptsExist() Reply {
 	case refused != nil:
 		return nil
 	}
-	return c.begin(oneRound, "", made, func(sl *slot) {
+	return c.begin(overlapAny, "", made, func(sl *slot) {
 		given := map[string]bool{}
 		for _, sha := range c.args[2:] {
 			if s, has := c.server.scripts.Lookup(sha); has && !given[s.SHA] {

@@ -203,7 +203,7 @@ func (c *call) execThere() Reply {
 	if refused != nil {
 		return refused
 	}
-	sl := c.claim(oneRound, "", made)
+	sl := c.claim(overlapAny, "", made)
 	if sl == nil {
 		return wait
 	}
