@@ -74,13 +74,13 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 }
 
 func runClientPause(c *call) Reply {
-	all := true
+	kind := pauseAll
 	if len(c.args) > 3 {
 		switch {
 		case len(c.args) > 4:
 			return errSubcommandArity("CLIENT", c.args[1])
 		case equalFold(c.args[3], "write"):
-			all = false
+			kind = pauseWrites
 		case !equalFold(c.args[3], "all"):
 			return Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
 		}
@@ -90,7 +90,7 @@ func runClientPause(c *call) Reply {
 		return refused
 	}
 	if ms <= math.MaxInt64-time.Now().UnixMilli() { // else it is over before it begins, as in Redis
-		c.server.pause.begin(clampMillis(ms), all)
+		c.server.pause.begin(clampMillis(ms), kind)
 	}
 	return okReply
 }

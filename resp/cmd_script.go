@@ -71,7 +71,7 @@ func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
 	case answer.Refusal != "":
 		return nil, Error(answer.Refusal)
 	}
-	return c.server.scripts.Keep(s, true), nil
+	return c.server.scripts.KeepCompiled(s), nil
 }
 
 // uncompiled says that the masters were asked, and no quorum answered.

@@ -13,23 +13,31 @@ type pause struct {
 
 	mu      sync.Mutex // guards what follows
 	until   time.Time
-	all     bool // reads, too
+	kind    pauseKind
 	timer   *time.Timer
 	waiting map[*session]struct{}
 }
 
+// A pauseKind is what clients wait with. A stricter one is greater.
+type pauseKind uint8
+
+const (
+	pauseWrites pauseKind = iota
+	pauseAll
+)
+
 // begin starts a pause, or makes the one there is longer and stricter, as Redis does.
-func (p *pause) begin(d time.Duration, all bool) {
+func (p *pause) begin(d time.Duration, kind pauseKind) {
 	until := time.Now().Add(d)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.on.Load() {
-		p.until, p.all = until, all
+		p.until, p.kind = until, kind
 		p.timer = time.AfterFunc(d, p.over)
 		p.on.Store(true)
 		return
 	}
-	p.all = p.all || all
+	p.kind = max(p.kind, kind)
 	if until.After(p.until) {
 		p.until = until
 		p.timer.Reset(d)
@@ -74,7 +82,7 @@ func (p *pause) holds(c *call, cmd *command) bool {
 	changes := c.mayChange(cmd)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.on.Load() || !p.all && !changes {
+	if !p.on.Load() || p.kind == pauseWrites && !changes {
 		return false
 	}
 	if p.waiting == nil {

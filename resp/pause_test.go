@@ -10,10 +10,10 @@ import (
 func TestAPauseThatBeginsAsAnotherEndsIsKept(t *testing.T) {
 	for range 20000 {
 		var p pause
-		p.begin(time.Nanosecond, false)
+		p.begin(time.Nanosecond, pauseWrites)
 		var over sync.WaitGroup
 		over.Go(p.over)
-		p.begin(time.Hour, false)
+		p.begin(time.Hour, pauseWrites)
 		over.Wait()
 		if !p.on.Load() {
 			t.Fatal("it is over at once")

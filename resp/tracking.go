@@ -149,7 +149,11 @@ func (c *call) invalidate() {
 		return
 	}
 	cmd := c.server.commands.find(c.args[0])
-	t.note(c.reads(cmd))
+	if names, exact := c.reads(cmd); exact {
+		t.note(names)
+	} else {
+		t.noteAny()
+	}
 	if c.transaction.open || cmd != nil && cmd.name == "client" {
 		return
 	}
@@ -179,16 +183,18 @@ func (c *call) reads(cmd *command) (names []string, exact bool) {
 }
 
 // note adds keys that were read.
-func (t *tracking) note(names []string, exact bool) {
-	t.anyKey = t.anyKey || !exact
+func (t *tracking) note(names []string) {
 	for _, name := range names {
 		if t.size += spanSize + len(name); t.anyKey || t.size > trackedMax {
-			t.anyKey, t.keys = true, nil
+			t.noteAny()
 			return
 		}
 		t.keys = append(t.keys, strings.Clone(name))
 	}
 }
+
+// noteAny notes that it is not known which keys were read.
+func (t *tracking) noteAny() { t.anyKey, t.keys = true, nil }
 
 // push says of all keys that were read that they may have changed. It returns nil if there are none.
 func (t *tracking) push() Reply {

@@ -165,7 +165,7 @@ func (c *call) divertScript(cmd *command) Reply {
 	}
 	if sub.name == "load" { // the upstream may accept texts that masters refuse: these are asked when it is used on locks
 		if s, err := c.server.scripts.Load(c.args[2]); err == nil {
-			c.server.scripts.Keep(s, false)
+			c.server.scripts.Keep(s)
 		}
 	} else {
 		_ = sub.run(c)

@@ -61,7 +61,7 @@ func TestAScriptIsRunWhereTheKeyIsThatItWorksOn(t *testing.T) {
 			request := append([]string{name, c.text}, strings.Fields(c.args)...)
 			if name == "evalsha" {
 				if s, err := r.server.scripts.Load(c.text); err == nil { // what is too long is not known later
-					r.server.scripts.Keep(s, true)
+					r.server.scripts.KeepCompiled(s)
 				} else {
 					continue
 				}

@@ -75,16 +75,21 @@ func (c *Cache) Understand(text string) (*Script, error) {
 	return understand(text, shaOf(text), c.own)
 }
 
-// Keep keeps a script that Load returned, and returns what is kept. compiles says that masters have compiled it. A script that is
-// kept without that is found by its SHA-1, too; its Compiles says that masters are still to be asked.
-func (c *Cache) Keep(s *Script, compiles bool) *Script {
+// Keep keeps a script that Load returned, to be found by its SHA-1, and returns what is kept. If Compiles is false, masters are
+// still to be asked.
+func (c *Cache) Keep(s *Script) *Script {
 	key, ok := parseDigest(s.SHA)
 	if !ok {
 		return s
 	}
-	kept := *s
-	kept.Compiles = s.Compiles || compiles
-	return c.add(key, &kept)
+	return c.add(key, s)
+}
+
+// KeepCompiled is Keep for a script that masters have compiled.
+func (c *Cache) KeepCompiled(s *Script) *Script {
+	compiled := *s
+	compiled.Compiles = true
+	return c.Keep(&compiled)
 }
 
 // add keeps s and returns it. If the script is kept already, it returns that one, unless only s is known to compile.

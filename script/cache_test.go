@@ -49,9 +49,9 @@ func TestWhatMayNotBeLuaIsKeptWhenItIsKnownToBe(t *testing.T) {
 	if err != nil || s.Compiles || c.Exists(s.SHA) {
 		t.Fatalf("got %+v, %v", s, err)
 	}
-	for _, compiles := range []bool{false, true, false} {
-		c.Keep(s, compiles)
-	}
+	c.Keep(s)
+	c.KeepCompiled(s)
+	c.Keep(s)
 	s, _ = c.Lookup(s.SHA)
 	if again, _ := c.Load(text); !s.Compiles || again != s || c.bytes != len(text) {
 		t.Errorf("got %+v and %+v, %d bytes", s, again, c.bytes)
@@ -80,12 +80,12 @@ func TestACacheForgetsTheLeastRecentlyUsed(t *testing.T) {
 	c := NewCache(2)
 	a, _ := c.Load("return 1")
 	b, _ := c.Load("return 2")
-	c.Keep(a, true)
-	c.Keep(b, true)
+	c.KeepCompiled(a)
+	c.KeepCompiled(b)
 	c.Lookup(a.SHA)
 	c.Exists(b.SHA) // does not count as use
 	s, _ := c.Load("return 3")
-	c.Keep(s, true)
+	c.KeepCompiled(s)
 	if !c.Exists(a.SHA) || c.Exists(b.SHA) {
 		t.Error("forgot the wrong one")
 	}
@@ -99,7 +99,7 @@ func TestACacheIsBoundedInBytes(t *testing.T) {
 	for i := range 2 * textsMax / textMax {
 		text := "--" + fmt.Sprintf("%0*d", textMax-2, i)
 		s, err := c.Load(text)
-		if err != nil || c.Keep(s, true) == s || !c.Exists(s.SHA) {
+		if err != nil || c.KeepCompiled(s) == s || !c.Exists(s.SHA) {
 			t.Fatalf("not kept: %v", err)
 		}
 	}

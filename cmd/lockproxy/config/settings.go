@@ -38,7 +38,7 @@ var settings = []setting{
 	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, value{set: setLockKeys}},
 
 	{"listen", "127.0.0.1:6380", "where Redis clients connect", false,
-		address(func(c *Config) *string { return &c.Listen }, false)},
+		address(func(c *Config) *string { return &c.Listen })},
 	{"tls_cert", "", "PEM file with the certificate for clients; set: clients must use TLS", false,
 		text(func(c *Config) *string { return &c.TLSCert }, "a path")},
 	{"tls_key", "", "PEM file with the key of tls_cert", false,
@@ -47,7 +47,7 @@ var settings = []setting{
 		text(func(c *Config) *string { return &c.TLSClientCA }, "a path")},
 	{"users", "", "who may log in; none: nobody needs to", true, value{set: setUsers}},
 	{"admin", "127.0.0.1:6381", "where /metrics, /healthz and /readyz are; off: nowhere", false,
-		address(func(c *Config) *string { return &c.Admin }, true)},
+		addressOrOff(func(c *Config) *string { return &c.Admin })},
 	{"pprof", "false", "profiles of the process under /debug/pprof/ of admin", false,
 		boolean(func(c *Config) *bool { return &c.Pprof })},
 

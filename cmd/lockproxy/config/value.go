@@ -230,26 +230,33 @@ func secret(field func(*Config) *Secret, accepts string) value {
 	})
 }
 
-// address is one to listen on. Where off is allowed, it may be empty.
-func address(field func(*Config) *string, off bool) value {
-	accepts := "host:port, or :port for all interfaces"
-	if off {
-		accepts += ", or off"
-	}
+// address is one to listen on.
+func address(field func(*Config) *string) value {
+	const accepts = "host:port, or :port for all interfaces"
+	return scalar(accepts, func(c *Config, text string) string { return setAddress(field(c), text, accepts) })
+}
+
+// addressOrOff is address for one that may be empty.
+func addressOrOff(field func(*Config) *string) value {
+	const accepts = "host:port, or :port for all interfaces, or off"
 	return scalar(accepts, func(c *Config, text string) string {
-		if off && (text == "" || text == "off") {
+		if text == "" || text == "off" {
 			*field(c) = ""
 			return ""
 		}
-		host, port, err := net.SplitHostPort(text)
-		n, bad := strconv.Atoi(port)
-		switch {
-		case err != nil:
-			return fmt.Sprintf("%q is no address; write %s", text, accepts)
-		case bad != nil || n < 0 || n > 65535:
-			return fmt.Sprintf("%q has no port from 0 to 65535; write %s", text, accepts)
-		}
-		*field(c) = net.JoinHostPort(host, port)
-		return ""
+		return setAddress(field(c), text, accepts)
 	})
+}
+
+func setAddress(field *string, text, accepts string) (problem string) {
+	host, port, err := net.SplitHostPort(text)
+	n, bad := strconv.Atoi(port)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%q is no address; write %s", text, accepts)
+	case bad != nil || n < 0 || n > 65535:
+		return fmt.Sprintf("%q has no port from 0 to 65535; write %s", text, accepts)
+	}
+	*field = net.JoinHostPort(host, port)
+	return ""
 }
