@@ -22,7 +22,8 @@ type sighting struct {
 
 // hear adds what a master tells, if it counts. The vote is granted whatever the master says: it has answered.
 func (a *agreement) hear(en *entry, s sighting) (Vote, string) {
-	if en.proves(!s.exists) {
+	en.blank = !s.exists
+	if en.counts() {
 		a.add(en, s)
 	}
 	return Granted, ""

@@ -97,12 +97,8 @@ func (en *entry) voidCause() failure {
 	return failure{}
 }
 
-// proves notes whether the answer rests on something not being there, and says whether it counts. One that comes after the
-// deadline does not.
-func (en *entry) proves(blank bool) bool {
-	en.blank = blank
-	return en.vote == Pending && en.voidCause().none()
-}
+// counts says whether what the master told counts. What comes after the deadline does not. blank is set by then.
+func (en *entry) counts() bool { return en.vote == Pending && en.voidCause().none() }
 
 // lost is told that the connection broke after the entry was sent. What it may have set is remembered until the next
 // connection.

@@ -145,7 +145,7 @@ func (l *fenceLook) read(en *entry) (Vote, string) {
 	if !ok {
 		return unexpected()
 	}
-	if en.proves(false) {
+	if en.counts() {
 		l.most = max(l.most, fence)
 	}
 	if seeded {

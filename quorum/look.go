@@ -35,8 +35,8 @@ func (l *looking) read(en *entry) (Vote, string) {
 	if !ok {
 		return unexpected()
 	}
-	blank := l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
-	if en.proves(blank) {
+	en.blank = l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
+	if en.counts() {
 		for i := range all {
 			l.keys[i].add(en, all[i])
 		}

@@ -76,7 +76,8 @@ func (r *voting) read(en *entry) (Vote, string) {
 	} else {
 		r.all[en.master] = a
 		r.eachExpiry(a, func(sig signature, at int64) { en.lane.granted(sig.hash(), r.place.Load(), at) })
-		if en.proves(r.blank(a, v)) {
+		en.blank = r.blank(a, v)
+		if en.counts() {
 			r.count.answers[en.master] = a
 		}
 	}

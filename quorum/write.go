@@ -67,7 +67,8 @@ func (w *write) read(en *entry) (Vote, string) {
 			old.exists = true
 			old.value, _ = reply[1].(string)
 		}
-		if en.proves(w.req.WantOld) { // of what somebody else has replaced, too: see editing.read
+		en.blank = w.req.WantOld // of what somebody else has replaced, too: see editing.read
+		if en.counts() {
 			w.add(en, old)
 		}
 		return Granted, ""

@@ -490,7 +490,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy is replaced once more, by SET with GET", rule: "6 quarantine", file: "write.go",
-		old: "en.proves(w.req.WantOld)", new: "en.proves(!old.exists && w.req.WantOld)",
+		old: "en.blank = w.req.WantOld", new: "en.blank = !old.exists && w.req.WantOld",
 		test: "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
@@ -551,7 +551,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a checkup goes by an older copy", rule: "15 repair", file: "look.go",
-		old: "blank := l.every ||", new: "blank :=",
+		old: "en.blank = l.every ||", new: "en.blank =",
 		test: "TestACheckupDoesNotGoByAnOlderCopy", in: ".",
 	},
 	{
