@@ -56,7 +56,7 @@ func (en *entry) send(now answerTime) failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.dates && en.lane.unsure: // what would be set could outlive its time, and its vote would not count
+	case r.dates && en.lane.clockUnsure: // what would be set could outlive its time, and its vote would not count
 		return failure{FailedClock, "has not told the time exactly enough"}
 	case now >= r.deadline || r.revoked:
 		return failure{FailedLate, "was not sent in time"}

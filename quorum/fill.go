@@ -134,7 +134,7 @@ func (f *fill) command() *masters.Call { return &f.Call }
 
 func (f *fill) take(now answerTime) bool {
 	l, g := f.lane, f.gap
-	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.unsure || l.quarantineCause() != "" {
+	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clockUnsure || l.quarantineCause() != "" {
 		return false
 	}
 	c := &l.engine.cfg
@@ -165,7 +165,7 @@ func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }
 // undo returns what removes the key that the fill has set, or may have set.
 func (f *fill) undo() *undo {
 	u := newUndo(f.lane, f.gap.signature(), f.ends, f.kept)
-	u.unsure = !f.Answered
+	u.unknown = !f.Answered
 	return u
 }
 

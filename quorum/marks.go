@@ -91,7 +91,7 @@ func (l *lane) canaryNow(info *masters.Info, known int64) vouch.Canary {
 	return vouch.Canary{
 		DB: l.db, Slot: l.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
 		Members: l.engine.members, Bounds: *l.engine.bounds.Load(),
-		Durable: info.Durable(), Unsure: info.MayBeDurable(),
+		Durable: info.Durable(), MayBeDurable: info.MayBeDurable(),
 		Epoch: l.nextEpoch(known, info.RunID),
 	}
 }

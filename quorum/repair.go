@@ -94,7 +94,7 @@ func (r *repair) take(now answerTime) bool {
 	e := d.engine
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now >= r.deadline || d.revoked || r.lane.unsure || !d.missedBy(r.master) {
+	if now >= r.deadline || d.revoked || r.lane.clockUnsure || !d.missedBy(r.master) {
 		return false
 	}
 	var names []string
@@ -154,7 +154,7 @@ func (r *repair) undos() []*undo {
 	var all []*undo
 	for _, k := range d.puts {
 		u := newUndo(r.lane, k.signature(), r.ends[k.at], d.engine.cfg.kept(k.TTL))
-		u.unsure = !r.answered
+		u.unknown = !r.answered
 		all = append(all, u)
 	}
 	return all

@@ -17,16 +17,16 @@ import (
 // repeated until the key would be gone.
 type undo struct {
 	masters.Call
-	lane   *lane
-	unsure bool          // what is to be undone may not have run yet, if its connection could not be killed
-	kept   time.Duration // how long the key was set for
-	gone   instant       // when the key must have expired, by the engine's clock; 0 before the first try
-	of     ending        // the expiry that no other key of its signature may get until the undo is over; zero if there is none
-	begun  bool          // expiries.avoid was called
-	misses int           // how often it found nothing to undo
-	once   bool          // after a miss it is not repeated for what may come back: what it found later might be another client's
-	done   func()        // called at the first answer, or when there is nothing left to undo; may be nil
-	clean  atomic.Bool   // it is undone, and cannot come back
+	lane    *lane
+	unknown bool          // the fate of what is to be undone: it may not have run yet, if its connection could not be killed
+	kept    time.Duration // how long the key was set for
+	gone    instant       // when the key must have expired, by the engine's clock; 0 before the first try
+	of      ending        // the expiry that no other key of its signature may get until the undo is over; zero if there is none
+	begun   bool          // expiries.avoid was called
+	misses  int           // how often it found nothing to undo
+	once    bool          // after a miss it is not repeated for what may come back: what it found later might be another client's
+	done    func()        // called at the first answer, or when there is nothing left to undo; may be nil
+	clean   atomic.Bool   // it is undone, and cannot come back
 }
 
 // undoMisses is how often an undo that finds nothing is repeated, with the next heartbeats: another Exec may have replaced the
@@ -47,15 +47,15 @@ func newUndo(l *lane, sig signature, ends int64, kept time.Duration) *undo {
 // newUndo is for a key that the entry has set, or may have. It is called with the round's mu held.
 func (en *entry) newUndo(sig signature, ends int64, kept time.Duration) *undo {
 	u := newUndo(en.lane, sig, ends, kept)
-	u.unsure = en.fate == unknown
+	u.unknown = en.fate == unknown
 	return u
 }
 
-// pushUndos sends undos, and calls after when all but the unsure ones are answered, or one InstanceTimeout has passed.
+// pushUndos sends undos, and calls after when all those of a known fate are answered, or one InstanceTimeout has passed.
 func pushUndos(e *Engine, undos []*undo, after func()) {
 	sure := 0
 	for _, u := range undos {
-		if !u.unsure {
+		if !u.unknown {
 			sure++
 		}
 	}
@@ -64,7 +64,7 @@ func pushUndos(e *Engine, undos []*undo, after func()) {
 		w = newWait(e, sure, after)
 	}
 	for _, u := range undos {
-		if !u.unsure {
+		if !u.unknown {
 			u.done = w.one
 		}
 		u.lane.pushUndo(u)
@@ -104,7 +104,7 @@ func (u *undo) reply(now instant) {
 	if !did {
 		u.misses++
 	}
-	again := u.Err != nil || !did && (u.unsure && u.lane.loose || !u.once && u.misses <= undoMisses)
+	again := u.Err != nil || !did && (u.unknown && u.lane.loose || !u.once && u.misses <= undoMisses)
 	u.clean.Store(did)
 	u.finish()
 	if !again || now >= u.gone || !u.lane.postpone(u) {

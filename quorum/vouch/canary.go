@@ -28,8 +28,8 @@ type Canary struct {
 	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no replica
 	// has a copy of this mark.
 	Durable bool
-	// Unsure says that the server does not tell whether it is Durable. It is never in a mark.
-	Unsure bool
+	// MayBeDurable says that the server does not tell whether it is Durable. It is never in a mark.
+	MayBeDurable bool
 	// Early says that too few other masters have been heard to know of a later epoch. It is never in a mark.
 	Early bool
 }
@@ -125,7 +125,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
 	}
 	next := now
-	next.Bounds, next.Epoch, next.Unsure, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
+	next.Bounds, next.Epoch, next.MayBeDurable, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
 	case was.DB != now.DB:
@@ -149,7 +149,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	if now.Lineage == "-" && !restarted {
 		next.Lineage = was.Lineage
 	}
-	if now.Unsure && !restarted || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
+	if now.MayBeDurable && !restarted || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
 		next.Durable = was.Durable
 	}
 	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one

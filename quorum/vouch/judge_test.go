@@ -41,8 +41,8 @@ func TestJudge(t *testing.T) {
 	all(func(was Canary) {
 		mark := was.String()
 		all(func(now Canary) {
-			for _, now.Unsure = range []bool{false, true} {
-				if now.Unsure && now.Durable {
+			for _, now.MayBeDurable = range []bool{false, true} {
+				if now.MayBeDurable && now.Durable {
 					continue
 				}
 				for _, latest := range []int64{0, 6} {
@@ -79,7 +79,7 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 		t.Fatalf("%+v, %+v: %+v", was, now, j)
 	case next.Bounds != was.And(now.Bounds), next.Members != was.Members, next.DB != now.DB:
 		t.Fatalf("%+v, %+v: next %+v", was, now, next)
-	case next.Durable && !now.Durable && !((now.Unsure || was.Epoch < latest) && was.Durable && !forgot):
+	case next.Durable && !now.Durable && !((now.MayBeDurable || was.Epoch < latest) && was.Durable && !forgot):
 		t.Fatalf("%+v, %+v: not durable: %+v", was, now, next)
 	}
 	mark = next.String()
@@ -89,7 +89,7 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 			again := now
 			again.Process, again.Lineage = process, lineage
 			if process == "-" || lineage == "-" && now.Lineage != "-" {
-				again.Durable, again.Unsure = false, true
+				again.Durable, again.MayBeDurable = false, true
 			}
 			if k := Judge(mark, again, max(latest, next.Epoch)); k.Verdict != Same {
 				t.Fatalf("%+v: marked %+v, and then judged %+v", again, next, k)
