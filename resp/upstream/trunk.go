@@ -35,15 +35,15 @@ type Trunk struct {
 	born     time.Time
 	heard    atomic.Int64 // reads that brought something
 
-	mu      sync.Mutex // guards what follows
-	out     []byte     // requests to be written
-	sent    []debt     // whose replies come after those in owed
-	replies int        // that are owed for all of them
+	mu      sync.Mutex    // guards what follows
+	out     []byte        // requests to be written
+	sent    []expectation // whose replies come after those in owed
+	replies int           // that are owed for all of them
 	waiting map[Kicker]struct{}
 	cause   error // not nil: why it was ended from here
 
 	// Only the reader uses these.
-	owed   []debt
+	owed   []expectation
 	head   int // of owed
 	framer Framer
 	aside  bool // the frame under way answers nothing
@@ -61,8 +61,8 @@ type Waiter interface {
 // A Kicker wants to know when there is room again. Kick must not block.
 type Kicker interface{ Kick() }
 
-// A debt is what the server owes for one push.
-type debt struct {
+// An expectation is of the replies that the server owes for one push.
+type expectation struct {
 	waiter  Waiter
 	replies int
 }
@@ -164,7 +164,7 @@ func (t *Trunk) Push(requests []byte, n int, w Waiter) bool {
 		}
 	}
 	t.out = append(t.out, requests...)
-	t.sent = append(t.sent, debt{w, n})
+	t.sent = append(t.sent, expectation{w, n})
 	t.replies += n
 	return true
 }
@@ -246,16 +246,16 @@ func (t *Trunk) handOut(b []byte) error {
 			b = b[n:]
 			continue
 		}
-		d, err := t.debt()
+		x, err := t.expected()
 		if err != nil {
 			return err
 		}
-		n, replies, err := t.frames(b, d.replies)
+		n, replies, err := t.frames(b, x.replies)
 		if err != nil {
 			return err
 		}
-		d.waiter.Replies(b[:n], replies)
-		d.replies -= replies
+		x.waiter.Replies(b[:n], replies)
+		x.replies -= replies
 		answered += replies
 		b = b[n:]
 	}
@@ -288,13 +288,13 @@ func (t *Trunk) frames(b []byte, most int) (n, replies int, err error) {
 	return n, replies, nil
 }
 
-// debt returns what is owed next.
-func (t *Trunk) debt() (*debt, error) {
+// expected returns what is owed next.
+func (t *Trunk) expected() (*expectation, error) {
 	for ; t.head < len(t.owed); t.head++ {
-		if d := &t.owed[t.head]; d.replies > 0 {
-			return d, nil
+		if x := &t.owed[t.head]; x.replies > 0 {
+			return x, nil
 		}
-		t.owed[t.head] = debt{}
+		t.owed[t.head] = expectation{}
 	}
 	t.mu.Lock()
 	t.owed, t.sent, t.head = t.sent, t.owed[:0], 0
@@ -322,9 +322,9 @@ func (t *Trunk) lost(cause error) {
 	t.mu.Unlock()
 	_ = t.conn.Close()
 	close(t.ended)
-	for _, d := range all {
-		if d.replies > 0 {
-			d.waiter.Lost(cause)
+	for _, x := range all {
+		if x.replies > 0 {
+			x.waiter.Lost(cause)
 		}
 	}
 }
