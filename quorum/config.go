@@ -19,7 +19,7 @@ type Config struct {
 	Grace time.Duration
 	// TTLMax is the longest TTL, and the TTL of a key that asks for none. Default 1 h.
 	TTLMax time.Duration
-	// MasterDeadAfter is how long a master may owe an answer before its connection is given up, and how long connecting
+	// MasterDeadAfter is how long a master's answer may be due before its connection is given up, and how long connecting
 	// may take. Default 5 s.
 	MasterDeadAfter time.Duration
 	// QueueMax is how many commands may wait for one lane; a vote beyond it fails at once. Default 65,536.

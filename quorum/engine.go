@@ -93,7 +93,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 // Engine's method; the Engine itself counts, and refuses nobody.
 func (e *Engine) Admission() *admission.Control { return e.load }
 
-// Close ends all lanes and waits for every goroutine. A connected master is waited for while it owes answers, after which
+// Close ends all lanes and waits for every goroutine. A connected master is waited for while its answers are due, after which
 // something may have to be undone, but no longer than it would keep its connection: MasterDeadAfter. Operations still
 // running end with ErrClosed.
 func (e *Engine) Close() {
@@ -108,10 +108,10 @@ func (e *Engine) Close() {
 	e.loops.Wait()
 }
 
-// settle waits until no connected master owes an answer or an undo.
+// settle waits until all connected masters have answered, and have been sent all undos.
 func (e *Engine) settle() {
 	deadline := e.now() + e.cfg.MasterDeadAfter
-	for e.now() < deadline && e.owedByMasters() {
+	for e.now() < deadline && !e.isSettled() {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -127,14 +127,14 @@ func (e *Engine) spawn(f func()) bool {
 	return true
 }
 
-func (e *Engine) owedByMasters() bool {
-	owed := false
+func (e *Engine) isSettled() bool {
+	settled := true
 	e.eachLane(func(l *lane) {
 		l.mu.Lock()
-		owed = owed || l.down == "" && (len(l.undos) > 0 || l.busy != idle)
+		settled = settled && (l.down != "" || len(l.undos) == 0 && l.busy == idle)
 		l.mu.Unlock()
 	})
-	return owed
+	return settled
 }
 
 // lanesOf returns the lanes of a database, one for each master.

@@ -377,7 +377,7 @@ func TestNoQuorumTellsWhyAndHowManyWereNotAwaited(t *testing.T) {
 	}
 }
 
-// A master that owes an answer when the engine is closed is not reported to have no connection.
+// A master whose answer is due when the engine is closed is not reported to have no connection.
 func TestAnOrderlyEndWarnsOfNothing(t *testing.T) {
 	var log bytes.Buffer
 	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {

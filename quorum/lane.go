@@ -109,7 +109,7 @@ func (l *lane) refuses() string {
 	return l.down
 }
 
-// overdue says how long the master has owed an answer, if longer than a vote may take: what is sent now cannot be
+// overdue says for how long an answer of the master has been due, if longer than a vote may take: what is sent now cannot be
 // answered in time either. It is called with mu held.
 func (l *lane) overdue(now answerTime) string {
 	if l.busy == idle || l.handing || now.since(l.busy) <= l.engine.cfg.InstanceTimeout {

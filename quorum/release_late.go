@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A master may miss a release: it owes an answer for too long, cannot be reached, or answers an error. If its key stayed until the
+// A master may miss a release: it is too late with an answer, cannot be reached, or answers an error. If its key stayed until the
 // TTL, the lock would lack that master's vote until then. If other masters miss other releases, nobody can take the lock.
 //
 // So the release is made late: an undo (rule 4) is sent for the key that this engine knows the master to have granted or extended

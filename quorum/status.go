@@ -115,7 +115,7 @@ func (e *Engine) quarantineOf(m *master, s *MasterStatus) {
 	})
 }
 
-// stalled says how long master i has owed an answer, if longer than a vote may take.
+// stalled says for how long an answer of master i has been due, if longer than a vote may take.
 func (e *Engine) stalled(i int) string {
 	l := e.lanesOf(0)[i]
 	l.mu.Lock()

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Patience is how long a message waits for the copies of a quorum. Default 100 ms.
 	Patience time.Duration
-	// DeadAfter is the silence that ends a link which owes an answer, how long connecting may take, and how long masters
+	// DeadAfter is the silence that ends a link whose answer is due, how long connecting may take, and how long masters
 	// have to confirm a subscription: unlike a lock, it is worth no less for being late. Default 5 s.
 	DeadAfter time.Duration
 	// Pause chooses how long to wait before a master is dialled again, in part: less than most. Default: at random.

@@ -25,7 +25,7 @@ type link struct {
 	outbox  []op             // to be written
 	asked   []op             // written, or about to be; not answered
 	matched int              // how many of asked are about patterns
-	silence int              // beats without a word of a master that owes an answer
+	silence int              // beats without a word of a master whose answer is due
 	silent  bool             // conn was closed for that
 }
 
@@ -41,7 +41,7 @@ func (o *op) aboutPattern() bool { return o.topic != nil && o.topic.Kind == Patt
 const (
 	// heartbeatEvery is how often an idle link makes its master speak.
 	heartbeatEvery = 500 * time.Millisecond
-	// silentAfter is how many beats without a word from a master that owes one say that it is silent: its bells may not be heard.
+	// silentAfter is how many beats without a word from a master whose answer is due say that it is silent: its bells may not be heard.
 	silentAfter = 2
 	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions that there are, or that end.
 	outboxMax = 1 << 14
@@ -206,7 +206,7 @@ func (l *link) ask(o op) {
 	signal(l.wake)
 }
 
-// beat makes the master speak. One that owes an answer, and does not say a word, is silent after a while, and after DeadAfter its
+// beat makes the master speak. One whose answer is due, and that does not say a word, is silent after a while, and after DeadAfter its
 // connection ends. It counts beats instead of asking a clock: a proxy that stood still does not blame its masters. The hub's mu
 // is held.
 func (l *link) beat() {
