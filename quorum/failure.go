@@ -52,22 +52,22 @@ func (l *lane) complain(err error, now instant) {
 	if !slices.Contains(incapable, code) {
 		return
 	}
-	if !l.master.tells(code, now) {
+	if !l.master.mayComplain(code, now) {
 		return
 	}
 	l.engine.cfg.Logger.Warn("answers with an error: its votes fail", l.logArgs("error", code)...)
 }
 
-// tells says whether the log is to be told of the code now.
-func (m *master) tells(code string, now instant) bool {
+// mayComplain says whether the log is to be told of the code now, and notes it if so.
+func (m *master) mayComplain(code string, now instant) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if at, ok := m.told[code]; ok && now-at < complainEvery {
+	if at, ok := m.complained[code]; ok && now-at < complainEvery {
 		return false
 	}
-	if m.told == nil {
-		m.told = map[string]instant{}
+	if m.complained == nil {
+		m.complained = map[string]instant{}
 	}
-	m.told[code] = now
+	m.complained[code] = now
 	return true
 }

@@ -46,7 +46,7 @@ type fencing struct {
 	record   string // the name of the key beside the lock's
 	proposed int64
 	fence    int64
-	told     []any // if masters that granted are to be seeded: the epochs that all have been told, by slot
+	epochs   []any // if masters that granted are to be seeded: those that all have been told, by slot
 	founded  bool  // enough masters knew the fences before it
 	raises   int   // how many rounds have raised it
 }
@@ -124,10 +124,10 @@ func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 // look asks all masters what they know, and tells them the epochs.
 func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
-	f.told = e.lanesOf(key.DB)[0].roster.args()
+	f.epochs = e.lanesOf(key.DB)[0].roster.args()
 	l := &fenceLook{of: f}
 	l.lasting = true // who has forgotten says nothing of what it knew
-	e.begin(l, key, luaHearFences.whole([]string{rosterKey}, f.told...))
+	e.begin(l, key, luaHearFences.whole([]string{rosterKey}, f.epochs...))
 }
 
 // A fenceLook is a round that asks. Granted is a master that is seeded, Refused one that is not.
@@ -212,7 +212,7 @@ func (r *fenceRaise) compose(en *entry, _ int64) {
 	}
 	expires := was.expires
 	a.mu.Unlock()
-	if f.told != nil && f.told[en.lane.master.slot].(int64) >= epoch {
+	if f.epochs != nil && f.epochs[en.lane.master.slot].(int64) >= epoch {
 		seeds = 1
 	}
 	en.Args = luaRaiseFence.whole([]string{a.req.Key.Name, f.record}, a.req.Token, expires, f.fence, epoch, seeds)

@@ -180,7 +180,7 @@ func (l *lane) nudge(now answerTime) {
 	}
 	l.mu.Unlock()
 	if l.behind.Load() {
-		l.tell()
+		l.tellEpochs()
 	}
 	l.ask([]any{"INFO"}, l.patrol) // each lane, as each is judged by what its own connection was told
 	if l.master.tellsAppend() {

@@ -19,11 +19,11 @@ type master struct {
 	roundTrip atomic.Int64
 	marked    atomic.Pointer[marked]
 
-	mu    sync.Mutex // guards all below
-	links int        // live connections
-	cause string     // of having none
-	info  masters.Info
-	told  map[string]instant // when the log was last told that it answers with errors, by their codes
+	mu         sync.Mutex // guards all below
+	links      int        // live connections
+	cause      string     // of having none
+	info       masters.Info
+	complained map[string]instant // when the log was last told that it answers with errors, by their codes
 }
 
 // count counts a vote and, if it failed, why.

@@ -16,13 +16,13 @@ func (l *lane) tellOthers(told map[int]vouch.Testimony) {
 	for _, other := range l.engine.lanesOf(l.db) {
 		if _, knows := told[other.master.slot]; other != l && !knows {
 			other.behind.Store(true)
-			other.tell()
+			other.tellEpochs()
 		}
 	}
 }
 
-// tell tells the master the epochs of all. Until it has them all it is told again, with each heartbeat.
-func (l *lane) tell() {
+// tellEpochs tells the master the epochs of all. Until it has them all it is told again, with each heartbeat.
+func (l *lane) tellEpochs() {
 	l.ask(luaTell.whole([]string{rosterKey}, l.roster.args()...), l.wasTold)
 }
 

@@ -50,7 +50,7 @@ func (s *session) setGone() {
 	}
 	s.ready.Signal()
 	s.turn.Signal()
-	s.tell()
+	s.tellReader()
 }
 
 // toldWhy stands for a reason that is in the log already.

@@ -51,8 +51,8 @@ func (s *session) noteSentAll(news chan struct{}) {
 	}
 }
 
-// tell lets the reader of a client that sends nothing more look at what has changed. s.mu is held.
-func (s *session) tell() {
+// tellReader lets the reader of a client that sends nothing more look at what has changed. s.mu is held.
+func (s *session) tellReader() {
 	select {
 	case s.sentAll <- struct{}{}:
 	default:

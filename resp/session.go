@@ -226,7 +226,7 @@ func (s *session) wakeWriter() {
 // kickReader ends the reader's Read, so that the reader looks again at the command that waits. s.mu is held.
 func (s *session) kickReader() {
 	if s.sentAll != nil {
-		s.tell()
+		s.tellReader()
 		return
 	}
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))

@@ -252,7 +252,7 @@ func (s *session) popRelayed(sl *slot) {
 // giveTurn lets the writer write again. s.mu is held.
 func (s *session) giveTurn() {
 	s.relaying, s.relayedBy = false, nil
-	s.tell()
+	s.tellReader()
 	if s.head != nil && s.head.left == 0 || s.closing.Load() {
 		s.ready.Signal()
 	}

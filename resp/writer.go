@@ -151,7 +151,7 @@ func (s *session) retire(batch *slot) {
 	s.weigh(0)
 	s.unthrottle()
 	s.batch = nil
-	s.tell()
+	s.tellReader()
 	if s.relays > 0 || s.shares > 0 || s.link != nil {
 		s.turn.Signal()
 	}
@@ -163,7 +163,7 @@ func (s *session) finish() {
 	defer s.mu.Unlock()
 	s.written = true
 	s.turn.Signal()
-	s.tell()
+	s.tellReader()
 	if s.gone {
 		return
 	}
@@ -184,7 +184,7 @@ func (s *session) dropQueue() {
 	s.closing.Store(true)
 	s.gone = s.gone || s.head != nil
 	s.turn.Signal()
-	s.tell()
+	s.tellReader()
 	for _, first := range [...]*slot{s.batch, s.head} {
 		for sl := first; sl != nil; sl = sl.next {
 			s.uncount(sl)
