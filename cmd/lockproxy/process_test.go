@@ -429,15 +429,21 @@ func TestDrainingEndsAtShutdownTimeout(t *testing.T) {
 	}
 }
 
-func TestATakenAddressIsOneClearLine(t *testing.T) {
-	taken := silentMaster(t)
-	for _, args := range [][]string{
-		{"--listen", taken, "--admin", "off"}, {"--admin", taken, "--listen", "127.0.0.1:0"},
+func TestAnAddressThatCannotBeHadIsOneClearLine(t *testing.T) {
+	taken, notHere := silentMaster(t), "192.0.2.1:6380"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--listen", taken, "--admin", "off"}, "listen: cannot listen on " + taken + ": address already in use; " +
+			"stop what is there, or set listen to another address"},
+		{[]string{"--admin", taken, "--listen", "127.0.0.1:0"}, "admin: cannot listen on " + taken + ": address already in use; " +
+			"stop what is there, or set admin to another address"},
+		{[]string{"--listen", notHere, "--admin", "off"}, "listen: cannot listen on " + notHere + ": cannot assign requested address; " +
+			"set listen to another address"},
 	} {
-		code, out := launch(t, args...).exit()
-		want := "lockproxy: " + args[0][2:] + ": cannot listen on " + taken + ": address already in use; " +
-			"stop what is there, or set " + args[0][2:] + " to another address"
-		if code != exitFailure || out != want {
+		code, out := launch(t, c.args...).exit()
+		if want := "lockproxy: " + c.want; code != exitFailure || out != want {
 			t.Errorf("exit code %d\n got %s\nwant %s", code, out, want)
 		}
 	}

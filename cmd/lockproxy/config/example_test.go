@@ -28,6 +28,9 @@ func TestExampleNamesEverySettingWithItsDefault(t *testing.T) {
 		if s == nil {
 			continue
 		}
+		if e.wrong != "" {
+			t.Errorf("%s: %s", e.key, e.wrong)
+		}
 		fromFile, fromTable := &Config{}, &Config{}
 		if f := s.value.set(fromFile, e.raw); len(f) > 0 {
 			t.Errorf("%s: %v", e.key, f)

@@ -13,9 +13,10 @@ import (
 
 // An entry is one "key: value" of the file.
 type entry struct {
-	key  string
-	line int
-	raw  raw
+	key   string
+	line  int
+	raw   raw
+	wrong string // why the value is none; then raw is not there
 }
 
 // readYAML returns the entries of a file in their order. The values stay texts: what they mean is up to the table, so
@@ -44,17 +45,11 @@ func readYAML(text []byte) ([]entry, []fault) {
 		return nil, []fault{{lineOf(body), "is no mapping; write one \"key: value\" on each line"}}
 	}
 	var entries []entry
-	var faults []fault
 	for _, pair := range pairs {
 		r, wrong := rawOf(pair.Value)
-		e := entry{key: keyOf(pair), line: lineOf(pair.Key), raw: r}
-		if wrong != "" {
-			faults = append(faults, fault{e.line, e.key + ": " + wrong})
-			continue
-		}
-		entries = append(entries, e)
+		entries = append(entries, entry{keyOf(pair), lineOf(pair.Key), r, wrong})
 	}
-	return entries, faults
+	return entries, nil
 }
 
 // yamlFault puts a syntax error into one line. The library's own text quotes the file, and passwords with it.

@@ -115,13 +115,19 @@ func (l *Loaded) file(path input) {
 	for _, f := range faults {
 		l.problem(fmt.Sprintf("%s:%d", path.text, f.line), "", f.text)
 	}
+	if len(entries)+len(faults) == 0 { // most likely what was to fill it did not, and no masters would mean embedded ones
+		l.problem(path.text, "", "sets nothing; write masters and what else is to be set there, or leave it out")
+	}
 	for _, e := range entries {
-		if s := lookup(e.key); s != nil {
+		at := fmt.Sprintf("%s:%d", path.text, e.line)
+		switch s := lookup(e.key); {
+		case s == nil:
+			l.problem(at, e.key, "is no setting"+didYouMean(e.key, names(), "config.example.yaml lists them all"))
+		case e.wrong != "":
+			l.problem(at, e.key, e.wrong)
+		default:
 			l.set(path.text, s, e.raw)
-			continue
 		}
-		l.problem(fmt.Sprintf("%s:%d", path.text, e.line), e.key,
-			"is no setting"+didYouMean(e.key, names(), "config.example.yaml lists them all"))
 	}
 }
 

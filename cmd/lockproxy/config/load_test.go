@@ -58,8 +58,8 @@ func TestTheFileOfAnyEditor(t *testing.T) {
 			t.Errorf("%q: %+v", text, c)
 		}
 	}
-	if _, err := Load([]string{"--config", write(t, "empty.yaml", "\ufeff")}, nil); err != nil {
-		t.Error(err)
+	if _, err := Load([]string{"--config", write(t, "empty.yaml", "\ufeff")}, nil); err == nil || !strings.Contains(err.Error(), "sets nothing") {
+		t.Errorf("a mark alone: %v", err)
 	}
 }
 

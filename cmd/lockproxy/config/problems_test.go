@@ -28,7 +28,11 @@ var fileProblems = []struct{ file, want string }{
 	{"grace: &a 1ms", "FILE:1: grace: is more than a plain value; write it out, without anchors, aliases and tags"},
 	{"masters: [a, ~]", "FILE:1: masters: item 2 has no value; give one, or remove the line"},
 	{"users: [{name: ~}]", "FILE:1: users: item 1 name has no value; give one, or remove the line"},
+	{"", "FILE: sets nothing; write masters and what else is to be set there, or leave it out"},
+	{"# masters: [a, b, c]\n---\n", "FILE: sets nothing; write masters and what else is to be set there, or leave it out"},
+	{"upstream: redis://a\nlock_keys: [*a]", "FILE:2: lock_keys: item 1 is more than a plain value; write it out, without anchors, aliases and tags"},
 	// Unknown keys.
+	{"xyzzy: &a 1", "FILE:1: xyzzy: is no setting; config.example.yaml lists them all"},
 	{"\nmaster: [a]", "FILE:2: master: is no setting; did you mean masters?"},
 	{"xyzzy: 1", "FILE:1: xyzzy: is no setting; config.example.yaml lists them all"},
 	// One of each kind of value.
