@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"syscall"
 
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/sock"
@@ -43,8 +44,11 @@ func listen(setting, addr string, sockets net.ListenConfig) (net.Listener, error
 	if err == nil {
 		return l, nil
 	}
-	return nil, fmt.Errorf("%s: cannot listen on %s: %w; stop what is there, or set %s to another address",
-		setting, addr, innermost(err), setting)
+	remedy := "set " + setting + " to another address"
+	if errors.Is(err, syscall.EADDRINUSE) {
+		remedy = "stop what is there, or " + remedy
+	}
+	return nil, fmt.Errorf("%s: cannot listen on %s: %w; %s", setting, addr, innermost(err), remedy)
 }
 
 // innermost is a network error without what the caller says anyway: the operation and the addresses.
