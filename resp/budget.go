@@ -15,6 +15,8 @@ type budget struct {
 	max   int64
 	texts atomic.Int64 // and what lasts
 	queue atomic.Int64 // what commands under way take beside texts
+
+	refused atomic.Uint64 // how often there was no room
 }
 
 // What is counted, in bytes; each as measured, or more.
@@ -43,6 +45,7 @@ func (b *budget) keep(n int) bool { return b.within(n, b.plenty()-b.queue.Load()
 func (b *budget) within(n int, most int64) bool {
 	if b.texts.Add(int64(n)) > most {
 		b.sub(n)
+		b.refused.Add(1)
 		return false
 	}
 	return true

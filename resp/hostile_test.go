@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -129,7 +130,8 @@ func TestAnIdleClientIsSentAwayUnlessItsCommandRuns(t *testing.T) {
 }
 
 func TestTooManyClientsAreTurnedAway(t *testing.T) {
-	r := newRig(t, Config{Limits: small})
+	log := &logged{}
+	r := newRig(t, Config{Limits: small, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	for range 3 {
 		r.dial().ask("PING")
 	}
@@ -143,6 +145,10 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	}
 	if s := r.server.Stats(); s.Clients != 3 || s.Rejected != 3*refusalsMax {
 		t.Errorf("%+v", s)
+	}
+	const line = `level=WARN msg="clients are turned away: there are max_clients" max_clients=3 client=`
+	if n := strings.Count(log.String(), line); n != 1 {
+		t.Errorf("logged %d times: %s", n, log)
 	}
 }
 

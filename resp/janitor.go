@@ -16,6 +16,7 @@ func (s *Server) janitor() {
 			return
 		case <-t.C:
 			s.clock.Store(max(1, time.Since(s.started).Milliseconds()))
+			s.warnMemory()
 			for _, sess := range s.clients() {
 				sess.checkTimes(s.clock.Load())
 			}

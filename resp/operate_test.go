@@ -153,6 +153,9 @@ func TestRefusedLoginsAreLoggedOnceInAWhile(t *testing.T) {
 	if n := strings.Count(log.String(), line); n != 2 || !strings.Contains(log.String(), " all_so_far=4") {
 		t.Errorf("a minute later logged %d times: %s", n, log)
 	}
+	if n := r.server.Stats().LoginsRefused; n != 4 {
+		t.Errorf("counted %d", n)
+	}
 }
 
 func TestACommandThatIsNotServedIsLoggedOnceInAWhile(t *testing.T) {

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -194,7 +195,8 @@ func TestAnIdleSubscriberIsNotTimedOut(t *testing.T) {
 }
 
 func TestSubscriptionsCountAgainstTheMemoryLimit(t *testing.T) {
-	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20, Input: 1 << 20, Args: 1 << 20}})
+	log := &logged{}
+	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20, Input: 1 << 20, Args: 1 << 20}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	c := r.dial()
 	var names strings.Builder
 	for i := range 5000 {
@@ -203,5 +205,11 @@ func TestSubscriptionsCountAgainstTheMemoryLimit(t *testing.T) {
 	c.send(words("SUBSCRIBE" + names.String()))
 	c.want("-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n")
 	c.wantEnd()
+	waitFor(t, "the log does not say that memory is spent", func() bool {
+		return strings.Contains(log.String(), `level=WARN msg="max_memory is spent: clients are refused" `)
+	})
+	if n := r.server.Stats().MemoryRefused; n != 1 {
+		t.Errorf("counted %d", n)
+	}
 	r.subscribers("name-a", 0)
 }

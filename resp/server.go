@@ -57,6 +57,10 @@ type Server struct {
 	acceptTold seldom // that clients cannot be accepted
 	failedTold seldom // that a command for the upstream failed
 	lineTold   seldom // that clients wait in line for long
+	awayTold   seldom // that clients are turned away
+	memoryTold seldom // that max_memory is spent
+
+	memoryWarned uint64 // how many it had refused when the log was told; for the janitor alone
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -91,6 +95,9 @@ type Stats struct {
 	UpstreamLinks  int    // connections to the upstream that clients have of their own
 	UpstreamShared int    // connections to it that they share
 	UpstreamDown   bool   // it cannot be used
+	LoginsRefused  uint64
+	MemoryRefused  uint64 // what clients asked for when Limits.Memory was spent
+	Buffers        int64  // bytes that count against Limits.Memory
 }
 
 // New returns a server that serves nobody yet.
@@ -187,7 +194,7 @@ func (s *Server) admit(conn net.Conn) {
 	if len(s.sessions) >= s.cfg.Limits.Clients {
 		s.running.Add(1)
 		s.mu.Unlock()
-		s.counters.rejected.Add(1)
+		s.warnTurnedAway(conn, s.counters.rejected.Add(1))
 		s.turnAway(conn)
 		return
 	}
@@ -278,6 +285,7 @@ func (s *Server) Stats() Stats {
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Waiting: s.gates.WaitingInAll(), Held: int(c.held.Load()), HeldLost: c.heldLost.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), Split: c.split.Load(), UpstreamLinks: int(c.links.Load()),
+		LoginsRefused: c.loginsRefused.Load(), MemoryRefused: s.memory.refused.Load(), Buffers: s.memory.used(),
 	}
 	if up := s.cfg.Upstream; up != nil {
 		st.UpstreamShared, st.UpstreamDown = up.Trunks(), up.Cause() != ""

@@ -39,6 +39,22 @@ func (s *session) warnLogin() {
 	}
 }
 
+// warnTurnedAway logs that there are too many clients, of which conn is the nth so far.
+func (s *Server) warnTurnedAway(conn net.Conn, n uint64) {
+	if s.awayTold.may(s.clock.Load()) {
+		s.log.Warn("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
+			"client", conn.RemoteAddr().String(), "all_so_far", n)
+	}
+}
+
+// warnMemory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
+func (s *Server) warnMemory() {
+	if n := s.memory.refused.Load(); n > s.memoryWarned && s.memoryTold.may(s.clock.Load()) {
+		s.memoryWarned = n
+		s.log.Warn("max_memory is spent: clients are refused", "max_memory", sizeText(int(s.memory.max)), "all_so_far", n)
+	}
+}
+
 // warnTLS logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
 // A client that just went away, as a health check does, is not logged.
 func (s *session) warnTLS(err error) {

@@ -42,7 +42,7 @@ type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
 	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamShared: 30, UpstreamDown: true,
-		Waiting: 31, Held: 32, HeldLost: 33, Split: 34}
+		Waiting: 31, Held: 32, HeldLost: 33, Split: 34, LoginsRefused: 35, MemoryRefused: 36, Buffers: 37}
 }
 
 // serve runs a server and returns how to get a page of it.
@@ -146,6 +146,9 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_upstream_commands_total 27`,
 		`lockproxy_upstream_errors_total 28`,
 		`lockproxy_split_requests_total 34`,
+		`lockproxy_logins_refused_total 35`,
+		`lockproxy_memory_refused_total 36`,
+		`lockproxy_client_buffers_bytes 37`,
 		`lockproxy_upstream_connections 29`,
 		`lockproxy_upstream_shared_connections 30`,
 		`lockproxy_upstream_down 1`,

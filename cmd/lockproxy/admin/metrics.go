@@ -41,7 +41,7 @@ var (
 	descUndone   = desc("undone_total", "Keys that the undo of a failed attempt removed from a master.")
 
 	descScripts  = desc("scripts_total", "Scripts that were run by vote.")
-	descDisputed = desc("scripts_disputed_total", "Those of them about which no quorum of masters agreed.")
+	descDisputed = desc("scripts_disputed_total", "Scripts that were run by vote, and about which no quorum of masters agreed.")
 	descRounds   = desc("round_seconds", "How long a round of votes took, from before its first byte was sent until its votes decided it.")
 
 	descInLine      = desc("in_line", "Clients that wait in line now, because all together ask for more than can be answered in time.")
@@ -53,6 +53,9 @@ var (
 	descRejected = desc("clients_rejected_total", "Client connections turned away: there were max_clients.")
 	descCommands = desc("commands_total", "Commands from clients.")
 	descProtocol = desc("protocol_errors_total", "Connections closed because what they sent is not RESP.")
+	descLogins   = desc("logins_refused_total", "Logins of clients that were refused.")
+	descMemory   = desc("memory_refused_total", "What clients asked for in vain, because max_memory is spent.")
+	descBuffers  = desc("client_buffers_bytes", "What is counted of waiting input, commands and replies, against max_memory.")
 	descLate     = desc("late_replies_total",
 		"Locks and extensions whose validity had passed when the reply was to be written.")
 
@@ -118,6 +121,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(descRejected, front.Rejected)
 	counter(descCommands, front.Commands)
 	counter(descProtocol, front.ProtocolErrors)
+	counter(descLogins, front.LoginsRefused)
+	counter(descMemory, front.MemoryRefused)
+	gauge(descBuffers, float64(front.Buffers))
 	counter(descLate, front.Late)
 	gauge(descWaiting, float64(front.Waiting))
 	gauge(descHeld, float64(front.Held))
