@@ -195,6 +195,51 @@ func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// A client on OpenSSL that does not trust the certificate sends its alert unencrypted, which to crypto/tls is a bad record.
+func TestTheLogSaysThatAClientDoesNotTrustTheCertificate(t *testing.T) {
+	cert, key, err := harness.Certificate(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &logged{}
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	l := listen(t)
+	go func() { _ = r.server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}})) }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := tls.Client(&plainAlerts{Conn: conn}, &tls.Config{ServerName: "127.0.0.1"})
+	if err := client.HandshakeContext(t.Context()); err == nil {
+		t.Fatal("it trusts the certificate")
+	}
+	waitFor(t, "the log does not say so", func() bool {
+		return strings.Contains(log.String(), `msg="a client cannot speak TLS with us" client=`) &&
+			strings.Contains(log.String(), ` cause="it does not trust tls_cert, it seems: `)
+	})
+}
+
+// plainAlerts is a connection whose first write, the client's hello, is sent as it is, and any later one as an alert in plain text.
+type plainAlerts struct {
+	net.Conn
+	begun bool
+}
+
+func (p *plainAlerts) Write(b []byte) (int, error) {
+	if p.begun {
+		const alert, tls12, fatal, unknownCA = 21, "\x03\x03", 2, 48
+		_, err := p.Conn.Write(append(append([]byte{alert}, tls12...), 0, 2, fatal, unknownCA))
+		return len(b), err
+	}
+	p.begun = true
+	return p.Conn.Write(b)
+}
+
 func TestSendingTooFarAheadEndsTheConnection(t *testing.T) {
 	r := newRig(t, Config{Limits: small})
 	arrived := r.engine.hold()

@@ -63,8 +63,17 @@ func (s *session) warnTLS(err error) {
 		return
 	}
 	if s.server.tlsTold.may(s.server.clock.Load()) {
-		s.server.log.Warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", err.Error())
+		s.server.log.Warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
 	}
+}
+
+// tlsCause is why a TLS handshake failed. A client on OpenSSL that does not trust our certificate says so in an alert that is not
+// encrypted, which crypto/tls takes for a record with a wrong MAC.
+func tlsCause(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "local error" && strings.HasSuffix(err.Error(), "bad record MAC") {
+		return "it does not trust tls_cert, it seems: " + err.Error()
+	}
+	return err.Error()
 }
 
 // warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
