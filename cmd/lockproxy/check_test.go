@@ -108,7 +108,7 @@ func TestCheckWaitsForAllDatabasesOfMastersFarAway(t *testing.T) {
 		r.Delay(harness.ToMaster, 20*time.Millisecond)
 		all = append(all, r.Addr)
 	}
-	args := []string{"--masters", strings.Join(all, ","), "--dial-timeout", "300ms", "--master-dead-after", "300ms", "--grace", "1s"}
+	args := []string{"--masters", strings.Join(all, ","), "--dial-timeout", "800ms", "--master-dead-after", "800ms", "--grace", "1s"}
 	if code, out := runCommand("init", append(args, "--yes")...); code != exitOK {
 		t.Fatalf("init: exit code %d\n%s", code, out)
 	}
