@@ -58,6 +58,7 @@ func TestCommands(t *testing.T) {
 		stderr string // all of it
 	}{
 		{"help", 0, "lockproxy --masters", ""},
+		{"help", 0, "\nExit codes: 0: done. 1: it failed, or check found", ""},
 		{"--help", 0, "--instance-timeout", ""},
 		{"-h", 0, "LOCKPROXY_USERS", ""},
 		{"check --help", 0, "--instance-timeout", ""},
