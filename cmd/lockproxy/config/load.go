@@ -216,19 +216,28 @@ func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
 		case s != nil:
 			inputs = append(inputs, input{variable, s, text})
 		case !foreign(name):
-			mend := "lockproxy help lists them all"
-			if near := Nearest(name, names()); near != "" {
-				mend = "did you mean " + variableOf(near) + "?"
-			}
-			l.Warnings = append(l.Warnings, variable+" is no setting; "+mend)
+			l.unknown(variable, Nearest(name, names()))
 		}
 	}
 	return inputs, path
 }
 
+// unknown is for a variable that is no setting, but may be meant for near, if there is such a one. It is a mistake only if a proxy
+// without near is one without a guard.
+func (l *Loaded) unknown(variable, near string) {
+	switch {
+	case opens[near] != "":
+		l.problem(variable, "", "is no setting; did you mean "+variableOf(near)+"?")
+	case near != "":
+		l.Warnings = append(l.Warnings, variable+" is no setting; did you mean "+variableOf(near)+"?")
+	default:
+		l.Warnings = append(l.Warnings, variable+" is no setting; lockproxy help lists them all")
+	}
+}
+
 // foreign tells variables that others set for reasons of their own: Kubernetes does for every service called lockproxy
-// (LOCKPROXY_SERVICE_HOST, LOCKPROXY_PORT_6380_TCP …), our tests for themselves. An unknown variable is therefore only
-// warned of, where an unknown key or flag stops the start.
+// (LOCKPROXY_SERVICE_HOST, LOCKPROXY_PORT_6380_TCP …), our tests for themselves. As there may be more, most unknown
+// variables are only warned of, where an unknown key or flag stops the start.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "service_") || name == "port" || strings.HasPrefix(name, "port_") ||
 		strings.HasPrefix(name, "require_") || name == "bin"

@@ -127,6 +127,19 @@ func TestAnUnknownVariableIsOnlyWarnedOf(t *testing.T) {
 	}
 }
 
+// Without it lockproxy would run on embedded masters, or let everybody in.
+func TestAMisspelledVariableOfWhatGuardsStopsTheStart(t *testing.T) {
+	for variable, meant := range map[string]string{
+		"LOCKPROXY_MASTER": "LOCKPROXY_MASTERS", "LOCKPROXY_USER": "LOCKPROXY_USERS", "LOCKPROXY_TLSCERT": "LOCKPROXY_TLS_CERT",
+		"LOCKPROXY_TLS_CLIENT_CAS": "LOCKPROXY_TLS_CLIENT_CA",
+	} {
+		_, err := Load(nil, []string{variable + "=a:1"})
+		if want := variable + ": is no setting; did you mean " + meant + "?"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestWhatIsUnwiseIsWarnedOf(t *testing.T) {
 	for _, c := range []struct {
 		args, want string
