@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,25 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 	}
 	r.engine.releaseAll()
 	c.want("$-1\r\n$-1\r\n")
+}
+
+// The client that is cut off for want of memory may read as it should: the log does not say that it did not.
+func TestAClientCutOffForWantOfMemoryIsNotBlamed(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	c := r.dial()
+	if got := c.ask("SET", "k", strings.Repeat("x", countedFrom)); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	memory := &r.server.memory
+	memory.texts.Add(memory.max)
+	defer memory.texts.Add(-memory.max)
+	c.send(words("GET k"))
+	r.awaitGone()
+	waitFor(t, "it is not logged", func() bool { return strings.Contains(log.String(), "connection ended") })
+	if got := log.String(); !strings.Contains(got, `cause="max_memory is spent`) {
+		t.Errorf("logged %q", got)
+	}
 }
 
 // What lasts until its client ends it is refused when there is little memory left, and leaves the rest for what does not.

@@ -218,17 +218,17 @@ func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	sl := newSlot(s)
 	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
 	sl.weight = 1
-	if !s.queue(sl, reply.size(), adjust) {
-		s.kill("output limit reached: the client does not read")
+	if spent := s.queue(sl, reply.size(), adjust); spent != "" {
+		s.kill(spent)
 	}
 }
 
-// queue puts a slot whose reply is of that size into the queue, and says whether the output is within the limits.
-func (s *session) queue(sl *slot, size int, adjust func(*slot)) bool {
+// queue puts a slot whose reply is of that size into the queue, or returns which limit does not let its reply wait.
+func (s *session) queue(sl *slot, size int, adjust func(*slot)) (spent string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.push(sl) {
-		return true
+		return ""
 	}
 	if adjust != nil {
 		adjust(sl)

@@ -113,16 +113,25 @@ func (s *session) take() *slot {
 	return first
 }
 
-// countOutput notes that n bytes more of a slot wait for the client, and says whether that is within the limits.
-func (s *session) countOutput(sl *slot, n int) bool {
+// What a session ends of whose client does not take what waits for it.
+const (
+	outputSpent = "output limit reached: the client does not read"
+	memorySpent = "max_memory is spent: there is no room for what waits for the client"
+)
+
+// countOutput notes that n bytes more of a slot wait for the client, or returns which limit does not let them.
+func (s *session) countOutput(sl *slot, n int) (spent string) {
 	memory, all := &s.server.memory, sl.output+n
-	if s.outBytes+n > s.server.cfg.Limits.Output || !memory.take(all) {
-		return false
+	switch {
+	case s.outBytes+n > s.server.cfg.Limits.Output:
+		return outputSpent
+	case !memory.take(all):
+		return memorySpent
 	}
 	memory.give(sl.output)
 	s.outBytes += n
 	sl.output = all
-	return true
+	return ""
 }
 
 // weighed is the step in which the memory budget counts a queue, so that the common command touches no shared counter.

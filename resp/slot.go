@@ -262,11 +262,11 @@ func (sl *slot) resolve(o outcome) {
 	if sl.overlap == overlapNone {
 		s.alone--
 	}
-	ok := s.countOutput(sl, size)
+	spent := s.countOutput(sl, size)
 	s.tellReady(sl)
 	s.mu.Unlock()
-	if !ok {
-		s.kill("output limit reached: the client does not read")
+	if spent != "" {
+		s.kill(spent)
 	}
 }
 

@@ -125,13 +125,13 @@ func (s *session) Deliver(m pubsub.Message) {
 	}
 	sl.resp3 = s.resp3
 	s.insert(sl)
-	ok := s.countOutput(sl, messageOverhead+push.size())
+	spent := s.countOutput(sl, messageOverhead+push.size())
 	if s.head.left == 0 {
 		s.ready.Signal()
 	}
 	s.mu.Unlock()
-	if !ok {
-		s.kill("output limit reached: the client does not read its messages")
+	if spent != "" {
+		s.kill(spent)
 	}
 }
 

@@ -228,7 +228,7 @@ func (s *session) gather(sl *slot, b []byte) bool {
 	if sl.mute {
 		return true
 	}
-	if !s.countOutput(sl, len(b)) {
+	if s.countOutput(sl, len(b)) != "" {
 		return false
 	}
 	sl.raw = append(sl.raw, b...)
