@@ -1,6 +1,9 @@
+import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.ZoneOffset;
 import java.util.Optional;
+import net.javacrumbs.shedlock.core.ClockProvider;
 import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.core.SimpleLock;
@@ -25,7 +28,7 @@ class ShedLocks extends Library {
     LettuceConnectionFactory factory = Factory.make();
     LockProvider provider = new RedisLockProvider.Builder(factory).safeUpdate(safe).build();
     return new Client() {
-      public Lock lock(String name, long ttlMs, byte[] token, boolean keep) {
+      public Provided lock(String name, long ttlMs, byte[] token, boolean keep) {
         return new Provided(provider, name, Duration.ofMillis(ttlMs));
       }
 
@@ -35,10 +38,26 @@ class ShedLocks extends Library {
     };
   }
 
+  /** Jobs that end 1 to 3 ms before their lockAtLeastFor, by a clock that stands still: their locks end then. */
+  void more(Scenarios run) throws Exception {
+    Provided job = (Provided) run.lock(10 * Scenarios.LONG);
+    ClockProvider.setClock(Clock.fixed(Instant.now(), ZoneOffset.UTC));
+    try {
+      for (int ms = 1; ms <= 3; ms++) {
+        Scenarios.granted("take for at least " + ms + " ms", job.atLeast(Duration.ofMillis(ms)));
+        Scenarios.released(job);
+        Scenarios.ask("empty");
+      }
+    } finally {
+      ClockProvider.setClock(Clock.systemUTC());
+    }
+  }
+
   static class Provided implements Lock {
     final LockProvider provider;
     final String name;
     final Duration ttl;
+    Duration atLeast = Duration.ZERO;
     SimpleLock held;
 
     Provided(LockProvider provider, String name, Duration ttl) {
@@ -47,8 +66,13 @@ class ShedLocks extends Library {
       this.ttl = ttl;
     }
 
+    Provided atLeast(Duration time) {
+      atLeast = time;
+      return this;
+    }
+
     public boolean acquire(long waitMs) throws Exception {
-      return poll(waitMs, () -> keep(provider.lock(new LockConfiguration(Instant.now(), name, ttl, Duration.ZERO))));
+      return poll(waitMs, () -> keep(provider.lock(new LockConfiguration(ClockProvider.now(), name, ttl, atLeast))));
     }
 
     public boolean release() {
