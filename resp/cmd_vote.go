@@ -14,10 +14,13 @@ import (
 // votedMax bounds how many scripts are kept ready. Each holds its text, of at most 256 KiB, and its wrapper.
 const votedMax = 128
 
-// readyToVote returns the script as the engine runs it.
+// readyToVote returns the script as the engine runs it. It logs a text that is not in the table of families.
 func (s *Server) readyToVote(text *script.Script) *quorum.Script {
 	if ready, ok := s.voted.Get(text.SHA); ok {
 		return ready
+	}
+	if text.Family == nil {
+		s.log.Debug("a script that nobody knows runs by vote", "sha1", text.SHA)
 	}
 	ready := quorum.NewScript(text.Text)
 	s.voted.Add(text.SHA, ready)

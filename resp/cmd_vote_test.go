@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -88,6 +89,22 @@ func TestAKnownTextIsRunByVoteWhereItsMeaningDoesNotFit(t *testing.T) {
 		if len(r.engine.ran) != before+1 {
 			t.Errorf("%q did not run by vote", words)
 		}
+	}
+}
+
+func TestAScriptThatNobodyKnowsIsLoggedOnce(t *testing.T) {
+	var log logged
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	const known = "return redis.call('incr', KEYS[1])"
+	unknown, _ := r.server.scripts.Load(unheardOf)
+	row, _ := r.server.scripts.Load(known)
+	r.server.scripts = script.NewCache(10, script.Family{SHA: row.SHA, Kind: script.Takes})
+	c := r.dial()
+	for _, text := range []string{unheardOf, known, releaseText, unheardOf} {
+		c.ask("EVAL", text, "1", "k", "t")
+	}
+	if got := log.String(); strings.Count(got, "nobody knows") != 1 || !strings.Contains(got, "sha1="+unknown.SHA) {
+		t.Errorf("got %s", got)
 	}
 }
 
