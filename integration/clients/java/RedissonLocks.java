@@ -277,11 +277,13 @@ class RedissonLocks extends Library {
     RReadWriteLock two = ((Opened) run.client()).redisson.getReadWriteLock(run.key);
     want(one.readLock().tryLock(0, 30, TimeUnit.SECONDS), "the first reader was refused");
     want(two.readLock().tryLock(0, 30, TimeUnit.SECONDS), "the second reader was refused");
+    want(one.readLock().isLocked() && two.readLock().isLocked() && !two.writeLock().isLocked(), "not locked to read");
     want(!one.writeLock().tryLock(0, 30, TimeUnit.SECONDS), "a writer was let in beside readers");
     one.readLock().unlock();
     want(!one.writeLock().tryLock(0, 30, TimeUnit.SECONDS), "a writer was let in beside a reader");
     two.readLock().unlock();
     want(one.writeLock().tryLock(0, 30, TimeUnit.SECONDS), "the writer was refused");
+    want(two.writeLock().isLocked() && !two.readLock().isLocked(), "not locked to write");
     want(!two.readLock().tryLock(0, 30, TimeUnit.SECONDS), "a reader was let in beside a writer");
     one.writeLock().unlock();
     Scenarios.ask("empty");

@@ -1,12 +1,12 @@
 // Libraries of Node. Each has a name, a version, client(), close(client) and lock(client, name, ttl, { token, keep }),
 // and says what it has: tells (release says whether the lock was still held), extends, tokens (the caller chooses the
-// token), reenters, watchdog (the TTL of a lock that keep keeps alive), data(run, client, name, used) (uses everything else
-// that the library has, under names that begin with name). Locks have acquire(wait), release() and extend(ttl), which
+// token), reenters, watchdog (the TTL of a lock that keep keeps alive), more(run) (uses what else its locks have), data(run,
+// client, name, used) (uses everything else that the library has, under names that begin with name). Locks have acquire(wait), release() and extend(ttl), which
 // resolve to whether they succeeded; an error that is not "somebody else has it" rejects.
 'use strict'
 
 const { randomBytes } = require('node:crypto')
-const { run, want, until, polling, versionOf, host, port } = require('./scenarios.js')
+const { run, ask, want, until, polling, versionOf, host, port, LONG } = require('./scenarios.js')
 
 const RELEASE = 'if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end'
 const DOUBLE = 'return redis.call("incrby", KEYS[1], redis.call("get", KEYS[1]))'
@@ -205,7 +205,7 @@ function glide () {
 // using(), which extends it until its function returns.
 function redlock (pack, clients, name, keysOf) {
   const library = require(pack)
-  const old = pack === 'redlock-4'
+  const old = pack.startsWith('redlock-4')
   const Redlock = old ? library : library.Redlock ?? library.default
   const refused = old ? library.LockError : library.ExecutionError
   const orFalse = async (act) => {
@@ -371,6 +371,17 @@ function nodeRedisson () {
       return redisson
     },
     async close (redisson) { redisson.redis.disconnect() },
+    async more (run) {
+      const [held, other] = [await run.client(), await run.client()].map((c) => c.getLock(run.key))
+      const waiter = await run.lock()
+      want(!await other.forceUnlock(), 'unlocked by force, and nobody held it')
+      for (let i = 0; i < 2; i++) want(await held.tryLock(0n, BigInt(LONG)), 'not granted to its holder')
+      const granted = waiter.acquire(LONG / 2)
+      want(await other.forceUnlock(), 'not unlocked by force')
+      want(await granted, 'not granted to the next')
+      want(await waiter.release(), 'the next did not release')
+      await ask('empty')
+    },
     lock (redisson, name, ttl, { keep }) {
       const lock = redisson.getLock(name)
       return {
@@ -388,7 +399,7 @@ async function main () {
   for (const major of [4, 5, 6]) await run(ioredis(major))
   for (const major of [4, 5, 6]) await run(nodeRedis(major))
   await run(glide())
-  await run(redlock('redlock-4', ioredis(4), 'redlock', (name) => [name]))
+  for (const pack of ['redlock-4.0', 'redlock-4']) await run(redlock(pack, ioredis(4), 'redlock', (name) => [name]))
   await run(redlock('redlock-5', ioredis(5), 'redlock', (name) => [name]))
   await run(redlock('redlock-5', ioredis(5), 'redlock, two resources', (name) => [`${name}:a`, `${name}:b`]))
   await run(redlock('@sesamecare-oss/redlock', ioredis(5), '@sesamecare-oss/redlock', (name) => [name]))

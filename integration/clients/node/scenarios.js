@@ -75,6 +75,7 @@ const scenarios = {
       want(await lock.release(), 'not released')
       await ask('empty')
     }
+    await run.library.more?.(run)
   },
 
   async stranger (run) {
@@ -282,4 +283,4 @@ function versionOf (name) {
   return JSON.parse(readFileSync(join(process.env.NODE_PATH, name, 'package.json'))).version.replace(/^v/, '')
 }
 
-module.exports = { run, ask, want, until, polling, versionOf, host: process.env.PROXY_HOST, port: Number(process.env.PROXY_PORT) }
+module.exports = { run, ask, want, until, polling, versionOf, host: process.env.PROXY_HOST, port: Number(process.env.PROXY_PORT), LONG }

@@ -96,6 +96,7 @@ func (c *control) do(wish string) error {
 	name, argument, _ := strings.Cut(wish, " ")
 	switch name {
 	case "reset":
+		c.stack.noteUnknown()
 		return errors.Join(c.stack.up(), c.stack.lose(), c.stack.clearUpstream())
 	case "down":
 		n, err := strconv.Atoi(argument)
@@ -114,6 +115,7 @@ func (c *control) do(wish string) error {
 	case "apart":
 		return c.stack.apart()
 	case "restart":
+		c.stack.noteUnknown()
 		return c.stack.proxy.Restart()
 	}
 	return fmt.Errorf("unknown wish %q", wish)

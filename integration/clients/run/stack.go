@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -23,6 +24,8 @@ type stack struct {
 	proxy   *harness.Proxy
 	control *control
 	direct  bool // no relays: for speed
+
+	unknown []string // lines in which the proxy has told of scripts that nobody knows
 
 	withUpstream bool
 	upstream     *harness.Redis
@@ -58,7 +61,7 @@ func (s *stack) start(bin string) error {
 		return err
 	}
 	// A busy machine is no reason for a vote to be late.
-	flags := []string{"--databases", "2", "--instance-timeout", "2s", "--grace", "500ms"}
+	flags := []string{"--databases", "2", "--instance-timeout", "2s", "--grace", "500ms", "--log-level", "debug"}
 	if s.withUpstream {
 		more, err := s.startUpstream()
 		if err != nil {
@@ -89,7 +92,8 @@ func (s *stack) stop() {
 	}
 }
 
-// healthy stops the proxy, which must end as it should and must not have reported a panic.
+// healthy stops the proxy, which must end as it should, must not have reported a panic, and must have known all scripts: those
+// of libraries are understood, or in the table of families.
 func (s *stack) healthy() error {
 	if err := s.proxy.Stop(); err != nil {
 		return err
@@ -97,7 +101,23 @@ func (s *stack) healthy() error {
 	if out := s.proxy.Output(); strings.Contains(out, "panic") {
 		return fmt.Errorf("the proxy panicked:\n%s", out)
 	}
-	return nil
+	s.noteUnknown()
+	var err error
+	for _, line := range s.unknown {
+		err = errors.Join(err, fmt.Errorf("the proxy logged: %s", line))
+	}
+	return err
+}
+
+// noteUnknown reads the proxy's log. That has only what is latest, and nothing from before a restart: so each scenario begins
+// with it.
+func (s *stack) noteUnknown() {
+	for line := range strings.Lines(s.proxy.Output()) {
+		line = strings.TrimSpace(line)
+		if strings.Contains(line, "a script that nobody knows") && !slices.Contains(s.unknown, line) {
+			s.unknown = append(s.unknown, line)
+		}
+	}
 }
 
 // environment tells a program where everything is.
