@@ -3,7 +3,8 @@
 // Each folder beside this one holds the programs of one language, with build files of their own that lock every version.
 // A program reports on standard output, a JSON object a line, how each of its libraries fared in each scenario; while it
 // runs it can ask for faults over the control port (control.go). What every library must do is in scenarios.go, what
-// one cannot do, and why, in ../known.txt. The table in the README is made from the run: one that differs from it fails,
+// one cannot do, and why, in ../known.txt. A script of a library must be understood, or be in the table of families: one that the
+// proxy does not know fails the run. The table in the README is made from the run: one that differs from it fails,
 // and -update writes it anew. With -upstream the proxy stands in front of a fourth Redis as well, where all goes that is
 // no lock, and each library is also used for that, beside a lock: that is the table in docs/upstream.md. Frameworks that are built
 // on Redis, as job queues, are run only there.
