@@ -146,7 +146,7 @@ func java() language {
 	profiles := [][2]string{
 		{"jedis-2", "JedisTwo"}, {"jedis-4", "JedisNow"}, {"jedis-5", "JedisNow"}, {"jedis-8", "JedisNow"},
 		{"lettuce-6", "LettuceLocks"}, {"lettuce-7", "LettuceLocks"}, {"vertx-4", "VertxLocks"}, {"vertx-5", "VertxLocks"},
-		{"redisson-3.16", "RedissonLocks"}, {"redisson-3.43", "RedissonLocks"},
+		{"redisson-3.16", "RedissonLocks"}, {"redisson-3.43", "RedissonLocks"}, {"redisson-3.45", "RedissonLocks"},
 		{"redisson-3.52", "RedissonLocks"}, {"redisson-4", "RedissonLocks"},
 		{"spring-data-2", "SpringData"}, {"spring-data-4", "SpringData"},
 		{"spring-integration-5", "SpringIntegration"}, {"spring-integration-6", "SpringIntegration"},
