@@ -103,20 +103,23 @@ func (c rueidisClient) useData(name, piped string) (string, error) {
 	n, err := rueidis.NewLuaScript(double).Exec(ctx, c.Client, []string{number}, nil).AsInt64()
 	s.step("scripts", n, 6, err)
 	if c.caches {
-		stale := []int{c.changedMeanwhile(text), c.changedMeanwhile(piped)}
+		stale := []int{changedMeanwhile(text), changedMeanwhile(piped)}
 		s.step("DoCache", stale, []int{0, 0}, c.Do(ctx, b().Del().Key(piped).Build()).Error())
 	}
 	return s.used, s.err
 }
 
-// changedMeanwhile returns how often the cache has what another client has changed since. What the client is told comes behind
-// a reply, and before the next over that connection: so it asks something between.
-func (c rueidisClient) changedMeanwhile(key string) (stale int) {
-	writer, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{scenarios.Addr}, DisableCache: true})
-	if err != nil {
+// changedMeanwhile returns how often the cache of a client has what another has changed since. What a client is told comes behind
+// a reply, and before the next over that connection: so it has only one, and asks something between.
+func changedMeanwhile(key string) (stale int) {
+	at := []string{scenarios.Addr}
+	writer, err1 := rueidis.NewClient(rueidis.ClientOption{InitAddress: at, DisableCache: true})
+	c, err2 := rueidis.NewClient(rueidis.ClientOption{InitAddress: at, PipelineMultiplex: -1})
+	if errors.Join(err1, err2) != nil {
 		return -1
 	}
 	defer writer.Close()
+	defer c.Close()
 	b := c.B
 	for i := range 200 {
 		want := strconv.Itoa(i)
