@@ -10,7 +10,7 @@ import (
 // ends the hold. A command that sets its TTL sets the TTL with which the hold goes on.
 
 // extendBy makes an extension that the client asks for. From then on the hold has the TTL of the request or, if the request adds,
-// the sum.
+// the sum. If no validity can be left of the TTL, the hold ends; see setHeldTTL.
 func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	s := h.session
 	h.order.Lock()
@@ -20,7 +20,10 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	if req.Add && h.valid != nil {
 		ttl += h.left()
 	}
-	if ttl <= s.server.cfg.TTLMax { // else the request is refused
+	switch {
+	case ttl < s.server.cfg.TTLMin && !req.Add:
+		h.stop()
+	case ttl <= s.server.cfg.TTLMax: // else the request is refused
 		h.req.TTL = ttl
 	}
 	s.mu.Unlock()
@@ -31,22 +34,41 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 }
 
 // setHeldTTL notes that the client has set the TTL of a key. A hold of the key, or one that is about to begin, is extended by that
-// TTL from then on; one that has begun is extended at once.
+// TTL from then on; one that has begun is extended at once. If no validity can be left of the TTL, the client gives the lock up, as
+// ShedLock does: the hold ends, and an extension that came behind the change is taken back.
 func (s *session) setHeldTTL(key quorum.Key, ttl time.Duration) {
 	if ttl <= 0 { // the key is gone
 		return
 	}
+	var ended []*hold
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.coming {
-		if h.req.Key == key {
+	for _, h := range s.holdsOf(key) {
+		switch {
+		case ttl < s.server.cfg.TTLMin:
+			h.stop()
+			ended = append(ended, h)
+		case h.timer != nil:
+			h.req.TTL = ttl
+			h.timer.Reset(0)
+		default:
 			h.req.TTL = ttl
 		}
 	}
-	if h := s.kept[key]; h != nil {
-		h.req.TTL = ttl
-		h.timer.Reset(0)
+	s.mu.Unlock()
+	s.giveBack(ended)
+}
+
+// holdsOf returns the holds of the key, those that are about to begin first. s.mu is held.
+func (s *session) holdsOf(key quorum.Key) (all []*hold) {
+	for _, h := range s.coming {
+		if h.req.Key == key && !h.over {
+			all = append(all, h)
+		}
 	}
+	if h := s.kept[key]; h != nil {
+		all = append(all, h)
+	}
+	return all
 }
 
 // endHoldOf ends the hold of that token, if there is one.

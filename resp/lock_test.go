@@ -443,6 +443,10 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 		"SETEX":           {words("SETEX k 60 you"), "+OK\r\n"},
 		"FORCEUNLOCK":     {words("FORCEUNLOCK k"), ":1\r\n"},
 		"script by vote":  {words("EVAL return{} 1 k"), "$-1\r\n"},
+		"SET XX for 1 ms": {words("SET k me XX PX 1"), "+OK\r\n"}, // as ShedLock
+		"SET for 1 ms":    {words("SET k me PX 1"), "+OK\r\n"},
+		"GETEX for 3 ms":  {words("GETEX k PX 3"), "$2\r\nme\r\n"},
+		"EXPIRE for 1 ms": {words("PEXPIRE k 1"), ":1\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -459,6 +463,29 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 			time.Sleep(20 * time.Millisecond) // proves nothing when slow, finds a hold that goes on when not
 			if got := client.ask("GET", "k"); got != "$-1\r\n" && got != "$3\r\nyou\r\n" {
 				t.Errorf("GET: %q", got)
+			}
+		})
+	}
+}
+
+// A lock that its client has made too short for any validity is not extended: masters would keep it for as long as it was valid.
+func TestAHoldEndsWhereItsClientMakesItTooShort(t *testing.T) {
+	lock, extend := words("LOCK k 60000 TOKEN me HOLD"), cmdline("EVAL", extendText, "1", "k", "me", "1")
+	for name, together := range map[string]bool{"after the reply": false, "before the reply": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			c := r.dial()
+			if together {
+				c.send(lock + extend)
+				c.wantLocked("me")
+			} else {
+				c.send(lock)
+				c.wantLocked("me")
+				c.send(extend)
+			}
+			c.want("-NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late\r\n")
+			if stats := r.server.Stats(); stats.Held != 0 {
+				t.Errorf("%d are held", stats.Held)
 			}
 		})
 	}
