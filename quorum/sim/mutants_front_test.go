@@ -97,6 +97,11 @@ var frontMutants = []mutant{
 		old: "\t\tc.endHoldOf(sl.key, token)\n", new: "",
 	},
 	{
+		name: "a held lock that its client gives up by a short TTL is extended", rule: "hold", file: "../resp/hold_change.go", front: true,
+		old: "case ttl < s.server.cfg.TTLMin:", new: "case ttl < 0:",
+		test: "TestAHeldLockMayBeGivenBackAsAnyOther", in: "../../resp",
+	},
+	{
 		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold_lost.go", front: true,
 		old: "if s.resp3 {", new: "if false {",
 		test: "TestAHeldLockThatIsLostIsTold", in: "../../resp",
