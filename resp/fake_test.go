@@ -43,7 +43,6 @@ type fakeEngine struct {
 	slept   atomic.Int64   // how long the machine has, since all that was granted
 	insist  func() bool    // of the latest Acquire
 	late    bool           // locks and extensions are granted with a validity that has passed
-	brief   bool           // extensions are by a TTL that leaves no validity
 
 	reply    quorum.Value // of Run
 	locking  bool         // Run takes a lock
@@ -259,7 +258,7 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			}
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
-			if !e.brief {
+			if r.Add || r.TTL >= 4*time.Millisecond { // less is promised nothing
 				x.Until = old.expires
 				x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token}) // late: not yet when it was decided
 			}

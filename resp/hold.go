@@ -168,8 +168,6 @@ func (h *hold) extended(e quorum.Extended) {
 		return
 	}
 	switch left := h.left(); {
-	case e.Held && e.Lock == nil: // its client gave it a TTL that leaves no validity
-		h.stop()
 	case e.Held:
 		h.valid = s.server.lockOf(e.Lock)
 		s.server.taken.prolong(h.req.Key, e.Until)
