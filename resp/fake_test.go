@@ -42,7 +42,8 @@ type fakeEngine struct {
 	answers map[string]any // of Ask, by command
 	slept   atomic.Int64   // how long the machine has, since all that was granted
 	insist  func() bool    // of the latest Acquire
-	late    bool           // locks and extensions are granted with a validity that has passed
+	ttlMin  time.Duration
+	late    bool // locks and extensions are granted with a validity that has passed
 
 	reply    quorum.Value // of Run
 	locking  bool         // Run takes a lock
@@ -258,7 +259,7 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			}
 			old.expires = base.Add(r.TTL)
 			keys[r.Key] = old
-			if r.Add || r.TTL >= 4*time.Millisecond { // less is promised nothing
+			if r.Add || r.TTL >= e.ttlMin { // less is promised nothing
 				x.Until = old.expires
 				x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token}) // late: not yet when it was decided
 			}
@@ -470,6 +471,7 @@ func newRig(t testing.TB, cfg Config) *rig {
 	r := &rig{t: t, engine: newFakeEngine()}
 	r.server = New(cfg, r.engine, script.NewCache(100), r.engine.fakeMessages)
 	r.server.lockOf = r.engine.lockOf
+	r.engine.ttlMin = r.server.cfg.TTLMin
 	l := listen(t)
 	r.addr = l.Addr().String()
 	served := make(chan error, 1)

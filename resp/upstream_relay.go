@@ -141,6 +141,9 @@ func (r *relay) begin(b []byte) (bool, error) {
 
 // isAside says whether the frame answers nothing, and whether it speaks of a subscription. more says that b is too short to tell.
 func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
+	if b[0] == '+' && r.session.monitors.Load() { // each line that MONITOR shows begins with the time
+		return len(b) > 1 && '0' <= b[1] && b[1] <= '9', false, len(b) == 1
+	}
 	push := b[0] == '>'
 	if !push && (b[0] != '*' || r.pushes || !r.confirmed.channels && !r.confirmed.shards) {
 		return false, false, false
