@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -215,7 +216,7 @@ func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
 		case s != nil && blank(text) && opens[s.name] == "":
 		case s != nil:
 			inputs = append(inputs, input{variable, s, text})
-		case !foreign(name):
+		case !foreign(name, text):
 			l.unknown(variable, Nearest(name, names()))
 		}
 	}
@@ -235,10 +236,15 @@ func (l *Loaded) unknown(variable, near string) {
 	}
 }
 
-// foreign tells variables that others set for reasons of their own: Kubernetes does for every service called lockproxy
-// (LOCKPROXY_SERVICE_HOST, LOCKPROXY_PORT_6380_TCP …), our tests for themselves. As there may be more, most unknown
-// variables are only warned of, where an unknown key or flag stops the start.
-func foreign(name string) bool {
-	return strings.HasPrefix(name, "service_") || name == "port" || strings.HasPrefix(name, "port_") ||
+// foreign tells variables that others set for reasons of their own: Kubernetes does for every service whose name begins with
+// lockproxy (of lockproxy-tls LOCKPROXY_TLS_SERVICE_HOST, LOCKPROXY_TLS_PORT=tcp://… and more), our tests for themselves. As
+// there may be others, most unknown variables are only warned of, where an unknown key or flag stops the start.
+func foreign(name, text string) bool {
+	return serviceVariable.MatchString(name) || portVariable.MatchString(name) && strings.Contains(text, "://") ||
 		strings.HasPrefix(name, "require_") || name == "bin"
 }
+
+var (
+	serviceVariable = regexp.MustCompile(`(^|_)(service_(host|port)|port_[0-9]+_(tcp|udp|sctp))(_|$)`)
+	portVariable    = regexp.MustCompile(`(^|_)port$`)
+)
