@@ -483,12 +483,12 @@ func TestAQuarantineSaysForHowLongAndWhatToDo(t *testing.T) {
 		}
 		w.read(key)
 		time.Sleep(50 * time.Millisecond)
-		want := "quarantined up to 3m6s more (it is new, was flushed, or restarted without its data; asking the other masters), or until lockproxy init"
+		want := "quarantined up to 3m6s more (it is new, was flushed, or restarted without its data; asking the other masters), or until lockproxy init, if no client holds a lock"
 		if got := why(); got != want {
 			t.Errorf("at first\ngot  %s\nwant %s", got, want)
 		}
 		time.Sleep(3 * time.Second)
-		want = "quarantined 3m3s more (it is new, was flushed, or restarted without its data; too few other masters remember), or until lockproxy init"
+		want = "quarantined 3m3s more (it is new, was flushed, or restarted without its data; too few other masters remember), or until lockproxy init, if no client holds a lock"
 		if got := why(); got != want {
 			t.Errorf("then\ngot  %s\nwant %s", got, want)
 		}

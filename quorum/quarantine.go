@@ -62,9 +62,9 @@ func (q *quarantine) cause(now instant) string {
 	case q.Known:
 		return "quarantined " + left + " more (" + q.Reason + ")"
 	case now-q.Since < 2*surveyEvery:
-		return "quarantined up to " + left + " more (" + q.Reason + "; asking the other masters), or until lockproxy init"
+		return "quarantined up to " + left + " more (" + q.Reason + "; asking the other masters), or until lockproxy init, if no client holds a lock"
 	}
-	return "quarantined " + left + " more (" + q.Reason + "; too few other masters remember), or until lockproxy init"
+	return "quarantined " + left + " more (" + q.Reason + "; too few other masters remember), or until lockproxy init, if no client holds a lock"
 }
 
 // span puts a time that is left into words: 1h, 2m30s, 12s. It is never told to be over.

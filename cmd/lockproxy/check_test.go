@@ -133,7 +133,7 @@ func TestCheckAdvisesInitOnlyWhereTooFewMastersRemember(t *testing.T) {
 	}
 	flush(t, all[1])
 	code, out = runCheck(args...)
-	if code != exitFailure || strings.Count(out, verdict+"or until lockproxy init\n") != 2 {
+	if code != exitFailure || strings.Count(out, verdict+"or until lockproxy init, if no client holds a lock\n") != 2 {
 		t.Errorf("two without data: exit code %d\n%s", code, out)
 	}
 }

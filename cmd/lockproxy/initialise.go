@@ -113,7 +113,7 @@ func state(in *quorum.Inspected) string {
 	}
 	switch {
 	case b.Unknown:
-		return text + ", or until lockproxy init"
+		return text + ", or until lockproxy init, if no client holds a lock"
 	case in.Fresh(): // init would free locks that the others remember
 		return text + ", and votes again by itself"
 	}
