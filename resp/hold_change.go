@@ -23,7 +23,7 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 	switch {
 	case ttl < s.server.cfg.TTLMin && !req.Add:
 		h.stop()
-	case ttl <= s.server.cfg.TTLMax: // else the request is refused
+	case ttl >= s.server.cfg.TTLMin && ttl <= s.server.cfg.TTLMax: // else the request is refused, or what it adds to is as good as over
 		h.req.TTL = ttl
 	}
 	s.mu.Unlock()

@@ -476,6 +476,23 @@ func TestAHoldEndsWhereItsClientMakesItTooShort(t *testing.T) {
 	}
 }
 
+// A client that adds less than is gone of it by then does not give a lock up: the hold goes on with the TTL that it had.
+func TestAHoldOutlivesAnAdditionThatIsTooSmall(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	h := r.server.clients()[0].kept[quorum.Key{Name: "k"}]
+	r.engine.slept.Store(int64(time.Hour)) // nothing is left
+	c.send(cmdline("EVAL", addText, "1", "k", "me", "1"))
+	c.reply()
+	h.session.mu.Lock()
+	defer h.session.mu.Unlock()
+	if h.req.TTL != time.Minute {
+		t.Errorf("it is extended by %v", h.req.TTL)
+	}
+}
+
 // What leaves it its token leaves it its lock.
 func TestAHeldLockThatItsClientSetsAgainIsHeld(t *testing.T) {
 	r := newRig(t, Config{})
