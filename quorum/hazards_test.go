@@ -208,20 +208,25 @@ func TestALateUndoDoesNotTakeAYoungerKey(t *testing.T) {
 
 func TestAnUndoAnsweredWithAnErrorIsRepeated(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.fakes[0].set(key, "other", minute)
-		w.fakes[1].set(key, "other", minute)
-		m3 := w.fakes[2]
-		m3.mu.Lock()
-		m3.fail["EVAL"] = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-		m3.mu.Unlock()
-		w.acquire(key, "mine", minute)
-		time.Sleep(100 * time.Millisecond)
-		m3.mu.Lock()
-		clear(m3.fail)
-		m3.mu.Unlock()
-		w.settle()
-		w.expectHolders(key, "oo.")
+		w.undoAfterAnError(minute)
 	})
+}
+
+// undoAfterAnError lets an attempt lose whose undo the third master answers with an error at first, and expects that it is undone.
+func (w *world) undoAfterAnError(ttl time.Duration) {
+	w.fakes[0].set(key, "other", ttl)
+	w.fakes[1].set(key, "other", ttl)
+	m3 := w.fakes[2]
+	m3.mu.Lock()
+	m3.fail["EVAL"] = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+	m3.mu.Unlock()
+	w.acquire(key, "mine", ttl)
+	time.Sleep(100 * time.Millisecond)
+	m3.mu.Lock()
+	clear(m3.fail)
+	m3.mu.Unlock()
+	w.settle()
+	w.expectHolders(key, "oo.")
 }
 
 // For how long this process has stood still before the undo does not count.
@@ -230,19 +235,7 @@ func TestAnUndoIsRepeatedThoughTheProcessHasStoodStillForLonger(t *testing.T) {
 	inWorldWith(t, 3, s.config(), func(w *world) {
 		s.sleep(w, time.Hour)
 		w.settle()
-		w.fakes[0].set(key, "other", 10*minute)
-		w.fakes[1].set(key, "other", 10*minute)
-		m3 := w.fakes[2]
-		m3.mu.Lock()
-		m3.fail["EVAL"] = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-		m3.mu.Unlock()
-		w.acquire(key, "mine", 10*minute)
-		time.Sleep(100 * time.Millisecond)
-		m3.mu.Lock()
-		clear(m3.fail)
-		m3.mu.Unlock()
-		w.settle()
-		w.expectHolders(key, "oo.")
+		w.undoAfterAnError(10 * minute)
 	})
 }
 

@@ -152,8 +152,8 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	}
 }
 
-// To tell a client by TLS that there are too many takes its part in a handshake: who says nothing must not hold up the others.
-func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
+func keyPair(t *testing.T) tls.Certificate {
+	t.Helper()
 	cert, key, err := harness.Certificate(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +162,12 @@ func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pair
+}
+
+// To tell a client by TLS that there are too many takes its part in a handshake: who says nothing must not hold up the others.
+func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
+	pair := keyPair(t)
 	r := newRig(t, Config{Limits: Limits{Clients: 1}})
 	l := listen(t)
 	served := make(chan error, 1)
@@ -197,14 +203,7 @@ func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
 
 // A client on OpenSSL that does not trust the certificate sends its alert unencrypted, which to crypto/tls is a bad record.
 func TestTheLogSaysThatAClientDoesNotTrustTheCertificate(t *testing.T) {
-	cert, key, err := harness.Certificate(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := keyPair(t)
 	log := &logged{}
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	l := listen(t)

@@ -175,15 +175,20 @@ func TestSplitVotesAreAskedForAgainThoughAMasterIsLate(t *testing.T) {
 	})
 }
 
+// runner runs scripts on the lock through the first proxy.
+func (s *scene) runner(lock votedLock) func(votedScript, time.Duration) quorum.Ran {
+	names := []string{resourceName(0), resourceName(1)}[:lock.keys]
+	return func(script votedScript, ttl time.Duration) quorum.Ran {
+		return <-begin(s.proxies[0].life.engine.Run, script.request(names, "mine", ttl))
+	}
+}
+
 // Masters hold the lock for drift and grace beyond its validity: nobody is to be told that it is lost.
 func TestAnExtensionByVoteThatIsHeardTooLateIsInDoubt(t *testing.T) {
 	for _, lock := range []votedLock{hashLock, textLock, pairLock} {
 		t.Run(lock.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
-				names := []string{resourceName(0), resourceName(1)}[:lock.keys]
-				run := func(script votedScript, ttl time.Duration) quorum.Ran {
-					return <-begin(s.proxies[0].life.engine.Run, script.request(names, "mine", ttl))
-				}
+				run := s.runner(lock)
 				if r := run(lock.take, time.Minute); r.Lock == nil {
 					t.Fatalf("not granted: %+v", r)
 				}
@@ -206,10 +211,7 @@ func TestAnExtensionByVoteTooShortToLeaveValidityIsDone(t *testing.T) {
 	for _, lock := range []votedLock{hashLock, textLock, pairLock} {
 		t.Run(lock.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
-				names := []string{resourceName(0), resourceName(1)}[:lock.keys]
-				run := func(script votedScript, ttl time.Duration) quorum.Ran {
-					return <-begin(s.proxies[0].life.engine.Run, script.request(names, "mine", ttl))
-				}
+				run := s.runner(lock)
 				r := run(lock.take, 3*time.Millisecond)
 				refused := lock.take.rule.Merge == quorum.Taking && r.Err == nil && !lock.take.granted(r.Reply)
 				if r.Lock != nil || !refused && !errors.Is(r.Err, quorum.ErrTooShort) {
