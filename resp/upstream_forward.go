@@ -222,12 +222,9 @@ func (c *call) forward() Reply {
 		return refused
 	}
 	c.settleWrites(l)
-	if c.mayWaitThere() {
+	if !l.mayWait && c.mayWaitThere() {
 		l.mayWait = true
-		if !l.asked && !c.transaction.upstream {
-			l.asked = true
-			l.ask(expectation{n: 1, take: l.takeID}, "CLIENT", "ID")
-		}
+		l.ask(expectation{n: 1, take: l.takeID}, "CLIENT", "ID")
 	}
 	if !l.pushRelayed() {
 		return later // the session is ending
@@ -237,8 +234,11 @@ func (c *call) forward() Reply {
 	return later
 }
 
-// mayWaitThere says whether the command may wait at the upstream for something that others do.
+// mayWaitThere says whether the command may wait at the upstream for something that others do. Inside MULTI none does.
 func (c *call) mayWaitThere() bool {
+	if c.transaction.upstream {
+		return false
+	}
 	if row := c.server.commands.find(c.args[0]); row != nil {
 		return row.name == "wait"
 	}

@@ -28,8 +28,7 @@ type link struct {
 	db       int
 	resp3    bool
 	name     string
-	mayWait  bool // some command that was sent may have to wait for something
-	asked    bool // the upstream was asked for id
+	mayWait  bool // some command that was sent may have to wait for something, and the upstream was asked for id
 	sentAll  bool // nothing more is sent
 
 	// session.mu guards what follows.
