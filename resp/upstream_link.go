@@ -22,14 +22,11 @@ type link struct {
 	conn    net.Conn
 	done    chan struct{} // closed when the relay has ended
 
-	// Only the reader uses these: what is not written yet, and how the upstream knows the connection.
-	out      []byte
-	borrowed *[]byte // where out was borrowed from outs; nil: nothing is gathered
-	db       int
-	resp3    bool
-	name     string
-	mayWait  bool // some command that was sent may have to wait for something, and the upstream was asked for id
-	sentAll  bool // nothing more is sent
+	// Only the reader uses these.
+	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
+	greeting upstream.Greeting // the protocol, database and name of the client, as the upstream was told
+	mayWait  bool              // some command that was sent may have to wait for something, and the upstream was asked for id
+	sentAll  bool              // nothing more is sent
 
 	// session.mu guards what follows.
 	expected []expectation // in order
@@ -89,12 +86,12 @@ func (s *session) connected() (*link, Reply) {
 	if !s.repliesDone() {
 		return nil, wait
 	}
-	g := upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
+	g := s.greetingThere()
 	conn, err := s.server.cfg.Upstream.Dial(g)
 	if err != nil {
 		return nil, s.server.upstreamFailed(err)
 	}
-	l = &link{session: s, conn: conn, done: make(chan struct{}), db: g.DB, resp3: g.RESP3, pushes: g.RESP3, name: g.Name}
+	l = &link{session: s, conn: conn, done: make(chan struct{}), greeting: g, pushes: g.RESP3}
 	s.mu.Lock()
 	s.link = l
 	if s.gone {
@@ -106,34 +103,37 @@ func (s *session) connected() (*link, Reply) {
 	return l, nil
 }
 
+func (s *session) greetingThere() upstream.Greeting {
+	return upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
+}
+
 // agree gives the link the protocol, database and name of the client, where these have changed.
 func (l *link) agree() {
 	s := l.session
-	if s.resp3 != l.resp3 {
-		l.resp3 = s.resp3
-		pushes, proto := l.resp3, "2"
-		if pushes {
+	before, g := l.greeting, s.greetingThere()
+	l.greeting = g
+	if g.RESP3 != before.RESP3 {
+		proto := "2"
+		if g.RESP3 {
 			proto = "3"
 		}
 		l.ask(expectation{n: 1, take: func(reply []byte) {
-			l.pushes = pushes
+			l.pushes = g.RESP3
 			l.demand(reply)
 		}}, "HELLO", proto)
 	}
-	if db := s.db; db != l.db {
-		l.db = db
-		l.ask(expectation{n: 1, take: l.demand}, "SELECT", strconv.Itoa(db))
+	if g.DB != before.DB {
+		l.ask(expectation{n: 1, take: l.demand}, "SELECT", strconv.Itoa(g.DB))
 	}
-	if s.name != l.name {
-		l.name = s.name
-		l.ask(expectation{n: 1}, "CLIENT", "SETNAME", l.name)
+	if g.Name != before.Name {
+		l.ask(expectation{n: 1}, "CLIENT", "SETNAME", g.Name)
 	}
 }
 
 // demand ends the session if the upstream refuses: the requests behind this one would mean something else.
 func (l *link) demand(reply []byte) {
 	if reply[0] == '-' {
-		l.broken(errorText(reply))
+		l.session.upstreamLost(errorText(reply))
 	}
 }
 
@@ -159,14 +159,9 @@ func (l *link) ask(e expectation, args ...string) {
 	dead := l.dead
 	s.mu.Unlock()
 	if dead {
-		l.broken("there was a command for it")
+		s.upstreamLost("there was a command for it")
 	}
 	l.send(args)
-}
-
-// broken ends the session, whose client waits for replies that will not come.
-func (l *link) broken(cause string) {
-	l.session.upstreamLost(cause)
 }
 
 // met drops the first expectation. It does not move the others: there may be many. session.mu is held.
@@ -185,53 +180,60 @@ const sendSize = 64 << 10
 // outs are borrowed to gather requests in, until they are written: an idle link has none.
 var outs = sync.Pool{New: func() any { return new([]byte) }}
 
+func borrowOut() *[]byte {
+	b := outs.Get().(*[]byte)
+	*b = (*b)[:0]
+	return b
+}
+
+func returnOut(b *[]byte) {
+	if cap(*b) <= 2*sendSize {
+		outs.Put(b)
+	}
+}
+
 // send gathers a request. flush writes it.
 func (l *link) send(args []string) {
-	if l.borrowed == nil {
-		l.borrowed = outs.Get().(*[]byte)
-		l.out = (*l.borrowed)[:0]
+	if l.out == nil {
+		l.out = borrowOut()
 	}
-	l.out = upstream.AppendHeader(l.out, '*', len(args))
+	b := upstream.AppendHeader(*l.out, '*', len(args))
 	for _, arg := range args {
-		l.out = upstream.AppendHeader(l.out, '$', len(arg))
+		b = upstream.AppendHeader(b, '$', len(arg))
 		for len(arg) > sendSize {
-			l.out = append(l.out, arg[:sendSize]...)
+			b = l.write(append(b, arg[:sendSize]...))
 			arg = arg[sendSize:]
-			l.write()
 		}
-		l.out = append(append(l.out, arg...), '\r', '\n')
-		if len(l.out) >= sendSize {
-			l.write()
+		b = append(append(b, arg...), '\r', '\n')
+		if len(b) >= sendSize {
+			b = l.write(b)
 		}
 	}
+	*l.out = b
 }
 
 // flush writes what is gathered.
 func (l *link) flush() {
-	if l.borrowed == nil {
+	if l.out == nil {
 		return
 	}
-	l.write()
-	if cap(l.out) <= 2*sendSize {
-		*l.borrowed = l.out
-		outs.Put(l.borrowed)
+	if b := *l.out; len(b) > 0 {
+		l.write(b)
 	}
-	l.borrowed, l.out = nil, nil
+	returnOut(l.out)
+	l.out = nil
 }
 
-// write waits for an upstream that does not read, for Limits.Write at most.
-func (l *link) write() {
-	if len(l.out) == 0 {
-		return
-	}
+// write waits for an upstream that does not read, for Limits.Write at most. It returns b, empty.
+func (l *link) write(b []byte) []byte {
 	s := l.session
 	s.sending.Store(s.server.clock.Load())
-	_, err := l.conn.Write(l.out)
+	_, err := l.conn.Write(b)
 	s.sending.Store(0)
-	l.out = l.out[:0]
 	if err != nil {
 		_ = l.conn.Close() // the relay finds out what that means
 	}
+	return b[:0]
 }
 
 // pushRelayed gives the command its place in the queue. It returns false if the session is ending.
@@ -240,7 +242,7 @@ func (l *link) pushRelayed() bool {
 	s.mu.Lock()
 	if l.dead { // since the reader looked
 		s.mu.Unlock()
-		l.broken("there was a command for it")
+		s.upstreamLost("there was a command for it")
 		return false
 	}
 	defer s.mu.Unlock()

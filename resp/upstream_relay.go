@@ -327,9 +327,9 @@ func (l *link) lost(cause error) {
 	case !matters, errors.Is(cause, errGone):
 		s.hangUp(cause.Error())
 	case errors.Is(cause, io.EOF):
-		l.broken("the upstream closed the connection")
+		s.upstreamLost("the upstream closed the connection")
 	default:
-		l.broken(cause.Error())
+		s.upstreamLost(cause.Error())
 	}
 }
 

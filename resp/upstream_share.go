@@ -142,8 +142,7 @@ func (s *session) beginRun() bool {
 		return false
 	}
 	s.gathered = sl
-	s.requests = outs.Get().(*[]byte)
-	*s.requests = (*s.requests)[:0]
+	s.requests = borrowOut()
 	return true
 }
 
@@ -173,9 +172,7 @@ func (s *session) pushShared() {
 	if !s.trunk.Push(*requests, n, sl) {
 		s.pushAnew(*requests, n, sl)
 	}
-	if cap(*requests) <= 2*sendSize {
-		outs.Put(requests)
-	}
+	returnOut(requests)
 }
 
 func (s *session) pushAnew(requests []byte, n int, sl *slot) {

@@ -256,14 +256,14 @@ func (c *call) putDeferred(st *settling, reply []byte) Raw {
 func (c *call) runThere(d deferredCommand) Reply {
 	l := c.link
 	if p := protocolOf(d.cmd, d.args); p != 0 {
-		l.resp3 = p == 3
+		l.greeting.RESP3 = p == 3
 	}
 	reply := c.runOneDeferred(d)
 	switch d.cmd.full {
 	case "select":
-		l.db = c.db
+		l.greeting.DB = c.db
 	case "client|setname":
-		l.name = c.name
+		l.greeting.Name = c.name
 	}
 	return reply
 }
