@@ -31,7 +31,7 @@ func (s *session) push(sl *slot) bool {
 // commands that nothing may overlap; if it may overlap nothing sent before it, for all. It then waits also for an attempt that has
 // taken a lock, until the reply is written, because the lock may be undone until then.
 func (s *session) conflict(sl *slot) *slot {
-	if sl.overlap == overlapAny && s.alone == 0 && s.relays == 0 && s.shares == 0 {
+	if sl.overlap == overlapAny && s.alone == 0 && s.shares == 0 && (s.link == nil || len(s.link.expected) == 0) {
 		return nil // the common case costs nothing
 	}
 	var found *slot

@@ -57,7 +57,6 @@ type upstreamSide struct {
 	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
 
 	// session.mu guards what follows.
-	relays    int   // relayed slots in the queue
 	shares    int   // replies that are owed over a shared connection
 	relaying  bool  // the relay writes to the client, or is in the midst of a frame
 	relayedBy *slot // the slot whose replies it writes; nil: a message
@@ -260,7 +259,6 @@ func (l *link) pushRelayed() bool {
 		sl.recycle()
 		return false
 	}
-	s.relays++
 	l.expected = append(l.expected, expectation{slot: sl, n: 1})
 	return true
 }

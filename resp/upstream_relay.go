@@ -243,8 +243,6 @@ func (s *session) popRelayed(sl *slot) {
 	if s.head == nil {
 		s.tail = nil
 	}
-	s.relays--
-	s.relayedBy = nil
 	s.freeReader(sl)
 	s.uncount(sl)
 	s.weigh(0)

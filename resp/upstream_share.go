@@ -202,18 +202,17 @@ func (sl *slot) gathers(b []byte, n int) bool {
 	s := sl.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shares -= n
 	if s.gone {
 		return true
 	}
 	if sl.from == gathered && !s.gather(sl, b) {
 		sl.from = relayed
-		s.relays++
 		s.wantsLink.Store(true)
 	}
 	if sl.from == relayed {
 		return false
 	}
+	s.shares -= n
 	if sl.left -= n; sl.left == 0 {
 		s.tellReady(sl)
 	}
@@ -263,6 +262,7 @@ func (sl *slot) stream(b []byte, n int) {
 	if s.gone {
 		return
 	}
+	s.shares -= n
 	if sl.left -= n; sl.left == 0 {
 		s.popRelayed(sl)
 		s.giveTurn()

@@ -152,9 +152,7 @@ func (s *session) retire(batch *slot) {
 	s.unthrottle()
 	s.batch = nil
 	s.tellReader()
-	if s.relays > 0 || s.shares > 0 || s.link != nil {
-		s.turn.Signal()
-	}
+	s.turn.Signal()
 }
 
 // finish ends the writing side in order.
