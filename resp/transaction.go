@@ -13,14 +13,15 @@ type transaction struct {
 	spoiled bool // a command could not be queued: EXEC refuses
 	changes bool // it may change something
 	// upstream: the transaction takes place at the upstream, and nothing is queued here.
-	upstream bool
-	there    int               // how many commands the upstream has queued
-	deferred []deferredCommand // those among them that the proxy runs
-	selected *int              // the database that SELECT has queued last
-	queue    []queued
-	args     int // of the commands in queue
-	watched  []*watched
-	retained int // bytes of both, counted in the memory budget
+	upstream     bool
+	watchesThere bool              // keys are watched at the upstream, and MULTI was not sent there yet
+	there        int               // how many commands the upstream has queued
+	deferred     []deferredCommand // those among them that the proxy runs
+	selected     *int              // the database that SELECT has queued last
+	queue        []queued
+	args         int // of the commands in queue
+	watched      []*watched
+	retained     int // bytes of both, counted in the memory budget
 }
 
 // A queued is one command of a transaction. If it has a step, that is its part in the plan. If it has a reply, the reply is known

@@ -41,7 +41,7 @@ func (c *call) divert(cmd *command) Reply {
 	case here:
 		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
-		c.watchesUpstream = true
+		c.watchesThere = true
 		c.noteState()
 	case reply == later && equalFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
@@ -103,30 +103,21 @@ func (c *call) divertHere(cmd *command) Reply {
 		return nil
 	}
 	switch cmd.name {
-	case "multi":
-		if !c.watchesUpstream || len(c.args) != 1 {
+	case "multi", "unwatch":
+		if !c.watchesThere || len(c.args) != 1 {
 			return nil
 		}
 		reply := c.forward()
-		if reply == later {
-			c.transaction.open, c.transaction.upstream = true, true
+		if t := &c.transaction; reply == later {
+			t.watchesThere, t.upstream = false, cmd.name == "multi"
+			t.open = t.upstream
 			c.noteState()
 		}
 		return reply
 	case "watch":
-		if c.watchesUpstream {
+		if c.watchesThere {
 			return c.split(errMixedTransaction)
 		}
-	case "unwatch":
-		if !c.watchesUpstream || len(c.args) != 1 {
-			return nil
-		}
-		reply := c.forward()
-		if reply == later {
-			c.watchesUpstream = false
-			c.noteState()
-		}
-		return reply
 	case "script":
 		return c.divertScript(cmd)
 	}

@@ -61,8 +61,6 @@ type upstreamSide struct {
 	relaying  bool  // the relay writes to the client, or is in the midst of a frame
 	relayedBy *slot // the slot whose replies it writes; nil: a message
 
-	// Only the reader uses these.
-	watchesUpstream bool
 	sharing
 
 	monitors atomic.Bool // MONITOR was sent
@@ -276,7 +274,7 @@ func (s *session) noteState() {
 			break
 		}
 	}
-	s.link.stateful = listens || s.transaction.upstream || s.watchesUpstream || s.monitors.Load()
+	s.link.stateful = listens || s.transaction.upstream || s.watchesThere || s.monitors.Load()
 }
 
 func (s *session) linkDead() bool {
@@ -300,6 +298,6 @@ func (s *session) dropLink() {
 	s.mu.Lock()
 	s.link = nil
 	s.mu.Unlock()
-	s.watchesUpstream = false
+	s.watchesThere = false
 	s.monitors.Store(false)
 }

@@ -123,7 +123,7 @@ func (c *call) spoilAnywhere() {
 	t := &c.transaction
 	if t.upstream && c.link != nil {
 		c.link.ask(expectation{n: 1}, "DISCARD")
-		t.upstream, c.watchesUpstream = false, false
+		t.upstream = false
 		c.noteState()
 	}
 	t.spoil()
@@ -187,7 +187,6 @@ func (c *call) divertEnd(cmd *command) Reply {
 	reply := c.forward()
 	if reply == later {
 		t.end(&c.server.memory)
-		c.watchesUpstream = false
 		c.noteState()
 	}
 	return reply
@@ -215,7 +214,6 @@ func (c *call) execThere() Reply {
 		l.session.Kick()
 	}}, "EXEC")
 	t.end(&c.server.memory)
-	c.watchesUpstream = false
 	c.noteState()
 	return wait
 }
