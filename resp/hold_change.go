@@ -84,13 +84,10 @@ func (s *session) endHoldOf(key quorum.Key, token string) {
 func (s *session) endHoldUnless(key quorum.Key, token string) (held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.coming {
-		if h.req.Key == key && h.req.Token != token {
+	for _, h := range s.holdsOf(key) {
+		if h.req.Token != token {
 			h.stop()
 		}
-	}
-	if h := s.kept[key]; h != nil && h.req.Token != token {
-		h.stop()
 	}
 	return s.held(key, token) != nil
 }
@@ -111,13 +108,10 @@ func (s *session) heedPlan(db int, p *plan) {
 
 // held returns the hold of that token, or nil. s.mu is held.
 func (s *session) held(key quorum.Key, token string) *hold {
-	for _, h := range s.coming {
-		if h.req.Key == key && h.req.Token == token && !h.over {
+	for _, h := range s.holdsOf(key) {
+		if h.req.Token == token {
 			return h
 		}
-	}
-	if h := s.kept[key]; h != nil && h.req.Token == token {
-		return h
 	}
 	return nil
 }

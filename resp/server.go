@@ -30,10 +30,10 @@ type Server struct {
 	scripts  *script.Cache // the texts that clients sent, by SHA-1
 	messages Messages
 	gates    *gate.Gates
-	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
-	routes   *lru.Cache[digest, *scriptRoute]   // of scripts; where there is an upstream
-	slow     *lru.Cache[string, time.Time]      // when a client of this host last held up others (upstream_share.go)
-	taken    *taken                             // nil: none are noted
+	voted    *lru.Cache[string, *quorum.Script]      // scripts that run by vote, ready to be run, by SHA-1
+	routes   *lru.Cache[script.Digest, *scriptRoute] // of scripts; where there is an upstream
+	slow     *lru.Cache[string, time.Time]           // when a client of this host last held up others (upstream_share.go)
+	taken    *taken                                  // nil: none are noted
 	commands *table
 	memory   budget
 	runID    string
@@ -114,7 +114,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages,
 		gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
 		voted:  newCache[string, *quorum.Script](votedMax),
-		routes: newCache[digest, *scriptRoute](routesMax), slow: newCache[string, time.Time](slowMax),
+		routes: newCache[script.Digest, *scriptRoute](routesMax), slow: newCache[string, time.Time](slowMax),
 		taken: newTaken(cfg.LocksListed),
 		runID: randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },

@@ -1,11 +1,6 @@
 package resp
 
-import (
-	"crypto/sha1"
-	"encoding/hex"
-
-	"lockproxy/script"
-)
+import "lockproxy/script"
 
 // Where a script is run. Its KEYS tell, but it may work on a key that it does not declare. So its text is looked at once. A script
 // that is understood tells its key. In any other, a string that is a lock's name as it stands is taken for a key. Names that a text
@@ -13,8 +8,6 @@ import (
 
 // routesMax bounds how many scripts are remembered. For one that is understood, a text of at most 16 KiB is kept, too.
 const routesMax = 1024
-
-type digest [sha1.Size]byte
 
 // A scriptRoute is what the text of a script says of its place.
 type scriptRoute struct {
@@ -67,16 +60,12 @@ func (c *call) scriptRoute() *scriptRoute {
 	s := c.server
 	row := s.commands.find(c.args[0])
 	text, bySHA := c.args[1], row.name == "evalsha" || row.name == "evalsha_ro"
-	var key digest
-	if bySHA {
-		if len(text) != shaLen {
-			return &unknownRoute
-		}
-		if n, err := hex.Decode(key[:], []byte(text)); n != len(key) || err != nil {
-			return &unknownRoute
-		}
-	} else {
-		key = sha1.Sum([]byte(text))
+	key, ok := script.ParseDigest(text)
+	switch {
+	case !bySHA:
+		key = script.DigestOf(text)
+	case !ok:
+		return &unknownRoute
 	}
 	if route, ok := s.routes.Get(key); ok {
 		return route

@@ -19,8 +19,8 @@ const (
 // ErrTextTooLong says that a text is longer than any that a Cache keeps.
 var ErrTextTooLong = errors.New("ERR script is longer than 262144 bytes, which is the most that lockproxy keeps")
 
-// A digest is a SHA-1, as Redis names scripts.
-type digest [sha1.Size]byte
+// A Digest is a SHA-1, as Redis names scripts.
+type Digest [sha1.Size]byte
 
 // A Cache keeps the scripts that clients sent. When there are too many, or too long ones, it forgets those not used
 // for longest; their clients are told NOSCRIPT then and send them again. It is safe for concurrent use.
@@ -28,7 +28,7 @@ type Cache struct {
 	own *families // rows that the configuration adds; they go before ours
 
 	mu      sync.Mutex // guards all below
-	scripts *simplelru.LRU[digest, *Script]
+	scripts *simplelru.LRU[Digest, *Script]
 	bytes   int // of the texts in scripts
 }
 
@@ -36,7 +36,7 @@ type Cache struct {
 // table of known scripts, by SHA-1, and go before what is known otherwise of a text.
 func NewCache(size int, rows ...Family) *Cache {
 	c := &Cache{own: newFamilies(rows)}
-	scripts, err := simplelru.NewLRU(size, func(_ digest, s *Script) { c.bytes -= len(s.Text) })
+	scripts, err := simplelru.NewLRU(size, func(_ Digest, s *Script) { c.bytes -= len(s.Text) })
 	if err != nil {
 		panic("script: a cache needs a positive size")
 	}
@@ -51,7 +51,7 @@ func (c *Cache) Load(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
 	}
-	key := digestOf(text)
+	key := DigestOf(text)
 	if s, ok := c.get(key); ok {
 		return s, nil
 	}
@@ -78,7 +78,7 @@ func (c *Cache) Understand(text string) (*Script, error) {
 // Keep keeps a script that Load returned, to be found by its SHA-1, and returns what is kept. If Compiles is false, masters are
 // still to be asked.
 func (c *Cache) Keep(s *Script) *Script {
-	key, ok := parseDigest(s.SHA)
+	key, ok := ParseDigest(s.SHA)
 	if !ok {
 		return s
 	}
@@ -93,7 +93,7 @@ func (c *Cache) KeepCompiled(s *Script) *Script {
 }
 
 // add keeps s and returns it. If the script is kept already, it returns that one, unless only s is known to compile.
-func (c *Cache) add(key digest, s *Script) *Script {
+func (c *Cache) add(key Digest, s *Script) *Script {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	earlier, ok := c.scripts.Get(key)
@@ -128,7 +128,7 @@ func understand(text, sha string, own *families) (*Script, error) {
 
 // Lookup returns the script with this SHA-1, in hex digits of any case, and marks it as used.
 func (c *Cache) Lookup(sha string) (*Script, bool) {
-	key, ok := parseDigest(sha)
+	key, ok := ParseDigest(sha)
 	if !ok {
 		return nil, false
 	}
@@ -137,7 +137,7 @@ func (c *Cache) Lookup(sha string) (*Script, bool) {
 
 // Exists reports whether Lookup would find a script. It does not mark it as used.
 func (c *Cache) Exists(sha string) bool {
-	key, ok := parseDigest(sha)
+	key, ok := ParseDigest(sha)
 	if !ok {
 		return false
 	}
@@ -153,20 +153,22 @@ func (c *Cache) Flush() {
 	c.scripts.Purge()
 }
 
-func (c *Cache) get(key digest) (*Script, bool) {
+func (c *Cache) get(key Digest) (*Script, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.scripts.Get(key)
 }
 
-func digestOf(text string) digest { return sha1.Sum([]byte(text)) }
+// DigestOf returns the SHA-1 of a text.
+func DigestOf(text string) Digest { return sha1.Sum([]byte(text)) }
 
 func shaOf(text string) string {
-	key := digestOf(text)
+	key := DigestOf(text)
 	return hex.EncodeToString(key[:])
 }
 
-func parseDigest(sha string) (key digest, ok bool) {
+// ParseDigest reads 40 hex digits of any case. It returns false if sha is anything else.
+func ParseDigest(sha string) (key Digest, ok bool) {
 	if len(sha) != 2*len(key) {
 		return key, false
 	}
