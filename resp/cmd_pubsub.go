@@ -73,7 +73,6 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	if l == nil {
 		return later
 	}
-	s.noteState()
 	l.ask(expectation{n: len(others), confirms: true, take: func(reply []byte) {
 		var err error
 		if reply[0] == '-' {
@@ -100,8 +99,8 @@ func lacksMasters(err error) bool {
 	return none && !refused
 }
 
-// listenUpstream returns the names of the topics to which the client is subscribed at the upstream, too, and the link for them.
-// They are all but the channels of locks. If there are none, it returns no link.
+// listenUpstream returns the names of the topics that the upstream has, too, and the link for them. If there are none, it returns no
+// link.
 func (c *call) listenUpstream(topics []pubsub.Topic) (*link, []string, Reply) {
 	others := c.atUpstream(topics)
 	if len(others) == 0 {
@@ -118,12 +117,15 @@ func (s *session) atUpstream(topics []pubsub.Topic) []string {
 	}
 	var names []string
 	for _, t := range topics {
-		if t.Kind == pubsub.Pattern || !s.server.isLock(t.Name) {
+		if s.server.isThere(t) {
 			names = append(names, t.Name)
 		}
 	}
 	return names
 }
+
+// isThere says whether the upstream has the topic, too: all but the channels of locks.
+func (s *Server) isThere(t pubsub.Topic) bool { return t.Kind == pubsub.Pattern || !s.isLock(t.Name) }
 
 // sizeOfTopics is what the memory budget counts for subscriptions.
 func sizeOfTopics(topics []pubsub.Topic) (n int) {
@@ -166,7 +168,6 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 		s.mu.Lock()
 		sl.mute, s.latest = false, sl
 		s.mu.Unlock()
-		s.noteState()
 		s.link.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
 			append([]string{word}, others...)...)
 		return later

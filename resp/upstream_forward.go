@@ -42,10 +42,8 @@ func (c *call) divert(cmd *command) Reply {
 		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
 		c.watchesThere = true
-		c.noteState()
 	case reply == later && equalFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
-		c.noteState()
 	case isError(reply) && cmd != nil && cmd.flags&betterThere != 0:
 		return nil
 	}
@@ -111,7 +109,6 @@ func (c *call) divertHere(cmd *command) Reply {
 		if t := &c.transaction; reply == later {
 			t.watchesThere, t.upstream = false, cmd.name == "multi"
 			t.open = t.upstream
-			c.noteState()
 		}
 		return reply
 	case "watch":

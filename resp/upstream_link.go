@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"lockproxy/quorum/pubsub"
 	"lockproxy/resp/upstream"
 )
 
@@ -214,15 +213,18 @@ func (l *link) flush() {
 	if l.out == nil {
 		return
 	}
-	if b := *l.out; len(b) > 0 {
-		l.write(b)
-	}
+	l.write(*l.out)
 	returnOut(l.out)
 	l.out = nil
 }
 
-// write waits for an upstream that does not read, for Limits.Write at most. It returns b, empty.
+// write waits for an upstream that does not read, for Limits.Write at most. It returns b, empty. First it notes whether the client
+// has state at the upstream, as by what is written.
 func (l *link) write(b []byte) []byte {
+	l.noteState()
+	if len(b) == 0 {
+		return b
+	}
 	s := l.session
 	s.sending.Store(s.server.clock.Load())
 	_, err := l.conn.Write(b)
@@ -261,20 +263,14 @@ func (l *link) pushRelayed() bool {
 	return true
 }
 
-// noteState notes whether the client has state at the upstream.
-func (s *session) noteState() {
-	if s.link == nil {
-		return
-	}
+func (l *link) noteState() {
+	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	listens := false
+	l.stateful = s.transaction.upstream || s.watchesThere || s.monitors.Load()
 	for t := range s.topics {
-		if listens = t.Kind == pubsub.Pattern || !s.server.isLock(t.Name); listens {
-			break
-		}
+		l.stateful = l.stateful || s.server.isThere(t)
 	}
-	s.link.stateful = listens || s.transaction.upstream || s.watchesThere || s.monitors.Load()
 }
 
 func (s *session) linkDead() bool {

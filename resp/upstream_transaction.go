@@ -104,7 +104,6 @@ func (c *call) beginUpstream() Reply {
 	there, changes := len(t.queue), t.changes
 	t.end(&c.server.memory)
 	t.open, t.upstream, t.changes, t.there, t.deferred = true, true, changes, there, deferred
-	c.noteState()
 	return nil
 }
 
@@ -124,7 +123,6 @@ func (c *call) spoilAnywhere() {
 	if t.upstream && c.link != nil {
 		c.link.ask(expectation{n: 1}, "DISCARD")
 		t.upstream = false
-		c.noteState()
 	}
 	t.spoil()
 }
@@ -187,7 +185,6 @@ func (c *call) divertEnd(cmd *command) Reply {
 	reply := c.forward()
 	if reply == later {
 		t.end(&c.server.memory)
-		c.noteState()
 	}
 	return reply
 }
@@ -214,7 +211,6 @@ func (c *call) execThere() Reply {
 		l.session.Kick()
 	}}, "EXEC")
 	t.end(&c.server.memory)
-	c.noteState()
 	return wait
 }
 
