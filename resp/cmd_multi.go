@@ -13,15 +13,15 @@ import (
 // known (settle.go).
 
 func runMulti(c *call) Reply {
-	if c.transaction.open {
+	if c.transaction.open() {
 		return Error("ERR MULTI calls can not be nested")
 	}
-	c.transaction.open = true
+	c.transaction.stage = queuing
 	return okReply
 }
 
 func runDiscard(c *call) Reply {
-	if !c.transaction.open {
+	if !c.transaction.open() {
 		return Error("ERR DISCARD without MULTI")
 	}
 	c.transaction.end(&c.server.memory)
@@ -31,7 +31,7 @@ func runDiscard(c *call) Reply {
 // runWatch notes what a quorum holds under the keys. For a key that is watched already, what was noted first counts.
 func runWatch(c *call) Reply {
 	t := &c.transaction
-	if t.open {
+	if t.open() {
 		return Error("ERR WATCH inside MULTI is not allowed")
 	}
 	names := distinct(c.args[1:])
@@ -72,7 +72,7 @@ func runWatch(c *call) Reply {
 }
 
 func runUnwatch(c *call) Reply {
-	if !c.transaction.open { // else it was queued, and the EXEC that runs it ends the watch
+	if !c.transaction.open() { // else it was queued, and the EXEC that runs it ends the watch
 		c.transaction.end(&c.server.memory)
 	}
 	return okReply
@@ -133,9 +133,9 @@ func (c *call) enqueue() Reply {
 func runExec(c *call) Reply {
 	t := &c.transaction
 	switch {
-	case !t.open:
+	case !t.open():
 		return Error("ERR EXEC without MULTI")
-	case t.spoiled:
+	case t.stage == spoiled:
 		t.end(&c.server.memory)
 		return errExecAbort
 	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.db }):

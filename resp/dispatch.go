@@ -61,7 +61,7 @@ func (c *call) claimSlot(o overlap, name string, others []string, outcomes, enga
 	sl.overlap, sl.key, sl.others, sl.answer = o, c.key(name), others, answer
 	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
 	sl.memory += engaged * s.server.engagement
-	if s.transaction.open { // it is EXEC, which runs what is queued
+	if s.transaction.open() { // it is EXEC, which runs what is queued
 		sl.memory += s.transaction.retained
 	}
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (c *call) perform() Reply {
 	if refused := c.uncacheable(cmd); refused != nil {
 		return c.rejected(cmd, refused)
 	}
-	if c.transaction.open {
+	if c.transaction.open() {
 		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)
 	}
 	if c.server.cfg.Upstream != nil && c.parser.authed {
@@ -152,7 +152,7 @@ func (c *call) perform() Reply {
 	}
 	c.cmd = row
 	c.last.Store(&row.full)
-	if c.transaction.open && row.flags&atOnce == 0 {
+	if c.transaction.open() && row.flags&atOnce == 0 {
 		return c.enqueue()
 	}
 	if len(c.transaction.watched) > 0 {

@@ -128,9 +128,9 @@ func (c *call) uncacheable(cmd *command) Reply {
 	t := &c.tracking
 	row := cmd.row(c.args)
 	switch {
-	case c.transaction.open && row != nil && row.full == "client|caching":
+	case c.transaction.open() && row != nil && row.full == "client|caching":
 		return errNotInMulti(row.full)
-	case c.transaction.open, cmd != nil && cmd.group == "connection":
+	case c.transaction.open(), cmd != nil && cmd.group == "connection":
 		return nil
 	case t.caching && (cmd == nil || cmd.name != "multi"):
 		t.caching, t.refused = false, true
@@ -154,7 +154,7 @@ func (c *call) invalidate() {
 	} else {
 		t.noteAny()
 	}
-	if c.transaction.open || cmd != nil && cmd.name == "client" {
+	if c.transaction.open() || cmd != nil && cmd.name == "client" {
 		return
 	}
 	if push := t.push(); c.resp3 && push != nil {

@@ -9,20 +9,30 @@ import (
 
 // A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
 type transaction struct {
-	open    bool // MULTI was sent
-	spoiled bool // a command could not be queued: EXEC refuses
-	changes bool // it may change something
-	// upstream: the transaction takes place at the upstream, and nothing is queued here.
-	upstream     bool
-	watchesThere bool              // keys are watched at the upstream, and MULTI was not sent there yet
-	there        int               // how many commands the upstream has queued
-	deferred     []deferredCommand // those among them that the proxy runs
-	selected     *int              // the database that SELECT has queued last
-	queue        []queued
-	args         int // of the commands in queue
-	watched      []*watched
-	retained     int // bytes of both, counted in the memory budget
+	stage    stage
+	changes  bool              // it may change something
+	there    int               // how many commands the upstream has queued
+	deferred []deferredCommand // those among them that the proxy runs
+	selected *int              // the database that SELECT has queued last
+	queue    []queued
+	args     int // of the commands in queue
+	watched  []*watched
+	retained int // bytes of both, counted in the memory budget
 }
+
+// A stage is how far a transaction is.
+type stage uint8
+
+const (
+	noMulti       stage = iota
+	watchingThere       // no MULTI yet, but keys are watched at the upstream
+	queuing             // commands are queued here
+	queuingThere        // the transaction takes place at the upstream, and nothing is queued here
+	spoiled             // a command could not be queued: EXEC refuses
+)
+
+// open says whether MULTI was sent.
+func (t *transaction) open() bool { return t.stage >= queuing }
 
 // A queued is one command of a transaction. If it has a step, that is its part in the plan. If it has a reply, the reply is known
 // before EXEC. If it has neither, it is run when the transaction has taken place.
@@ -57,7 +67,11 @@ const (
 )
 
 // spoil notes that a command was refused.
-func (t *transaction) spoil() { t.spoiled = t.spoiled || t.open }
+func (t *transaction) spoil() {
+	if t.open() {
+		t.stage = spoiled
+	}
+}
 
 // end forgets what was queued and watched.
 func (t *transaction) end(memory *budget) {

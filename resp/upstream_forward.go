@@ -27,7 +27,7 @@ func (c *call) divert(cmd *command) Reply {
 	if !c.resp3 && c.total.Load() > 0 && (cmd == nil || cmd.flags&subscribedToo == 0) {
 		return c.whileSubscribed(cmd)
 	}
-	if c.transaction.open {
+	if c.transaction.open() {
 		return c.divertQueued(cmd, at)
 	}
 	if at == here {
@@ -41,7 +41,7 @@ func (c *call) divert(cmd *command) Reply {
 	case here:
 		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
-		c.watchesThere = true
+		c.transaction.stage = watchingThere
 	case reply == later && equalFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
 	case isError(reply) && cmd != nil && cmd.flags&betterThere != 0:
@@ -102,17 +102,20 @@ func (c *call) divertHere(cmd *command) Reply {
 	}
 	switch cmd.name {
 	case "multi", "unwatch":
-		if !c.watchesThere || len(c.args) != 1 {
+		if c.transaction.stage != watchingThere || len(c.args) != 1 {
 			return nil
 		}
 		reply := c.forward()
-		if t := &c.transaction; reply == later {
-			t.watchesThere, t.upstream = false, cmd.name == "multi"
-			t.open = t.upstream
+		switch {
+		case reply != later:
+		case cmd.name == "multi":
+			c.transaction.stage = queuingThere
+		default:
+			c.transaction.stage = noMulti
 		}
 		return reply
 	case "watch":
-		if c.watchesThere {
+		if c.transaction.stage == watchingThere {
 			return c.split(errMixedTransaction)
 		}
 	case "script":
@@ -224,7 +227,7 @@ func (c *call) forward() Reply {
 
 // mayWaitThere says whether the command may wait at the upstream for something that others do. Inside MULTI none does.
 func (c *call) mayWaitThere() bool {
-	if c.transaction.upstream {
+	if c.transaction.stage == queuingThere {
 		return false
 	}
 	if row := c.server.commands.find(c.args[0]); row != nil {

@@ -267,7 +267,7 @@ func (l *link) noteState() {
 	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.stateful = s.transaction.upstream || s.watchesThere || s.monitors.Load()
+	l.stateful = s.stage == watchingThere || s.stage == queuingThere || s.monitors.Load()
 	for t := range s.topics {
 		l.stateful = l.stateful || s.server.isThere(t)
 	}
@@ -294,6 +294,5 @@ func (s *session) dropLink() {
 	s.mu.Lock()
 	s.link = nil
 	s.mu.Unlock()
-	s.watchesThere = false
 	s.monitors.Store(false)
 }

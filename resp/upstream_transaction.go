@@ -24,15 +24,15 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	untold := row != nil && row.accepts(len(c.args)) && row.keys.untold(c.args)
 	malformed := row != nil && !row.accepts(len(c.args))
 	switch {
-	case at == here && (row == nil || malformed), malformed && (t.spoiled || t.aboutLocks()):
+	case at == here && (row == nil || malformed), malformed && (t.stage == spoiled || t.aboutLocks()):
 		c.spoilAnywhere()
 		return nil // it will be refused
-	case (plain || untold) && !t.upstream:
+	case (plain || untold) && t.stage != queuingThere:
 		return nil // its place is that of the first with keys
-	case at == there && t.spoiled:
+	case at == there && t.stage == spoiled:
 		return cmp.Or(c.unqueued(), Reply(Status("QUEUED"))) // in vain: EXEC will be refused
 	case plain, at == there:
-		if !t.upstream {
+		if t.stage != queuingThere {
 			if refused := c.beginUpstream(); refused != nil {
 				return refused
 			}
@@ -48,7 +48,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 			t.spoil()
 		}
 		return reply
-	case !t.upstream:
+	case t.stage != queuingThere:
 		return c.tooLarge()
 	case keyless && !(row.group == "pubsub" && row.flags&mayQueue != 0):
 		c.spoilAnywhere()
@@ -103,7 +103,7 @@ func (c *call) beginUpstream() Reply {
 	}
 	there, changes := len(t.queue), t.changes
 	t.end(&c.server.memory)
-	t.open, t.upstream, t.changes, t.there, t.deferred = true, true, changes, there, deferred
+	t.stage, t.changes, t.there, t.deferred = queuingThere, changes, there, deferred
 	return nil
 }
 
@@ -120,9 +120,8 @@ func (t *transaction) aboutLocks() bool {
 // spoilAnywhere notes that a command was refused, so that EXEC is refused, too. The upstream is told to forget what it has queued.
 func (c *call) spoilAnywhere() {
 	t := &c.transaction
-	if t.upstream && c.link != nil {
+	if t.stage == queuingThere && c.link != nil {
 		c.link.ask(expectation{n: 1}, "DISCARD")
-		t.upstream = false
 	}
 	t.spoil()
 }
@@ -176,7 +175,7 @@ func protocolOf(row *command, args []string) int64 {
 // divertEnd is for commands that are not queued.
 func (c *call) divertEnd(cmd *command) Reply {
 	t := &c.transaction
-	if !t.upstream || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
+	if t.stage != queuingThere || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
 		return nil
 	}
 	if cmd.name == "exec" && len(t.deferred) > 0 {
