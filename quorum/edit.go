@@ -164,7 +164,7 @@ func (d *editing) won() {
 }
 
 // until returns until when all keys that were put are promised, and false if none is. A TTL that is kept counts from when the
-// keys were looked at. What replaces something with a TTL too short for any validity is not promised; see TTLMin.
+// keys were looked at. What was given up is not promised.
 func (d *editing) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
 	for _, k := range d.puts {
@@ -172,12 +172,18 @@ func (d *editing) until() (until instant, promised bool) {
 		switch {
 		case k.KeepTTL:
 			since = d.looked.start
-		case k.TTL < TTLMin(d.engine.cfg.DriftFactor):
+		case d.engine.givenUp(k):
 			continue
 		}
 		until, promised = min(until, since+validity), true
 	}
 	return until, promised
+}
+
+// givenUp says that what was there got a TTL of which no validity can be left (see TTLMin), or one that is shorter than what was
+// left and than a round may take: whoever asks for that counts on the lock no more. Late, it is as good as in time.
+func (e *Engine) givenUp(k *edited) bool {
+	return k.TTL < TTLMin(e.cfg.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= e.cfg.InstanceTimeout
 }
 
 func (d *editing) signatures() (all []signature) {

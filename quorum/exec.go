@@ -90,7 +90,7 @@ const (
 type Executed struct {
 	Err  error // *NoQuorum, ErrLate, ErrTooShort, ErrClosed
 	Done bool  // false: a watched key has changed, and nothing was done
-	Lock *Lock // if a key was put where nothing was, or with a TTL that can leave validity
+	Lock *Lock // if a key was put, and not given up by so short a TTL; see givenUp
 }
 
 // A Mark stands for what a key holds, and for when that expires. The zero Mark is no key's.

@@ -317,15 +317,30 @@ func TestAnUndoOfAnExecSparesWhatWasPutLater(t *testing.T) {
 
 func TestExecTooLateToBeValidIsPutBack(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		w.acquire(key, "old", minute)
+		w.acquire(key, "old", 40*time.Millisecond)
 		for _, f := range w.fakes {
 			f.setDelay(20 * time.Millisecond)
 		}
 		if _, x := w.getSet(key, "new", 30*time.Millisecond); !errors.Is(x.Err, ErrLate) {
 			t.Fatalf("%+v", x)
 		}
-		w.settle()
 		w.expectHolders(key, "ooo")
+	})
+}
+
+// As a ShedLock unlocks a few ms before its lockAtLeastFor, over a slow network.
+func TestWhatIsOnlyShortenedIsNotPutBackWhereThatIsLate(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		w.acquire(key, "old", minute)
+		for _, f := range w.fakes {
+			f.setDelay(20 * time.Millisecond)
+		}
+		if old, x := w.getSet(key, "new", 30*time.Millisecond); old != "old" || !x.Done || x.Lock != nil {
+			t.Fatalf("%+v", x)
+		}
+		w.expectHolders(key, "nnn")
+		w.settle()
+		w.expectHolders(key, "...")
 	})
 }
 
