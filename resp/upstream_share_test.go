@@ -43,6 +43,8 @@ var crossingCommands = func() string {
 		words := strings.Fields(row)
 		rows = append(rows, fmt.Sprintf("*6\r\n$%d\r\n%s\r\n:-2\r\n*1\r\n+%s\r\n:%s\r\n:%[4]s\r\n:%[4]s\r\n", len(words[0]), words[0], words[1], words[2]))
 	}
+	rows = append(rows, "*10\r\n$5\r\nxinfo\r\n:-2\r\n*0\r\n:0\r\n:0\r\n:0\r\n*0\r\n*0\r\n*0\r\n"+
+		"*1\r\n*6\r\n$12\r\nxinfo|stream\r\n:-3\r\n*1\r\n+readonly\r\n:2\r\n:2\r\n:1\r\n")
 	return fmt.Sprintf("*%d\r\n%s", len(rows), strings.Join(rows, ""))
 }()
 
@@ -229,6 +231,10 @@ func TestASpoiledTransactionRefusesWhatTheUpstreamWould(t *testing.T) {
 		{"INCR data", "+QUEUED\r\n"},
 		{"NOSUCH a", "-ERR unknown command 'NOSUCH', with args beginning with: 'a' \r\n"},
 		{"INCR", "-ERR wrong number of arguments for 'incr' command\r\n"},
+		{"XINFO STREAM data", "+QUEUED\r\n"},
+		{"XINFO STREAM", "-ERR wrong number of arguments for 'xinfo|stream' command\r\n"},
+		{"Xinfo Nosuch data", "-ERR unknown subcommand 'Nosuch'. Try XINFO HELP.\r\n"},
+		{"XINFO", "-ERR wrong number of arguments for 'xinfo' command\r\n"},
 		{"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
 	} {
 		if reply := c.ask(strings.Fields(ask.request)...); reply != ask.reply {

@@ -67,6 +67,8 @@ func (c *call) unqueued() Reply {
 		return nil
 	case commands.Name(c.args) == nil:
 		return errUnknownCommand(c.args)
+	case commands.LacksSubcommand(c.args):
+		return errUnknownSubcommand(upper(c.args[0]), c.args[1])
 	}
 	return errArity(*commands.Name(c.args))
 }

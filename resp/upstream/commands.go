@@ -49,7 +49,14 @@ func (c *Commands) Name(args []string) *string {
 // Accepts says whether the server has the command, and the command may have so many arguments.
 func (c *Commands) Accepts(args []string) bool {
 	cmd := c.find(args)
-	return cmd != nil && (len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity)
+	return cmd != nil && (len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity) && !c.LacksSubcommand(args)
+}
+
+// LacksSubcommand says whether the server has the command, with other subcommands than this one. Servers older than Redis 7 do not
+// tell of subcommands.
+func (c *Commands) LacksSubcommand(args []string) bool {
+	cmd := c.find(args)
+	return cmd != nil && len(cmd.subs) > 0 && len(args) > 1
 }
 
 // Has says whether the server has a command of that name.
