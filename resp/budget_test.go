@@ -103,13 +103,13 @@ func TestWhatLastsIsRefusedForWantOfMemory(t *testing.T) {
 		refused string
 	}{
 		"queued": {words("MULTI"), "+QUEUED\r\n", func(int) string { return words("PING") },
-			"-ERR MULTI holds more than 1024 commands, 16384 arguments or 16mb (max_input), or memory is short; make several of it\r\n"},
+			"-ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it\r\n"},
 		"watched": {"", "+OK\r\n", func(i int) string { return words(fmt.Sprint("WATCH w", i)) },
-			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
+			"-ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it\r\n"},
 		"held": {"", "*6\r\n", func(i int) string { return words(fmt.Sprint("LOCK h", i, " 3600000 HOLD")) },
-			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
+			"-ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it\r\n"},
 		"subscribed": {"", "*3\r\n", func(i int) string { return words(fmt.Sprint("SUBSCRIBE s", i)) },
-			"-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n"},
+			"-ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []*client

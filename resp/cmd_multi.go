@@ -56,8 +56,8 @@ func runWatch(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	if !c.retain(len(fresh)) {
-		sl.onExecuted(quorum.Executed{Err: errMemory}, nil)
+	if err := c.retain(len(fresh)); err != nil {
+		sl.onExecuted(quorum.Executed{Err: err}, nil)
 		return later
 	}
 	t.watched = append(t.watched, fresh...)
@@ -82,9 +82,23 @@ func errNotInMulti(name string) Error {
 	return Error("ERR lockproxy does not run '" + name + "' inside MULTI; send it before MULTI or after EXEC")
 }
 
-func (c *call) errQueueFull() Error {
-	return Error(fmt.Sprintf("ERR MULTI holds more than %d commands, %d arguments or %s (max_input), or memory is short; make several of it",
-		queuedMax, queuedArgsMax, sizeText(c.server.cfg.Limits.Input)))
+func (c *call) errTransactionFull() error {
+	return fmt.Errorf("ERR a transaction with the keys that it watches takes more than %d commands, %d arguments or %s (max_input); make several of it",
+		queuedMax, queuedArgsMax, sizeText(c.server.cfg.Limits.Input))
+}
+
+// retainQueued is retain for a command that is queued behind others; args counts the arguments of all of them.
+func (c *call) retainQueued(behind, args int) Reply {
+	var err error
+	if behind >= queuedMax || args > queuedArgsMax {
+		err = c.errTransactionFull()
+	} else {
+		err = c.retain(1)
+	}
+	if err != nil {
+		return errorReply(err)
+	}
+	return nil
 }
 
 // enqueue keeps a command for EXEC.
@@ -111,9 +125,8 @@ func (c *call) enqueue() Reply {
 	if refused == wait || q.reply == wait {
 		return wait
 	}
-	full := len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax
-	if refused == nil && (full || !c.retain(1)) {
-		refused = c.errQueueFull()
+	if refused == nil {
+		refused = c.retainQueued(len(t.queue), t.args+len(q.args))
 	}
 	if refused != nil {
 		t.spoil()

@@ -203,7 +203,7 @@ func TestSubscriptionsCountAgainstTheMemoryLimit(t *testing.T) {
 		names.WriteString(" name-" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/26))
 	}
 	c.send(words("SUBSCRIBE" + names.String()))
-	c.want("-ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it\r\n")
+	c.want("-ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it\r\n")
 	c.wantEnd()
 	waitFor(t, "the log does not say that memory is spent", func() bool {
 		return strings.Contains(log.String(), `level=WARN msg="max_memory is spent: clients are refused" `)

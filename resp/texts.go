@@ -35,7 +35,7 @@ const (
 )
 
 // errMemory says that Limits.Memory is spent.
-var errMemory = errors.New("ERR lockproxy holds as much unanswered input as max_memory allows; try again later, or raise it")
+var errMemory = errors.New("ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it")
 
 func errArity(name string) Error {
 	return Error("ERR wrong number of arguments for '" + name + "' command")

@@ -79,15 +79,18 @@ func (t *transaction) end(memory *budget) {
 	*t = transaction{}
 }
 
-// retain counts the memory of n commands or keys that the command queues or watches, and says whether there is room for them.
-func (c *call) retain(n int) bool {
+// retain counts the memory of n commands or keys that the command queues or watches. An error says why there is no room for them.
+func (c *call) retain(n int) error {
 	t := &c.transaction
 	n = c.parser.size + n*queuedSize + len(c.args)*spanSize
-	if t.retained+n > c.server.cfg.Limits.Input || !c.server.memory.keep(n) {
-		return false
+	switch {
+	case t.retained+n > c.server.cfg.Limits.Input:
+		return c.errTransactionFull()
+	case !c.server.memory.keep(n):
+		return errMemory
 	}
 	t.retained += n
-	return true
+	return nil
 }
 
 // keys returns the keys of the queue, each once, those that are watched first.

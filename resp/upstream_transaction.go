@@ -138,9 +138,9 @@ func (c *call) queueThere(row *command) Reply {
 		c.spoilAnywhere()
 		return errNotInMulti("hello with options")
 	}
-	if len(t.deferred) >= queuedMax || !c.retain(1) {
+	if refused := c.retainQueued(len(t.deferred), 0); refused != nil {
 		c.spoilAnywhere()
-		return c.errQueueFull()
+		return refused
 	}
 	args := c.args
 	c.args = inItsPlace(row, args)
