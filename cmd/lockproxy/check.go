@@ -25,7 +25,7 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
 		return exitUsage
 	}
-	ms, err := dialable(l.Config, l.Config.Masters)
+	ms, err := dialableNow(l.Config)
 	if err != nil {
 		fmt.Fprintln(stderr, "lockproxy:", err)
 		return exitUsage

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -33,11 +34,11 @@ const upstreamLogin = "the user and password in upstream: redis://user:password@
 
 // probeUpstream asks the upstream about itself. scheme says what to write instead, if the URL has the wrong scheme.
 func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err error) {
-	t, err := cfg.MasterTLS()
+	secure, err := masterTLS(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return info, "", err
 	}
-	m, err := masters.NewRedis(cfg.Upstream.URL.Reveal(), masters.RedisOptions{DialTimeout: cfg.DialTimeout, TLS: t})
+	m, err := masters.NewRedis(cfg.Upstream.URL.Reveal(), masters.RedisOptions{DialTimeout: cfg.DialTimeout, TLS: secure.Config})
 	if err != nil {
 		return info, "", err
 	}

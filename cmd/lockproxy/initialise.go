@@ -23,7 +23,7 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 		fmt.Fprintln(stderr, "lockproxy: init: no masters; name them with --masters or --config (embedded ones need no init)")
 		return exitUsage
 	}
-	ms, err := dialable(l.Config, l.Config.Masters)
+	ms, err := dialableNow(l.Config)
 	if err != nil {
 		fmt.Fprintln(stderr, "lockproxy:", err)
 		return exitUsage

@@ -2,7 +2,8 @@
 // independent Redis masters.
 //
 // main.go says what can be run, serve.go in which order a proxy is built and torn down, check.go looks at masters.
-// The settings are in config, the operators' pages in admin, the masters for trying out in embedded.
+// The settings are in config, the operators' pages in admin, the masters for trying out in embedded,
+// certificates that are renewed in certs.
 package main
 
 import (

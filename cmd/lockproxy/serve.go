@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lockproxy/cmd/lockproxy/admin"
+	"lockproxy/cmd/lockproxy/certs"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/embedded"
 	"lockproxy/cmd/lockproxy/sock"
@@ -89,8 +90,10 @@ type process struct {
 	stderr io.Writer
 	log    *slog.Logger
 
-	door      net.Listener // for Redis clients
-	adminDoor net.Listener // nil: off
+	door      net.Listener  // for Redis clients
+	adminDoor net.Listener  // nil: off
+	inTLS     *certs.Source // with clients; nil: none
+	outTLS    *certs.Source // towards masters and upstream
 	addrs     []config.Master
 	engine    *quorum.Engine
 	hub       *pubsub.Hub
@@ -105,7 +108,8 @@ type process struct {
 // start builds bottom-up. If it returns an error, stop takes away what was built.
 func (p *process) start(warnings []string) error {
 	for _, step := range []func() error{
-		p.openDoors,       // first: if an address is taken, nothing begins
+		p.openDoors, // first: if an address is taken, nothing begins
+		p.readCertificates,
 		p.startProcessors, // as few as suffice
 		p.startMasters,    // the embedded ones, where none are named
 		p.startEngine,     // Redlock over the masters, and their messages
@@ -162,6 +166,14 @@ func (p *process) openDoors() error {
 	return nil
 }
 
+func (p *process) readCertificates() (err error) {
+	if p.inTLS, err = clientTLS(p.cfg, p.log); err != nil {
+		return err
+	}
+	p.outTLS, err = masterTLS(p.cfg, p.log)
+	return err
+}
+
 func (p *process) startMasters() error {
 	p.addrs = p.cfg.Masters
 	if !p.cfg.Embedded() {
@@ -181,7 +193,7 @@ func (p *process) startMasters() error {
 }
 
 func (p *process) startEngine() error {
-	ms, err := dialable(p.cfg, p.addrs)
+	ms, err := dialable(p.cfg, p.addrs, p.outTLS)
 	if err != nil {
 		return err
 	}
@@ -210,15 +222,13 @@ func (p *process) startEngine() error {
 }
 
 func (p *process) startFront() error {
-	up, err := upstreamOf(p.cfg)
-	if err != nil {
-		return err
-	}
+	up := upstreamOf(p.cfg, p.outTLS)
 	if up != nil {
 		up.Watch(p.log)
 		p.onStop(func(context.Context) { up.Close() })
 	}
 	cfg := frontConfig(p.cfg, up, p.log)
+	var err error
 	if cfg.Limits.Clients, err = p.clientsMax(filesMax()); err != nil {
 		return err
 	}
@@ -230,7 +240,11 @@ func (p *process) startAdmin() error {
 	if p.adminDoor == nil {
 		return nil
 	}
-	s := admin.New(p.engine, p.front, admin.Options{Version: versionText(), Pprof: p.cfg.Pprof, Logger: p.log})
+	shown := map[string]admin.Certificate{"master_tls_cert": p.outTLS}
+	if p.inTLS != nil {
+		shown["tls_cert"] = p.inTLS
+	}
+	s := admin.New(p.engine, p.front, admin.Options{Version: versionText(), Pprof: p.cfg.Pprof, Certificates: shown, Logger: p.log})
 	p.serve("admin", func() error { return s.Serve(p.adminDoor) })
 	p.onStop(func(ctx context.Context) { _ = s.Close(ctx) })
 	p.beforeStop = s.Drain // load balancers shall know before the clients are sent away
@@ -243,13 +257,12 @@ func (p *process) letClientsIn() error {
 			p.log.Warn("clients were cut off: raise shutdown_timeout", "cause", err)
 		}
 	})
-	t, err := p.cfg.ListenTLS()
-	if err != nil {
-		return err
-	}
 	door := sock.Listener(p.door)
-	if t != nil {
-		door = tls.NewListener(door, t)
+	if p.inTLS != nil {
+		door = tls.NewListener(door, &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.inTLS.Config(), nil },
+		})
 	}
 	p.serve("listen", func() error {
 		if err := p.front.Serve(door); !errors.Is(err, resp.ErrServerClosed) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"syscall"
 
+	"lockproxy/cmd/lockproxy/certs"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/sock"
 	"lockproxy/quorum"
@@ -69,12 +70,21 @@ func addrOf(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// dialable returns the masters, not yet connected.
-func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, error) {
-	t, err := cfg.MasterTLS()
-	if err != nil {
-		return nil, err
+// masterTLS is TLS towards masters and upstream.
+func masterTLS(cfg *config.Config, log *slog.Logger) (*certs.Source, error) {
+	return certs.New(log, cfg.MasterTLS, cfg.MasterTLSCA, cfg.MasterTLSCert, cfg.MasterTLSKey)
+}
+
+// clientTLS is TLS with clients, nil if they come without.
+func clientTLS(cfg *config.Config, log *slog.Logger) (*certs.Source, error) {
+	if cfg.TLSCert == "" {
+		return nil, nil //nolint:nilnil // no TLS is no error
 	}
+	return certs.New(log, cfg.ListenTLS, cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA)
+}
+
+// dialable returns the masters, not yet connected.
+func dialable(cfg *config.Config, addrs []config.Master, secure *certs.Source) ([]*masters.Redis, error) {
 	room := masters.NewRoom(cfg.MaxMemory)
 	var all []*masters.Redis
 	for _, a := range addrs {
@@ -82,7 +92,7 @@ func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, erro
 			DialTimeout: cfg.DialTimeout,
 			Username:    cfg.MasterUser,
 			Password:    cfg.MasterPassword.Reveal(),
-			TLS:         t,
+			TLS:         secure.Config,
 			Wrap:        sock.Wrap,
 			Room:        room,
 		})
@@ -92,6 +102,15 @@ func dialable(cfg *config.Config, addrs []config.Master) ([]*masters.Redis, erro
 		all = append(all, m)
 	}
 	return all, nil
+}
+
+// dialableNow is dialable for a command that looks at the masters once.
+func dialableNow(cfg *config.Config) ([]*masters.Redis, error) {
+	secure, err := masterTLS(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return dialable(cfg, cfg.Masters, secure)
 }
 
 func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
@@ -113,22 +132,17 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 }
 
 // upstreamOf returns the upstream, not yet connected, or nil if there is none.
-func upstreamOf(cfg *config.Config) (*upstream.Redis, error) {
+func upstreamOf(cfg *config.Config, secure *certs.Source) *upstream.Redis {
 	u := cfg.Upstream
 	if u.Addr == "" {
-		return nil, nil //nolint:nilnil // no upstream is no error
+		return nil
 	}
 	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: u.Password.Reveal(),
 		DialTimeout: cfg.DialTimeout, Wrap: sock.Wrap}
 	if u.TLS {
-		t, err := cfg.MasterTLS()
-		if err != nil {
-			return nil, err
-		}
-		opt.TLS = t
-		opt.TLS.ServerName, _, _ = net.SplitHostPort(u.Addr)
+		opt.TLS = secure.Config
 	}
-	return upstream.New(opt), nil
+	return upstream.New(opt)
 }
 
 func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.Config {

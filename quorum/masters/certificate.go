@@ -19,10 +19,9 @@ var (
 	errUntaken = errors.New("asks for a certificate, and ends the connection when it is shown master_tls_cert: it has expired, or is not trusted there")
 )
 
-// secure makes the handshake of TLS. If it fails, conn is closed.
+// secure makes the handshake of TLS, and keeps config. If it fails, conn is closed.
 func secure(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, error) {
 	s, ours := &secured{}, config.Certificates
-	config = config.Clone()
 	config.GetClientCertificate = func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if s.doubt = errUnshown; len(ours) > 0 {
 			s.doubt = errUntaken

@@ -66,10 +66,10 @@ func TestAMasterThatDemandsACertificateIsNamedEachTime(t *testing.T) {
 				addr, ours := startTLS(t, c.auth, version)
 				ours.Certificates = ours.Certificates[:c.shown]
 				if c.want == nil {
-					_ = dial(t, "rediss://"+addr, RedisOptions{TLS: ours})
+					_ = dial(t, "rediss://"+addr, RedisOptions{TLS: func() *tls.Config { return ours }})
 					return
 				}
-				m, err := NewRedis("rediss://"+addr, RedisOptions{TLS: ours})
+				m, err := NewRedis("rediss://"+addr, RedisOptions{TLS: func() *tls.Config { return ours }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,5 +84,28 @@ func TestAMasterThatDemandsACertificateIsNamedEachTime(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Certificates are renewed while lanes come and go.
+func TestEachConnectionToAMasterShowsTheCertificateOfThatTime(t *testing.T) {
+	addr, ours := startTLS(t, tls.RequireAnyClientCert, tls.VersionTLS13)
+	unknown := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: ours.RootCAs}
+	now := unknown
+	m, err := NewRedis("rediss://"+addr, RedisOptions{TLS: func() *tls.Config { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Dial(t.Context(), 0); err == nil || Describe(err) != errUnshown.Error() {
+		t.Errorf("without a certificate: %v", err)
+	}
+	now = ours
+	conn, err := m.Dial(t.Context(), 0)
+	if err != nil {
+		t.Fatalf("with the one that there is now: %v", err)
+	}
+	_ = conn.Close()
+	if unknown.ServerName+ours.ServerName != "" || ours.GetClientCertificate != nil {
+		t.Error("a configuration that is shared was changed")
 	}
 }

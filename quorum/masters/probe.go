@@ -76,7 +76,7 @@ func (m *Redis) SpeaksOtherwise(ctx context.Context, err error) bool {
 	defer func() { _ = raw.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
-	if m.opt.TLSConfig == nil {
+	if !m.TLS() {
 		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // nothing is sent over it
 		err := conn.HandshakeContext(ctx)
 		var refused tls.AlertError

@@ -19,6 +19,7 @@ import (
 type Redis struct {
 	opt    redis.Options
 	dialer net.Dialer
+	tls    func() *tls.Config // nil: none
 	wrap   func(net.Conn) net.Conn
 	room   *Room
 }
@@ -28,7 +29,7 @@ type RedisOptions struct {
 	DialTimeout time.Duration           // of TCP and TLS together; default 1 s
 	Username    string                  // where the URL names none
 	Password    string                  // where the URL names none
-	TLS         *tls.Config             // for rediss:// URLs
+	TLS         func() *tls.Config      // for rediss:// URLs, of the next connection; default: TLS 1.2 at least, and authorities of the system
 	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 	Room        *Room                   // for replies; default: no bound
 }
@@ -60,12 +61,12 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 			opt.Username = o.Username
 		}
 	}
-	if opt.TLSConfig != nil && o.TLS != nil {
-		name := opt.TLSConfig.ServerName
-		opt.TLSConfig = o.TLS.Clone()
-		if opt.TLSConfig.ServerName == "" {
-			opt.TLSConfig.ServerName = name
-		}
+	secure := o.TLS
+	switch own := opt.TLSConfig; {
+	case own == nil:
+		secure = nil
+	case o.TLS == nil:
+		secure = func() *tls.Config { return own }
 	}
 	if o.Wrap == nil {
 		o.Wrap = func(c net.Conn) net.Conn { return c }
@@ -84,7 +85,7 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	opt.DisableIdentity = true
 	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, wrap: o.Wrap, room: o.Room}, nil
+	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, tls: secure, wrap: o.Wrap, room: o.Room}, nil
 }
 
 // Addr returns host:port.
@@ -151,14 +152,16 @@ func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 		return nil, steady(err)
 	}
 	conn = m.wrap(conn)
-	if m.opt.TLSConfig == nil {
+	if !m.TLS() {
 		return conn, nil
 	}
-	return secure(ctx, conn, m.opt.TLSConfig)
+	config := m.tls().Clone()
+	config.ServerName, _, _ = net.SplitHostPort(m.opt.Addr)
+	return secure(ctx, conn, config)
 }
 
 // TLS says that the URL asks for it.
-func (m *Redis) TLS() bool { return m.opt.TLSConfig != nil }
+func (m *Redis) TLS() bool { return m.tls != nil }
 
 // once returns a dialer that hands out raw, one time.
 func once(raw net.Conn) func(context.Context, string, string) (net.Conn, error) {

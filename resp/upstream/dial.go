@@ -93,7 +93,9 @@ func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
 	stop := context.AfterFunc(ended, func() { _ = plain.Close() })
 	defer stop()
 	if u.opt.TLS != nil {
-		secure := tls.Client(conn, u.opt.TLS)
+		config := u.opt.TLS().Clone()
+		config.ServerName, _, _ = net.SplitHostPort(u.opt.Addr)
+		secure := tls.Client(conn, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close()
 			return nil, err

@@ -1,8 +1,11 @@
 package upstream
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -90,4 +93,28 @@ func TestAConnectionThatTheServerDroppedIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
+}
+
+// Certificates and authorities are renewed while the process runs.
+func TestEachConnectionTrustsWhoIsTrustedThen(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	now := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	u := New(Options{Addr: server.Listener.Addr().String(), TLS: func() *tls.Config { return now }})
+	conn, err := u.Dial(Greeting{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	now = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	if _, err := u.Dial(Greeting{}); !isUnknownAuthority(err) {
+		t.Errorf("its authority is trusted no more: %v", err)
+	}
+}
+
+func isUnknownAuthority(err error) bool {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+	return ok
 }

@@ -26,7 +26,7 @@ import (
 // Options say which server it is.
 type Options struct {
 	Addr               string
-	TLS                *tls.Config // nil: none
+	TLS                func() *tls.Config // of the next connection, which looks whether the certificate names Addr's host; nil: no TLS
 	Username, Password string
 	DialTimeout        time.Duration           // for connecting and greeting; default 1 s
 	Wrap               func(net.Conn) net.Conn // of each new TCP connection; default: as it is

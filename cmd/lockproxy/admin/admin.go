@@ -31,11 +31,17 @@ type Front interface {
 	Stats() resp.Stats
 }
 
+// A Certificate is one that lockproxy shows, as it is renewed.
+type Certificate interface {
+	Until() time.Time // the zero time: none is shown
+}
+
 // Options of a Server.
 type Options struct {
-	Version string
-	Pprof   bool
-	Logger  *slog.Logger
+	Version      string
+	Pprof        bool
+	Certificates map[string]Certificate // by the setting that names its file
+	Logger       *slog.Logger
 }
 
 // A Server serves the pages.
@@ -70,7 +76,7 @@ func New(engine Engine, front Front, opt Options) *Server {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(engine, front, opt.Version), promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(engine, front, opt), promhttp.HandlerOpts{}))
 	timeout := writeTimeout
 	if opt.Pprof {
 		timeout = 0

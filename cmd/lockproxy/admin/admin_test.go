@@ -45,6 +45,18 @@ func (fakeFront) Stats() resp.Stats {
 		Waiting: 31, Held: 32, HeldLost: 33, Split: 34, LoginsRefused: 35, MemoryRefused: 36, Buffers: 37}
 }
 
+// A certificate expires so many seconds after 1970; one of 0 is not there.
+type certificate int64
+
+func (c certificate) Until() time.Time {
+	if c == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(c), 0)
+}
+
+var certificates = map[string]Certificate{"tls_cert": certificate(2000000001), "master_tls_cert": certificate(0)}
+
 // serve runs a server and returns how to get a page of it.
 func serve(t *testing.T, engine Engine, pprof bool) (s *Server, get func(path string) (int, string)) {
 	t.Helper()
@@ -52,7 +64,7 @@ func serve(t *testing.T, engine Engine, pprof bool) (s *Server, get func(path st
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = New(engine, fakeFront{}, Options{Version: "v9", Pprof: pprof, Logger: slog.New(slog.DiscardHandler)})
+	s = New(engine, fakeFront{}, Options{Version: "v9", Pprof: pprof, Certificates: certificates, Logger: slog.New(slog.DiscardHandler)})
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -109,6 +121,7 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 	}
 	for _, want := range []string{
 		`lockproxy_build_info{version="v9"} 1`,
+		`lockproxy_certificate_expiry_timestamp_seconds{setting="tls_cert"} 2.000000001e+09`,
 		`lockproxy_ready 1`,
 		`lockproxy_master_connected{master="a:1"} 1`,
 		`lockproxy_master_connected{master="b:1"} 0`,
@@ -158,6 +171,9 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
+	if none := `{setting="master_tls_cert"}`; strings.Contains(page, none) {
+		t.Errorf("there is %s, but no certificate", none)
+	}
 }
 
 func TestProfilesAreThereOnlyIfAskedFor(t *testing.T) {
@@ -196,7 +212,7 @@ func TestAListenerThatFailsIsAnError(t *testing.T) {
 }
 
 func TestMetricsDescribeWhatTheyCollect(t *testing.T) {
-	if _, err := registry(&fake{}, fakeFront{}, "v").Gather(); err != nil {
+	if _, err := registry(&fake{}, fakeFront{}, Options{Version: "v", Certificates: certificates}).Gather(); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // registry returns a registry of its own, so that what some library registers globally does not show.
-func registry(engine Engine, front Front, version string) *prometheus.Registry {
+func registry(engine Engine, front Front, opt Options) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{engine: engine, front: front, version: version},
+		&collector{engine, front, opt},
 	)
 	return r
 }
@@ -21,6 +21,9 @@ func registry(engine Engine, front Front, version string) *prometheus.Registry {
 // The metrics. Counters count since the start of the process.
 var (
 	descInfo = desc("build_info", "Always 1; the label says which lockproxy this is.", "version")
+
+	descUntil = desc("certificate_expiry_timestamp_seconds",
+		"When the certificate that is shown now expires, in seconds since 1970.", "setting")
 
 	descReady     = desc("ready", "1 if a quorum of masters can vote now.")
 	descConnected = desc("master_connected", "1 if the master is connected and answers in time.", "master")
@@ -80,7 +83,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 type collector struct {
 	engine  Engine
 	front   Front
-	version string
+	options Options
 }
 
 // Describe implements prometheus.Collector.
@@ -94,7 +97,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
-	gauge(descInfo, 1, c.version)
+	gauge(descInfo, 1, c.options.Version)
+	for setting, certificate := range c.options.Certificates {
+		if until := certificate.Until(); !until.IsZero() {
+			gauge(descUntil, float64(until.Unix()), setting)
+		}
+	}
 	gauge(descReady, one(c.engine.Ready() == nil))
 	for _, m := range c.engine.Masters() {
 		gauge(descConnected, one(m.State != quorum.Disconnected), m.Addr)
