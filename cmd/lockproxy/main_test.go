@@ -154,7 +154,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 		if got := ask(t, p.door.Addr().String(), "PING"); got != "+PONG" {
 			t.Error(got)
 		}
-		p.stop()
+		p.stop(0)
 		if err := goleak.Find(); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	if err := p.start(nil); err == nil {
 		t.Error("started on an address that is none")
 	}
-	p.stop()
+	p.stop(0)
 	if err := goleak.Find(); err != nil {
 		t.Fatal(err)
 	}

@@ -279,6 +279,34 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
+// A balancer that asks /readyz sends new clients to other proxies only a while after that says no.
+func TestWithADrainDelayClientsAreLetInAWhileLonger(t *testing.T) {
+	r := launch(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--drain-delay", "10m", "--instance-timeout", "4s", "--grace", "1s")
+	ready := r.await("msg=listening")
+	r.await("ready for clients")
+	r.signal(syscall.SIGTERM)
+	r.await("draining")
+	eventually(t, "/readyz says that clients may come", func() bool {
+		status, _ := get(t, "http://"+field(ready, "admin")+"/readyz")
+		return status == http.StatusServiceUnavailable
+	})
+	if reply := ask(t, field(ready, "listen"), "SET k v NX PX 30000"); reply != "+OK" {
+		t.Errorf("a client that came then got %s", reply)
+	}
+	r.signal(os.Interrupt)
+	if code, out := r.exit(); code != exitFailure || !strings.Contains(out, "ended without draining") {
+		t.Errorf("a second signal: exit code %d\n%s", code, out)
+	}
+
+	r = launch(t, "--listen", "127.0.0.1:0", "--admin", "off", "--drain-delay", "300ms")
+	r.await("ready for clients")
+	began := time.Now()
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != exitOK || time.Since(began) < 300*time.Millisecond || !strings.Contains(out, "msg=stopped") {
+		t.Errorf("exit code %d after %v\n%s", code, time.Since(began), out)
+	}
+}
+
 // As timeout(1) sends it: to the process, and then to its group.
 func TestASignalThatIsSentTwiceIsOne(t *testing.T) {
 	for _, c := range []struct {

@@ -74,6 +74,6 @@ func TestGOMAXPROCSIsTheUsersChoice(t *testing.T) {
 		if got := runtime.GOMAXPROCS(0); (got < 3) != c.adapting {
 			t.Errorf("GOMAXPROCS=%q: %d processors", c.set, got)
 		}
-		p.stop()
+		p.stop(0)
 	}
 }

@@ -27,8 +27,8 @@ import (
 	"lockproxy/script"
 )
 
-// serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: no new
-// connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
+// serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: after
+// drain_delay no new connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
 // once. SIGHUP changes nothing, as with redis-server: it is sent to have settings or a log file opened anew, and must cost no
 // locks. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed.
 func serve(l *config.Loaded, _, stderr io.Writer) int {
@@ -47,14 +47,15 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	p := &process{cfg: l.Config, stderr: log, log: newLogger(l.Config, log), failed: make(chan error, 2)}
 	if err := p.start(l.Warnings); err != nil {
 		fmt.Fprintln(log, "lockproxy:", err)
-		p.stop()
+		p.stop(0)
 		return exitFailure
 	}
-	code := exitOK
+	code, delay := exitOK, time.Duration(0)
 	var first os.Signal
 	select {
 	case first = <-signals:
-		p.log.Info("draining: a second signal ends at once", "signal", first.String(), "at_most", p.cfg.ShutdownTimeout)
+		delay = p.cfg.DrainDelay
+		p.log.Info("draining: a second signal ends at once", "signal", first.String(), "at_most", delay+p.cfg.ShutdownTimeout)
 	case err := <-p.failed:
 		p.log.Error("cannot go on", "cause", err)
 		code = exitFailure
@@ -62,7 +63,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	began, stopped := time.Now(), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		p.stop()
+		p.stop(delay)
 	}()
 	for {
 		select {
@@ -134,13 +135,15 @@ func (p *process) start(warnings []string) error {
 	return nil
 }
 
-// stop tears down top-down and waits for every part.
-func (p *process) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.ShutdownTimeout)
-	defer cancel()
+// stop tears down top-down and waits for every part. It begins after a delay, of which those learn that ask /readyz, while all
+// clients are served.
+func (p *process) stop(delay time.Duration) {
 	if p.beforeStop != nil {
 		p.beforeStop()
 	}
+	time.Sleep(delay)
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.ShutdownTimeout)
+	defer cancel()
 	for _, stop := range slices.Backward(p.stops) {
 		stop(ctx)
 	}

@@ -61,6 +61,7 @@ type Config struct {
 	IdleTimeout     time.Duration
 	WriteTimeout    time.Duration
 	AuthTimeout     time.Duration
+	DrainDelay      time.Duration
 	ShutdownTimeout time.Duration
 
 	LogLevel  string

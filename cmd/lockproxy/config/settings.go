@@ -95,6 +95,8 @@ var settings = []setting{
 		duration(func(c *Config) *time.Duration { return &c.WriteTimeout }, 10*time.Millisecond, time.Hour)},
 	{"auth_timeout", "10s", "how long a client may take to log in, where there are users", false,
 		duration(func(c *Config) *time.Duration { return &c.AuthTimeout }, 10*time.Millisecond, time.Hour)},
+	{"drain_delay", "0", "how long clients are still let in after SIGTERM, while /readyz says no", false,
+		duration(func(c *Config) *time.Duration { return &c.DrainDelay }, time.Millisecond, 10*time.Minute, "none")},
 	{"shutdown_timeout", "10s", "how long running commands may take to end after SIGTERM", false,
 		duration(func(c *Config) *time.Duration { return &c.ShutdownTimeout }, time.Millisecond, time.Hour)},
 
