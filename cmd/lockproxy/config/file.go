@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -23,6 +24,11 @@ type entry struct {
 // that 0100, yes and 1_000 mean the same in a file, a variable and a flag.
 func readYAML(text []byte) ([]entry, []fault) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // the byte order mark that some editors write
+	for n, line := range bytes.Split(text, []byte("\n")) {
+		if !utf8.Valid(line) { // a password would come out as another one
+			return nil, []fault{{n + 1, "is not UTF-8; have your editor save the file so"}}
+		}
+	}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil {
 		return nil, []fault{yamlFault(err)}

@@ -24,6 +24,8 @@ var fileProblems = []struct{ file, want string }{
 	{"- databases", "FILE:1: is no mapping; write one \"key: value\" on each line"},
 	{"databases", "FILE:1: is no mapping; write one \"key: value\" on each line"},
 	{"databases: 1\n---\ndatabases: 2", "FILE:3: a second document begins; keep all settings in one"},
+	{"\xff\xfem\x00a\x00s\x00", "FILE:1: is not UTF-8; have your editor save the file so"},
+	{"databases: 1\n# M\xfcnchen", "FILE:2: is not UTF-8; have your editor save the file so"},
 	{"grace:", "FILE:1: grace: has no value; give one, or remove the line"},
 	{"grace: &a 1ms", "FILE:1: grace: is more than a plain value; write it out, without anchors, aliases and tags"},
 	{"masters: [a, ~]", "FILE:1: masters: item 2 has no value; give one, or remove the line"},
