@@ -34,7 +34,11 @@ func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Ins
 	least := time.Now().Add(time.Minute).UnixMicro() // later than what a running proxy may mark meanwhile
 	ctx, cancel := unhurried(ctx, cfg)
 	defer cancel()
-	return everywhere(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
+	again := make([]masters.Master, len(ms))
+	for i, m := range ms {
+		again[i] = persistent{m}
+	}
+	return everywhere(ctx, cfg, again, func(i, db int, c masters.Conn) error {
 		canary := found[i].nextCanary(db, epochs(found, db, least), Members(ms, cfg.Deployment))
 		canary.Bounds = vouch.Unbound
 		args := append([]any{canary.String()}, only(found[i].marksIn(db))...)
@@ -44,6 +48,24 @@ func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Ins
 		}
 		return err
 	})
+}
+
+// A persistent master is dialled again where that failed, as on a busy machine. What was sent to it is not sent again: by then a
+// proxy may have quarantined it anew.
+type persistent struct{ masters.Master }
+
+const (
+	persistentDials = 10
+	persistentPause = 100 * time.Millisecond
+)
+
+func (p persistent) Dial(ctx context.Context, db int) (masters.Conn, error) {
+	c, err := p.Master.Dial(ctx, db)
+	for tries := 1; err != nil && !isMissing(db, err) && ctx.Err() == nil && tries < persistentDials; tries++ {
+		time.Sleep(persistentPause)
+		c, err = p.Master.Dial(ctx, db)
+	}
+	return c, err
 }
 
 // markNew quarantines what is not marked yet, as proxies do.
@@ -205,7 +227,7 @@ func unhurried(ctx context.Context, cfg Config) (context.Context, context.Cancel
 func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
 	for db := range cfg.Databases {
 		c, err := m.Dial(ctx, db)
-		if err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR") { // it has fewer
+		if isMissing(db, err) {
 			return nil
 		}
 		if err != nil {
@@ -220,4 +242,9 @@ func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int,
 		}
 	}
 	return nil
+}
+
+// isMissing says that a master could not be dialled because it has fewer databases.
+func isMissing(db int, err error) bool {
+	return err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR")
 }

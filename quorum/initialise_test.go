@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,38 @@ func TestWhatIsBegunToBeInitialisedIsEnded(t *testing.T) {
 				t.Errorf("after giving up within %d ms: %v, %v", patience, done, err)
 			}
 			time.Sleep(time.Second)
+		})
+	}
+}
+
+// A hurdle is a master one of whose connections cannot be made.
+type hurdle struct {
+	*fake
+	dials, fails int
+}
+
+func (h *hurdle) Dial(ctx context.Context, db int) (masters.Conn, error) {
+	if h.dials++; h.dials == h.fails {
+		return nil, syscall.ETIMEDOUT
+	}
+	return h.fake.Dial(ctx, db)
+}
+
+// On a busy machine a connection may be slow to be made. Masters of which some are marked clean and some are not are never
+// initialised by themselves any more.
+func TestOneConnectionThatFailsLeavesNoMasterUnmarked(t *testing.T) {
+	for fails := 1; fails <= 12; fails++ {
+		synctest.Test(t, func(t *testing.T) {
+			fakes, ms := newFakes(3)
+			ms[2] = &hurdle{fake: fakes[2], fails: fails}
+			cfg := Config{Databases: 1}
+			done, err := AutoInitialise(context.Background(), cfg, ms)
+			if !done && err != nil {
+				done, err = AutoInitialise(context.Background(), cfg, ms)
+			}
+			if !done || err != nil {
+				t.Errorf("connection %d fails: %v, %v", fails, done, err)
+			}
 		})
 	}
 }
