@@ -34,45 +34,47 @@ func (w *usageWords) alternatives(closing string) []Array {
 			continue
 		}
 		last := len(all) - 1
-		all[last] = append(all[last], w.argument("", false))
+		all[last] = append(all[last], w.argument("", nil))
 	}
 	return all
 }
 
 // argument reads one. The token is what is sent before it.
-func (w *usageWords) argument(token string, optional bool) Map {
+func (w *usageWords) argument(token string, flags Set) Map {
 	word := w.left[0]
 	w.left = w.left[1:]
 	var of []Array
 	switch {
 	case word == "[":
-		of, optional = w.alternatives("]"), true
+		of, flags = w.alternatives("]"), Set{Status("optional")}
 	case word == "<":
 		of = w.alternatives(">")
 	case word == strings.ToUpper(word) && token == "":
 		if len(w.left) == 0 || strings.Contains("[]>|", w.left[0]) {
-			return argumentMap(lower(word), "pure-token", word, optional, false, nil)
+			return argumentMap(lower(word), "pure-token", word, flags, nil)
 		}
-		return w.argument(word, optional)
+		return w.argument(word, flags)
 	}
-	many := w.is("...")
+	if w.is("...") {
+		flags = append(flags, Status("multiple"))
+	}
 	switch {
 	case of == nil:
-		return argumentMap(word, argumentType(word), token, optional, many, nil)
+		return argumentMap(word, argumentType(word), token, flags, nil)
 	case len(of) == 1 && len(of[0]) == 1:
-		return withFlag(of[0][0].(Map), "optional")
+		return optional(of[0][0].(Map))
 	case len(of) == 1:
-		return argumentMap("arguments", "block", token, optional, many, of[0])
+		return argumentMap("arguments", "block", token, flags, of[0])
 	}
 	choices := Array{}
 	for _, choice := range of {
 		if len(choice) == 1 {
 			choices = append(choices, choice[0])
 		} else {
-			choices = append(choices, argumentMap("arguments", "block", "", false, false, choice))
+			choices = append(choices, argumentMap("arguments", "block", "", nil, choice))
 		}
 	}
-	return argumentMap("option", "oneof", token, optional, many, choices)
+	return argumentMap("option", "oneof", token, flags, choices)
 }
 
 func argumentType(name string) string {
@@ -88,16 +90,13 @@ func argumentType(name string) string {
 	return "string"
 }
 
-func argumentMap(name, kind, token string, optional, many bool, of Array) Map {
+func argumentMap(name, kind, token string, flags Set, of Array) Map {
 	m := Map{Bulk("name"), Bulk(name), Bulk("type"), Bulk(kind)}
 	if token != "" {
 		m = append(m, Bulk("token"), Bulk(token))
 	}
-	if optional {
-		m = withFlag(m, "optional")
-	}
-	if many {
-		m = withFlag(m, "multiple")
+	if len(flags) > 0 {
+		m = append(m, Bulk("flags"), flags)
 	}
 	if of != nil {
 		m = append(m, Bulk("arguments"), of)
@@ -105,13 +104,13 @@ func argumentMap(name, kind, token string, optional, many bool, of Array) Map {
 	return m
 }
 
-// withFlag adds to an argument's flags.
-func withFlag(m Map, flag string) Map {
+// optional says so of an argument.
+func optional(m Map) Map {
 	for i := 0; i < len(m); i += 2 {
 		if m[i] == Bulk("flags") {
-			m[i+1] = append(Set{Status(flag)}, m[i+1].(Set)...)
+			m[i+1] = append(Set{Status("optional")}, m[i+1].(Set)...)
 			return m
 		}
 	}
-	return append(m, Bulk("flags"), Set{Status(flag)})
+	return append(m, Bulk("flags"), Set{Status("optional")})
 }
