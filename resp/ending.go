@@ -13,7 +13,7 @@ import (
 //	in order (stop, refuse), as at QUIT, a protocol error, a drain: closing is set, the reader only discards, the writer
 //	    writes what is queued and shuts its side down, the reader waits for the client to close, for a moment
 //	the client sends nothing more (EOF): what it has sent is answered, without locks (halfclose.go)
-//	at once (hangUp, kill), as after an error of the connection: gone is set, the connection is closed, locks whose
+//	at once (hangUp, kill), as after an error of the connection: gone is set, too, the connection is closed, locks whose
 //	    replies were not written are abandoned, now or when the engine grants them
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
@@ -45,6 +45,7 @@ func (s *session) setGone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true
+	s.closing.Store(true)
 	if s.link != nil {
 		_ = s.link.conn.Close() // nobody waits for its replies any more
 	}

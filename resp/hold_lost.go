@@ -15,7 +15,7 @@ const lostChannel = reservedPrefix + "lost:"
 // lose tells the client that a lock is lost: by a push if it speaks RESP3, and by an error in reply to its next command on the key.
 // It tells everybody by a message. s.mu is held.
 func (s *session) lose(key quorum.Key, fence int64) {
-	if s.closing.Load() || s.gone {
+	if s.closing.Load() {
 		return
 	}
 	s.server.counters.heldLost.Add(1)

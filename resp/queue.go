@@ -11,7 +11,7 @@ import (
 
 // push appends a slot. It returns false if the session is ending and answers nothing more.
 func (s *session) push(sl *slot) bool {
-	if s.closing.Load() || s.gone {
+	if s.closing.Load() {
 		return false
 	}
 	if s.tail == nil {

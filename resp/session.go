@@ -56,8 +56,8 @@ type session struct {
 	alone      int   // commands in flight that nothing may overlap
 	waitFor    *slot // the reader waits for it to be ready
 	throttled  bool  // the reader waits for depth and inBytes to go down
-	gone       bool
-	written    bool // the writer has ended
+	gone       bool  // the client is; closing is set, too
+	written    bool  // the writer has ended
 	waits      map[*waiting]struct{}
 	sentAll    chan struct{} // not nil: the client sends nothing more. Tells the reader that something has changed
 	turn       sync.Cond     // the relay waits to write

@@ -118,7 +118,7 @@ func (s *session) Deliver(m pubsub.Message) {
 	sl := newSlot(s)
 	sl.reply = push
 	s.mu.Lock()
-	if s.closing.Load() || s.gone {
+	if s.closing.Load() {
 		s.mu.Unlock()
 		sl.recycle()
 		return

@@ -246,7 +246,7 @@ func (l *link) pushRelayed() bool {
 	}
 	defer s.mu.Unlock()
 	mute := s.mute.current
-	if n := len(l.expected); n > 0 && !s.closing.Load() && !s.gone {
+	if n := len(l.expected); n > 0 && !s.closing.Load() {
 		if last := &l.expected[n-1]; last.slot != nil && last.slot == s.tail && last.slot.mute == mute {
 			last.n++
 			last.slot.left++

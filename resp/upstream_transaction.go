@@ -19,10 +19,10 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 		return c.divertEnd(cmd)
 	}
 	row := cmd.row(c.args)
-	keyless := row != nil && row.keys.none()
-	plain := keyless && row.accepts(len(c.args)) && row.flags&mayQueue != 0 && row.group != "pubsub"
-	untold := row != nil && row.accepts(len(c.args)) && row.keys.untold(c.args)
-	malformed := row != nil && !row.accepts(len(c.args))
+	keyless, fits := row != nil && row.keys.none(), row != nil && row.accepts(len(c.args))
+	plain := keyless && fits && row.flags&mayQueue != 0 && row.group != "pubsub"
+	untold := fits && row.keys.untold(c.args)
+	malformed := row != nil && !fits
 	switch {
 	case at == here && (row == nil || malformed), malformed && (t.stage == spoiled || t.aboutLocks()):
 		c.spoilAnywhere()
