@@ -39,12 +39,12 @@ type link struct {
 	confirmed struct{ channels, shards bool }
 }
 
-// An expectation is a number of replies that the upstream owes, and what is to become of them.
+// An expectation is of replies that the upstream owes, and says what is to become of them.
 type expectation struct {
-	slot *slot // they go to the client when this slot has its turn
-	n    int
-	// If slot is nil, the replies are kept from the client. take, if not nil, gets them together when all have come. If the
+	slot *slot // as many replies as it lacks go to the client when this slot has its turn
+	// If slot is nil, n replies are kept from the client. take, if not nil, gets them together when all have come. If the
 	// first is an error, take gets that alone, and no more are expected.
+	n        int
 	take     func(replies []byte)
 	most     int  // bytes that take may get; capturedMax if it is less
 	confirms bool // they confirm subscriptions
@@ -248,7 +248,6 @@ func (l *link) pushRelayed() bool {
 	mute := s.mute.current
 	if n := len(l.expected); n > 0 && !s.closing.Load() {
 		if last := &l.expected[n-1]; last.slot != nil && last.slot == s.tail && last.slot.mute == mute {
-			last.n++
 			last.slot.left++
 			return true
 		}
@@ -259,7 +258,7 @@ func (l *link) pushRelayed() bool {
 		sl.recycle()
 		return false
 	}
-	l.expected = append(l.expected, expectation{slot: sl, n: 1})
+	l.expected = append(l.expected, expectation{slot: sl})
 	return true
 }
 

@@ -128,14 +128,14 @@ func (r *relay) begin(b []byte) (bool, error) {
 	case r.expected[0].slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
 		return true, nil
-	case drained && len(r.expected) == 1 && r.expected[0].n == 1:
+	case drained && len(r.expected) == 1 && r.expected[0].slot.left == 1:
 		return true, errDrained
 	}
 	slot := r.expected[0].slot
 	if err := s.takeTurn(slot); err != nil {
 		return true, err
 	}
-	r.kind, r.quota, r.mute = relaying, r.expected[0].n, slot.mute
+	r.kind, r.quota, r.mute = relaying, slot.left, slot.mute
 	return true, nil
 }
 
@@ -223,13 +223,10 @@ func (r *relay) write(b []byte) (int, error) {
 
 // answered counts replies that were written. s.mu is held.
 func (r *relay) answered(replies int) {
-	s := r.session
 	r.quota -= replies
-	e := &r.expected[0]
-	e.n -= replies
-	e.slot.left -= replies
-	if e.n == 0 {
-		s.popRelayed(e.slot)
+	sl := r.expected[0].slot
+	if sl.left -= replies; sl.left == 0 {
+		r.session.popRelayed(sl)
 		r.met()
 	}
 }
