@@ -28,6 +28,16 @@ func attempts(t *testing.T, proxy *harness.Proxy) int {
 	return n
 }
 
+// refusals returns how many of them were refused.
+func refusals(t *testing.T, proxy *harness.Proxy) int {
+	t.Helper()
+	all, err := counted(dial(t, proxy.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all["refused"]
+}
+
 // bellsHeard returns an error until a proxy listens for the release of the key on every master.
 func bellsHeard(key string, masters []*harness.Redis) func() error {
 	return proxiesListen("lockproxy:released:"+key, 1, masters...)
@@ -103,6 +113,57 @@ func TestAWaiterLearnsThatALockIsMadeShorter(t *testing.T) {
 	}
 }
 
+// A change that would have made the lock longer is late, and is put back. A waiter that was told the longer time meanwhile is woken.
+func TestAWaiterLearnsThatALockIsNoLongerAfterAll(t *testing.T) {
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	near := startProxy(t, harness.Addrs(masters), "--deployment", "one")
+	far := startProxy(t, addrs, "--deployment", "one")
+	holder, waiter := dial(t, far.Addr), dial(t, near.Addr)
+	for name, lengthen := range map[string][]string{
+		"SET XX":         {"SET", "k", "late", "XX", "PX", "60000"},
+		"script by vote": {"EVAL", "redis.call('HGET', 'j', 'x') return redis.call('PEXPIRE', KEYS[1], ARGV[1])", "2", "k", "j", "60000", "late"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allVote(t, holder, masters)
+			expect(t, holder, "+OK\r\n", "SET", "k", "me", "NX", "PX", "3000")
+			for _, r := range relays {
+				r.Catch("late")
+			}
+			if reply, err := holder.Do(lengthen...); err != nil || !strings.HasPrefix(string(reply), "-NOQUORUM ") {
+				t.Fatalf("%q: %q, %v", lengthen, reply, err)
+			}
+			for i, r := range relays {
+				r.Hold(harness.ToProxy)
+				r.Deliver()
+				eventually(t, cleanMax, "the change is made", func() error {
+					reply, err := masters[i].Do(0, "PTTL", "k")
+					if ms, ok := harness.Int(reply); err != nil || !ok || ms < 30000 {
+						return fmt.Errorf("%q, %v", reply, err)
+					}
+					return nil
+				})
+			}
+			before := refusals(t, near)
+			if err := waiter.Send(harness.Encode(nil, "LOCK", "k", "60000", "TOKEN", "you", "WAIT", "20000")); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, cleanMax, "it is refused twice: the second time when its proxy listens", func() error {
+				if n := refusals(t, near) - before; n < 2 {
+					return fmt.Errorf("%d times", n)
+				}
+				return nil
+			})
+			for _, r := range relays {
+				r.Release(harness.ToProxy)
+			}
+			wantLock(t, waiter)
+			expect(t, waiter, ":1\r\n", "UNLOCK", "k", "you")
+			eventually(t, cleanMax, "nobody listens any more", nobodyListens(masters))
+		})
+	}
+}
+
 // A lock that nobody releases is taken when it expires: not before, and without asking again and again.
 func TestAWaiterIsWokenByTheExpiry(t *testing.T) {
 	_, proxies := startPair(t)
@@ -170,8 +231,8 @@ func TestAWaiterIsWokenWhereTheBellOfOneMasterIsNotHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, cleanMax, "it is refused twice: the second time when its proxy listens", func() error {
-		if all, err := counted(dial(t, far.Addr)); err != nil || all["refused"] < 2 {
-			return fmt.Errorf("%v, %v", all, err)
+		if n := refusals(t, far); n < 2 {
+			return fmt.Errorf("%d times", n)
 		}
 		return nil
 	})

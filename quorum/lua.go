@@ -263,8 +263,9 @@ for _, key in ipairs(KEYS) do
 end
 return did`)
 
-	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire.
+	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire. It rings as luaSooner.
 	luaPutBack = newLua(luaIsOurs + `
+if at > tonumber(ARGV[4]) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') end
 redis.call('SET', KEYS[1], ARGV[3], 'PXAT', ARGV[4])
 return 1`)
 
