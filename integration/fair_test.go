@@ -196,3 +196,28 @@ func TestAFairLockGoesOnWhereAMasterHasLostItsQueue(t *testing.T) {
 		})
 	}
 }
+
+// A master has missed that somebody had the lock, or ceased to wait, and lists him still. With another one down it is needed for a quorum.
+func TestAFairLockIsNotKeptByWhoHasLeft(t *testing.T) {
+	s := startSplit(t)
+	s.masters[2].Kill()
+	for i, f := range fairLocks(t) {
+		if !strings.Contains(f.text, "'rpush'") { // nobody waits by this text
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			for j, waits := range [][2]string{{"gone", ""}, {"gone a", "a"}} {
+				name := fmt.Sprintf("k%d-%d", i, j)
+				s.waits(&f, 0, name, waits[0])
+				s.waits(&f, 1, name, waits[1])
+				eventually(t, cleanMax, "a has the lock", func() error {
+					reply, err := s.client.Do(f.take(name, "a")...)
+					if err == nil && string(reply) != "$-1\r\n" {
+						err = fmt.Errorf("a got %q", reply)
+					}
+					return err
+				})
+			}
+		})
+	}
+}

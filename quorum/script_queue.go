@@ -64,8 +64,9 @@ return redis.call('LREM', KEYS[2], 0, ARGV[1])`)
 // lineUp has the same client first on all masters, if the lock is free. The script is run again if that client is the caller, or
 // too few masters have done it yet. Otherwise it calls otherwise.
 func (r *voting) lineUp(otherwise func()) {
+	grants := r.number(func(en *entry) bool { return en.vote == Granted }) // which are put back by now
 	r.pollQueue(luaQueue, func(p Polled) {
-		switch who, everywhere := firstOf(p.Replies); {
+		switch who, everywhere := firstOf(p.Replies, r.req.Rule.Field, grants); {
 		case !everywhere:
 			r.putFirst(who, otherwise)
 		case who == r.req.Rule.Field:
@@ -118,7 +119,11 @@ type standing struct {
 // client waits anywhere. A client that is first on most masters goes before others, then one with most places: a client with few
 // may have given up. everywhere says that each master on which somebody waits has that client first already. A quorum of them would
 // not do: some may be in quarantine, and their grants do not count.
-func firstOf(replies []any) (who string, everywhere bool) {
+//
+// Where no such client has a quorum of places, the caller is to be first if it has, with the masters that granted it the lock, where
+// it could take no place. Else one that has left would keep the lock from all, for as long as its place lasts, where the one master
+// that has missed that makes the quorum with others that are empty.
+func firstOf(replies []any, caller string, grants int) (who string, everywhere bool) {
 	all, waiting := make(map[string]*standing), 0
 	for _, reply := range replies {
 		list, ok := reply.([]any)
@@ -154,8 +159,12 @@ func firstOf(replies []any) (who string, everywhere bool) {
 	best := slices.MinFunc(slices.Collect(maps.Values(all)), func(a, b *standing) int {
 		return cmp.Or(b.firsts-a.firsts, b.places-a.places, a.before-b.before, strings.Compare(a.who, b.who))
 	})
-	if best.holds >= Quorum(len(replies)) {
+	quorum, asks := Quorum(len(replies)), all[caller]
+	switch {
+	case best.holds >= quorum:
 		return "", true
+	case best.places < quorum && asks != nil && asks.places+grants >= quorum:
+		return caller, false
 	}
 	return best.who, best.firsts == waiting
 }

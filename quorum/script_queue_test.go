@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Each master is written as who waits there, in order; "!x" says that x holds the lock there, "-" that the master did not answer.
+// Each master is written as who waits there, in order; "!x" says that x holds the lock there, "+" that nobody waits there, and it has
+// granted the lock to z, who asks, "-" that the master did not answer.
 func TestWhoIsFirst(t *testing.T) {
 	for _, test := range []struct {
 		masters    string
@@ -26,24 +27,34 @@ func TestWhoIsFirst(t *testing.T) {
 		{"-|-|-", "", true},                   // nobody answered
 		{"!x|-|-", "x", true},                 // x may have the lock
 		{"a b|b a|c a b|a c b|b", "b", false}, // five masters
+		{"a z|+|-", "z", false},               // a has one place, and may have left
+		{"a z|a z|+", "a", true},              // a waits
+		{"a z|b z|+", "z", false},
+		{"a|+|-", "a", true}, // z does not wait
+		{"a z|||", "a", true},
+		{"a z|a z|+|-|-", "z", false},
 	} {
 		var replies []any
+		grants := 0
 		for master := range strings.SplitSeq(test.masters, "|") {
 			if master == "-" {
 				replies = append(replies, nil)
 				continue
 			}
 			holder, queue := "", []any{}
-			if strings.HasPrefix(master, "!") {
+			switch {
+			case strings.HasPrefix(master, "!"):
 				holder = master[1:]
-			} else {
+			case master == "+":
+				grants++
+			default:
 				for _, who := range strings.Fields(master) {
 					queue = append(queue, who)
 				}
 			}
 			replies = append(replies, []any{holder, queue})
 		}
-		if who, everywhere := firstOf(replies); who != test.who || everywhere != test.everywhere {
+		if who, everywhere := firstOf(replies, "z", grants); who != test.who || everywhere != test.everywhere {
 			t.Errorf("%q: got %q, %v, want %q, %v", test.masters, who, everywhere, test.who, test.everywhere)
 		}
 	}
