@@ -418,8 +418,9 @@ func TestUpstreamWithPasswordAndDatabase(t *testing.T) {
 	expect(t, c, "+RESET\r\n", "RESET")
 	expect(t, c, "$5\r\nthree\r\n", "GET", "k")
 	expect(t, c, "$3\r\ntok\r\n", "GET", "lock:db")
-	expect(t, with("redis://:wrong@"+up.Addr), "-ERR upstream "+up.Addr+": WRONGPASS invalid username-password pair or user is disabled.\r\n", "GET", "k")
-	expect(t, with("redis://"+up.Addr), "-NOAUTH Authentication required.\r\n", "GET", "k")
+	wrong := "-ERR the user and password in lockproxy's setting upstream are missing or wrong: upstream " + up.Addr + ": "
+	expect(t, with("redis://:wrong@"+up.Addr), wrong+"WRONGPASS invalid username-password pair or user is disabled.\r\n", "GET", "k")
+	expect(t, with("redis://"+up.Addr), wrong+"NOAUTH Authentication required.\r\n", "GET", "k")
 }
 
 func TestAnEmptyNameIsAName(t *testing.T) {

@@ -40,6 +40,33 @@ func TestCommandsThatTheUpstreamTurnsAwayAreCountedAndLoggedOnceAMinute(t *testi
 	}
 }
 
+// Where lockproxy has no login, it has nothing to greet the upstream with: only the first command would be told.
+func TestAnUpstreamThatWantsALoginIsNotTakenForLockproxyWantingOne(t *testing.T) {
+	t.Parallel()
+	var running sync.WaitGroup
+	l := serveEach(t, &running, func(conn net.Conn) {
+		defer conn.Close()
+		eachRequest(conn, func([]string) bool {
+			_, err := io.WriteString(conn, "-NOAUTH Authentication required.\r\n")
+			return err == nil
+		})
+	})
+	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
+	t.Cleanup(up.Close)
+	up.Watch(slog.New(slog.DiscardHandler))
+	want := "-ERR the user and password in lockproxy's setting upstream are missing or wrong: upstream " + l.Addr().String() +
+		": NOAUTH Authentication required.\r\n"
+	for _, shared := range []bool{false, true} {
+		r := newRig(t, Config{Upstream: up, UpstreamShared: shared, LockKeys: []string{"lock:*"}})
+		c := r.dial()
+		for _, request := range []string{"GET a", "INCR a", "WATCH a"} {
+			if got := c.ask(strings.Fields(request)...); got != want {
+				t.Errorf("shared %v: %s: %q", shared, request, got)
+			}
+		}
+	}
+}
+
 // A restart of the upstream ends the connections of all clients that wait there, and is one event.
 func TestALostUpstreamIsOneLineForAllItsClients(t *testing.T) {
 	t.Parallel()

@@ -30,14 +30,21 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) { return u.dialWhile(context.
 
 // dialWhile is Dial, but gives up when ctx ends.
 func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
+	if u.watcher != nil {
+		<-u.watcher.looked // then it is known whether the server wants a login
+	}
 	u.mu.Lock()
 	failure := u.failure
 	if !time.Now().Before(u.retryAt) {
 		failure = nil
 	}
+	cause := ReplyError(u.cause)
 	u.mu.Unlock()
-	if failure != nil {
+	switch {
+	case failure != nil:
 		return nil, failure
+	case cause.WantsLogin(): // where there is nothing to greet with, only the first command would be told
+		return nil, u.named(cause)
 	}
 	begun := time.Now()
 	conn, err := u.dial(ctx, g)

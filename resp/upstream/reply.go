@@ -26,6 +26,12 @@ func (e ReplyError) Passing() bool {
 	return code == "BUSY" || code == "LOADING" || code == "ERR" && rest == "max number of clients reached"
 }
 
+// WantsLogin says whether the server does not know who asks.
+func (e ReplyError) WantsLogin() bool {
+	code, _, _ := strings.Cut(string(e), " ")
+	return code == "NOAUTH" || code == "WRONGPASS"
+}
+
 // A reader reads replies whole: strings and lines as string, integers as int64, aggregates as []any, nulls as nil, and
 // errors as ReplyError.
 type reader struct {

@@ -21,6 +21,7 @@ type watcher struct {
 	log      *slog.Logger
 	end      context.CancelFunc
 	done     chan struct{}
+	looked   chan struct{} // closed after the first look
 
 	line     *line     // nil: none
 	since    time.Time // since when the upstream cannot be used
@@ -45,7 +46,7 @@ func (u *Redis) Watch(log *slog.Logger) { u.watch(log, watchEvery) }
 
 func (u *Redis) watch(log *slog.Logger, every time.Duration) {
 	ctx, end := context.WithCancel(context.Background())
-	u.watcher = &watcher{upstream: u, log: log, end: end, done: make(chan struct{})}
+	u.watcher = &watcher{upstream: u, log: log, end: end, done: make(chan struct{}), looked: make(chan struct{})}
 	go u.watcher.run(ctx, every)
 }
 
@@ -61,10 +62,12 @@ func (w *watcher) run(ctx context.Context, every time.Duration) {
 	defer func() { w.line.close() }()
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	w.look(ctx)
+	close(w.looked)
 	for {
-		w.look(ctx)
 		select {
 		case <-tick.C:
+			w.look(ctx)
 		case <-ctx.Done():
 			return
 		}
