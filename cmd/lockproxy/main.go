@@ -40,26 +40,27 @@ const (
 	exitUsage   = 2 // what it was told makes no sense
 )
 
-// A command is one thing that lockproxy can be told to do. run gets what follows the name, and returns the exit code.
+// A command is one thing that lockproxy can be told to do. run gets what follows the name, and returns the exit code. usage is what
+// --help prints behind the name; without one, it prints what help does.
 type command struct {
-	name, help string
-	run        func(args, env []string, stdout, stderr io.Writer) int
+	name, help, usage string
+	run               func(args, env []string, stdout, stderr io.Writer) int
 }
 
 // commands returns the table of commands. It is a function because help, one of the rows, prints the table.
 func commands() []command {
 	return []command{
-		{"serve", "run the proxy (also without any command)", configured(serve)},
-		{"init", "mark the masters of a new deployment clean, so that their votes count (--yes: do not ask)", runInit},
-		{"check", "look at every master and say whether a quorum could vote", configured(check)},
-		{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", scripts},
-		{"version", "print the version", runVersion},
-		{"help", "print this text", runHelp},
+		{"serve", "run the proxy (also without any command)", "", configured(serve)},
+		{"init", "mark the masters of a new deployment clean, so that their votes count (--yes: do not ask)", usageInit, runInit},
+		{"check", "look at every master and say whether a quorum could vote", usageCheck, configured(check)},
+		{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", usageScripts, scripts},
+		{"version", "print the version", usageVersion, runVersion},
+		{"help", "print this text; help COMMAND, or COMMAND --help: how to use that", "", runHelp},
 	}
 }
 
 // aliases are flags that people try.
-var aliases = map[string]string{"-h": "help", "-help": "help", "--help": "help", "-v": "version", "-version": "version", "--version": "version"}
+var aliases = map[string]string{"-h": "help", "--h": "help", "-help": "help", "--help": "help", "-v": "version", "-version": "version", "--version": "version"}
 
 // run returns the exit code. Output that could not be written is a failure: half of it in a file must not be taken for all.
 func run(args, env []string, stdout, stderr io.Writer) int {
@@ -97,6 +98,10 @@ func runNamed(args, env []string, stdout, stderr io.Writer) int {
 	}
 	var names []string
 	for _, c := range commands() {
+		if c.name == name && slices.ContainsFunc(args, isHelp) {
+			writeUsage(stdout, c)
+			return exitOK
+		}
 		if c.name == name {
 			return c.run(args, env, stdout, stderr)
 		}
@@ -135,10 +140,16 @@ func runVersion(_, _ []string, stdout, _ io.Writer) int {
 	return exitOK
 }
 
-func runHelp(_, _ []string, stdout, _ io.Writer) int {
+// runHelp is help, or the help of the command that is named.
+func runHelp(args, env []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		return runNamed([]string{args[0], "--help"}, env, stdout, stderr)
+	}
 	writeHelp(stdout)
 	return exitOK
 }
+
+func isHelp(arg string) bool { return aliases[arg] == "help" }
 
 // load returns the settings, or nil and the exit code.
 func load(args, env []string, stdout, stderr io.Writer) (*config.Loaded, int) {
@@ -146,17 +157,13 @@ func load(args, env []string, stdout, stderr io.Writer) (*config.Loaded, int) {
 	return loaded(l, err, stdout, stderr)
 }
 
-// loaded tells what is wrong with the settings, or that help was asked for. It returns nil then, and the exit code.
+// loaded tells what is wrong with the settings. It returns nil then, and the exit code.
 func loaded(l *config.Loaded, err error, stdout, stderr io.Writer) (*config.Loaded, int) {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(stderr, "lockproxy: %s\n", strings.TrimSuffix(line, "\n"))
 		}
 		return nil, exitUsage
-	}
-	if l.Help {
-		writeHelp(stdout)
-		return nil, exitOK
 	}
 	return l, exitOK
 }
@@ -165,6 +172,43 @@ func loaded(l *config.Loaded, err error, stdout, stderr io.Writer) (*config.Load
 func takeYes(args []string) (bool, []string) {
 	isYes := func(a string) bool { return a == "--yes" || a == "-yes" || a == "-y" }
 	return slices.ContainsFunc(args, isYes), slices.DeleteFunc(slices.Clone(args), isYes)
+}
+
+// How the commands that do not serve are used.
+const (
+	usageInit = `lockproxy init --config lockproxy.yaml
+  lockproxy init --masters 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379
+
+Run it once, when the masters are new: it marks them clean, so that their votes count at once. It shows what is on them, and asks
+before it marks anything; --yes goes on without asking. Do it only while no client holds a lock: that could be taken a second time.
+
+Exit codes: 0: they are marked. 1: nothing, or not all, was marked. 2: a flag or a setting is wrong.
+` + usageFlags
+	usageCheck = `lockproxy check --config lockproxy.yaml
+  lockproxy check --masters 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379
+
+It looks at every master, and at the upstream, if there is one, and says what is wrong with each, and whether a quorum could vote.
+It changes no data.
+
+Exit codes: 0: a quorum could vote. 1: it could not, or the upstream could not be used. 2: a flag or a setting is wrong.
+` + usageFlags
+	usageScripts = `lockproxy scripts
+  lockproxy scripts explain release.lua
+
+It prints the table of known scripts; or how the Lua text in a file, or in - for standard input, is treated, and why. With --config
+or --scripts, the rows of your own count, too.
+` + usageFlags
+	usageVersion = "lockproxy version\n"
+	usageFlags   = "\nIts flags are the settings; lockproxy help lists them all.\n"
+)
+
+// writeUsage prints how a command is used.
+func writeUsage(w io.Writer, c command) {
+	if c.usage == "" {
+		writeHelp(w)
+		return
+	}
+	fmt.Fprintf(w, "Usage:\n  %s", c.usage)
 }
 
 func writeHelp(w io.Writer) {

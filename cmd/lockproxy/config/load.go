@@ -13,7 +13,6 @@ import (
 type Loaded struct {
 	Config   *Config
 	Warnings []string // what lockproxy runs with, but should not
-	Help     bool     // --help or -h was among the flags
 	Operand  string   // what LoadWithOperand found beside the flags
 	operands int      // how many there may be
 	problems Problems
@@ -30,9 +29,6 @@ func LoadWithOperand(args, env []string) (*Loaded, error) { return load(args, en
 func load(args, env []string, operands int) (*Loaded, error) {
 	l := &Loaded{Config: Default(), bad: make(map[string]bool), operands: operands}
 	flags, path := l.parseFlags(args)
-	if l.Help {
-		return l, nil
-	}
 	variables, fromEnv := l.parseEnv(env)
 	if path.where == "" {
 		path = fromEnv
@@ -155,9 +151,6 @@ func (l *Loaded) parseFlags(args []string) (inputs []input, path input) {
 			continue
 		case !strings.HasPrefix(arg, "-"):
 			l.problem(WithoutPassword(arg), "", "is no flag; write --name value, see lockproxy help")
-			continue
-		case name == "help" || name == "h":
-			l.Help = true
 			continue
 		case s == nil && name != "config":
 			l.problem(flagOf(name), "", "is no flag"+didYouMean(flagOf(name), flags(), "lockproxy help lists them all"))
