@@ -83,10 +83,14 @@ func (s *session) hangUp(why string) {
 	_ = s.conn.Close()
 }
 
-// kill ends the session at once, and logs why.
+// kill ends the session at once, and logs why, unless it has done so of another with that cause just before: whatever breaks the
+// network may end all clients at once.
 func (s *session) kill(cause string) {
-	s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause)
-	s.hangUp(toldWhy)
+	if n, may := s.server.killed.count(cause, s.server.clock.Load()); may {
+		s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", n)
+		cause = toldWhy
+	}
+	s.hangUp(cause)
 }
 
 // recovered keeps a panic on one connection from ending the others. It takes s.mu: so code that holds s.mu, and does more than

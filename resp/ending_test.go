@@ -68,6 +68,34 @@ func TestTheLogSaysWhyConnectionsEndAtShutdown(t *testing.T) {
 	}
 }
 
+// A network that breaks may end thousands of clients at once.
+func TestTheLogHasALineAMinuteOfClientsThatWereKilledForOneCause(t *testing.T) {
+	t.Parallel()
+	var log logged
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	r.server.clock.Store(1)
+	kill := func(cause string) {
+		for range 10 {
+			r.dial().ask("PING")
+		}
+		for _, sess := range r.server.clients() {
+			sess.kill(cause)
+		}
+		r.awaitGone()
+	}
+	told := func(level string) int { return strings.Count(log.String(), "level="+level+` msg="connection ended"`) }
+	kill("one")
+	kill("another")
+	if told("INFO") != 2 || told("DEBUG") != 18 {
+		t.Errorf("want a line of each:\n%s", log.String())
+	}
+	r.server.killed.by["one"].told.told.Store(1 - seldomEvery.Milliseconds())
+	kill("one")
+	if told("INFO") != 3 || !strings.Contains(log.String(), "cause=one all_so_far=11\n") {
+		t.Errorf("want one more after a minute:\n%s", log.String())
+	}
+}
+
 // What the proxy ends is told at info, and by the same key.
 func TestTheLogSaysThatAClientWasKilled(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,7 @@ type Server struct {
 	lineTold   seldom // that clients wait in line for long
 	awayTold   seldom // that clients are turned away
 	memoryTold seldom // that max_memory is spent
+	killed     kills  // that the proxy has ended a connection
 
 	memoryWarned uint64 // how many it had refused when the log was told; for the janitor alone
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,6 +19,33 @@ const seldomEvery = time.Minute
 func (s *seldom) may(clock int64) bool {
 	told := s.told.Load()
 	return (told == 0 || clock-told >= seldomEvery.Milliseconds()) && s.told.CompareAndSwap(told, clock)
+}
+
+// kills counts the connections that the proxy has killed, by cause. The causes are few.
+type kills struct {
+	mu sync.Mutex // guards by
+	by map[string]*killedFor
+}
+
+type killedFor struct {
+	n    uint64
+	told seldom
+}
+
+// count counts one more, and returns how many that is for this cause, and whether the log may have a line of it.
+func (k *kills) count(cause string, clock int64) (n uint64, may bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.by == nil {
+		k.by = map[string]*killedFor{}
+	}
+	of := k.by[cause]
+	if of == nil {
+		of = &killedFor{}
+		k.by[cause] = of
+	}
+	of.n++
+	return of.n, of.told.may(clock)
 }
 
 // warnTTL logs that the client asked for a TTL beyond ttl_max. A user of phpredis may not hear of it: phpredis returns false for an
