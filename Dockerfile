@@ -16,7 +16,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.ver
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /lockproxy /lockproxy
-# Inside a container, loopback reaches nobody.
+# Inside a container, loopback reaches nobody. Without masters, lockproxy does not start on such an address.
 ENV LOCKPROXY_LISTEN=:6380 LOCKPROXY_ADMIN=:6381
 EXPOSE 6380 6381
 ENTRYPOINT ["/lockproxy"]

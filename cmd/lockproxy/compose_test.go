@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"lockproxy/cmd/lockproxy/config"
 )
 
 const root = "../.."
@@ -77,6 +79,14 @@ func TestComposeStartsAsItSays(t *testing.T) {
 	told, _, _ = strings.Cut(told, "#")
 	step("3 masters are clean.", strings.Fields(told)...)
 	step("\n3 of 3 masters could vote, 2 needed.\n", "check")
+}
+
+// In the image, lockproxy listens for other machines, so that it does not start without masters.
+func TestTheImageNeedsMasters(t *testing.T) {
+	l, err := config.Load(nil, imageEnv(t))
+	if err != nil || !l.Config.Embedded() || !l.Config.Exposed() {
+		t.Errorf("it starts on embedded masters: %v", err)
+	}
 }
 
 // The image has all that the program is built of.

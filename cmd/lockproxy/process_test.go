@@ -467,13 +467,20 @@ func TestAnAddressThatCannotBeHadIsOneClearLine(t *testing.T) {
 			"stop what is there, or set listen to another address"},
 		{[]string{"--admin", taken, "--listen", "127.0.0.1:0"}, "admin: cannot listen on " + taken + ": address already in use; " +
 			"stop what is there, or set admin to another address"},
-		{[]string{"--listen", notHere, "--admin", "off"}, "listen: cannot listen on " + notHere + ": cannot assign requested address; " +
+		{[]string{"--listen", notHere, "--admin", "off", "--masters", taken}, "listen: cannot listen on " + notHere + ": cannot assign requested address; " +
 			"set listen to another address"},
 	} {
 		code, out := launch(t, c.args...).exit()
 		if want := "lockproxy: " + c.want; code != exitFailure || out != want {
 			t.Errorf("exit code %d\n got %s\nwant %s", code, out, want)
 		}
+	}
+}
+
+func TestEmbeddedMastersServeNobodyElsewhere(t *testing.T) {
+	code, out := launch(t, "--listen", "0.0.0.0:0", "--admin", "off").exit()
+	if want := "lockproxy: no masters are named, and other machines can reach listen 0.0.0.0:0; name masters"; code != exitUsage || !strings.HasPrefix(out, want) {
+		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
 

@@ -30,8 +30,14 @@ import (
 // serve runs a proxy until a signal ends it, and returns the exit code. The first SIGTERM or SIGINT drains: after
 // drain_delay no new connections, running commands get their replies, or after shutdown_timeout an end. A second one ends the process at
 // once. SIGHUP changes nothing, as with redis-server: it is sent to have settings or a log file opened anew, and must cost no
-// locks. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed.
+// locks. Only a proxy on embedded masters, which somebody tries out, drains when its terminal is closed. Such a proxy serves nobody
+// on other machines: those would take it for one that keeps their locks.
 func serve(l *config.Loaded, _, stderr io.Writer) int {
+	if l.Config.Embedded() && l.Config.Exposed() {
+		fmt.Fprintf(stderr, "lockproxy: no masters are named, and other machines can reach listen %s; name masters with --masters, LOCKPROXY_MASTERS or --config. "+
+			"Embedded ones are for trying out: they forget all locks when lockproxy ends, and serve on 127.0.0.1 only\n", l.Config.Listen)
+		return exitUsage
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 	if l.Config.Embedded() {

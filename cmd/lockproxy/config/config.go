@@ -80,6 +80,9 @@ func Default() *Config {
 // Embedded says that no masters are named, so that the embedded ones are used.
 func (c *Config) Embedded() bool { return len(c.Masters) == 0 }
 
+// Exposed says that clients on other machines can reach listen.
+func (c *Config) Exposed() bool { return !loopback(c.Listen) }
+
 // FirstDatabase is that of clients that have not selected another.
 func (c *Config) FirstDatabase() int {
 	if c.Upstream.Addr != "" || c.Embedded() {

@@ -174,7 +174,7 @@ func (l *Loaded) warn() {
 		l.Warnings = append(l.Warnings, fmt.Sprintf(
 			"%d masters bear no more failures than %d do, and a lock needs one vote more; name an odd number", n, n-1))
 	}
-	if len(c.Users) == 0 && c.TLSClientCA == "" && !loopback(c.Listen) {
+	if len(c.Users) == 0 && c.TLSClientCA == "" && c.Exposed() {
 		l.Warnings = append(l.Warnings, "listen "+c.Listen+
 			" can be reached from other machines, and nobody needs to log in; set users, or tls_client_ca")
 	}
