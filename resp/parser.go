@@ -3,12 +3,19 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"math"
 )
 
 // lineMax is the longest inline command and the longest length line, as in Redis.
 const lineMax = 64 << 10
 
-// A protocolError ends the connection after it was told to the client, in Redis's words.
+// What Redis takes at most: beyond it, the refusal is in its words.
+const (
+	redisArgsMax = math.MaxInt32
+	redisBulkMax = 512 << 20
+)
+
+// A protocolError ends the connection after it was told to the client, in Redis's words, unless Redis would let it pass.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
@@ -82,8 +89,10 @@ func (p *parser) begin(b []byte) (int, error) {
 	}
 	n, ok := parseInt(string(line[1:]))
 	switch {
-	case !ok || n > int64(p.limits.Args):
+	case !ok || n > redisArgsMax:
 		return 0, errMultibulkLength
+	case n > int64(p.limits.Args):
+		return 0, p.tooMany()
 	case n > argsBeforeAuth && !p.authed:
 		return 0, errUnauthedMultibulk
 	}
@@ -108,8 +117,10 @@ func (p *parser) argument(b []byte) (bool, error) {
 		}
 		n, ok := parseInt(string(line[1:]))
 		switch {
-		case !ok || n < 0 || n > int64(p.limits.Bulk):
+		case !ok || n < 0 || n > redisBulkMax:
 			return false, errBulkLength
+		case n > int64(p.limits.Bulk):
+			return false, protocolError("argument of more than " + sizeText(p.limits.Bulk) + " (max_bulk)")
 		case n > bulkBeforeAuth && !p.authed:
 			return false, errUnauthedBulk
 		}
@@ -117,7 +128,7 @@ func (p *parser) argument(b []byte) (bool, error) {
 		p.pos += len(line) + 2
 	}
 	if p.pos+p.bulk+2 > p.limits.Command {
-		return false, protocolError("command of more than " + sizeText(p.limits.Command))
+		return false, protocolError("command of more than " + sizeText(p.limits.Command) + " (max_command)")
 	}
 	if len(b) < p.pos+p.bulk+2 {
 		return false, nil
@@ -158,10 +169,15 @@ func (p *parser) inline(b []byte) (int, error) {
 		return 0, errInlineQuotes
 	}
 	if len(args) > p.limits.Args {
-		return 0, errMultibulkLength
+		return 0, p.tooMany()
 	}
 	p.args, p.size = args, end
 	return end + 1, nil
+}
+
+// tooMany refuses more arguments than max_args.
+func (p *parser) tooMany() protocolError {
+	return protocolError(fmt.Sprintf("command of more than %d arguments (max_args)", p.limits.Args))
 }
 
 // forget drops the arguments, so that an idle connection holds on to nothing.
