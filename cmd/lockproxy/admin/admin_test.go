@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +175,25 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 	}
 	if none := `{setting="master_tls_cert"}`; strings.Contains(page, none) {
 		t.Errorf("there is %s, but no certificate", none)
+	}
+}
+
+// An alert on a metric that does not exist never fires.
+func TestEveryMetricThatOperatorsAreToldOfIsThere(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, get := serve(t, &fake{}, false)
+	_, page := get("/metrics")
+	told := regexp.MustCompile(`lockproxy_\w+(\{\w+="\w+")?`).FindAllString(string(text), -1)
+	if len(told) < 10 {
+		t.Fatalf("docs/operating.md tells of %q only", told)
+	}
+	for _, metric := range told {
+		if !strings.Contains(page, "\n"+metric+" ") && !strings.Contains(page, "\n"+metric+"{") && !strings.Contains(page, "\n"+metric+"}") {
+			t.Errorf("there is no %s", metric)
+		}
 	}
 }
 
