@@ -122,6 +122,8 @@ func (l *Loaded) file(path input) {
 			l.problem(at, e.key, "is no setting"+didYouMean(e.key, names(), "config.example.yaml lists them all"))
 		case e.wrong != "":
 			l.problem(at, e.key, e.wrong)
+		case (s.name == "masters" || s.name == "users") && e.raw.isBlank(): // a template that was not filled in
+			l.problem(at, e.key, "is empty; give it a value, or write [] so that "+opens[s.name])
 		default:
 			l.set(path.text, s, e.raw)
 		}

@@ -32,6 +32,9 @@ var fileProblems = []struct{ file, want string }{
 	{"users: [{name: ~}]", "FILE:1: users: item 1 name has no value; give one, or remove the line"},
 	{"", "FILE: sets nothing; write masters and what else is to be set there, or leave it out"},
 	{"# masters: [a, b, c]\n---\n", "FILE: sets nothing; write masters and what else is to be set there, or leave it out"},
+	{`masters: ""`, "FILE:1: masters: is empty; give it a value, or write [] so that three embedded masters serve, for trying out only"},
+	{"masters: [a, b, c]\nusers: ' '", "FILE:2: users: is empty; give it a value, or write [] so that nobody needs to log in"},
+	{"scripts: 7", "FILE:1: scripts: script 1 needs its sha1, 40 hex digits"},
 	{"upstream: redis://a\nlock_keys: [*a]", "FILE:2: lock_keys: item 1 is more than a plain value; write it out, without anchors, aliases and tags"},
 	// Unknown keys.
 	{"xyzzy: &a 1", "FILE:1: xyzzy: is no setting; config.example.yaml lists them all"},
@@ -197,6 +200,8 @@ func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
 		{env: []string{"LOCKPROXY_TLS_CLIENT_CA= "}, want: "LOCKPROXY_TLS_CLIENT_CA: is empty; give it a value, or leave it out so that clients need no certificate"},
 		{env: []string{"LOCKPROXY_TTL_MAX="}, want: "LOCKPROXY_TTL_MAX: is empty; give it a value, or leave it out for 1h"},
 		{env: []string{"LOCKPROXY_USERS=bob"}, want: "LOCKPROXY_USERS: user 1 is not name:password; write it so, with commas between users, and put a password that has a comma into the file"},
+		{env: []string{"LOCKPROXY_USERS=,"}, want: "LOCKPROXY_USERS: user 1 is empty; write name:password, or remove the comma\n" +
+			"LOCKPROXY_USERS: user 2 is empty; write name:password, or remove the comma"},
 		{env: []string{"LOCKPROXY_USERS=bob:s3,cr3t"}, want: "LOCKPROXY_USERS: user 2 is not name:password; write it so, with commas between users, and put a password that has a comma into the file"},
 		{env: []string{"LOCKPROXY_USERS=bob:"}, want: "LOCKPROXY_USERS: user 1 is not name:password; write it so, with commas between users, and put a password that has a comma into the file"},
 		{env: []string{"LOCKPROXY_MASTERS=redis://:s3cr%t@a"}, want: "LOCKPROXY_MASTERS: master 1 is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"},

@@ -17,7 +17,7 @@ func setScripts(c *Config, in raw) []fault {
 	}
 	var faults []fault
 	all := []script.Family{}
-	for i, item := range append(in.items, scriptItems(in.text)...) {
+	for i, item := range append(in.items, scriptItems(in)...) {
 		s, wrong := parseScript(item)
 		if wrong == "" && slices.ContainsFunc(all, func(o script.Family) bool { return o.SHA == s.SHA }) {
 			wrong = "is there twice; remove one"
@@ -34,9 +34,9 @@ func setScripts(c *Config, in raw) []fault {
 }
 
 // scriptItems reads the text form of rows as mappings.
-func scriptItems(text string) []raw {
+func scriptItems(in raw) []raw {
 	var items []raw
-	for part := range strings.SplitSeq(text, ",") {
+	for part := range strings.SplitSeq(in.text, ",") {
 		fields := make(map[string]raw)
 		for i, field := range strings.SplitN(part, ":", 4) {
 			if field != "" {
@@ -44,7 +44,7 @@ func scriptItems(text string) []raw {
 			}
 		}
 		if len(fields) > 0 {
-			items = append(items, raw{fields: fields})
+			items = append(items, raw{fields: fields, line: in.line})
 		}
 	}
 	return items

@@ -47,14 +47,14 @@ func setUsers(c *Config, in raw) []fault {
 			u, wrong := parseUser(item)
 			add(u, item.line, wrong)
 		}
-	default:
+	case !blank(in.text):
 		for part := range strings.SplitSeq(in.text, ",") {
-			if part == "" {
-				continue
-			}
 			name, password, _ := strings.Cut(part, ":")
 			wrong := ""
-			if password == "" { // the part is not shown: it may be the rest of a password
+			switch {
+			case blank(part): // a variable that was not set, and nobody would need to log in
+				wrong = "is empty; write name:password, or remove the comma"
+			case password == "": // the part is not shown: it may be the rest of a password
 				wrong = "is not name:password; write it so, with commas between users, and put a password that has a comma into the file"
 			}
 			add(User{Name: strings.TrimSpace(name), Password: NewSecret(password)}, in.line, wrong)

@@ -18,6 +18,8 @@ type raw struct {
 	line   int            // in the file, else 0
 }
 
+func (r raw) isBlank() bool { return r.items == nil && r.fields == nil && blank(r.text) }
+
 // list returns the items of a list, or of a text the parts between its commas. A blank text has none.
 func (r raw) list() []raw {
 	if r.items != nil || blank(r.text) {
