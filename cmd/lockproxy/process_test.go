@@ -285,7 +285,9 @@ func TestWithADrainDelayClientsAreLetInAWhileLonger(t *testing.T) {
 	ready := r.await("msg=listening")
 	r.await("ready for clients")
 	r.signal(syscall.SIGTERM)
-	r.await("draining")
+	if line := r.await("draining"); field(line, "at_most") != "10m15s" { // and shutdown_timeout, and master_dead_after for what masters owe
+		t.Errorf("it does not say how long that may take: %s", line)
+	}
 	eventually(t, "/readyz says that clients may come", func() bool {
 		status, _ := get(t, "http://"+field(ready, "admin")+"/readyz")
 		return status == http.StatusServiceUnavailable

@@ -61,7 +61,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	select {
 	case first = <-signals:
 		delay = p.cfg.DrainDelay
-		p.log.Info("draining: a second signal ends at once", "signal", first.String(), "at_most", delay+p.cfg.ShutdownTimeout)
+		p.log.Info("draining: a second signal ends at once", "signal", first.String(), "at_most", delay+p.cfg.ShutdownTimeout+p.cfg.MasterDeadAfter)
 	case err := <-p.failed:
 		p.log.Error("cannot go on", "cause", err)
 		code = exitFailure
