@@ -533,7 +533,7 @@ func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	refused("declares no keys", "FCALL", "f", "0", "lock:1")
 	refused("not found", "FCALL", "f", "0", "data")
 	refused("unknown subcommand", "SCRIPT", "DEBUG", "YES")
-	refused("does not run 'incr' on locks", "INCR", "lock:1")
+	refused("does not run 'incr' on locks, and lock_keys makes 'lock:1' one; use another name", "INCR", "lock:1")
 	refused("is no lock's name", "LOCK", "data", "1000")
 	refused("for itself", "SET", "lockproxy:canary", "x")
 	refused("for itself", "INCR", "lockproxy:canary")

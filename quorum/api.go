@@ -22,7 +22,7 @@ var (
 	// ErrUnclear says that a value was set, but what it replaced is not clear: others wrote at the same time, or had left
 	// different values on a few masters each. If the answer were that nothing was there, two clients could both believe
 	// that they were first.
-	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before")
+	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before; GET tells what is there now")
 	// ErrLate says that a quorum did what was asked, but too late to leave any validity. What was set has been undone. An
 	// extension has not been undone: masters may hold the lock still.
 	ErrLate = errors.New("NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late")

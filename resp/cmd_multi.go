@@ -224,7 +224,7 @@ func (c *call) queueScript(q *queued) (refused Reply) {
 	}
 	m := s.Meaning
 	if m == nil || !m.Fits(keys, argv) || c.cmd.flags&readOnly != 0 {
-		return Error("ERR script " + s.SHA + " is not recognised as a lock script, so lockproxy cannot run it inside MULTI")
+		return Error("ERR script " + s.SHA + " is not understood as a lock's, so that lockproxy does not run it inside MULTI; send it before MULTI or after EXEC")
 	}
 	op, err := m.Bind(slices.Clone(keys), slices.Clone(argv))
 	if err != nil && op.Op == 0 {

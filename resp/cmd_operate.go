@@ -75,7 +75,7 @@ func tokenOf(kind, value string) Reply {
 // runForceUnlock takes a lock from whoever holds it.
 func runForceUnlock(c *call) Reply {
 	if !c.server.mayForceUnlock(c.user) {
-		return Error("NOPERM this user has no permissions to run the 'forceunlock' command")
+		return Error("NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that")
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		s, key, by := c.session, sl.key, c.user

@@ -372,6 +372,11 @@ func TestWhatATransactionCannotHold(t *testing.T) {
 			t.Errorf("%s, EXEC: %q", line, got)
 		}
 	}
+	c.ask("MULTI")
+	if got := c.ask("EVAL", "return{}", "1", "k"); !strings.HasSuffix(got, "does not run it inside MULTI; send it before MULTI or after EXEC\r\n") {
+		t.Errorf("%q", got)
+	}
+	c.ask("DISCARD")
 	c.ask("WATCH", "k")
 	c.ask("SELECT", "1")
 	c.ask("MULTI")

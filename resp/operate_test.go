@@ -182,9 +182,9 @@ func TestForceUnlockIsARightOfItsOwn(t *testing.T) {
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}, {Name: "ops", Password: "b", ForceUnlock: true}}})
 	c := r.dial()
 	for _, try := range []struct{ auth, want string }{
-		{"AUTH a", "-NOPERM this user has no permissions to run the 'forceunlock' command\r\n"},
+		{"AUTH a", "-NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that\r\n"},
 		{"AUTH ops b", ":1\r\n"},
-		{"AUTH a", "-NOPERM this user has no permissions to run the 'forceunlock' command\r\n"},
+		{"AUTH a", "-NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that\r\n"},
 	} {
 		c.ask(strings.Fields(try.auth)...)
 		c.ask("SET", "k", "me", "NX", "PX", "30000")
@@ -439,7 +439,7 @@ func TestLocksIsServedHereBesideAnUpstream(t *testing.T) {
 	if got := c.resources("MATCH", "*1"); got != "lock:1" {
 		t.Errorf("got %q", got)
 	}
-	if got := c.ask("LOCKINFO", "data"); !strings.HasPrefix(got, "-ERR 'data' is no lock's name") {
+	if got := c.ask("LOCKINFO", "data"); got != "-ERR 'data' is no lock's name, as no pattern of lock_keys matches it; use one that is, or add a pattern\r\n" {
 		t.Errorf("got %q", got)
 	}
 	u.wantNone(t)

@@ -166,7 +166,7 @@ func (s *Server) Serve(l net.Listener) error {
 				return err
 			}
 			if s.acceptTold.may(s.clock.Load()) {
-				s.log.Warn("cannot accept clients", "cause", err)
+				s.log.Warn("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
 			}
 			select { // out of file descriptors, most likely: some will come free
 			case <-time.After(50 * time.Millisecond):

@@ -381,7 +381,7 @@ func TestClientsThatCannotBeAcceptedAreLoggedOnceAMinute(t *testing.T) {
 	if err := <-served; !errors.Is(err, ErrServerClosed) {
 		t.Error(err)
 	}
-	if n := strings.Count(log.String(), "cannot accept clients"); n != 1 {
+	if n := strings.Count(log.String(), "cannot accept clients: if files are what lacks, raise ulimit -n"); n != 1 {
 		t.Errorf("%d lines, want 1:\n%s", n, log.String())
 	}
 }

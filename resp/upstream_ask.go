@@ -14,7 +14,7 @@ type question struct {
 	reply  []byte
 }
 
-var errReplyLong = errors.New("ERR the upstream's reply is longer than lockproxy reads")
+var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + sizeText(capturedMax) + " that lockproxy reads; ask the upstream itself")
 
 // askThere puts the question and returns later. It returns wait if the question has to wait, or the error that is the reply.
 func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
@@ -45,7 +45,7 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 		case l != nil:
 			l.ask(expectation{n: 1, take: q.take}, args...)
 		case !c.trunk.Push(request, 1, q):
-			q.Lost(errors.New("lost"))
+			q.Lost(errors.New("the connection was lost"))
 		}
 	})
 }
@@ -70,6 +70,7 @@ func (q *question) take(reply []byte) {
 
 // Lost answers the client with an error. Its session goes on.
 func (q *question) Lost(cause error) {
-	q.slot.session.server.countFailed(cause.Error())
-	q.slot.resolve(outcome{err: upstream.ReplyError("ERR upstream: " + cause.Error())})
+	s := q.slot.session.server
+	s.countFailed(cause.Error())
+	q.slot.resolve(outcome{err: upstream.ReplyError("ERR upstream " + s.cfg.Upstream.Addr() + ": " + cause.Error() + "; ask again")})
 }

@@ -162,7 +162,7 @@ func (c *call) mustDeclare() Reply {
 // mustBeLock refuses a lock command on a name that is no lock's: the name would be a lock here and something else at the upstream.
 func (c *call) mustBeLock(row *command) Reply {
 	if len(c.args) > 1 && row.accepts(len(c.args)) && !c.server.isLock(c.args[1]) {
-		return Error("ERR '" + clip(c.args[1], echoMax) + "' is no lock's name: no pattern of lock_keys matches it")
+		return Error("ERR '" + clip(c.args[1], echoMax) + "' is no lock's name, as no pattern of lock_keys matches it; use one that is, or add a pattern")
 	}
 	return nil
 }
@@ -213,5 +213,5 @@ func errMixed(command, lock, other string) Error {
 
 func errNotForLocks(command, lock string) Error {
 	return Error("ERR lockproxy does not run '" + clip(lower(command), echoMax) + "' on locks, and lock_keys makes '" +
-		clip(lock, echoMax) + "' one")
+		clip(lock, echoMax) + "' one; use another name, or let lock_keys not match this one")
 }

@@ -128,9 +128,9 @@ func judge(cfg *config.Config, probes []probe) {
 		case p.info.Role != "" && p.info.Role != "master":
 			p.verdict = "no: is a " + p.info.Role + ", name its master, or, if that is named, another server"
 		case p.info.RunID != "" && first != "":
-			p.verdict = "no: is the same server as " + first
+			p.verdict = "no: is the same server as " + first + ", name another"
 		case len(missingToVote(&p.info)) > 0:
-			p.verdict = "cannot vote: may not run " + strings.Join(missingToVote(&p.info), ", ")
+			p.verdict = "cannot vote: may not run " + strings.Join(missingToVote(&p.info), ", ") + ", permit that there"
 		case p.info.Evicts():
 			p.verdict = "no: may evict locks, set maxmemory-policy noeviction"
 		case p.info.Full():
@@ -138,7 +138,7 @@ func judge(cfg *config.Config, probes []probe) {
 		case p.info.Refusal != "":
 			p.verdict = "no: it refuses writes: " + strings.TrimSuffix(p.info.Refusal, ".")
 		case p.info.RoundTrip > cfg.InstanceTimeout:
-			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String()
+			p.verdict = "no: slower than instance_timeout " + cfg.InstanceTimeout.String() + ", raise that to three round trips"
 		case p.marks.Addr != "" && p.marks.Err != nil:
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && p.marks.Fresh() && !p.marks.InUse:

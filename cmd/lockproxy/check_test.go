@@ -190,7 +190,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 		full:    "no: its memory is full, raise maxmemory",
 		lonely:  "no: it refuses writes: NOREPLICAS Not enough good replicas to write",
 		replica: "no: is a slave, name its master, or, if that is named, another server", gone: "no: no answer",
-		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good,
+		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good + ", name another",
 		locked: "no: NOAUTH Authentication required, set master_user and master_password, or the ones in its URL",
 	} {
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(addr) + ` .*` + regexp.QuoteMeta(want) + `$`).MatchString(out) {
@@ -236,12 +236,12 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 		{func(*masters.Info) {}, "votes", true},
 		{func(i *masters.Info) { i.Role = "" }, "votes", true},
 		{func(i *masters.Info) { i.Missing = []string{"ROLE", "CONFIG GET"} }, "votes; may not run ROLE, CONFIG GET", true},
-		{func(i *masters.Info) { i.Missing = []string{"ROLE", "TIME", "SET"} }, "cannot vote: may not run SET, TIME", false},
+		{func(i *masters.Info) { i.Missing = []string{"ROLE", "TIME", "SET"} }, "cannot vote: may not run SET, TIME, permit that there", false},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "noeviction" }, "votes", true},
 		{func(i *masters.Info) { i.MaxMemory, i.UsedMemory = 5, 5 }, "votes", true},
 		{func(i *masters.Info) { i.MaxMemory, i.UsedMemory = 5, 6 }, "no: its memory is full, raise maxmemory", false},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
-		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms", false},
+		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms, raise that to three round trips", false},
 		{func(i *masters.Info) { i.RoundTrip = 30 * time.Millisecond }, "votes; far away for grace 50ms: raise it to three round trips", true},
 		{func(i *masters.Info) { i.Role = "slave" }, "no: is a slave, name its master, or, if that is named, another server", false},
 	} {

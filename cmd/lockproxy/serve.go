@@ -63,7 +63,7 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 		delay = p.cfg.DrainDelay
 		p.log.Info("draining: a second signal ends at once", "signal", first.String(), "at_most", delay+p.cfg.ShutdownTimeout+p.cfg.MasterDeadAfter)
 	case err := <-p.failed:
-		p.log.Error("cannot go on", "cause", err)
+		p.log.Error("cannot go on: it drains, and ends; start it again", "cause", err)
 		code = exitFailure
 	}
 	began, stopped := time.Now(), make(chan struct{})
