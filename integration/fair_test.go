@@ -221,3 +221,37 @@ func TestAFairLockIsNotKeptByWhoHasLeft(t *testing.T) {
 		})
 	}
 }
+
+// Votes are split, as two clients are first on a master each, and what the third master has done is not known: so the script is not run
+// again. Who is to be first is told all the same, though it is the one who asks: he was told for how long others may have the lock.
+func TestWhoIsFirstIsToldWhereNobodyAsksAgainForHim(t *testing.T) {
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	proxy := startProxy(t, addrs)
+	s := &split{T: t, masters: masters, addr: proxy.Addr, client: dial(t, proxy.Addr)}
+	listener := dial(t, proxy.Addr)
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			s.settle()
+			name := fmt.Sprintf("k%d", i)
+			s.waits(&f, 1, name, "a b")
+			s.waits(&f, 2, name, "b a")
+			channel := "redisson_lock__channel:{" + name + "}:a"
+			expect(t, listener, fmt.Sprintf("*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(channel), channel, i+1), "SUBSCRIBE", channel)
+			relays[0].Catch("not twice")
+			if err := s.client.Send(harness.Encode(nil, f.take(name, "a")...)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, cleanMax, "the script is on its way to the first master", relays[0].Caught)
+			relays[0].Cut()
+			if reply, err := s.client.Reply(); err != nil || reply[0] != ':' {
+				t.Fatalf("a got %q, %v", reply, err)
+			}
+			reply, err := listener.Reply()
+			if err != nil || string(reply) != fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(channel), channel) {
+				t.Fatalf("a was told %q, %v", reply, err)
+			}
+			relays[0].Deliver()
+		})
+	}
+}

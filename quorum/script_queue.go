@@ -64,9 +64,8 @@ return redis.call('LREM', KEYS[2], 0, ARGV[1])`)
 // lineUp has the same client first on all masters, if the lock is free. The script is run again if that client is the caller, or
 // too few masters have done it yet. Otherwise it calls otherwise.
 func (r *voting) lineUp(otherwise func()) {
-	grants := r.number(func(en *entry) bool { return en.vote == Granted }) // which are put back by now
 	r.pollQueue(luaQueue, func(p Polled) {
-		switch who, everywhere := firstOf(p.Replies, r.req.Rule.Field, grants); {
+		switch who, everywhere := r.first(p); {
 		case !everywhere:
 			r.putFirst(who, otherwise)
 		case who == r.req.Rule.Field:
@@ -77,9 +76,15 @@ func (r *voting) lineUp(otherwise func()) {
 	})
 }
 
+// first is firstOf for what masters have told of their queues.
+func (r *voting) first(p Polled) (who string, everywhere bool) {
+	grants := r.number(func(en *entry) bool { return en.vote == Granted }) // which are put back by now
+	return firstOf(p.Replies, r.req.Rule.Field, grants)
+}
+
 // putFirst tells all masters who is to be first, and goes on as lineUp says.
 func (r *voting) putFirst(who string, otherwise func()) {
-	r.pollQueue(luaFirst, func(p Polled) {
+	r.tellFirst(who, func(p Polled) {
 		done := 0
 		for _, reply := range p.Replies {
 			if reply == int64(1) {
@@ -91,7 +96,24 @@ func (r *voting) putFirst(who string, otherwise func()) {
 		} else {
 			otherwise()
 		}
-	}, who, r.req.Rule.Queue.Wake+who, seal(r.engine.labels.next(), 0, "0"))
+	})
+}
+
+// wakeFirst is for a script that may not be run again. Whoever is to be first, be it the caller, is told to ask anew, if the lock is
+// free: each was told for how long others may have it, of which all may be put back by now. then is called when that is done.
+func (r *voting) wakeFirst(then func()) {
+	r.pollQueue(luaQueue, func(p Polled) {
+		if who, _ := r.first(p); who != "" {
+			r.tellFirst(who, func(Polled) { then() })
+		} else {
+			then()
+		}
+	})
+}
+
+// tellFirst has all masters put a client first, and tell it.
+func (r *voting) tellFirst(who string, done func(Polled)) {
+	r.pollQueue(luaFirst, done, who, r.req.Rule.Queue.Wake+who, seal(r.engine.labels.next(), 0, "0"))
 }
 
 // leave takes the caller, which now has the lock, out of all queues: the masters that refused it, or have yet to answer, may still

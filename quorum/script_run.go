@@ -185,6 +185,8 @@ func (r *voting) lost() {
 		switch {
 		case rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
 			r.lineUp(func() { r.refuse(refusal) })
+		case rule.Queue != nil && refused:
+			r.wakeFirst(func() { r.refuse(refusal) })
 		case divided && r.isPutBack():
 			r.again()
 		case refused:
