@@ -174,6 +174,8 @@ var others = slices.Concat(
 	like(Family{Kind: Refused, Why: whyList, Library: "walrus", Does: "release"}, "044f424e8da6"),
 	like(Family{Kind: Refused, Why: whyCounter, Library: "redis-semaphore", Does: "semaphores"},
 		"c8c73c4b1952", "23bbf01abcdc", "bff9e90bbd5d", "871d1c23aaf2", "01b79aaa678f"),
+	like(Family{Kind: Refused, Why: whyFence, Library: "ioredfour, redfour", Does: "acquire, 1.0-now"}, "71ca6370d373"),
+	like(Family{Kind: Refused, Why: whyFence, Library: "fencekit", Does: "acquire, 0.6"}, "08e9487c740b"),
 	[]Family{
 		{SHA: "14b5a67944e7ac72a664ccfe1401554d683e190c", Kind: Refused, Why: whyCounter, Library: "DistributedLock.Redis", Does: "semaphore: acquire"},
 		{SHA: "3850b48f22b01baa0ed9428b0bb6e94cf9957d13", Kind: Refused, Why: whyCounter, Library: "DistributedLock.Redis", Does: "semaphore: extend"},
@@ -216,7 +218,8 @@ const (
 		"see Scripts that are refused in the README"
 	whyList = "it wakes waiters through a list, and each master would hand its element to another waiter; " +
 		"see Scripts that are refused in the README"
-	whyFence = "each master would count its fencing tokens for itself; use RLock, or the command LOCK, whose fence grows; " +
+	whyFence = "each master would count its fencing tokens for itself, and begin anew after ttl_max; " +
+		"use a lock without them, as Redisson's RLock, or the command LOCK, whose fence grows; " +
 		"see Scripts that are refused in the README"
 )
 
