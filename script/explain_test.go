@@ -94,3 +94,14 @@ func TestTheTableOfFamilies(t *testing.T) {
 		}
 	}
 }
+
+// Its numbers are fences on one Redis; here they would begin at 1 again after ttl_max.
+func TestALockThatItsScriptNumbersIsRefused(t *testing.T) {
+	s, err := NewCache(1).Understand(`if redis.call('exists',KEYS[1]) == 1 then return false end
+		local number = redis.call('incr',KEYS[2])
+		if redis.call('set',KEYS[1],ARGV[1],'PX',ARGV[2],'NX') then return number end
+		return false`)
+	if err != nil || s.Family == nil || s.Family.Kind != Refused || s.Family.Why != whyFence {
+		t.Errorf("got %+v, %v; want it refused as what numbers locks", s, err)
+	}
+}
