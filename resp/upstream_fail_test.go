@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,6 +85,77 @@ func TestALostUpstreamIsOneLineForAllItsClients(t *testing.T) {
 	_ = last.conn.Close()
 	waitFor(t, "clients are still there", func() bool { return r.server.Stats().Clients == 0 })
 	toldOnce(t, r, log, n)
+}
+
+// What a client has at the upstream is gone with its link, so the client must not go on as if it had that. One that has nothing there
+// notices nothing.
+func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
+	t.Parallel()
+	replies := map[string]string{"COMMAND": crossingCommands, "HELLO": "%0\r\n", "INCR": ":1\r\n", "SET": "+QUEUED\r\n", "EXEC": "*0\r\n",
+		"subscribe": ">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "unsubscribe": ">3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n"}
+	for _, tc := range []struct {
+		does []string
+		ends bool
+	}{
+		{[]string{"INCR n"}, false},
+		{[]string{"WATCH a"}, true},
+		{[]string{"WATCH a", "UNWATCH"}, false},
+		{[]string{"WATCH a", "MULTI"}, true},
+		{[]string{"WATCH a", "MULTI", "EXEC"}, false},
+		{[]string{"MULTI", "SET a 1"}, true},
+		{[]string{"MULTI", "SET a 1", "EXEC"}, false},
+		{[]string{"MULTI", "SET a 1", "DISCARD"}, false},
+		{[]string{"MULTI", "SET a 1", "GET lock:x"}, false}, // refused: nothing of it is left there
+		{[]string{"MULTI", "SET a 1", "PING", "EXEC"}, false},
+		{[]string{"SUBSCRIBE c"}, true},
+		{[]string{"SUBSCRIBE c", "SUBSCRIBE lock:x"}, true},
+		{[]string{"SUBSCRIBE c", "UNSUBSCRIBE c"}, false},
+		{[]string{"INCR n", "SUBSCRIBE lock:x"}, false},
+		{[]string{"MONITOR"}, true},
+	} {
+		t.Run(strings.Join(tc.does, ", "), func(t *testing.T) {
+			var running sync.WaitGroup
+			var latest atomic.Pointer[net.Conn] // over which a client's command came
+			l := serveEach(t, &running, func(conn net.Conn) {
+				eachRequest(conn, func(args []string) bool {
+					reply, ok := replies[args[0]]
+					if !ok {
+						reply = "+OK\r\n"
+					}
+					if args[0] != "COMMAND" {
+						latest.Store(&conn)
+					}
+					_, err := io.WriteString(conn, reply)
+					return err == nil
+				})
+				_ = conn.Close()
+			})
+			up := upstream.New(upstream.Options{Addr: l.Addr().String()})
+			t.Cleanup(up.Close)
+			r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}})
+			c := r.dial()
+			c.ask("HELLO", "3")
+			for _, command := range tc.does {
+				c.ask(strings.Fields(command)...)
+			}
+			own := r.server.clients()[0]
+			is := func(holds func(*link) bool) func() bool {
+				return func() bool {
+					own.mu.Lock()
+					defer own.mu.Unlock()
+					return own.link != nil && holds(own.link) // none: the session has ended
+				}
+			}
+			waitFor(t, "the upstream still owes something", is(func(l *link) bool { return len(l.expected) == 0 }))
+			_ = (*latest.Load()).Close()
+			if tc.ends {
+				c.wantEnd()
+				return
+			}
+			waitFor(t, "the link is not known to have ended", is(func(l *link) bool { return l.dead }))
+			c.ask("PING")
+		})
+	}
 }
 
 // One that turns a client's own connection away says so in the place of a first reply, and what is behind it would mean something else.
