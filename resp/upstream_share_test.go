@@ -436,6 +436,12 @@ func TestAReplyTooLargeToBeGatheredPasses(t *testing.T) {
 	u.running.Go(func() { _, _ = io.WriteString(get.conn, "+small\r\n"+reply+"+small\r\n+b\r\n") })
 	a.want("+small\r\n" + reply + "+small\r\n")
 	b.want("+b\r\n")
+	s := r.server.clients()[0]
+	waitFor(t, "what has come is still owed", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.shares == 0
+	})
 	a.send(words("GET after"))
 	after := u.next(t, "GET after")
 	other(t, get, after) // who had something large has its own connection
