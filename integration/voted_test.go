@@ -295,6 +295,30 @@ const redissonLock = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('h
 	"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);"
 
 // springObtain is what Spring Integration's registry sends.
+// Votes are split, and what one master has done is not known, so that the script may not be run again. What another client has set
+// may be put back at any moment, and nobody would wake a Redisson that was told to wait until that is over.
+func TestWhoCannotBeAskedForAgainIsToldToComeBackSoon(t *testing.T) {
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	s := &split{T: t, masters: masters, addr: startProxy(t, addrs).Addr}
+	s.client = dial(t, s.addr)
+	s.settle()
+	s.on(1, "HSET", "k", "b", "1")
+	s.on(1, "PEXPIRE", "k", "30000")
+	relays[0].Catch("not twice")
+	if err := s.client.Send(harness.Encode(nil, "EVAL", redissonLock, "1", "k", "30000", "not twice")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, cleanMax, "the script is on its way to the first master", relays[0].Caught)
+	relays[0].Cut()
+	reply, err := s.client.Reply()
+	var ttl int
+	if n, scanErr := fmt.Sscanf(string(reply), ":%d\r\n", &ttl); err != nil || n != 1 || ttl <= 0 || int64(ttl) > instanceTimeout.Milliseconds() {
+		t.Errorf("got %q, %v, %v", reply, err, scanErr)
+	}
+	relays[0].Deliver()
+}
+
 const springObtain = `local lockClientId = redis.call('GET', KEYS[1])
 if lockClientId == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -252,6 +252,16 @@ func (c *count) refused() (Value, bool) {
 	return c.commonest(Refused, func(*answer) bool { return true }), most > 0
 }
 
+// briefly returns a refusal upon which the client asks again soon: a remaining TTL, as masters told it, is at most most.
+func (c *count) briefly(refusal Value, most time.Duration) Value {
+	for a := range c.who(Refused) {
+		if a.toldByClocks() && a.value == refusal {
+			refusal.Int = min(refusal.Int, most.Milliseconds())
+		}
+	}
+	return refusal
+}
+
 // commonest returns the reply that most answers gave, of those that vote v and that of accepts; of several such replies, the one
 // that sorts first.
 func (c *count) commonest(v Vote, of func(*answer) bool) Value {

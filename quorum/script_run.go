@@ -36,7 +36,8 @@ type Ran struct {
 // connection that broke before its answer is not known, and left to its TTL.
 //
 // If the votes on a lock are split, the script is run again (split_votes.go). Else each client would be told the TTLs that the
-// others have set, although these are being put back, and nothing would wake it before they are over.
+// others have set, although these are being put back, and nothing would wake it before they are over. Where it may not be run again,
+// or has been too often, that is at most one InstanceTimeout.
 func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	e.stats.scripts.Add(1)
 	if req.Rule.Merge == Taking {
@@ -179,7 +180,11 @@ func (r *voting) lost() {
 	rule := &r.req.Rule
 	r.mu.Lock()
 	refusal, refused := r.count.refused()
-	divided := r.asked < rule.worthAsking(r.tally)
+	worth := rule.worthAsking(r.tally)
+	divided := r.asked < worth
+	if rule.Queue == nil && (divided || worth == askedMax) {
+		refusal = r.count.briefly(refusal, r.engine.cfg.InstanceTimeout)
+	}
 	r.mu.Unlock()
 	r.putBack(Lost, func() {
 		switch {
