@@ -33,9 +33,10 @@ RACE = $(shell command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
 .PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
 all: lint build test
 
+# -count=1: Go keeps results of tests, and does not see that the proxies which tests build and start have changed.
 test:
 	@.ci/need
-	go test $(RACE) -timeout 30m ./...
+	go test $(RACE) -count=1 -timeout 30m ./...
 	$(if $(RACE),go test -run ^TestASeedDecides ./resp/sim)
 
 # CLIENTSFLAGS="-languages python -libraries Lock" runs a part; -upstream puts an upstream behind the proxy; -speed compares Redisson through lockproxy and without.
