@@ -260,6 +260,31 @@ func TestRefusalsMerge(t *testing.T) {
 	}
 }
 
+// Only what a clock told is a remaining TTL: any other number is the script's own.
+func TestWhoIsToAskAgainSoonIsToldAShortTTL(t *testing.T) {
+	ttl := func(n int64) *answer {
+		a := integer(n, "")
+		a.clocks = []float64{float64(n)}
+		return a
+	}
+	for _, c := range []struct {
+		name    string
+		answers []*answer
+		want    int64
+	}{
+		{"long TTLs", []*answer{ttl(29990), none(""), ttl(29997)}, 100},
+		{"a short one", []*answer{ttl(70), none(""), nil}, 70},
+		{"none, as the lock has no TTL", []*answer{ttl(-1), none(""), nil}, -1},
+		{"a number", []*answer{integer(29990, ""), none(""), nil}, 29990},
+	} {
+		all := &count{rule: Rule{Merge: Taking, Granted: isNil}, answers: c.answers}
+		refusal, _ := all.refused()
+		if got := all.briefly(refusal, 100*time.Millisecond); got.Int != c.want {
+			t.Errorf("%s: got %d, want %d", c.name, got.Int, c.want)
+		}
+	}
+}
+
 // A master that could not run a release, or an extension, has not said that the client does not hold its lock.
 func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
 	no, yes, stop := none(""), integer(1, ""), &answer{value: Value{Kind: ErrorValue, Text: "ERR stopped"}, encoded: "?11:ERR stopped"}
