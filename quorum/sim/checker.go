@@ -269,15 +269,15 @@ func (k *checker) wrote(s *server, c *session, key string, it item) {
 	}
 }
 
-// takesVote checks a command that replaces or removes a key: it names the token that it found there, or its digest and when it
-// expires. Scripts that run by vote compare in their text, and who takes a lock over by SET does not compare.
+// takesVote checks a command that replaces or removes a key: it names the token that it found there, or its digest or DUMP and when
+// it expires. Scripts that run by vote compare in their text, and who takes a lock over by SET does not compare.
 func (k *checker) takesVote(s *server, c *session, key, next string) {
 	p := &k.world.plan
 	if key[0] != 'r' || s.running == nil || p.Votes > 0 || p.Takeovers > 0 || p.Breaks > 0 {
 		return
 	}
 	was, ok := s.get(c, key)
-	if ok && was.text != next && !slices.Contains(s.running, was.text) && !namesByDigest(s.running, was) {
+	if ok && was.text != next && !slices.Contains(s.running, was.text) && !namesWithExpiry(s.running, was) {
 		k.report(blindTaker, "%s: %s of %s, for %q, by %s", s.addr, was.text, key, next, brief(s.running))
 	}
 }
@@ -298,12 +298,13 @@ func (k *checker) revives(s *server, c *session, key, token string) {
 	}
 }
 
-// namesByDigest says that a key's digest is in a command, and behind it when the key expires, as exactly as masters tell.
-func namesByDigest(words []string, it item) bool {
+// namesWithExpiry says that a key's digest or DUMP is in a command, and behind it when the key expires, as exactly as masters tell.
+func namesWithExpiry(words []string, it item) bool {
 	const slack = 4 // ms
 	for i := 1; i < len(words); i++ {
 		at, err := strconv.ParseInt(words[i], 10, 64)
-		if err == nil && words[i-1] == sha1hex(it.text) && max(at-it.expires, it.expires-at) <= slack {
+		named := words[i-1] == sha1hex(it.text) || words[i-1] == dump(it)
+		if err == nil && named && max(at-it.expires, it.expires-at) <= slack {
 			return true
 		}
 	}

@@ -174,6 +174,8 @@ func TestTheCheckerFindsWhatElseMustNotBe(t *testing.T) {
 		{"a vote that is taken without its token", func(w *World, _ *client) { takeVote(w, "b", 0) }, blindTaker},
 		{"a vote that is taken by its token", func(w *World, _ *client) { takeVote(w, "a", 0) }, ""},
 		{"a vote that is taken by its digest", func(w *World, _ *client) { takeVote(w, sha1hex("a"), 0) }, ""},
+		{"a vote that is taken by its DUMP", func(w *World, _ *client) { takeVote(w, "sa", 0) }, ""},
+		{"a vote of another expiry that is taken by its DUMP", func(w *World, _ *client) { takeVote(w, "sa", 9) }, blindTaker},
 		{"a vote of another expiry that is taken by its digest", func(w *World, _ *client) { takeVote(w, sha1hex("a"), 9) }, blindTaker},
 		{"a lock that is over and set again", func(w *World, _ *client) { setBygone(w, time.Second) }, zombie},
 		{"a lock that is over and set late", func(w *World, _ *client) { setBygone(w, time.Millisecond) }, ""},

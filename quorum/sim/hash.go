@@ -178,16 +178,19 @@ func cmdHKeys(s *server, c *session, args []string) reply {
 	return all
 }
 
-// cmdDump tells a value in a form of our own.
-func cmdDump(s *server, c *session, args []string) reply {
-	it, ok := s.get(c, args[1])
-	switch {
-	case !ok:
-		return nil
-	case it.hash:
+// dump is a value in a form of our own.
+func dump(it item) string {
+	if it.hash {
 		return "h" + it.text
 	}
 	return "s" + it.text
+}
+
+func cmdDump(s *server, c *session, args []string) reply {
+	if it, ok := s.get(c, args[1]); ok {
+		return dump(it)
+	}
+	return nil
 }
 
 // cmdRestore takes REPLACE and ABSTTL only together, as it is sent.
