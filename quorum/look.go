@@ -125,14 +125,15 @@ func (l *looking) ends(master, i int) int64 {
 }
 
 // until returns when the last of the masters that agree on the i-th key is to drop it, by our clock; nothing if none of them
-// drops it. One command may reach some masters an InstanceTimeout later than others, so the span is wider by that on both
-// sides. It is called with mu held.
+// drops it. One command may reach some masters an InstanceTimeout later than others, and clocks drift until then, so the span is
+// wider by both, on both sides. It is called with mu held.
 func (l *looking) until(i int) (last vouch.Span) {
 	e, now := l.engine, l.engine.now()
 	for _, s := range l.keys[i].told {
 		if s.opinion == l.keys[i].agreed && s.left >= 0 {
 			ends := e.masters[s.master].watch.when(now, s.ends)
-			last.Lo, last.Hi = max(last.Lo, ends.Lo-e.cfg.InstanceTimeout), max(last.Hi, ends.Hi+e.cfg.InstanceTimeout)
+			wider := e.cfg.InstanceTimeout + Drift(s.left, e.cfg.DriftFactor)
+			last.Lo, last.Hi = max(last.Lo, ends.Lo-wider), max(last.Hi, ends.Hi+wider)
 		}
 	}
 	return last
