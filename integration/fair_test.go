@@ -60,6 +60,18 @@ func (f *fairLock) old() bool { return strings.HasSuffix(f.name, "2.7-3.11.0") }
 func queueOf(name string) string    { return "redisson_lock_queue:{" + name + "}" }
 func timeoutsOf(name string) string { return "redisson_lock_timeout:{" + name + "}" }
 
+// gets has a client ask for the lock until it has it.
+func (s *split) gets(t *testing.T, f *fairLock, name, who string) {
+	t.Helper()
+	eventually(t, cleanMax, who+" has the lock", func() error {
+		reply, err := s.client.Do(f.take(name, who)...)
+		if err == nil && string(reply) != "$-1\r\n" {
+			err = fmt.Errorf("%s got %q", who, reply)
+		}
+		return err
+	})
+}
+
 // waits has clients wait on one master, past the proxies, in this order.
 func (s *split) waits(f *fairLock, master int, name, queue string) {
 	s.Helper()
@@ -186,13 +198,7 @@ func TestAFairLockGoesOnWhereAMasterHasLostItsQueue(t *testing.T) {
 			name := fmt.Sprintf("k%d", i)
 			s.waits(&f, 0, name, "a b c")
 			s.waits(&f, 2, name, "b a c")
-			eventually(t, cleanMax, "a has the lock", func() error {
-				reply, err := s.client.Do(f.take(name, "a")...)
-				if err == nil && string(reply) != "$-1\r\n" {
-					err = fmt.Errorf("a got %q", reply)
-				}
-				return err
-			})
+			s.gets(t, &f, name, "a")
 		})
 	}
 }
@@ -210,13 +216,7 @@ func TestAFairLockIsNotKeptByWhoHasLeft(t *testing.T) {
 				name := fmt.Sprintf("k%d-%d", i, j)
 				s.waits(&f, 0, name, waits[0])
 				s.waits(&f, 1, name, waits[1])
-				eventually(t, cleanMax, "a has the lock", func() error {
-					reply, err := s.client.Do(f.take(name, "a")...)
-					if err == nil && string(reply) != "$-1\r\n" {
-						err = fmt.Errorf("a got %q", reply)
-					}
-					return err
-				})
+				s.gets(t, &f, name, "a")
 			}
 		})
 	}
