@@ -5,7 +5,7 @@
 // the masters is removed before the next. Nothing is asserted: the ratios at the end say what was aimed at and what was
 // reached.
 //
-//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,paused,upstream,idle] [-masters 3,5]
+//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,paused,upstream,idle,apart] [-masters 3,5]
 package main
 
 import (
@@ -32,7 +32,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	only := flag.String("only", "set,pairs,paused,upstream,idle", "which parts to run")
+	only := flag.String("only", "set,pairs,paused,upstream,idle,apart", "which parts to run")
 	sizes := flag.String("masters", "3,5", "numbers of masters")
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds per row; the figures are medians")
 	flag.DurationVar(&s.duration, "duration", time.Second, "about how long one subject runs in one round")
@@ -93,6 +93,8 @@ var parts = []part{
 	{"paused", "one of the masters paused (SIGSTOP), 50 clients", (*fleet).pausedPart},
 	{"upstream", "keys that are no locks: straight to a Redis, and to lockproxy with that upstream", (*fleet).upstreamPart},
 	{"idle", "idle connections", (*fleet).idlePart},
+	// The last, as its processes stay where it puts them.
+	{"apart", "keys that are no locks, upstream_shared: false; the Redis and the load on one processor, the proxy on another", (*fleet).apartPart},
 }
 
 // A fleet is all that runs: one bare Redis, and groups of masters, each with its proxy.

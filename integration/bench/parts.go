@@ -11,14 +11,14 @@ import (
 
 func (f *fleet) setPart(s settings, r *report) error {
 	for _, shape := range []struct{ clients, pipeline int }{{1, 1}, {50, 1}, {200, 1}, {50, 16}} {
-		subjects := []subject{{name: "bare Redis", masters: []*harness.Redis{f.bare}, keep: true, run: redisBenchmark(f.bare.Addr)}}
+		subjects := []subject{{name: straight, masters: []*harness.Redis{f.bare}, keep: true, run: redisBenchmark(f.bare.Addr, setWords)}}
 		for _, g := range f.groups {
 			if shape.pipeline == 1 { // redsync cannot pipeline
 				subjects = append(subjects, subject{name: g.name("redsync"), masters: g.masters, run: redsyncOn(g.masters, false)})
 			}
-			subjects = append(subjects, subject{name: g.name("lockproxy"), masters: g.masters, keep: true, run: redisBenchmark(g.proxy.Addr)})
+			subjects = append(subjects, subject{name: g.name("lockproxy"), masters: g.masters, keep: true, run: redisBenchmark(g.proxy.Addr, setWords)})
 		}
-		r.commands = append(r.commands, benchmarkWords("HOST:PORT", load{clients: shape.clients, pipeline: shape.pipeline}))
+		r.commands = append(r.commands, benchmarkWords("HOST:PORT", load{clients: shape.clients, pipeline: shape.pipeline}, setWords))
 		if err := r.rows(os.Stdout, s, "set", shape.clients, shape.pipeline, subjects); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (f *fleet) setPart(s settings, r *report) error {
 
 func (f *fleet) pairsPart(s settings, r *report) error {
 	for _, clients := range []int{1, 50, 200} {
-		subjects := []subject{{name: "bare Redis", masters: []*harness.Redis{f.bare}, run: pairs(f.bare.Addr)}}
+		subjects := []subject{{name: straight, masters: []*harness.Redis{f.bare}, run: pairs(f.bare.Addr)}}
 		for _, g := range f.groups {
 			subjects = append(subjects,
 				subject{name: g.name("redsync"), masters: g.masters, run: redsyncOn(g.masters, true)},
@@ -48,7 +48,7 @@ func (f *fleet) pausedPart(s settings, r *report) error {
 	paused := func(name string, run func(load) (result, error)) subject {
 		return subject{name: name + ", one paused", masters: g.masters, run: run, before: victim.Pause, after: caughtUp}
 	}
-	set, pair := redisBenchmark(g.proxy.Addr), pairs(g.proxy.Addr)
+	set, pair := redisBenchmark(g.proxy.Addr, setWords), pairs(g.proxy.Addr)
 	err := r.rows(os.Stdout, s, "set", 50, 1, []subject{
 		{name: g.name("lockproxy") + ", all well", masters: g.masters, run: set},
 		paused(g.name("lockproxy"), set),

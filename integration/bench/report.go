@@ -91,7 +91,7 @@ func (r *report) printRatios(w io.Writer, s settings) {
 	p99 := func(f figure) float64 { return float64(f.p99) }
 	targets := []target{
 		{"SET, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 1}, key{"set", redsync, 50, 1})},
-		{"SET, 50 clients: lockproxy to bare Redis", 0.4, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 1}, key{"set", "bare Redis", 50, 1})},
+		{"SET, 50 clients: lockproxy to bare Redis", 0.4, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 1}, key{"set", straight, 50, 1})},
 		{"lock and unlock, 50 clients: lockproxy to redsync", 4, false, "", r.ratio(figure.rate, key{"pairs", proxy, 50, 1}, key{"pairs", redsync, 50, 1})},
 		{"SET, 1 client: p50 of lockproxy to p50 of redsync", 1, true, "", r.ratio(p50, key{"set", proxy, 1, 1}, key{"set", redsync, 1, 1})},
 		{"SET, 50 clients with -P 16: lockproxy to redsync without", 9, false, "", r.ratio(figure.rate, key{"set", proxy, 50, 16}, key{"set", redsync, 50, 1})},
@@ -99,12 +99,15 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"SET, one master paused: p99 to that with all well", 2, true, "", r.ratio(p99, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
 		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(figure.rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
-		{"upstream, SET of one key, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 1}, key{"write one key", "bare Redis", 50, 1})},
-		{"upstream, SET of new keys, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 1}, key{"write new keys", "bare Redis", 50, 1})},
-		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 1}, key{"read", "bare Redis", 50, 1})},
-		{"upstream, SET of one key, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 16}, key{"write one key", "bare Redis", 50, 16})},
-		{"upstream, SET of new keys, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 16}, key{"write new keys", "bare Redis", 50, 16})},
-		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 16}, key{"read", "bare Redis", 50, 16})},
+		{"upstream, SET of one key, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 1}, key{"write one key", straight, 50, 1})},
+		{"upstream, SET of new keys, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 1}, key{"write new keys", straight, 50, 1})},
+		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 1}, key{"read", straight, 50, 1})},
+		{"upstream, SET of one key, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 16}, key{"write one key", straight, 50, 16})},
+		{"upstream, SET of new keys, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 16}, key{"write new keys", straight, 50, 16})},
+		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 16}, key{"read", straight, 50, 16})},
+		{"apart, not shared, SET of one key, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through + string(apart), 50, 1}, key{"write one key", straight + string(apart), 50, 1})},
+		{"apart, not shared, SET of new keys, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through + string(apart), 50, 1}, key{"write new keys", straight + string(apart), 50, 1})},
+		{"apart, not shared, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through + string(apart), 50, 1}, key{"read", straight + string(apart), 50, 1})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)

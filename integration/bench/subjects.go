@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -25,12 +24,10 @@ const (
 	release = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
 )
 
-// benchmarkWords is the redis-benchmark command. Its random part is one of -r numbers, the most it can count.
-func benchmarkWords(addr string, l load) []string {
-	return plainWords(addr, l, []string{"SET", "key:__rand_int__", "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)})
-}
+// setWords is the command that takes a lock. Its random part is one of -r numbers, the most that redis-benchmark can count.
+var setWords = []string{"SET", "key:__rand_int__", "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10)}
 
-func plainWords(addr string, l load, command []string) []string {
+func benchmarkWords(addr string, l load, command []string) []string {
 	_, port, _ := net.SplitHostPort(addr)
 	return append([]string{
 		"-h", "127.0.0.1", "-p", port, "-c", strconv.Itoa(l.clients), "-P", strconv.Itoa(l.pipeline), "-n", strconv.Itoa(l.requests),
@@ -38,15 +35,9 @@ func plainWords(addr string, l load, command []string) []string {
 	}, command...)
 }
 
-// redisBenchmark measures addr with redis-benchmark.
-func redisBenchmark(addr string) func(load) (result, error) {
-	return func(l load) (result, error) {
-		out, err := exec.Command("redis-benchmark", benchmarkWords(addr, l)...).CombinedOutput()
-		if err != nil {
-			return result{}, fmt.Errorf("redis-benchmark: %w\n%s", err, out)
-		}
-		return parseBenchmark(string(out))
-	}
+// redisBenchmark measures addr with redis-benchmark and that command.
+func redisBenchmark(addr string, command []string) func(load) (result, error) {
+	return together.benchmark(addr, command)
 }
 
 // parseBenchmark reads what redis-benchmark --csv prints: a line of names, and a line of figures in ms.
