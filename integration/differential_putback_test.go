@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,9 +21,7 @@ const putBackSteps = 400
 // LOCKPROXY_SEED=… plays it again.
 func TestRandomScriptsArePutBackExactly(t *testing.T) {
 	requireRedis(t)
-	if harness.MasterServer(0) != harness.MasterServer(1) {
-		t.Skip("NOT RUN: masters of several versions do not agree on what DUMP tells")
-	}
+	requireOneVersion(t, "what DUMP tells")
 	seed := seed(t)
 	t.Logf("LOCKPROXY_SEED=%d", seed)
 	all := startMasters(t, 4)
@@ -171,7 +170,7 @@ func (b *putBack) look(c *harness.Conn, keys []string) (all [3]kept) {
 func (b *putBack) foretell(w world, keys, request []string) (f fate) {
 	f.begun = time.Now().UnixMilli()
 	before := b.make(b.one, w, keys, func(ttl int64) int64 { return ttl })
-	f.reply = b.do(b.one, request...)
+	f.reply = withoutDigest(b.do(b.one, request...))
 	f.after = b.look(b.one, keys)
 	for k, was := range before {
 		switch is := f.after[k]; {
@@ -189,6 +188,11 @@ func (b *putBack) foretell(w world, keys, request []string) (f fate) {
 	}
 	b.do(b.one, append([]string{"DEL"}, keys...)...)
 	return f
+}
+
+// withoutDigest leaves out of an error in which script it was raised. Valkey does not say.
+func withoutDigest(reply string) string {
+	return regexp.MustCompile(` script: [0-9a-f]{40}, on `).ReplaceAllString(reply, " script: on ")
 }
 
 // step runs one script.
@@ -214,7 +218,7 @@ func (b *putBack) step(n int) {
 	for i, w := range worlds {
 		before[i] = b.make(b.masters[i], w, keys, keptFor)
 	}
-	got, want := b.do(b.proxy, request...), "-NOQUORUM "
+	got, want := withoutDigest(b.do(b.proxy, request...)), "-NOQUORUM "
 	for i := range fates {
 		if wins(i) {
 			want = fates[i].reply

@@ -114,6 +114,7 @@ func TestALockOfRedissonIsFreeThoughMastersMissedItsUnlocks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
+			requireOneVersion(t, "what DUMP tells")
 			masters := startMasters(t, 3)
 			relays, addrs := startRelays(t, masters)
 			c := dial(t, startProxy(t, addrs).Addr)

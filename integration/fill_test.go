@@ -19,6 +19,9 @@ func TestAMasterThatLacksALockIsGivenItWhenThatIsExtended(t *testing.T) {
 		},
 	} {
 		t.Run(test.extend[0], func(t *testing.T) {
+			if test.extend[0] == "EVAL" {
+				requireOneVersion(t, "what DUMP tells")
+			}
 			s := *split
 			s.T = t
 			do := func(args []string) {

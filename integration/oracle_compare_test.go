@@ -18,9 +18,10 @@ type replyPair struct {
 	slack         time.Duration // how far apart the two were asked, at most
 }
 
-// clockStep is what two honest clocks of 1 ms may differ by, rounding included, and clockWidth. Masters before Redis 7 keep a
-// key for up to 10 ms more, so that its undo takes no other.
-var clockStep = 5*time.Millisecond + clockWidth
+// clockStep is what two honest clocks of 1 ms may differ by, rounding included, and clockWidth, and what they may drift apart
+// while a busy machine keeps a master from telling its time for a second. Masters before Redis 7 keep a key for up to 10 ms
+// more, so that its undo takes no other.
+var clockStep = 5*time.Millisecond + clockWidth + time.Second/100
 
 // clockWidth is how much longer than asked for a master may keep a key: it is told when by its own clock, and by the latest
 // that this may show, which is known to 2/5 of grace and 2 ms. Of one that answers slowly, as on a busy machine, it is not known better.

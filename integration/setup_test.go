@@ -45,6 +45,14 @@ func requireRedis(t testing.TB) {
 	}
 }
 
+// requireOneVersion skips what needs masters that agree on something that depends on their version.
+func requireOneVersion(t *testing.T, on string) {
+	t.Helper()
+	if harness.MasterServer(0) != harness.MasterServer(1) {
+		t.Skip("NOT RUN: masters of several versions do not agree on " + on)
+	}
+}
+
 // missing skips the test, or fails it if the environment variable demands what is missing.
 func missing(t testing.TB, variable, format string, args ...any) {
 	t.Helper()
