@@ -36,6 +36,7 @@ type fakeEngine struct {
 	holding bool
 	held    []func()
 	arrived chan string // one name per operation, if not nil
+	telling chan func() // gets what tells the outcome of an Exec or a Run, in place of its being told, if not nil
 	async   bool        // operations run on goroutines of their own
 	running sync.WaitGroup
 	*fakeMessages
@@ -349,8 +350,16 @@ func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 			ran.Replaced = r.Keys
 		}
 		e.ran = append(e.ran, r)
-		return func() { done(ran) }
+		return e.tell(func() { done(ran) })
 	})
+}
+
+// tell returns done, or what hands it to the test.
+func (e *fakeEngine) tell(done func()) func() {
+	if telling := e.telling; telling != nil {
+		return func() { telling <- done }
+	}
+	return done
 }
 
 func (e *fakeEngine) Exec(r quorum.ExecRequest, done func(quorum.Executed)) {
@@ -359,7 +368,7 @@ func (e *fakeEngine) Exec(r quorum.ExecRequest, done func(quorum.Executed)) {
 		if e.err == nil {
 			x.Done = e.exec(r, keys, &x)
 		}
-		return func() { done(x) }
+		return e.tell(func() { done(x) })
 	})
 }
 

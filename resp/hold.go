@@ -172,7 +172,7 @@ func (h *hold) extended(e quorum.Extended) {
 		h.valid = s.server.lockOf(e.Lock)
 		s.server.taken.prolong(h.req.Key, e.Until)
 		h.timer.Reset(h.nextIn())
-	case e.Err != nil && left > 0: // it is still valid, and masters may come back in time
+	case left > 0 && (e.Err != nil || s.changing(h.req.Key)): // it is still valid: masters may come back in time, or its client has ended it
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
 	default:
 		h.stop()

@@ -106,6 +106,17 @@ func (s *session) heedPlan(db int, p *plan) {
 	}
 }
 
+// changing says that a command of the client is under way on the key, and only its outcome will tell whether it has given a lock back, or
+// replaced it. An extension that finds the lock gone may have come behind that. s.mu is held.
+func (s *session) changing(key quorum.Key) bool {
+	for sl := s.head; sl != nil; sl = sl.next {
+		if sl.left > 0 && sl.overlap != overlapAny && !sl.waits && sl.touches(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // held returns the hold of that token, or nil. s.mu is held.
 func (s *session) held(key quorum.Key, token string) *hold {
 	for _, h := range s.holdsOf(key) {

@@ -453,6 +453,75 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 	}
 }
 
+// An extension of a held lock overtakes the outcome of what its client gave the lock back by. It finds nothing, and that is no loss.
+func TestALockThatItsClientIsGivingBackIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct{ release, want string }{
+		"GETDEL":         {words("GETDEL k"), "$2\r\nme\r\n"},
+		"GETSET":         {words("GETSET k you"), "$2\r\nme\r\n"},
+		"EXEC":           {words("MULTI") + words("DEL k") + words("EXEC"), "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"},
+		"script by vote": {words("EVAL return{} 1 k"), "$-1\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			r.engine.deleting = true
+			client := r.dial()
+			client.send(words("LOCK k 60000 TOKEN me HOLD"))
+			client.wantLocked("me")
+			h := r.holdOf(quorum.Key{Name: "k"})
+			telling := make(chan func(), 1)
+			r.engine.mu.Lock()
+			r.engine.telling = telling
+			r.engine.mu.Unlock()
+			client.send(c.release)
+			tell := <-telling
+			h.extend()
+			tell()
+			client.want(c.want)
+			if stats := r.server.Stats(); stats.Held != 0 || stats.HeldLost != 0 {
+				t.Errorf("%d are held, %d were lost", stats.Held, stats.HeldLost)
+			}
+		})
+	}
+}
+
+// A command that might have ended the lock, and has not, puts off that its loss is told.
+func TestALossIsToldWhenTheClientHasNotGivenTheLockBack(t *testing.T) {
+	r := newRig(t, Config{})
+	client := r.dial()
+	client.send(words("LOCK k 3000 TOKEN me HOLD"))
+	client.wantLocked("me")
+	h := r.holdOf(quorum.Key{Name: "k"})
+	telling := make(chan func(), 1)
+	r.engine.mu.Lock()
+	r.engine.telling = telling
+	r.engine.mu.Unlock()
+	client.send(words("GETEX k"))
+	tell := <-telling
+	r.dial().ask("SET", "k", "you")
+	h.extend()
+	if stats := r.server.Stats(); stats.HeldLost != 0 {
+		t.Error("it was lost while its client might have given it back")
+	}
+	tell()
+	client.want("$2\r\nme\r\n")
+	waitFor(t, "it is not lost", func() bool { return r.server.Stats().HeldLost == 1 })
+}
+
+// holdOf is the hold of a key, whoever's.
+func (r *rig) holdOf(key quorum.Key) *hold {
+	r.t.Helper()
+	for _, s := range r.server.clients() {
+		s.mu.Lock()
+		h := s.kept[key]
+		s.mu.Unlock()
+		if h != nil {
+			return h
+		}
+	}
+	r.t.Fatal("it is not held")
+	return nil
+}
+
 // A lock that its client has made too short for any validity is not extended: masters would keep it for as long as it was valid.
 func TestAHoldEndsWhereItsClientMakesItTooShort(t *testing.T) {
 	lock, extend := words("LOCK k 60000 TOKEN me HOLD"), cmdline("EVAL", extendText, "1", "k", "me", "1")

@@ -102,6 +102,11 @@ var frontMutants = []mutant{
 		test: "TestAHeldLockMayBeGivenBackAsAnyOther", in: "../../resp",
 	},
 	{
+		name: "a held lock that its client is giving back is lost", rule: "hold", file: "../resp/hold.go", front: true,
+		old: "(e.Err != nil || s.changing(h.req.Key))", new: "e.Err != nil",
+		test: "TestALockThatItsClientIsGivingBackIsNotLost", in: "../../resp",
+	},
+	{
 		name: "the loss of a held lock is not pushed", rule: "hold", file: "../resp/hold_lost.go", front: true,
 		old: "if s.resp3 {", new: "if false {",
 		test: "TestAHeldLockThatIsLostIsTold", in: "../../resp",
