@@ -3,6 +3,8 @@ package quorum
 import (
 	"slices"
 	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
 // An agreement is what masters tell of a key in one round, and what a quorum of them agrees on.
@@ -17,6 +19,7 @@ type sighting struct {
 	left   time.Duration // how long the master will keep the key; below 0 if for ever
 	ends   int64         // when the master will drop the key, ms of its clock; if it was asked
 	slack  int64         // how inexact ends is, ms
+	drops  vouch.Span    // when that is by our clock; see looking.timeDrops
 	master int
 }
 

@@ -3,8 +3,6 @@ package quorum
 import (
 	"errors"
 	"time"
-
-	"lockproxy/quorum/vouch"
 )
 
 // A Key names a resource: a Redis key in one logical database.
@@ -129,7 +127,6 @@ type View struct {
 	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
 	TTLMost time.Duration
 	told    []sighting // what it is made of, for its Mark
-	until   vouch.Span // as looking.until has it
 }
 
 // ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.

@@ -97,15 +97,15 @@ type Executed struct {
 type Mark struct {
 	content [sha256.Size]byte
 	told    []sighting // of the masters that agree; without the content
-	until   vouch.Span // as of the View
 }
 
 // Mark returns the mark of what was viewed.
 func (v View) Mark() Mark {
-	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest)), until: v.until}
+	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest))}
 	for _, s := range v.told {
 		if s.exists && s.kind == v.Type && s.value == v.content() {
-			m.told = append(m.told, sighting{master: s.master, left: s.left, ends: s.ends, slack: s.slack})
+			s.opinion = opinion{}
+			m.told = append(m.told, s)
 		}
 	}
 	return m
@@ -115,16 +115,29 @@ func (v View) Mark() Mark {
 func (m Mark) Same(now View) bool {
 	other := now.Mark()
 	for _, a := range m.told {
-		for _, b := range other.told {
-			if a.master == b.master && a.left >= 0 && b.left >= 0 && max(a.ends-b.ends, b.ends-a.ends) > a.slack+b.slack {
+		for i := range other.told {
+			b := &other.told[i]
+			if a.master != b.master || a.left < 0 || b.left < 0 {
+				continue
+			}
+			if max(a.ends-b.ends, b.ends-a.ends) > a.slack+b.slack {
 				return false
 			}
+			b.drops = a.drops // if it is another moment now, the master's clock was set
 		}
 	}
-	if a, b := m.until, other.until; a.Hi > 0 && b.Hi > 0 && (a.Hi < b.Lo || b.Hi < a.Lo) {
+	if a, b := m.last(), other.last(); a.Hi > 0 && b.Hi > 0 && (a.Hi < b.Lo || b.Hi < a.Lo) {
 		return false
 	}
 	return m.content == other.content
+}
+
+// last returns when the last of the masters that have told is to drop the key, by our clock; nothing if none of them drops it.
+func (m Mark) last() (last vouch.Span) {
+	for _, s := range m.told {
+		last.Lo, last.Hi = max(last.Lo, s.drops.Lo), max(last.Hi, s.drops.Hi)
+	}
+	return last
 }
 
 // execPatience is for how many InstanceTimeouts an Exec begins anew when the changes of others come between.

@@ -104,8 +104,8 @@ func (l *looking) ended(d Decision) {
 	l.views = make([]View, len(l.keys))
 	l.mu.Lock()
 	for i := range l.keys {
+		l.timeDrops(&l.keys[i])
 		l.views[i] = l.engine.view(&l.keys[i])
-		l.views[i].until = l.until(i)
 	}
 	l.mu.Unlock()
 	l.done(l)
@@ -124,19 +124,17 @@ func (l *looking) ends(master, i int) int64 {
 	return 0
 }
 
-// until returns when the last of the masters that agree on the i-th key is to drop it, by our clock; nothing if none of them
-// drops it. One command may reach some masters an InstanceTimeout later than others, and clocks drift until then, so the span is
-// wider by both, on both sides. It is called with mu held.
-func (l *looking) until(i int) (last vouch.Span) {
+// timeDrops notes when each master that drops a key is to do so, by our clock. One command may reach some masters an InstanceTimeout
+// later than others, and clocks drift until then, so the span is wider by both, on both sides. It is called with mu held.
+func (l *looking) timeDrops(a *agreement) {
 	e, now := l.engine, l.engine.now()
-	for _, s := range l.keys[i].told {
-		if s.opinion == l.keys[i].agreed && s.left >= 0 {
+	for i := range a.told {
+		if s := &a.told[i]; s.left >= 0 {
 			ends := e.masters[s.master].watch.when(now, s.ends)
 			wider := e.cfg.InstanceTimeout + Drift(s.left, e.cfg.DriftFactor)
-			last.Lo, last.Hi = max(last.Lo, ends.Lo-wider), max(last.Hi, ends.Hi+wider)
+			s.drops = vouch.Span{Lo: ends.Lo - wider, Hi: ends.Hi + wider}
 		}
 	}
-	return last
 }
 
 // latest returns the latest moment, by our clock, until which a master that agrees on the i-th key surely keeps it. For each

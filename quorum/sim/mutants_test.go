@@ -517,6 +517,11 @@ var mutants = []mutant{
 		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
 	},
 	{
+		name: "a clock that was set changes what is watched", rule: "compare and do", file: "exec.go",
+		old: "b.drops = a.drops", new: "_ = a.drops",
+		test: "TestAWatchedKeyChanges", in: "..",
+	},
+	{
 		name: "a try that has lost waits for who was not told", rule: "compare and do", file: "edit.go",
 		old: "en.vote == Pending && en.fate == sent {", new: "en.vote == Pending {",
 		test: "TestATryThatHasLost", in: ".",
