@@ -68,15 +68,24 @@ func writeExplanation(w io.Writer, file string, rows []script.Family) error {
 }
 
 func readText(file string) (string, error) {
-	if file == "-" {
-		text, err := io.ReadAll(os.Stdin)
-		return string(text), err
+	from := os.Stdin
+	if file != "-" {
+		var err error
+		if from, err = os.Open(file); err != nil { //nolint:gosec // a file that the user named
+			return "", unreadable(err)
+		}
+		defer from.Close()
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // a file that the user named
+	text, err := io.ReadAll(io.LimitReader(from, 1<<20)) // what is longer is no script that is kept
+	return string(text), unreadable(err)
+}
+
+// unreadable is an error of reading a file that the user named.
+func unreadable(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
-		err = fmt.Errorf("cannot be read: %w; name a file with a Lua text, or - for standard input", path.Err)
+		return fmt.Errorf("cannot be read: %w; name a file with a Lua text, or - for standard input", path.Err)
 	}
-	return string(text), err
+	return err
 }
 
 func writeFamilies(w io.Writer, rows []script.Family) {

@@ -9,11 +9,12 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lockproxy/cmd/lockproxy/config"
 )
 
 // lookEvery is for how long files are taken to be as they were.
@@ -81,7 +82,7 @@ func (s *Source) look() {
 func (s *Source) read() digest {
 	all := sha256.New()
 	for _, path := range s.files {
-		text, err := os.ReadFile(path)
+		text, err := config.ReadPEM(path)
 		if err != nil {
 			text = []byte(err.Error())
 		}

@@ -8,6 +8,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -111,10 +112,17 @@ func (p Problem) String() string {
 // Problems are all that Load found, in the order of the sources.
 type Problems []Problem
 
+// problemsMax is how many are told: where there are more, the file is most likely another one.
+const problemsMax = 50
+
 func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
+	var lines []string
 	for i, p := range ps {
-		lines[i] = p.String()
+		if i == problemsMax {
+			lines = append(lines, fmt.Sprintf("and %d more like these", len(ps)-i))
+			break
+		}
+		lines = append(lines, p.String())
 	}
 	return strings.Join(lines, "\n")
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // An entry is one "key: value" of the file.
@@ -29,7 +31,11 @@ func readYAML(text []byte) ([]entry, []fault) {
 			return nil, []fault{{n + 1, "is not UTF-8; have your editor save the file so"}}
 		}
 	}
-	file, err := parser.ParseBytes(text, 0)
+	tokens := lexer.Tokenize(string(text))
+	if excess := excessOf(tokens); excess != nil {
+		return nil, []fault{*excess}
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, []fault{yamlFault(err)}
 	}
@@ -56,6 +62,37 @@ func readYAML(text []byte) ([]entry, []fault) {
 		entries = append(entries, entry{keyOf(pair), lineOf(pair.Key), r, wrong})
 	}
 	return entries, nil
+}
+
+// nestMax is how deep brackets may stand in brackets, and dashes behind dashes on one line. The library's memory grows with the
+// square of the depth. What is nested by indentation alone needs as much text, and settingsMax bounds it.
+const nestMax = 32
+
+// excessOf returns what no setting needs: a value or a key that could not be quoted in one line, or brackets too deep.
+func excessOf(tokens token.Tokens) *fault {
+	brackets, dashes, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			dashes, line = 0, t.Position.Line
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets = max(brackets-1, 0)
+		case token.SequenceEntryType:
+			dashes++
+		case token.CommentType, token.InvalidType: // what is wrong with the latter says more
+			continue
+		}
+		switch {
+		case len(t.Value) > valueMax:
+			return &fault{line, fmt.Sprintf("has a value of more than %s; no setting needs that", sizeText(valueMax))}
+		case brackets > nestMax || dashes > nestMax:
+			return &fault{line, fmt.Sprintf("nests lists or mappings more than %d deep; no setting needs that", nestMax)}
+		}
+	}
+	return nil
 }
 
 // yamlFault puts a syntax error into one line. The library's own text quotes the file, and passwords with it.

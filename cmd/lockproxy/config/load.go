@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"regexp"
 	"strings"
 )
@@ -103,7 +102,7 @@ func flagOf(name string) string     { return "--" + strings.ReplaceAll(name, "_"
 
 // file reads the YAML file.
 func (l *Loaded) file(path input) {
-	text, err := os.ReadFile(path.text)
+	text, err := readFile(path.text, settingsMax)
 	if err != nil {
 		l.problem(path.where, "", "cannot read "+cause(err)+"; name a file such as config.example.yaml")
 		return

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -36,6 +37,12 @@ var fileProblems = []struct{ file, want string }{
 	{"masters: [a, b, c]\nusers: ' '", "FILE:2: users: is empty; give it a value, or write [] so that nobody needs to log in"},
 	{"scripts: 7", "FILE:1: scripts: script 1 needs its sha1, 40 hex digits"},
 	{"upstream: redis://a\nlock_keys: [*a]", "FILE:2: lock_keys: item 1 is more than a plain value; write it out, without anchors, aliases and tags"},
+	{"masters: " + strings.Repeat("[", 100_000), "FILE:1: nests lists or mappings more than 32 deep; no setting needs that"},
+	{"masters:\n" + strings.Repeat("- ", 100_000), "FILE:2: nests lists or mappings more than 32 deep; no setting needs that"},
+	{"masters: " + strings.Repeat("]", 99) + strings.Repeat("{a: ", 33), "FILE:1: nests lists or mappings more than 32 deep; no setting needs that"},
+	{"databases: 1\nlisten: " + strings.Repeat("x", 5<<10), "FILE:2: has a value of more than 4kb; no setting needs that"},
+	{strings.Repeat("x", 5<<10) + ": 1", "FILE:1: has a value of more than 4kb; no setting needs that"},
+	{strings.Repeat("# x\n", 80_000), "--config: cannot read FILE: is larger than 256kb, which no such file needs; name a file such as config.example.yaml"},
 	// Unknown keys.
 	{"xyzzy: &a 1", "FILE:1: xyzzy: is no setting; config.example.yaml lists them all"},
 	{"\nmaster: [a]", "FILE:2: master: is no setting; did you mean masters?"},
@@ -121,6 +128,10 @@ var fileProblems = []struct{ file, want string }{
 	{"master_user: u\nmaster_password: s3cr3t", "master_user: or a password of the masters is set, but no masters; name them in masters"},
 	{"masters: [a]\nmaster_password_file: /nowhere", "master_password_file: cannot be read: /nowhere: no such file or directory; name a file that holds the password and nothing else"},
 	{"masters: [a]\nmaster_password_file: EMPTY", "master_password_file: EMPTY is empty; it must hold the password"},
+	{"masters: [a]\nmaster_password_file: /dev/zero", "master_password_file: cannot be read: /dev/zero: is larger than 64kb, which no such file needs; name a file that holds the password and nothing else"},
+	{"users: [{name: bob, password_file: /dev/zero}]", "FILE:1: users: user 1 password_file cannot be read: /dev/zero: is larger than 64kb, which no such file needs; name a file that holds the password and nothing else"},
+	{"masters: ['rediss://a']\nmaster_tls_ca: /dev/zero", "master_tls_ca: cannot be read: /dev/zero: is larger than 4mb, which no such file needs; name a PEM file with certificates"},
+	{"tls_cert: CERT\ntls_key: /dev/zero", "tls_cert: cannot be used: /dev/zero: is larger than 4mb, which no such file needs; name a PEM certificate and the key that belongs to it"},
 	{"masters: ['rediss://a']\nmaster_tls_key: KEY", "master_tls_cert: and master_tls_key belong together; set both or none"},
 	{"masters: [a]\nmaster_tls_ca: CERT", "master_tls_ca: or master_tls_cert is set, but no master is reached by TLS; write its address as rediss://host:port"},
 	{"masters: ['rediss://a']\nmaster_tls_ca: EMPTY", "master_tls_ca: EMPTY holds no PEM certificate; name a PEM file with certificates"},
@@ -189,6 +200,8 @@ func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
 		{args: []string{"--master-password=s3cr3t"}, want: "--master-password: would show the password to everybody on this machine; set LOCKPROXY_MASTER_PASSWORD, or master_password in the file"},
 		{args: []string{"--config", "/nowhere"}, want: "--config: cannot read /nowhere: no such file or directory; name a file such as config.example.yaml"},
 		{env: []string{"LOCKPROXY_CONFIG=/nowhere"}, want: "LOCKPROXY_CONFIG: cannot read /nowhere: no such file or directory; name a file such as config.example.yaml"},
+		{args: []string{"--config", "/dev/zero"}, want: "--config: cannot read /dev/zero: is larger than 256kb, which no such file needs; name a file such as config.example.yaml"},
+		{args: []string{"--listen", strings.Repeat("x", 5<<10)}, want: "--listen: is longer than 4kb; write host:port, or :port for all interfaces"},
 		{args: []string{"--config", ""}, want: "--config: is empty; name a file, or leave it out"},
 		{env: []string{"LOCKPROXY_CONFIG="}, want: "LOCKPROXY_CONFIG: is empty; name a file, or leave it out"},
 		{args: []string{"--masters", " "}, want: "--masters: is empty; give it a value, or leave it out so that three embedded masters serve, for trying out only"},
@@ -210,6 +223,20 @@ func TestEveryProblemOfFlagsAndVariables(t *testing.T) {
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%q %q:\n got %v\nwant %s", c.args, c.env, err, c.want)
 		}
+	}
+}
+
+// What is no file of settings at all is not told line by line.
+func TestManyProblemsAreCutShort(t *testing.T) {
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "x%d: 1\n", i)
+	}
+	file := write(t, "many.yaml", text.String())
+	_, err := Load([]string{"--config", file}, nil)
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 51 || lines[50] != "and 9950 more like these" {
+		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 	}
 }
 

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 )
 
@@ -69,7 +68,7 @@ var (
 
 // readSecret reads a password from a file. One newline at its end is not part of it.
 func readSecret(path string) (Secret, string) {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path, secretMax)
 	if err != nil {
 		return Secret{}, "cannot be read: " + cause(err) + "; name a file that holds the password and nothing else"
 	}

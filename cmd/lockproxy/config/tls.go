@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -33,7 +32,7 @@ func (c *Config) ListenTLS() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil //nolint:nilnil // no TLS is no error
 	}
-	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	cert, err := loadPair(c.TLSCert, c.TLSKey)
 	if err != nil {
 		return nil, fmt.Errorf("tls_cert: %w", err)
 	}
@@ -58,7 +57,7 @@ func (c *Config) MasterTLS() (*tls.Config, error) {
 		}
 	}
 	if c.MasterTLSCert != "" {
-		cert, err := tls.LoadX509KeyPair(c.MasterTLSCert, c.MasterTLSKey)
+		cert, err := loadPair(c.MasterTLSCert, c.MasterTLSKey)
 		if err != nil {
 			return nil, fmt.Errorf("master_tls_cert: %w", err)
 		}
@@ -67,8 +66,20 @@ func (c *Config) MasterTLS() (*tls.Config, error) {
 	return t, nil
 }
 
+func loadPair(certPath, keyPath string) (tls.Certificate, error) {
+	cert, err := ReadPEM(certPath)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := ReadPEM(keyPath)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
 func pool(path string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
+	text, err := ReadPEM(path)
 	if err != nil {
 		return nil, errors.New("cannot be read: " + cause(err))
 	}
@@ -91,7 +102,7 @@ func poolFault(path string) string {
 
 // outOfDate says that a certificate that we show is not valid at that time. What cannot be read is a problem, and no warning.
 func outOfDate(setting, cert, key string, now time.Time) string {
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	pair, err := loadPair(cert, key)
 	if err != nil || !now.Before(pair.Leaf.NotBefore) && !now.After(pair.Leaf.NotAfter) {
 		return ""
 	}
@@ -104,7 +115,7 @@ func pairFault(cert, key string) string {
 	if cert == "" || key == "" {
 		return ""
 	}
-	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+	if _, err := loadPair(cert, key); err != nil {
 		return "cannot be used: " + cause(err) + "; name a PEM certificate and the key that belongs to it"
 	}
 	return ""

@@ -45,6 +45,9 @@ type value struct {
 	set func(c *Config, in raw) []fault
 }
 
+// valueMax is how long a value may be, a path or a password for example. Messages quote what is wrong.
+const valueMax = 4 << 10
+
 // scalar makes a value of a function that reads a text and returns what is wrong with it.
 func scalar(accepts string, set func(c *Config, text string) string) value {
 	return value{set: func(c *Config, in raw) []fault {
@@ -54,6 +57,8 @@ func scalar(accepts string, set func(c *Config, text string) string) value {
 			wrong = "is a list; write one value: " + accepts
 		case in.fields != nil:
 			wrong = "is a mapping; write one value: " + accepts
+		case len(in.text) > valueMax:
+			wrong = fmt.Sprintf("is longer than %s; write %s", sizeText(valueMax), accepts)
 		default:
 			wrong = set(c, in.text)
 		}

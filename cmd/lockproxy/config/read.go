@@ -1,0 +1,41 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// How large a file may be. A device, or a pipe, may have no end. The YAML reader needs some hundred times what the text takes.
+const (
+	settingsMax = 256 << 10
+	secretMax   = 64 << 10
+	pemMax      = 4 << 20 // the authorities of a whole system are a quarter of a megabyte
+)
+
+// A tooLarge file is one that goes on after most bytes.
+type tooLarge struct {
+	path string
+	most int
+}
+
+func (e tooLarge) Error() string {
+	return fmt.Sprintf("%s: is larger than %s, which no such file needs", e.path, sizeText(e.most))
+}
+
+// readFile reads a file of at most so many bytes.
+func readFile(path string, most int) ([]byte, error) {
+	file, err := os.Open(path) //nolint:gosec // a file that the user named
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
+	if err == nil && len(text) > most {
+		return nil, tooLarge{path, most}
+	}
+	return text, err
+}
+
+// ReadPEM reads a file with certificates or a key.
+func ReadPEM(path string) ([]byte, error) { return readFile(path, pemMax) }
