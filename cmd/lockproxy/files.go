@@ -1,9 +1,14 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
 
-// filesBesides is how many files the process has open besides connections: the log, doors, pages of operators.
-const filesBesides = 32
+	"lockproxy/cmd/lockproxy/admin"
+)
+
+// filesBesides is how many files the process has open besides the connections of clients and masters: some ten for the log, doors
+// and the like, 16 for clients that are being turned away, and those of operators.
+const filesBesides = 32 + admin.ConnectionsMax
 
 // clientsMax returns max_clients, or fewer if the process may not open as many files (0: nobody knows how many). A process that
 // has none left cannot reach a master that is back, nor show its pages to anybody. So clients must not take the last.

@@ -435,7 +435,7 @@ func TestFewFilesLeaveFewerClients(t *testing.T) {
 		upstream string
 		want     int // 0: it does not start
 	}{
-		{0, "", 10000}, {100000, "", 10000}, {4096, "", 4096 - 32 - 3*17}, {4096, "u:1", (4096 - 32 - 3*17) / 2}, {84, "", 1}, {83, "", 0},
+		{0, "", 10000}, {100000, "", 10000}, {4096, "", 4096 - 48 - 3*17}, {4096, "u:1", (4096 - 48 - 3*17) / 2}, {100, "", 1}, {99, "", 0},
 	} {
 		var log bytes.Buffer
 		p := &process{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), addrs: make([]config.Master, 3)}

@@ -86,8 +86,10 @@ func New(engine Engine, front Front, opt Options) *Server {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
+	c := &crowd{last: map[net.Conn]uint64{}}
 	s.http = &http.Server{
 		Handler:           mux,
+		ConnState:         c.note,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      timeout,

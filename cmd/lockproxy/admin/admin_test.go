@@ -10,6 +10,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,10 +64,21 @@ var certificates = map[string]Certificate{"tls_cert": certificate(2000000001), "
 // serve runs a server and returns how to get a page of it.
 func serve(t *testing.T, engine Engine, pprof bool) (s *Server, get func(path string) (int, string)) {
 	t.Helper()
+	return serveOn(t, listen(t), engine, pprof)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// serveOn is serve where the test knows the listener.
+func serveOn(t *testing.T, l net.Listener, engine Engine, pprof bool) (s *Server, get func(path string) (int, string)) {
+	t.Helper()
 	s = New(engine, fakeFront{}, Options{Version: "v9", Pprof: pprof, Certificates: certificates, Logger: slog.New(slog.DiscardHandler)})
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -90,6 +103,59 @@ func serve(t *testing.T, engine Engine, pprof bool) (s *Server, get func(path st
 			t.Fatal(err)
 		}
 		return resp.StatusCode, string(body)
+	}
+}
+
+// A counted listener knows how many of its connections are open.
+type counted struct {
+	net.Listener
+	open atomic.Int64
+}
+
+type countedConn struct {
+	net.Conn
+	closed func()
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.open.Add(1)
+		c = &countedConn{c, sync.OnceFunc(func() { l.open.Add(-1) })}
+	}
+	return c, err
+}
+
+func (c *countedConn) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// Those who come and say nothing, or never end what they say, take no more files than the pages may have, and keep nobody from
+// being answered.
+func TestAtMostSoManyConnections(t *testing.T) {
+	for _, said := range []string{"", "G", "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"} {
+		l := listen(t)
+		door := &counted{Listener: l}
+		_, get := serveOn(t, door, &fake{}, true)
+		for range 3 * ConnectionsMax {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, said); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 * ConnectionsMax {
+			if status, _ := get("/readyz"); status != 200 {
+				t.Errorf("%q: /readyz says %d", said, status)
+			}
+		}
+		if open := door.open.Load(); open > ConnectionsMax {
+			t.Errorf("%q: %d connections are open", said, open)
+		}
 	}
 }
 
