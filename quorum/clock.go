@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // An instant is a reading of the engine's clock: the time since the engine was made. A time.Duration is how long something takes.
 type instant = time.Duration
@@ -9,7 +12,7 @@ type instant = time.Duration
 //
 //	now      the monotonic clock, and the time for which this process is known to have stood still without that clock noticing
 //	catchUp  the same, after a look at whether this machine has slept since: before a lock is promised
-//	waited   now, less the time in which this process could not run: how long masters have had to answer (answer_clock.go).
+//	waited   now, less the time in which this process could not run: how long masters have had to answer.
 //	         Validity is never measured by it
 
 func (e *Engine) now() instant { return time.Since(e.started) + e.stood() }
@@ -31,3 +34,53 @@ func (e *Engine) timeAt(at instant) time.Time { return e.started.Add(at - e.stoo
 
 // wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
 func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
+
+// An answerClock measures how long the masters have had to answer. It is the monotonic clock less the time in which this
+// process itself stood still: suspended, stopped, or without a processor. What the masters did not answer meanwhile is
+// no failure of theirs. Validity is never measured by it.
+type answerClock struct {
+	ticked atomic.Int64 // instant of the latest tick
+	stood  atomic.Int64 // how long the process has stood still before that
+}
+
+// An answerTime is a reading of an answerClock. It is of another type than an instant, so that the two cannot be compared.
+type answerTime time.Duration
+
+func (t answerTime) plus(d time.Duration) answerTime  { return t + answerTime(d) }
+func (t answerTime) since(u answerTime) time.Duration { return time.Duration(t - u) }
+
+const (
+	answerTick = 10 * time.Millisecond
+	// standstill is how late a tick must be to mean that the process stood still.
+	standstill = 3 * answerTick
+)
+
+// run ticks until done is closed.
+func (c *answerClock) run(now func() instant, done <-chan struct{}) {
+	t := time.NewTicker(answerTick)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			c.tick(now())
+		case <-done:
+			return
+		}
+	}
+}
+
+func (c *answerClock) tick(now instant) {
+	c.stood.Store(int64(now) - int64(c.at(now)))
+	c.ticked.Store(int64(now))
+}
+
+// at returns the reading for a moment of the monotonic clock. A tick that is overdue at that moment counts at once:
+// after a standstill nobody knows who runs first.
+func (c *answerClock) at(now instant) answerTime {
+	late := now - instant(c.ticked.Load())
+	stood := instant(c.stood.Load())
+	if late > standstill {
+		stood += late - answerTick
+	}
+	return answerTime(now - stood)
+}

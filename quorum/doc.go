@@ -18,17 +18,17 @@
 //	api.go, config.go, engine.go,    what callers see
 //	lock.go, noquorum.go
 //	decision.go, validity.go         the rules, pure
-//	round.go, entry.go, order.go,    how a command travels to N masters, and its answers come back as votes
-//	lane.go, batch.go, linger.go,
-//	link.go, master.go, servers.go,
+//	round.go, entry.go, lane.go,     how a command travels to N masters, and its answers come back as votes
+//	batch.go, linger.go, link.go,
+//	master.go, servers.go,
 //	sweeper.go, failure.go
-//	clock.go, answer_clock.go        what time it is for the engine, and how long masters have had to answer
+//	clock.go                         what time it is for the engine, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	release_owed.go, release_late.go
 //	split_votes.go                   where votes are split
 //	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
-//	read.go, agreement.go, ask.go    what a quorum agrees on
+//	read.go, agreement.go            what a quorum agrees on
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	edit_undo.go, turn.go,
@@ -38,7 +38,7 @@
 //	views.go, break.go,              for operators, and about the masters themselves
 //	last_moment.go, poll.go, status.go,
 //	stats.go
-//	publish.go, envelope.go          messages; package pubsub hears them
+//	publish.go                       messages; package pubsub hears them
 //	lua.go, program.go               the Lua that all these have masters run, and how it gets there
 //	script*.go                       clients' scripts, run by vote: script_run.go is the round, script_wrapper.go with
 //	                                 script_wrapper.lua what a master runs, script_answer.go what it tells, script_rule.go
@@ -56,12 +56,13 @@
 // As function calls: lane.handshake with inquire, readClock, assess, mark and adopt; lane.vouch and, if need be, reassess;
 // round.conclude; warden.judge and lane.seeThrough. The files:
 //
-//	assess.go, marks.go,             the handshake's part; tell.go tells the other masters of a new epoch
-//	marks_lua.go, tell.go
+//	assess.go, marks.go,             the handshake's part
+//	marks_lua.go
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend*.go, bounds.go
+//	roster.go                        the epochs of all masters, and how the others are told of a new one
 //	horizon.go, quarantine.go,       how long a master that has forgotten must wait; who sees to that
-//	roster.go, warden.go
+//	warden.go
 //	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
 //

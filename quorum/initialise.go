@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -136,8 +135,8 @@ func epochs(found []Inspected, db int, least int64) []int64 {
 			continue
 		}
 		all[in.slot] = max(all[in.slot], in.databases[db].epoch)
-		for slot, text := range in.databases[db].roster {
-			if epoch, err := strconv.ParseInt(text, 10, 64); err == nil && slot < len(all) {
+		for slot, epoch := range in.databases[db].roster {
+			if slot < len(all) {
 				all[slot] = max(all[slot], epoch)
 			}
 		}

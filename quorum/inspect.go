@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -39,7 +38,7 @@ type inspectedDatabase struct {
 	marks   marks
 	epoch   int64
 	stands  bool // the server is the one that its canary names, and is not in quarantine
-	roster  []string
+	roster  []int64
 	horizon time.Duration // below 0 if it is not told
 }
 
@@ -111,7 +110,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	}
 	d := inspectedDatabase{
 		marks: found,
-		epoch: canary.Epoch, roster: strings.Fields(found.roster), horizon: -1,
+		epoch: canary.Epoch, roster: parseRoster(found.roster), horizon: -1,
 		stands: known && found.quarantine == "" && canary.Process == orDash(in.Info.RunID),
 	}
 	if left, ok := horizon.Reply.(int64); ok {

@@ -1,5 +1,14 @@
 package quorum
 
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
 // Published is the outcome of a Publish.
 type Published struct {
 	Err error // *NoQuorum, ErrClosed; the message may be delivered all the same
@@ -21,4 +30,64 @@ func (e *Engine) Publish(channel, message string, done func(Published)) {
 		}
 		done(Published{p.Err, counts})
 	})
+}
+
+// A message that is published on N masters comes back N times, and two messages may be alike. So each travels in an
+// envelope that says which publication it is: a label, one for all masters, and the message's number among those that
+// one script published.
+//
+//	lockproxy:<publisher, 16 hex digits><sequence, 12 hex digits><part, 4 hex digits>:<the client's message>
+const (
+	labelPrefix  = "lockproxy:"
+	publisherLen = 16
+	orderLen     = 16 // sequence and part
+	envelopeLen  = len(labelPrefix) + publisherLen + orderLen + len(":")
+	partBits     = 16
+)
+
+// ShardPrefix is put before the names of sharded channels. On masters they are channels like others.
+const ShardPrefix = "lockproxy:shard:"
+
+// BellPrefix begins the names of the channels on which masters ring when a key is deleted that was locked. These messages
+// have no envelope, and say nothing: the rest of the name is the key.
+const BellPrefix = "lockproxy:released:"
+
+// A Publication says which publication a message is a copy of.
+type Publication struct {
+	Publisher string // one run of one lockproxy
+	Order     uint64 // later publications of one publisher have greater ones
+}
+
+// labels are handed out by one engine.
+type labels struct {
+	publisher string
+	sequence  atomic.Uint64
+}
+
+func (l *labels) init() {
+	var b [publisherLen / 2]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand crashes the program instead
+	l.publisher = hex.EncodeToString(b[:])
+}
+
+// next returns the label of a publication that is about to be sent.
+func (l *labels) next() string {
+	n := l.sequence.Add(1) << partBits >> partBits
+	return fmt.Sprintf("%s%s%0*x", labelPrefix, l.publisher, orderLen-partBits/4, n)
+}
+
+// seal puts a message into its envelope. The wrapper of voted scripts does the same in Lua.
+func seal(label string, part uint16, message string) string {
+	return fmt.Sprintf("%s%0*x:%s", label, partBits/4, part, message)
+}
+
+// OpenEnvelope returns which publication a payload that came from a master is a copy of, and its message. It returns
+// false for one that no lockproxy sealed.
+func OpenEnvelope(payload string) (p Publication, message string, ok bool) {
+	if len(payload) < envelopeLen || !strings.HasPrefix(payload, labelPrefix) || payload[envelopeLen-1] != ':' {
+		return Publication{}, "", false
+	}
+	id := payload[len(labelPrefix) : envelopeLen-1]
+	order, err := strconv.ParseUint(id[publisherLen:], 16, 64)
+	return Publication{Publisher: id[:publisherLen], Order: order}, payload[envelopeLen:], err == nil
 }

@@ -1,5 +1,11 @@
 package quorum
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Get reads a string: the value that a quorum agrees on.
 func (e *Engine) Get(key Key, done func(View)) {
 	e.ask(key, []any{"GET", key.Name}, 0, func(a Asked) {
@@ -18,4 +24,115 @@ func (e *Engine) Read(key Key, done func(View)) {
 		v.Err = l.err
 		done(v)
 	}})
+}
+
+// Ask sends a command that only reads to every master, and tells the answer that a quorum gives. So a question about
+// part of a key, as one field of a hash, has an answer even where the masters differ in the rest.
+func (e *Engine) Ask(req AskRequest, done func(Asked)) {
+	args := append(make([]any, 0, len(req.Command)), req.Command[0])
+	for _, arg := range req.Command[1:] {
+		args = append(args, arg)
+	}
+	e.ask(req.Key, args, req.Unordered, done)
+}
+
+// ask is Ask with the command as it is sent.
+func (e *Engine) ask(key Key, args []any, unordered int, done func(Asked)) {
+	a := &asking{unordered: unordered, done: done}
+	e.begin(a, key, args)
+}
+
+// AskRequest is a question about one key.
+type AskRequest struct {
+	Key     Key
+	Command []string // with the key where the command has it
+	// Unordered says that the answer is a list whose parts, of so many items each, masters may give in any order.
+	Unordered int
+}
+
+// Asked is the outcome of an Ask. Its Reply is nil, an int64, a string or a []any of these.
+type Asked struct {
+	Err    error // *NoQuorum, ErrWrongType, ErrClosed
+	Reply  any   // nil, too, if no answer can have a quorum
+	Exists bool  // the answer shows that the key is there
+}
+
+// An asking is a round that reads a key by a command. What a master tells of the key is its reply.
+type asking struct {
+	round
+	agreement
+	unordered int
+	done      func(Asked)
+}
+
+// wrongKind stands for the type of a key if a master says only that the command is for another type.
+const wrongKind = "wrong type"
+
+func (a *asking) read(en *entry) (Vote, string) {
+	answer := opinion{exists: !isBlank(en.Reply), kind: "answer"}
+	if en.Err != nil { // a wrong type is an answer, too
+		if v, cause := ballot(en.Err); v == Failed {
+			return v, cause
+		}
+		answer.exists, answer.kind = true, wrongKind
+	} else if text, ok := en.Reply.(string); ok {
+		answer.kind, answer.value = "text", text
+	} else {
+		answer.value = a.canonical(en.Reply)
+	}
+	return a.hear(en, sighting{opinion: answer})
+}
+
+// isBlank says that an answer, or a part of it, rests on something not being there.
+func isBlank(reply any) bool {
+	if list, ok := reply.([]any); ok {
+		return len(list) == 0 || slices.Contains(list, nil)
+	}
+	return reply == nil || reply == int64(0)
+}
+
+// canonical writes a reply so that equal ones are equal texts.
+func (a *asking) canonical(reply any) string {
+	switch r := reply.(type) {
+	case int64:
+		return ":" + strconv.FormatInt(r, 10)
+	case string:
+		return "$" + strconv.Itoa(len(r)) + " " + r
+	case []any:
+		items := make([]string, len(r))
+		for i, item := range r {
+			items[i] = a.canonical(item)
+		}
+		if a.unordered > 0 {
+			var parts []string
+			for part := range slices.Chunk(items, a.unordered) {
+				parts = append(parts, strings.Join(part, ""))
+			}
+			slices.Sort(parts)
+			items = parts
+		}
+		return "*" + strconv.Itoa(len(r)) + " " + strings.Join(items, "")
+	}
+	return "-"
+}
+
+func (a *asking) ended(d Decision) {
+	switch {
+	case d == Unanswered:
+		a.done(Asked{Err: a.failure()})
+	case d == Won && a.agreed.kind == wrongKind:
+		a.done(Asked{Err: ErrWrongType, Exists: true})
+	case d == Won:
+		a.done(Asked{Exists: a.agreed.exists, Reply: a.reply()})
+	default:
+		a.done(Asked{})
+	}
+}
+
+// reply returns what was agreed on as the first master gave it.
+func (a *asking) reply() any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := slices.IndexFunc(a.told, func(s sighting) bool { return s.opinion == a.agreed })
+	return a.entries[a.told[first].master].Reply
 }

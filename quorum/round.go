@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +100,7 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	var causes [maxMasters]failure
 	turnedAway := false
 	var few [8]uint32
-	stripes := e.stripes(few[:0], names) // order.go says why
+	stripes := e.stripes(few[:0], names) // which says why
 	e.lockOrder(stripes)
 	r.place.Store(e.rounds.Add(1))
 	for i := range r.entries {
@@ -213,4 +214,29 @@ func (r *round) number(is func(*entry) bool) (n int) {
 		}
 	}
 	return n
+}
+
+// Two rounds on one key must be in the same order in every lane, or each might win on some masters where the other lost (rule 2).
+// So a round is pushed to its lanes with the mutexes of its keys held. Each of them, Engine.order, is for a stripe of all
+// keys.
+
+// stripes appends the stripes of keys, ascending, so that two rounds cannot each wait for the other.
+func (e *Engine) stripes(to []uint32, names []string) []uint32 {
+	for _, name := range names {
+		to = append(to, hash(name)%uint32(len(e.order)))
+	}
+	slices.Sort(to)
+	return slices.Compact(to)
+}
+
+func (e *Engine) lockOrder(stripes []uint32) {
+	for _, s := range stripes {
+		e.order[s].Lock()
+	}
+}
+
+func (e *Engine) unlockOrder(stripes []uint32) {
+	for _, s := range stripes {
+		e.order[s].Unlock()
+	}
 }

@@ -135,12 +135,12 @@ var mutants = []mutant{
 		test: "ToBeGreater", in: ".",
 	},
 	{
-		name: "order of rounds left to chance", rule: "2 order", file: "order.go",
+		name: "order of rounds left to chance", rule: "2 order", file: "round.go",
 		old: "return slices.Compact(to)", new: "return to[:0]",
 		test: "TestARoundIsPushedWithTheMutex",
 	},
 	{
-		name: "rounds have their order by their first keys alone", rule: "2 order", file: "order.go",
+		name: "rounds have their order by their first keys alone", rule: "2 order", file: "round.go",
 		old: "range names {", new: "range names[:1] {",
 		test: "TestARoundIsPushedWithTheMutex",
 	},

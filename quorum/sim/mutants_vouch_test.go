@@ -143,7 +143,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "what masters tell of epochs is not heard", rule: "7a epochs", aim: "addresses", first: Operated + 1, file: "roster.go",
-		old: "err == nil && i < len(r) {", new: "err == nil && i < 0 {",
+		old: "raise(&r[i], epoch)", new: "_ = epoch",
 	},
 	{
 		name: "a server that was replaced votes while it is connected", rule: "7a epochs", file: "vouching.go",
