@@ -49,9 +49,9 @@ type attempt struct {
 	fencing *fencing // if it is to have a fence
 }
 
-func (a *attempt) read(en *entry) (Vote, string) {
+func (a *attempt) read(en *entry) ballot {
 	if en.Err != nil {
-		return ballot(en.Err)
+		return readError(en.Err)
 	}
 	reply := en.Reply
 	if list, ok := reply.([]any); ok && len(list) > 0 {
@@ -59,17 +59,16 @@ func (a *attempt) read(en *entry) (Vote, string) {
 	}
 	switch reply {
 	case "OK", int64(1):
-		en.took, en.blank = true, true
+		en.took = true
 		en.lane.granted(a.hash, a.place.Load(), en.expires)
-		return Granted, ""
+		return grantedIfClean
 	case int64(2): // it held the lock already, and has extended it
 		en.lane.granted(a.hash, a.place.Load(), en.expires)
-		en.blank = true // or the master has the key of an attempt that was undone since, in an older copy of its data
-		return Granted, ""
+		return grantedIfClean // it may have the key of an attempt that was undone since, in an older copy of its data
 	case nil, int64(0):
-		return Refused, ""
+		return refused
 	}
-	return unexpected()
+	return unexpected
 }
 
 func (a *attempt) decide(t tally) Decision { return decideAcquire(t) }

@@ -35,9 +35,9 @@ func (a *addition) compose(en *entry, now int64) {
 }
 
 // read counts an addition beyond ttl_max as refused.
-func (a *addition) read(en *entry) (Vote, string) {
+func (a *addition) read(en *entry) ballot {
 	if en.Err == nil && en.Reply == int64(tooLong) {
-		return Refused, ""
+		return refused
 	}
 	return prolonged(en, a.signature())
 }

@@ -24,12 +24,15 @@ type sighting struct {
 }
 
 // hear adds what a master tells, if it counts. The vote is granted whatever the master says: it has answered.
-func (a *agreement) hear(en *entry, s sighting) (Vote, string) {
-	en.blank = !s.exists
-	if en.counts() {
+func (a *agreement) hear(en *entry, s sighting) ballot {
+	is := granted
+	if !s.exists {
+		is = grantedIfClean
+	}
+	if en.counts(is) {
 		a.add(en, s)
 	}
-	return Granted, ""
+	return is
 }
 
 func (a *agreement) add(en *entry, s sighting) {

@@ -26,10 +26,10 @@ func (b *breaking) compose(en *entry, _ int64) {
 }
 
 // read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.
-func (b *breaking) read(en *entry) (Vote, string) {
-	v, cause := comparison(en)
-	en.blank = false
-	return v, cause
+func (b *breaking) read(en *entry) ballot {
+	is := comparison(en)
+	is.ifClean = false
+	return is
 }
 
 // decide waits for every master, of which one is enough.

@@ -58,9 +58,9 @@ type change struct {
 	done func(Changed)
 }
 
-func (c *change) read(en *entry) (Vote, string) { return comparison(en) }
-func (c *change) decide(t tally) Decision       { return decideRelease(t) }
-func (c *change) ended(d Decision)              { c.done(c.changed(d)) }
+func (c *change) read(en *entry) ballot   { return comparison(en) }
+func (c *change) decide(t tally) Decision { return decideRelease(t) }
+func (c *change) ended(d Decision)        { c.done(c.changed(d)) }
 
 // changed is what a decision about a change comes to.
 func (r *round) changed(d Decision) Changed {

@@ -18,9 +18,9 @@
 //	api.go, config.go, engine.go,    what callers see
 //	lock.go, noquorum.go
 //	decision.go, validity.go         the rules, pure
-//	round.go, entry.go, lane.go,     how a command travels to N masters, and its answers come back as votes
-//	batch.go, linger.go, link.go,
-//	master.go, servers.go,
+//	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
+//	lane.go, batch.go, linger.go,
+//	link.go, master.go, servers.go,
 //	sweeper.go, failure.go
 //	clock.go                         what time it is for the engine, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back

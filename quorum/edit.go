@@ -94,20 +94,22 @@ func (k *edited) signature() signature { return signature{name: k.key.Name, toke
 
 // read takes 0 for refused, and for granted an array of 1 and when each key was to expire. A master in quarantine may have an
 // older copy of the keys, which another client has replaced since: there only a deletion counts.
-func (d *editing) read(en *entry) (Vote, string) {
+func (d *editing) read(en *entry) ballot {
 	if en.Err != nil {
-		return ballot(en.Err)
+		return readError(en.Err)
 	}
 	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.keys) {
 		en.took = len(d.puts) > 0
 		d.noteGrants(en)
-		en.blank = d.releases == nil
-		return Granted, ""
+		if d.releases != nil {
+			return granted
+		}
+		return grantedIfClean
 	}
 	if en.Reply == int64(other) {
-		return Refused, ""
+		return refused
 	}
-	return unexpected()
+	return unexpected
 }
 
 // decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which

@@ -1,10 +1,6 @@
 package quorum
 
-import (
-	"strings"
-
-	"lockproxy/quorum/masters"
-)
+import "lockproxy/quorum/masters"
 
 // An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
 type entry struct {
@@ -20,7 +16,6 @@ type entry struct {
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists
 	missed  bool   // it is a release that the master did not run in time; see release_late.go
-	blank   bool   // the answer rests on something not being there: of a master in quarantine it proves nothing
 	epoch   int64  // of the master, when it answered
 }
 
@@ -71,11 +66,11 @@ func (en *entry) reply(now instant) {
 	en.noteProgram()
 	en.round.vote(en, now, func() {
 		en.fate, en.epoch = answered, en.lane.epoch
-		v, cause := en.round.owner.read(en)
-		if d := en.voidCause(); !d.none() {
+		b := en.round.owner.read(en)
+		if d := en.voidCause(b); !d.none() {
 			en.record(Failed, d)
 		} else {
-			en.record(v, failure{FailedError, cause})
+			en.record(b.vote, failure{FailedError, b.cause})
 		}
 	})
 	if en.Err != nil {
@@ -83,22 +78,6 @@ func (en *entry) reply(now instant) {
 		en.round.owner.missed(en)
 	}
 }
-
-// voidCause returns why the answer does not count, if so.
-func (en *entry) voidCause() failure {
-	switch l := en.lane; {
-	case !l.unproven.none():
-		return l.unproven
-	case !l.unkept.none() && en.round.keeps > 0:
-		return l.unkept
-	case en.blank:
-		return failure{FailedQuarantined, l.quarantined}
-	}
-	return failure{}
-}
-
-// counts says whether what the master told counts. What comes after the deadline does not. blank is set by then.
-func (en *entry) counts() bool { return en.vote == Pending && en.voidCause().none() }
 
 // lost is told that the connection broke after the entry was sent. What it may have set is remembered until the next
 // connection.
@@ -134,36 +113,3 @@ func (en *entry) record(v Vote, why failure) {
 	}
 	en.lane.master.count(v, why.kind)
 }
-
-// How owners read replies.
-
-// isWrongType recognises the error by itself and, before Redis 7, inside that of a script.
-func isWrongType(text string) bool {
-	return strings.HasPrefix(text, "WRONGTYPE") ||
-		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
-}
-
-// ballot reads an error reply. That the key has another type is an answer; any other error is a failure.
-func ballot(err error) (Vote, string) {
-	if isWrongType(err.Error()) {
-		return Refused, ""
-	}
-	return Failed, failureText(err)
-}
-
-// failureText makes a cause of an error reply. Before Redis 7, the error of a script has the error of the command that failed
-// at its end.
-func failureText(err error) string {
-	text := err.Error()
-	if at := strings.LastIndex(text, ": -"); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {
-		text = text[at+len(": -"):]
-	}
-	const most = 80
-	if len(text) > most {
-		text = text[:most] + "…"
-	}
-	return "answered " + text
-}
-
-// unexpected reads a reply that our own command cannot have.
-func unexpected() (Vote, string) { return Failed, "gave an answer that this command does not have" }

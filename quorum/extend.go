@@ -40,10 +40,10 @@ func (x *extension) appendTaken(to []Taken) []Taken {
 
 func (x *extension) signature() signature { return signature{name: x.req.Key.Name, token: x.req.Token} }
 
-func (x *extension) read(en *entry) (Vote, string) { return prolonged(en, x.signature()) }
+func (x *extension) read(en *entry) ballot { return prolonged(en, x.signature()) }
 
 // prolonged reads the reply of a script that compares before it extends.
-func prolonged(en *entry, sig signature) (Vote, string) {
+func prolonged(en *entry, sig signature) ballot {
 	at, ok := en.Reply.(int64)
 	if sum, added := en.Reply.([]any); added && len(sum) == 3 {
 		at, ok = sum[1].(int64)
@@ -54,7 +54,7 @@ func prolonged(en *entry, sig signature) (Vote, string) {
 	if at > didIt { // when the key expires, if the master tells
 		en.lane.granted(sig.hash(), en.round.place.Load(), at)
 	}
-	return Granted, ""
+	return granted
 }
 
 func (x *extension) decide(t tally) Decision { return decideExtend(t) }
@@ -65,7 +65,7 @@ func (x *extension) settled(en *entry) {
 }
 
 func (x *extension) lacking(en *entry) []*gap {
-	if !en.blank {
+	if en.Reply != int64(absent) {
 		return nil
 	}
 	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}

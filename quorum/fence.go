@@ -137,21 +137,22 @@ type fenceLook struct {
 	most int64 // guarded by round.mu
 }
 
-func (l *fenceLook) read(en *entry) (Vote, string) {
+func (l *fenceLook) read(en *entry) ballot {
 	if en.Err != nil {
-		return Failed, failureText(en.Err)
+		return failed(failureText(en.Err))
 	}
 	fence, seeded, ok := fenceReply(en.Reply, 0)
 	if !ok {
-		return unexpected()
+		return unexpected
 	}
-	if en.counts() {
+	is := refused
+	if seeded {
+		is = granted
+	}
+	if en.counts(is) {
 		l.most = max(l.most, fence)
 	}
-	if seeded {
-		return Granted, ""
-	}
-	return Refused, ""
+	return is
 }
 
 func (l *fenceLook) decide(t tally) Decision {
@@ -218,20 +219,20 @@ func (r *fenceRaise) compose(en *entry, _ int64) {
 	en.Args = luaRaiseFence.whole([]string{a.req.Key.Name, f.record}, a.req.Token, expires, f.fence, epoch, seeds)
 }
 
-func (r *fenceRaise) read(en *entry) (Vote, string) {
+func (r *fenceRaise) read(en *entry) ballot {
 	switch {
 	case en.Err != nil:
-		return Failed, failureText(en.Err)
+		return failed(failureText(en.Err))
 	case en.Reply == int64(1):
-		return Granted, ""
+		return granted
 	case en.Reply == int64(0):
-		return Refused, ""
+		return refused
 	}
 	if more, ok := en.Reply.(int64); ok {
 		r.more = max(r.more, more)
-		return Refused, ""
+		return refused
 	}
-	return unexpected()
+	return unexpected
 }
 
 func (r *fenceRaise) decide(t tally) Decision { return decideAcquire(t) }

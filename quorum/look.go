@@ -27,21 +27,24 @@ type looking struct {
 }
 
 // read takes what a master tells of the keys: of all, or of none.
-func (l *looking) read(en *entry) (Vote, string) {
+func (l *looking) read(en *entry) ballot {
 	if en.Err != nil {
-		return ballot(en.Err)
+		return readError(en.Err)
 	}
 	all, ok := parseSightings(en.Reply, len(l.keys))
 	if !ok {
-		return unexpected()
+		return unexpected
 	}
-	en.blank = l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })
-	if en.counts() {
+	is := granted
+	if l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists }) {
+		is = grantedIfClean
+	}
+	if en.counts(is) {
 		for i := range all {
 			l.keys[i].add(en, all[i])
 		}
 	}
-	return Granted, ""
+	return is
 }
 
 // parseSightings reads the reply of luaLook about so many keys.

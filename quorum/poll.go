@@ -21,11 +21,11 @@ type polling struct {
 	done func(Polled)
 }
 
-func (p *polling) read(en *entry) (Vote, string) {
+func (p *polling) read(en *entry) ballot {
 	if en.Err != nil {
-		return Failed, failureText(en.Err)
+		return failed(failureText(en.Err))
 	}
-	return Granted, ""
+	return granted
 }
 
 func (p *polling) decide(t tally) Decision {

@@ -68,11 +68,11 @@ type asking struct {
 // wrongKind stands for the type of a key if a master says only that the command is for another type.
 const wrongKind = "wrong type"
 
-func (a *asking) read(en *entry) (Vote, string) {
+func (a *asking) read(en *entry) ballot {
 	answer := opinion{exists: !isBlank(en.Reply), kind: "answer"}
 	if en.Err != nil { // a wrong type is an answer, too
-		if v, cause := ballot(en.Err); v == Failed {
-			return v, cause
+		if is := readError(en.Err); is.vote == Failed {
+			return is
 		}
 		answer.exists, answer.kind = true, wrongKind
 	} else if text, ok := en.Reply.(string); ok {

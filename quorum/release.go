@@ -12,8 +12,8 @@ type release struct {
 	done func(Released)
 }
 
-func (r *release) read(en *entry) (Vote, string) { return comparison(en) }
-func (r *release) decide(t tally) Decision       { return decideRelease(t) }
+func (r *release) read(en *entry) ballot   { return comparison(en) }
+func (r *release) decide(t tally) Decision { return decideRelease(t) }
 
 func (r *release) ended(d Decision) {
 	switch {
@@ -27,23 +27,6 @@ func (r *release) ended(d Decision) {
 	default:
 		r.done(Released{Absent: r.absent()})
 	}
-}
-
-// comparison reads the reply of a script that compares before it changes.
-func comparison(en *entry) (Vote, string) {
-	if en.Err != nil {
-		return ballot(en.Err)
-	}
-	switch en.Reply {
-	case int64(didIt):
-		return Granted, ""
-	case int64(absent):
-		en.blank = true
-		return Refused, ""
-	case int64(other):
-		return Refused, ""
-	}
-	return unexpected()
 }
 
 // absent says that a quorum had no such key.

@@ -35,8 +35,8 @@ type round struct {
 // An owner is the operation a round belongs to: a struct in which the round is embedded. It says what masters are asked, what their
 // answers mean, and what follows. Of the methods from compose on, the round has its own, for the many operations that need no other.
 type owner interface {
-	// read turns a master's answer into a vote. It is called with the round's mu held.
-	read(en *entry) (Vote, string)
+	// read turns a master's answer into a ballot. It is called with the round's mu held.
+	read(en *entry) ballot
 	// decide is the operation's rule. It is called with the round's mu held.
 	decide(t tally) Decision
 	// ended takes the decision, once, without mu.

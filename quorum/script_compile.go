@@ -26,19 +26,19 @@ type compilation struct {
 	refusal string // of the first master that refused; guarded by round.mu
 }
 
-func (c *compilation) read(en *entry) (Vote, string) {
-	switch refusal, refused := en.Reply.(string); {
+func (c *compilation) read(en *entry) ballot {
+	switch refusal, refuses := en.Reply.(string); {
 	case en.Err != nil:
-		return Failed, failureText(en.Err)
-	case refused:
+		return failed(failureText(en.Err))
+	case refuses:
 		if c.refusal == "" {
 			c.refusal = "ERR Error compiling script (new function): " + oneLine(refusal)
 		}
-		return Refused, ""
+		return refused
 	case en.Reply != nil:
-		return unexpected()
+		return unexpected
 	}
-	return Granted, ""
+	return granted
 }
 
 // oneLine is a text as an error reply can have it.

@@ -70,29 +70,30 @@ type voting struct {
 	undone []*undo   // what puts back what it did; guarded by round.mu
 }
 
-func (r *voting) read(en *entry) (Vote, string) {
-	a, v, cause := r.answer(&en.Call)
+func (r *voting) read(en *entry) ballot {
+	a, cause := r.answer(&en.Call)
 	if a == nil {
 		r.noteMissed(en)
-	} else {
-		r.all[en.master] = a
-		r.eachExpiry(a, func(sig signature, at int64) { en.lane.granted(sig.hash(), r.place.Load(), at) })
-		en.blank = r.blank(a, v)
-		if en.counts() {
-			r.count.answers[en.master] = a
-		}
+		return failed(cause)
 	}
-	return v, cause
+	r.all[en.master] = a
+	r.eachExpiry(a, func(sig signature, at int64) { en.lane.granted(sig.hash(), r.place.Load(), at) })
+	is := ballot{vote: r.req.Rule.vote(a)}
+	is.ifClean = r.ifClean(a, is.vote)
+	if en.counts(is) {
+		r.count.answers[en.master] = a
+	}
+	return is
 }
 
-// blank says whether an answer may rest on something not being there, so that it proves nothing if the master is in quarantine.
+// ifClean says whether an answer may rest on something not being there.
 //
 // A lock that refused the script was there, and so was one that the script extended or gave back. But a script that takes a lock,
 // and finds one of its own client's, may have found one that was undone since, in an older copy of the master's data (see
 // attempt.read). A quorum that agrees on the number of holds does not help: another master may have the same number from an
 // attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any case: by what it
 // extended, or by what it deleted and tells, as GETDEL does.
-func (r *voting) blank(a *answer, v Vote) bool {
+func (r *voting) ifClean(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
 		return v == Granted
@@ -104,26 +105,24 @@ func (r *voting) blank(a *answer, v Vote) bool {
 
 func (r *voting) voided(master int) { r.count.answers[master] = nil }
 
-// answer reads what a master answered. Errors of the master are failures, even if a command of the script raised them (OOM). But
-// an error of its Lua compiler is an answer: the text is at fault.
-func (r *voting) answer(c *masters.Call) (*answer, Vote, string) {
+// answer reads what a master answered, or returns why that is no answer. Errors of the master are none, even if a command of the
+// script raised them (OOM). But an error of its Lua compiler is one: the text is at fault.
+func (r *voting) answer(c *masters.Call) (a *answer, cause string) {
 	if c.Err != nil {
 		text := c.Err.Error()
 		if !strings.HasPrefix(text, "ERR Error compiling script") {
-			return nil, Failed, failureText(c.Err)
+			return nil, failureText(c.Err)
 		}
-		a := &answer{encoded: "-" + text, value: Value{Kind: ErrorValue, Text: text}}
-		return a, r.req.Rule.vote(a), ""
+		return &answer{encoded: "-" + text, value: Value{Kind: ErrorValue, Text: text}}, ""
 	}
 	a, err := parseAnswer(c, r.req.Script)
 	if err != nil {
-		v, cause := unexpected()
-		return nil, v, cause
+		return nil, unexpected.cause
 	}
 	if code, _, _ := strings.Cut(a.value.Text, " "); a.encoded[0] == raisedValue && len(a.effects) == 0 && slices.Contains(incapable, code) {
-		return nil, Failed, failureText(errors.New(a.value.Text))
+		return nil, failureText(errors.New(a.value.Text))
 	}
-	return a, r.req.Rule.vote(a), ""
+	return a, ""
 }
 
 func (r *voting) decide(t tally) Decision { return r.count.decide(t) }

@@ -51,13 +51,13 @@ type viewing struct {
 	seen []*sighting // by master, of those, too, that do not count; guarded by round.mu
 }
 
-func (v *viewing) read(en *entry) (Vote, string) {
+func (v *viewing) read(en *entry) ballot {
 	if en.Err != nil {
-		return ballot(en.Err)
+		return readError(en.Err)
 	}
 	all, ok := parseSightings(en.Reply, 1)
 	if !ok {
-		return unexpected()
+		return unexpected
 	}
 	if en.vote == Pending { // not after the deadline
 		v.seen[en.master] = &all[0]

@@ -54,26 +54,29 @@ type write struct {
 	done      func(Written)
 }
 
-func (w *write) read(en *entry) (Vote, string) {
+func (w *write) read(en *entry) ballot {
 	if en.Err != nil {
-		return ballot(en.Err)
+		return readError(en.Err)
 	}
 	switch reply := en.Reply.(type) {
 	case string:
-		return Granted, ""
+		return granted
 	case []any:
 		var old sighting
 		if len(reply) > 1 {
 			old.exists = true
 			old.value, _ = reply[1].(string)
 		}
-		en.blank = w.req.WantOld // of what somebody else has replaced, too: see editing.read
-		if en.counts() {
+		is := granted
+		if w.req.WantOld { // of what somebody else has replaced, too: see editing.read
+			is = grantedIfClean
+		}
+		if en.counts(is) {
 			w.add(en, old)
 		}
-		return Granted, ""
+		return is
 	}
-	return unexpected()
+	return unexpected
 }
 
 func (w *write) voided(master int) {

@@ -469,7 +469,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an old vote joins new ones", rule: "6 quarantine", file: "acquire.go",
-		old: "		en.blank = true // or", new: "		// or",
+		old: "return grantedIfClean // it may", new: "return granted // it may",
 		test: "TestAVoteOfAnOlderCopy",
 	},
 	{
@@ -485,12 +485,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy is replaced once more", rule: "6 quarantine", file: "edit.go",
-		old: "en.blank = d.releases == nil", new: "en.blank = !d.keys[0].was.Exists",
+		old: "if d.releases != nil {\n\t\t\treturn granted", new: "if d.keys[0].was.Exists {\n\t\t\treturn granted",
 		test: "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
 		name: "an older copy is replaced once more, by SET with GET", rule: "6 quarantine", file: "write.go",
-		old: "en.blank = w.req.WantOld", new: "en.blank = !old.exists && w.req.WantOld",
+		old: "if w.req.WantOld { // of", new: "if w.req.WantOld && !old.exists { // of",
 		test: "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
@@ -556,7 +556,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a checkup goes by an older copy", rule: "15 repair", file: "look.go",
-		old: "en.blank = l.every ||", new: "en.blank =",
+		old: "if l.every || slices", new: "if slices",
 		test: "TestACheckupDoesNotGoByAnOlderCopy", in: ".",
 	},
 	{

@@ -38,8 +38,8 @@ var vouchMutants = []mutant{
 		old: "if k.info.Role != \"\" && k.info.Role != \"master\" {", new: "if false {",
 	},
 	{
-		name: "a quarantined master's grants count", rule: "6 quarantine", file: "entry.go",
-		old: "\tcase en.blank:\n\t\treturn failure{FailedQuarantined, l.quarantined}", new: "\tcase en.blank:\n\t\treturn failure{}",
+		name: "a quarantined master's grants count", rule: "6 quarantine", file: "ballot.go",
+		old: "\tcase b.ifClean:\n\t\treturn failure{FailedQuarantined, l.quarantined}", new: "\tcase b.ifClean:\n\t\treturn failure{}",
 	},
 	{
 		name: "no quarantine without a canary", rule: "6 quarantine", file: "vouch/canary.go",

@@ -1,0 +1,84 @@
+package quorum
+
+import "strings"
+
+// A ballot is what an owner reads in a master's answer: a vote, and whether that counts of any master.
+type ballot struct {
+	vote    Vote
+	ifClean bool
+	cause   string // of a Failed vote
+}
+
+// The ballots. Those that count only if the master is clean rest on something not being there, or on what may be an older copy: of a
+// master in quarantine, which may have forgotten what was there, they prove nothing (rule 6).
+var (
+	granted        = ballot{vote: Granted}
+	grantedIfClean = ballot{vote: Granted, ifClean: true}
+	refused        = ballot{vote: Refused}
+	refusedIfClean = ballot{vote: Refused, ifClean: true}
+	unexpected     = failed("gave an answer that this command does not have")
+)
+
+func failed(cause string) ballot { return ballot{vote: Failed, cause: cause} }
+
+// voidCause returns why a ballot does not count, if so.
+func (en *entry) voidCause(b ballot) failure {
+	switch l := en.lane; {
+	case !l.unproven.none():
+		return l.unproven
+	case !l.unkept.none() && en.round.keeps > 0:
+		return l.unkept
+	case b.ifClean:
+		return failure{FailedQuarantined, l.quarantined}
+	}
+	return failure{}
+}
+
+// counts says whether what the master told with a ballot counts. What comes after the deadline does not.
+func (en *entry) counts(b ballot) bool { return en.vote == Pending && en.voidCause(b).none() }
+
+// How answers are read that several owners have.
+
+// comparison reads the reply of a script that compares before it changes.
+func comparison(en *entry) ballot {
+	if en.Err != nil {
+		return readError(en.Err)
+	}
+	switch en.Reply {
+	case int64(didIt):
+		return granted
+	case int64(absent):
+		return refusedIfClean
+	case int64(other):
+		return refused
+	}
+	return unexpected
+}
+
+// readError reads an error reply. That the key has another type is an answer; any other error is a failure.
+func readError(err error) ballot {
+	if isWrongType(err.Error()) {
+		return refused
+	}
+	return failed(failureText(err))
+}
+
+// isWrongType recognises the error by itself and, before Redis 7, inside that of a script.
+func isWrongType(text string) bool {
+	return strings.HasPrefix(text, "WRONGTYPE") ||
+		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
+}
+
+// failureText makes a cause of an error reply. Before Redis 7, the error of a script has the error of the command that failed
+// at its end.
+func failureText(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, ": -"); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {
+		text = text[at+len(": -"):]
+	}
+	const most = 80
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	return "answered " + text
+}
