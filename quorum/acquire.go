@@ -12,7 +12,7 @@ func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 
 func (e *Engine) acquire(a *attempt) {
 	a.hash = a.signature().hash()
-	a.keeps, a.lasting, a.dates = a.left(e), true, true
+	a.keeps, a.dates = a.left(e), true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = luaTakeFenced

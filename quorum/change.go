@@ -36,7 +36,7 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 		}
 		x := &prolonging{kind: v.Type, done: done}
 		x.req = ExtendRequest{Key: req.Key, Token: v.content(), TTL: req.TTL}
-		x.keeps, x.lasting = e.cfg.kept(req.TTL), true // whoever extends a lock by it relies on it
+		x.keeps = e.cfg.kept(req.TTL)
 		e.begin(x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), x.keeps.Milliseconds()))
 	})
 }

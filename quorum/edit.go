@@ -58,7 +58,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 		d.keeps = max(d.keeps, time.Duration(k.ms)*time.Millisecond)
 		k.words = [4]any{k.was.Type, k.was.content(), do, value}
 	}
-	d.dates, d.lasting = d.keeps > 0, d.keeps > 0 || len(d.puts) > 0
+	d.dates = d.keeps > 0
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &signature{name: x.req.Keys[0], token: d.keys[0].was.content()}
 	}

@@ -11,7 +11,7 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 		return
 	}
 	x := &extension{req: req, done: done}
-	x.keeps, x.lasting = e.cfg.kept(req.TTL), true
+	x.keeps = e.cfg.kept(req.TTL)
 	e.begin(x, req.Key, x.args())
 }
 

@@ -18,7 +18,7 @@ type round struct {
 	deadline answerTime    // InstanceTimeout after start
 	releases *signature    // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
-	lasting  bool          // a grant counts only as long as its master remembers it; see settleEpochs
+	lasting  bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
 	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program  *lua          // the script that it runs by SHA-1, if it does
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
@@ -170,7 +170,8 @@ func (r *round) cast(now instant, record func()) (over bool) {
 // conclude asks what the votes come to. The round's mu is held.
 func (r *round) conclude(now instant) {
 	r.decision = r.owner.decide(r.tally)
-	if r.decision == Won && r.lasting && r.settleEpochs() {
+	relied := r.keeps > 0 || r.lasting // a grant counts only as long as its master remembers it
+	if r.decision == Won && relied && r.settleEpochs() {
 		r.decision = r.owner.decide(r.tally)
 	}
 	if r.decision != Undecided {

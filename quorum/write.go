@@ -11,7 +11,7 @@ func (e *Engine) Write(req WriteRequest, done func(Written)) {
 		return
 	}
 	w := &write{req: req, done: done}
-	w.keeps, w.lasting = e.cfg.kept(req.TTL), true
+	w.keeps = e.cfg.kept(req.TTL)
 	ms := w.keeps.Milliseconds()
 	args := []any{"SET", req.Key.Name, req.Value, "PX", ms}
 	if req.WantOld {

@@ -208,7 +208,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions", file: "extend.go",
-		old: "e.begin(x, req.Key, x.args())", new: "args := x.args()\n\t\tx.keeps = 0\n\t\te.begin(x, req.Key, args)",
+		old: "e.begin(x, req.Key, x.args())", new: "args := x.args()\n\t\tx.keeps, x.lasting = 0, true\n\t\te.begin(x, req.Key, args)",
 	},
 	{
 		name: "a proxy that slept quarantines all masters", rule: "8 clock of the proxy", file: "warden.go",
