@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
 // before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
@@ -120,8 +123,7 @@ func (a *attempt) won(told Acquired) {
 
 // held says whether a quorum has only extended the lock.
 func (a *attempt) held() bool {
-	extended := func(en *entry) bool { return en.vote == Granted && !en.took } // vote first: the others may be being read just now
-	return a.req.Reentrant && a.number(extended) >= Quorum(len(a.entries))
+	return a.req.Reentrant && a.number(Granted, func(en *entry) bool { return !en.took }) >= Quorum(len(a.entries))
 }
 
 // holder returns the token that most masters refused for.
@@ -130,11 +132,8 @@ func (a *attempt) holder() string {
 	defer a.mu.Unlock()
 	seen := make(map[string]int)
 	best := ""
-	for i := range a.entries {
-		if a.entries[i].vote != Refused { // its reply may be being read just now
-			continue
-		}
-		if list, _ := a.entries[i].Reply.([]any); len(list) == 2 {
+	for en := range a.who(Refused) {
+		if list, _ := en.Reply.([]any); len(list) == 2 {
 			token, _ := list[1].(string)
 			if seen[token]++; seen[token] > seen[best] {
 				best = token
@@ -151,19 +150,16 @@ func (a *attempt) freeIn() []time.Duration {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	free := make([]time.Duration, len(a.entries))
-	for i := range a.entries {
-		switch en := &a.entries[i]; en.vote {
-		case Granted:
-		case Refused:
-			free[i] = a.engine.cfg.kept(a.engine.cfg.TTLMax)
-			if list, _ := en.Reply.([]any); len(list) == 2 {
-				if ms, ok := list[1].(int64); ok && ms >= 0 {
-					free[i] = time.Duration(ms+1) * time.Millisecond // PTTL rounds
-				}
+	free := slices.Repeat([]time.Duration{-1}, len(a.entries))
+	for en := range a.who(Granted) {
+		free[en.master] = 0
+	}
+	for en := range a.who(Refused) {
+		free[en.master] = a.engine.cfg.kept(a.engine.cfg.TTLMax)
+		if list, _ := en.Reply.([]any); len(list) == 2 {
+			if ms, ok := list[1].(int64); ok && ms >= 0 {
+				free[en.master] = time.Duration(ms+1) * time.Millisecond // PTTL rounds
 			}
-		default:
-			free[i] = -1
 		}
 	}
 	return free

@@ -65,11 +65,7 @@ func (a *addition) kept() (least time.Duration, ends vouch.Span) {
 	least, ends = a.engine.cfg.kept(a.engine.cfg.TTLMax), vouch.Span{Lo: math.MaxInt64, Hi: math.MinInt64}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range a.entries {
-		en := &a.entries[i]
-		if en.vote != Granted { // its reply may be being read just now
-			continue
-		}
+	for en := range a.who(Granted) {
 		if sum, ok := en.Reply.([]any); ok && len(sum) == 3 {
 			left, _ := sum[0].(int64)
 			at, _ := sum[2].(int64)

@@ -144,8 +144,15 @@ func (d *editing) lasts(en *entry, k *edited) int64 {
 // mayBeDone says that a quorum of masters has made the change, or may have, in this try or in an earlier one that was not
 // undone: another client may have been told what was put.
 func (d *editing) mayBeDone() bool {
-	done := func(en *entry) bool { return d.exec.left[en.master] || d.mayHaveApplied(en) }
-	return d.number(done) >= Quorum(len(d.entries))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	done := 0
+	for i := range d.entries {
+		if en := &d.entries[i]; d.exec.left[en.master] || d.mayHaveApplied(en) {
+			done++
+		}
+	}
+	return done >= Quorum(len(d.entries))
 }
 
 func (d *editing) mayHaveApplied(en *entry) bool {

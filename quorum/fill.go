@@ -70,10 +70,8 @@ func (r *round) fillAt(en *entry) {
 
 // granting returns a bit for each master that has granted. It is called with the round's mu held.
 func (r *round) granting() (bits uint64) {
-	for i := range r.entries {
-		if r.entries[i].vote == Granted {
-			bits |= 1 << i
-		}
+	for en := range r.who(Granted) {
+		bits |= 1 << en.master
 	}
 	return bits
 }

@@ -42,10 +42,8 @@ func (p *polling) ended(d Decision) {
 	}
 	p.mu.Lock()
 	replies := make([]any, len(p.entries))
-	for i := range p.entries {
-		if en := &p.entries[i]; en.vote == Granted { // the others' may be being read just now
-			replies[i] = en.Reply
-		}
+	for en := range p.who(Granted) {
+		replies[en.master] = en.Reply
 	}
 	p.mu.Unlock()
 	p.done(Polled{Replies: replies})

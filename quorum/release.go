@@ -34,5 +34,5 @@ func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries
 
 // answers counts the masters that refused with the integer n.
 func (r *round) answers(n int64) int {
-	return r.number(func(en *entry) bool { return en.vote == Refused && en.Reply == n })
+	return r.number(Refused, func(en *entry) bool { return en.Reply == n })
 }

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -202,19 +203,31 @@ func (r *round) failure() error {
 
 // wrongType says that a quorum holds a key of another type.
 func (r *round) wrongType() bool {
-	return r.number(func(en *entry) bool { return en.vote == Refused && en.Err != nil && isWrongType(en.Err.Error()) }) >= Quorum(len(r.entries))
+	return r.number(Refused, func(en *entry) bool { return en.Err != nil && isWrongType(en.Err.Error()) }) >= Quorum(len(r.entries))
 }
 
-// number returns of how many masters this is so.
-func (r *round) number(is func(*entry) bool) (n int) {
+// number returns of how many masters with this vote it is so.
+func (r *round) number(v Vote, is func(*entry) bool) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.entries {
-		if is(&r.entries[i]) {
+	for en := range r.who(v) {
+		if is(en) {
 			n++
 		}
 	}
 	return n
+}
+
+// who returns the entries whose vote is v. If that is granted or refused, what their masters answered may be looked at; what others
+// answer may be being read just now. It is called with mu held.
+func (r *round) who(v Vote) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for i := range r.entries {
+			if r.entries[i].vote == v && !yield(&r.entries[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Two rounds on one key must be in the same order in every lane, or each might win on some masters where the other lost (rule 2).

@@ -78,7 +78,9 @@ func (r *voting) lineUp(otherwise func()) {
 
 // first is firstOf for what masters have told of their queues.
 func (r *voting) first(p Polled) (who string, everywhere bool) {
-	grants := r.number(func(en *entry) bool { return en.vote == Granted }) // which are put back by now
+	r.mu.Lock()
+	grants := r.tally.Granted // which are put back by now
+	r.mu.Unlock()
 	return firstOf(p.Replies, r.req.Rule.Field, grants)
 }
 

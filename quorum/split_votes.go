@@ -48,16 +48,11 @@ func (a *attempt) again() {
 func (a *attempt) divided() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	granted, refused := 0, 0
-	for i := range a.entries {
-		switch en := &a.entries[i]; {
-		case en.vote == Refused:
-			refused++
-		case en.vote == Granted && en.took:
-			granted++
-		}
+	took := false
+	for en := range a.who(Granted) {
+		took = took || en.took
 	}
-	return granted > 0 && (refused < Quorum(len(a.entries)) || a.asked == 1)
+	return took && (a.tally.Refused < Quorum(len(a.entries)) || a.asked == 1)
 }
 
 // began returns the start of the first run, as for an attempt.
