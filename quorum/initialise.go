@@ -175,7 +175,7 @@ const looksMax = 5
 
 // AutoInitialise marks masters clean if every one of them is fresh. That is safe for a new deployment only: masters that
 // all lost their data at once look the same, and locks that were held then can be taken a second time. It returns
-// false if they are not all fresh, and an error if that could not be found out, or another proxy has marked one meanwhile.
+// false if one of them is not fresh, and an error if that could not be found out, or another proxy has marked one meanwhile.
 //
 // If two looks, one after the other, find the same marks on all masters, these were all fresh at one moment: each mark is made only
 // once. A master is then marked clean only if it still has its mark. So it has been in quarantine ever since, and nobody has counted
@@ -185,13 +185,13 @@ func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool,
 	var before []Inspected
 	for range looksMax {
 		found := Inspect(ctx, cfg, ms)
+		if slices.ContainsFunc(found, func(in Inspected) bool { return in.Err == nil && !in.Fresh() }) {
+			return false, nil
+		}
 		for _, in := range found {
 			if in.Err != nil {
 				return false, fmt.Errorf("%s: %w", in.Addr, in.Err)
 			}
-		}
-		if slices.ContainsFunc(found, func(in Inspected) bool { return !in.Fresh() }) {
-			return false, nil
 		}
 		if err := fit(ctx, cfg, ms, found); err != nil {
 			return false, err

@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -128,36 +130,74 @@ func asMasters(ms []*masters.Redis) []masters.Master {
 	return all
 }
 
-// autoInitialise does what init: auto says: at once if all masters answer soon, else as soon as they do.
-func (p *process) autoInitialise(cfg quorum.Config, ms []masters.Master) {
+// autoInitialise does what init: auto says: at once if all masters answer soon, else as soon as they do. Until it is over, but for no
+// longer than autoMax, the engine does not reach the masters it gets: what clients' attempts set there, even for a moment, would make
+// them look as if they were in use, and they would be in quarantine for ttl_max. No quorum could vote meanwhile anyway.
+func (p *process) autoInitialise(cfg quorum.Config, ms []*masters.Redis) []masters.Master {
+	over := make(chan struct{})
+	gated := make([]masters.Master, len(ms))
+	for i, m := range ms {
+		gated[i] = gatedMaster{m, over}
+	}
 	soon, cancel := context.WithTimeout(context.Background(), p.cfg.DialTimeout+p.cfg.InstanceTimeout)
 	defer cancel()
-	if tryInitialise(soon, cfg, ms) {
-		return
+	cause := tryInitialise(soon, cfg, asMasters(ms))
+	if cause == nil {
+		close(over)
+		return gated
 	}
+	cfg.Logger.Info("init: auto: waits until all masters answer", "cause", cause)
 	ctx, stop := context.WithCancel(context.Background())
 	p.serves.Go(func() {
-		for !tryInitialise(ctx, cfg, ms) {
+		open := sync.OnceFunc(func() { close(over) })
+		defer open()
+		latest := time.AfterFunc(autoMax, open)
+		defer latest.Stop()
+		for cause != nil && ctx.Err() == nil {
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
 				return
 			}
+			last := cause.Error()
+			if cause = tryInitialise(ctx, cfg, asMasters(ms)); cause != nil && ctx.Err() == nil && cause.Error() != last {
+				cfg.Logger.Info("init: auto: waits until all masters answer", "cause", cause)
+			}
 		}
 	})
 	p.onStop(func(context.Context) { stop() })
+	return gated
 }
 
-// tryInitialise returns false if it is to be tried again.
-func tryInitialise(ctx context.Context, cfg quorum.Config, ms []masters.Master) bool {
+// autoMax is for how long init: auto keeps the engine from the masters. One that comes later still counts as new, if clients have set
+// nothing on the others by then.
+const autoMax = time.Minute
+
+// A gatedMaster is one that the engine reaches when init: auto is over.
+type gatedMaster struct {
+	*masters.Redis
+	over <-chan struct{}
+}
+
+func (m gatedMaster) Dial(ctx context.Context, db int) (masters.Conn, error) {
+	select {
+	case <-m.over:
+		return m.Redis.Dial(ctx, db)
+	default:
+		return nil, errAuto
+	}
+}
+
+var errAuto = errors.New("init: auto waits for all masters")
+
+// tryInitialise returns why it is to be tried again; nil if it is done, or there is nothing to do.
+func tryInitialise(ctx context.Context, cfg quorum.Config, ms []masters.Master) error {
 	done, err := quorum.AutoInitialise(ctx, cfg, ms)
 	switch {
 	case done:
 		cfg.Logger.Warn("init: auto: all masters were empty, and count as new", "masters", len(ms))
 	case err == nil:
 		cfg.Logger.Info("init: auto: nothing to do: not all masters are empty and new")
-	case ctx.Err() == nil:
-		cfg.Logger.Info("init: auto: waits until all masters answer", "cause", err)
 	}
-	return err == nil
+	return err
 }

@@ -217,7 +217,7 @@ func (p *process) startEngine() error {
 		}
 	}
 	if p.cfg.Init == "auto" {
-		p.autoInitialise(cfg, all)
+		all = p.autoInitialise(cfg, ms)
 	}
 	if p.engine, err = quorum.New(cfg, all); err != nil {
 		return err
