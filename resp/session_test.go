@@ -200,6 +200,14 @@ func (c *client) peek(raw string) bool {
 	return err == nil && line == raw
 }
 
+// isAnswered says whether anything comes within a moment. It stays to be read.
+func (c *client) isAnswered() bool {
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	defer func() { _ = c.SetReadDeadline(time.Now().Add(patienceMax)) }()
+	_, err := c.r.Peek(1)
+	return err == nil
+}
+
 func TestAHangUpIsNoticedWhileACommandWaits(t *testing.T) {
 	for name, behind := range map[string]string{
 		"nothing behind it":  "",

@@ -19,14 +19,15 @@ type fakeUpstream struct {
 	redis   *upstream.Redis
 	arrived chan []string
 	answers chan string // one write each
+	over    chan struct{}
 	running sync.WaitGroup
 }
 
 func newFakeUpstream(t testing.TB) *fakeUpstream {
 	t.Helper()
-	u := &fakeUpstream{arrived: make(chan []string, 100), answers: make(chan string, 100)}
+	u := &fakeUpstream{arrived: make(chan []string, 100), answers: make(chan string, 100), over: make(chan struct{})}
 	l := serveEach(t, &u.running, u.serve)
-	t.Cleanup(func() { close(u.answers) })
+	t.Cleanup(func() { close(u.over) })
 	u.redis = upstream.New(upstream.Options{Addr: l.Addr().String()})
 	return u
 }
@@ -47,18 +48,38 @@ func serveEach(t testing.TB, running *sync.WaitGroup, serve func(net.Conn)) net.
 	return l
 }
 
+// serve gives answers only to a connection that has asked, and has not ended: on a busy machine a proxy may have given up one that
+// it takes for not made in time, and anybody may connect who seeks what was at this port before.
 func (u *fakeUpstream) serve(conn net.Conn) {
 	defer conn.Close()
-	u.running.Go(func() {
-		for text := range u.answers {
-			_, _ = io.WriteString(conn, text)
-		}
-		_ = conn.Close()
-	})
+	asked, ended := make(chan struct{}), make(chan struct{})
+	defer close(ended)
+	u.running.Go(func() { u.answer(conn, asked, ended) })
+	ask := sync.OnceFunc(func() { close(asked) })
 	eachRequest(conn, func(args []string) bool {
 		u.arrived <- append([]string(nil), args...)
+		ask()
 		return true
 	})
+}
+
+func (u *fakeUpstream) answer(conn net.Conn, asked, ended <-chan struct{}) {
+	defer conn.Close()
+	select {
+	case <-asked:
+	case <-ended:
+	case <-u.over:
+	}
+	for {
+		select {
+		case text := <-u.answers:
+			_, _ = io.WriteString(conn, text)
+		case <-ended:
+			return
+		case <-u.over:
+			return
+		}
+	}
 }
 
 // eachRequest calls f for every request that comes, until f returns false or the connection ends. args are f's while it runs.
