@@ -388,7 +388,7 @@ func TestUpstreamWithPasswordAndDatabase(t *testing.T) {
 	direct(t, []*harness.Redis{up}, "CONFIG", "SET", "requirepass", "s3cr3t")
 	masters := startMasters(t, 3)
 	with := func(url string) *harness.Conn {
-		p, err := harness.LaunchProxy(proxyBinary, harness.Addrs(masters), "--upstream", url, "--lock-keys", "lock:*")
+		p, err := harness.LaunchProxy(proxyBinary, harness.Addrs(masters), patient("--upstream", url, "--lock-keys", "lock:*")...)
 		if err != nil {
 			t.Fatal(err)
 		}
