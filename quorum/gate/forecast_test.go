@@ -16,7 +16,7 @@ const all = ^uint64(0)
 
 func TestAQuorumOfBellsIsHeededAtOnceAndFewerAfterAWhile(t *testing.T) {
 	for _, c := range []struct {
-		bells string // masters; t: a try begins; w: it gets the lock; l: it does not, but is granted by master 2
+		bells string // masters; t: a try begins; w: it gets the lock; l: it does not, but is granted by master 2; .: 5 ms pass; >: it is 5 ms before w's lock expires
 		want  string
 	}{
 		{"tw", "never"}, {"tw0", "later"}, {"tw01", "now"}, {"tw00", "later"}, {"tw012", "now"},
@@ -24,10 +24,16 @@ func TestAQuorumOfBellsIsHeededAtOnceAndFewerAfterAWhile(t *testing.T) {
 		{"tw01tw0", "later"}, {"tw012tw0", "later"}, {"tw012tw01", "now"}, {"tw01t2w", "never"}, {"tw01t20w", "later"},
 		{"tw0tw", "never"}, {"tw0tw1", "later"}, {"tw0tw12", "now"},
 		{"tl0tw1", "never"}, {"tl0tw12", "later"}, {"tl0tw120", "now"},
+		{"tw0.0", "later"}, {"tw>0", "never"},
 	} {
 		var f forecast
+		now := start
 		for _, b := range c.bells {
 			switch b {
+			case '.':
+				now = now.Add(5 * time.Millisecond)
+			case '>':
+				now = start.Add(time.Minute - 5*time.Millisecond)
 			case 't':
 				f.heed(2)
 			case 'w':
@@ -35,7 +41,7 @@ func TestAQuorumOfBellsIsHeededAtOnceAndFewerAfterAWhile(t *testing.T) {
 			case 'l':
 				f.lost(start, []time.Duration{1, 1, 0}, all, 0, 0, 3)
 			default:
-				f.ring(int(b-'0'), start)
+				f.ring(int(b-'0'), now)
 			}
 		}
 		if got := whenOf(f.at(2)); got != c.want {

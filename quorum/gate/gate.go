@@ -15,7 +15,6 @@ package gate
 
 import (
 	"cmp"
-	"context"
 	"sync"
 	"time"
 
@@ -42,8 +41,6 @@ type Gates struct {
 	masters int
 	quorum  int
 	pause   func(most time.Duration) time.Duration
-	ctx     context.Context
-	cancel  context.CancelFunc
 	loops   sync.WaitGroup
 
 	mu     sync.Mutex // guards all below, and what gates and waiters hold
@@ -53,9 +50,7 @@ type Gates struct {
 
 // New returns gates over so many masters. Pause chooses how long to wait where votes were split: less than most.
 func New(engine Engine, bells Bells, masters int, pause func(most time.Duration) time.Duration) *Gates {
-	g := &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
-	g.ctx, g.cancel = context.WithCancel(context.Background())
-	return g
+	return &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
 }
 
 // A Waiter is a client's place in a queue.
@@ -128,9 +123,7 @@ func (w *Waiter) end(a quorum.Acquired) {
 
 // finish calls done. over was set by the caller.
 func (w *Waiter) finish(a quorum.Acquired) {
-	if w.timer != nil {
-		w.timer.Stop()
-	}
+	w.timer.Stop()
 	w.done(a)
 }
 
@@ -172,6 +165,5 @@ func (g *Gates) EndWaits() {
 // Close is EndWaits, and waits for every goroutine. It needs the engine and the hub to be open.
 func (g *Gates) Close() {
 	g.EndWaits()
-	g.cancel()
 	g.loops.Wait()
 }

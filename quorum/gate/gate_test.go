@@ -130,10 +130,13 @@ func (w *world) wait(token string, patience time.Duration) *Waiter {
 	return w.Gates.Acquire(quorum.AcquireRequest{Key: key, Token: token, TTL: time.Second}, patience, func(a quorum.Acquired) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		text := "refused"
-		if a.Lock != nil {
+		text := "nothing"
+		switch {
+		case a.Lock != nil:
 			text = "granted"
-		} else if a.Err != nil {
+		case a.Refused:
+			text = "refused"
+		case a.Err != nil:
 			text = a.Err.Error()
 		}
 		w.answers = append(w.answers, fmt.Sprintf("%s %s@%d", token, text, time.Since(began).Milliseconds()))
@@ -189,6 +192,7 @@ func TestWaitersAreServedInTheirOrderWhenTheBellsRing(t *testing.T) {
 // One that fails while its attempt is under way is told why, unless the attempt succeeds.
 func TestAWaitThatIsMadeToFailEndsWithTheCause(t *testing.T) {
 	inWorld(t, func(w *world) {
+		w.pause = func(most time.Duration) time.Duration { return most }
 		w.hold("x", time.Minute)
 		sleeping := w.wait("a", time.Hour)
 		time.Sleep(10 * time.Millisecond)
@@ -206,6 +210,11 @@ func TestAWaitThatIsMadeToFailEndsWithTheCause(t *testing.T) {
 		granted.Fail(errors.New("cause"))
 		time.Sleep(time.Millisecond)
 		w.want(1, "c granted@1")
+		w.err = &quorum.NoQuorum{Masters: 3, Answered: 1}
+		unanswered := w.wait("d", time.Hour)
+		time.Sleep(1500 * time.Microsecond)
+		unanswered.Fail(errors.New("cause"))
+		w.want(1, "d cause@1")
 	})
 }
 
@@ -394,6 +403,7 @@ func TestErrorsEndTheWait(t *testing.T) {
 // A waiter outlasts masters that do not answer for a while, and is told if that is how it ends.
 func TestWhileNoQuorumAnswersItIsTriedAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
+		w.pause = func(most time.Duration) time.Duration { return most }
 		none := &quorum.NoQuorum{Masters: 3, Answered: 1}
 		set := func(attempts, bells error) {
 			w.mu.Lock()
@@ -411,7 +421,16 @@ func TestWhileNoQuorumAnswersItIsTriedAgain(t *testing.T) {
 		w.mu.Unlock()
 		w.hold("x", time.Minute)
 		set(nil, none)
-		w.wait("b", time.Hour)
+		w.wait("b", 2*time.Second)
+		time.Sleep(2*time.Second + time.Millisecond)
+		synctest.Wait()
+		w.mu.Lock()
+		if !slices.Equal(w.answers, []string{"b " + none.Error() + "@2000"}) {
+			t.Errorf("%q", w.answers)
+		}
+		w.answers = nil
+		w.mu.Unlock()
+		w.wait("c", time.Hour)
 		time.Sleep(3 * time.Second)
 		set(nil, nil)
 		time.Sleep(2 * time.Second)
@@ -420,7 +439,7 @@ func TestWhileNoQuorumAnswersItIsTriedAgain(t *testing.T) {
 		synctest.Wait()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if !slices.Equal(w.answers, []string{"b granted@5001"}) {
+		if !slices.Equal(w.answers, []string{"c granted@5001"}) {
 			t.Errorf("%q", w.answers)
 		}
 	})
@@ -450,7 +469,7 @@ func TestNobodyWaitsAfterTheEnd(t *testing.T) {
 		w.EndWaits()
 		text := quorum.ErrClosed.Error()
 		w.want(2, "a "+text+"@10", "b "+text+"@10")
-		w.wait("c", time.Hour)
+		w.wait("c", time.Hour).Cancel()
 		w.want(0, "c "+text+"@0")
 	})
 }

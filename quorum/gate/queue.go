@@ -197,11 +197,8 @@ func (g *gate) wait() time.Duration {
 
 // sleep ends when something has changed, or after so long.
 func (g *gate) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-g.changed:
-	case <-timer.C:
-	case <-g.gates.ctx.Done(): // every waiter is over
+	case <-time.After(d):
 	}
 }
