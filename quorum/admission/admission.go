@@ -74,12 +74,11 @@ func (c *Control) Failed() {
 }
 
 // look lets clients in line go on, if there is room for enough of them: they are woken in groups. It is called after all that
-// makes room, and says whether it let anybody go on.
-func (c *Control) look() bool {
-	if c.waiting.Load() == 0 || c.room() < c.limit.Load()/4 {
-		return false
+// makes room.
+func (c *Control) look() {
+	if c.waiting.Load() > 0 && c.room() >= c.limit.Load()/4 {
+		c.advance()
 	}
-	return c.advance()
 }
 
 // limit is how many rounds may be under way where n were answered in that time.
@@ -92,7 +91,7 @@ func (c *Control) room() int64 { return c.limit.Load() - c.running.Load() - c.gr
 
 // advance lets those go on who have waited longest, as many as there is room for. If they are few, each may begin several
 // operations.
-func (c *Control) advance() bool {
+func (c *Control) advance() {
 	var woken []*Place
 	c.mu.Lock()
 	room := c.room()
@@ -108,7 +107,6 @@ func (c *Control) advance() bool {
 	for _, p := range woken {
 		p.wake()
 	}
-	return len(woken) > 0
 }
 
 // remove takes p out of the line. c.mu is held.

@@ -161,6 +161,38 @@ func TestWhoEndsInLineLetsOthersGoOn(t *testing.T) {
 	}
 }
 
+// It may be held up by something else, and would not use its turn.
+func TestWhoDoesNotAskAgainLeavesTheLine(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	for range Least {
+		c.Begin()
+	}
+	p := c.Place(func() {})
+	p.Admit()
+	p.Yield()
+	if c.Waiting() != 1 {
+		t.Errorf("%d wait", c.Waiting())
+	}
+	p.Yield()
+	if c.Waiting() != 0 {
+		t.Errorf("%d wait, and nobody has asked again", c.Waiting())
+	}
+}
+
+func TestFewInLineAllGoOnAtOnce(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	c.running.Store(Least)
+	woken, few := 0, Least*2/3 // more than half, so that there is room left, and not for two operations each
+	for range few {
+		c.Place(func() { woken++ }).Admit()
+	}
+	c.running.Store(1)
+	c.Failed()
+	if woken != few || c.Waiting() != 0 {
+		t.Errorf("%d of %d are woken, %d wait", woken, few, c.Waiting())
+	}
+}
+
 // A client of the model has commands to run; each begins a round, or none, as a LOCK that waits behind others.
 type client struct {
 	place  *Place

@@ -26,9 +26,9 @@ func (p *Place) Admit() bool {
 		return true
 	}
 	p.lined = true
-	if p.enter(); c.look() { // whatever ended before p was in line has woken nobody
-		p.enter()
-	}
+	p.enter()
+	c.look() // whatever ended before p was in line has woken nobody
+	p.enter()
 	return !p.refused
 }
 
