@@ -57,7 +57,7 @@ func (a *attempt) read(en *entry) ballot {
 		return readError(en.Err)
 	}
 	reply := en.Reply
-	if list, ok := reply.([]any); ok && len(list) > 0 {
+	if list, _ := reply.([]any); len(list) > 0 {
 		reply = list[0]
 	}
 	switch reply {
@@ -97,7 +97,7 @@ func (a *attempt) ended(d Decision) {
 				a.done(Acquired{Err: ErrWrongType})
 				return
 			}
-			a.done(Acquired{Refused: true, Holder: a.holder(), FreeIn: a.freeIn()})
+			a.refused()
 		})
 	default:
 		e.stats.noQuorum.Add(1)
@@ -126,21 +126,34 @@ func (a *attempt) held() bool {
 	return a.req.Reentrant && a.number(Granted, func(en *entry) bool { return !en.took }) >= Quorum(len(a.entries))
 }
 
-// holder returns the token that most masters refused for.
+// refused tells of a refusal. Where a quorum does not agree who holds the lock, masters are asked again: what one of them has may
+// be left of an attempt of this very client, and it would take the lock for its own.
+func (a *attempt) refused() {
+	told := Acquired{Refused: true, Holder: a.holder(), FreeIn: a.freeIn()}
+	if !a.req.WantHolder || told.Holder != "" {
+		a.done(told)
+		return
+	}
+	a.engine.Get(a.req.Key, func(v View) {
+		told.Holder = v.Value
+		a.done(told)
+	})
+}
+
+// holder returns the token that a quorum refused for; "" if there is none.
 func (a *attempt) holder() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := make(map[string]int)
-	best := ""
 	for en := range a.who(Refused) {
 		if list, _ := en.Reply.([]any); len(list) == 2 {
 			token, _ := list[1].(string)
-			if seen[token]++; seen[token] > seen[best] {
-				best = token
+			if seen[token]++; seen[token] >= Quorum(len(a.entries)) {
+				return token
 			}
 		}
 	}
-	return best
+	return ""
 }
 
 // freeIn returns how long each master that refused will hold something else; see Acquired.

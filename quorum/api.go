@@ -59,7 +59,7 @@ type Acquired struct {
 	// Refused says that no quorum can be won now: somebody holds the lock, or the votes were split, or the
 	// quorum answered too late to leave any validity. What the attempt set has been undone.
 	Refused bool
-	// Holder is, on a refusal with WantHolder, a token found in place.
+	// Holder is, on a refusal with WantHolder, the token that a quorum agrees on; "" if there is none.
 	Holder string
 	// Fence is, of a lock with Fenced, larger than every fence that was given out in this database before the attempt began.
 	Fence int64

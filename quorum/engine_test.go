@@ -124,6 +124,27 @@ func TestALockIsTakenRefusedAndReleased(t *testing.T) {
 	})
 }
 
+// What one master has of an attempt that failed is not who holds the lock: its client would take that for its own.
+func TestWhoHoldsARefusedLockIsWhatAQuorumHas(t *testing.T) {
+	for _, c := range []struct{ masters, holder string }{
+		{"ooo", "other"}, {"moo", "other"}, {"omo", "other"}, {"mmo", "mine"}, {"mo.", ""}, {"mmooo", "other"}, {"mmoo.", ""},
+	} {
+		inWorld(t, len(c.masters), func(w *world) {
+			for i, f := range w.fakes {
+				if token := map[byte]string{'m': "mine", 'o': "other"}[c.masters[i]]; token != "" {
+					f.set(key, token, minute)
+				}
+			}
+			a := w.try(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, WantHolder: true})
+			if !a.Refused || a.Holder != c.holder {
+				t.Errorf("%s: %+v", c.masters, a)
+			}
+			w.settle()
+			w.expectHolders(key, c.masters)
+		})
+	}
+}
+
 func TestValidityEndsBeforeTheMastersForget(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		before := time.Now()
@@ -419,9 +440,9 @@ func TestARequestPastItsDeadlineIsNeverSent(t *testing.T) {
 func TestAReentrantAcquireExtendsAndUndoesOnlyWhatItMade(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		req := AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute, Reentrant: true}
-		for range 2 {
-			if a := w.try(req); a.Lock == nil {
-				t.Fatalf("not granted: %+v", a)
+		for _, held := range []bool{false, true} {
+			if a := w.try(req); a.Lock == nil || a.Held != held {
+				t.Fatalf("got %+v, want held %v", a, held)
 			}
 		}
 		w.fakes[0].set(key, "other", minute)

@@ -600,6 +600,11 @@ var mutants = []mutant{
 		test: "TestOneClientIsToldThatIt", in: ".",
 	},
 	{
+		name: "who holds a lock is what one master says", rule: "compare and do", file: "acquire.go",
+		old: "seen[token] >= Quorum(len(a.entries))", new: "seen[token] > 0",
+		test: "TestWhoHoldsARefusedLock",
+	},
+	{
 		name: "a key is set by a vague clock", rule: "5 vouch", file: "entry.go",
 		old: "case r.dates && en.lane.clockUnsure:", new: "case false:",
 		test: "TestNoKeyIsSetByAVagueClock", // and seed 1795282492091334283, which is with the regressions
