@@ -356,6 +356,10 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 	case "PING":
 		call.Reply = "PONG"
 		return
+	case "SELECT":
+		n, _ := call.Args[1].(int64)
+		c.db, call.Reply = int(n), "OK"
+		return
 	case "TIME":
 		now := f.now().UnixMicro()
 		call.Reply = []any{strconv.FormatInt(now/1e6, 10), strconv.FormatInt(now%1e6, 10)}

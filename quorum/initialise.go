@@ -60,7 +60,7 @@ const (
 
 func (p persistent) Dial(ctx context.Context, db int) (masters.Conn, error) {
 	c, err := p.Master.Dial(ctx, db)
-	for tries := 1; err != nil && !isMissing(db, err) && ctx.Err() == nil && tries < persistentDials; tries++ {
+	for tries := 1; err != nil && ctx.Err() == nil && tries < persistentDials; tries++ {
 		time.Sleep(persistentPause)
 		c, err = p.Master.Dial(ctx, db)
 	}
@@ -222,20 +222,26 @@ func unhurried(ctx context.Context, cfg Config) (context.Context, context.Cancel
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Duration(cfg.Databases)*cfg.MasterDeadAfter)
 }
 
-// eachDatabase calls f with a connection to each database that the master has.
+// eachDatabase calls f with a connection to each database that the master has: always the same one, because on a busy machine making
+// one for each takes long.
 func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int, masters.Conn) error) error {
+	c, err := m.Dial(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
 	for db := range cfg.Databases {
-		c, err := m.Dial(ctx, db)
+		if db > 0 {
+			_, err = execute(c, []any{"SELECT", int64(db)})
+		}
 		if isMissing(db, err) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = f(db, c)
 		}
-		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		err = f(db, c)
-		stop()
-		_ = c.Close()
 		if err != nil {
 			return err
 		}
@@ -243,7 +249,7 @@ func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int,
 	return nil
 }
 
-// isMissing says that a master could not be dialled because it has fewer databases.
+// isMissing says that a database cannot be selected because the master has fewer.
 func isMissing(db int, err error) bool {
 	return err != nil && db > 0 && strings.HasPrefix(err.Error(), "ERR")
 }

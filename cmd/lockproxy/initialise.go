@@ -137,7 +137,7 @@ func (p *process) autoInitialise(cfg quorum.Config, ms []*masters.Redis) []maste
 	over := make(chan struct{})
 	gated := make([]masters.Master, len(ms))
 	for i, m := range ms {
-		gated[i] = gatedMaster{m, over}
+		gated[i] = gatedMaster{m, over, &sync.Map{}}
 	}
 	soon, cancel := context.WithTimeout(context.Background(), p.cfg.DialTimeout+p.cfg.InstanceTimeout)
 	defer cancel()
@@ -177,15 +177,29 @@ const autoMax = time.Minute
 type gatedMaster struct {
 	*masters.Redis
 	over <-chan struct{}
+	told *sync.Map // the databases of which the engine has been told why not
 }
 
+// Dial fails at once when it is first called, so that clients are told why, and then waits, so that all databases are reached as soon
+// as one is.
 func (m gatedMaster) Dial(ctx context.Context, db int) (masters.Conn, error) {
+	wait := time.Duration(0)
+	if _, told := m.told.LoadOrStore(db, true); told {
+		latest, _ := ctx.Deadline()
+		wait = time.Until(latest) * 9 / 10
+	}
 	select {
 	case <-m.over:
-		return m.Redis.Dial(ctx, db)
 	default:
-		return nil, errAuto
+		select {
+		case <-m.over:
+		case <-time.After(wait):
+			return nil, errAuto
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+	return m.Redis.Dial(ctx, db)
 }
 
 var errAuto = errors.New("init: auto waits for all masters")
