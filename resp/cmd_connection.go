@@ -113,7 +113,7 @@ func (c *call) login(name, password string) bool {
 	}
 	match := 0
 	for _, u := range users {
-		match |= sameString(u.Name, name) & sameString(u.Password, password)
+		match |= sameString(u.Name, name) & sameString(u.Password(), password)
 	}
 	if match == 0 {
 		c.warnLogin()

@@ -43,7 +43,7 @@ type Config struct {
 // A User may log in.
 type User struct {
 	Name     string
-	Password string
+	Password func() string // as it is now
 	// ForceUnlock permits FORCEUNLOCK.
 	ForceUnlock bool
 }

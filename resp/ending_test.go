@@ -26,7 +26,7 @@ func TestTheLogSaysWhyAConnectionHasEnded(t *testing.T) {
 		"a broken frame": {send: "*1\r\n$-1\r\n", want: `cause="ERR Protocol error: invalid bulk length"`},
 		"HTTP":           {send: "POST / HTTP/1.1\r\n", want: `cause="an HTTP request"`},
 		"it is idle":     {limits: Limits{Idle: 20 * time.Millisecond}, want: "cause=idle_timeout"},
-		"no login": {limits: Limits{Auth: 20 * time.Millisecond}, users: []User{{Name: "default", Password: "pw"}},
+		"no login": {limits: Limits{Auth: 20 * time.Millisecond}, users: []User{{Name: "default", Password: password("pw")}},
 			want: "cause=auth_timeout"},
 		"CLIENT KILL": {send: words("CLIENT KILL TYPE normal SKIPME no"), want: `cause="CLIENT KILL"`},
 	} {

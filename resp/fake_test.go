@@ -475,6 +475,9 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
+// password is one that stays.
+func password(text string) func() string { return func() string { return text } }
+
 func newRig(t testing.TB, cfg Config) *rig {
 	t.Helper()
 	r := &rig{t: t, engine: newFakeEngine()}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,26 @@ import (
 var small = Limits{Clients: 3, Args: 8, Bulk: 1000, Command: 3000, Input: 8000, Pipeline: 4, Output: 4 << 20, Memory: 64 << 20}
 
 // What a client must not be able to do, each with the answer it gets before the connection is closed.
+func TestALoginNeedsThePasswordOfItsMoment(t *testing.T) {
+	var now atomic.Pointer[string]
+	is := func(text string) { now.Store(&text) }
+	is("old")
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: func() string { return *now.Load() }}}})
+	before := r.dial()
+	before.send(words("AUTH old"))
+	before.want("+OK\r\n")
+	is("new")
+	c := r.dial()
+	for _, try := range []struct{ auth, want string }{{"AUTH old", string(errWrongPass)}, {"AUTH new", "OK"}} {
+		if got := c.ask(strings.Fields(try.auth)...); !strings.Contains(got, try.want) {
+			t.Errorf("%s: got %q", try.auth, got)
+		}
+	}
+	if got := before.ask("PING"); got != "+PONG\r\n" {
+		t.Errorf("who has logged in before gets %q", got)
+	}
+}
+
 func TestHostileRequests(t *testing.T) {
 	for name, c := range map[string]struct{ send, want string }{
 		"a huge multibulk count":         {"*2147483648\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
@@ -69,7 +90,7 @@ func TestHostileRequests(t *testing.T) {
 }
 
 func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
-	cfg := Config{Users: []User{{Name: "default", Password: "pw"}}}
+	cfg := Config{Users: []User{{Name: "default", Password: password("pw")}}}
 	for send, want := range map[string]string{
 		"*11\r\n":                        "-ERR Protocol error: unauthenticated multibulk length\r\n",
 		"*2\r\n$4\r\nAUTH\r\n$16385\r\n": "-ERR Protocol error: unauthenticated bulk length\r\n",
@@ -86,7 +107,7 @@ func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
 
 // Who has not logged in and does not read has few replies waiting, and little that was read ahead of them.
 func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
-	r := newRig(t, Config{Users: []User{{Name: "default", Password: "pw"}}})
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}})
 	c := r.dial()
 	_ = c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	go func() { _, _ = io.WriteString(c, strings.Repeat(words(strings.Repeat("x", 120)), 1<<20)) }()
@@ -108,7 +129,7 @@ func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
 }
 
 func TestAClientThatDoesNotLogInIsSentAway(t *testing.T) {
-	c := newRig(t, Config{Users: []User{{Name: "default", Password: "pw"}}, Limits: Limits{Auth: 30 * time.Millisecond}}).dial()
+	c := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}, Limits: Limits{Auth: 30 * time.Millisecond}}).dial()
 	c.wantEnd()
 }
 

@@ -135,7 +135,7 @@ func TestATTLBeyondTTLMaxIsLoggedOnceInAWhile(t *testing.T) {
 // Who guesses passwords must not be able to fill a disk with lines.
 func TestRefusedLoginsAreLoggedOnceInAWhile(t *testing.T) {
 	log := &logged{}
-	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("a")}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	guess := func() {
 		if got := r.dial().ask("AUTH", "s3cret"); !strings.HasPrefix(got, "-WRONGPASS ") {
 			t.Fatalf("got %q", got)
@@ -160,7 +160,7 @@ func TestRefusedLoginsAreLoggedOnceInAWhile(t *testing.T) {
 
 func TestACommandThatIsNotServedIsLoggedOnceInAWhile(t *testing.T) {
 	log := &logged{}
-	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("a")}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	c := r.dial()
 	const line = `level=WARN msg="a command was refused: without an upstream, only locks are served" command=INCR client=`
 	c.ask("INCR", "n")
@@ -179,7 +179,7 @@ func TestACommandThatIsNotServedIsLoggedOnceInAWhile(t *testing.T) {
 }
 
 func TestForceUnlockIsARightOfItsOwn(t *testing.T) {
-	r := newRig(t, Config{Users: []User{{Name: "default", Password: "a"}, {Name: "ops", Password: "b", ForceUnlock: true}}})
+	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("a")}, {Name: "ops", Password: password("b"), ForceUnlock: true}}})
 	c := r.dial()
 	for _, try := range []struct{ auth, want string }{
 		{"AUTH a", "-NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that\r\n"},

@@ -182,7 +182,7 @@ func TestOddBytesAreAnsweredAsByRedis(t *testing.T) {
 
 func TestBeforeLoginAnswersAreRedissByteForByte(t *testing.T) {
 	redis := startRedis(t, "--requirepass", "pw")
-	proxy := newRig(t, Config{Users: []User{{Name: "default", Password: "pw"}}}).addr
+	proxy := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}}).addr
 	for _, line := range []string{
 		"PING ; foo ; GET ; GET a ; CLIENT ; CLIENT foo ; CLIENT ID ; SELECT 1 ; INFO ; COMMAND COUNT ; QUIT",
 		"AUTH x ; AUTH default x ; AUTH nobody pw ; HELLO ; HELLO 3 ; HELLO 3 AUTH default x ; HELLO 3 AUTH default pw ; PING ; RESET ; PING ; AUTH pw ; PING",

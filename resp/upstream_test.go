@@ -130,7 +130,7 @@ func (u *fakeUpstream) wantNone(t *testing.T) {
 
 func TestNothingGoesUpstreamBeforeALogin(t *testing.T) {
 	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Users: []User{{Name: "default", Password: "pass"}}})
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Users: []User{{Name: "default", Password: password("pass")}}})
 	c := r.dial()
 	for _, command := range []string{"GET data", "NOSUCH", "LPUSH l x", "INFO", "SUBSCRIBE c", "SCRIPT LOAD x", "MONITOR"} {
 		if reply := c.ask(strings.Fields(command)...); !strings.HasPrefix(reply, "-NOAUTH") && !strings.HasPrefix(reply, "-ERR unknown command") {

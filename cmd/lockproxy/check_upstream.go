@@ -38,7 +38,8 @@ func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err er
 	if err != nil {
 		return info, "", err
 	}
-	m, err := masters.NewRedis(cfg.Upstream.URL.Reveal(), masters.RedisOptions{DialTimeout: cfg.DialTimeout, TLS: secure.Config})
+	m, err := masters.NewRedis(cfg.Upstream.URL.Reveal(), masters.RedisOptions{DialTimeout: cfg.DialTimeout, TLS: secure.Now,
+		Password: cfg.Upstream.Password.Reveal})
 	if err != nil {
 		return info, "", err
 	}

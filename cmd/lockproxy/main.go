@@ -3,7 +3,7 @@
 //
 // main.go says what can be run, serve.go in which order a proxy is built and torn down, check.go looks at masters.
 // The settings are in config, the operators' pages in admin, the masters for trying out in embedded,
-// certificates that are renewed in certs.
+// certificates and passwords that are renewed in renewed.
 package main
 
 import (

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/cmd/lockproxy/config"
-	"lockproxy/resp"
 	"lockproxy/resp/upstream"
 )
 
@@ -118,7 +117,7 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 			}
 		}
 	}
-	if u := frontConfig(cfg, nil, log).Users[0]; u != (resp.User{Name: "bob", Password: "x", ForceUnlock: true}) {
+	if u := frontConfig(cfg, nil, log).Users[0]; u.Name != "bob" || u.Password() != "x" || !u.ForceUnlock {
 		t.Errorf("bob is %+v", u)
 	}
 	if frontConfig(cfg, nil, log).CPU == nil {

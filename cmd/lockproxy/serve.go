@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"lockproxy/cmd/lockproxy/admin"
-	"lockproxy/cmd/lockproxy/certs"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/embedded"
+	"lockproxy/cmd/lockproxy/renewed"
 	"lockproxy/cmd/lockproxy/sock"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
@@ -97,10 +97,10 @@ type process struct {
 	stderr io.Writer
 	log    *slog.Logger
 
-	door      net.Listener  // for Redis clients
-	adminDoor net.Listener  // nil: off
-	inTLS     *certs.Source // with clients; nil: none
-	outTLS    *certs.Source // towards masters and upstream
+	door      net.Listener         // for Redis clients
+	adminDoor net.Listener         // nil: off
+	inTLS     renewed.Certificates // with clients, if there is tls_cert
+	outTLS    renewed.Certificates // towards masters and upstream
 	addrs     []config.Master
 	engine    *quorum.Engine
 	hub       *pubsub.Hub
@@ -202,7 +202,7 @@ func (p *process) startMasters() error {
 }
 
 func (p *process) startEngine() error {
-	ms, err := dialable(p.cfg, p.addrs, p.outTLS)
+	ms, err := dialable(p.cfg, p.addrs, p.outTLS, p.log)
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (p *process) startEngine() error {
 }
 
 func (p *process) startFront() error {
-	up := upstreamOf(p.cfg, p.outTLS)
+	up := upstreamOf(p.cfg, p.outTLS, p.log)
 	if up != nil {
 		up.Watch(p.log)
 		p.onStop(func(context.Context) { up.Close() })
@@ -250,7 +250,7 @@ func (p *process) startAdmin() error {
 		return nil
 	}
 	shown := map[string]admin.Certificate{"master_tls_cert": p.outTLS}
-	if p.inTLS != nil {
+	if p.cfg.TLSCert != "" {
 		shown["tls_cert"] = p.inTLS
 	}
 	s := admin.New(p.engine, p.front, admin.Options{Version: versionText(), Pprof: p.cfg.Pprof, Certificates: shown, Logger: p.log})
@@ -267,10 +267,10 @@ func (p *process) letClientsIn() error {
 		}
 	})
 	door := sock.Listener(p.door)
-	if p.inTLS != nil {
+	if p.cfg.TLSCert != "" {
 		door = tls.NewListener(door, &tls.Config{
 			MinVersion:         tls.VersionTLS12,
-			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.inTLS.Config(), nil },
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.inTLS.Now(), nil },
 		})
 	}
 	p.serve("listen", func() error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,8 @@ import (
 	"os"
 	"syscall"
 
-	"lockproxy/cmd/lockproxy/certs"
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/cmd/lockproxy/renewed"
 	"lockproxy/cmd/lockproxy/sock"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
@@ -71,28 +72,37 @@ func addrOf(l net.Listener) string {
 }
 
 // masterTLS is TLS towards masters and upstream.
-func masterTLS(cfg *config.Config, log *slog.Logger) (*certs.Source, error) {
-	return certs.New(log, cfg.MasterTLS, cfg.MasterTLSCA, cfg.MasterTLSCert, cfg.MasterTLSKey)
+func masterTLS(cfg *config.Config, log *slog.Logger) (renewed.Certificates, error) {
+	return renewed.NewCertificates(log, cfg.MasterTLS, cfg.MasterTLSCA, cfg.MasterTLSCert, cfg.MasterTLSKey)
 }
 
-// clientTLS is TLS with clients, nil if they come without.
-func clientTLS(cfg *config.Config, log *slog.Logger) (*certs.Source, error) {
+// clientTLS is TLS with clients, the zero one if they come without.
+func clientTLS(cfg *config.Config, log *slog.Logger) (renewed.Certificates, error) {
 	if cfg.TLSCert == "" {
-		return nil, nil //nolint:nilnil // no TLS is no error
+		return renewed.Certificates{}, nil
 	}
-	return certs.New(log, cfg.ListenTLS, cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA)
+	return renewed.NewCertificates(log, cfg.ListenTLS, cfg.TLSCert, cfg.TLSKey, cfg.TLSClientCA)
+}
+
+// passwordOf returns what tells a password now: the one that was read at the start, or that of its file, as it is renewed.
+func passwordOf(read config.Secret, file string, log *slog.Logger) func() string {
+	if file == "" {
+		return read.Reveal
+	}
+	s, _ := renewed.New(log, "passwords", func() (config.Secret, error) { return config.ReadSecret(file) }, file)
+	return func() string { return cmp.Or(s.Now().Reveal(), read.Reveal()) } // the file may have gone since
 }
 
 // dialable returns the masters, not yet connected.
-func dialable(cfg *config.Config, addrs []config.Master, secure *certs.Source) ([]*masters.Redis, error) {
-	room := masters.NewRoom(cfg.MaxMemory)
+func dialable(cfg *config.Config, addrs []config.Master, secure renewed.Certificates, log *slog.Logger) ([]*masters.Redis, error) {
+	room, password := masters.NewRoom(cfg.MaxMemory), passwordOf(cfg.MasterPassword, cfg.MasterPasswordFile, log)
 	var all []*masters.Redis
 	for _, a := range addrs {
 		m, err := masters.NewRedis(a.URL.Reveal(), masters.RedisOptions{
 			DialTimeout: cfg.DialTimeout,
 			Username:    cfg.MasterUser,
-			Password:    cfg.MasterPassword.Reveal(),
-			TLS:         secure.Config,
+			Password:    password,
+			TLS:         secure.Now,
 			Wrap:        sock.Wrap,
 			Room:        room,
 		})
@@ -106,11 +116,12 @@ func dialable(cfg *config.Config, addrs []config.Master, secure *certs.Source) (
 
 // dialableNow is dialable for a command that looks at the masters once.
 func dialableNow(cfg *config.Config) ([]*masters.Redis, error) {
-	secure, err := masterTLS(cfg, slog.New(slog.DiscardHandler))
+	silent := slog.New(slog.DiscardHandler)
+	secure, err := masterTLS(cfg, silent)
 	if err != nil {
 		return nil, err
 	}
-	return dialable(cfg, cfg.Masters, secure)
+	return dialable(cfg, cfg.Masters, secure, silent)
 }
 
 func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
@@ -132,15 +143,15 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 }
 
 // upstreamOf returns the upstream, not yet connected, or nil if there is none.
-func upstreamOf(cfg *config.Config, secure *certs.Source) *upstream.Redis {
+func upstreamOf(cfg *config.Config, secure renewed.Certificates, log *slog.Logger) *upstream.Redis {
 	u := cfg.Upstream
 	if u.Addr == "" {
 		return nil
 	}
-	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: u.Password.Reveal(),
+	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: passwordOf(u.Password, cfg.UpstreamPasswordFile, log),
 		DialTimeout: cfg.DialTimeout, Wrap: sock.Wrap}
 	if u.TLS {
-		opt.TLS = secure.Config
+		opt.TLS = secure.Now
 	}
 	return upstream.New(opt)
 }
@@ -175,7 +186,7 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Logger: log,
 	}
 	for _, u := range cfg.Users {
-		c.Users = append(c.Users, resp.User{Name: u.Name, Password: u.Password.Reveal(), ForceUnlock: u.ForceUnlock})
+		c.Users = append(c.Users, resp.User{Name: u.Name, Password: passwordOf(u.Password, u.File, log), ForceUnlock: u.ForceUnlock})
 	}
 	return c
 }

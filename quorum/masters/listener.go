@@ -69,10 +69,8 @@ func (m *Redis) Listen(ctx context.Context) (Listener, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
-	opt := m.opt
 	first := &heard{Conn: raw}
-	opt.Dialer = once(greeted{first})
-	client := redis.NewClient(&opt)
+	client := redis.NewClient(m.greeting(first))
 	l := &redisListener{raw: raw, client: client, sub: client.Subscribe(context.Background())}
 	err = l.Send(Ping, "")
 	if err == nil {

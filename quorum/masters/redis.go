@@ -17,18 +17,19 @@ import (
 
 // Redis is a Master reached over TCP or TLS by go-redis.
 type Redis struct {
-	opt    redis.Options
-	dialer net.Dialer
-	tls    func() *tls.Config // nil: none
-	wrap   func(net.Conn) net.Conn
-	room   *Room
+	opt      redis.Options
+	dialer   net.Dialer
+	tls      func() *tls.Config // nil: none
+	wrap     func(net.Conn) net.Conn
+	room     *Room
+	password func() string // of the next connection; nil: opt has it
 }
 
 // RedisOptions are what the masters of a deployment have in common.
 type RedisOptions struct {
 	DialTimeout time.Duration           // of TCP and TLS together; default 1 s
 	Username    string                  // where the URL names none
-	Password    string                  // where the URL names none
+	Password    func() string           // of the next connection, where the URL names none; default: none
 	TLS         func() *tls.Config      // for rediss:// URLs, of the next connection; default: TLS 1.2 at least, and authorities of the system
 	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 	Room        *Room                   // for replies; default: no bound
@@ -55,11 +56,10 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	if opt.DB != 0 {
 		return nil, fmt.Errorf("master %s: leave the database out of the URL: a client's SELECT names it", opt.Addr)
 	}
-	if opt.Password == "" {
-		opt.Password = o.Password
-		if opt.Username == "" {
-			opt.Username = o.Username
-		}
+	if opt.Password != "" {
+		o.Password = nil
+	} else if opt.Username == "" {
+		opt.Username = o.Username
 	}
 	secure := o.TLS
 	switch own := opt.TLSConfig; {
@@ -85,7 +85,8 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	opt.DisableIdentity = true
 	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, tls: secure, wrap: o.Wrap, room: o.Room}, nil
+	return &Redis{opt: *opt, dialer: net.Dialer{Timeout: o.DialTimeout, KeepAlive: 15 * time.Second}, password: o.Password,
+		tls: secure, wrap: o.Wrap, room: o.Room}, nil
 }
 
 // Addr returns host:port.
@@ -120,11 +121,10 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 
-	opt := m.opt
-	opt.DB = db
 	first := &heard{Conn: raw}
-	opt.Dialer = once(greeted{first})
-	client := redis.NewClient(&opt)
+	opt := m.greeting(first)
+	opt.DB = db
+	client := redis.NewClient(opt)
 	conn := client.Conn()
 	err = words(conn)
 	_ = conn.Close()
@@ -135,6 +135,16 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 		return nil, whyEnded(ctx, raw, err)
 	}
 	return &redisConn{raw: raw, wire: newWire(raw, m.room)}, nil
+}
+
+// greeting is what go-redis needs to say the first words.
+func (m *Redis) greeting(raw net.Conn) *redis.Options {
+	opt := m.opt
+	opt.Dialer = once(greeted{raw})
+	if m.password != nil {
+		opt.Password = m.password()
+	}
+	return &opt
 }
 
 // A greeted connection is one on which go-redis says the first words, and which then is ours.

@@ -115,14 +115,38 @@ func TestAddressesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+func password(text string) func() string { return func() string { return text } }
+
+func TestThePasswordIsThatOfTheMomentOfTheDial(t *testing.T) {
+	s := miniredis.RunT(t)
+	now := ""
+	m, err := NewRedis(s.Addr(), RedisOptions{Password: func() string { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, now = range []string{"first", "second"} {
+		s.RequireAuth(now)
+		c, err := m.Dial(t.Context(), 0)
+		if err != nil {
+			t.Fatalf("with the password %s: %v", now, err)
+		}
+		_ = c.Close()
+		l, err := m.Listen(t.Context())
+		if err != nil {
+			t.Fatalf("with the password %s: %v", now, err)
+		}
+		_ = l.Close()
+	}
+}
+
 func TestAWrongPasswordIsAnErrorOfTheDial(t *testing.T) {
 	s := miniredis.RunT(t)
 	s.RequireAuth("right")
-	m, _ := NewRedis(s.Addr(), RedisOptions{Password: "wrong"})
+	m, _ := NewRedis(s.Addr(), RedisOptions{Password: password("wrong")})
 	if _, err := m.Dial(t.Context(), 0); err == nil {
 		t.Fatal("no error")
 	}
-	dial(t, s.Addr(), RedisOptions{Password: "right"})
+	dial(t, s.Addr(), RedisOptions{Password: password("right")})
 	m, _ = NewRedis(s.Addr(), RedisOptions{})
 	if _, err := m.Dial(t.Context(), 0); err == nil {
 		t.Fatal("no error without a password")
@@ -133,9 +157,9 @@ func TestAWrongPasswordIsAnErrorOfTheDial(t *testing.T) {
 func TestTheUserOfAURLIsKept(t *testing.T) {
 	s := miniredis.RunT(t)
 	s.RequireUserAuth("locks", "right")
-	dial(t, "redis://locks@"+s.Addr(), RedisOptions{Password: "right"})
-	dial(t, "redis://locks@"+s.Addr(), RedisOptions{Username: "another", Password: "right"})
-	dial(t, s.Addr(), RedisOptions{Username: "locks", Password: "right"})
+	dial(t, "redis://locks@"+s.Addr(), RedisOptions{Password: password("right")})
+	dial(t, "redis://locks@"+s.Addr(), RedisOptions{Username: "another", Password: password("right")})
+	dial(t, s.Addr(), RedisOptions{Username: "locks", Password: password("right")})
 }
 
 func TestNobodyListens(t *testing.T) {

@@ -139,11 +139,11 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 		b = AppendCommand(b, args...)
 		replies++
 	}
-	switch {
+	switch password := u.opt.Password(); {
 	case u.opt.Username != "":
-		send("AUTH", u.opt.Username, u.opt.Password)
-	case u.opt.Password != "":
-		send("AUTH", u.opt.Password)
+		send("AUTH", u.opt.Username, password)
+	case password != "":
+		send("AUTH", password)
 	}
 	if g.RESP3 {
 		send("HELLO", "3")

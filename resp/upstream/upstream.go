@@ -25,11 +25,12 @@ import (
 
 // Options say which server it is.
 type Options struct {
-	Addr               string
-	TLS                func() *tls.Config // of the next connection, which looks whether the certificate names Addr's host; nil: no TLS
-	Username, Password string
-	DialTimeout        time.Duration           // for connecting and greeting; default 1 s
-	Wrap               func(net.Conn) net.Conn // of each new TCP connection; default: as it is
+	Addr        string
+	TLS         func() *tls.Config // of the next connection, which looks whether the certificate names Addr's host; nil: no TLS
+	Username    string
+	Password    func() string           // of the next connection; default: none
+	DialTimeout time.Duration           // for connecting and greeting; default 1 s
+	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 }
 
 // A Redis is the upstream. It keeps no connection, except one for questions of its own and one to watch it.
@@ -54,6 +55,9 @@ type Redis struct {
 func New(opt Options) *Redis {
 	if opt.DialTimeout <= 0 {
 		opt.DialTimeout = time.Second
+	}
+	if opt.Password == nil {
+		opt.Password = func() string { return "" }
 	}
 	if opt.Wrap == nil {
 		opt.Wrap = func(c net.Conn) net.Conn { return c }

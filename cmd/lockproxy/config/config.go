@@ -27,9 +27,10 @@ type Config struct {
 	MasterTLSCert      string
 	MasterTLSKey       string
 
-	Upstream       Upstream // no address: none
-	UpstreamShared bool
-	LockKeys       []string
+	Upstream             Upstream // no address: none
+	UpstreamPasswordFile string
+	UpstreamShared       bool
+	LockKeys             []string
 
 	Listen      string
 	TLSCert     string

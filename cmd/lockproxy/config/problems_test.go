@@ -121,6 +121,9 @@ var fileProblems = []struct{ file, want string }{
 	// How settings go together.
 	{"upstream: 'redis://u:s3cr3t@a/2'", `lock_keys: is empty, so that no key would be a lock, and upstream would get all; name the locks, such as ["lock:*"], or ["*"] for every key`},
 	{"upstream: redis://a/3\nlock_keys: ['*']\ndatabases: 3", "upstream: names database 3, of databases 0 to 2; clients begin there, with their locks, too: raise databases"},
+	{"upstream_password_file: SECRET", "upstream_password_file: is set, but no upstream; set upstream, or remove it"},
+	{"upstream: 'redis://:s3cr3t@a'\nlock_keys: ['*']\nupstream_password_file: SECRET", "upstream_password_file: and the URL of upstream both have a password; remove one"},
+	{"upstream: redis://a\nlock_keys: ['*']\nupstream_password_file: /nowhere", "upstream_password_file: cannot be read: /nowhere: no such file or directory; name a file that holds the password and nothing else"},
 	{"lock_keys: ['lock:*']", "lock_keys: is set, but no upstream, so that every key is a lock's; set upstream, or remove lock_keys"},
 	{"masters: [a, b]\nupstream: redis://b/3\nlock_keys: ['*']", "upstream: b:6379 is also a master, and what clients do to their data (FLUSHALL, eviction) must not reach locks; give the masters servers of their own"},
 	{"masters: [a]\nmaster_password: s3cr3t\nmaster_password_file: SECRET", "master_password: and master_password_file are both set; remove one"},

@@ -37,5 +37,5 @@ func readFile(path string, most int) ([]byte, error) {
 	return text, err
 }
 
-// ReadPEM reads a file with certificates or a key.
-func ReadPEM(path string) ([]byte, error) { return readFile(path, pemMax) }
+// ReadFile reads a file with certificates, a key or a password.
+func ReadFile(path string) ([]byte, error) { return readFile(path, pemMax) }

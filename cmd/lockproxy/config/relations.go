@@ -60,6 +60,15 @@ var relations = []relation{
 		}
 		return ""
 	}},
+	{[]string{"upstream_password_file", "upstream"}, func(c *Config) string {
+		switch {
+		case c.UpstreamPasswordFile == "":
+			return ""
+		case c.Upstream.Addr == "":
+			return "is set, but no upstream; set upstream, or remove it"
+		}
+		return failIf(!c.Upstream.Password.Empty(), "and the URL of upstream both have a password; remove one")
+	}},
 	{[]string{"upstream", "masters"}, func(c *Config) string {
 		for _, m := range c.Masters {
 			if m.Addr == c.Upstream.Addr {

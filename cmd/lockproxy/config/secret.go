@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -65,6 +66,15 @@ var (
 	_ fmt.GoStringer = Secret{}
 	_ slog.LogValuer = Secret{}
 )
+
+// ReadSecret reads a password from a file, as the settings that name one do.
+func ReadSecret(path string) (Secret, error) {
+	s, wrong := readSecret(path)
+	if wrong != "" {
+		return s, errors.New(wrong)
+	}
+	return s, nil
+}
 
 // readSecret reads a password from a file. One newline at its end is not part of it.
 func readSecret(path string) (Secret, string) {

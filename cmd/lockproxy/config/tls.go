@@ -19,6 +19,14 @@ var files = []relation{
 		c.MasterPassword, wrong = readSecret(c.MasterPasswordFile)
 		return wrong
 	}},
+	{[]string{"upstream_password_file", "upstream"}, func(c *Config) string {
+		if c.UpstreamPasswordFile == "" {
+			return ""
+		}
+		var wrong string
+		c.Upstream.Password, wrong = readSecret(c.UpstreamPasswordFile)
+		return wrong
+	}},
 	{[]string{"tls_cert", "tls_key"}, func(c *Config) string { return pairFault(c.TLSCert, c.TLSKey) }},
 	{[]string{"tls_client_ca"}, func(c *Config) string { return poolFault(c.TLSClientCA) }},
 	{[]string{"master_tls_cert", "master_tls_key"}, func(c *Config) string {
@@ -67,11 +75,11 @@ func (c *Config) MasterTLS() (*tls.Config, error) {
 }
 
 func loadPair(certPath, keyPath string) (tls.Certificate, error) {
-	cert, err := ReadPEM(certPath)
+	cert, err := ReadFile(certPath)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := ReadPEM(keyPath)
+	key, err := ReadFile(keyPath)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -79,7 +87,7 @@ func loadPair(certPath, keyPath string) (tls.Certificate, error) {
 }
 
 func pool(path string) (*x509.CertPool, error) {
-	text, err := ReadPEM(path)
+	text, err := ReadFile(path)
 	if err != nil {
 		return nil, errors.New("cannot be read: " + cause(err))
 	}

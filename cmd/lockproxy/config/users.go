@@ -10,7 +10,8 @@ import (
 type User struct {
 	Name        string
 	Password    Secret
-	ForceUnlock bool // may send FORCEUNLOCK
+	File        string // that holds it; empty: it has none
+	ForceUnlock bool   // may send FORCEUNLOCK
 }
 
 func (u User) String() string { return u.Name }
@@ -100,6 +101,7 @@ func parseUser(in raw) (User, string) {
 		return u, "has both password and password_file; remove one"
 	}
 	var wrong string
+	u.File = file
 	if u.Password, wrong = readSecret(file); wrong != "" {
 		return u, "password_file " + wrong
 	}

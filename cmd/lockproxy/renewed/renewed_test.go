@@ -1,4 +1,4 @@
-package certs
+package renewed
 
 import (
 	"bytes"
@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/integration/harness"
 )
 
 // A renewable is a source whose certificate a test renews. It looks at its files each time.
 type renewable struct {
-	*Source
+	Certificates
 	t         *testing.T
 	cert, key string
 	log       bytes.Buffer
@@ -32,7 +33,7 @@ func newRenewable(t *testing.T) *renewable {
 		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, err
 	}
 	var err error
-	if r.Source, err = New(slog.New(slog.NewTextHandler(&r.log, nil)), load, r.cert, r.key, ""); err != nil {
+	if r.Certificates, err = NewCertificates(slog.New(slog.NewTextHandler(&r.log, nil)), load, r.cert, r.key, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.every = 0
@@ -53,7 +54,7 @@ func (r *renewable) isShown() bool {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return bytes.Equal(r.Config().Certificates[0].Certificate[0], pair.Certificate[0]) && r.Until().Equal(pair.Leaf.NotAfter)
+	return bytes.Equal(r.Now().Certificates[0].Certificate[0], pair.Certificate[0]) && r.Until().Equal(pair.Leaf.NotAfter)
 }
 
 func (r *renewable) write(path string, text []byte) {
@@ -65,8 +66,8 @@ func (r *renewable) write(path string, text []byte) {
 
 func TestARenewedCertificateIsTheNextOneShown(t *testing.T) {
 	r := newRenewable(t)
-	before := r.Config()
-	if !r.isShown() || r.Config() != before {
+	before := r.Now()
+	if !r.isShown() || r.Now() != before {
 		t.Error("files that nobody touches are another configuration")
 	}
 	if r.log.Len() > 0 {
@@ -90,10 +91,10 @@ func TestABrokenFileLeavesTheFormerCertificate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRenewable(t)
-			before := r.Config()
+			before := r.Now()
 			spoil(r)
 			for range 3 {
-				if r.Config() != before {
+				if r.Now() != before {
 					t.Fatal("the former certificate is not shown")
 				}
 			}
@@ -105,6 +106,24 @@ func TestABrokenFileLeavesTheFormerCertificate(t *testing.T) {
 				t.Error("when it is mended, it is not shown")
 			}
 		})
+	}
+}
+
+// What was there before is the zero value where there was nothing to read.
+func TestAPasswordIsThatOfItsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	s, err := New(slog.New(slog.DiscardHandler), "passwords", func() (config.Secret, error) { return config.ReadSecret(file) }, file)
+	if err == nil {
+		t.Error("no error though there is no file")
+	}
+	s.every = 0
+	for _, step := range []struct{ write, want string }{{"", ""}, {"first\n", "first"}, {"second", "second"}, {"\n", "second"}, {"third", "third"}} {
+		if err := os.WriteFile(file, []byte(step.write), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Now().Reveal(); got != step.want {
+			t.Errorf("with %q in the file it is %q, want %q", step.write, got, step.want)
+		}
 	}
 }
 
@@ -133,7 +152,7 @@ func TestNobodyWaitsForWhoReadsTheFiles(t *testing.T) {
 }
 
 func TestWithoutACertificateNoneExpires(t *testing.T) {
-	s, err := New(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return &tls.Config{MinVersion: tls.VersionTLS12}, nil }, "", "")
+	s, err := NewCertificates(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return &tls.Config{MinVersion: tls.VersionTLS12}, nil }, "", "")
 	if err != nil || !s.Until().IsZero() {
 		t.Errorf("%v, %v", s.Until(), err)
 	}
@@ -141,7 +160,7 @@ func TestWithoutACertificateNoneExpires(t *testing.T) {
 
 func TestWhatCannotBeUsedAtTheStartIsAnError(t *testing.T) {
 	broken := errors.New("broken")
-	if _, err := New(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return nil, broken }, "nowhere"); !errors.Is(err, broken) {
+	if _, err := NewCertificates(slog.New(slog.DiscardHandler), func() (*tls.Config, error) { return nil, broken }, "nowhere"); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
