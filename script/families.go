@@ -176,6 +176,8 @@ var others = slices.Concat(
 		"c8c73c4b1952", "23bbf01abcdc", "bff9e90bbd5d", "871d1c23aaf2", "01b79aaa678f"),
 	like(Family{Kind: Refused, Why: whyFence, Library: "ioredfour, redfour", Does: "acquire, 1.0-now"}, "71ca6370d373"),
 	like(Family{Kind: Refused, Why: whyFence, Library: "fencekit", Does: "acquire, 0.6"}, "08e9487c740b"),
+	like(Family{Kind: Refused, Why: whyFence, Library: "redis-fifo-lock", Does: "acquire, release, 0.2-now"},
+		"9efa348ca898", "3b192604a463"),
 	[]Family{
 		{SHA: "14b5a67944e7ac72a664ccfe1401554d683e190c", Kind: Refused, Why: whyCounter, Library: "DistributedLock.Redis", Does: "semaphore: acquire"},
 		{SHA: "3850b48f22b01baa0ed9428b0bb6e94cf9957d13", Kind: Refused, Why: whyCounter, Library: "DistributedLock.Redis", Does: "semaphore: extend"},
