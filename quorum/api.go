@@ -102,14 +102,14 @@ type ExtendRequest struct {
 	Token string
 	TTL   time.Duration
 	Add   bool
-	// Fenced lets the record of the lock's fence live as long. It does not go with Add.
+	// Fenced lets the record of the lock's fence live as long, and the client is told the validity. It does not go with Add.
 	Fenced bool
 }
 
 // Extended is the outcome of a compare-and-expire.
 type Extended struct {
 	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrLate, ErrClosed
-	Held   bool      // a quorum extended it, and validity is left, or the TTL is less than TTLMin
+	Held   bool      // a quorum extended it, and validity is left, or the client gives it up by so short a TTL
 	Absent bool      // if not Held: the key was absent on a quorum
 	Until  time.Time // when the promised validity ends (monotonic), as known when it was decided; zero if none is promised
 	Lock   *Lock     // the promise, to be asked when the reply is written, nil if there is none; abandoning it does nothing

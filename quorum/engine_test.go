@@ -490,8 +490,10 @@ func TestAnExtensionThatIsHeardTooLateIsInDoubt(t *testing.T) {
 		for _, f := range w.fakes {
 			f.setDelay(20 * time.Millisecond)
 		}
-		if x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: 30 * time.Millisecond}); !errors.Is(x.Err, ErrLate) {
-			t.Errorf("%+v", x)
+		for range 2 { // the first makes it shorter
+			if x := w.extend(ExtendRequest{Key: Key{Name: key}, Token: "mine", TTL: 30 * time.Millisecond, Fenced: true}); !errors.Is(x.Err, ErrLate) {
+				t.Errorf("%+v", x)
+			}
 		}
 		w.expectHolders(key, "mmm")
 	})

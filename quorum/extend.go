@@ -3,7 +3,7 @@ package quorum
 import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It succeeds if a quorum grants it while validity is
-// left, or for less than TTLMin. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its TTL on the
+// left, or if it gives the lock up. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its TTL on the
 // masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	if req.Add {
@@ -42,16 +42,33 @@ func (x *extension) signature() signature { return signature{name: x.req.Key.Nam
 
 func (x *extension) read(en *entry) ballot { return prolonged(en, x.signature()) }
 
+// givesUp is as Engine.givenUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
+// the lock up by a TTL that can leave some.
+func (x *extension) givesUp(ttl time.Duration) bool {
+	isSooner := func(en *entry) bool {
+		if en.vote != Granted { // its reply may be being read just now
+			return false
+		}
+		n, ok := en.Reply.(int64)
+		return ok && n <= sooner
+	}
+	return ttl < TTLMin(x.engine.cfg.DriftFactor) ||
+		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(isSooner) > 0
+}
+
 // prolonged reads the reply of a script that compares before it extends.
 func prolonged(en *entry, sig signature) ballot {
 	at, ok := en.Reply.(int64)
 	if sum, added := en.Reply.([]any); added && len(sum) == 3 {
 		at, ok = sum[1].(int64)
 	}
+	if at <= sooner {
+		at = -at
+	}
 	if en.Err != nil || !ok || at < didIt {
 		return comparison(en)
 	}
-	if at > didIt { // when the key expires, if the master tells
+	if at > -sooner { // when the key expires, if the master tells
 		en.lane.granted(sig.hash(), en.round.place.Load(), at)
 	}
 	return granted
@@ -84,11 +101,11 @@ func (x *extension) ended(d Decision) {
 	}
 }
 
-// won tells that a quorum keeps the lock for a TTL, from start. If the client has asked for less than TTLMin, that is done, and
-// not promised. If it has added to what was left, and the sum is less, it asked for more, and is too late.
+// won tells that a quorum keeps the lock for a TTL, from start. If the client gives the lock up, that is done, and not promised. If it
+// has added to what was left, and the sum is less than TTLMin, it asked for more, and is too late.
 func (x *extension) won(ttl time.Duration) {
 	e := x.engine
-	if !x.req.Add && ttl < TTLMin(e.cfg.DriftFactor) {
+	if !x.req.Add && x.givesUp(ttl) {
 		e.stats.extended.Add(1)
 		x.done(Extended{Held: true})
 		return

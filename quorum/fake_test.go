@@ -558,6 +558,9 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		delete(f.keys, key)
 	case luaExtend:
 		expire(arg(1))
+		if ms, _ := strconv.ParseInt(arg(1), 10, 64); ms < left {
+			return int64(sooner), nil
+		}
 	case luaAdd:
 		more, _ := strconv.ParseInt(arg(1), 10, 64)
 		most, _ := strconv.ParseInt(arg(2), 10, 64)

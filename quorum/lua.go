@@ -26,6 +26,7 @@ const (
 	other   = 0  // something else is there
 	absent  = -1 // nothing is there
 	tooLong = -2 // of luaAdd: it would last longer than it may
+	sooner  = -3 // of luaProlong: didIt, and the key expires sooner now
 )
 
 // luaExpires defines when a key expires, in ms of the master's clock, and how inexactly that is known.
@@ -49,24 +50,21 @@ if math.abs(at - ARGV[2]) > slack then return 0 end
 // leaves them to the key's TTL. It costs a master less than half a microsecond if nobody waits.
 const luaFree = `redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') return redis.call('DEL', KEYS[1])`
 
-// luaSooner rings, too, if the key is to expire sooner than before: those who wait for that were told the old time.
-const luaSooner = `
-local function sooner(key, ms)
-  if redis.call('PTTL', key) > tonumber(ms) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end
-end
-`
-
 // luaProlong sets the remaining TTL, and returns when the key expires, which is not at a guarded instant, or 1 if the master
-// does not tell.
-const luaProlong = luaSooner + `
+// does not tell; or, if the key is to expire sooner than before, what is below 0 by as much, or -3. Then it rings, too: those who wait
+// for that were told the old time.
+const luaProlong = `
 local function prolong(key, ms)
-  sooner(key, ms)
+  local sooner = redis.call('PTTL', key) > tonumber(ms)
+  if sooner then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end
   redis.call('PEXPIRE', key, ms)
   local at = redis.pcall('PEXPIRETIME', key)
-  if type(at) ~= 'number' then return 1 end
-  if at % 4 ~= 3 then return at end
-  redis.call('PEXPIREAT', key, string.format('%.0f', at + 1))
-  return at + 1
+  if type(at) ~= 'number' then return sooner and -3 or 1 end
+  if at % 4 == 3 then
+    at = at + 1
+    redis.call('PEXPIREAT', key, string.format('%.0f', at))
+  end
+  return sooner and -at or at
 end
 `
 
@@ -230,7 +228,7 @@ for i, key in ipairs(KEYS) do
   reply[i + 1] = redis.call('PTTL', key) >= 0 and (expires(key)) or 0
   if edit == 'replace' and reply[i + 1] > tonumber(at) then at = string.format('%.0f', reply[i + 1]) end
   if edit == 'delete' or at ~= '0' and reply[i + 1] > tonumber(at) then
-    redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') -- as luaFree and luaSooner
+    redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') -- as luaFree and luaProlong
   end
   if edit == 'put' or edit == 'replace' then redis.call('SET', key, value, 'PXAT', at)
   elseif edit == 'expire' then redis.call('PEXPIREAT', key, at)
@@ -263,7 +261,7 @@ for _, key in ipairs(KEYS) do
 end
 return did`)
 
-	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire. It rings as luaSooner.
+	// luaPutBack as luaUndo, and ARGV[3]=the value that was there before ARGV[4]=when that was to expire. It rings as luaProlong.
 	luaPutBack = newLua(luaIsOurs + `
 if at > tonumber(ARGV[4]) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') end
 redis.call('SET', KEYS[1], ARGV[3], 'PXAT', ARGV[4])

@@ -105,15 +105,30 @@ func (a *answer) did() string {
 	return b.String()
 }
 
-// ttl returns the shortest TTL that the script set, 0 if it set none. Less than ttlMin counts only for a key that it created.
-func (a *answer) ttl(ttlMin time.Duration) time.Duration {
+// ttl returns the shortest TTL that the script set and that it does not give up, 0 if there is none. See giving.
+func (a *answer) ttl(gives giving) time.Duration {
 	least := time.Duration(0)
 	for _, e := range a.effects {
-		if e.ttl > 0 && (e.ttl >= ttlMin || e.kind == created) && (least == 0 || e.ttl < least) {
+		if e.ttl > 0 && !gives.up(&e) && (least == 0 || e.ttl < least) {
 			least = e.ttl
 		}
 	}
 	return least
+}
+
+// A giving tells which keys a script gives up, as Engine.givenUp has it: those that were there and got less than least, or less than
+// was left and no more than round. The zero giving gives up none.
+type giving struct{ least, round time.Duration }
+
+func (g giving) up(e *effect) bool {
+	return e.kind != created && (e.ttl < g.least || e.ttl <= g.round && e.isSooner())
+}
+
+// isSooner says that the key is to expire sooner than before.
+func (e *effect) isSooner() bool {
+	was, err1 := strconv.ParseInt(e.was, 10, 64)
+	is, err2 := strconv.ParseInt(e.ends, 10, 64)
+	return err1 == nil && err2 == nil && is > 0 && (was < 0 || is < was)
 }
 
 func (a *answer) creates() bool {

@@ -292,15 +292,15 @@ func (c *count) wrong(a *answer, d Decision) bool {
 	return d != Won || c.class(a) != agreed
 }
 
-// ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. Less than
-// ttlMin is promised to a script that takes a lock, and for what was not there before.
-func (c *count) ttl(ttlMin time.Duration) (least time.Duration) {
+// ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
+// lock gives up nothing.
+func (c *count) ttl(gives giving) (least time.Duration) {
 	agreed, _ := c.largest()
 	if c.rule.Merge == Taking {
-		ttlMin = 0
+		gives = giving{}
 	}
 	for a := range c.who(Granted) {
-		if ttl := a.ttl(ttlMin); c.class(a) == agreed && ttl > 0 && (least == 0 || ttl < least) {
+		if ttl := a.ttl(gives); c.class(a) == agreed && ttl > 0 && (least == 0 || ttl < least) {
 			least = ttl
 		}
 	}

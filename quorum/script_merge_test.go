@@ -369,20 +369,20 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 	}
 	c := &count{rule: Rule{Merge: Taking, Granted: isNil, Field: "me"},
 		answers: []*answer{set("1", 1000, 0, 900), set("1", 950), set("2", 5)}}
-	if got := c.ttl(4 * time.Millisecond); got != 900*time.Millisecond {
+	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 900*time.Millisecond {
 		t.Errorf("got %v", got)
 	}
 	changes := set("1", 1000, 3)
 	c = &count{answers: []*answer{changes, changes, changes}}
-	if got := c.ttl(4 * time.Millisecond); got != 3*time.Millisecond {
+	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it took is there for %v", got)
 	}
 	changes.effects[1].kind = expiring
-	if got := c.ttl(4 * time.Millisecond); got != 1000*time.Millisecond {
+	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 1000*time.Millisecond {
 		t.Errorf("what it gave up is promised: %v", got)
 	}
 	c.rule = Rule{Merge: Taking, Granted: func(Value) bool { return true }}
-	if got := c.ttl(4 * time.Millisecond); got != 3*time.Millisecond {
+	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it has taken again is there for %v", got)
 	}
 }

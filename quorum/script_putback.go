@@ -39,7 +39,7 @@ for i, key in ipairs(KEYS) do
       elseif string.sub(before, 1, 8) ~= 'HGETALL ' then
         local reply = call('RESTORE', key, string.format('%.0f', math.max(tonumber(was), 0)), before, 'REPLACE', 'ABSTTL')
         if reply.err then put = reply end
-        if tonumber(was) >= 0 and at > tonumber(was) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end -- as luaSooner
+        if tonumber(was) >= 0 and at > tonumber(was) then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end -- as luaProlong
       end
     end
   end

@@ -24,7 +24,7 @@ type Ran struct {
 	Err   error // *NoQuorum, *Disagreement, ErrLate, ErrTooShort, ErrClosed
 	Reply Value
 	// Lock is set if the script took or extended something: the reply is true until then. Where it cannot be written in
-	// time, ErrLate is the error, or, of Taking, Late is the reply. TTLs below TTLMin that it gave to what was there do not count.
+	// time, ErrLate is the error, or, of Taking, Late is the reply. What the script gave up by so short a TTL does not count; see giving.
 	Lock *Lock
 	// Replaced are the keys that the script has deleted, or given another value.
 	Replaced []string
@@ -147,7 +147,7 @@ func (r *voting) ended(d Decision) {
 func (r *voting) won() {
 	e, rule, ttlMin := r.engine, &r.req.Rule, TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
-	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(ttlMin)
+	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(giving{ttlMin, e.cfg.InstanceTimeout})
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
 	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {

@@ -370,7 +370,7 @@ for _, key in ipairs(written) do
       ends, left = ends + more, lasts + more
       must('PEXPIREAT', key, ends)
     end
-    if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaSooner
+    if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaProlong
     if left > longest then longest = left end
     answer[size + 1], answer[size + 2], answer[size + 3], answer[size + 4] = key, effect, math.abs(ttl), ends
     local content = is or was[1]

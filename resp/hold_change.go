@@ -27,6 +27,7 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 		h.req.TTL = ttl
 	}
 	s.mu.Unlock()
+	req.Fenced = !req.Add // the hold goes on, and is to know for how long it is valid
 	s.server.engine.Extend(req, func(e quorum.Extended) {
 		h.extended(e)
 		done(e)

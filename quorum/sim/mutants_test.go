@@ -278,7 +278,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release of a lock that EXPIRE extended is not made late", rule: "4 undo", file: "lua.go",
-		old: "luaProlong + `return prolong(KEYS[1], ARGV[3])`", new: "luaSooner + `return redis.call('PEXPIRE', KEYS[1], ARGV[3])`",
+		old: "luaProlong + `return prolong(KEYS[1], ARGV[3])`", new: "`return redis.call('PEXPIRE', KEYS[1], ARGV[3])`",
 		test: "TestAReleaseIsMadeLateInWhateverWay", in: ".",
 	},
 	{
@@ -313,7 +313,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late release takes what an extension left at a guarded instant", rule: "4 undo", file: "lua.go",
-		old: "if at % 4 ~= 3 then return at end", new: "do return at end",
+		old: "if at % 4 == 3 then", new: "if at % 4 > 3 then",
 		test: "TestALateReleaseTakesNoVoteOfAReentry", in: ".",
 	},
 	{
@@ -515,6 +515,16 @@ var mutants = []mutant{
 		name: "a deletion that is left is looked at again", rule: "4 undo", file: "edit_undo.go",
 		old: "again = again && deletes == 0", new: "_ = deletes",
 		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
+	},
+	{
+		name: "an extension by little is not promised", rule: "1 clock", file: "extend.go",
+		old: " && x.number(isSooner) > 0", new: " || x.number(isSooner) > 100",
+		test: "TestWhoGivesALockUp", in: ".",
+	},
+	{
+		name: "a script's extension by little is not promised", rule: "1 clock", file: "script_answer.go",
+		old: "e.ttl <= g.round && e.isSooner()", new: "e.ttl <= g.round",
+		test: "TestWhoGivesALockUp", in: ".",
 	},
 	{
 		name: "a clock that was set changes what is watched", rule: "compare and do", file: "exec.go",

@@ -189,7 +189,7 @@ func TestAnExtensionByVoteThatIsHeardTooLateIsInDoubt(t *testing.T) {
 		t.Run(lock.name, func(t *testing.T) {
 			inScene(t, func(s *scene) {
 				run := s.runner(lock)
-				if r := run(lock.take, time.Minute); r.Lock == nil {
+				if r := run(lock.take, 30*time.Millisecond); r.Lock == nil {
 					t.Fatalf("not granted: %+v", r)
 				}
 				s.do(func() {
