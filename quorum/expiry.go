@@ -26,18 +26,21 @@ func (sig signature) hash() uint64 {
 }
 
 // choose returns at, or an instant a few milliseconds later: no less than gap after the one that was chosen before for the same
-// signature, and not within gap of one that is being undone, nor of a guarded instant. One instant in every four gaps is guarded,
-// and no attempt gets it.
+// signature, and not within gap of one that is being undone, nor of an instant that no attempt gets. There are two of these in every four
+// gaps: one for extensions, and one that is guarded.
+//
+// An undo may be repeated while its client has the lock again, through whatever proxy. Whatever that lock was extended by, the undo
+// does not find its own instant there: luaProlong moves the key's end to an instant for extensions.
 //
 // luaReenter needs guarded instants. If it counts on a key that an earlier attempt of its client has set, and does not extend
 // the key, it moves the key's end to a guarded instant. If the earlier attempt fails, its undo does not find its own instant
-// there, and leaves the key alone.
+// there, and leaves the key alone. Nor does the late release of an extension.
 func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
 	if at < *last+gap && at > *last-apart*gap {
 		at = *last + gap
 	}
-	for at%(4*gap) > 2*gap || e.isUndone(hash, at, gap) { // the guarded one is at 3 gaps
+	for at%(4*gap) > gap || e.isUndone(hash, at, gap) { // extensions have the instant at 2 gaps, the guarded one is at 3
 		at += gap
 	}
 	*last = at

@@ -46,14 +46,11 @@ func (x *extension) read(en *entry) ballot { return prolonged(en, x.signature())
 // the lock up by a TTL that can leave some.
 func (x *extension) givesUp(ttl time.Duration) bool {
 	isSooner := func(en *entry) bool {
-		if en.vote != Granted { // its reply may be being read just now
-			return false
-		}
 		n, ok := en.Reply.(int64)
 		return ok && n <= sooner
 	}
 	return ttl < TTLMin(x.engine.cfg.DriftFactor) ||
-		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(isSooner) > 0
+		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(Granted, isSooner) > 0
 }
 
 // prolonged reads the reply of a script that compares before it extends.

@@ -50,21 +50,22 @@ if math.abs(at - ARGV[2]) > slack then return 0 end
 // leaves them to the key's TTL. It costs a master less than half a microsecond if nobody waits.
 const luaFree = `redis.pcall('PUBLISH', '` + BellPrefix + `' .. KEYS[1], '') return redis.call('DEL', KEYS[1])`
 
-// luaProlong sets the remaining TTL, and returns when the key expires, which is not at a guarded instant, or 1 if the master
-// does not tell; or, if the key is to expire sooner than before, what is below 0 by as much, or -3. Then it rings, too: those who wait
-// for that were told the old time.
-const luaProlong = `
+// luaProlong sets the remaining TTL, or a little more: the key expires at an instant for extensions (see expiries.choose). It returns that
+// instant, or 1 if the master does not tell; or, if the key is to expire sooner than before, what is below 0 by as much, or -3. Then it
+// rings, too: those who wait for that were told the old time.
+const luaProlong = luaExpires + `
 local function prolong(key, ms)
   local sooner = redis.call('PTTL', key) > tonumber(ms)
   if sooner then redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') end
   redis.call('PEXPIRE', key, ms)
-  local at = redis.pcall('PEXPIRETIME', key)
-  if type(at) ~= 'number' then return sooner and -3 or 1 end
-  if at % 4 == 3 then
-    at = at + 1
-    redis.call('PEXPIREAT', key, string.format('%.0f', at))
-  end
-  return sooner and -at or at
+  local at, slack = expires(key)
+  local gap = 2 * slack + 1
+  local to = at - at % (4 * gap) + 2 * gap
+  if to < at then to = to + 4 * gap end
+  if to > at then redis.call('PEXPIREAT', key, string.format('%.0f', to)) end
+  if slack > 0 then to = 1 end
+  if sooner then return to > 1 and -to or -3 end
+  return to
 end
 `
 
@@ -85,7 +86,7 @@ var (
 	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=when it is to
 	// expire at the earliest. It replies with the new remaining TTL, what luaProlong returns, and when the key expires, or with -2
 	// if that would be too much.
-	luaAdd = newLua(luaExpires + luaProlong + luaIfHeld + `
+	luaAdd = newLua(luaProlong + luaIfHeld + `
 local left, at, most = redis.call('PTTL', KEYS[1]), expires(KEYS[1]), tonumber(ARGV[3])
 local ms = math.max(left + ARGV[2], math.min(left + ARGV[4] - at, most))
 if ms > most then return -2 end

@@ -313,8 +313,13 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late release takes what an extension left at a guarded instant", rule: "4 undo", file: "lua.go",
-		old: "if at % 4 == 3 then", new: "if at % 4 > 3 then",
+		old: "at % (4 * gap) + 2 * gap", new: "at % (4 * gap) + 3 * gap",
 		test: "TestALateReleaseTakesNoVoteOfAReentry", in: ".",
+	},
+	{
+		name: "an undo that is repeated takes what an extension left", rule: "4 undo", file: "lua.go",
+		old: "local to = at - at % (4 * gap) + 2 * gap", new: "local to = at",
+		test: "TestAnUndoThatIsRepeated", in: ".",
 	},
 	{
 		name: "a release is made late over and over", rule: "memory stays flat", file: "release_late.go",
