@@ -42,7 +42,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		return later
 	}
 	confirmed := make(Sequence, 0, len(topics))
-	sl := c.claimSlot(overlapAny, c.args[1], nil, 1+count(l != nil), 0, func(*outcome) Reply { return confirmed })
+	sl := c.claimSlot(claim{name: c.args[1], outcomes: 1 + count(l != nil), answer: func(*outcome) Reply { return confirmed }})
 	if sl == nil {
 		s.server.memory.sub(size)
 		return wait

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"slices"
 	"strings"
 
 	"lockproxy/quorum"
@@ -18,64 +17,6 @@ type call struct {
 func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: name} }
 
 func (c *call) engine() Engine { return c.server.engine }
-
-// claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
-// turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
-func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(o, name, nil, 1, 1, answer)
-}
-
-// begin is claim and, unless that has to wait, run, which begins the operation. A handler returns its reply.
-func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
-	sl := c.claim(o, name, answer)
-	if sl == nil {
-		return wait
-	}
-	run(sl)
-	return later
-}
-
-// claimAll is claim for an operation on each of several keys, all different.
-func (c *call) claimAll(o overlap, names []string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(o, names[0], slices.Clone(names[1:]), len(names), len(names), answer)
-}
-
-// claimTogether is claim for one operation on several keys, all different, or none. Names are kept.
-func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Reply) *slot {
-	first, others := "", names
-	if len(names) > 0 {
-		first, others = names[0], names[1:]
-	}
-	return c.claimSlot(o, first, others, 1, 1+len(names), answer)
-}
-
-// claimSlot does the work of claim, claimAll and claimTogether. The command's memory is counted as that of engaged operations of
-// the engine.
-func (c *call) claimSlot(o overlap, name string, others []string, outcomes, engaged int, answer func(*outcome) Reply) *slot {
-	s := c.session
-	if name != "" && engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
-		return nil
-	}
-	sl := newSlot(s)
-	sl.resp3, sl.mute = s.resp3, s.mute.current
-	sl.overlap, sl.key, sl.others, sl.answer = o, c.key(name), others, answer
-	sl.left, sl.weight, sl.size = outcomes, outcomes, s.parser.size
-	sl.memory += engaged * s.server.engagement
-	if s.transaction.open() { // it is EXEC, which runs what is queued
-		sl.memory += s.transaction.retained
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
-		sl.recycle()
-		return nil
-	}
-	if o == overlapNone {
-		s.alone++
-	}
-	sl.reserve, s.reserve = s.reserve, 0
-	return sl
-}
 
 // dispatch runs the command that the parser found. It returns false if the command has to wait, and is then called again.
 func (s *session) dispatch() bool {

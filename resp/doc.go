@@ -29,8 +29,8 @@
 //
 //	table.go, command.go            the command table; what a row has (flags.go, keyspec.go, usage.go)
 //	server.go, session.go, input.go connections, and their readers; how they end (ending.go)
-//	parser.go, dispatch.go          how a command is found, checked, run, and given its place
-//	slot.go, queue.go, writer.go    replies in their order
+//	parser.go, dispatch.go          how a command is found, checked, and run
+//	slot.go, queue.go, writer.go    its place in the order of replies; how these are written
 //	reply.go, texts.go              what they look like, and the errors in Redis's words
 //	engine.go, config.go            what the package needs of others
 //	cmd_*.go                        the handlers, by group; taken.go has what LOCKS lists

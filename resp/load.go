@@ -5,7 +5,7 @@ import "time"
 // admit says whether the reader may begin an operation of the engine. If not, its command waits, unparsed, as behind a full
 // pipeline, and the reader is kicked when it is its turn. What begins none is not held up.
 func (s *session) admit() bool {
-	if !s.place.Admit() {
+	if !s.line.Admit() {
 		if s.lined.IsZero() {
 			s.lined = time.Now()
 		}

@@ -6,8 +6,76 @@ import (
 	"lockproxy/quorum"
 )
 
-// The queue of a session: its slots in the order of their commands. All of this is done with session.mu held, except
-// that only the reader appends, so it may look at depth without.
+// The queue of a session: its slots in the order of their commands. Handlers claim a slot. All the rest is done with session.mu held,
+// except that only the reader appends, so it may look at depth without.
+
+// claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
+// turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
+func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(claim{overlap: o, name: name, outcomes: 1, engaged: 1, answer: answer})
+}
+
+// begin is claim and, unless that has to wait, run, which begins the operation. A handler returns its reply.
+func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
+	sl := c.claim(o, name, answer)
+	if sl == nil {
+		return wait
+	}
+	run(sl)
+	return later
+}
+
+// claimAll is claim for an operation on each of several keys.
+func (c *call) claimAll(o overlap, names []string, answer func(*outcome) Reply) *slot {
+	n := len(names)
+	return c.claimSlot(claim{overlap: o, name: names[0], others: slices.Clone(names[1:]), outcomes: n, engaged: n, answer: answer})
+}
+
+// claimTogether is claim for one operation on several keys, all different, or none. Names are kept.
+func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Reply) *slot {
+	cl := claim{overlap: o, others: names, outcomes: 1, engaged: 1 + len(names), answer: answer}
+	if len(names) > 0 {
+		cl.name, cl.others = names[0], names[1:]
+	}
+	return c.claimSlot(cl)
+}
+
+// A claim is what claimSlot is asked for.
+type claim struct {
+	overlap  overlap
+	name     string // of the first key; "" if there is none
+	others   []string
+	outcomes int
+	engaged  int // operations of the engine, whose memory is counted
+	answer   func(*outcome) Reply
+}
+
+// claimSlot does the work of claim, claimAll and claimTogether.
+func (c *call) claimSlot(cl claim) *slot {
+	s := c.session
+	if cl.name != "" && cl.engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
+		return nil
+	}
+	sl := newSlot(s)
+	sl.resp3, sl.mute = s.resp3, s.mute.current
+	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
+	sl.left, sl.weight, sl.size = cl.outcomes, cl.outcomes, s.parser.size
+	sl.memory += cl.engaged * s.server.engagement
+	if s.transaction.open() { // it is EXEC, which runs what is queued
+		sl.memory += s.transaction.retained
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
+		sl.recycle()
+		return nil
+	}
+	if cl.overlap == overlapNone {
+		s.alone++
+	}
+	sl.reserve, s.reserve = s.reserve, 0
+	return sl
+}
 
 // push appends a slot. It returns false if the session is ending and answers nothing more.
 func (s *session) push(sl *slot) bool {

@@ -34,7 +34,7 @@ type session struct {
 	dumped    int  // bytes discarded while closing
 	mute      muting
 	compiling *compiling // what this command waits for
-	place     *admission.Place
+	line      *admission.Place
 	lined     time.Time // since when this command waits in line, if it does
 	transaction
 	tracking
@@ -83,7 +83,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.in.budget = &srv.memory
 	s.parser.limits = &srv.limits
 	s.call.session = s
-	s.place = srv.engine.Admission().Place(s.Kick)
+	s.line = srv.engine.Admission().Place(s.Kick)
 	s.resetIdentity()
 	return s
 }
@@ -100,7 +100,7 @@ func (s *session) run() {
 	s.unsubscribeAll()
 	s.cancelWaits()
 	s.server.pause.leave(s)
-	s.place.Leave()
+	s.line.Leave()
 	<-done
 	s.dropLink()
 	s.releaseHolds()
@@ -183,7 +183,7 @@ func (s *session) rearm() bool {
 
 // runAll runs all complete commands that have arrived, until one has to wait.
 func (s *session) runAll() {
-	defer s.place.Yield()
+	defer s.line.Yield()
 	for !s.closing.Load() || s.settling != nil {
 		if !s.pending {
 			n, err := s.parser.next(s.in.bytes())
