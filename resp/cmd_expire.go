@@ -90,8 +90,7 @@ func runDel(c *call) Reply {
 	done := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
 		key := c.key(name)
-		c.endHoldUnless(key, "")
-		c.engine().Remove(key, c.server.taken.deleting(key, done))
+		c.engine().Remove(key, c.deleting(key, done))
 	}
 	return later
 }

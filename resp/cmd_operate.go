@@ -79,8 +79,7 @@ func runForceUnlock(c *call) Reply {
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		s, key, by := c.session, sl.key, c.user
-		c.endHoldUnless(key, "")
-		c.engine().Break(key, c.server.taken.deleting(key, func(b quorum.Changed) {
+		c.engine().Break(key, c.deleting(key, func(b quorum.Changed) {
 			what := "nothing was there"
 			switch {
 			case b.Err != nil:

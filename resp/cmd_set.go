@@ -150,8 +150,7 @@ func (c *call) setExpired(o setOptions) Reply {
 		answer = func(*outcome) Reply { return okReply }
 	}
 	return c.begin(overlapNone, c.args[1], answer, func(sl *slot) {
-		c.endHoldUnless(sl.key, "")
-		c.engine().Remove(sl.key, c.server.taken.deleting(sl.key, sl.changed))
+		c.engine().Remove(sl.key, c.deleting(sl.key, sl.changed))
 	})
 }
 

@@ -1,5 +1,7 @@
 package resp
 
+import "lockproxy/resp/upstream"
+
 // A command is a row of the command table.
 type command struct {
 	name    string // lower case; of a subcommand without its container's
@@ -23,9 +25,6 @@ type table struct {
 	byName map[string]*command
 }
 
-// nameMax is longer than any command's name.
-const nameMax = 24
-
 func newTable(rows []*command) *table {
 	t := &table{rows: rows, byName: map[string]*command{}}
 	for _, cmd := range rows {
@@ -39,17 +38,8 @@ func newTable(rows []*command) *table {
 	return t
 }
 
-// find looks a name up in any case, without allocating. It returns nil if there is none such.
-func (t *table) find(name string) *command {
-	if len(name) > nameMax {
-		return nil
-	}
-	var buf [nameMax]byte
-	for i := range len(name) {
-		buf[i] = lowerByte(name[i])
-	}
-	return t.byName[string(buf[:len(name)])]
-}
+// find looks a name up in any case. It returns nil if there is none such.
+func (t *table) find(name string) *command { return upstream.Lookup(t.byName, name) }
 
 // row returns the row that the arguments mean: for a container that of the subcommand, nil if there is no such subcommand.
 func (cmd *command) row(args []string) *command {

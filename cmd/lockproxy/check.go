@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -16,6 +15,7 @@ import (
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/resp/upstream"
 )
 
 // check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote,
@@ -100,7 +100,7 @@ func probeAll(cfg *config.Config, ms []*masters.Redis, all []masters.Master) []p
 // not, or the other way round. It has time of its own, because that of the probe may be over. A server that kept silent when it was
 // spoken to without TLS is not tried, because one that speaks TLS would have answered something.
 func wrongScheme(m *masters.Redis, err error) string {
-	if err == nil || !m.TLS() && reason(err, "") == noAnswer {
+	if err == nil || !m.TLS() && reason(err, "") == upstream.NoAnswer {
 		return ""
 	}
 	switch otherwise := m.SpeaksOtherwise(context.Background(), err); {
@@ -108,7 +108,7 @@ func wrongScheme(m *masters.Redis, err error) string {
 		return "the TLS handshake failed: it speaks no TLS, write redis://"
 	case otherwise:
 		return "it speaks TLS, write rediss://"
-	case m.TLS() && reason(err, "") == noAnswer:
+	case m.TLS() && reason(err, "") == upstream.NoAnswer:
 		return "the TLS handshake failed: no answer, if it speaks no TLS there write redis://"
 	}
 	return ""
@@ -178,11 +178,8 @@ func (p *probe) farAway(cfg *config.Config) string {
 
 // reason puts an error of the connection into few words, with the mend. login says where logins are set.
 func reason(err error, login string) string {
-	var network net.Error
 	var stranger x509.UnknownAuthorityError
-	switch text := innermost(err).Error(); {
-	case errors.As(err, &network) && network.Timeout():
-		return noAnswer
+	switch text := upstream.Innermost(err).Error(); {
 	case strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "WRONGPASS"):
 		return strings.TrimSuffix(text, ".") + ", set " + login
 	case errors.As(err, &stranger):
@@ -191,8 +188,6 @@ func reason(err error, login string) string {
 		return text
 	}
 }
-
-const noAnswer = "no answer"
 
 // masterLogin is where the logins at masters are set.
 const masterLogin = "master_user and master_password, or the ones in its URL"

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"syscall"
 
 	"lockproxy/cmd/lockproxy/config"
@@ -50,18 +49,7 @@ func listen(setting, addr string, sockets net.ListenConfig) (net.Listener, error
 	if errors.Is(err, syscall.EADDRINUSE) {
 		remedy = "stop what is there, or " + remedy
 	}
-	return nil, fmt.Errorf("%s: cannot listen on %s: %w; %s", setting, addr, innermost(err), remedy)
-}
-
-// innermost is a network error without what the caller says anyway: the operation and the addresses.
-func innermost(err error) error {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		err = op.Err
-	}
-	if call, ok := errors.AsType[*os.SyscallError](err); ok {
-		err = call.Err
-	}
-	return err
+	return nil, fmt.Errorf("%s: cannot listen on %s: %w; %s", setting, addr, upstream.Innermost(err), remedy)
 }
 
 func addrOf(l net.Listener) string {

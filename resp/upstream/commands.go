@@ -60,16 +60,16 @@ func (c *Commands) LacksSubcommand(args []string) bool {
 }
 
 // Has says whether the server has a command of that name.
-func (c *Commands) Has(name string) bool { return lookup(c.byName, name) != nil }
+func (c *Commands) Has(name string) bool { return Lookup(c.byName, name) != nil }
 
 // find returns the row of a command or of its subcommand, nil if there is none.
 func (c *Commands) find(args []string) *command {
 	if c == nil {
 		return nil
 	}
-	cmd := lookup(c.byName, args[0])
+	cmd := Lookup(c.byName, args[0])
 	if cmd != nil && len(cmd.subs) > 0 && len(args) > 1 {
-		if sub := lookup(cmd.subs, args[1]); sub != nil {
+		if sub := Lookup(cmd.subs, args[1]); sub != nil {
 			cmd = sub
 		}
 	}
@@ -79,8 +79,8 @@ func (c *Commands) find(args []string) *command {
 // nameMax is longer than any command's name.
 const nameMax = 64
 
-// lookup finds a name in any case, without allocating.
-func lookup(rows map[string]*command, name string) *command {
+// Lookup finds the row of a command by its name, in any case, without allocating. It returns nil if there is none.
+func Lookup[row any](rows map[string]*row, name string) *row {
 	if len(name) > nameMax {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (u *Redis) reachedSince(begun time.Time) bool {
 
 // named returns the error in words for clients, with the upstream's address.
 func (u *Redis) named(err error) error {
-	return fmt.Errorf("upstream %s: %w", u.opt.Addr, innermost(err))
+	return fmt.Errorf("upstream %s: %w", u.opt.Addr, Innermost(err))
 }
 
 // failed notes why the upstream could not be asked, and returns it in words for clients.
@@ -182,11 +182,14 @@ func there(conn net.Conn, r *bufio.Reader) bool {
 	return err == nil
 }
 
-// innermost is a network error without the operation and the addresses.
-func innermost(err error) error {
+// NoAnswer is the text of Innermost for a time that has run out.
+const NoAnswer = "no answer"
+
+// Innermost is a network error without what its caller says anyway: the operation and the addresses.
+func Innermost(err error) error {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {
-		return errors.New("no answer")
+		return errors.New(NoAnswer)
 	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("it closed the connection")

@@ -91,10 +91,10 @@ func (w *watcher) look(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil: // it was we who ended it
 	case err != nil:
-		w.note(innermost(err).Error())
+		w.note(Innermost(err).Error())
 	case lost != nil:
 		w.log.Warn("the upstream broke its connections, and is there again", "upstream", w.upstream.opt.Addr,
-			"cause", innermost(lost))
+			"cause", Innermost(lost))
 		w.note("")
 	default:
 		w.note("")
