@@ -86,7 +86,8 @@ func (s *session) hangUp(why string) {
 // kill ends the session at once, and logs why, unless it has done so of another with that cause just before: whatever breaks the
 // network may end all clients at once.
 func (s *session) kill(cause string) {
-	if n, may := s.server.killed.count(cause, s.server.clock.Load()); may {
+	n := s.server.killed.count(cause)
+	if s.server.told.may(cause, s.server.clock.Load()) {
 		s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", n)
 		cause = toldWhy
 	}

@@ -89,7 +89,7 @@ func TestTheLogHasALineAMinuteOfClientsThatWereKilledForOneCause(t *testing.T) {
 	if told("INFO") != 2 || told("DEBUG") != 18 {
 		t.Errorf("want a line of each:\n%s", log.String())
 	}
-	r.server.killed.by["one"].told.told.Store(1 - seldomEvery.Milliseconds())
+	r.tellAgain("one")
 	kill("one")
 	if told("INFO") != 3 || !strings.Contains(log.String(), "cause=one all_so_far=11\n") {
 		t.Errorf("want one more after a minute:\n%s", log.String())

@@ -23,11 +23,11 @@ const longLine = time.Second
 
 // warnLine logs that the client had to wait in line for so long, if it is long.
 func (s *session) warnLine(waited time.Duration) {
-	if waited < longLine || !s.server.lineTold.may(s.server.clock.Load()) {
+	if waited < longLine {
 		return
 	}
 	load := s.server.engine.Admission()
 	running, _ := load.Rounds()
-	s.server.log.Warn("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
+	s.server.warnSeldom("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
 		"waited", waited.Round(time.Millisecond), "rounds", running, "in_line", load.Waiting())
 }

@@ -148,7 +148,7 @@ func TestRefusedLoginsAreLoggedOnceInAWhile(t *testing.T) {
 	if n := strings.Count(log.String(), line); n != 1 || strings.Contains(log.String(), "s3cret") {
 		t.Errorf("logged %d times: %s", n, log)
 	}
-	r.server.loginTold.told.Store(1 - seldomEvery.Milliseconds())
+	r.tellAgain("login refused")
 	guess()
 	if n := strings.Count(log.String(), line); n != 2 || !strings.Contains(log.String(), " all_so_far=4") {
 		t.Errorf("a minute later logged %d times: %s", n, log)

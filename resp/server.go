@@ -49,17 +49,8 @@ type Server struct {
 	pause    pause
 	nextID   atomic.Int64
 
-	ttlWarned  seldom // that a TTL exceeds ttl_max
-	loginTold  seldom // that a login was refused
-	tlsTold    seldom // that a client cannot speak TLS with us
-	splitTold  seldom // that lock_keys splits a request
-	otherTold  seldom // that a command is not served
-	acceptTold seldom // that clients cannot be accepted
-	failedTold seldom // that a command for the upstream failed
-	lineTold   seldom // that clients wait in line for long
-	awayTold   seldom // that clients are turned away
-	memoryTold seldom // that max_memory is spent
-	killed     kills  // that the proxy has ended a connection
+	told   seldom
+	killed kills // that the proxy has ended a connection
 
 	memoryWarned uint64 // how many it had refused when the log was told; for the janitor alone
 
@@ -165,9 +156,7 @@ func (s *Server) Serve(l net.Listener) error {
 			if !temporary(err) {
 				return err
 			}
-			if s.acceptTold.may(s.clock.Load()) {
-				s.log.Warn("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
-			}
+			s.warnSeldom("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
 			select { // out of file descriptors, most likely: some will come free
 			case <-time.After(50 * time.Millisecond):
 			case <-s.stopped:

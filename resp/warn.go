@@ -6,46 +6,55 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
 
-// A seldom is a line that the log has at most once in seldomEvery, however often there is cause for it.
-type seldom struct{ told atomic.Int64 } // when, by the server's clock; 0: never
+// A seldom notes when the log had a line last, of those that it has at most once in seldomEvery, however often there is cause for them.
+type seldom struct {
+	mu   sync.Mutex       // guards told
+	told map[string]int64 // by what the line says, which is one of few; the server's clock
+}
 
 const seldomEvery = time.Minute
 
-func (s *seldom) may(clock int64) bool {
-	told := s.told.Load()
-	return (told == 0 || clock-told >= seldomEvery.Milliseconds()) && s.told.CompareAndSwap(told, clock)
+func (s *seldom) may(text string, clock int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if told, ok := s.told[text]; ok && clock-told < seldomEvery.Milliseconds() {
+		return false
+	}
+	if s.told == nil {
+		s.told = map[string]int64{}
+	}
+	s.told[text] = clock
+	return true
+}
+
+// warnSeldom logs a warning, unless it has done so a short time ago. It says whether it did.
+func (s *Server) warnSeldom(text string, args ...any) bool {
+	may := s.told.may(text, s.clock.Load())
+	if may {
+		s.log.Warn(text, args...)
+	}
+	return may
 }
 
 // kills counts the connections that the proxy has killed, by cause. The causes are few.
 type kills struct {
 	mu sync.Mutex // guards by
-	by map[string]*killedFor
+	by map[string]uint64
 }
 
-type killedFor struct {
-	n    uint64
-	told seldom
-}
-
-// count counts one more, and returns how many that is for this cause, and whether the log may have a line of it.
-func (k *kills) count(cause string, clock int64) (n uint64, may bool) {
+// count counts one more, and returns how many that is for this cause.
+func (k *kills) count(cause string) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.by == nil {
-		k.by = map[string]*killedFor{}
+		k.by = map[string]uint64{}
 	}
-	of := k.by[cause]
-	if of == nil {
-		of = &killedFor{}
-		k.by[cause] = of
-	}
-	of.n++
-	return of.n, of.told.may(clock)
+	k.by[cause]++
+	return k.by[cause]
 }
 
 // warnTTL logs that the client asked for a TTL beyond ttl_max. A user of phpredis may not hear of it: phpredis returns false for an
@@ -54,32 +63,26 @@ func (s *session) warnTTL(e Error) {
 	if !strings.HasPrefix(string(e), ttlMaxPrefix) && !strings.Contains(string(e), ttlMaxByVote) {
 		return
 	}
-	if s.server.ttlWarned.may(s.server.clock.Load()) {
-		s.server.log.Warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", string(e))
-	}
+	s.server.warnSeldom("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", string(e))
 }
 
 // warnLogin logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
 func (s *session) warnLogin() {
 	n := s.server.counters.loginsRefused.Add(1)
-	if s.server.loginTold.may(s.server.clock.Load()) {
-		s.server.log.Warn("login refused", "client", s.addr(), "id", s.id, "all_so_far", n)
-	}
+	s.server.warnSeldom("login refused", "client", s.addr(), "id", s.id, "all_so_far", n)
 }
 
 // warnTurnedAway logs that there are too many clients, of which conn is the nth so far.
 func (s *Server) warnTurnedAway(conn net.Conn, n uint64) {
-	if s.awayTold.may(s.clock.Load()) {
-		s.log.Warn("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
-			"client", conn.RemoteAddr().String(), "all_so_far", n)
-	}
+	s.warnSeldom("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
+		"client", conn.RemoteAddr().String(), "all_so_far", n)
 }
 
 // warnMemory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
 func (s *Server) warnMemory() {
-	if n := s.memory.refused.Load(); n > s.memoryWarned && s.memoryTold.may(s.clock.Load()) {
+	n := s.memory.refused.Load()
+	if n > s.memoryWarned && s.warnSeldom("max_memory is spent: clients are refused", "max_memory", sizeText(int(s.memory.max)), "all_so_far", n) {
 		s.memoryWarned = n
-		s.log.Warn("max_memory is spent: clients are refused", "max_memory", sizeText(int(s.memory.max)), "all_so_far", n)
 	}
 }
 
@@ -90,9 +93,7 @@ func (s *session) warnTLS(err error) {
 	if !ok || conn.ConnectionState().HandshakeComplete || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
 		return
 	}
-	if s.server.tlsTold.may(s.server.clock.Load()) {
-		s.server.log.Warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
-	}
+	s.server.warnSeldom("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
 }
 
 // tlsCause is why a TLS handshake failed. A client on OpenSSL that does not trust our certificate says so in an alert that is not
@@ -107,8 +108,8 @@ func tlsCause(err error) string {
 // warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
 func (c *call) warnUnknown() {
 	s := c.server
-	if s.cfg.Upstream == nil && c.parser.authed && s.otherTold.may(s.clock.Load()) {
-		s.log.Warn("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
+	if s.cfg.Upstream == nil && c.parser.authed {
+		s.warnSeldom("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
 			"client", c.addr(), "id", c.id)
 	}
 }
@@ -121,10 +122,8 @@ func (c *call) split(refused Error) Error { return c.splitAs(refused, string(ref
 func (c *call) splitAs(refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
-	if s.splitTold.may(s.clock.Load()) {
-		s.log.Warn("a request was refused because of what lock_keys matches", "client", c.addr(), "id", c.id,
-			"error", told, "all_so_far", n)
-	}
+	s.warnSeldom("a request was refused because of what lock_keys matches", "client", c.addr(), "id", c.id,
+		"error", told, "all_so_far", n)
 	return refused
 }
 
@@ -132,8 +131,8 @@ func (c *call) splitAs(refused Error, told string) Error {
 // gone. The watcher may have noticed nothing: it asks over a connection that it has, while others break, or cannot be made.
 func (s *Server) countFailed(cause string) {
 	s.counters.upstreamErrors.Add(1)
-	if up := s.cfg.Upstream; up.Cause() == "" && s.failedTold.may(s.clock.Load()) {
-		s.log.Warn("a command for the upstream failed", "upstream", up.Addr(),
+	if up := s.cfg.Upstream; up.Cause() == "" {
+		s.warnSeldom("a command for the upstream failed", "upstream", up.Addr(),
 			"cause", strings.TrimPrefix(cause, "upstream "+up.Addr()+": "))
 	}
 }
