@@ -13,9 +13,7 @@ func TestAWaitThatADrainEndsIsNotAnswered(t *testing.T) {
 		"in pieces": {"$1\r\nx\r\n-", unblocked[1:5], unblocked[5:]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := newFakeUpstream(t)
-			r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-			c := r.dial()
+			u, r, c := newUpstreamRig(t)
 			c.send(words("WAIT 1 0"))
 			u.wantRequest(t, "CLIENT ID")
 			u.wantRequest(t, "WAIT 1 0")

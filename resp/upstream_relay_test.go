@@ -18,9 +18,7 @@ import (
 // subscribed returns a client that speaks RESP3 and has subscribed to news, a channel of the upstream's.
 func subscribed(t *testing.T) (*fakeUpstream, *rig, *client) {
 	t.Helper()
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, r, c := newUpstreamRig(t)
 	c.send(words("HELLO 3"))
 	c.reply()
 	c.send(words("SUBSCRIBE news"))
@@ -34,9 +32,7 @@ func subscribed(t *testing.T) (*fakeUpstream, *rig, *client) {
 
 // The masters may confirm a subscription later than the upstream, and its messages come at once.
 func TestNoMessageComesBeforeItsSubscriptionIsConfirmed(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, r, c := newUpstreamRig(t)
 	for i := range 100 {
 		r.engine.fakeMessages.park()
 		c.send(words("SUBSCRIBE news"))
@@ -81,10 +77,8 @@ func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
 
 // Commands whose replies the client does not want are commands all the same.
 func TestALockWaitsForWhatIsNotToBeAnswered(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	u, r, c := newUpstreamRig(t)
 	arrived := r.engine.hold()
-	c := r.dial()
 	c.send(words("CLIENT REPLY OFF") + words("SET data v") + words("SET lock:x tok NX PX 9000") + words("CLIENT REPLY ON"))
 	u.wantRequest(t, "SET data v")
 	if c.peek("+OK\r\n") || len(arrived) > 0 {
@@ -101,9 +95,7 @@ func TestALockWaitsForWhatIsNotToBeAnswered(t *testing.T) {
 }
 
 func TestScriptExistsPassesNoErrorForAnAnswer(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	shas := strings.TrimSpace(strings.Repeat("0000000000000000000000000000000000000000 ", 20))
 	c.send(words("SCRIPT EXISTS " + shas))
 	u.wantRequest(t, "SCRIPT EXISTS "+shas)
@@ -113,9 +105,7 @@ func TestScriptExistsPassesNoErrorForAnAnswer(t *testing.T) {
 
 // Else a request of some bytes would cost as many texts.
 func TestScriptExistsSendsATextOnce(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	c.send(words("SCRIPT LOAD return(1)"))
 	u.wantRequest(t, "SCRIPT LOAD return(1)")
 	sha := fmt.Sprintf("%x", sha1.Sum([]byte("return(1)")))
@@ -131,9 +121,7 @@ func TestScriptExistsSendsATextOnce(t *testing.T) {
 }
 
 func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	c.send(words("MULTI"))
 	c.want("+OK\r\n")
 	c.send(words("SET data v"))
@@ -144,10 +132,8 @@ func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {
 }
 
 func TestASubscriptionThatFailsIsNotLeftUpstream(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	u, r, c := newUpstreamRig(t)
 	r.engine.fakeMessages.failed = errors.New("ERR no quorum")
-	c := r.dial()
 	c.send(words("SUBSCRIBE news lock:x"))
 	u.wantRequest(t, "subscribe news")
 	u.answers <- "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
@@ -157,9 +143,7 @@ func TestASubscriptionThatFailsIsNotLeftUpstream(t *testing.T) {
 
 // What one client asks of the upstream in vain is not the others' failure.
 func TestADatabaseThatTheUpstreamLacksIsNoFailureForOthers(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	c.send(words("SELECT 9") + words("GET a"))
 	u.wantRequest(t, "SELECT 9")
 	u.answers <- "-ERR DB index is out of range\r\n"
@@ -324,9 +308,7 @@ func TestAnIdleLinkKeepsNoLargeBuffers(t *testing.T) {
 }
 
 func TestConfirmationsOfManyLongNamesAreNotGathered(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	request, confirmed := []string{"subscribe"}, strings.Builder{}
 	for i := range 50 {
 		name := fmt.Sprintf("%02d", i) + strings.Repeat("n", 10_000)

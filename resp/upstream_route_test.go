@@ -55,9 +55,7 @@ func TestAScriptIsRunWhereTheKeyIsThatItWorksOn(t *testing.T) {
 		{strings.Repeat(" ", 1<<20) + incrLiteral, "0", undeclared},
 	} {
 		for _, name := range []string{"eval", "evalsha"} {
-			u := newFakeUpstream(t)
-			r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-			client := r.dial()
+			u, r, client := newUpstreamRig(t)
 			request := append([]string{name, c.text}, strings.Fields(c.args)...)
 			if name == "evalsha" {
 				if s, err := r.server.scripts.Load(c.text); err == nil { // what is too long is not known later
@@ -88,9 +86,7 @@ func TestAScriptIsRunWhereTheKeyIsThatItWorksOn(t *testing.T) {
 
 // A client that was told NOSCRIPT sends the text once, and the SHA-1 from then on.
 func TestTheTextOfAScriptThatWentUpstreamIsKnownByItsSHA1(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	sha := strings.ToUpper(shaOf(setArgument))
 	for _, step := range [][]string{{"EVALSHA", sha, "0", "data"}, {"EVAL", setArgument, "0", "data"}, {"EVALSHA", sha, "0", "data"}} {
 		c.send(cmdline(step...))
@@ -124,9 +120,7 @@ func TestScriptsWhereEveryNameIsALock(t *testing.T) {
 }
 
 func TestScriptsOnLocksInsideMulti(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	c.send(words("MULTI") + cmdline("EVAL", setLiteral, "0") + words("EXEC"))
 	c.want("+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n")
 	c.send(words("MULTI") + cmdline("EVAL", incrLiteral, "0"))
@@ -147,9 +141,7 @@ func TestScriptsOnLocksInsideMulti(t *testing.T) {
 
 // What is refused here spoils a transaction that is there, too: the upstream has not heard of it.
 func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	for _, request := range []string{"MULTI x", "DISCARD x", "WATCH", "RESET x", "EXEC x"} {
 		c.send(words("MULTI") + words("SET data 1"))
 		u.wantRequest(t, "MULTI")

@@ -32,6 +32,14 @@ func newFakeUpstream(t testing.TB) *fakeUpstream {
 	return u
 }
 
+// newUpstreamRig returns a fake upstream, a rig in front of it for which names that begin with lock: are locks', and a client.
+func newUpstreamRig(t testing.TB) (*fakeUpstream, *rig, *client) {
+	t.Helper()
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	return u, r, r.dial()
+}
+
 // serveEach listens, and serves each connection on a goroutine of running, all of which end with the test.
 func serveEach(t testing.TB, running *sync.WaitGroup, serve func(net.Conn)) net.Listener {
 	t.Helper()
@@ -145,10 +153,8 @@ func TestNothingGoesUpstreamBeforeALogin(t *testing.T) {
 }
 
 func TestNeitherSideOvertakesTheOther(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
+	u, r, c := newUpstreamRig(t)
 	arrived := r.engine.hold()
-	c := r.dial()
 	c.send(words("GET a") + words("GET b") + words("SET lock:x tok NX PX 9000") + words("GET c"))
 	u.wantRequest(t, "GET a")
 	u.wantRequest(t, "GET b")
@@ -176,9 +182,7 @@ func TestNeitherSideOvertakesTheOther(t *testing.T) {
 }
 
 func TestAMessageWaitsUntilAReplyIsWhole(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, r, c := newUpstreamRig(t)
 	c.send(words("HELLO 3"))
 	c.reply()
 	c.send(words("SUBSCRIBE lock:channel") + words("GET big"))
@@ -214,9 +218,7 @@ func TestAReplyWaitsUntilAMessageIsWhole(t *testing.T) {
 }
 
 func TestARequestOfAnySizeIsSentWhole(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, _, c := newUpstreamRig(t)
 	for _, size := range []int{0, sendSize - 40, sendSize, sendSize + 1, 3*sendSize + 7} {
 		value := strings.Repeat("x", size)
 		c.send(cmdline("SET", "k", value))
@@ -227,9 +229,7 @@ func TestARequestOfAnySizeIsSentWhole(t *testing.T) {
 }
 
 func TestAnUpstreamThatSpeaksNoRESPEndsTheConnection(t *testing.T) {
-	u := newFakeUpstream(t)
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}})
-	c := r.dial()
+	u, r, c := newUpstreamRig(t)
 	c.send(words("GET a"))
 	u.wantRequest(t, "GET a")
 	u.answers <- "HTTP/1.1 400 Bad Request\r\n\r\n"
