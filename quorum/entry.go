@@ -1,6 +1,10 @@
 package quorum
 
-import "lockproxy/quorum/masters"
+import (
+	"time"
+
+	"lockproxy/quorum/masters"
+)
 
 // An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
 type entry struct {
@@ -30,9 +34,11 @@ const (
 	dropped // never sent
 )
 
-// command, take, reply and lost make an entry a request of a lane.
+// command, keeps, take, reply and lost make an entry a request of a lane.
 
 func (en *entry) command() *masters.Call { return &en.Call }
+
+func (en *entry) keeps() time.Duration { return en.round.keeps }
 
 // take is asked just before the entry is written. A request whose deadline passed is never written (rule 3), nor is
 // one of an attempt that has failed without it.

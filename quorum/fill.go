@@ -130,6 +130,9 @@ func (f *fill) isThere(l *looking) bool {
 
 func (f *fill) command() *masters.Call { return &f.Call }
 
+// keeps is 0: nobody relies on a fill before the next extension, which has a vote there and extends the horizon.
+func (f *fill) keeps() time.Duration { return 0 }
+
 func (f *fill) take(now answerTime) bool {
 	l, g := f.lane, f.gap
 	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clockUnsure || l.quarantineCause() != "" {

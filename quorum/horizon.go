@@ -20,12 +20,7 @@ const (
 func (l *lane) extendHorizon() {
 	l.keeps = 0
 	for _, r := range l.batch {
-		switch r := r.(type) {
-		case *entry:
-			l.keeps = max(l.keeps, r.round.keeps)
-		case *repair:
-			l.keeps = max(l.keeps, r.edit.keeps)
-		}
+		l.keeps = max(l.keeps, r.keeps())
 	}
 	l.extension.Args = nil
 	if l.keeps == 0 {

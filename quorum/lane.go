@@ -59,6 +59,8 @@ type lane struct {
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
 type request interface {
 	command() *masters.Call
+	// keeps is for how long masters keep what the request may set, if a client may rely on that: the horizon must last as long.
+	keeps() time.Duration
 	// take is asked just before the request is written; false drops it.
 	take(now answerTime) bool
 	// reply is told that the answer is in command.

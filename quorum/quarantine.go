@@ -115,7 +115,7 @@ func (l *lane) seeThrough(now instant) {
 }
 
 // survey asks the master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
-func (l *lane) survey(of *lane, run *quarantine) {
+func (l *lane) survey(of *lane, q *quarantine) {
 	args := luaSurvey.whole([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args()...)
 	l.ask(args, func(reply any) {
 		list, ok := reply.([]any)
@@ -132,31 +132,31 @@ func (l *lane) survey(of *lane, run *quarantine) {
 		l.roster.learn(text)
 		t := vouch.Testimony{
 			Horizon: time.Duration(ms) * time.Millisecond,
-			Clean:   quarantined == 0 && of.latestEpoch().Load() == run.epoch,
+			Clean:   quarantined == 0 && of.latestEpoch().Load() == q.epoch,
 		}
 		if seeded {
 			t.Fence = fence
 		}
-		of.hear(run, l.master.slot, t)
+		of.hear(q, l.master.slot, t)
 	})
 }
 
 // hear takes what one other master said.
-func (l *lane) hear(run *quarantine, slot int, t vouch.Testimony) {
+func (l *lane) hear(q *quarantine, slot int, t vouch.Testimony) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.quarantine == run {
-		run.said[slot] = t
+	if l.quarantine == q {
+		q.said[slot] = t
 	}
 }
 
 // endQuarantine ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
 // the fence, if that is not 0.
-func (l *lane) endQuarantine(run *quarantine, fence int64) {
-	args := luaEndQuarantine.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, run.canary, run.text)...)
+func (l *lane) endQuarantine(q *quarantine, fence int64) {
+	args := luaEndQuarantine.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, q.canary, q.text)...)
 	l.ask(args, func(reply any) {
 		if reply == int64(1) {
-			l.setQuarantine("", run.canary)
+			l.setQuarantine("", q.canary)
 			return
 		}
 		l.suspect = true

@@ -3,6 +3,7 @@ package quorum
 import (
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"lockproxy/quorum/masters"
 )
@@ -88,6 +89,8 @@ func (l *looking) differs(master int) (differs, lacks bool) {
 }
 
 func (r *repair) command() *masters.Call { return &r.Call }
+
+func (r *repair) keeps() time.Duration { return r.edit.keeps }
 
 func (r *repair) take(now answerTime) bool {
 	d := r.edit

@@ -76,6 +76,9 @@ func pushUndos(e *Engine, undos []*undo, after func()) {
 
 func (u *undo) command() *masters.Call { return &u.Call }
 
+// keeps is 0: what is put back was there before.
+func (u *undo) keeps() time.Duration { return 0 }
+
 func (u *undo) take(answerTime) bool {
 	now := u.lane.engine.now()
 	if u.gone == 0 {

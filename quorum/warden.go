@@ -135,6 +135,7 @@ type question struct {
 }
 
 func (q *question) command() *masters.Call { return &q.Call }
+func (q *question) keeps() time.Duration   { return 0 }
 func (q *question) take(answerTime) bool   { return true }
 func (q *question) lost(string)            {}
 func (q *question) reply(instant) {

@@ -199,7 +199,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "the horizon is never extended", rule: "7 horizon", aim: "horizons", file: "horizon.go",
-		old: "l.keeps = max(l.keeps, r.round.keeps)", new: "l.keeps = min(0, r.round.keeps)",
+		old: "l.keeps = max(l.keeps, r.keeps())", new: "l.keeps = min(0, r.keeps())",
 	},
 	{
 		name: "a horizon is known by a clock that was set back since", rule: "7 horizon", file: "horizon.go",
