@@ -43,8 +43,11 @@ func (e *Engine) keepTo(b vouch.Bounds) {
 //
 // That is one step within the tolerance, and the inexactness of two observations.
 
-// uncertainty is how inexact what is known of a master's clock may be: how wide the span that its offset is in.
-func (e *Engine) uncertainty() time.Duration { return (e.bounds.Load().Grace + clockFloor) * 2 / 5 }
+// Uncertainty is how inexact what is known of a master's clock may be: how wide the span that its offset is in. A round trip must
+// not take longer.
+func Uncertainty(grace time.Duration) time.Duration { return (grace + clockFloor) * 2 / 5 }
+
+func (e *Engine) uncertainty() time.Duration { return Uncertainty(e.bounds.Load().Grace) }
 
 // whoseGrace ends the advice to raise grace: what else must be done, if another proxy's lower grace is the one that counts.
 func (e *Engine) whoseGrace() string {

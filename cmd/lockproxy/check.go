@@ -145,7 +145,7 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: new, or has lost its data: if no lock is held, run lockproxy init"
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
-		case p.info.RoundTrip > (p.grace(cfg)+2*time.Millisecond)*2/5: // docs/safety.md, How exactly clocks are watched
+		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg)):
 			p.votes, p.verdict = true, p.farAway(cfg)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
