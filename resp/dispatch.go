@@ -86,7 +86,7 @@ func (c *call) perform() Reply {
 	if !c.resp3 && c.total.Load() > 0 && row.flags&subscribedToo == 0 {
 		return c.rejected(cmd, errSubscribed(row.full))
 	}
-	if c.lost.Load() > 0 {
+	if c.lost.any() {
 		if refused := c.tellLost(row); refused != nil {
 			return c.rejected(cmd, refused)
 		}
@@ -156,9 +156,8 @@ func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
 
 // answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
 func (s *session) answerAs(reply Reply, adjust func(*slot)) {
-	sl := newSlot(s)
-	sl.reply, sl.resp3, sl.mute = reply, s.resp3, s.mute.current
-	sl.weight = 1
+	sl := s.newReply()
+	sl.reply, sl.weight = reply, 1
 	if spent := s.queue(sl, reply.size(), adjust); spent != "" {
 		s.kill(spent)
 	}

@@ -18,8 +18,8 @@ import (
 
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(err error) {
-	sl := newSlot(s)
-	sl.reply, sl.resp3, sl.mute = Error(err.Error()), s.resp3, s.mute.current
+	sl := s.newReply()
+	sl.reply = Error(err.Error())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push(sl)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum"
@@ -30,12 +29,11 @@ type hold struct {
 	over  bool        // it must not be extended any more
 }
 
-// holds are the locks that a session holds. session.mu guards them, except lost.
+// holds are the locks that a session holds. session.mu guards them.
 type holds struct {
-	kept     map[quorum.Key]*hold
-	coming   []*hold                 // of LOCKs under way: later commands of the client may change or end them
-	lostKeys map[quorum.Key]struct{} // the reply to the next command on one of them tells of its loss
-	lost     atomic.Int32            // how many there are
+	kept   map[quorum.Key]*hold
+	coming []*hold // of LOCKs under way: later commands of the client may change or end them
+	lost   losses
 }
 
 // holdsMax bounds what a connection may hold: each is extended three times in a TTL.
@@ -194,8 +192,7 @@ func (s *session) releaseHolds() {
 	for _, h := range s.coming { // their replies will not be written
 		h.free()
 	}
-	clear(s.lostKeys)
-	s.lost.Store(0)
+	s.lost.clear()
 	s.mu.Unlock()
 	s.giveBack(all)
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"strconv"
+	"sync/atomic"
 
 	"lockproxy/quorum"
 )
@@ -12,6 +13,38 @@ import (
 // of the lost lock: a listener may hold the key by now, or a key of that name in another database.
 const lostChannel = reservedPrefix + "lost:"
 
+// losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. session.mu guards them, but
+// whoever asks for any need not hold it.
+type losses struct {
+	keys map[quorum.Key]struct{}
+	n    atomic.Int32 // len(keys)
+}
+
+func (l *losses) any() bool { return l.n.Load() > 0 }
+
+func (l *losses) add(key quorum.Key) {
+	if l.keys == nil {
+		l.keys = map[quorum.Key]struct{}{}
+	}
+	if len(l.keys) < holdsMax {
+		l.keys[key] = struct{}{}
+	}
+	l.n.Store(int32(len(l.keys)))
+}
+
+// remove says whether the key was there.
+func (l *losses) remove(key quorum.Key) bool {
+	_, lost := l.keys[key]
+	delete(l.keys, key)
+	l.n.Store(int32(len(l.keys)))
+	return lost
+}
+
+func (l *losses) clear() {
+	clear(l.keys)
+	l.n.Store(0)
+}
+
 // lose tells the client that a lock is lost: by a push if it speaks RESP3, and by an error in reply to its next command on the key.
 // It tells everybody by a message. s.mu is held.
 func (s *session) lose(key quorum.Key, fence int64) {
@@ -21,13 +54,7 @@ func (s *session) lose(key quorum.Key, fence int64) {
 	s.server.counters.heldLost.Add(1)
 	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", s.addr(), "id", s.id)
-	if s.lostKeys == nil {
-		s.lostKeys = map[quorum.Key]struct{}{}
-	}
-	if _, told := s.lostKeys[key]; !told && len(s.lostKeys) < holdsMax {
-		s.lostKeys[key] = struct{}{}
-		s.lost.Add(1)
-	}
+	s.lost.add(key)
 	if s.resp3 {
 		sl := newSlot(s)
 		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
@@ -52,10 +79,7 @@ func (c *call) tellLost(cmd *command) Reply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
-		key := c.key(name)
-		if _, lost := c.lostKeys[key]; lost {
-			delete(c.lostKeys, key)
-			c.lost.Add(-1)
+		if c.lost.remove(c.key(name)) {
 			return errLost(name)
 		}
 	}
@@ -64,16 +88,13 @@ func (c *call) tellLost(cmd *command) Reply {
 
 // regain forgets the loss of a key, if the reply about to be written says that the client has a lock of that key again.
 func (s *session) regain(sl *slot) {
-	if !sl.out.taken || s.lost.Load() == 0 {
+	if !sl.out.taken || !s.lost.any() {
 		return
 	}
 	taken := sl.out.lock.AppendTaken(nil) // not all keys of the command: an EXEC may only read some
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, what := range taken {
-		if _, lost := s.lostKeys[what.Key]; lost {
-			delete(s.lostKeys, what.Key)
-			s.lost.Add(-1)
-		}
+		s.lost.remove(what.Key)
 	}
 }

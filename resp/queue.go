@@ -56,8 +56,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	if cl.name != "" && cl.engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
 		return nil
 	}
-	sl := newSlot(s)
-	sl.resp3, sl.mute = s.resp3, s.mute.current
+	sl := s.newReply()
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
 	sl.left, sl.weight, sl.size = cl.outcomes, cl.outcomes, s.parser.size
 	sl.memory += cl.engaged * s.server.engagement

@@ -113,6 +113,13 @@ func newSlot(s *session) *slot {
 	return sl
 }
 
+// newReply returns a slot for the reply to the command that the reader runs, as the client wants it now.
+func (s *session) newReply() *slot {
+	sl := newSlot(s)
+	sl.resp3, sl.mute = s.resp3, s.mute.current
+	return sl
+}
+
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
 	raw := sl.raw[:0]

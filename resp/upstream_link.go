@@ -252,8 +252,8 @@ func (l *link) pushRelayed() bool {
 			return true
 		}
 	}
-	sl := newSlot(s)
-	sl.left, sl.weight, sl.from, sl.mute = 1, 1, relayed, mute
+	sl := s.newReply()
+	sl.left, sl.weight, sl.from = 1, 1, relayed
 	if !s.push(sl) {
 		sl.recycle()
 		return false

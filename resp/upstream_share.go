@@ -135,8 +135,8 @@ func (s *Server) trunk(g upstream.Greeting) (*upstream.Trunk, error) {
 
 // beginRun makes the slot of commands that follow. s.mu is held.
 func (s *session) beginRun() bool {
-	sl := newSlot(s)
-	sl.from, sl.mute = gathered, s.mute.current
+	sl := s.newReply()
+	sl.from = gathered
 	if !s.push(sl) {
 		sl.recycle()
 		return false

@@ -113,7 +113,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "a loss is told to who has the lock again", rule: "hold", file: "../resp/hold_lost.go", front: true,
-		old: "if !sl.out.taken || s.lost.Load() == 0 {", new: "if true {",
+		old: "if !sl.out.taken || !s.lost.any() {", new: "if true {",
 		test: "TestALossIsNotToldToWhoHasTheLockAgain", in: "../../resp",
 	},
 	{
