@@ -79,7 +79,7 @@ func (d *editing) compose(en *entry, now int64) {
 		k.ends[en.master] = at
 		argv = append(append(argv, k.words[:]...), at)
 	}
-	en.Args = luaEdit.bySHA(d.exec.req.Keys, argv...)
+	en.Args = d.bySHA(d.exec.req.Keys, argv...)
 }
 
 // expireByPut turns an Expire of a string into a Put of the value that is there: unlike an Expire, a Put can be undone.

@@ -522,7 +522,7 @@ func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now().Add(-time.Hour)}
 	k := &edited{Edit: Edit{KeepTTL: true}, ms: 10_000, ends: make([]int64, 1)}
 	d := &editing{
-		round: round{engine: e}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
+		round: round{engine: e, program: luaEdit}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
 		keys: []*edited{k},
 	}
 	d.compose(&entry{lane: &lane{running: running{gathered: 3 * time.Second}}}, 1_000_000)

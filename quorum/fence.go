@@ -54,7 +54,7 @@ type fencing struct {
 // take returns the command for one master. attempt.compose has chosen when the lock expires there.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
-	return en.lane.lay("EVALSHA", &luaTakeFenced.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
+	return en.lane.lay("EVALSHA", &f.attempt.program.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
 }
 
 // won goes on when the lock is won.

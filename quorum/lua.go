@@ -289,10 +289,3 @@ func (l *lua) whole(keys []string, argv ...any) []any {
 	}
 	return append(args, argv...)
 }
-
-// bySHA is whole for a script that a round names as its program.
-func (l *lua) bySHA(keys []string, argv ...any) []any {
-	args := l.whole(keys, argv...)
-	args[0], args[1] = "EVALSHA", &l.sha
-	return args
-}

@@ -19,7 +19,14 @@ const programsMax = 256
 // runs makes a script the program of the round, and returns the command.
 func (r *round) runs(l *lua, keys []string, argv ...any) []any {
 	r.program = l
-	return l.bySHA(keys, argv...)
+	return r.bySHA(keys, argv...)
+}
+
+// bySHA returns the command that runs the round's program.
+func (r *round) bySHA(keys []string, argv ...any) []any {
+	args := r.program.whole(keys, argv...)
+	args[0], args[1] = "EVALSHA", &r.program.sha
+	return args
 }
 
 // written returns a command that runs a script by SHA-1 with the script's text in its place.

@@ -226,7 +226,7 @@ func TestNothingIsSentAgainAfterItsDeadline(t *testing.T) {
 
 func TestWhatOvertakesAScript(t *testing.T) {
 	name, token := key, "mine"
-	giveBack := luaRelease.bySHA([]string{key}, "mine")
+	giveBack := luaRelease.whole([]string{key}, "mine")
 	tests := []struct {
 		what        string
 		first       []any
@@ -239,9 +239,9 @@ func TestWhatOvertakesAScript(t *testing.T) {
 		{"a take with its token", giveBack, &release{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
 		{"another's take", giveBack, &release{}, []any{"SET", key, "other", "NX"}, &attempt{}, "", false},
 		{"another lock's", giveBack, &release{}, []any{"SET", "key", "mine", "NX"}, &attempt{}, "", false},
-		{"one that did not run either", giveBack, &release{}, luaReenter.bySHA([]string{key}, "mine"), &attempt{}, "NOSCRIPT No", false},
+		{"one that did not run either", giveBack, &release{}, luaReenter.whole([]string{key}, "mine"), &attempt{}, "NOSCRIPT No", false},
 		{"one that failed", giveBack, &release{}, luaReenter.whole([]string{key}, "mine"), &attempt{}, "WRONGTYPE", true},
-		{"a longer extension", luaExtend.bySHA([]string{key}, "mine", int64(1)), &extension{}, luaAdd.whole([]string{key}, "mine"), &extension{}, "", true},
+		{"a longer extension", luaExtend.whole([]string{key}, "mine", int64(1)), &extension{}, luaAdd.whole([]string{key}, "mine"), &extension{}, "", true},
 		{"a read", giveBack, &release{}, []any{"STRLEN", key, "mine"}, &asking{}, "", false},
 		{"of a read", luaLook.whole([]string{key}), &looking{}, []any{"SET", key, "mine"}, &write{}, "", false},
 		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
