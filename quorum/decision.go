@@ -78,11 +78,10 @@ func decideAcquire(t tally) Decision {
 // failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
 // "not held" would report a lock lost that its holder had to the end.
 func decideRelease(t tally) Decision {
-	d := decideHeld(t)
-	if d == Undecided && t.Granted > 0 && t.Refused+t.Pending() <= t.spare() && t.Failed+t.Pending() <= t.spare() {
+	if t.Granted > 0 && t.Refused+t.Pending() <= t.spare() && t.Failed+t.Pending() <= t.spare() {
 		return Won
 	}
-	return d
+	return decideHeld(t)
 }
 
 // decideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
@@ -92,11 +91,10 @@ func decideRelease(t tally) Decision {
 // the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
 // a vote for a moment.
 func decideExtend(t tally) Decision {
-	d := decideHeld(t)
-	if d == Undecided && t.Refused+t.Failed > t.spare() && t.Refused+t.Pending() <= t.spare() {
+	if t.Refused+t.Failed > t.spare() && t.Refused+t.Pending() <= t.spare() {
 		return Unanswered
 	}
-	return d
+	return decideHeld(t)
 }
 
 // decideHeld is what both rules have in common.

@@ -44,7 +44,7 @@ func (l *lane) learnHorizon(shows int64) {
 	if l.extension.Args == nil {
 		return
 	}
-	if ms, ok := l.extension.Reply.(int64); ok && l.extension.Err == nil {
+	if ms, ok := l.extension.Reply.(int64); ok {
 		sent := shows - (l.proof.received - l.proof.sent).Milliseconds() - 1
 		l.link.horizon = min(l.link.clock, sent) + ms
 	}

@@ -146,10 +146,10 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	if now.Process == "-" || now.Early { // a proxy that hears the other masters is to see that it restarted
 		next.Process = was.Process
 	}
-	if now.Lineage == "-" && !restarted {
+	if !restarted { // one that tells none may be asked by a proxy that is not permitted to know
 		next.Lineage = was.Lineage
 	}
-	if now.MayBeDurable && !restarted || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
+	if now.MayBeDurable || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
 		next.Durable = was.Durable
 	}
 	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one

@@ -58,7 +58,7 @@ func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Du
 	lo, hi := last-received, min(first, last)-sent+c.apart(received-sent)
 	most := hi
 	if lo > hi { // it jumped in between
-		most = max(lo, last-sent+c.apart(received-sent))
+		most = last - sent + c.apart(received-sent)
 	}
 	jump = c.see(received, hi, Span{lo, most})
 	c.reach = max(first, last) - sent - c.offset.Lo
