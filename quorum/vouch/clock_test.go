@@ -121,6 +121,78 @@ func TestAStepThatNoToleranceAllowsIsAccused(t *testing.T) {
 	}
 }
 
+func TestWhatAClockShowsIsWithinItsBounds(t *testing.T) {
+	for seed := range uint64(300) {
+		m := newModel(seed)
+		for range 30 {
+			m.ask(nothing)
+			passed := m.some(10 * time.Second)
+			m.pass(passed, float64(1-2*m.rng.IntN(2)))
+			shows, earliest, latest := m.at+m.offset, m.Earliest(m.at), m.Latest(m.at)
+			if apart := m.Width() + time.Duration(2*modelRate*float64(passed)); shows < earliest-1 || shows > latest+1 || latest-earliest > apart+2 {
+				t.Fatalf("seed %d: it shows %v, not %v to %v", seed, shows, earliest, latest)
+			}
+		}
+		m.ask(nothing)
+		if by := m.offset - m.Offset(); by < -m.Width()/2-1 || by > m.Width()/2+1 {
+			t.Fatalf("seed %d: the offset is %v, not %v, known to within %v", seed, m.offset, m.Offset(), m.Width())
+		}
+	}
+}
+
+// Proxies may have other settings: all follow a clock as the strictest of them does.
+func TestAClockIsFollowedByTheStrictestBounds(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	at := func(c *Clock, now, offset time.Duration) time.Duration {
+		return c.Observe(now, now, now+offset, now+offset)
+	}
+	for _, c := range []struct {
+		name                 string
+		rate, stricter       float64
+		tolerance, tolerates time.Duration
+	}{
+		{"the other tolerates less", 0.01, 0.01, 100 * ms, 10 * ms},
+		{"the other allows for less drift", 0.1, 0.001, 10 * ms, 10 * ms},
+		{"the other is laxer", 0.01, 0.5, 10 * ms, time.Hour},
+	} {
+		k := Clock{Rate: c.rate, Tolerance: c.tolerance}
+		at(&k, 0, 0)
+		k.Restrict(c.stricter, c.tolerates)
+		if jump := at(&k, s, 50*ms); jump <= 0 {
+			t.Errorf("%s: a step of 50 ms was taken for %v", c.name, jump)
+		}
+		k = Clock{Rate: c.rate, Tolerance: c.tolerance}
+		at(&k, 0, 0)
+		at(&k, s, s) // as if we had stood still for 1 s
+		k.Restrict(c.stricter, c.tolerates)
+		k.Acquit(s, 0)
+		if jump := at(&k, s+ms, s+50*ms); jump <= 0 {
+			t.Errorf("%s: after a standstill, a step of 50 ms was taken for %v", c.name, jump)
+		}
+	}
+	k := Clock{Rate: 0.01, Tolerance: 100 * ms}
+	at(&k, 0, 0)
+	at(&k, ms, 50*ms)
+	k.Restrict(0.01, 10*ms)
+	if jump := at(&k, s, 65*ms); jump != 0 { // 10 ms of it may be drift
+		t.Errorf("what was tolerated before counts for more than the tolerance: a step of 5 ms was taken for %v", jump)
+	}
+}
+
+func TestAStepAfterAJumpBackwardsIsTolerated(t *testing.T) {
+	m := newModel(1)
+	m.path = 0
+	m.ask(nothing)
+	m.offset -= time.Minute
+	if jump, _ := m.ask(nothing); jump >= 0 {
+		t.Fatalf("a minute backwards was taken for %v", jump)
+	}
+	m.offset -= modelTolerance / 4
+	if jump, _ := m.ask(nothing); jump != 0 {
+		t.Errorf("accused of %v after that", jump)
+	}
+}
+
 // Steps backwards do not make up for steps forwards, and many small steps do not hide in the widths.
 func TestWhatMovesForwardsUnnoticedIsBounded(t *testing.T) {
 	worst := time.Duration(0)
@@ -199,6 +271,11 @@ func TestASlowAnswerLeavesRoomForAStep(t *testing.T) {
 	}
 	if c.Reach() < 40*ms {
 		t.Errorf("a step of 40 ms went unnoticed, of at most %v", c.Reach())
+	}
+	c = Clock{Rate: 0.01, Tolerance: 10 * ms}
+	c.Observe(0, ms, 0, 0)
+	if by := c.Observe(100*ms, 150*ms, 140*ms, 135*ms); by != 0 || c.Reach() < 40*ms { // what expired then is gone
+		t.Errorf("a step of 40 ms, of which 5 were taken back while it was asked, went unnoticed, of at most %v: %v", c.Reach(), by)
 	}
 	c = Clock{Rate: 0.01, Tolerance: 10 * ms}
 	c.Observe(0, ms, 0, 0)

@@ -77,6 +77,10 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 		t.Fatalf("%+v, %+v: epoch %d is not the next, or it was replaced before", was, now, next.Epoch)
 	case !forgot && next.Durable == was.Durable && next.Epoch != was.Epoch, !forgot && (next == was) != (j.Verdict == Same):
 		t.Fatalf("%+v, %+v: %+v", was, now, j)
+	case forgot && next.Slot != now.Slot, !forgot && next.Slot != was.Slot:
+		t.Fatalf("%+v, %+v: next %+v: proxies that do not agree on the slot would mark it in turns", was, now, next)
+	case !forgot && was.Process != now.Process && was.Process != "-" && now.Process != "-" && next.Lineage != now.Lineage:
+		t.Fatalf("%+v, %+v: next %+v: it has read its AOF, and may become a replica of its former master again", was, now, next)
 	case next.Bounds != was.And(now.Bounds), next.Members != was.Members, next.DB != now.DB:
 		t.Fatalf("%+v, %+v: next %+v", was, now, next)
 	case next.Durable && !now.Durable && !((now.MayBeDurable || was.Epoch < latest) && was.Durable && !forgot):
@@ -127,7 +131,7 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 	good := Canary{Process: "p", Lineage: "-", Epoch: 7, Members: "m", Bounds: Bounds{time.Hour, 50 * time.Millisecond, 0.01, time.Second}}
 	for _, text := range []string{
 		"x", "lockproxy-1", "lockproxy-0 7 p - m 1h 50ms 0.01 volatile 0", "lockproxy-1 -7 p - m 1h 50ms 0.01 volatile 0",
-		"lockproxy-1 7 p - m 2562047h 50ms 0.01 volatile 0", "lockproxy-1 7 p - m 99999999999h 50ms 0.01 volatile 0",
+		"lockproxy-1 x p - m 1h 50ms 0.01 volatile 0", "lockproxy-1 7 p - m 2562047h 50ms 0.01 volatile 0", "lockproxy-1 7 p - m 99999999999h 50ms 0.01 volatile 0",
 		"lockproxy-1 7 p - m 3600000 50ms 0.01 volatile 0", "lockproxy-1 7 p - m -1h 50ms 0.01 volatile 0",
 		"lockproxy-1 7 p - m 1h -50ms 0.01 volatile 0", "lockproxy-1 7 p - m 1h 50 0.01 volatile 0",
 		"lockproxy-1 7 p - m 1h 50ms 1.1 volatile 0", "lockproxy-1 7 p - m 1h 50ms NaN volatile 0",

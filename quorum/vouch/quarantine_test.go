@@ -54,6 +54,36 @@ func bits(x int) int {
 	return n
 }
 
+// Whatever fence a quorum has kept with the quarantined master, those who are enough include one that knows it. Every set of
+// masters that testify is met with every quorum.
+func TestAMasterIsSeededWithTheLargestFenceItCanHaveForgotten(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		quorum := n/2 + 1
+		each(n-1, 4, func(others []int) { // 0 silent, 1 in quarantine, 2 clean, and may have missed fences, 3 clean, and has missed none
+			known := 0
+			for _, o := range others {
+				known += o / 3
+			}
+			for kept := range 1 << (n - 1) { // the other masters that kept fence 9
+				if bits(kept) < quorum-1 {
+					continue
+				}
+				var said []Testimony
+				for i, o := range others {
+					if o > 0 {
+						fence := map[int]int64{1: 20, 2: 0, 3: 5 + 4*int64(kept>>i&1)}[o] // one in quarantine may tell of another's
+						said = append(said, Testimony{Clean: o > 1, Fence: fence})
+					}
+				}
+				switch fence := Fence(said, n); {
+				case known < n-quorum+1 && fence != 0, known >= n-quorum+1 && quorum > 1 && fence != 9:
+					t.Fatalf("N=%d, %v, kept by %b: fence %d", n, others, kept, fence)
+				}
+			}
+		})
+	}
+}
+
 func TestAQuarantineIsNotMadeLongerByTestimony(t *testing.T) {
 	q := NewQuarantine("", 0, time.Minute, 0.01)
 	before := q.Until

@@ -136,7 +136,11 @@ func TestAStandstillHidesNoStep(t *testing.T) {
 		if !early {
 			m.offset += step
 		}
+		reach := m.Reach()
 		rest := m.Acquit(stood, stood)
+		if heard && (early && rest <= 0 || m.Reach() != reach) { // it may have been set back since: what expired is gone
+			t.Fatalf("seed %d: a step of %v was heard and forgotten: %v, %v and then %v may hide", seed, step, rest, reach, m.Reach())
+		}
 		m.at += stood
 		m.offset -= stood
 		later, _ := m.ask(nothing)
@@ -160,6 +164,23 @@ func TestAJumpInTheFirstObservationMayHaveBeenLarger(t *testing.T) {
 	}
 	if rest := m.Acquit(stood, 0); rest != 0 {
 		t.Errorf("accused of %v besides", rest)
+	}
+}
+
+// Clocks may have drifted apart by more than the jump until enough masters have been heard.
+func TestAJumpThatNobodyJudgesForLongIsStillOne(t *testing.T) {
+	for _, sign := range []time.Duration{1, -1} {
+		m := newModel(1)
+		m.path = 0
+		m.ask(nothing)
+		m.offset += sign * 2 * modelTolerance
+		for range 60 {
+			m.ask(nothing)
+			m.pass(time.Second, 0)
+		}
+		if by, ok := m.Jumped(); !ok || by.Lo <= 0 && by.Hi >= 0 {
+			t.Errorf("%v after a minute: %v, %v", sign*2*modelTolerance, by, ok)
+		}
 	}
 }
 
