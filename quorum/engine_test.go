@@ -337,6 +337,23 @@ func TestAnAttemptThatCannotBeKilledIsUndoneWheneverItRuns(t *testing.T) {
 	})
 }
 
+// Before Redis 7, CLIENT KILL ID 0 would be every client, of whomever.
+func TestWhoIsNotToldItsClientIDKillsNobody(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		late := w.fakes[2]
+		late.noID = true
+		late.cut()
+		w.settle()
+		kills := late.ran("CLIENT KILL")
+		w.loseAnAttempt()
+		if n := late.ran("CLIENT KILL"); n != kills {
+			t.Errorf("%d clients were killed", n-kills)
+		}
+		time.Sleep(minute)
+		w.expectHolders(key, "...")
+	})
+}
+
 // loseAnAttempt lets a SET run on the third master after its connection broke, and returns that master.
 func (w *world) loseAnAttempt() *fake {
 	late := w.fakes[2]

@@ -27,6 +27,7 @@ type fake struct {
 	refuse  bool          // dials are refused
 	refusal []error       // with these in turn, else with ECONNREFUSED
 	noKill  bool          // CLIENT KILL is not permitted
+	noID    bool          // CLIENT ID is not permitted
 	breaks  string        // the beginning of a command after which the connection breaks, once
 	runID   int
 	skew    time.Duration // of its clock
@@ -434,7 +435,9 @@ func (f *fake) exec(s *lua, call *masters.Call) {
 
 func (f *fake) client(c *fakeConn, call *masters.Call, arg func(int) string) {
 	if arg(1) == "ID" {
-		call.Reply = c.id
+		if call.Reply = c.id; f.noID {
+			call.Reply, call.Err = nil, errors.New("NOPERM no permission to run CLIENT ID")
+		}
 		return
 	}
 	f.log = append(f.log, "CLIENT KILL")
