@@ -523,7 +523,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an extension by little is not promised", rule: "1 clock", file: "extend.go",
-		old: " && x.number(isSooner) > 0", new: " || x.number(isSooner) > 100",
+		old: " && x.number(Granted, isSooner) > 0", new: " || x.number(Granted, isSooner) > 100",
 		test: "TestWhoGivesALockUp", in: ".",
 	},
 	{
