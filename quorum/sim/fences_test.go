@@ -103,6 +103,32 @@ func (s *scene) granted(c <-chan quorum.Acquired) quorum.Acquired {
 	return a
 }
 
+func TestAFenceThatAQuorumKeepsAtOnceCostsNoFurtherRound(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.knows(ahead, 0, 1, 2)
+		s.do(func() {
+			for _, l := range s.links[0] {
+				l.slow = 10 * time.Millisecond
+			}
+		})
+		lock := func(n int, fenced bool) time.Duration {
+			began := time.Now()
+			req := quorum.AcquireRequest{Key: quorum.Key{Name: resourceName(n)}, Token: "mine", TTL: 20 * time.Second, Fenced: fenced}
+			s.granted(begin(s.proxies[0].life.engine.Acquire, req))
+			return time.Since(began)
+		}
+		round := lock(0, false)
+		if took := lock(1, true); took > round*3/2 {
+			t.Errorf("it took %v, and a lock without a fence %v", took, round)
+		}
+		s.sleep(100 * time.Millisecond)
+		s.knows(1, 0, 1) // the proxy knows more
+		if took := lock(2, true); took > round*3/2 {
+			t.Errorf("where masters differ, it took %v, and a lock without a fence %v", took, round)
+		}
+	})
+}
+
 func TestAFenceIsMoreThanAnyOfAQuorumKnows(t *testing.T) {
 	inScene(t, func(s *scene) {
 		s.knows(ahead, 1, 2)
