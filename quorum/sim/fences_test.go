@@ -329,3 +329,20 @@ func TestAMasterThatHasForgottenTellsOfNoFences(t *testing.T) {
 		}
 	})
 }
+
+// Else its vote for a fence would not count until some lock had the time to ask all masters.
+func TestAMasterWhoseQuarantineEndsIsToldTheFences(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.knows(ahead, 0, 1, 2)
+		s.flush(0)
+		s.sleep(5 * time.Second)
+		s.expectState(0, quorum.Clean)
+		s.do(func() {
+			m := s.servers[0]
+			it, _ := m.get(&session{}, "lockproxy:fence")
+			if want := fmt.Sprintf("%d %s", ahead, m.epoch()); it.text != want {
+				t.Errorf("it knows %q, want %q", it.text, want)
+			}
+		})
+	})
+}
