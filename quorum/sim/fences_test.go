@@ -201,6 +201,19 @@ func TestAFenceRestsOnTheClockWhereTooFewMastersRemember(t *testing.T) {
 	})
 }
 
+func TestAFenceGrowsThoughAllMastersHaveForgottenTheLast(t *testing.T) {
+	inScene(t, func(s *scene) {
+		first := s.granted(s.fenced(0, "mine"))
+		for master := range 3 {
+			s.flush(master)
+		}
+		s.sleep(2 * time.Minute) // until they have a vote again
+		if second := s.granted(s.fenced(1, "yours")); !second.Unfounded || second.Fence <= first.Fence {
+			t.Errorf("%d after %d, and the proxies' clocks agree: %+v", second.Fence, first.Fence, second)
+		}
+	})
+}
+
 func TestNoFenceIsGivenOutIfNoQuorumTellsWhatItKnows(t *testing.T) {
 	inScene(t, func(s *scene) {
 		taken := s.fenced(0, "mine")
