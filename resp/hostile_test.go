@@ -111,10 +111,11 @@ func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
 	c := r.dial()
 	_ = c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	go func() { _, _ = io.WriteString(c, strings.Repeat(words(strings.Repeat("x", 120)), 1<<20)) }()
-	deepest := int64(0)
+	deepest, most := int64(0), int64(0)
 	waitFor(t, "it goes on being read", func() bool {
 		before := r.server.Stats().Commands
 		for range 50 {
+			most = max(most, r.server.memory.used())
 			for _, s := range r.server.clients() {
 				deepest = max(deepest, s.depth.Load())
 			}
@@ -124,6 +125,9 @@ func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
 	})
 	if deepest > depthBeforeAuth {
 		t.Errorf("%d replies wait, want at most %d", deepest, depthBeforeAuth)
+	}
+	if most > 2*inputBeforeAuth { // a buffer doubles as it grows
+		t.Errorf("it takes %d bytes of memory", most)
 	}
 	_ = c.Close()
 }

@@ -201,7 +201,7 @@ func TestAHoldKnowsWhatWasSentBehindItsLock(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	// RESET gives back what was taken in the same breath.
-	c.send(words("LOCK j 300 TOKEN me HOLD") + words("RESET"))
+	c.send(words("LOCK j 60000 TOKEN me HOLD") + words("RESET"))
 	c.wantLocked("me")
 	c.want("+RESET\r\n")
 	other := r.dial()
@@ -453,6 +453,21 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 	}
 }
 
+// The token may be one that many share.
+func TestWhatAClientHasGivenBackIsNotReleasedAgainWhenItGoes(t *testing.T) {
+	r := newRig(t, Config{})
+	c, other := r.dial(), r.dial()
+	c.send(words("LOCK k 60000 TOKEN 1 HOLD"))
+	c.wantLocked("1")
+	c.ask("UNLOCK", "k", "1")
+	other.ask("SET", "k", "1", "NX", "PX", "60000")
+	_ = c.Close()
+	waitFor(t, "the session goes on", func() bool { return r.server.Stats().Clients == 1 })
+	if got := other.ask("GET", "k"); got != "$1\r\n1\r\n" {
+		t.Errorf("GET: %q", got)
+	}
+}
+
 // An extension of a held lock overtakes the outcome of what its client gave the lock back by. It finds nothing, and that is no loss.
 func TestALockThatItsClientIsGivingBackIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct{ release, want string }{
@@ -542,6 +557,28 @@ func TestAHoldEndsWhereItsClientMakesItTooShort(t *testing.T) {
 				t.Errorf("%d are held", stats.Held)
 			}
 		})
+	}
+}
+
+// An extension of the hold may have come behind the change, and would keep what the client has given up.
+func TestALockThatItsClientMakesTooShortIsReleased(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 60000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	arrived := r.engine.hold()
+	c.send(words("PEXPIRE k 1"))
+	<-arrived
+	r.engine.release(0)
+	c.want(":1\r\n")
+	select {
+	case got := <-arrived:
+		if got != "release k" {
+			t.Errorf("%s came behind the change", got)
+		}
+		r.engine.release(0)
+	case <-time.After(10 * time.Second):
+		t.Error("it is not released")
 	}
 }
 
