@@ -157,6 +157,17 @@ func TestWhenMastersAreDownASubscriptionFailsAtOnce(t *testing.T) {
 		if err == nil || err.Error() != want || time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
+		w.masters[2].set(func(f *fake) { f.refuse = true })
+		w.masters[2].cut()
+		time.Sleep(time.Second)
+		if err := w.subscribe(&reader{}, news); err == nil {
+			t.Error("nobody has confirmed it")
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n := len(w.leaving); n > 0 {
+			t.Errorf("%d subscriptions are still to be left, of which no master was told", n)
+		}
 	})
 }
 

@@ -263,3 +263,16 @@ func TestTheSieveIsBounded(t *testing.T) {
 		t.Errorf("%d publishers", len(s.publishers))
 	}
 }
+
+func TestMessagesThatWereDeliveredAreForgotten(t *testing.T) {
+	s := newSieve(2, time.Hour)
+	for i := range uint64(10_000) {
+		s.add(pub("a", i+1), Message{}, 0, 0, nil)
+		if got := s.add(pub("a", i+1), Message{}, 1, 0, nil); len(got) != 1 {
+			t.Fatalf("message %d: %v", i, got)
+		}
+	}
+	if n := cap(s.waiting.items); n > 100 {
+		t.Errorf("there is room for %d that wait, and none does", n)
+	}
+}
