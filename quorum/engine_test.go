@@ -124,6 +124,26 @@ func TestALockIsTakenRefusedAndReleased(t *testing.T) {
 	})
 }
 
+// Else clients would not be held back, however many ask.
+func TestRoundsUnderWayAreCounted(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		running := func() int {
+			n, _ := w.Admission().Rounds()
+			return n
+		}
+		before := running()
+		c := w.start(AcquireRequest{Key: Key{Name: key}, Token: "mine", TTL: minute})
+		if n := running() - before; n != 1 {
+			t.Errorf("%d rounds are under way", n)
+		}
+		<-c
+		w.settle()
+		if n := running() - before; n != 0 {
+			t.Errorf("%d rounds are under way after the answer", n)
+		}
+	})
+}
+
 // What one master has of an attempt that failed is not who holds the lock: its client would take that for its own.
 func TestWhoHoldsARefusedLockIsWhatAQuorumHas(t *testing.T) {
 	for _, c := range []struct{ masters, holder string }{

@@ -1,0 +1,34 @@
+package quorum
+
+import "testing"
+
+// Without a name, a deployment is the addresses of its masters, in whatever order; with one, it is their number.
+func TestMembersTellDeploymentsApart(t *testing.T) {
+	_, all := newFakes(4)
+	for _, c := range []struct {
+		name      string
+		one, that []int
+		same      bool
+	}{
+		{"", []int{0, 1, 2}, []int{2, 0, 1}, true},
+		{"", []int{0, 1, 2}, []int{0, 1, 3}, false},
+		{"", []int{0, 1, 2}, []int{0, 1, 2, 3}, false},
+		{"a", []int{0, 1, 2}, []int{0, 1, 3}, true},
+		{"a", []int{0, 1, 2}, []int{0, 1, 2, 3}, false},
+	} {
+		one, that := pick(all, c.one), pick(all, c.that)
+		if same := Members(one, c.name) == Members(that, c.name); same != c.same {
+			t.Errorf("%q, %v and %v: the same is %v", c.name, c.one, c.that, same)
+		}
+	}
+	if Members(all, "a") == Members(all, "b") || Members(all, "a") == Members(all, "") {
+		t.Error("another name, and the same deployment")
+	}
+}
+
+func pick[T any](all []T, which []int) (picked []T) {
+	for _, i := range which {
+		picked = append(picked, all[i])
+	}
+	return picked
+}
