@@ -21,6 +21,7 @@ type sighting struct {
 	slack  int64         // how inexact ends is, ms
 	drops  vouch.Span    // when that is by our clock; see looking.timeDrops
 	master int
+	epoch  int64 // of the master, when it told
 }
 
 // hear adds what a master tells, if it counts. The vote is granted whatever the master says: it has answered.
@@ -39,7 +40,7 @@ func (a *agreement) add(en *entry, s sighting) {
 	if a.told == nil {
 		a.told = make([]sighting, 0, len(en.round.entries))
 	}
-	s.master = en.master
+	s.master, s.epoch = en.master, en.epoch
 	a.told = append(a.told, s)
 }
 

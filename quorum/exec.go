@@ -117,7 +117,7 @@ func (m Mark) Same(now View) bool {
 	for _, a := range m.told {
 		for i := range other.told {
 			b := &other.told[i]
-			if a.master != b.master || a.left < 0 || b.left < 0 {
+			if a.master != b.master || a.epoch != b.epoch || a.left < 0 || b.left < 0 { // in another epoch it may have an older copy
 				continue
 			}
 			if max(a.ends-b.ends, b.ends-a.ends) > a.slack+b.slack {

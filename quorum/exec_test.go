@@ -118,6 +118,12 @@ func TestAWatchedKeyChangesWithItsExpiry(t *testing.T) {
 			w.fakes[1].step(-10 * time.Second)
 			time.Sleep(time.Second)
 		},
+		"not at all, and a master has an older copy": func(w *world) {
+			w.fakes[1].die()
+			w.fakes[1].comeBack()
+			w.fakes[1].set(key, "mine", minute/2) // before it was extended
+			time.Sleep(time.Second)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 3, func(w *world) {

@@ -522,6 +522,11 @@ var mutants = []mutant{
 		test: "TestNobodyIsToldThatNothingIsThereWhich", in: ".",
 	},
 	{
+		name: "an older copy changes what is watched", rule: "compare and do", file: "exec.go",
+		old: "a.epoch != b.epoch ||", new: "",
+		test: "TestAWatchedKeyChanges", in: "..",
+	},
+	{
 		name: "an extension by little is not promised", rule: "1 clock", file: "extend.go",
 		old: " && x.number(Granted, isSooner) > 0", new: " || x.number(Granted, isSooner) > 100",
 		test: "TestWhoGivesALockUp", in: ".",
