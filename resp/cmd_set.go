@@ -117,22 +117,16 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 	return c.begin(o, c.args[1], answer, func(sl *slot) {
 		req.Key = sl.key
 		done := sl.written
-		if t := c.server.taken; t != nil && req.IfExists && len(req.Value) <= keepMax { // as ShedLock extends its locks
-			until := time.Now().Add(req.TTL)
+		if held := c.endHoldUnless(req.Key, req.Value); held || req.IfExists {
+			s, until := c.session, time.Now().Add(req.TTL)
 			done = func(w quorum.Written) {
-				if w.Done {
-					t.replace(req.Key, req.Value, until)
+				if w.Done && req.IfExists { // as ShedLock extends its locks
+					s.server.taken.replace(req.Key, req.Value, until)
 				}
-				sl.written(w)
-			}
-		}
-		if held := c.endHoldUnless(req.Key, req.Value); held && !req.KeepTTL {
-			s, written := c.session, done
-			done = func(w quorum.Written) {
-				if w.Done {
+				if w.Done && held && !req.KeepTTL {
 					s.setHeldTTL(req.Key, req.TTL)
 				}
-				written(w)
+				sl.written(w)
 			}
 		}
 		c.engine().Write(req, done)

@@ -154,8 +154,11 @@ func (t *taken) prolong(key quorum.Key, until time.Time) {
 	t.change(key, func(l *takenLock) { l.until = until.Sub(t.epoch) })
 }
 
-// replace takes a new token, and a new validity.
+// replace takes a new token, unless it is too long, and a new validity.
 func (t *taken) replace(key quorum.Key, token string, until time.Time) {
+	if len(token) > keepMax {
+		return
+	}
 	t.change(key, func(l *takenLock) { l.token, l.until = strings.Clone(token), until.Sub(t.epoch) })
 }
 
