@@ -100,17 +100,15 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	e.sweeper.add(r)
 	var causes [maxMasters]failure
 	turnedAway := false
-	var few [8]uint32
-	stripes := e.stripes(few[:0], names) // which says why
-	e.lockOrder(stripes)
-	r.place.Store(e.rounds.Add(1))
-	for i := range r.entries {
-		if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
-			o.missed(&r.entries[i])
-			turnedAway = true
+	e.inOrder(names, func() {
+		r.place.Store(e.rounds.Add(1))
+		for i := range r.entries {
+			if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
+				o.missed(&r.entries[i])
+				turnedAway = true
+			}
 		}
-	}
-	e.unlockOrder(stripes)
+	})
 	if turnedAway {
 		r.turnedAway(causes[:len(lanes)])
 	}
@@ -230,26 +228,21 @@ func (r *round) who(v Vote) iter.Seq[*entry] {
 	}
 }
 
-// Two rounds on one key must be in the same order in every lane, or each might win on some masters where the other lost (rule 2).
-// So a round is pushed to its lanes with the mutexes of its keys held. Each of them, Engine.order, is for a stripe of all
-// keys.
-
-// stripes appends the stripes of keys, ascending, so that two rounds cannot each wait for the other.
-func (e *Engine) stripes(to []uint32, names []string) []uint32 {
+// inOrder calls push, which pushes a round on keys to its lanes. Two rounds on one key must be in the same order in every lane, or
+// each might win on some masters where the other lost (rule 2). So a round is pushed with the mutexes of its keys held. Each of them,
+// Engine.order, is for a stripe of all keys. They are locked in ascending order, so that two rounds cannot each wait for the other.
+func (e *Engine) inOrder(names []string, push func()) {
+	var few [8]uint32
+	stripes := few[:0]
 	for _, name := range names {
-		to = append(to, hash(name)%uint32(len(e.order)))
+		stripes = append(stripes, hash(name)%uint32(len(e.order)))
 	}
-	slices.Sort(to)
-	return slices.Compact(to)
-}
-
-func (e *Engine) lockOrder(stripes []uint32) {
+	slices.Sort(stripes)
+	stripes = slices.Compact(stripes)
 	for _, s := range stripes {
 		e.order[s].Lock()
 	}
-}
-
-func (e *Engine) unlockOrder(stripes []uint32) {
+	push()
 	for _, s := range stripes {
 		e.order[s].Unlock()
 	}

@@ -136,7 +136,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "order of rounds left to chance", rule: "2 order", file: "round.go",
-		old: "return slices.Compact(to)", new: "return to[:0]",
+		old: "slices.Compact(stripes)", new: "stripes[:0]",
 		test: "TestARoundIsPushedWithTheMutex",
 	},
 	{
