@@ -184,7 +184,7 @@ func (l *lane) rest() {
 	clear(l.words)
 	l.words = l.words[:0]
 	l.mu.Lock()
-	l.busy, l.handing, l.repeated = idle, false, 0
+	l.busy, l.vague, l.handing, l.repeated = idle, "", false, 0
 	l.forgetOwed()
 	l.mu.Unlock()
 }

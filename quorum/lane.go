@@ -29,6 +29,8 @@ type lane struct {
 	down      string     // why there is no connection, once that is known
 	warned    []string   // of these causes the log has, since there was a connection
 	busy      answerTime // when the running batch was gathered; idle if none runs
+	vague     string     // that the answer to the running batch came too late to tell the time by; see observe
+	asked     answerTime // for the time again, then
 	current   *link      // link, for nudge
 	handing   bool       // the running batch has been answered and is being handed out
 	repeated  int        // so many at the head of queue are of that batch; see pushAgain
@@ -90,8 +92,8 @@ func (l *lane) push(r request, now answerTime) failure {
 	switch {
 	case l.refuses() != "":
 		return failure{FailedConnection, l.refuses()}
-	case l.overdue(now) != "":
-		return failure{FailedLate, l.overdue(now)}
+	case !l.overdue(now).none():
+		return l.overdue(now)
 	case len(l.queue) >= l.engine.cfg.QueueMax:
 		return failure{FailedLate, "has too many commands waiting (queue_max)"}
 	}
@@ -113,11 +115,27 @@ func (l *lane) refuses() string {
 
 // overdue says for how long an answer of the master has been due, if longer than a vote may take: what is sent now cannot be
 // answered in time either. It is called with mu held.
-func (l *lane) overdue(now answerTime) string {
+func (l *lane) overdue(now answerTime) failure {
 	if l.busy == idle || l.handing || now.since(l.busy) <= l.engine.cfg.InstanceTimeout {
-		return ""
+		return failure{}
 	}
-	return "has not answered for " + now.since(l.busy).Round(time.Millisecond).String()
+	return l.late(now, "has not answered for "+now.since(l.busy).Round(time.Millisecond).String())
+}
+
+// late returns why a vote did not come in time: that the master is silent, or that it does answer, and is being asked for the time
+// again. It is called with mu held.
+func (l *lane) late(now answerTime, silent string) failure {
+	if l.vague != "" && now.since(l.asked) <= l.engine.cfg.InstanceTimeout {
+		return failure{FailedClock, l.vague}
+	}
+	return failure{FailedLate, silent}
+}
+
+// lateness is late for a round that is over.
+func (l *lane) lateness() failure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.late(l.engine.waited(), l.engine.lateCause)
 }
 
 // pushUndo queues an undo, for as long as it takes, if there is room.

@@ -137,7 +137,7 @@ func (r *round) expire() {
 	r.cast(r.engine.now(), func() {
 		for i := range r.entries {
 			en := &r.entries[i]
-			en.record(Failed, failure{FailedLate, r.engine.lateCause})
+			en.record(Failed, en.lane.lateness())
 			if en.fate == waiting {
 				en.oweRelease()
 			}

@@ -120,7 +120,7 @@ func (e *Engine) stalled(i int) string {
 	l := e.lanesOf(0)[i]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.overdue(e.waited())
+	return l.overdue(e.waited()).text
 }
 
 // Ready returns nil if a quorum of masters can vote now, else a *NoQuorum.

@@ -314,6 +314,40 @@ func TestAMasterThatAnswersTooSlowlyToTellAStepHasNoVote(t *testing.T) {
 	})
 }
 
+func TestAMasterThatIsAskedForTheTimeAgainIsNotCalledSilent(t *testing.T) {
+	inWorldWith(t, 3, Config{Grace: 50 * time.Millisecond}, func(w *world) { // it answers in time, and three times more too late
+		w.fakes[1].leave()
+		w.fakes[0].setDelay(17 * time.Millisecond)
+		a := w.acquire(key, "mine", minute)
+		if want := "m1 answers too slowly (34ms) to tell whether its clock jumped: raise grace"; a.Err == nil || !strings.Contains(a.Err.Error(), want) {
+			t.Errorf("%+v, want %q", a, want)
+		}
+		b := w.acquire("another", "mine", minute) // it comes while the lane still asks, or is refused for that at once
+		if b.Err == nil || !strings.Contains(b.Err.Error(), "too slowly") {
+			t.Errorf("want what ails the first: %+v", b)
+		}
+		if n := w.Masters()[0].Votes.Failures[FailedLate]; n > 0 {
+			t.Errorf("%d votes are said to have failed for being late", n)
+		}
+	})
+}
+
+func TestAMasterThatFallsSilentWhenAskedForTheTimeAgainIsCalledSilent(t *testing.T) {
+	inWorldWith(t, 3, Config{Grace: 50 * time.Millisecond}, func(w *world) {
+		w.fakes[1].leave()
+		w.fakes[0].setDelay(17 * time.Millisecond)
+		a := w.start(req1("mine", minute))
+		time.Sleep(40 * time.Millisecond)
+		w.fakes[0].stall()
+		<-a
+		time.Sleep(time.Second)
+		b := w.acquire("another", "mine", minute)
+		if b.Err == nil || !strings.Contains(b.Err.Error(), "m1 has not answered for 1.") {
+			t.Errorf("%+v", b)
+		}
+	})
+}
+
 func TestWhoseGraceIsTooLittleIsSaid(t *testing.T) {
 	inWorldWith(t, 3, Config{InstanceTimeout: time.Second, Grace: time.Second}, func(w *world) {
 		w.fakes[1].leave()

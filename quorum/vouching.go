@@ -141,10 +141,11 @@ func (l *lane) observe(p *proof) string {
 		if l.master.watch.reach() <= l.engine.uncertainty() {
 			return doubt
 		}
+		vague := fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s", p.received-p.sent, l.engine.whoseGrace())
 		if tries == narrowings {
-			return cmp.Or(doubt, fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s",
-				p.received-p.sent, l.engine.whoseGrace()))
+			return cmp.Or(doubt, vague)
 		}
+		l.askAgain(vague)
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
 			return "connection lost" // which the next batch will find out
@@ -152,6 +153,13 @@ func (l *lane) observe(p *proof) string {
 		again.last, again.received = again.first, l.engine.catchUp()
 		p = &again
 	}
+}
+
+// askAgain notes that the answer was too slow, for votes that end before the next one.
+func (l *lane) askAgain(vague string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.vague, l.asked = vague, l.engine.waited()
 }
 
 // micros reads the reply of TIME.

@@ -176,7 +176,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "no deadline", rule: "every attempt ends", file: "round.go",
-		old: "\t\ten.record(Failed, failure{FailedLate, r.engine.lateCause})", new: "\t\tif now := r.engine.now(); now < 0 {\n\t\t\ten.record(Failed, failure{FailedLate, r.engine.lateCause})\n\t\t}",
+		old: "\t\ten.record(Failed, en.lane.lateness())", new: "\t\tif now := r.engine.now(); now < 0 {\n\t\t\ten.record(Failed, en.lane.lateness())\n\t\t}",
 	},
 	{
 		name: "no undo", rule: "4 undo", file: "acquire.go",
