@@ -24,6 +24,7 @@ type fake struct {
 	mu      sync.Mutex // guards all below
 	lag     time.Duration
 	refuse  bool               // dials are refused
+	refusal []error            // with these in turn, else with ECONNREFUSED
 	deny    string             // a name that may not be subscribed to
 	stalled bool               // it reads and answers nothing
 	conns   map[*fakeConn]bool // that are open
@@ -44,6 +45,10 @@ func (f *fake) Listen(context.Context) (masters.Listener, error) {
 	time.Sleep(time.Millisecond)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.refuse && len(f.refusal) > 0 {
+		f.refusal = append(f.refusal[1:], f.refusal[0])
+		return nil, f.refusal[0]
+	}
 	if f.refuse {
 		return nil, syscall.ECONNREFUSED
 	}

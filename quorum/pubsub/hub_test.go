@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -280,6 +281,36 @@ func TestASilentMasterIsConnectedToAnew(t *testing.T) {
 		}
 		if want := `msg="hears no messages" master=m1 cause="is silent"`; !strings.Contains(w.log.String(), want) {
 			t.Errorf("no %s in\n%s", want, w.log.String())
+		}
+	})
+}
+
+// A master that is dialled several times a second and refuses in two ways in turn does not fill the log; nor one that refuses
+// in another way each time.
+func TestEachCauseOfHearingNothingIsLoggedOnce(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		told := func() int { return strings.Count(w.log.String(), `msg="hears no messages" master=m1`) }
+		lose := func(refusal ...error) {
+			synctest.Wait() // nobody writes to the log
+			w.log.Reset()
+			w.masters[0].set(func(f *fake) { f.refuse, f.refusal = true, refusal })
+			w.masters[0].cut()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		lose(errors.New("ERR max number of clients reached"), syscall.EPIPE)
+		if n := told(); n != 2 || !strings.Contains(w.log.String(), "max number of clients reached") { // EPIPE is a connection lost, as the first cause was
+			t.Errorf("%d lines, want 2, one of them that it has too many clients:\n%s", n, w.log.String())
+		}
+		w.masters[0].set(func(f *fake) { f.refuse = false })
+		time.Sleep(time.Second)
+		var many []error
+		for i := range 100 {
+			many = append(many, fmt.Errorf("refusal %d", i))
+		}
+		lose(many...)
+		if n := told(); n != warnedMax {
+			t.Errorf("%d lines, want %d", n, warnedMax)
 		}
 	})
 }

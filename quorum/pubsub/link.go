@@ -22,6 +22,7 @@ type link struct {
 	// The hub's mu guards what follows.
 	conn    masters.Listener // nil: none
 	cause   string           // of having none
+	warned  []string         // of these causes the log has, since there was one
 	outbox  []op             // to be written
 	asked   []op             // written, or about to be; not answered
 	matched int              // how many of asked are about patterns
@@ -49,6 +50,9 @@ const (
 	// through all patterns of the connection; and it runs all commands that it has read at once, while its other clients wait.
 	matchedMax = 32
 )
+
+// warnedMax bounds how many different causes the log is told while there is no connection.
+const warnedMax = 8
 
 // connecting is the cause of a link that has not been tried yet.
 const connecting = "is being connected to"
@@ -83,7 +87,7 @@ func (l *link) serve(conn masters.Listener) error {
 	if l.cause != connecting {
 		h.cfg.Logger.Info("hears messages again", "master", l.source.Addr())
 	}
-	l.conn, l.cause, l.silence = conn, "", 0
+	l.conn, l.cause, l.warned, l.silence = conn, "", nil, 0
 	for _, name := range slices.SortedFunc(maps.Keys(h.topics), Topic.compare) {
 		l.subscribe(h.topics[name])
 	}
@@ -235,12 +239,11 @@ func (l *link) ringAll() {
 	}
 }
 
-// down notes why there is no connection.
+// down notes why there is no connection. The log gets each cause once until there is one again.
 func (l *link) down(ctx context.Context, cause string) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first := l.conn != nil || l.connecting()
 	if l.silent {
 		cause, l.silent = "is silent", false // not lost: it was we who closed it
 	}
@@ -248,7 +251,8 @@ func (l *link) down(ctx context.Context, cause string) {
 	if ctx.Err() != nil {
 		return // Close ends what waits
 	}
-	if first {
+	if !slices.Contains(l.warned, cause) && len(l.warned) < warnedMax {
+		l.warned = append(l.warned, cause)
 		h.cfg.Logger.Warn("hears no messages", "master", l.source.Addr(), "cause", cause)
 	}
 	for tp := range h.leaving {
