@@ -141,11 +141,14 @@ func (l *lane) observe(p *proof) string {
 		if l.master.watch.reach() <= l.engine.uncertainty() {
 			return doubt
 		}
-		vague := fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s", p.received-p.sent, l.engine.whoseGrace())
+		took := (p.received - p.sent).Round(time.Millisecond)
+		vague := fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s", took, l.engine.whoseGrace())
 		if tries == narrowings {
 			return cmp.Or(doubt, vague)
 		}
-		l.askAgain(vague)
+		if took <= l.engine.cfg.InstanceTimeout { // else that is what ails it
+			l.askAgain(vague)
+		}
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
 			return "connection lost" // which the next batch will find out
