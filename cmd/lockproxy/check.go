@@ -146,7 +146,9 @@ func judge(cfg *config.Config, probes []probe) {
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
 		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg)):
-			p.votes, p.verdict = true, p.farAway(cfg)
+			p.verdict = "no: too far away" + p.forGrace(cfg)
+		case p.info.RoundTrip > p.grace(cfg)/3:
+			p.votes, p.verdict = true, "votes; far away"+p.forGrace(cfg)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
 		case len(p.info.Missing) > 0:
@@ -168,8 +170,9 @@ func (p *probe) grace(cfg *config.Config) time.Duration {
 	return p.marks.Bounds.Grace
 }
 
-func (p *probe) farAway(cfg *config.Config) string {
-	text := "votes; far away for grace " + p.grace(cfg).String() + ": raise it to three round trips"
+// forGrace says what to do about a master that is far away.
+func (p *probe) forGrace(cfg *config.Config) string {
+	text := " for grace " + p.grace(cfg).String() + ", raise that to three round trips"
 	if p.grace(cfg) < cfg.Grace {
 		text += " in every proxy, stop all, wait for the longest lock, run lockproxy init, start them"
 	}

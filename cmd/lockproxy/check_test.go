@@ -242,7 +242,8 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 		{func(i *masters.Info) { i.MaxMemory, i.UsedMemory = 5, 6 }, "no: its memory is full, raise maxmemory", false},
 		{func(i *masters.Info) { i.MaxMemory, i.MaxMemoryPolicy = 1, "volatile-ttl" }, "no: may evict locks, set maxmemory-policy noeviction", false},
 		{func(i *masters.Info) { i.RoundTrip = time.Second }, "no: slower than instance_timeout 100ms, raise that to three round trips", false},
-		{func(i *masters.Info) { i.RoundTrip = 30 * time.Millisecond }, "votes; far away for grace 50ms: raise it to three round trips", true},
+		{func(i *masters.Info) { i.RoundTrip = 30 * time.Millisecond }, "no: too far away for grace 50ms, raise that to three round trips", false},
+		{func(i *masters.Info) { i.RoundTrip = 18 * time.Millisecond }, "votes; far away for grace 50ms, raise that to three round trips", true},
 		{func(i *masters.Info) { i.Role = "slave" }, "no: is a slave, name its master, or, if that is named, another server", false},
 	} {
 		info := fine
@@ -262,7 +263,7 @@ func TestTheGraceThatIsTooLittleMayBeAnotherProxys(t *testing.T) {
 	cfg.Grace = time.Second
 	probes := []probe{p}
 	judge(cfg, probes)
-	want := "votes; far away for grace 50ms: raise it to three round trips in every proxy, " +
+	want := "no: too far away for grace 50ms, raise that to three round trips in every proxy, " +
 		"stop all, wait for the longest lock, run lockproxy init, start them"
 	if probes[0].verdict != want {
 		t.Errorf("%q, want %q", probes[0].verdict, want)
@@ -274,8 +275,9 @@ func TestMastersNearbyNeedNoGrace(t *testing.T) {
 	cfg := config.Default()
 	cfg.Grace = 0
 	for roundTrip, want := range map[time.Duration]string{
-		799 * time.Microsecond: "votes",
-		801 * time.Microsecond: "votes; far away for grace 0s: raise it to three round trips",
+		666 * time.Microsecond: "votes",
+		799 * time.Microsecond: "votes; far away for grace 0s, raise that to three round trips",
+		801 * time.Microsecond: "no: too far away for grace 0s, raise that to three round trips",
 	} {
 		probes := []probe{{addr: "a:1", info: masters.Info{RunID: "r", Role: "master", RoundTrip: roundTrip}}}
 		judge(cfg, probes)
