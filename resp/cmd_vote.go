@@ -31,6 +31,7 @@ func (s *Server) readyToVote(text *script.Script) *quorum.Script {
 func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	rule, refused := ruleOf(s, keys, args)
 	if refused != nil {
+		c.warnScript(refused)
 		return refused
 	}
 	late := errorReply(quorum.ErrLate)
@@ -70,6 +71,9 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	if f == nil {
 		return quorum.Rule{}, nil
 	}
+	if why := f.Refuses(args); why != "" {
+		return quorum.Rule{}, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + why)
+	}
 	rule := quorum.Rule{Each: f.Each, Blind: f.Blind, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
 	if i := f.Holder; i > 0 && i <= len(args) {
 		rule.Field = args[i-1]
@@ -78,8 +82,6 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 		rule.Queue = &quorum.Queue{Wake: strings.Replace(keys[1], "redisson_lock_queue", "redisson_lock__channel", 1) + ":"}
 	}
 	switch f.Kind {
-	case script.Refused:
-		return rule, Error("ERR script " + s.SHA + " (" + f.Name() + ") is refused: " + f.Why)
 	case script.Takes:
 		rule.Merge, rule.Late = quorum.Taking, lateReply(f.Granted)
 	case script.Extends, script.Asks:

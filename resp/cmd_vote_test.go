@@ -92,6 +92,32 @@ func TestAKnownTextIsRunByVoteWhereItsMeaningDoesNotFit(t *testing.T) {
 	}
 }
 
+// With two permits a majority of masters may each have room for a third holder.
+func TestASemaphoreIsALockIfItHasOnePermit(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	const text = "return redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])"
+	row, _ := r.server.scripts.Load(text)
+	r.server.scripts = script.NewCache(10, script.Family{SHA: row.SHA, Kind: script.Takes, Permits: 2, Library: "own"})
+	c := r.dial()
+	for _, args := range [][]string{{"5", "2"}, {"1", "0"}, {"1", "01"}, {"1"}, {}} {
+		got := c.ask(append([]string{"EVAL", text, "1", "k"}, args...)...)
+		if !strings.HasPrefix(got, "-ERR script "+row.SHA+" (own) is refused: its count would diverge") {
+			t.Errorf("%q: got %q", args, got)
+		}
+	}
+	if len(r.engine.ran) > 0 {
+		t.Errorf("ran %+v", r.engine.ran)
+	}
+	if n := strings.Count(log.String(), "a script was refused: masters cannot vote on it"); n != 1 || !strings.Contains(log.String(), row.SHA) {
+		t.Errorf("logged %d times: %s", n, log)
+	}
+	c.ask("EVALSHA", row.SHA, "1", "k", "5", "1")
+	if len(r.engine.ran) != 1 || r.engine.ran[0].Rule.Merge != quorum.Taking {
+		t.Errorf("with one permit it is no lock: ran %+v", r.engine.ran)
+	}
+}
+
 func TestAScriptThatNobodyKnowsIsLoggedOnce(t *testing.T) {
 	var log logged
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})

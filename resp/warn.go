@@ -114,6 +114,11 @@ func (c *call) warnUnknown() {
 	}
 }
 
+// warnScript logs that a script was refused: some libraries try again for ever, and tell nobody.
+func (c *call) warnScript(refused Reply) {
+	c.server.warnSeldom("a script was refused: masters cannot vote on it", "client", c.addr(), "id", c.id, "reply", refused)
+}
+
 // split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
 // Frameworks take such an error for something else, and go on without a word, so that the log has to tell.
 func (c *call) split(refused Error) Error { return c.splitAs(refused, string(refused)) }

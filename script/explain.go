@@ -73,6 +73,9 @@ func (f *Family) explain() []string {
 	if f.Holder > 0 {
 		lines = append(lines, fmt.Sprintf("A quorum must agree on the field ARGV[%d] of the hash KEYS[1]: the caller's holds.", f.Holder))
 	}
+	if f.Permits > 0 {
+		lines = append(lines, fmt.Sprintf("It is refused where ARGV[%d], how many may hold it, is not 1.", f.Permits))
+	}
 	if f.Queues {
 		lines = append(lines, "Who is refused waits in the queue KEYS[2]: where another is first on each master, it is settled who is.")
 	}

@@ -45,14 +45,14 @@ func TestExplanations(t *testing.T) {
 
 func TestRowsOfOnesOwnGoFirst(t *testing.T) {
 	const text = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
-	row := Family{SHA: shaOf(text), Kind: Takes, Granted: GrantNil, Holder: 2}
+	row := Family{SHA: shaOf(text), Kind: Takes, Granted: GrantNil, Holder: 2, Permits: 3}
 	s, err := NewCache(1, row).Load(text)
 	if err != nil || s.Meaning != nil || s.Family == nil || s.Family.Kind != Takes {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	lines, err := Explain(text, func(string) bool { return true }, row)
 	if got := strings.Join(lines, "\n"); err != nil || !strings.Contains(got, "to take a lock; a reply grants if it is: nil") ||
-		!strings.Contains(got, "ARGV[2]") {
+		!strings.Contains(got, "ARGV[2]") || !strings.Contains(got, "refused where ARGV[3]") {
 		t.Errorf("explained as %s, %v", got, err)
 	}
 }
@@ -80,6 +80,8 @@ func TestTheTableOfFamilies(t *testing.T) {
 			t.Errorf("%s does not say what it is", id)
 		case (f.Kind == Refused) != (f.Why != ""):
 			t.Errorf("%s does not say why it is refused, or is not", id)
+		case f.Permits > 0 && f.Kind != Takes && f.Kind != Extends:
+			t.Errorf("%s takes no lock, and has permits", id)
 		}
 		seen[id] = true
 	}

@@ -25,6 +25,9 @@ type Family struct {
 	Each bool
 	// Blind says that the script takes a lock from whoever holds it: masters that it reaches late do not run it.
 	Blind bool
+	// Permits says which argument of ARGV, from 1, is how many clients may hold it at once; 0: none says so, and one may. Of any
+	// number but 1 the script is refused.
+	Permits int
 	// Derived says that the text makes names of further keys from its KEYS: each is one of KEYS, followed by a colon and more.
 	Derived bool
 
@@ -58,6 +61,17 @@ const (
 var familyKindNames = [...]string{"agree", "take", "extend", "release", "tell", "ask", "refuse"}
 
 func (k FamilyKind) String() string { return familyKindNames[k] }
+
+// Refuses says why the script cannot be voted on with these arguments, or nothing.
+func (f *Family) Refuses(args []string) string {
+	switch {
+	case f.Kind == Refused:
+		return f.Why
+	case f.Permits > 0 && (f.Permits > len(args) || args[f.Permits-1] != "1"):
+		return whyCounter
+	}
+	return ""
+}
 
 // Grants says that a reply can grant: Family.Granted says which.
 func (k FamilyKind) Grants() bool { return k == Takes || k == Extends || k == Releases }
