@@ -94,6 +94,8 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	return rule, nil
 }
 
+var listOfZero, _ = quorum.ParseValue("*1;:0;")
+
 // lateReply is the reply that says no to a library that asked for a lock. Libraries that take nil for a yes take an integer
 // for the milliseconds to wait.
 func lateReply(g script.Grant) quorum.Value {
@@ -102,6 +104,8 @@ func lateReply(g script.Grant) quorum.Value {
 		return quorum.Value{Kind: quorum.IntValue, Int: 1}
 	case script.GrantOK, script.GrantNotNil:
 		return quorum.Value{}
+	case script.GrantFirst:
+		return listOfZero
 	}
 	return quorum.Value{Kind: quorum.IntValue}
 }
@@ -118,6 +122,16 @@ func grants(g script.Grant, keys int) func(quorum.Value) bool {
 		}
 	case script.GrantKeys:
 		return func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int == int64(keys) }
+	case script.GrantFirst:
+		return func(v quorum.Value) bool {
+			if v.Kind != quorum.ArrayValue {
+				return false
+			}
+			for first := range v.Parts() {
+				return first.Kind == quorum.IntValue && first.Int > 0
+			}
+			return false
+		}
 	}
 	return func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
 }

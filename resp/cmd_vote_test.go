@@ -149,6 +149,13 @@ func TestALockThatAScriptTookIsGivenBackIfItsReplyComesTooLate(t *testing.T) {
 func TestWhichRepliesGrant(t *testing.T) {
 	integer := func(n int64) quorum.Value { return quorum.Value{Kind: quorum.IntValue, Int: n} }
 	null, ok := quorum.Value{}, quorum.Value{Kind: quorum.StatusValue, Text: "OK"}
+	list := func(text string) quorum.Value {
+		v, err := quorum.ParseValue(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 	for _, c := range []struct {
 		grant   script.Grant
 		yes, no []quorum.Value
@@ -159,6 +166,8 @@ func TestWhichRepliesGrant(t *testing.T) {
 		{script.GrantOK, []quorum.Value{ok, {Kind: quorum.BulkValue, Text: "OK"}}, []quorum.Value{null, integer(1)}, null},
 		{script.GrantPositive, []quorum.Value{integer(1), integer(9)}, []quorum.Value{integer(0), integer(-1), null, ok}, integer(0)},
 		{script.GrantKeys, []quorum.Value{integer(2)}, []quorum.Value{integer(0), integer(1), null}, integer(0)},
+		{script.GrantFirst, []quorum.Value{list("*1;:1;"), list("*2;:1;:-5;")},
+			[]quorum.Value{list("*0;"), list("*2;:0;:1;"), list("*2;:-1;:9;"), list("*2;*1;:1;:1;"), integer(1), null}, list("*1;:0;")},
 	} {
 		granted, late := grants(c.grant, 2), lateReply(c.grant)
 		for _, v := range c.yes {

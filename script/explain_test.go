@@ -90,7 +90,7 @@ func TestTheTableOfFamilies(t *testing.T) {
 			t.Errorf("%v is read as %v", k, got)
 		}
 	}
-	for g := GrantPositive; g <= GrantKeys; g++ {
+	for g := GrantPositive; g <= GrantFirst; g++ {
 		if got, err := ParseGrant(g.String()); err != nil || got != g {
 			t.Errorf("%v is read as %v", g, got)
 		}

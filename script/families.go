@@ -199,6 +199,8 @@ var others = slices.Concat(
 		{Shape: "d11b017fcb83", Kind: Extends, Permits: 1, Library: "effect-distributed-lock", Does: "refresh, 0.0.11"},
 		{Shape: "a4fccb9aa040", Kind: Releases, Library: "effect-distributed-lock", Does: "release, 0.0.11"},
 		{Shape: "70544ef3b194", Kind: Asks, Library: "effect-distributed-lock", Does: "how many hold it, 0.0.11"},
+		{Shape: "dd56cf729308", Kind: Takes, Granted: GrantFirst, Library: "redlock-universal", Does: "acquire several, 0.8"},
+		{Shape: "62b24b719bdc", Kind: Extends, Granted: GrantFirst, Library: "redlock-universal", Does: "extend while enough is left, 0.8"},
 		{Shape: "9be3925e8065", Kind: Takes, Library: "@redis-kit/lock", Does: "acquire, 0.1"},
 		{Shape: "b34f1ec8f773", Kind: Extends, Library: "@redis-kit/lock", Does: "extend, 0.1"},
 		{Shape: "a9600b3ad3f4", Kind: Releases, Library: "@redis-kit/lock", Does: "release, 0.1"},

@@ -92,9 +92,10 @@ const (
 	GrantNotNil                // anything but nil
 	GrantOK                    // OK, as a status or as a string
 	GrantKeys                  // an integer: how many KEYS there are
+	GrantFirst                 // a list that begins with an integer above 0
 )
 
-var grantNames = [...]string{"positive", "nil", "not nil", "OK", "keys"}
+var grantNames = [...]string{"positive", "nil", "not nil", "OK", "keys", "first"}
 
 func (g Grant) String() string { return grantNames[g] }
 

@@ -83,7 +83,7 @@ func parseScript(in raw) (script.Family, string) {
 	case given && !s.Kind.Grants():
 		return s, fmt.Sprintf("has granted, which kind %q does not look at; remove it, or write take, extend, release", s.Kind)
 	case !given && s.Kind.Grants():
-		return s, "needs granted, which reply says yes; write positive, nil, not nil, OK, keys"
+		return s, "needs granted, which reply says yes; write positive, nil, not nil, OK, keys, first"
 	}
 	if holder, given := in.fields["holder"]; given {
 		s.Holder, err = strconv.Atoi(holder.text)
