@@ -1,8 +1,12 @@
 package integration
 
 import (
+	"crypto/sha1"
+	"fmt"
 	"strings"
 	"testing"
+
+	"lockproxy/integration/harness"
 )
 
 // A master has nothing of a lock that is extended: in whatever way that is done, it has the same as the others afterwards.
@@ -40,5 +44,29 @@ func TestAMasterThatLacksALockIsGivenItWhenThatIsExtended(t *testing.T) {
 			s.everywhere([]string{want, want, want}, test.read...)
 			do([]string{"DEL", "lock"})
 		})
+	}
+}
+
+// So it is by a script that replies with a list, if a row says that its first item grants.
+func TestAMasterThatLacksALockIsGivenItByAScriptThatRepliesWithAList(t *testing.T) {
+	const extend = "local left = redis.call('pttl', KEYS[1]) if redis.call('get', KEYS[1]) ~= ARGV[1] then return {0, left} end " +
+		"redis.call('pexpire', KEYS[1], ARGV[2]) return {1, left}"
+	s := &split{T: t, masters: startMasters(t, 3)}
+	s.addr = startProxy(t, harness.Addrs(s.masters), "--scripts", fmt.Sprintf("%x:extend:first", sha1.Sum([]byte(extend)))).Addr
+	s.client = dial(t, s.addr)
+	allVote(t, s.client, s.masters)
+	if reply, err := s.client.Do("SET", "lock", "me", "NX", "PX", "30000"); err != nil || string(reply) != "+OK\r\n" {
+		t.Fatalf("got %q, %v", reply, err)
+	}
+	s.settle()
+	for i := range s.masters {
+		s.on(i, "DEL", "lock")
+		if reply, err := s.client.Do("EVAL", extend, "1", "lock", "me", "30000"); err != nil || !strings.HasPrefix(string(reply), "*2\r\n:1\r\n") {
+			t.Fatalf("without master %d: got %q, %v", i+1, reply, err)
+		}
+		s.everywhere([]string{"$2\r\nme\r\n", "$2\r\nme\r\n", "$2\r\nme\r\n"}, "GET", "lock")
+	}
+	if reply, err := s.client.Do("EVAL", extend, "1", "lock", "you", "30000"); err != nil || !strings.HasPrefix(string(reply), "*2\r\n:0\r\n") {
+		t.Errorf("a stranger extends: got %q, %v", reply, err)
 	}
 }

@@ -395,6 +395,46 @@ function nodeRedisson () {
   }
 }
 
+function universal (clients) {
+  const { createLock, IoredisAdapter, LockAcquisitionError, LockManager } = require('redlock-universal')
+  const orFalse = (taken) => taken.then(() => true, (e) => {
+    if (e instanceof LockAcquisitionError) return false
+    throw e
+  })
+  return {
+    ...clients,
+    data: undefined,
+    name: 'redlock-universal',
+    version: versionOf('redlock-universal'),
+    tells: true,
+    extends: true,
+    tokens: false,
+    watchdog: SHORT_LEASE,
+    async more (run) {
+      const [first, second] = [await run.client(), await run.client()].map((c) => new LockManager({ nodes: [new IoredisAdapter(c)] }))
+      const keys = ['a', 'b', 'c'].map((suffix) => `${run.key}:${suffix}`)
+      const several = (manager, keys) => manager.acquireBatch(keys, { ttl: LONG, retryAttempts: 0 })
+      const held = await several(first, keys.slice(0, 2))
+      want(!await orFalse(several(second, keys.slice(1))), 'several locks were granted twice')
+      await first.releaseBatch(held)
+      await second.releaseBatch(await several(second, keys.slice(1)))
+      await ask('empty')
+    },
+    lock (client, name, ttl, { keep }) {
+      const adapter = new IoredisAdapter(client)
+      const lockOf = (retryAttempts) => createLock({ adapter, key: name, ttl, retryAttempts, retryDelay: 50 })
+      const [lock, waiting] = [lockOf(0), lockOf(300)]
+      if (keep) return keptLock({ using: (keys, ttl, options, act) => lock.using(act) }, name, ttl)
+      let held
+      return {
+        acquire: (wait = 0) => orFalse((wait ? waiting : lock).acquire().then((handle) => { held = handle })),
+        release: () => lock.release(held),
+        extend: (ttl) => lock.extend(held, ttl)
+      }
+    }
+  }
+}
+
 async function main () {
   for (const major of [4, 5, 6]) await run(ioredis(major))
   for (const major of [4, 5, 6]) await run(nodeRedis(major))
@@ -403,6 +443,7 @@ async function main () {
   await run(redlock('redlock-5', ioredis(5), 'redlock', (name) => [name]))
   await run(redlock('redlock-5', ioredis(5), 'redlock, two resources', (name) => [`${name}:a`, `${name}:b`]))
   await run(redlock('@sesamecare-oss/redlock', ioredis(5), '@sesamecare-oss/redlock', (name) => [name]))
+  await run(universal(ioredis(5)))
   await run(semaphore(ioredis(5)))
   await run(warlock())
   await run(redisKit('@redis-kit/lock', (name) => [name]))
