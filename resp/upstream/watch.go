@@ -24,6 +24,7 @@ type watcher struct {
 	looked   chan struct{} // closed after the first look
 
 	line     *line     // nil: none
+	tried    time.Time // when a new connection was tried last
 	since    time.Time // since when the upstream cannot be used
 	suspects map[*Trunk]suspect
 }
@@ -87,6 +88,7 @@ func (w *watcher) look(ctx context.Context) {
 			w.suspects = w.upstream.suspectTrunks()
 		}
 		w.endSilent()
+		err = w.tryNew(ctx)
 	}
 	switch {
 	case ctx.Err() != nil: // it was we who ended it
@@ -155,6 +157,28 @@ func (w *watcher) ask(ctx context.Context) error {
 		w.line = nil
 	}
 	return err
+}
+
+// tryNew returns that the server wants a login where lockproxy has none. A server that is given a password goes on with connections
+// that are there, such as the watcher's, and who connects anew, with nothing to greet it with, gets a NOAUTH for the first command.
+// So if anybody has connected since it was tried last, it is tried.
+func (w *watcher) tryNew(ctx context.Context) error {
+	u := w.upstream
+	if u.opt.Username != "" || u.opt.Password() != "" || !u.reachedSince(w.tried) && !ReplyError(u.Cause()).WantsLogin() {
+		return nil
+	}
+	w.tried = time.Now()
+	conn, err := u.dial(ctx, Greeting{Name: "lockproxy"})
+	if err != nil {
+		return nil // which is for the watcher's own connection to find out
+	}
+	own := newLine(conn)
+	defer own.close()
+	reply, _ := own.ask(ctx, answerMax, "PING")
+	if refused, ok := reply.(ReplyError); ok && refused.WantsLogin() {
+		return refused
+	}
+	return nil
 }
 
 func (u *Redis) suspectTrunks() map[*Trunk]suspect {

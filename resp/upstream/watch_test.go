@@ -55,6 +55,7 @@ type server struct {
 	mu    sync.Mutex // guards what follows
 	conns []net.Conn
 	mute  net.Conn // it answers nothing there
+	locks bool     // it wants a login of connections that come now
 	all   sync.WaitGroup
 }
 
@@ -77,13 +78,23 @@ func (s *server) start() {
 			}
 			s.mu.Lock()
 			s.conns = append(s.conns, conn)
+			reply := s.reply
+			if s.locks {
+				reply = "-NOAUTH Authentication required.\r\n"
+			}
 			s.mu.Unlock()
-			s.all.Go(func() { s.answer(conn) })
+			s.all.Go(func() { s.answer(conn, reply) })
 		}
 	})
 }
 
-func (s *server) answer(conn net.Conn) {
+func (s *server) wantLogin(refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locks = refused
+}
+
+func (s *server) answer(conn net.Conn, reply string) {
 	defer conn.Close()
 	b := make([]byte, 4096)
 	for {
@@ -98,7 +109,7 @@ func (s *server) answer(conn net.Conn) {
 			if mute {
 				break
 			}
-			if _, err := conn.Write([]byte(s.reply)); err != nil {
+			if _, err := conn.Write([]byte(reply)); err != nil {
 				return
 			}
 		}
@@ -119,6 +130,37 @@ func (s *server) stop() {
 	_ = s.l.Close()
 	s.cut()
 	s.all.Wait()
+}
+
+// A server that is given a password while it runs goes on with the connections that are there.
+func TestALoginThatIsWantedOfNewConnectionsIsNoticed(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n"}
+	s.start()
+	defer s.stop()
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	u.watch(slog.New(slog.DiscardHandler), 5*time.Millisecond)
+	greets := func(refused bool) {
+		t.Helper()
+		s.wantLogin(refused)
+		until := time.Now().Add(30 * time.Second)
+		for {
+			conn, err := u.Dial(Greeting{})
+			if err == nil {
+				_ = conn.Close()
+			}
+			if (err != nil) == refused {
+				return
+			}
+			if time.Now().After(until) {
+				t.Fatalf("refused: %v, but got %v", refused, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	greets(false)
+	greets(true)
+	greets(false)
 }
 
 func TestTheLogSaysWhenTheUpstreamGoesAndComes(t *testing.T) {
