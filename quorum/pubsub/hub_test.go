@@ -366,6 +366,9 @@ func TestAMasterThatDoesNotReadIsGivenUp(t *testing.T) {
 				t.Errorf("%d commands wait for %s", n, l.source.Addr())
 			}
 		}
+		if want := `msg="hears no messages" master=m1 cause="does not confirm subscriptions as fast as clients come and go"`; !strings.Contains(w.log.String(), want) {
+			t.Errorf("the log says\n%s", w.log.String())
+		}
 	})
 }
 

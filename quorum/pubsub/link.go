@@ -27,7 +27,7 @@ type link struct {
 	asked   []op             // written, or about to be; not answered
 	matched int              // how many of asked are about patterns
 	silence int              // beats without a word of a master whose answer is due
-	silent  bool             // conn was closed for that
+	ended   string           // why it was we who closed conn; empty: we have not
 }
 
 // An op is a command, and whom the answer is for.
@@ -105,8 +105,8 @@ func (l *link) serve(conn masters.Listener) error {
 			h.mu.Unlock()
 		}
 	}
-	_ = conn.Close()
 	close(broken)
+	_ = conn.Close()
 	writer.Wait()
 	return err
 }
@@ -120,6 +120,11 @@ func (l *link) write(conn masters.Listener, broken <-chan struct{}) {
 		l.hub.mu.Unlock()
 		for _, o := range ops {
 			if err := conn.Send(o.command, o.name); err != nil {
+				l.hub.mu.Lock()
+				if l.conn == conn && !isClosed(broken) {
+					l.end(masters.Describe(err))
+				}
+				l.hub.mu.Unlock()
 				_ = conn.Close()
 				return
 			}
@@ -132,6 +137,15 @@ func (l *link) write(conn masters.Listener, broken <-chan struct{}) {
 		case <-broken:
 			return
 		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -203,7 +217,7 @@ func (l *link) ask(o op) {
 		return
 	}
 	if len(l.outbox)+len(l.asked) > outboxMax+len(l.hub.topics)+len(l.hub.leaving) {
-		_ = l.conn.Close()
+		l.end("does not confirm subscriptions as fast as clients come and go")
 		return
 	}
 	l.outbox = append(l.outbox, o)
@@ -223,11 +237,19 @@ func (l *link) beat() {
 	}
 	switch l.silence++; {
 	case time.Duration(l.silence)*heartbeatEvery > l.hub.cfg.DeadAfter:
-		l.silence, l.silent = 0, true
-		_ = l.conn.Close()
+		l.silence = 0
+		l.end("is silent")
 	case l.silence == silentAfter:
 		l.ringAll()
 	}
+}
+
+// end closes the connection. The hub's mu is held.
+func (l *link) end(why string) {
+	if l.ended == "" {
+		l.ended = why
+	}
+	_ = l.conn.Close()
 }
 
 // ringAll rings the bells of a master that may have rung, and is not heard. The hub's mu is held.
@@ -244,8 +266,8 @@ func (l *link) down(ctx context.Context, cause string) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l.silent {
-		cause, l.silent = "is silent", false // not lost: it was we who closed it
+	if l.ended != "" { // whoever reads is told only that it is closed
+		cause, l.ended = l.ended, ""
 	}
 	l.conn, l.cause, l.outbox, l.asked, l.matched = nil, cause, nil, nil, 0
 	if ctx.Err() != nil {
