@@ -141,6 +141,10 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		command, name := tp.command(masters.Unsubscribe, masters.PUnsubscribe)
 		h.leaving[tp] = struct{}{}
 		for _, l := range h.links {
+			if tp.later&l.bit() != 0 { // nobody asked for it
+				tp.later &^= l.bit()
+				continue
+			}
 			l.ask(op{command, name, tp})
 		}
 		if tp.asked == 0 {

@@ -26,6 +26,7 @@ type link struct {
 	outbox  []op             // to be written
 	asked   []op             // written, or about to be; not answered
 	matched int              // how many of asked are about patterns
+	later   []*topic         // to be subscribed to when fewer answers are due; those that were left meanwhile count no more
 	silence int              // beats without a word of a master whose answer is due
 	ended   string           // why it was we who closed conn; empty: we have not
 }
@@ -44,7 +45,8 @@ const (
 	heartbeatEvery = 500 * time.Millisecond
 	// silentAfter is how many beats without a word from a master whose answer is due say that it is silent: its bells may not be heard.
 	silentAfter = 2
-	// outboxMax bounds what waits for a master that does not read, beyond the subscriptions that there are, or that end.
+	// outboxMax bounds the subscriptions that a master is asked for before it has confirmed them. Beyond it there are only ends of
+	// subscriptions that there are.
 	outboxMax = 1 << 14
 	// matchedMax bounds what a master is asked about patterns before it has answered. For each command, Redis before 7.2 looks
 	// through all patterns of the connection; and it runs all commands that it has read at once, while its other clients wait.
@@ -184,6 +186,7 @@ func (l *link) hear(heard masters.Heard) error {
 			signal(l.wake)
 		}
 	}
+	defer l.resume()
 	switch {
 	case o.topic == nil:
 	case o.command == masters.Unsubscribe || o.command == masters.PUnsubscribe:
@@ -200,9 +203,34 @@ func (l *link) hear(heard masters.Heard) error {
 	return nil
 }
 
-// subscribe asks the master for a topic. The hub's mu is held.
+// subscribe asks the master for a topic; later, where it owes many answers. So clients that come and go faster than it confirms that
+// wait for it, and do not fill the outbox. The hub's mu is held.
 func (l *link) subscribe(tp *topic) {
 	tp.failed &^= l.bit()
+	if len(l.later) == 0 && len(l.outbox)+len(l.asked) < outboxMax {
+		l.begin(tp)
+		return
+	}
+	tp.later |= l.bit()
+	l.later = append(l.later, tp)
+	if len(l.later) > outboxMax+2*len(l.hub.topics) { // most were left again
+		l.later = slices.DeleteFunc(l.later, func(tp *topic) bool { return tp.later&l.bit() == 0 })
+	}
+}
+
+// resume subscribes to what had to wait. The hub's mu is held.
+func (l *link) resume() {
+	for len(l.later) > 0 && len(l.outbox)+len(l.asked) < outboxMax {
+		tp := l.later[0]
+		l.later = l.later[1:]
+		if tp.later&l.bit() != 0 {
+			tp.later &^= l.bit()
+			l.begin(tp)
+		}
+	}
+}
+
+func (l *link) begin(tp *topic) {
 	tp.asked |= l.bit()
 	command, name := tp.command(masters.Subscribe, masters.PSubscribe)
 	l.ask(op{command, name, tp})
@@ -269,7 +297,7 @@ func (l *link) down(ctx context.Context, cause string) {
 	if l.ended != "" { // whoever reads is told only that it is closed
 		cause, l.ended = l.ended, ""
 	}
-	l.conn, l.cause, l.outbox, l.asked, l.matched = nil, cause, nil, nil, 0
+	l.conn, l.cause, l.outbox, l.asked, l.matched, l.later = nil, cause, nil, nil, 0, nil
 	if ctx.Err() != nil {
 		return // Close ends what waits
 	}
@@ -283,6 +311,7 @@ func (l *link) down(ctx context.Context, cause string) {
 	l.ringAll()
 	for _, tp := range h.topics {
 		tp.asked &^= l.bit()
+		tp.later &^= l.bit()
 		tp.on &^= l.bit()
 		h.judge(tp)
 	}

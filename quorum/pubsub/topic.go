@@ -47,6 +47,7 @@ type Subscriber interface {
 type topic struct {
 	Topic
 	asked       uint64 // the links on which it may be subscribed
+	later       uint64 // the links that are to ask for it later
 	on          uint64 // the links that confirmed it
 	failed      uint64 // the links that refused it
 	refusal     string // what one of them said
