@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -19,7 +20,7 @@ import (
 
 var small = Limits{Clients: 3, Args: 8, Bulk: 1000, Command: 3000, Input: 8000, Pipeline: 4, Output: 4 << 20, Memory: 64 << 20}
 
-// What a client must not be able to do, each with the answer it gets before the connection is closed.
+// A login that was good stays so when the password is another one.
 func TestALoginNeedsThePasswordOfItsMoment(t *testing.T) {
 	var now atomic.Pointer[string]
 	is := func(text string) { now.Store(&text) }
@@ -40,6 +41,7 @@ func TestALoginNeedsThePasswordOfItsMoment(t *testing.T) {
 	}
 }
 
+// What a client must not be able to do, each with the answer it gets before the connection is closed.
 func TestHostileRequests(t *testing.T) {
 	for name, c := range map[string]struct{ send, want string }{
 		"a huge multibulk count":         {"*2147483648\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
@@ -224,6 +226,35 @@ func TestAClientTooManyThatKeepsSilentHoldsNobodyUp(t *testing.T) {
 	_ = r.server.Shutdown(t.Context())
 	if err := <-served; !errors.Is(err, ErrServerClosed) {
 		t.Errorf("Serve returned %v", err)
+	}
+}
+
+// Who never ends the handshake is sent away, though nobody needs to log in; who has ended it may be silent.
+func TestATLSHandshakeEndsWithinTheTimeOfALogin(t *testing.T) {
+	pair := keyPair(t)
+	r := newRig(t, Config{Limits: Limits{Auth: time.Second}})
+	l := listen(t)
+	go func() { _ = r.server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}})) }()
+	shaken, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shaken.Close()
+	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01\x00"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patienceMax))
+		_, _ = io.WriteString(conn, said)
+		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: it is not sent away", said)
+		}
+	}
+	c := &client{t, shaken, bufio.NewReader(shaken)}
+	if got := c.ask("PING"); got != "+PONG\r\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

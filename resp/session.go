@@ -1,6 +1,8 @@
 package resp
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -114,6 +116,9 @@ func (s *session) run() {
 // readLoop reads and runs commands until the connection is of no more use.
 func (s *session) readLoop() {
 	defer s.recovered("reader")
+	if !s.speaksTLS() {
+		return
+	}
 	for {
 		s.runAll()
 		space, err := s.space()
@@ -138,6 +143,29 @@ func (s *session) readLoop() {
 			return
 		}
 	}
+}
+
+// speaksTLS waits for the TLS handshake, where there is one, for Limits.Auth at most: a stranger who never ends it shall not stand in
+// the way of clients that can show a certificate.
+func (s *session) speaksTLS() bool {
+	conn, ok := s.conn.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.server.cfg.Limits.Auth)
+	defer cancel()
+	err := conn.HandshakeContext(ctx)
+	switch {
+	case err == nil:
+	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
+		s.noteEnd("the client sends nothing more")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded) && s.closing.Load():
+		s.noteEnd("auth_timeout")
+	default:
+		s.noteEnd(err.Error())
+		s.warnTLS(err)
+	}
+	return err == nil
 }
 
 // space returns where to read to. While a command waits, what is read behind it is bounded by Limits.Input; a single command is

@@ -95,7 +95,7 @@ var settings = []setting{
 		duration(func(c *Config) *time.Duration { return &c.IdleTimeout }, time.Second, 30*24*time.Hour, "never")},
 	{"write_timeout", "30s", "how long a client may read nothing while replies wait", false,
 		duration(func(c *Config) *time.Duration { return &c.WriteTimeout }, 10*time.Millisecond, time.Hour)},
-	{"auth_timeout", "10s", "how long a client may take to log in, where there are users", false,
+	{"auth_timeout", "10s", "how long a client may take to log in, where there are users, and for a TLS handshake", false,
 		duration(func(c *Config) *time.Duration { return &c.AuthTimeout }, 10*time.Millisecond, time.Hour)},
 	{"drain_delay", "0", "how long clients are still let in after SIGTERM, while /readyz says no", false,
 		duration(func(c *Config) *time.Duration { return &c.DrainDelay }, time.Millisecond, 10*time.Minute, "none")},
