@@ -229,7 +229,7 @@ func eachDatabase(ctx context.Context, cfg Config, m masters.Master, f func(int,
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	for db := range cfg.Databases {

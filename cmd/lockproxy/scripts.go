@@ -74,7 +74,7 @@ func readText(file string) (string, error) {
 		if from, err = os.Open(file); err != nil { //nolint:gosec // a file that the user named
 			return "", unreadable(err)
 		}
-		defer from.Close()
+		defer func() { _ = from.Close() }()
 	}
 	text, err := io.ReadAll(io.LimitReader(from, 1<<20)) // what is longer is no script that is kept
 	return string(text), unreadable(err)

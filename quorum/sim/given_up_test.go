@@ -19,24 +19,24 @@ const (
 func TestWhoGivesALockUpLateIsToldThatItIsDone(t *testing.T) {
 	const short, gone = 40 * time.Millisecond, "..."
 	granted := func(v quorum.Value) bool { return v.Kind == quorum.IntValue && v.Int > 0 }
-	byVote := func(text string, rule quorum.Rule) func(s *scene) (error, *quorum.Lock) {
-		return func(s *scene) (error, *quorum.Lock) {
+	byVote := func(text string, rule quorum.Rule) func(s *scene) (*quorum.Lock, error) {
+		return func(s *scene) (*quorum.Lock, error) {
 			r := <-begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
 				Script: quorum.NewScript(text), Keys: []string{resourceName(0)}, Args: []string{"mine", "40"}, Rule: rule,
 			})
-			return r.Err, r.Lock
+			return r.Lock, r.Err
 		}
 	}
-	extends := func(fenced bool) func(s *scene) (error, *quorum.Lock) {
-		return func(s *scene) (error, *quorum.Lock) {
+	extends := func(fenced bool) func(s *scene) (*quorum.Lock, error) {
+		return func(s *scene) (*quorum.Lock, error) {
 			x := s.extendBy(0, quorum.ExtendRequest{Token: "mine", TTL: short, Fenced: fenced})
-			return x.Err, x.Lock
+			return x.Lock, x.Err
 		}
 	}
 	for _, test := range []struct {
 		name   string
 		was    time.Duration
-		shorts func(s *scene) (error, *quorum.Lock)
+		shorts func(s *scene) (*quorum.Lock, error)
 		want   error
 	}{
 		{"compare and expire", time.Minute, extends(false), nil},
@@ -57,7 +57,7 @@ func TestWhoGivesALockUpLateIsToldThatItIsDone(t *testing.T) {
 						s.links[0][i].slow = 30 * time.Millisecond
 					}
 				})
-				if err, lock := test.shorts(s); !errors.Is(err, test.want) || lock != nil {
+				if lock, err := test.shorts(s); !errors.Is(err, test.want) || lock != nil {
 					t.Errorf("%v, %v", err, lock)
 				}
 				s.expectHolders(time.Second, gone)

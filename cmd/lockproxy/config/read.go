@@ -29,7 +29,7 @@ func readFile(path string, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
 	if err == nil && len(text) > most {
 		return nil, tooLarge{path, most}
