@@ -61,7 +61,7 @@ func TestPasswordFilesAreFollowed(t *testing.T) {
 		put(name, "new\n")
 	}
 	served()
-	if out := p.Output(); !strings.Contains(out, `msg="passwords were renewed"`) {
+	if out := p.Output(); !strings.Contains(out, `msg="files were renewed" of=passwords`) {
 		t.Errorf("the log does not say that passwords were renewed:\n%s", out)
 	}
 }

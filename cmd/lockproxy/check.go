@@ -147,7 +147,7 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + state(&p.marks)
 		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg)):
 			p.verdict = "no: too far away" + p.forGrace(cfg)
-		case p.info.RoundTrip > p.grace(cfg)/3:
+		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg))*5/6:
 			p.votes, p.verdict = true, "votes; far away"+p.forGrace(cfg)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)

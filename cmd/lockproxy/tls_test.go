@@ -80,7 +80,7 @@ func TestARenewedCertificateIsShownWithoutARestart(t *testing.T) {
 
 	second := renew()
 	eventually(t, "the renewed certificate is not shown", func() bool { return pingOver(t, addr, second) == "+PONG\r\n" })
-	if line := r.await("certificates were renewed"); !strings.Contains(line, cert) {
+	if line := r.await("files were renewed"); !strings.Contains(line, cert) {
 		t.Errorf("the log does not say of which: %s", line)
 	}
 	if got := pingOver(t, addr, first); got != "" {

@@ -17,7 +17,10 @@ func (c *client) take(req quorum.AcquireRequest) (func(*quorum.Engine, func(quor
 	if req.Fenced {
 		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 4 // three rounds and an undo
 	}
-	if req.Reentrant || req.WantHolder || !chance(c.rng, c.world.plan.Transactions) {
+	if req.WantHolder {
+		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 3 // a round, an undo, and a look at who holds it
+	}
+	if req.Reentrant || !chance(c.rng, c.world.plan.Transactions) {
 		return func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) }, 2
 	}
 	return func(e *quorum.Engine, done func(quorum.Acquired)) {

@@ -37,7 +37,7 @@ type Source[T any] struct {
 
 type digest [sha256.Size]byte
 
-// New returns a source of what load makes of the files, of which those that are not set are "". The log calls them what, such as
+// New returns a source of what load makes of the files, of which those that are not set are "". The log says of what they are, such as
 // "certificates". The error is load's; the source then has the zero value until the files are renewed.
 func New[T any](log *slog.Logger, what string, load func() (T, error), files ...string) (*Source[T], error) {
 	set := slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == "" })
@@ -70,11 +70,11 @@ func (s *Source[T]) look() {
 	s.held = held
 	made, err := s.load()
 	if err != nil {
-		s.log.Warn("renewed "+s.what+" cannot be used: the former ones stay", "files", s.files, "cause", err)
+		s.log.Warn("renewed files cannot be used: what the former had stays", "of", s.what, "files", s.files, "cause", err)
 		return
 	}
 	s.made.Store(&made)
-	s.log.Info(s.what+" were renewed", "files", s.files)
+	s.log.Info("files were renewed", "of", s.what, "files", s.files)
 }
 
 func (s *Source[T]) read() digest {

@@ -77,7 +77,7 @@ func TestARenewedCertificateIsTheNextOneShown(t *testing.T) {
 	if !r.isShown() {
 		t.Error("the renewed certificate is not shown")
 	}
-	if told := r.log.String(); strings.Count(told, "certificates were renewed") != 1 || !strings.Contains(told, r.cert) {
+	if told := r.log.String(); strings.Count(told, "files were renewed") != 1 || !strings.Contains(told, r.cert) {
 		t.Errorf("the log says %s", told)
 	}
 }
@@ -98,7 +98,7 @@ func TestABrokenFileLeavesTheFormerCertificate(t *testing.T) {
 					t.Fatal("the former certificate is not shown")
 				}
 			}
-			if told := r.log.String(); strings.Count(told, "renewed certificates cannot be used") != 1 || strings.Count(told, "\n") != 1 {
+			if told := r.log.String(); strings.Count(told, "renewed files cannot be used") != 1 || strings.Count(told, "\n") != 1 {
 				t.Errorf("the log does not say it once, but\n%s", told)
 			}
 			r.renew()
