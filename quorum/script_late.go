@@ -5,8 +5,9 @@ import "strconv"
 // A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody knows
 // what else it would do there. But a key that it has deleted on other masters is deleted late on that one, if it is the very same
 // key: it has the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is
-// known to have set it. The content says who holds the lock, and how often. So the lock stays if another client holds it as well,
-// or the same client holds it once more.
+// known to have set it. The content says who holds the lock, and how often. So the lock stays if the same client holds it once more.
+// It also stays if several clients hold it there, as readers do: on the master that has deleted it, the other holds were over, and
+// what tells that is in other keys.
 
 // signature returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
 func (e *effect) signature() signature { return signature{name: e.name, dump: e.digest} }

@@ -19,10 +19,18 @@ end`
 // it becomes what it was. It returns 1 if there was such a key, or the error if one could not be written, as on a master that
 // does not write now.
 //
+// An expiry before of 'release' says that the keys are what a release has missed: one that several clients hold by now stays.
+//
 // Three more in ARGV, if any, name a hash that several clients hold at once, the caller's field in it, and what the script left
 // there. Other clients may have changed the hash since. The script also made a key for the caller's hold alone, which ends and is
 // renewed with the hold. If that key was as the script left it, so is the hold, and the hold is taken out of the hash.
 var luaRestoreAll = newLua(`local call = redis.pcall` + luaValue + luaExpires + `
+local function shared(key)
+  local held, holders = call('HGETALL', key), 0
+  if held.err then return not string.find(held.err, 'WRONGTYPE', 1, true) end
+  for i = 2, #held, 2 do holders = holders + (tonumber(held[i]) and 1 or 0) end
+  return holders > 1
+end
 local put, beside, hash, field, count = 0, false, unpack(ARGV, 4 * #KEYS + 1)
 for i, key in ipairs(KEYS) do
   local digest, ends, before, was = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), ARGV[4 * i - 1], ARGV[4 * i]
@@ -32,7 +40,9 @@ for i, key in ipairs(KEYS) do
     if math.abs(at - ends) <= slack then
       if put == 0 then put = 1 end
       if key == hash then hash = nil end
-      if before == '' then
+      if was == 'release' and shared(key) then
+        -- the others keep it
+      elseif before == '' then
         beside = true
         redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '')
         redis.call('DEL', key)

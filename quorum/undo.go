@@ -39,7 +39,7 @@ func newUndo(l *lane, sig signature, ends int64, kept time.Duration) *undo {
 	if sig.dump == "" {
 		u.Args = luaUndo.whole([]string{sig.name}, sig.token, ends)
 	} else {
-		u.Args = luaRestoreAll.whole([]string{sig.name}, sig.dump, ends, "", "")
+		u.Args = luaRestoreAll.whole([]string{sig.name}, sig.dump, ends, "", "release")
 	}
 	return u
 }

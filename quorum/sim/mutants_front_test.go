@@ -73,6 +73,11 @@ var frontMutants = []mutant{
 		old: "rule.Derived && rule.Field != \"\" {", new: "rule.Derived && rule.Field == \"\" {",
 	},
 	{
+		name: "a late release takes the lock of other readers", rule: "4 undo", file: "script_putback.go",
+		old: "return holders > 1", new: "return holders > 99",
+		test: "TestALateReleaseLeavesTheLockToOtherReaders", in: ".",
+	},
+	{
 		name: "a script does not say for whom it takes", rule: "scripts", file: "../resp/cmd_vote.go", front: true, first: Spoken | Moved + 1,
 		old: "rule.Field = args[i-1]", new: "_ = args[i-1]",
 	},

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"lockproxy/quorum"
 )
@@ -56,5 +57,54 @@ func TestAReaderExtendsOnlyWhereItsOwnHoldIs(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A reader leaves while another's hold is over on two masters, which have missed its extension, and delete the lock. The third misses
+// that, and the other's hold goes on there.
+func TestALateReleaseLeavesTheLockToOtherReaders(t *testing.T) {
+	const join = "redis.call('hset', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil"
+	const leave = "if redis.call('exists', KEYS[2]) == 1 then redis.call('hdel', KEYS[1], ARGV[1]) return 0 end redis.call('del', KEYS[1]) return 1"
+	for _, test := range []struct {
+		name    string
+		readers []string
+		left    bool
+	}{
+		{"alone", []string{"me"}, false},
+		{"two", []string{"other", "me"}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				run := func(text string, rule quorum.Rule, args ...string) {
+					t.Helper()
+					r := <-begin(s.proxies[0].life.engine.Run, quorum.RunRequest{
+						Script: quorum.NewScript(text), Rule: rule, Keys: []string{"w", "{w}:other"}, Args: args,
+					})
+					if r.Err != nil {
+						t.Fatalf("%+v", r)
+					}
+				}
+				for _, reader := range test.readers {
+					run(join, quorum.Rule{Merge: quorum.Taking, Granted: isNil}, "30000", reader)
+					s.sleep(20 * time.Millisecond)
+				}
+				s.stop(2)
+				run(leave, quorum.Rule{Merge: quorum.Releasing, Granted: positive}, "me")
+				s.do(func() {
+					m := s.servers[2]
+					if test.left {
+						m.put(&session{}, "{w}:other", item{text: "1", expires: m.clock.millis(m.now()) + 30000})
+					}
+				})
+				s.resume(2)
+				s.sleep(time.Second)
+				s.do(func() {
+					m := s.servers[2]
+					if w, there := m.store.get(0, "w", m.clock.millis(m.now())); there != test.left {
+						t.Errorf("%v %+v", there, w)
+					}
+				})
+			})
+		})
 	}
 }
