@@ -361,7 +361,9 @@ func TestAnAttemptThatCannotBeKilledIsUndoneWheneverItRuns(t *testing.T) {
 func TestWhoIsNotToldItsClientIDKillsNobody(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		late := w.fakes[2]
+		late.mu.Lock()
 		late.noID = true
+		late.mu.Unlock()
 		late.cut()
 		w.settle()
 		kills := late.ran("CLIENT KILL")
