@@ -47,14 +47,7 @@ func dialLaunched(t *testing.T, masters []string) *harness.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Errorf("stop the proxy: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("output of the proxy:\n%s", p.Output())
-		}
-	})
+	stopAtTheEnd(t, p)
 	return dial(t, p.Addr)
 }
 

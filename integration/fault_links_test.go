@@ -136,6 +136,42 @@ func TestALockOfRedissonIsFreeThoughMastersMissedItsUnlocks(t *testing.T) {
 	}
 }
 
+// A reader leaves while another's hold is over on two masters, which have missed its extension, and delete the lock. The third misses
+// that, and the other's hold goes on there.
+func TestALateUnlockOfAReaderLeavesTheLockToOthers(t *testing.T) {
+	requireOneVersion(t, "what DUMP tells")
+	masters := startMasters(t, 3)
+	relays, addrs := startRelays(t, masters)
+	c := dial(t, startProxy(t, addrs).Addr)
+	allVote(t, c, masters)
+	for _, reader := range []string{"other", "me"} {
+		hold := "{k}:" + reader + ":rwlock_timeout"
+		expect(t, c, "$-1\r\n", "EVAL", readLock, "2", "k", hold, "60000", reader, reader+":write")
+		eventually(t, cleanMax, "all hold it", func() error { return holdEverywhere(masters, hold+":1") })
+	}
+	direct(t, masters[1:], "DEL", "{k}:other:rwlock_timeout:1")
+	relays[0].Refuse(true)
+	relays[0].Cut()
+	expect(t, c, ":1\r\n", "EVAL", readUnlock, "4", "k", "channel", "{k}:me:rwlock_timeout", "{k}", "0", "me")
+	relays[0].Refuse(false)
+	ask := func(words ...string) string {
+		reply, err := masters[0].Do(0, words...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(reply)
+	}
+	eventually(t, cleanMax, "the caller's hold is over", func() error {
+		if got := ask("EXISTS", "{k}:me:rwlock_timeout:1"); got != ":0\r\n" {
+			return fmt.Errorf("EXISTS: %q", got)
+		}
+		return nil
+	})
+	if got := ask("HEXISTS", "k", "other"); got != ":1\r\n" {
+		t.Errorf("the other reader has lost the lock: %q", got)
+	}
+}
+
 func TestSlowLinksAreNoVotesBeyondTheInstanceTimeout(t *testing.T) {
 	masters := startMasters(t, 3)
 	relays, addrs := startRelays(t, masters)

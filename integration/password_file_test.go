@@ -32,14 +32,7 @@ func TestPasswordFilesAreFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Errorf("stop the proxy: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("output of the proxy:\n%s", p.Output())
-		}
-	})
+	stopAtTheEnd(t, p)
 	served := func() {
 		t.Helper()
 		c := dial(t, p.Addr)

@@ -119,6 +119,12 @@ func startBinary(t testing.TB, bin string, masters []string, flags ...string) *h
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopAtTheEnd(t, p)
+	return p
+}
+
+// stopAtTheEnd stops a proxy when the test is over. If that has failed, it shows what the proxy has said.
+func stopAtTheEnd(t testing.TB, p *harness.Proxy) {
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			t.Errorf("stop the proxy: %v", err)
@@ -127,7 +133,6 @@ func startBinary(t testing.TB, bin string, masters []string, flags ...string) *h
 			t.Logf("output of the proxy:\n%s", p.Output())
 		}
 	})
-	return p
 }
 
 // dial connects a raw client that closes with the test.
