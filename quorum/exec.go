@@ -41,9 +41,10 @@ import (
 // An Exec looks again, too, while the masters differ so much that no quorum agrees: another Exec is about to win, or to put
 // something back. A master that refuses an Exec which wins has missed what was there before, and is repaired; see repair.go.
 //
-// A watched key is unchanged if its value is, and if each master that answered both looks is to drop it at the same moment as
-// before: whoever sets the key again, or extends it, changes that moment. If none of these masters has made an extension, the
-// moment at which the last of all masters drops the key shows it. A key that was set and is gone again leaves no trace.
+// A watched key is unchanged if its value is, and if each master that told of it before is to drop it at the same moment: whoever
+// sets the key again, or extends it, changes that moment on one of them at least. So the look waits for them. If one is not heard
+// in time, the moment at which the last of all masters drops the key may still show a change. A key that was set and is gone
+// again leaves no trace.
 func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
 	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited().plus(execPatience * e.cfg.InstanceTimeout)}
 	order := slices.Sorted(slices.Values(req.Keys))
@@ -59,6 +60,7 @@ type ExecRequest struct {
 	DB      int
 	Keys    []string // at least one, all different
 	Watched []Mark   // what the first so many keys must hold
+	Shown   []Mark   // what Plan compares keys with
 	Plan    Plan
 }
 
@@ -114,6 +116,7 @@ func (v View) Mark() Mark {
 // Same says that neither the key's value nor its expiry shows a change since the mark was made.
 func (m Mark) Same(now View) bool {
 	other := now.Mark()
+	compared := 0
 	for _, a := range m.told {
 		for i := range other.told {
 			b := &other.told[i]
@@ -124,10 +127,13 @@ func (m Mark) Same(now View) bool {
 				return false
 			}
 			b.drops = a.drops // if it is another moment now, the master's clock was set
+			compared++
 		}
 	}
-	if a, b := m.last(), other.last(); a.Hi > 0 && b.Hi > 0 && (a.Hi < b.Lo || b.Hi < a.Lo) {
-		return false
+	if compared < len(m.told) {
+		if a, b := m.last(), other.last(); a.Hi > 0 && b.Hi > 0 && (a.Hi < b.Lo || b.Hi < a.Lo) {
+			return false
+		}
 	}
 	return m.content == other.content
 }
@@ -157,7 +163,7 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited().plus(execPatience * x.engine.cfg.InstanceTimeout)
 	}
-	x.engine.look(x.req.DB, x.req.Keys, &looking{done: x.looked})
+	x.engine.look(x.req.DB, x.req.Keys, &looking{marks: slices.Concat(x.req.Watched, x.req.Shown), done: x.looked})
 }
 
 // looked goes on with what the keys are found to hold.

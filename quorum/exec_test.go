@@ -114,9 +114,11 @@ func TestAWatchedKeyChangesWithItsExpiry(t *testing.T) {
 		},
 		"written":    func(w *world) { w.getSet(key, "mine", minute) },
 		"not at all": func(*world) {},
-		"not at all, and a clock is set back": func(w *world) {
+		"not at all, and a clock is set back, and another master is away": func(w *world) {
 			w.fakes[1].step(-10 * time.Second)
+			w.fakes[2].setDelay(time.Millisecond)
 			time.Sleep(time.Second)
+			w.fakes[0].stall()
 		},
 		"not at all, and a master has an older copy": func(w *world) {
 			w.fakes[1].die()
@@ -160,12 +162,40 @@ func TestAWatchedKeyIsExtendedWhereWatchHasNotLooked(t *testing.T) {
 					w.fakes[1].resume()
 					w.settle()
 				}
-				w.fakes[0].setDelay(20 * time.Millisecond)
+				w.fakes[0].stall()
 				x := w.exec(ExecRequest{Keys: []string{key}, Watched: marks, Plan: always(Edit{Kind: Put, Value: "x", TTL: minute})})
 				if x.Done != (longer == 0) || x.Err != nil {
 					t.Errorf("%+v", x)
 				}
 			})
+		})
+	}
+}
+
+// A master that ran an extension late keeps the key for longer than the others. It was heard by WATCH, and is slower than others
+// at EXEC, so that it would not be heard if EXEC did not wait for it.
+func TestExecWaitsForTheMastersThatWatchHeard(t *testing.T) {
+	for _, plan := range []bool{false, true} { // what the plan compares is waited for, too
+		inWorld(t, 3, func(w *world) {
+			w.acquire(key, "mine", minute)
+			w.fakes[2].set(key, "mine", minute+5*time.Second)
+			w.fakes[0].setDelay(10 * time.Millisecond)
+			req := ExecRequest{Keys: []string{key}, Watched: w.marks(key), Plan: always(Edit{Kind: Put, Value: "x", TTL: minute})}
+			w.settle()
+			w.fakes[0].setDelay(time.Millisecond)
+			w.fakes[2].setDelay(10 * time.Millisecond)
+			same := true
+			if plan {
+				mark := req.Watched[0]
+				req.Watched, req.Shown = nil, req.Watched
+				req.Plan = func(now []View) []Edit {
+					same = mark.Same(now[0])
+					return []Edit{{}}
+				}
+			}
+			if x := w.exec(req); !x.Done || x.Err != nil || !same {
+				t.Errorf("%+v, same %v", x, same)
+			}
 		})
 	}
 }

@@ -17,7 +17,8 @@ func (e *Engine) look(db int, names []string, l *looking) {
 type looking struct {
 	round
 	keys  []agreement
-	every bool // it waits for every master, and ignores one in quarantine, which may have an older copy
+	every bool   // it waits for every master, and ignores one in quarantine, which may have an older copy
+	marks []Mark // it waits for the masters that told of these
 	done  func(*looking)
 
 	// The outcome, for done.
@@ -81,7 +82,7 @@ func parseSighting(reply any) (sighting, bool) {
 // decide waits until something is known about every key.
 func (l *looking) decide(t tally) Decision {
 	decision := Won
-	if l.every && t.Pending() > 0 {
+	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
 		return Undecided
 	}
 	for i := range l.keys {
@@ -97,6 +98,11 @@ func (l *looking) decide(t tally) Decision {
 		}
 	}
 	return decision
+}
+
+// awaits says that a master which told of what is marked has not answered.
+func (l *looking) awaits(m Mark) bool {
+	return slices.ContainsFunc(m.told, func(s sighting) bool { return l.entries[s.master].vote == Pending })
 }
 
 func (l *looking) ended(d Decision) {

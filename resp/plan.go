@@ -151,15 +151,19 @@ func (c *call) execute(names []string, deferred []deferredCommand, begin func() 
 		return wait
 	}
 	marks, run := begin()
+	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
 	var shown []*watched // by name; EXEC watches nothing any more
 	if len(c.transaction.watched) > 0 {
 		for _, name := range names {
-			shown = append(shown, c.watches(name))
+			w := c.watches(name)
+			shown = append(shown, w)
+			if w != nil {
+				req.Shown = append(req.Shown, w.mark)
+			}
 		}
 	}
 	var reply Reply
 	var last *plan
-	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
 	ttlMax, places := c.server.cfg.TTLMax, placesOf(names)
 	req.Plan = func(now []quorum.View) []quorum.Edit {
 		p := newPlan(ttlMax, names, places, now)

@@ -542,6 +542,16 @@ var mutants = []mutant{
 		test: "TestAWatchedKeyChanges", in: "..",
 	},
 	{
+		name: "who told of what is watched is not waited for", rule: "compare and do", file: "look.go",
+		old: " || slices.ContainsFunc(l.marks, l.awaits)", new: "",
+		test: "TestExecWaitsForTheMastersThatWatchHeard", in: "..",
+	},
+	{
+		name: "what is watched changes unseen where a master is away", rule: "compare and do", file: "exec.go",
+		old: "compared < len(m.told)", new: "compared < 0",
+		test: "TestAWatchedKeyIsExtendedWhereWatchHasNotLooked", in: "..",
+	},
+	{
 		name: "a try that has lost waits for who was not told", rule: "compare and do", file: "edit.go",
 		old: "en.vote == Pending && en.fate == sent {", new: "en.vote == Pending {",
 		test: "TestATryThatHasLost", in: ".",
