@@ -67,6 +67,7 @@ func init() {
 		"HSET":        {4, true, cmdHSet},
 		"HLEN":        {2, false, cmdHLen},
 		"HKEYS":       {2, false, cmdHKeys},
+		"HVALS":       {2, false, cmdHVals},
 		"DUMP":        {2, false, cmdDump},
 		"RESTORE":     {-4, true, cmdRestore},
 		"RENAME":      {3, true, cmdRename},

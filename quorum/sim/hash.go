@@ -164,14 +164,19 @@ func cmdHLen(s *server, c *session, args []string) reply {
 	return int64(len(fieldsOf(it)) / 2)
 }
 
-func cmdHKeys(s *server, c *session, args []string) reply {
-	it, bad := s.hash(c, args[1])
+func cmdHKeys(s *server, c *session, args []string) reply { return s.everyOther(c, args[1], 0) }
+
+func cmdHVals(s *server, c *session, args []string) reply { return s.everyOther(c, args[1], 1) }
+
+// everyOther returns the fields of a hash, or their values.
+func (s *server) everyOther(c *session, key string, from int) reply {
+	it, bad := s.hash(c, key)
 	if bad != "" {
 		return bad
 	}
 	all := []any{}
 	for i, word := range fieldsOf(it) {
-		if i%2 == 0 {
+		if i%2 == from {
 			all = append(all, word)
 		}
 	}

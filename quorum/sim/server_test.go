@@ -175,6 +175,7 @@ func randomCommand(r *rand.Rand, s *server, scripts []string) []string {
 			[]string{"EVAL", "return redis.call('SET', KEYS[1])", "1", key()})
 	case 7: // of one field: real ones tell several in an order of their own
 		return pick(r, []string{"HGET", key(), "f"}, []string{"HEXISTS", key(), "f"}, []string{"HGETALL", key()},
+			[]string{"HKEYS", key()}, []string{"HVALS", key()},
 			[]string{"HINCRBY", key(), "f", pick(r, "1", "-1", "x")}, []string{"HDEL", key(), "f", "g"})
 	case 8:
 		return pick(r, []string{"EVAL", takeHash, "1", key(), "30000", "f"}, []string{"EVAL", renewHash, "1", key(), "30000", "f"},
