@@ -98,9 +98,15 @@ func TestWaitCountsWhatWasWrittenOverASharedConnection(t *testing.T) {
 		}
 		return err
 	})
+	all := dial(t, f.upstream.Addr)
+	expect(t, all, "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n", "PSUBSCRIBE", "*")
 	c := dial(t, f.proxy.Addr)
 	expect(t, c, "+OK\r\n", "SET", "data", "1")
 	expect(t, c, ":1\r\n", "WAIT", "1", "10000")
+	if majorOf(t, f.upstream) >= 7 { // whoever subscribes to everything does not hear of it
+		direct(t, []*harness.Redis{f.upstream}, "PUBLISH", "news", "x")
+		expect(t, all, "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$4\r\nnews\r\n$1\r\nx\r\n")
+	}
 	if err := replica.Pause(); err != nil {
 		t.Fatal(err)
 	}

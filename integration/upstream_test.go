@@ -287,6 +287,11 @@ var passages = map[string]string{
 		DBSIZE
 		CONFIG GET nosuch
 		DISCARD
+		WATCH t
+		EXEC refused
+		SET t 14
+		MULTI
+		EXEC
 		GET t`,
 	"subscriptions": `SUBSCRIBE a b | 2
 		PSUBSCRIBE c* | 1

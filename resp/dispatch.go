@@ -108,6 +108,9 @@ func (c *call) rejected(cmd *command, refused Reply) Reply {
 	if cmd == nil || cmd.name != "exec" {
 		return refused
 	}
+	if c.transaction.stage == watchingThere && c.link != nil {
+		c.link.ask(expectation{n: 1}, "UNWATCH")
+	}
 	c.transaction.end(&c.server.memory)
 	text, _ := refused.(Error)
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))

@@ -287,10 +287,15 @@ func (s *session) host() string {
 func (sl *slot) Lost(cause error) { sl.session.upstreamLost(cause.Error()) }
 
 // settleWrites is called before a command goes over the link. WAIT waits for the writes of its own connection only. So before it,
-// something is written over the link, which comes after all that the client wrote over a trunk. Inside MULTI, WAIT does not wait.
+// something is written over the link, which comes after all that the client wrote over a trunk: a message, that no pattern of a
+// subscriber's matches where the upstream has such (from Redis 7 on). Inside MULTI, WAIT does not wait.
 func (c *call) settleWrites(l *link) {
 	if c.wrote && c.transaction.stage != queuingThere && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
-		l.ask(expectation{n: 1}, "PUBLISH", reservedPrefix+"wait", "")
+		publish := "PUBLISH"
+		if c.server.commandsThere().Has("spublish") {
+			publish = "SPUBLISH"
+		}
+		l.ask(expectation{n: 1}, publish, reservedPrefix+"wait", "")
 		c.wrote = false
 	}
 }
