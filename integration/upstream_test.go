@@ -291,8 +291,8 @@ var passages = map[string]string{
 		EXEC refused
 		SET t 14
 		MULTI
-		EXEC
-		GET t`,
+		GET t
+		EXEC`,
 	"subscriptions": `SUBSCRIBE a b | 2
 		PSUBSCRIBE c* | 1
 		UNSUBSCRIBE a b | 2
@@ -348,6 +348,14 @@ var passages = map[string]string{
 		CLIENT GETREDIR
 		CLIENT CACHING YES
 		CLIENT NOSUCH`,
+	"exec while subscribed": `WATCH t
+		SUBSCRIBE c
+		EXEC
+		UNSUBSCRIBE c
+		SET t 1
+		MULTI
+		GET t
+		EXEC`,
 	"reset": `SELECT 2
 		SET k two
 		MULTI

@@ -109,7 +109,7 @@ func (c *call) rejected(cmd *command, refused Reply) Reply {
 		return refused
 	}
 	if c.transaction.stage == watchingThere && c.link != nil {
-		c.link.ask(expectation{n: 1}, "UNWATCH")
+		c.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
 	}
 	c.transaction.end(&c.server.memory)
 	text, _ := refused.(Error)
