@@ -327,7 +327,8 @@ func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 
 // orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
 // is what a connection that may not be killed can still have set, and what somebody else wants to live for another time: an
-// undo takes what its attempt set, and nothing else. So is what somebody took away in vain: he may put it back when it was undone.
+// undo takes what its attempt set, and nothing else. So is what somebody took away in vain: he may put it back when it was undone. And
+// what a reader's attempt has left in a lock that others hold goes with that, as on one Redis what a reader does who lets its hold end.
 func (k *checker) orphans() {
 	p := &k.world.plan
 	// A transaction that lost puts back what it has replaced, even if that has been undone meanwhile.
@@ -341,7 +342,7 @@ func (k *checker) orphans() {
 			if m := k.attempts[key+" "+it.holder()]; m != nil { // it was to be moved there
 				f = m
 			}
-			if f != nil && f.failed && !k.prolonged[key] && !k.shaken[it.holder()] && k.renewals[key] == 0 && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
+			if f != nil && f.failed && !k.prolonged[key] && !k.shaken[it.holder()] && k.renewals[key] == 0 && !it.isShared() && !k.lost[s.addr+" "+it.holder()] && !f.life.dead && f.life.proxy.life == f.life && now <= it.expires {
 				k.report(orphan, "%s: %s still holds %s for %d ms", s.addr, key, it.holder(), it.expires-now)
 			}
 		}

@@ -43,6 +43,9 @@ func (it item) heldBy(token string) bool {
 	return is
 }
 
+// isShared says that several readers hold the lock: beside their fields there is its mode.
+func (it item) isShared() bool { return it.hash && len(fieldsOf(it)) > 4 }
+
 // with returns the hash with another value of a field, or without it if that is empty.
 func (it item) with(name, value string) item {
 	words := fieldsOf(it)

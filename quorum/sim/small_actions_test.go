@@ -28,6 +28,7 @@ var alphabets = []alphabet{
 	{name: "tokens", verbs: "take again free hold deaf heal", depth: 3, ttl: long, roams: true},
 	{name: "extensions", verbs: "take keep free hold deaf heal 150ms 450ms", depth: 4, ttl: 400 * ms},
 	{name: "scripts", verbs: "take evalTake evalKeep evalFree hold deaf heal 150ms", depth: 4, ttl: long},
+	{name: "readers", verbs: "evalRead evalWrite evalKeep evalFree hold deaf heal 150ms 450ms", depth: 4, ttl: 400 * ms},
 	{name: "forgetting", verbs: "take free wipe crash older cut heal 150ms 2.2s", depth: 4, ttl: 400 * ms, forgets: true},
 	{name: "horizons", verbs: "take wipe crash hold heal 150ms 2.2s", depth: 4, ttl: long, forgets: true},
 	{name: "replicas", verbs: "take behind crash cut 150ms", depth: 5, ttl: long, forgets: true, append: "always"},
@@ -106,13 +107,15 @@ type verb struct {
 }
 
 var verbs = map[string]verb{
-	"take":     {"cp", idle, asks(func(h *hand) { h.voted, h.lock = nil, h.acquire(resourceName(0), h.ttl) })},
-	"again":    {"cp", holds, asks(func(h *hand) { h.reenter(h.lock, h.ttl) })},
-	"keep":     {"cp", holds, asks(func(h *hand) { h.extend(h.lock, quorum.ExtendRequest{TTL: h.ttl}) })},
-	"free":     {"cp", holds, asks(func(h *hand) { h.release(h.lock) })},
-	"evalTake": {"cp", idle, asks((*hand).evalTake)},
-	"evalKeep": {"cp", evals, asks(func(h *hand) { h.extendByVote(h.voted) })},
-	"evalFree": {"cp", evals, asks(func(h *hand) { h.freeByVote(h.voted) })},
+	"take":      {"cp", idle, asks(func(h *hand) { h.voted, h.lock = nil, h.acquire(resourceName(0), h.ttl) })},
+	"again":     {"cp", holds, asks(func(h *hand) { h.reenter(h.lock, h.ttl) })},
+	"keep":      {"cp", holds, asks(func(h *hand) { h.extend(h.lock, quorum.ExtendRequest{TTL: h.ttl}) })},
+	"free":      {"cp", holds, asks(func(h *hand) { h.release(h.lock) })},
+	"evalTake":  {"cp", idle, asks(func(h *hand) { h.evalTake(&hashLock) })},
+	"evalRead":  {"cp", idle, asks(func(h *hand) { h.evalTake(&readLock) })},
+	"evalWrite": {"cp", idle, asks(func(h *hand) { h.evalTake(&writeLock) })},
+	"evalKeep":  {"cp", evals, asks(func(h *hand) { h.extendByVote(h.voted) })},
+	"evalFree":  {"cp", evals, asks(func(h *hand) { h.freeByVote(h.voted) })},
 
 	"hold": {"pm", isWhole, func(w *smallWorld, x action) { w.link(x).block(up) }},
 	"deaf": {"pm", isWhole, func(w *smallWorld, x action) { w.link(x).block(down) }},
@@ -164,8 +167,8 @@ func asks(f func(h *hand)) func(w *smallWorld, x action) {
 	}
 }
 
-func (h *hand) evalTake() {
-	h.lock, h.voted = nil, &votedHold{lock: &hashLock, names: []string{resourceName(0)}, taken: resourceName(0), ttl: h.ttl}
+func (h *hand) evalTake(lock *votedLock) {
+	h.lock, h.voted = nil, &votedHold{lock: lock, names: []string{resourceName(0)}, taken: resourceName(0), ttl: h.ttl}
 	if h.takeByVote(h.voted) {
 		h.lock = h.voted.promises[0]
 	}

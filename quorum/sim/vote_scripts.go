@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,7 @@ type votedLock struct {
 	name                  string
 	keys                  int
 	counts                bool // it is held as often as it was taken, in a hash
+	shared                bool // with others who hold it in the same way
 	take, extend, release votedScript
 	rename, copy          votedScript // none if its script is nil
 }
@@ -22,7 +24,8 @@ type votedScript struct {
 	rule    quorum.Rule
 	granted func(quorum.Value) bool
 	words   func(token, ttl string) []string
-	channel bool // its last key is a channel
+	channel bool                              // the key after the names is a channel
+	beside  func(name, token string) []string // the keys after that
 }
 
 // takeHash, renewHash and freeHash are Redisson's.
@@ -126,11 +129,15 @@ func tokenFirst(token, ttl string) []string { return []string{token, ttl} }
 func (s *votedScript) request(names []string, token string, ttl time.Duration) quorum.RunRequest {
 	req := quorum.RunRequest{Script: s.script, Keys: names, Rule: s.rule, Args: s.words(token, strconv.FormatInt(ttl.Milliseconds(), 10))}
 	req.Rule.Granted = s.granted
-	if s.rule.Merge == quorum.Taking && len(names) == 1 {
+	if counted := s.rule.Merge == quorum.Taking || s.rule.Merge == quorum.Releasing && s.beside != nil; counted && len(names) == 1 {
 		req.Rule.Field = token
 	}
+	req.Keys = slices.Clone(names)
 	if s.channel {
-		req.Keys = append(names[:len(names):len(names)], "channel:"+names[0])
+		req.Keys = append(req.Keys, "channel:"+names[0])
+	}
+	if s.beside != nil {
+		req.Keys = append(req.Keys, s.beside(names[0], token)...)
 	}
 	return req
 }

@@ -183,7 +183,7 @@ func (c *client) takeByVote(h *votedHold) bool {
 		if granted && !leaves {
 			h.holds = 1
 			for _, name := range h.names {
-				h.promises = append(h.promises, &promise{resource: name, token: h.token, client: c})
+				h.promises = append(h.promises, &promise{resource: name, token: h.token, client: c, shared: h.lock.shared})
 			}
 			c.promiseByVote(h, r, began, slept)
 		}
@@ -263,6 +263,9 @@ func (c *client) extendByVote(h *votedHold) bool {
 	w := c.world
 	began, slept := w.now(), w.asleep()
 	before := c.shortenByVote(h)
+	if h.lock.shared { // whoever renews one hold renews all, and what an attempt has left that is being undone
+		w.do(func() { w.checker.renewals[h.names[0]]++ })
+	}
 	granted, _, _ := c.askByVote(&h.lock.extend, h, func(_ *life, r quorum.Ran, granted bool) {
 		switch {
 		case granted:
