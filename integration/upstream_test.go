@@ -520,6 +520,25 @@ func TestTheChannelsOfLocksAreCountedWhereTheyAre(t *testing.T) {
 	}
 }
 
+// What is a lock for one proxy, and not for the other, could have two holders.
+func TestProxiesWithOtherLockKeysSaySo(t *testing.T) {
+	f := startFront(t) // lock:*
+	other := startProxy(t, harness.Addrs(f.masters), "--upstream", "redis://"+f.upstream.Addr, "--lock-keys", "other:*,lock:*")
+	for _, p := range []*harness.Proxy{f.proxy, other} {
+		eventually(t, time.Minute, "a line in the log", func() error {
+			if out := p.Output(); !strings.Contains(out, "another proxy takes other names for locks") {
+				return errors.New(out)
+			}
+			return nil
+		})
+	}
+	for _, said := range []string{`here="database 0, lock_keys lock:* other:*"`, `there="database 0, lock_keys lock:*"`} {
+		if out := other.Output(); !strings.Contains(out, said) {
+			t.Errorf("%s is not in\n%s", said, out)
+		}
+	}
+}
+
 func TestWhatMixesLocksAndDataIsRefused(t *testing.T) {
 	f := startFront(t)
 	c := dial(t, f.proxy.Addr)

@@ -29,6 +29,8 @@ type Config struct {
 	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
 	// same order. Default: the masters are known by their addresses.
 	Deployment string
+	// Names says which names are those of locks, to be compared with what other proxies say. Default: nothing is compared.
+	Names string
 	// Slept tells for how long, in all since some fixed moment, this machine had been suspended at now: Go's monotonic clock
 	// leaves that out. Default: what the system tells.
 	Slept func(now time.Time) time.Duration

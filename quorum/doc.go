@@ -60,6 +60,7 @@
 //	marks_lua.go
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend*.go, bounds.go
+//	names.go                         do other proxies take the same names for locks?
 //	roster.go                        the epochs of all masters, and how the others are told of a new one
 //	horizon.go, quarantine.go,       how long a master that has forgotten must wait; who sees to that
 //	warden.go

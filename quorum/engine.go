@@ -36,6 +36,8 @@ type Engine struct {
 	members   string       // names the deployment
 	bounds    atomic.Pointer[vouch.Bounds]
 
+	namesWarned atomic.Int64 // when the log had last that another proxy takes other names for locks; 0 is never
+
 	lateCause string // of the vote of a master that does not answer in time
 
 	ctx     context.Context

@@ -454,6 +454,13 @@ func (f *fake) client(c *fakeConn, call *masters.Call, arg func(int) string) {
 }
 
 func (f *fake) runSet(call *masters.Call, arg func(int) string) {
+	if len(call.Args) == 6 && arg(5) == "GET" {
+		if was, ok := f.get(arg(1)); ok {
+			call.Reply = was.text
+		}
+		f.put(arg(1), arg(2), arg(4))
+		return
+	}
 	if arg(3) == "NX" {
 		if _, ok := f.get(arg(1)); ok {
 			return

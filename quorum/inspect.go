@@ -80,7 +80,7 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	inquiry := masters.NewInquiry()
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
-	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey}}
+	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey, namesKey}}
 	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
 	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon)); err != nil {
 		return err

@@ -20,6 +20,7 @@ const (
 	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
 	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and the epoch in which none was missed; see fence.go
 	trialKey      = "lockproxy:trial"      // set and deleted at once, to see whether anything can be written
+	namesKey      = "lockproxy:names"      // in database 0: what names are locks to the proxy that said so last; see names.go
 	recordPrefix  = fenceKey + ":"         // with a resource after it: its newest fence, and the epoch of that
 )
 
@@ -29,7 +30,7 @@ func Reserved(name string) bool {
 		return false
 	}
 	switch name {
-	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, trialKey:
+	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, trialKey, namesKey:
 		return true
 	}
 	return strings.HasPrefix(name, recordPrefix)

@@ -20,6 +20,8 @@ type Stats struct {
 	Scripts         uint64 // run by vote
 	ScriptsDisputed uint64 // of these, how many ended without a quorum of like answers
 
+	OtherNames uint64 // times that a master told of a proxy to which other names are locks
+
 	RoundsNow   int // under way
 	RoundsLimit int // how many are to be, at most; see package admission
 	InLine      int // clients that wait in line until they may begin an operation
@@ -30,7 +32,7 @@ type Stats struct {
 // stats is Stats while it is counted.
 type stats struct {
 	attempts, acquired, refused, noQuorum, released, extended, undone, expired atomic.Uint64
-	scripts, disputed                                                          atomic.Uint64
+	scripts, disputed, otherNames                                              atomic.Uint64
 	rounds                                                                     durations
 }
 
@@ -43,7 +45,7 @@ func (e *Engine) Stats() Stats {
 		Attempts: s.attempts.Load(), Acquired: s.acquired.Load(), Refused: s.refused.Load(),
 		NoQuorum: s.noQuorum.Load(), Released: s.released.Load(), Extended: s.extended.Load(),
 		Undone: s.undone.Load(), Expired: s.expired.Load(),
-		Scripts: s.scripts.Load(), ScriptsDisputed: s.disputed.Load(),
+		Scripts: s.scripts.Load(), ScriptsDisputed: s.disputed.Load(), OtherNames: s.otherNames.Load(),
 		Rounds: s.rounds.load(),
 	}
 }

@@ -16,6 +16,7 @@ type warden struct {
 	wake    chan struct{}
 	alarmed atomic.Int64 // when a jump was seen that nobody has judged; 0 if none
 	beat    instant      // when the next heartbeat is due
+	names   instant      // when names are to be compared next
 }
 
 const (
@@ -27,7 +28,7 @@ const (
 )
 
 func newWarden(e *Engine) *warden {
-	return &warden{engine: e, wake: make(chan struct{}, 1), beat: heartbeatEvery}
+	return &warden{engine: e, wake: make(chan struct{}, 1), beat: heartbeatEvery, names: heartbeatEvery}
 }
 
 // alarm tells the warden that a clock jumped.
@@ -66,6 +67,10 @@ func (w *warden) tick() {
 	if now >= w.beat {
 		w.beat = now + heartbeatEvery
 		w.engine.eachLane(func(l *lane) { l.nudge(w.engine.waited()) })
+	}
+	if now >= w.names {
+		w.names = now + namesEvery
+		w.engine.compareNames()
 	}
 	w.judge(now)
 	w.engine.eachLane(func(l *lane) { l.seeThrough(now) })

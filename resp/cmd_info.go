@@ -174,6 +174,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 	w.field("held_lost", front.HeldLost)
 	w.field("scripts", st.Scripts)
 	w.field("scripts_disputed", st.ScriptsDisputed)
+	w.field("other_names", st.OtherNames)
 	w.field("in_line", st.InLine)
 	w.field("rounds_now", st.RoundsNow)
 	w.field("rounds_limit", st.RoundsLimit)

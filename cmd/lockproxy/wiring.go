@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 
 	"lockproxy/cmd/lockproxy/config"
@@ -126,9 +129,26 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 		QueueMax:        cfg.QueueMax,
 		Databases:       cfg.Databases,
 		Deployment:      cfg.Deployment,
+		Names:           namesOfLocks(cfg),
 		Logger:          log,
 	}
 }
+
+// namesOfLocks says which names are those of locks: in all databases, counted from where clients begin.
+func namesOfLocks(cfg *config.Config) string {
+	patterns := "every name"
+	if cfg.Upstream.Addr != "" {
+		patterns = "lock_keys " + strings.Join(slices.Sorted(slices.Values(cfg.LockKeys)), " ")
+	}
+	text := fmt.Sprintf("database %d, %s", cfg.FirstDatabase(), patterns)
+	if len(text) > namesMax {
+		text = fmt.Sprintf("%s… (SHA-1 %x)", text[:namesMax], sha1.Sum([]byte(text)))
+	}
+	return text
+}
+
+// namesMax bounds what is said to every master again and again.
+const namesMax = 500
 
 // upstreamOf returns the upstream, not yet connected, or nil if there is none.
 func upstreamOf(cfg *config.Config, secure renewed.Certificates, log *slog.Logger) *upstream.Redis {

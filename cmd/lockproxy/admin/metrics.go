@@ -45,6 +45,7 @@ var (
 
 	descScripts  = desc("scripts_total", "Scripts that were run by vote.")
 	descDisputed = desc("scripts_disputed_total", "Scripts that were run by vote, and about which no quorum of masters agreed.")
+	descNames    = desc("other_names_total", "Times that a master told of another proxy which takes other names for locks.")
 	descRounds   = desc("round_seconds", "How long a round of votes took, from before its first byte was sent until its votes decided it.")
 
 	descInLine      = desc("in_line", "Clients that wait in line now, because all together ask for more than can be answered in time.")
@@ -155,6 +156,7 @@ func locks(counter func(*prometheus.Desc, uint64, ...string), s *quorum.Stats) {
 	counter(descUndone, s.Undone)
 	counter(descScripts, s.Scripts)
 	counter(descDisputed, s.ScriptsDisputed)
+	counter(descNames, s.OtherNames)
 }
 
 // rounds is the histogram as Prometheus has it: each bucket with those before it, and the last, without a bound, left out.
