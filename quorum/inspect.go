@@ -24,7 +24,9 @@ type Inspected struct {
 	Misplaced bool
 	// Replaced says that the proxies refuse it: under its address they have met another server since.
 	Replaced bool
-	InUse    bool // some master is Marked: the deployment is not new, even where this one looks so
+	// OtherNames is what a proxy that runs has said of the names of locks, if that is not Config.Names.
+	OtherNames string
+	InUse      bool // some master is Marked: the deployment is not new, even where this one looks so
 	// Bounds are those that a proxy with these settings would keep to: its own, and what all masters' marks tell.
 	Bounds vouch.Bounds
 
@@ -60,7 +62,7 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 		found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, named: cfg.Deployment != "", Bounds: bounds}
 	}
 	errs := eachMaster(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
-		return found[i].look(db, c, Members(ms, cfg.Deployment))
+		return found[i].look(db, c, &cfg, Members(ms, cfg.Deployment))
 	})
 	for _, in := range found {
 		bounds = bounds.And(in.Bounds)
@@ -76,13 +78,14 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 }
 
 // look reads the marks in one database.
-func (in *Inspected) look(db int, c masters.Conn, members string) error {
+func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) error {
 	inquiry := masters.NewInquiry()
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
 	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey, namesKey}}
 	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
-	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon)); err != nil {
+	names := &masters.Call{Args: []any{"GET", namesKey}}
+	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon, names)); err != nil {
 		return err
 	}
 	in.Info = inquiry.Info()
@@ -94,6 +97,9 @@ func (in *Inspected) look(db int, c masters.Conn, members string) error {
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
 	in.Keys += all - own
+	if said, _ := names.Reply.(string); db == 0 && said != cfg.Names {
+		in.OtherNames = said
+	}
 	canary, known := vouch.ParseCanary(found.canary)
 	if known && canary.Members == members {
 		in.Bounds = in.Bounds.And(canary.Bounds)

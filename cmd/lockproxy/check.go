@@ -18,8 +18,8 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote,
-// or the upstream not be reached.
+// check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote, the upstream
+// not be reached, or a proxy that runs takes other names for locks.
 func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() {
 		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
@@ -48,10 +48,23 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	}
 	needed := quorum.Quorum(len(probes))
 	fmt.Fprintf(stdout, "\n%d of %d masters could vote, %d needed.\n", voters, len(probes), needed)
-	if reached := checkUpstream(l.Config, stdout); voters < needed || !reached {
+	agreed := checkNames(l.Config, probes, stdout)
+	if reached := checkUpstream(l.Config, stdout); voters < needed || !agreed || !reached {
 		return exitFailure
 	}
 	return exitOK
+}
+
+// checkNames says whether the proxies that run take the same names for locks, as far as they have told the masters.
+func checkNames(cfg *config.Config, probes []probe, w io.Writer) (agreed bool) {
+	for _, p := range probes {
+		if there := p.marks.OtherNames; there != "" {
+			fmt.Fprintf(w, "\nA proxy that runs now, or did half a minute ago, takes other names for locks: one lock can have two holders. Give all the same "+
+				"lock_keys, and the same first database.\n  here   %s\n  there  %s\n", namesOfLocks(cfg), there)
+			return false
+		}
+	}
+	return true
 }
 
 // A probe is what one master told, and what follows from it.

@@ -94,6 +94,15 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	if strings.Contains(out, "s3cr3t") {
 		t.Errorf("a password shows:\n%s", out)
 	}
+	tell(t, other, "SET lockproxy:names \"database 0, every name\"")
+	if code, out := runCheck("--instance-timeout", "4s", "--masters", all); code != exitOK {
+		t.Errorf("a proxy runs that agrees: exit code %d\n%s", code, out)
+	}
+	tell(t, other, "SET lockproxy:names \"database 0, lock_keys a*\"")
+	code, out = runCheck("--instance-timeout", "4s", "--masters", all)
+	if code != exitFailure || !strings.HasSuffix(out, "\n  here   database 0, every name\n  there  database 0, lock_keys a*\n") {
+		t.Errorf("a proxy runs with other lock_keys: exit code %d\n%s", code, out)
+	}
 }
 
 // Looking at 16 databases of a master takes many round trips, of which master_dead_after is not the measure.
@@ -140,12 +149,18 @@ func TestCheckAdvisesInitOnlyWhereTooFewMastersRemember(t *testing.T) {
 
 func flush(t *testing.T, addr string) {
 	t.Helper()
+	tell(t, addr, "FLUSHALL")
+}
+
+// tell sends a server a command whose reply is OK.
+func tell(t *testing.T, addr, command string) {
+	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.Write([]byte("FLUSHALL\r\n")); err != nil {
+	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Read(make([]byte, len("+OK\r\n"))); err != nil {
