@@ -30,7 +30,7 @@ type Config struct {
 	// same order. Default: the masters are known by their addresses.
 	Deployment string
 	// Names says which names are those of locks, to be compared with what other proxies say. Default: nothing is compared.
-	Names string
+	Names Names
 	// Slept tells for how long, in all since some fixed moment, this machine had been suspended at now: Go's monotonic clock
 	// leaves that out. Default: what the system tells.
 	Slept func(now time.Time) time.Duration

@@ -24,7 +24,7 @@ type Inspected struct {
 	Misplaced bool
 	// Replaced says that the proxies refuse it: under its address they have met another server since.
 	Replaced bool
-	// OtherNames is what a proxy that runs has said of the names of locks, if that is not Config.Names.
+	// OtherNames is what a proxy that runs has said of the names of locks, if that differs from Config.Names.
 	OtherNames string
 	InUse      bool // some master is Marked: the deployment is not new, even where this one looks so
 	// Bounds are those that a proxy with these settings would keep to: its own, and what all masters' marks tell.
@@ -97,8 +97,8 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
 	in.Keys += all - own
-	if said, _ := names.Reply.(string); db == 0 && said != cfg.Names {
-		in.OtherNames = said
+	if db == 0 {
+		in.OtherNames = cfg.Names.differ(names.Reply)
 	}
 	canary, known := vouch.ParseCanary(found.canary)
 	if known && canary.Members == members {

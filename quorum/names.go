@@ -1,23 +1,42 @@
 package quorum
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
-// Proxies of one deployment must agree on which names are those of locks: a lock that one of them sends to another server has two
-// holders. The engine does not know which names these are. It writes what Config.Names says of them into each master, in place of
-// what another proxy has written there, and compares the two. Masters before Redis 6.2 refuse that command: there nothing is compared.
+// Proxies that serve the same clients must agree on which names are those of locks: a lock that one of them sends to another server
+// has two holders. The engine does not know which names these are. It writes what Config says of them into each master, in place of
+// what any proxy has written there last, and compares the two. It does so at random times, so that it meets each of the others at some
+// time. Masters before Redis 6.2 refuse that command: there nothing is compared.
 
 const (
-	namesEvery = 10 * time.Second
-	namesLast  = 3 * namesEvery // then a proxy that is gone is forgotten
-	namesWarn  = time.Minute    // between two lines of the log
+	namesEvery = 10 * time.Second // on average
+	namesLast  = 3 * namesEvery   // then a proxy that is gone is forgotten
+	namesWarn  = time.Minute      // between two lines of the log
 )
+
+// Names says which names are those of locks. Those of proxies with the same For must be the same.
+type Names struct{ For, Are string }
+
+func (n Names) String() string { return n.For + "\n" + n.Are }
+
+// differ returns what another proxy has said, if that is for the same, and something else; "" if not.
+func (n Names) differ(last any) string {
+	text, _ := last.(string)
+	other, there, _ := strings.Cut(text, "\n")
+	if other != n.For || there == n.Are {
+		return ""
+	}
+	return there
+}
 
 // compareNames tells every master what names are locks here, and hears what was told last.
 func (e *Engine) compareNames() {
-	if e.cfg.Names == "" {
+	if e.cfg.Names == (Names{}) {
 		return
 	}
-	command := []any{"SET", namesKey, e.cfg.Names, "PX", namesLast.Milliseconds(), "GET"}
+	command := []any{"SET", namesKey, e.cfg.Names.String(), "PX", namesLast.Milliseconds(), "GET"}
 	e.eachLane(func(l *lane) {
 		if l.db == 0 {
 			l.ask(command, func(last any) { e.hearNames(last, l.master.Addr()) })
@@ -26,14 +45,14 @@ func (e *Engine) compareNames() {
 }
 
 func (e *Engine) hearNames(last any, master string) {
-	there, _ := last.(string)
-	if there == "" || there == e.cfg.Names {
+	there := e.cfg.Names.differ(last)
+	if there == "" {
 		return
 	}
 	e.stats.otherNames.Add(1)
 	now, warned := e.now(), e.namesWarned.Load()
 	if (warned == 0 || now-instant(warned) >= namesWarn) && e.namesWarned.CompareAndSwap(warned, int64(now)) {
-		e.cfg.Logger.Warn("another proxy takes other names for locks: one that only one of them takes for a lock can have two holders; "+
-			"give all proxies the same lock_keys, and the same first database", "here", e.cfg.Names, "there", there, "master", master)
+		e.cfg.Logger.Warn("another proxy of this upstream takes other names for locks: one that only one of them takes for a lock can have two "+
+			"holders; give both the same lock_keys", "upstream", e.cfg.Names.For, "here", e.cfg.Names.Are, "there", there, "master", master)
 	}
 }

@@ -69,7 +69,7 @@ func (w *warden) tick() {
 		w.engine.eachLane(func(l *lane) { l.nudge(w.engine.waited()) })
 	}
 	if now >= w.names {
-		w.names = now + namesEvery
+		w.names = now + namesEvery/2 + w.engine.cfg.Pause(namesEvery)
 		w.engine.compareNames()
 	}
 	w.judge(now)

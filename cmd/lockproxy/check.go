@@ -19,7 +19,7 @@ import (
 )
 
 // check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote, the upstream
-// not be reached, or a proxy that runs takes other names for locks.
+// not be reached, or a proxy that runs, of the same upstream, takes other names for locks.
 func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() {
 		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
@@ -59,8 +59,8 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 func checkNames(cfg *config.Config, probes []probe, w io.Writer) (agreed bool) {
 	for _, p := range probes {
 		if there := p.marks.OtherNames; there != "" {
-			fmt.Fprintf(w, "\nA proxy that runs now, or did half a minute ago, takes other names for locks: one lock can have two holders. Give all the same "+
-				"lock_keys, and the same first database.\n  here   %s\n  there  %s\n", namesOfLocks(cfg), there)
+			fmt.Fprintf(w, "\nA proxy of this upstream that runs now, or did half a minute ago, takes other names for locks: one lock can have two "+
+				"holders. Give both the same lock_keys.\n  here   %s\n  there  %s\n", namesOfLocks(cfg).Are, there)
 			return false
 		}
 	}

@@ -134,17 +134,16 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 	}
 }
 
-// namesOfLocks says which names are those of locks: in all databases, counted from where clients begin.
-func namesOfLocks(cfg *config.Config) string {
-	patterns := "every name"
-	if cfg.Upstream.Addr != "" {
-		patterns = "lock_keys " + strings.Join(slices.Sorted(slices.Values(cfg.LockKeys)), " ")
+// namesOfLocks says which names are those of locks. Without an upstream they are all.
+func namesOfLocks(cfg *config.Config) quorum.Names {
+	if cfg.Upstream.Addr == "" {
+		return quorum.Names{}
 	}
-	text := fmt.Sprintf("database %d, %s", cfg.FirstDatabase(), patterns)
-	if len(text) > namesMax {
-		text = fmt.Sprintf("%s… (SHA-1 %x)", text[:namesMax], sha1.Sum([]byte(text)))
+	are := strings.Join(slices.Sorted(slices.Values(cfg.LockKeys)), " ")
+	if len(are) > namesMax {
+		are = fmt.Sprintf("%s… (SHA-1 %x)", are[:namesMax], sha1.Sum([]byte(are)))
 	}
-	return text
+	return quorum.Names{For: fmt.Sprintf("%s/%d", cfg.Upstream.Addr, cfg.Upstream.Database), Are: are}
 }
 
 // namesMax bounds what is said to every master again and again.

@@ -45,7 +45,7 @@ var (
 
 	descScripts  = desc("scripts_total", "Scripts that were run by vote.")
 	descDisputed = desc("scripts_disputed_total", "Scripts that were run by vote, and about which no quorum of masters agreed.")
-	descNames    = desc("other_names_total", "Times that a master told of another proxy which takes other names for locks.")
+	descNames    = desc("other_names_total", "Times that a master told of another proxy of this upstream that takes other names for locks.")
 	descRounds   = desc("round_seconds", "How long a round of votes took, from before its first byte was sent until its votes decided it.")
 
 	descInLine      = desc("in_line", "Clients that wait in line now, because all together ask for more than can be answered in time.")
