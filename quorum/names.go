@@ -33,9 +33,6 @@ func (n Names) differ(last any) string {
 
 // compareNames tells every master what names are locks here, and hears what was told last.
 func (e *Engine) compareNames() {
-	if e.cfg.Names == (Names{}) {
-		return
-	}
 	command := []any{"SET", namesKey, e.cfg.Names.String(), "PX", namesLast.Milliseconds(), "GET"}
 	e.eachLane(func(l *lane) {
 		if l.db == 0 {

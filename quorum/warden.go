@@ -68,7 +68,7 @@ func (w *warden) tick() {
 		w.beat = now + heartbeatEvery
 		w.engine.eachLane(func(l *lane) { l.nudge(w.engine.waited()) })
 	}
-	if now >= w.names {
+	if now >= w.names && w.engine.cfg.Names != (Names{}) {
 		w.names = now + namesEvery/2 + w.engine.cfg.Pause(namesEvery)
 		w.engine.compareNames()
 	}
