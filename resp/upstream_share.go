@@ -288,14 +288,15 @@ func (sl *slot) Lost(cause error) { sl.session.upstreamLost(cause.Error()) }
 
 // settleWrites is called before a command goes over the link. WAIT waits for the writes of its own connection only. So before it,
 // something is written over the link, which comes after all that the client wrote over a trunk: a message, that no pattern of a
-// subscriber's matches where the upstream has such (from Redis 7 on). Inside MULTI, WAIT does not wait.
+// subscriber's matches where the upstream has such (from Redis 7 on). If the upstream refuses it, WAIT would count too many replicas, so
+// the session ends. Inside MULTI, WAIT does not wait.
 func (c *call) settleWrites(l *link) {
 	if c.wrote && c.transaction.stage != queuingThere && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
 		publish := "PUBLISH"
 		if c.server.commandsThere().Has("spublish") {
 			publish = "SPUBLISH"
 		}
-		l.ask(expectation{n: 1}, publish, reservedPrefix+"wait", "")
+		l.ask(expectation{n: 1, take: l.demand}, publish, reservedPrefix+"wait", "")
 		c.wrote = false
 	}
 }

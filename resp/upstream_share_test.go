@@ -506,6 +506,14 @@ func TestWaitIsToldOfWhatWasWrittenOverASharedConnection(t *testing.T) {
 	for _, request := range []string{"MULTI", "SET k w", "WAIT 1 0", "EXEC"} {
 		u.next(t, request)
 	}
+
+	u.values.Store("PUBLISH lockproxy:wait ", "-NOPERM no such channel\r\n") // so it would count replicas that lack what was written
+	refused := r.dial()
+	refused.send(words("SET k v") + words("WAIT 1 0"))
+	u.next(t, "SET k v").answer(t, "+OK\r\n")
+	refused.want("+OK\r\n")
+	u.next(t, "WAIT 1 0").answer(t, ":1\r\n")
+	refused.wantEnd()
 }
 
 func TestWhatTheProxyAnswersStandsBetweenSharedReplies(t *testing.T) {

@@ -9,7 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -139,15 +142,34 @@ func namesOfLocks(cfg *config.Config) quorum.Names {
 	if cfg.Upstream.Addr == "" {
 		return quorum.Names{}
 	}
-	are := strings.Join(slices.Sorted(slices.Values(cfg.LockKeys)), " ")
+	patterns := slices.Compact(slices.Sorted(slices.Values(cfg.LockKeys)))
+	for i, p := range patterns {
+		if strings.ContainsAny(p, ` "`) {
+			patterns[i] = strconv.Quote(p)
+		}
+	}
+	are := strings.Join(patterns, " ")
 	if len(are) > namesMax {
 		are = fmt.Sprintf("%s… (SHA-1 %x)", are[:namesMax], sha1.Sum([]byte(are)))
 	}
-	return quorum.Names{For: fmt.Sprintf("%s/%d", cfg.Upstream.Addr, cfg.Upstream.Database), Are: are}
+	return quorum.Names{For: fmt.Sprintf("%s/%d", globalAddr(cfg.Upstream.Addr), cfg.Upstream.Database), Are: are}
 }
 
 // namesMax bounds what is said to every master again and again.
 const namesMax = 500
+
+// globalAddr returns the address with this machine's name, if it is a loopback address, which means another server on each machine.
+func globalAddr(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return addr
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return addr
+	}
+	return addr + " on " + name
+}
 
 // upstreamOf returns the upstream, not yet connected, or nil if there is none.
 func upstreamOf(cfg *config.Config, secure renewed.Certificates, log *slog.Logger) *upstream.Redis {
