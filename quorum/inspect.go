@@ -96,7 +96,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	in.uncounted = in.uncounted || size.Err != nil || ours.Err != nil
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
-	in.Keys += all - own
+	in.Keys += max(all-own, 0) // one of ours may have come between the two
 	if db == 0 {
 		in.OtherNames = cfg.Names.differ(names.Reply)
 	}

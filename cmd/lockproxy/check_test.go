@@ -314,7 +314,7 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	for names, want := range map[string]int{"/3\\nlock:*": exitOK, "/4\\nother:*": exitOK, "/3\\nother:*": exitFailure} {
-		tell(t, master, `SET lockproxy:names "`+up+names+`"`)
+		tell(t, master, `SET lockproxy:names "`+globalAddr(up)+names+`"`)
 		code, out := runCheck(append(flags, "redis://:s3cr3t@"+up+"/3")...)
 		if code != want || (code != exitOK) != strings.Contains(out, "\n  here   lock:*\n  there  other:*\n") {
 			t.Errorf("a proxy has said %s: exit code %d\n%s", names, code, out)
