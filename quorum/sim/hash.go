@@ -44,7 +44,13 @@ func (it item) heldBy(token string) bool {
 }
 
 // isShared says that several readers hold the lock: beside their fields there is its mode.
-func (it item) isShared() bool { return it.hash && len(fieldsOf(it)) > 4 }
+func (it item) isShared() bool {
+	if !it.hash {
+		return false
+	}
+	mode, _ := it.field("mode")
+	return mode == "read" && len(fieldsOf(it)) > 4
+}
 
 // with returns the hash with another value of a field, or without it if that is empty.
 func (it item) with(name, value string) item {
