@@ -34,12 +34,12 @@ func runWatch(c *call) Reply {
 	if t.open() {
 		return Error("ERR WATCH inside MULTI is not allowed")
 	}
-	names := distinct(c.args[1:])
-	fresh := make([]*watched, 0, len(names))
-	for _, name := range names {
-		key := c.key(name)
-		if !slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key == key }) {
-			fresh = append(fresh, &watched{key: key})
+	var fresh []*watched
+	var names []string
+	for _, name := range distinct(c.args[1:]) {
+		if c.watches(name) == nil {
+			fresh = append(fresh, &watched{key: c.key(name)})
+			names = append(names, name)
 		}
 	}
 	if len(fresh) == 0 {
@@ -47,10 +47,6 @@ func runWatch(c *call) Reply {
 	}
 	if len(t.watched)+len(fresh) > keysMax {
 		return Error(fmt.Sprintf("ERR more than %d keys are watched; UNWATCH, or watch fewer", keysMax))
-	}
-	names = names[:0:0]
-	for _, w := range fresh {
-		names = append(names, w.key.Name)
 	}
 	sl := c.claimTogether(overlapNone, names, func(*outcome) Reply { return okReply })
 	if sl == nil {
@@ -104,28 +100,25 @@ func (c *call) retainQueued(behind, args int) Reply {
 // enqueue keeps a command for EXEC.
 func (c *call) enqueue() Reply {
 	t := &c.transaction
-	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
+	q := newQueued(c.cmd, c.args)
 	var refused Reply
 	switch {
 	case c.cmd.group == "scripting" && !c.cmd.keys.none():
-		refused = c.queueScript(&q)
+		refused = c.queueScript(q)
 	case c.cmd.full == "script|load": // EXEC does not wait for the masters once more
 		q.reply = runScriptLoad(c)
-	case c.cmd.plan != nil:
-		q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
-	case c.cmd.flags&mayQueue == 0:
+	case q.step == nil && c.cmd.flags&mayQueue == 0:
 		refused = errNotInMulti(c.cmd.full)
 	}
-	if refused == nil && c.uncompiled() {
-		refused = q.reply // it is not known whether the text may be part of a transaction: none of the transaction takes place
-	}
-	if refused == nil && q.step != nil && t.selected != nil && *t.selected != c.db {
-		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
-	}
-	if refused == wait || q.reply == wait {
+	switch {
+	case q.reply == wait:
 		return wait
-	}
-	if refused == nil {
+	case refused != nil:
+	case c.uncompiled():
+		refused = q.reply // it is not known whether the text may be part of a transaction: none of the transaction takes place
+	case q.step != nil && t.selected != nil && *t.selected != c.db:
+		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
+	default:
 		refused = c.retainQueued(len(t.queue), t.args+len(q.args))
 	}
 	if refused != nil {
@@ -145,20 +138,22 @@ func (c *call) enqueue() Reply {
 // runExec runs what is queued. The transaction is over even if it did not take place.
 func runExec(c *call) Reply {
 	t := &c.transaction
-	switch {
-	case !t.open():
+	if !t.open() {
 		return Error("ERR EXEC without MULTI")
-	case t.stage == spoiled:
-		t.end(&c.server.memory)
-		return errExecAbort
-	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.db }):
-		t.end(&c.server.memory)
-		return Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only: SELECT before WATCH")
 	}
 	queue, names := t.queue, t.keys()
-	if len(names) > keysMax {
+	var refused Reply
+	switch {
+	case t.stage == spoiled:
+		refused = errExecAbort
+	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.db }):
+		refused = Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only: SELECT before WATCH")
+	case len(names) > keysMax:
+		refused = Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
+	}
+	if refused != nil {
 		t.end(&c.server.memory)
-		return Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
+		return refused
 	}
 	deferred := deferredOf(queue)
 	if len(names) == 0 {
@@ -178,7 +173,6 @@ func runExec(c *call) Reply {
 			replies := repliesSoFar(queue)
 			for i, q := range queue {
 				if q.step != nil {
-					p.cmd = q.cmd
 					replies[i] = q.step(p)
 				}
 			}
@@ -188,7 +182,7 @@ func runExec(c *call) Reply {
 }
 
 // repliesSoFar returns the replies that are known before EXEC, and null for the others.
-func repliesSoFar(queue []queued) Array {
+func repliesSoFar(queue []*queued) Array {
 	replies := make(Array, len(queue))
 	for i, q := range queue {
 		if replies[i] = q.reply; q.reply == nil {
@@ -199,7 +193,7 @@ func repliesSoFar(queue []queued) Array {
 }
 
 // deferredOf returns the commands that are run when the plan has taken place.
-func deferredOf(queue []queued) []deferredCommand {
+func deferredOf(queue []*queued) []deferredCommand {
 	var deferred []deferredCommand
 	for i, q := range queue {
 		if q.step == nil && q.reply == nil {

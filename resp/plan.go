@@ -132,10 +132,11 @@ func (k *planned) value() Reply {
 }
 
 // runPlanned runs a command that is a plan by itself.
-func runPlanned(c *call) Reply {
-	q := &queued{cmd: c.cmd, args: slices.Clone(c.args)}
-	q.step = func(p *plan) Reply { return q.cmd.plan(p, q.args) }
-	return c.runStep(q)
+func runPlanned(c *call) Reply { return c.runStep(newQueued(c.cmd, c.args)) }
+
+// runStep runs one command as a plan.
+func (c *call) runStep(q *queued) Reply {
+	return c.execute(distinct(q.keys()), nil, func() ([]quorum.Mark, step) { return nil, q.step })
 }
 
 // execute runs a plan on keys. It calls begin once, when no earlier command is in its way. begin returns the commands of the plan

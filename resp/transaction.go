@@ -14,7 +14,7 @@ type transaction struct {
 	there    int               // how many commands the upstream has queued
 	deferred []deferredCommand // those among them that the proxy runs
 	selected *int              // the database that SELECT has queued last
-	queue    []queued
+	queue    []*queued
 	args     int // of the commands in queue
 	watched  []*watched
 	retained int // bytes of both, counted in the memory budget
@@ -42,6 +42,18 @@ type queued struct {
 	step  step
 	also  string // a key of step that is not among the arguments where the command has its keys
 	reply Reply
+}
+
+// newQueued copies a command. If it has a plan, that is its step.
+func newQueued(cmd *command, args []string) *queued {
+	q := &queued{cmd: cmd, args: slices.Clone(args)}
+	if cmd.plan != nil {
+		q.step = func(p *plan) Reply {
+			p.cmd = cmd
+			return cmd.plan(p, q.args)
+		}
+	}
+	return q
 }
 
 // A watched is a key, and the mark of what a quorum held there; it has no mark if that never became known.
@@ -110,7 +122,7 @@ func (q *queued) keys() (names []string) {
 	if q.cmd.group != "pubsub" {
 		names = q.cmd.keys.of(q.args)
 	}
-	if q.step != nil && q.also != "" {
+	if q.also != "" {
 		names = append(names, q.also)
 	}
 	return names
@@ -153,10 +165,10 @@ func (w *watched) finds() {
 
 // watching runs a command of a client that watches keys.
 func (c *call) watching() Reply {
-	q := queued{cmd: c.cmd, args: slices.Clone(c.args)}
+	q := newQueued(c.cmd, c.args)
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
-		c.queueScript(&q) // what could not be queued has no step
+		c.queueScript(q) // what could not be queued has no step
 		if q.reply != nil {
 			return q.reply // wait, or what is wrong with it: nothing is looked at
 		}
@@ -165,24 +177,12 @@ func (c *call) watching() Reply {
 	watches := func(name string) bool { return c.watches(name) != nil }
 	switch {
 	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, watches):
-	case c.cmd.plan != nil:
-		return runPlanned(c)
 	case q.step != nil:
-		return c.runStep(&q)
+		return c.runStep(q)
 	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find
 		for _, name := range names {
 			c.watches(name).finds()
 		}
 	}
 	return c.cmd.run(c)
-}
-
-// runStep runs one command as a plan.
-func (c *call) runStep(q *queued) Reply {
-	return c.execute(distinct(q.keys()), nil, func() ([]quorum.Mark, step) {
-		return nil, func(p *plan) Reply {
-			p.cmd = q.cmd
-			return q.step(p)
-		}
-	})
 }
