@@ -14,7 +14,7 @@ import "sync/atomic"
 type budget struct {
 	max   int64
 	texts atomic.Int64 // and what lasts
-	queue atomic.Int64 // what commands under way take beside texts
+	slots atomic.Int64 // what commands under way take beside texts
 
 	refused atomic.Uint64 // how often there was no room
 }
@@ -29,35 +29,35 @@ const (
 
 // take reserves n bytes, or nothing and says so.
 func (b *budget) take(n int) bool {
-	return n < countedFrom || b.within(n, b.max-min(b.queue.Load(), b.plenty()))
+	return n < countedFrom || b.within(n, b.max-min(b.slots.Load(), b.plenty()))
 }
 
 // give returns what one take reserved.
 func (b *budget) give(n int) {
 	if n >= countedFrom {
-		b.sub(n)
+		b.drop(n)
 	}
 }
 
 // keep is take for what lasts until its client ends it. It counts the smallest amounts, too, and leaves room for others.
-func (b *budget) keep(n int) bool { return b.within(n, b.plenty()-b.queue.Load()) }
+func (b *budget) keep(n int) bool { return b.within(n, b.plenty()-b.slots.Load()) }
 
 func (b *budget) within(n int, most int64) bool {
 	if b.texts.Add(int64(n)) > most {
-		b.sub(n)
+		b.drop(n)
 		b.refused.Add(1)
 		return false
 	}
 	return true
 }
 
-// sub returns what any number of keeps reserved.
-func (b *budget) sub(n int) { b.texts.Add(-int64(n)) }
+// drop returns what any number of keeps reserved.
+func (b *budget) drop(n int) { b.texts.Add(-int64(n)) }
 
-// add counts n bytes more of commands under way, less if n is negative, whether there is room or not.
-func (b *budget) add(n int) { b.queue.Add(int64(n)) }
+// addSlots counts n bytes more of commands under way, less if n is negative, whether there is room or not.
+func (b *budget) addSlots(n int) { b.slots.Add(int64(n)) }
 
-func (b *budget) used() int64 { return b.texts.Load() + b.queue.Load() }
+func (b *budget) used() int64 { return b.texts.Load() + b.slots.Load() }
 
 // scarce says whether little is left.
 func (b *budget) scarce() bool { return b.used() > b.plenty() }

@@ -125,7 +125,7 @@ func byType(name string) (func(*session) bool, Reply) {
 	case "master", "replica", "slave":
 		return func(*session) bool { return false }, nil
 	}
-	return nil, Error("ERR Unknown client type '" + clip(name, len(name)) + "'")
+	return nil, Error("ERR Unknown client type '" + cString(name) + "'")
 }
 
 func runClientKill(c *call) Reply {
@@ -191,7 +191,7 @@ func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
 			filters = append(filters, func(s *session) bool { return s.conn.LocalAddr().String() == value })
 		case "user":
 			if value != defaultUser && !c.server.hasUser(value) {
-				return nil, Error("ERR No such user '" + clip(value, len(value)) + "'")
+				return nil, Error("ERR No such user '" + cString(value) + "'")
 			}
 			filters = append(filters, func(s *session) bool { return s.isUser(value) })
 		case "skipme":

@@ -59,7 +59,7 @@ func parseHelloOptions(args []string) (o helloOptions, refused Reply) {
 			}
 			i++
 		default:
-			return o, Error("ERR Syntax error in HELLO option '" + clip(opt, len(opt)) + "'")
+			return o, Error("ERR Syntax error in HELLO option '" + cString(opt) + "'")
 		}
 	}
 	return o, nil
@@ -67,14 +67,10 @@ func parseHelloOptions(args []string) (o helloOptions, refused Reply) {
 
 // greeting says what clients look for; keys and versions must be bulk strings, redis-cli insists.
 func (c *call) greeting() Reply {
-	proto := Int(2)
-	if c.resp3 {
-		proto = 3
-	}
 	return Map{
 		Bulk("server"), Bulk("redis"),
 		Bulk("version"), Bulk(redisVersion),
-		Bulk("proto"), proto,
+		Bulk("proto"), Int(c.protocol()),
 		Bulk("id"), Int(c.id),
 		Bulk("mode"), Bulk("standalone"),
 		Bulk("role"), Bulk("master"),

@@ -9,15 +9,9 @@ import (
 // Reads of hash locks, as Redisson's: each command goes to every master as it is, and the client gets the answer that a
 // quorum gives. If no answer has a quorum, nobody holds the lock, and the client gets the answer for a key that is not there.
 
-func runHGet(c *call) Reply     { return c.ask(0, dataReply) }
-func runHashInt(c *call) Reply  { return c.ask(0, intReply) }
-func runHashList(c *call) Reply { return c.ask(1, listReply) }
-
-func runHGetAll(c *call) Reply {
-	return c.ask(2, func(r any) Reply {
-		items, _ := r.([]any)
-		return Map(dataReplies(items))
-	})
+// runAsk is for a command whose reply has no need of its arguments; see ask.
+func runAsk(unordered int, reply func(any) Reply) func(*call) Reply {
+	return func(c *call) Reply { return c.ask(unordered, reply) }
 }
 
 // runHMGet answers null for every field if no answer has a quorum.
@@ -31,8 +25,6 @@ func runHMGet(c *call) Reply {
 		return Array(dataReplies(items))
 	})
 }
-
-func runObjectEncoding(c *call) Reply { return c.ask(0, dataReply) }
 
 // ask sends the command to the masters; unordered as in quorum.AskRequest. If no answer has a quorum, the reply is that for nil.
 func (c *call) ask(unordered int, reply func(any) Reply) Reply {
@@ -55,6 +47,11 @@ func intReply(r any) Reply {
 func listReply(r any) Reply {
 	items, _ := r.([]any)
 	return Array(dataReplies(items))
+}
+
+func mapReply(r any) Reply {
+	items, _ := r.([]any)
+	return Map(dataReplies(items))
 }
 
 func dataReply(r any) Reply {

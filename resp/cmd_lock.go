@@ -52,7 +52,10 @@ func runLock(c *call) Reply {
 			return later
 		}
 		sl.hold, req = h, h.req
-		done = func(a quorum.Acquired) { h.acquired(a, sl.acquired) }
+		done = func(a quorum.Acquired) {
+			h.acquired(a)
+			sl.acquired(a)
+		}
 	}
 	if o.wait > 0 {
 		c.await(sl, req, o.wait, done)
@@ -66,7 +69,7 @@ func runLock(c *call) Reply {
 // lockTTL reads the TTL of LOCK and EXTEND. A TTL that leaves no validity is an error: a LOCK would wait in vain, and an EXTEND
 // would make the lock shorter. (A SET … NX is refused as if somebody held the lock: its clients know no such error.)
 func (c *call) lockTTL(text string) (time.Duration, Reply) {
-	ttl, refused := c.setTTL(millis, text)
+	ttl, refused := readTTL(c.cmd.full, c.server.cfg.TTLMax, millis, text)
 	if refused == nil && ttl < c.server.cfg.TTLMin {
 		refused = errTTLMin(ttl, c.server.cfg.TTLMin)
 	}

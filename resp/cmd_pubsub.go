@@ -34,7 +34,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	}
 	l, others, refused := c.listenUpstream(topics)
 	if refused != nil {
-		s.server.memory.sub(size)
+		s.server.memory.drop(size)
 		if refused == wait {
 			return wait
 		}
@@ -44,7 +44,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	confirmed := make(Sequence, 0, len(topics))
 	sl := c.claimSlot(claim{name: c.args[1], outcomes: 1 + count(l != nil), answer: func(*outcome) Reply { return confirmed }})
 	if sl == nil {
-		s.server.memory.sub(size)
+		s.server.memory.drop(size)
 		return wait
 	}
 	s.mu.Lock()

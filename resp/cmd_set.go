@@ -179,7 +179,7 @@ func runSetNX(c *call) Reply {
 
 func runSetEX(e expiry) func(*call) Reply {
 	return func(c *call) Reply {
-		ttl, refused := c.setTTL(e, c.args[2])
+		ttl, refused := readTTL(c.cmd.full, c.server.cfg.TTLMax, e, c.args[2])
 		if refused != nil {
 			return refused
 		}

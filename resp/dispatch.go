@@ -160,7 +160,7 @@ func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
 // answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
 func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	sl := s.newReply()
-	sl.reply, sl.weight = reply, 1
+	sl.out.reply, sl.weight = reply, 1
 	if spent := s.queue(sl, reply.size(), adjust); spent != "" {
 		s.kill(spent)
 	}

@@ -19,7 +19,7 @@ import (
 // refuse answers with an error in place of any further command, and ends the connection in order.
 func (s *session) refuse(err error) {
 	sl := s.newReply()
-	sl.reply = Error(err.Error())
+	sl.out.reply = Error(err.Error())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.push(sl)

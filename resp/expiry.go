@@ -67,13 +67,8 @@ func clampMillis(ms int64) time.Duration {
 	return time.Duration(min(max(ms, -mostMillis), mostMillis)) * time.Millisecond
 }
 
-// setTTL reads the expiry of a SET. The number must be positive even if it is a Unix time. It returns a reply if the expiry is
-// refused.
-func (c *call) setTTL(e expiry, text string) (time.Duration, Reply) {
-	return readTTL(c.cmd.full, c.server.cfg.TTLMax, e, text)
-}
-
-// readTTL is setTTL for the command of that name.
+// readTTL reads the expiry that the command of that name sets a key with: a positive number, even of a Unix time. It returns a reply if
+// that is refused.
 func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.Duration, Reply) {
 	n, ok := parseInt(text)
 	if !ok {

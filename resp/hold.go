@@ -68,17 +68,12 @@ func (h *hold) arrived() {
 
 // free gives back the memory that is counted for it. s.mu is held.
 func (h *hold) free() {
-	h.session.server.memory.sub(h.size)
+	h.session.server.memory.drop(h.size)
 	h.size = 0
 }
 
-// acquired takes the outcome of the LOCK on its way to its slot. If it is granted, beginHold is called when it is written.
-func (h *hold) acquired(a quorum.Acquired, next func(quorum.Acquired)) {
-	h.note(a)
-	next(a)
-}
-
-func (h *hold) note(a quorum.Acquired) {
+// acquired takes the outcome of the LOCK before its slot does. If the lock is granted, beginHold is called when the reply is written.
+func (h *hold) acquired(a quorum.Acquired) {
 	h.session.mu.Lock()
 	defer h.session.mu.Unlock()
 	if h.fence = a.Fence; a.Lock == nil {

@@ -57,7 +57,7 @@ func (s *session) lose(key quorum.Key, fence int64) {
 	s.lost.add(key)
 	if s.resp3 {
 		sl := newSlot(s)
-		sl.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
+		sl.out.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
 		s.insert(sl)
 		s.ready.Signal()
 	}

@@ -68,16 +68,15 @@ func (s *session) describe() string {
 	if last := s.last.Load(); last != nil {
 		cmd = *last
 	}
-	proto := 2
-	if s.resp3 {
-		proto = 3
-	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+
 		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=%d resp=%d\n",
 		s.id, s.addr(), s.conn.LocalAddr(), s.name, (now-s.since)/1000, (now-s.active.Load())/1000, s.kindFlags(), s.db,
 		s.counts[pubsub.Channel], s.counts[pubsub.Pattern], s.counts[pubsub.Shard],
-		s.inBytes.Load(), s.depth.Load(), s.outBytes, cmd, s.user, s.redirect(), proto)
+		s.inBytes.Load(), s.depth.Load(), s.outBytes, cmd, s.user, s.redirect(), s.protocol())
 }
+
+// protocol is the version of RESP that the client speaks.
+func (i *identity) protocol() int { return 2 + count(i.resp3) }
 
 // kindFlags are P for a client that has subscriptions, t for one that CLIENT TRACKING is on for, N for others.
 func (s *session) kindFlags() string {

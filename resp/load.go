@@ -2,9 +2,9 @@ package resp
 
 import "time"
 
-// admit says whether the reader may begin an operation of the engine. If not, its command waits, unparsed, as behind a full
-// pipeline, and the reader is kicked when it is its turn. What begins none is not held up.
-func (s *session) admit() bool {
+// mayBegin says whether the reader may begin an operation of the engine. If not, its command waits, as behind a full pipeline, with all
+// that the client has sent behind it, and the reader is kicked when it is its turn. Commands that begin none are not held up.
+func (s *session) mayBegin() bool {
 	if !s.line.Admit() {
 		if s.lined.IsZero() {
 			s.lined = time.Now()

@@ -53,7 +53,7 @@ type claim struct {
 // claimSlot does the work of claim, claimAll and claimTogether.
 func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
-	if cl.name != "" && cl.engaged > 0 && !s.admit() { // what has no key is asked seldom, or of the upstream
+	if cl.name != "" && cl.engaged > 0 && !s.mayBegin() { // what has no key is asked seldom, or of the upstream
 		return nil
 	}
 	sl := s.newReply()
@@ -104,9 +104,8 @@ func (s *session) conflict(sl *slot) *slot {
 	var found *slot
 	for _, first := range [...]*slot{s.batch, s.head} {
 		for other := first; other != nil; other = other.next {
-			changes := sl.overlap != overlapAny && (other.left > 0 || other.takes)
-			switch mixed := changes || other.left > 0 && other.overlap == overlapNone; {
-			case other.owedThere(), mixed && other.sharesKey(sl):
+			excludes := sl.overlap != overlapAny && (other.left > 0 || other.takes) || other.overlap == overlapNone && other.left > 0
+			if other.owedThere() || excludes && other.sharesKey(sl) {
 				found = other
 			}
 		}
@@ -201,14 +200,14 @@ func (s *session) countOutput(sl *slot, n int) (spent string) {
 	return ""
 }
 
-// weighed is the step in which the memory budget counts a queue, so that the common command touches no shared counter.
-const weighed = 8 << 10
+// weighStep is the step in which the memory budget counts a queue, so that the common command touches no shared counter.
+const weighStep = 8 << 10
 
-// weigh adds n bytes to what the slots in the queue take. s.mu is held.
+// weigh adds n bytes to what the slots in the queue take, and has the budget count that. s.mu is held.
 func (s *session) weigh(n int) {
-	s.queued += n
-	if now := s.queued / weighed * weighed; now != s.counted {
-		s.server.memory.add(now - s.counted)
+	s.slotBytes += n
+	if now := s.slotBytes / weighStep * weighStep; now != s.counted {
+		s.server.memory.addSlots(now - s.counted)
 		s.counted = now
 	}
 }
@@ -218,7 +217,7 @@ func (s *session) uncount(sl *slot) {
 	s.depth.Add(-int64(sl.weight))
 	s.inBytes.Add(-int64(sl.size))
 	s.outBytes -= sl.output
-	s.queued -= sl.memory
+	s.slotBytes -= sl.memory
 	s.server.memory.give(sl.reserve)
 	s.server.memory.give(sl.output)
 }

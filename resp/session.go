@@ -22,8 +22,8 @@ type session struct {
 	server *Server
 	conn   net.Conn
 	id     int64
-	since  int64 // server clock, ms
-	active atomic.Int64
+	since  int64        // when it began; server clock, ms
+	active atomic.Int64 // when the client last sent something; server clock, ms
 	// writing is when the write under way began, 0 if there is none; server clock, ms.
 	writing atomic.Int64
 
@@ -40,12 +40,12 @@ type session struct {
 	lined     time.Time // since when this command waits in line, if it does
 	transaction
 	tracking
-	settling *settling // nil: no EXEC is
+	settling *settling // the EXEC under way whose deferred commands are still to be run; nil: none
 	upstreamSide
 
 	heldUp  atomic.Bool  // pending, as of when the reader began to wait
 	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
-	inBytes atomic.Int64 // what the commands in the queue hold on to
+	inBytes atomic.Int64 // bytes of the commands in the queue
 	closing atomic.Bool  // no command is run any more; set with mu held
 
 	mu         sync.Mutex // guards what follows
@@ -53,8 +53,8 @@ type session struct {
 	head, tail *slot
 	batch      *slot // what the writer writes; it is not in the queue any more
 	outBytes   int   // what waits for the client
-	queued     int   // what the slots in the queue take beside texts
-	counted    int   // of this, what the memory budget has counted
+	slotBytes  int   // what the slots in the queue take beside texts
+	counted    int   // of slotBytes, what the memory budget has counted
 	alone      int   // commands in flight that nothing may overlap
 	waitFor    *slot // the reader waits for it to be ready
 	throttled  bool  // the reader waits for depth and inBytes to go down
@@ -66,8 +66,9 @@ type session struct {
 	identity
 	subscriptions
 	holds
-	remote string // the client's address, once the writer has needed it
-	why    string // the connection ends; mu guards it
+	why string // the connection ends; "" if it does not
+
+	remote string // the client's address, once it has been needed; for the writer alone
 }
 
 // lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has

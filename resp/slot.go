@@ -28,7 +28,6 @@ type slot struct {
 	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by session.mu
 	out    outcome              // guarded by session.mu until left is 0, then the writer's
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
-	reply  Reply                // if answer is nil
 
 	key     quorum.Key
 	others  []string     // further names, for a command on several keys
@@ -83,7 +82,7 @@ type outcome struct {
 	kind   string    // the type of what a read found
 	hasOld bool      // text is what a write replaced
 	ttl    time.Duration
-	reply  Reply // if it was made with the outcome
+	reply  Reply // if there is no more to make of the outcome
 }
 
 // made is the answer for an outcome that has its reply.
@@ -109,7 +108,7 @@ var slots = sync.Pool{New: func() any {
 
 func newSlot(s *session) *slot {
 	sl := slots.Get().(*slot)
-	sl.session, sl.memory = s, slotMemory
+	sl.session, sl.memory, sl.answer = s, slotMemory, made
 	return sl
 }
 
@@ -133,9 +132,6 @@ func (sl *slot) recycle() {
 // final returns the reply as of now. A lock whose validity has passed by now is answered as refused, and undone: the client's
 // clock has been counting since it sent the command. An extension is answered as in doubt: masters may hold the lock still.
 func (sl *slot) final() Reply {
-	if sl.answer == nil {
-		return sl.reply
-	}
 	o := &sl.out
 	switch {
 	case o.err == quorum.ErrWrongType && sl.alien.Known(): //nolint:errorlint // the engine does not wrap it

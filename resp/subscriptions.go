@@ -60,7 +60,7 @@ func (s *session) forget(t pubsub.Topic) int {
 		delete(s.topics, t)
 		s.counts[t.Kind]--
 		s.total.Add(-1)
-		s.server.memory.sub(subscriptionOverhead + len(t.Name))
+		s.server.memory.drop(subscriptionOverhead + len(t.Name))
 	}
 	return s.countOf(t.Kind)
 }
@@ -116,7 +116,7 @@ func (s *session) Deliver(m pubsub.Message) {
 		push = slices.Insert(push, 1, Reply(Bulk(m.Topic.Name)))
 	}
 	sl := newSlot(s)
-	sl.reply = push
+	sl.out.reply = push
 	s.mu.Lock()
 	if s.closing.Load() {
 		s.mu.Unlock()

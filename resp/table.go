@@ -69,21 +69,21 @@ var stringCommands = []*command{
 }
 
 var hashCommands = []*command{
-	{name: "hget", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHGet,
+	{name: "hget", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runAsk(0, dataReply),
 		usage: "key field", summary: "Get the value of a hash field"},
 	{name: "hmget", arity: -3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHMGet,
 		usage: "key field ...", summary: "Get the values of all the given hash fields"},
-	{name: "hgetall", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runHGetAll,
+	{name: "hgetall", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runAsk(2, mapReply),
 		usage: "key", summary: "Get all the fields and values in a hash"},
-	{name: "hexists", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHashInt,
+	{name: "hexists", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runAsk(0, intReply),
 		usage: "key field", summary: "Determine if a hash field exists"},
-	{name: "hlen", arity: 2, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runHashInt,
+	{name: "hlen", arity: 2, flags: readOnly | fast, keys: oneKey, group: "hash", since: "2.0.0", run: runAsk(0, intReply),
 		usage: "key", summary: "Get the number of fields in a hash"},
-	{name: "hstrlen", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "3.2.0", run: runHashInt,
+	{name: "hstrlen", arity: 3, flags: readOnly | fast, keys: oneKey, group: "hash", since: "3.2.0", run: runAsk(0, intReply),
 		usage: "key field", summary: "Get the length of the value of a hash field"},
-	{name: "hkeys", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runHashList,
+	{name: "hkeys", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runAsk(1, listReply),
 		usage: "key", summary: "Get all the fields in a hash"},
-	{name: "hvals", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runHashList,
+	{name: "hvals", arity: 2, flags: readOnly, keys: oneKey, group: "hash", since: "2.0.0", run: runAsk(1, listReply),
 		usage: "key", summary: "Get all the values in a hash"},
 }
 
@@ -118,7 +118,7 @@ var genericCommands = []*command{
 		plan: planDel, usage: "key ...", summary: "Delete a key, as DEL"},
 	{name: "object", arity: -2, group: "generic", since: "2.2.3",
 		summary: "A container for object introspection commands", subs: []*command{
-			{name: "encoding", arity: 3, flags: readOnly, keys: secondKey, since: "2.2.3", run: runObjectEncoding,
+			{name: "encoding", arity: 3, flags: readOnly, keys: secondKey, since: "2.2.3", run: runAsk(0, dataReply),
 				usage: "key", summary: "Inspect the internal encoding of a Redis object"},
 		}},
 	{name: "wait", arity: 3, flags: noScript | mayQueue | betterThere, group: "generic", since: "3.0.0", run: runWait,

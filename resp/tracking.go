@@ -74,9 +74,9 @@ func parseTrackingOptions(args []string) (modes map[string]bool, refused Reply) 
 }
 
 func runClientTrackingInfo(c *call) Reply {
-	flags, redirect := Set{Bulk("off")}, Int(-1)
+	flags := Set{Bulk("off")}
 	if c.tracks {
-		flags, redirect = Set{Bulk("on"), Bulk("optin")}, 0
+		flags = Set{Bulk("on"), Bulk("optin")}
 		if c.tracking.caching {
 			flags = append(flags, Bulk("caching-yes"))
 		}
@@ -84,7 +84,7 @@ func runClientTrackingInfo(c *call) Reply {
 			flags = append(flags, Bulk("noloop"))
 		}
 	}
-	return Map{Bulk("flags"), flags, Bulk("redirect"), redirect, Bulk("prefixes"), Array{}}
+	return Map{Bulk("flags"), flags, Bulk("redirect"), Int(c.redirect()), Bulk("prefixes"), Array{}}
 }
 
 func runClientGetRedir(c *call) Reply { return Int(c.redirect()) }

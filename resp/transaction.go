@@ -87,7 +87,7 @@ func (t *transaction) spoil() {
 
 // end forgets what was queued and watched.
 func (t *transaction) end(memory *budget) {
-	memory.sub(t.retained)
+	memory.drop(t.retained)
 	*t = transaction{}
 }
 

@@ -63,7 +63,7 @@ func TestNoLockIsHandedOutOnceTheClientIsGone(t *testing.T) {
 	s, conn := bareSession(e, "", 1000)
 	l := e.locks[e.grant(time.Hour)]
 	ping, acquired := newSlot(s), newSlot(s)
-	ping.reply = Status("PONG")
+	ping.out.reply = Status("PONG")
 	acquired.answer, acquired.out = okOrNull, outcome{done: 1, lock: l}
 	s.push(ping)
 	s.push(acquired)
