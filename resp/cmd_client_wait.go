@@ -59,18 +59,11 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	switch first := of.head; {
-	case first == nil:
-	case first.owedThere() && of.link != nil:
+	first := of.head
+	if first != nil && first.owedThere() && of.link != nil {
 		return nil, of.link.id
-	default:
-		for w := range of.waits {
-			if w.slot == first {
-				return w.waiter, 0
-			}
-		}
 	}
-	return nil, 0
+	return of.waits[first], 0
 }
 
 func runClientPause(c *call) Reply {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lockproxy/quorum"
-	"lockproxy/quorum/gate"
 	"lockproxy/script"
 )
 
@@ -109,36 +108,32 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 	return o, nil
 }
 
-// A waiting is a LOCK … WAIT under way.
-type waiting struct {
-	slot   *slot
-	waiter *gate.Waiter // nil: not in the gate yet; session.mu guards it
-}
-
 // await acquires when it is the client's turn. If the client hangs up, its place in the queue is given up.
 func (c *call) await(sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
-	s, w := c.session, &waiting{slot: sl}
+	s := c.session
 	s.mu.Lock()
-	s.waits[w] = struct{}{}
+	s.waits[sl] = nil
 	s.mu.Unlock()
 	waiter := s.server.gates.Acquire(req, patience, func(a quorum.Acquired) {
 		s.mu.Lock()
-		delete(s.waits, w)
+		delete(s.waits, sl)
 		s.mu.Unlock()
 		done(a)
 	})
 	s.mu.Lock()
-	w.waiter = waiter
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if _, waits := s.waits[sl]; waits {
+		s.waits[sl] = waiter
+	}
 }
 
 // cancelWaits ends the waits of a client that is gone. Only the reader calls it, and only the reader begins waits.
 func (s *session) cancelWaits() {
 	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.waits))
+	all := slices.Collect(maps.Values(s.waits))
 	s.mu.Unlock()
-	for _, w := range all {
-		w.waiter.Cancel()
+	for _, waiter := range all {
+		waiter.Cancel()
 	}
 }
 

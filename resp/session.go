@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/admission"
+	"lockproxy/quorum/gate"
 )
 
 // A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
@@ -51,18 +52,18 @@ type session struct {
 	mu         sync.Mutex // guards what follows
 	ready      sync.Cond  // the writer waits for work
 	head, tail *slot
-	batch      *slot // what the writer writes; it is not in the queue any more
-	outBytes   int   // what waits for the client
-	slotBytes  int   // what the slots in the queue take beside texts
-	counted    int   // of slotBytes, what the memory budget has counted
-	alone      int   // commands in flight that nothing may overlap
-	waitFor    *slot // the reader waits for it to be ready
-	throttled  bool  // the reader waits for depth and inBytes to go down
-	gone       bool  // the client is; closing is set, too
-	written    bool  // the writer has ended
-	waits      map[*waiting]struct{}
-	sentAll    chan struct{} // not nil: the client sends nothing more. Tells the reader that something has changed
-	turn       sync.Cond     // the relay waits to write
+	batch      *slot                  // what the writer writes; it is not in the queue any more
+	outBytes   int                    // what waits for the client
+	slotBytes  int                    // what the slots in the queue take beside texts
+	counted    int                    // of slotBytes, what the memory budget has counted
+	alone      int                    // commands in flight that nothing may overlap
+	waitFor    *slot                  // the reader waits for it to be ready
+	throttled  bool                   // the reader waits for depth and inBytes to go down
+	gone       bool                   // the client is; closing is set, too
+	written    bool                   // the writer has ended
+	waits      map[*slot]*gate.Waiter // each LOCK … WAIT under way; nil: it is not in the gate yet
+	sentAll    chan struct{}          // not nil: the client sends nothing more. Tells the reader that something has changed
+	turn       sync.Cond              // the relay waits to write
 	identity
 	subscriptions
 	holds
@@ -79,7 +80,7 @@ const (
 )
 
 func newSession(srv *Server, conn net.Conn, id int64) *session {
-	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), waits: map[*waiting]struct{}{}}
+	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), waits: map[*slot]*gate.Waiter{}}
 	s.ready.L = &s.mu
 	s.turn.L = &s.mu
 	s.active.Store(s.since)
