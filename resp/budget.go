@@ -27,7 +27,7 @@ const (
 	queuedSize  = 192     // a command queued by MULTI, beside its text and spanSize for each argument
 )
 
-// take reserves n bytes, or nothing and says so.
+// take reserves n bytes, or returns false.
 func (b *budget) take(n int) bool {
 	return n < countedFrom || b.within(n, b.max-min(b.slots.Load(), b.plenty()))
 }

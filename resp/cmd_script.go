@@ -88,7 +88,7 @@ func (c *call) uncompiled() bool {
 // shaLen is the length of a SHA-1 in hex.
 const shaLen = 40
 
-// scriptWords says how to find the script that the command names, and splits what follows it into KEYS and ARGV.
+// scriptWords returns how to find the script that args[1] names, and what follows as KEYS and ARGV.
 func (c *call) scriptWords() (find func(*call, string) (*script.Script, Reply), keys, args []string, refused Reply) {
 	find = (*call).load
 	if strings.HasPrefix(c.cmd.name, "evalsha") {

@@ -133,8 +133,8 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 	})
 }
 
-// setExpired is SET with a Unix time in the past: Redis sets the key and it is gone at once. With GET the old value is
-// wanted, so it is read and removed at one moment.
+// setExpired is SET with a Unix time in the past, after which the key is gone. With GET, the old value has to be read and removed at
+// one moment.
 func (c *call) setExpired(o setOptions) Reply {
 	if o.get {
 		return runPlanned(c)

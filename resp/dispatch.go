@@ -18,7 +18,7 @@ func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: n
 
 func (c *call) engine() Engine { return c.server.engine }
 
-// dispatch runs the command that the parser found. It returns false if the command has to wait, and is then called again.
+// dispatch runs the command that the parser found. If it returns false, the command has to wait, and dispatch is called again for it.
 func (s *session) dispatch() bool {
 	if s.settling == nil && s.full() && s.throttle() {
 		return false

@@ -16,9 +16,9 @@
 // that are ready from the head of the queue, makes replies of their outcomes, and writes them in one go. It is the only
 // place that writes what the proxy itself answers.
 //
-// Messages that come by themselves enter the queue, too: behind whatever confirms or takes back a subscription and was
-// sent before, and in front of a command that waits for its outcome (subscriptions.go). LOCK … WAIT waits in a gate,
-// LOCK … HOLD leaves a hold with the session (hold.go).
+// A message from a channel enters the queue, too: behind the reply that confirms or ends a subscription, and in front of
+// commands that wait for their outcomes (subscriptions.go). LOCK … WAIT waits in a gate, LOCK … HOLD leaves a hold with
+// the session (hold.go).
 //
 // Where there is an upstream, upstream_route.go says which commands are not about locks, and upstream_forward.go sends them on.
 // Those that leave no state there go over a trunk that sessions share (upstream_share.go), which brings the replies to their

@@ -83,8 +83,8 @@ func (s *session) hangUp(why string) {
 	_ = s.conn.Close()
 }
 
-// kill ends the session at once, and logs why, unless it has done so of another with that cause just before: whatever breaks the
-// network may end all clients at once.
+// kill ends the session at once, and logs why, unless the log was told of another with that cause just before: what breaks the network
+// may end all clients at once.
 func (s *session) kill(cause string) {
 	n := s.server.killed.count(cause)
 	if s.server.told.may(cause, s.server.clock.Load()) {

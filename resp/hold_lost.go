@@ -13,8 +13,8 @@ import (
 // of the lost lock: a listener may hold the key by now, or a key of that name in another database.
 const lostChannel = reservedPrefix + "lost:"
 
-// losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. session.mu guards them, but
-// whoever asks for any need not hold it.
+// losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. session.mu guards them; any
+// needs no lock.
 type losses struct {
 	keys map[quorum.Key]struct{}
 	n    atomic.Int32 // len(keys)

@@ -9,13 +9,13 @@ import (
 // lineMax is the longest inline command and the longest length line, as in Redis.
 const lineMax = 64 << 10
 
-// What Redis takes at most: beyond it, the refusal is in its words.
+// What Redis takes at most. What exceeds that is refused in Redis's words; what exceeds only Limits, in ours.
 const (
 	redisArgsMax = math.MaxInt32
 	redisBulkMax = 512 << 20
 )
 
-// A protocolError ends the connection after it was told to the client, in Redis's words, unless Redis would let it pass.
+// A protocolError is told to the client, and ends the connection. The texts are Redis's; those about our own limits are not here.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
@@ -56,8 +56,8 @@ const spanSize = 32
 const keepArgs = 64
 
 // next looks for a command at the beginning of b, which must begin where the bytes consumed so far ended. It returns
-// how many bytes the command takes, and 0 if it is not complete. args may be empty even so: empty commands are legal.
-// After an error the parser is of no more use.
+// how many bytes the command takes, or 0 if it is not complete. A complete command may have no args: empty ones are
+// legal. After an error the parser is of no more use.
 func (p *parser) next(b []byte) (int, error) {
 	p.args = p.args[:0]
 	if p.left == 0 {
@@ -197,6 +197,7 @@ func lengthLine(b []byte) ([]byte, bool) {
 	return b[:end], true
 }
 
+// tooLong returns err if b, in which no length line ends, is longer than one may be.
 func tooLong(b []byte, err protocolError) error {
 	if len(b) > lineMax {
 		return err

@@ -108,7 +108,7 @@ func (p *pause) leave(s *session) {
 }
 
 // mayChange says whether the command may change something that others see. cmd is its row, or nil if there is none. A command that
-// nobody knows may change something at the upstream, and on its own a proxy answers it at once, as Redis does.
+// the proxy does not know may change something at the upstream; where there is none, it is answered at once, as by Redis.
 func (c *call) mayChange(cmd *command) bool {
 	cmd = cmd.row(c.args)
 	switch {

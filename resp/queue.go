@@ -9,13 +9,14 @@ import (
 // The queue of a session: its slots in the order of their commands. Handlers claim a slot. All the rest is done with session.mu held,
 // except that only the reader appends, so it may look at depth without.
 
-// claim takes the command's place in the order of replies, for an engine operation on key whose outcome answer will
-// turn into the reply. A handler that gets nil has done nothing yet and returns wait: it is called again later.
+// claim takes the command's place in the order of replies, for one operation of the engine on the key of that name. answer makes the
+// reply of the outcome. If claim returns nil, the command has to wait: the handler, which must not have done anything yet, returns
+// wait, and is called again.
 func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(claim{overlap: o, name: name, outcomes: 1, engaged: 1, answer: answer})
 }
 
-// begin is claim and, unless that has to wait, run, which begins the operation. A handler returns its reply.
+// begin claims a slot, and begins the operation by calling run with it. The handler returns what begin returns.
 func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
 	sl := c.claim(o, name, answer)
 	if sl == nil {
@@ -31,7 +32,7 @@ func (c *call) claimAll(o overlap, names []string, answer func(*outcome) Reply) 
 	return c.claimSlot(claim{overlap: o, name: names[0], others: slices.Clone(names[1:]), outcomes: n, engaged: n, answer: answer})
 }
 
-// claimTogether is claim for one operation on several keys, all different, or none. Names are kept.
+// claimTogether is claim for one operation on several keys, or on none. The names must all be different; the slot keeps them.
 func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Reply) *slot {
 	cl := claim{overlap: o, others: names, outcomes: 1, engaged: 1 + len(names), answer: answer}
 	if len(names) > 0 {
@@ -46,7 +47,7 @@ type claim struct {
 	name     string // of the first key; "" if there is none
 	others   []string
 	outcomes int
-	engaged  int // operations of the engine, whose memory is counted
+	engaged  int // how many operations of the engine the memory budget counts
 	answer   func(*outcome) Reply
 }
 
@@ -93,10 +94,11 @@ func (s *session) push(sl *slot) bool {
 	return true
 }
 
-// conflict returns the youngest command in flight that sl must wait for; nil if there is none. sl waits for every command that went
-// upstream: a client that writes data and gives the lock back in one go relies on their order. On the same key, sl waits for
-// commands that nothing may overlap; if it may overlap nothing sent before it, for all. It then waits also for an attempt that has
-// taken a lock, until the reply is written, because the lock may be undone until then.
+// conflict returns the youngest command in flight that sl must wait for, or nil:
+//   - any that went upstream: a client that writes data and gives the lock back in one go relies on their order;
+//   - on the same key, one that nothing may overlap;
+//   - on the same key any, if sl may overlap nothing sent before it. Then sl waits even for an attempt that is over, if it took a lock
+//     and its reply is not written: until that is, the lock may be undone.
 func (s *session) conflict(sl *slot) *slot {
 	if sl.overlap == overlapAny && s.alone == 0 && s.shares == 0 && (s.link == nil || len(s.link.expected) == 0) {
 		return nil // the common case costs nothing
@@ -135,13 +137,13 @@ func (s *session) locksDone() bool {
 	return s.done(func(sl *slot) bool { return sl.left > 0 && !sl.owedThere() })
 }
 
-// done says whether is holds for no slot in the queue. If it holds for some, the reader waits for the youngest of them.
-func (s *session) done(is func(*slot) bool) bool {
+// done says whether no slot in the queue is pending. If some are, the reader waits for the youngest of them.
+func (s *session) done(pending func(*slot) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waitFor = nil
 	for sl := s.head; sl != nil; sl = sl.next {
-		if is(sl) {
+		if pending(sl) {
 			s.waitFor = sl
 		}
 	}
@@ -179,7 +181,7 @@ func (s *session) take() *slot {
 	return first
 }
 
-// What a session ends of whose client does not take what waits for it.
+// Why a session ends whose client does not read what waits for it.
 const (
 	outputSpent = "output limit reached: the client does not read"
 	memorySpent = "max_memory is spent: there is no room for what waits for the client"
@@ -212,7 +214,7 @@ func (s *session) weigh(n int) {
 	}
 }
 
-// uncount takes a written or dropped slot out of all counts; weigh is called behind the last.
+// uncount takes a written or dropped slot out of all counts. The caller calls weigh(0) behind the last.
 func (s *session) uncount(sl *slot) {
 	s.depth.Add(-int64(sl.weight))
 	s.inBytes.Add(-int64(sl.size))

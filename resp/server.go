@@ -52,7 +52,7 @@ type Server struct {
 	told   seldom
 	killed kills // that the proxy has ended a connection
 
-	memoryWarned uint64 // how many it had refused when the log was told; for the janitor alone
+	memoryWarned uint64 // memory.refused as of when the log was told; for the janitor alone
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}

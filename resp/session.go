@@ -33,7 +33,7 @@ type session struct {
 	parser    parser
 	call      call
 	pending   bool // parser.args hold a command that has to wait
-	reserve   int  // bytes of the memory budget that this command has, until its slot takes them over
+	reserve   int  // bytes of the memory budget that are reserved for this command, until its slot takes them over
 	dumped    int  // bytes discarded while closing
 	mute      muting
 	compiling *compiling // what this command waits for
@@ -147,8 +147,8 @@ func (s *session) readLoop() {
 	}
 }
 
-// speaksTLS waits for the TLS handshake, where there is one, for Limits.Auth at most: a stranger who never ends it shall not stand in
-// the way of clients that can show a certificate.
+// speaksTLS waits for the TLS handshake, if there is one, and says whether to go on. It waits for Limits.Auth at most: strangers who
+// never end theirs must not take the places of clients that can show a certificate.
 func (s *session) speaksTLS() bool {
 	conn, ok := s.conn.(*tls.Conn)
 	if !ok {
@@ -170,8 +170,8 @@ func (s *session) speaksTLS() bool {
 	return err == nil
 }
 
-// space returns where to read to. While a command waits, what is read behind it is bounded by Limits.Input; a single command is
-// bounded by the parser. While closing, what was read before is discarded.
+// space returns where to read to. While a command waits, Limits.Input bounds what is read behind it; the parser bounds a single command.
+// While closing, what was read before is discarded.
 func (s *session) space() ([]byte, error) {
 	if s.closing.Load() {
 		s.discard()

@@ -20,9 +20,9 @@ type slot struct {
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
 	from    source
-	ends    bool          // in place of a reply the connection ends. Guarded by session.mu until left is 0, then the writer's
-	raw     []byte        // of one that is gathered
-	stalled time.Duration // how long a trunk has waited for the client to take them
+	ends    bool          // the connection ends where the reply would be. Guarded by session.mu until left is 0, then the writer's
+	raw     []byte        // the upstream's replies, if from is gathered
+	stalled time.Duration // how long a trunk has waited for the client to take such replies
 
 	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by session.mu
 	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by session.mu
@@ -71,7 +71,7 @@ type callbacks struct {
 // and how many were done.
 type outcome struct {
 	err    error
-	done   int       // granted, applied, held, there
+	done   int       // how many keys were granted, changed, held or found; of PUBLISH, how many subscriptions it met
 	fence  int64     // of a lock that was asked for with one
 	absent bool      // not held because nobody holds it
 	until  time.Time // the reply is true only until then
@@ -88,13 +88,13 @@ type outcome struct {
 // made is the answer for an outcome that has its reply.
 func made(o *outcome) Reply { return o.reply }
 
-// An overlap is what else on the same key may be in flight together with an operation; see session.conflict.
+// An overlap says which operations of the client on the same key may be in flight together with one; see session.conflict.
 type overlap uint8
 
 const (
-	overlapAny   overlap = iota // whatever may overlap it
-	overlapLater                // what is sent after it: the undo of an attempt knows the lock by its expiry, which an extension changes
-	overlapNone                 // nothing: the operation reads first and compares then, or asks again
+	overlapAny   overlap = iota // any, unless those do not allow it
+	overlapLater                // only those sent after it: it changes an expiry, by which the undo of an earlier attempt knows its lock
+	overlapNone                 // none: it reads first and compares then, or asks again
 )
 
 var slots = sync.Pool{New: func() any {

@@ -27,7 +27,7 @@ type taken struct {
 	shards [takenShards]takenShard
 }
 
-// takenShards keeps short what waits for a sweep.
+// takenShards is how many parts have a mutex each: a sweep holds up only what is in one of them.
 const takenShards = 16
 
 type takenShard struct {

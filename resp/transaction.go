@@ -40,7 +40,7 @@ type queued struct {
 	args  []string
 	cmd   *command
 	step  step
-	also  string // a key of step that is not among the arguments where the command has its keys
+	also  string // a key of step that is not among the keys that the command names
 	reply Reply
 }
 
