@@ -117,8 +117,8 @@ func (c *call) rejected(cmd *command, refused Reply) Reply {
 }
 
 // check returns the row of the command or of its subcommand, or what it is refused with before it runs.
-func (c *call) check(row *command) (_ *command, refused Reply) {
-	if row == nil {
+func (c *call) check(cmd *command) (row *command, refused Reply) {
+	if cmd == nil {
 		c.warnUnknown()
 		unknown := errUnknownCommand(c.args)
 		if onLists[lower(c.args[0])] && c.server.cfg.Upstream == nil {
@@ -126,18 +126,14 @@ func (c *call) check(row *command) (_ *command, refused Reply) {
 		}
 		return nil, unknown
 	}
-	if len(row.subs) > 0 && len(c.args) > 1 {
-		sub := row.sub(c.args[1])
-		if sub == nil && equalFold(c.args[1], "help") {
-			sub = &command{name: "help", full: row.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
-		}
-		if sub == nil {
-			return nil, errUnknownSubcommand(upper(row.name), c.args[1])
-		}
-		row = sub
+	row = cmd.row(c.args)
+	if row == nil && equalFold(c.args[1], "help") {
+		row = &command{name: "help", full: cmd.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
 	}
 	switch {
-	case !row.accepts(len(c.args)) || row.run == nil:
+	case row == nil:
+		return nil, errUnknownSubcommand(upper(cmd.name), c.args[1])
+	case !row.accepts(len(c.args)):
 		return nil, errArity(row.full)
 	case !c.parser.authed && row.flags&noAuth == 0:
 		return nil, errNoAuth
