@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ func infoServer(s *Server, w *infoWriter) {
 	w.field("redis_git_dirty", 0)
 	w.field("redis_mode", "standalone")
 	w.field("os", runtime.GOOS+" "+runtime.GOARCH)
-	w.field("arch_bits", 64)
+	w.field("arch_bits", strconv.IntSize)
 	w.field("process_id", os.Getpid())
 	w.field("run_id", s.runID)
 	w.field("tcp_port", s.port())
