@@ -47,15 +47,22 @@ func parseSetOptions(args []string) (setOptions, bool) {
 		case equalFold(opt, "keepttl") && !o.expires:
 			o.keepTTL = true
 		default:
-			e, ok := expiryOption(opt)
-			if !ok || o.keepTTL || o.expires && e != o.expiry || i+1 == len(args) {
+			if i++; o.keepTTL || !o.expire(opt, args[i:]) {
 				return o, false
 			}
-			i++
-			o.expires, o.expiry, o.amount = true, e, args[i]
 		}
 	}
 	return o, true
+}
+
+// expire takes an option with the number that follows it, and says whether it gives an expiry that contradicts no other.
+func (o *setOptions) expire(opt string, args []string) bool {
+	e, ok := expiryOption(opt)
+	if !ok || o.expires && e != o.expiry || len(args) == 0 {
+		return false
+	}
+	o.expires, o.expiry, o.amount = true, e, args[0]
+	return true
 }
 
 // ttl returns the TTL that the options give; if they give none, ttlMax.

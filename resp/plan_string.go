@@ -184,12 +184,9 @@ func parseGetEXOptions(args []string) (o setOptions, persist, ok bool) {
 			persist = true
 			continue
 		}
-		e, known := expiryOption(opt)
-		if !known || persist || o.expires && e != o.expiry || i+1 == len(args) {
+		if i++; persist || !o.expire(opt, args[i:]) {
 			return o, false, false
 		}
-		i++
-		o.expires, o.expiry, o.amount = true, e, args[i]
 	}
 	return o, persist, true
 }
