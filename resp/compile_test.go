@@ -48,17 +48,13 @@ func TestWhatIsNotLuaIsRefusedInTheMastersWordsAndNotKept(t *testing.T) {
 	if len(r.engine.ran) > 0 {
 		t.Error("it was run")
 	}
-	r.engine.mu.Lock()
-	r.engine.err = errors.New("NOQUORUM nobody")
-	r.engine.mu.Unlock()
+	r.engine.fail(errors.New("NOQUORUM nobody"))
 	for _, command := range [][]string{{"EVAL", unheardOf, "0"}, {"SCRIPT", "LOAD", unheardOf}} {
 		if got := c.ask(command...); got != "-NOQUORUM nobody\r\n" {
 			t.Errorf("%q: got %q", command, got)
 		}
 	}
-	r.engine.mu.Lock()
-	r.engine.err = nil
-	r.engine.mu.Unlock()
+	r.engine.fail(nil)
 	if got := c.ask("SCRIPT", "LOAD", unheardOf); got[0] != '$' {
 		t.Errorf("with a quorum again: %q", got)
 	}
@@ -68,19 +64,14 @@ func TestWhatIsNotLuaIsRefusedInTheMastersWordsAndNotKept(t *testing.T) {
 func TestATextThatNobodyCompilesEndsTheTransaction(t *testing.T) {
 	r := newRig(t, Config{})
 	c := r.dial()
-	fail := func(err error) {
-		r.engine.mu.Lock()
-		r.engine.err = err
-		r.engine.mu.Unlock()
-	}
 	for _, command := range [][]string{{"EVAL", unheardOf, "0"}, {"SCRIPT", "LOAD", unheardOf}} {
 		c.ask("MULTI")
 		c.ask("SET", "k", "v")
-		fail(errors.New("NOQUORUM nobody"))
+		r.engine.fail(errors.New("NOQUORUM nobody"))
 		if got := c.ask(command...); got != "-NOQUORUM nobody\r\n" {
 			t.Errorf("%q: got %q", command, got)
 		}
-		fail(nil)
+		r.engine.fail(nil)
 		if got := c.ask("EXEC"); got != "-EXECABORT Transaction discarded because of previous errors.\r\n" {
 			t.Errorf("%q: EXEC: %q", command, got)
 		}
