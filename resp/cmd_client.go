@@ -8,10 +8,9 @@ import (
 func runClientID(c *call) Reply { return Int(c.id) }
 
 func runClientSetName(c *call) Reply {
-	if !validName(c.args[2]) {
-		return errNameChars
+	if refused := c.setName(c.args[2]); refused != nil {
+		return refused
 	}
-	c.setName(c.args[2])
 	return okReply
 }
 

@@ -21,18 +21,11 @@ func runHello(c *call) Reply {
 		}
 		options = c.args[2:]
 	}
-	o, refused := parseHelloOptions(options)
-	if refused != nil {
+	if refused := c.applyHello(options); refused != nil {
 		return refused
-	}
-	if o.auth && !c.login(o.user, o.password) {
-		return errWrongPass
 	}
 	if !c.parser.authed {
 		return errHelloAuth
-	}
-	if o.setName {
-		c.setName(o.name)
 	}
 	if proto != 0 {
 		c.setProtocol(proto == 3)
@@ -40,29 +33,25 @@ func runHello(c *call) Reply {
 	return c.greeting()
 }
 
-type helloOptions struct {
-	auth, setName        bool
-	user, password, name string
-}
-
-func parseHelloOptions(args []string) (o helloOptions, refused Reply) {
-	for i := 0; i < len(args); i++ {
-		more := len(args) - 1 - i
-		switch opt := args[i]; {
-		case equalFold(opt, "auth") && more >= 2:
-			o.auth, o.user, o.password = true, args[i+1], args[i+2]
-			i += 2
-		case equalFold(opt, "setname") && more >= 1:
-			o.setName, o.name = true, args[i+1]
-			if !validName(o.name) {
-				return o, errNameChars
+// applyHello does what the options of HELLO ask for. As in Redis, those before one that is refused count.
+func (c *call) applyHello(options []string) (refused Reply) {
+	for len(options) > 0 {
+		switch opt := cString(options[0]); {
+		case equalFold(opt, "auth") && len(options) > 2:
+			if !c.login(options[1], options[2]) {
+				return errWrongPass
 			}
-			i++
+			options = options[3:]
+		case equalFold(opt, "setname") && len(options) > 1:
+			if refused = c.setName(options[1]); refused != nil {
+				return refused
+			}
+			options = options[2:]
 		default:
-			return o, Error("ERR Syntax error in HELLO option '" + cString(opt) + "'")
+			return Error("ERR Syntax error in HELLO option '" + opt + "'")
 		}
 	}
-	return o, nil
+	return nil
 }
 
 // greeting says what clients look for; keys and versions must be bulk strings, redis-cli insists.

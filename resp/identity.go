@@ -34,10 +34,14 @@ func (s *session) resetIdentity() {
 	}
 }
 
-func (c *call) setName(name string) {
+func (c *call) setName(name string) (refused Reply) {
+	if !validName(name) {
+		return errNameChars
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.name = strings.Clone(name) // not the whole command with it
-	c.mu.Unlock()
+	return nil
 }
 
 func (c *call) setProtocol(resp3 bool) {
