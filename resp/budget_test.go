@@ -184,3 +184,37 @@ func TestCommandsOnManyKeysDoNotRefuseTheTextsOfOthers(t *testing.T) {
 	}
 	awaitNothingHeld(t, r)
 }
+
+// A name lasts as long as its client keeps it.
+func TestTheNamesOfClientsAreCounted(t *testing.T) {
+	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20}})
+	name := strings.Repeat("n", 128<<10)
+	var all []*client
+	const ok = "+OK\r\n"
+	for got := ok; got == ok; {
+		if len(all) == 8 {
+			t.Fatal("the names of 8 clients take as much as all clients together may")
+		}
+		c := r.dial()
+		all = append(all, c)
+		got = c.ask("CLIENT", "SETNAME", name)
+		if got != ok && !strings.HasPrefix(got, "-ERR lockproxy holds as much for its clients as max_memory allows") {
+			t.Errorf("got %q", got)
+		}
+	}
+	last := all[len(all)-1]
+	if got := last.ask("CLIENT", "SETNAME", "short"); got != ok {
+		t.Errorf("a short name: %q", got)
+	}
+	all[0].ask("RESET")
+	all[1].ask("CLIENT", "SETNAME", "short")
+	for range 2 {
+		if got := last.ask("HELLO", "3", "SETNAME", name); !strings.HasPrefix(got, "%7") {
+			t.Errorf("when others have given their names up: %q", got)
+		}
+	}
+	for _, c := range all {
+		_ = c.Close()
+	}
+	awaitNothingHeld(t, r)
+}

@@ -25,6 +25,7 @@ type identity struct {
 func (s *session) resetIdentity() {
 	cfg := &s.server.cfg
 	s.parser.authed = len(cfg.Users) == 0
+	s.server.memory.drop(nameSize(s.name))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.user, s.db, s.name, s.resp3, s.tracks = defaultUser, cfg.Database, "", false, false
@@ -35,13 +36,26 @@ func (s *session) resetIdentity() {
 }
 
 func (c *call) setName(name string) (refused Reply) {
-	if !validName(name) {
+	memory, size := &c.server.memory, nameSize(name)
+	switch {
+	case !validName(name):
 		return errNameChars
+	case size > 0 && !memory.keep(size):
+		return errorReply(errMemory)
 	}
+	memory.drop(nameSize(c.name))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.name = strings.Clone(name) // not the whole command with it
 	return nil
+}
+
+// nameSize is what the memory budget counts for a client's name: nothing for one as short as names are.
+func nameSize(name string) int {
+	if len(name) < countedFrom {
+		return 0
+	}
+	return len(name)
 }
 
 func (c *call) setProtocol(resp3 bool) {

@@ -112,6 +112,7 @@ func (s *session) run() {
 	_ = s.conn.Close()
 	s.in.release()
 	s.server.memory.give(s.reserve)
+	s.server.memory.drop(nameSize(s.name))
 	s.transaction.end(&s.server.memory)
 }
 
