@@ -116,7 +116,7 @@ func TestAllSourcesReportAllProblems(t *testing.T) {
 
 func TestAnUnknownVariableIsOnlyWarnedOf(t *testing.T) {
 	l, err := Load(nil, []string{
-		"LOCKPROXY_DATABASE=3", "LOCKPROXY_SERVICE_HOST=10.0.0.1", "LOCKPROXY_PORT=tcp://10.0.0.1:6380",
+		"LOCKPROXY_DATABASE=3", "LOCKPROXY_XYZZY=1", "LOCKPROXY_SERVICE_HOST=10.0.0.1", "LOCKPROXY_PORT=tcp://10.0.0.1:6380",
 		"LOCKPROXY_PORT_6380_TCP=tcp://10.0.0.1:6380", "LOCKPROXY_REQUIRE_REDIS=1",
 		"LOCKPROXY_TLS_SERVICE_HOST=10.0.0.1", "LOCKPROXY_TLS_SERVICE_PORT_REDIS=6380", "LOCKPROXY_TLS_PORT=tcp://10.0.0.1:6380",
 		"LOCKPROXY_TLS_PORT_6380_TCP_ADDR=10.0.0.1",
@@ -124,7 +124,8 @@ func TestAnUnknownVariableIsOnlyWarnedOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(l.Warnings, "\n"); got != "LOCKPROXY_DATABASE is no setting; did you mean LOCKPROXY_DATABASES?" {
+	if got := strings.Join(l.Warnings, "\n"); got != "LOCKPROXY_DATABASE is no setting; did you mean LOCKPROXY_DATABASES?\n"+
+		"LOCKPROXY_XYZZY is no setting; lockproxy help lists them all" {
 		t.Errorf("warnings: %s", got)
 	}
 }
