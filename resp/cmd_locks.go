@@ -10,9 +10,8 @@ import (
 
 // Bounds of LOCKS.
 const (
-	locksDefault    = 100
-	locksMax        = 1000
-	locksPatternMax = 256
+	locksDefault = 100
+	locksMax     = 1000
 	// locksBatch is about how many locks the masters are asked at one time, or more if LOCKS is to list more.
 	locksBatch = 128
 )
@@ -38,8 +37,8 @@ func parseLocksOptions(args []string) (most int, pattern string, refused Reply) 
 	for i := 0; i < len(args); i += 2 {
 		switch more := i+1 < len(args); {
 		case more && equalFold(args[i], "match"):
-			if pattern = args[i+1]; len(pattern) > locksPatternMax {
-				return 0, "", errLocksPattern
+			if pattern = args[i+1]; len(pattern) > patternMax {
+				return 0, "", errPattern
 			}
 		case more && equalFold(args[i], "count"):
 			n, ok := parseInt(args[i+1])
@@ -58,9 +57,8 @@ func parseLocksOptions(args []string) (most int, pattern string, refused Reply) 
 }
 
 var (
-	errLocksOff     = Error("ERR this lockproxy does not note the locks it grants; set locks_listed to how many LOCKS is to know of")
-	errLocksCount   = Error(fmt.Sprintf("ERR COUNT is a number of locks from 1 to %d; use MATCH to see others", locksMax))
-	errLocksPattern = Error(fmt.Sprintf("ERR the pattern of MATCH has more than %d bytes", locksPatternMax))
+	errLocksOff   = Error("ERR this lockproxy does not note the locks it grants; set locks_listed to how many LOCKS is to know of")
+	errLocksCount = Error(fmt.Sprintf("ERR COUNT is a number of locks from 1 to %d; use MATCH to see others", locksMax))
 )
 
 // A listing is a LOCKS under way. It asks the masters for one batch of locks after another, because some may have been

@@ -212,6 +212,9 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 	case 2:
 	case 3:
 		pattern := strings.Clone(c.args[2])
+		if len(pattern) > patternMax {
+			return errPattern
+		}
 		wanted = func(channel string) bool { return matchChannel(pattern, channel) }
 	default:
 		return errSubcommandArity("PUBSUB", c.args[1])
@@ -299,11 +302,22 @@ func runPubsubNumPat(c *call) Reply {
 func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
 	return c.begin(overlapAny, "", made, func(sl *slot) {
 		c.engine().Poll(question, func(p quorum.Polled) {
-			o := outcome{err: p.Err}
-			if p.Err == nil {
-				o.reply = merge(p.Replies)
-			}
-			sl.resolve(o)
+			sl.resolve(outcome{err: p.Err, reply: polled{p.Replies, merge}})
 		})
 	})
+}
+
+// A polled is a reply that is made when it is written, by the client's own writer: if there is much to match, no lane waits for it.
+type polled struct {
+	replies []any // of the masters
+	merge   func(replies []any) Reply
+}
+
+func (r polled) appendTo(b []byte, resp3 bool) []byte { return r.merge(r.replies).appendTo(b, resp3) }
+
+func (r polled) size() (n int) {
+	for _, name := range elsewhere(r.replies) {
+		n += 16 + len(name) // as sizeOf
+	}
+	return n
 }

@@ -130,6 +130,33 @@ func TestChannelsOfOurOwnCannotBePublishedTo(t *testing.T) {
 	}
 }
 
+// Matching takes its time where patterns and names are long. No lane, for which all clients would wait, does that.
+func TestWhatMastersListIsMatchedByTheWriter(t *testing.T) {
+	s, conn := bareSession(newFakeEngine(), "", 1000)
+	matched := false
+	s.call.poll([]any{"PUBSUB", "CHANNELS"}, func([]any) Reply {
+		matched = true
+		return Int(1)
+	})
+	if matched {
+		t.Error("it is matched where the engine's callback is called")
+	}
+	s.stop("")
+	s.writeLoop()
+	if got := conn.out.String(); got != ":1\r\n" {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestPatternsToSearchByAreBounded(t *testing.T) {
+	c := newRig(t, Config{}).dial()
+	for size, want := range map[int]string{patternMax: "*0\r\n", patternMax + 1: "-ERR the pattern has more than 256 bytes\r\n"} {
+		if got := c.ask("PUBSUB", "CHANNELS", strings.Repeat("a", size)); got != want {
+			t.Errorf("%d bytes: %q", size, got)
+		}
+	}
+}
+
 func TestAClientThatLeavesLeavesItsChannels(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*client){
