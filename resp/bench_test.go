@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -80,5 +81,29 @@ func BenchmarkSession(b *testing.B) {
 			_ = conn.Close()
 			_ = srv.Shutdown(b.Context())
 		})
+	}
+}
+
+// BenchmarkConflict has as many commands on as many keys under way as max_memory and max_args let a client have.
+func BenchmarkConflict(b *testing.B) {
+	s, _ := bareSession(newFakeEngine(), "", 0)
+	slotOn := func(i int) *slot {
+		sl := s.newReply()
+		sl.overlap, sl.left, sl.key.Name = overlapNone, 1, fmt.Sprint("k", i)
+		for j := range 1022 {
+			sl.others = append(sl.others, fmt.Sprint("k", i, ":", j))
+		}
+		return sl
+	}
+	for i := range 80 {
+		s.push(slotOn(i))
+		s.alone++
+	}
+	last := slotOn(80)
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.conflict(last) != nil {
+			b.Fatal("no key is shared")
+		}
 	}
 }

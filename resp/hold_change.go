@@ -104,7 +104,7 @@ func (c *call) deleting(key quorum.Key, done func(quorum.Changed)) func(quorum.C
 // has set.
 func (s *session) heedPlan(db int, p *plan) {
 	for i := range p.keys {
-		switch k, key := &p.keys[i], (quorum.Key{DB: db, Name: p.names[i]}); {
+		switch k, key := &p.keys[i], (quorum.Key{DB: db, Name: p.names.all[i]}); {
 		case k.first == "":
 		case !k.holds(k.first):
 			s.endHoldOf(key, k.first)

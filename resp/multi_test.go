@@ -411,7 +411,7 @@ func TestOnlyWhatIsToldIsClaimed(t *testing.T) {
 		"SET k w GET EXAT 1": quorum.Claim, "GET k": quorum.Keep, "GET j,DEL k": quorum.Delete, "GETRANGE k 0 0,DELIFEQ k v": quorum.Claim,
 	} {
 		now := []quorum.View{{Exists: true, Type: "string", Value: "v", TTL: time.Minute}, {Type: "none"}}
-		p := newPlan(time.Hour, []string{"k", "j"}, nil, now)
+		p := newPlan(time.Hour, indexed([]string{"k", "j"}), now)
 		for line := range strings.SplitSeq(lines, ",") {
 			args := strings.Fields(line)
 			p.cmd = r.server.commands.find(args[0])

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"slices"
 	"time"
 
 	"lockproxy/quorum"
@@ -13,9 +12,8 @@ import (
 type plan struct {
 	ttlMax time.Duration
 	cmd    *command // that is running
-	names  []string
-	places map[string]int // of names; nil if they are few
-	keys   []planned
+	names  nameIndex
+	keys   []planned // in the order of names
 }
 
 // A planned is a key as it is at this point of the plan.
@@ -33,32 +31,15 @@ type step func(p *plan) Reply
 // A planner is a command's part in a plan; args as in a call.
 type planner func(p *plan, args []string) Reply
 
-func newPlan(ttlMax time.Duration, names []string, places map[string]int, now []quorum.View) *plan {
-	p := &plan{ttlMax: ttlMax, names: names, places: places, keys: make([]planned, len(now))}
+func newPlan(ttlMax time.Duration, names nameIndex, now []quorum.View) *plan {
+	p := &plan{ttlMax: ttlMax, names: names, keys: make([]planned, len(now))}
 	for i, v := range now {
 		p.keys[i] = planned{View: v, had: v.Exists, first: v.Value}
 	}
 	return p
 }
 
-func (p *plan) key(name string) *planned {
-	if p.places != nil {
-		return &p.keys[p.places[name]]
-	}
-	return &p.keys[slices.Index(p.names, name)]
-}
-
-// placesOf returns where each name is, for more names than are quickly looked through.
-func placesOf(names []string) map[string]int {
-	if len(names) <= 8 {
-		return nil
-	}
-	places := make(map[string]int, len(names))
-	for i, name := range names {
-		places[name] = i
-	}
-	return places
-}
+func (p *plan) key(name string) *planned { return &p.keys[p.names.index(name)] }
 
 // edits returns how each key is to be edited.
 func (p *plan) edits() []quorum.Edit {
@@ -165,9 +146,9 @@ func (c *call) execute(names []string, deferred []deferredCommand, begin func() 
 	}
 	var reply Reply
 	var last *plan
-	ttlMax, places := c.server.cfg.TTLMax, placesOf(names)
+	ttlMax, all := c.server.cfg.TTLMax, indexed(names)
 	req.Plan = func(now []quorum.View) []quorum.Edit {
-		p := newPlan(ttlMax, names, places, now)
+		p := newPlan(ttlMax, all, now)
 		reply, last = run(p), p
 		edits := p.edits()
 		for i, w := range shown {
@@ -195,17 +176,4 @@ func (c *call) execute(names []string, deferred []deferredCommand, begin func() 
 		return wait
 	}
 	return later
-}
-
-// distinct returns names in their order, each once.
-func distinct(names []string) []string {
-	if len(names) == 1 {
-		return names
-	}
-	seen := make(map[string]bool, len(names))
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		was := seen[name]
-		seen[name] = true
-		return was
-	})
 }

@@ -104,21 +104,18 @@ func (s *session) conflict(sl *slot) *slot {
 		return nil // the common case costs nothing
 	}
 	var found *slot
+	others := indexed(sl.others)
+	shared := func(name string) bool { return name == sl.key.Name || others.index(name) >= 0 }
 	for _, first := range [...]*slot{s.batch, s.head} {
 		for other := first; other != nil; other = other.next {
 			excludes := sl.overlap != overlapAny && (other.left > 0 || other.takes) || other.overlap == overlapNone && other.left > 0
-			if other.owedThere() || excludes && other.sharesKey(sl) {
+			if other.owedThere() ||
+				excludes && other.key.DB == sl.key.DB && (shared(other.key.Name) || slices.ContainsFunc(other.others, shared)) {
 				found = other
 			}
 		}
 	}
 	return found
-}
-
-func (sl *slot) sharesKey(other *slot) bool {
-	return other.touches(sl.key) || slices.ContainsFunc(sl.others, func(name string) bool {
-		return other.touches(quorum.Key{DB: sl.key.DB, Name: name})
-	})
 }
 
 func (sl *slot) touches(key quorum.Key) bool {
