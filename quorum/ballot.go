@@ -69,13 +69,17 @@ func isWrongType(text string) bool {
 		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
 }
 
-// failureText makes a cause of an error reply. Before Redis 7, the error of a script has the error of the command that failed
-// at its end.
-func failureText(err error) string {
-	text := err.Error()
+// ofScript takes the error of the command that failed out of the error of a script, before Redis 7, which has it at its end.
+func ofScript(text string) string {
 	if at := strings.LastIndex(text, ": -"); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {
-		text = text[at+len(": -"):]
+		return text[at+len(": -"):]
 	}
+	return text
+}
+
+// failureText makes a cause of an error reply.
+func failureText(err error) string {
+	text := ofScript(err.Error())
 	const most = 80
 	if len(text) > most {
 		text = text[:most] + "…"

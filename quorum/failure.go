@@ -13,7 +13,7 @@ type FailureKind uint8
 const (
 	FailedLate        FailureKind = iota // it did not answer in time
 	FailedConnection                     // there was no connection, or it broke
-	FailedError                          // it answered an error
+	FailedError                          // it answered an error, if only to a question of ours
 	FailedForgot                         // it may have forgotten locks since the handshake
 	FailedQuarantined                    // it is in quarantine, and the vote rests on something not being there
 	FailedClock                          // its clock jumped, or is not known well enough
@@ -48,14 +48,20 @@ const complainEvery = time.Minute
 // complain tells the log of a master that is connected, in no quarantine, and answers with an error: nothing else shows it but
 // counters. The text of the error stays out: it may hold what a client sent.
 func (l *lane) complain(err error, now instant) {
-	code, _, _ := strings.Cut(err.Error(), " ")
-	if !slices.Contains(incapable, code) {
-		return
-	}
-	if !l.master.mayComplain(code, now) {
+	code := codeOf(err.Error())
+	if !slices.Contains(incapable, code) || !l.master.mayComplain(code, now) {
 		return
 	}
 	l.engine.cfg.Logger.Warn("answers with an error: its votes fail", l.logArgs("error", code)...)
+}
+
+// codeOf returns the code of an error. That a script lacks a permission is told without one: up to Redis 7.0, and from 7.2 on.
+func codeOf(text string) string {
+	if strings.Contains(text, "The user executing the script can't ") || strings.Contains(text, "ACL failure in script: ") {
+		return "NOPERM"
+	}
+	code, _, _ := strings.Cut(ofScript(text), " ")
+	return code
 }
 
 // mayComplain says whether the log is to be told of the code now, and notes it if so.

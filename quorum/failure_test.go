@@ -80,26 +80,59 @@ func TestAnotherErrorOfAMasterIsLoggedAtOnce(t *testing.T) {
 	})
 }
 
-// Where a master does not let its canary or clock be read, no vote counts, though it answers all else: it says why.
+// Where a master does not let its canary or clock be read, or its horizon be extended, no vote counts, though it answers all else: it
+// says why, and it is the error that counts.
 func TestWhyAMasterDoesNotVouchIsTold(t *testing.T) {
-	var log bytes.Buffer
-	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
-		for question, want := range map[string]string{
-			"MGET": "did not show its canary: answered NOPERM this user",
-			"TIME": "did not tell the time: answered NOPERM this user",
-		} {
-			for _, f := range w.fakes {
+	for question, want := range map[string]string{
+		"MGET":    "did not show its canary: answered NOPERM this user",
+		"TIME":    "did not tell the time: answered NOPERM this user",
+		"horizon": "has no horizon: answered NOPERM this user",
+	} {
+		t.Run(question, func(t *testing.T) {
+			var log bytes.Buffer
+			inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+				for _, f := range w.fakes {
+					f.mu.Lock()
+					f.fail[question] = "NOPERM this user has no permissions"
+					f.mu.Unlock()
+				}
+				if a := w.acquire(key, "mine", minute); a.Err == nil || !strings.Contains(a.Err.Error(), want) {
+					t.Errorf("%v, want %q", a.Err, want)
+				}
+				w.settle()
+				for _, m := range w.Masters() {
+					if got := m.Votes.Failures; got != (Failures{FailedError: 1}) {
+						t.Errorf("%s: %+v, want one error", m.Addr, got)
+					}
+				}
+				if told := strings.Count(log.String(), "error=NOPERM\n"); told != 3 {
+					t.Errorf("%d lines, want one of each master:\n%s", told, log.String())
+				}
+			})
+		})
+	}
+}
+
+// A permission that a script lacks is told without the code, by each version in words of its own.
+func TestAPermissionThatScriptsLackIsLogged(t *testing.T) {
+	for version, refusal := range map[string]string{
+		"6.2": "ERR Error running script (call to f_0): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand",
+		"7.0": "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 0, on @user_script:1.",
+		"7.4": "ERR ACL failure in script: User locks has no permissions to run the 'get' command script: 0, on @user_script:1.",
+	} {
+		t.Run(version, func(t *testing.T) {
+			var log bytes.Buffer
+			inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+				f := w.fakes[0]
 				f.mu.Lock()
-				clear(f.fail)
-				f.fail[question] = "NOPERM this user has no permissions"
+				f.fail["SET"] = refusal
 				f.mu.Unlock()
+				w.acquire(key, "mine", minute)
+				w.settle()
+			})
+			if strings.Count(log.String(), "error=NOPERM\n") != 1 {
+				t.Errorf("want one line:\n%s", log.String())
 			}
-			if a := w.acquire(key, "mine", minute); a.Err == nil || !strings.Contains(a.Err.Error(), want) {
-				t.Errorf("%v, want %q", a.Err, want)
-			}
-		}
-		if told := strings.Count(log.String(), "error=NOPERM\n"); told != 3 {
-			t.Errorf("%d lines, want one of each master:\n%s", told, log.String())
-		}
-	})
+		})
+	}
 }

@@ -22,7 +22,7 @@ func (l *lane) extendHorizon() {
 	for _, r := range l.batch {
 		l.keeps = max(l.keeps, r.keeps())
 	}
-	l.extension.Args = nil
+	l.extension = masters.Call{}
 	if l.keeps == 0 {
 		return
 	}

@@ -45,7 +45,7 @@ func (p *proof) tail(calls []*masters.Call) []*masters.Call {
 func (l *lane) vouch() failure {
 	marks, ok := parseMarks(&l.proof.marks)
 	if !ok {
-		return failure{FailedForgot, l.withheld("did not show its canary", &l.proof.marks)}
+		return l.withheld(FailedForgot, "did not show its canary", &l.proof.marks)
 	}
 	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
 		l.link.marks.canary = marks.canary
@@ -66,8 +66,8 @@ func (l *lane) vouch() failure {
 	case l.latestEpoch().Load() > l.link.epoch:
 		l.suspect = true
 		return failure{FailedForgot, "was replaced"}
-	case jumped != "":
-		return failure{FailedClock, jumped}
+	case !jumped.none():
+		return jumped
 	case charges != l.charges:
 		l.suspect = true
 		return failure{FailedForgot, "may have forgotten locks: " + charge}
@@ -75,13 +75,14 @@ func (l *lane) vouch() failure {
 	return failure{}
 }
 
-// withheld says that the master did not answer a question of ours, and with which error. The log is told of that, too.
-func (l *lane) withheld(text string, question *masters.Call) string {
+// withheld says that the master did not answer a question of ours as it should. If it answered with an error, as where its memory is
+// full, that is what has failed. The log is told of that, too.
+func (l *lane) withheld(kind FailureKind, text string, question *masters.Call) failure {
 	if question.Err == nil {
-		return text
+		return failure{kind, text}
 	}
 	l.complain(question.Err, l.proof.received)
-	return text + ": " + failureText(question.Err)
+	return failure{FailedError, text + ": " + failureText(question.Err)}
 }
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the
@@ -102,10 +103,7 @@ func (l *lane) unkeptCause() failure {
 	case l.keeps == 0:
 		return failure{}
 	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
-		if l.extension.Args != nil && l.extension.Err != nil { // as when its memory is full
-			return failure{FailedHorizon, "has no horizon: " + failureText(l.extension.Err)}
-		}
-		return failure{FailedHorizon, "has no horizon"}
+		return l.withheld(FailedHorizon, "has no horizon", &l.extension)
 	case l.misjudged():
 		return failure{FailedClock, "has a clock that was misjudged: what was set expires too early"}
 	}
@@ -123,8 +121,8 @@ func (l *lane) misjudged() bool {
 // narrowings is how often a lane asks for the time again where an answer was too slow to tell whether the clock jumped.
 const narrowings = 3
 
-// observe compares the master's clock with ours, and returns why the master's is not to be trusted, or "".
-func (l *lane) observe(p *proof) string {
+// observe compares the master's clock with ours, and returns why the master's is not to be trusted, if so.
+func (l *lane) observe(p *proof) failure {
 	if !p.long {
 		p.first = p.last
 	}
@@ -132,26 +130,26 @@ func (l *lane) observe(p *proof) string {
 		first, ok1 := micros(&p.first)
 		last, ok2 := micros(&p.last)
 		if !ok1 || !ok2 {
-			return l.withheld("did not tell the time", &p.last)
+			return l.withheld(FailedClock, "did not tell the time", &p.last)
 		}
 		doubt := l.master.watch.observe(p.sent, p.received, first, last)
 		if doubt != "" {
 			l.engine.warden.alarm()
 		}
 		if l.master.watch.reach() <= l.engine.uncertainty() {
-			return doubt
+			return failure{FailedClock, doubt}
 		}
 		took := (p.received - p.sent).Round(time.Millisecond)
 		vague := fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s", took, l.engine.whoseGrace())
 		if tries == narrowings {
-			return cmp.Or(doubt, vague)
+			return failure{FailedClock, cmp.Or(doubt, vague)}
 		}
 		if took <= l.engine.cfg.InstanceTimeout { // else that is what ails it
 			l.askAgain(vague)
 		}
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
-			return "connection lost" // which the next batch will find out
+			return failure{FailedConnection, "connection lost"} // which the next batch will find out
 		}
 		again.last, again.received = again.first, l.engine.catchUp()
 		p = &again
