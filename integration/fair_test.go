@@ -81,6 +81,21 @@ func (s *split) waits(f *fairLock, master int, name, queue string) {
 	}
 }
 
+// listens subscribes to what a client is told when its turn has come, with a connection that has n subscriptions, and returns what
+// waits until it is told.
+func (s *split) listens(t *testing.T, listener *harness.Conn, n int, name, who string) func() {
+	t.Helper()
+	channel := "redisson_lock__channel:{" + name + "}:" + who
+	expect(t, listener, fmt.Sprintf("*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(channel), channel, n+1), "SUBSCRIBE", channel)
+	return func() {
+		t.Helper()
+		reply, err := listener.Reply()
+		if err != nil || string(reply) != fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(channel), channel) {
+			t.Fatalf("%s was told %q, %v", who, reply, err)
+		}
+	}
+}
+
 // queues checks who waits on each master in the end, and that the n-th place times out when the n-th does.
 func (s *split) queues(f *fairLock, name string, want ...string) {
 	s.Helper()
@@ -116,19 +131,56 @@ func TestOfThoseThatWaitForAFairLockOneIsFirst(t *testing.T) {
 				s.waits(&f, 1, name, "c a b")
 				s.waits(&f, 2, name, "a b c")
 			}
-			channel := "redisson_lock__channel:{" + told + "}:a"
-			expect(t, listener, fmt.Sprintf("*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(channel), channel, i+1), "SUBSCRIBE", channel)
+			hears := s.listens(t, listener, i, told, "a")
 			if reply, err := s.client.Do(f.take(told, "b")...); err != nil || reply[0] != ':' {
 				t.Fatalf("b got %q, %v", reply, err)
 			}
-			reply, err := listener.Reply()
-			if err != nil || string(reply) != fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(channel), channel) {
-				t.Fatalf("a was told %q, %v", reply, err)
-			}
+			hears()
 			s.queues(&f, told, "a b c", "a c b", "a b c")
 			for _, name := range []string{told, asks} {
 				expect(t, s.client, "$-1\r\n", f.take(name, "a")...)
 				s.queues(&f, name, "b c", "c b", "b c")
+			}
+		})
+	}
+}
+
+// Who is first everywhere may sleep for minutes: a master that had lost his place told him so, and who had the lock died. Whoever asks
+// next, he is told.
+func TestWhoIsFirstEverywhereIsToldThatTheLockIsFree(t *testing.T) {
+	s := startSplit(t)
+	listener := dial(t, startProxy(t, harness.Addrs(s.masters)).Addr)
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			name := fmt.Sprintf("k%d", i)
+			for master := range s.masters {
+				s.waits(&f, master, name, "a b")
+			}
+			hears := s.listens(t, listener, i, name, "a")
+			if reply, err := s.client.Do(f.take(name, "b")...); err != nil || reply[0] != ':' {
+				t.Fatalf("b got %q, %v", reply, err)
+			}
+			hears()
+			s.queues(&f, name, "a b", "a b", "a b")
+		})
+	}
+}
+
+// A master that has lost the place of who waits tells him for how long those may wait who are before him now. But a quorum of masters is
+// free sooner.
+func TestWhoWaitsAsksAgainWhenAQuorumMayBeFree(t *testing.T) {
+	s := startSplit(t)
+	for i, f := range fairLocks(t) {
+		t.Run(f.name, func(t *testing.T) {
+			name := fmt.Sprintf("k%d", i)
+			for master, queue := range []string{"a", "a", "b"} {
+				s.on(master, "HSET", name, "x", "1")
+				s.on(master, "PEXPIRE", name, "20000")
+				s.waits(&f, master, name, queue)
+			}
+			reply, err := s.client.Do(f.take(name, "a")...)
+			if ms, ok := harness.Int(reply); err != nil || !ok || ms > 20_000 {
+				t.Errorf("a is to ask again after %q ms, %v", reply, err)
 			}
 		})
 	}
@@ -236,8 +288,7 @@ func TestWhoIsFirstIsToldWhereNobodyAsksAgainForHim(t *testing.T) {
 			name := fmt.Sprintf("k%d", i)
 			s.waits(&f, 1, name, "a b")
 			s.waits(&f, 2, name, "b a")
-			channel := "redisson_lock__channel:{" + name + "}:a"
-			expect(t, listener, fmt.Sprintf("*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(channel), channel, i+1), "SUBSCRIBE", channel)
+			hears := s.listens(t, listener, i, name, "a")
 			relays[0].Catch("not twice")
 			if err := s.client.Send(harness.Encode(nil, f.take(name, "a")...)); err != nil {
 				t.Fatal(err)
@@ -247,10 +298,7 @@ func TestWhoIsFirstIsToldWhereNobodyAsksAgainForHim(t *testing.T) {
 			if reply, err := s.client.Reply(); err != nil || reply[0] != ':' {
 				t.Fatalf("a got %q, %v", reply, err)
 			}
-			reply, err := listener.Reply()
-			if err != nil || string(reply) != fmt.Sprintf("*3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$1\r\n0\r\n", len(channel), channel) {
-				t.Fatalf("a was told %q, %v", reply, err)
-			}
+			hears()
 			relays[0].Deliver()
 		})
 	}

@@ -12,7 +12,8 @@ import (
 // another client first, nobody gets a quorum, and the lock stays free until places time out.
 //
 // So a proxy whose client was refused reads all queues. If the first client is not the same everywhere, it chooses one (firstOf)
-// and tells all masters to put it first. Proxies that read the same queues choose the same client. No promise rests on this: who
+// and tells all masters to put it first. Proxies that read the same queues choose the same client. It is told that its turn has come,
+// also where it was first already: who gave the lock back may have told another, or have died. No promise rests on this: who
 // holds the lock is in another key. A wrong queue costs a client its turn, and nothing else.
 
 // A Queue is a fair lock's queue of waiting clients: KEYS[2] is a list of their fields in the hash KEYS[1], in the order of their
@@ -21,10 +22,11 @@ type Queue struct {
 	Wake string // is followed by a client's field in the name of the channel on which it is told that its turn has come
 }
 
-// luaQueue KEYS=a lock, its queue, when places time out. It returns who holds the lock, or the queue.
+// luaQueue KEYS=a lock, its queue, when places time out. It returns who holds the lock, or the queue; and for how long it is held.
 var luaQueue = newLua(`
 local holder = redis.call('HKEYS', KEYS[1])[1]
-return {holder or '', holder and {} or redis.call('LRANGE', KEYS[2], 0, -1)}`)
+if holder then return {holder, {}, redis.call('PTTL', KEYS[1])} end
+return {'', redis.call('LRANGE', KEYS[2], 0, -1), 0}`)
 
 // luaFirst ARGV=the client to put first, the channel and the message that wake it. A master on which others wait and it does not is
 // left alone. Each client that is overtaken moves one place back. Timeouts stay with the places: the n-th still times out when it did.
@@ -66,22 +68,49 @@ return redis.call('LREM', KEYS[2], 0, ARGV[1])`)
 func (r *voting) lineUp(otherwise func()) {
 	r.pollQueue(luaQueue, func(p Polled) {
 		switch who, everywhere := r.first(p); {
-		case !everywhere:
-			r.putFirst(who, otherwise)
-		case who == r.req.Rule.Field:
+		case who == "":
+			otherwise()
+		case everywhere && who == r.req.Rule.Field:
 			r.again()
 		default:
-			otherwise()
+			r.putFirst(who, otherwise)
 		}
 	})
 }
 
 // first is firstOf for what masters have told of their queues.
 func (r *voting) first(p Polled) (who string, everywhere bool) {
+	r.free = freeIn(p.Replies)
 	r.mu.Lock()
 	grants := r.tally.Granted // which are put back by now
 	r.mu.Unlock()
 	return firstOf(p.Replies, r.req.Rule.Field, grants)
+}
+
+// sooner returns a refusal upon which the client asks again when the lock may be free, if it would sleep for longer. A master that had
+// lost its place tells it for how long those may wait who are before it there: then nothing might wake it if the holder died.
+func (r *voting) sooner(refusal Value) Value {
+	if refusal.Kind == IntValue && r.free > 0 {
+		refusal.Int = min(refusal.Int, r.free)
+	}
+	return refusal
+}
+
+// freeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are, or too few
+// have told.
+func freeIn(replies []any) int64 {
+	var held []int64
+	for _, reply := range replies {
+		if list, ok := reply.([]any); ok && len(list) == 3 {
+			ms, _ := list[2].(int64)
+			held = append(held, ms)
+		}
+	}
+	slices.Sort(held)
+	if quorum := Quorum(len(replies)); len(held) >= quorum {
+		return held[quorum-1]
+	}
+	return 0
 }
 
 // putFirst tells all masters who is to be first, and goes on as lineUp says.
@@ -151,7 +180,7 @@ func firstOf(replies []any, caller string, grants int) (who string, everywhere b
 	all, waiting := make(map[string]*standing), 0
 	for _, reply := range replies {
 		list, ok := reply.([]any)
-		if !ok || len(list) != 2 {
+		if !ok || len(list) != 3 {
 			continue
 		}
 		queue, _ := list[1].([]any)

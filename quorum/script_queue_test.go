@@ -52,10 +52,29 @@ func TestWhoIsFirst(t *testing.T) {
 					queue = append(queue, who)
 				}
 			}
-			replies = append(replies, []any{holder, queue})
+			replies = append(replies, []any{holder, queue, int64(0)})
 		}
 		if who, everywhere := firstOf(replies, "z", grants); who != test.who || everywhere != test.everywhere {
 			t.Errorf("%q: got %q, %v, want %q, %v", test.masters, who, everywhere, test.who, test.everywhere)
+		}
+	}
+}
+
+func TestWhenAQuorumMayBeFree(t *testing.T) {
+	told := func(ms int64) any { return []any{"", []any{}, ms} }
+	for _, test := range []struct {
+		replies []any
+		want    int64
+	}{
+		{[]any{told(30), told(10), told(20)}, 20},
+		{[]any{told(0), told(10), told(20)}, 10},
+		{[]any{told(0), told(20), told(0)}, 0},
+		{[]any{told(30), nil, told(20)}, 30},
+		{[]any{told(30), nil, nil}, 0},
+		{[]any{told(9), told(7), told(8), told(6), told(5)}, 7},
+	} {
+		if got := freeIn(test.replies); got != test.want {
+			t.Errorf("%v: got %d, want %d", test.replies, got, test.want)
 		}
 	}
 }

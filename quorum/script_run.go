@@ -64,6 +64,7 @@ type voting struct {
 	req    RunRequest
 	asked  int     // how often the script was run, with this round
 	before *voting // the round before, if the script is run again
+	free   int64   // of a Queue, when it was last read: see freeIn
 	done   func(Ran)
 	count  count     // guarded by round.mu
 	all    []*answer // by master, late ones too; guarded by round.mu
@@ -188,9 +189,9 @@ func (r *voting) lost() {
 	r.putBack(Lost, func() {
 		switch {
 		case rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
-			r.lineUp(func() { r.refuse(refusal) })
+			r.lineUp(func() { r.refuse(r.sooner(refusal)) })
 		case rule.Queue != nil && refused:
-			r.wakeFirst(func() { r.refuse(refusal) })
+			r.wakeFirst(func() { r.refuse(r.sooner(refusal)) })
 		case divided && r.isPutBack():
 			r.again()
 		case refused:
