@@ -78,7 +78,7 @@ func (u *Redis) named(err error) error {
 // failed notes why the upstream could not be asked, and returns it in words for clients.
 func (u *Redis) failed(err error) error {
 	err = u.named(err)
-	u.commands.Store(nil) // the server that comes back may be another one
+	u.another.Store(true)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.failure, u.retryAt = err, time.Now().Add(failurePause)

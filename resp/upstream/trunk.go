@@ -107,7 +107,7 @@ func (u *Redis) newTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (
 		u.mu.Lock()
 		delete(u.trunks, t)
 		u.mu.Unlock()
-		u.commands.Store(nil) // the server that comes back may be another one
+		u.another.Store(true)
 	})
 	return t, nil
 }

@@ -37,8 +37,9 @@ type Options struct {
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
-	asking   sync.Mutex // held by whoever asks for commands
-	watcher  *watcher   // nil: nobody watches
+	another  atomic.Bool // a connection was lost: the next may lead to another server, with other commands
+	asking   sync.Mutex  // held by whoever asks for commands
+	watcher  *watcher    // nil: nobody watches
 
 	connecting sync.Mutex // held by whoever makes a Trunk
 
@@ -68,23 +69,28 @@ func New(opt Options) *Redis {
 // Addr returns host:port.
 func (u *Redis) Addr() string { return u.opt.Addr }
 
-// Commands returns the server's commands. If they are not known yet, it asks the server. Callers at the same time share one
-// question, or its failure (failurePause).
+// Commands returns the server's commands. If they are not known, or may have changed, it asks the server; while that does not answer,
+// what was known holds. Callers at the same time share one question, or its failure (failurePause).
 func (u *Redis) Commands() (*Commands, error) {
-	if known := u.commands.Load(); known != nil {
+	if known := u.commands.Load(); known != nil && !u.another.Load() {
 		return known, nil
 	}
 	u.asking.Lock()
 	defer u.asking.Unlock()
-	if known := u.commands.Load(); known != nil {
-		return known, nil
+	before := u.commands.Load()
+	if !u.another.Swap(false) && before != nil {
+		return before, nil
 	}
 	reply, err := u.ask(context.Background(), "COMMAND")
-	if err != nil {
-		return nil, err
-	}
 	if refused, ok := reply.(ReplyError); ok {
-		return nil, fmt.Errorf("upstream %s: COMMAND: %w", u.opt.Addr, refused)
+		err = fmt.Errorf("upstream %s: COMMAND: %w", u.opt.Addr, refused)
+	}
+	if err != nil {
+		u.another.Store(true)
+		if before != nil {
+			return before, nil
+		}
+		return nil, err
 	}
 	known := parseCommands(reply)
 	u.commands.Store(known)

@@ -3,6 +3,7 @@ package upstream
 import (
 	"sync"
 	"testing"
+	"time"
 )
 
 // When a shared connection ends, all clients want to know the server's commands at once. One of them asks.
@@ -29,5 +30,37 @@ func TestManyClientsAskForTheCommandsOnce(t *testing.T) {
 	s.mu.Unlock()
 	if n != 1 {
 		t.Errorf("they asked over %d connections", n)
+	}
+}
+
+// Who has a connection goes on over it while no other can be made. What is known of the server stays true until one can: that may be
+// another server.
+func TestTheCommandsAreKnownUntilAnotherServerTells(t *testing.T) {
+	s := &server{t: t, reply: "*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n"}
+	s.start()
+	u := New(Options{Addr: s.addr})
+	defer u.Close()
+	if known, err := u.Commands(); err != nil || !known.Has("get") {
+		t.Fatalf("%v, %v", known, err)
+	}
+	s.stop()
+	if conn, err := u.Dial(Greeting{}); err == nil {
+		_ = conn.Close()
+		t.Fatal("it is gone, and there is a connection")
+	}
+	if known, err := u.Commands(); err != nil || !known.Has("get") {
+		t.Errorf("while it is gone: %v, %v", known, err)
+	}
+	s.reply = "*1\r\n*6\r\n$3\r\nset\r\n:3\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
+	s.start()
+	defer s.stop()
+	for deadline := time.Now().Add(patienceMax); ; time.Sleep(failurePause / 10) {
+		known, err := u.Commands()
+		switch {
+		case err == nil && known.Has("set"):
+			return
+		case err != nil || !known.Has("get") || time.Now().After(deadline):
+			t.Fatalf("the other server's are not known: %v, %v", known, err)
+		}
 	}
 }
