@@ -17,19 +17,20 @@ import (
 //
 // In the session's queue the shared commands of one reading are one slot. The trunk brings their replies there, and the
 // session's writer writes them: so a client that does not read holds nobody up. A client that asks for much, or for
-// many things ahead of the replies, gets a link, too.
+// many things ahead of the replies, or does not read them, gets a link, too.
 
-// When a session gets a link: sharedBytes of a request, or of replies to one slot, or sharedAhead replies owed.
+// When a session gets a link: sharedBytes of a request, or of replies to one slot, or sharedAhead replies owed, or more than
+// sharedUnread that the client does not read.
 const (
-	sharedBytes = 64 << 10
-	sharedAhead = 256
+	sharedBytes  = 64 << 10
+	sharedAhead  = 256
+	sharedUnread = 1 << 20
 )
 
-// sharedTogether is how many commands may be one slot: their replies are written when all have come. sharedUnread is how much
-// may wait for a client that does not read before its commands wait. A slot keeps a buffer of rawKeep for replies.
+// sharedTogether is how many commands may be one slot: their replies are written when all have come. A slot keeps a buffer of
+// rawKeep for replies.
 const (
 	sharedTogether = 64
-	sharedUnread   = 1 << 20
 	rawKeep        = 1 << 10
 )
 
@@ -62,20 +63,14 @@ func (s *session) sharesTrunk() bool {
 	return s.server.cfg.UpstreamShared && s.link == nil && !s.wantsLink.Load()
 }
 
-// share sends the command over a trunk. It returns wait while there is no room or the client has not read enough, and
-// nil if the session gets a link instead.
+// share sends the command over a trunk. It returns wait while there is no room, and nil if the session gets a link instead.
 func (c *call) share() Reply {
 	s := c.session
 	if reply := s.joinTrunk(); reply != nil || s.wantsLink.Load() {
 		return reply
 	}
 	s.mu.Lock()
-	if s.outBytes > sharedUnread {
-		s.throttled = true
-		s.mu.Unlock()
-		return wait
-	}
-	if s.shares >= sharedAhead {
+	if s.shares >= sharedAhead || s.outBytes > sharedUnread {
 		s.wantsLink.Store(true)
 		s.mu.Unlock()
 		return nil
