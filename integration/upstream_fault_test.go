@@ -206,7 +206,7 @@ func TestTheLogHasOneLineForAnUpstreamThatGoesAndOneForItsReturn(t *testing.T) {
 			return nil
 		})
 	}
-	went := `"the upstream cannot be used: its commands get an error, locks go on" upstream=` + f.upstream.Addr + ` cause="connection refused"`
+	went := `"the upstream cannot be used: its commands get an error, or wait; locks go on" upstream=` + f.upstream.Addr + ` cause="connection refused"`
 	returned := `"the upstream can be used again" upstream=` + f.upstream.Addr
 	logged(went, 1)
 	if err := f.upstream.Restart(); err != nil {

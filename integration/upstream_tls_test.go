@@ -144,7 +144,7 @@ func TestAnAuthorityThatIsNotTrustedIsNamed(t *testing.T) {
 	})
 	eventually(t, gone, "a line in the log", func() error {
 		out := proxy.Output()
-		if !strings.Contains(out, `msg="the upstream cannot be used: its commands get an error, locks go on" upstream=`+upstream+` cause="`+cause) {
+		if !strings.Contains(out, `msg="the upstream cannot be used: its commands get an error, or wait; locks go on" upstream=`+upstream+` cause="`+cause) {
 			return fmt.Errorf("%s", out)
 		}
 		return nil

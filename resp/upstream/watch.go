@@ -135,7 +135,7 @@ func (w *watcher) note(cause string) {
 		if was == "" {
 			w.since = time.Now()
 		}
-		w.log.Warn("the upstream cannot be used: its commands get an error, locks go on", "upstream", u.opt.Addr, "cause", cause)
+		w.log.Warn("the upstream cannot be used: its commands get an error, or wait; locks go on", "upstream", u.opt.Addr, "cause", cause)
 	}
 }
 

@@ -174,7 +174,7 @@ func TestTheLogSaysWhenTheUpstreamGoesAndComes(t *testing.T) {
 
 	where := " upstream=" + s.addr
 	down := func(cause string) string {
-		return `WARN msg="the upstream cannot be used: its commands get an error, locks go on"` + where + " cause=" + cause
+		return `WARN msg="the upstream cannot be used: its commands get an error, or wait; locks go on"` + where + " cause=" + cause
 	}
 	up := `INFO msg="the upstream can be used again"` + where
 	var want []string
