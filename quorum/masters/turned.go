@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A master that turns a connection away, as one that has maxclients of them, says why and hangs up. Its words are then read
-// as the answer to HELLO, which servers may refuse; or they are not read at all, because the next command cannot be written
-// any more.
+// A master that turns a connection away, as one that has maxclients of them, or is in protected mode, says why and hangs up. Its
+// words are then read as the answer to HELLO, which servers may refuse; or they are not read at all, because the next command
+// cannot be written any more.
 
 // A heard connection keeps what came first.
 type heard struct {
@@ -16,7 +16,7 @@ type heard struct {
 	first []byte
 }
 
-// firstMost is how many bytes of that are kept. A refusal is one line, and no longer.
+// firstMost is how many bytes of that are kept. The first sentence of a refusal is no longer; protected mode adds 1 KB of advice.
 const firstMost = 256
 
 func (h *heard) Read(b []byte) (int, error) {
@@ -41,8 +41,9 @@ func (h *heard) turnedAway(err error) error {
 		_, _ = h.Read(make([]byte, firstMost))
 	}
 	line, _, whole := bytes.Cut(h.first, []byte("\r\n"))
+	line, _, more := bytes.Cut(line, []byte(". "))
 	text, refusal := bytes.CutPrefix(line, []byte("-"))
-	if !whole || !refusal {
+	if !refusal || !whole && !more {
 		return err
 	}
 	return replyError(text)

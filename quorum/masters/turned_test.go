@@ -2,13 +2,28 @@ package masters
 
 import (
 	"net"
+	"strings"
 	"testing"
 )
 
-// A master with maxclients connections says so and hangs up, before or after the first words of the next one have come.
+// A master with maxclients connections says so and hangs up, before or after the first words of the next one have come. So does one
+// in protected mode, with 1 KB of advice, of which the first sentence says what is wrong.
 func TestAMasterThatTurnsConnectionsAwaySaysWhy(t *testing.T) {
-	const full = "ERR max number of clients reached"
-	for name, reads := range map[string]bool{"at once": false, "when spoken to": true} {
+	const (
+		full      = "ERR max number of clients reached"
+		protected = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user"
+	)
+	advice := ". In this mode connections are only accepted from the loopback interface. " + strings.Repeat("If you want to connect … ", 40)
+	for _, c := range []struct {
+		name        string
+		reads       bool
+		words, want string
+	}{
+		{"full, at once", false, full, full},
+		{"full, when spoken to", true, full, full},
+		{"protected, at once", false, protected + advice, protected},
+		{"protected, when spoken to", true, protected + advice, protected},
+	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -17,15 +32,15 @@ func TestAMasterThatTurnsConnectionsAwaySaysWhy(t *testing.T) {
 		go func() {
 			defer close(done)
 			for {
-				c, err := l.Accept()
+				conn, err := l.Accept()
 				if err != nil {
 					return
 				}
-				if reads {
-					_, _ = c.Read(make([]byte, 1)) // so that what follows it unread makes the end a reset
+				if c.reads {
+					_, _ = conn.Read(make([]byte, 1)) // so that what follows it unread makes the end a reset
 				}
-				_, _ = c.Write([]byte("-" + full + "\r\n"))
-				_ = c.Close()
+				_, _ = conn.Write([]byte("-" + c.words + "\r\n"))
+				_ = conn.Close()
 			}
 		}()
 		m, err := NewRedis(l.Addr().String(), RedisOptions{})
@@ -33,11 +48,11 @@ func TestAMasterThatTurnsConnectionsAwaySaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 20 {
-			if _, err := m.Dial(t.Context(), 0); err == nil || Describe(err) != full {
-				t.Errorf("%s: a connection: %v", name, err)
+			if _, err := m.Dial(t.Context(), 0); err == nil || Describe(err) != c.want {
+				t.Errorf("%s: a connection: %v", c.name, err)
 			}
-			if _, err := m.Listen(t.Context()); err == nil || Describe(err) != full {
-				t.Errorf("%s: a connection for messages: %v", name, err)
+			if _, err := m.Listen(t.Context()); err == nil || Describe(err) != c.want {
+				t.Errorf("%s: a connection for messages: %v", c.name, err)
 			}
 		}
 		_ = l.Close()
