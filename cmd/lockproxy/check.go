@@ -38,7 +38,7 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	inspect(l.Config, all, probes)
 	judge(l.Config, probes)
 	writeProbes(stdout, probes)
-	writeCosts(stdout, probes)
+	writeCosts(stdout, permits, probes)
 
 	voters := 0
 	for _, p := range probes {

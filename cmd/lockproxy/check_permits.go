@@ -56,9 +56,31 @@ var permits = []permit{
 	{"its ACL LOG fills with what lockproxy asks for to see that it is alive", false, [][2]string{{"PING", ""}}},
 }
 
+// permitsThere are what docs/upstream.md says lockproxy's user at the upstream needs, except for WAIT.
+var permitsThere = []permit{
+	{"commands that lockproxy does not have itself, such as LPUSH, are an error", false, [][2]string{{"COMMAND", ""}}},
+	{"clients have no database there but 0", false, [][2]string{{"SELECT", "0"}}},
+	{"a client that waits there, as in BLPOP, cannot be unblocked, and is cut off when lockproxy stops", false, [][2]string{
+		{"CLIENT ID", ""}, {"CLIENT UNBLOCK", fmt.Sprint(int64(math.MaxInt64))},
+	}},
+	{"connections have no names there", false, [][2]string{{"CLIENT SETNAME", "lockproxy"}}},
+	{"transactions that hold commands about the connection fail, and one that was refused may go on there", false, [][2]string{
+		{"PING", ""}, {"DISCARD", ""},
+	}},
+}
+
 // probeMaster asks a master about itself, and tries everything that lockproxy needs to be permitted.
 func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.Info, error) {
 	absent := "lockproxy:probe:" + rand.Text()
+	info, err := m.Probe(ctx, trials(permits, absent, databases)...)
+	if err == nil {
+		err = m.TryListening(ctx, absent, &info)
+	}
+	return info, err
+}
+
+// trials returns what shows which of the permits a server gives. absent is a key that is not there.
+func trials(permits []permit, absent string, databases int) []masters.Trial {
 	var trials []masters.Trial
 	for _, p := range permits {
 		for _, c := range p.commands {
@@ -77,11 +99,7 @@ func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.
 			trials = append(trials, masters.Trial{Name: c[0], Args: args})
 		}
 	}
-	info, err := m.Probe(ctx, trials...)
-	if err == nil {
-		err = m.TryListening(ctx, absent, &info)
-	}
-	return info, err
+	return trials
 }
 
 // missing returns those commands of the permit that the master does not permit.
@@ -107,7 +125,7 @@ func missingToVote(info *masters.Info) []string {
 }
 
 // writeCosts says what each missing permission costs.
-func writeCosts(w io.Writer, probes []probe) {
+func writeCosts(w io.Writer, permits []permit, probes []probe) {
 	for _, permit := range permits {
 		var order []string
 		at := make(map[string][]string) // what is missing: at which masters

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -328,6 +329,35 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 	code, out = runCheck(append(flags, "rediss://"+silentMaster(t))...)
 	if code != exitFailure || !strings.Contains(out, "database 0: no: the TLS handshake failed: no answer, if it speaks no TLS there write redis://.\n") {
 		t.Errorf("TLS to a port without: exit code %d\n%s", code, out)
+	}
+}
+
+// What docs/upstream.md says that lockproxy itself needs there is enough, and check misses each part of it.
+func TestCheckSaysWhatTheUpstreamDoesNotPermit(t *testing.T) {
+	page, err := os.ReadFile("../../docs/upstream.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("and for lockproxy itself `([^`]+)`").FindSubmatch(page)
+	if found == nil {
+		t.Fatal("docs/upstream.md does not say what lockproxy's user needs there")
+	}
+	master, up := startRedis(t), startRedis(t)
+	check := func(rules string) string {
+		tell(t, up, "ACL SETUSER app reset on >pw "+rules)
+		_, out := runCheck("--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://app:pw@"+up)
+		_, out, _ = strings.Cut(out, "Upstream ")
+		return out
+	}
+	rules := strings.Fields(string(found[1]))
+	if out := check(strings.Join(rules, " ")); strings.Contains(out, "Without ") {
+		t.Errorf("all that is needed is permitted, but: %s", out)
+	}
+	for i, rule := range rules {
+		name := strings.ToUpper(strings.ReplaceAll(rule[1:], "|", " "))
+		if out := check(strings.Join(slices.Delete(slices.Clone(rules), i, i+1), " ")); !strings.Contains(out, "Without "+name) {
+			t.Errorf("%s is not permitted: %s", name, out)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
 		orDash(info.Server+" "+info.Version), orDash(info.Role), info.RoundTrip.Round(time.Microsecond), strings.Join(cfg.LockKeys, " or "))
+	writeCosts(w, permitsThere, []probe{{addr: cfg.Upstream.Addr, info: info}})
 	return true
 }
 
@@ -45,7 +46,7 @@ func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err er
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*cfg.DialTimeout)
 	defer cancel()
-	if info, err = m.Probe(ctx); err != nil {
+	if info, err = m.Probe(ctx, trials(permitsThere, "", cfg.Databases)...); err != nil {
 		err = cmp.Or(ctx.Err(), err) // as in answers
 	}
 	return info, wrongScheme(m, err), err
