@@ -53,6 +53,13 @@ func TestClientsShareAConnectionUntilTheyNeedTheirOwn(t *testing.T) {
 			expect(t, c, fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "GET", fmt.Sprint("key:", i))
 		}
 	}
+	eventually(t, gone, "whoever looks at the upstream sees which connections are lockproxy's", func() error {
+		list, err := f.upstream.Do(0, "CLIENT", "LIST")
+		if err == nil && strings.Count(string(list), " name= ") != 1 { // that which asks
+			err = fmt.Errorf("%s", list)
+		}
+		return err
+	})
 }
 
 func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {

@@ -144,7 +144,7 @@ func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
 			return reply, nil
 		}
 	}
-	conn, err := u.dialWhile(ctx, Greeting{})
+	conn, err := u.dialWhile(ctx, Greeting{Name: "lockproxy"})
 	if err != nil {
 		return nil, err
 	}
