@@ -205,6 +205,25 @@ func TestAnUpstreamThatDoesNotReadIsCounted(t *testing.T) {
 }
 
 // toldOnce expects one line of the log about n commands that were lost.
+// What is told of a connection that broke has no addresses in it: those of both ends are known, but for a port that is another each
+// time.
+func TestALostConnectionIsToldWithoutItsAddresses(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		u := newCrossing(t)
+		log := &logged{}
+		r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, UpstreamShared: shared, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		r.dial().send(words("GET a"))
+		conn := u.next(t, "GET a").conn.(*net.TCPConn)
+		_ = conn.SetLinger(0)
+		_ = conn.Close()
+		waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 0 })
+		if text := log.String(); !strings.Contains(text, `cause="connection reset by peer"`) {
+			t.Errorf("shared %v: %s", shared, text)
+		}
+	}
+}
+
 func toldOnce(t *testing.T, r *rig, log *logged, n uint64) {
 	t.Helper()
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="a command for the upstream failed"`) {

@@ -3,7 +3,6 @@ package resp
 import (
 	"bytes"
 	"errors"
-	"io"
 	"sync"
 
 	"lockproxy/resp/upstream"
@@ -321,10 +320,8 @@ func (l *link) lost(cause error) {
 	case !missed:
 	case !matters, errors.Is(cause, errGone):
 		s.hangUp(cause.Error())
-	case errors.Is(cause, io.EOF):
-		s.upstreamLost("the upstream closed the connection")
 	default:
-		s.upstreamLost(cause.Error())
+		s.upstreamLost(upstream.Innermost(cause).Error())
 	}
 }
 

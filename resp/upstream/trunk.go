@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -83,11 +82,10 @@ const (
 var readOnly = []byte("-READONLY ")
 
 var (
-	errUnasked   = errors.New("it answers what was not asked")
-	errDeaf      = errors.New("the upstream does not read")
-	errSilent    = errors.New("the upstream answers on new connections, and not on this one")
-	errHasHungUp = errors.New("the upstream closed the connection")
-	errDemoted   = errors.New("the upstream became a replica")
+	errUnasked = errors.New("it answers what was not asked")
+	errDeaf    = errors.New("the upstream does not read")
+	errSilent  = errors.New("the upstream answers on new connections, and not on this one")
+	errDemoted = errors.New("the upstream became a replica")
 )
 
 // newTrunk connects.
@@ -307,11 +305,8 @@ func (t *Trunk) expected() (*expectation, error) {
 
 // lost ends the connection and tells all who wait for replies.
 func (t *Trunk) lost(cause error) {
-	if errors.Is(cause, io.EOF) {
-		cause = errHasHungUp
-	}
 	t.mu.Lock()
-	cause = cmp.Or(t.cause, cause)
+	cause = cmp.Or(t.cause, Innermost(cause))
 	t.dead.Store(true)
 	all := append(t.owed[t.head:], t.sent...)
 	t.out, t.sent, t.owed, t.head = nil, nil, nil, 0
