@@ -56,7 +56,7 @@ var permits = []permit{
 	{"its ACL LOG fills with what lockproxy asks for to see that it is alive", false, [][2]string{{"PING", ""}}},
 }
 
-// permitsThere are what docs/upstream.md says lockproxy's user at the upstream needs, except for WAIT.
+// permitsThere are what docs/upstream.md says lockproxy's user at the upstream needs.
 var permitsThere = []permit{
 	{"commands that lockproxy does not have itself, such as LPUSH, are an error", false, [][2]string{{"COMMAND", ""}}},
 	{"clients have no database there but 0", false, [][2]string{{"SELECT", "0"}}},
@@ -66,6 +66,9 @@ var permitsThere = []permit{
 	{"connections have no names there", false, [][2]string{{"CLIENT SETNAME", "lockproxy"}}},
 	{"transactions that hold commands about the connection fail, and one that was refused may go on there", false, [][2]string{
 		{"PING", ""}, {"DISCARD", ""},
+	}},
+	{"WAIT after writes ends the client's connection (of channels, &lockproxy:wait is enough for it)", false, [][2]string{
+		{"SPUBLISH", "lockproxy:wait x"}, {masters.AllChannels, ""},
 	}},
 }
 
