@@ -117,6 +117,13 @@ func (e *fakeEngine) hold() <-chan string {
 	return e.arrived
 }
 
+// underWay returns how many operations wait.
+func (e *fakeEngine) underWay() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.held)
+}
+
 // release ends the i-th operation that waits.
 func (e *fakeEngine) release(i int) {
 	e.mu.Lock()

@@ -66,10 +66,14 @@ func (c *call) claimSlot(cl claim) *slot {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waitFor = s.conflict(sl); s.waitFor != nil || !s.push(sl) {
+	if s.waitFor = s.conflict(sl); s.waitFor == nil && s.greedy() {
+		s.waitFor = s.oldestAsking()
+	}
+	if s.waitFor != nil || !s.push(sl) {
 		sl.recycle()
 		return nil
 	}
+	s.setAsks(sl, true)
 	if cl.overlap == overlapNone {
 		s.alone++
 	}
@@ -116,6 +120,40 @@ func (s *session) conflict(sl *slot) *slot {
 		}
 	}
 	return found
+}
+
+// greedyBytes is how much may be under way from masters to one client whose replies are large: while masters send that, all other
+// clients wait.
+const greedyBytes = 1 << 20
+
+// firstReplySize is taken for the length of the replies of a client that has got none yet.
+const firstReplySize = 64 << 10
+
+// setAsks says whether the slot's command is one for which masters are being asked. s.mu is held.
+func (s *session) setAsks(sl *slot, yes bool) {
+	s.asking += count(yes) - count(sl.asks)
+	sl.asks = yes
+}
+
+// noteReply notes how long a reply was. A long one counts for some time: half as long with each that follows. Errors tell nothing: one
+// may be due to what was too long. s.mu is held.
+func (s *session) noteReply(size int, err error) {
+	if err == nil {
+		s.replySize = max(size, s.replySize/2)
+	}
+}
+
+// greedy says whether what masters are being asked for may come to more than greedyBytes. s.mu is held.
+func (s *session) greedy() bool { return s.asking*s.replySize > greedyBytes }
+
+// oldestAsking returns the first command for which masters are being asked. s.mu is held.
+func (s *session) oldestAsking() *slot {
+	for sl := s.head; sl != nil; sl = sl.next {
+		if sl.asks {
+			return sl
+		}
+	}
+	return nil
 }
 
 func (sl *slot) touches(key quorum.Key) bool {

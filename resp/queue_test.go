@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"lockproxy/quorum"
@@ -48,3 +49,53 @@ func TestCommandsOnManyKeysWaitForThoseThatShareOne(t *testing.T) {
 }
 
 func someName(rng *rand.Rand) string { return fmt.Sprint("k", rng.IntN(200)) }
+
+// While masters send one client's large replies, all others wait.
+func TestLargeRepliesAreAskedForAFewAtATime(t *testing.T) {
+	r := newRig(t, Config{})
+	c := r.dial()
+	const size, all = 150_000, 100
+	if got := c.ask("SET", "large", strings.Repeat("v", size)); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	c = r.dial()
+	r.engine.hold()
+	c.send(strings.Repeat(words("GET large"), all))
+	asked := func(want int) {
+		t.Helper()
+		waitFor(t, fmt.Sprintf("the client has not %d commands under way, and waits", want), func() bool {
+			heldUp := false
+			for _, s := range r.server.clients() {
+				heldUp = heldUp || s.heldUp.Load()
+			}
+			return heldUp && r.engine.underWay() == want
+		})
+	}
+	const first, later = greedyBytes/firstReplySize + 1, greedyBytes/size + 1
+	asked(first) // how long the replies are is not known yet
+	for range first - later + 1 {
+		r.engine.release(0)
+	}
+	asked(later)
+	r.engine.releaseAll()
+	for range all {
+		if got := c.reply(); len(got) < size {
+			t.Fatalf("got %.100q", got)
+		}
+	}
+	r.engine.hold()
+	c.send(strings.Repeat(words("GET none"), 20))
+	asked(later)
+	r.engine.releaseAll()
+	for range 20 {
+		c.want("$-1\r\n")
+	}
+	for range 20 {
+		c.send(words("GET none"))
+		c.want("$-1\r\n")
+	}
+	r.engine.hold()
+	c.send(strings.Repeat(words("GET none"), all)) // replies have been short for some time
+	waitFor(t, "commands whose replies are short are held up", func() bool { return r.engine.underWay() == all })
+	r.engine.releaseAll()
+}

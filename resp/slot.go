@@ -35,6 +35,7 @@ type slot struct {
 	token   string       // the one that a release names
 	alien   script.Alien // what a script that is understood answers, if its key holds no string
 	overlap overlap
+	asks    bool // masters are being asked for it: it counts in session.asking
 	waits   bool // for as long as the client is there; set before the operation begins
 
 	weight  int // what the slot counts towards Limits.Pipeline
@@ -264,6 +265,10 @@ func (sl *slot) resolve(o outcome) {
 	}
 	if sl.overlap == overlapNone {
 		s.alone--
+	}
+	if sl.asks {
+		s.setAsks(sl, false)
+		s.noteReply(size, o.err)
 	}
 	spent := s.countOutput(sl, size)
 	s.tellReady(sl)
