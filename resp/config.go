@@ -60,7 +60,8 @@ type Limits struct {
 	Command int
 	// Input is how much a client may send ahead while its earlier commands are running. Default 16 MiB.
 	Input int
-	// Pipeline is how many operations of one client may be under way. Further commands wait, unparsed. Default 1024.
+	// Pipeline is how many commands of one client may be under way; one on several keys counts for each of them. Further commands wait,
+	// unparsed. Default 1024.
 	Pipeline int
 	// Output is how much may wait for a client that does not read. Default 16 MiB.
 	Output int

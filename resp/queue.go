@@ -59,7 +59,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	}
 	sl := s.newReply()
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
-	sl.left, sl.weight, sl.size = cl.outcomes, cl.outcomes, s.parser.size
+	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.parser.size
 	sl.memory += cl.engaged * s.server.engagement
 	if s.transaction.open() { // it is EXEC, which runs what is queued
 		sl.memory += s.transaction.retained

@@ -3,6 +3,7 @@ package resp
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,4 +99,26 @@ func TestLargeRepliesAreAskedForAFewAtATime(t *testing.T) {
 	c.send(strings.Repeat(words("GET none"), all)) // replies have been short for some time
 	waitFor(t, "commands whose replies are short are held up", func() bool { return r.engine.underWay() == all })
 	r.engine.releaseAll()
+}
+
+// On masters, a command on many keys is as much work as many commands.
+func TestACommandCountsForEachOfItsKeysInAPipeline(t *testing.T) {
+	for _, first := range []string{"EXISTS a b c d", "DEL a b c d", "MGET a b c d", "EVAL return{} 4 a b c d"} {
+		r := newRig(t, Config{Limits: Limits{Pipeline: 4}})
+		r.dial().ask("SCRIPT", "LOAD", "return{}")
+		arrived := r.engine.hold()
+		c := r.dial()
+		c.send(words(first) + words("GET e"))
+		waitFor(t, first+": what follows does not wait", func() bool {
+			return slices.ContainsFunc(r.server.clients(), func(s *session) bool { return s.heldUp.Load() })
+		})
+		for len(arrived) > 0 {
+			if name := <-arrived; name == "get e" {
+				t.Errorf("%s: what follows was begun", first)
+			}
+		}
+		r.engine.releaseAll()
+		c.reply()
+		c.want("$-1\r\n")
+	}
 }
