@@ -23,8 +23,8 @@ func (h *Hub) Receivers(t Topic, match func(pattern string) bool, counts []int64
 	if tp := h.topics[t]; tp != nil {
 		count(tp)
 	}
-	for name, tp := range h.topics {
-		if match != nil && name.Kind == Pattern && match(name.Name) {
+	for tp := range h.patterns {
+		if match != nil && match(tp.Name) {
 			count(tp)
 		}
 	}

@@ -37,13 +37,14 @@ type Hub struct {
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 
-	mu      sync.Mutex // guards all below, and what links say it does
-	topics  map[Topic]*topic
-	leaving map[*topic]struct{} // that links have been told to leave, and some may not have yet
-	sieve   *sieve
-	tickets []*ticket // that are not done, and some that are, by deadline
-	out     []Message // kept, because making it anew is garbage
-	closed  bool
+	mu       sync.Mutex // guards all below, and what links say it does
+	topics   map[Topic]*topic
+	patterns map[*topic]struct{} // those of topics that are patterns: each message that is published is matched with all
+	leaving  map[*topic]struct{} // that links have been told to leave, and some may not have yet
+	sieve    *sieve
+	tickets  []*ticket // that are not done, and some that are, by deadline
+	out      []Message // kept, because making it anew is garbage
+	closed   bool
 }
 
 // New returns a hub over all masters, in the order of the engine's, and begins to connect.
@@ -57,7 +58,7 @@ func New(cfg Config, sources []masters.Source) *Hub {
 	q := quorum.Quorum(len(sources))
 	h := &Hub{
 		cfg: cfg, epoch: time.Now(), quorum: q, wake: make(chan struct{}, 1),
-		topics: map[Topic]*topic{}, leaving: map[*topic]struct{}{}, sieve: newSieve(q, cfg.Patience),
+		topics: map[Topic]*topic{}, patterns: map[*topic]struct{}{}, leaving: map[*topic]struct{}{}, sieve: newSieve(q, cfg.Patience),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
@@ -138,6 +139,7 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 			continue
 		}
 		delete(h.topics, name)
+		delete(h.patterns, tp)
 		command, name := tp.command(masters.Unsubscribe, masters.PUnsubscribe)
 		h.leaving[tp] = struct{}{}
 		for _, l := range h.links {
@@ -183,6 +185,9 @@ func (h *Hub) open(name Topic) *topic {
 	if tp == nil {
 		tp = &topic{Topic: name, subscribers: map[Subscriber]struct{}{}}
 		h.topics[name] = tp
+		if name.Kind == Pattern {
+			h.patterns[tp] = struct{}{}
+		}
 		for _, l := range h.links {
 			l.subscribe(tp)
 		}

@@ -520,6 +520,12 @@ func TestReceiversAreTheClientsHereAndTheOtherProxies(t *testing.T) {
 		if names := w.Topics(Pattern); len(names) != 1 || names[0] != "n*" {
 			t.Errorf("patterns: %q", names)
 		}
+		w.Unsubscribe(b, []Topic{allNews})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.patterns) != 0 {
+			t.Errorf("messages are matched with %d patterns that nobody has", len(w.patterns))
+		}
 	})
 }
 
