@@ -188,22 +188,23 @@ func returnOut(b *[]byte) {
 	}
 }
 
-// send gathers a request. flush writes it.
+// send gathers a request. flush writes it. Its end is not written before: only then is it noted what the request leaves at the
+// upstream, and a link that breaks before that would not be missed.
 func (l *link) send(args []string) {
 	if l.out == nil {
 		l.out = borrowOut()
 	}
 	b := upstream.AppendHeader(*l.out, '*', len(args))
 	for _, arg := range args {
+		if len(b) >= sendSize {
+			b = l.write(b)
+		}
 		b = upstream.AppendHeader(b, '$', len(arg))
 		for len(arg) > sendSize {
 			b = l.write(append(b, arg[:sendSize]...))
 			arg = arg[sendSize:]
 		}
 		b = append(append(b, arg...), '\r', '\n')
-		if len(b) >= sendSize {
-			b = l.write(b)
-		}
 	}
 	*l.out = b
 }

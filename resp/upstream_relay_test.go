@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"crypto/sha1"
 	"errors"
 	"fmt"
@@ -187,6 +188,31 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 			s.mu.Unlock()
 			s.dropLink()
 		})
+	}
+}
+
+// What a command leaves at the upstream is noted when it has been sent. If the upstream could answer before that, and then close the
+// connection, nobody would miss a WATCH. So the end of a request, however large, is written with what comes behind it, or at last.
+func TestNoRequestIsAnsweredBeforeItsStateIsNoted(t *testing.T) {
+	near, far := net.Pipe()
+	var wrote bytes.Buffer
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = wrote.ReadFrom(far)
+	}()
+	l := &link{session: &session{server: &Server{}}, conn: near}
+	l.send([]string{"SET", "a", strings.Repeat("v", sendSize-10)})
+	l.send([]string{"WATCH", "k"})
+	l.send([]string{"WATCH", strings.Repeat("k", 3*sendSize)})
+	last := len(*l.out)
+	l.stateful = false
+	l.session.stage = watchingThere
+	l.flush()
+	_ = near.Close()
+	<-read
+	if last == 0 || !l.stateful || !bytes.HasSuffix(wrote.Bytes(), []byte("kk\r\n")) {
+		t.Errorf("%d bytes were left to the last write; state noted: %v", last, l.stateful)
 	}
 }
 
