@@ -35,12 +35,14 @@ const (
 )
 
 // stallMax is how long a client may hold up the others by reading slowly what is too large to be gathered. Then its connection
-// ends. For slowFor after that, clients that connect from its host get a link at once: over a trunk, the client would ask for the
-// same again, and never get it. slowMax bounds how many hosts are remembered.
+// ends. For slowFor after that, or after it has held them up for stallNoted, clients that connect from its host get a link at once:
+// over a trunk, the client would ask for the same again, and hold up the others, and perhaps never get it. slowMax bounds how many
+// hosts are remembered.
 const (
-	stallMax = time.Second
-	slowFor  = time.Hour
-	slowMax  = 1024
+	stallMax   = time.Second
+	stallNoted = stallMax / 4
+	slowFor    = time.Hour
+	slowMax    = 1024
 )
 
 // sharing is a session's part in a trunk. Only the reader uses it, except wantsLink.
@@ -234,7 +236,7 @@ func (sl *slot) stream(b []byte, n int) {
 	s := sl.session
 	begun := time.Now()
 	end := time.AfterFunc(stallMax-sl.stalled, func() {
-		s.server.slow.Add(s.host(), time.Now())
+		s.noteSlow()
 		s.kill("output limit reached: the client reads too slowly to share a connection; when it connects again it has its own")
 	})
 	defer end.Stop()
@@ -259,10 +261,15 @@ func (sl *slot) stream(b []byte, n int) {
 	}
 	s.shares -= n
 	if sl.left -= n; sl.left == 0 {
+		if sl.stalled >= stallNoted {
+			s.noteSlow()
+		}
 		s.popRelayed(sl)
 		s.giveTurn()
 	}
 }
+
+func (s *session) noteSlow() { s.server.slow.Add(s.host(), time.Now()) }
 
 // isSlow says whether the session is to have a link from the start.
 func (s *session) isSlow() bool {
