@@ -69,10 +69,13 @@ func isWrongType(text string) bool {
 		strings.HasPrefix(text, "ERR Error running script") && strings.Contains(text, "WRONGTYPE")
 }
 
-// ofScript takes the error of the command that failed out of the error of a script, before Redis 7, which has it at its end.
+// ofScript takes the error of the command that failed out of the error of a script, before Redis 7, which has it behind the place in
+// the script.
 func ofScript(text string) string {
-	if at := strings.LastIndex(text, ": -"); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {
-		return text[at+len(": -"):]
+	const place = "@user_script:"
+	if at := strings.LastIndex(text, place); at >= 0 && strings.HasPrefix(text, "ERR Error running script") {
+		_, text, _ = strings.Cut(text[at+len(place):], ": ")
+		return strings.TrimPrefix(text, "-")
 	}
 	return text
 }
