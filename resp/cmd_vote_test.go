@@ -118,6 +118,34 @@ func TestASemaphoreIsALockIfItHasOnePermit(t *testing.T) {
 	}
 }
 
+// As MediaWiki's RedisLockManager, whose locks are at keys that it derives from its KEYS. It takes the error for a lock that somebody
+// else has.
+func TestAScriptThatMastersFindNotFitForAVoteIsLogged(t *testing.T) {
+	log := &logged{}
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	const refused = "ERR script 28ec cannot be run by quorum: it "
+	for says, told := range map[string]string{
+		"uses the key 's3cret', which is not one of its KEYS":  "uses a key that is not one of its KEYS",
+		"calls 'scan', which blocks, scans, administers, or …": "calls 'scan', which blocks, scans, administers, or …",
+	} {
+		r.engine.reply = quorum.Value{Kind: quorum.ErrorValue, Text: refused + says}
+		c := r.dial()
+		for range 2 {
+			if got := c.ask("EVAL", unheardOf, "1", "k"); got != "-"+refused+says+"\r\n" {
+				t.Fatalf("got %q", got)
+			}
+		}
+		line := `level=WARN msg="a script was refused: masters cannot vote on it" client=` + c.LocalAddr().String()
+		if n := strings.Count(log.String(), line); n != 1 || !strings.Contains(log.String(), refused+told+`"`) {
+			t.Errorf("logged %d times: %s", n, log)
+		}
+		r.tellAgain("a script was refused: masters cannot vote on it")
+	}
+	if strings.Contains(log.String(), "s3cret") {
+		t.Errorf("what may be a token is logged: %s", log)
+	}
+}
+
 func TestAScriptThatNobodyKnowsIsLoggedOnce(t *testing.T) {
 	var log logged
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})

@@ -108,10 +108,13 @@ func errUnsupportedOption(opt string) Error {
 	return Error("ERR Unsupported option " + strings.TrimRight(opt, "\r\n"))
 }
 
-// How the refusal of a TTL begins, and what the refusal has in it if a script that runs by vote asked for the TTL.
+// How the refusal of a TTL begins, and what is in the refusals of scripts that run by vote: in all, if they ask for such a TTL, and
+// before the name of a key that they do not declare.
 const (
 	ttlMaxPrefix = "ERR lock TTL "
-	ttlMaxByVote = "cannot be run by quorum: it sets a TTL above ttl_max"
+	notByVote    = " cannot be run by quorum: "
+	ttlMaxByVote = notByVote + "it sets a TTL above ttl_max"
+	keyByVote    = "it uses the key '"
 )
 
 // errTTLMax names what the client asked for in its own number and unit.

@@ -57,13 +57,19 @@ func (k *kills) count(cause string) uint64 {
 	return k.by[cause]
 }
 
-// warnTTL logs that the client asked for a TTL beyond ttl_max. A user of phpredis may not hear of it: phpredis returns false for an
-// error, as for a lock that somebody else has, so that Laravel's scheduler would leave out a job for ever.
-func (s *session) warnTTL(e Error) {
-	if !strings.HasPrefix(string(e), ttlMaxPrefix) && !strings.Contains(string(e), ttlMaxByVote) {
-		return
+// warnRefused logs an error that tells of a TTL beyond ttl_max, or of a script that masters found not fit for a vote. A user of
+// phpredis may not hear of it: phpredis returns false for an error, as for a lock that somebody else has, so that Laravel's scheduler
+// would leave out a job for ever.
+func (s *session) warnRefused(e Error) {
+	switch text := string(e); {
+	case strings.HasPrefix(text, ttlMaxPrefix), strings.Contains(text, ttlMaxByVote):
+		s.server.warnSeldom("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", text)
+	case strings.HasPrefix(text, "ERR script ") && strings.Contains(text, notByVote):
+		if before, _, found := strings.Cut(text, keyByVote); found {
+			text = before + "it uses a key that is not one of its KEYS" // the name may be a token, from ARGV
+		}
+		s.warnScript(Error(text))
 	}
-	s.server.warnSeldom("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", string(e))
 }
 
 // warnLogin logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
@@ -115,8 +121,8 @@ func (c *call) warnUnknown() {
 }
 
 // warnScript logs that a script was refused: some libraries try again for ever, and tell nobody.
-func (c *call) warnScript(refused Reply) {
-	c.server.warnSeldom("a script was refused: masters cannot vote on it", "client", c.addr(), "id", c.id, "reply", refused)
+func (s *session) warnScript(refused Reply) {
+	s.server.warnSeldom("a script was refused: masters cannot vote on it", "client", s.addr(), "id", s.id, "reply", refused)
 }
 
 // split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.

@@ -79,7 +79,7 @@ func (s *session) send(batch *slot) bool {
 		reply := sl.final()
 		if e, failed := reply.(Error); failed {
 			s.server.errors.add(e)
-			s.warnTTL(e)
+			s.warnRefused(e)
 		}
 		if !sl.mute {
 			p.buf = reply.appendTo(p.buf, sl.resp3)
