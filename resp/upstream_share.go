@@ -293,12 +293,20 @@ func (sl *slot) Lost(cause error) { sl.session.upstreamLost(cause.Error()) }
 // subscriber's matches where the upstream has such (from Redis 7 on). If the upstream refuses it, WAIT would count too many replicas, so
 // the session ends. Inside MULTI, WAIT does not wait.
 func (c *call) settleWrites(l *link) {
-	if c.wrote && c.transaction.stage != queuingThere && (equalFold(c.args[0], "wait") || equalFold(c.args[0], "waitaof")) {
-		publish := "PUBLISH"
-		if c.server.commandsThere().Has("spublish") {
-			publish = "SPUBLISH"
-		}
-		l.ask(expectation{n: 1, take: l.demand}, publish, reservedPrefix+"wait", "")
-		c.wrote = false
+	if !c.wrote || c.transaction.stage == queuingThere || !equalFold(c.args[0], "wait") && !equalFold(c.args[0], "waitaof") {
+		return
 	}
+	publish := "PUBLISH"
+	if c.server.commandsThere().Has("spublish") {
+		publish = "SPUBLISH"
+	}
+	l.ask(expectation{n: 1, take: func(reply []byte) {
+		if reply[0] == '-' {
+			l.session.upstreamLost(publish + " " + waitChannel + ", which lockproxy sends before WAIT: " + errorText(reply))
+		}
+	}}, publish, waitChannel, "")
+	c.wrote = false
 }
+
+// waitChannel is for messages that nobody needs to hear.
+const waitChannel = reservedPrefix + "wait"
