@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -57,7 +58,7 @@ func (c *call) whileSubscribed(cmd *command) Reply {
 		return nil
 	}
 	if name := c.server.commandsThere().Name(c.args); name != nil && (cmd == nil || strings.Contains(*name, "|")) {
-		return errSubscribed(*name)
+		return cmp.Or(c.unqueued(), Reply(errSubscribed(*name)))
 	}
 	return nil
 }

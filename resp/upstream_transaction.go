@@ -58,8 +58,8 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	return c.split(errMixedTransaction)
 }
 
-// unqueued returns the error with which the upstream would refuse to queue a command that is not sent to it; nil if it would queue
-// the command.
+// unqueued returns the error with which the upstream would refuse a command that is not sent to it, before it queues or runs it; nil
+// if it would not.
 func (c *call) unqueued() Reply {
 	commands, err := c.server.cfg.Upstream.Commands()
 	switch {
