@@ -84,6 +84,27 @@ func (c *cutter) pass(to, from net.Conn, limit int64) {
 	delete(c.open, from)
 }
 
+// startCut starts a proxy whose connections to its upstream are cut.
+func startCut(t *testing.T, shared bool) (upstream *harness.Redis, cut *cutter, proxy *harness.Proxy, number uint64) {
+	t.Helper()
+	upstream, number = startMasters(t, 1)[0], seed(t)
+	cut = startCutter(t, upstream.Addr, number)
+	proxy = startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+cut.addr, "--lock-keys", "lock:*",
+		fmt.Sprint("--upstream-shared=", shared), "--instance-timeout", "4s")
+	return upstream, cut, proxy, number
+}
+
+// cutOne cuts some connection at once, whether anything passes or not.
+func (c *cutter) cutOne() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		c.cuts.Add(1)
+		_ = conn.Close()
+		return
+	}
+}
+
 // A question is a request, and what its reply is unless it is an error. Empty: the reply is not known.
 type question struct {
 	args []string
@@ -144,16 +165,13 @@ func questions(chance *rand.Rand, unique string) []question {
 func TestNoReplyGoesToAnotherRequestThoughTheUpstreamsConnectionsBreakAnywhere(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
-			upstream, number := startMasters(t, 1)[0], seed(t)
+			upstream, cut, proxy, number := startCut(t, shared)
 			for n := range prepared {
 				direct(t, []*harness.Redis{upstream}, "SET", fmt.Sprint("prepared:", n), preparedValue(n))
 			}
 			if _, err := upstream.Do(1, "SET", "prepared:1", "in 1"); err != nil {
 				t.Fatal(err)
 			}
-			cut := startCutter(t, upstream.Addr, number)
-			proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+cut.addr, "--lock-keys", "lock:*",
-				fmt.Sprint("--upstream-shared=", shared), "--instance-timeout", "4s")
 			var right atomic.Int64
 			together(8, func(i int) {
 				chance := rand.New(rand.NewPCG(number, uint64(i)))
@@ -198,4 +216,73 @@ func askUntilCut(t *testing.T, addr string, chance *rand.Rand, unique string) (r
 		}
 	}
 	return right
+}
+
+// What was watched does not become unwatched, nor is an EXEC told that did not take place, whatever breaks between.
+func TestNoUpdateIsLostThoughTheUpstreamsConnectionsBreakAnywhere(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
+			upstream, cut, proxy, number := startCut(t, shared)
+			var told, untold atomic.Int64 // increments that were told to have taken place, and that may have
+			together(4, func(i int) {
+				chance := rand.New(rand.NewPCG(number, uint64(i)))
+				for (told.Load() < 800 || cut.cuts.Load() < 200) && !t.Failed() {
+					c, err := harness.Dial(proxy.Addr)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for addOne(c, cut, chance, &told, &untold) {
+					}
+					_ = c.Close()
+				}
+			})
+			reply, err := upstream.Do(0, "GET", "counter")
+			text, _ := harness.Bulk(reply)
+			n := int64(0)
+			_, _ = fmt.Sscan(text, &n)
+			if err != nil || n < told.Load() || n > told.Load()+untold.Load() {
+				t.Errorf("the counter is %q, %v; %d increments were told, %d more may have been made", reply, err, told.Load(), untold.Load())
+			}
+		})
+	}
+}
+
+// addOne adds one to the counter if nobody else does meanwhile, and says whether the connection is still of use.
+func addOne(c *harness.Conn, cut *cutter, chance *rand.Rand, told, untold *atomic.Int64) bool {
+	raw := harness.Encode(nil, "WATCH", "counter")
+	if chance.IntN(4) == 0 {
+		raw = harness.Encode(raw, "GETRANGE", strings.Repeat("k", 64<<10), "0", "0") // more than is written at once
+	}
+	reply, err := ask(c, harness.Encode(raw, "GET", "counter"))
+	text, isBulk := harness.Bulk(reply)
+	if err != nil || !isBulk && string(reply) != "$-1\r\n" {
+		return false
+	}
+	if chance.IntN(4) == 0 {
+		cut.cutOne()
+	}
+	n := 0
+	_, _ = fmt.Sscan(text, &n)
+	raw = harness.Encode(nil, "MULTI")
+	raw = harness.Encode(raw, "SET", "counter", fmt.Sprint(n+1))
+	reply, err = ask(c, harness.Encode(raw, "EXEC"))
+	switch {
+	case err != nil:
+		untold.Add(1)
+	case string(reply) == "*1\r\n+OK\r\n":
+		told.Add(1)
+	}
+	return err == nil && reply[0] != '-'
+}
+
+// ask sends requests, and returns the last reply, or the first that is an error.
+func ask(c *harness.Conn, raw []byte) (reply []byte, err error) {
+	err = c.Send(raw)
+	for n := strings.Count(string(raw), "\r\n*") + 1; n > 0 && err == nil; n-- {
+		if reply, err = c.Reply(); err == nil && reply[0] == '-' {
+			break
+		}
+	}
+	return reply, err
 }
