@@ -113,7 +113,6 @@ func (c *call) await(sl *slot, req quorum.AcquireRequest, patience time.Duration
 	s := c.session
 	s.mu.Lock()
 	s.waits[sl] = nil
-	s.setAsks(sl, false) // for hours, perhaps, masters are not
 	s.mu.Unlock()
 	waiter := s.server.gates.Acquire(req, patience, func(a quorum.Acquired) {
 		s.mu.Lock()

@@ -60,6 +60,7 @@ func (c *call) perform() Reply {
 	if c.settling != nil {
 		return c.settle()
 	}
+	c.cmd = nil
 	cmd := c.server.commands.find(c.args[0])
 	if cmd == nil && isAttack(c.args[0]) {
 		c.stop("an HTTP request")

@@ -66,14 +66,15 @@ func (c *call) claimSlot(cl claim) *slot {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waitFor = s.conflict(sl); s.waitFor == nil && s.greedy() {
-		s.waitFor = s.oldestAsking()
+	sl.reads = c.cmd != nil && c.cmd.flags&readOnly != 0
+	if s.waitFor = s.conflict(sl); s.waitFor == nil && sl.reads && s.greedy() {
+		s.waitFor = s.oldestRead()
 	}
 	if s.waitFor != nil || !s.push(sl) {
 		sl.recycle()
 		return nil
 	}
-	s.setAsks(sl, true)
+	s.reading += count(sl.reads)
 	if cl.overlap == overlapNone {
 		s.alone++
 	}
@@ -122,34 +123,28 @@ func (s *session) conflict(sl *slot) *slot {
 	return found
 }
 
-// greedyBytes is how much may be under way from masters to one client whose replies are large: while masters send that, all other
-// clients wait.
+// greedyBytes is how much masters may be asked for at once by one client that reads large values: while they send that, all others wait.
 const greedyBytes = 1 << 20
 
-// firstReplySize is taken for the length of the replies of a client that has got none yet.
-const firstReplySize = 64 << 10
+// firstReadSize is taken for the length of what a client reads that has read nothing yet.
+const firstReadSize = 64 << 10
 
-// setAsks says whether the slot's command is one for which masters are being asked. s.mu is held.
-func (s *session) setAsks(sl *slot, yes bool) {
-	s.asking += count(yes) - count(sl.asks)
-	sl.asks = yes
-}
-
-// noteReply notes how long a reply was. A long one counts for some time: half as long with each that follows. Errors tell nothing: one
-// may be due to what was too long. s.mu is held.
-func (s *session) noteReply(size int, err error) {
+// noteRead notes how long the reply to a read was. A long one counts for some time: half as long with each that follows. Errors tell
+// nothing: one may be due to what was too long. s.mu is held.
+func (s *session) noteRead(size int, err error) {
+	s.reading--
 	if err == nil {
-		s.replySize = max(size, s.replySize/2)
+		s.readSize = max(size, s.readSize/2)
 	}
 }
 
-// greedy says whether what masters are being asked for may come to more than greedyBytes. s.mu is held.
-func (s *session) greedy() bool { return s.asking*s.replySize > greedyBytes }
+// greedy says whether what the client's reads under way bring may come to more than greedyBytes. s.mu is held.
+func (s *session) greedy() bool { return s.reading*s.readSize > greedyBytes }
 
-// oldestAsking returns the first command for which masters are being asked. s.mu is held.
-func (s *session) oldestAsking() *slot {
+// oldestRead returns the first read under way. s.mu is held.
+func (s *session) oldestRead() *slot {
 	for sl := s.head; sl != nil; sl = sl.next {
-		if sl.asks {
+		if sl.reads && sl.left > 0 {
 			return sl
 		}
 	}

@@ -51,8 +51,8 @@ func TestCommandsOnManyKeysWaitForThoseThatShareOne(t *testing.T) {
 
 func someName(rng *rand.Rand) string { return fmt.Sprint("k", rng.IntN(200)) }
 
-// While masters send one client's large replies, all others wait.
-func TestLargeRepliesAreAskedForAFewAtATime(t *testing.T) {
+// While masters send large values to one client, all others wait.
+func TestLargeValuesAreReadAFewAtATime(t *testing.T) {
 	r := newRig(t, Config{})
 	c := r.dial()
 	const size, all = 150_000, 100
@@ -72,7 +72,7 @@ func TestLargeRepliesAreAskedForAFewAtATime(t *testing.T) {
 			return heldUp && r.engine.underWay() == want
 		})
 	}
-	const first, later = greedyBytes/firstReplySize + 1, greedyBytes/size + 1
+	const first, later = greedyBytes/firstReadSize + 1, greedyBytes/size + 1
 	asked(first) // how long the replies are is not known yet
 	for range first - later + 1 {
 		r.engine.release(0)

@@ -56,8 +56,8 @@ type session struct {
 	outBytes   int                    // what waits for the client
 	slotBytes  int                    // what the slots in the queue take beside texts
 	counted    int                    // of slotBytes, what the memory budget has counted
-	asking     int                    // commands for which masters are being asked
-	replySize  int                    // about how long their replies are
+	reading    int                    // reads under way
+	readSize   int                    // about how long what they read is
 	alone      int                    // commands in flight that nothing may overlap
 	waitFor    *slot                  // the reader waits for it to be ready
 	throttled  bool                   // the reader waits for depth and inBytes to go down
@@ -82,7 +82,7 @@ const (
 )
 
 func newSession(srv *Server, conn net.Conn, id int64) *session {
-	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), replySize: firstReplySize, waits: map[*slot]*gate.Waiter{}}
+	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), readSize: firstReadSize, waits: map[*slot]*gate.Waiter{}}
 	s.ready.L = &s.mu
 	s.turn.L = &s.mu
 	s.active.Store(s.since)

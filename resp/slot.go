@@ -35,7 +35,7 @@ type slot struct {
 	token   string       // the one that a release names
 	alien   script.Alien // what a script that is understood answers, if its key holds no string
 	overlap overlap
-	asks    bool // masters are being asked for it: it counts in session.asking
+	reads   bool // it counts in session.reading until left is 0
 	waits   bool // for as long as the client is there; set before the operation begins
 
 	weight  int // what the slot counts towards Limits.Pipeline
@@ -266,9 +266,8 @@ func (sl *slot) resolve(o outcome) {
 	if sl.overlap == overlapNone {
 		s.alone--
 	}
-	if sl.asks {
-		s.setAsks(sl, false)
-		s.noteReply(size, o.err)
+	if sl.reads {
+		s.noteRead(size, o.err)
 	}
 	spent := s.countOutput(sl, size)
 	s.tellReady(sl)

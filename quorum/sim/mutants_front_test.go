@@ -24,7 +24,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "commands overtake each other", rule: "order of commands", file: "../resp/queue.go", front: true,
-		old: "\treturn found\n}\n\nfunc (sl *slot) sharesKey", new: "\t_ = found\n\treturn nil\n}\n\nfunc (sl *slot) sharesKey",
+		old: "\t\t\t\tfound = other\n", new: "\t\t\t\t_ = found\n",
 	},
 	{
 		name: "the time of an attempt that is made anew begins anew", rule: "1 clock", file: "split_votes.go", front: true,
