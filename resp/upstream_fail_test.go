@@ -41,20 +41,18 @@ func TestCommandsThatTheUpstreamTurnsAwayAreCountedAndLoggedOnceAMinute(t *testi
 	}
 }
 
-// Where lockproxy has no login, it has nothing to greet the upstream with: only the first command would be told.
 func TestAnUpstreamThatWantsALoginIsNotTakenForLockproxyWantingOne(t *testing.T) {
 	t.Parallel()
 	var running sync.WaitGroup
 	l := serveEach(t, &running, func(conn net.Conn) {
 		defer conn.Close()
-		eachRequest(conn, func([]string) bool {
+		everyRequest(conn, func([]string) bool {
 			_, err := io.WriteString(conn, "-NOAUTH Authentication required.\r\n")
 			return err == nil
 		})
 	})
 	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
 	t.Cleanup(up.Close)
-	up.Watch(slog.New(slog.DiscardHandler))
 	want := "-ERR the user and password in lockproxy's setting upstream are missing or wrong: upstream " + l.Addr().String() +
 		": NOAUTH Authentication required.\r\n"
 	for _, shared := range []bool{false, true} {

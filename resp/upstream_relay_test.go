@@ -157,10 +157,19 @@ func TestADatabaseThatTheUpstreamLacksIsNoFailureForOthers(t *testing.T) {
 	}
 }
 
+// pong answers a greeting by PING.
+func pong(conn net.Conn) {
+	_, _ = io.ReadFull(conn, make([]byte, len(cmdline("PING"))))
+	_, _ = io.WriteString(conn, "+PONG\r\n")
+}
+
 // A link may break at any moment: also after the reader has looked at it, and before it puts a command there.
 func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 	conns := make(chan net.Conn, 10)
-	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) { conns <- conn })
+	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
+		pong(conn)
+		conns <- conn
+	})
 	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
 	for name, use := range map[string]func(*session) bool{
 		"a command":  func(s *session) bool { return s.link.pushRelayed() },
@@ -240,6 +249,7 @@ func TestAClientThatIsGoneIsNoFailureOfTheUpstream(t *testing.T) {
 
 func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
 	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
+		pong(conn)
 		_, _ = conn.Read(make([]byte, 1<<10))
 		_, _ = conn.Write([]byte("$-1\r\n"))
 		_ = conn.Close()
@@ -289,6 +299,7 @@ func TestWhatIsExpectedBehindAReplyStaysWhereItIs(t *testing.T) {
 func TestAnIdleLinkKeepsNoLargeBuffers(t *testing.T) {
 	large := "$60000\r\n" + strings.Repeat("x", 60_000) + "\r\n"
 	answer := func(conn net.Conn) { // a large reply to a large request, and a small one to others
+		pong(conn)
 		buf, n := make([]byte, 1<<10), 0
 		for {
 			k, err := conn.Read(buf)

@@ -90,8 +90,23 @@ func (u *fakeUpstream) answer(conn net.Conn, asked, ended <-chan struct{}) {
 	}
 }
 
-// eachRequest calls f for every request that comes, until f returns false or the connection ends. args are f's while it runs.
+// eachRequest calls f for every request that comes, until f returns false or the connection ends. args are f's while it runs. A
+// greeting by PING is answered.
 func eachRequest(conn net.Conn, f func(args []string) bool) {
+	greeted := false
+	everyRequest(conn, func(args []string) bool {
+		if !greeted && args[0] == "PING" {
+			greeted = true
+			_, err := io.WriteString(conn, "+PONG\r\n")
+			return err == nil
+		}
+		greeted = true
+		return f(args)
+	})
+}
+
+// everyRequest is eachRequest, greetings included.
+func everyRequest(conn net.Conn, f func(args []string) bool) {
 	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
 	var b []byte
 	buf := make([]byte, 4<<10)

@@ -30,21 +30,14 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) { return u.dialWhile(context.
 
 // dialWhile is Dial, but gives up when ctx ends.
 func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
-	if u.watcher != nil {
-		<-u.watcher.looked // then it is known whether the server wants a login
-	}
 	u.mu.Lock()
 	failure := u.failure
 	if !time.Now().Before(u.retryAt) {
 		failure = nil
 	}
-	cause := ReplyError(u.cause)
 	u.mu.Unlock()
-	switch {
-	case failure != nil:
+	if failure != nil {
 		return nil, failure
-	case cause.WantsLogin(): // where there is nothing to greet with, only the first command would be told
-		return nil, u.named(cause)
 	}
 	begun := time.Now()
 	conn, err := u.dial(ctx, g)
@@ -131,7 +124,8 @@ func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", u.opt.Addr)
 }
 
-// greet sends the whole greeting at once, and returns when all replies to it have come.
+// greet sends the whole greeting at once, and returns when all replies to it have come. It asks for something in any case, so that a
+// server that takes no more clients, or wants a login, does not tell that to a client, as the reply to its first command.
 func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	var b []byte
 	replies := 0
@@ -151,11 +145,12 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	if g.DB != 0 {
 		send("SELECT", strconv.Itoa(g.DB))
 	}
-	if replies == 0 && g.Name == "" {
-		return nil
-	}
-	if g.Name != "" {
+	needed := replies
+	switch {
+	case g.Name != "":
 		send("CLIENT", "SETNAME", g.Name)
+	case needed == 0:
+		send("PING")
 	}
 	if _, err := conn.Write(b); err != nil {
 		return err
@@ -166,8 +161,8 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 		if err != nil {
 			return err
 		}
-		last := g.Name != "" && i == replies-1 // a name is not worth a failure
-		if refused, ok := reply.(ReplyError); ok && !(last && there(conn, r)) {
+		refused, ok := reply.(ReplyError)
+		if ok && (i < needed || refused.WantsLogin() || !there(conn, r)) {
 			return refused
 		}
 	}

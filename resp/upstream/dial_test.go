@@ -86,6 +86,7 @@ func TestAConnectionThatTheServerDroppedIsTriedAgain(t *testing.T) {
 				return
 			}
 			defer conn.Close()
+			go greeted(conn)
 		}
 	})
 	conn, err := u.Dial(Greeting{})
@@ -103,13 +104,11 @@ func TestEachConnectionTrustsWhoIsTrustedThen(t *testing.T) {
 	roots.AddCert(server.Certificate())
 	now := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	u := New(Options{Addr: server.Listener.Addr().String(), TLS: func() *tls.Config { return now }})
-	conn, err := u.Dial(Greeting{})
-	if err != nil {
+	if _, err := u.dial(t.Context(), Greeting{}); !errors.Is(err, ErrFraming) { // the server is trusted, and speaks HTTP
 		t.Fatal(err)
 	}
-	_ = conn.Close()
 	now = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
-	if _, err := u.Dial(Greeting{}); !isUnknownAuthority(err) {
+	if _, err := u.dial(t.Context(), Greeting{}); !isUnknownAuthority(err) {
 		t.Errorf("its authority is trusted no more: %v", err)
 	}
 }

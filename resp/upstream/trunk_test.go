@@ -88,20 +88,31 @@ func newTrunkFor(t *testing.T, log *slog.Logger, writeMax time.Duration) (*Trunk
 		t.Fatal(err)
 	}
 	defer l.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			greeted(conn)
+		}
+		accepted <- conn
+	}()
 	trunk, err := New(Options{Addr: l.Addr().String()}).newTrunk(Greeting{}, writeMax, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := <-accepted
 	t.Cleanup(func() {
 		_ = conn.Close()
 		trunk.Close()
 	})
 	_ = conn.SetDeadline(time.Now().Add(patienceMax))
 	return trunk, conn
+}
+
+// greeted answers the greeting of a client that has nothing else to greet with.
+func greeted(conn net.Conn) {
+	_, _ = io.ReadFull(conn, make([]byte, len(AppendCommand(nil, "PING"))))
+	_, _ = io.WriteString(conn, "+PONG\r\n")
 }
 
 func TestEachPushGetsItsReplies(t *testing.T) {

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -21,7 +22,6 @@ type watcher struct {
 	log      *slog.Logger
 	end      context.CancelFunc
 	done     chan struct{}
-	looked   chan struct{} // closed after the first look
 
 	line     *line     // nil: none
 	tried    time.Time // when a new connection was tried last
@@ -47,7 +47,7 @@ func (u *Redis) Watch(log *slog.Logger) { u.watch(log, watchEvery) }
 
 func (u *Redis) watch(log *slog.Logger, every time.Duration) {
 	ctx, end := context.WithCancel(context.Background())
-	u.watcher = &watcher{upstream: u, log: log, end: end, done: make(chan struct{}), looked: make(chan struct{})}
+	u.watcher = &watcher{upstream: u, log: log, end: end, done: make(chan struct{})}
 	go u.watcher.run(ctx, every)
 }
 
@@ -64,7 +64,6 @@ func (w *watcher) run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	w.look(ctx)
-	close(w.looked)
 	for {
 		select {
 		case <-tick.C:
@@ -160,8 +159,7 @@ func (w *watcher) ask(ctx context.Context) error {
 }
 
 // tryNew returns that the server wants a login where lockproxy has none. A server that is given a password goes on with connections
-// that are there, such as the watcher's, and who connects anew, with nothing to greet it with, gets a NOAUTH for the first command.
-// So if anybody has connected since it was tried last, it is tried.
+// that are there, such as the watcher's. So if anybody has connected since it was tried last, it is tried.
 func (w *watcher) tryNew(ctx context.Context) error {
 	u := w.upstream
 	if u.opt.Username != "" || u.opt.Password() != "" || !u.reachedSince(w.tried) && !ReplyError(u.Cause()).WantsLogin() {
@@ -169,16 +167,13 @@ func (w *watcher) tryNew(ctx context.Context) error {
 	}
 	w.tried = time.Now()
 	conn, err := u.dial(ctx, Greeting{Name: "lockproxy"})
-	if err != nil {
-		return nil // which is for the watcher's own connection to find out
-	}
-	own := newLine(conn)
-	defer own.close()
-	reply, _ := own.ask(ctx, answerMax, "PING")
-	if refused, ok := reply.(ReplyError); ok && refused.WantsLogin() {
+	if refused, ok := errors.AsType[ReplyError](err); ok && refused.WantsLogin() {
 		return refused
 	}
-	return nil
+	if err == nil {
+		_ = conn.Close()
+	}
+	return nil // any other error is for the watcher's own connection to find out
 }
 
 func (u *Redis) suspectTrunks() map[*Trunk]suspect {
