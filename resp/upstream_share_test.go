@@ -530,9 +530,10 @@ func TestWaitIsToldOfWhatWasWrittenOverASharedConnection(t *testing.T) {
 
 	u.values.Store("PUBLISH lockproxy:wait ", "-NOPERM no such channel\r\n") // so it would count replicas that lack what was written
 	refused := r.dial()
-	refused.send(words("SET k v") + words("WAIT 1 0"))
+	refused.send(words("SET k v"))
 	u.next(t, "SET k v").answer(t, "+OK\r\n")
 	refused.want("+OK\r\n")
+	refused.send(words("WAIT 1 0"))
 	refused.wantEnd()
 }
 
