@@ -39,7 +39,7 @@ func TestScriptKillEndsAScriptThatRunsByVote(t *testing.T) {
 
 func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
 	upstream := startMasters(t, 1, "--lua-time-limit", "50")[0]
-	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr+"/3", "--lock-keys", "lock:*")
+	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr+"/3", "--lock-keys", "lock:*", "--upstream-shared")
 	c, runs := dial(t, proxy.Addr), dial(t, proxy.Addr)
 	expect(t, c, "-NOTBUSY No scripts in execution right now.\r\n", "SCRIPT", "KILL")
 	expect(t, dial(t, proxy.Addr), "$-1\r\n", "GET", "data") // clients share a connection from now on

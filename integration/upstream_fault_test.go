@@ -439,7 +439,7 @@ func TestAnEmptyNameIsAName(t *testing.T) {
 func TestSharedConnectionsLeaveAnUpstreamThatBecameAReplica(t *testing.T) {
 	servers := startMasters(t, 2)
 	relays, addrs := startRelays(t, servers[:1])
-	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+addrs[0], "--lock-keys", "lock:*")
+	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+addrs[0], "--lock-keys", "lock:*", "--upstream-shared")
 	c := dial(t, proxy.Addr)
 	expect(t, c, "+OK\r\n", "SET", "data", "1")
 	relays[0].Lead(servers[1].Addr)

@@ -32,7 +32,7 @@ func wantLinks(t *testing.T, proxy *harness.Proxy, own, shared int) {
 }
 
 func TestClientsShareAConnectionUntilTheyNeedTheirOwn(t *testing.T) {
-	f := startFront(t)
+	f := startFront(t, "--upstream-shared")
 	clients := make([]*harness.Conn, 20)
 	for i := range clients {
 		clients[i] = dial(t, f.proxy.Addr)
@@ -63,9 +63,14 @@ func TestClientsShareAConnectionUntilTheyNeedTheirOwn(t *testing.T) {
 }
 
 func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {
-	f := startFront(t)
+	sharedAndNot(t, testAStoppedUpstreamHoldsNobodyWhoHangsUp)
+}
+
+func testAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T, f *front) {
 	waiting, idle := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
-	expect(t, idle, "+OK\r\n", "SET", "data", "1")
+	for _, c := range []*harness.Conn{waiting, idle} {
+		expect(t, c, "+OK\r\n", "SET", "data", "1")
+	}
 	if err := f.upstream.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +94,7 @@ func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {
 
 // What the same connection has written, WAIT is about: replicas that are stopped have not got it.
 func TestWaitCountsWhatWasWrittenOverASharedConnection(t *testing.T) {
-	f := startFront(t)
+	f := startFront(t, "--upstream-shared")
 	replica := startMasters(t, 2)[1] // of the upstream's version: an older one could not read its data
 	direct(t, []*harness.Redis{f.upstream}, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(f.upstream.Addr, ":")

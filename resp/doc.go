@@ -21,9 +21,9 @@
 // the session (hold.go).
 //
 // Where there is an upstream, upstream_route.go says which commands are not about locks, and upstream_forward.go sends them on.
-// Those that leave no state there go over a trunk that sessions share (upstream_share.go), which brings the replies to their
-// slots. Others go over the session's own link (upstream_link.go): a relay, the session's third goroutine, takes the replies
-// to the client when it is their turn in the queue (upstream_relay.go). Of writer and relay, one writes at a time.
+// They go over the session's own link (upstream_link.go): a relay, the session's third goroutine, takes the replies to the client
+// when it is their turn in the queue (upstream_relay.go). Of writer and relay, one writes at a time. With Config.UpstreamShared
+// those that leave no state there go over a trunk that sessions share (upstream_share.go), which brings the replies to their slots.
 //
 // The files, in reading order:
 //
@@ -46,9 +46,9 @@
 //	ascii.go, inline.go
 //	upstream_route*.go,             the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server
-//	upstream_share.go               over a trunk
 //	upstream_link.go,               over the session's own link
 //	upstream_relay.go
+//	upstream_share.go               over a trunk
 //	upstream_transaction.go,        MULTI and COMMAND where there is an upstream, what the proxy asks it, and its part in a drain
 //	upstream_command.go,
 //	upstream_ask.go, upstream_drain.go

@@ -67,6 +67,10 @@ var permitsThere = []permit{
 	{"transactions that hold commands about the connection fail, and one that was refused may go on there", false, [][2]string{
 		{"PING", ""}, {"DISCARD", ""},
 	}},
+}
+
+// permitsToShare are what it needs besides where clients share connections.
+var permitsToShare = []permit{
 	{"WAIT after writes ends the client's connection (of channels, &lockproxy:wait is enough for it)", false, [][2]string{
 		{"SPUBLISH", "lockproxy:wait x"}, {masters.AllChannels, ""},
 	}},

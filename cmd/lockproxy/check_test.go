@@ -338,30 +338,33 @@ func TestCheckSaysWhatTheUpstreamDoesNotPermit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("and for lockproxy itself `([^`]+)`").FindSubmatch(page)
+	found := regexp.MustCompile("and for lockproxy itself `([^`]+)`, and where clients share connections `([^`]+)`").FindSubmatch(page)
 	if found == nil {
 		t.Fatal("docs/upstream.md does not say what lockproxy's user needs there")
 	}
 	master, up := startRedis(t), startRedis(t)
-	check := func(rules string) string {
-		tell(t, up, "ACL SETUSER app reset on >pw "+rules)
-		_, out := runCheck("--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://app:pw@"+up)
+	check := func(rules []string, flags ...string) string {
+		tell(t, up, "ACL SETUSER app reset on >pw "+strings.Join(rules, " "))
+		_, out := runCheck(append(flags, "--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://app:pw@"+up)...)
 		_, out, _ = strings.Cut(out, "Upstream ")
 		return out
 	}
-	rules := strings.Fields(string(found[1]))
-	if strings.Contains(check("+info"), "redis 6.") {
-		rules = slices.DeleteFunc(rules, func(rule string) bool { return rule == "+spublish" || rule[0] == '&' })
+	own, sharing := strings.Fields(string(found[1])), strings.Fields(string(found[2]))
+	if strings.Contains(check([]string{"+info"}), "redis 6.") {
+		sharing = nil
 	}
-	if out := check(strings.Join(rules, " ")); !strings.Contains(out, "Locks are ") || strings.Contains(out, "Without ") {
-		t.Errorf("all that is needed is permitted, but: %s", out)
+	all := slices.Concat(own, sharing)
+	for _, c := range []struct{ rules, flags []string }{{own, nil}, {all, []string{"--upstream-shared"}}} {
+		if out := check(c.rules, c.flags...); !strings.Contains(out, "Locks are ") || strings.Contains(out, "Without ") {
+			t.Errorf("all that is needed with %q is permitted, but: %s", c.flags, out)
+		}
 	}
-	for i, rule := range rules {
+	for i, rule := range all {
 		name := strings.ToUpper(strings.ReplaceAll(rule[1:], "|", " "))
 		if rule[0] == '&' {
 			name = masters.AllChannels
 		}
-		if out := check(strings.Join(slices.Delete(slices.Clone(rules), i, i+1), " ")); !strings.Contains(out, "Without "+name) {
+		if out := check(slices.Delete(slices.Clone(all), i, i+1), "--upstream-shared"); !strings.Contains(out, "Without "+name) {
 			t.Errorf("%s is not permitted: %s", name, out)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,22 +20,27 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 		return true
 	}
 	fmt.Fprintf(w, "\nUpstream %s, database %d: ", cfg.Upstream.Addr, cfg.Upstream.Database)
-	info, scheme, err := probeUpstream(cfg)
+	needed := permitsThere
+	if cfg.UpstreamShared {
+		needed = slices.Concat(needed, permitsToShare)
+	}
+	info, scheme, err := probeUpstream(cfg, needed)
 	if err != nil {
 		fmt.Fprintf(w, "no: %s.\n", cmp.Or(scheme, reason(err, upstreamLogin)))
 		return false
 	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
 		orDash(info.Server+" "+info.Version), orDash(info.Role), info.RoundTrip.Round(time.Microsecond), strings.Join(cfg.LockKeys, " or "))
-	writeCosts(w, permitsThere, []probe{{addr: cfg.Upstream.Addr, info: info}})
+	writeCosts(w, needed, []probe{{addr: cfg.Upstream.Addr, info: info}})
 	return true
 }
 
 // upstreamLogin is where the login at the upstream is set.
 const upstreamLogin = "the user and password in upstream: redis://user:password@host:port"
 
-// probeUpstream asks the upstream about itself. scheme says what to write instead, if the URL has the wrong scheme.
-func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err error) {
+// probeUpstream asks the upstream about itself, and tries what is needed. scheme says what to write instead, if the URL has the wrong
+// scheme.
+func probeUpstream(cfg *config.Config, needed []permit) (info masters.Info, scheme string, err error) {
 	secure, err := masterTLS(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return info, "", err
@@ -46,7 +52,7 @@ func probeUpstream(cfg *config.Config) (info masters.Info, scheme string, err er
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*cfg.DialTimeout)
 	defer cancel()
-	if info, err = m.Probe(ctx, trials(permitsThere, "", cfg.Databases)...); err != nil {
+	if info, err = m.Probe(ctx, trials(needed, "", cfg.Databases)...); err != nil {
 		err = cmp.Or(ctx.Err(), err) // as in answers
 	}
 	return info, wrongScheme(m, err), err

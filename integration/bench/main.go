@@ -91,10 +91,10 @@ var parts = []part{
 	{"set", "SET key tok NX PX 30000, random keys", (*fleet).setPart},
 	{"pairs", "lock and unlock: SET NX PX, then compare-and-delete; a latency is that of a pair", (*fleet).pairsPart},
 	{"paused", "one of the masters paused (SIGSTOP), 50 clients", (*fleet).pausedPart},
-	{"upstream", "keys that are no locks: straight to a Redis, and to lockproxy with that upstream", (*fleet).upstreamPart},
+	{"upstream", "keys that are no locks: straight to a Redis, and to lockproxy with that upstream, all on the same processors", (*fleet).upstreamPart},
 	{"idle", "idle connections", (*fleet).idlePart},
 	// The last, as its processes stay where it puts them.
-	{"apart", "keys that are no locks, upstream_shared: false; the Redis and the load on one processor, the proxy on another", (*fleet).apartPart},
+	{"apart", "keys that are no locks; the Redis and the load on one processor, the proxy on another", (*fleet).apartPart},
 }
 
 // A fleet is all that runs: one bare Redis, and groups of masters, each with its proxy.

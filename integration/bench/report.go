@@ -99,21 +99,36 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"SET, one master paused: p99 to that with all well", 2, true, "", r.ratio(p99, key{"set", paused, 50, 1}, key{"set", well, 50, 1})},
 		{"lock and unlock, one master paused: throughput", 0.85, false, "", r.ratio(figure.rate, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
-		{"upstream, SET of one key, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 1}, key{"write one key", straight, 50, 1})},
-		{"upstream, SET of new keys, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 1}, key{"write new keys", straight, 50, 1})},
-		{"upstream, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 1}, key{"read", straight, 50, 1})},
-		{"upstream, SET of one key, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through, 50, 16}, key{"write one key", straight, 50, 16})},
-		{"upstream, SET of new keys, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through, 50, 16}, key{"write new keys", straight, 50, 16})},
-		{"upstream, GET, 50 clients with -P 16", 0.8, false, "", r.ratio(figure.rate, key{"read", through, 50, 16}, key{"read", straight, 50, 16})},
-		{"apart, not shared, SET of one key, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write one key", through + string(apart), 50, 1}, key{"write one key", straight + string(apart), 50, 1})},
-		{"apart, not shared, SET of new keys, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"write new keys", through + string(apart), 50, 1}, key{"write new keys", straight + string(apart), 50, 1})},
-		{"apart, not shared, GET, 50 clients: through lockproxy to straight", 0.8, false, "", r.ratio(figure.rate, key{"read", through + string(apart), 50, 1}, key{"read", straight + string(apart), 50, 1})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
+	targets = append(targets, r.upstreamTargets()...)
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
 	for _, t := range targets {
 		t.print(w)
 	}
+}
+
+// upstreamTargets are those of what is passed through. Where all share the processors, and each client has its own connection to
+// the upstream, a program that only copies bytes is what can be reached.
+func (r *report) upstreamTargets() []target {
+	ways := []struct {
+		what, way, to string
+		pipeline      int
+		want          float64
+	}{
+		{"apart", through + string(apart), straight + string(apart), 1, 0.8},
+		{"upstream", through, copied, 1, 0.9},
+		{"upstream_shared", shared, straight, 1, 0.8},
+		{"upstream_shared, -P 16", shared, straight, 16, 0.8},
+	}
+	var targets []target
+	for _, w := range ways {
+		for _, command := range []string{"write one key", "write new keys", "read"} {
+			targets = append(targets, target{fmt.Sprintf("%s, %s, 50 clients: to %s", w.what, command, w.to), w.want, false, "",
+				r.ratio(figure.rate, key{command, w.way, 50, w.pipeline}, key{command, w.to, 50, w.pipeline})})
+		}
+	}
+	return targets
 }
 
 func (t target) print(w io.Writer) {

@@ -4,41 +4,85 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 
 	"lockproxy/integration/harness"
 )
 
-// The subjects: a Redis, and the way through a proxy to the same.
+// The subjects: a Redis, and the ways to the same.
 const (
 	straight = "bare Redis"
+	copied   = "copier of bytes"
 	through  = "through lockproxy"
+	shared   = "through lockproxy, shared"
 )
 
-// upstreamPart measures what passing through costs: commands on keys that are no locks, straight to a Redis, and to a
-// proxy that has it for its upstream.
+// upstreamPart measures what passing through costs where all have to share the processors: commands on keys that are no locks,
+// straight to a Redis; to a proxy that has it for its upstream; to one whose clients share connections to it; and to a
+// program that only copies bytes, which is what any proxy would come to here that has a connection for each client's.
 func (f *fleet) upstreamPart(s settings, r *report) error {
-	proxy, err := f.upstreamProxy()
+	own, err := f.upstreamProxy()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = proxy.Stop() }()
+	defer func() { _ = own.Stop() }()
+	sharing, err := f.upstreamProxy("--upstream-shared")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sharing.Stop() }()
+	copier, err := startCopier(f.bare.Addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = copier.Close() }()
+	ways := []way{{straight, f.bare.Addr}, {copied, copier.Addr().String()}, {through, own.Addr}, {shared, sharing.Addr}}
 	for _, shape := range []struct{ clients, pipeline int }{{1, 1}, {50, 1}, {50, 16}} {
-		if err := f.throughAndStraight(s, r, shape.clients, shape.pipeline, proxy, together); err != nil {
+		if err := f.compareWays(s, r, shape.clients, shape.pipeline, ways, together); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// apartPart measures the same where each client has its own connection to the upstream, and the proxy a processor of its own: the
-// Redis and its clients have the other, as if they were on one machine and lockproxy on another like it.
+// startCopier listens for clients, and copies what they send to a connection to addr, one for each, and back.
+func startCopier(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", addr)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			for _, c := range [][2]net.Conn{{client, server}, {server, client}} {
+				go func() {
+					_, _ = io.Copy(c[0], c[1])
+					_ = c[0].Close()
+				}()
+			}
+		}
+	}()
+	return l, nil
+}
+
+// apartPart measures the same where the proxy has a processor of its own: the Redis and its clients have the other, as if they
+// were on one machine and lockproxy on another like it.
 func (f *fleet) apartPart(s settings, r *report) error {
 	if err := os.Setenv("GOMAXPROCS", "1"); err != nil { // it would find two, and one is its own
 		return err
 	}
-	proxy, err := f.upstreamProxy("--upstream-shared=false")
+	proxy, err := f.upstreamProxy()
 	if err != nil {
 		return err
 	}
@@ -47,7 +91,7 @@ func (f *fleet) apartPart(s settings, r *report) error {
 		fmt.Println("  not measured:", err)
 		return nil
 	}
-	return f.throughAndStraight(s, r, 50, 1, proxy, apart)
+	return f.compareWays(s, r, 50, 1, []way{{straight, f.bare.Addr}, {through, proxy.Addr}}, apart)
 }
 
 // setApart keeps the Redis on the first processor, and the proxy and its masters on the second.
@@ -73,7 +117,10 @@ const (
 	apart    setting = ", apart" // the load is on the first processor
 )
 
-func (f *fleet) throughAndStraight(s settings, r *report, clients, pipeline int, proxy *harness.Proxy, at setting) error {
+// A way to the bare Redis, and the address to which clients connect.
+type way struct{ name, addr string }
+
+func (f *fleet) compareWays(s settings, r *report, clients, pipeline int, ways []way, at setting) error {
 	for _, command := range []struct {
 		what  string
 		words []string
@@ -82,12 +129,11 @@ func (f *fleet) throughAndStraight(s settings, r *report, clients, pipeline int,
 		{"write new keys", []string{"SET", "data:__rand_int__", "value"}},
 		{"read", []string{"GET", "data:__rand_int__"}},
 	} {
-		bare := []*harness.Redis{f.bare}
-		err := r.rows(os.Stdout, s, command.what, clients, pipeline, []subject{
-			{name: straight + string(at), masters: bare, run: at.benchmark(f.bare.Addr, command.words)},
-			{name: through + string(at), masters: bare, run: at.benchmark(proxy.Addr, command.words)},
-		})
-		if err != nil {
+		var subjects []subject
+		for _, w := range ways {
+			subjects = append(subjects, subject{name: w.name + string(at), masters: []*harness.Redis{f.bare}, run: at.benchmark(w.addr, command.words)})
+		}
+		if err := r.rows(os.Stdout, s, command.what, clients, pipeline, subjects); err != nil {
 			return err
 		}
 	}
