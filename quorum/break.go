@@ -13,6 +13,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
 	b := &breaking{change: change{done: done}, name: key.Name}
+	b.blind = true
 	e.begin(b, key, nil) // see compose
 }
 

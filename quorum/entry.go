@@ -103,7 +103,9 @@ func (en *entry) giveUp(f fate, why failure) {
 // fail records a failed vote. The round's mu is held.
 func (en *entry) fail(f fate, why failure) {
 	en.oweRelease()
-	en.fate = f
+	if en.fate = f; f == unknown && en.round.blind {
+		return // the command may run until the round ends
+	}
 	en.record(Failed, why)
 }
 

@@ -4,7 +4,8 @@ package quorum
 // must not take a lock that was granted after its own client had been answered. But a command that was sent may be long on
 // its way, or wait in front of a master that stands still. So it names the last moment, by the master's clock, at which it
 // may run: a moment before the end of its round, by what is known of that clock. If the clock is set back meanwhile, the
-// command may run late all the same.
+// command may run late all the same. And where the connection broke before the answer, the round waits until its end: what is
+// on its way may still arrive, and run.
 
 // luaInTime ARGV[1]=what the master's clock may show at most, in ms.
 const luaInTime = `

@@ -20,6 +20,7 @@ type round struct {
 	releases *signature    // what the round gives back, if it does; see lane.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
+	blind    bool          // it takes a lock from whoever holds it; see last_moment.go
 	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program  *lua          // the script that it runs by SHA-1, if it does
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key

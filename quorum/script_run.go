@@ -49,6 +49,7 @@ func (e *Engine) Run(req RunRequest, done func(Ran)) {
 func (e *Engine) run(r *voting) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
+	r.blind = req.Rule.Blind
 	r.count = count{rule: req.Rule, answers: make([]*answer, len(e.masters))}
 	r.all = make([]*answer, len(e.masters))
 	names := req.Keys

@@ -48,6 +48,37 @@ func TestWhatTakesALockFromWhoeverHoldsItTakesNoLaterOne(t *testing.T) {
 	}
 }
 
+// The connection breaks while the command is on its way, where it arrives all the same. Whoever is granted the lock afterwards keeps it.
+func TestWhatTakesALockFromWhoeverHoldsItTakesNoLaterOneOverABrokenConnection(t *testing.T) {
+	for _, way := range breaks {
+		for broken := 1; broken <= 2; broken++ {
+			t.Run(way.name, func(t *testing.T) {
+				inScene(t, func(s *scene) {
+					s.others(0, 1, 2)
+					s.do(func() {
+						for i := range broken {
+							s.links[0][i].slow = 100 * time.Millisecond
+							s.servers[i].denied["KILL"] = true // or it could be killed only later
+						}
+					})
+					told := make(chan error, 1)
+					s.clients.Go(func() { told <- way.run(s) })
+					s.sleep(5 * time.Millisecond)
+					for i := range broken {
+						s.breakOff(i)
+					}
+					if err := <-told; (err == nil) != (broken == 1) {
+						t.Errorf("told %v", err)
+					}
+					s.remove(0, 1)
+					s.take(1, "mine")
+					s.expectHolders(3*time.Second, "mmm")
+				})
+			})
+		}
+	}
+}
+
 // A master is reached in time, but later than others.
 func TestWhatTakesALockFromWhoeverHoldsItWaitsForEachMaster(t *testing.T) {
 	for _, way := range breaks {

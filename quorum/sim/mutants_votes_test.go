@@ -139,6 +139,11 @@ var voteMutants = []mutant{
 		test: "TestWhatTakesALockFromWhoeverHoldsItWaits", in: ".",
 	},
 	{
+		name: "who takes a lock away is told before a broken connection's command may run no more", rule: "3 closing is not cancelling", file: "entry.go",
+		old: "f == unknown && en.round.blind", new: "false",
+		test: "TestWhatTakesALockFromWhoeverHoldsItTakesNoLaterOneOver", in: ".",
+	},
+	{
 		name: "a forced unlock by vote runs late", rule: "3 closing is not cancelling", file: "script_wrapper.lua",
 		old: "if latest and now() > latest", new: "if false",
 		test: "TestWhatTakesALockFromWhoeverHoldsItTakes", in: ".",
