@@ -68,7 +68,7 @@ func prolonged(en *entry, sig signature) ballot {
 	if at > -sooner { // when the key expires, if the master tells
 		en.lane.granted(sig.hash(), en.round.place.Load(), at)
 	}
-	return granted
+	return grantedIfClean // an older copy may have a lock that is over, and has been another's since
 }
 
 func (x *extension) decide(t tally) Decision { return decideExtend(t) }

@@ -90,16 +90,16 @@ func (r *voting) read(en *entry) ballot {
 
 // ifClean says whether an answer may rest on something not being there.
 //
-// A lock that refused the script was there, and so was one that the script extended or gave back. But a script that takes a lock,
-// and finds one of its own client's, may have found one that was undone since, in an older copy of the master's data (see
-// attempt.read). A quorum that agrees on the number of holds does not help: another master may have the same number from an
-// attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any case: by what it
-// extended, or by what it deleted and tells, as GETDEL does.
+// A lock that refused the script was there, and so was one that the script gave back. But a script that takes or extends a lock,
+// and finds one of its own client's, may have found one that was undone since, or is over, in an older copy of the master's data
+// (see attempt.read and prolonged). A quorum that agrees on the number of holds does not help: another master may have the same
+// number from an attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any
+// case: by what it extended, or by what it deleted and tells, as GETDEL does.
 func (r *voting) ifClean(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
 		return v == Granted
-	case Agreeing:
+	case Agreeing, Extending:
 		return true
 	}
 	return !slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != created })

@@ -74,6 +74,27 @@ func TestALockThatIsExtendedOutlivesARestartOfEachMaster(t *testing.T) {
 	})
 }
 
+// The holder has made its lock short, which one master has missed. When the lock was over, another has taken it. Then one of his
+// masters is there again with an older copy, in which the lock is long.
+func TestAnOlderCopyOfALockIsNotExtended(t *testing.T) {
+	eachRenewal(t, 30*time.Second, func(s *scene, extends func() bool) {
+		s.sleep(10 * time.Millisecond)
+		before := s.now()
+		s.do(func() { s.links[0][2].block(up) })
+		if !s.extend(0, "mine", time.Second).Held && s.byVote(0, &hashLock.extend, time.Second).Lock == nil {
+			s.t.Error("not made short")
+		}
+		s.lose(2)
+		s.expectHolders(2*time.Second, "..m")
+		s.take(1, "other")
+		s.fallBack(0, before)
+		s.expectHolders(time.Second, "mom")
+		if extends() {
+			s.t.Error("two have it")
+		}
+	})
+}
+
 // eachRenewal plays a scene in which a lock is taken for ttl, once for each way to extend it by that.
 func eachRenewal(t *testing.T, ttl time.Duration, f func(s *scene, extends func() bool)) {
 	for _, r := range renewals {

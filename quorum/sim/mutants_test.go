@@ -478,14 +478,24 @@ var mutants = []mutant{
 		test: "TestAVoteOfAnOlderCopy",
 	},
 	{
+		name: "an older copy of a lock is extended", rule: "6 quarantine", file: "extend.go",
+		old: "return grantedIfClean // an older", new: "return granted // an older",
+		test: "TestAnOlderCopyOfALockIsNotExtended", in: ".",
+	},
+	{
+		name: "an older copy of a lock is extended by a script", rule: "6 quarantine", file: "script_run.go",
+		old: "	case Agreeing, Extending:", new: "	case Agreeing:",
+		test: "TestAnOlderCopyOfALockIsNotExtended", in: ".",
+	},
+	{
 		name: "an old vote joins new ones, of scripts that nobody knows", rule: "6 quarantine", file: "script_run.go",
-		old: "	case Agreeing:\n		return true", new: "	case Agreeing:\n		return len(a.effects) == 0",
+		old: "	case Agreeing, Extending:\n		return true", new: "	case Agreeing, Extending:\n		return len(a.effects) == 0",
 		test: "TestAScriptDoesNotJoinAVoteOfAnOlderCopy",
 	},
 	{
 		name: "an older copy of a value is taken once more, by a script", rule: "6 quarantine", file: "script_run.go",
-		old:  "	case Agreeing:\n		return true",
-		new:  "	case Agreeing:\n		return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != deleted })",
+		old:  "	case Agreeing, Extending:\n		return true",
+		new:  "	case Agreeing, Extending:\n		return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != deleted })",
 		test: "TestAnOlderCopyOfAValueIsNotTakenTwice", in: ".",
 	},
 	{
