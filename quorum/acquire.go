@@ -127,26 +127,27 @@ func (a *attempt) held() bool {
 }
 
 // refused tells of a refusal. Where a quorum does not agree who holds the lock, masters are asked again: what one of them has may
-// be left of an attempt of this very client, and it would take the lock for its own.
+// be left of an attempt of this very client, and it would take the lock for its own. So may what is in an older copy of a master's
+// data.
 func (a *attempt) refused() {
 	told := Acquired{Refused: true, Holder: a.holder(), FreeIn: a.freeIn()}
 	if !a.req.WantHolder || told.Holder != "" {
 		a.done(told)
 		return
 	}
-	a.engine.Get(a.req.Key, func(v View) {
-		told.Holder = v.Value
+	a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &looking{every: true, done: func(l *looking) {
+		told.Holder = l.views[0].Value
 		a.done(told)
-	})
+	}})
 }
 
-// holder returns the token that a quorum refused for; "" if there is none.
+// holder returns the token that a quorum of masters in no quarantine refused for; "" if there is none.
 func (a *attempt) holder() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := make(map[string]int)
 	for en := range a.who(Refused) {
-		if list, _ := en.Reply.([]any); len(list) == 2 {
+		if list, _ := en.Reply.([]any); len(list) == 2 && en.clean {
 			token, _ := list[1].(string)
 			if seen[token]++; seen[token] >= Quorum(len(a.entries)) {
 				return token

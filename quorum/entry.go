@@ -21,6 +21,7 @@ type entry struct {
 	undoing bool   // an undo of it exists
 	missed  bool   // it is a release that the master did not run in time; see release_late.go
 	epoch   int64  // of the master, when it answered
+	clean   bool   // it was in no quarantine then
 }
 
 // A fate is how far a command came.
@@ -71,7 +72,7 @@ func (en *entry) send(now answerTime) failure {
 func (en *entry) reply(now instant) {
 	en.noteProgram()
 	en.round.vote(en, now, func() {
-		en.fate, en.epoch = answered, en.lane.epoch
+		en.fate, en.epoch, en.clean = answered, en.lane.epoch, en.lane.quarantined == ""
 		b := en.round.owner.read(en)
 		if d := en.voidCause(b); !d.none() {
 			en.record(Failed, d)

@@ -92,6 +92,10 @@ func TestAnOlderCopyOfALockIsNotExtended(t *testing.T) {
 		if extends() {
 			s.t.Error("two have it")
 		}
+		req := quorum.AcquireRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: time.Minute, WantHolder: true}
+		if a := <-begin(s.proxies[0].life.engine.Acquire, req); a.Holder == "mine" {
+			s.t.Errorf("who has it no more is told that he has: %+v", a)
+		}
 	})
 }
 

@@ -483,6 +483,11 @@ var mutants = []mutant{
 		test: "TestAnOlderCopyOfALockIsNotExtended", in: ".",
 	},
 	{
+		name: "an older copy of a lock tells who holds it", rule: "6 quarantine", file: "acquire.go",
+		old: "len(list) == 2 && en.clean {", new: "len(list) == 2 {",
+		test: "TestAnOlderCopyOfALock", in: ".",
+	},
+	{
 		name: "an older copy of a lock is extended by a script", rule: "6 quarantine", file: "script_run.go",
 		old: "	case Agreeing, Extending:", new: "	case Agreeing:",
 		test: "TestAnOlderCopyOfALockIsNotExtended", in: ".",
