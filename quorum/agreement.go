@@ -22,6 +22,7 @@ type sighting struct {
 	drops  vouch.Span    // when that is by our clock; see looking.timeDrops
 	master int
 	epoch  int64 // of the master, when it told
+	old    bool  // it was in quarantine then: it may have told of an older copy
 }
 
 // hear adds what a master tells, if it counts. The vote is granted whatever the master says: it has answered.
@@ -40,7 +41,7 @@ func (a *agreement) add(en *entry, s sighting) {
 	if a.told == nil {
 		a.told = make([]sighting, 0, len(en.round.entries))
 	}
-	s.master, s.epoch = en.master, en.epoch
+	s.master, s.epoch, s.old = en.master, en.epoch, !en.clean
 	a.told = append(a.told, s)
 }
 

@@ -47,10 +47,8 @@ func comparison(en *entry) ballot {
 	switch en.Reply {
 	case int64(didIt):
 		return granted
-	case int64(absent):
+	case int64(absent), int64(other): // what an older copy has of another's may be over
 		return refusedIfClean
-	case int64(other):
-		return refused
 	}
 	return unexpected
 }

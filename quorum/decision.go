@@ -119,28 +119,32 @@ type opinion struct {
 }
 
 // decideRead is the rule for reads. Votes are Granted (the master answered; its opinion counts) or Failed.
-// It returns the opinion that a quorum shares. If no opinion can have a quorum, even with every master that failed,
-// nobody holds the key: Lost.
+// It returns the opinion that a quorum shares. If no opinion can have a quorum, even with every master that failed, or told of an
+// older copy, nobody holds the key: Lost.
 func decideRead(t tally, told []sighting) (opinion, Decision) {
 	q := Quorum(t.Masters)
-	best, most := opinion{}, 0
-	for i, s := range told {
-		same := 1
-		for _, o := range told[i+1:] {
-			if o.opinion == s.opinion {
+	best, most, could := opinion{}, 0, 0 // could: the most that one may have besides those that failed
+	for _, s := range told {
+		same, old := 0, 0
+		for _, o := range told {
+			switch {
+			case o.opinion == s.opinion:
 				same++
+			case o.old:
+				old++
 			}
 		}
 		if same > most {
 			best, most = s.opinion, same
 		}
+		could = max(could, same+old)
 	}
 	switch {
 	case most >= q:
 		return best, Won
 	case t.Failed > t.spare():
 		return opinion{}, Unanswered
-	case most+t.Pending()+t.Failed < q:
+	case could+t.Pending()+t.Failed < q:
 		return opinion{}, Lost
 	case t.Pending() > 0:
 		return opinion{}, Undecided

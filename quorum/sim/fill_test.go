@@ -99,6 +99,46 @@ func TestAnOlderCopyOfALockIsNotExtended(t *testing.T) {
 	})
 }
 
+// One master has missed a lock, and another is there again with an older copy, in which the lock is the former holder's, who has given
+// it back.
+func TestAHolderIsNotToldByAnOlderCopyThatTheLockIsGone(t *testing.T) {
+	key := quorum.Key{Name: resourceName(0)}
+	for what, isTold := range map[string]func(e *quorum.Engine) bool{
+		"extension": func(e *quorum.Engine) bool {
+			x := <-begin(e.Extend, quorum.ExtendRequest{Key: key, Token: "mine", TTL: time.Minute})
+			return x.Err == nil && !x.Held
+		},
+		"release": func(e *quorum.Engine) bool {
+			release := func(token string, done func(quorum.Released)) { e.Release(key, token, done) }
+			r := <-begin(release, "mine")
+			return r.Err == nil && !r.Held
+		},
+		"read": func(e *quorum.Engine) bool {
+			v := <-begin(e.Get, key)
+			return v.Err == nil && v.Value != "mine"
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inScene(t, func(s *scene) {
+				s.take(1, "other")
+				before := s.now()
+				s.sleep(10 * time.Millisecond)
+				s.release(1, "other")
+				s.sleep(10 * time.Millisecond)
+				s.do(func() { s.links[0][2].block(up) })
+				s.take(0, "mine")
+				s.lose(2)
+				s.expectHolders(time.Second, "mm.")
+				s.fallBack(0, before)
+				s.expectHolders(time.Second, "om.")
+				if isTold(s.proxies[0].life.engine) {
+					t.Error("told that it is gone")
+				}
+			})
+		})
+	}
+}
+
 // eachRenewal plays a scene in which a lock is taken for ttl, once for each way to extend it by that.
 func eachRenewal(t *testing.T, ttl time.Duration, f func(s *scene, extends func() bool)) {
 	for _, r := range renewals {

@@ -483,6 +483,16 @@ var mutants = []mutant{
 		test: "TestAnOlderCopyOfALockIsNotExtended", in: ".",
 	},
 	{
+		name: "an older copy tells that a lock is not held", rule: "6 quarantine", file: "ballot.go",
+		old: "case int64(absent), int64(other): // what an older", new: "case int64(other):\n\t\treturn refused\n\tcase int64(absent): // what an older",
+		test: "TestAHolderIsNotToldByAnOlderCopy", in: ".",
+	},
+	{
+		name: "an older copy tells that nobody holds a key", rule: "6 quarantine", file: "decision.go",
+		old: "could = max(could, same+old)", new: "could = max(could, same)",
+		test: "TestAHolderIsNotToldByAnOlderCopy", in: ".",
+	},
+	{
 		name: "an older copy of a lock tells who holds it", rule: "6 quarantine", file: "acquire.go",
 		old: "len(list) == 2 && en.clean {", new: "len(list) == 2 {",
 		test: "TestAnOlderCopyOfALock", in: ".",
