@@ -119,6 +119,10 @@ func (c *call) divertHere(cmd *command) Reply {
 		if c.transaction.stage == watchingThere {
 			return c.split(errMixedTransaction)
 		}
+	case "select":
+		if reply := c.selectThere(); reply != nil {
+			return reply
+		}
 	case "script":
 		return c.divertScript(cmd)
 	}

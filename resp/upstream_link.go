@@ -24,6 +24,7 @@ type link struct {
 	// Only the reader uses these.
 	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
 	greeting upstream.Greeting // the protocol, database and name of the client, as the upstream was told
+	moving   *moving           // the SELECT under way; nil: none
 	mayWait  bool              // some command that was sent may have to wait for something, and the upstream was asked for id
 	sentAll  bool              // nothing more is sent
 
@@ -77,7 +78,7 @@ func (s *session) connected() (*link, Reply) {
 	l := s.link
 	if l != nil {
 		l.agree()
-		return l, nil
+		return l, l.moved()
 	}
 	if !s.repliesDone() {
 		return nil, wait
@@ -107,7 +108,7 @@ func (s *session) greetingThere() upstream.Greeting {
 func (l *link) agree() {
 	s := l.session
 	before, g := l.greeting, s.greetingThere()
-	l.greeting = g
+	l.greeting.RESP3, l.greeting.Name = g.RESP3, g.Name
 	if g.RESP3 != before.RESP3 {
 		proto := "2"
 		if g.RESP3 {
@@ -119,11 +120,70 @@ func (l *link) agree() {
 		}}, "HELLO", proto)
 	}
 	if g.DB != before.DB {
-		l.ask(expectation{n: 1, take: l.demand}, "SELECT", strconv.Itoa(g.DB))
+		l.move(g.DB)
 	}
 	if g.Name != before.Name {
 		l.ask(expectation{n: 1}, "CLIENT", "SETNAME", g.Name)
 	}
+}
+
+// A moving is a SELECT that was sent over a link. The reader waits for the reply, which session.mu guards: the upstream may refuse, as
+// while it runs a script, or where it has fewer databases, and would run what comes behind in the database that it was in.
+type moving struct {
+	db    int
+	reply []byte
+}
+
+// move sends SELECT, unless one is under way.
+func (l *link) move(db int) {
+	if l.moving != nil {
+		return
+	}
+	m, s := &moving{db: db}, l.session
+	l.moving = m
+	l.ask(expectation{n: 1, take: func(reply []byte) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m.reply = reply
+		s.kickReader()
+	}}, "SELECT", strconv.Itoa(db))
+}
+
+// moved returns nil if no SELECT is under way, wait if the upstream has not replied to it, or the upstream's refusal.
+func (l *link) moved() Reply {
+	m, s := l.moving, l.session
+	if m == nil {
+		return nil
+	}
+	s.mu.Lock()
+	reply := m.reply
+	s.mu.Unlock()
+	switch {
+	case reply == nil:
+		return wait
+	case reply[0] == '-':
+		l.moving = nil
+		return Error(errorText(reply))
+	}
+	l.moving, l.greeting.DB = nil, m.db
+	return nil
+}
+
+// selectThere has the link follow to the client's new database before the client is told that it is there. It returns wait, or the
+// upstream's refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
+func (c *call) selectThere() Reply {
+	l := c.link
+	if l == nil || c.linkDead() || l.sentAll || len(c.args) != 2 {
+		return nil
+	}
+	db, refused := c.parseDB(c.args[1])
+	if refused != nil {
+		return nil // which runSelect says
+	}
+	if db != l.greeting.DB {
+		l.move(db)
+	}
+	return l.moved()
 }
 
 // demand ends the session if the upstream refuses: the requests behind this one would mean something else.

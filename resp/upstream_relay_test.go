@@ -377,3 +377,44 @@ func TestLargeRequestsWaitBehindALock(t *testing.T) {
 	u.answers <- "$-1\r\n+OK\r\n"
 	c.want("$-1\r\n+OK\r\n+PONG\r\n")
 }
+
+// A command that comes behind a SELECT which the upstream refuses would be run in the database that was selected before.
+func TestNothingRunsInAnotherDatabaseThanTheClients(t *testing.T) {
+	const lacks = "-ERR DB index is out of range\r\n"
+	u, _, c := newUpstreamRig(t)
+	c.send(words("SET a 0"))
+	u.wantRequest(t, "SET a 0")
+	u.answers <- "+OK\r\n"
+	c.want("+OK\r\n")
+	c.send(words("SELECT 9"))
+	u.wantRequest(t, "SELECT 9")
+	u.answers <- lacks
+	c.want(lacks)
+	c.send(words("SELECT 3") + words("SET a 3"))
+	u.wantRequest(t, "SELECT 3")
+	if c.peek("+OK\r\n") || len(u.arrived) > 0 {
+		t.Fatal("it went on before the upstream has replied to SELECT")
+	}
+	u.answers <- "+OK\r\n"
+	u.wantRequest(t, "SET a 3")
+	u.answers <- "+OK\r\n"
+	c.want("+OK\r\n+OK\r\n")
+
+	// A transaction on locks takes the client to a database before the upstream is asked.
+	c.send(words("MULTI") + words("GET lock:x") + words("SELECT 9") + words("EXEC"))
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n+OK\r\n")
+	for _, requests := range []string{words("SET a 9"), words("MULTI") + words("SET a 9")} {
+		c.send(requests)
+		u.wantRequest(t, "SELECT 9")
+		u.answers <- lacks
+		if strings.Contains(requests, "MULTI") {
+			c.want("+OK\r\n")
+		}
+		c.want(lacks)
+	}
+	c.send(words("EXEC") + words("SELECT 3") + words("GET a"))
+	c.want("-EXECABORT Transaction discarded because of previous errors.\r\n+OK\r\n")
+	u.wantRequest(t, "GET a")
+	u.answers <- "$1\r\n3\r\n"
+	c.want("$1\r\n3\r\n")
+}
