@@ -151,7 +151,7 @@ func fillNulls(reply []byte, rows []*command, resp3 bool) []byte {
 	return b
 }
 
-// splitItems returns the header of an array, and its items; no items if it is anything else.
+// splitItems returns the header of an array, and its items, each with the messages before it; no items if it is anything else.
 func splitItems(reply []byte) (head []byte, items [][]byte) {
 	end := bytes.IndexByte(reply, '\n') + 1
 	if reply[0] != '*' {
@@ -159,11 +159,26 @@ func splitItems(reply []byte) (head []byte, items [][]byte) {
 	}
 	var f upstream.Framer
 	for rest := reply[end:]; len(rest) > 0; {
-		n, ends, err := f.Next(rest)
+		before := messagesBefore(rest)
+		n, ends, err := f.Next(rest[before:])
 		if err != nil || !ends {
 			return reply, nil
 		}
+		n += before
 		items, rest = append(items, rest[:n]), rest[n:]
 	}
 	return reply[:end], items
+}
+
+// messagesBefore returns how many bytes of b are messages that come before an item: see upstream.Framer.
+func messagesBefore(b []byte) (n int) {
+	var f upstream.Framer
+	for n < len(b) && b[n] == '>' {
+		k, ends, err := f.Next(b[n:])
+		if err != nil || !ends {
+			return n
+		}
+		n += k
+	}
+	return n
 }

@@ -418,3 +418,24 @@ func TestNothingRunsInAnotherDatabaseThanTheClients(t *testing.T) {
 	u.answers <- "$1\r\n3\r\n"
 	c.want("$1\r\n3\r\n")
 }
+
+// Before Redis 7.2, who publishes in a transaction to a channel of his own gets the message amid the reply of EXEC, in addition to the
+// replies that this counts.
+func TestAMessageAmidTheReplyOfExecIsNoneOfItsReplies(t *testing.T) {
+	const message = ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n"
+	for _, reply := range []string{"*2\r\n" + message + ":1\r\n+OK\r\n", "*2\r\n:1\r\n" + message + message + "+OK\r\n"} {
+		for _, second := range []string{"SET a b", "SELECT 3"} { // the reply of the second is made here
+			u, _, c := subscribed(t)
+			c.send(words("MULTI") + words("PUBLISH news m") + words(second) + words("EXEC") + words("GET a"))
+			for _, request := range []string{"MULTI", "PUBLISH news m", second} {
+				u.wantRequest(t, request)
+			}
+			u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+			u.wantRequest(t, "EXEC")
+			u.answers <- reply
+			u.wantRequest(t, "GET a")
+			u.answers <- "_\r\n"
+			c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + reply + "_\r\n")
+		}
+	}
+}

@@ -219,11 +219,13 @@ func (c *call) execThere() Reply {
 func (l *link) agreed(st *settling, reply []byte) {
 	_, items := splitItems(reply)
 	for _, d := range st.deferred {
-		if p := protocolOf(d.cmd, d.args); p != 0 && len(items) == st.n && items[d.at][0] != '-' {
+		if p := protocolOf(d.cmd, d.args); p != 0 && len(items) == st.n && !refusedThere(items[d.at]) {
 			l.pushes = p == 3
 		}
 	}
 }
+
+func refusedThere(item []byte) bool { return item[messagesBefore(item)] == '-' }
 
 // putDeferred is runDeferred for a transaction that took place at the upstream, whose reply has an item for each deferred command.
 // If that item is an error, the command is not run.
@@ -238,7 +240,8 @@ func (c *call) putDeferred(st *settling, reply []byte) Raw {
 		if at < len(st.deferred) && st.deferred[at].at == i {
 			d := st.deferred[at]
 			at++
-			if item[0] != '-' {
+			if !refusedThere(item) {
+				b = append(b, item[:messagesBefore(item)]...)
 				item = c.runThere(d).appendTo(nil, c.resp3)
 			}
 		}

@@ -11,9 +11,11 @@ import (
 var ErrFraming = errors.New("what it sent is no RESP")
 
 // A Framer finds where replies end, in bytes that arrive in any pieces. It keeps nothing of them: a reply of any size
-// passes by. It needs no stack either, for a reply ends when as many values have come as all its headers announced.
+// passes by. It needs no stack either, for a reply ends when as many values have come as all its headers announced. A message is none of
+// them: before Redis 7.2, who publishes in a transaction to a channel of his own gets it amid the reply of EXEC.
 type Framer struct {
 	left   int64 // values still to come of the frame under way; 0: between frames
+	inside bool  // the first header of the frame under way has come
 	skip   int64 // bytes still to come of a string, with its line end
 	kind   byte  // of the line under way; 0: none
 	number int64 // in this line, as far as it was read
@@ -30,7 +32,7 @@ func (f *Framer) Between() bool { return f.left == 0 }
 // Next returns how many bytes of b belong to the frame that is under way, or begins there, and whether it ends there.
 func (f *Framer) Next(b []byte) (n int, ends bool, err error) {
 	if f.left == 0 {
-		f.left = 1
+		f.left, f.inside = 1, false
 	}
 	for {
 		switch {
@@ -92,14 +94,14 @@ func (f *Framer) line(b []byte) (n int, ended, ok bool) {
 	if !ended {
 		return n, false, true
 	}
-	kind := f.kind
-	f.kind = 0
+	kind, inside := f.kind, f.inside
+	f.kind, f.inside = 0, true
 	switch {
 	case f.minus: // null
 		f.left--
 	case kind == '$' || kind == '=' || kind == '!':
 		f.skip = f.number + 2
-	case kind == '|': // attributes come in front of the value that they describe
+	case kind == '|', kind == '>' && inside: // attributes come in front of the value that they describe, and see Framer
 		f.left += f.number * perValue
 	default:
 		f.left += f.number*perValue - 1

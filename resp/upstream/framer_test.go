@@ -10,7 +10,10 @@ import (
 )
 
 // frameLen is the slow and obvious way to find the length of the frame at the beginning of b: 0 if it is not whole.
-func frameLen(b []byte) (int, error) {
+func frameLen(b []byte) (int, error) { return lenInside(b, false) }
+
+// lenInside is frameLen for what may be inside another frame.
+func lenInside(b []byte, inside bool) (int, error) {
 	end := bytes.IndexByte(b, '\n')
 	if len(b) == 0 {
 		return 0, nil
@@ -47,10 +50,14 @@ func frameLen(b []byte) (int, error) {
 		n *= 2
 	case '|':
 		n = 2*n + 1
+	case '>':
+		if inside { // the value in whose place it came is behind it
+			n++
+		}
 	}
 	at := end + 1
 	for range n {
-		k, err := frameLen(b[at:])
+		k, err := lenInside(b[at:], true)
 		if k == 0 || err != nil {
 			return 0, err
 		}
@@ -62,6 +69,7 @@ func frameLen(b []byte) (int, error) {
 var frames = []string{
 	"+OK\r\n", "-ERR no\r\n", ":-12\r\n", "$3\r\na\nb\r\n", "$-1\r\n", "$0\r\n\r\n", "*-1\r\n", "*0\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(123\r\n",
 	"*2\r\n$1\r\na\r\n*1\r\n:1\r\n", "%1\r\n+k\r\n*2\r\n+a\r\n+b\r\n", "~1\r\n+a\r\n", ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n",
+	"*2\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n:1\r\n", "*1\r\n>1\r\n+a\r\n>1\r\n*1\r\n+b\r\n%1\r\n+c\r\n+d\r\n",
 	"|1\r\n+k\r\n+v\r\n*1\r\n+x\r\n", "=5\r\ntxt:a\r\n", "!3\r\nERR\r\n", "*1\r\n|1\r\n+k\r\n:1\r\n+x\r\n",
 }
 
