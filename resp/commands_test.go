@@ -206,6 +206,10 @@ func TestClientReply(t *testing.T) {
 		c.send(words(line))
 	}
 	c.want("$1\r\nv\r\n+OK\r\n+PONG\r\n")
+	for _, empty := range []string{"\r\n", "*0\r\n"} {
+		c.send(words("CLIENT REPLY SKIP") + empty + words("PING"))
+		c.want("+PONG\r\n")
+	}
 }
 
 // To Redis the Kelvin sign is no k, and a dotted I no i.

@@ -230,6 +230,7 @@ func (s *session) runAll() {
 			}
 			s.in.consume(n)
 			if len(s.parser.args) == 0 {
+				s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
 				continue
 			}
 		}
