@@ -149,8 +149,8 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 		topics = append(topics, pubsub.Topic{Kind: kind, Name: name})
 	}
 	var sl *slot
-	others := s.atUpstream(topics)
-	if s.link != nil && len(others) > 0 && !s.linkDead() {
+	others, l := s.atUpstream(topics), s.liveLink()
+	if l != nil && len(others) > 0 {
 		if sl = c.claim(overlapAny, "", func(*outcome) Reply { return told }); sl == nil {
 			return wait
 		}
@@ -168,7 +168,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 		s.mu.Lock()
 		sl.mute, s.latest = false, sl
 		s.mu.Unlock()
-		s.link.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
+		l.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
 			append([]string{word}, others...)...)
 		return later
 	}

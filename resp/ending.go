@@ -47,7 +47,7 @@ func (s *session) setGone() {
 	s.gone = true
 	s.closing.Store(true)
 	if s.link != nil {
-		_ = s.link.conn.Close() // nobody waits for its replies any more
+		s.link.close() // nobody waits for its replies any more
 	}
 	s.ready.Signal()
 	s.turn.Signal()

@@ -62,8 +62,8 @@ func (c *call) setProtocol(resp3 bool) {
 	c.mu.Lock()
 	c.resp3 = resp3
 	c.mu.Unlock()
-	if c.link != nil && !c.linkDead() {
-		c.link.agree() // there may be messages before the next command
+	if l := c.liveLink(); l != nil {
+		l.agree() // there may be messages before the next command
 	}
 }
 

@@ -245,13 +245,15 @@ func (c *call) mayWaitThere() bool {
 // soon. Those that try again, or wait, when a Redis is gone do the same here: go-redis, and redis-py for the workers of Celery and
 // RQ. That is safe, as nothing of the command was sent. An upstream that refuses the connection, as for a wrong password, would
 // refuse it again, so its own error is the reply; unless it says that it cannot serve for the time being. The error begins with ERR:
-// upon NOAUTH a client would look for what is wrong with its own login.
+// upon NOAUTH a client would look for what is wrong with its own login. That it is busy with a script, it says to all.
 func (s *Server) upstreamFailed(err error) Reply {
 	s.countFailed(err.Error())
 	refused, ok := errors.AsType[upstream.ReplyError](err)
 	switch {
 	case ok && refused.WantsLogin():
 		return Error("ERR the user and password in lockproxy's setting upstream are missing or wrong: " + err.Error())
+	case ok && refused.Busy():
+		return Error(refused)
 	case ok && !refused.Passing():
 		return Error("ERR " + err.Error())
 	}

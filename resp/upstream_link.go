@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"strings"
@@ -11,15 +12,15 @@ import (
 )
 
 // A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests
-// to it, and its relay (upstream_relay.go) takes the replies to the client.
+// to it, and its relay (upstream_relay.go), which has made it, takes the replies to the client.
 //
 // In the session's queue a run of commands that went upstream is one slot, which is ready when all their replies have
 // been written: so replies keep their order, and a run costs no more than its bytes. What was sent upstream, by the
 // client's will or by ours, stands in expected, in the order in which the upstream will answer it.
 type link struct {
 	session *session
-	conn    net.Conn
-	done    chan struct{} // closed when the relay has ended
+	end     context.CancelFunc // of the attempt to connect
+	done    chan struct{}      // closed when the relay has ended
 
 	// Only the reader uses these.
 	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
@@ -29,6 +30,8 @@ type link struct {
 	sentAll  bool              // nothing more is sent
 
 	// session.mu guards what follows.
+	conn     net.Conn      // nil: it is being made, or failed is set. The reader and the relay, which have seen it, need not lock
+	failed   error         // why it could not be made; dead is set, too
 	expected []expectation // in order
 	stateful bool          // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
 	dead     bool          // it was lost, or dropped: the next command needs another
@@ -72,32 +75,86 @@ func (s *session) connected() (*link, Reply) {
 	if s.link != nil && s.link.sentAll {
 		<-s.link.done
 	}
-	if s.link != nil && s.linkDead() {
+	conn, dead, failed := s.linkState()
+	switch {
+	case failed != nil:
+		s.dropLink()
+		return nil, s.server.upstreamFailed(failed)
+	case dead:
 		s.dropLink()
 	}
-	l := s.link
-	if l != nil {
-		l.agree()
-		return l, l.moved()
-	}
-	if !s.repliesDone() {
+	if s.link == nil {
+		if s.repliesDone() {
+			s.makeLink()
+		}
 		return nil, wait
 	}
-	g := s.greetingThere()
-	conn, err := s.server.cfg.Upstream.Dial(g)
-	if err != nil {
-		return nil, s.server.upstreamFailed(err)
+	if conn == nil {
+		return nil, wait
 	}
-	l = &link{session: s, conn: conn, done: make(chan struct{}), greeting: g, pushes: g.RESP3}
+	l := s.link
+	l.agree()
+	return l, l.moved()
+}
+
+// linkState returns the link's connection, nil if it is not made, whether it is dead, and why it could not be made.
+func (s *session) linkState() (conn net.Conn, dead bool, failed error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link == nil {
+		return nil, false, nil
+	}
+	return s.link.conn, s.link.dead, s.link.failed
+}
+
+// liveLink returns the link if there is one that is made, and not known to have ended.
+func (s *session) liveLink() *link {
+	if conn, dead, _ := s.linkState(); conn == nil || dead {
+		return nil
+	}
+	return s.link
+}
+
+// makeLink begins to connect. The reader waits for that, and notices meanwhile if the client hangs up: an upstream that is busy may be
+// silent for long.
+func (s *session) makeLink() {
+	g := s.greetingThere()
+	ctx, end := context.WithCancel(context.Background())
+	l := &link{session: s, end: end, done: make(chan struct{}), greeting: g, pushes: g.RESP3}
 	s.mu.Lock()
 	s.link = l
-	if s.gone {
+	gone := s.gone
+	s.mu.Unlock()
+	if gone {
+		end()
+	}
+	s.server.counters.links.Add(1)
+	go l.run(ctx, g)
+}
+
+// run connects, and relays until the connection ends.
+func (l *link) run(ctx context.Context, g upstream.Greeting) {
+	defer close(l.done)
+	defer l.end()
+	defer l.session.recovered("relay")
+	if l.connect(ctx, g) {
+		l.relay()
+	}
+}
+
+func (l *link) connect(ctx context.Context, g upstream.Greeting) bool {
+	s := l.session
+	conn, err := s.server.cfg.Upstream.DialPatiently(ctx, g)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && (s.gone || l.dead) { // too late to be ended by l.end
 		_ = conn.Close()
 	}
-	s.mu.Unlock()
-	s.server.counters.links.Add(1)
-	go l.relay()
-	return l, nil
+	l.conn, l.failed, l.dead = conn, err, l.dead || err != nil
+	if !s.closing.Load() {
+		s.kickReader()
+	}
+	return err == nil
 }
 
 func (s *session) greetingThere() upstream.Greeting {
@@ -172,8 +229,8 @@ func (l *link) moved() Reply {
 // selectThere has the link follow to the client's new database before the client is told that it is there. It returns wait, or the
 // upstream's refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
 func (c *call) selectThere() Reply {
-	l := c.link
-	if l == nil || c.linkDead() || l.sentAll || len(c.args) != 2 {
+	l := c.liveLink()
+	if l == nil || l.sentAll || len(c.args) != 2 {
 		return nil
 	}
 	db, refused := c.parseDB(c.args[1])
@@ -333,12 +390,6 @@ func (l *link) noteState() {
 	}
 }
 
-func (s *session) linkDead() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.link.dead
-}
-
 // dropLink ends the link. Nothing is expected of it.
 func (s *session) dropLink() {
 	l := s.link
@@ -347,12 +398,20 @@ func (s *session) dropLink() {
 	}
 	s.mu.Lock()
 	l.dead = true
+	l.close()
 	s.mu.Unlock()
-	_ = l.conn.Close()
 	<-l.done
 	s.server.counters.links.Add(-1)
 	s.mu.Lock()
 	s.link = nil
 	s.mu.Unlock()
 	s.monitors.Store(false)
+}
+
+// close ends the connection, or the attempt to make it. s.mu is held.
+func (l *link) close() {
+	l.end()
+	if l.conn != nil {
+		_ = l.conn.Close()
+	}
 }

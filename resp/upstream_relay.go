@@ -49,9 +49,7 @@ const (
 
 // relay runs until the connection ends.
 func (l *link) relay() {
-	defer close(l.done)
 	r := &relay{link: l}
-	defer l.session.recovered("relay")
 	small, large := make([]byte, relaySmall), (*[]byte)(nil) // large is borrowed
 	buf, w := small, 0
 	for {

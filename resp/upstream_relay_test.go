@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lockproxy/resp/upstream"
 )
@@ -182,12 +183,9 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 			srv := newServer(Config{Upstream: up, LockKeys: []string{"lock:*"}}, engine, nil, engine.fakeMessages)
 			defer srv.gates.Close()
 			s := newSession(srv, near, 1)
-			link, err := s.connected()
-			if err != nil {
-				t.Fatal(err)
-			}
+			s.makeLink()
 			_ = (<-conns).Close()
-			<-link.done
+			<-s.link.done
 			if use(s) {
 				t.Error("a command was put on a link that had broken")
 			}
@@ -438,4 +436,34 @@ func TestAMessageAmidTheReplyOfExecIsNoneOfItsReplies(t *testing.T) {
 			c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + reply + "_\r\n")
 		}
 	}
+}
+
+// Who sends a command to a Redis that is busy for a while waits, and so does who has just connected.
+func TestANewClientWaitsForASilentUpstream(t *testing.T) {
+	speak := make(chan struct{})
+	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
+		defer conn.Close()
+		select {
+		case <-speak:
+		case <-t.Context().Done():
+			return
+		}
+		eachRequest(conn, func([]string) bool {
+			_, err := io.WriteString(conn, "+v\r\n")
+			return err == nil
+		})
+	})
+	up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: 20 * time.Millisecond})
+	r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}})
+	c, leaves := r.dial(), r.dial()
+	c.send(words("GET data"))
+	leaves.send(words("GET data"))
+	waitFor(t, "nobody connects to the upstream", func() bool { return r.server.Stats().UpstreamLinks == 2 })
+	if _, err := up.Dial(upstream.Greeting{}); err == nil || !strings.HasSuffix(err.Error(), upstream.NoAnswer) {
+		t.Fatalf("whoever does not wait gives up: %v", err)
+	}
+	_ = leaves.Close()
+	waitFor(t, "who hung up is still there", func() bool { return r.server.Stats().UpstreamLinks == 1 })
+	close(speak)
+	c.want("+v\r\n")
 }

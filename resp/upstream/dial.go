@@ -30,6 +30,17 @@ func (u *Redis) Dial(g Greeting) (net.Conn, error) { return u.dialWhile(context.
 
 // dialWhile is Dial, but gives up when ctx ends.
 func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
+	return u.try(ctx, g, u.dial)
+}
+
+// DialPatiently is dialWhile, but waits for a server that is silent, once it is connected: so does who sends a command to a server that
+// is busy for a while.
+func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error) {
+	return u.try(ctx, g, u.dialPatiently)
+}
+
+// try dials, unless that has failed just before.
+func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, Greeting) (net.Conn, error)) (net.Conn, error) {
 	u.mu.Lock()
 	failure := u.failure
 	if !time.Now().Before(u.retryAt) {
@@ -40,12 +51,12 @@ func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 		return nil, failure
 	}
 	begun := time.Now()
-	conn, err := u.dial(ctx, g)
+	conn, err := dial(ctx, g)
 	var refused ReplyError
 	switch {
 	case errors.As(err, &refused): // the server refuses this greeting, but perhaps not another client's
 		return nil, u.named(err)
-	case err != nil && u.reachedSince(begun): // only this connection failed: another could be made meanwhile
+	case err != nil && (ctx.Err() != nil || u.reachedSince(begun)): // only this connection failed: another could be made meanwhile
 		return nil, u.named(err)
 	case err != nil:
 		return nil, u.failed(err)
@@ -86,27 +97,46 @@ func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn = u.opt.Wrap(conn)
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline)
-	plain := conn
-	stop := context.AfterFunc(ended, func() { _ = plain.Close() })
-	defer stop()
-	if u.opt.TLS != nil {
-		config := u.opt.TLS().Clone()
-		config.ServerName, _, _ = net.SplitHostPort(u.opt.Addr)
-		secure := tls.Client(conn, config)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		conn = secure
-	}
-	if err := u.greet(conn, g); err != nil {
-		_ = conn.Close()
+	return u.begin(ctx, conn, g)
+}
+
+func (u *Redis) dialPatiently(ended context.Context, g Greeting) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ended, u.opt.DialTimeout)
+	defer cancel()
+	conn, err := u.connect(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return conn, conn.SetDeadline(time.Time{})
+	return u.begin(ended, conn, g)
+}
+
+// begin makes a TCP connection one that is greeted, or closes it. It gives up when ctx ends.
+func (u *Redis) begin(ctx context.Context, plain net.Conn, g Greeting) (net.Conn, error) {
+	plain = u.opt.Wrap(plain)
+	stop := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
+	conn, err := u.speak(ctx, plain, g)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = plain.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// speak returns what speaks TLS over the connection, if it is to, and greets.
+func (u *Redis) speak(ctx context.Context, plain net.Conn, g Greeting) (net.Conn, error) {
+	if u.opt.TLS == nil {
+		return plain, u.greet(plain, g)
+	}
+	config := u.opt.TLS().Clone()
+	config.ServerName, _, _ = net.SplitHostPort(u.opt.Addr)
+	secure := tls.Client(plain, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	return secure, u.greet(secure, g)
 }
 
 // connect tries again after a quarter and half of the time: a server to which many connect at once drops what it has no room

@@ -23,8 +23,11 @@ func (e ReplyError) Error() string { return string(e) }
 // Passing says whether the server may accept the same a while later.
 func (e ReplyError) Passing() bool {
 	code, rest, _ := strings.Cut(string(e), " ")
-	return code == "BUSY" || code == "LOADING" || code == "ERR" && rest == "max number of clients reached"
+	return code == "LOADING" || code == "ERR" && rest == "max number of clients reached"
 }
+
+// Busy says whether the server refuses all commands while a script runs.
+func (e ReplyError) Busy() bool { return strings.HasPrefix(string(e), "BUSY ") }
 
 // WantsLogin says whether the server does not know who asks.
 func (e ReplyError) WantsLogin() bool {
