@@ -10,12 +10,17 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
 // failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
 // cost each command of a pipeline the whole DialTimeout.
 const failurePause = 200 * time.Millisecond
+
+// turnsMax is how many connections for clients are made at once. All of several thousand clients may need theirs at the same moment, as
+// after a restart, and a server drops what it has no room for: Redis keeps 511 that it has not looked at.
+const turnsMax = 64
 
 // A Greeting is how a connection is to begin.
 type Greeting struct {
@@ -34,8 +39,16 @@ func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 }
 
 // DialPatiently is dialWhile, but waits for a server that is silent, once it is connected: so does who sends a command to a server that
-// is busy for a while.
+// is busy for a while. If many connect at once, it waits for its turn.
 func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error) {
+	select {
+	case u.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, u.named(ctx.Err())
+	}
+	over := sync.OnceFunc(func() { <-u.turns })
+	defer over()
+	defer time.AfterFunc(u.opt.DialTimeout, over).Stop() // others may find the server elsewhere
 	return u.try(ctx, g, u.dialPatiently)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -94,6 +95,63 @@ func TestAConnectionThatTheServerDroppedIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
+}
+
+// A server has room for some connections only that it has not looked at. But one that is silent for good does not keep others from
+// being made: they may lead to another server.
+func TestConnectionsForManyClientsAreMadeInTurns(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		dialTimeout time.Duration
+		first       int // how many come while none is greeted
+	}{{"in turns", time.Minute, turnsMax}, {"though the first are silent", 200 * time.Millisecond, 2*turnsMax + 1}} {
+		t.Run(tc.name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			const clients = 2*turnsMax + 1
+			come := make(chan net.Conn, 100*clients)
+			go func() {
+				defer close(come)
+				for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+					come <- conn
+				}
+			}()
+			u := New(Options{Addr: l.Addr().String(), DialTimeout: tc.dialTimeout})
+			var dialing sync.WaitGroup
+			for range clients {
+				dialing.Go(func() {
+					conn, err := u.DialPatiently(t.Context(), Greeting{})
+					for ; err != nil && t.Context().Err() == nil; conn, err = u.DialPatiently(t.Context(), Greeting{}) {
+					} // on a busy machine it may take too long to connect
+					if err == nil {
+						_ = conn.Close()
+					}
+				})
+			}
+			var silent []net.Conn
+			for range tc.first {
+				silent = append(silent, <-come)
+			}
+			if n := len(u.turns); tc.dialTimeout == time.Minute && (n != turnsMax || len(come) > 0) {
+				t.Errorf("%d at once, and %d more", n, len(come))
+			}
+			for _, conn := range silent {
+				go greeted(conn)
+			}
+			go func() {
+				for conn := range come {
+					go greeted(conn)
+				}
+			}()
+			dialing.Wait()
+			if n := len(u.turns); n > 0 {
+				t.Errorf("%d turns are not over", n)
+			}
+		})
+	}
 }
 
 // Certificates and authorities are renewed while the process runs.

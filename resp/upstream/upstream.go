@@ -41,7 +41,8 @@ type Redis struct {
 	asking   sync.Mutex  // held by whoever asks for commands
 	watcher  *watcher    // nil: nobody watches
 
-	connecting sync.Mutex // held by whoever makes a Trunk
+	connecting sync.Mutex    // held by whoever makes a Trunk
+	turns      chan struct{} // has an element for each DialPatiently whose turn it is
 
 	mu      sync.Mutex // guards what follows
 	own     *line      // nil: none, or somebody asks over it
@@ -63,7 +64,7 @@ func New(opt Options) *Redis {
 	if opt.Wrap == nil {
 		opt.Wrap = func(c net.Conn) net.Conn { return c }
 	}
-	return &Redis{opt: opt, trunks: map[*Trunk]struct{}{}}
+	return &Redis{opt: opt, turns: make(chan struct{}, turnsMax), trunks: map[*Trunk]struct{}{}}
 }
 
 // Addr returns host:port.
