@@ -19,8 +19,7 @@ import (
 // client's will or by ours, stands in expected, in the order in which the upstream will answer it.
 type link struct {
 	session *session
-	end     context.CancelFunc // of the attempt to connect
-	done    chan struct{}      // closed when the relay has ended
+	done    chan struct{} // closed when the relay has ended
 
 	// Only the reader uses these.
 	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
@@ -30,12 +29,13 @@ type link struct {
 	sentAll  bool              // nothing more is sent
 
 	// session.mu guards what follows.
-	conn     net.Conn      // nil: it is being made, or failed is set. The reader and the relay, which have seen it, need not lock
-	failed   error         // why it could not be made; dead is set, too
-	expected []expectation // in order
-	stateful bool          // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
-	dead     bool          // it was lost, or dropped: the next command needs another
-	id       int64         // of the connection at the upstream; 0: not known yet, or no command may have to wait
+	conn     net.Conn           // nil: it is being made, or failed is set. The reader and the relay, which have seen it, need not lock
+	giveUp   context.CancelFunc // ends the attempt to make it
+	failed   error              // why it could not be made; dead is set, too
+	expected []expectation      // in order
+	stateful bool               // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
+	dead     bool               // it was lost, or dropped: the next command needs another
+	id       int64              // of the connection at the upstream; 0: not known yet, or no command may have to wait
 
 	// Only the relay uses these. pushes: the upstream has confirmed RESP3, and messages are pushes. Else they look like replies,
 	// and confirmed says whether there may be any.
@@ -119,42 +119,43 @@ func (s *session) liveLink() *link {
 // silent for long.
 func (s *session) makeLink() {
 	g := s.greetingThere()
-	ctx, end := context.WithCancel(context.Background())
-	l := &link{session: s, end: end, done: make(chan struct{}), greeting: g, pushes: g.RESP3}
+	ctx, giveUp := context.WithCancel(context.Background())
+	l := &link{session: s, giveUp: giveUp, done: make(chan struct{}), greeting: g, pushes: g.RESP3}
 	s.mu.Lock()
 	s.link = l
-	gone := s.gone
+	if s.gone {
+		giveUp()
+	}
 	s.mu.Unlock()
-	if gone {
-		end()
-	}
 	s.server.counters.links.Add(1)
-	go l.run(ctx, g)
+	go l.connect(ctx, g)
 }
 
-// run connects, and relays until the connection ends.
-func (l *link) run(ctx context.Context, g upstream.Greeting) {
-	defer close(l.done)
-	defer l.end()
-	defer l.session.recovered("relay")
-	if l.connect(ctx, g) {
-		l.relay()
-	}
-}
-
-func (l *link) connect(ctx context.Context, g upstream.Greeting) bool {
-	s := l.session
+// connect makes the connection, and begins to relay: on another goroutine, as an idle one is to have a small stack.
+func (l *link) connect(ctx context.Context, g upstream.Greeting) {
+	s, relays := l.session, false
+	defer func() {
+		if !relays {
+			close(l.done)
+		}
+	}()
+	defer s.recovered("upstream connection")
 	conn, err := s.server.cfg.Upstream.DialPatiently(ctx, g)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil && (s.gone || l.dead) { // too late to be ended by l.end
+	l.giveUp()
+	l.giveUp = nil
+	if err == nil && (s.gone || l.dead) { // too late to be given up
 		_ = conn.Close()
 	}
 	l.conn, l.failed, l.dead = conn, err, l.dead || err != nil
 	if !s.closing.Load() {
 		s.kickReader()
 	}
-	return err == nil
+	if err == nil {
+		relays = true
+		go l.relay()
+	}
 }
 
 func (s *session) greetingThere() upstream.Greeting {
@@ -410,8 +411,10 @@ func (s *session) dropLink() {
 
 // close ends the connection, or the attempt to make it. s.mu is held.
 func (l *link) close() {
-	l.end()
-	if l.conn != nil {
+	switch {
+	case l.conn != nil:
 		_ = l.conn.Close()
+	case l.giveUp != nil:
+		l.giveUp()
 	}
 }

@@ -49,6 +49,8 @@ const (
 
 // relay runs until the connection ends.
 func (l *link) relay() {
+	defer close(l.done)
+	defer l.session.recovered("relay")
 	r := &relay{link: l}
 	small, large := make([]byte, relaySmall), (*[]byte)(nil) // large is borrowed
 	buf, w := small, 0
