@@ -24,6 +24,7 @@ import (
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/pubsub"
 	"lockproxy/resp"
+	"lockproxy/resp/upstream"
 	"lockproxy/script"
 )
 
@@ -231,8 +232,11 @@ func (p *process) startEngine() error {
 }
 
 func (p *process) startFront() error {
-	up := upstreamOf(p.cfg, p.outTLS, p.log)
-	if up != nil {
+	var up *upstream.Redis
+	if p.cfg.Upstream.Addr != "" {
+		watch := keepLookout(vanishedAfter)
+		p.onStop(func(context.Context) { watch.end() })
+		up = upstreamOf(p.cfg, p.outTLS, watch, p.log)
 		up.Watch(p.log)
 		p.onStop(func(context.Context) { up.Close() })
 	}

@@ -22,11 +22,10 @@ func clientSockets() net.ListenConfig {
 	return sockets
 }
 
-// A vanishing listener does the same for connections on which something was sent: for its receipt, the kernel would wait a quarter
-// of an hour. The listener closes those whose clients do not confirm it. A client that only reads slowly, or nothing for a while,
-// does confirm. TCP_USER_TIMEOUT would need no goroutine, but it ends the connections of such slow clients, too.
-type vanishing struct {
-	net.Listener
+// A lookout does the same for connections on which something was sent: for its receipt, the kernel would wait a quarter of an hour. It
+// closes those whose other end does not confirm it. A client that only reads slowly, or nothing for a while, does confirm, and so does
+// an upstream that is busy. TCP_USER_TIMEOUT would need no goroutine, but it ends the connections of such slow clients, too.
+type lookout struct {
 	patience time.Duration
 	cancel   context.CancelFunc
 	watching sync.WaitGroup
@@ -35,31 +34,28 @@ type vanishing struct {
 	conns map[*net.TCPConn]struct{}
 }
 
-// endVanished returns l as such a listener, which watches what it accepts until it is closed.
-func endVanished(l net.Listener, patience time.Duration) *vanishing {
+// keepLookout begins one, which lasts until it is ended.
+func keepLookout(patience time.Duration) *lookout {
 	ctx, cancel := context.WithCancel(context.Background())
-	v := &vanishing{Listener: l, patience: patience, cancel: cancel, conns: map[*net.TCPConn]struct{}{}}
+	v := &lookout{patience: patience, cancel: cancel, conns: map[*net.TCPConn]struct{}{}}
 	v.watching.Go(func() { v.watch(ctx) })
 	return v
 }
 
-func (v *vanishing) Accept() (net.Conn, error) {
-	c, err := v.Listener.Accept()
+func (v *lookout) add(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.conns[t] = struct{}{}
 	}
-	return c, err
 }
 
-func (v *vanishing) Close() error {
+func (v *lookout) end() {
 	v.cancel()
 	v.watching.Wait()
-	return v.Listener.Close()
 }
 
-func (v *vanishing) watch(ctx context.Context) {
+func (v *lookout) watch(ctx context.Context) {
 	tick := time.NewTicker(v.patience / 6)
 	defer tick.Stop()
 	for {
@@ -74,12 +70,34 @@ func (v *vanishing) watch(ctx context.Context) {
 	}
 }
 
-// over says whether the connection is closed, as it is now if its client has vanished.
-func (v *vanishing) over(c *net.TCPConn) bool {
+// over says whether the connection is closed, as it is now if its other end has vanished.
+func (v *lookout) over(c *net.TCPConn) bool {
 	since, err := unconfirmed(c)
 	if err == nil && since > v.patience {
 		_ = c.Close()
 		return true
 	}
 	return err != nil
+}
+
+// A vanishing listener keeps a lookout over what it accepts.
+type vanishing struct {
+	net.Listener
+	*lookout
+}
+
+// endVanished returns l as such a listener.
+func endVanished(l net.Listener, patience time.Duration) *vanishing {
+	return &vanishing{l, keepLookout(patience)}
+}
+
+func (v *vanishing) Accept() (net.Conn, error) {
+	c, err := v.Listener.Accept()
+	v.add(c)
+	return c, err
+}
+
+func (v *vanishing) Close() error {
+	v.end()
+	return v.Listener.Close()
 }

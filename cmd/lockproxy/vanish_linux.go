@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unconfirmed returns for how long the client has confirmed nothing; 0 unless the kernel has repeated something, or asked, more
+// unconfirmed returns for how long the other end has confirmed nothing; 0 unless the kernel has repeated something, or asked, more
 // than once. (A client that takes no more is asked ever more rarely whether it does, and one question may just be under way.) The
 // error says that c is closed.
 func unconfirmed(c *net.TCPConn) (since time.Duration, err error) {

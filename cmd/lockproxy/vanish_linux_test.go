@@ -3,11 +3,16 @@ package main
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/cmd/lockproxy/renewed"
+	"lockproxy/resp/upstream"
 )
 
 // No test can cut the power of a client's machine: what the kernel is told to do where nothing is sent is read back.
@@ -28,7 +33,7 @@ func TestTheKernelAsksWhetherASilentClientIsThere(t *testing.T) {
 	}
 }
 
-// A socket that drops all that arrives is as good as a machine without power. One that is not read confirms.
+// A client that does not read confirms what arrives, one that is gone does not.
 func TestAClientThatConfirmsNothingIsCutOffAndASlowOneIsNot(t *testing.T) {
 	l, err := listen("listen", "127.0.0.1:0", clientSockets())
 	if err != nil {
@@ -40,10 +45,7 @@ func TestAClientThatConfirmsNothingIsCutOffAndASlowOneIsNot(t *testing.T) {
 	gone, toGone := connect(t, l)
 	const much = 16 << 20 // more than the kernel takes
 	go func() { _, _ = toSlow.Write(make([]byte, much)) }()
-	control(t, gone, func(fd int) error {
-		drop := []unix.SockFilter{{Code: unix.BPF_RET}}
-		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop[0]})
-	})
+	dropAll(t, gone)
 	if _, err := toGone.Write([]byte("+OK\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +56,52 @@ func TestAClientThatConfirmsNothingIsCutOffAndASlowOneIsNot(t *testing.T) {
 	if n, err := io.Copy(io.Discard, io.LimitReader(slow, much)); err != nil || n != much {
 		t.Errorf("a client that read nothing for a while got %d bytes, %v", n, err)
 	}
+}
+
+// A client whose own connection leads to an upstream that vanished would wait for a quarter of an hour.
+func TestTheConnectionsToTheUpstreamAreWatched(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	come := make(chan *net.TCPConn, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "+PONG\r\n")
+		come <- c.(*net.TCPConn)
+	}()
+	watch := keepLookout(300 * time.Millisecond)
+	defer watch.end()
+	cfg := &config.Config{DialTimeout: 20 * time.Second}
+	cfg.Upstream.Addr = l.Addr().String()
+	to, err := upstreamOf(cfg, renewed.Certificates{}, watch, slog.New(slog.DiscardHandler)).Dial(upstream.Greeting{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	there := <-come
+	defer there.Close()
+	dropAll(t, there)
+	if _, err := io.WriteString(to, "GET data\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = to.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := to.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the connection to an upstream that is gone: %v", err)
+	}
+}
+
+// dropAll makes the socket as good as a machine without power.
+func dropAll(t *testing.T, c *net.TCPConn) {
+	t.Helper()
+	control(t, c, func(fd int) error {
+		drop := []unix.SockFilter{{Code: unix.BPF_RET}}
+		return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &drop[0]})
+	})
 }
 
 // connect returns both ends of a connection.

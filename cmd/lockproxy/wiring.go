@@ -171,14 +171,15 @@ func globalAddr(addr string) string {
 	return addr + " on " + name
 }
 
-// upstreamOf returns the upstream, not yet connected, or nil if there is none.
-func upstreamOf(cfg *config.Config, secure renewed.Certificates, log *slog.Logger) *upstream.Redis {
+// upstreamOf returns the upstream, not yet connected. Its connections end if its machine vanishes.
+func upstreamOf(cfg *config.Config, secure renewed.Certificates, watch *lookout, log *slog.Logger) *upstream.Redis {
 	u := cfg.Upstream
-	if u.Addr == "" {
-		return nil
+	wrap := func(c net.Conn) net.Conn {
+		watch.add(c)
+		return sock.Wrap(c)
 	}
 	opt := upstream.Options{Addr: u.Addr, Username: u.User, Password: passwordOf(u.Password, cfg.UpstreamPasswordFile, log),
-		DialTimeout: cfg.DialTimeout, Wrap: sock.Wrap}
+		DialTimeout: cfg.DialTimeout, Wrap: wrap}
 	if u.TLS {
 		opt.TLS = secure.Now
 	}

@@ -152,10 +152,13 @@ func (u *Redis) speak(ctx context.Context, plain net.Conn, g Greeting) (net.Conn
 	return secure, u.greet(secure, g)
 }
 
+// keepAlive finds out within half a minute about a server that vanishes while a client waits there, as in BLPOP.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
+
 // connect tries again after a quarter and half of the time: a server to which many connect at once drops what it has no room
 // for, and the kernel would only ask again after a second.
 func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{KeepAlive: 15 * time.Second}
+	d := net.Dialer{KeepAliveConfig: keepAlive}
 	for range 2 {
 		try, cancel := context.WithTimeout(ctx, u.opt.DialTimeout/4)
 		conn, err := d.DialContext(try, "tcp", u.opt.Addr)
