@@ -119,6 +119,10 @@ func (c *call) divertHere(cmd *command) Reply {
 		if c.transaction.stage == watchingThere {
 			return c.split(errMixedTransaction)
 		}
+	case "client":
+		if actsOnOthers(cmd.row(c.args)) && !c.repliesDone() {
+			return wait
+		}
 	case "select":
 		if reply := c.selectThere(); reply != nil {
 			return reply
@@ -127,6 +131,19 @@ func (c *call) divertHere(cmd *command) Reply {
 		return c.divertScript(cmd)
 	}
 	return c.tooLarge()
+}
+
+// actsOnOthers says whether the command does something to other clients: not before what the client waits for at the upstream has come, as
+// on one Redis nothing that a client sends behind a BLPOP is done before.
+func actsOnOthers(row *command) bool {
+	if row == nil {
+		return false
+	}
+	switch row.full {
+	case "client|kill", "client|pause", "client|unblock", "client|unpause":
+		return true
+	}
+	return false
 }
 
 // tooLarge refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.

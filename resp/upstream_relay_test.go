@@ -467,3 +467,26 @@ func TestANewClientWaitsForASilentUpstream(t *testing.T) {
 	close(speak)
 	c.want("+v\r\n")
 }
+
+// What a client does to others, it does in the order in which it was sent.
+func TestWhatIsDoneToOthersWaitsForWhatCameBefore(t *testing.T) {
+	u, r, c := newUpstreamRig(t)
+	other := r.dial()
+	id := strings.TrimSpace(other.ask("CLIENT", "ID")[1:])
+	c.send(words("SET data v") + words("CLIENT KILL ID "+id))
+	u.wantRequest(t, "SET data v")
+	waitFor(t, "the kill does not wait", func() bool {
+		for _, s := range r.server.clients() {
+			if s.heldUp.Load() {
+				return true
+			}
+		}
+		return false
+	})
+	if got := other.ask("PING"); got != "+PONG\r\n" {
+		t.Errorf("the other got %q", got)
+	}
+	u.answers <- "+OK\r\n"
+	c.want("+OK\r\n:1\r\n")
+	other.wantEnd()
+}
