@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -61,6 +62,31 @@ func TestTheCommandsAreKnownUntilAnotherServerTells(t *testing.T) {
 			return
 		case err != nil || !known.Has("get") || time.Now().After(deadline):
 			t.Fatalf("the other server's are not known: %v, %v", known, err)
+		}
+	}
+}
+
+// Where no client needs a new connection meanwhile, the watcher finds out that there may be another server.
+func TestTheCommandsOfAServerThatIsRestartedAreAskedFor(t *testing.T) {
+	s := &server{t: t, reply: "*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n"}
+	s.start()
+	u := New(Options{Addr: s.addr})
+	defer u.Close()
+	if known, err := u.Commands(); err != nil || !known.Has("get") {
+		t.Fatalf("%v, %v", known, err)
+	}
+	u.watch(slog.New(slog.DiscardHandler), 10*time.Millisecond)
+	s.stop()
+	s.reply = "*1\r\n*6\r\n$3\r\nset\r\n:3\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
+	s.start()
+	defer s.stop()
+	for deadline := time.Now().Add(patienceMax); ; time.Sleep(failurePause / 10) {
+		known, err := u.Commands()
+		switch {
+		case err == nil && known.Has("set"):
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("the restarted server's are not known: %v, %v", known, err)
 		}
 	}
 }

@@ -78,6 +78,9 @@ func (w *watcher) run(ctx context.Context, every time.Duration) {
 func (w *watcher) look(ctx context.Context) {
 	had := w.line != nil
 	lost := w.ask(ctx)
+	if lost != nil {
+		w.upstream.another.Store(true)
+	}
 	err := lost
 	if lost != nil && had {
 		err = w.ask(ctx)
