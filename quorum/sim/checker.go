@@ -241,7 +241,7 @@ func (k *checker) stands(p *promise) bool {
 
 // gone is called when a client was told that it does not hold its lock.
 func (k *checker) gone(p *promise, by string) {
-	if k.stands(p) && !k.world.plan.forgets() { // a quorum may have forgotten it
+	if k.stands(p) && (!k.world.plan.forgets() || k.world.plan.Spares) { // else a quorum may have forgotten it
 		k.report(lostLock, "%s of %s (%s) is gone, says %s, %v early",
 			p.resource, p.client.name, p.token, by, p.until-k.world.now())
 	}

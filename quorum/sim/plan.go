@@ -12,6 +12,7 @@ import (
 type Plan struct {
 	Seed    uint64
 	Forgets bool   // a fault makes masters forget, or lets their clocks jump
+	Spares  bool   // no more of them than a quorum can spare
 	Aim     string // the class of worlds that it belongs to; "" is any
 
 	Masters, Proxies, Clients, Resources int

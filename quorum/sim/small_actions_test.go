@@ -33,6 +33,7 @@ var alphabets = []alphabet{
 	{name: "horizons", verbs: "take wipe crash hold heal 150ms 2.2s", depth: 4, ttl: long, forgets: true},
 	{name: "replicas", verbs: "take behind crash cut 150ms", depth: 5, ttl: long, forgets: true, append: "always"},
 	{name: "files", verbs: "take crash older cut 150ms", depth: 5, ttl: long, forgets: true, append: "everysec"},
+	{name: "copies", verbs: "take short keep free hold aged 600ms", depth: 4, ttl: long, forgets: true},
 	{name: "clocks", verbs: "take keep ahead back sleep cut heal 150ms 450ms", depth: 4, ttl: 400 * ms, forgets: true},
 	{name: "addresses", verbs: "take move cut heal 600ms 2.2s", depth: 4, ttl: long, forgets: true},
 }
@@ -50,6 +51,7 @@ func (a *alphabet) plan() Plan {
 	if strings.Contains(a.verbs, "eval") {
 		p.Votes = 1
 	}
+	p.Spares = strings.Contains(a.verbs, "aged")
 	return p
 }
 
@@ -110,6 +112,7 @@ var verbs = map[string]verb{
 	"take":      {"cp", idle, asks(func(h *hand) { h.voted, h.lock = nil, h.acquire(resourceName(0), h.ttl) })},
 	"again":     {"cp", holds, asks(func(h *hand) { h.reenter(h.lock, h.ttl) })},
 	"keep":      {"cp", holds, asks(func(h *hand) { h.extend(h.lock, quorum.ExtendRequest{TTL: h.ttl}) })},
+	"short":     {"cp", holds, asks(func(h *hand) { h.extend(h.lock, quorum.ExtendRequest{TTL: 100 * ms}) })},
 	"free":      {"cp", holds, asks(func(h *hand) { h.release(h.lock) })},
 	"evalTake":  {"cp", idle, asks(func(h *hand) { h.evalTake(&hashLock) })},
 	"evalRead":  {"cp", idle, asks(func(h *hand) { h.evalTake(&readLock) })},
@@ -127,6 +130,7 @@ var verbs = map[string]verb{
 	"wipe":   {"m", nil, func(w *smallWorld, x action) { w.servers[x.master].do(&session{}, []string{"FLUSHALL"}) }},
 	"crash":  {"m", nil, crash},
 	"older":  {"m", hasChanged, older},
+	"aged":   {"m", mayAge, aged},
 	"behind": {"m", hasChanged, behind},
 	"ahead":  {"m", isUnset, func(w *smallWorld, x action) { w.setClock(w.servers[x.master], 2*w.hands[0].ttl) }},
 	"back":   {"m", isUnset, func(w *smallWorld, x action) { w.setClock(w.servers[x.master], -2*w.hands[0].ttl) }},
@@ -239,14 +243,19 @@ func crash(w *smallWorld, x action) {
 	s.boot()
 }
 
-// changed returns when the lock changed last on a master; 0 if it never did.
-func (s *server) changed() (at time.Duration) {
+// changes returns when the lock changed on a master.
+func (s *server) changes() (at []time.Duration) {
 	for _, m := range s.store.journal {
 		if m.key == resourceName(0) {
-			at = m.at
+			at = append(at, m.at)
 		}
 	}
 	return at
+}
+
+// changed returns when it did so last; 0 if it never did.
+func (s *server) changed() time.Duration {
+	return append([]time.Duration{0}, s.changes()...)[len(s.changes())]
 }
 
 func hasChanged(w *smallWorld, x action) bool { return w.servers[x.master].changed() > 0 }
@@ -258,6 +267,18 @@ func older(w *smallWorld, x action) {
 	s.store.rewind(s.changed() - 1)
 	s.boot()
 }
+
+// aged restarts a master with the data that it had when the lock had changed there for the first time.
+func aged(w *smallWorld, x action) {
+	s := w.servers[x.master]
+	s.crash(false)
+	s.store.rewind(s.changes()[0])
+	s.boot()
+	w.aged = true
+}
+
+// mayAge says that this is other data, and that no other master has been given such.
+func mayAge(w *smallWorld, x action) bool { return !w.aged && len(w.servers[x.master].changes()) > 1 }
 
 // behind lets it have that data because it was a replica for a moment.
 func behind(w *smallWorld, x action) {

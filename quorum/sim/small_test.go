@@ -84,6 +84,7 @@ type smallWorld struct {
 	done   []action
 	chosen []int // by action: which of all it was
 	others []int // by action: which of all may be chosen next in its place; -1 if none
+	aged   bool  // a master has an older copy of its data
 }
 
 // play makes a world, lets f act in it, and waits until what was broken has come together.
