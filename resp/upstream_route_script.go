@@ -1,10 +1,15 @@
 package resp
 
-import "lockproxy/script"
+import (
+	"slices"
+
+	"lockproxy/script"
+)
 
 // Where a script is run. Its KEYS tell, but it may work on a key that it does not declare. So its text is looked at once. A script
-// that is understood tells its key. In any other, a string that is a lock's name as it stands is taken for a key. Names that a text
-// puts together are not seen, nor is the text of a script of which the proxy has only the SHA-1.
+// that is understood tells its key: if that is one of KEYS, the others are no keys. In any other, a string that is a lock's name as
+// it stands is taken for a key. Names that a text puts together are not seen, nor is the text of a script of which the proxy has
+// only the SHA-1.
 
 // routesMax bounds how many scripts are remembered. For one that is understood, a text of at most 16 KiB is kept, too.
 const routesMax = 1024
@@ -22,16 +27,22 @@ func (c *call) placeScript(spec keySpec) (place, Reply) {
 	}
 	first, last, _ := spec.span(c.args)
 	keys, args := c.args[first:last+1], c.args[last+1:]
-	var n sides
-	if refused := n.add(c, keys...); refused != nil {
-		return here, refused
-	}
 	route := c.scriptRoute()
-	if key, ok := route.key(keys, args); ok {
+	key, understood := route.key(keys, args)
+	var n sides
+	if !understood || !slices.Contains(keys, key) { // else the others of KEYS are values to it, such as the token
+		if refused := n.add(c, keys...); refused != nil {
+			return here, refused
+		}
+	}
+	if understood {
 		if refused := n.add(c, key); refused != nil {
 			return here, refused
 		}
 		return n.place(c)
+	}
+	if route == &unknownRoute && n.locks && n.others {
+		return here, errNoScript // the text may say which of them is the key
 	}
 	if len(keys) == 0 {
 		if refused := c.mustDeclare(); refused != nil {

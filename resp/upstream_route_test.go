@@ -15,6 +15,7 @@ const (
 	prefixed    = "return redis.call('incr','lock:' .. ARGV[1])"
 	valued      = "return redis.call('set',KEYS[1],'lock:lit','nx','px',5000)"
 	counting    = "-- 'lock:lit'\nreturn redis.call('incr', KEYS[1])"
+	tokenInKeys = "if redis.call('get',KEYS[1]) == KEYS[2] then return redis.call('del',KEYS[1]) end return 0"
 )
 
 func shaOf(text string) string {
@@ -43,6 +44,10 @@ func TestAScriptIsRunWhereTheKeyIsThatItWorksOn(t *testing.T) {
 		{getData, "1 lock:other", mixed},
 		{valued, "1 data", upstream},
 		{valued, "0", undeclared}, // which is not how it is understood
+		{tokenInKeys, "2 lock:other token", ":0\r\n"},
+		{tokenInKeys, "2 data lock:token", upstream},
+		{tokenInKeys, "3 lock:other token data", ":0\r\n"},
+		{counting, "2 lock:other data", mixed},
 		{incrLiteral, "0", undeclared},
 		{incrLiteral, "1 data", undeclared},
 		{prefixed, "0 x", undeclared},
@@ -98,6 +103,17 @@ func TestTheTextOfAScriptThatWentUpstreamIsKnownByItsSHA1(t *testing.T) {
 	c.want("-NOSCRIPT No matching script. Please use EVAL.\r\n") // the masters were not given it
 	c.send(cmdline("EVAL", setArgument, "0", "lock:arg") + cmdline("EVALSHA", sha, "0", "lock:arg"))
 	c.want("+OK\r\n$-1\r\n")
+	u.wantNone(t)
+}
+
+// Of such KEYS only the text can tell which is the key: a client that is told so sends it.
+func TestAnUnknownSHA1WithALockAndAnotherNameInItsKeysIsNoScript(t *testing.T) {
+	u, _, c := newUpstreamRig(t)
+	rest := []string{"2", "lock:other", "token"}
+	c.send(cmdline(append([]string{"EVALSHA", shaOf(tokenInKeys)}, rest...)...))
+	c.want("-NOSCRIPT No matching script. Please use EVAL.\r\n")
+	c.send(cmdline(append([]string{"EVAL", tokenInKeys}, rest...)...) + cmdline(append([]string{"EVALSHA", shaOf(tokenInKeys)}, rest...)...))
+	c.want(":0\r\n:0\r\n")
 	u.wantNone(t)
 }
 
