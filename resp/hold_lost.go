@@ -51,10 +51,10 @@ func (s *session) lose(key quorum.Key, fence int64) {
 	if s.closing.Load() {
 		return
 	}
-	s.server.counters.heldLost.Add(1)
+	s.lost.add(key)
+	s.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
 	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", s.addr(), "id", s.id)
-	s.lost.add(key)
 	if s.resp3 {
 		sl := newSlot(s)
 		sl.out.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true

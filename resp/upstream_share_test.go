@@ -479,7 +479,8 @@ func TestWhoHasHeldUpOthersHasItsOwnConnectionNextTime(t *testing.T) {
 	b.send(words("GET b"))
 	same(t, get, u.next(t, "GET b"))
 	u.running.Go(func() { _, _ = fmt.Fprintf(get.conn, "$%d\r\n%s\r\n+b\r\n", len(value), value) })
-	time.Sleep(2 * stallNoted) // not too long to be served
+	_, _ = a.Read(make([]byte, 1)) // from now on it holds the others up
+	time.Sleep(2 * stallNoted)     // not too long to be served
 	_, _ = io.CopyN(io.Discard, a, int64(len(value)))
 	b.want("+b\r\n")
 	c := r.dial()
