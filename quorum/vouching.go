@@ -9,15 +9,15 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Every batch ends with a proof: the marks on the master's data, then its clock (rule 5). The votes of the batch count
-// only if the marks are what the handshake found, and the clock ran as ours did. A long batch begins with the clock, too: how
-// long the master was at work on it says nothing about its clock.
+// Every batch ends with a proof: the marks on the master's data, the setting that keeps it from evicting (rule 9), then its clock
+// (rule 5). The votes of the batch count only if marks and setting are what the handshake found, and the clock ran as ours did. A
+// long batch begins with the clock, too: how long the master was at work on it says nothing about its clock.
 
 // A proof is the frame of one batch.
 type proof struct {
-	first, marks, last masters.Call
-	long               bool // first was asked
-	sent, received     instant
+	first, marks, setting, last masters.Call
+	long                        bool // first was asked
+	sent, received              instant
 }
 
 var clockArgs = []any{"TIME"}
@@ -34,10 +34,14 @@ func (p *proof) head(calls []*masters.Call, n int) []*masters.Call {
 	return calls
 }
 
-// tail appends the commands that end the batch.
-func (p *proof) tail(calls []*masters.Call) []*masters.Call {
-	p.marks, p.last = masters.Call{Args: marksArgs}, masters.Call{Args: clockArgs}
-	return append(calls, &p.marks, &p.last)
+// tail appends the commands that end the batch. settingArgs is nil where the master does not tell its settings.
+func (p *proof) tail(calls []*masters.Call, settingArgs []any) []*masters.Call {
+	p.marks, p.setting, p.last = masters.Call{Args: marksArgs}, masters.Call{Args: settingArgs}, masters.Call{Args: clockArgs}
+	calls = append(calls, &p.marks)
+	if settingArgs != nil {
+		calls = append(calls, &p.setting)
+	}
+	return append(calls, &p.last)
 }
 
 // vouch reads the proof of the batch that was answered, and returns why its votes do not count, if they do not. If the reason
@@ -63,6 +67,9 @@ func (l *lane) vouch() failure {
 		return failure{FailedForgot, "is not known to remember its locks: its canary has changed"}
 	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
 		return failure{FailedForgot, "is not known to remember its locks: it was quarantined"} // and suspect is set
+	case l.mayEvict():
+		l.suspect = true
+		return failure{FailedForgot, "may have forgotten locks: its maxmemory or maxmemory-policy was changed"}
 	case l.latestEpoch().Load() > l.link.epoch:
 		l.suspect = true
 		return failure{FailedForgot, "was replaced"}
@@ -83,6 +90,11 @@ func (l *lane) withheld(kind FailureKind, text string, question *masters.Call) f
 	}
 	l.complain(question.Err, l.proof.received)
 	return failure{FailedError, text + ": " + failureText(question.Err)}
+}
+
+// mayEvict says that the setting that keeps the master from evicting is not what it was, or is not told any more.
+func (l *lane) mayEvict() bool {
+	return l.link.settingArgs != nil && !masters.IsValue(l.proof.setting.Reply, l.link.setting)
 }
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the

@@ -35,7 +35,7 @@ var permits = []permit{
 	{"its run id is not known, so every broken connection counts as a restart, and quarantines it; " +
 		"evictions, and restarts that no proxy watched, go unnoticed", false, [][2]string{{"INFO", ""}}},
 	{"that it became a replica is noticed from its errors only", false, [][2]string{{"ROLE", ""}}},
-	{"AOF with fsync always earns it nothing: every restart quarantines it", false, [][2]string{{"CONFIG GET", masters.AppendSettings}}},
+	{"AOF with fsync always earns it nothing: every restart quarantines it; told to evict, it votes for up to half a second more", false, [][2]string{{"CONFIG GET", masters.AppendSettings}}},
 	{"a key that was set over a connection that broke stays until its TTL", false, [][2]string{
 		{"CLIENT ID", ""}, {"CLIENT KILL", fmt.Sprint("ID ", int64(math.MaxInt64))}, // nobody has it; before Redis 7, 0 is everybody
 	}},

@@ -28,9 +28,9 @@ type fault struct {
 // lasting is how long a fault lasts that is not over at once: longer than a vote may take, shorter than a TTL.
 const lasting = 600 * time.Millisecond
 
-// evicting is how long a master evicts that was told to, by an operator, while it runs. By then proxies must know. It is
-// not in every proof: a heartbeat asks, twice in a second, whether the settings of a master still let it vote. So a
-// master that takes such a setting back sooner may have forgotten locks and vote until the next heartbeat.
+// evicting is how long a master evicts that was told to, by an operator, while it runs. By then proxies must know. It is in every
+// proof, but a proxy of which nobody asks anything looks twice in a second. So a master that takes such a setting back sooner may
+// have forgotten locks and vote until the next heartbeat.
 const evicting = 1200 * time.Millisecond
 
 var restartedEmpty = fault{

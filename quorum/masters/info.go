@@ -27,6 +27,7 @@ type Info struct {
 	RoundTrip   time.Duration // of a Probe
 
 	TellsExpiry bool // the master has PEXPIRETIME, as Redis has from version 7 on, and we may use it
+	TellsMemory bool // CONFIG GET tells of maxmemory
 
 	Missing []string // the commands that the user may not run
 	Refusal string   // of a Probe: the error that it answers writes with, whoever sends them; "" if none was tried, or it takes them
@@ -38,6 +39,24 @@ func (i *Info) Full() bool { return i.MaxMemory > 0 && i.UsedMemory > i.MaxMemor
 // Evicts says that the master throws keys away when its memory is full.
 func (i *Info) Evicts() bool {
 	return i.MaxMemory > 0 && i.MaxMemoryPolicy != "" && i.MaxMemoryPolicy != "noeviction"
+}
+
+// Restraint returns the setting that keeps the master from evicting: as long as it has that value, it evicts nothing. It returns ""
+// if the master evicts, or does not tell by CONFIG GET.
+func (i *Info) Restraint() (setting, value string) {
+	switch {
+	case !i.TellsMemory || i.Evicts():
+		return "", ""
+	case i.MaxMemoryPolicy == "noeviction":
+		return "maxmemory-policy", i.MaxMemoryPolicy
+	}
+	return "maxmemory", "0"
+}
+
+// IsValue says that reply, to CONFIG GET with the name of one setting, tells this value.
+func IsValue(reply any, value string) bool {
+	list, ok := reply.([]any)
+	return ok && len(list) == 2 && list[1] == value
 }
 
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
@@ -151,7 +170,7 @@ func (i *Info) ReadConfig(reply any) {
 		case "maxmemory":
 			i.MaxMemory, _ = strconv.ParseInt(v, 10, 64)
 		case "maxmemory-policy":
-			i.MaxMemoryPolicy = v
+			i.MaxMemoryPolicy, i.TellsMemory = v, true
 		}
 	}
 }

@@ -108,7 +108,8 @@ func (w *World) mendAll() {
 		if s.replica { // whoever makes it a master again gives it another lineage
 			s.descend()
 		}
-		s.slow, s.hogged, s.refuses, s.replica, s.policy = 0, false, "", false, ""
+		s.slow, s.hogged, s.refuses, s.replica = 0, false, "", false
+		w.after(time.Second, func() { s.policy = "" }) // by then proxies have seen it
 		s.clock.run(w.now(), s.rate)
 	}
 	for i, p := range w.proxies {

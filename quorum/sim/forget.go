@@ -182,20 +182,21 @@ func swapDatabases(w *World, r *rand.Rand) func() {
 	return func() {}
 }
 
-// evict lets a master run out of memory some time after it was told to throw keys away then. The proxies have had the
-// time to see that.
+// evict tells a master to throw keys away, which it does at once: the proxies have not seen that yet. It may do so again, until there
+// is enough memory. By then they have.
 func evict(w *World, r *rand.Rand) func() {
 	s := w.victim(r)
 	if s.policy != "" {
 		return nil
 	}
-	s.policy = "allkeys-lru"
-	w.logf("fault", "%s may evict keys", s.addr)
-	return func() { w.after(2*time.Second, func() { s.evictSome(r, 1+r.IntN(4)) }) }
+	s.policy = pick(r, "allkeys-lru", "volatile-lru")
+	w.logf("fault", "%s is told to evict (%s)", s.addr, s.policy)
+	s.evictSome(r)
+	return func() { w.after(2*time.Second, func() { s.evictAgain(r, r.IntN(4)) }) }
 }
 
-// evictSome throws keys away, some times, and then there is enough memory.
-func (s *server) evictSome(r *rand.Rand, times int) {
+// evictAgain throws keys away, some times more.
+func (s *server) evictAgain(r *rand.Rand, times int) {
 	if s.world.quiet {
 		return
 	}
@@ -203,20 +204,26 @@ func (s *server) evictSome(r *rand.Rand, times int) {
 		s.policy = ""
 		return
 	}
+	s.evictSome(r)
+	pause := between(r, 0, 300*time.Millisecond)
+	if times == 1 {
+		pause = 0
+	}
+	s.world.after(pause, func() { s.evictAgain(r, times-1) })
+}
+
+// evictSome throws away half of the keys that the policy lets go: locks, or marks as well.
+func (s *server) evictSome(r *rand.Rand) {
 	for db := range s.world.plan.used() {
 		for _, key := range s.keys(db) {
-			if chance(r, 0.5) {
+			mayGo := s.policy == "allkeys-lru" || s.store.dbs[db][key].expires != 0
+			if mayGo && chance(r, 0.5) {
 				s.logf("evicts %s", key)
 				s.store.do(mutation{at: s.now(), db: db, kind: removed, key: key})
 				s.evicted++
 			}
 		}
 	}
-	pause := between(r, 0, 300*time.Millisecond)
-	if times == 1 {
-		pause = 0
-	}
-	s.world.after(pause, func() { s.evictSome(r, times-1) })
 }
 
 // keys returns the keys of a database in order.

@@ -255,6 +255,10 @@ var vouchMutants = []mutant{
 		old: "if k.info.Evicts() {", new: "if false {",
 	},
 	{
+		name: "the setting that forbids evictions is not in the proof", rule: "9 eviction", aim: "evictions", file: "vouching.go",
+		old: "case l.mayEvict():", new: "case false:",
+	},
+	{
 		name: "evictions are not watched", rule: "9 eviction", aim: "evictions", file: "assess.go",
 		old: "case l.evicted.more(&k.info):", new: "case false:",
 	},
