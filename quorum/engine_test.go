@@ -137,6 +137,10 @@ func TestRoundsUnderWayAreCounted(t *testing.T) {
 			t.Errorf("%d rounds are under way", n)
 		}
 		<-c
+		w.look(0, []string{"i", "j", "k"}, &looking{done: func(*looking) {}})
+		if n := running() - before; n != 3 {
+			t.Errorf("one on three keys counts as %d", n)
+		}
 		w.settle()
 		if n := running() - before; n != 0 {
 			t.Errorf("%d rounds are under way after the answer", n)

@@ -23,6 +23,7 @@ type round struct {
 	blind    bool          // it takes a lock from whoever holds it; see last_moment.go
 	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program  *lua          // the script that it runs by SHA-1, if it does
+	keys     int           // how many it is about, as package admission counts
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
@@ -84,7 +85,8 @@ func (e *Engine) begin(o owner, key Key, args []any) {
 func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	r := o.base()
 	r.engine, r.owner = e, o
-	e.load.Begin()
+	r.keys = max(len(names), 1)
+	e.load.Begin(r.keys)
 	r.start = e.now()
 	waited := e.answers.at(r.start)
 	r.deadline = waited.plus(e.cfg.InstanceTimeout)
@@ -158,9 +160,9 @@ func (r *round) cast(now instant, record func()) (over bool) {
 	r.mu.Unlock()
 	if !over && d != Undecided {
 		if d == Unanswered {
-			r.engine.load.Failed()
+			r.engine.load.Failed(r.keys)
 		} else {
-			r.engine.load.Answered(now)
+			r.engine.load.Answered(r.keys, now)
 		}
 		r.owner.ended(d)
 	}

@@ -22,7 +22,7 @@ type Stats struct {
 
 	OtherNames uint64 // times that a master told of a proxy to which other names are locks
 
-	RoundsNow   int // under way
+	RoundsNow   int // under way; one on several keys counts for each
 	RoundsLimit int // how many are to be, at most; see package admission
 	InLine      int // clients that wait in line until they may begin an operation
 

@@ -25,7 +25,7 @@ func runLocks(c *call) Reply {
 	if c.server.taken == nil {
 		return errLocksOff
 	}
-	return c.begin(overlapAny, "", made, func(sl *slot) {
+	return c.beginKeyless(made, func(sl *slot) {
 		l := &listing{server: c.server, slot: sl, most: most}
 		l.rest = c.server.taken.list(func(name string) bool { return matchGlob(pattern, name) })
 		l.next()

@@ -157,7 +157,7 @@ func runExec(c *call) Reply {
 	}
 	deferred := deferredOf(queue)
 	if len(names) == 0 {
-		sl := c.claim(overlapAny, "", made)
+		sl := c.claimTogether(overlapAny, nil, made)
 		if sl == nil {
 			return wait
 		}

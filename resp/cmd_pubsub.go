@@ -151,7 +151,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	var sl *slot
 	others, l := s.atUpstream(topics), s.liveLink()
 	if l != nil && len(others) > 0 {
-		if sl = c.claim(overlapAny, "", func(*outcome) Reply { return told }); sl == nil {
+		if sl = c.claimTogether(overlapAny, nil, func(*outcome) Reply { return told }); sl == nil {
 			return wait
 		}
 	}
@@ -300,7 +300,7 @@ func runPubsubNumPat(c *call) Reply {
 
 // poll asks all masters, and makes a reply of what they say.
 func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
-	return c.begin(overlapAny, "", made, func(sl *slot) {
+	return c.beginKeyless(made, func(sl *slot) {
 		c.engine().Poll(question, func(p quorum.Polled) {
 			sl.resolve(outcome{err: p.Err, reply: polled{p.Replies, merge}})
 		})

@@ -250,7 +250,7 @@ func runScriptFlush(c *call) Reply {
 
 // runScriptKill ends scripts that run by vote, and those of the upstream.
 func runScriptKill(c *call) Reply {
-	return c.begin(overlapAny, "", made, func(sl *slot) {
+	return c.beginKeyless(made, func(sl *slot) {
 		up := c.server.cfg.Upstream
 		var there error
 		if up != nil {

@@ -2,10 +2,11 @@ package resp
 
 import "time"
 
-// mayBegin says whether the reader may begin an operation of the engine. If not, its command waits, as behind a full pipeline, with all
-// that the client has sent behind it, and the reader is kicked when it is its turn. Commands that begin none are not held up.
-func (s *session) mayBegin() bool {
-	if !s.line.Admit() {
+// mayBegin says whether the reader may begin an operation of the engine on so many keys. If not, its command waits, as behind a full
+// pipeline, with all that the client has sent behind it, and the reader is kicked when it is its turn. Commands that begin none are not
+// held up.
+func (s *session) mayBegin(keys int) bool {
+	if !s.line.Admit(keys) {
 		if s.lined.IsZero() {
 			s.lined = time.Now()
 		}

@@ -14,13 +14,13 @@ import (
 // fill has as many rounds under way as may be, and more do not end by themselves.
 func (e *fakeEngine) fill() {
 	for range admission.Least {
-		e.control.Begin()
+		e.control.Begin(1)
 	}
 }
 
 func (e *fakeEngine) drain() {
 	for range admission.Least {
-		e.control.Failed()
+		e.control.Failed(1)
 	}
 }
 
@@ -51,6 +51,16 @@ func TestAClientWaitsWhereTooMuchIsUnderWay(t *testing.T) {
 	r.engine.releaseAll()
 	c.want("+OK\r\n$2\r\nme\r\n+PONG\r\n+PONG\r\n")
 	r.inLine(0)
+}
+
+func TestACommandOnTheEmptyKeyWaitsInLineAsOnAnyOther(t *testing.T) {
+	r := newRig(t, Config{})
+	r.engine.fill()
+	c := r.dial()
+	c.send(cmdline("GET", "") + words("PING"))
+	r.inLine(1)
+	r.engine.drain()
+	c.want("$-1\r\n+PONG\r\n")
 }
 
 func TestAClientInLineIsNotIdle(t *testing.T) {

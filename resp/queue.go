@@ -13,12 +13,20 @@ import (
 // reply of the outcome. If claim returns nil, the command has to wait: the handler, which must not have done anything yet, returns
 // wait, and is called again.
 func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
-	return c.claimSlot(claim{overlap: o, name: name, outcomes: 1, engaged: 1, answer: answer})
+	return c.claimSlot(claim{overlap: o, name: name, keys: 1, outcomes: 1, engaged: 1, answer: answer})
 }
 
 // begin claims a slot, and begins the operation by calling run with it. The handler returns what begin returns.
 func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
-	sl := c.claim(o, name, answer)
+	return beginIn(c.claim(o, name, answer), run)
+}
+
+// beginKeyless is begin for an operation on no key.
+func (c *call) beginKeyless(answer func(*outcome) Reply, run func(*slot)) Reply {
+	return beginIn(c.claimTogether(overlapAny, nil, answer), run)
+}
+
+func beginIn(sl *slot, run func(*slot)) Reply {
 	if sl == nil {
 		return wait
 	}
@@ -29,12 +37,12 @@ func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run fu
 // claimAll is claim for an operation on each of several keys.
 func (c *call) claimAll(o overlap, names []string, answer func(*outcome) Reply) *slot {
 	n := len(names)
-	return c.claimSlot(claim{overlap: o, name: names[0], others: slices.Clone(names[1:]), outcomes: n, engaged: n, answer: answer})
+	return c.claimSlot(claim{overlap: o, name: names[0], others: slices.Clone(names[1:]), keys: n, outcomes: n, engaged: n, answer: answer})
 }
 
 // claimTogether is claim for one operation on several keys, or on none. The names must all be different; the slot keeps them.
 func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Reply) *slot {
-	cl := claim{overlap: o, others: names, outcomes: 1, engaged: 1 + len(names), answer: answer}
+	cl := claim{overlap: o, others: names, keys: len(names), outcomes: 1, engaged: 1 + len(names), answer: answer}
 	if len(names) > 0 {
 		cl.name, cl.others = names[0], names[1:]
 	}
@@ -44,8 +52,9 @@ func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Re
 // A claim is what claimSlot is asked for.
 type claim struct {
 	overlap  overlap
-	name     string // of the first key; "" if there is none
+	name     string // of the first key, if there is one
 	others   []string
+	keys     int // how many there are
 	outcomes int
 	engaged  int // how many operations of the engine the memory budget counts
 	answer   func(*outcome) Reply
@@ -54,7 +63,7 @@ type claim struct {
 // claimSlot does the work of claim, claimAll and claimTogether.
 func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
-	if cl.name != "" && cl.engaged > 0 && !s.mayBegin() { // what has no key is asked seldom, or of the upstream
+	if cl.keys > 0 && cl.engaged > 0 && !s.mayBegin(cl.keys) { // what has no key is asked seldom, or of the upstream
 		return nil
 	}
 	sl := s.newReply()

@@ -37,7 +37,7 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 			return refused
 		}
 	}
-	return c.begin(overlapAny, "", made, func(sl *slot) {
+	return c.beginKeyless(made, func(sl *slot) {
 		c.server.counters.forwarded.Add(1)
 		q := &question{slot: sl, answer: answer}
 		request := upstream.AppendCommand(nil, args...)

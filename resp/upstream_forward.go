@@ -200,7 +200,7 @@ func (c *call) scriptsExist() Reply {
 	case refused != nil:
 		return nil
 	}
-	return c.begin(overlapAny, "", made, func(sl *slot) {
+	return c.beginKeyless(made, func(sl *slot) {
 		given := map[string]bool{}
 		for _, sha := range c.args[2:] {
 			if s, has := c.server.scripts.Lookup(sha); has && !given[s.SHA] {

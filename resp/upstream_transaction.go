@@ -200,7 +200,7 @@ func (c *call) execThere() Reply {
 	if refused != nil {
 		return refused
 	}
-	sl := c.claim(overlapAny, "", made)
+	sl := c.claimTogether(overlapAny, nil, made)
 	if sl == nil {
 		return wait
 	}

@@ -5,6 +5,8 @@
 // they have set must be undone, which is still more work. So only as many rounds are begun as can be answered in three tenths of
 // that time. A client that would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
 //
+// A round on many keys is as much work for masters as many on one: it counts as a round for each of its keys.
+//
 // How many that is follows from how many were answered lately (Little's law): if n rounds are answered within three tenths of an
 // instance_timeout, n may be under way, and each takes about that time. Answers are counted in windows of that length. The lower
 // count of the latest two holds, because answers come in bursts. The rest of the instance_timeout is for the pauses of a busy
@@ -28,13 +30,14 @@ import (
 // within one window.
 const Least = 256
 
-// A Control knows how many rounds are under way and how many may be, and has the line of those who wait.
+// A Control knows how many rounds are under way and how many may be, and has the line of those who wait. Everywhere, a round counts
+// as often as it has keys.
 type Control struct {
 	window time.Duration
 
 	running  atomic.Int64 // rounds under way
 	limit    atomic.Int64 // how many rounds may be under way
-	granted  atomic.Int64 // operations that those who left the line may begin, and have not begun
+	granted  atomic.Int64 // rounds that those who left the line may begin, and have not begun
 	waiting  atomic.Int64 // in line
 	answered atomic.Int64 // rounds, in this window
 	since    atomic.Int64 // when the window began
@@ -52,24 +55,24 @@ func New(instanceTimeout time.Duration) *Control {
 	return c
 }
 
-// Begin counts a round that begins. It never waits: what an operation that was admitted needs further, and what the proxy does
-// by itself, is not held back.
-func (c *Control) Begin() { c.running.Add(1) }
+// Begin counts a round on so many keys that begins. It never waits: what an operation that was admitted needs further, and what the
+// proxy does by itself, is not held back.
+func (c *Control) Begin(keys int) { c.running.Add(int64(keys)) }
 
 // Answered counts a round that ends at now, by the clock that rounds are measured with, with the answers of a quorum.
-func (c *Control) Answered(now time.Duration) {
-	n := c.answered.Add(1)
+func (c *Control) Answered(keys int, now time.Duration) {
+	n := c.answered.Add(int64(keys))
 	if since := c.since.Load(); int64(now)-since >= int64(c.window) && c.since.CompareAndSwap(since, int64(now)) {
 		c.answered.Add(-n)
 		latest := limit(n, now-time.Duration(since), c.window)
 		c.limit.Store(min(latest, c.before.Swap(latest)))
 	}
-	c.Failed()
+	c.Failed(keys)
 }
 
 // Failed counts a round that ends without the answers of a quorum: it says nothing of how many rounds can be answered.
-func (c *Control) Failed() {
-	c.running.Add(-1)
+func (c *Control) Failed(keys int) {
+	c.running.Add(-int64(keys))
 	c.look()
 }
 
@@ -86,21 +89,22 @@ func limit(n int64, took, window time.Duration) int64 {
 	return max(Least, int64(float64(n)*float64(window)/float64(took)))
 }
 
-// room is how many more operations may begin.
+// room is how many more rounds may begin. One that may begin may have more keys than that: else it would wait for ever.
 func (c *Control) room() int64 { return c.limit.Load() - c.running.Load() - c.granted.Load() }
 
 // advance lets those go on who have waited longest, as many as there is room for. If they are few, each may begin several
-// operations.
+// rounds.
 func (c *Control) advance() {
 	var woken []*Place
 	c.mu.Lock()
 	room := c.room()
 	each := max(1, room/int64(max(1, c.line.Len())))
-	for ; room >= each && c.line.Len() > 0; room -= each {
+	for room > 0 && c.line.Len() > 0 {
 		p := c.line.Front().Value.(*Place)
 		c.remove(p)
-		p.granted = each
-		c.granted.Add(each)
+		p.granted = max(each, p.keys)
+		room -= p.granted
+		c.granted.Add(p.granted)
 		woken = append(woken, p)
 	}
 	c.mu.Unlock()

@@ -39,8 +39,8 @@ func TestTheLimitFollowsWhatWasAnsweredLately(t *testing.T) {
 	now := time.Duration(0)
 	answer := func(n int, took time.Duration) int {
 		for i := range n {
-			c.Begin()
-			c.Answered(now + took*time.Duration(i+1)/time.Duration(n))
+			c.Begin(1)
+			c.Answered(1, now+took*time.Duration(i+1)/time.Duration(n))
 		}
 		now += took
 		_, limit := c.Rounds()
@@ -68,11 +68,11 @@ func TestTheLimitFollowsWhatWasAnsweredLately(t *testing.T) {
 func TestRoundsThatFailDoNotRaiseTheLimit(t *testing.T) {
 	c := New(100 * time.Millisecond)
 	for range 10_000 {
-		c.Begin()
-		c.Failed()
+		c.Begin(1)
+		c.Failed(1)
 	}
-	c.Begin()
-	c.Answered(c.window)
+	c.Begin(1)
+	c.Answered(1, c.window)
 	if running, limit := c.Rounds(); running != 0 || limit != Least {
 		t.Errorf("%d run, the limit is %d", running, limit)
 	}
@@ -81,13 +81,13 @@ func TestRoundsThatFailDoNotRaiseTheLimit(t *testing.T) {
 func TestWhoWaitsGoesOnInTheOrderOfArrival(t *testing.T) {
 	c := New(100 * time.Millisecond)
 	for range Least {
-		c.Begin()
+		c.Begin(1)
 	}
 	var woken []int
 	var places []*Place
 	for i := range 2 * Least {
 		p := c.Place(func() { woken = append(woken, i) })
-		if p.Admit() {
+		if p.Admit(1) {
 			t.Fatalf("client %d is admitted", i)
 		}
 		places = append(places, p)
@@ -97,7 +97,7 @@ func TestWhoWaitsGoesOnInTheOrderOfArrival(t *testing.T) {
 	}
 	places[1].Leave()
 	for range Least/4 + 10 { // those 10 make no room that is worth waking anybody for: the first have not begun yet
-		c.Failed()
+		c.Failed(1)
 	}
 	want := []int{0}
 	for i := 2; len(want) < Least/4; i++ {
@@ -106,10 +106,10 @@ func TestWhoWaitsGoesOnInTheOrderOfArrival(t *testing.T) {
 	if !slices.Equal(woken, want) {
 		t.Fatalf("woken: %v", woken)
 	}
-	if c.Place(func() {}).Admit() {
+	if c.Place(func() {}).Admit(1) {
 		t.Error("somebody who has just come is admitted before those who wait")
 	}
-	if !places[0].Admit() || places[0].Admit() {
+	if !places[0].Admit(1) || places[0].Admit(1) {
 		t.Error("who was woken may begin one operation, and then waits again")
 	}
 }
@@ -119,9 +119,9 @@ func TestWhoComesLetsThoseGoOnWhoWereMissed(t *testing.T) {
 	c.running.Store(Least)
 	woken := false
 	missed := c.Place(func() { woken = true })
-	missed.Admit()
+	missed.Admit(1)
 	c.running.Store(0) // all have ended and looked, just before it was in line
-	if !c.Place(func() {}).Admit() || !woken {
+	if !c.Place(func() {}).Admit(1) || !woken {
 		t.Error("there is room, and somebody waits")
 	}
 }
@@ -132,22 +132,22 @@ func TestWhoEndsInLineLetsOthersGoOn(t *testing.T) {
 		end func(*Place)
 	}{
 		{"leaves", (*Place).Leave},
-		{"begins nothing", func(p *Place) { p.Admit(); p.Yield() }},
+		{"begins nothing", func(p *Place) { p.Admit(1); p.Yield() }},
 	} {
 		c := New(100 * time.Millisecond)
 		for range Least {
-			c.Begin()
+			c.Begin(1)
 		}
 		woken := map[*Place]bool{}
 		var line []*Place
 		for range 3 * Least {
 			var p *Place
 			p = c.Place(func() { woken[p] = true })
-			p.Admit()
+			p.Admit(1)
 			line = append(line, p)
 		}
 		for range Least {
-			c.Failed()
+			c.Failed(1)
 		}
 		for i, p := range line {
 			if !woken[p] {
@@ -165,10 +165,10 @@ func TestWhoEndsInLineLetsOthersGoOn(t *testing.T) {
 func TestWhoDoesNotAskAgainLeavesTheLine(t *testing.T) {
 	c := New(100 * time.Millisecond)
 	for range Least {
-		c.Begin()
+		c.Begin(1)
 	}
 	p := c.Place(func() {})
-	p.Admit()
+	p.Admit(1)
 	p.Yield()
 	if c.Waiting() != 1 {
 		t.Errorf("%d wait", c.Waiting())
@@ -184,12 +184,61 @@ func TestFewInLineAllGoOnAtOnce(t *testing.T) {
 	c.running.Store(Least)
 	woken, few := 0, Least*2/3 // more than half, so that there is room left, and not for two operations each
 	for range few {
-		c.Place(func() { woken++ }).Admit()
+		c.Place(func() { woken++ }).Admit(1)
 	}
 	c.running.Store(1)
-	c.Failed()
+	c.Failed(1)
 	if woken != few || c.Waiting() != 0 {
 		t.Errorf("%d of %d are woken, %d wait", woken, few, c.Waiting())
+	}
+}
+
+// Clients that ask for many keys are let on one after the other, and nobody beside them while masters are busy with one.
+func TestARoundCountsForEachOfItsKeys(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	c.Begin(Least - 1)
+	if !c.Place(func() {}).Admit(4 * Least) {
+		t.Fatal("there is room, and nobody else")
+	}
+	c.Begin(4 * Least)
+	var woken []int
+	var places []*Place
+	for i, keys := range []int{4 * Least, 4 * Least, 1} {
+		p := c.Place(func() { woken = append(woken, i) })
+		if p.Admit(keys) {
+			t.Fatalf("client %d is admitted", i)
+		}
+		places = append(places, p)
+	}
+	c.Failed(Least - 1)
+	if len(woken) > 0 {
+		t.Fatalf("woken: %v", woken)
+	}
+	c.Failed(4 * Least)
+	if !slices.Equal(woken, []int{0}) || !places[0].Admit(4*Least) {
+		t.Fatalf("woken: %v", woken)
+	}
+	c.Begin(4 * Least)
+	c.Failed(4 * Least)
+	if !slices.Equal(woken, []int{0, 1}) {
+		t.Fatalf("woken: %v", woken)
+	}
+}
+
+// What is left of a grant for an operation on few keys does not do for one on many.
+func TestWhoWasGrantedTooLittleWaitsAgain(t *testing.T) {
+	c := New(100 * time.Millisecond)
+	c.Begin(Least)
+	woken := 0
+	p := c.Place(func() { woken++ })
+	p.Admit(1)
+	c.Failed(Least / 4)
+	if woken != 1 || !p.Admit(1) {
+		t.Fatalf("woken %d times", woken)
+	}
+	c.Begin(Least)
+	if p.Admit(Least) || c.Waiting() != 1 || c.granted.Load() != 0 {
+		t.Errorf("%d wait, %d are granted", c.Waiting(), c.granted.Load())
 	}
 }
 
@@ -197,19 +246,30 @@ func TestFewInLineAllGoOnAtOnce(t *testing.T) {
 type client struct {
 	place  *Place
 	toRun  int
+	keys   int // of the next; 0: not chosen yet
 	kicked bool
 	gone   bool
 }
 
-// run is what a session's reader does when it is kicked.
-func (m *client) run(t *rapid.T, c *Control, rounds *int) {
+// keysMost is how many keys a command of the model may have.
+const keysMost = 2 * Least
+
+// run is what a session's reader does when it is kicked. rounds are the keys of each that is under way.
+func (m *client) run(t *rapid.T, c *Control, rounds *[]int) {
 	m.kicked = false
-	for m.toRun > 0 && m.place.Admit() {
+	for m.toRun > 0 {
+		if m.keys == 0 {
+			m.keys = rapid.OneOf(rapid.Just(1), rapid.IntRange(1, keysMost)).Draw(t, "keys")
+		}
+		if !m.place.Admit(m.keys) {
+			break
+		}
 		m.toRun--
 		if rapid.IntRange(0, 3).Draw(t, "begins") > 0 {
-			c.Begin()
-			*rounds++
+			c.Begin(m.keys)
+			*rounds = append(*rounds, m.keys)
 		}
+		m.keys = 0
 	}
 	m.place.Yield()
 }
@@ -217,7 +277,8 @@ func (m *client) run(t *rapid.T, c *Control, rounds *int) {
 func TestNobodyIsForgottenInLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := New(100 * time.Millisecond)
-		rounds, now := 0, time.Duration(0)
+		var rounds []int
+		now := time.Duration(0)
 		clients := make([]*client, 40)
 		for i := range clients {
 			m := &client{}
@@ -225,12 +286,13 @@ func TestNobodyIsForgottenInLine(t *testing.T) {
 			clients[i] = m
 		}
 		end := func() {
-			rounds--
+			keys := rounds[0]
+			rounds = rounds[1:]
 			now += time.Millisecond
 			if rapid.Bool().Draw(t, "answered") {
-				c.Answered(now)
+				c.Answered(keys, now)
 			} else {
-				c.Failed()
+				c.Failed(keys)
 			}
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -242,7 +304,7 @@ func TestNobodyIsForgottenInLine(t *testing.T) {
 					m.run(t, c, &rounds)
 				}
 			case 3:
-				for n := rapid.IntRange(0, rounds).Draw(t, "ended"); n > 0; n-- {
+				for n := rapid.IntRange(0, len(rounds)).Draw(t, "ended"); n > 0; n-- {
 					end()
 				}
 			case 4:
@@ -253,13 +315,17 @@ func TestNobodyIsForgottenInLine(t *testing.T) {
 				m.gone, m.toRun = true, 0
 				m.place.Leave()
 			}
-			if running, limit := c.Rounds(); running != rounds || running > 2*limit {
-				t.Fatalf("%d rounds are under way, %d are counted, the limit is %d", rounds, running, limit)
+			sum := 0
+			for _, keys := range rounds {
+				sum += keys
+			}
+			if running, limit := c.Rounds(); running != sum || running > 2*limit+keysMost {
+				t.Fatalf("%d rounds are under way, %d are counted, the limit is %d", sum, running, limit)
 			}
 		}
 		for busy := true; busy; { // all that has begun ends, and all who were woken go on
 			busy = false
-			for rounds > 0 {
+			for len(rounds) > 0 {
 				end()
 				busy = true
 			}

@@ -10,40 +10,42 @@ type Place struct {
 	lined   bool // it was in line since the latest Yield
 	refused bool // the latest Admit since then said no
 
-	inLine  *list.Element // nil: it is not; control.mu guards it and granted
-	granted int64         // how many operations may begin without waiting again
+	inLine  *list.Element // nil: it is not; control.mu guards it and what follows
+	keys    int64         // of the operation that it waits for
+	granted int64         // how many rounds may begin without waiting again
 }
 
 // Place returns a place that is not in line. wake is called when a client that waits may go on, without any lock of the Control,
 // and must not block: the client then asks Admit again.
 func (c *Control) Place(wake func()) *Place { return &Place{control: c, wake: wake} }
 
-// Admit says whether an operation may begin now. If not, p is in line, and wake is called, once, when it is its turn.
-func (p *Place) Admit() bool {
+// Admit says whether an operation on so many keys may begin now. If not, p is in line, and wake is called, once, when it is its turn.
+func (p *Place) Admit(keys int) bool {
 	c := p.control
 	p.refused = c.Waiting() > 0 || c.room() <= 0
 	if !p.refused {
 		return true
 	}
 	p.lined = true
-	p.enter()
+	p.enter(int64(keys))
 	c.look() // whatever ended before p was in line has woken nobody
-	p.enter()
+	p.enter(int64(keys))
 	return !p.refused
 }
 
-// enter takes one of the operations that p was granted, or its place in line.
-func (p *Place) enter() {
+// enter takes so much of what p was granted, or its place in line.
+func (p *Place) enter(keys int64) {
 	c := p.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case p.granted > 0:
-		p.granted--
-		c.granted.Add(-1)
+	case p.granted >= keys:
+		p.granted -= keys
+		c.granted.Add(-keys)
 		p.refused = false
 	case p.inLine == nil:
-		p.inLine = c.line.PushBack(p)
+		c.granted.Add(-p.granted) // it does not suffice
+		p.keys, p.granted, p.inLine = keys, 0, c.line.PushBack(p)
 		c.waiting.Add(1)
 	}
 }

@@ -49,8 +49,8 @@ var (
 	descRounds   = desc("round_seconds", "How long a round of votes took, from before its first byte was sent until its votes decided it.")
 
 	descInLine      = desc("in_line", "Clients that wait in line now, because all together ask for more than can be answered in time.")
-	descRoundsNow   = desc("rounds_now", "Rounds of votes under way.")
-	descRoundsLimit = desc("rounds_limit", "How many rounds of votes are to be under way at most.")
+	descRoundsNow   = desc("rounds_now", "Rounds of votes under way; one on several keys counts for each.")
+	descRoundsLimit = desc("rounds_limit", "How many rounds of votes are to be under way at most, counted so.")
 
 	descClients  = desc("clients", "Client connections now.")
 	descAccepted = desc("clients_accepted_total", "Client connections since the start.")
