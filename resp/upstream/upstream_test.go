@@ -76,6 +76,17 @@ func TestTheCommandsOfAServerThatIsRestartedAreAskedFor(t *testing.T) {
 		t.Fatalf("%v, %v", known, err)
 	}
 	u.watch(slog.New(slog.DiscardHandler), 10*time.Millisecond)
+	for deadline := time.Now().Add(patienceMax); ; time.Sleep(failurePause / 10) { // until it has a connection
+		s.mu.Lock()
+		n := len(s.conns)
+		s.mu.Unlock()
+		if n > 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody watches")
+		}
+	}
 	s.stop()
 	s.reply = "*1\r\n*6\r\n$3\r\nset\r\n:3\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
 	s.start()
