@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -441,12 +442,15 @@ func TestAMessageAmidTheReplyOfExecIsNoneOfItsReplies(t *testing.T) {
 // Who sends a command to a Redis that is busy for a while waits, and so does who has just connected.
 func TestANewClientWaitsForASilentUpstream(t *testing.T) {
 	speak := make(chan struct{})
+	var busy atomic.Bool
 	l := serveEach(t, new(sync.WaitGroup), func(conn net.Conn) {
 		defer conn.Close()
-		select {
-		case <-speak:
-		case <-t.Context().Done():
-			return
+		if busy.Load() {
+			select {
+			case <-speak:
+			case <-t.Context().Done():
+				return
+			}
 		}
 		eachRequest(conn, func([]string) bool {
 			_, err := io.WriteString(conn, "+v\r\n")
@@ -454,6 +458,14 @@ func TestANewClientWaitsForASilentUpstream(t *testing.T) {
 		})
 	})
 	up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: 20 * time.Millisecond})
+	waitFor(t, "it never answers", func() bool {
+		conn, err := up.Dial(upstream.Greeting{})
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	busy.Store(true)
 	r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}})
 	c, leaves := r.dial(), r.dial()
 	c.send(words("GET data"))

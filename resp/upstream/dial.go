@@ -39,7 +39,8 @@ func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
 }
 
 // DialPatiently is dialWhile, but waits for a server that is silent, once it is connected: so does who sends a command to a server that
-// is busy for a while. If many connect at once, it waits for its turn.
+// is busy for a while. One that has never answered may be none, or be spoken to with TLS that it does not speak: for that it does not
+// wait. If many connect at once, it waits for its turn.
 func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error) {
 	select {
 	case u.turns <- struct{}{}:
@@ -49,6 +50,9 @@ func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error)
 	over := sync.OnceFunc(func() { <-u.turns })
 	defer over()
 	defer time.AfterFunc(u.opt.DialTimeout, over).Stop() // others may find the server elsewhere
+	if !u.reachedSince(time.Time{}) {
+		return u.try(ctx, g, u.dial)
+	}
 	return u.try(ctx, g, u.dialPatiently)
 }
 

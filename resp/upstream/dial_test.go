@@ -120,6 +120,7 @@ func TestConnectionsForManyClientsAreMadeInTurns(t *testing.T) {
 				}
 			}()
 			u := New(Options{Addr: l.Addr().String(), DialTimeout: tc.dialTimeout})
+			u.reached = time.Now()
 			var dialing sync.WaitGroup
 			for range clients {
 				dialing.Go(func() {
@@ -151,6 +152,19 @@ func TestConnectionsForManyClientsAreMadeInTurns(t *testing.T) {
 				t.Errorf("%d turns are not over", n)
 			}
 		})
+	}
+}
+
+// Behind an address that was never reached there may be something else, as a server that speaks no TLS, and waits for more.
+func TestAServerThatNeverAnsweredIsNotWaitedFor(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	u := New(Options{Addr: l.Addr().String(), DialTimeout: 50 * time.Millisecond})
+	if _, err := u.DialPatiently(t.Context(), Greeting{}); err == nil || !strings.HasSuffix(err.Error(), NoAnswer) {
+		t.Errorf("got %v", err)
 	}
 }
 
