@@ -32,6 +32,7 @@ func (s *session) hearOut() {
 			return
 		}
 	}
+	s.line.Leave() // nothing more is begun
 	s.endBlocked()
 	s.stop("the client sends nothing more")
 	for !s.answered() {

@@ -5,7 +5,11 @@ import "time"
 // mayBegin says whether the reader may begin an operation of the engine on so many keys. If not, its command waits, as behind a full
 // pipeline, with all that the client has sent behind it, and the reader is kicked when it is its turn. Commands that begin none are not
 // held up.
+//
+// A reader that waits for the upstream could not use its turn, perhaps for long. So it has nothing left to send there when it asks for
+// one, and gives back what it has not used before it waits.
 func (s *session) mayBegin(keys int) bool {
+	s.sendThere()
 	if !s.line.Admit(keys) {
 		if s.lined.IsZero() {
 			s.lined = time.Now()

@@ -1,14 +1,20 @@
 package resp
 
 import (
+	"io"
 	"log/slog"
 	"net"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockproxy/quorum/admission"
+	"lockproxy/resp/upstream"
+	"lockproxy/script"
 )
 
 // fill has as many rounds under way as may be, and more do not end by themselves.
@@ -163,4 +169,170 @@ func TestAPausedClientHoldsNobodyUp(t *testing.T) {
 	for _, w := range writers {
 		w.want("+OK\r\n")
 	}
+}
+
+// A client that sends nothing more gets no lock, so a command of its own that waits in line behind its LOCK is not begun. While what it
+// asked for before is answered, its turn is for others.
+func TestAClientThatBeginsNothingMoreHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFakeEngine()
+		srv := New(Config{}, e, script.NewCache(100), e.fakeMessages)
+		srv.lockOf = e.lockOf
+		arrived := e.hold()
+		dial := func() net.Conn {
+			c, conn := net.Pipe()
+			srv.admit(conn)
+			return c
+		}
+		send := func(c net.Conn, requests string) {
+			if _, err := io.WriteString(c, requests); err != nil {
+				t.Error(err)
+			}
+		}
+		var clients []net.Conn
+		for range admission.Least {
+			c := dial()
+			send(c, words("DEL under-way")+words("LOCK other 1000 WAIT 60000"))
+			clients = append(clients, c)
+		}
+		synctest.Wait()
+		e.fill()
+		for _, c := range clients {
+			send(c, words("DEL k"))
+		}
+		synctest.Wait()
+		if n := e.control.Waiting(); n != len(clients) {
+			t.Fatalf("%d wait in line", n)
+		}
+		for _, c := range clients {
+			_ = c.Close()
+		}
+		synctest.Wait()
+		e.drain()
+		before := len(arrived)
+		other := dial()
+		send(other, words("DEL k"))
+		synctest.Wait()
+		if len(arrived) != before+1 {
+			t.Error("another client has to wait")
+		}
+		_ = other.Close()
+		e.releaseAll()
+		if err := srv.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Where the upstream hangs, locks go on: a client that waits for it keeps no turns that it was given for more locks.
+func TestAClientThatWaitsForTheUpstreamHoldsNobodyUp(t *testing.T) {
+	lock, data := words("SET lock:a me PX 60000"), words("SET data x")
+	for name, tc := range map[string]struct {
+		shared           bool
+		writes           int // that each connection to the upstream takes
+		before, requests string
+	}{
+		"that takes no requests":                     {false, 1, "", lock + data},
+		"that takes no requests, when it is in line": {false, 1, "", data + lock},
+		"that takes no more":                         {false, 2, data, lock + words("SUBSCRIBE c")},
+		"that does not greet":                        {true, 0, "", lock + data},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up, hangs := hangingUpstream(t, tc.writes)
+			r := newRig(t, Config{Upstream: up, UpstreamShared: tc.shared, LockKeys: []string{"lock:*"}, Limits: Limits{Write: time.Hour}})
+			defer hangs.end()
+			load := r.engine.control
+			c := r.dial()
+			if c.send(tc.before); tc.before != "" {
+				c.want("+OK\r\n")
+			}
+			takeAll(load)
+			c.send(tc.requests)
+			waitFor(t, "it is not in line, nor waits for the upstream", func() bool { return load.Waiting() > 0 || hangs.any() })
+			freeSome(load) // it is given several turns
+			waitFor(t, "it does not wait for the upstream", hangs.any)
+			freeSome(load)
+			takeAll(load)
+			if n, most := load.Rounds(); n < most {
+				t.Errorf("it keeps %d turns", most-n)
+			}
+		})
+	}
+}
+
+// What is left to be sent to the upstream does not cost a client its place.
+func TestAClientInLineStaysThereWhenTheUpstreamIsToldToDiscard(t *testing.T) {
+	u, r, c := newUpstreamRig(t)
+	c.send(words("MULTI") + words("SET data 1"))
+	u.wantRequest(t, "MULTI")
+	u.wantRequest(t, "SET data 1")
+	u.answers <- "+OK\r\n+QUEUED\r\n"
+	c.want("+OK\r\n+QUEUED\r\n")
+	r.engine.fill()
+	c.send(words("SET lock:a me PX 60000") + words("EXEC") + words("SET lock:a me PX 60000"))
+	u.wantRequest(t, "DISCARD")
+	r.inLine(1)
+	for range 2 {
+		if reply := c.reply(); reply[0] != '-' {
+			t.Errorf("got %q", reply)
+		}
+	}
+	r.engine.drain()
+	c.want("+OK\r\n")
+}
+
+// takeAll begins rounds until no more may be under way.
+func takeAll(c *admission.Control) {
+	p := c.Place(func() {})
+	for p.Admit(1) {
+		c.Begin(1)
+	}
+	p.Leave()
+}
+
+// freeSome ends rounds until nobody is in line.
+func freeSome(c *admission.Control) {
+	for c.Waiting() > 0 {
+		c.Failed(1)
+	}
+}
+
+// hangs are the writes to an upstream that hang.
+type hangs struct {
+	n    atomic.Int64
+	over chan struct{}
+}
+
+func (h *hangs) any() bool { return h.n.Load() > 0 }
+func (h *hangs) end()      { close(h.over) }
+
+// hangingUpstream answers each request. Each connection takes so many writes; what is written next hangs until the test ends it.
+func hangingUpstream(t *testing.T, writes int) (*upstream.Redis, *hangs) {
+	var running sync.WaitGroup
+	l := serveEach(t, &running, func(conn net.Conn) {
+		defer conn.Close()
+		eachRequest(conn, func([]string) bool {
+			_, err := io.WriteString(conn, "+OK\r\n")
+			return err == nil
+		})
+	})
+	h := &hangs{over: make(chan struct{})}
+	up := upstream.New(upstream.Options{Addr: l.Addr().String(), Wrap: func(c net.Conn) net.Conn { return &hanging{c, h, writes} }})
+	t.Cleanup(up.Close)
+	return up, h
+}
+
+type hanging struct {
+	net.Conn
+	hangs *hangs
+	left  int // writes until one hangs
+}
+
+func (c *hanging) Write(b []byte) (int, error) {
+	if c.left--; c.left < 0 {
+		c.hangs.n.Add(1)
+		<-c.hangs.over
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
 }

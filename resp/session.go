@@ -241,11 +241,16 @@ func (s *session) runAll() {
 		s.parser.forget()
 	}
 	s.heldUp.Store(s.pending)
+	s.sendThere()
+	s.wakeWriter()
+}
+
+// sendThere gives the upstream what is gathered for it.
+func (s *session) sendThere() {
 	s.pushShared()
 	if s.link != nil {
 		s.link.flush()
 	}
-	s.wakeWriter()
 }
 
 // wakeWriter tells the writer of replies that handlers gave at once. They are written together.

@@ -23,6 +23,7 @@ func (c *call) divert(cmd *command) Reply {
 		return refused
 	}
 	if at == there {
+		c.line.Leave()
 		c.noteThere(cmd)
 	}
 	if !c.resp3 && c.total.Load() > 0 && (cmd == nil || cmd.flags&subscribedToo == 0) {

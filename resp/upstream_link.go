@@ -285,6 +285,7 @@ func (l *link) write(b []byte) []byte {
 		return b
 	}
 	s := l.session
+	s.line.Leave()
 	s.sending.Store(s.server.clock.Load())
 	_, err := l.conn.Write(b)
 	s.sending.Store(0)

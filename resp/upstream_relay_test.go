@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"lockproxy/quorum/admission"
 	"lockproxy/resp/upstream"
 )
 
@@ -209,7 +210,7 @@ func TestNoRequestIsAnsweredBeforeItsStateIsNoted(t *testing.T) {
 		defer close(read)
 		_, _ = wrote.ReadFrom(far)
 	}()
-	l := &link{session: &session{server: &Server{}}, conn: near}
+	l := &link{session: &session{server: &Server{}, line: admission.New(time.Second).Place(func() {})}, conn: near}
 	l.send([]string{"SET", "a", strings.Repeat("v", sendSize-10)})
 	l.send([]string{"WATCH", "k"})
 	l.send([]string{"WATCH", strings.Repeat("k", 3*sendSize)})
