@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -517,6 +518,27 @@ func (r *rig) shutDown() <-chan error {
 		done <- r.server.Shutdown(ctx)
 	}()
 	return done
+}
+
+// inBubble runs f with a server in a bubble of testing/synctest, where no time passes while anybody can go on. dial returns a client's
+// end of a connection, which is a pipe. f hangs up.
+func inBubble(t *testing.T, cfg Config, f func(t *testing.T, e *fakeEngine, srv *Server, dial func() net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := newFakeEngine()
+		srv := New(cfg, e, script.NewCache(100), e.fakeMessages)
+		srv.lockOf = e.lockOf
+		defer func() {
+			if err := srv.Shutdown(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}()
+		f(t, e, srv, func() net.Conn {
+			c, conn := net.Pipe()
+			srv.admit(conn)
+			return c
+		})
+	})
 }
 
 // A client speaks to a rig in raw bytes.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockproxy/integration/harness"
@@ -109,29 +110,24 @@ func TestBeforeLoginTheLimitsAreTighter(t *testing.T) {
 
 // Who has not logged in and does not read has few replies waiting, and little that was read ahead of them.
 func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
-	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}})
-	c := r.dial()
-	_ = c.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-	go func() { _, _ = io.WriteString(c, strings.Repeat(words(strings.Repeat("x", 120)), 1<<20)) }()
-	deepest, most := int64(0), int64(0)
-	waitFor(t, "it goes on being read", func() bool {
-		before := r.server.Stats().Commands
-		for range 50 {
-			most = max(most, r.server.memory.used())
-			for _, s := range r.server.clients() {
-				deepest = max(deepest, s.depth.Load())
+	inBubble(t, Config{Users: []User{{Name: "default", Password: password("pw")}}}, func(t *testing.T, _ *fakeEngine, srv *Server, dial func() net.Conn) {
+		c := dial()
+		defer c.Close()
+		request := words(strings.Repeat("x", 120))
+		for ahead := 0; ahead <= 2*inputBeforeAuth; ahead += inputBeforeAuth / 8 {
+			go func() { _, _ = io.WriteString(c, strings.Repeat(request, inputBeforeAuth/8/len(request))) }()
+			synctest.Wait()
+			if depth, run := srv.clients()[0].depth.Load(), srv.Stats().Commands; max(depth, int64(run)) > depthBeforeAuth {
+				t.Fatalf("%d commands have run, %d replies wait, want at most %d", run, depth, depthBeforeAuth)
 			}
-			time.Sleep(time.Millisecond)
+			if used := srv.memory.used(); used > 4*inputBeforeAuth { // a buffer doubles as it grows
+				t.Fatalf("it takes %d bytes of memory", used)
+			}
 		}
-		return before > 0 && r.server.Stats().Commands == before
+		if !srv.clients()[0].closing.Load() {
+			t.Error("it goes on being read")
+		}
 	})
-	if deepest > depthBeforeAuth {
-		t.Errorf("%d replies wait, want at most %d", deepest, depthBeforeAuth)
-	}
-	if most > 4*inputBeforeAuth { // a buffer doubles as it grows, and is there twice while it is copied
-		t.Errorf("it takes %d bytes of memory", most)
-	}
-	_ = c.Close()
 }
 
 func TestAClientThatDoesNotLogInIsSentAway(t *testing.T) {

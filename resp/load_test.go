@@ -14,7 +14,6 @@ import (
 
 	"lockproxy/quorum/admission"
 	"lockproxy/resp/upstream"
-	"lockproxy/script"
 )
 
 // fill has as many rounds under way as may be, and more do not end by themselves.
@@ -174,16 +173,8 @@ func TestAPausedClientHoldsNobodyUp(t *testing.T) {
 // A client that sends nothing more gets no lock, so a command of its own that waits in line behind its LOCK is not begun. While what it
 // asked for before is answered, its turn is for others.
 func TestAClientThatBeginsNothingMoreHoldsNobodyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newFakeEngine()
-		srv := New(Config{}, e, script.NewCache(100), e.fakeMessages)
-		srv.lockOf = e.lockOf
+	inBubble(t, Config{}, func(t *testing.T, e *fakeEngine, _ *Server, dial func() net.Conn) {
 		arrived := e.hold()
-		dial := func() net.Conn {
-			c, conn := net.Pipe()
-			srv.admit(conn)
-			return c
-		}
 		send := func(c net.Conn, requests string) {
 			if _, err := io.WriteString(c, requests); err != nil {
 				t.Error(err)
@@ -202,7 +193,7 @@ func TestAClientThatBeginsNothingMoreHoldsNobodyUp(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := e.control.Waiting(); n != len(clients) {
-			t.Fatalf("%d wait in line", n)
+			t.Errorf("%d wait in line", n)
 		}
 		for _, c := range clients {
 			_ = c.Close()
@@ -218,9 +209,6 @@ func TestAClientThatBeginsNothingMoreHoldsNobodyUp(t *testing.T) {
 		}
 		_ = other.Close()
 		e.releaseAll()
-		if err := srv.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
