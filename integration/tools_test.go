@@ -1,10 +1,12 @@
 package integration
 
 import (
+	"context"
 	"net"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"lockproxy/integration/harness"
 )
@@ -42,6 +44,8 @@ func TestRedisBenchmarkRuns(t *testing.T) {
 	masters := startMasters(t, 3)
 	proxy := startProxy(t, harness.Addrs(masters))
 	_, port, _ := net.SplitHostPort(proxy.Addr)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // it would wait for a missing reply for ever
+	defer cancel()
 	for _, args := range [][]string{
 		{"-t", "ping,set,get"},
 		{"-t", "set,get", "-P", "16"},
@@ -51,7 +55,7 @@ func TestRedisBenchmarkRuns(t *testing.T) {
 		{"EVAL", compareAndDelete, "1", "key:__rand_int__", "tok"},
 	} {
 		words := append([]string{"-p", port, "-c", "20", "-n", "2000", "-r", "1000", "-q"}, args...)
-		out, err := exec.Command("redis-benchmark", words...).CombinedOutput()
+		out, err := exec.CommandContext(ctx, "redis-benchmark", words...).CombinedOutput()
 		if text := string(out); err != nil || !strings.Contains(text, "requests per second") ||
 			strings.Contains(text, "Error") || strings.Contains(text, "WARNING") {
 			t.Errorf("redis-benchmark %q: %v\n%s", words, err, text)

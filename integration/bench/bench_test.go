@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"net"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -15,6 +18,18 @@ func TestTheTableOfRedisBenchmarkIsRead(t *testing.T) {
 	}
 	if _, err := parseBenchmark("Could not connect"); err == nil {
 		t.Error("no table was read as one")
+	}
+}
+
+// redis-benchmark itself would try for ever.
+func TestAServerThatIsNotThereIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	if _, err := redisBenchmark(l.Addr().String(), setWords)(load{clients: 1, pipeline: 1, requests: 1}); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"time"
 
 	"lockproxy/integration/harness"
 )
@@ -140,11 +142,22 @@ func (f *fleet) compareWays(s settings, r *report, clients, pipeline int, ways [
 	return nil
 }
 
-// benchmark measures addr with redis-benchmark and that command.
+// benchmarkMax is how long one run of redis-benchmark may take.
+const benchmarkMax = 10 * time.Minute
+
+// benchmark measures addr with redis-benchmark and that command. redis-benchmark 7.0 does not end, keeps a processor busy and prints
+// nothing more, if it cannot connect, or a reply does not come.
 func (at setting) benchmark(addr string, words []string) func(load) (result, error) {
 	return func(l load) (result, error) {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err != nil {
+			return result{}, err
+		}
+		_ = conn.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), benchmarkMax)
+		defer cancel()
 		var out bytes.Buffer
-		cmd := exec.Command("redis-benchmark", benchmarkWords(addr, l, words)...)
+		cmd := exec.CommandContext(ctx, "redis-benchmark", benchmarkWords(addr, l, words)...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {
 			return result{}, err
