@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"strings"
 	"testing"
 )
 
@@ -34,5 +35,24 @@ func TestAWaitThatADrainEndsIsNotAnswered(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The upstream goes on with what is behind the wait, and may take elements from lists for it.
+func TestWhatIsBehindAWaitThatADrainEndsIsAnswered(t *testing.T) {
+	u, r, c := newUpstreamRig(t)
+	c.send(words("WAIT 1 0") + words("PING") + words("GETDEL k"))
+	u.wantRequest(t, "CLIENT ID")
+	u.wantRequest(t, "WAIT 1 0")
+	u.wantRequest(t, "GETDEL k")
+	done := make(chan error, 1)
+	go func() { done <- r.server.Shutdown(context.Background()) }()
+	waitFor(t, "nothing is drained", r.isClosing)
+	const both = "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n$1\r\nx\r\n"
+	u.answers <- ":0\r\n" + both
+	c.want(strings.Replace(both, "\n", "\n+PONG\r\n", 1))
+	c.wantEnd()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

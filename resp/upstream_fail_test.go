@@ -99,6 +99,7 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 		{[]string{"WATCH a"}, true},
 		{[]string{"WATCH a", "UNWATCH"}, false},
 		{[]string{"WATCH a", "MULTI"}, true},
+		{[]string{"WATCH a", "MULTI x", "UNWATCH"}, false},
 		{[]string{"WATCH a", "MULTI", "EXEC"}, false},
 		{[]string{"MULTI", "SET a 1"}, true},
 		{[]string{"MULTI", "SET a 1", "EXEC"}, false},

@@ -56,12 +56,40 @@ func TestNoMessageComesBeforeItsSubscriptionIsConfirmed(t *testing.T) {
 
 func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
 	u, _, c := subscribed(t)
+	c.send(words("MULTI") + words("SET a b") + words("CLIENT ID") + words("EXEC")) // what the proxy runs in it leaves RESP3 as it is
+	for _, sent := range []string{"MULTI", "SET a b", "PING"} {
+		u.wantRequest(t, sent)
+	}
+	u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+	u.wantRequest(t, "EXEC")
+	u.answers <- "*2\r\n+OK\r\n+PONG\r\n"
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n")
 	for _, reply := range []string{"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*1\r\n$9\r\nsubscribe\r\n"} {
 		c.send(words("HGETALL h") + words("PING"))
 		u.wantRequest(t, "HGETALL h")
 		u.answers <- reply
 		c.want(reply + "+PONG\r\n")
 	}
+}
+
+// One piece may bring a reply, a message, and the next reply, or no more than the message.
+func TestAMessageIsNotCountedAsAReply(t *testing.T) {
+	u, r, c := subscribed(t)
+	arrived := r.engine.hold()
+	c.send(words("GET a") + words("GET b") + words("SET lock:x tok NX PX 9000"))
+	u.wantRequest(t, "GET a")
+	u.wantRequest(t, "GET b")
+	const replyAndMessage = "+a\r\n>3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n"
+	u.answers <- replyAndMessage
+	c.want(replyAndMessage)
+	if c.isAnswered() || len(arrived) > 0 {
+		t.Fatal("the lock was asked for before what came in front of it was answered")
+	}
+	u.answers <- "+b\r\n"
+	c.want("+b\r\n")
+	<-arrived
+	r.engine.release(0)
+	c.want("+OK\r\n")
 }
 
 func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {

@@ -155,6 +155,27 @@ func TestScriptsOnLocksInsideMulti(t *testing.T) {
 	}
 }
 
+func TestWhatIsNeitherForLocksNorForTheUpstreamIsRefused(t *testing.T) {
+	u := newFakeUpstream(t)
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Limits: Limits{Args: 10, Bulk: 1000, Command: 3000}})
+	c := r.dial()
+	large := strings.Repeat("x", 900)
+	const tooLarge = "-ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow; raise them, or send less\r\n"
+	for _, tc := range []struct{ request, want string }{
+		{"DEL lock:1 lock:2 lock:3 lock:4 lock:5 lock:6 lock:7 lock:8 lock:9", ":0\r\n"},
+		{"DEL lock:1 lock:2 lock:3 lock:4 lock:5 lock:6 lock:7 lock:8 lock:9 lock:10", tooLarge},
+		{"SETNX lock:a " + large, ":1\r\n"},
+		{"SETNX lock:b " + large + large, tooLarge},
+		{"EVAL return(1) 1 lock:c" + strings.Repeat(" "+large, 4), tooLarge},
+		{"SCRIPT DEBUG YES", "-ERR unknown subcommand 'DEBUG'. Try SCRIPT HELP.\r\n"},
+	} {
+		if got := c.ask(strings.Fields(tc.request)...); got != tc.want {
+			t.Errorf("%.40s: got %q, want %q", tc.request, got, tc.want)
+		}
+	}
+	u.wantNone(t)
+}
+
 // What is refused here spoils a transaction that is there, too: the upstream has not heard of it.
 func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
 	u, _, c := newUpstreamRig(t)

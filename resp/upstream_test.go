@@ -409,3 +409,37 @@ func TestANameThatTheUpstreamRefusesIsNoFailure(t *testing.T) {
 	u.answers <- "+v\r\n"
 	c.want("+v\r\n")
 }
+
+// What a client changes of its connection is changed on its link, too, before the next command goes over it.
+func TestALinkFollowsItsClient(t *testing.T) {
+	u, _, c := newUpstreamRig(t)
+	for _, change := range []string{"", "SELECT 2", "CLIENT SETNAME app", "HELLO 3", "HELLO 2", "SELECT 0"} {
+		if change != "" {
+			c.ask(strings.Fields(change)...)
+		}
+		c.send(words("GET a"))
+		if change != "" {
+			u.wantRequest(t, change)
+			u.answers <- "+OK\r\n"
+		}
+		u.wantRequest(t, "GET a")
+		u.answers <- "+v\r\n"
+		c.want("+v\r\n")
+	}
+}
+
+// What comes behind would be about another database, or be answered in another protocol.
+func TestALinkThatDoesNotFollowItsClientEnds(t *testing.T) {
+	for _, change := range []string{"SELECT 2", "HELLO 3"} {
+		u, _, c := newUpstreamRig(t)
+		c.send(words("GET a"))
+		u.wantRequest(t, "GET a")
+		u.answers <- "+v\r\n"
+		c.want("+v\r\n")
+		c.ask(strings.Fields(change)...)
+		c.send(words("GET a"))
+		u.wantRequest(t, change)
+		u.answers <- "-NOPERM no\r\n+v\r\n"
+		c.wantEnd()
+	}
+}
