@@ -26,13 +26,17 @@ func TestAWaitThatADrainEndsIsNotAnswered(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- r.server.Shutdown(context.Background()) }()
 			waitFor(t, "nothing is drained", r.isClosing)
-			for _, text := range answers {
+			u.answers <- answers[0]
+			c.want("$1\r\nx\r\n")
+			for _, text := range answers[1:] {
 				u.answers <- text
 			}
-			c.want("$1\r\nx\r\n")
 			c.wantEnd()
 			if err := <-done; err != nil {
 				t.Error(err)
+			}
+			if n := r.server.Stats().UpstreamErrors; n != 0 {
+				t.Errorf("%d errors of the upstream's counted", n)
 			}
 		})
 	}

@@ -18,10 +18,22 @@ import (
 func TestCommandsThatTheUpstreamTurnsAwayAreCountedAndLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var running sync.WaitGroup
+	var asked atomic.Bool // COMMAND, over the first connection
 	l := serveEach(t, &running, func(conn net.Conn) {
-		_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
-		_, _ = io.Copy(io.Discard, conn)
-		_ = conn.Close()
+		defer conn.Close()
+		if asked.Swap(true) {
+			_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n")
+			_, _ = io.Copy(io.Discard, conn)
+			return
+		}
+		eachRequest(conn, func(args []string) bool {
+			reply := "+OK\r\n"
+			if args[0] == "COMMAND" {
+				reply = crossingCommands
+			}
+			_, err := io.WriteString(conn, reply)
+			return err == nil
+		})
 	})
 	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
 	t.Cleanup(up.Close)

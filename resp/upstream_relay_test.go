@@ -34,6 +34,24 @@ func subscribed(t *testing.T) (*fakeUpstream, *rig, *client) {
 	return u, r, c
 }
 
+// A client that has one subscription asks for another while messages come.
+func TestAMessageIsNotTakenForAConfirmation(t *testing.T) {
+	for _, kind := range []string{"", "s"} {
+		u, _, c := newUpstreamRig(t)
+		confirmed := func(name string, n int) string {
+			return fmt.Sprintf("*3\r\n$%d\r\n%ssubscribe\r\n$1\r\n%s\r\n:%d\r\n", len(kind)+9, kind, name, n)
+		}
+		message := fmt.Sprintf("*3\r\n$%d\r\n%smessage\r\n$1\r\na\r\n$1\r\nm\r\n", len(kind)+7, kind)
+		for i, name := range []string{"a", "b"} {
+			c.send(words(kind + "subscribe " + name))
+			u.wantRequest(t, kind+"subscribe "+name)
+			before := strings.Repeat(message, i)
+			u.answers <- before + confirmed(name, i+1)
+			c.want(before + confirmed(name, i+1))
+		}
+	}
+}
+
 // The masters may confirm a subscription later than the upstream, and its messages come at once.
 func TestNoMessageComesBeforeItsSubscriptionIsConfirmed(t *testing.T) {
 	u, r, c := newUpstreamRig(t)

@@ -167,6 +167,8 @@ func TestWhatIsNeitherForLocksNorForTheUpstreamIsRefused(t *testing.T) {
 		{"SETNX lock:a " + large, ":1\r\n"},
 		{"SETNX lock:b " + large + large, tooLarge},
 		{"EVAL return(1) 1 lock:c" + strings.Repeat(" "+large, 4), tooLarge},
+		{"DEL lock:" + large + " lock:" + large, ":0\r\n"},
+		{"SYNC", "-ERR unknown command 'SYNC', with args beginning with: \r\n"},
 		{"SCRIPT DEBUG YES", "-ERR unknown subcommand 'DEBUG'. Try SCRIPT HELP.\r\n"},
 	} {
 		if got := c.ask(strings.Fields(tc.request)...); got != tc.want {
@@ -176,10 +178,56 @@ func TestWhatIsNeitherForLocksNorForTheUpstreamIsRefused(t *testing.T) {
 	u.wantNone(t)
 }
 
+// A transaction, or what it watches, that is about both cannot be had as a whole.
+func TestAWatchAndATransactionAreOnOneSide(t *testing.T) {
+	for _, requests := range []string{ // each with what it sends to the upstream; the last is refused
+		"WATCH lock:x; GET a > GET a; WATCH a",
+		"WATCH a > WATCH a; WATCH lock:x",
+		"WATCH lock:x; MULTI; SET a 1",
+		"MULTI; GET lock:x; SET a 1",
+		"MULTI; PUBLISH lock:x m; SET a 1",
+		"MULTI; SET a 1 > MULTI > SET a 1; GET lock:x > DISCARD",
+		"MULTI; SET a 1 > MULTI > SET a 1; PUBLISH lock:x m > DISCARD",
+	} {
+		u := newCrossing(t)
+		c := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}}).dial()
+		steps := strings.Split(requests, "; ")
+		for i, step := range steps {
+			sent := strings.Split(step, " > ")
+			c.send(words(sent[0]))
+			for _, request := range sent[1:] {
+				u.next(t, request).answer(t, "+OK\r\n")
+			}
+			refused := strings.HasPrefix(c.reply(), "-ERR this transaction is about locks and about other keys")
+			if last := i == len(steps)-1; refused != last {
+				t.Errorf("%s: %s: refused: %v", requests, step, refused)
+			}
+		}
+		u.wantNone(t)
+	}
+}
+
+// The upstream's SCRIPT FLUSH is also about the scripts on locks.
+func TestScriptFlushIsForBothSides(t *testing.T) {
+	u, _, c := newUpstreamRig(t)
+	for _, request := range [][]string{{"SCRIPT", "LOAD", setArgument}, {"SCRIPT", "FLUSH"}} {
+		c.send(cmdline(request...))
+		u.wantRequest(t, strings.Join(request, " "))
+		u.answers <- "+OK\r\n"
+		c.want("+OK\r\n")
+		if request[1] == "LOAD" {
+			c.send(cmdline("EVALSHA", shaOf(setArgument), "0", "lock:a"))
+			c.want("+OK\r\n")
+		}
+	}
+	c.send(cmdline("EVALSHA", shaOf(setArgument), "1", "lock:a", "lock:a"))
+	c.want("-NOSCRIPT No matching script. Please use EVAL.\r\n")
+}
+
 // What is refused here spoils a transaction that is there, too: the upstream has not heard of it.
 func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
 	u, _, c := newUpstreamRig(t)
-	for _, request := range []string{"MULTI x", "DISCARD x", "WATCH", "RESET x", "EXEC x"} {
+	for _, request := range []string{"MULTI x", "DISCARD x", "WATCH", "RESET x", "EXEC x", "SYNC", "HELLO 3 SETNAME app"} {
 		c.send(words("MULTI") + words("SET data 1"))
 		u.wantRequest(t, "MULTI")
 		u.wantRequest(t, "SET data 1")
@@ -187,6 +235,12 @@ func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
 		c.want("+OK\r\n+QUEUED\r\n")
 		name, _, _ := strings.Cut(request, " ")
 		refusal := "wrong number of arguments for '" + strings.ToLower(name) + "' command\r\n"
+		switch name {
+		case "SYNC":
+			refusal = "unknown command 'SYNC', with args beginning with: \r\n"
+		case "HELLO":
+			refusal = "lockproxy does not run 'hello with options' inside MULTI; send it before MULTI or after EXEC\r\n"
+		}
 		c.send(words(request))
 		u.wantRequest(t, "DISCARD")
 		u.answers <- "+OK\r\n"

@@ -189,3 +189,34 @@ func isUnknownAuthority(err error) bool {
 	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
 	return ok
 }
+
+func TestAGreetingSaysWhoComes(t *testing.T) {
+	pass := func() string { return "pass" }
+	for _, tc := range []struct {
+		options  Options
+		greeting Greeting
+		want     [][]string
+	}{
+		{Options{}, Greeting{}, [][]string{{"PING"}}},
+		{Options{Password: pass}, Greeting{}, [][]string{{"AUTH", "pass"}}},
+		{Options{Username: "user", Password: pass}, Greeting{RESP3: true, DB: 2, Name: "app"},
+			[][]string{{"AUTH", "user", "pass"}, {"HELLO", "3"}, {"SELECT", "2"}, {"CLIENT", "SETNAME", "app"}}},
+	} {
+		near, far := net.Pipe()
+		got := make(chan string, 1)
+		go func() {
+			b := make([]byte, 1<<10)
+			n, _ := far.Read(b)
+			got <- string(b[:n])
+			_, _ = far.Write([]byte(strings.Repeat("+OK\r\n", len(tc.want))))
+		}()
+		err := New(tc.options).greet(near, tc.greeting)
+		var want []byte
+		for _, args := range tc.want {
+			want = AppendCommand(want, args...)
+		}
+		if text := <-got; err != nil || text != string(want) {
+			t.Errorf("%q, %v; want %q", text, err, want)
+		}
+	}
+}

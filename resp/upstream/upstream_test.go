@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,5 +101,24 @@ func TestTheCommandsOfAServerThatIsRestartedAreAskedFor(t *testing.T) {
 		case time.Now().After(deadline):
 			t.Fatalf("the restarted server's are not known: %v, %v", known, err)
 		}
+	}
+}
+
+// A server that cannot say which arguments are keys has not said that there are none: a lock could be among them.
+func TestKeysThatTheServerDoesNotTellAreNotNone(t *testing.T) {
+	for reply, want := range map[string]string{
+		"*2\r\n$1\r\na\r\n$1\r\nb\r\n":              "[a b] <nil>",
+		"-ERR The command has no key arguments\r\n": "[] <nil>",
+		"-BUSY Redis is busy running a script.\r\n": "[] upstream ADDR: COMMAND GETKEYS: BUSY Redis is busy running a script.",
+	} {
+		s := &server{t: t, reply: reply}
+		s.start()
+		u := New(Options{Addr: s.addr})
+		keys, err := u.GetKeys([]string{"sort", "a"})
+		if got := fmt.Sprint(keys, err); got != strings.ReplaceAll(want, "ADDR", s.addr) {
+			t.Errorf("%q: %s", reply, got)
+		}
+		u.Close()
+		s.stop()
 	}
 }

@@ -30,16 +30,17 @@ func (f *fake) Ready() error { return f.ready }
 
 func (f *fake) Masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
-		{Addr: "a:1", RoundTrip: 1500 * time.Microsecond, Votes: quorum.Votes{
+		{Addr: "a:1", State: quorum.Clean, RoundTrip: 1500 * time.Microsecond, ClockOffset: -time.Second / 4, Dropped: 38, Votes: quorum.Votes{
 			Granted: 7, Refused: 8, Failed: 9, Failures: quorum.Failures{quorum.FailedLate: 4, quorum.FailedClock: 5},
 		}},
 		{Addr: "b:1", State: quorum.Disconnected, Cause: "connection refused"},
+		{Addr: "c:1", State: quorum.Quarantined, Left: 12 * time.Second},
 	}
 }
 
 func (f *fake) Stats() quorum.Stats {
 	return quorum.Stats{Attempts: 10, Acquired: 1, Refused: 2, NoQuorum: 3, Released: 4, Extended: 5, Undone: 6, Expired: 11,
-		Scripts: 12, ScriptsDisputed: 13, Rounds: quorum.Durations{Count: 9, Sum: 3 * time.Second, Below: [17]uint64{2, 3, 16: 4}}}
+		Scripts: 12, ScriptsDisputed: 13, InLine: 39, RoundsNow: 40, RoundsLimit: 41, OtherNames: 42, Rounds: quorum.Durations{Count: 9, Sum: 3 * time.Second, Below: [17]uint64{2, 3, 16: 4}}}
 }
 
 type fakeFront struct{}
@@ -193,6 +194,13 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_ready 1`,
 		`lockproxy_master_connected{master="a:1"} 1`,
 		`lockproxy_master_connected{master="b:1"} 0`,
+		`lockproxy_master_clean{master="a:1"} 1`,
+		`lockproxy_master_clean{master="b:1"} 0`,
+		`lockproxy_master_clean{master="c:1"} 0`,
+		`lockproxy_master_connected{master="c:1"} 1`,
+		`lockproxy_master_quarantine_seconds{master="c:1"} 12`,
+		`lockproxy_master_clock_offset_seconds{master="a:1"} -0.25`,
+		`lockproxy_master_batches_dropped_total{master="a:1"} 38`,
 		`lockproxy_master_round_trip_seconds{master="a:1"} 0.0015`,
 		`lockproxy_master_votes_total{master="a:1",vote="granted"} 7`,
 		`lockproxy_master_votes_total{master="a:1",vote="refused"} 8`,
@@ -210,6 +218,10 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_undone_total 6`,
 		`lockproxy_scripts_total 12`,
 		`lockproxy_scripts_disputed_total 13`,
+		`lockproxy_other_names_total 42`,
+		`lockproxy_in_line 39`,
+		`lockproxy_rounds_now 40`,
+		`lockproxy_rounds_limit 41`,
 		`lockproxy_round_seconds_bucket{le="6.4e-05"} 2`,
 		`lockproxy_round_seconds_bucket{le="0.000128"} 5`,
 		`lockproxy_round_seconds_bucket{le="2.097152"} 5`,
