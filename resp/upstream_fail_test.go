@@ -45,8 +45,16 @@ func TestCommandsThatTheUpstreamTurnsAwayAreCountedAndLoggedOnceAMinute(t *testi
 			t.Errorf("got %q", got)
 		}
 	}
-	if n := r.server.Stats().UpstreamErrors; n != 3 {
-		t.Errorf("%d counted, want 3", n)
+	c.send(words("MULTI") + words("SET a 1"))
+	c.want("+OK\r\n")
+	if got := c.reply(); !strings.HasPrefix(got, "-LOADING ") {
+		t.Errorf("got %q", got)
+	}
+	if got := c.ask("EXEC"); !strings.HasPrefix(got, "-EXECABORT ") {
+		t.Errorf("got %q", got)
+	}
+	if n := r.server.Stats().UpstreamErrors; n != 4 {
+		t.Errorf("%d counted, want 4", n)
 	}
 	if n := strings.Count(log.String(), `msg="a command for the upstream failed"`); n != 1 || !strings.Contains(log.String(), "max number of clients") {
 		t.Errorf("told %d times, want once:\n%s", n, log)
@@ -123,6 +131,7 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 		{[]string{"SUBSCRIBE c", "UNSUBSCRIBE c"}, false},
 		{[]string{"INCR n", "SUBSCRIBE lock:x"}, false},
 		{[]string{"MONITOR"}, true},
+		{[]string{"MONITOR", "RESET", "HELLO 3", "INCR n"}, false},
 	} {
 		t.Run(strings.Join(tc.does, ", "), func(t *testing.T) {
 			var running sync.WaitGroup

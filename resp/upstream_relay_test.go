@@ -110,6 +110,37 @@ func TestAMessageIsNotCountedAsAReply(t *testing.T) {
 	c.want("+OK\r\n")
 }
 
+// What a value says in the midst of it is no message, either.
+func TestAReplyThatComesInPiecesIsOneReply(t *testing.T) {
+	u, _, c := subscribed(t)
+	c.send(words("GET v") + words("PING"))
+	u.wantRequest(t, "GET v")
+	for _, piece := range []string{"$14\r\n", ">3\r\n$7\r\nmessag", "\r\n"} {
+		u.answers <- piece
+		c.want(piece)
+	}
+	c.want("+PONG\r\n")
+}
+
+// The upstream queues what changes its connection as it changes the client's, and PING for anything else that the proxy runs.
+func TestATransactionThereHasAPlaceForWhatTheProxyRuns(t *testing.T) {
+	u, _, c := newUpstreamRig(t)
+	c.send(words("MULTI") + words("CLIENT ID") + words("INFO") + words("SET a b") + words("SELECT 3") + words("CLIENT SETNAME app") + words("CLIENT ID"))
+	for _, sent := range []string{"MULTI", "PING", "INFO", "SET a b", "SELECT 3", "CLIENT SETNAME app", "PING"} {
+		u.wantRequest(t, sent)
+	}
+	u.answers <- "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 6)
+	c.want("+OK\r\n" + strings.Repeat("+QUEUED\r\n", 6))
+	c.send(words("EXEC"))
+	u.wantRequest(t, "EXEC")
+	u.answers <- "*6\r\n+PONG\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n+PONG\r\n"
+	c.want("*6\r\n:1\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n:1\r\n")
+	c.send(words("GET a"))
+	u.wantRequest(t, "GET a") // and nothing that was changed already
+	u.answers <- "+b\r\n"
+	c.want("+b\r\n")
+}
+
 func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
 	u, _, c := subscribed(t)
 	c.send(words("HELLO 2"))
@@ -161,13 +192,13 @@ func TestScriptExistsSendsATextOnce(t *testing.T) {
 	sha := fmt.Sprintf("%x", sha1.Sum([]byte("return(1)")))
 	u.answers <- "$40\r\n" + sha + "\r\n"
 	c.want("$40\r\n" + sha + "\r\n")
-	again := "SCRIPT EXISTS " + sha + " " + strings.ToUpper(sha) + " " + sha
+	again := "SCRIPT EXISTS " + sha + " " + strings.ToUpper(sha) + " " + sha // the last of which the upstream denies
 	c.send(words(again))
 	u.wantRequest(t, "SCRIPT LOAD return(1)")
 	u.answers <- "$40\r\n" + sha + "\r\n"
 	u.wantRequest(t, again)
-	u.answers <- "*3\r\n:1\r\n:1\r\n:1\r\n"
-	c.want("*3\r\n:1\r\n:1\r\n:1\r\n")
+	u.answers <- "*3\r\n:1\r\n:1\r\n:0\r\n"
+	c.want("*3\r\n:1\r\n:1\r\n:0\r\n")
 }
 
 func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {

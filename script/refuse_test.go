@@ -22,6 +22,8 @@ func TestOtherScriptsAreNotRecognised(t *testing.T) {
 		{"tells who holds the key", `if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end return redis.call('get',KEYS[1])`},
 		{"tells how long", mine + `return redis.call('del',KEYS[1]) end return redis.call('pttl',KEYS[1])`},
 		{"answers two questions in two ways", `if ARGV[2] == 'a' then ` + mine + `return redis.call('del',KEYS[1]) end return 0 end ` + mine + `redis.call('del',KEYS[1]) return 'gone' end return 0`},
+		{"answers two questions with two texts", `if ARGV[2] == 'a' then ` + mine + `redis.call('del',KEYS[1]) return 'one' end return 'no' end ` + mine + `redis.call('del',KEYS[1]) return 'two' end return 'no'`},
+		{"takes what is free with a text for its own holder, and another for others", `if redis.call('set',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 'yes' end ` + mine + `return 'mine' end return 'no'`},
 		{"compares with two tokens", `local v = redis.call('get',KEYS[1]) if v == ARGV[1] or v == ARGV[2] then return redis.call('del',KEYS[1]) end return 0`},
 		{"writes another token than it compares with", mine + `redis.call('set',KEYS[1],ARGV[2],'PX',ARGV[3]) return 1 end return 0`},
 		{"compares a part of the value", `if string.sub(redis.call('get',KEYS[1]),1,4) == ARGV[1] then return redis.call('del',KEYS[1]) end return 0`},

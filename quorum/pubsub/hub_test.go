@@ -172,6 +172,24 @@ func TestWhenMastersAreDownASubscriptionFailsAtOnce(t *testing.T) {
 	})
 }
 
+func TestASubscriptionThatWaitsFailsWhenItsMastersGoDown(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		for _, m := range w.masters[:2] {
+			m.set(func(f *fake) { f.stalled = true })
+		}
+		done := make(chan error, 1)
+		w.Subscribe(&reader{}, []Topic{news}, func(err error) { done <- err })
+		began := time.Now()
+		for _, m := range w.masters[:2] {
+			m.set(func(f *fake) { f.refuse = true })
+			m.cut()
+		}
+		if err := <-done; err == nil || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // One master after the other breaks and comes back; of each message a quorum of copies is sent, and one at least heard.
 func TestNoMessageIsLostWhileMastersComeAndGo(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

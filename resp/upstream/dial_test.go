@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -53,6 +54,32 @@ func TestAFailureStandsForOthersOnlyIfNobodyConnectedSince(t *testing.T) {
 		if when == "before" && <-unheard == nil {
 			t.Fatal("there was no answer, and no error")
 		}
+	}
+}
+
+// A machine that does not answer must not cost each command of a pipeline the whole DialTimeout.
+func TestAFailureStandsForTheNextForAWhile(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var came atomic.Int64
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			came.Add(1)
+			_ = conn.Close()
+		}
+	}()
+	u := New(Options{Addr: l.Addr().String()})
+	begun := time.Now()
+	for range 100 {
+		if _, err := u.Dial(Greeting{}); err == nil {
+			t.Fatal("nobody answered, and there is a connection")
+		}
+	}
+	if most := 1 + int64(time.Since(begun)/failurePause); came.Load() > most {
+		t.Errorf("it connected %d times, want %d at most", came.Load(), most)
 	}
 }
 
