@@ -82,6 +82,12 @@ func TestTheTableOfFamilies(t *testing.T) {
 			t.Errorf("%s does not say why it is refused, or is not", id)
 		case f.Permits > 0 && f.Kind != Takes && f.Kind != Extends:
 			t.Errorf("%s takes no lock, and has permits", id)
+		case f.Blind != (f.Kind == Releases && strings.Contains(f.Does, "forceUnlock")):
+			t.Errorf("%s releases a lock of anybody's, and is not said to, or the other way round", id)
+		case f.Derived != (f.Library == "Redisson RReadWriteLock" && f.Kind != Asks):
+			t.Errorf("%s makes names of further keys, and is not said to, or the other way round", id)
+		case f.Queues != (f.Library == "Redisson RFairLock" && f.Kind == Takes), f.Queues && f.Holder == 0:
+			t.Errorf("%s waits in a queue, and is not said to, or the other way round", id)
 		}
 		seen[id] = true
 	}
