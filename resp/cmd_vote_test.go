@@ -118,6 +118,17 @@ func TestASemaphoreIsALockIfItHasOnePermit(t *testing.T) {
 	}
 }
 
+// As that of Redisson's RLock: masters that differ by a hold that was counted once more do not grant together.
+func TestOfALockThatCountsHoldsTheHolderIsTold(t *testing.T) {
+	r := newRig(t, Config{})
+	const take = "if ((redis.call('exists', KEYS[1]) == 0) or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then " +
+		"redis.call('hincrby', KEYS[1], ARGV[2], 1); redis.call('pexpire', KEYS[1], ARGV[1]); return nil; end; return redis.call('pttl', KEYS[1]);"
+	r.dial().ask("EVAL", take, "1", "k", "30000", "me")
+	if len(r.engine.ran) != 1 || r.engine.ran[0].Rule.Merge != quorum.Taking || r.engine.ran[0].Rule.Field != "me" {
+		t.Errorf("ran %+v", r.engine.ran)
+	}
+}
+
 // As MediaWiki's RedisLockManager, whose locks are at keys that it derives from its KEYS. It takes the error for a lock that somebody
 // else has.
 func TestAScriptThatMastersFindNotFitForAVoteIsLogged(t *testing.T) {

@@ -210,7 +210,7 @@ func (r *relay) write(b []byte) (int, error) {
 	if s.gone || s.written { // the queue has been, or will be, taken out of the counts as a whole
 		return n, errGone
 	}
-	if r.kind == relaying && replies > 0 {
+	if r.kind == relaying {
 		r.answered(replies)
 	}
 	if r.framer.Between() {
@@ -232,9 +232,6 @@ func (r *relay) answered(replies int) {
 
 // popRelayed takes a slot from the queue whose replies are all written. s.mu is held.
 func (s *session) popRelayed(sl *slot) {
-	if s.latest == sl {
-		s.latest = nil
-	}
 	s.head = sl.next
 	if s.head == nil {
 		s.tail = nil

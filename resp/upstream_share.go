@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -158,33 +157,17 @@ func (s *session) addToRun() {
 	}
 }
 
-// pushShared gives what is gathered to the trunk. If the trunk has ended, another is used: nothing of this was sent.
+// pushShared gives what is gathered to the trunk. If that has ended since joinTrunk, so does the session.
 func (s *session) pushShared() {
 	sl, requests := s.gathered, s.requests
 	if sl == nil {
 		return
 	}
 	s.gathered, s.requests = nil, nil
-	n := sl.left // nobody else changes it before the slot is pushed
-	if !s.trunk.Push(*requests, n, sl) {
-		s.pushAnew(*requests, n, sl)
-	}
-	returnOut(requests)
-}
-
-func (s *session) pushAnew(requests []byte, n int, sl *slot) {
-	t, err := s.server.trunk(s.trunk.Greeting)
-	if err != nil {
-		text := s.server.upstreamFailed(err).appendTo(nil, s.resp3)
-		sl.Replies(bytes.Repeat(text, n), n)
-		return
-	}
-	s.mu.Lock()
-	older := s.shares > n
-	s.mu.Unlock()
-	if s.trunk = t; older || !t.Push(requests, n, sl) {
+	if !s.trunk.Push(*requests, sl.left, sl) { // nobody else changes left before the slot is pushed
 		sl.Lost(errors.New("there were commands for it"))
 	}
+	returnOut(requests)
 }
 
 // Replies takes what the trunk brings, and does not wait for the client unless it is too much to be gathered.

@@ -131,9 +131,6 @@ func (c *call) spoilAnywhere() {
 // queueThere has the upstream queue something in the place of a command that the proxy runs: see inItsPlace.
 func (c *call) queueThere(row *command) Reply {
 	t := &c.transaction
-	if !c.locksDone() {
-		return wait
-	}
 	if row.name == "hello" && len(c.args) > 2 {
 		c.spoilAnywhere()
 		return errNotInMulti("hello with options")
@@ -167,11 +164,10 @@ func protocolOf(row *command, args []string) int64 {
 	if row.name != "hello" || len(args) != 2 {
 		return 0
 	}
-	p, ok := parseInt(args[1])
-	if !ok || p < 2 || p > 3 {
-		return 0
+	if p, _ := parseInt(args[1]); p == 2 || p == 3 {
+		return p
 	}
-	return p
+	return 0
 }
 
 // divertEnd is for commands that are not queued.
@@ -193,9 +189,6 @@ func (c *call) divertEnd(cmd *command) Reply {
 // execThere is EXEC of a transaction there that has commands of the proxy's own in it.
 func (c *call) execThere() Reply {
 	t := &c.transaction
-	if !c.locksDone() {
-		return wait
-	}
 	l, refused := c.connected()
 	if refused != nil {
 		return refused
