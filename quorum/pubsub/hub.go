@@ -292,9 +292,7 @@ func (h *Hub) expire() (time.Duration, bool) {
 		t := h.tickets[0]
 		h.tickets = h.tickets[1:]
 		for _, tp := range t.waits {
-			if bits.OnesCount64(tp.on) < h.quorum { // else it was confirmed, and may have lost a link since
-				h.fail(tp, h.failure(tp, "did not answer within "+h.cfg.DeadAfter.String()))
-			}
+			h.fail(tp, h.failure(tp, "did not answer within "+h.cfg.DeadAfter.String()))
 		}
 	}
 	next, any := h.sieve.next()
