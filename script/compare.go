@@ -60,9 +60,6 @@ func rank(s symbol) int {
 
 // ordered answers a < b and its like. Lua orders strings by the locale, which is not understood here.
 func (r *run) ordered(op string, a, b symbol) bool {
-	if a.typeName() != "number" || b.typeName() != "number" {
-		panic(notUnderstood)
-	}
 	switch op {
 	case ">":
 		return r.compareNumbers("<", b, a)

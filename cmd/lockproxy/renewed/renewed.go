@@ -52,7 +52,7 @@ func New[T any](log *slog.Logger, what string, load func() (T, error), files ...
 // Now returns what the files make, which the caller must not change. If what they hold now cannot be used, it is the former one.
 func (s *Source[T]) Now() T {
 	if s.mu.TryLock() { // whoever comes while somebody reads them does not wait
-		if len(s.files) > 0 && time.Since(s.looked) >= s.every {
+		if time.Since(s.looked) >= s.every {
 			s.look()
 			s.looked = time.Now()
 		}
