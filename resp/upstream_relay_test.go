@@ -135,10 +135,22 @@ func TestATransactionThereHasAPlaceForWhatTheProxyRuns(t *testing.T) {
 	u.wantRequest(t, "EXEC")
 	u.answers <- "*6\r\n+PONG\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n+PONG\r\n"
 	c.want("*6\r\n:1\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n:1\r\n")
+	c.send(words("MULTI") + words("SET a b") + words("SELECT 99") + words("EXEC"))
+	for _, sent := range []string{"MULTI", "SET a b", "SELECT 99"} {
+		u.wantRequest(t, sent)
+	}
+	u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+	u.wantRequest(t, "EXEC")
+	const outOfRange = "*2\r\n+OK\r\n-ERR DB index is out of range\r\n" // which the client's is not, then
+	u.answers <- outOfRange
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + outOfRange)
 	c.send(words("GET a"))
 	u.wantRequest(t, "GET a") // and nothing that was changed already
 	u.answers <- "+b\r\n"
 	c.want("+b\r\n")
+	if info := c.ask("CLIENT", "INFO"); !strings.Contains(info, " db=3 ") {
+		t.Error(info)
+	}
 }
 
 func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
@@ -210,6 +222,19 @@ func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {
 	u.wantRequest(t, "SET data v")
 	u.answers <- "-NOPERM no\r\n"
 	c.wantEnd()
+}
+
+// The upstream refuses all of it with one error.
+func TestASubscriptionThatTheUpstreamRefuses(t *testing.T) {
+	u, _, c := newUpstreamRig(t)
+	c.send(words("SUBSCRIBE news more"))
+	u.wantRequest(t, "subscribe news more")
+	u.answers <- "-NOPERM no\r\n"
+	c.want("-NOPERM no\r\n")
+	c.send(words("GET a"))
+	u.wantRequest(t, "GET a")
+	u.answers <- "+v\r\n"
+	c.want("+v\r\n")
 }
 
 func TestASubscriptionThatFailsIsNotLeftUpstream(t *testing.T) {

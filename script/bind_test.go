@@ -80,6 +80,8 @@ func TestBindRefusesWhatRedisWould(t *testing.T) {
 		{acquireText, one, []string{me, "-1"}, invalid + "'set' command script: SHA, on @user_script:1."},
 		{secondsText, one, []string{me, "-9007199254740993000"}, notInteger + "1."},
 		{expireText, one, []string{me, "-9223372036854776"}, invalid + "'expire' command script: SHA, on @user_script:1."},
+		{"if redis.call('get',KEYS[1]) == ARGV[1] then redis.call('set',KEYS[1],ARGV[1],'PX',ARGV[2]) return 1 end return 0", one,
+			[]string{me, "0"}, invalid + "'set' command script: SHA, on @user_script:1."},
 		{againText, one, []string{me, "0"}, invalid + "'pexpire' command script: SHA, on @user_script:1."},
 		{chooseText, one, []string{me, "-1", "0"}, invalid + "'pexpire' command script: SHA, on @user_script:2."},
 		{releaseText, nil, []string{me}, "ERR script SHA needs 1 keys and 1 arguments, got 0 and 1"},

@@ -297,6 +297,19 @@ func TestWhichCommandsLeaveNoState(t *testing.T) {
 	}
 }
 
+func TestHowManyArgumentsACommandMayHave(t *testing.T) {
+	row := func(name string, arity int64, subs ...any) []any {
+		return []any{name, arity, []any{}, int64(0), int64(0), int64(0), []any{}, []any{}, []any{}, subs}
+	}
+	commands := parseCommands([]any{row("get", 2), row("del", -2), row("object", -2, row("object|encoding", 3))})
+	for command, want := range map[string]bool{"GET": false, "get k": true, "get k k": false, "DEL": false, "del k": true, "del k k": true,
+		"object": false, "object encoding k": true, "OBJECT ENCODING": false, "object nosuch k": false, "nosuch": false} {
+		if got := commands.Accepts(strings.Fields(command)); got != want {
+			t.Errorf("%s: %v, want %v", command, got, want)
+		}
+	}
+}
+
 func TestWhichCommandsMayWait(t *testing.T) {
 	commands := parseCommands([]any{ // six fields, as servers older than Redis 7 have them, and newer ones
 		[]any{"get", int64(2), []any{"readonly", "fast"}, int64(1), int64(1), int64(1)},

@@ -47,7 +47,8 @@ func TestTheLaterSourceWins(t *testing.T) {
 // As editors on Windows write it: with a byte order mark, and with line ends of two characters.
 func TestTheFileOfAnyEditor(t *testing.T) {
 	const text = "ttl_max: 30m\nmasters:\n  - a:1\nusers:\n  - name: me\n    password: \"secret\"\nlisten: 127.0.0.1:1 # here\n"
-	for _, text := range []string{text, "\ufeff" + text, "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n"), "\ufeff# nothing\nttl_max: 30m\n" + text[13:]} {
+	for _, text := range []string{text, "\ufeff" + text, "\ufeff" + strings.ReplaceAll(text, "\n", "\r\n"), "\ufeff# nothing\nttl_max: 30m\n" + text[13:],
+		"# " + strings.Repeat("x", valueMax+1) + "\n" + text} {
 		l, err := Load([]string{"--config", write(t, "lockproxy.yaml", text)}, nil)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -60,6 +61,17 @@ func TestTheFileOfAnyEditor(t *testing.T) {
 	}
 	if _, err := Load([]string{"--config", write(t, "empty.yaml", "\ufeff")}, nil); err == nil || !strings.Contains(err.Error(), "sets nothing") {
 		t.Errorf("a mark alone: %v", err)
+	}
+}
+
+func TestASwitchMayHaveAValue(t *testing.T) {
+	for args, want := range map[string]bool{
+		"": false, "--pprof": true, "--pprof true": true, "--pprof false": false, "--pprof=false": false, "--pprof --databases 2": true,
+	} {
+		l, err := Load(strings.Fields("--admin 127.0.0.1:1 "+args), nil)
+		if err != nil || l.Config.Pprof != want {
+			t.Errorf("%s: %+v, %v", args, l, err)
+		}
 	}
 }
 
