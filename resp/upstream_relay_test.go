@@ -135,15 +135,15 @@ func TestATransactionThereHasAPlaceForWhatTheProxyRuns(t *testing.T) {
 	u.wantRequest(t, "EXEC")
 	u.answers <- "*6\r\n+PONG\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n+PONG\r\n"
 	c.want("*6\r\n:1\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n:1\r\n")
-	c.send(words("MULTI") + words("SET a b") + words("SELECT 99") + words("EXEC"))
-	for _, sent := range []string{"MULTI", "SET a b", "SELECT 99"} {
+	c.send(words("MULTI") + words("SET a b") + words("SELECT 5") + words("EXEC"))
+	for _, sent := range []string{"MULTI", "SET a b", "SELECT 5"} {
 		u.wantRequest(t, sent)
 	}
 	u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 	u.wantRequest(t, "EXEC")
-	const outOfRange = "*2\r\n+OK\r\n-ERR DB index is out of range\r\n" // which the client's is not, then
-	u.answers <- outOfRange
-	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + outOfRange)
+	const refused = "*2\r\n+OK\r\n-NOPERM no\r\n" // and the client stays where it is
+	u.answers <- refused
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + refused)
 	c.send(words("GET a"))
 	u.wantRequest(t, "GET a") // and nothing that was changed already
 	u.answers <- "+b\r\n"
