@@ -27,11 +27,11 @@ func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]
 	switch {
 	case s.Meaning != nil && s.Family != nil:
 		lines = append(lines, s.Meaning.explain()...)
-		lines = append(lines, "Where its KEYS and ARGV are not such, it is treated by the table of families.")
+		lines = append(lines, "Where it is sent with other KEYS and ARGV, it is treated by the table of families.")
 		return append(lines, s.Family.explain()...), nil
 	case s.Meaning != nil:
 		lines = append(lines, s.Meaning.explain()...)
-		return append(lines, "Where its KEYS and ARGV are not such, it runs by vote."), nil
+		return append(lines, "Where it is sent with other KEYS and ARGV, it runs by vote."), nil
 	case s.Family != nil:
 		return append(lines, s.Family.explain()...), nil
 	}

@@ -190,7 +190,8 @@ Exit codes: 0: they are marked. 1: nothing, or not all, was marked. 2: a flag or
 It looks at every master, and at the upstream, if there is one, and says what is wrong with each, and whether a quorum could vote.
 It changes no data.
 
-Exit codes: 0: a quorum could vote. 1: it could not, or the upstream could not be used. 2: a flag or a setting is wrong.
+Exit codes: 0: a quorum could vote. 1: it could not, the upstream could not be used, or a proxy in front of it takes other
+names for locks. 2: a flag or a setting is wrong.
 ` + usageFlags
 	usageScripts = `lockproxy scripts
   lockproxy scripts explain release.lua
@@ -230,7 +231,7 @@ Examples:
   lockproxy init --config lockproxy.yaml                          once, when the masters are new
   lockproxy check --config lockproxy.yaml                         would it work?
 
-Exit codes: 0: done. 1: it failed, or check found that a quorum could not vote, or no upstream. 2: a flag or a setting is wrong.
+Exit codes: 0: done. 1: it failed, or check found a fault that it exits with (help check). 2: a flag or a setting is wrong.
 
 Settings, each as a flag, as LOCKPROXY_NAME in the environment, and as a key of the file; the flag wins, then the
 environment, then the file:

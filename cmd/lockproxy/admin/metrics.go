@@ -67,8 +67,8 @@ var (
 	descHeld     = desc("held", "Locks that connections hold now, by LOCK … HOLD.")
 	descHeldLost = desc("held_lost_total", "Locks held by connections that could not be extended any more.")
 
-	descLinks          = desc("upstream_connections", "Connections to the upstream now that clients have of their own.")
-	descTrunks         = desc("upstream_shared_connections", "Connections to the upstream now that clients share.")
+	descLinks          = desc("upstream_connections", "Connections to the upstream that clients have of their own now.")
+	descTrunks         = desc("upstream_shared_connections", "Connections to the upstream that clients share now.")
 	descUpstreamDown   = desc("upstream_down", "1 if there is an upstream and it cannot be used.")
 	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
 	descUpstreamErrors = desc("upstream_errors_total",
