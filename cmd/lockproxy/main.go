@@ -231,7 +231,7 @@ Examples:
   lockproxy init --config lockproxy.yaml                          once, when the masters are new
   lockproxy check --config lockproxy.yaml                         would it work?
 
-Exit codes: 0: done. 1: it failed, or check found a fault that it exits with (help check). 2: a flag or a setting is wrong.
+Exit codes: 0: done. 1: it failed, or check found a fault (help check says which count). 2: a flag or a setting is wrong.
 
 Settings, each as a flag, as LOCKPROXY_NAME in the environment, and as a key of the file; the flag wins, then the
 environment, then the file:
