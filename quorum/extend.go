@@ -79,7 +79,7 @@ func (x *extension) settled(en *entry) {
 }
 
 func (x *extension) lacking(en *entry) []*gap {
-	if en.Reply != int64(absent) {
+	if en.Reply != int64(absent) && en.Reply != int64(other) { // somebody else may have a vote there for a moment only
 		return nil
 	}
 	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}

@@ -20,17 +20,18 @@ import (
 // the extension, the second as long after the fill: a release that a quorum answered has by then reached all the others, too.
 type fill struct {
 	masters.Call
-	lane *lane
-	gap  *gap
-	at   answerTime // when the next step is due
-	ends int64      // when what it sets expires, ms of the master's clock; 0 before it is sent
-	seen string     // what the others have: the value, or its digest
+	lane  *lane
+	gap   *gap
+	at    answerTime // when the next step is due
+	ends  int64      // when what it sets expires, ms of the master's clock; 0 before it is sent
+	seen  string     // what the others have: the value, or its digest
+	tries int        // how often somebody else had a vote there
 
 	start instant       // T1 of the first look
 	kept  time.Duration // from start: how long each of the others keeps the lock, at least
 }
 
-// A gap is a lock that a quorum has extended, and of which a master had nothing.
+// A gap is a lock that a quorum has extended, and that a master did not have.
 type gap struct {
 	key    Key
 	value  string // what the others have, if it is a string that was set as one
@@ -40,6 +41,9 @@ type gap struct {
 
 // dumpMax is the longest dump that is kept for a fill. That of a lock has a hundred bytes.
 const dumpMax = 4096
+
+// fillTries is how often a fill is tried where somebody else has a vote: of a lock that many ask for, some are there at any moment.
+const fillTries = 8
 
 // fill begins to fill the gaps of the masters that have answered. Those of masters that answer later follow; see fillLate.
 func (r *round) fill() {
@@ -155,7 +159,11 @@ func (f *fill) reply(instant) {
 	case int64(didIt):
 		f.lane.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
 		f.wait()
-	case int64(other):
+	case int64(other): // perhaps only for a moment: who asks for the lock in vain has it undone
+		if f.tries++; f.tries < fillTries {
+			f.Call, f.ends = masters.Call{}, 0
+			f.wait()
+		}
 	default: // an error: nobody knows how far it came
 		f.lane.pushUndo(f.undo())
 	}

@@ -405,6 +405,22 @@ func TestNothingIsFilledWhenTheValidityIsOver(t *testing.T) {
 	})
 }
 
+// Whoever asks for a lock in vain has a vote for a moment where it is lacking: when it is extended, and when that master is to be
+// given it.
+func TestAMasterIsGivenALockThatOthersAskFor(t *testing.T) {
+	eachRenewal(t, 10*time.Second, func(s *scene, extends func() bool) {
+		s.sleep(10 * time.Millisecond)
+		s.remove(2)
+		s.others(2)
+		if !extends() {
+			s.t.Error("not extended")
+		}
+		s.expectHolders(3*sceneConfig.InstanceTimeout, "mmo")
+		s.remove(2)
+		s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, "mmm")
+	})
+}
+
 func TestNothingIsFilledWhereSomebodyElseHasAVote(t *testing.T) {
 	for _, way := range []int{byExtend, byRedisson} {
 		inScene(t, func(s *scene) {

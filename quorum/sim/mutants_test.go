@@ -373,6 +373,16 @@ var mutants = []mutant{
 		old: "\tx.fill()\n\tx.lock", new: "\tx.lock",
 	},
 	{
+		name: "a master where another has a vote for a moment is not given what it lacks", rule: "11 extend", file: "extend.go",
+		old: "if en.Reply != int64(absent) && en.Reply != int64(other) {", new: "if en.Reply != int64(absent) {",
+		test: "TestAMasterIsGivenALockThatOthersAskFor", in: ".",
+	},
+	{
+		name: "a fill is not tried again", rule: "11 extend", file: "fill.go",
+		old: "f.tries < fillTries {", new: "false {",
+		test: "TestAMasterIsGivenALockThatOthersAskFor", in: ".",
+	},
+	{
 		name: "what was filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
 		old: "case !there && f.ends != 0:", new: "case false:",
 		test: "TestALockThatIsGoneIsNotBroughtBack", in: ".",
