@@ -58,7 +58,9 @@ func (p *Plan) operate(r *rand.Rand) {
 		p.patience(r)
 	}
 	for _, f := range operatorKinds {
-		if !p.Rolls && !p.Calm && chance(r, 0.3) && !(f.setsClock && p.Masters == 1) { // see several
+		// One master alone is a quorum of clocks (assumption 3), and no other can tell who is still connected to an earlier server that
+		// there is a later one (assumption 10).
+		if !p.Rolls && !p.Calm && chance(r, 0.3) && p.Masters > 1 {
 			p.Faults, p.Forgets = append(p.Faults, f.name), true
 		}
 	}
