@@ -508,6 +508,11 @@ var mutants = []mutant{
 		test: "TestAnOlderCopyOfALock", in: ".",
 	},
 	{
+		name: "an older copy of a lock tells who holds it, when masters are asked again", rule: "6 quarantine", file: "acquire.go",
+		old: "&looking{every: true, done: func(l *looking) {\n\t\ttold", new: "&looking{done: func(l *looking) {\n\t\ttold",
+		test: "TestAnOlderCopyOfALock", in: ".",
+	},
+	{
 		name: "an older copy of a lock is extended by a script", rule: "6 quarantine", file: "script_run.go",
 		old: "	case Agreeing, Extending:", new: "	case Agreeing:",
 		test: "TestAnOlderCopyOfALockIsNotExtended", in: ".",
