@@ -204,9 +204,9 @@ func (l *lane) adopt(k *link, found marks, epoch int64) error {
 		l.tellOthers(nil) // even of a first look at the master: the proxy that saw the epoch begin may be gone
 	}
 	k.marks, k.epoch, k.horizon = found, epoch, 0
-	k.settingArgs = nil
-	if name, value := k.info.Restraint(); name != "" {
-		k.settingArgs, k.setting = []any{"CONFIG", "GET", name}, value
+	k.restraintArgs = nil
+	if is := k.info.Restraint; is != nil {
+		k.restraintArgs = []any{"CONFIG", "GET", is[0]}
 	}
 	l.setQuarantine(found.quarantine, found.canary)
 	return nil

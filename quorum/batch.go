@@ -94,7 +94,7 @@ func (l *lane) exchange() {
 	for _, r := range l.batch {
 		l.calls = append(l.calls, r.command())
 	}
-	l.calls = l.proof.tail(l.calls, l.link.settingArgs)
+	l.calls = l.proof.tail(l.calls, l.link.restraintArgs)
 	l.proof.sent = l.engine.now()
 	err := l.link.conn.Exec(l.calls)
 	now := l.engine.catchUp()

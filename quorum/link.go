@@ -24,12 +24,11 @@ type link struct {
 	clock    int64           // the master's latest TIME, ms
 	clockAt  instant         // when we got it
 
-	early       bool   // it is to be assessed again when others have been heard; see heardOthers
-	marks       marks  // as the assessment found them
-	epoch       int64  // of the canary
-	horizon     int64  // the horizon lasts until then, ms of the master's clock
-	settingArgs []any  // ask for the setting that keeps the master from evicting; nil if it does not tell
-	setting     string // its value
+	early         bool  // it is to be assessed again when others have been heard; see heardOthers
+	marks         marks // as the assessment found them
+	epoch         int64 // of the canary
+	horizon       int64 // the horizon lasts until then, ms of the master's clock
+	restraintArgs []any // ask for what keeps the master from evicting; nil if it does not tell
 }
 
 // connect makes the next connection. Before requests go over it, the one before is killed on the master, so that nothing

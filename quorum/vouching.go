@@ -15,9 +15,9 @@ import (
 
 // A proof is the frame of one batch.
 type proof struct {
-	first, marks, setting, last masters.Call
-	long                        bool // first was asked
-	sent, received              instant
+	first, marks, restraint, last masters.Call
+	long                          bool // first was asked
+	sent, received                instant
 }
 
 var clockArgs = []any{"TIME"}
@@ -34,12 +34,12 @@ func (p *proof) head(calls []*masters.Call, n int) []*masters.Call {
 	return calls
 }
 
-// tail appends the commands that end the batch. settingArgs is nil where the master does not tell its settings.
-func (p *proof) tail(calls []*masters.Call, settingArgs []any) []*masters.Call {
-	p.marks, p.setting, p.last = masters.Call{Args: marksArgs}, masters.Call{Args: settingArgs}, masters.Call{Args: clockArgs}
+// tail appends the commands that end the batch. restraintArgs is nil where the master does not tell.
+func (p *proof) tail(calls []*masters.Call, restraintArgs []any) []*masters.Call {
+	p.marks, p.restraint, p.last = masters.Call{Args: marksArgs}, masters.Call{Args: restraintArgs}, masters.Call{Args: clockArgs}
 	calls = append(calls, &p.marks)
-	if settingArgs != nil {
-		calls = append(calls, &p.setting)
+	if restraintArgs != nil {
+		calls = append(calls, &p.restraint)
 	}
 	return append(calls, &p.last)
 }
@@ -94,7 +94,7 @@ func (l *lane) withheld(kind FailureKind, text string, question *masters.Call) f
 
 // mayEvict says that the setting that keeps the master from evicting is not what it was, or is not told any more.
 func (l *lane) mayEvict() bool {
-	return l.link.settingArgs != nil && !masters.IsValue(l.proof.setting.Reply, l.link.setting)
+	return l.link.restraintArgs != nil && !l.link.info.IsRestrained(l.proof.restraint.Reply)
 }
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the

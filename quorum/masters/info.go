@@ -27,7 +27,8 @@ type Info struct {
 	RoundTrip   time.Duration // of a Probe
 
 	TellsExpiry bool // the master has PEXPIRETIME, as Redis has from version 7 on, and we may use it
-	TellsMemory bool // CONFIG GET tells of maxmemory
+	// Restraint is a setting that CONFIG GET tells, and its value: as long as the master has that, it evicts nothing. nil if there is none.
+	Restraint []string
 
 	Missing []string // the commands that the user may not run
 	Refusal string   // of a Probe: the error that it answers writes with, whoever sends them; "" if none was tried, or it takes them
@@ -41,22 +42,10 @@ func (i *Info) Evicts() bool {
 	return i.MaxMemory > 0 && i.MaxMemoryPolicy != "" && i.MaxMemoryPolicy != "noeviction"
 }
 
-// Restraint returns the setting that keeps the master from evicting: as long as it has that value, it evicts nothing. It returns ""
-// if the master evicts, or does not tell by CONFIG GET.
-func (i *Info) Restraint() (setting, value string) {
-	switch {
-	case !i.TellsMemory || i.Evicts():
-		return "", ""
-	case i.MaxMemoryPolicy == "noeviction":
-		return "maxmemory-policy", i.MaxMemoryPolicy
-	}
-	return "maxmemory", "0"
-}
-
-// IsValue says that reply, to CONFIG GET with the name of one setting, tells this value.
-func IsValue(reply any, value string) bool {
+// IsRestrained says that reply, to CONFIG GET with the name of the restraint, tells its value.
+func (i *Info) IsRestrained(reply any) bool {
 	list, ok := reply.([]any)
-	return ok && len(list) == 2 && list[1] == value
+	return ok && len(list) == 2 && list[1] == i.Restraint[1]
 }
 
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
@@ -168,9 +157,17 @@ func (i *Info) ReadConfig(reply any) {
 		case "no-appendfsync-on-rewrite":
 			i.AppendPauses = v == "yes"
 		case "maxmemory":
-			i.MaxMemory, _ = strconv.ParseInt(v, 10, 64)
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil { // else INFO has it
+				i.MaxMemory = n
+			}
+			if v == "0" && i.Restraint == nil {
+				i.Restraint = []string{"maxmemory", v}
+			}
 		case "maxmemory-policy":
-			i.MaxMemoryPolicy, i.TellsMemory = v, true
+			i.MaxMemoryPolicy = v
+			if v == "noeviction" {
+				i.Restraint = []string{"maxmemory-policy", v}
+			}
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package masters
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestWhatForgetsNothing(t *testing.T) {
 	for _, test := range []struct {
@@ -26,24 +29,33 @@ func TestWhatForgetsNothing(t *testing.T) {
 
 func TestWhatKeepsAMasterFromEvicting(t *testing.T) {
 	for _, test := range []struct {
-		memory         []any
-		setting, value string
+		told      []any
+		restraint []string
+		evicts    bool
 	}{
-		{[]any{"maxmemory", "0", "maxmemory-policy", "noeviction"}, "maxmemory-policy", "noeviction"},
-		{[]any{"maxmemory", "1000", "maxmemory-policy", "noeviction"}, "maxmemory-policy", "noeviction"},
-		{[]any{"maxmemory", "0", "maxmemory-policy", "allkeys-lru"}, "maxmemory", "0"},
-		{[]any{"maxmemory", "1000", "maxmemory-policy", "allkeys-lru"}, "", ""},
-		{[]any{}, "", ""},
+		{[]any{"maxmemory", "0", "maxmemory-policy", "noeviction"}, []string{"maxmemory-policy", "noeviction"}, false},
+		{[]any{"maxmemory-policy", "noeviction", "maxmemory", "0"}, []string{"maxmemory-policy", "noeviction"}, false},
+		{[]any{"maxmemory", "2000", "maxmemory-policy", "noeviction"}, []string{"maxmemory-policy", "noeviction"}, false},
+		{[]any{"maxmemory", "0", "maxmemory-policy", "allkeys-lru"}, []string{"maxmemory", "0"}, false},
+		{[]any{"maxmemory", "2000", "maxmemory-policy", "allkeys-lru"}, nil, true},
+		{[]any{"maxmemory", "1kb", "maxmemory-policy", "allkeys-lru"}, nil, true},
+		{[]any{"maxmemory-policy", "noeviction"}, []string{"maxmemory-policy", "noeviction"}, false},
+		{[]any{"maxmemory-policy", "allkeys-lru"}, nil, true},
+		{[]any{}, nil, false},
 	} {
-		i := Info{MaxMemoryPolicy: "noeviction"} // as INFO has it
-		i.ReadConfig(test.memory)
-		if setting, value := i.Restraint(); setting != test.setting || value != test.value {
-			t.Errorf("%v: %s %s keeps it from evicting", test.memory, setting, value)
+		i := Info{MaxMemory: 1000, MaxMemoryPolicy: "noeviction"} // as INFO has it
+		i.ReadConfig(test.told)
+		if !slices.Equal(i.Restraint, test.restraint) || i.Evicts() != test.evicts {
+			t.Errorf("%v: %v keeps it from evicting, and it does: %v", test.told, i.Restraint, i.Evicts())
 		}
 	}
-	for _, reply := range []any{nil, []any{}, []any{"maxmemory", "1"}, []any{"maxmemory"}} {
-		if IsValue(reply, "0") {
+	is := Info{Restraint: []string{"maxmemory", "0"}}
+	for _, reply := range []any{nil, "OK", []any{}, []any{"maxmemory", "1"}, []any{"maxmemory"}} {
+		if is.IsRestrained(reply) {
 			t.Errorf("%v is what it was", reply)
 		}
+	}
+	if !is.IsRestrained([]any{"maxmemory", "0"}) {
+		t.Error("it has changed")
 	}
 }
