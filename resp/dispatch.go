@@ -66,6 +66,9 @@ func (c *call) perform() Reply {
 		c.stop("an HTTP request")
 		return later
 	}
+	if cmd.row(c.args) == nil {
+		c.line.Leave() // the upstream may have to be asked what it is
+	}
 	if c.server.pause.holds(c, cmd) {
 		return wait
 	}

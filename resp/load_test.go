@@ -224,6 +224,9 @@ func TestAClientThatWaitsForTheUpstreamHoldsNobodyUp(t *testing.T) {
 		"that takes no requests, when it is in line": {false, 1, "", data + lock},
 		"that takes no more":                         {false, 2, data, lock + words("SUBSCRIBE c")},
 		"that does not greet":                        {true, 0, "", lock + data},
+		"that does not tell its commands":            {false, 0, "", lock + words("LPUSH data x")},
+		"that does not tell them to a transaction":   {false, 0, "", lock + words("MULTI") + words("LPUSH data x")},
+		"that does not greet, for a script":          {true, 0, "", lock + words("SCRIPT LOAD x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up, hangs := hangingUpstream(t, tc.writes)

@@ -184,6 +184,7 @@ func (c *call) divertScript(cmd *command) Reply {
 	} else {
 		_ = sub.run(c)
 	}
+	c.line.Leave()
 	if reply := c.forward(); !isError(reply) {
 		return reply
 	}
