@@ -78,6 +78,9 @@ func (c *call) perform() Reply {
 	if c.transaction.open() {
 		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)
 	}
+	if c.listensOnly(cmd) && !c.locksDone() {
+		return wait // the subscription may be refused yet
+	}
 	if c.server.cfg.Upstream != nil && c.parser.authed {
 		if reply := c.divert(cmd); reply != nil {
 			return reply
@@ -87,7 +90,7 @@ func (c *call) perform() Reply {
 	if refused != nil {
 		return c.rejected(cmd, refused)
 	}
-	if !c.resp3 && c.total.Load() > 0 && row.flags&subscribedToo == 0 {
+	if c.listensOnly(row) {
 		return c.rejected(cmd, errSubscribed(row.full))
 	}
 	if c.lost.any() {
@@ -104,6 +107,11 @@ func (c *call) perform() Reply {
 		return c.watching()
 	}
 	return row.run(c)
+}
+
+// listensOnly says whether the client may not send the command because it has subscribed to something.
+func (c *call) listensOnly(cmd *command) bool {
+	return !c.resp3 && c.total.Load() > 0 && (cmd == nil || cmd.flags&subscribedToo == 0)
 }
 
 // rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.

@@ -26,7 +26,7 @@ func (c *call) divert(cmd *command) Reply {
 		c.line.Leave()
 		c.noteThere(cmd)
 	}
-	if !c.resp3 && c.total.Load() > 0 && (cmd == nil || cmd.flags&subscribedToo == 0) {
+	if c.listensOnly(cmd) {
 		return c.whileSubscribed(cmd)
 	}
 	if c.transaction.open() {

@@ -224,14 +224,13 @@ func TestATransactionThatTheUpstreamRefusesDoesNotRunInPieces(t *testing.T) {
 	c.wantEnd()
 }
 
-// The upstream refuses all of it with one error.
+// The upstream refuses all of it with one error. What comes behind is run, as the client has subscribed to nothing.
 func TestASubscriptionThatTheUpstreamRefuses(t *testing.T) {
 	u, _, c := newUpstreamRig(t)
-	c.send(words("SUBSCRIBE news more"))
+	c.send(words("SUBSCRIBE news more") + words("GET a"))
 	u.wantRequest(t, "subscribe news more")
 	u.answers <- "-NOPERM no\r\n"
 	c.want("-NOPERM no\r\n")
-	c.send(words("GET a"))
 	u.wantRequest(t, "GET a")
 	u.answers <- "+v\r\n"
 	c.want("+v\r\n")
