@@ -200,7 +200,7 @@ func (s *session) discard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.written && s.dumped > lingerBytes {
-		_ = s.conn.Close()
+		breakOff(s.conn)
 	}
 }
 

@@ -158,11 +158,12 @@ func (s *session) retire(batch *slot) {
 // finish ends the writing side in order.
 func (s *session) finish() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.written = true
 	s.turn.Signal()
 	s.tellReader()
-	if s.gone {
+	gone := s.gone
+	s.mu.Unlock()
+	if gone {
 		return
 	}
 	if c, ok := s.conn.(interface{ CloseWrite() error }); ok {
