@@ -151,6 +151,15 @@ func TestATransactionThereHasAPlaceForWhatTheProxyRuns(t *testing.T) {
 	if info := c.ask("CLIENT", "INFO"); !strings.Contains(info, " db=3 ") {
 		t.Error(info)
 	}
+	c.send(words("MULTI") + words("SELECT 16") + words("GET a") + words("SELECT 16") + words("EXEC"))
+	for _, sent := range []string{"MULTI", "PING", "GET a", "PING"} {
+		u.wantRequest(t, sent)
+	}
+	u.answers <- "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3)
+	u.wantRequest(t, "EXEC")
+	u.answers <- "*3\r\n+PONG\r\n+b\r\n+PONG\r\n"
+	const lacks = "-ERR DB index is out of range\r\n"
+	c.want("+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n" + lacks + "+b\r\n" + lacks)
 }
 
 func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {

@@ -99,7 +99,7 @@ func (c *call) beginUpstream() Reply {
 	for i, q := range t.queue {
 		args := q.args
 		if q.cmd.flags&ours != 0 {
-			args, deferred = inItsPlace(q.cmd, args), append(deferred, deferredCommand{at: i, cmd: q.cmd, args: q.args})
+			args, deferred = c.inItsPlace(q.cmd, args), append(deferred, deferredCommand{at: i, cmd: q.cmd, args: q.args})
 		}
 		l.ask(expectation{n: 1}, args...)
 	}
@@ -140,7 +140,7 @@ func (c *call) queueThere(row *command) Reply {
 		return refused
 	}
 	args := c.args
-	c.args = inItsPlace(row, args)
+	c.args = c.inItsPlace(row, args)
 	reply := c.forward()
 	c.args = args
 	if reply == later {
@@ -151,12 +151,17 @@ func (c *call) queueThere(row *command) Reply {
 }
 
 // inItsPlace returns what the upstream is to queue: the command itself, if it is to change the link as it changes the client's
-// connection; else a command that changes nothing.
-func inItsPlace(row *command, args []string) []string {
-	if row.full == "select" || row.full == "client|setname" || protocolOf(row, args) != 0 {
-		return args
+// connection; else a command that changes nothing. The upstream may have more databases than the proxy lets the client select.
+func (c *call) inItsPlace(row *command, args []string) []string {
+	changes := row.full == "client|setname" || protocolOf(row, args) != 0
+	if row.full == "select" {
+		_, refused := c.parseDB(args[1])
+		changes = refused == nil
 	}
-	return []string{"PING"}
+	if !changes {
+		return []string{"PING"}
+	}
+	return args
 }
 
 // protocolOf is the protocol that a HELLO asks for, 0 if none.
