@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -231,7 +232,7 @@ func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testin
 		defer trunks[i].Close()
 		push(t, trunks[i]).want(t, s.reply, 1)
 	}
-	s.muteThe(1)
+	s.muteThe(trunks[0])
 	owed := push(t, trunks[0])
 	time.Sleep((silentLooks + 2) * every)
 	if trunks[0].dead.Load() {
@@ -242,11 +243,11 @@ func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testin
 	if owed.lost.Error() != errSilent.Error() {
 		t.Error(owed.lost)
 	}
-	s.muteThe(2)
+	s.muteThe(trunks[1])
 	owed = push(t, trunks[1]) // nothing was owed there before
 	owed.wait(t, "lost", func() bool { return owed.lost != nil })
 	push(t, trunks[2]).want(t, s.reply, 1)
-	s.muteThe(3)
+	s.muteThe(trunks[2])
 	push(t, trunks[2])
 	time.Sleep((silentLooks + 2) * every)
 	if trunks[2].dead.Load() {
@@ -278,11 +279,16 @@ func (s *server) connection(i int) net.Conn {
 	return nil
 }
 
-func (s *server) muteThe(i int) {
-	conn := s.connection(i)
+// muteThe has the server say nothing more over this Trunk's connection.
+func (s *server) muteThe(t *Trunk) {
+	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mute = conn
+	i := slices.IndexFunc(s.conns, func(c net.Conn) bool { return c.RemoteAddr().String() == t.conn.LocalAddr().String() })
+	if i < 0 {
+		s.t.Fatal("the server does not have the connection")
+	}
+	s.mute = s.conns[i]
 }
 
 func TestCloseDoesNotWaitForAnUpstreamThatIsSilent(t *testing.T) {
