@@ -46,8 +46,9 @@
 //	ascii.go, inline.go
 //	upstream_route*.go,             the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server
-//	upstream_link.go,               over the session's own link
-//	upstream_relay.go
+//	upstream_link.go,               over the session's own link, which follows the client to another database
+//	upstream_relay.go,
+//	upstream_select.go
 //	upstream_share.go               over a trunk
 //	upstream_transaction.go,        MULTI and COMMAND where there is an upstream, what the proxy asks it, and its part in a drain
 //	upstream_command.go,

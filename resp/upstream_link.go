@@ -11,14 +11,14 @@ import (
 )
 
 // A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests
-// to it, and its relay (upstream_relay.go), which has made it, takes the replies to the client.
+// to it, and its relay (upstream_relay.go) takes the replies to the client.
 //
 // In the session's queue a run of commands that went upstream is one slot, which is ready when all their replies have
 // been written: so replies keep their order, and a run costs no more than its bytes. What was sent upstream, by the
 // client's will or by ours, stands in expected, in the order in which the upstream will answer it.
 type link struct {
 	session *session
-	done    chan struct{} // closed when the relay has ended
+	done    chan struct{} // closed when the relay has ended, or there is none as the connection could not be made
 
 	// Only the reader uses these.
 	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
