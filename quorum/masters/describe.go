@@ -26,8 +26,16 @@ func Describe(err error) string {
 	case errors.As(err, &op):
 		return op.Op + " failed: " + op.Err.Error()
 	}
-	return err.Error()
+	text := err.Error()
+	if len(text) > describedMax {
+		text = text[:describedMax] + "…"
+	}
+	return text
 }
+
+// describedMax is longer than what a Redis says in one error. What says more is none: a lockproxy that is given as a master of its own
+// has in its error what it heard from itself.
+const describedMax = 500
 
 // steady replaces an error whose text differs each time, because it has the port of a question to the name server or the time of
 // day, by one whose text stays the same while its cause does.

@@ -208,6 +208,12 @@ func echoHello(t *testing.T) net.Listener {
 	return l
 }
 
+func TestAnEndlessErrorIsCutOff(t *testing.T) {
+	if got := Describe(errors.New(strings.Repeat("x", 1<<20))); len(got) > 2*describedMax {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 // What names a port or the time of day would be a new cause with each dial.
 func TestTheSameCauseHasTheSameText(t *testing.T) {
 	lookup := func(port int) error {
