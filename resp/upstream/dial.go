@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -230,11 +231,20 @@ func there(conn net.Conn, r *bufio.Reader) bool {
 // NoAnswer is the text of Innermost for a time that has run out.
 const NoAnswer = "no answer"
 
-// Innermost is a network error without what its caller says anyway: the operation and the addresses.
+// Innermost is a network error without what its caller says anyway: the operation and the addresses. Its text is the same while its
+// cause is.
 func Innermost(err error) error {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {
 		return errors.New(NoAnswer)
+	}
+	if name, ok := errors.AsType[*net.DNSError](err); ok && !name.IsNotFound {
+		return errors.New("its name cannot be looked up: the name server fails") // else the text has the port of the question
+	}
+	if expired, ok := errors.AsType[x509.CertificateInvalidError](err); ok && expired.Reason == x509.Expired {
+		const day = "2006-01-02 15:04 MST"
+		return fmt.Errorf("its certificate is valid only from %s to %s", // else the text has the time of day
+			expired.Cert.NotBefore.UTC().Format(day), expired.Cert.NotAfter.UTC().Format(day))
 	}
 	if errors.Is(err, io.EOF) {
 		return errors.New("it closed the connection")

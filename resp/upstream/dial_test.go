@@ -15,6 +15,23 @@ import (
 	"time"
 )
 
+// What names a port or the time of day would be a new cause, and a line of the log, with each look of the watcher.
+func TestTheSameCauseHasTheSameText(t *testing.T) {
+	expired := func(at string) error {
+		return &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{
+			Cert: &x509.Certificate{}, Reason: x509.Expired, Detail: "current time " + at,
+		}}
+	}
+	lookup := func(port string) error {
+		return &net.OpError{Op: "dial", Err: &net.DNSError{Name: "u", Err: "read udp 10.0.0.1:" + port + "->10.0.0.2:53: connection refused"}}
+	}
+	for _, c := range [][2]error{{expired("noon"), expired("one")}, {lookup("40000"), lookup("40001")}} {
+		if one, other := Innermost(c[0]).Error(), Innermost(c[1]).Error(); one != other {
+			t.Errorf("%q, and %q a second later", one, other)
+		}
+	}
+}
+
 // One connection that fails, among many at once, says nothing of the server if another was made meanwhile.
 func TestAFailureStandsForOthersOnlyIfNobodyConnectedSince(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
