@@ -57,12 +57,15 @@ func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error)
 	return u.try(ctx, g, u.dialPatiently)
 }
 
-// try dials, unless that has failed just before.
+// try dials, unless that has failed just before, or must not be.
 func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, Greeting) (net.Conn, error)) (net.Conn, error) {
 	u.mu.Lock()
 	failure := u.failure
 	if !time.Now().Before(u.retryAt) {
 		failure = nil
+	}
+	if u.barred != nil {
+		failure = u.named(u.barred)
 	}
 	u.mu.Unlock()
 	if failure != nil {
@@ -83,6 +86,13 @@ func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, 
 	u.reached = time.Now()
 	u.mu.Unlock()
 	return conn, nil
+}
+
+// bar lets no connection be made for clients, with why, until it is called with nil.
+func (u *Redis) bar(why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.barred = why
 }
 
 // reachedSince says whether a connection has been made after begun.

@@ -50,6 +50,7 @@ type Redis struct {
 	failure error
 	reached time.Time           // when a connection was made last
 	cause   string              // why it cannot be used, as the watcher found
+	barred  error               // why no connection may be made for clients; nil: they may
 	trunks  map[*Trunk]struct{} // that have not ended
 }
 

@@ -149,6 +149,10 @@ func (w *watcher) ask(ctx context.Context) error {
 			return err
 		}
 		w.line = newLine(conn)
+		if err = w.lookForLoop(ctx); err != nil {
+			w.line = nil
+			return err
+		}
 	}
 	reply, err := w.line.ask(ctx, answerMax, "PING")
 	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
@@ -158,6 +162,25 @@ func (w *watcher) ask(ctx context.Context) error {
 		w.line.close()
 		w.line = nil
 	}
+	return err
+}
+
+// errLoop says that upstream has the address that clients use, or that of another lockproxy. Of these, each would send a command on to
+// the next, over a new connection, until there are max_clients.
+var errLoop = errors.New("a lockproxy answers there, perhaps this one: upstream must lead to the Redis that has the data")
+
+// lookForLoop closes a new connection that leads to a lockproxy, and lets none be made for clients until one leads elsewhere. Only a
+// lockproxy has such a section.
+func (w *watcher) lookForLoop(ctx context.Context) error {
+	reply, err := w.line.ask(ctx, answerMax, "INFO", "lockproxy")
+	if err != nil {
+		return err
+	}
+	if text, _ := reply.(string); strings.HasPrefix(text, "# Lockproxy") {
+		w.line.close()
+		err = errLoop
+	}
+	w.upstream.bar(err)
 	return err
 }
 

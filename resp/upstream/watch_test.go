@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"net"
 	"regexp"
@@ -209,6 +210,38 @@ func TestTheLogSaysWhenTheUpstreamGoesAndComes(t *testing.T) {
 	logged(up)
 	u.Close()
 	s.stop()
+}
+
+// Else a client's first command there goes round, over one new connection after the other, until there are max_clients.
+func TestAnUpstreamThatLeadsToALockproxyIsNotUsed(t *testing.T) {
+	s := &server{t: t, reply: "$11\r\n# Lockproxy\r\n"}
+	s.start()
+	defer func() { s.stop() }()
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	u.watch(slog.New(slog.DiscardHandler), 5*time.Millisecond)
+	await := func(cause string) {
+		t.Helper()
+		for end := time.Now().Add(patienceMax); u.Cause() != cause && time.Now().Before(end); {
+			time.Sleep(time.Millisecond) // between two looks, not instead of one
+		}
+		if got := u.Cause(); got != cause {
+			t.Fatalf("the cause is %q, want %q", got, cause)
+		}
+	}
+	await(errLoop.Error())
+	if conn, err := u.DialPatiently(t.Context(), Greeting{}); !errors.Is(err, errLoop) {
+		t.Errorf("got %v, %v", conn, err)
+	}
+	s.stop()
+	s.reply = "+PONG\r\n"
+	s.start()
+	await("")
+	conn, err := u.DialPatiently(t.Context(), Greeting{})
+	if err != nil {
+		t.Fatal("it leads elsewhere now, but ", err)
+	}
+	_ = conn.Close()
 }
 
 // As behind a firewall that has forgotten its connections, or when another machine has taken over the address.
