@@ -230,6 +230,25 @@ func TestCheckNamesEveryMissingPermission(t *testing.T) {
 	}
 }
 
+// A command that the configuration takes away from everybody is missed like one that the user may not run.
+func TestCheckNamesCommandsThatAreRenamed(t *testing.T) {
+	for command, votes := range map[string]bool{"TIME": false, "SCRIPT": false, "GET": false, "CLIENT": true, "PUBLISH": true, "DUMP": true} {
+		masters, err := harness.StartRedises(1, "--rename-command", command, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { harness.StopAll(masters) })
+		addr := masters[0].Addr
+		if code, out, err := harness.RunProxy(proxyBinary, "init", "--yes", "--masters", addr); err != nil || code != 0 {
+			t.Fatalf("init: exit code %d, %v\n%s", code, err, out)
+		}
+		code, out, err := harness.RunProxy(proxyBinary, append([]string{"check", "--masters", addr}, patient()...)...)
+		if err != nil || votes != (code == 0) || !regexp.MustCompile(`(?m)^Without `+command).MatchString(out) {
+			t.Errorf("without %s: exit code %d, %v\n%s", command, code, err, out)
+		}
+	}
+}
+
 // Keys that the user may not touch are missed where a client asks for them; the master votes on the others.
 func TestCheckNamesKeysThatAreLeftOut(t *testing.T) {
 	masters := startMasters(t, 1)

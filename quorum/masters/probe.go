@@ -126,13 +126,13 @@ func (m *Redis) TryListening(ctx context.Context, channel string, info *Info) er
 	return nil
 }
 
-// note adds what err refused: writes from anybody, or a command, key or channel to our user. For the latter all versions say
-// NOPERM, each in its own words.
+// note adds what err refused: writes from anybody, a command to anybody, or a command, key or channel to our user. For the latter all
+// versions say NOPERM, each in its own words.
 func (i *Info) note(name string, err error) {
 	if refusesWrites(err) {
 		i.Refusal = err.Error()
 	}
-	if !isNoPerm(err) {
+	if !isNoPerm(err) && !isTakenAway(name, err) {
 		return
 	}
 	if _, what, ok := strings.Cut(err.Error(), " to access "); ok {
@@ -148,6 +148,12 @@ func (i *Info) note(name string, err error) {
 	if !slices.Contains(i.Missing, name) {
 		i.Missing = append(i.Missing, name)
 	}
+}
+
+// isTakenAway recognises that the server does not know a command that every version has: its configuration renames it (rename-command),
+// as that of a hosted one may.
+func isTakenAway(name string, err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") && name != "PEXPIRETIME" && name != "SPUBLISH"
 }
 
 // refusesWrites recognises the error of a master that takes no writes from anybody: it has too few replicas, cannot save to its
