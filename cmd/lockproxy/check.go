@@ -19,7 +19,7 @@ import (
 )
 
 // check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote, the upstream
-// not be reached, or a proxy that runs, of the same upstream, takes other names for locks.
+// not be used, or a proxy that runs, of the same upstream, takes other names for locks.
 func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	if l.Config.Embedded() {
 		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
@@ -49,7 +49,7 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	needed := quorum.Quorum(len(probes))
 	fmt.Fprintf(stdout, "\n%d of %d masters could vote, %d needed.\n", voters, len(probes), needed)
 	agreed := checkNames(l.Config, probes, stdout)
-	if reached := checkUpstream(l.Config, stdout); voters < needed || !agreed || !reached {
+	if reached := checkUpstream(l.Config, probes, stdout); voters < needed || !agreed || !reached {
 		return exitFailure
 	}
 	return exitOK

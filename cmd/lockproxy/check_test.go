@@ -332,6 +332,19 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 	}
 }
 
+// The settings are refused where the address is the same. Under another one, check finds out.
+func TestCheckRefusesAMasterAsTheUpstream(t *testing.T) {
+	master := startRedis(t)
+	if code, out := runCommand("init", "--yes", "--masters", master); code != exitOK {
+		t.Fatalf("init: %d\n%s", code, out)
+	}
+	_, port, _ := strings.Cut(master, ":")
+	code, out := runCheck("--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://localhost:"+port)
+	if want := "database 0: no: is the same server as the master " + master + ", name another.\n"; code != exitFailure || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, no %q in\n%s", code, want, out)
+	}
+}
+
 // What docs/upstream.md says that lockproxy itself needs there is enough, and check misses each part of it.
 func TestCheckSaysWhatTheUpstreamDoesNotPermit(t *testing.T) {
 	page, err := os.ReadFile("../../docs/upstream.md")

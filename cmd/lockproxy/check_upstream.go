@@ -15,7 +15,7 @@ import (
 )
 
 // checkUpstream prints what the upstream tells of itself, if there is one, and returns false if it could not be used.
-func checkUpstream(cfg *config.Config, w io.Writer) bool {
+func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 	if cfg.Upstream.Addr == "" {
 		return true
 	}
@@ -27,6 +27,10 @@ func checkUpstream(cfg *config.Config, w io.Writer) bool {
 	info, scheme, err := probeUpstream(cfg, needed)
 	if err != nil {
 		fmt.Fprintf(w, "no: %s.\n", cmp.Or(scheme, reason(err, upstreamLogin)))
+		return false
+	}
+	if i := slices.IndexFunc(probes, func(p probe) bool { return info.RunID != "" && p.info.RunID == info.RunID }); i >= 0 {
+		fmt.Fprintf(w, "no: is the same server as the master %s, name another.\n", probes[i].addr)
 		return false
 	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
