@@ -136,6 +136,24 @@ func TestASecondSignalEndsTheProxyAtOnce(t *testing.T) {
 	t.Logf("ended after %v", time.Since(start))
 }
 
+// miniredis cannot end a script, so that its Close waits for it.
+func TestAProxyStopsThoughItsEmbeddedMastersRunAScriptThatNeverEnds(t *testing.T) {
+	proxy, err := harness.StartProxy(proxyBinary, nil, "--shutdown-timeout", "200ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Kill()
+	if reply, err := dial(t, proxy.Addr).Do("EVAL", "while true do end", "0"); err != nil || !strings.HasPrefix(string(reply), "-NOQUORUM") {
+		t.Errorf("got %q, %v", reply, err)
+	}
+	if err := proxy.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Wait(harness.DrainMax); !proxy.Ended() {
+		t.Error(err)
+	}
+}
+
 // idleConnections is what one proxy is to carry with ease, and idleMaxKB what one connection may cost. The target is
 // 25 KB. A binary with the race detector in it needs a multiple, so that this one has none.
 const (

@@ -193,7 +193,17 @@ func (p *process) startMasters() error {
 	if err != nil {
 		return err
 	}
-	p.onStop(func(context.Context) { ms.Close() })
+	p.onStop(func(ctx context.Context) { // who runs a script that never ends does not close
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			ms.Close()
+		}()
+		select {
+		case <-closed:
+		case <-ctx.Done():
+		}
+	})
 	for _, a := range ms.Addrs() {
 		p.addrs = append(p.addrs, config.Master{Addr: a, URL: config.NewSecret("redis://" + a)})
 	}

@@ -79,15 +79,17 @@ func RunProxy(bin string, args ...string) (code int, output string, err error) {
 	return 0, string(out), err
 }
 
-// LaunchProxy starts bin and returns when it answers PING, whatever the masters do.
+// LaunchProxy starts bin and returns when it answers PING, whatever the masters do. Without masters it has embedded ones.
 func LaunchProxy(bin string, masters []string, flags ...string) (*Proxy, error) {
 	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
 	addr := loopback(port)
-	args := append([]string{"--listen", addr, "--masters", strings.Join(masters, ","), "--admin", "",
-		"--init", "auto"}, flags...)
+	args := append([]string{"--listen", addr, "--admin", "", "--init", "auto"}, flags...)
+	if len(masters) > 0 {
+		args = append(args, "--masters", strings.Join(masters, ","))
+	}
 	p := &Proxy{Addr: addr, bin: bin, args: args}
 	return p, p.Start()
 }
