@@ -354,7 +354,7 @@ class Symfony
 // The locks of Laravel's cache. Their TTLs are whole seconds.
 class Laravel
 {
-    public const FEATURES = 'data';
+    public const FEATURES = 'tokens data';
     private Illuminate\Cache\RedisStore $store;
     private Illuminate\Redis\RedisManager $manager;
 

@@ -30,15 +30,15 @@ class Client(Loop):
 
 
 class Lock:
-    def __init__(self, client, name, ttl, keep):
-        self.client, self.name, self.ttl, self.held = client, name, None if keep else ttl, None
+    def __init__(self, client, name, ttl, token, keep):
+        self.client, self.name, self.ttl, self.token, self.held = client, name, None if keep else ttl, token, None
         self.manager = client.manager(ttl)
 
     def acquire(self, wait=0.0):
         end = time.monotonic() + wait
         while True:
             try:
-                self.held = self.client.do(lambda: self.manager.lock(self.name, lock_timeout=self.ttl))
+                self.held = self.client.do(lambda: self.manager.lock(self.name, self.ttl, self.token))
                 return True
             except aioredlock.LockAcquiringError:
                 if time.monotonic() >= end:
@@ -55,13 +55,13 @@ class Lock:
 
 
 class Aioredlock(scenarios.Library):
-    name, version, tells, watchdog = "aioredlock", importlib.metadata.version("aioredlock"), False, 1.0
+    name, version, tells, tokens, watchdog = "aioredlock", importlib.metadata.version("aioredlock"), False, True, 1.0
 
     def client(self):
         return Client()
 
     def lock(self, client, name, ttl, token=None, keep=False):
-        return Lock(client, name, ttl, keep)
+        return Lock(client, name, ttl, token, keep)
 
 
 scenarios.run(Aioredlock())

@@ -88,7 +88,7 @@ class PotteryLock:
 class DjangoRedis(scenarios.Library):
     """cache.lock of django-redis."""
 
-    name, version = "django-redis", importlib.metadata.version("django-redis")
+    name, version, tokens = "django-redis", importlib.metadata.version("django-redis"), True
 
     def client(self):
         import django.conf
@@ -99,7 +99,7 @@ class DjangoRedis(scenarios.Library):
         return RedisCache(f"redis://{scenarios.HOST}:{scenarios.PORT}/0", {})
 
     def lock(self, client, name, ttl, token=None, keep=False):
-        return OwnLock(client.lock(name, timeout=ttl, thread_local=False))
+        return OwnLock(client.lock(name, timeout=ttl, thread_local=False), token)
 
     def data(self, run, client, name):
         want = scenarios.want

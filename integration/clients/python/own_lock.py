@@ -4,11 +4,11 @@ import redis
 
 
 class OwnLock:
-    def __init__(self, lock):
-        self.lock = lock
+    def __init__(self, lock, token):
+        self.lock, self.token = lock, token
 
     def acquire(self, wait=0.0):
-        return self.lock.acquire(blocking=wait > 0, blocking_timeout=wait or None)
+        return self.lock.acquire(blocking=wait > 0, blocking_timeout=wait or None, token=self.token)
 
     def release(self):
         try:

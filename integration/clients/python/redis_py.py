@@ -107,21 +107,21 @@ def use(client, other, name, piped):
 
 
 class Lock(scenarios.Library):
-    name, version = "redis-py Lock", redis.__version__
+    name, version, tokens = "redis-py Lock", redis.__version__, True
 
     def client(self):
         return redis.Redis(scenarios.HOST, scenarios.PORT)
 
     def lock(self, client, name, ttl, token=None, keep=False):
-        return OwnLock(client.lock(name, timeout=ttl, thread_local=False))
+        return OwnLock(client.lock(name, timeout=ttl, thread_local=False), token)
 
 
 class AsyncLock:
-    def __init__(self, client, lock):
-        self.client, self.lock = client, lock
+    def __init__(self, client, lock, token):
+        self.client, self.lock, self.token = client, lock, token
 
     def acquire(self, wait=0.0):
-        return self.client.do(lambda: self.lock.acquire(blocking=wait > 0, blocking_timeout=wait or None))
+        return self.client.do(lambda: self.lock.acquire(blocking=wait > 0, blocking_timeout=wait or None, token=self.token))
 
     def release(self):
         try:
@@ -177,7 +177,7 @@ async def use_async(client, name, piped):
 
 
 class Async(scenarios.Library):
-    name, version = "redis-py asyncio Lock", redis.__version__
+    name, version, tokens = "redis-py asyncio Lock", redis.__version__, True
 
     def client(self):
         return AsyncClient()
@@ -186,7 +186,7 @@ class Async(scenarios.Library):
         return client.do(lambda: use_async(client.redis, name, run.key + ":piped"))
 
     def lock(self, client, name, ttl, token=None, keep=False):
-        return AsyncLock(client, client.redis.lock(name, timeout=ttl, thread_local=False))
+        return AsyncLock(client, client.redis.lock(name, timeout=ttl, thread_local=False), token)
 
 
 for library in (ByHand(), Lock(), Async()):

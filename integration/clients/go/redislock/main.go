@@ -15,7 +15,7 @@ import (
 var ctx = context.Background()
 
 func main() {
-	scenarios.Run(scenarios.Library{Name: "bsm/redislock", Module: "github.com/bsm/redislock", Extends: true, Open: func() (scenarios.Client, error) {
+	scenarios.Run(scenarios.Library{Name: "bsm/redislock", Module: "github.com/bsm/redislock", Extends: true, Tokens: true, Open: func() (scenarios.Client, error) {
 		return client{redis.NewClient(&redis.Options{Addr: scenarios.Addr})}, nil
 	}})
 }
@@ -24,21 +24,22 @@ type client struct{ *redis.Client }
 
 func (c client) Close() { _ = c.Client.Close() }
 
-func (c client) Lock(name string, ttl time.Duration, _ []byte) scenarios.Lock {
-	return &lock{client: redislock.New(c.Client), name: name, ttl: ttl}
+func (c client) Lock(name string, ttl time.Duration, token []byte) scenarios.Lock {
+	return &lock{client: redislock.New(c.Client), name: name, ttl: ttl, token: string(token)}
 }
 
 type lock struct {
 	client *redislock.Client
 	name   string
 	ttl    time.Duration
+	token  string // "": the library makes one
 	held   *redislock.Lock
 }
 
 func (l *lock) Acquire(wait time.Duration) (bool, error) {
 	limit, cancel := context.WithTimeout(ctx, max(wait, time.Second))
 	defer cancel()
-	var options redislock.Options
+	options := redislock.Options{Token: l.token}
 	if wait > 0 {
 		options.RetryStrategy = redislock.LinearBackoff(50 * time.Millisecond)
 	}
