@@ -400,6 +400,10 @@ func TestScriptsInATransaction(t *testing.T) {
 			t.Errorf("%s\n got %q\nwant %q", step.request, got, step.want)
 		}
 	}
+	c.ask("MULTI")
+	if got := c.ask("EVALSHA_RO", releaseSHA, "1", "k", "you"); !strings.Contains(got, "does not run it inside MULTI") {
+		t.Errorf("a script that may not write: %q", got)
+	}
 }
 
 // Of several who are told a value that they delete, only one may be; of others, all may (quorum.Claim).
