@@ -43,6 +43,7 @@ class RedissonLocks extends Library {
     List<Library> all = new ArrayList<>(List.of(
         new RedissonLocks("RLock", RedissonClient::getLock) {
           void more(Scenarios run) throws Exception {
+            super.more(run);
             forced(run);
             refused(run);
           }
@@ -55,6 +56,7 @@ class RedissonLocks extends Library {
         new RedissonLocks("RFairLock", RedissonClient::getFairLock),
         new RedissonLocks("RReadWriteLock", (c, name) -> c.getReadWriteLock(name).writeLock()) {
           void more(Scenarios run) throws Exception {
+            super.more(run);
             shared(run);
           }
         },
@@ -225,6 +227,25 @@ class RedissonLocks extends Library {
     used.step("RSemaphore", semaphore.tryAcquire() + "" + semaphore.tryAcquire(), "truefalse");
   }
 
+  /** lock() waits, for as long as it takes: for the unlock, and not until the holder's lease would be over. */
+  void more(Scenarios run) throws Exception {
+    RLock lock = maker.apply(((Opened) run.client()).redisson, run.key);
+    RLock other = maker.apply(((Opened) run.client()).redisson, run.key);
+    lock.lock(Scenarios.LONG, TimeUnit.MILLISECONDS);
+    want(!other.tryLock(), "granted twice");
+    CompletableFuture<Long> waiter = CompletableFuture.supplyAsync(() -> {
+      other.lock();
+      long at = System.nanoTime();
+      other.unlock();
+      return at;
+    });
+    Thread.sleep(500); // most probably it waits by now; if not, it is granted at once, rightly
+    long released = System.nanoTime();
+    lock.unlock();
+    want(waiter.get(Scenarios.SOON, TimeUnit.MILLISECONDS) >= released, "the waiter was granted before the release");
+    Scenarios.ask("empty");
+  }
+
   /** Queries, and the release by force. */
   void forced(Scenarios run) throws Exception {
     RLock lock = ((Opened) run.client()).redisson.getLock(run.key);
@@ -233,6 +254,8 @@ class RedissonLocks extends Library {
     want(lock.tryLock(0, 30, TimeUnit.SECONDS) && lock.tryLock(0, 30, TimeUnit.SECONDS), "not granted twice to its holder");
     want(lock.isLocked() && other.isLocked(), "not locked");
     want(lock.isHeldByCurrentThread() && !other.isHeldByCurrentThread(), "held by the wrong one");
+    long thread = Thread.currentThread().getId();
+    want(lock.isHeldByThread(thread) && !lock.isHeldByThread(thread + 1), "held by the wrong thread");
     want(lock.getHoldCount() == 2 && other.getHoldCount() == 0, "hold count: " + lock.getHoldCount());
     want(lock.remainTimeToLive() > 20_000 && lock.remainTimeToLive() <= 31_000, "time to live: " + lock.remainTimeToLive());
     want(other.forceUnlock(), "not unlocked by force");
