@@ -1,13 +1,18 @@
+import java.lang.reflect.Constructor;
 import java.time.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.Optional;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import net.javacrumbs.shedlock.core.ClockProvider;
+import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
 import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
+import net.javacrumbs.shedlock.support.KeepAliveLockProvider;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 
 /** ShedLock over Spring Data Redis, as it is by default and with updates that check the holder. */
@@ -18,21 +23,29 @@ class ShedLocks extends Library {
     super(name, "shedlock-provider-redis-spring");
     this.safe = safe;
     tells = false;
+    watchdogMs = 1_500;
   }
 
   public static void main(String[] args) throws Exception {
     Scenarios.run(new ShedLocks("ShedLock", false), new ShedLocks("ShedLock, safeUpdate", true));
   }
 
-  Client open() {
+  Client open() throws Exception {
     LettuceConnectionFactory factory = Factory.make();
-    LockProvider provider = new RedisLockProvider.Builder(factory).safeUpdate(safe).build();
+    RedisLockProvider provider = new RedisLockProvider.Builder(factory).safeUpdate(safe).build();
+    ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
+    // The public constructor keeps no lock of less than 30 s, for which a scenario does not wait.
+    Constructor<KeepAliveLockProvider> constructor = KeepAliveLockProvider.class.getDeclaredConstructor(
+        ExtensibleLockProvider.class, ScheduledExecutorService.class, Duration.class);
+    constructor.setAccessible(true);
+    LockProvider keeper = constructor.newInstance(provider, timer, Duration.ofSeconds(1));
     return new Client() {
       public Provided lock(String name, long ttlMs, byte[] token, boolean keep) {
-        return new Provided(provider, name, Duration.ofMillis(ttlMs));
+        return new Provided(keep ? keeper : provider, name, Duration.ofMillis(ttlMs));
       }
 
       public void close() {
+        timer.shutdown();
         factory.destroy();
       }
     };
