@@ -116,7 +116,7 @@ class DjangoRedis(scenarios.Library):
 
 
 class PythonRedisLock(scenarios.Library):
-    name, version = "python-redis-lock", importlib.metadata.version("python-redis-lock")
+    name, version, tokens, watchdog = "python-redis-lock", importlib.metadata.version("python-redis-lock"), True, 1.0
 
     def client(self):
         return redis.Redis(scenarios.HOST, scenarios.PORT)
@@ -124,7 +124,7 @@ class PythonRedisLock(scenarios.Library):
     def lock(self, client, name, ttl, token=None, keep=False):
         import redis_lock
 
-        return PythonRedisLockLock(redis_lock.Lock(client, name, expire=int(ttl)))
+        return PythonRedisLockLock(redis_lock.Lock(client, name, expire=int(ttl), id=token, auto_renewal=keep))
 
 
 class PythonRedisLockLock:
