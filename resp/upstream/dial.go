@@ -51,7 +51,7 @@ func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error)
 	over := sync.OnceFunc(func() { <-u.turns })
 	defer over()
 	defer time.AfterFunc(u.opt.DialTimeout, over).Stop() // others may find the server elsewhere
-	if !u.reachedSince(time.Time{}) {
+	if !u.answered.Load() {
 		return u.try(ctx, g, u.dial)
 	}
 	return u.try(ctx, g, u.dialPatiently)
@@ -82,6 +82,7 @@ func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, 
 	case err != nil:
 		return nil, u.failed(err)
 	}
+	u.answered.Store(true)
 	u.mu.Lock()
 	u.reached = time.Now()
 	u.mu.Unlock()

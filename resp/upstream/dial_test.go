@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -164,7 +165,7 @@ func TestConnectionsForManyClientsAreMadeInTurns(t *testing.T) {
 				}
 			}()
 			u := New(Options{Addr: l.Addr().String(), DialTimeout: tc.dialTimeout})
-			u.reached = time.Now()
+			u.answered.Store(true)
 			var dialing sync.WaitGroup
 			for range clients {
 				dialing.Go(func() {
@@ -209,6 +210,46 @@ func TestAServerThatNeverAnsweredIsNotWaitedFor(t *testing.T) {
 	u := New(Options{Addr: l.Addr().String(), DialTimeout: 50 * time.Millisecond})
 	if _, err := u.DialPatiently(t.Context(), Greeting{}); err == nil || !strings.HasSuffix(err.Error(), NoAnswer) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Nobody else may have connected yet.
+func TestAServerThatHasAnsweredTheWatcherIsWaitedFor(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n"}
+	s.start()
+	defer s.stop()
+	var silent atomic.Bool
+	waits, goOn := make(chan struct{}), make(chan struct{})
+	u := New(Options{Addr: s.addr, DialTimeout: time.Second, Wrap: func(c net.Conn) net.Conn {
+		if silent.CompareAndSwap(true, false) {
+			close(waits)
+			<-goOn
+		}
+		return c
+	}})
+	defer u.Close()
+	u.watch(slog.New(slog.DiscardHandler), time.Millisecond)
+	for end := time.Now().Add(patienceMax); !u.answered.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is not noted that it has answered")
+		}
+	}
+	silent.Store(true)
+	failed := make(chan error, 1)
+	go func() {
+		conn, err := u.DialPatiently(t.Context(), Greeting{})
+		if err == nil {
+			_ = conn.Close()
+		}
+		failed <- err
+	}()
+	<-waits
+	for len(u.turns) > 0 { // until it has waited for DialTimeout
+		time.Sleep(time.Millisecond)
+	}
+	close(goOn)
+	if err := <-failed; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -37,6 +37,7 @@ type Options struct {
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
+	answered atomic.Bool // it has, ever
 	another  atomic.Bool // a connection was lost: the next may lead to another server, with other commands
 	asking   sync.Mutex  // held by whoever asks for commands
 	watcher  *watcher    // nil: nobody watches

@@ -149,6 +149,7 @@ func (w *watcher) ask(ctx context.Context) error {
 			return err
 		}
 		w.line = newLine(conn)
+		w.upstream.answered.Store(true)
 		if err = w.lookForLoop(ctx); err != nil {
 			w.line = nil
 			return err
