@@ -85,6 +85,7 @@ func (m *Redis) Listen(ctx context.Context) (Listener, error) {
 		_ = l.Close()
 		return nil, whyEnded(ctx, raw, err)
 	}
+	first.greeted = true
 	return l, nil
 }
 

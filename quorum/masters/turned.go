@@ -10,17 +10,27 @@ import (
 // words are then read as the answer to HELLO, which servers may refuse; or they are not read at all, because the next command
 // cannot be written any more.
 
-// A heard connection keeps what came first.
+// A heard connection keeps what came first, and bears no more of it than a master says.
 type heard struct {
 	net.Conn
-	first []byte
+	first   []byte
+	bytes   int
+	greeted bool // the first words were said
 }
+
+// greetingMost is more than the answers to the first words have. Whatever sends more is no Redis, and go-redis would keep it all, as one
+// line.
+const greetingMost = 64 << 10
 
 // firstMost is how many bytes of that are kept. The first sentence of a refusal is no longer; protected mode adds 1 KB of advice.
 const firstMost = 256
 
 func (h *heard) Read(b []byte) (int, error) {
+	if !h.greeted && h.bytes > greetingMost {
+		return 0, errWire
+	}
 	n, err := h.Conn.Read(b)
+	h.bytes += n
 	if len(h.first) < firstMost {
 		h.first = append(h.first, b[:min(n, firstMost-len(h.first))]...)
 	}

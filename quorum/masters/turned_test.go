@@ -1,10 +1,45 @@
 package masters
 
 import (
+	"errors"
 	"net"
 	"strings"
 	"testing"
 )
+
+// It would be kept, as one line: a gigabyte in a second.
+func TestAGreetingWithoutEndIsNotRead(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for err == nil {
+				_, err = conn.Write([]byte(strings.Repeat("+", 4096)))
+			}
+			_ = conn.Close()
+		}
+	}()
+	m, err := NewRedis(l.Addr().String(), RedisOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Dial(t.Context(), 0); !errors.Is(err, errWire) {
+		t.Errorf("a connection: %v", err)
+	}
+	if _, err := m.Listen(t.Context()); !errors.Is(err, errWire) {
+		t.Errorf("a connection for messages: %v", err)
+	}
+	_ = l.Close()
+	<-done
+}
 
 // A master with maxclients connections says so and hangs up, before or after the first words of the next one have come. So does one
 // in protected mode, with 1 KB of advice, of which the first sentence says what is wrong.
