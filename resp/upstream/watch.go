@@ -143,25 +143,33 @@ func (w *watcher) note(cause string) {
 
 // ask returns why the upstream cannot be used. After an error there is no connection.
 func (w *watcher) ask(ctx context.Context) error {
-	if w.line == nil {
+	isNew := w.line == nil
+	if isNew {
 		conn, err := w.upstream.dial(ctx, Greeting{Name: "lockproxy"})
 		if err != nil {
 			return err
 		}
 		w.line = newLine(conn)
 		w.upstream.answered.Store(true)
-		if err = w.lookForLoop(ctx); err != nil {
-			w.line = nil
+	}
+	err := w.question(ctx, isNew)
+	if err != nil {
+		w.line.close()
+		w.line = nil
+	}
+	return err
+}
+
+// question asks over the connection, which may be new.
+func (w *watcher) question(ctx context.Context, isNew bool) error {
+	if isNew {
+		if err := w.lookForLoop(ctx); err != nil {
 			return err
 		}
 	}
 	reply, err := w.line.ask(ctx, answerMax, "PING")
 	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
 		err = refused
-	}
-	if err != nil {
-		w.line.close()
-		w.line = nil
 	}
 	return err
 }
@@ -170,15 +178,14 @@ func (w *watcher) ask(ctx context.Context) error {
 // the next, over a new connection, until there are max_clients.
 var errLoop = errors.New("a lockproxy answers there, perhaps this one: upstream must lead to the Redis that has the data")
 
-// lookForLoop closes a new connection that leads to a lockproxy, and lets none be made for clients until one leads elsewhere. Only a
-// lockproxy has such a section.
+// lookForLoop returns errLoop if the new connection leads to a lockproxy, which alone has such a section. Then none is made for
+// clients, until one leads elsewhere.
 func (w *watcher) lookForLoop(ctx context.Context) error {
 	reply, err := w.line.ask(ctx, answerMax, "INFO", "lockproxy")
 	if err != nil {
 		return err
 	}
 	if text, _ := reply.(string); strings.HasPrefix(text, "# Lockproxy") {
-		w.line.close()
 		err = errLoop
 	}
 	w.upstream.bar(err)
