@@ -138,6 +138,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + p.wrongScheme
 		case p.err != nil:
 			p.verdict = "no: " + reason(p.err, masterLogin)
+		case p.info.Server == "lockproxy":
+			p.verdict = "no: is a lockproxy, name a Redis or Valkey server"
 		case p.info.Role != "" && p.info.Role != "master":
 			p.verdict = "no: is a " + p.info.Role + ", name its master, or, if that is named, another server"
 		case p.info.RunID != "" && first != "":

@@ -345,6 +345,34 @@ func TestCheckRefusesAMasterAsTheUpstream(t *testing.T) {
 	}
 }
 
+// One in front of an upstream tells clients of that server when they ask for INFO.
+func TestCheckKnowsALockproxy(t *testing.T) {
+	master, up := startRedis(t), startRedis(t)
+	proxy := field(launch(t, "--listen", "127.0.0.1:0", "--admin", "off", "--upstream", "redis://"+up, "--lock-keys", "lock:*").await("msg=listening"), "listen")
+	for want, flags := range map[string][]string{
+		"database 0: no: is a lockproxy, name the Redis that has the data.\n": {"--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://" + proxy},
+		" no: is a lockproxy, name a Redis or Valkey server\n":                {"--masters", proxy},
+	} {
+		if code, out := runCheck(flags...); code != exitFailure || !strings.Contains(out, want) {
+			t.Errorf("%q: exit code %d, no %q in\n%s", flags, code, want, out)
+		}
+	}
+}
+
+func TestCheckOfAnUpstreamWithFewConnections(t *testing.T) {
+	master, up := startRedis(t), startRedis(t, "--maxclients", "50")
+	flags := []string{"--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://" + up, "--max-clients"}
+	for _, c := range []struct {
+		flags []string
+		warns bool
+	}{{[]string{"51"}, true}, {[]string{"50"}, false}, {[]string{"51", "--upstream-shared"}, false}} {
+		_, out := runCheck(append(flags, c.flags...)...)
+		if warned := strings.Contains(out, "\nIt accepts 50 connections (maxclients), but each of up to 51 clients (max_clients)"); warned != c.warns {
+			t.Errorf("%q:\n%s", c.flags, out)
+		}
+	}
+}
+
 // What docs/upstream.md says that lockproxy itself needs there is enough, and check misses each part of it.
 func TestCheckSaysWhatTheUpstreamDoesNotPermit(t *testing.T) {
 	page, err := os.ReadFile("../../docs/upstream.md")

@@ -33,8 +33,16 @@ func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 		fmt.Fprintf(w, "no: is the same server as the master %s, name another.\n", probes[i].addr)
 		return false
 	}
+	if info.Server == "lockproxy" {
+		fmt.Fprintln(w, "no: is a lockproxy, name the Redis that has the data.")
+		return false
+	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
 		orDash(info.Server+" "+info.Version), orDash(info.Role), info.RoundTrip.Round(time.Microsecond), strings.Join(cfg.LockKeys, " or "))
+	if !cfg.UpstreamShared && info.MaxClients > 0 && info.MaxClients < cfg.MaxClients {
+		fmt.Fprintf(w, "\nIt accepts %d connections (maxclients), but each of up to %d clients (max_clients) of every proxy has its own there: "+
+			"raise that, lower this, or set upstream_shared.\n", info.MaxClients, cfg.MaxClients)
+	}
 	writeCosts(w, needed, []probe{{addr: cfg.Upstream.Addr, info: info}})
 	return true
 }

@@ -8,12 +8,14 @@ import (
 
 // An Info is what a master tells of itself, as far as it permits to be asked.
 type Info struct {
-	Server   string // "redis" or "valkey"
+	Server   string // "redis" or "valkey"; of a Probe also "lockproxy"
 	Version  string
 	RunID    string // "" if it does not tell
 	Role     string // "master" or "slave"; "" if it does not tell
 	Lineage  string // the replication id of the master that it was promoted from; "" if none
 	Replicas int
+
+	MaxClients int // connections that it accepts; 0 if it does not tell
 
 	AppendOnly      bool
 	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
@@ -122,6 +124,8 @@ func (i *Info) ReadInfo(reply string) {
 			i.Server, i.Version = "valkey", v
 		case "run_id":
 			i.RunID = v
+		case "maxclients":
+			i.MaxClients = int(n)
 		case "role":
 			i.Role = v
 		case "master_replid2":

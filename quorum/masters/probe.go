@@ -44,10 +44,14 @@ func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 	for _, t := range trials {
 		calls = append(calls, &Call{Args: t.Args})
 	}
-	if err := conn.Exec(calls); err != nil {
+	section := &Call{Args: []any{"INFO", "lockproxy"}} // which only a lockproxy has
+	if err := conn.Exec(append(calls, section)); err != nil {
 		return Info{}, err
 	}
 	info := inquiry.Info()
+	if text(section.Reply) != "" {
+		info.Server, info.Version = "lockproxy", ""
+	}
 	info.RoundTrip, info.ClockOffset = took, ahead
 	for i, t := range trials {
 		info.note(t.Name, calls[told+i].Err)
