@@ -68,8 +68,28 @@ func (r *round) fillAt(en *entry) {
 		return
 	}
 	for _, g := range r.owner.lacking(en) {
-		(&fill{lane: en.lane, gap: g}).wait()
+		if en.lane.beginFill(g.signature()) {
+			(&fill{lane: en.lane, gap: g}).wait()
+		}
 	}
+}
+
+// beginFill notes that the master is to be given a lock, until endFill, and returns false if it is already: of a lock that is extended
+// again and again while somebody else has a vote, each extension would begin another fill.
+func (l *lane) beginFill(sig signature) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.filling[sig] {
+		return false
+	}
+	l.filling[sig] = true
+	return true
+}
+
+func (l *lane) endFill(sig signature) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.filling, sig)
 }
 
 // granting returns a bit for each master that has granted. It is called with the round's mu held.
@@ -102,9 +122,13 @@ func (f *fill) look() {
 		switch there := f.isThere(l); {
 		case there && f.ends == 0:
 			f.at, f.start = e.waited(), l.start
-			f.lane.push(f, f.at)
+			if !f.lane.push(f, f.at).none() {
+				f.over()
+			}
 		case !there && f.ends != 0:
 			f.lane.pushUndo(f.undo())
+		case f.ends == 0:
+			f.over()
 		}
 	}})
 }
@@ -140,6 +164,7 @@ func (f *fill) keeps() time.Duration { return 0 }
 func (f *fill) take(now answerTime) bool {
 	l, g := f.lane, f.gap
 	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clockUnsure || l.quarantineCause() != "" {
+		f.over()
 		return false
 	}
 	c := &l.engine.cfg
@@ -157,19 +182,30 @@ func (f *fill) take(now answerTime) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
+		f.over()
 		f.lane.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
 		f.wait()
 	case int64(other): // perhaps only for a moment: who asks for the lock in vain has it undone
 		if f.tries++; f.tries < fillTries {
 			f.Call, f.ends = masters.Call{}, 0
 			f.wait()
+		} else {
+			f.over()
 		}
 	default: // an error: nobody knows how far it came
-		f.lane.pushUndo(f.undo())
+		f.takeBack()
 	}
 }
 
-func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }
+func (f *fill) lost(string) { f.takeBack() }
+
+func (f *fill) takeBack() {
+	f.over()
+	f.lane.pushUndo(f.undo())
+}
+
+// over is called once: when the master has been given the lock, or will not be.
+func (f *fill) over() { f.lane.endFill(f.gap.signature()) }
 
 // undo returns what removes the key that the fill has set, or may have set.
 func (f *fill) undo() *undo {

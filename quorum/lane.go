@@ -37,6 +37,7 @@ type lane struct {
 	pushed    int        // so many requests were ever queued, each counted once
 	owed      map[signature]debt
 	broken    map[signature][]*entry // entries of takers, of unknown fate, until the next connection
+	filling   map[signature]bool     // of each lock that the master is to be given; see fill.go
 	enough    int                    // how many requests wake an idle loop
 	closed    bool
 
@@ -77,7 +78,7 @@ const idle answerTime = -1
 func newLane(e *Engine, m *master, db int, r roster) *lane {
 	l := &lane{
 		engine: e, master: m, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle,
-		lingering: time.NewTimer(0),
+		lingering: time.NewTimer(0), filling: map[signature]bool{},
 	}
 	if is := m.marked.Load(); is != nil { // else the lane is to mark its database itself
 		l.marked = *is
@@ -235,8 +236,11 @@ func (l *lane) close() {
 // drop fails requests that were not sent.
 func drop(queue []request, cause string) {
 	for _, r := range queue {
-		if en, ok := r.(*entry); ok {
-			en.giveUp(dropped, failure{FailedConnection, cause})
+		switch r := r.(type) {
+		case *entry:
+			r.giveUp(dropped, failure{FailedConnection, cause})
+		case *fill:
+			r.over()
 		}
 	}
 }

@@ -421,6 +421,64 @@ func TestAMasterIsGivenALockThatOthersAskFor(t *testing.T) {
 	})
 }
 
+// Else each extension would have the others looked at eight times, for as long as somebody else's key is there, and all clients wait.
+func TestALockThatIsExtendedAgainAndAgainIsFilledOnceAtATime(t *testing.T) {
+	eachRenewal(t, 10*time.Second, func(s *scene, extends func() bool) {
+		s.sleep(10 * time.Millisecond)
+		s.remove(2)
+		s.others(2)
+		const times = 10
+		for range times {
+			if !extends() {
+				s.t.Error("not extended")
+			}
+		}
+		rounds := func() uint64 { return s.proxies[0].life.engine.Stats().Rounds.Count }
+		before := rounds()
+		s.expectHolders(3*time.Second, "mmo")
+		if looks := rounds() - before; looks == 0 || looks > times {
+			s.t.Errorf("the others were looked at %d times", looks)
+		}
+		s.remove(2)
+		if !extends() {
+			s.t.Error("not extended")
+		}
+		s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, "mmm")
+	})
+}
+
+// The master is looked at once more, but has been given the lock. If it loses that, it is given it again.
+func TestAMasterIsGivenALockThatItWasGivenJustBefore(t *testing.T) {
+	eachRenewal(t, 10*time.Second, func(s *scene, extends func() bool) {
+		for range 3 {
+			s.sleep(10 * time.Millisecond)
+			s.remove(2)
+			if !extends() {
+				s.t.Error("not extended")
+			}
+			s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, "mmm")
+		}
+	})
+}
+
+func TestAFillThatIsNotSentKeepsNoOtherAway(t *testing.T) {
+	eachRenewal(t, 10*time.Second, func(s *scene, extends func() bool) {
+		s.sleep(10 * time.Millisecond)
+		s.remove(2)
+		held := extends()
+		s.sleep(sceneConfig.InstanceTimeout - 10*time.Millisecond)
+		s.do(func() { s.servers[2].stopped = true })
+		s.sleep(sceneConfig.InstanceTimeout + 50*time.Millisecond) // until the others have been looked at, and it waits to be sent
+		s.breakOff(2)
+		s.do(func() { s.servers[2].stopped = false })
+		s.expectHolders(time.Second, "mm.")
+		if !extends() || !held {
+			s.t.Error("not extended")
+		}
+		s.expectHolders(sceneConfig.InstanceTimeout+20*time.Millisecond, "mmm")
+	})
+}
+
 func TestNothingIsFilledWhereSomebodyElseHasAVote(t *testing.T) {
 	for _, way := range []int{byExtend, byRedisson} {
 		inScene(t, func(s *scene) {

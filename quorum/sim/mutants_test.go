@@ -383,6 +383,26 @@ var mutants = []mutant{
 		test: "TestAMasterIsGivenALockThatOthersAskFor", in: ".",
 	},
 	{
+		name: "each extension has a master filled that is being filled", rule: "11 extend", file: "fill.go",
+		old: "if l.filling[sig] {", new: "if false {",
+		test: "TestALockThatIsExtendedAgainAndAgain", in: ".",
+	},
+	{
+		name: "a fill that has given up keeps others away", rule: "11 extend", file: "fill.go",
+		old: "delete(l.filling, sig)", new: "_ = sig",
+		test: "TestALockThatIsExtendedAgainAndAgain", in: ".",
+	},
+	{
+		name: "a fill that is done keeps others away", rule: "11 extend", file: "fill.go",
+		old: "\t\tf.over()\n\t\tf.lane.granted", new: "\t\tf.lane.granted",
+		test: "TestAMasterIsGivenALockThatItWasGivenJustBefore", in: ".",
+	},
+	{
+		name: "a fill that was not sent keeps others away", rule: "11 extend", file: "lane.go",
+		old: "\t\t\tr.over()\n", new: "",
+		test: "TestAFillThatIsNotSent", in: ".",
+	},
+	{
 		name: "what was filled stays where the lock is gone", rule: "11 extend", file: "fill.go",
 		old: "case !there && f.ends != 0:", new: "case false:",
 		test: "TestALockThatIsGoneIsNotBroughtBack", in: ".",
@@ -430,7 +450,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what may have been filled stays", rule: "4 undo", file: "fill.go",
-		old: "func (f *fill) lost(string) { f.lane.pushUndo(f.undo()) }", new: "func (f *fill) lost(string) {}",
+		old: "func (f *fill) lost(string) { f.takeBack() }", new: "func (f *fill) lost(string) {}",
 		test: "TestWhatMayHaveBeenFilledIsUndone", in: ".",
 	},
 	{
