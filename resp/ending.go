@@ -3,11 +3,11 @@ package resp
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"runtime/debug"
+
+	"lockproxy/resp/upstream"
 )
 
 // How a connection ends:
@@ -82,15 +82,7 @@ func (s *session) tellEnd() {
 func (s *session) hangUp(why string) {
 	s.noteEnd(why)
 	s.setGone()
-	breakOff(s.conn)
-}
-
-// breakOff closes a connection at once. With TLS, Close tells the other end first, and waits for seconds if that takes nothing.
-func breakOff(conn net.Conn) {
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
-	_ = conn.Close()
+	upstream.BreakOff(s.conn)
 }
 
 // kill ends the session at once, and logs why, unless the log was told of another with that cause just before: what breaks the network

@@ -14,6 +14,7 @@ import (
 
 	"lockproxy/quorum/admission"
 	"lockproxy/quorum/gate"
+	"lockproxy/resp/upstream"
 )
 
 // A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
@@ -200,7 +201,7 @@ func (s *session) discard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.written && s.dumped > lingerBytes {
-		breakOff(s.conn)
+		upstream.BreakOff(s.conn)
 	}
 }
 

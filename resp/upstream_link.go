@@ -145,7 +145,7 @@ func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 	l.giveUp()
 	l.giveUp = nil
 	if err == nil && (s.gone || l.dead) { // too late to be given up
-		breakOff(conn)
+		upstream.BreakOff(conn)
 	}
 	l.conn, l.failed, l.dead = conn, err, l.dead || err != nil
 	if !s.closing.Load() {
@@ -290,7 +290,7 @@ func (l *link) write(b []byte) []byte {
 	_, err := l.conn.Write(b)
 	s.sending.Store(0)
 	if err != nil {
-		breakOff(l.conn) // the relay finds out what that means
+		upstream.BreakOff(l.conn) // the relay finds out what that means
 	}
 	return b[:0]
 }
@@ -354,7 +354,7 @@ func (s *session) dropLink() {
 func (l *link) close() {
 	switch {
 	case l.conn != nil:
-		breakOff(l.conn)
+		upstream.BreakOff(l.conn)
 	case l.giveUp != nil:
 		l.giveUp()
 	}

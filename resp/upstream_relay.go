@@ -310,7 +310,7 @@ func (r *relay) confirm(reply []byte) {
 
 // lost ends the session, unless there was nothing on the link: then the next command makes another.
 func (l *link) lost(cause error) {
-	breakOff(l.conn)
+	upstream.BreakOff(l.conn)
 	s := l.session
 	missed, matters := l.die(cause)
 	switch {

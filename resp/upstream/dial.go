@@ -239,6 +239,14 @@ func there(conn net.Conn, r *bufio.Reader) bool {
 	return err == nil
 }
 
+// BreakOff closes a connection at once. With TLS, Close tells the other end first, and waits for seconds if that takes nothing.
+func BreakOff(conn net.Conn) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	_ = conn.Close()
+}
+
 // NoAnswer is the text of Innermost for a time that has run out.
 const NoAnswer = "no answer"
 

@@ -116,7 +116,7 @@ func (t *Trunk) Fit() bool { return !t.dead.Load() && !t.demoted.Load() }
 
 // Close ends the connection, and returns when nothing of it runs any more.
 func (t *Trunk) Close() {
-	_ = t.conn.Close()
+	BreakOff(t.conn)
 	t.running.Wait()
 }
 
@@ -132,7 +132,7 @@ func (t *Trunk) end(cause error) {
 	t.mu.Lock()
 	t.cause = cause
 	t.mu.Unlock()
-	_ = t.conn.Close()
+	BreakOff(t.conn)
 }
 
 // Full says whether there is no room for more. If so, k is kicked when there is.
@@ -186,7 +186,7 @@ func (t *Trunk) writeLoop() {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.end(errDeaf)
 			}
-			_ = t.conn.Close() // the reader finds out what that means
+			BreakOff(t.conn) // the reader finds out what that means
 			return
 		}
 		if cap(b) > trunkKeep {
@@ -315,7 +315,7 @@ func (t *Trunk) lost(cause error) {
 	}
 	clear(t.waiting)
 	t.mu.Unlock()
-	_ = t.conn.Close()
+	BreakOff(t.conn)
 	close(t.ended)
 	for _, x := range all {
 		if x.replies > 0 {
