@@ -41,34 +41,39 @@ func TestEpochsOfOneDatabaseAreNotThoseOfAnother(t *testing.T) {
 	})
 }
 
-// What a server is told by its settings concerns all of its databases.
+// What a server tells of itself concerns all of its databases.
 func TestSettingsOfAMasterConcernEveryDatabase(t *testing.T) {
-	inScene(t, func(s *scene) {
-		s.do(func() {
-			for _, m := range s.servers {
-				m.append = "always"
+	for change, strike := range map[string]func(m *server){
+		"its file is written late": func(m *server) { m.append = "everysec" },
+		"it has a replica":         func(m *server) { m.replicas = 1 },
+	} {
+		inScene(t, func(s *scene) {
+			s.do(func() {
+				for _, m := range s.servers {
+					m.append = "always"
+				}
+			})
+			m := s.servers[0]
+			for db := range databases {
+				s.lockIn(db)
+			}
+			s.do(func() { strike(m) })
+			s.sleep(time.Second)
+			for db := range databases {
+				if canary, _ := m.store.get(db, "lockproxy:canary", 0); !strings.Contains(canary.text, "volatile") {
+					t.Errorf("%s: database %d still relies on what is on disk: %s", change, db, canary.text)
+				}
+			}
+			s.do(func() { m.policy = "allkeys-lru" })
+			s.sleep(time.Second)
+			for db := range databases {
+				c := begin(s.proxies[0].life.engine.Views, quorum.Key{DB: db, Name: resourceName(0)})
+				if v := (<-c).Masters[0]; v.Counts {
+					t.Errorf("it may evict, and votes in database %d: %+v", db, v)
+				}
 			}
 		})
-		m := s.servers[0]
-		for db := range databases {
-			s.lockIn(db)
-		}
-		s.do(func() { m.append = "everysec" })
-		s.sleep(time.Second)
-		for db := range databases {
-			if canary, _ := m.store.get(db, "lockproxy:canary", 0); !strings.Contains(canary.text, "volatile") {
-				t.Errorf("database %d still relies on what is on disk: %s", db, canary.text)
-			}
-		}
-		s.do(func() { m.policy = "allkeys-lru" })
-		s.sleep(time.Second)
-		for db := range databases {
-			c := begin(s.proxies[0].life.engine.Views, quorum.Key{DB: db, Name: resourceName(0)})
-			if v := (<-c).Masters[0]; v.Counts {
-				t.Errorf("it may evict, and votes in database %d: %+v", db, v)
-			}
-		}
-	})
+	}
 }
 
 // jumpUnmarked has the clock of the first master jump while that cannot be marked for it, as it cannot write. A lock in the second
