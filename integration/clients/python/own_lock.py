@@ -4,7 +4,7 @@ import redis
 
 
 class OwnLock:
-    def __init__(self, lock, token):
+    def __init__(self, lock, token=None):
         self.lock, self.token = lock, token
 
     def acquire(self, wait=0.0):
