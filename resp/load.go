@@ -7,8 +7,7 @@ import "time"
 // held up.
 //
 // A reader that waits for the upstream could not use its turn, perhaps for long. So it has nothing left to send there when it asks for
-// one, and gives back what it has not used before it waits, as it may to be told which commands
-// the upstream has.
+// one, and gives back what it has not used before it waits, as it may also do to be told which commands the upstream has.
 func (s *session) mayBegin(keys int) bool {
 	s.sendThere()
 	if !s.line.Admit(keys) {

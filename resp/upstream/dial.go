@@ -82,7 +82,6 @@ func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, 
 	case err != nil:
 		return nil, u.failed(err)
 	}
-	u.answered.Store(true)
 	u.mu.Lock()
 	u.reached = time.Now()
 	u.mu.Unlock()
@@ -151,6 +150,7 @@ func (u *Redis) begin(ctx context.Context, plain net.Conn, g Greeting) (net.Conn
 		_ = plain.Close()
 		return nil, err
 	}
+	u.answered.Store(true)
 	return conn, nil
 }
 

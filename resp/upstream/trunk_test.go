@@ -87,6 +87,12 @@ func newTrunkFor(t *testing.T, log *slog.Logger, writeMax time.Duration) (*Trunk
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newTrunkAt(t, l, Options{}, log, writeMax)
+}
+
+// newTrunkAt accepts the trunk's connection at l, and closes that.
+func newTrunkAt(t *testing.T, l net.Listener, opt Options, log *slog.Logger, writeMax time.Duration) (*Trunk, net.Conn) {
+	t.Helper()
 	defer l.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() {
@@ -96,7 +102,8 @@ func newTrunkFor(t *testing.T, log *slog.Logger, writeMax time.Duration) (*Trunk
 		}
 		accepted <- conn
 	}()
-	trunk, err := New(Options{Addr: l.Addr().String()}).newTrunk(Greeting{}, writeMax, log)
+	opt.Addr = l.Addr().String()
+	trunk, err := New(opt).newTrunk(Greeting{}, writeMax, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,28 +35,12 @@ func TestAServerThatDoesNotReadIsNotToldTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err == nil {
-			greeted(conn)
-		}
-		accepted <- conn
-	}()
 	var under *failing
-	u := New(Options{
-		Addr: l.Addr().String(), DialTimeout: 30 * time.Second,
-		TLS:  func() *tls.Config { return &tls.Config{InsecureSkipVerify: true} },
-		Wrap: func(c net.Conn) net.Conn { under = &failing{Conn: c}; return under },
-	})
-	trunk, err := u.newTrunk(Greeting{}, 10*time.Millisecond, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer trunk.Close()
-	conn := <-accepted
-	defer conn.Close()
+	trunk, _ := newTrunkAt(t, l, Options{
+		DialTimeout: 30 * time.Second,
+		TLS:         func() *tls.Config { return &tls.Config{InsecureSkipVerify: true} },
+		Wrap:        func(c net.Conn) net.Conn { under = &failing{Conn: c}; return under },
+	}, slog.New(slog.DiscardHandler), 10*time.Millisecond)
 	h, room := newHeap(), make(kicks, 1)
 	for trunk.Push(make([]byte, trunkOutMax), 1, h) {
 		if trunk.Full(room) {

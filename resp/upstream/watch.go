@@ -150,7 +150,6 @@ func (w *watcher) ask(ctx context.Context) error {
 			return err
 		}
 		w.line = newLine(conn)
-		w.upstream.answered.Store(true)
 	}
 	err := w.question(ctx, isNew)
 	if err != nil {
