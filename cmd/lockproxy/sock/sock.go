@@ -4,8 +4,9 @@
 // there is nothing to read, and then Go waits for it in another way. Nevertheless a busy proxy pays for the telling. The
 // first call after each moment without work wakes the scheduler's watch, a thread which then looks every few dozen
 // microseconds for a while; and a call during which the kernel gives the processor to somebody else, as it does all the
-// time where others have work too, makes the scheduler go on with another thread. The connections of this package make
-// the same calls untold.
+// time where others have work too, makes the scheduler go on with another thread. The connections of this package call
+// untold. They also receive and send, as one does with sockets only, where package net reads and writes, as with files: that
+// spares the kernel its layer of files.
 package sock
 
 import "net"

@@ -1,3 +1,5 @@
+//go:build !386 && !s390x
+
 package sock
 
 import (
@@ -79,7 +81,7 @@ func rename(err error, op string) {
 
 // read returns false if nothing has come yet.
 func (t *transfer) read(fd uintptr) bool {
-	t.n, t.errno = call(syscall.SYS_READ, fd, t.b)
+	t.n, t.errno = call(syscall.SYS_RECVFROM, fd, t.b)
 	return t.errno != syscall.EAGAIN || t.again()
 }
 
@@ -87,7 +89,7 @@ func (t *transfer) read(fd uintptr) bool {
 func (t *transfer) write(fd uintptr) bool {
 	for t.n < len(t.b) {
 		var n int
-		n, t.errno = call(syscall.SYS_WRITE, fd, t.b[t.n:])
+		n, t.errno = call(syscall.SYS_SENDTO, fd, t.b[t.n:])
 		if t.errno != 0 {
 			return t.errno != syscall.EAGAIN || t.again()
 		}
@@ -102,10 +104,10 @@ func (t *transfer) again() bool {
 	return false
 }
 
-// call reads or writes, not telling the scheduler: the socket is in non-blocking mode, as all of package net.
+// call receives or sends, not telling the scheduler: the socket is in non-blocking mode, as all of package net.
 func call(trap, fd uintptr, b []byte) (int, syscall.Errno) {
 	for {
-		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))) //nolint:gosec // b stays where it is until the call returns, and is not empty
+		n, _, errno := syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_NOSIGNAL, 0, 0) //nolint:gosec // b stays where it is until the call returns, and is not empty
 		switch errno {
 		case 0:
 			return int(n), 0
