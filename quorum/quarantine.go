@@ -88,6 +88,7 @@ func (l *lane) seeThrough(now instant) {
 		l.mu.Unlock()
 		return
 	}
+	maps.DeleteFunc(q.said, func(slot int, t vouch.Testimony) bool { return l.roster[slot].Load() > t.Epoch }) // an earlier server's
 	n, said := len(l.engine.masters), slices.Collect(maps.Values(q.said))
 	if !q.Known {
 		q.Outlast(l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor) // a master that has been met since may have told of longer locks
@@ -131,6 +132,7 @@ func (l *lane) survey(of *lane, q *quarantine) {
 		}
 		l.roster.learn(text)
 		t := vouch.Testimony{
+			Epoch:   l.link.epoch,
 			Horizon: time.Duration(ms) * time.Millisecond,
 			Clean:   quarantined == 0 && of.latestEpoch().Load() == q.epoch,
 		}

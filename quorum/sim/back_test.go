@@ -52,10 +52,17 @@ func TestAServerThatIsBackIsTrustedWhenNothingIsHeldThatItLacks(t *testing.T) {
 // expectState checks what all proxies say of a master.
 func (s *scene) expectState(master int, want quorum.State) {
 	s.t.Helper()
-	for _, p := range s.proxies {
-		if m := p.life.engine.Masters()[master]; m.State != want {
-			s.t.Errorf("to %s the master is %v, want %v: %s", p.life.name, m.State, want, m.Cause)
-		}
+	for i := range s.proxies {
+		s.expectStateVia(i, master, want)
+	}
+}
+
+// expectStateVia checks what one proxy says of a master.
+func (s *scene) expectStateVia(proxy, master int, want quorum.State) {
+	s.t.Helper()
+	l := s.proxies[proxy].life
+	if m := l.engine.Masters()[master]; m.State != want {
+		s.t.Errorf("to %s the master is %v, want %v: %s", l.name, m.State, want, m.Cause)
 	}
 }
 
@@ -164,5 +171,31 @@ func TestWhoWasAwayHearsOfAQuarantineThatEndsByItself(t *testing.T) {
 		s.bootNearest(0)
 		s.sleep(2 * time.Second)
 		s.expectNotGranted(<-s.acquire(1, "other", time.Second, false))
+	})
+}
+
+// The addresses of two masters come to lead to other servers, each for one proxy. The one that asks on behalf of its new server asks an
+// earlier one, too, and hears only then, from the third master, that it is one.
+func TestWhatAnEarlierServerSaysEndsNoQuarantine(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.do(func() { s.links[0][1].block(up) })
+		s.replace(0, nil, 0)
+		s.sleep(500 * time.Millisecond)
+		s.expectStateVia(0, 0, quorum.Quarantined)
+		s.replace(2, nil, 1)
+		s.sleep(2 * time.Second)
+		s.expectStateVia(1, 2, quorum.Clean)
+		s.do(func() {
+			s.links[0][1].heal()
+			s.links[1][1].block(up)
+			s.links[0][2].block(up)
+		})
+		s.sleep(2 * time.Second)
+		s.expectStateVia(0, 0, quorum.Quarantined)
+		first := <-s.acquire(0, "mine", 30*time.Second, false)
+		second := <-s.acquire(1, "other", 30*time.Second, false)
+		if first.Lock != nil && second.Lock != nil {
+			t.Error("granted a second time")
+		}
 	})
 }

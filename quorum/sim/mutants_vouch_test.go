@@ -171,6 +171,11 @@ var vouchMutants = []mutant{
 		test: "TestWhoWasAwayHears", in: ".",
 	},
 	{
+		name: "an earlier server tells how long a quarantine lasts", rule: "7a epochs", file: "quarantine.go",
+		old: "return l.roster[slot].Load() > t.Epoch }", new: "return false }",
+		test: "TestWhatAnEarlierServerSays", in: ".",
+	},
+	{
 		name: "init: auto marks a master whatever it carries by then", rule: "6 quarantine", file: "marks_lua.go",
 		old: "if ARGV[2] and (redis", new: "if false and (redis",
 		test: "NotInitialisedByAProxy", in: ".",

@@ -32,6 +32,7 @@ func (q *Quarantine) Outlast(longest time.Duration, rate float64) {
 
 // A Testimony is what one other master says, in a batch that was vouched for.
 type Testimony struct {
+	Epoch   int64 // of its own canary
 	Horizon time.Duration
 	Clean   bool  // it is not in quarantine itself
 	Fence   int64 // the largest that it has seen, if it is known to have missed none; else 0
