@@ -129,6 +129,9 @@ func (s *server) put(c *session, key string, it item) {
 func (s *server) remove(c *session, key string) {
 	s.world.checker.takesVote(s, c, key, "")
 	s.store.do(mutation{at: s.now(), db: c.db, kind: removed, key: key})
+	if key == "lockproxy:quarantine" {
+		s.cleared(c)
+	}
 }
 
 func cmdSelect(_ *server, c *session, args []string) reply {

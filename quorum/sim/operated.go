@@ -4,9 +4,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/vouch"
 )
 
 // Operators: in worlds whose seed has the bit Operated, and not Spoken, an address may come to lead to another server while the
@@ -105,7 +108,10 @@ var operatorKinds = []faultKind{
 // connected to the old one, which lives on for a while.
 func moveAddress(w *World, r *rand.Rand) func() {
 	was := w.victim(r)
-	if was.down || w.servers[was.id] != was || slices.ContainsFunc(w.former, func(s *server) bool { return s.id == was.id }) {
+	if was.down || w.servers[was.id] != was || w.formerOf(was) != nil {
+		return nil
+	}
+	if len(w.servers)%2 == 0 && len(w.former) > 0 { // assumption 10
 		return nil
 	}
 	is := was.other()
@@ -121,12 +127,46 @@ func moveAddress(w *World, r *rand.Rand) func() {
 			was.cutFrom(p)
 		}
 	}
-	w.after(between(r, time.Millisecond, 2*w.plan.loosest().TTLMax), func() {
-		if !w.quiet {
-			w.retire(was)
-		}
-	})
+	w.after(between(r, time.Millisecond, 2*w.plan.loosest().TTLMax), func() { w.retire(was) })
 	return func() {}
+}
+
+// formerOf returns the former server behind the address of s; nil if there is none.
+func (w *World) formerOf(s *server) *server {
+	for _, f := range w.former {
+		if f.id == s.id {
+			return f
+		}
+	}
+	return nil
+}
+
+// cleared is called when a quarantine ends. If a proxy ends it by ttl_max alone, and not all others have been told that there is a later
+// server, the former one behind the address is no more (assumption 10).
+func (s *server) cleared(c *session) {
+	w := s.world
+	f, byInit := w.formerOf(s), c.life == nil || c.life.engine == nil
+	if f == nil || byInit || c.life.foretold[place{c.db, s.addr}] {
+		return
+	}
+	unaware := func(o *server) bool { return o.id != s.id && (o.down || !o.knowsEpochOf(s, c.db)) }
+	if slices.ContainsFunc(slices.Concat(w.servers, w.former), unaware) {
+		s.logf("its quarantine ends by ttl_max alone")
+		w.after(0, func() { w.retire(f) }) // f may be s itself, which runs this command
+	}
+}
+
+// knowsEpochOf says that a server has been told of the epoch in which o is.
+func (s *server) knowsEpochOf(o *server, db int) bool {
+	canary, _ := o.store.get(db, "lockproxy:canary", 0)
+	is, _ := vouch.ParseCanary(canary.text)
+	roster, _ := s.store.get(db, "lockproxy:roster", 0)
+	told := strings.Fields(roster.text)
+	if len(told) <= o.id {
+		return false
+	}
+	epoch, _ := strconv.ParseInt(told[o.id], 10, 64)
+	return epoch >= is.Epoch
 }
 
 // other returns another server, which has nothing, for the same address.
@@ -149,8 +189,11 @@ func (s *server) cutFrom(p *proxy) {
 	}
 }
 
-// retire ends a server to which no address leads any more.
+// retire ends a server to which no address leads any more, unless that is over.
 func (w *World) retire(s *server) {
+	if !slices.Contains(w.former, s) {
+		return
+	}
 	w.logf("fault", "the former %s is no more", s.addr)
 	s.crash(false)
 	w.former = slices.DeleteFunc(w.former, func(o *server) bool { return o == s })

@@ -32,6 +32,8 @@ type life struct {
 	dead    bool
 	pending []*question
 
+	foretold map[place]bool // masters, by address and database: others have told how long their quarantines last
+
 	front    Front // nil: clients call the engine
 	hub      *pubsub.Hub
 	entrance *entrance
@@ -48,7 +50,7 @@ type question struct {
 func (p *proxy) boot() {
 	w := p.world
 	p.lives++
-	l := &life{proxy: p, number: p.lives, name: fmt.Sprintf("p%d.%d", p.id+1, p.lives)}
+	l := &life{proxy: p, number: p.lives, name: fmt.Sprintf("p%d.%d", p.id+1, p.lives), foretold: make(map[place]bool)}
 	var ms []masters.Master
 	var sources []masters.Source
 	for i := range w.servers {
@@ -59,10 +61,7 @@ func (p *proxy) boot() {
 	if cfg.Slept = func(time.Time) time.Duration { return w.asleep() }; w.plan.Paused {
 		cfg.Slept = func(time.Time) time.Duration { return 0 }
 	}
-	cfg.Wall, cfg.Pause = p.wallClock, l.pauses()
-	if w.trace != nil || w.plan.Fences > 0 || w.door != nil {
-		cfg.Logger = slog.New(&traceHandler{life: l})
-	}
+	cfg.Wall, cfg.Pause, cfg.Logger = p.wallClock, l.pauses(), slog.New(&traceHandler{life: l})
 	e, err := quorum.New(cfg, ms)
 	if err != nil {
 		panic(err)
@@ -166,7 +165,7 @@ func (l *life) prune() {
 	l.pending = kept
 }
 
-// A traceHandler puts the engine's log into the trace, and tells the checker what only the log says.
+// A traceHandler puts the engine's log into the trace, and tells the world what only the log says.
 type traceHandler struct{ life *life }
 
 // Enabled says that every line is wanted.
@@ -176,15 +175,26 @@ func (h *traceHandler) Enabled(context.Context, slog.Level) bool { return true }
 func (h *traceHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	b.WriteString("log: " + r.Message)
+	var of place
 	r.Attrs(func(a slog.Attr) bool {
-		b.WriteString(" " + a.String())
+		switch b.WriteString(" " + a.String()); a.Key {
+		case "master":
+			of.key = a.Value.String()
+		case "db":
+			of.db = int(a.Value.Int64())
+		}
 		return true
 	})
 	w := h.life.proxy.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if strings.HasPrefix(r.Message, "a fence rests on the clock") {
+	switch {
+	case strings.HasPrefix(r.Message, "a fence rests on the clock"):
 		w.checker.unfounded()
+	case strings.HasPrefix(r.Message, "quarantined:"):
+		delete(h.life.foretold, of)
+	case strings.HasPrefix(r.Message, "quarantine: the other masters have said"):
+		h.life.foretold[of] = true
 	}
 	w.logf(h.life.name, "%s", b.String())
 	return nil
