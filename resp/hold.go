@@ -22,7 +22,8 @@ type hold struct {
 	order   sync.Mutex            // held while an extension is chosen and submitted; before session.mu
 
 	// session.mu guards what follows.
-	valid lock // tells until when the lock is valid, and counts a sleep of this machine, as a time would not. Nil while timer is nil
+	valid lock          // tells until when the lock is valid, and counts a sleep of this machine, as a time would not. Nil while timer is nil
+	cut   time.Duration // by how much sooner it may be over: see cutShort
 	fence int64
 	size  int         // bytes that the memory budget counts for it
 	timer *time.Timer // nil: the reply to the LOCK is not written yet
@@ -105,11 +106,16 @@ func (s *session) beginHold(sl *slot) {
 	s.kept[h.req.Key] = h
 	s.server.counters.held.Add(1)
 	h.valid = sl.out.lock
+	h.cutShort()
 	h.timer = time.AfterFunc(h.nextIn(), h.extend)
 }
 
 // left is for how long the lock is still valid. s.mu is held.
-func (h *hold) left() time.Duration { return max(time.Until(h.valid.Until()), 0) }
+func (h *hold) left() time.Duration { return max(time.Until(h.valid.Until())-h.cut, 0) }
+
+// cutShort lets the lock be valid for no more than its TTL from now on. If its client has made that shorter, masters may keep the lock for
+// no longer already, whatever they answer. s.mu is held.
+func (h *hold) cutShort() { h.cut += max(h.left()-h.req.TTL, 0) }
 
 // nextIn is how long to wait before the next extension: a third of the TTL, or of what is left of the validity if that is less, as
 // after a late answer. s.mu is held.
@@ -162,7 +168,8 @@ func (h *hold) extended(e quorum.Extended) {
 	}
 	switch left := h.left(); {
 	case e.Held:
-		h.valid = s.server.lockOf(e.Lock)
+		h.valid, h.cut = s.server.lockOf(e.Lock), 0
+		h.cutShort() // it may be an earlier extension
 		s.server.taken.prolong(h.req.Key, e.Until)
 		h.timer.Reset(h.nextIn())
 	case left > 0 && (e.Err != nil || s.changing(h.req.Key)): // it is still valid: masters may come back in time, or its client has ended it

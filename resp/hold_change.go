@@ -25,6 +25,9 @@ func (h *hold) extendBy(req quorum.ExtendRequest, done func(quorum.Extended)) {
 		h.stop()
 	case ttl >= s.server.cfg.TTLMin && ttl <= s.server.cfg.TTLMax: // else the request is refused, or what it adds to is as good as over
 		h.req.TTL = ttl
+		if h.valid != nil {
+			h.cutShort()
+		}
 	}
 	s.mu.Unlock()
 	req.Fenced = !req.Add // the hold goes on, and is to know for how long it is valid
@@ -50,6 +53,7 @@ func (s *session) setHeldTTL(key quorum.Key, ttl time.Duration) {
 			ended = append(ended, h)
 		case h.timer != nil:
 			h.req.TTL = ttl
+			h.cutShort()
 			h.timer.Reset(0)
 		default:
 			h.req.TTL = ttl

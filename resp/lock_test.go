@@ -319,6 +319,48 @@ func TestAHeldLockThatIsLostIsToldInEveryWay(t *testing.T) {
 	}
 }
 
+// Masters may have made a held lock as short as its client asked, though they have not answered, nor answer any more. Then it is over
+// when they keep it no longer, and not when it would have been.
+func TestTheLossOfALockThatItsClientMadeShorterIsToldInTime(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("NOQUORUM")
+	for name, shorten := range map[string]func(*rig, *client){
+		"EXTEND, not answered": func(r *rig, c *client) {
+			r.engine.fail(gone)
+			c.ask("EXTEND", "k", "me", "500")
+		},
+		"PEXPIRE, answered": func(r *rig, c *client) {
+			arrived := r.engine.hold()
+			c.send(words("PEXPIRE k 500"))
+			<-arrived
+			r.engine.release(0)
+			<-arrived // what extends it from then on
+			r.engine.fail(gone)
+			r.engine.releaseAll()
+		},
+		"EXTEND, answered before an earlier extension": func(r *rig, c *client) {
+			h, arrived := r.holdOf(quorum.Key{Name: "k"}), r.engine.hold()
+			h.extend()
+			<-arrived
+			c.send(words("EXTEND k me 500"))
+			<-arrived
+			r.engine.release(1)
+			r.engine.release(0)
+			r.engine.fail(gone)
+			r.engine.releaseAll()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, Config{})
+			c := r.dial()
+			c.send(words("LOCK k 3600000 TOKEN me HOLD"))
+			c.wantLocked("me")
+			shorten(r, c)
+			waitFor(t, "its client is not told", func() bool { return r.server.Stats().HeldLost == 1 })
+		})
+	}
+}
+
 // Who waits for a lock that it holds loses that, and then has it anew, is told by the new one's reply.
 func TestALossIsNotToldToWhoHasTheLockAgain(t *testing.T) {
 	t.Parallel()
