@@ -92,11 +92,11 @@ func (l *life) openDoor(sources []masters.Source, log *slog.Logger) {
 	l.hub = pubsub.New(pubsub.Config{
 		Patience: cfg.InstanceTimeout, DeadAfter: cfg.MasterDeadAfter, Pause: l.pauses(), Logger: log,
 	}, sources)
-	l.front = w.door(Inside{
+	front := w.door(Inside{
 		Engine: l.engine, Hub: l.hub, TTLMax: cfg.TTLMax, Databases: cfg.Databases, Write: w.plan.Write, Pause: l.pauses(), Logger: log,
 	})
-	l.entrance = &entrance{world: w, conns: make(chan *wire, 64), closed: make(chan struct{})}
-	w.closing.Go(func() { _ = l.front.Serve(l.entrance) })
+	l.front, l.entrance = front, &entrance{world: w, conns: make(chan *wire, 64), closed: make(chan struct{})}
+	w.closing.Go(func() { _ = front.Serve(l.entrance) })
 }
 
 // shutDown ends the front end: at once, if the process is killed.

@@ -27,7 +27,7 @@ type life struct {
 	proxy   *proxy
 	number  int
 	name    string
-	engine  *quorum.Engine
+	engine  *quorum.Engine // nil when it has ended
 	conns   []*conn
 	dead    bool
 	pending []*question
@@ -107,6 +107,7 @@ func (p *proxy) end(l *life) {
 		p.world.mu.Lock()
 		l.loseClients()
 		l.dead = true
+		l.engine, l.front, l.hub = nil, nil, nil // megabytes; the world remembers the life
 		p.world.mu.Unlock()
 	})
 }
@@ -133,13 +134,13 @@ func ask[T any](p *proxy, heard func(l *life, answer T), start func(e *quorum.En
 		var none T
 		return none, false
 	}
-	q := &question{lost: func() { close(c) }}
+	e, q := l.engine, &question{lost: func() { close(c) }}
 	l.pending = append(l.pending, q)
 	if len(l.pending) > 32 {
 		l.prune()
 	}
 	w.mu.Unlock()
-	start(l.engine, func(answer T) {
+	start(e, func(answer T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if q.over {
