@@ -13,6 +13,9 @@ import (
 // A master is assessed when a connection to it is made, and whenever the proof of a batch leaves doubt. The question is whether it
 // may have forgotten locks; its marks and what it says of itself tell. If it may, it gets a new mark and a quarantine (rules 6, 9).
 
+// errCluster: not even our own keys are in one slot there.
+var errCluster = errors.New("runs in cluster mode: masters are independent servers, with cluster-enabled no")
+
 // inquire asks the master about itself, and refuses one that cannot vote.
 func (l *lane) inquire(k *link) error {
 	inquiry := masters.NewInquiry()
@@ -22,6 +25,9 @@ func (l *lane) inquire(k *link) error {
 	k.info = inquiry.Info()
 	if k.info.Role != "" && k.info.Role != "master" {
 		return fmt.Errorf("is a %s, not a master", k.info.Role)
+	}
+	if k.info.Cluster {
+		return errCluster
 	}
 	if other := l.engine.servers.claim(k, l.master, k.info.RunID); other != "" {
 		return errors.New("is the same server as " + other)

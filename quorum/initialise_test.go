@@ -147,6 +147,7 @@ func TestNoMasterIsMarkedUnlessAllCanBe(t *testing.T) {
 		want  string
 	}{
 		"a replica":       {func(f *fake) { f.fail["trial"] = "READONLY You can't write against a read only replica." }, "READONLY"},
+		"a Cluster":       {func(f *fake) { f.memory = "cluster_enabled:1\r\n" }, "runs in cluster mode"},
 		"the same server": {func(f *fake) { f.alias = newFake(0).process() }, "is the same server as "},
 	} {
 		synctest.Test(t, func(t *testing.T) {

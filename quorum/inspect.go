@@ -89,6 +89,9 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 		return err
 	}
 	in.Info = inquiry.Info()
+	if in.Info.Cluster {
+		return errCluster
+	}
 	found, ok := parseMarks(read)
 	if !ok {
 		return fmt.Errorf("its canary cannot be read: %w", read.Err)

@@ -196,6 +196,21 @@ func TestAMasterThatMayEvictDoesNotVote(t *testing.T) {
 	})
 }
 
+func TestAMasterInClusterModeIsRefused(t *testing.T) {
+	inWorld(t, 3, func(w *world) {
+		f := w.fakes[0]
+		f.mu.Lock()
+		f.memory = "cluster_enabled:1\r\n"
+		f.mu.Unlock()
+		f.cut()
+		w.settle()
+		w.expectStates(".cc")
+		if got := w.Masters()[0].Cause; got != errCluster.Error() {
+			t.Errorf("cause %q", got)
+		}
+	})
+}
+
 // CONFIG RESETSTAT makes the number less.
 func TestAMasterWhoseEvictionsAreCountedAnewMayHaveEvicted(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

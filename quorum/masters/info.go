@@ -14,6 +14,7 @@ type Info struct {
 	Role     string // "master" or "slave"; "" if it does not tell
 	Lineage  string // the replication id of the master that it was promoted from; "" if none
 	Replicas int
+	Cluster  bool // it runs in cluster mode
 
 	MaxClients int // connections that it accepts; 0 if it does not tell
 
@@ -132,6 +133,8 @@ func (i *Info) ReadInfo(reply string) {
 			i.Lineage = strings.TrimLeft(v, "0") // all zeros is none
 		case "connected_slaves":
 			i.Replicas = int(n)
+		case "cluster_enabled":
+			i.Cluster = n == 1
 		case "aof_enabled":
 			i.AppendOnly = n == 1
 		case "maxmemory":

@@ -27,6 +27,15 @@ func TestWhatForgetsNothing(t *testing.T) {
 	}
 }
 
+func TestWhatRunsInClusterMode(t *testing.T) {
+	for reply, want := range map[string]bool{"# Cluster\r\ncluster_enabled:1\r\n": true, "# Cluster\r\ncluster_enabled:0\r\n": false, "": false} {
+		var i Info
+		if i.ReadInfo(reply); i.Cluster != want {
+			t.Errorf("%q: %v", reply, i.Cluster)
+		}
+	}
+}
+
 func TestWhatKeepsAMasterFromEvicting(t *testing.T) {
 	for _, test := range []struct {
 		told      []any
