@@ -29,6 +29,8 @@ type Inspected struct {
 	InUse      bool // some master is Marked: the deployment is not new, even where this one looks so
 	// Bounds are those that a proxy with these settings would keep to: its own, and what all masters' marks tell.
 	Bounds vouch.Bounds
+	// Databases is how many it has of Config.Databases.
+	Databases int
 
 	slot      int
 	named     bool // the deployment has a name
@@ -126,6 +128,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 		d.horizon = time.Duration(max(left, 0)) * time.Millisecond // -2 is that there is none
 	}
 	in.databases = append(in.databases, d)
+	in.Databases = len(in.databases)
 	return nil
 }
 

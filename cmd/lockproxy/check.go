@@ -164,6 +164,9 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: too far away" + p.forGrace(cfg)
 		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg))*5/6:
 			p.votes, p.verdict = true, "votes; far away"+p.forGrace(cfg)
+		case p.marks.Addr != "" && p.marks.Databases < cfg.Databases:
+			p.votes, p.verdict = true, fmt.Sprintf("votes; has no database beyond %d, where clients SELECT others set databases %d there",
+				p.marks.Databases-1, cfg.Databases)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
 		case len(p.info.Missing) > 0:

@@ -118,6 +118,21 @@ func TestCheckWaitsForAllDatabasesOfMastersFarAway(t *testing.T) {
 	}
 }
 
+// Only clients that use other databases need them.
+func TestCheckKnowsAMasterWithFewerDatabases(t *testing.T) {
+	few := startRedis(t, "--databases", "3")
+	if code, out := runCommand("init", "--yes", "--masters", few); code != exitOK {
+		t.Fatalf("init: %d\n%s", code, out)
+	}
+	for databases, want := range map[string]string{
+		"3": " votes\n", "4": " votes; has no database beyond 2, where clients SELECT others set databases 4 there\n",
+	} {
+		if code, out := runCheck("--instance-timeout", "4s", "--masters", few, "--databases", databases); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: exit code %d, no %q in\n%s", databases, code, want, out)
+		}
+	}
+}
+
 // A new master among marked ones waits, and init would free what the others hold: check must not advise it, unless too few
 // others remember.
 func TestCheckAdvisesInitOnlyWhereTooFewMastersRemember(t *testing.T) {
