@@ -44,11 +44,12 @@ func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 	for _, t := range trials {
 		calls = append(calls, &Call{Args: t.Args})
 	}
-	section := &Call{Args: []any{"INFO", "lockproxy"}} // which only a lockproxy has
-	if err := conn.Exec(append(calls, section)); err != nil {
+	if err := conn.Exec(calls); err != nil {
 		return Info{}, err
 	}
 	info := inquiry.Info()
+	section := &Call{Args: []any{"INFO", "lockproxy"}} // which only a lockproxy has
+	_ = conn.Exec([]*Call{section})                    // one that hangs up upon that is none
 	if text(section.Reply) != "" {
 		info.Server, info.Version = "lockproxy", ""
 	}

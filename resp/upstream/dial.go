@@ -95,6 +95,12 @@ func (u *Redis) bar(why error) {
 	u.barred = why
 }
 
+func (u *Redis) isBarred() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.barred != nil
+}
+
 // reachedSince says whether a connection has been made after begun.
 func (u *Redis) reachedSince(begun time.Time) bool {
 	u.mu.Lock()

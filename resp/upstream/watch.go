@@ -3,8 +3,10 @@ package upstream
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -143,15 +145,13 @@ func (w *watcher) note(cause string) {
 
 // ask returns why the upstream cannot be used. After an error there is no connection.
 func (w *watcher) ask(ctx context.Context) error {
-	isNew := w.line == nil
-	if isNew {
-		conn, err := w.upstream.dial(ctx, Greeting{Name: "lockproxy"})
-		if err != nil {
-			return err
-		}
-		w.line = newLine(conn)
+	var err error
+	if w.line == nil {
+		err = w.begin(ctx)
 	}
-	err := w.question(ctx, isNew)
+	if err == nil {
+		err = w.question(ctx)
+	}
 	if err != nil {
 		w.line.close()
 		w.line = nil
@@ -159,13 +159,30 @@ func (w *watcher) ask(ctx context.Context) error {
 	return err
 }
 
-// question asks over the connection, which may be new.
-func (w *watcher) question(ctx context.Context, isNew bool) error {
-	if isNew {
-		if err := w.lookForLoop(ctx); err != nil {
-			return err
-		}
+// begin makes the connection, and looks where it leads. A server may hang up upon that question, which clients do not ask: then it makes
+// another, for no more than whether the server is there.
+func (w *watcher) begin(ctx context.Context) error {
+	err := w.connect(ctx)
+	if err != nil {
+		return err
 	}
+	err = w.lookForLoop(ctx)
+	if (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) && !w.upstream.isBarred() {
+		err = w.connect(ctx)
+	}
+	return err
+}
+
+func (w *watcher) connect(ctx context.Context) error {
+	conn, err := w.upstream.dial(ctx, Greeting{Name: "lockproxy"})
+	if err == nil {
+		w.line = newLine(conn)
+	}
+	return err
+}
+
+// question asks over the connection.
+func (w *watcher) question(ctx context.Context) error {
 	reply, err := w.line.ask(ctx, answerMax, "PING")
 	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
 		err = refused

@@ -58,6 +58,7 @@ type server struct {
 	conns []net.Conn
 	mute  net.Conn // it answers nothing there
 	locks bool     // it wants a login of connections that come now
+	curt  bool     // it hangs up upon INFO
 	all   sync.WaitGroup
 }
 
@@ -105,8 +106,11 @@ func (s *server) answer(conn net.Conn, reply string) {
 			return
 		}
 		s.mu.Lock()
-		mute := s.mute == conn
+		mute, curt := s.mute == conn, s.curt
 		s.mu.Unlock()
+		if curt && bytes.Contains(b[:n], []byte("INFO")) {
+			return
+		}
 		for range bytes.Count(b[:n], []byte("*")) { // one for each command
 			if mute {
 				break
@@ -242,6 +246,33 @@ func TestAnUpstreamThatLeadsToALockproxyIsNotUsed(t *testing.T) {
 		t.Fatal("it leads elsewhere now, but ", err)
 	}
 	_ = conn.Close()
+}
+
+// Clients can use it, and that is what upstream_down is about.
+func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n", curt: true}
+	s.start()
+	defer s.stop()
+	var log journal
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	w := &watcher{upstream: u, log: slog.New(slog.NewTextHandler(&log, nil))}
+	defer func() { w.line.close() }()
+	look := func(want string) {
+		t.Helper()
+		if w.look(t.Context()); u.Cause() != want {
+			t.Errorf("cause %q, want %q", u.Cause(), want)
+		}
+	}
+	look("")
+	look("")
+	if lines := log.lines(); len(lines) > 0 {
+		t.Errorf("the log has %q", lines)
+	}
+	// Where a lockproxy was found, it may be one that hangs up.
+	u.bar(errLoop)
+	s.cut()
+	look("it closed the connection")
 }
 
 // As behind a firewall that has forgotten its connections, or when another machine has taken over the address.
