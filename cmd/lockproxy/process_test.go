@@ -186,6 +186,7 @@ func TestWithNothingItRunsOnEmbeddedMasters(t *testing.T) {
 		{"SET job:7 you NX PX 30000", "$-1"},
 		{`EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end" 1 job:7 you`, ":0"},
 		{`EVAL "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end" 1 job:7 me`, ":1"},
+		{`EVAL_RO "return redis.call('set',KEYS[1],1)" 1 job:7`, "-ERR Write commands are not allowed from read-only scripts. script: beef354d82996a708aa0deac229a63225ff0dd9c, on @user_script:1."},
 		{"SET job:7 you NX PX 30000", "+OK"},
 		{"EXPIRE job:7 20", ":1"},
 		{"SET job:7 other XX GET", "$3"},

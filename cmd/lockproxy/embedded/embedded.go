@@ -111,6 +111,8 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 	case command == "INFO":
 		c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nserver_name:miniredis\r\n" +
 			"run_id:" + m.runID + "\r\nuptime_in_seconds:0\r\nrole:master\r\n")
+	case words == "COMMAND INFO" && len(args) == 2: // miniredis's tells of all that it has, in a form that its scripts cannot take
+		m.writeCommand(c, args[1])
 	case words == "CLIENT ID":
 		c.WriteInt(m.idOf(c))
 	case words == "CLIENT KILL" && len(args) == 3 && strings.EqualFold(args[1], "ID"):
@@ -121,6 +123,21 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 		return false
 	}
 	return true
+}
+
+// writeCommand answers COMMAND INFO, as far as it is known: whether there is such a command.
+func (m *master) writeCommand(c *server.Peer, name string) {
+	c.Block(func(w *server.Writer) {
+		w.WriteLen(1)
+		if !m.Server().IsRegisteredCommand(name) {
+			w.WriteNull()
+			return
+		}
+		w.WriteLen(3)
+		w.WriteBulk(strings.ToLower(name))
+		w.WriteInt(0) // how many arguments it takes: any
+		w.WriteLen(0)
+	})
 }
 
 // idOf returns the client id of a connection.

@@ -170,6 +170,17 @@ func TestTheHandshakeOfALaneIsAnswered(t *testing.T) {
 	}
 }
 
+// What wraps clients' scripts asks, so that they hear in Redis's words what they may not call.
+func TestAScriptLearnsWhetherThereIsACommand(t *testing.T) {
+	c := dial(t, start(t, 1).Addrs()[0])
+	for name, want := range map[string]string{"SET": "set", "nosuch": "none"} {
+		text := "local i = redis.pcall('COMMAND', 'INFO', ARGV[1]) return i.err or i[1] and i[1][1] or 'none'"
+		if got := c.do("EVAL", text, "0", name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestCloseEndsConnections(t *testing.T) {
 	ms := start(t, 1)
 	c := dial(t, ms.Addrs()[0])
