@@ -414,8 +414,26 @@ func TestEachCauseOfALostConnectionIsLoggedOnce(t *testing.T) {
 			many = append(many, fmt.Errorf("refusal %d", i))
 		}
 		lose(many...)
-		if n := warned(); n != warnedMax {
-			t.Errorf("%d lines, want %d", n, warnedMax)
+		if n := warned(); n != masters.ToldMax {
+			t.Errorf("%d lines, want %d", n, masters.ToldMax)
+		}
+		w.settle()
+	})
+}
+
+// A master that takes connections and breaks them every second would have two lines each time.
+func TestAMasterThatBreaksConnectionsAllTheTimeDoesNotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	inWorldWith(t, 3, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(w *world) {
+		synctest.Wait() // nobody writes to log
+		log.Reset()
+		for range 120 {
+			w.fakes[0].cut()
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if lost, back := strings.Count(log.String(), `msg="no connection"`), strings.Count(log.String(), "msg=connected"); lost != 2 || back != 2 {
+			t.Errorf("%d and %d lines, want 2 of each:\n%s", lost, back, log.String())
 		}
 		w.settle()
 	})

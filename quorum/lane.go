@@ -26,8 +26,8 @@ type lane struct {
 	undos     []*undo
 	postponed []*undo // until the next heartbeat
 	queue     []request
-	down      string     // why there is no connection, once that is known
-	warned    []string   // of these causes the log has, since there was a connection
+	down      string // why there is no connection, once that is known
+	told      masters.Told
 	busy      answerTime // when the running batch was gathered; idle if none runs
 	vague     string     // that the answer to the running batch came too late to tell the time by; see observe
 	asked     answerTime // for the time again, then

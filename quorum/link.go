@@ -3,15 +3,11 @@ package quorum
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/masters"
 )
-
-// warnedMax bounds how many different causes the log is told while there is no connection.
-const warnedMax = 8
 
 // A link is one connection of a lane, and what its handshake learnt.
 type link struct {
@@ -43,11 +39,11 @@ func (l *lane) connect(ctx context.Context) bool {
 	}
 	l.link, l.last = next, nil
 	l.mu.Lock()
-	was := l.down
-	l.down, l.warned, l.current, l.broken = "", nil, next, nil
+	news := l.told.Found()
+	l.down, l.current, l.broken = "", next, nil
 	l.mu.Unlock()
 	l.master.connected(&next.info)
-	if was != "" {
+	if news {
 		l.engine.cfg.Logger.Info("connected", l.logArgs()...)
 	}
 	return true
@@ -183,22 +179,18 @@ func (l *lane) disconnect(cause string) {
 	l.master.disconnected(cause)
 }
 
-// setDown notes why there is no connection. The log gets each cause once until there is one again: a master that is dialled
-// several times a second may refuse in two ways in turn.
+// setDown notes why there is no connection.
 func (l *lane) setDown(cause string) {
 	l.mu.Lock()
 	l.down = cause
-	news := !slices.Contains(l.warned, cause) && len(l.warned) < warnedMax
-	if news {
-		l.warned = append(l.warned, cause)
-	}
+	news, all := l.told.Lost(cause, time.Now())
 	queue := l.queue
 	l.queue = nil
 	l.mu.Unlock()
 	if l.engine.ctx.Err() == nil { // else it was Close that closed it
 		l.master.failed(cause)
 		if news {
-			l.engine.cfg.Logger.Warn("no connection", l.logArgs("cause", cause)...)
+			l.engine.cfg.Logger.Warn("no connection", l.logArgs("cause", cause, "all_so_far", all)...)
 		}
 	}
 	drop(queue, cause)

@@ -327,8 +327,8 @@ func TestEachCauseOfHearingNothingIsLoggedOnce(t *testing.T) {
 			many = append(many, fmt.Errorf("refusal %d", i))
 		}
 		lose(many...)
-		if n := told(); n != warnedMax {
-			t.Errorf("%d lines, want %d", n, warnedMax)
+		if n := told(); n != masters.ToldMax {
+			t.Errorf("%d lines, want %d", n, masters.ToldMax)
 		}
 	})
 }

@@ -22,13 +22,13 @@ type link struct {
 	// The hub's mu guards what follows.
 	conn    masters.Listener // nil: none
 	cause   string           // of having none
-	warned  []string         // of these causes the log has, since there was one
-	outbox  []op             // to be written
-	asked   []op             // written, or about to be; not answered
-	matched int              // how many of asked are about patterns
-	later   []*topic         // to be subscribed to when fewer answers are due; those that were left meanwhile count no more
-	silence int              // beats without a word of a master whose answer is due
-	ended   string           // why it was we who closed conn; empty: we have not
+	told    masters.Told
+	outbox  []op     // to be written
+	asked   []op     // written, or about to be; not answered
+	matched int      // how many of asked are about patterns
+	later   []*topic // to be subscribed to when fewer answers are due; those that were left meanwhile count no more
+	silence int      // beats without a word of a master whose answer is due
+	ended   string   // why it was we who closed conn; empty: we have not
 }
 
 // An op is a command, and whom the answer is for.
@@ -52,9 +52,6 @@ const (
 	// through all patterns of the connection; and it runs all commands that it has read at once, while its other clients wait.
 	matchedMax = 32
 )
-
-// warnedMax bounds how many different causes the log is told while there is no connection.
-const warnedMax = 8
 
 // connecting is the cause of a link that has not been tried yet.
 const connecting = "is being connected to"
@@ -86,10 +83,10 @@ func (l *link) run(ctx context.Context) {
 func (l *link) serve(conn masters.Listener) error {
 	h := l.hub
 	h.mu.Lock()
-	if l.cause != connecting {
+	if l.told.Found() {
 		h.cfg.Logger.Info("hears messages again", "master", l.source.Addr())
 	}
-	l.conn, l.cause, l.warned, l.silence = conn, "", nil, 0
+	l.conn, l.cause, l.silence = conn, "", 0
 	for _, name := range slices.SortedFunc(maps.Keys(h.topics), Topic.compare) {
 		l.subscribe(h.topics[name])
 	}
@@ -283,7 +280,7 @@ func (l *link) ringAll() {
 	}
 }
 
-// down notes why there is no connection. The log gets each cause once until there is one again.
+// down notes why there is no connection.
 func (l *link) down(ctx context.Context, cause string) {
 	h := l.hub
 	h.mu.Lock()
@@ -295,9 +292,8 @@ func (l *link) down(ctx context.Context, cause string) {
 	if ctx.Err() != nil {
 		return // Close ends what waits
 	}
-	if !slices.Contains(l.warned, cause) && len(l.warned) < warnedMax {
-		l.warned = append(l.warned, cause)
-		h.cfg.Logger.Warn("hears no messages", "master", l.source.Addr(), "cause", cause)
+	if news, all := l.told.Lost(cause, time.Now()); news {
+		h.cfg.Logger.Warn("hears no messages", "master", l.source.Addr(), "cause", cause, "all_so_far", all)
 	}
 	for tp := range h.leaving {
 		h.left(tp, l)

@@ -1,0 +1,52 @@
+package masters
+
+import (
+	"slices"
+	"time"
+)
+
+// Told is what the log has been told of why there is no connection: each cause once until there is one again, because a master that is
+// dialled several times a second may refuse in two ways in turn; and once in toldEvery, because one may take connections and break them
+// every second. A cause that was not told for the latter reason is told when it still holds after that time.
+type Told struct {
+	causes []cause
+	all    uint64 // losses
+	lost   bool   // there is no connection
+	said   bool   // the log was told so
+}
+
+type cause struct {
+	text  string
+	at    time.Time // when the log was told
+	ended bool      // there was a connection since
+}
+
+const (
+	ToldMax   = 8 // different causes
+	toldEvery = time.Minute
+)
+
+// Lost notes why there is no connection. It returns whether the log is to be told, and how often one was lost so far.
+func (t *Told) Lost(text string, now time.Time) (tell bool, all uint64) {
+	if !t.lost {
+		t.lost = true
+		t.all++
+	}
+	t.causes = slices.DeleteFunc(t.causes, func(c cause) bool { return c.ended && now.Sub(c.at) >= toldEvery })
+	if len(t.causes) == ToldMax || slices.ContainsFunc(t.causes, func(c cause) bool { return c.text == text }) {
+		return false, t.all
+	}
+	t.causes = append(t.causes, cause{text, now, false})
+	t.said = true
+	return true, t.all
+}
+
+// Found notes that there is a connection. It returns whether the log is to be told, because it knows of none.
+func (t *Told) Found() (tell bool) {
+	tell = t.said
+	t.lost, t.said = false, false
+	for i := range t.causes {
+		t.causes[i].ended = true
+	}
+	return tell
+}
