@@ -15,6 +15,7 @@ import (
 const (
 	watchEvery = time.Second
 	answerMax  = 5 * time.Second
+	toldEvery  = time.Minute // at most, that it broke its connections
 )
 
 // A watcher asks the upstream for a sign of life, over a connection of its own. Thus the log has one line when the
@@ -28,6 +29,8 @@ type watcher struct {
 	line     *line     // nil: none
 	tried    time.Time // when a new connection was tried last
 	since    time.Time // since when the upstream cannot be used
+	broken   uint64    // how often it broke its connections, and was there again
+	told     time.Time // when the log was told so last
 	suspects map[*Trunk]suspect
 }
 
@@ -99,12 +102,22 @@ func (w *watcher) look(ctx context.Context) {
 	case err != nil:
 		w.note(Innermost(err).Error())
 	case lost != nil:
-		w.log.Warn("the upstream broke its connections, and is there again", "upstream", w.upstream.opt.Addr,
-			"cause", Innermost(lost))
+		w.noteBroken(lost)
 		w.note("")
 	default:
 		w.note("")
 	}
+}
+
+// noteBroken logs that the upstream broke its connections, but not each time: some device may do so every second.
+func (w *watcher) noteBroken(lost error) {
+	w.broken++
+	if w.broken > 1 && time.Since(w.told) < toldEvery {
+		return
+	}
+	w.told = time.Now()
+	w.log.Warn("the upstream broke its connections, and is there again", "upstream", w.upstream.opt.Addr,
+		"cause", Innermost(lost), "all_so_far", w.broken)
 }
 
 // endSilent ends suspects that have owed replies for silentLooks, and brought nothing.

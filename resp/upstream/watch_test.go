@@ -248,6 +248,24 @@ func TestAnUpstreamThatLeadsToALockproxyIsNotUsed(t *testing.T) {
 	_ = conn.Close()
 }
 
+func TestAnUpstreamThatBreaksConnectionsAllTheTimeDoesNotFillTheLog(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n"}
+	s.start()
+	defer s.stop()
+	var log journal
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	w := &watcher{upstream: u, log: slog.New(slog.NewTextHandler(&log, nil))}
+	defer func() { w.line.close() }()
+	for range 5 {
+		w.look(t.Context())
+		s.cut()
+	}
+	if lines := log.lines(); len(lines) != 1 || w.broken != 4 {
+		t.Errorf("it broke %d times, want 4, and the log has %q, want one line", w.broken, lines)
+	}
+}
+
 // Clients can use it, and that is what upstream_down is about.
 func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) {
 	s := &server{t: t, reply: "+PONG\r\n", curt: true}
