@@ -160,6 +160,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: new, or has lost its data: if no lock is held, run lockproxy init"
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
+		case p.marks.Addr != "" && p.marks.Databases <= cfg.Upstream.Database:
+			p.verdict = fmt.Sprintf("no: has no database %d, in which clients begin, set databases %d there", cfg.Upstream.Database, cfg.Databases)
 		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg)):
 			p.verdict = "no: too far away" + p.forGrace(cfg)
 		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg))*5/6:

@@ -280,7 +280,7 @@ func TestTheVerdictOnAMaster(t *testing.T) {
 
 func TestTheGraceThatIsTooLittleMayBeAnotherProxys(t *testing.T) {
 	p := probe{addr: "a:1", info: masters.Info{RunID: "r", Role: "master", RoundTrip: 30 * time.Millisecond}}
-	p.marks.Addr, p.marks.Marked, p.marks.Bounds.Grace = p.addr, true, 50*time.Millisecond
+	p.marks.Addr, p.marks.Marked, p.marks.Databases, p.marks.Bounds.Grace = p.addr, true, 16, 50*time.Millisecond
 	cfg := config.Default()
 	cfg.Grace = time.Second
 	probes := []probe{p}
@@ -328,6 +328,10 @@ func TestCheckShowsTheUpstream(t *testing.T) {
 	code, out := runCheck(append(flags, "redis://:s3cr3t@"+up+"/3")...)
 	if code != exitOK || !regexp.MustCompile("Upstream "+up+", database 3: (redis|valkey) [0-9.]+, master, ").MatchString(out) || !strings.Contains(out, "Locks are what matches lock:*") {
 		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if code, out := runCheck(append(flags, "redis://:s3cr3t@"+up+"/16", "--databases", "17")...); code != exitFailure ||
+		!strings.Contains(out, "database 16: no: ERR DB index is out of range.\n") || !strings.Contains(out, " no: has no database 16, in which clients begin, set databases 17 there\n") {
+		t.Errorf("a database that is not there: exit code %d\n%s", code, out)
 	}
 	for names, want := range map[string]int{"/3\\nlock:*": exitOK, "/4\\nother:*": exitOK, "/3\\nother:*": exitFailure} {
 		tell(t, master, `SET lockproxy:names "`+globalAddr(up)+names+`"`)

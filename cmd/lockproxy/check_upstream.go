@@ -64,7 +64,13 @@ func probeUpstream(cfg *config.Config, needed []permit) (info masters.Info, sche
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*cfg.DialTimeout)
 	defer cancel()
-	if info, err = m.Probe(ctx, trials(needed, "", cfg.Databases)...); err != nil {
+	if info, err = m.Probe(ctx, trials(needed, "", cfg.Databases)...); err == nil && cfg.Upstream.Database > 0 {
+		var there masters.Conn
+		if there, err = m.Dial(ctx, cfg.Upstream.Database); err == nil {
+			_ = there.Close()
+		}
+	}
+	if err != nil {
 		err = cmp.Or(ctx.Err(), err) // as in answers
 	}
 	return info, wrongScheme(m, err), err
