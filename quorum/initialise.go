@@ -89,6 +89,9 @@ func fit(ctx context.Context, cfg Config, ms []masters.Master, found []Inspected
 		if in.Err != nil {
 			return fmt.Errorf("%s: %w", in.Addr, in.Err)
 		}
+		if in.Info.Role != "" && in.Info.Role != "master" {
+			return fmt.Errorf("%s: is a %s, not a master", in.Addr, in.Info.Role)
+		}
 		if first, twice := servers[in.Info.RunID]; twice && in.Info.RunID != "" {
 			return fmt.Errorf("%s: is the same server as %s", in.Addr, first)
 		}

@@ -392,6 +392,32 @@ func TestCheckOfAnUpstreamWithFewConnections(t *testing.T) {
 	}
 }
 
+func TestInitNamesAReplica(t *testing.T) {
+	replica := startRedis(t, "--replicaof", "127.0.0.1", "1")
+	code, out := runCommand("init", "--yes", "--masters", replica)
+	if want := "init: " + replica + ": is a slave, not a master; nothing was changed\n"; code != exitFailure || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, no %q in\n%s", code, want, out)
+	}
+}
+
+func TestDoubtsAboutAnUpstream(t *testing.T) {
+	for _, c := range []struct {
+		info masters.Info
+		want string
+	}{
+		{masters.Info{Role: "master"}, ""},
+		{masters.Info{}, ""},
+		{masters.Info{Role: "slave"}, "\nIt is a slave: "},
+		{masters.Info{Role: "master", Cluster: true}, "\nIt runs in cluster mode, "},
+	} {
+		var out strings.Builder
+		writeDoubts(&out, config.Default(), &c.info)
+		if got := out.String(); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%+v: %q, want %q", c.info, got, c.want)
+		}
+	}
+}
+
 // What docs/upstream.md says that lockproxy itself needs there is enough, and check misses each part of it.
 func TestCheckSaysWhatTheUpstreamDoesNotPermit(t *testing.T) {
 	page, err := os.ReadFile("../../docs/upstream.md")

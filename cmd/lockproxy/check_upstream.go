@@ -39,12 +39,23 @@ func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 	}
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
 		orDash(info.Server+" "+info.Version), orDash(info.Role), info.RoundTrip.Round(time.Microsecond), strings.Join(cfg.LockKeys, " or "))
+	writeDoubts(w, cfg, &info)
+	writeCosts(w, needed, []probe{{addr: cfg.Upstream.Addr, info: info}})
+	return true
+}
+
+// writeDoubts says what an upstream that can be used does not do for every client.
+func writeDoubts(w io.Writer, cfg *config.Config, info *masters.Info) {
+	if info.Role == "slave" {
+		fmt.Fprintln(w, "\nIt is a slave: what writes there gets READONLY. Name its master.")
+	}
+	if info.Cluster {
+		fmt.Fprintln(w, "\nIt runs in cluster mode, and clients take lockproxy for a single Redis: for keys that are elsewhere they get MOVED.")
+	}
 	if !cfg.UpstreamShared && info.MaxClients > 0 && info.MaxClients < cfg.MaxClients {
 		fmt.Fprintf(w, "\nIt accepts %d connections (maxclients), but each of up to %d clients (max_clients) of every proxy has its own there: "+
 			"raise that, lower this, or set upstream_shared.\n", info.MaxClients, cfg.MaxClients)
 	}
-	writeCosts(w, needed, []probe{{addr: cfg.Upstream.Addr, info: info}})
-	return true
 }
 
 // upstreamLogin is where the login at the upstream is set.
