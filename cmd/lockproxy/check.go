@@ -158,6 +158,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && p.marks.Fresh() && !p.marks.InUse:
 			p.verdict = "no: new, or has lost its data: if no lock is held, run lockproxy init"
+		case p.marks.Foreign && !p.marks.Unread:
+			p.verdict = "no: " + state(&p.marks) + ": name all as when they were marked; to change that, stop the clients, wait for the longest lock, run lockproxy init"
 		case p.marks.Addr != "" && !p.marks.Clean():
 			p.verdict = "no: " + state(&p.marks)
 		case p.marks.Addr != "" && p.marks.Databases <= cfg.Upstream.Database:
@@ -213,7 +215,7 @@ func reason(err error, login string) string {
 }
 
 // masterLogin is where the logins at masters are set.
-const masterLogin = "master_user and master_password, or the ones in its URL"
+const masterLogin = "master_password, and master_user if it has users (ACL), or the ones in its URL"
 
 func writeProbes(w io.Writer, probes []probe) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

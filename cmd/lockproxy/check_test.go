@@ -213,7 +213,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 		lonely:  "no: it refuses writes: NOREPLICAS Not enough good replicas to write",
 		replica: "no: is a slave, name its master, or, if that is named, another server", gone: "no: no answer",
 		"127.0.0.1:1": "no: connection refused", "localhost:" + port: "no: is the same server as " + good + ", name another",
-		locked: "no: NOAUTH Authentication required, set master_user and master_password, or the ones in its URL",
+		locked: "no: NOAUTH Authentication required, set master_password, and master_user if it has users (ACL), or the ones in its URL",
 	} {
 		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(addr) + ` .*` + regexp.QuoteMeta(want) + `$`).MatchString(out) {
 			t.Errorf("%s: no %q in\n%s", addr, want, out)
@@ -389,6 +389,18 @@ func TestCheckOfAnUpstreamWithFewConnections(t *testing.T) {
 		if warned := strings.Contains(out, "\nIt accepts 50 connections (maxclients), but each of up to 51 clients (max_clients)"); warned != c.warns {
 			t.Errorf("%q:\n%s", c.flags, out)
 		}
+	}
+}
+
+func TestCheckSaysWhatToDoWhereTheListHasChanged(t *testing.T) {
+	master := startRedis(t)
+	if code, out := runCommand("init", "--yes", "--masters", master); code != exitOK {
+		t.Fatalf("init: %d\n%s", code, out)
+	}
+	_, port, _ := strings.Cut(master, ":")
+	code, out := runCheck("--instance-timeout", "4s", "--masters", "localhost:"+port)
+	if want := " no: marked by another deployment, or for another list of masters: name all as when they were marked; to change that, "; code != exitFailure || !strings.Contains(out, want) {
+		t.Errorf("exit code %d, no %q in\n%s", code, want, out)
 	}
 }
 
