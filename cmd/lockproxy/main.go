@@ -2,8 +2,8 @@
 // independent Redis masters.
 //
 // main.go says what can be run, serve.go in which order a proxy is built and torn down, check.go looks at masters.
-// The settings are in config, the operators' pages in admin, the masters for trying out in embedded,
-// certificates and passwords that are renewed in renewed.
+// The settings are in config, the operators' pages in admin, the masters for trying out in embedded, sockets that cost less in
+// sock, certificates and passwords that are renewed in renewed.
 package main
 
 import (
@@ -118,7 +118,7 @@ func runNamed(args, env []string, stdout, stderr io.Writer) int {
 // configured makes a command of what runs with the settings alone.
 func configured(run func(l *config.Loaded, stdout, stderr io.Writer) int) func(args, env []string, stdout, stderr io.Writer) int {
 	return func(args, env []string, stdout, stderr io.Writer) int {
-		l, code := load(args, env, stdout, stderr)
+		l, code := load(args, env, stderr)
 		if l == nil {
 			return code
 		}
@@ -128,7 +128,7 @@ func configured(run func(l *config.Loaded, stdout, stderr io.Writer) int) func(a
 
 func runInit(args, env []string, stdout, stderr io.Writer) int {
 	yes, args := takeYes(args)
-	l, code := load(args, env, stdout, stderr)
+	l, code := load(args, env, stderr)
 	if l == nil {
 		return code
 	}
@@ -152,13 +152,13 @@ func runHelp(args, env []string, stdout, stderr io.Writer) int {
 func isHelp(arg string) bool { return aliases[arg] == "help" }
 
 // load returns the settings, or nil and the exit code.
-func load(args, env []string, stdout, stderr io.Writer) (*config.Loaded, int) {
+func load(args, env []string, stderr io.Writer) (*config.Loaded, int) {
 	l, err := config.Load(args, env)
-	return loaded(l, err, stdout, stderr)
+	return loaded(l, err, stderr)
 }
 
 // loaded tells what is wrong with the settings. It returns nil then, and the exit code.
-func loaded(l *config.Loaded, err error, stdout, stderr io.Writer) (*config.Loaded, int) {
+func loaded(l *config.Loaded, err error, stderr io.Writer) (*config.Loaded, int) {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			fmt.Fprintf(stderr, "lockproxy: %s\n", strings.TrimSuffix(line, "\n"))

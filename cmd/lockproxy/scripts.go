@@ -23,7 +23,7 @@ func scripts(args, env []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "lockproxy: scripts %s is no command; there are scripts and scripts explain FILE\n", config.WithoutPassword(args[0]))
 		return exitUsage
 	}
-	l, code := load(args, env, stdout, stderr)
+	l, code := load(args, env, stderr)
 	if l == nil {
 		return code
 	}
@@ -33,7 +33,7 @@ func scripts(args, env []string, stdout, stderr io.Writer) int {
 
 func explain(args, env []string, stdout, stderr io.Writer) int {
 	l, err := config.LoadWithOperand(args, env)
-	l, code := loaded(l, err, stdout, stderr)
+	l, code := loaded(l, err, stderr)
 	if l == nil {
 		return code
 	}
