@@ -7,7 +7,7 @@ import (
 
 // Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
 // before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
-// a broken connection may have set when the next one is made. Close waits at most one InstanceTimeout for undos.
+// a broken connection may have set when the next one is made. Engine.Close says how long it waits for undos.
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	e.stats.attempts.Add(1)
 	e.acquire(&attempt{req: req, asked: 1, done: done})

@@ -40,7 +40,7 @@ type AcquireRequest struct {
 	Reentrant bool
 	// WantFree asks, if the lock is refused, when it will be free by itself. It is for whoever waits for it.
 	WantFree bool
-	// Fenced asks for a fence. It goes with WantFree, and with none of the others.
+	// Fenced asks for a fence. It goes with WantFree and with Insist, and with none of the others.
 	Fenced bool
 	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
 	WantHolder bool

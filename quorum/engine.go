@@ -42,7 +42,7 @@ type Engine struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	loops   sync.WaitGroup // the lanes, the warden, the sweepers, and what spawn runs
+	loops   sync.WaitGroup // the lanes, the warden, the sweepers, the answer clock, and what spawn runs
 	closing atomic.Bool
 
 	turns   turns           // of Execs

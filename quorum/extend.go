@@ -3,8 +3,8 @@ package quorum
 import "time"
 
 // Extend sets or adds to the remaining TTL of a lock that the token holds. It succeeds if a quorum grants it while validity is
-// left, or if it gives the lock up. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late, leaves its TTL on the
-// masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
+// left, or if it gives the lock up. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late,
+// leaves its TTL on the masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
 func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	if req.Add {
 		e.add(req, 0, done)

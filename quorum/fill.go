@@ -15,9 +15,10 @@ import (
 //
 // A fill brings back no lock that is gone (rule 11). The master takes it only within the validity of what the others have, by its
 // own clock, so nobody else can have held the lock in between; and the key lives no longer than theirs. But the lock may have been
-// released or broken meanwhile. So the others are looked at twice, before the fill and after it. If a quorum of those that were
-// extended no longer have the key, the fill is undone. The first look comes one InstanceTimeout (the longest of all proxies) after
-// the extension, the second as long after the fill: a release that a quorum answered has by then reached all the others, too.
+// released or broken meanwhile. So the others are looked at twice, before the fill and after it. Unless a quorum of those that were
+// extended still have the key, the fill is not made, or is undone. The first look comes one InstanceTimeout (the longest of all
+// proxies) after the extension, the second as long after the fill: a release that a quorum answered has by then reached all the
+// others, too.
 type fill struct {
 	masters.Call
 	lane  *lane

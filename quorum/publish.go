@@ -48,8 +48,8 @@ const (
 // ShardPrefix is put before the names of sharded channels. On masters they are channels like others.
 const ShardPrefix = "lockproxy:shard:"
 
-// BellPrefix begins the names of the channels on which masters ring when a key is deleted that was locked. These messages
-// have no envelope, and say nothing: the rest of the name is the key.
+// BellPrefix begins the names of the channels on which masters ring when a key that was locked is deleted, or is to expire sooner.
+// These messages have no envelope, and say nothing: the rest of the name is the key.
 const BellPrefix = "lockproxy:released:"
 
 // A Publication says which publication a message is a copy of.

@@ -132,7 +132,7 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	}
 }
 
-// A question is a command of the warden's. If it is not answered, nothing comes of it.
+// A question is a command that no round waits for: of the warden's, or of a lane's own. If it is not answered, nothing comes of it.
 type question struct {
 	masters.Call
 	lane   *lane

@@ -63,7 +63,7 @@ func (p *Place) Yield() {
 	p.giveBack()
 }
 
-// Leave is for a client who is gone: p is not in line any more, and others get what it was granted.
+// Leave is for a client who is gone, or waits for something else: p is not in line any more, and others get what it was granted.
 func (p *Place) Leave() {
 	if p.lined {
 		p.giveBack()

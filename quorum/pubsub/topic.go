@@ -25,7 +25,7 @@ const (
 	Channel Kind = iota
 	Pattern
 	Shard
-	Bell // the name is a key: masters ring when it is deleted, and links that may have missed that
+	Bell // the name is a key: masters ring when it is deleted, or is to expire sooner, and links that may have missed that
 )
 
 // A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern. Of a bell every copy is
