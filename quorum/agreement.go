@@ -61,13 +61,13 @@ func (e *Engine) view(a *agreement) View {
 	if v.Type == "string" {
 		v.Value = a.agreed.value
 	} else {
-		v.Digest = a.agreed.value
+		v.digest = a.agreed.value
 	}
 	return v
 }
 
 // content is what is there, as masters tell it.
-func (v *View) content() string { return v.Value + v.Digest }
+func (v *View) content() string { return v.Value + v.digest }
 
 // remaining returns for how long a quorum will still hold what was agreed on, and for how long any master will, both as the
 // client that set it counts. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.

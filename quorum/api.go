@@ -121,11 +121,11 @@ type View struct {
 	Exists bool
 	Type   string        // "string", "hash", …; "none" if not Exists
 	Value  string        // of a string
-	Digest string        // of anything else that exists
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
 	// TTLMost is the longest that a master has told. TTL may come from a master that has missed an extension, but in every
 	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
 	TTLMost time.Duration
+	digest  string     // of anything but a string that exists
 	told    []sighting // what it is made of, for its Mark
 }
 

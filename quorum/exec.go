@@ -103,7 +103,7 @@ type Mark struct {
 
 // Mark returns the mark of what was viewed.
 func (v View) Mark() Mark {
-	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.Value + v.Digest))}
+	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.content()))}
 	for _, s := range v.told {
 		if s.exists && s.kind == v.Type && s.value == v.content() {
 			s.opinion = opinion{}
