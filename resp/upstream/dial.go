@@ -123,25 +123,22 @@ func (u *Redis) failed(err error) error {
 	return err
 }
 
-// dial takes at most DialTimeout, and ends early if ended does.
-func (u *Redis) dial(ended context.Context, g Greeting) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ended, u.opt.DialTimeout)
+// dial takes at most DialTimeout, and ends early if ctx does.
+func (u *Redis) dial(ctx context.Context, g Greeting) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, u.opt.DialTimeout)
 	defer cancel()
-	conn, err := u.connect(ctx)
+	return u.dialPatiently(ctx, g)
+}
+
+// dialPatiently takes at most DialTimeout to connect, and then for the greeting until ctx ends.
+func (u *Redis) dialPatiently(ctx context.Context, g Greeting) (net.Conn, error) {
+	connecting, cancel := context.WithTimeout(ctx, u.opt.DialTimeout)
+	defer cancel()
+	conn, err := u.connect(connecting)
 	if err != nil {
 		return nil, err
 	}
 	return u.begin(ctx, conn, g)
-}
-
-func (u *Redis) dialPatiently(ended context.Context, g Greeting) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ended, u.opt.DialTimeout)
-	defer cancel()
-	conn, err := u.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return u.begin(ended, conn, g)
 }
 
 // begin makes a TCP connection one that is greeted, or closes it. It gives up when ctx ends.
