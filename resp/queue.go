@@ -60,10 +60,10 @@ type claim struct {
 	answer   func(*outcome) Reply
 }
 
-// claimSlot does the work of claim, claimAll and claimTogether.
+// claimSlot does the work of claim, claimAll and claimTogether, and of a subscription, which is no operation of the engine.
 func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
-	if cl.keys > 0 && cl.engaged > 0 && !s.mayBegin(cl.keys) { // what has no key is asked seldom, or of the upstream
+	if cl.keys > 0 && !s.mayBegin(cl.keys) { // what has no key is asked seldom, or of the upstream
 		return nil
 	}
 	sl := s.newReply()
