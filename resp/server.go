@@ -60,7 +60,7 @@ type Server struct {
 	stopped   chan struct{} // closed by Shutdown, with mu held
 
 	refusals chan struct{}  // one for each client that is being turned away
-	running  sync.WaitGroup // these clients, sessions, accept loops, the janitor
+	running  sync.WaitGroup // these clients, sessions, accept loops, the janitor; releases of holds, and what tells that one is lost
 }
 
 type counters struct {

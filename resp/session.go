@@ -272,7 +272,8 @@ func (s *session) kickReader() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// Kick is kickReader without s.mu held: a trunk has room again, a pause is over, or an EXEC has taken place.
+// Kick is kickReader without s.mu held: it is the client's turn in line, a trunk has room again, a pause is over, or an EXEC has taken
+// place.
 func (s *session) Kick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

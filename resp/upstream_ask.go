@@ -7,7 +7,7 @@ import (
 )
 
 // A question is a request of our own to the upstream; the client's reply is made from the reply to it. It goes over the session's
-// link or, if the session has none, over its trunk.
+// trunk or, if the session shares none, over its link.
 type question struct {
 	slot   *slot
 	answer func(reply []byte) Reply

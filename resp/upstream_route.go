@@ -8,7 +8,7 @@ import (
 )
 
 // Where a command is served, if there is an upstream: what is about a lock's name, here, by vote; everything else there.
-// Commands without keys go there too, except what concerns the connection to this proxy.
+// Commands without keys go there too, except what concerns the connection to this proxy, and what any server answers alike, as TIME.
 
 // A place is where a command is served.
 type place uint8

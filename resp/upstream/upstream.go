@@ -33,7 +33,8 @@ type Options struct {
 	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 }
 
-// A Redis is the upstream. It keeps no connection, except one for questions of its own and one to watch it.
+// A Redis is the upstream. Beside Trunks it keeps a connection for questions of its own, and one to watch it; all others are their
+// callers'.
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
