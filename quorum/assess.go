@@ -50,9 +50,9 @@ func (l *lane) assess(k *link) error {
 		if err := k.conn.Exec([]*masters.Call{read}); err != nil {
 			return err
 		}
-		found, ok := parseMarks(read)
-		if !ok {
-			return fmt.Errorf("does not let its canary be read: %w", read.Err)
+		found, err := parseMarks(read)
+		if err != nil {
+			return fmt.Errorf("does not let its canary be read: %w", err)
 		}
 		is, ok := vouch.ParseCanary(found.canary)
 		if ok && is.DB == l.db && is.Members == l.engine.members {

@@ -94,9 +94,9 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	if in.Info.Cluster {
 		return errCluster
 	}
-	found, ok := parseMarks(read)
-	if !ok {
-		return fmt.Errorf("its canary cannot be read: %w", read.Err)
+	found, err := parseMarks(read)
+	if err != nil {
+		return fmt.Errorf("its canary cannot be read: %w", err)
 	}
 	in.uncounted = in.uncounted || size.Err != nil || ours.Err != nil
 	all, _ := size.Reply.(int64)

@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -41,17 +43,19 @@ type marks struct{ canary, roster, quarantine string }
 
 var marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
 
-// parseMarks reads the reply to marksArgs.
-func parseMarks(c *masters.Call) (marks, bool) {
+var errNoMarks = errors.New("it answers as no Redis does")
+
+// parseMarks reads the reply to marksArgs, or returns why there are none to be read.
+func parseMarks(c *masters.Call) (marks, error) {
 	list, ok := c.Reply.([]any)
 	if !ok || !c.Answered || len(list) != 3 {
-		return marks{}, false
+		return marks{}, cmp.Or(c.Err, errNoMarks)
 	}
 	var m marks
 	m.canary, _ = list[0].(string)
 	m.roster, _ = list[1].(string)
 	m.quarantine, _ = list[2].(string)
-	return m, true
+	return m, nil
 }
 
 // Members names a deployment in the canaries of its masters: who the masters are.

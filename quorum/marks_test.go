@@ -1,6 +1,12 @@
 package quorum
 
-import "testing"
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"lockproxy/quorum/masters"
+)
 
 // Without a name, a deployment is the addresses of its masters, in whatever order; with one, it is their number.
 func TestMembersTellDeploymentsApart(t *testing.T) {
@@ -31,4 +37,16 @@ func pick[T any](all []T, which []int) (picked []T) {
 		picked = append(picked, all[i])
 	}
 	return picked
+}
+
+// As of something that is given as a master, and is none.
+func TestMarksThatCannotBeReadHaveACause(t *testing.T) {
+	for want, c := range map[string]*masters.Call{
+		"NOPERM":                   {Answered: true, Err: errors.New("NOPERM")},
+		"answers as no Redis does": {Answered: true, Reply: "OK"},
+	} {
+		if _, err := parseMarks(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
 }

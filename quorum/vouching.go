@@ -47,8 +47,8 @@ func (p *proof) tail(calls []*masters.Call, restraintArgs []any) []*masters.Call
 // vouch reads the proof of the batch that was answered, and returns why its votes do not count, if they do not. If the reason
 // concerns more than this batch, suspect is set, and the master is assessed anew.
 func (l *lane) vouch() failure {
-	marks, ok := parseMarks(&l.proof.marks)
-	if !ok {
+	marks, err := parseMarks(&l.proof.marks)
+	if err != nil {
 		return l.withheld(FailedForgot, "did not show its canary", &l.proof.marks)
 	}
 	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
