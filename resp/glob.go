@@ -5,7 +5,7 @@ import "fmt"
 // patternMax is the longest pattern by which clients search among names that others chose; see matchGlob for what a longer one may cost.
 const patternMax = 256
 
-var errPattern = Error(fmt.Sprintf("ERR the pattern has more than %d bytes", patternMax))
+var errPattern = Error(fmt.Sprintf("ERR the pattern has more than %d bytes; use a shorter one", patternMax))
 
 // matchGlob matches as Redis's patterns do: * ? [a-z] [^a-z] and \ for the character itself. It takes a time of at most
 // len(pattern) × len(s): of all stars only the latest is ever moved.

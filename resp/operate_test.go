@@ -332,7 +332,7 @@ func TestLocksHasItsBounds(t *testing.T) {
 		{"COUNT", "-ERR syntax error\r\n"},
 		{"MATCH", "-ERR syntax error\r\n"},
 		{"ALL", "-ERR syntax error\r\n"},
-		{"MATCH " + strings.Repeat("*", 257), "-ERR the pattern has more than 256 bytes\r\n"},
+		{"MATCH " + strings.Repeat("*", 257), "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"},
 	} {
 		if got := c.resources(strings.Fields(try.args)...); got != try.want {
 			t.Errorf("%s: got %q", try.args, got)

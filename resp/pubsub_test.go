@@ -150,7 +150,7 @@ func TestWhatMastersListIsMatchedByTheWriter(t *testing.T) {
 
 func TestPatternsToSearchByAreBounded(t *testing.T) {
 	c := newRig(t, Config{}).dial()
-	for size, want := range map[int]string{patternMax: "*0\r\n", patternMax + 1: "-ERR the pattern has more than 256 bytes\r\n"} {
+	for size, want := range map[int]string{patternMax: "*0\r\n", patternMax + 1: "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"} {
 		if got := c.ask("PUBSUB", "CHANNELS", strings.Repeat("a", size)); got != want {
 			t.Errorf("%d bytes: %q", size, got)
 		}

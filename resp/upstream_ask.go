@@ -45,7 +45,7 @@ func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
 		case l != nil:
 			l.ask(expectation{n: 1, take: q.take}, args...)
 		case !c.trunk.Push(request, 1, q):
-			q.Lost(errors.New("the connection was lost"))
+			q.Lost(errBroken)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -52,6 +53,9 @@ type expectation struct {
 	most     int  // bytes that take may get; capturedMax if it is less
 	confirms bool // they confirm subscriptions
 }
+
+// errBroken is why nothing could be sent over a connection that was there a moment ago.
+var errBroken = errors.New("the connection was lost")
 
 // upstreamSide is what a session has to do with the upstream.
 type upstreamSide struct {
@@ -213,7 +217,7 @@ func (l *link) ask(e expectation, args ...string) {
 	dead := l.dead
 	s.mu.Unlock()
 	if dead {
-		s.upstreamLost("there was a command for it")
+		s.upstreamLost(errBroken.Error())
 	}
 	l.send(args)
 }
@@ -301,7 +305,7 @@ func (l *link) pushRelayed() bool {
 	s.mu.Lock()
 	if l.dead { // since the reader looked
 		s.mu.Unlock()
-		s.upstreamLost("there was a command for it")
+		s.upstreamLost(errBroken.Error())
 		return false
 	}
 	defer s.mu.Unlock()

@@ -165,7 +165,7 @@ func (s *session) pushShared() {
 	}
 	s.gathered, s.requests = nil, nil
 	if !s.trunk.Push(*requests, sl.left, sl) { // nobody else changes left before the slot is pushed
-		sl.Lost(errors.New("there were commands for it"))
+		sl.Lost(errBroken)
 	}
 	returnOut(requests)
 }

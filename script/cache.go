@@ -17,7 +17,7 @@ const (
 )
 
 // ErrTextTooLong says that a text is longer than any that a Cache keeps.
-var ErrTextTooLong = errors.New("ERR script is longer than 262144 bytes, which is the most that lockproxy keeps")
+var ErrTextTooLong = errors.New("ERR script is longer than 262144 bytes, which is the most that lockproxy keeps; make it shorter")
 
 // A Digest is a SHA-1, as Redis names scripts.
 type Digest [sha1.Size]byte

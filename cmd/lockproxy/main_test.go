@@ -76,7 +76,7 @@ func TestCommands(t *testing.T) {
 		{"scripts explain testdata/release.lua", 0, "release KEYS[1], token ARGV[1]", ""},
 		{"scripts explain", 2, "", "lockproxy: scripts explain needs a file with a Lua text, or - for standard input\n"},
 		{"scripts explain /nowhere", 1, "", "lockproxy: /nowhere: cannot be read: no such file or directory; name a file with a Lua text, or - for standard input\n"},
-		{"scripts explain /dev/zero", 1, "", "lockproxy: /dev/zero: ERR script is longer than 262144 bytes, which is the most that lockproxy keeps\n"},
+		{"scripts explain /dev/zero", 1, "", "lockproxy: /dev/zero: ERR script is longer than 262144 bytes, which is the most that lockproxy keeps; make it shorter\n"},
 		{"scripts explain /dev/null", 0, "SHA-1  da39a3ee5e6b4b0d3255bfef95601890afd80709\n", ""}, // EVAL takes it, too
 		{"scripts explain --grace 50ms testdata/release.lua --databases=3", 0, "release KEYS[1], token ARGV[1]", ""},
 		{"scripts explain --grace 50ms", 2, "", "lockproxy: scripts explain needs a file with a Lua text, or - for standard input\n"},
