@@ -265,7 +265,7 @@ func TestADatabaseThatTheUpstreamLacksIsNoFailureForOthers(t *testing.T) {
 	if reply := c.reply(); !strings.HasSuffix(reply, "DB index is out of range\r\n") {
 		t.Error(reply)
 	}
-	if _, err := u.redis.Dial(upstream.Greeting{}); err != nil {
+	if _, err := u.redis.Dial(t.Context(), upstream.Greeting{}); err != nil {
 		t.Errorf("another client: %v", err)
 	}
 }
@@ -570,7 +570,7 @@ func TestANewClientWaitsForASilentUpstream(t *testing.T) {
 	})
 	up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: 20 * time.Millisecond})
 	waitFor(t, "it never answers", func() bool {
-		conn, err := up.Dial(upstream.Greeting{})
+		conn, err := up.Dial(t.Context(), upstream.Greeting{})
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -582,7 +582,7 @@ func TestANewClientWaitsForASilentUpstream(t *testing.T) {
 	c.send(words("GET data"))
 	leaves.send(words("GET data"))
 	waitFor(t, "nobody connects to the upstream", func() bool { return r.server.Stats().UpstreamLinks == 2 })
-	if _, err := up.Dial(upstream.Greeting{}); err == nil || !strings.HasSuffix(err.Error(), upstream.NoAnswer) {
+	if _, err := up.Dial(t.Context(), upstream.Greeting{}); err == nil || !strings.HasSuffix(err.Error(), upstream.NoAnswer) {
 		t.Fatalf("whoever does not wait gives up: %v", err)
 	}
 	_ = leaves.Close()

@@ -78,7 +78,7 @@ func TestTheConnectionsToTheUpstreamAreWatched(t *testing.T) {
 	defer watch.end()
 	cfg := &config.Config{DialTimeout: 20 * time.Second}
 	cfg.Upstream.Addr = l.Addr().String()
-	to, err := upstreamOf(cfg, renewed.Certificates{}, watch, slog.New(slog.DiscardHandler)).Dial(upstream.Greeting{})
+	to, err := upstreamOf(cfg, renewed.Certificates{}, watch, slog.New(slog.DiscardHandler)).Dial(t.Context(), upstream.Greeting{})
 	if err != nil {
 		t.Fatal(err)
 	}

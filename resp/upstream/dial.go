@@ -30,16 +30,13 @@ type Greeting struct {
 	Name  string
 }
 
-// Dial connects and greets. It takes at most DialTimeout. The connection has no deadline, and nothing of it was read
-// that is not part of the greeting.
-func (u *Redis) Dial(g Greeting) (net.Conn, error) { return u.dialWhile(context.Background(), g) }
-
-// dialWhile is Dial, but gives up when ctx ends.
-func (u *Redis) dialWhile(ctx context.Context, g Greeting) (net.Conn, error) {
+// Dial connects and greets. It takes at most DialTimeout, and gives up when ctx ends. The connection has no deadline, and nothing of
+// it was read that is not part of the greeting.
+func (u *Redis) Dial(ctx context.Context, g Greeting) (net.Conn, error) {
 	return u.try(ctx, g, u.dial)
 }
 
-// DialPatiently is dialWhile, but waits for a server that is silent, once it is connected: so does who sends a command to a server that
+// DialPatiently is Dial, but waits for a server that is silent, once it is connected: so does who sends a command to a server that
 // is busy for a while. One that has never answered may be none, or be spoken to with TLS that it does not speak: for that it does not
 // wait. If many connect at once, it waits for its turn.
 func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error) {
@@ -52,7 +49,7 @@ func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error)
 	defer over()
 	defer time.AfterFunc(u.opt.DialTimeout, over).Stop() // others may find the server elsewhere
 	if !u.answered.Load() {
-		return u.try(ctx, g, u.dial)
+		return u.Dial(ctx, g)
 	}
 	return u.try(ctx, g, u.dialPatiently)
 }

@@ -59,12 +59,12 @@ func TestAFailureStandsForOthersOnlyIfNobodyConnectedSince(t *testing.T) {
 	u := New(Options{Addr: l.Addr().String(), DialTimeout: time.Second})
 	unheard := make(chan error)
 	go func() {
-		_, err := u.Dial(Greeting{Name: "unheard"})
+		_, err := u.Dial(t.Context(), Greeting{Name: "unheard"})
 		unheard <- err
 	}()
 	<-asked
 	for _, when := range []string{"before", "after"} {
-		conn, err := u.Dial(Greeting{Name: "heard"})
+		conn, err := u.Dial(t.Context(), Greeting{Name: "heard"})
 		if err != nil {
 			t.Fatalf("%s the other has failed: %v", when, err)
 		}
@@ -92,7 +92,7 @@ func TestAFailureStandsForTheNextForAWhile(t *testing.T) {
 	u := New(Options{Addr: l.Addr().String()})
 	begun := time.Now()
 	for range 100 {
-		if _, err := u.Dial(Greeting{}); err == nil {
+		if _, err := u.Dial(t.Context(), Greeting{}); err == nil {
 			t.Fatal("nobody answered, and there is a connection")
 		}
 	}
@@ -135,7 +135,7 @@ func TestAConnectionThatTheServerDroppedIsTriedAgain(t *testing.T) {
 			go greeted(conn)
 		}
 	})
-	conn, err := u.Dial(Greeting{})
+	conn, err := u.Dial(t.Context(), Greeting{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -90,7 +91,7 @@ var (
 
 // newTrunk connects.
 func (u *Redis) newTrunk(g Greeting, writeMax time.Duration, log *slog.Logger) (*Trunk, error) {
-	conn, err := u.Dial(g)
+	conn, err := u.Dial(context.Background(), g)
 	if err != nil {
 		return nil, err
 	}

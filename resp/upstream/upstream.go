@@ -5,7 +5,7 @@
 // mean on one Redis. Commands for which the connection makes no difference may share a Trunk. So there is no pooled client library,
 // but plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into the reply.
 //
-// The package knows how to connect (Dial), where replies end (Framer), how to share a connection (Trunk), and, from the
+// The package knows how to connect (Dial, DialPatiently), where replies end (Framer), how to share a connection (Trunk), and, from the
 // server's own COMMAND, which arguments are keys and which commands may be shared (Commands, GetKeys). What is sent where
 // is decided in package resp.
 package upstream
@@ -148,7 +148,7 @@ func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
 			return reply, nil
 		}
 	}
-	conn, err := u.dialWhile(ctx, Greeting{Name: "lockproxy"})
+	conn, err := u.Dial(ctx, Greeting{Name: "lockproxy"})
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestTheCommandsAreKnownUntilAnotherServerTells(t *testing.T) {
 		t.Fatalf("%v, %v", known, err)
 	}
 	s.stop()
-	if conn, err := u.Dial(Greeting{}); err == nil {
+	if conn, err := u.Dial(t.Context(), Greeting{}); err == nil {
 		_ = conn.Close()
 		t.Fatal("it is gone, and there is a connection")
 	}

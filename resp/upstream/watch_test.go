@@ -151,7 +151,7 @@ func TestALoginThatIsWantedOfNewConnectionsIsNoticed(t *testing.T) {
 		s.wantLogin(refused)
 		until := time.Now().Add(30 * time.Second)
 		for {
-			conn, err := u.Dial(Greeting{})
+			conn, err := u.Dial(t.Context(), Greeting{})
 			if err == nil {
 				_ = conn.Close()
 			}
