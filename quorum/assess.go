@@ -102,7 +102,7 @@ func (l *lane) isMisplaced(k *link, is *vouch.Canary) bool {
 }
 
 func isMarkedElsewhere(is *vouch.Canary, slot int, info *masters.Info) bool {
-	return is.Slot != slot && is.Slot != vouch.Unplaced && is.Process == orDash(info.RunID)
+	return is.Slot != slot && is.Process == orDash(info.RunID)
 }
 
 // suspicion returns why a master may have forgotten locks though its canary is in place.

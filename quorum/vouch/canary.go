@@ -2,7 +2,6 @@ package vouch
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,8 +11,7 @@ import (
 type Canary struct {
 	// DB is the database that carries it: databases can be swapped.
 	DB int
-	// Slot is the place in the deployment of the master that the mark was made on: data can be copied. Unplaced: an older version
-	// made it.
+	// Slot is the place in the deployment of the master that the mark was made on: data can be copied.
 	Slot int
 	// Process is the run id of the server that the mark was made on; "-" if it does not tell.
 	Process string
@@ -33,9 +31,6 @@ type Canary struct {
 	// Early says that too few other masters have been heard to know of a later epoch. It is never in a mark.
 	Early bool
 }
-
-// Unplaced is no Slot.
-const Unplaced = -1
 
 // canaryFormat is the first word of a mark. It stands for all that lockproxy keeps on a master beside the canary, too (the epochs,
 // the horizon, the quarantine, fences and their records): a version that reads or writes any of these differently names another
@@ -64,12 +59,6 @@ func (c Canary) String() string {
 // ParseCanary reads a mark.
 func ParseCanary(text string) (Canary, bool) {
 	f := strings.Fields(text)
-	if len(f) == 10 { // as versions wrote it that did not tell the slot
-		f = slices.Insert(f, 9, strconv.Itoa(Unplaced))
-	}
-	if len(f) == 11 { // that did not tell the patience
-		f = slices.Insert(f, 8, "0s")
-	}
 	if len(f) != 12 || f[0] != canaryFormat {
 		return Canary{}, false
 	}
@@ -132,7 +121,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 		return Judgement{Forgot, "its databases were swapped", next}
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
-	case restarted && was.Slot != now.Slot && was.Slot != Unplaced:
+	case restarted && was.Slot != now.Slot:
 		return Judgement{Forgot, "it was started on another master's data", next}
 	case restarted && was.Epoch < latest: // it has read a file that was not written to the end
 		return Judgement{Forgot, Older, next}
@@ -140,9 +129,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	next.Epoch = was.Epoch
-	if was.Slot != Unplaced { // while addresses are exchanged, proxies do not agree on it
-		next.Slot = was.Slot
-	}
+	next.Slot = was.Slot                 // while addresses are exchanged, proxies do not agree on it
 	if now.Process == "-" || now.Early { // a proxy that hears the other masters is to see that it restarted
 		next.Process = was.Process
 	}
