@@ -166,7 +166,9 @@ func (r *repair) undos() []*undo {
 // A checkup looks at the keys once more, one InstanceTimeout after an Exec has won although masters refused it: by then the
 // Execs that lost have put back what was there. It repairs what it finds if a quorum still has what the Exec has made. If too
 // many masters are away to ask a quorum, it repairs all the same, provided that nobody else can have won since: the masters
-// that still have what was put, or what that replaced, have made no other change, and the rest must be too few for a quorum.
+// that still have what was put, or what that replaced, have made no other change, and the rest must be too few for a quorum. Nor does it
+// repair then if a master that made the change has something else by now, and it takes back what was repaired: a release counts as done
+// also where masters that did not answer may have made up the quorum, and the value must not be on a quorum again.
 type checkup struct {
 	edit *editing
 	at   answerTime
@@ -200,7 +202,7 @@ func (d *editing) checkedUp(l *looking) {
 		if k.Kind != Put && k.Kind < Delete {
 			continue
 		}
-		done, stale := 0, 0
+		done, stale, gone := 0, 0, false
 		for _, s := range l.keys[i].told {
 			switch {
 			case d.isDone(k, s):
@@ -208,15 +210,19 @@ func (d *editing) checkedUp(l *looking) {
 			case d.missedBy(s.master) && d.isStale(k, s):
 				stale++
 				wants[s.master] = true
-			case !s.exists:
-				wants[s.master] = true
+			default:
+				wants[s.master] = wants[s.master] || !s.exists
+				gone = gone || k.Kind == Put && s.value != k.Value && d.applied(&d.entries[s.master])
 			}
 		}
 		q := Quorum(len(d.entries))
 		if done < q {
 			fills = false
 		}
-		if done < q && (k.Kind != Put || len(d.entries)-done-stale >= q) {
+		if done < q && (gone || k.Kind != Put || len(d.entries)-done-stale >= q) {
+			if gone {
+				d.undoRepairs(k)
+			}
 			return
 		}
 	}
@@ -225,6 +231,19 @@ func (d *editing) checkedUp(l *looking) {
 			d.pushRepair(&repair{master: i, fills: fills, deadline: d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
 		}
 	}
+}
+
+// undoRepairs takes back what repairs have put under a key. It is called with round.mu held.
+func (d *editing) undoRepairs(k *edited) {
+	var all []*undo
+	for _, r := range d.repairs {
+		for n, u := range r.undos() {
+			if d.puts[n] == k {
+				all = append(all, u)
+			}
+		}
+	}
+	pushUndos(d.engine, all, func() {})
 }
 
 // isDone says that a master has what the Exec has made of a key.

@@ -645,6 +645,11 @@ var mutants = []mutant{
 		test: "TestADeletionThatFewMade", in: ".",
 	},
 	{
+		name: "what few masters have released is repaired", rule: "15 repair", file: "repair.go",
+		old: "(gone || k.Kind", new: "(gone && false || k.Kind",
+		test: "TestARepairDoesNotBringBackWhatWasReleased", in: ".",
+	},
+	{
 		name: "a checkup goes by an older copy", rule: "15 repair", file: "look.go",
 		old: "if l.every || slices", new: "if slices",
 		test: "TestACheckupDoesNotGoByAnOlderCopy", in: ".",
