@@ -21,10 +21,10 @@ type cause struct {
 	ended bool      // there was a connection since
 }
 
-const (
-	ToldMax   = 8 // different causes
-	toldEvery = time.Minute
-)
+// ToldMax is how many different causes the log is told of.
+const ToldMax = 8
+
+const toldEvery = time.Minute
 
 // Lost notes why there is no connection. It returns whether the log is to be told, and how often one was lost so far.
 func (t *Told) Lost(text string, now time.Time) (tell bool, all uint64) {
