@@ -157,7 +157,7 @@ func judge(cfg *config.Config, probes []probe) {
 		case p.marks.Addr != "" && p.marks.Err != nil:
 			p.verdict = "no: " + reason(p.marks.Err, masterLogin)
 		case p.marks.Addr != "" && p.marks.Fresh() && !p.marks.InUse:
-			p.verdict = "no: new, or has lost its data: if no lock is held, run lockproxy init"
+			p.verdict = "no: new, or has lost its data: if no lock can be held, run lockproxy init; else start lockproxy, and wait for about ttl_max (" + cfg.TTLMax.String() + ")"
 		case p.marks.Foreign && !p.marks.Unread:
 			p.verdict = "no: " + state(&p.marks) + ": name all as when they were marked; to change that, stop the clients, wait for the longest lock, run lockproxy init"
 		case p.marks.Addr != "" && !p.marks.Clean():

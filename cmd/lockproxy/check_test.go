@@ -72,7 +72,7 @@ func TestCheckShowsEveryMaster(t *testing.T) {
 	locked := startRedis(t, "--requirepass", "s3cr3t")
 	other := startRedis(t)
 	all := "redis://:s3cr3t@" + locked + "," + good + "," + other
-	if code, out := runCheck("--masters", all); code != exitFailure || strings.Count(out, "no: new, or has lost its data: if no lock is held, run lockproxy init") != 3 {
+	if code, out := runCheck("--masters", all); code != exitFailure || strings.Count(out, "no: new, or has lost its data: if no lock can be held, run lockproxy init; else start lockproxy, and wait for about ttl_max (1h0m0s)") != 3 {
 		t.Errorf("before init: exit code %d\n%s", code, out)
 	}
 	if code, out := runCommand("init", "--masters", all, "--yes"); code != exitOK || !strings.HasSuffix(out, "\n3 masters are clean.\n") ||
@@ -208,7 +208,7 @@ func TestCheckFailsWithoutAQuorum(t *testing.T) {
 		t.Errorf("it took %v", d)
 	}
 	for addr, want := range map[string]string{
-		good: "no: new, or has lost its data: if no lock is held, run lockproxy init", evicting: "no: may evict locks, set maxmemory-policy noeviction",
+		good: "no: new, or has lost its data: if no lock can be held, run lockproxy init; else start lockproxy, and wait for about ttl_max (1h0m0s)", evicting: "no: may evict locks, set maxmemory-policy noeviction",
 		full:    "no: its memory is full, raise maxmemory",
 		lonely:  "no: it refuses writes: NOREPLICAS Not enough good replicas to write",
 		replica: "no: is a slave, name its master, or, if that is named, another server", gone: "no: no answer",
