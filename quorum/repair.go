@@ -197,7 +197,7 @@ func (d *editing) checkedUp(l *looking) {
 	defer d.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	wants, fills := make([]bool, len(d.entries)), true
+	wants, fills, mends := make([]bool, len(d.entries)), true, true
 	for i, k := range d.keys {
 		if k.Kind != Put && k.Kind < Delete {
 			continue
@@ -220,14 +220,14 @@ func (d *editing) checkedUp(l *looking) {
 			fills = false
 		}
 		if done < q && (gone || k.Kind != Put || len(d.entries)-done-stale >= q) {
+			mends = false
 			if gone {
 				d.undoRepairs(k)
 			}
-			return
 		}
 	}
 	for i := range wants {
-		if wants[i] && !d.revoked {
+		if mends && wants[i] && !d.revoked {
 			d.pushRepair(&repair{master: i, fills: fills, deadline: d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
 		}
 	}

@@ -284,6 +284,57 @@ func TestARepairDoesNotBringBackWhatWasReleased(t *testing.T) {
 	}
 }
 
+// Nor where it is one of several keys that were put, and released, together.
+func TestARepairBringsBackNoneOfSeveralThatWereReleased(t *testing.T) {
+	inSceneOf(t, 5, func(s *scene) {
+		keys := []string{"another", resourceName(0)}
+		put := func(value string, meanwhile func()) {
+			t.Helper()
+			x := <-begin(s.proxies[0].life.engine.Exec, quorum.ExecRequest{Keys: keys, Plan: func([]quorum.View) []quorum.Edit {
+				meanwhile()
+				one := quorum.Edit{Kind: quorum.Put, Value: value, TTL: 30 * time.Second}
+				return []quorum.Edit{one, one}
+			}})
+			if !x.Done {
+				t.Errorf("%+v", x)
+			}
+		}
+		put("a", func() {})
+		late := s.links[0][3:]
+		s.do(func() {
+			for _, l := range append(s.links[1][2:3:3], late...) {
+				l.block(up)
+			}
+		})
+		s.sleep(time.Second)
+		put("b", func() {})
+		s.do(func() {
+			for i, l := range s.links[0] {
+				l.heal()
+				if l.slow = 5 * time.Millisecond; i > 2 {
+					l.slow = time.Millisecond // so they are looked at first
+				}
+			}
+		})
+		s.expectHolders(100*time.Millisecond, "bbbaa")
+		put("c", func() {
+			s.do(func() {
+				for _, l := range late {
+					l.slow = 20 * time.Millisecond // their refusals come when the change has won
+				}
+			})
+		})
+		for _, key := range keys {
+			done := make(chan quorum.Released, 1)
+			s.proxies[1].life.engine.Release(quorum.Key{Name: key}, "c", func(r quorum.Released) { done <- r })
+			if r := <-done; r.Err != nil {
+				t.Errorf("not released: %+v", r)
+			}
+		}
+		s.expectHolders(time.Second, "..c..")
+	})
+}
+
 // keep is SET with KEEPTTL through a proxy.
 func (s *scene) keep(proxy int, value string) *quorum.Lock {
 	s.t.Helper()
