@@ -172,18 +172,19 @@ func (w *watcher) ask(ctx context.Context) error {
 	return err
 }
 
-// begin makes the connection, and looks where it leads. A server may hang up upon that question, which clients do not ask: then it makes
-// another, for no more than whether the server is there.
+// begin makes the connection, and looks where it leads. A server may hang up upon that question, which clients do not ask, or because it
+// is about to end. So it is asked twice. Then another connection is made, for no more than whether the server is there.
 func (w *watcher) begin(ctx context.Context) error {
-	err := w.connect(ctx)
-	if err != nil {
-		return err
+	for range 2 {
+		if err := w.connect(ctx); err != nil {
+			return err
+		}
+		err := w.lookForLoop(ctx)
+		if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) || w.upstream.isBarred() {
+			return err
+		}
 	}
-	err = w.lookForLoop(ctx)
-	if (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)) && !w.upstream.isBarred() {
-		err = w.connect(ctx)
-	}
-	return err
+	return w.connect(ctx)
 }
 
 func (w *watcher) connect(ctx context.Context) error {

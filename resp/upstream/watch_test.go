@@ -58,7 +58,7 @@ type server struct {
 	conns []net.Conn
 	mute  net.Conn // it answers nothing there
 	locks bool     // it wants a login of connections that come now
-	curt  bool     // it hangs up upon INFO
+	curt  int      // upon so many INFOs it hangs up
 	all   sync.WaitGroup
 }
 
@@ -106,9 +106,12 @@ func (s *server) answer(conn net.Conn, reply string) {
 			return
 		}
 		s.mu.Lock()
-		mute, curt := s.mute == conn, s.curt
+		mute, curt := s.mute == conn, s.curt > 0 && bytes.Contains(b[:n], []byte("INFO"))
+		if curt {
+			s.curt--
+		}
 		s.mu.Unlock()
-		if curt && bytes.Contains(b[:n], []byte("INFO")) {
+		if curt {
 			return
 		}
 		for range bytes.Count(b[:n], []byte("*")) { // one for each command
@@ -268,7 +271,7 @@ func TestAnUpstreamThatBreaksConnectionsAllTheTimeDoesNotFillTheLog(t *testing.T
 
 // Clients can use it, and that is what upstream_down is about.
 func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) {
-	s := &server{t: t, reply: "+PONG\r\n", curt: true}
+	s := &server{t: t, reply: "+PONG\r\n", curt: 1000}
 	s.start()
 	defer s.stop()
 	var log journal
@@ -291,6 +294,20 @@ func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) 
 	u.bar(errLoop)
 	s.cut()
 	look("it closed the connection")
+}
+
+// A lockproxy that ends hangs up, too, and behind its address there may be the next.
+func TestALockproxyIsFoundBehindOneThatHangsUp(t *testing.T) {
+	s := &server{t: t, reply: "$11\r\n# Lockproxy\r\n", curt: 1}
+	s.start()
+	defer s.stop()
+	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
+	defer u.Close()
+	w := &watcher{upstream: u, log: slog.New(slog.DiscardHandler)}
+	defer func() { w.line.close() }()
+	if w.look(t.Context()); u.Cause() != errLoop.Error() {
+		t.Errorf("cause %q, want %q", u.Cause(), errLoop)
+	}
 }
 
 // As behind a firewall that has forgotten its connections, or when another machine has taken over the address.
