@@ -111,7 +111,9 @@ func (s *session) beginHold(sl *slot) {
 }
 
 // left is for how long the lock is still valid. s.mu is held.
-func (h *hold) left() time.Duration { return max(time.Until(h.valid.Until())-h.cut, 0) }
+func (h *hold) left() time.Duration { return max(time.Until(h.until()), 0) }
+
+func (h *hold) until() time.Time { return h.valid.Until().Add(-h.cut) }
 
 // cutShort lets the lock be valid for no more than its TTL from now on. If its client has made that shorter, masters may keep the lock for
 // no longer already, whatever they answer. s.mu is held.
@@ -168,8 +170,11 @@ func (h *hold) extended(e quorum.Extended) {
 	}
 	switch left := h.left(); {
 	case e.Held:
+		was := h.until()
 		h.valid, h.cut = s.server.lockOf(e.Lock), 0
-		h.cutShort() // it may be an earlier extension
+		if h.cutShort(); h.cut > 0 { // it is an earlier extension, which was answered when the TTL had been made shorter
+			h.cut += max(h.until().Sub(was), 0)
+		}
 		s.server.taken.prolong(h.req.Key, e.Until)
 		h.timer.Reset(h.nextIn())
 	case left > 0 && (e.Err != nil || s.changing(h.req.Key)): // it is still valid: masters may come back in time, or its client has ended it

@@ -361,6 +361,32 @@ func TestTheLossOfALockThatItsClientMadeShorterIsToldInTime(t *testing.T) {
 	}
 }
 
+// An earlier extension that is answered meanwhile was overtaken: masters count the shorter TTL from when that was asked for.
+func TestAnEarlierExtensionProlongsNoLockThatItsClientHasMadeShorter(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	c := r.dial()
+	c.send(words("LOCK k 3600000 TOKEN me HOLD"))
+	c.wantLocked("me")
+	h, arrived := r.holdOf(quorum.Key{Name: "k"}), r.engine.hold()
+	h.extend()
+	<-arrived
+	c.send(words("EXTEND k me 60000"))
+	<-arrived
+	ends := func() time.Time {
+		h.session.mu.Lock()
+		defer h.session.mu.Unlock()
+		return h.until()
+	}
+	before := ends()
+	r.engine.release(0)
+	if after := ends(); after.After(before) {
+		t.Errorf("valid for %v longer", after.Sub(before))
+	}
+	r.engine.releaseAll()
+	c.reply()
+}
+
 // Who waits for a lock that it holds loses that, and then has it anew, is told by the new one's reply.
 func TestALossIsNotToldToWhoHasTheLockAgain(t *testing.T) {
 	t.Parallel()
