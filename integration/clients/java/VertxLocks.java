@@ -65,13 +65,11 @@ class VertxLocks extends Library {
         Request.cmd(Command.SET).arg(text).arg("two"), Request.cmd(Command.SET).arg(piped).arg("t").arg("NX").arg("PX").arg(30_000),
         Request.cmd(Command.GET).arg(text), Request.cmd(Command.DEL).arg(piped))));
     used.step("pipeline", replies, "[OK, OK, two, 1]");
+    CompletableFuture<String> subscribed = new CompletableFuture<>();
     CompletableFuture<String> heard = new CompletableFuture<>();
-    own.handler(push -> {
-      if (push.get(0).toString().equals("message")) {
-        heard.complete(push.get(2).toString());
-      }
-    });
-    get(own.send(Request.cmd(Command.SUBSCRIBE).arg(name + ":news")));
+    own.handler(push -> (push.get(0).toString().equals("message") ? heard : subscribed).complete(push.get(2).toString()));
+    get(own.send(Request.cmd(Command.SUBSCRIBE).arg(name + ":news"))); // this waits until it is sent, and no longer
+    subscribed.get(Scenarios.SOON, TimeUnit.MILLISECONDS);
     get(redis.send(Request.cmd(Command.PUBLISH).arg(name + ":news").arg("hello")));
     used.step("pub/sub", heard.get(Scenarios.SOON, TimeUnit.MILLISECONDS), "hello");
     used.step("scripts", get(redis.send(Request.cmd(Command.EVAL).arg(DOUBLE).arg(1).arg(number))), "6");
