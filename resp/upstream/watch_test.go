@@ -251,15 +251,21 @@ func TestAnUpstreamThatLeadsToALockproxyIsNotUsed(t *testing.T) {
 	_ = conn.Close()
 }
 
-func TestAnUpstreamThatBreaksConnectionsAllTheTimeDoesNotFillTheLog(t *testing.T) {
-	s := &server{t: t, reply: "+PONG\r\n"}
+// watch returns what looks at a server only when it is told to, and its log.
+func watch(t *testing.T, s *server) (*watcher, *journal) {
 	s.start()
-	defer s.stop()
+	t.Cleanup(s.stop)
 	var log journal
 	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
-	defer u.Close()
+	t.Cleanup(u.Close)
 	w := &watcher{upstream: u, log: slog.New(slog.NewTextHandler(&log, nil))}
-	defer func() { w.line.close() }()
+	t.Cleanup(func() { w.line.close() })
+	return w, &log
+}
+
+func TestAnUpstreamThatBreaksConnectionsAllTheTimeDoesNotFillTheLog(t *testing.T) {
+	s := &server{t: t, reply: "+PONG\r\n"}
+	w, log := watch(t, s)
 	for range 5 {
 		w.look(t.Context())
 		s.cut()
@@ -272,17 +278,11 @@ func TestAnUpstreamThatBreaksConnectionsAllTheTimeDoesNotFillTheLog(t *testing.T
 // Clients can use it, and that is what upstream_down is about.
 func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) {
 	s := &server{t: t, reply: "+PONG\r\n", curt: 1000}
-	s.start()
-	defer s.stop()
-	var log journal
-	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
-	defer u.Close()
-	w := &watcher{upstream: u, log: slog.New(slog.NewTextHandler(&log, nil))}
-	defer func() { w.line.close() }()
+	w, log := watch(t, s)
 	look := func(want string) {
 		t.Helper()
-		if w.look(t.Context()); u.Cause() != want {
-			t.Errorf("cause %q, want %q", u.Cause(), want)
+		if w.look(t.Context()); w.upstream.Cause() != want {
+			t.Errorf("cause %q, want %q", w.upstream.Cause(), want)
 		}
 	}
 	look("")
@@ -291,7 +291,7 @@ func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) 
 		t.Errorf("the log has %q", lines)
 	}
 	// Where a lockproxy was found, it may be one that hangs up.
-	u.bar(errLoop)
+	w.upstream.bar(errLoop)
 	s.cut()
 	look("it closed the connection")
 }
@@ -299,14 +299,9 @@ func TestAnUpstreamThatHangsUpUponTheQuestionForALockproxyIsThere(t *testing.T) 
 // A lockproxy that ends hangs up, too, and behind its address there may be the next.
 func TestALockproxyIsFoundBehindOneThatHangsUp(t *testing.T) {
 	s := &server{t: t, reply: "$11\r\n# Lockproxy\r\n", curt: 1}
-	s.start()
-	defer s.stop()
-	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
-	defer u.Close()
-	w := &watcher{upstream: u, log: slog.New(slog.DiscardHandler)}
-	defer func() { w.line.close() }()
-	if w.look(t.Context()); u.Cause() != errLoop.Error() {
-		t.Errorf("cause %q, want %q", u.Cause(), errLoop)
+	w, _ := watch(t, s)
+	if w.look(t.Context()); w.upstream.Cause() != errLoop.Error() {
+		t.Errorf("cause %q, want %q", w.upstream.Cause(), errLoop)
 	}
 }
 
