@@ -66,7 +66,9 @@ func (a *attempt) read(en *entry) ballot {
 		en.lane.granted(a.hash, a.place.Load(), en.expires)
 		return grantedIfClean
 	case int64(2): // it held the lock already, and has extended it
+		//mutant: a re-entrant extension is undone
 		en.lane.granted(a.hash, a.place.Load(), en.expires)
+		//mutant: an old vote joins new ones
 		return grantedIfClean // it may have the key of an attempt that was undone since, in an older copy of its data
 	case nil, int64(0):
 		return refused
@@ -109,7 +111,10 @@ func (a *attempt) ended(d Decision) {
 // won promises the lock, if validity is left.
 func (a *attempt) won(told Acquired) {
 	e := a.engine
+	//mutant: T1 read after the round
 	until := a.began() + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
+	//mutant: validity ignored
+	//mutant: validity by the clock of patience
 	if e.catchUp() < until {
 		e.stats.acquired.Add(1)
 		a.lock = Lock{engine: e, taken: a, until: until}
@@ -135,6 +140,7 @@ func (a *attempt) refused() {
 		a.done(told)
 		return
 	}
+	//mutant: an older copy of a lock tells who holds it, when masters are asked again
 	a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &looking{every: true, done: func(l *looking) {
 		told.Holder = l.views[0].Value
 		a.done(told)
@@ -147,8 +153,10 @@ func (a *attempt) holder() string {
 	defer a.mu.Unlock()
 	seen := make(map[string]int)
 	for en := range a.who(Refused) {
+		//mutant: an older copy of a lock tells who holds it
 		if list, _ := en.Reply.([]any); len(list) == 2 && en.clean {
 			token, _ := list[1].(string)
+			//mutant: who holds a lock is what one master says
 			if seen[token]++; seen[token] >= Quorum(len(a.entries)) {
 				return token
 			}
@@ -191,6 +199,7 @@ func (a *attempt) undo(after func()) {
 		}
 	}
 	a.mu.Unlock()
+	//mutant: no undo
 	pushUndos(a.engine, undos, after)
 }
 
@@ -199,11 +208,13 @@ func (a *attempt) settled(en *entry) {
 	owed := en.lane.owes(a.signature(), a.place.Load())
 	a.mu.Lock()
 	if _, seeded, ok := en.fence(); ok && !seeded {
+		//mutant: who missed the first fence is not seeded
 		a.engine.fences.reseed()
 	}
 	var u *undo
 	if owed {
 		u = a.takeBack(en, a.signature())
+		//mutant: no undo of a late grant
 	} else if a.revoked {
 		u = a.undoOf(en)
 	}
@@ -211,6 +222,7 @@ func (a *attempt) settled(en *entry) {
 	switch {
 	case u != nil:
 		u.lane.pushUndo(u)
+	//mutant: a release is not made late where a re-entry is late
 	case owed: // it has extended the lock
 		en.lane.releaseLate(a.signature(), a.place.Load())
 	}
@@ -236,6 +248,8 @@ func (a *attempt) takeBack(en *entry, _ signature) *undo {
 // either: it may have extended a lock that was granted before. It is called with the round's mu held.
 func (a *attempt) undoOf(en *entry) *undo {
 	certain := en.fate == answered && en.took
+	//mutant: no undo of what a broken connection may have set
+	//mutant: a re-entrant attempt of unknown fate is undone
 	possible := en.fate == unknown && !a.req.Reentrant
 	if !certain && !possible {
 		return nil

@@ -46,6 +46,7 @@ func (a *addition) ended(d Decision) {
 	switch {
 	case d == Won:
 		least, ends := a.kept()
+		//mutant: each master adds to what it has
 		if a.until == 0 && ends.Hi-ends.Lo > a.engine.uncertainty() {
 			a.engine.add(a.req, ends.Hi, a.done)
 			return
@@ -69,7 +70,9 @@ func (a *addition) kept() (least time.Duration, ends vouch.Span) {
 		if sum, ok := en.Reply.([]any); ok && len(sum) == 3 {
 			left, _ := sum[0].(int64)
 			at, _ := sum[2].(int64)
+			//mutant: an addition compares TTLs, whenever each was told
 			end := en.lane.master.watch.when(now, at)
+			//mutant: an addition promises the longest TTL
 			least = min(least, time.Duration(left)*time.Millisecond)
 			ends = vouch.Span{Lo: min(ends.Lo, end.Lo), Hi: max(ends.Hi, end.Hi)}
 		}

@@ -23,6 +23,7 @@ func (l *lane) inquire(k *link) error {
 		return err
 	}
 	k.info = inquiry.Info()
+	//mutant: a replica votes
 	if k.info.Role != "" && k.info.Role != "master" {
 		return fmt.Errorf("is a %s, not a master", k.info.Role)
 	}
@@ -55,7 +56,9 @@ func (l *lane) assess(k *link) error {
 			return fmt.Errorf("does not let its canary be read: %w", err)
 		}
 		is, ok := vouch.ParseCanary(found.canary)
+		//mutant: epochs of another database are learned
 		if ok && is.DB == l.db && is.Members == l.engine.members {
+			//mutant: a master that is listed in another place votes
 			if l.isMisplaced(k, &is) {
 				return errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
 			}
@@ -71,6 +74,7 @@ func (l *lane) assess(k *link) error {
 		case l.wentBack(k, found, j.Next.Epoch):
 			forgot = vouch.Older
 		case l.isBack(j.Next.Epoch):
+			//mutant: a server to which the address leads back votes at once
 			forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
@@ -79,6 +83,7 @@ func (l *lane) assess(k *link) error {
 		if j.Verdict == vouch.Foreign {
 			return errors.New(j.Reason)
 		}
+		//mutant: a proxy watches clocks by its own settings alone
 		l.engine.keepTo(j.Next.Bounds)
 		if j.Verdict == vouch.Same {
 			l.charges, k.early = charges, early && j.Next.Process != now.Process
@@ -110,6 +115,7 @@ func (l *lane) suspicion(k *link) string {
 	switch {
 	case k.info.RunID == "" && l.last != nil:
 		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
+	//mutant: evictions are not watched
 	case l.evicted.more(&k.info):
 		return "it evicted keys"
 	}
@@ -137,7 +143,10 @@ func (l *lane) isBack(epoch int64) bool {
 }
 
 // backAfter is long enough for all proxies to notice that a server is gone.
-func (c *Config) backAfter() time.Duration { return 2 * c.MasterDeadAfter }
+func (c *Config) backAfter() time.Duration {
+	//mutant: a server that was replaced is marked anew at once
+	return 2 * c.MasterDeadAfter
+}
 
 // evictions is how many keys a server has evicted, when last asked.
 type evictions struct {
@@ -156,6 +165,7 @@ func (e *evictions) more(now *masters.Info) bool {
 	if e.runID != now.RunID {
 		return now.Evicts() && now.Evicted > 0
 	}
+	//mutant: evictions that are counted anew are not watched
 	return now.Evicted != e.keys
 }
 
@@ -172,6 +182,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
 		epoch := j.Next.Epoch
 		switch {
+		//mutant: what a flush of database 0 hides is not marked
 		case flushed && l.db == 0 && forgot != "": // the others were not flushed, but forgot concerns them
 			text = sentenceText(forgot)
 		case flushed: // the others were not; but data that was swapped away from here must not come back as clean
@@ -201,12 +212,15 @@ func (l *lane) adopt(k *link, found marks, epoch int64) error {
 			l.engine.cfg.backAfter())
 	}
 	l.refused = 0
+	//mutant: an evicting master votes
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
 	}
 	known := l.latestEpoch().Load()
 	raise(l.latestEpoch(), epoch)
+	//mutant: a proxy that starts tells nobody of epochs
 	if known < epoch && found.quarantine == "" { // if it is in quarantine, they are told during that, or at its end
+		//mutant: nobody is told of an epoch without a quarantine
 		l.tellOthers(nil) // even of a first look at the master: the proxy that saw the epoch begin may be gone
 	}
 	k.marks, k.epoch, k.horizon = found, epoch, 0

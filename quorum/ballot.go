@@ -29,6 +29,7 @@ func (en *entry) voidCause(b ballot) failure {
 	case !l.unkept.none() && en.round.keeps > 0:
 		return l.unkept
 	case b.ifClean:
+		//mutant: a quarantined master's grants count
 		return failure{FailedQuarantined, l.quarantined}
 	}
 	return failure{}
@@ -47,6 +48,7 @@ func comparison(en *entry) ballot {
 	switch en.Reply {
 	case int64(didIt):
 		return granted
+	//mutant: an older copy tells that a lock is not held
 	case int64(absent), int64(other): // what an older copy has of another's may be over
 		return refusedIfClean
 	}

@@ -49,6 +49,7 @@ func (l *lane) gather(ctx context.Context) bool {
 	}
 	n := len(l.batch)
 	l.batch = slices.DeleteFunc(l.batch, func(r request) bool { return !r.take(now) })
+	//mutant: a late release follows what came after it
 	if len(l.batch) < n {
 		l.takeLate(now)
 	}
@@ -154,6 +155,7 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
 			case "NOSCRIPT": // the script cache was flushed: what is not sent again has failed, the next will find the scripts
 				mend = (*link).loadScripts
+				//mutant: a script that was forgotten is not sent again
 				if l.sendAgain(i) {
 					continue
 				}

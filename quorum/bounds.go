@@ -19,6 +19,7 @@ func (c *Config) bounds() vouch.Bounds {
 // again: a lock of a proxy that is gone may still be held.
 func (e *Engine) keepTo(b vouch.Bounds) {
 	was := e.bounds.Load()
+	//mutant: a quarantine lasts as long as the locks of its proxy
 	next := was.And(b)
 	switch {
 	case next == *was:

@@ -26,6 +26,7 @@ func (e *Engine) remove(key Key, v View, done func(Changed)) {
 // Expire changes the TTL of whatever a quorum holds.
 func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 	e.Read(req.Key, func(v View) {
+		//mutant: what is greater than on some master is greater
 		if v.Err != nil || !v.Exists || !req.Condition.Holds(req.TTL, v.TTLMost) {
 			done(Changed{Err: v.Err})
 			return

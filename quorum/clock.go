@@ -20,6 +20,7 @@ func (e *Engine) now() instant { return time.Since(e.started) + e.stood() }
 // catchUp counts what this machine has slept (suspend.go), and returns what the clock shows then.
 func (e *Engine) catchUp() instant {
 	now := time.Now()
+	//mutant: what the machine slept is not counted
 	raise(&e.suspended, int64(e.cfg.Slept(now)))
 	return now.Sub(e.started) + e.stood()
 }

@@ -14,7 +14,11 @@ const (
 func (v Vote) String() string { return [...]string{"pending", "granted", "refused", "failed"}[v] }
 
 // Quorum returns how many of n masters are a majority: any two quorums share a master.
-func Quorum(n int) int { return n/2 + 1 }
+func Quorum(n int) int {
+	//mutant: a quorum is one less
+	//mutant: a quorum is one more
+	return n/2 + 1
+}
 
 // A tally counts the votes of a round.
 type tally struct {
@@ -66,6 +70,7 @@ func decideAcquire(t tally) Decision {
 	case t.Failed > t.spare():
 		return Unanswered
 	case t.Refused+t.Failed > t.spare() && t.Answered() >= q:
+		//mutant: lost is called won
 		return Lost
 	}
 	return Undecided
@@ -105,6 +110,7 @@ func decideHeld(t tally) Decision {
 		return Won
 	case t.Failed > t.spare():
 		return Unanswered
+	//mutant: a release is decided as an acquire
 	case t.Refused > t.spare() && t.Answered() >= q:
 		return Lost // even with all the others the token has no quorum
 	}
@@ -137,9 +143,11 @@ func decideRead(t tally, told []sighting) (opinion, Decision) {
 		if same > most {
 			best, most = s.opinion, same
 		}
+		//mutant: an older copy tells that nobody holds a key
 		could = max(could, same+old)
 	}
 	switch {
+	//mutant: a read believes one master
 	case most >= q:
 		return best, Won
 	case t.Failed > t.spare():

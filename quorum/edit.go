@@ -59,6 +59,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 		k.words = [4]any{k.was.Type, k.was.content(), do, value}
 	}
 	d.dates = d.keeps > 0
+	//mutant: what is told is deleted in doubt
 	if len(edits) == 1 && edits[0].Kind == Delete {
 		d.releases = &signature{name: x.req.Keys[0], token: d.keys[0].was.content()}
 	}
@@ -101,6 +102,7 @@ func (d *editing) read(en *entry) ballot {
 	if list, ok := en.Reply.([]any); ok && len(list) == 1+len(d.keys) {
 		en.took = len(d.puts) > 0
 		d.noteGrants(en)
+		//mutant: an older copy is replaced once more
 		if d.releases != nil {
 			return granted
 		}
@@ -123,6 +125,7 @@ func (d *editing) decide(t tally) Decision {
 		return decision
 	}
 	for i := range d.entries {
+		//mutant: a try that has lost waits for who was not told
 		if en := &d.entries[i]; en.vote == Pending && en.fate == sent {
 			return Undecided
 		}
@@ -135,8 +138,10 @@ func (d *editing) ended(decision Decision) {
 	switch {
 	case decision == Won:
 		d.won()
+	//mutant: what may be done is done again
 	case decision == Lost && !d.mayBeDone():
 		err := d.failure()
+		//mutant: an Exec that lost is not put back
 		d.undo(func() {
 			if d.noteLeft() {
 				d.exec.again(err)
@@ -146,6 +151,7 @@ func (d *editing) ended(decision Decision) {
 		})
 	default:
 		err := d.failure()
+		//mutant: an Exec without a quorum is not put back
 		d.undo(func() { d.exec.done(Executed{Err: err}) })
 	}
 }
@@ -156,11 +162,13 @@ func (d *editing) won() {
 	done := Executed{Done: true}
 	if promised {
 		done.Lock = &Lock{engine: d.engine, taken: d, until: until}
+		//mutant: validity of an Exec ignored
 		if d.engine.catchUp() >= until {
 			d.undo(func() { d.exec.done(Executed{Err: ErrLate}) })
 			return
 		}
 	}
+	//mutant: a master that missed a change is not repaired
 	d.repair()
 	d.exec.done(done)
 }
@@ -173,10 +181,12 @@ func (d *editing) until() (until instant, promised bool) {
 		since, validity := d.start, Validity(k.TTL, 0, d.engine.cfg.DriftFactor)
 		switch {
 		case k.KeepTTL:
+			//mutant: a TTL that is kept counts from the change
 			since = d.looked.start
 		case d.engine.givenUp(k):
 			continue
 		}
+		//mutant: T1 of an Exec read after the round
 		until, promised = min(until, since+validity), true
 	}
 	return until, promised

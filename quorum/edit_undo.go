@@ -17,6 +17,7 @@ func (d *editing) undo(after func()) {
 			undos = append(undos, d.undosOf(&d.entries[i])...)
 		}
 		for _, r := range d.repairs {
+			//mutant: a repair is not undone with its Exec
 			undos = append(undos, r.undos()...)
 		}
 	}
@@ -28,6 +29,7 @@ func (d *editing) undo(after func()) {
 func (d *editing) settled(en *entry) {
 	var late []*undo
 	d.mu.Lock()
+	//mutant: what an Exec did late stays
 	if d.revoked {
 		late = d.undosOf(en)
 	} else if d.decision == Won {
@@ -88,6 +90,7 @@ func (d *editing) putBack(en *entry, k *edited) *undo {
 		if restorable {
 			u.Args = luaPutBack.whole(name, k.Value, ends, k.was.Value, had)
 		}
+		//mutant: what was put anew is undone
 		u.once = k.KeepTTL // the expiry is no mark: another Exec that puts this value and keeps the TTL has the same
 		return u
 	case k.Kind >= Delete && restorable && d.releases == nil && en.fate == answered:
@@ -96,6 +99,7 @@ func (d *editing) putBack(en *entry, k *edited) *undo {
 		u.Args = luaRestore.whole(name, k.was.Value, had)
 		// Once the key's time is over by our clock it stays gone: the master may have forgotten the key while it was away, and
 		// its clock may have been set back. There the key would begin to live anew.
+		//mutant: what is put back begins to live anew
 		u.gone = d.start + kept + Drift(kept, c.DriftFactor)
 		return u
 	}
@@ -111,6 +115,7 @@ func (d *editing) takeBack(en *entry, sig signature) *undo {
 	}
 	for _, k := range d.puts {
 		if !k.KeepTTL && k.signature() == sig {
+			//mutant: of two keys that are put late one stays
 			return en.newUndo(sig, k.ends[en.master], d.engine.cfg.kept(k.TTL))
 		}
 	}
@@ -148,6 +153,7 @@ func (d *editing) mayBeDone() bool {
 	defer d.mu.Unlock()
 	done := 0
 	for i := range d.entries {
+		//mutant: what a try has left is not added to the next
 		if en := &d.entries[i]; d.exec.left[en.master] || d.mayHaveApplied(en) {
 			done++
 		}
@@ -179,11 +185,13 @@ func (d *editing) noteLeft() (again bool) {
 		if !d.mayHaveApplied(&d.entries[i]) {
 			continue
 		}
+		//mutant: what a put displaced is looked for again
 		again = again && !d.displaces(&d.entries[i])
 		if d.isUndone(i, puts+deletes) {
 			continue
 		}
 		d.exec.left[i] = d.exec.left[i] || puts > 0
+		//mutant: a deletion that is left is looked at again
 		again = again && deletes == 0
 	}
 	return again

@@ -58,8 +58,11 @@ func (en *entry) send(now answerTime) failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	//mutant: a key is set by a vague clock
 	case r.dates && en.lane.clockUnsure: // what would be set could outlive its time, and its vote would not count
 		return failure{FailedClock, "has not told the time exactly enough"}
+	//mutant: a request is written after its deadline
+	//mutant: a request is written after its undo
 	case now >= r.deadline || r.revoked:
 		return failure{FailedLate, "was not sent in time"}
 	}
@@ -82,6 +85,7 @@ func (en *entry) reply(now instant) {
 	})
 	if en.Err != nil {
 		en.lane.complain(en.Err, now)
+		//mutant: a release that was answered with an error is not made late
 		en.round.owner.missed(en)
 	}
 }
@@ -97,6 +101,7 @@ func (en *entry) lost(cause string) {
 
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why failure) {
+	//mutant: a release that was lost is not made late
 	en.round.owner.missed(en)
 	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
 }
@@ -104,6 +109,7 @@ func (en *entry) giveUp(f fate, why failure) {
 // fail records a failed vote. The round's mu is held.
 func (en *entry) fail(f fate, why failure) {
 	en.oweRelease()
+	//mutant: who takes a lock away is told before a broken connection's command may run no more
 	if en.fate = f; f == unknown && en.round.blind {
 		return // the command may run until the round ends
 	}

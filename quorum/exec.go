@@ -120,16 +120,19 @@ func (m Mark) Same(now View) bool {
 	for _, a := range m.told {
 		for i := range other.told {
 			b := &other.told[i]
+			//mutant: an older copy changes what is watched
 			if a.master != b.master || a.epoch != b.epoch || a.left < 0 || b.left < 0 { // in another epoch it may have an older copy
 				continue
 			}
 			if max(a.ends-b.ends, b.ends-a.ends) > a.slack+b.slack {
 				return false
 			}
+			//mutant: a clock that was set changes what is watched
 			b.drops = a.drops // if it is another moment now, the master's clock was set
 			compared++
 		}
 	}
+	//mutant: what is watched changes unseen where a master is away
 	if compared < len(m.told) {
 		if a, b := m.last(), other.last(); a.Hi > 0 && b.Hi > 0 && (a.Hi < b.Lo || b.Hi < a.Lo) {
 			return false
@@ -172,6 +175,7 @@ func (x *exec) looked(l *looking) {
 	if (err != nil || l.unclear) && x.differ(err) {
 		return
 	}
+	//mutant: nobody has a key that masters differ about
 	if err == nil && l.unclear { // an Exec that lost may not have put the value back yet: the key is not free
 		err = l.failure()
 	}

@@ -38,8 +38,10 @@ func (sig signature) hash() uint64 {
 func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
 	if at < *last+gap && at > *last-apart*gap {
+		//mutant: two keys with one token expire alike
 		at = *last + gap
 	}
+	//mutant: an attempt gets the instant of one that is being undone
 	for at%(4*gap) > gap || e.isUndone(hash, at, gap) { // extensions have the instant at 2 gaps, the guarded one is at 3
 		at += gap
 	}

@@ -12,6 +12,7 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 	}
 	x := &extension{req: req, done: done}
 	x.keeps = e.cfg.kept(req.TTL)
+	//mutant: the horizon is not extended for an extension
 	e.begin(x, req.Key, x.args())
 }
 
@@ -49,6 +50,7 @@ func (x *extension) givesUp(ttl time.Duration) bool {
 		n, ok := en.Reply.(int64)
 		return ok && n <= sooner
 	}
+	//mutant: an extension by little is not promised
 	return ttl < TTLMin(x.engine.cfg.DriftFactor) ||
 		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(Granted, isSooner) > 0
 }
@@ -57,6 +59,7 @@ func (x *extension) givesUp(ttl time.Duration) bool {
 func prolonged(en *entry, sig signature) ballot {
 	at, ok := en.Reply.(int64)
 	if sum, added := en.Reply.([]any); added && len(sum) == 3 {
+		//mutant: a release of a lock that was added to is not made late
 		at, ok = sum[1].(int64)
 	}
 	if at <= sooner {
@@ -66,12 +69,17 @@ func prolonged(en *entry, sig signature) ballot {
 		return comparison(en)
 	}
 	if at > -sooner { // when the key expires, if the master tells
+		//mutant: a release of an extended lock is not made late
 		en.lane.granted(sig.hash(), en.round.place.Load(), at)
 	}
+	//mutant: an older copy of a lock is extended
 	return grantedIfClean // an older copy may have a lock that is over, and has been another's since
 }
 
-func (x *extension) decide(t tally) Decision { return decideExtend(t) }
+func (x *extension) decide(t tally) Decision {
+	//mutant: an extension is decided as an acquire
+	return decideExtend(t)
+}
 
 func (x *extension) settled(en *entry) {
 	en.releaseOwed(x.signature())
@@ -79,6 +87,7 @@ func (x *extension) settled(en *entry) {
 }
 
 func (x *extension) lacking(en *entry) []*gap {
+	//mutant: a master where another has a vote for a moment is not given what it lacks
 	if en.Reply != int64(absent) && en.Reply != int64(other) { // somebody else may have a vote there for a moment only
 		return nil
 	}
@@ -107,6 +116,7 @@ func (x *extension) won(ttl time.Duration) {
 		x.done(Extended{Held: true})
 		return
 	}
+	//mutant: T1 of an extension read after the round
 	until := x.start + Validity(ttl, 0, e.cfg.DriftFactor)
 	if e.catchUp() >= until {
 		e.stats.expired.Add(1)
@@ -114,6 +124,7 @@ func (x *extension) won(ttl time.Duration) {
 		return
 	}
 	e.stats.extended.Add(1)
+	//mutant: no master is given what it lacks
 	x.fill()
 	x.lock = Lock{engine: e, taken: x, until: until}
 	x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})

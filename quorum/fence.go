@@ -81,8 +81,11 @@ func (f *fencing) won() {
 	a.mu.Unlock()
 	a.engine.fences.learn(f.fence, a.engine.now())
 	switch q := Quorum(len(a.entries)); {
+	//mutant: what an unseeded master knows counts
+	//mutant: a quorum need not be seeded
 	case seeded < q || a.engine.fences.mayReseed(a.engine.now()): // only a seeded master can keep the fence
 		f.look()
+	//mutant: a fence is not written back to a quorum
 	case kept < q:
 		f.founded = true
 		f.raise()
@@ -126,6 +129,7 @@ func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
 	f.epochs = e.lanesOf(key.DB)[0].roster.args()
 	l := &fenceLook{of: f}
+	//mutant: who has forgotten tells what it knew
 	l.lasting = true // who has forgotten says nothing of what it knew
 	e.begin(l, key, luaHearFences.whole([]string{rosterKey}, f.epochs...))
 }
@@ -157,6 +161,7 @@ func (l *fenceLook) read(en *entry) ballot {
 
 func (l *fenceLook) decide(t tally) Decision {
 	switch {
+	//mutant: one seeded master is asked
 	case t.Granted > t.spare():
 		return Won
 	case t.Pending() > 0:
@@ -174,6 +179,7 @@ func (l *fenceLook) ended(d Decision) {
 		return
 	}
 	l.mu.Lock()
+	//mutant: what is asked is not heeded
 	f.fence = max(f.fence, l.most+1)
 	l.mu.Unlock()
 	if f.founded = d == Won; !f.founded {
@@ -189,6 +195,7 @@ const raisesMost = 4
 func (f *fencing) raise() {
 	f.raises++
 	r := &fenceRaise{of: f}
+	//mutant: a kept fence is not voided by a new epoch
 	r.lasting = true
 	f.attempt.engine.begin(r, f.attempt.req.Key, nil) // see compose
 }
@@ -235,7 +242,10 @@ func (r *fenceRaise) read(en *entry) ballot {
 	return unexpected
 }
 
-func (r *fenceRaise) decide(t tally) Decision { return decideAcquire(t) }
+func (r *fenceRaise) decide(t tally) Decision {
+	//mutant: one master keeps the fence
+	return decideAcquire(t)
+}
 func (r *fenceRaise) ended(d Decision) {
 	f, a := r.of, r.of.attempt
 	r.mu.Lock()
@@ -245,6 +255,7 @@ func (r *fenceRaise) ended(d Decision) {
 	case d == Won:
 		r.engine.fences.learn(f.fence, r.engine.now())
 		f.keep()
+	//mutant: a fence that a master has exceeded is not raised further
 	case more > f.fence && f.raises < raisesMost: // as when the master that the fence came from has gone meanwhile
 		f.fence = more
 		f.raise()

@@ -70,6 +70,7 @@ func (r *round) fillAt(en *entry) {
 	}
 	for _, g := range r.owner.lacking(en) {
 		if en.lane.beginFill(g.signature()) {
+			//mutant: a gap is filled at once
 			(&fill{lane: en.lane, gap: g}).wait()
 		}
 	}
@@ -80,6 +81,7 @@ func (r *round) fillAt(en *entry) {
 func (l *lane) beginFill(sig signature) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	//mutant: each extension has a master filled that is being filled
 	if l.filling[sig] {
 		return false
 	}
@@ -90,6 +92,7 @@ func (l *lane) beginFill(sig signature) bool {
 func (l *lane) endFill(sig signature) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	//mutant: a fill that has given up keeps others away
 	delete(l.filling, sig)
 }
 
@@ -104,7 +107,9 @@ func (r *round) granting() (bits uint64) {
 // wait lets the longest InstanceTimeout of all proxies pass before the others are looked at.
 func (f *fill) wait() {
 	e := f.lane.engine
+	//mutant: a fill does not wait for slower proxies
 	f.at = e.waited().plus(e.bounds.Load().Patience)
+	//mutant: attempts wait for fills
 	e.fills.add(f)
 }
 
@@ -121,11 +126,14 @@ func (f *fill) look() {
 	e := f.lane.engine
 	e.look(f.gap.key.DB, []string{f.gap.key.Name}, &looking{every: true, done: func(l *looking) {
 		switch there := f.isThere(l); {
+		//mutant: a lock that is gone is filled
+		//mutant: what masters do not agree on is filled
 		case there && f.ends == 0:
 			f.at, f.start = e.waited(), l.start
 			if !f.lane.push(f, f.at).none() {
 				f.over()
 			}
+		//mutant: what was filled stays where the lock is gone
 		case !there && f.ends != 0:
 			f.lane.pushUndo(f.undo())
 		case f.ends == 0:
@@ -139,6 +147,7 @@ func (f *fill) look() {
 func (f *fill) isThere(l *looking) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	//mutant: what was filled stays where the lock has changed
 	same, filled := 0, f.ends == 0
 	if f.seen = l.keys[0].agreed.value; f.gap.dump == "" && f.seen != f.gap.value {
 		return false // it is somebody else's by now. A dump is compared by the master itself; see luaFillDump
@@ -149,11 +158,13 @@ func (f *fill) isThere(l *looking) bool {
 		case !s.exists || s.opinion != l.keys[0].agreed:
 		case f.gap.others&(1<<s.master) != 0:
 			same++
+			//mutant: a fill outlives the lock
 			f.kept = min(f.kept, l.engine.lasts(s.left))
 		case l.entries[s.master].lane == f.lane:
 			filled = true
 		}
 	}
+	//mutant: what was filled stays where the lock may be gone
 	return filled && same >= Quorum(len(l.entries))
 }
 
@@ -164,6 +175,7 @@ func (f *fill) keeps() time.Duration { return 0 }
 
 func (f *fill) take(now answerTime) bool {
 	l, g := f.lane, f.gap
+	//mutant: a master in quarantine is filled
 	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clockUnsure || l.quarantineCause() != "" {
 		f.over()
 		return false
@@ -183,10 +195,14 @@ func (f *fill) take(now answerTime) bool {
 func (f *fill) reply(instant) {
 	switch f.Reply {
 	case int64(didIt):
+		//mutant: a fill that is done keeps others away
 		f.over()
+		//mutant: a release of a lock that was filled is not made late
 		f.lane.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
+		//mutant: what was filled is looked at at once
 		f.wait()
 	case int64(other): // perhaps only for a moment: who asks for the lock in vain has it undone
+		//mutant: a fill is not tried again
 		if f.tries++; f.tries < fillTries {
 			f.Call, f.ends = masters.Call{}, 0
 			f.wait()
@@ -198,7 +214,10 @@ func (f *fill) reply(instant) {
 	}
 }
 
-func (f *fill) lost(string) { f.takeBack() }
+func (f *fill) lost(string) {
+	//mutant: what may have been filled stays
+	f.takeBack()
+}
 
 func (f *fill) takeBack() {
 	f.over()

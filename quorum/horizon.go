@@ -20,6 +20,7 @@ const (
 func (l *lane) extendHorizon() {
 	l.keeps = 0
 	for _, r := range l.batch {
+		//mutant: the horizon is never extended
 		l.keeps = max(l.keeps, r.keeps())
 	}
 	l.extension = masters.Call{}
@@ -46,6 +47,7 @@ func (l *lane) learnHorizon(shows int64) {
 	}
 	if ms, ok := l.extension.Reply.(int64); ok {
 		sent := shows - (l.proof.received - l.proof.sent).Milliseconds() - 1
+		//mutant: a horizon is known by a clock that was set back since
 		l.link.horizon = min(l.link.clock, sent) + ms
 	}
 }

@@ -199,6 +199,7 @@ func AutoInitialise(ctx context.Context, cfg Config, ms []masters.Master) (bool,
 		if err := fit(ctx, cfg, ms, found); err != nil {
 			return false, err
 		}
+		//mutant: init: auto looks once
 		if slices.EqualFunc(before, found, isMarkedAlike) {
 			err := markClean(ctx, cfg, ms, found, func(m marks) []any { return []any{m.canary, m.quarantine} })
 			return err == nil, err

@@ -81,6 +81,7 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 		lingering: time.NewTimer(0), filling: map[signature]bool{},
 	}
 	if is := m.marked.Load(); is != nil { // else the lane is to mark its database itself
+		//mutant: a new database is taken for marked
 		l.marked = *is
 	}
 	return l
@@ -190,6 +191,7 @@ func (l *lane) run(ctx context.Context) {
 // may cost the master its vote.
 func (l *lane) nudge(now answerTime) {
 	l.mu.Lock()
+	//mutant: silence never ends a connection
 	if l.busy != idle && !l.handing && now.since(l.busy) > l.engine.cfg.MasterDeadAfter && l.current != nil {
 		l.current.silent.Store(true)
 		_ = l.current.conn.Close() // its exchange ends, and the lane connects anew
@@ -200,10 +202,14 @@ func (l *lane) nudge(now answerTime) {
 		l.signal()
 	}
 	l.mu.Unlock()
+	//mutant: who is away is told of an epoch once
 	if l.behind.Load() {
 		l.tellEpochs()
 	}
+	//mutant: settings concern database 0
 	l.ask([]any{"INFO"}, l.patrol) // each lane, as each is judged by what its own connection was told
+	//mutant: one database's lane knows what is kept on disk
+	//mutant: fsync always is not noticed
 	if l.master.tellsAppend() {
 		l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolAppend)
 	}
@@ -240,6 +246,7 @@ func drop(queue []request, cause string) {
 		case *entry:
 			r.giveUp(dropped, failure{FailedConnection, cause})
 		case *fill:
+			//mutant: a fill that was not sent keeps others away
 			r.over()
 		}
 	}

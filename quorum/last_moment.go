@@ -10,6 +10,7 @@ package quorum
 // luaInTime ARGV[1]=what the master's clock may show at most, in ms.
 const luaInTime = `
 local t = redis.call('TIME')
+--mutant: FORCEUNLOCK runs late
 if t[1] * 1000 + math.floor(t[2] / 1000) > tonumber(ARGV[1]) then return redis.error_reply('` + lateError + `') end`
 
 // lateError is the answer of a master that was reached too late.

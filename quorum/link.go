@@ -40,6 +40,7 @@ func (l *lane) connect(ctx context.Context) bool {
 	l.link, l.last = next, nil
 	l.mu.Lock()
 	news := l.told.Found()
+	//mutant: attempts of broken connections are never forgotten
 	l.down, l.current, l.broken = "", next, nil
 	l.mu.Unlock()
 	l.master.connected(&next.info)
@@ -90,6 +91,7 @@ func (l *lane) killLast(next *link) error {
 	was, is := last.info.RunID, next.info.RunID
 	over := was != "" && is != "" && was != is        // nothing of the former connection can run any more
 	if was != "" && was == is && last.clientID != 0 { // 0 would be all clients, before Redis 7
+		//mutant: closing counts as cancel
 		kill := &masters.Call{Args: []any{"CLIENT", "KILL", "ID", last.clientID}}
 		if err := next.conn.Exec([]*masters.Call{kill}); err != nil {
 			return err

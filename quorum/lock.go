@@ -34,4 +34,7 @@ func (l *Lock) Until() time.Time {
 
 // Abandon undoes the lock, because its client is gone or the reply would come too late. What an extension made longer stays.
 // Abandon does not wait, and only the first call does anything.
-func (l *Lock) Abandon() { l.taken.undo(func() {}) }
+func (l *Lock) Abandon() {
+	//mutant: an abandoned lock is not undone
+	l.taken.undo(func() {})
+}

@@ -37,6 +37,7 @@ func (l *looking) read(en *entry) ballot {
 		return unexpected
 	}
 	is := granted
+	//mutant: a checkup goes by an older copy
 	if l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists }) {
 		is = grantedIfClean
 	}
@@ -82,6 +83,7 @@ func parseSighting(reply any) (sighting, bool) {
 // decide waits until something is known about every key.
 func (l *looking) decide(t tally) Decision {
 	decision := Won
+	//mutant: who told of what is watched is not waited for
 	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
 		return Undecided
 	}
@@ -160,6 +162,7 @@ func (l *looking) latest(i int) (until instant) {
 		case s.left < 0: // set on the master by someone else, for ever
 			return most
 		default:
+			//mutant: a TTL that is kept is what was left when it was told
 			until = max(until, e.masters[s.master].watch.when(now, s.ends).Lo)
 		}
 	}

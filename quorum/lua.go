@@ -12,7 +12,11 @@ type lua struct {
 	sha  string
 }
 
-func newLua(text string) *lua { return &lua{text: text, sha: shaOf(text)} }
+// newLua makes a script of a text, without the comments in it.
+func newLua(text string) *lua {
+	text = shorten(text)
+	return &lua{text: text, sha: shaOf(text)}
+}
 
 // shaOf returns the name that Redis gives a script.
 func shaOf(text string) string {
@@ -41,8 +45,10 @@ end
 
 // luaIsOurs is the head of an undo: it ends the script unless the key is the very one that was set.
 const luaIsOurs = luaExpires + `
+--mutant: an undo does not compare the token
 if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local at, slack = expires(KEYS[1])
+--mutant: an undo does not compare the expiry
 if math.abs(at - ARGV[2]) > slack then return 0 end
 `
 
@@ -60,6 +66,8 @@ local function prolong(key, ms)
   redis.call('PEXPIRE', key, ms)
   local at, slack = expires(key)
   local gap = 2 * slack + 1
+  --mutant: a late release takes what an extension left at a guarded instant
+  --mutant: an undo that is repeated takes what an extension left
   local to = at - at % (4 * gap) + 2 * gap
   if to < at then to = to + 4 * gap end
   if to > at then redis.call('PEXPIREAT', key, string.format('%.0f', to)) end
@@ -78,9 +86,12 @@ if v ~= ARGV[1] then return 0 end
 
 var (
 	// luaRelease KEYS[1]=resource ARGV[1]=token: delete it if the token holds it.
+	//mutant: a release does not compare
 	luaRelease = newLua(luaIfHeld + luaFree)
 
 	// luaExtend KEYS[1]=resource ARGV[1]=token ARGV[2]=ms: set the remaining TTL if the token holds it, and reply as luaProlong.
+	//mutant: an extension does not compare
+	//mutant: an extension makes a lock that is gone
 	luaExtend = newLua(luaProlong + luaIfHeld + `return prolong(KEYS[1], ARGV[2])`)
 
 	// luaAdd KEYS[1]=resource KEYS[2]=horizon ARGV[1]=token ARGV[2]=ms to add ARGV[3]=the most that may result ARGV[4]=when it is to
@@ -101,13 +112,16 @@ return {ms, prolong(KEYS[1], string.format('%.0f', ms)), (expires(KEYS[1]))}`)
 	// to a guarded instant, if it is not there: expiries.choose says why.
 	luaReenter = newLua(luaExpires + `
 local v = redis.call('GET', KEYS[1])
+--mutant: a re-entrant attempt takes any lock
 if v == ARGV[1] then
   local at, slack = expires(KEYS[1])
   local gap = 2 * slack + 1
   local guarded = at - at % (4 * gap) + 3 * gap
   if at > guarded + slack then guarded = guarded + 4 * gap end
+  --mutant: a re-entrant attempt that is late shortens a lock
   if at < tonumber(ARGV[2]) then
     redis.call('PEXPIREAT', KEYS[1], ARGV[2])
+  --mutant: a late undo takes what a re-entrant attempt counts on
   elseif at < guarded - slack then
     redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', guarded))
   end
@@ -143,7 +157,10 @@ return {1}`)
 // set any more ARGV[4]=the canary: the head of a fill.
 const luaIfBlank = `
 local time = redis.call('TIME')
+--mutant: what was forgotten is filled
+--mutant: a gap is filled when the validity is over
 if time[1] * 1000 + math.floor(time[2] / 1000) >= tonumber(ARGV[3]) or redis.call('GET', KEYS[2]) ~= ARGV[4]
+  --mutant: a fill takes another's place
   or redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 `
 
@@ -159,6 +176,7 @@ return 1`)
 redis.call('RESTORE', KEYS[1], ARGV[2], ARGV[1], 'REPLACE', 'ABSTTL')
 local kind, seen = look(KEYS[1])
 if seen == ARGV[5] and redis.call('DUMP', KEYS[1]) == ARGV[1]
+  --mutant: a part of a lock is filled
   and (kind == 'string' or kind == 'hash' and #redis.call('HGETALL', KEYS[1]) == 2) then return 1 end
 redis.call('DEL', KEYS[1])
 return 0`)
@@ -201,6 +219,7 @@ var (
 	luaDeleteSeen = newLua(luaIfSeen + luaFree)
 
 	// luaExpireSeen as luaDeleteSeen, and ARGV[3]=ms. It replies as luaProlong.
+	//mutant: a release of a lock that EXPIRE extended is not made late
 	luaExpireSeen = newLua(luaIfSeen + luaProlong + `return prolong(KEYS[1], ARGV[3])`)
 )
 
@@ -221,12 +240,14 @@ return all`)
 	luaEdit = newLua(luaSight + luaExpires + `
 for i, key in ipairs(KEYS) do
   local kind, seen = look(key)
+  --mutant: an Exec does not compare
   if kind ~= ARGV[5 * i - 4] or seen ~= ARGV[5 * i - 3] then return 0 end
 end
 local reply = {1}
 for i, key in ipairs(KEYS) do
   local edit, value, at = ARGV[5 * i - 2], ARGV[5 * i - 1], ARGV[5 * i]
   reply[i + 1] = redis.call('PTTL', key) >= 0 and (expires(key)) or 0
+  --mutant: each master keeps the TTL that it has
   if edit == 'replace' and reply[i + 1] > tonumber(at) then at = string.format('%.0f', reply[i + 1]) end
   if edit == 'delete' or at ~= '0' and reply[i + 1] > tonumber(at) then
     redis.pcall('PUBLISH', '` + BellPrefix + `' .. key, '') -- as luaFree and luaProlong
@@ -248,6 +269,8 @@ for _, key in ipairs(KEYS) do
   local kind, ends, slack = redis.call('TYPE', key).ok, expires(key)
   local stale = kind == 'none' and at ~= '0' and ARGV[1] == '1'
   for i = first, math.min(next - 2, #ARGV - 1), 2 do
+    --mutant: a repair takes whatever is there
+    --mutant: a repair does not compare the expiry
     stale = stale or kind == 'string' and math.abs(ends - ARGV[i + 1]) <= 2 * slack and redis.sha1hex(redis.call('GET', key)) == ARGV[i]
   end
   if stale and kind ~= 'none' and (at == '0' or ends > tonumber(at)) then

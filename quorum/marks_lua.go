@@ -11,8 +11,10 @@ if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 ` + luaFences + `
 if string.match(ARGV[1], '%d*$') ~= string.match(ARGV[2], '%d*$') then redis.call('DEL', KEYS[3]) end
 redis.call('SET', KEYS[1], ARGV[2])
+--mutant: the quarantine is not written on the master
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 local to = string.match(ARGV[2], '^%S+ (%d+) ')
+--mutant: an epoch without a quarantine forgets the fences
 if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
@@ -64,6 +66,7 @@ if redis.call('GET', KEYS[3]) ~= table.remove(ARGV) then return 0 end
 if redis.call('GET', KEYS[2]) ~= table.remove(ARGV) then return 0 end
 local fence = tonumber(table.remove(ARGV))
 ` + luaMerge + luaFences + `
+--mutant: a cleared master is seeded with what it has
 if fence > 0 then keep(math.max(largest, fence), epoch) end
 redis.call('DEL', KEYS[3])
 return 1`)
@@ -77,6 +80,7 @@ return 1`)
 	// luaInitialise KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next canary ARGV[2]=the canary, and ARGV[3]=the quarantine, that were
 	// seen, or neither: 1, or 0 if they are others by now.
 	luaInitialise = newLua(`
+--mutant: init: auto marks a master whatever it carries by then
 if ARGV[2] and (redis.call('GET', KEYS[1]) ~= ARGV[2] or redis.call('GET', KEYS[2]) ~= ARGV[3]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('DEL', KEYS[2])

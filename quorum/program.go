@@ -73,6 +73,7 @@ func (l *lane) sendAgain(i int) bool {
 	}
 	p := en.round.program
 	delete(l.link.programs, p.sha)
+	//mutant: what is sent again follows what has overtaken it
 	if slices.ContainsFunc(l.batch[i+1:], en.overtakenBy) {
 		return false
 	}
@@ -144,6 +145,7 @@ func (l *lane) pushAgain(r request) string {
 	if cause := l.refuses(); cause != "" {
 		return cause
 	}
+	//mutant: what is sent again goes last
 	l.queue = slices.Insert(l.queue, l.repeated, r)
 	l.repeated++
 	return ""

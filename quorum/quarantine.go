@@ -35,6 +35,7 @@ func (l *lane) setQuarantine(text, canary string) {
 	is := l.quarantine
 	l.mu.Unlock()
 	if is == nil && was != nil && !was.Known { // too few others were there to be told of the epoch while it lasted
+		//mutant: who was away is not told of a quarantine that ended by itself
 		l.tellOthers(was.said)
 	}
 	switch log := l.engine.cfg.Logger; {
@@ -88,6 +89,7 @@ func (l *lane) seeThrough(now instant) {
 		l.mu.Unlock()
 		return
 	}
+	//mutant: an earlier server tells how long a quarantine lasts
 	maps.DeleteFunc(q.said, func(slot int, t vouch.Testimony) bool { return l.roster[slot].Load() > t.Epoch }) // an earlier server's
 	n, said := len(l.engine.masters), slices.Collect(maps.Values(q.said))
 	if !q.Known {

@@ -36,6 +36,8 @@ const lateMax = 4
 // grantOf is the place of a signature's key in the master's grants.
 func (l *lane) grantOf(hash uint64) *grant {
 	g := &l.master.grants
+	//mutant: of grants in several databases one is known
+	//mutant: a late release knows a lock only in the way in which it was taken
 	return &g[(hash>>32+uint64(l.db)*31)%uint64(len(g))]
 }
 
@@ -51,6 +53,7 @@ func (l *lane) granted(hash uint64, round, expires int64) {
 func (d *editing) noteGrants(en *entry) {
 	for _, k := range d.puts {
 		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
+			//mutant: a release of a lock that was put is not made late
 			en.lane.granted(k.hash, d.place.Load(), at)
 		}
 	}
@@ -58,6 +61,7 @@ func (d *editing) noteGrants(en *entry) {
 
 // missed makes a release late on a master that has missed it.
 func (r *round) missed(en *entry) {
+	//mutant: a release that a master missed is not made late
 	if sig := r.releases; sig != nil && !en.missed {
 		en.missed = true
 		en.lane.releaseLate(*sig, r.place.Load())
@@ -66,6 +70,7 @@ func (r *round) missed(en *entry) {
 
 // releaseOwed takes back an extension that was answered late, if a release came after it and was not sent.
 func (en *entry) releaseOwed(sig signature) {
+	//mutant: a release is not made late where an extension is late
 	if place := en.round.place.Load(); en.lane.owes(sig, place) {
 		en.lane.releaseLate(sig, place)
 	}
@@ -78,11 +83,15 @@ func (l *lane) releaseLate(sig signature, round int64) {
 	g := l.grantOf(hash)
 	now, expires := l.engine.now(), g.expires.Load()
 	of := hash - uint64(expires)
+	//mutant: a release is made late over and over
+	//mutant: everybody's release of a grant is made late
+	//mutant: a late release by vote takes what was granted after it
 	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo for a signature is enough
 		return
 	}
 	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
+		//mutant: a late release goes by the token
 		u := newUndo(l, sig, expires, left)
 		u.once = true
 		l.pushUndo(u)

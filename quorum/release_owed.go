@@ -31,6 +31,7 @@ func (l *lane) owe(sig signature, place int64) {
 		if l.owed == nil {
 			l.owed = make(map[signature]debt)
 		}
+		//mutant: a release that was not sent is not owed
 		l.owed[sig] = debt{max(l.owed[sig].place, place), l.pushed}
 	}
 	broken := slices.Clone(l.broken[sig])
@@ -53,6 +54,7 @@ func (l *lane) owe(sig signature, place int64) {
 func (l *lane) owes(sig signature, place int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	//mutant: a release that was not sent is owed by who came after it
 	return l.owed[sig].place > place
 }
 
@@ -72,5 +74,6 @@ func (l *lane) remember(sig signature, en *entry) {
 	if l.broken == nil {
 		l.broken = make(map[signature][]*entry)
 	}
+	//mutant: of attempts that are lost only the last is owed for
 	l.broken[sig] = append(l.broken[sig], en)
 }

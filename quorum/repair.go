@@ -35,6 +35,7 @@ type repair struct {
 func (d *editing) repair() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	//mutant: a deletion by doubt is repaired
 	if d.tally.Granted < Quorum(len(d.entries)) { // a deletion that has the benefit of the doubt
 		d.checked = true
 		return
@@ -97,6 +98,7 @@ func (r *repair) take(now answerTime) bool {
 	e := d.engine
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	//mutant: what was taken away is repaired
 	if now >= r.deadline || d.revoked || r.lane.clockUnsure || !d.missedBy(r.master) {
 		return false
 	}
@@ -207,6 +209,7 @@ func (d *editing) checkedUp(l *looking) {
 			switch {
 			case d.isDone(k, s):
 				done++
+			//mutant: a checkup takes what was put anew for the past
 			case d.missedBy(s.master) && d.isStale(k, s):
 				stale++
 				wants[s.master] = true
@@ -219,6 +222,7 @@ func (d *editing) checkedUp(l *looking) {
 		if done < q {
 			fills = false
 		}
+		//mutant: what few masters have released is repaired
 		if done < q && (gone || k.Kind != Put || len(d.entries)-done-stale >= q) {
 			mends = false
 			if gone {
@@ -252,6 +256,7 @@ func (d *editing) isDone(k *edited, s sighting) bool {
 		return !s.exists
 	}
 	en := &d.entries[s.master]
+	//mutant: a checkup takes another's value for its own
 	return s.kind == "string" && s.value == k.Value && d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, k))
 }
 

@@ -23,6 +23,7 @@ func (l *lane) latestEpoch() *atomic.Int64 { return &l.roster[l.master.slot] }
 func (r roster) learn(text string) {
 	for i, epoch := range parseRoster(text) {
 		if i < len(r) {
+			//mutant: what masters tell of epochs is not heard
 			raise(&r[i], epoch)
 		}
 	}
@@ -65,6 +66,7 @@ func (r roster) isIn(text string) bool {
 // marked, one of these servers is behind.
 func (l *lane) nextEpoch(known int64, runID string) int64 {
 	apart := hash(fmt.Sprint(l.engine.started.UnixNano(), runID, known)) % epochsApart
+	//mutant: servers that come to an epoch at once come to the same one
 	return max(known+1, time.Now().UnixMicro()) + int64(apart)
 }
 

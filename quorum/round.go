@@ -107,6 +107,7 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 		r.place.Store(e.rounds.Add(1))
 		for i := range r.entries {
 			if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
+				//mutant: a release that most masters missed is not made late
 				o.missed(&r.entries[i])
 				turnedAway = true
 			}
@@ -140,6 +141,7 @@ func (r *round) expire() {
 	r.cast(r.engine.now(), func() {
 		for i := range r.entries {
 			en := &r.entries[i]
+			//mutant: no deadline
 			en.record(Failed, en.lane.lateness())
 			if en.fate == waiting {
 				en.oweRelease()
@@ -237,10 +239,12 @@ func (r *round) who(v Vote) iter.Seq[*entry] {
 func (e *Engine) inOrder(names []string, push func()) {
 	var few [8]uint32
 	stripes := few[:0]
+	//mutant: rounds have their order by their first keys alone
 	for _, name := range names {
 		stripes = append(stripes, hash(name)%uint32(len(e.order)))
 	}
 	slices.Sort(stripes)
+	//mutant: order of rounds left to chance
 	stripes = slices.Compact(stripes)
 	for _, s := range stripes {
 		e.order[s].Lock()

@@ -121,6 +121,7 @@ func (a *answer) ttl(gives giving) time.Duration {
 type giving struct{ least, round time.Duration }
 
 func (g giving) up(e *effect) bool {
+	//mutant: a script's extension by little is not promised
 	return e.kind != created && (e.ttl < g.least || e.ttl <= g.round && e.isSooner())
 }
 

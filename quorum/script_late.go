@@ -52,6 +52,8 @@ func (r *voting) releaseMissed() {
 // releaseAt makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
 // By then others may have asked for the lock: what they were granted stays theirs.
 func (r *voting) releaseAt(en *entry) {
+	//mutant: a release by vote that a master missed is not made late
+	//mutant: whatever a script deletes is deleted late
 	if !en.missed || r.req.Rule.Merge != Releasing {
 		return
 	}
@@ -61,6 +63,7 @@ func (r *voting) releaseAt(en *entry) {
 		}
 		for i := range a.effects {
 			if e := &a.effects[i]; e.kind == deleted {
+				//mutant: a release by vote that was not sent is not owed
 				if en.fate == dropped {
 					en.lane.owe(e.signature(), r.place.Load())
 				}

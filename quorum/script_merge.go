@@ -57,6 +57,7 @@ func (c *count) largest() (agreed class, n int) {
 func (c *count) decide(t tally) Decision {
 	q := Quorum(t.Masters)
 	switch {
+	//mutant: what takes a lock from whoever holds it is answered by a quorum
 	case c.rule.Blind && t.Pending() > 0:
 		return Undecided
 	case c.rule.Merge == Releasing:
@@ -158,6 +159,7 @@ func (c *count) decideRelease(t tally) Decision {
 func (c *count) kept() (n int) {
 	for a := range c.who(Granted) {
 		if c.rule.keeps(a) {
+			//mutant: one master that keeps a lock is a quorum
 			n++
 		}
 	}
@@ -243,6 +245,7 @@ func (c *count) refused() (Value, bool) {
 			largest = a.value
 		}
 	}
+	//mutant: who could not look says no
 	if no < min(all, Quorum(len(c.answers))) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
 		return c.commonest(Refused, (*answer).isError), true
 	}

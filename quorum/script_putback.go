@@ -29,14 +29,17 @@ local function shared(key)
   local held, holders = call('HGETALL', key), 0
   if held.err then return not string.find(held.err, 'WRONGTYPE', 1, true) end
   for i = 2, #held, 2 do holders = holders + (tonumber(held[i]) and 1 or 0) end
+  --mutant: a late release takes the lock of other readers
   return holders > 1
 end
 local put, beside, hash, field, count = 0, false, unpack(ARGV, 4 * #KEYS + 1)
 for i, key in ipairs(KEYS) do
   local digest, ends, before, was = ARGV[4 * i - 3], tonumber(ARGV[4 * i - 2]), ARGV[4 * i - 1], ARGV[4 * i]
   local now = valueOf(key)
+  --mutant: a late release by vote goes by the expiry
   if now and (#now > 64 and redis.sha1hex(now) or now) == digest then
     local at, slack = expires(key)
+    --mutant: a late release by vote goes by the content
     if math.abs(at - ends) <= slack then
       if put == 0 then put = 1 end
       if key == hash then hash = nil end
@@ -74,6 +77,7 @@ func (r *voting) putBack(d Decision, after func()) {
 		r.revoked = d != Lost || !r.count.queues()
 	}
 	for i, a := range r.all {
+		//mutant: what a script that lost has done stays
 		if a != nil && r.count.wrong(a, d) {
 			certain = append(certain, r.undoOf(i)...)
 		}
@@ -87,6 +91,7 @@ func (r *voting) putBack(d Decision, after func()) {
 func (r *voting) undo(after func()) {
 	var certain []*undo
 	r.mu.Lock()
+	//mutant: what an abandoned script has done stays
 	if r.takes() {
 		r.revoked = true
 		for i, a := range r.all {
@@ -125,11 +130,13 @@ func (r *voting) undoOf(master int) []*undo {
 		keys = append(keys, e.name)
 		argv = append(argv, e.digest, e.ends, e.before, e.was)
 		longest = max(longest, e.ttl)
+		//mutant: what was put anew is put back
 		once = once || e.ttl == 0 // as of an editing that keeps a TTL
 	}
 	if len(keys) == 0 {
 		return nil
 	}
+	//mutant: a reader is put back only where no other came or went
 	if rule := &r.req.Rule; rule.Derived && rule.Field != "" { // as Redisson's read lock
 		argv = append(argv, r.req.Keys[0], rule.Field, r.all[master].field)
 	}
@@ -171,6 +178,7 @@ func (r *voting) isPutBack() bool {
 			return false
 		}
 	}
+	//mutant: a script is asked again on what an earlier run has left
 	return !slices.ContainsFunc(r.undone, func(u *undo) bool { return !u.clean.Load() }) &&
 		(r.before == nil || r.before.isPutBack())
 }

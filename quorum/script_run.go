@@ -75,6 +75,7 @@ type voting struct {
 func (r *voting) read(en *entry) ballot {
 	a, cause := r.answer(&en.Call)
 	if a == nil {
+		//mutant: a release by vote that was answered with an error is not made late
 		r.noteMissed(en)
 		return failed(cause)
 	}
@@ -98,8 +99,12 @@ func (r *voting) read(en *entry) ballot {
 func (r *voting) ifClean(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
+		//mutant: an old vote joins new ones, of scripts
 		return v == Granted
+	//mutant: an older copy of a lock is extended by a script
 	case Agreeing, Extending:
+		//mutant: an old vote joins new ones, of scripts that nobody knows
+		//mutant: an older copy of a value is taken once more, by a script
 		return true
 	}
 	return !slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != created })
@@ -121,6 +126,7 @@ func (r *voting) answer(c *masters.Call) (a *answer, cause string) {
 	if err != nil {
 		return nil, unexpected.cause
 	}
+	//mutant: an error of a master is its script's
 	if code, _, _ := strings.Cut(a.value.Text, " "); a.encoded[0] == raisedValue && len(a.effects) == 0 && slices.Contains(incapable, code) {
 		return nil, failureText(errors.New(a.value.Text))
 	}
@@ -153,6 +159,7 @@ func (r *voting) won() {
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
 	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
+		//mutant: T1 of a script read after the round
 		until := r.began() + Validity(ttl, 0, e.cfg.DriftFactor)
 		if ttl < ttlMin || e.catchUp() >= until {
 			e.stats.expired.Add(1)
@@ -193,6 +200,7 @@ func (r *voting) lost() {
 			r.lineUp(func() { r.refuse(r.sooner(refusal)) })
 		case rule.Queue != nil && refused:
 			r.wakeFirst(func() { r.refuse(r.sooner(refusal)) })
+		//mutant: a script is asked again on what it has left
 		case divided && r.isPutBack():
 			r.again()
 		case refused:
@@ -277,10 +285,13 @@ func (r *voting) settled(en *entry) {
 	var late []*undo
 	r.mu.Lock()
 	if a := r.all[en.master]; a != nil {
+		//mutant: what a script has done late stays
 		if r.count.wrong(a, r.decision) || r.revoked && r.req.Rule.vote(a) == Granted {
 			late = r.undoOf(en.master)
 		}
+		//mutant: a release by vote is not made late where the lock is late
 		r.eachExpiry(a, func(sig signature, _ int64) { en.releaseOwed(sig) })
+		//mutant: a release by vote that no quorum has answered is not made late
 		r.releaseMissed()
 	}
 	r.mu.Unlock()
@@ -291,6 +302,8 @@ func (r *voting) settled(en *entry) {
 // has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum
 // has any of them.
 func (r *voting) lacking(en *entry) (gaps []*gap) {
+	//mutant: what has keys of other names is filled
+	//mutant: what nobody knows is filled
 	if r.req.Rule.Merge != Extending || r.req.Rule.Derived {
 		return nil
 	}

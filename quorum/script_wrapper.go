@@ -130,7 +130,8 @@ func shorten(text string) string {
 		if i := strings.Index(line, " -- "); i >= 0 {
 			line = line[:i] + "\n"
 		}
-		if line != "\n" && !strings.HasPrefix(line, "--\n") && !strings.HasPrefix(line, "-- ") {
+		if line != "\n" && !strings.HasPrefix(line, "--\n") && !strings.HasPrefix(line, "-- ") &&
+			!strings.HasPrefix(line, "--mutant:") {
 			b.WriteString(line)
 		}
 	}

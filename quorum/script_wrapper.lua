@@ -35,6 +35,7 @@ local function now()
   local t = call('TIME')
   return t[1] * 1000 + floor(t[2] / 1000)
 end
+--mutant: a forced unlock by vote runs late
 if latest and now() > latest then return {err = '@LATE@'} end
 local function expiry(key)
   local at = call('PEXPIRETIME', key)
@@ -83,6 +84,7 @@ local function expires(name, reply, key, ...)
   if type(reply) == 'table' and reply.err then return end
   if name == 'pexpire' and not own[key] then
     local hold = string.match(text(key), '^(.*):')
+    --mutant: a reader extends where its own hold is over
     holds[hold] = holds[hold] or reply == 1
   end
   local done, arg, i = reply and reply ~= 0, {...}, name == 'set' and 2 or 1
@@ -112,6 +114,7 @@ end
 
 -- says whether the script gave the key this expiry, which lacks our addition then
 local function given(key, ends)
+  --mutant: a script's new expiry is known by its time alone
   return origin[key] == 'script' or not same(before[key][2], ends) and (ends < 0 or origin[key] ~= 'other')
 end
 
@@ -120,6 +123,7 @@ local function shown(name, key, left)
   if type(left) ~= 'number' or left == -2 then return left end
   if before[key] and given(key, expiry(key)) then return left end
   left = call('PTTL', key)
+  --mutant: the TTL that a script reads is that of the key
   left = left < 0 and most or math.max(1, floor((left - extra) / (1 + factor)))
   if find(name, 'expiretime', 1, true) then left = left + now() end
   if sub(name, 1, 1) ~= 'p' then left = floor((left + 500) / 1000) end
@@ -364,10 +368,13 @@ for _, key in ipairs(written) do
       lasts = ttl
     end
     -- What another proxy has let last longer may be read, and set again.
+    --mutant: a TTL above the longest is refused where it was there
     if ttl > most and ends > was[2] then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms; ask for less, or raise ttl_max on every lockproxy' end
     if lasts > 0 then
+      --mutant: a script's keys are kept without drift and grace
       local more = math.ceil(lasts * factor) + extra
       ends, left = ends + more, lasts + more
+      --mutant: a script does not look whether its keys are kept
       must('PEXPIREAT', key, ends)
     end
     if is and ends < was[2] then call('PUBLISH', '@BELL@' .. key, '') end -- as luaProlong
@@ -380,7 +387,9 @@ for _, key in ipairs(written) do
 end
 
 -- The horizon lasts as long as what was set here, with head-room.
+--mutant: a script does not extend the horizon
 if longest > 0 and call('PTTL', '@HORIZON@') < longest then
+  --mutant: a script does not look whether the horizon lasts
   must('SET', '@HORIZON@', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))
 end
 

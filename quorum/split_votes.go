@@ -14,6 +14,7 @@ const (
 // began returns the start of the first attempt: the client's time counts from then, however often the attempt is repeated.
 func (a *attempt) began() instant {
 	if a.asked > 1 {
+		//mutant: the time of an attempt that is made anew begins anew
 		return a.since
 	}
 	return a.start
@@ -58,6 +59,7 @@ func (a *attempt) divided() bool {
 // began returns the start of the first run, as for an attempt.
 func (r *voting) began() instant {
 	if r.before != nil {
+		//mutant: the time of a script that is asked again begins anew
 		return r.before.began()
 	}
 	return r.start

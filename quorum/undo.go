@@ -82,6 +82,7 @@ func (u *undo) keeps() time.Duration { return 0 }
 func (u *undo) take(answerTime) bool {
 	now := u.lane.engine.now()
 	if u.gone == 0 {
+		//mutant: an undo in a later batch goes unsent
 		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}
 	if now >= u.gone {
@@ -107,7 +108,11 @@ func (u *undo) reply(now instant) {
 	if !did {
 		u.misses++
 	}
+	//mutant: an undo is not repeated after an error
+	//mutant: the undo of what may still run is not repeated
+	//mutant: what comes back is not undone
 	again := u.Err != nil || !did && (u.unknown && u.lane.loose || !u.once && u.misses <= undoMisses)
+	//mutant: what may come back is not reckoned with
 	u.clean.Store(did)
 	u.finish()
 	if !again || now >= u.gone || !u.lane.postpone(u) {
@@ -124,6 +129,7 @@ func (u *undo) end() {
 
 // lost keeps the undo for the next connection.
 func (u *undo) lost(string) {
+	//mutant: an undo is lost with its connection
 	if !u.lane.pushUndo(u) {
 		u.end()
 	}

@@ -18,6 +18,7 @@ func Drift(ttl time.Duration, factor float64) time.Duration {
 // Validity returns how long a lock may still be relied upon: TTL − elapsed − drift. It is not positive if the lock must
 // not be used at all.
 func Validity(ttl, elapsed time.Duration, factor float64) time.Duration {
+	//mutant: validity without drift
 	return ttl - elapsed - Drift(ttl, factor)
 }
 
@@ -35,6 +36,8 @@ func TTLMin(factor float64) time.Duration {
 // kept returns how long masters are told to keep the key of a lock: TTL + drift + grace, in whole milliseconds, rounded
 // up. A client that counts the TTL from its own send is then never ahead of the masters.
 func (c *Config) kept(ttl time.Duration) time.Duration {
+	//mutant: keys kept without drift and grace
+	//mutant: keys kept without drift
 	return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)
 }
 

@@ -60,19 +60,25 @@ func (l *lane) vouch() failure {
 	}
 	jumped := l.observe(&l.proof)
 	charges, charge := l.master.watch.charged()
+	//mutant: a mark that was met early stays as it is
 	l.suspect = l.suspect || marks.quarantine != l.link.marks.quarantine || l.link.early && l.heardOthers()
 	switch {
+	//mutant: a changed canary is not noticed
 	case marks.canary != l.link.marks.canary:
 		l.suspect = true
 		return failure{FailedForgot, "is not known to remember its locks: its canary has changed"}
+	//mutant: data that comes back in quarantine votes
 	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
 		return failure{FailedForgot, "is not known to remember its locks: it was quarantined"} // and suspect is set
+	//mutant: the setting that forbids evictions is not in the proof
 	case l.mayEvict():
 		l.suspect = true
 		return failure{FailedForgot, "may have forgotten locks: its maxmemory or maxmemory-policy was changed"}
+	//mutant: a server that was replaced votes while it is connected
 	case l.latestEpoch().Load() > l.link.epoch:
 		l.suspect = true
 		return failure{FailedForgot, "was replaced"}
+	//mutant: a jump of the clock costs no votes
 	case !jumped.none():
 		return jumped
 	case charges != l.charges:
@@ -105,6 +111,7 @@ func (l *lane) hasNewBounds(canary string) bool {
 	if was.Bounds = is.Bounds; !ok1 || !ok2 || was != is {
 		return false
 	}
+	//mutant: stricter settings that come later are not kept to
 	l.engine.keepTo(is.Bounds)
 	return true
 }
@@ -148,6 +155,7 @@ func (l *lane) observe(p *proof) failure {
 		if doubt != "" {
 			l.engine.warden.alarm()
 		}
+		//mutant: a slow answer is believed about the clock
 		if l.master.watch.reach() <= l.engine.uncertainty() {
 			return failure{FailedClock, doubt}
 		}
@@ -194,6 +202,7 @@ func (r *round) settleEpochs() bool {
 	void := false
 	for i := range r.entries {
 		en := &r.entries[i]
+		//mutant: a grant from before the quarantine counts
 		if en.vote == Granted && en.epoch < en.lane.latestEpoch().Load() {
 			en.vote, en.cause = Failed, "may have forgotten its vote"
 			en.lane.master.count(Failed, FailedForgot) // as well as granted

@@ -94,11 +94,13 @@ func (w *warden) judge(now instant) {
 	if missing && now-at < e.cfg.InstanceTimeout {
 		return // until it looks again
 	}
+	//mutant: jumps that differ are a standstill
 	by, own, sure := vouch.Standstill(jumps, bounds.DriftFactor, tolerance(bounds.Grace))
 	if !sure { // look again later; until then no vote of the masters that jumped counts
 		return
 	}
 	w.alarmed.Store(0)
+	//mutant: a proxy that slept quarantines all masters
 	if own {
 		w.putRight(at, by)
 		return
@@ -106,6 +108,7 @@ func (w *warden) judge(now instant) {
 	for _, m := range e.masters {
 		switch by, ahead := m.watch.convict(); {
 		case ahead > 0:
+			//mutant: a clock that was judged is marked at the next heartbeat
 			e.askMaster(m) // so that it is marked before a proxy that knows nothing of its clock meets it
 		case by < 0: // its keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", m.Addr(), "by", -by)
@@ -123,6 +126,7 @@ func (w *warden) putRight(at instant, by time.Duration) {
 		m.watch.ignore()
 	}
 	put := max(by, 0)
+	//mutant: the clock is put right after the masters' are known by it
 	e.slept.Add(int64(put))
 	now := e.now()
 	for _, m := range e.masters {
@@ -185,6 +189,7 @@ func (l *lane) patrol(reply any) {
 	if l.evicted.more(&now) {
 		l.master.watch.accuse("it evicted keys")
 	}
+	//mutant: an append-only file that is turned on is not noticed
 	l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
 		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || now.Durable() != was.Durable()
 }

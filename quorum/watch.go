@@ -115,6 +115,7 @@ func (w *watch) accuse(reason string) {
 // once: a batch that was vouched for between the two would count. It is called with mu held.
 func (w *watch) endInquiry(ahead time.Duration) {
 	w.jumped, w.jump, w.ahead = false, 0, 0
+	//mutant: no quarantine after a jump forwards
 	if ahead > 0 { // even if the clock is right again by now: what expired is gone
 		w.charges++
 		w.charge = "its clock jumped forwards by " + ahead.Round(time.Millisecond).String()
@@ -136,10 +137,13 @@ func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 	defer w.mu.Unlock()
 	by, jumped := w.clock.Jumped()
 	switch {
+	//mutant: a clock that is met after a standstill denies it
 	case w.steady >= t && w.first >= t:
 		return &vouch.Span{Lo: math.MinInt64 / 2, Hi: math.MaxInt64 / 2}
 	case w.steady >= t:
+		//mutant: a clock that cannot tell denies a standstill
 		return &vouch.Span{Lo: -w.hidden, Hi: w.hidden}
+	//mutant: a jump is judged by a slow answer
 	case !jumped, w.clock.Width() > d:
 		return nil
 	}
@@ -162,6 +166,7 @@ func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead tim
 	if !w.jumped && w.steady >= t { // what is known of this clock was learnt after the standstill
 		by = 0
 	}
+	//mutant: a standstill hides a jump that came back
 	ahead = min(w.ahead, w.ahead-w.jump) // what the clock jumped back again was its own jump: no standstill shows as one back
 	ahead = max(ahead, w.clock.Acquit(by, put), 0)
 	w.from = now
@@ -175,6 +180,7 @@ func (w *watch) convict() (by, ahead time.Duration) {
 	defer w.mu.Unlock()
 	by, ahead = w.jump, w.ahead
 	w.clock.Convict()
+	//mutant: a jump is forgotten before its master is charged
 	w.endInquiry(ahead)
 	return by, ahead
 }

@@ -68,6 +68,7 @@ func (w *write) read(en *entry) ballot {
 			old.value, _ = reply[1].(string)
 		}
 		is := granted
+		//mutant: an older copy is replaced once more, by SET with GET
 		if w.req.WantOld { // of what somebody else has replaced, too: see editing.read
 			is = grantedIfClean
 		}
@@ -107,6 +108,7 @@ func (w *write) ended(d Decision) {
 		w.mu.Lock()
 		old, agreed := decideRead(w.tally, w.told)
 		w.mu.Unlock()
+		//mutant: what is not clear is nothing
 		if w.req.WantOld && agreed != Won {
 			w.done(Written{Err: ErrUnclear})
 			return

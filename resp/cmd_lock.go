@@ -147,6 +147,7 @@ func runUnlock(c *call) Reply {
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	return c.begin(overlapAny, name, answer, func(sl *slot) {
 		sl.token, sl.alien = token, alien
+		//mutant: a held lock that was given back is extended
 		c.endHoldOf(sl.key, token)
 		c.engine().Release(sl.key, token, sl.released)
 	})
@@ -191,6 +192,7 @@ func runFence(c *call) Reply {
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		c.engine().Fence(sl.key, func(v quorum.FenceView) {
+			//mutant: an older fence is the newest
 			sl.resolve(outcome{err: v.Err, done: count(n > 0 && v.Fence == n)})
 		})
 	})

@@ -167,6 +167,7 @@ func runExec(c *call) Reply {
 		return later
 	}
 	return c.execute(names, deferred, func() ([]quorum.Mark, step) {
+		//mutant: what is watched may change
 		marks := t.marks()
 		t.end(&c.server.memory)
 		return marks, func(p *plan) Reply {
@@ -266,6 +267,7 @@ func (p *plan) script(m *script.Meaning, op script.Call) Reply {
 	switch {
 	case op.Op == script.Query:
 		o.Result = op.Result(k.Exists, k.Value)
+	//mutant: a script in a transaction does not compare
 	case op.Op == script.Release && mine:
 		k.remove()
 		o.Result = script.Done

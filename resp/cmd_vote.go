@@ -76,6 +76,7 @@ func ruleOf(s *script.Script, keys, args []string) (quorum.Rule, Reply) {
 	}
 	rule := quorum.Rule{Each: f.Each, Blind: f.Blind, Derived: f.Derived, Granted: grants(f.Granted, len(keys))}
 	if i := f.Holder; i > 0 && i <= len(args) {
+		//mutant: a script does not say for whom it takes
 		rule.Field = args[i-1]
 	}
 	if f.Queues && len(keys) >= 3 {
@@ -101,6 +102,7 @@ var listOfZero, _ = quorum.ParseValue("*1;:0;")
 func lateReply(g script.Grant) quorum.Value {
 	switch g {
 	case script.GrantNil:
+		//mutant: a script that is late says yes
 		return quorum.Value{Kind: quorum.IntValue, Int: 1}
 	case script.GrantOK, script.GrantNotNil:
 		return quorum.Value{}

@@ -98,6 +98,7 @@ func (s *session) endBlocked() {
 // refused gets the same reply: null would say that somebody else holds the lock, and that may be an earlier connection of this
 // client that is gone, which nobody has noticed yet.
 func (sl *slot) withhold(o *outcome) {
+	//mutant: who has shut down its sending side is given a lock
 	if o.lock != nil && o.taken || sl.waits && o.done == 0 && o.err == nil {
 		o.abandon()
 		*o = outcome{err: errNotGiven}

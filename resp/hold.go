@@ -107,6 +107,7 @@ func (s *session) beginHold(sl *slot) {
 	s.server.counters.held.Add(1)
 	h.valid = sl.out.lock
 	h.cutShort()
+	//mutant: a held lock is not extended
 	h.timer = time.AfterFunc(h.nextIn(), h.extend)
 }
 
@@ -176,7 +177,9 @@ func (h *hold) extended(e quorum.Extended) {
 			h.cut += max(h.until().Sub(was), 0)
 		}
 		s.server.taken.prolong(h.req.Key, e.Until)
+		//mutant: a held lock is extended once
 		h.timer.Reset(h.nextIn())
+	//mutant: a held lock that its client is giving back is lost
 	case left > 0 && (e.Err != nil || s.changing(h.req.Key)): // it is still valid: masters may come back in time, or its client has ended it
 		h.timer.Reset(min(left, max(h.req.TTL/20, 10*time.Millisecond)))
 	default:

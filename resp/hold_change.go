@@ -48,6 +48,7 @@ func (s *session) setHeldTTL(key quorum.Key, ttl time.Duration) {
 	s.mu.Lock()
 	for _, h := range s.holdsOf(key) {
 		switch {
+		//mutant: a held lock that its client gives up by a short TTL is extended
 		case ttl < s.server.cfg.TTLMin:
 			h.stop()
 			ended = append(ended, h)

@@ -55,6 +55,7 @@ func (s *session) lose(key quorum.Key, fence int64) {
 	s.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
 	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", s.addr(), "id", s.id)
+	//mutant: the loss of a held lock is not pushed
 	if s.resp3 {
 		sl := newSlot(s)
 		sl.out.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
@@ -88,6 +89,7 @@ func (c *call) tellLost(cmd *command) Reply {
 
 // regain forgets the loss of a key, if the reply about to be written says that the client has a lock of that key again.
 func (s *session) regain(sl *slot) {
+	//mutant: a loss is told to who has the lock again
 	if !sl.out.taken || !s.lost.any() {
 		return
 	}

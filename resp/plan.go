@@ -76,6 +76,7 @@ func (k *planned) remove() {
 	k.edit = quorum.Edit{}
 	switch {
 	case k.had && k.told:
+		//mutant: what is told is not claimed
 		k.edit.Kind = quorum.Claim
 	case k.had:
 		k.edit.Kind = quorum.Delete

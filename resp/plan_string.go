@@ -119,6 +119,7 @@ func planMSetNX(p *plan, args []string) Reply {
 // setAll sets names and values in turn, if none of the names is there.
 func (p *plan) setAll(pairs []string) Reply {
 	for pair := range slices.Chunk(pairs, 2) {
+		//mutant: MSETNX sets what is there
 		if p.key(pair[0]).Exists {
 			return Int(0)
 		}

@@ -99,6 +99,7 @@ func (s *session) push(sl *slot) bool {
 	if s.tail == nil {
 		s.head = sl
 	} else {
+		//mutant: replies overtake each other
 		s.tail.next = sl
 	}
 	s.tail = sl
@@ -125,6 +126,7 @@ func (s *session) conflict(sl *slot) *slot {
 			excludes := sl.overlap != overlapAny && (other.left > 0 || other.takes) || other.overlap == overlapNone && other.left > 0
 			if other.owedThere() ||
 				excludes && other.key.DB == sl.key.DB && (shared(other.key.Name) || slices.ContainsFunc(other.others, shared)) {
+				//mutant: commands overtake each other
 				found = other
 			}
 		}

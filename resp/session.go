@@ -110,6 +110,7 @@ func (s *session) run() {
 	s.line.Leave()
 	<-done
 	s.dropLink()
+	//mutant: a held lock is not released with its connection
 	s.releaseHolds()
 	s.tellEnd()
 	_ = s.conn.Close()

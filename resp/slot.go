@@ -146,6 +146,7 @@ func (sl *slot) final() Reply {
 	if o.until.IsZero() {
 		return sl.answer(o)
 	}
+	//mutant: the writer does not look at the validity
 	if o.ttl = time.Until(o.until); o.ttl < time.Millisecond { // the client would be told 0
 		o.done, o.until = 0, time.Time{}
 		sl.session.server.counters.late.Add(1)
@@ -185,6 +186,7 @@ func (sl *slot) onSplit() bool {
 	}
 	for later := sl.next; later != nil; later = later.next {
 		if later.touches(sl.key) {
+			//mutant: an attempt is made anew behind its release
 			return false
 		}
 	}
@@ -222,6 +224,7 @@ func (sl *slot) onChanged(c quorum.Changed) {
 
 func (sl *slot) onRan(r quorum.Ran) {
 	o := outcome{err: r.Err, done: 1, reply: runReply(r.Reply)}
+	//mutant: what a script takes for nobody stays
 	if r.Lock != nil {
 		o.lock, o.taken = sl.session.server.lockOf(r.Lock), true
 	}
@@ -250,6 +253,7 @@ func (sl *slot) resolve(o outcome) {
 	s.mu.Lock()
 	if s.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
 		s.mu.Unlock()
+		//mutant: what is granted to nobody stays
 		o.abandon()
 		return
 	}

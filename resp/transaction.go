@@ -137,6 +137,7 @@ func (t *transaction) marks() []quorum.Mark {
 		}
 		marks = append(marks, w.mark)
 	}
+	//mutant: of what is watched the first counts
 	return marks
 }
 
@@ -152,6 +153,7 @@ func (c *call) watches(name string) *watched {
 // sees notes what a plan has found under the key, and what it makes of it.
 func (w *watched) sees(v quorum.View, edit quorum.Edit) {
 	if w != nil && (edit.Kind != quorum.Keep || !w.mark.Same(v)) {
+		//mutant: what a client saw change is as it was
 		w.changed.Store(true)
 	}
 }

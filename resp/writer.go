@@ -124,6 +124,7 @@ func (s *session) write(p *page) bool {
 		s.writing.Store(0)
 	}
 	for _, g := range p.grants {
+		//mutant: what was written in part stays
 		if g.end <= n {
 			g.slot.out.lock = nil // the client's own from here on
 		}

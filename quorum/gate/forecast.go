@@ -102,6 +102,8 @@ func (f *forecast) at(quorum int) time.Time {
 			}
 		}
 		slices.SortFunc(free, time.Time.Compare)
+		//mutant: waiters wake each other by turns
+		//mutant: a waiter waits for the bells of all masters
 		return free[quorum-1]
 	}
 	at := f.expires

@@ -87,6 +87,7 @@ func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done 
 		g.gates[req.Key] = w.gate
 		g.loops.Go(w.gate.run)
 	}
+	//mutant: the last comes first
 	w.gate.queue = append(w.gate.queue, w)
 	w.timer = time.AfterFunc(patience, w.Cancel)
 	g.mu.Unlock()

@@ -152,6 +152,7 @@ func (g *gate) subscribe() quorum.Acquired {
 func (g *gate) Deliver(m pubsub.Message) {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
+	//mutant: nobody hears the bells
 	g.forecast.ring(m.Master, time.Now())
 	g.signal()
 }

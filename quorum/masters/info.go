@@ -53,6 +53,8 @@ func (i *Info) IsRestrained(reply any) bool {
 
 // Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
 func (i *Info) Durable() bool {
+	//mutant: everysec counts as always
+	//mutant: a replica's old copy counts as durable
 	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0
 }
 

@@ -28,26 +28,71 @@ var (
 	onlyFlag    = flag.String("only", "", "only the mutants whose names match")
 )
 
-func TestEveryMutantFitsTheCode(t *testing.T) {
+// TestEveryMutantHasItsMarker, and every marker its mutant.
+func TestEveryMutantHasItsMarker(t *testing.T) {
+	at := allMarkers(t)
 	names := make(map[string]bool)
 	for _, m := range allMutants() {
-		text, err := os.ReadFile(filepath.Join("..", m.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(text), m.old); n != 1 {
-			t.Errorf("%s: %q is %d times in %s", m.name, m.old, n, m.file)
-		}
 		if names[m.name] {
 			t.Errorf("two mutants are called %q", m.name)
 		}
 		names[m.name] = true
+		if _, ok := at[m.name]; !ok {
+			t.Errorf("no marker names the mutant %q", m.name)
+		}
+	}
+	for name, place := range at {
+		if !names[name] {
+			t.Errorf("%s:%d: there is no mutant %q", place.file, place.line, name)
+		}
 	}
 	for _, m := range allMutants() {
 		if m.both != "" && !names[m.both] {
 			t.Errorf("%s: there is no mutant %q", m.name, m.both)
 		}
 	}
+}
+
+// TestEveryMutantBuilds makes all changes, of one function one at a time, and builds what comes out: who changes the code near a
+// marker is told here whether the mutant still fits.
+func TestEveryMutantBuilds(t *testing.T) {
+	at := allMarkers(t)
+	rest := allMutants()
+	for len(rest) > 0 {
+		var now, later []mutant
+		taken := make(map[marker]bool)
+		for _, m := range rest {
+			place := at[m.name]
+			if place.within != "" {
+				place.line = 0 // the whole function
+			}
+			if taken[place] {
+				later = append(later, m)
+			} else {
+				taken[place] = true
+				now = append(now, m)
+			}
+		}
+		overlay, err := overlayOf(t.TempDir(), at, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		build := exec.Command("go", "build", "-gcflags=-e", "-overlay", overlay, "../...", "../../resp/...")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Errorf("mutants do not build: %s", out)
+		}
+		t.Logf("%d mutants built", len(now))
+		rest = later
+	}
+}
+
+func allMarkers(t *testing.T) map[string]marker {
+	t.Helper()
+	at, err := markers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // TestHunt runs seeds from 1 until one fails, and says which.
@@ -243,19 +288,48 @@ func judge(out string, err error) (verdict string, caught bool) {
 }
 
 func (m *mutant) overlay(dir string) (string, error) {
-	file, err := filepath.Abs(filepath.Join("..", m.file))
+	at, err := markers()
 	if err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
+	return overlayOf(dir, at, []mutant{*m})
+}
+
+// overlayOf writes an overlay for go build in which all these mutants' changes are made, and returns its path.
+func overlayOf(dir string, at map[string]marker, mutants []mutant) (string, error) {
+	changed := make(map[string]string)                                                           // files
+	slices.SortFunc(mutants, func(a, b mutant) int { return at[b.name].line - at[a.name].line }) // from below: lines stay where they are
+	for _, m := range mutants {
+		place, ok := at[m.name]
+		if !ok {
+			return "", fmt.Errorf("no marker names the mutant %q", m.name)
+		}
+		text, ok := changed[place.file]
+		if !ok {
+			b, err := os.ReadFile(place.file)
+			if err != nil {
+				return "", err
+			}
+			text = string(b)
+		}
+		text, err := m.change.apply(place, text)
+		if err != nil {
+			return "", fmt.Errorf("%s:%d: %s: %w", place.file, place.line, m.name, err)
+		}
+		changed[place.file] = text
 	}
-	mutated := filepath.Join(dir, filepath.Base(m.file))
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600); err != nil {
-		return "", err
+	replace := make(map[string]string)
+	for file, text := range changed {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(file)))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			return "", err
+		}
 	}
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{file: mutated}})
+	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}

@@ -104,6 +104,7 @@ const Unread = "bears a mark of another version of lockproxy, which this one doe
 // greatest that any master has told of.
 func Judge(text string, now Canary, latest int64) Judgement {
 	if text == "" {
+		//mutant: no quarantine without a canary
 		return Judgement{Forgot, New, now}
 	}
 	if IsUnread(text) {
@@ -117,19 +118,25 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	next.Bounds, next.Epoch, next.MayBeDurable, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
+	//mutant: no quarantine after SWAPDB
 	case was.DB != now.DB:
 		return Judgement{Forgot, "its databases were swapped", next}
+	//mutant: no quarantine after a restart
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
+	//mutant: another master's data counts as its own
 	case restarted && was.Slot != now.Slot:
 		return Judgement{Forgot, "it was started on another master's data", next}
+	//mutant: a file of an earlier epoch counts as all that was known
 	case restarted && was.Epoch < latest: // it has read a file that was not written to the end
 		return Judgement{Forgot, Older, next}
+	//mutant: no quarantine of a promoted replica
 	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // a server that has read its AOF has none
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	next.Epoch = was.Epoch
-	next.Slot = was.Slot                 // while addresses are exchanged, proxies do not agree on it
+	next.Slot = was.Slot // while addresses are exchanged, proxies do not agree on it
+	//mutant: an older file that is met first stays refused
 	if now.Process == "-" || now.Early { // a proxy that hears the other masters is to see that it restarted
 		next.Process = was.Process
 	}
@@ -139,7 +146,9 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	if now.MayBeDurable || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
 		next.Durable = was.Durable
 	}
+	//mutant: an epoch outlasts what is kept on disk
 	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one
+		//mutant: who keeps less on disk is no longer behind
 		next.Epoch = was.Epoch + 1 // not more: if it was replaced, and nobody has told yet, it must stay behind
 	}
 	if next != was {

@@ -85,6 +85,7 @@ func (c *Clock) see(at, hi time.Duration, seen Span) (jump time.Duration) {
 		c.offset = seen
 	}
 	switch {
+	//mutant: any step forwards of a clock is tolerated
 	case c.ahead > c.Tolerance:
 		c.ahead, c.behind, c.offset, c.counted = 0, 0, seen, seen
 		return forwards
@@ -130,6 +131,7 @@ func (c *Clock) Convict() { c.before = nil }
 // Acquit ends the inquiry into a jump: our clock stood still for by, and has been put forwards by put since. What the master's
 // clock has jumped besides, or jumps before it is observed again, is its own. Acquit returns that jump, as Observe does.
 func (c *Clock) Acquit(by, put time.Duration) (jump time.Duration) {
+	//mutant: a standstill makes clocks unknown
 	is, was := *c, c.before
 	if was == nil { // it has not been observed since
 		was = &is

@@ -43,15 +43,18 @@ type Testimony struct {
 func (q *Quarantine) Hear(said []Testimony, n int, now time.Duration, rate float64) bool {
 	longest, clean := time.Duration(0), 0
 	for _, t := range said {
+		//mutant: the horizon of a quarantined master is believed
 		if t.Clean {
 			clean++
 			longest = max(longest, t.Horizon)
 		}
 	}
 	quorum := n/2 + 1
+	//mutant: one other master's horizon is enough
 	if clean < n-quorum+1 {
 		return false
 	}
+	//mutant: a horizon is taken for over
 	q.Until, q.Known = min(q.Until, now+stretch(longest, rate)), true
 	return true
 }
@@ -67,6 +70,7 @@ func Fence(said []Testimony, n int) int64 {
 			largest = max(largest, t.Fence)
 		}
 	}
+	//mutant: one other master's fence is enough
 	if quorum := n/2 + 1; known < n-quorum+1 {
 		return 0
 	}
