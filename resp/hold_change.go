@@ -48,8 +48,8 @@ func (s *session) setHeldTTL(key quorum.Key, ttl time.Duration) {
 	s.mu.Lock()
 	for _, h := range s.holdsOf(key) {
 		switch {
-		//mutant: a held lock that its client gives up by a short TTL is extended
 		case ttl < s.server.cfg.TTLMin:
+			//mutant: a held lock that its client gives up by a short TTL is extended
 			h.stop()
 			ended = append(ended, h)
 		case h.timer != nil:
