@@ -9,7 +9,7 @@
 # make bench          lockproxy beside bare Redis and redsync, in one run
 # make bench-go       Go benchmarks of the hot pieces
 # make chaos          faults of real masters, links and proxies, one after another, the last of them begun within DURATION
-# make sim            one world of the simulation, SEED=n, with a trace of all that happens in it
+# make sim            one world of the simulation, SEED=fenced+voted/17, with a trace of all that happens in it
 # make sim-soak       worlds of the simulation on all cores, for DURATION
 # make sim-small      every sequence of DEPTH actions in small worlds; ALPHABET=late: of one alphabet; ACTIONS="…": one sequence, with a trace
 # make sim-soak-front worlds whose clients speak to the front end, on one core, for DURATION

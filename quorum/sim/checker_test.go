@@ -16,7 +16,7 @@ func inWorld(t *testing.T, f func(w *World, a, b *client)) []string {
 	t.Helper()
 	var rules []string
 	synctest.Test(t, func(*testing.T) {
-		p := NewPlan(1)
+		p := NewPlan(Seed{Number: 1})
 		p.Proxies, p.Forgets = 0, true // so that what the masters hold is no matter here
 		w := newWorld(p, nil, nil)
 		f(w, &client{name: "a"}, &client{name: "b"})

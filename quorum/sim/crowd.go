@@ -8,15 +8,11 @@ import (
 	"lockproxy/quorum"
 )
 
-// Crowds: in worlds whose seed has the bit Crowded, what takes several things at once, or one after the other, is likely. Clients
+// Crowds: in worlds of the class Crowded, what takes several things at once, or one after the other, is likely. Clients
 // and faults meet at the beats of one clock; most faults strike the same master and the same proxy. Clients go from proxy
 // to proxy; they replace the token of a lock that they hold; they extend a lock again and again, as a LOCK with HOLD does, now
 // and then when it may be over, or while it is given back; and they take locks from each other by GETSET and GETDEL, which tell
-// whose it was. Whatever that takes of chance it takes from streams of its own: seeds without the bit are the worlds that they
-// always were.
-
-// Crowded is the bit of a seed that makes such a world.
-const Crowded = 1 << 56
+// whose it was. Whatever that takes of chance it takes from streams of its own.
 
 func (p *Plan) crowd(r *rand.Rand) {
 	p.Constant, p.Takeovers = false, 0

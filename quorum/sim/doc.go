@@ -13,15 +13,9 @@
 //	front      in some worlds clients speak to the shipping front end, over simulated connections
 //	checker    says what must never be: two holders, a key for ever, an attempt without end, an orphan, a leak
 //
-// Two in five worlds aim at a class of holes (aims.go). Seeds with the highest bit set are of worlds with fences (fences.go), those with
-// the third highest of worlds in which clients take locks by scripts that run by vote (votes.go), those with bit 58 of worlds
-// with EXECs on several keys, values that one client is told, two databases, and masters that refuse to write (several.go),
-// those with bit 57 of worlds in which locks are renamed and copied (moves.go), and those with bit 56 of worlds in which clients
-// and faults meet at the same moment and place (crowd.go). In those with bit 60, and not 59, clients do not call the engine: they speak the
-// protocol (front.go, wire.go, speech.go, speaker.go, hearing.go, listen.go) to a front end that package resp/sim brings; by scripts that run
-// by vote, too, if the third highest is set (speaker_votes.go), on several keys, if bit 58 is (speaker_several.go), and for locks that
-// readers share, if bit 57 is (speaker_readers.go). In those with bit 59, and not 60, operators are at work (operated.go), or masters forget
-// one after the other (rolling.go), or more is stirred up (stirred.go); clients speak there if bit 55 is set (speaker_operated.go).
+// Two in five worlds aim at a class of holes (aims.go). A seed names the classes that its world is of, and a number: seed.go
+// lists the classes. Where clients speak the protocol (front.go, wire.go, speech.go, speaker.go, hearing.go, listen.go), the other
+// classes have files of their own for it: speaker_votes.go, speaker_several.go, speaker_readers.go, speaker_operated.go.
 //
 // Reading order: plan.go, aims.go, world.go, conn.go, server.go with store.go, commands.go and lua.go, client.go, faults.go,
 // checker.go.

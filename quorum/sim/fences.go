@@ -9,12 +9,9 @@ import (
 	"lockproxy/quorum"
 )
 
-// Fences: in worlds whose seed has its highest bit set, clients take locks with a fence, too, and ask which is the newest.
+// Fences: in worlds of the class Fenced, clients take locks with a fence, too, and ask which is the newest.
 // The wall clocks of the proxies show anything there, and jump, so that they alone would not make fences grow. Whatever
-// that takes of chance it takes from streams of its own: seeds without the bit are the worlds that they always were.
-
-// Fenced is the bit of a seed that makes a world with fences.
-const Fenced = 1 << 63
+// that takes of chance it takes from streams of its own.
 
 func (p *Plan) fences(r *rand.Rand) {
 	p.Fences = pick(r, 0.3, 0.9, 1)

@@ -12,19 +12,10 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// Front ends: in worlds whose seed says so, clients do not call an engine. They speak the protocol over connections
+// Front ends: in worlds of the class Spoken, clients do not call an engine. They speak the protocol over connections
 // (wire.go) to a front end, which is the shipping one: package resp, wired to the engine as cmd/lockproxy wires it. This
 // package must not know it, so whoever runs such a world brings it: package resp/sim does. What is on the connections is told
 // from the bytes alone (speech.go), and the checker goes by what the proxy wrote.
-
-// Spoken is the bit of a seed that makes such a world, where the bit below it is not set. The time in nanoseconds has both, until
-// the year 2043.
-const Spoken = 1 << 60
-
-// Speaks says that clients speak in the world of a seed: by this bit, or by another where there are operators.
-func Speaks(seed uint64) bool {
-	return seed&(Spoken|Operated) == Spoken || Operates(seed) && seed&Heard != 0
-}
 
 // A Front is what stands between clients and an engine.
 type Front interface {
@@ -59,14 +50,14 @@ func (p *Plan) speak(r *rand.Rand) {
 		p.calm(r)
 	}
 	// What follows came later, and takes its chance from elsewhere.
-	r = rand.New(rand.NewPCG(p.Seed, 8))
-	if p.Seed&Voted != 0 {
+	r = rand.New(rand.NewPCG(p.Seed.Number, 8))
+	if p.Seed.In(Voted) {
 		p.Votes = pick(r, 0.3, 0.7, 1)
 	}
-	if p.Seed&Moved != 0 {
+	if p.Seed.In(Moved) {
 		p.Reads = pick(r, 0.3, 0.7, 1)
 	}
-	if p.Seed&Several != 0 {
+	if p.Seed.In(Several) {
 		p.Together, p.Resources = pick(r, 0.3, 0.7, 1), 2+r.IntN(3)
 		p.Exchanges = pick(r, 0, 0.3, 0.6)
 	}

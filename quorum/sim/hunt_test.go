@@ -22,7 +22,8 @@ var (
 	huntFlag    = flag.Uint64("hunt", 0, "look for a seed that fails among so many")
 	mutantsFlag = flag.Uint64("mutants", 0, "look for a seed that catches each mutant: the known one, then among so many")
 	anewFlag    = flag.Bool("anew", false, "look for seeds as if none were known")
-	firstFlag   = flag.Uint64("first", 1, "the first seed of a hunt")
+	firstFlag   = flag.Uint64("first", 1, "the number of the first seed of a hunt")
+	classesFlag = flag.String("classes", "", "hunt among seeds of these classes, with + between them")
 	aimFlag     = flag.String("aim", "", "hunt among worlds of this class only; none are those that aim at nothing")
 	knownFlag   = flag.Duration("known", 2*time.Second, "how long to look whether known seeds catch mutants")
 	onlyFlag    = flag.String("only", "", "only the mutants whose names match")
@@ -100,7 +101,14 @@ func TestHunt(t *testing.T) {
 	if *huntFlag == 0 {
 		t.Skip("no -hunt")
 	}
-	for seed, n := *firstFlag, uint64(0); n < *huntFlag; seed++ {
+	seed := Seed{Number: *firstFlag}
+	if *classesFlag != "" {
+		var err error
+		if seed.Classes, err = ParseClasses(*classesFlag); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := uint64(0); n < *huntFlag; seed.Number++ {
 		if *aimFlag != "" && cmp.Or(NewPlan(seed).Aim, "none") != *aimFlag {
 			continue
 		}
@@ -119,7 +127,7 @@ func TestMutants(t *testing.T) {
 	if *mutantsFlag == 0 {
 		t.Skip("no -mutants")
 	}
-	known := make(map[string]uint64)
+	known := make(map[string]Seed)
 	if !*anewFlag {
 		for _, k := range keptSeeds(t, "mutants.txt") {
 			known[k.name] = k.seed
@@ -173,7 +181,7 @@ func TestKnownSeedsCatchMutants(t *testing.T) {
 			t.Fatal(trouble)
 		}
 		if _, caught := all[i].retry(dir, k.seed); !caught {
-			t.Errorf("%s: seed %d does not catch it any more: make mutants finds another", k.name, k.seed)
+			t.Errorf("%s: seed %v does not catch it any more: make mutants finds another", k.name, k.seed)
 		}
 	}
 	t.Logf("%d of %d known seeds", n, len(known))
@@ -195,7 +203,7 @@ func (m *mutant) build(dir, pkg string) string {
 
 // hunt builds the tests over the mutant and runs them until one fails: a test that is named, or seeds, and first the one
 // that is known to catch it, if any.
-func (m *mutant) hunt(dir string, known uint64) (verdict string, caught bool) {
+func (m *mutant) hunt(dir string, known Seed) (verdict string, caught bool) {
 	if m.both != "" {
 		return "covered twice: " + m.both, true
 	}
@@ -209,15 +217,17 @@ func (m *mutant) hunt(dir string, known uint64) (verdict string, caught bool) {
 	if m.test != "" {
 		return m.runTest(dir, pkg)
 	}
-	if known != 0 {
+	if known != (Seed{}) {
 		if verdict, caught = m.retry(dir, known); caught {
 			return verdict, true
 		}
 	}
+	first := Seed{Classes: m.classes, Number: 1}
 	if m.front {
-		return m.run(dir, cmp.Or(m.first, Spoken+1), *mutantsFlag, "")
+		first.Classes |= Spoken
+		return m.run(dir, first, *mutantsFlag, "")
 	}
-	return m.run(dir, max(m.first, 1), *mutantsFlag, cmp.Or(m.aim, "none"))
+	return m.run(dir, first, *mutantsFlag, cmp.Or(m.aim, "none"))
 }
 
 // worlds is the package whose worlds the mutant is looked for in.
@@ -245,7 +255,7 @@ func (m *mutant) runTest(dir, pkg string) (verdict string, caught bool) {
 }
 
 // retry runs a seed that is known to catch the mutant. What is left to chance may hide it once.
-func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
+func (m *mutant) retry(dir string, seed Seed) (verdict string, caught bool) {
 	for range 3 {
 		if verdict, caught = m.run(dir, seed, 1, ""); caught {
 			return verdict, true
@@ -255,9 +265,9 @@ func (m *mutant) retry(dir string, seed uint64) (verdict string, caught bool) {
 }
 
 // run runs so many seeds from first, of a class of worlds, until one catches the mutant.
-func (m *mutant) run(dir string, first, n uint64, aim string) (verdict string, caught bool) {
+func (m *mutant) run(dir string, first Seed, n uint64, aim string) (verdict string, caught bool) {
 	run := exec.Command(filepath.Join(dir, "mutant.test"), "-test.run=^TestHunt$", "-test.timeout=0",
-		fmt.Sprintf("-first=%d", first), fmt.Sprintf("-hunt=%d", n), "-aim="+aim)
+		fmt.Sprintf("-first=%d", first.Number), "-classes="+first.Classes.String(), fmt.Sprintf("-hunt=%d", n), "-aim="+aim)
 	run.Env = alone()
 	out, err := run.Output()
 	return judge(string(out), err)

@@ -7,12 +7,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// Moves: in worlds whose seed has the bit Moved, clients that hold a lock also rename and copy it by scripts that run by vote,
-// to another resource that nobody holds. Whatever that takes of chance it takes from streams of its own: seeds without the bit
-// are the worlds that they always were.
-
-// Moved is the bit of a seed that makes such a world. It is none of the time in nanoseconds, until the year 2029.
-const Moved = 1 << 57
+// Moves: in worlds of the class Moved, clients that hold a lock also rename and copy it by scripts that run by vote,
+// to another resource that nobody holds. Whatever that takes of chance it takes from streams of its own.
 
 func (p *Plan) moves(r *rand.Rand) {
 	p.Moves, p.Votes, p.Constant = pick(r, 0.1, 0.3, 0.6), max(p.Votes, 0.5), false

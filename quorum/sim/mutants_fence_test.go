@@ -3,11 +3,11 @@ package sim
 // What is taken out of rule 14.
 var fenceMutants = []mutant{
 	{
-		name: "a fence is not written back to a quorum", rule: "14 fence", aim: "fences", first: Fenced + 1,
+		name: "a fence is not written back to a quorum", rule: "14 fence", aim: "fences", classes: Fenced,
 		change: becomes("kept < 0"),
 	},
 	{
-		name: "a fence is what the clock shows", rule: "14 fence", aim: "fences", first: Fenced + 1,
+		name: "a fence is what the clock shows", rule: "14 fence", aim: "fences", classes: Fenced,
 		change: becomes("local fence = tonumber(ARGV[3])"),
 	},
 	{
@@ -26,15 +26,15 @@ var fenceMutants = []mutant{
 		test:   "TestTheFirstFence", in: ".",
 	},
 	{
-		name: "a cleared master is seeded with what it has", rule: "14 fence", aim: "fences", first: Fenced + 1,
+		name: "a cleared master is seeded with what it has", rule: "14 fence", aim: "fences", classes: Fenced,
 		change: becomes("keep(largest, epoch)"),
 	},
 	{
-		name: "one other master's fence is enough", rule: "14 fence", aim: "fences", first: Fenced + 1,
+		name: "one other master's fence is enough", rule: "14 fence", aim: "fences", classes: Fenced,
 		change: becomes("known < min(1, n-quorum+1)"),
 	},
 	{
-		name: "one seeded master is asked", rule: "14 fence", aim: "fences", first: Fenced + 1,
+		name: "one seeded master is asked", rule: "14 fence", aim: "fences", classes: Fenced,
 		change: becomes("t.Granted > 0"),
 	},
 	{
@@ -43,7 +43,7 @@ var fenceMutants = []mutant{
 		test:   "TestAFenceRestsOnTheClock", in: ".",
 	},
 	{
-		name: "once seeded is seeded for ever", rule: "14 fence", aim: "fences", first: Fenced + 1,
+		name: "once seeded is seeded for ever", rule: "14 fence", aim: "fences", classes: Fenced,
 		change: becomes("local seeded = since ~= '0'"),
 	},
 	{

@@ -46,31 +46,31 @@ var frontMutants = []mutant{
 		test:   "TestWhatAClientSawChange", in: "../../resp",
 	},
 	{
-		name: "of what is watched the first counts", rule: "compare and do", front: true, first: Spoken | Several + 1,
+		name: "of what is watched the first counts", rule: "compare and do", front: true, classes: Spoken | Several,
 		change: becomes("return marks[:min(len(marks), 1)]"),
 	},
 	{
-		name: "MSETNX sets what is there", rule: "compare and do", front: true, first: Spoken | Several + 1,
+		name: "MSETNX sets what is there", rule: "compare and do", front: true, classes: Spoken | Several,
 		change: becomes("p.key(pair[0]).Exists && false"),
 	},
 	{
-		name: "what is told is not claimed", rule: "compare and do", front: true, first: Spoken | Several + 1,
+		name: "what is told is not claimed", rule: "compare and do", front: true, classes: Spoken | Several,
 		change: becomes("k.edit.Kind = quorum.Delete"),
 	},
 	{
-		name: "a script in a transaction does not compare", rule: "release", front: true, first: Spoken | Several + 1,
+		name: "a script in a transaction does not compare", rule: "release", front: true, classes: Spoken | Several,
 		change: becomes("op.Op == script.Release"),
 	},
 	{
-		name: "what a script takes for nobody stays", rule: "12 the client is gone", front: true, first: Spoken | Voted + 1,
+		name: "what a script takes for nobody stays", rule: "12 the client is gone", front: true, classes: Spoken | Voted,
 		change: never,
 	},
 	{
-		name: "a script that is late says yes", rule: "1 clock", front: true, first: Spoken | Voted + 1,
+		name: "a script that is late says yes", rule: "1 clock", front: true, classes: Spoken | Voted,
 		change: becomes("return quorum.Value{}"),
 	},
 	{
-		name: "a reader is put back only where no other came or went", rule: "4 undo", front: true, first: Spoken | Moved + 1,
+		name: "a reader is put back only where no other came or went", rule: "4 undo", front: true, classes: Spoken | Moved,
 		change: becomes(`rule.Derived && rule.Field == ""`),
 	},
 	{
@@ -79,11 +79,11 @@ var frontMutants = []mutant{
 		test:   "TestALateReleaseLeavesTheLockToOtherReaders", in: ".",
 	},
 	{
-		name: "a script does not say for whom it takes", rule: "scripts", front: true, first: Spoken | Moved + 1,
+		name: "a script does not say for whom it takes", rule: "scripts", front: true, classes: Spoken | Moved,
 		change: becomes("_ = args[i-1]"),
 	},
 	{
-		name: "an older fence is the newest", rule: "14 fence", front: true, first: Spoken | Fenced + 1,
+		name: "an older fence is the newest", rule: "14 fence", front: true, classes: Spoken | Fenced,
 		change: becomes("sl.resolve(outcome{err: v.Err, done: count(n > 0 && v.Fence >= n)})"),
 	},
 	{
@@ -132,7 +132,7 @@ var frontMutants = []mutant{
 		test:   "TestAfterARefusalItIsTriedWhenAQuorumIsFree", in: "../gate",
 	},
 	{
-		name: "a waiter waits for the bells of all masters", rule: "wait", front: true, first: Operated | Heard + 1,
+		name: "a waiter waits for the bells of all masters", rule: "wait", front: true, classes: Operated | Spoken,
 		change: becomes("return free[len(free)-1]"),
 	},
 	{

@@ -4,12 +4,12 @@ import "slices"
 
 // A mutant is one rule of the shipping code taken out. Its marker in the code says where, by the mutant's name.
 type mutant struct {
-	name   string
-	rule   string // of what it breaks
-	change change
-	aim    string // the class of worlds in which it is looked for; "" is those that aim at nothing
-	first  uint64 // the seed with which looking begins; 0 is 1
-	front  bool   // it is looked for in worlds whose clients speak
+	name    string
+	rule    string // of what it breaks
+	change  change
+	aim     string // the class of worlds in which it is looked for; "" is those that aim at nothing
+	classes Class  // of the seeds among which it is looked for
+	front   bool   // it is looked for in worlds whose clients speak
 	// both is the mutant that breaks another rule, too, which covers what this one does: it must be caught instead.
 	both string
 	test string // a test by name, for what no schedule of a simulation can show, or hardly any; "" if a seed must
@@ -208,7 +208,7 @@ var mutants = []mutant{
 		test:   "TestAnUndoAnsweredWithAnErrorIsRepeated",
 	},
 	{
-		name: "an undo does not compare the token", rule: "4 undo", aim: "crowds", first: Crowded + 1,
+		name: "an undo does not compare the token", rule: "4 undo", aim: "crowds", classes: Crowded,
 		change: becomes("if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return 0 end"),
 	},
 	{
@@ -377,11 +377,11 @@ var mutants = []mutant{
 		change: becomes("luaExtend = newLua(luaProlong + `if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end\nreturn prolong(KEYS[1], ARGV[2])`)"),
 	},
 	{
-		name: "an extension makes a lock that is gone", rule: "11 extend", aim: "crowds", first: Crowded + 1,
+		name: "an extension makes a lock that is gone", rule: "11 extend", aim: "crowds", classes: Crowded,
 		change: becomes("luaExtend = newLua(luaProlong + `redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])\n` + luaIfHeld + `return prolong(KEYS[1], ARGV[2])`)"),
 	},
 	{
-		name: "no master is given what it lacks", rule: "11 extend", aim: "rolling", first: Operated + 1,
+		name: "no master is given what it lacks", rule: "11 extend", aim: "rolling", classes: Operated,
 		change: skip,
 	},
 	{
@@ -574,7 +574,7 @@ var mutants = []mutant{
 		test:   "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
-		name: "what is told is deleted in doubt", rule: "compare and do", aim: "crowds", first: Crowded + 1,
+		name: "what is told is deleted in doubt", rule: "compare and do", aim: "crowds", classes: Crowded,
 		change: becomes("len(edits) == 1 && edits[0].Kind >= Delete"),
 	},
 	{
@@ -639,11 +639,11 @@ var mutants = []mutant{
 		test:   "TestAMasterThatMissedAChangeIsBroughtUpToDateByTheNext", in: ".",
 	},
 	{
-		name: "a repair takes whatever is there", rule: "15 repair", aim: "crowds", first: Crowded + 1,
+		name: "a repair takes whatever is there", rule: "15 repair", aim: "crowds", classes: Crowded,
 		change: becomes("stale = stale or kind == 'string' or redis.sha1hex(redis.call('GET', key)) == ARGV[i]"),
 	},
 	{
-		name: "a repair does not compare the expiry", rule: "15 repair", aim: "crowds", first: Crowded + 1,
+		name: "a repair does not compare the expiry", rule: "15 repair", aim: "crowds", classes: Crowded,
 		change: becomes("stale = stale or kind == 'string' and redis.sha1hex(redis.call('GET', key)) == ARGV[i]"),
 	},
 	{

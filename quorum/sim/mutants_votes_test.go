@@ -17,27 +17,27 @@ var voteMutants = []mutant{
 		change: becomes("if ttl > most then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms; ask for less, or raise ttl_max on every lockproxy' end"),
 	},
 	{
-		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", aim: "votes", first: Voted + 1,
+		name: "an old vote joins new ones, of scripts", rule: "6 quarantine", aim: "votes", classes: Voted,
 		change: becomes("return false"),
 	},
 	{
-		name: "T1 of a script read after the round", rule: "1 clock", first: Voted + 1,
+		name: "T1 of a script read after the round", rule: "1 clock", classes: Voted,
 		change: becomes("until := e.now() + Validity(ttl, 0, e.cfg.DriftFactor)"),
 	},
 	{
-		name: "what a script that lost has done stays", rule: "4 undo", first: Voted + 1,
+		name: "what a script that lost has done stays", rule: "4 undo", classes: Voted,
 		change: becomes("a != nil && d == Won && r.count.wrong(a, d)"),
 	},
 	{
-		name: "what a script has done late stays", rule: "4 undo", first: Voted + 1,
+		name: "what a script has done late stays", rule: "4 undo", classes: Voted,
 		change: becomes("false && r.revoked && r.req.Rule.vote(a) == Granted"),
 	},
 	{
-		name: "what an abandoned script has done stays", rule: "12 the client is gone", first: Voted + 1,
+		name: "what an abandoned script has done stays", rule: "12 the client is gone", classes: Voted,
 		change: never,
 	},
 	{
-		name: "a script's keys are kept without drift and grace", rule: "1 clock", first: Voted + 1,
+		name: "a script's keys are kept without drift and grace", rule: "1 clock", classes: Voted,
 		change: becomes("local more = 0"),
 	},
 	{
@@ -46,7 +46,7 @@ var voteMutants = []mutant{
 		test:   "TestAnExtensionToWhere", in: ".",
 	},
 	{
-		name: "a script does not extend the horizon", rule: "7 horizon", aim: "horizons", first: Voted + 1,
+		name: "a script does not extend the horizon", rule: "7 horizon", aim: "horizons", classes: Voted,
 		change: becomes("if longest < 0 and call('PTTL', '@HORIZON@') < longest then"),
 	},
 	{
@@ -60,7 +60,7 @@ var voteMutants = []mutant{
 		test:   "TestAScriptTakesNothingWhereItCannotBeKept/SET", in: ".",
 	},
 	{
-		name: "the TTL that a script reads is that of the key", rule: "1 clock", first: Moved + 1,
+		name: "the TTL that a script reads is that of the key", rule: "1 clock", classes: Moved,
 		change: becomes("left = left < 0 and most or left"),
 	},
 	{

@@ -25,7 +25,7 @@ var vouchMutants = []mutant{
 		test:   "TooSlowly",
 	},
 	{
-		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", first: Mixed + 1,
+		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", classes: Mixed,
 		change: skip,
 	},
 	{
@@ -144,7 +144,7 @@ var vouchMutants = []mutant{
 		test: "TestAGrantIsVoid",
 	},
 	{
-		name: "what masters tell of epochs is not heard", rule: "7a epochs", aim: "addresses", first: Operated + 1,
+		name: "what masters tell of epochs is not heard", rule: "7a epochs", aim: "addresses", classes: Operated,
 		change: becomes("_ = epoch"),
 	},
 	{

@@ -12,31 +12,10 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Operators: in worlds whose seed has the bit Operated, and not Spoken, an address may come to lead to another server while the
+// Operators: in worlds of the class Operated, an address may come to lead to another server while the
 // old one lives on; clocks are slewed, or run a little too fast or too slow; each proxy has its own patience; locks are taken from their
 // holders by FORCEUNLOCK; and clients that hold a lock extend it by EXPIRE. Whatever that takes of chance it takes from streams of
 // its own.
-
-// Operated is the bit of a seed that makes such a world, where Spoken is not set. The time in nanoseconds has both.
-const Operated = Spoken >> 1
-
-// Heard is the bit of such a seed that lets clients speak.
-const Heard = 1 << 55
-
-// Operates says that a seed makes such a world.
-func Operates(seed uint64) bool { return seed&(Spoken|Operated) == Operated }
-
-// OfKind makes a seed one of the n-th kind of worlds, so that all have their turns.
-func OfKind(seed, n uint64) uint64 {
-	seed |= n%2*Fenced | n/2%2*Mixed | n/4%2*Crowded | n/8%2*Voted | n/16%2*Several | n/32%2*Moved
-	switch {
-	case n%3 < 2:
-		return seed
-	case Speaks(seed):
-		return seed&^Spoken | Operated | Heard
-	}
-	return seed&^(Spoken|Heard) | Operated
-}
 
 func (p *Plan) operate(r *rand.Rand) {
 	p.Breaks = pick(r, 0, 0, 0.02, 0.1)
@@ -72,7 +51,7 @@ func (p *Plan) operate(r *rand.Rand) {
 		p.Expires = pick(r, 0.2, 0.5)
 	}
 	if p.Aim == "" {
-		p.stir(rand.New(rand.NewPCG(p.Seed, 10)))
+		p.stir(rand.New(rand.NewPCG(p.Seed.Number, 10)))
 	}
 }
 

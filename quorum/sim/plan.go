@@ -10,7 +10,7 @@ import (
 
 // A Plan is what a seed says: how the world is made, what clients do, and what goes wrong.
 type Plan struct {
-	Seed    uint64
+	Seed    Seed
 	Forgets bool   // a fault makes masters forget, or lets their clocks jump
 	Spares  bool   // no more of them than a quorum can spare
 	Aim     string // the class of worlds that it belongs to; "" is any
@@ -80,8 +80,8 @@ type Plan struct {
 const planVersion = "v3"
 
 // NewPlan makes a plan of a seed.
-func NewPlan(seed uint64) Plan {
-	r := rand.New(rand.NewPCG(seed, 0))
+func NewPlan(seed Seed) Plan {
+	r := rand.New(rand.NewPCG(seed.Number, 0))
 	p := Plan{Seed: seed}
 	p.Masters = pick(r, 3, 3, 3, 5, 5, 4)
 	p.Proxies = pick(r, 1, 2, 2, 2, 3)
@@ -103,35 +103,32 @@ func NewPlan(seed uint64) Plan {
 	if chance(r, 0.4) {
 		p.aimAt(pick(r, aims...), r)
 	}
-	if seed&Fenced != 0 {
-		p.fences(rand.New(rand.NewPCG(seed, 1)))
+	if seed.In(Fenced) {
+		p.fences(rand.New(rand.NewPCG(seed.Number, 1)))
 	}
-	if seed&Voted != 0 {
-		p.votes(rand.New(rand.NewPCG(seed, 3)))
+	if seed.In(Voted) {
+		p.votes(rand.New(rand.NewPCG(seed.Number, 3)))
 	}
-	if seed&Several != 0 {
-		p.several(rand.New(rand.NewPCG(seed, 4)))
+	if seed.In(Several) {
+		p.several(rand.New(rand.NewPCG(seed.Number, 4)))
 	}
-	if seed&Moved != 0 {
-		p.moves(rand.New(rand.NewPCG(seed, 5)))
+	if seed.In(Moved) {
+		p.moves(rand.New(rand.NewPCG(seed.Number, 5)))
 	}
-	if seed&Crowded != 0 {
-		p.crowd(rand.New(rand.NewPCG(seed, 6)))
+	if seed.In(Crowded) {
+		p.crowd(rand.New(rand.NewPCG(seed.Number, 6)))
 	}
-	if Speaks(seed) {
-		p.speak(rand.New(rand.NewPCG(seed, 7)))
+	if seed.In(Spoken) {
+		p.speak(rand.New(rand.NewPCG(seed.Number, 7)))
 	}
-	if seed&Mixed != 0 {
-		p.mix(rand.New(rand.NewPCG(seed, 2)))
+	if seed.In(Mixed) {
+		p.mix(rand.New(rand.NewPCG(seed.Number, 2)))
 	}
-	if Operates(seed) {
-		p.operate(rand.New(rand.NewPCG(seed, 9)))
+	if seed.In(Operated) {
+		p.operate(rand.New(rand.NewPCG(seed.Number, 9)))
 	}
 	return p
 }
-
-// Mixed is the bit of a seed that gives each proxy settings of its own. Seeds without it are the worlds that they always were.
-const Mixed = 1 << 62
 
 // mix lets all proxies but the first be less strict about clocks, or shorter of memory, than the plan says.
 func (p *Plan) mix(r *rand.Rand) {

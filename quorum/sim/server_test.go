@@ -22,7 +22,7 @@ func shipped(t *testing.T) []string {
 	texts := make(map[string]bool)
 	for seed := range uint64(5) {
 		synctest.Test(t, func(*testing.T) {
-			w := newWorld(NewPlan(seed), nil, nil)
+			w := newWorld(NewPlan(Seed{Number: seed}), nil, nil)
 			w.play()
 			for _, s := range w.servers {
 				for _, text := range s.scripts {
@@ -66,7 +66,7 @@ func TestASimulatedMasterAnswersAsARealOne(t *testing.T) {
 	}
 	defer conn.Close()
 
-	p := NewPlan(1)
+	p := NewPlan(Seed{Number: 1})
 	p.Proxies = 0
 	w := newWorld(p, nil, nil)
 	s := w.servers[0]

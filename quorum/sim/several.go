@@ -9,13 +9,9 @@ import (
 	"lockproxy/quorum"
 )
 
-// Several: in worlds whose seed has the bit Several, clients also take several locks by one EXEC, as MSETNX does, and hand values
+// Several: in worlds of the class Several, clients also take several locks by one EXEC, as MSETNX does, and hand values
 // to each other by GETSET, SET with GET, and GETDEL. Locks may be in two databases, masters may refuse to write for a while,
-// and there may be any number of masters from 1 to 6. Whatever that takes of chance it takes from streams of its own: seeds
-// without the bit are the worlds that they always were.
-
-// Several is the bit of a seed that makes such a world. It is none of the time in nanoseconds, until the year 2033.
-const Several = 1 << 58
+// and there may be any number of masters from 1 to 6. Whatever that takes of chance it takes from streams of its own.
 
 func (p *Plan) several(r *rand.Rand) {
 	p.Together, p.Exchanges, p.Databases = pick(r, 0.1, 0.5, 1), pick(r, 0, 0.3, 0.6), chance(r, 0.5) && p.Fences == 0 // each has fences of its own

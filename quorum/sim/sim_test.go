@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,11 +15,13 @@ import (
 )
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "replay this seed with a trace")
 	fixedFlag = flag.Int("fixed", 60, "how many fixed seeds to run")
 	sameFlag  = flag.Int("same", 30, "how many seeds to run again")
 	freshFlag = flag.Duration("fresh", 3*time.Second, "how long to run seeds that nobody has chosen")
+	seedFlag  Seed
 )
+
+func init() { flag.TextVar(&seedFlag, "seed", Seed{}, "replay this seed with a trace") }
 
 // One processor: what the scheduler may choose is then so little that a seed decides the rest.
 func TestMain(m *testing.M) {
@@ -38,21 +39,21 @@ func play(t *testing.T, p Plan, trace func(string)) Report {
 }
 
 // expectNothing runs a seed and fails for each finding.
-func expectNothing(t *testing.T, seed uint64) Counts {
+func expectNothing(t *testing.T, seed Seed) Counts {
 	t.Helper()
 	r := play(t, NewPlan(seed), nil)
 	for _, f := range r.Findings {
-		t.Errorf("make sim SEED=%d: %v", seed, f)
+		t.Errorf("make sim SEED=%v: %v", seed, f)
 	}
 	return r.Counts
 }
 
 // TestReplay prints all that happens in one seed.
 func TestReplay(t *testing.T) {
-	if *seedFlag == 0 || Speaks(*seedFlag) {
+	if seedFlag == (Seed{}) || seedFlag.In(Spoken) {
 		t.Skip("no -seed, or one of resp/sim")
 	}
-	p := NewPlan(*seedFlag)
+	p := NewPlan(seedFlag)
 	fmt.Printf("%+v\n", p)
 	r := play(t, p, func(line string) { fmt.Println(line) })
 	fmt.Printf("%+v\nfaults: %v\n", r.Counts, r.Faults)
@@ -62,14 +63,15 @@ func TestReplay(t *testing.T) {
 }
 
 func TestFixedSeeds(t *testing.T) {
-	sum, n, kinds := Counts{}, uint64(*fixedFlag), uint64(192)
+	sum, n, kinds := Counts{}, uint64(*fixedFlag), uint64(kinds)
 	if raceEnabled { // it takes several times as long
 		n, kinds = n/3, kinds/3
 	}
-	for seed := range n {
-		sum.Add(expectNothing(t, seed+1))
-		for kind := seed; kind < kinds; kind += n { // all, one after the other
-			sum.Add(expectNothing(t, OfKind(seed+1, kind)))
+	for i := range n {
+		seed := Seed{Number: i + 1}
+		sum.Add(expectNothing(t, seed))
+		for kind := i; kind < kinds; kind += n { // all, one after the other
+			sum.Add(expectNothing(t, seed.OfKind(kind)))
 		}
 	}
 	t.Logf("%+v", sum)
@@ -79,10 +81,10 @@ func TestFixedSeeds(t *testing.T) {
 }
 
 func TestFreshSeeds(t *testing.T) {
-	first := uint64(time.Now().UnixNano()) &^ Kinds
+	first := uint64(time.Now().UnixNano())
 	n := uint64(0)
 	for began := time.Now(); time.Since(began) < *freshFlag; n++ {
-		expectNothing(t, OfKind(first+n, n))
+		expectNothing(t, Seed{Number: first + n}.OfKind(n))
 	}
 	t.Logf("%d seeds from %d", n, first)
 }
@@ -96,7 +98,7 @@ func TestRegressions(t *testing.T) {
 
 // A keptSeed is a line of a file of seeds: the version of the plans, the seed, and what it is kept for.
 type keptSeed struct {
-	seed uint64
+	seed Seed
 	name string
 }
 
@@ -113,9 +115,9 @@ func keptSeeds(t *testing.T, file string) []keptSeed {
 			continue
 		}
 		head, name, _ := strings.Cut(line, " ")
-		version, digits, _ := strings.Cut(head, ":")
-		seed, err := strconv.ParseUint(digits, 10, 64)
-		if err != nil || version != planVersion {
+		version, text, _ := strings.Cut(head, ":")
+		var seed Seed
+		if err := seed.UnmarshalText([]byte(text)); err != nil || version != planVersion {
 			t.Fatalf("%s: %q is no seed of plans %s: find it anew", file, head, planVersion)
 		}
 		kept = append(kept, keptSeed{seed, strings.TrimSpace(name)})
@@ -139,14 +141,14 @@ func TestASeedDecidesNearlyEverything(t *testing.T) {
 		return
 	}
 	differ := 0
-	for seed, n := uint64(1), 0; n < *sameFlag; seed++ {
+	for seed, n := (Seed{Number: 1}), 0; n < *sameFlag; seed.Number++ {
 		p := NewPlan(seed)
 		if slices.Contains(p.Faults, suspended) {
 			continue
 		}
 		n++
 		if Differs(func(trace func(string)) Report { return play(t, p, trace) }) {
-			t.Logf("seed %d makes different worlds", seed)
+			t.Logf("seed %v makes different worlds", seed)
 			differ++
 		}
 	}

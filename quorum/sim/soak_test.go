@@ -19,13 +19,13 @@ import (
 
 var (
 	soakFlag   = flag.Duration("soak", 0, "run seeds on all cores for so long")
-	fromFlag   = flag.Uint64("from", 0, "the first seed of a soak; 0 is one that nobody has chosen")
+	fromFlag   = flag.Uint64("from", 0, "the number of the first seed of a soak; 0 is one that nobody has chosen")
 	strideFlag = flag.Uint64("stride", 0, "set by a soak for its workers")
 )
 
 // A line is what a worker says of a seed.
 type line struct {
-	Seed     uint64
+	Seed     Seed
 	Counts   Counts
 	Faults   map[string]int
 	Findings []string
@@ -40,7 +40,7 @@ func TestSoak(t *testing.T) {
 	}
 	from := *fromFlag
 	if from == 0 {
-		from = uint64(time.Now().UnixNano()) &^ Kinds
+		from = uint64(time.Now().UnixNano())
 	}
 	s := &soak{began: time.Now(), faults: make(map[string]int)}
 	ctx, cancel := context.WithTimeout(t.Context(), *soakFlag)
@@ -52,10 +52,9 @@ func TestSoak(t *testing.T) {
 			for ctx.Err() == nil {
 				last, err := s.worker(ctx, next)
 				if err != nil && ctx.Err() == nil {
-					s.note(fmt.Sprintf("make sim SEED=%d: the process ended: %.2000v", last, err))
+					s.note(fmt.Sprintf("make sim SEED=%v: the process ended: %.2000v", last, err))
 				}
-				const bits = Kinds | Spoken | Operated | Heard
-				next = (last&^bits | from&bits) + uint64(runtime.NumCPU())
+				next = last.Number + uint64(runtime.NumCPU())
 			}
 		})
 	}
@@ -77,7 +76,7 @@ func TestSoakWorker(t *testing.T) {
 	}
 	out := json.NewEncoder(os.Stdout)
 	for n, next := uint64(0), *fromFlag; ; n, next = n+1, next+*strideFlag {
-		seed := OfKind(next, n)
+		seed := Seed{Number: next}.OfKind(n)
 		_ = out.Encode(line{Seed: seed}) // a world that deadlocks ends the process: this says which
 		r := play(t, NewPlan(seed), nil)
 		l := line{Seed: seed, Counts: r.Counts, Faults: r.Faults}
@@ -107,20 +106,20 @@ type soak struct {
 }
 
 // worker runs seeds from one on, and returns the last that it began.
-func (s *soak) worker(ctx context.Context, from uint64) (uint64, error) {
+func (s *soak) worker(ctx context.Context, from uint64) (Seed, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSoakWorker$", "-test.timeout=0", //nolint:gosec // ourselves
 		fmt.Sprintf("-from=%d", from), fmt.Sprintf("-stride=%d", runtime.NumCPU()))
 	cmd.Env = alone()
+	last := line{Seed: Seed{Number: from}}
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
-		return from, err
+		return last.Seed, err
 	}
 	var trouble strings.Builder
 	cmd.Stderr = &trouble
 	if err := cmd.Start(); err != nil {
-		return from, err
+		return last.Seed, err
 	}
-	last := line{Seed: from}
 	for in := bufio.NewScanner(pipe); in.Scan(); {
 		l := line{}
 		if json.Unmarshal(in.Bytes(), &l) == nil {
@@ -156,7 +155,7 @@ func (s *soak) take(l line) {
 		return
 	}
 	for _, f := range l.Findings {
-		s.note(fmt.Sprintf("make sim SEED=%d: %s", l.Seed, f))
+		s.note(fmt.Sprintf("make sim SEED=%v: %s", l.Seed, f))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clients that speak, and take locks that readers share: in worlds whose seed has the bit Moved, too. The scripts are Redisson's, of
+// Clients that speak, and take locks that readers share: in worlds of the class Moved, too. The scripts are Redisson's, of
 // RReadWriteLock. A lock is a hash; each hold of a reader has a key beside it, whose name the script makes, and which says for how
 // long that hold lasts. All holds have one TTL, as with Redisson: whoever renews one renews all.
 const (

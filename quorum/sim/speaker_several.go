@@ -9,8 +9,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// Clients that speak, and take several locks by one command or one EXEC, or hand values to each other: in worlds whose seed has the bit
-// Several, too. A lock that is given back by EXEC is given back here, even if it is one.
+// Clients that speak, and take several locks by one command or one EXEC, or hand values to each other: in worlds of the
+// class Several, too. A lock that is given back by EXEC is given back here, even if it is one.
 
 // takeAll takes several locks, all or none, or as many as are free; uses them, and gives them back.
 func (s *speaker) takeAll(l *wanted) {

@@ -6,7 +6,7 @@ import (
 	"lockproxy/quorum"
 )
 
-// Clients that speak, and lock by scripts that run by vote: in worlds whose seed has the bit Voted, too. The texts are those of
+// Clients that speak, and lock by scripts that run by vote: in worlds of the class Voted, too. The texts are those of
 // votes.go, and so is what they mean to clients.
 
 // voteSpoken takes a lock by a script, uses it by others, and gives it back.

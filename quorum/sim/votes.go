@@ -11,15 +11,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// Votes: in worlds whose seed has the bit Voted, clients also take, re-enter, extend and give back locks by scripts that run
-// by vote, on the same resources as the others. Whatever that takes of chance it takes from streams of its own: seeds without
-// the bit are the worlds that they always were.
-
-// Voted is the bit of a seed that makes a world with scripts that run by vote.
-const Voted = 1 << 61
-
-// Kinds are the bits of a seed that are no part of its number.
-const Kinds = Fenced | Mixed | Voted | Several | Moved | Crowded
+// Votes: in worlds of the class Voted, clients also take, re-enter, extend and give back locks by scripts that run
+// by vote, on the same resources as the others. Whatever that takes of chance it takes from streams of its own.
 
 func (p *Plan) votes(r *rand.Rand) {
 	p.Votes, p.Constant = pick(r, 0.3, 0.7, 1), false

@@ -119,7 +119,7 @@ func (w *World) until(promised time.Time, sent, ttl, slept time.Duration) time.D
 func (w *World) random(name string, ids ...int) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, name, ids)
-	return rand.New(rand.NewPCG(w.plan.Seed, h.Sum64()))
+	return rand.New(rand.NewPCG(w.plan.Seed.Number, h.Sum64()))
 }
 
 // take reserves an instant at or after now + d. The parity is 1 for the network, and 0 for clients.

@@ -26,7 +26,7 @@ func TestEnginesThatHaveEndedAreNotKept(t *testing.T) {
 		most = max(most, kept)
 		return open(in)
 	}
-	synctest.Test(t, func(*testing.T) { sim.Run(sim.NewPlan(sim.Spoken+36), watched, nil) })
+	synctest.Test(t, func(*testing.T) { sim.Run(sim.NewPlan(spoken(1152921504606846976+36)), watched, nil) })
 	t.Logf("%d engines, up to %d of them in memory", len(engines), most)
 	if len(engines) < 10 || most > len(engines)/2 {
 		t.Errorf("of %d engines up to %d were in memory", len(engines), most)

@@ -13,9 +13,9 @@ func TestASeedDecidesNearlyEverything(t *testing.T) {
 	const n = 8
 	differ := 0
 	for i := range uint64(n) {
-		p := sim.NewPlan(sim.Spoken + i + 1 | i%2*sim.Voted | i/2%2*sim.Several | i/4%2*sim.Moved)
+		p := sim.NewPlan(spoken(i + 1).OfKind(i << 3)) // Voted, Several, Moved, and some Operated
 		if sim.Differs(func(trace func(string)) sim.Report { return play(t, p, trace) }) {
-			t.Logf("seed %d makes different worlds", p.Seed)
+			t.Logf("seed %v makes different worlds", p.Seed)
 			differ++
 		}
 	}
