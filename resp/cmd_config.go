@@ -14,11 +14,19 @@ func (s *Server) settings() [][2]string {
 		{"maxmemory-policy", "noeviction"},
 		{"notify-keyspace-events", ""},
 		{"proto-max-bulk-len", strconv.Itoa(s.cfg.Limits.Bulk)},
+		{"protected-mode", yesNo(s.cfg.ProtectedMode)},
 		{"replica-read-only", "yes"},
 		{"save", ""},
 		{"slave-read-only", "yes"},
 		{"timeout", strconv.Itoa(int(s.cfg.Limits.Idle.Seconds()))},
 	}
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 func runConfigGet(c *call) Reply {

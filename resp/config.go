@@ -18,6 +18,8 @@ type Config struct {
 	Databases int
 	// Users may log in with AUTH. Empty: nobody needs to. AUTH with a password alone means the user "default".
 	Users []User
+	// ProtectedMode turns away clients on other machines, where nobody needs to log in.
+	ProtectedMode bool
 	// Version is what INFO says of lockproxy itself. Default "dev".
 	Version string
 	Limits  Limits

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -16,6 +17,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
+	"lockproxy/resp/upstream"
 	"lockproxy/script"
 )
 
@@ -181,6 +183,11 @@ func (s *Server) admit(conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
+	if s.denies(conn) {
+		s.mu.Unlock()
+		s.deny(conn)
+		return
+	}
 	if len(s.sessions) >= s.cfg.Limits.Clients {
 		s.running.Add(1)
 		s.mu.Unlock()
@@ -208,11 +215,20 @@ func (s *Server) turnAway(conn net.Conn) {
 	s.refusals <- struct{}{}
 	go func() {
 		defer s.running.Done()
-		_ = conn.SetDeadline(time.Now().Add(refusalTime))
-		_, _ = conn.Write(errMaxClients.appendTo(nil, false))
-		_ = conn.Close()
+		refuseWith(conn, errMaxClients)
 		<-s.refusals
 	}()
+}
+
+// refuseWith tells a client why it is not served, reads what the client has sent until it has gone, and closes the connection. Without
+// the reading, what the client sent would destroy the reason on its way. All of that takes refusalTime at most.
+func refuseWith(conn net.Conn, why Error) {
+	_ = conn.SetDeadline(time.Now().Add(refusalTime))
+	_, err := conn.Write(why.appendTo(nil, false))
+	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, conn, lingerBytes)
+	}
+	upstream.BreakOff(conn)
 }
 
 // How many clients are told at one time that there are too many, and how long that may take.

@@ -44,12 +44,18 @@ type running struct {
 
 func launch(t *testing.T, args ...string) *running {
 	t.Helper()
+	return launchWith(t, nil, args...)
+}
+
+// launchWith is launch with variables.
+func launchWith(t *testing.T, env []string, args ...string) *running {
+	t.Helper()
 	bin, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &running{t: t, cmd: exec.Command(bin, args...), lines: make(chan string, 1000)}
-	r.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	r.cmd.Env = append(env, "PATH="+os.Getenv("PATH"))
 	out, err := r.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -267,7 +267,9 @@ func (p *process) startAdmin() error {
 	if p.cfg.TLSCert != "" {
 		shown["tls_cert"] = p.inTLS
 	}
-	s := admin.New(p.engine, p.front, admin.Options{Version: versionText(), Pprof: p.cfg.Pprof, Certificates: shown, Logger: p.log})
+	s := admin.New(p.engine, p.front, admin.Options{
+		Version: versionText(), Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Logger: p.log,
+	})
 	p.serve("admin", func() error { return s.Serve(p.adminDoor) })
 	p.onStop(func(ctx context.Context) { _ = s.Close(ctx) })
 	p.beforeStop = s.Drain // load balancers shall know before the clients are sent away

@@ -47,7 +47,7 @@ func durationText(_ []string, a slog.Attr) slog.Attr {
 
 // listen opens a port; the error is one line that names the setting.
 func listen(setting, addr string, sockets net.ListenConfig) (net.Listener, error) {
-	l, err := sockets.Listen(context.Background(), "tcp", addr)
+	l, err := sockets.Listen(context.Background(), networkOf(addr), addr)
 	if err == nil {
 		return l, nil
 	}
@@ -58,11 +58,30 @@ func listen(setting, addr string, sockets net.ListenConfig) (net.Listener, error
 	return nil, fmt.Errorf("%s: cannot listen on %s: %w; %s", setting, addr, upstream.Innermost(err), remedy)
 }
 
+// networkOf returns the network that serves addr. Package net takes 0.0.0.0 for all addresses, those of IPv6 too. An IPv4 address means
+// IPv4 alone, also if a host name stands for the address. An empty host and [::] mean both.
+func networkOf(addr string) string {
+	if a, err := net.ResolveTCPAddr("tcp", addr); err == nil && a.IP.To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
+}
+
 func addrOf(l net.Listener) string {
 	if l == nil {
 		return "off"
 	}
 	return l.Addr().String()
+}
+
+// adminHosts are the names by which admin may be asked: those of the setting, that in the setting admin, and this machine's.
+func adminHosts(cfg *config.Config) []string {
+	host, _, _ := net.SplitHostPort(cfg.Admin)
+	all := append(slices.Clone(cfg.AdminHosts), host)
+	if own, err := os.Hostname(); err == nil {
+		all = append(all, own)
+	}
+	return all
 }
 
 // masterTLS is TLS towards masters and upstream.
@@ -193,8 +212,11 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Databases: cfg.Databases,
 		Version:   versionText(),
 		Upstream:  up,
-		Database:  cfg.FirstDatabase(),
-		CPU:       processorTime,
+
+		ProtectedMode: cfg.ProtectedMode && cfg.TLSClientCA == "", // who shows a certificate has shown who it is
+
+		Database: cfg.FirstDatabase(),
+		CPU:      processorTime,
 
 		UpstreamShared: cfg.UpstreamShared,
 

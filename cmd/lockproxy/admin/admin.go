@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +42,7 @@ type Certificate interface {
 type Options struct {
 	Version      string
 	Pprof        bool
+	Hosts        []string               // further names by which the pages may be asked for; hosts.go has the rule
 	Certificates map[string]Certificate // by the setting that names its file
 	Logger       *slog.Logger
 }
@@ -81,14 +84,14 @@ func New(engine Engine, front Front, opt Options) *Server {
 	if opt.Pprof {
 		timeout = 0
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/cmdline", program)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	c := &crowd{last: map[net.Conn]uint64{}}
 	s.http = &http.Server{
-		Handler:           mux,
+		Handler:           allow(opt.Hosts).guard(mux),
 		ConnState:         c.note,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
@@ -102,6 +105,12 @@ func New(engine Engine, front Front, opt Options) *Server {
 
 func index(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "lockproxy\n\n/metrics\n/healthz\n/readyz\n")
+}
+
+// program stands in for pprof.Cmdline. The rest of the command line may have passwords in it.
+func program(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, filepath.Base(os.Args[0]))
 }
 
 var errDraining = errors.New("lockproxy is shutting down")

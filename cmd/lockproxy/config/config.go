@@ -32,13 +32,15 @@ type Config struct {
 	UpstreamShared       bool
 	LockKeys             []string
 
-	Listen      string
-	TLSCert     string
-	TLSKey      string
-	TLSClientCA string
-	Users       []User
-	Admin       string // empty: off
-	Pprof       bool
+	Listen        string
+	TLSCert       string
+	TLSKey        string
+	TLSClientCA   string
+	Users         []User
+	ProtectedMode bool
+	Admin         string // empty: off
+	AdminHosts    []string
+	Pprof         bool
 
 	InstanceTimeout time.Duration
 	DriftFactor     float64

@@ -162,7 +162,8 @@ func TestWhatIsUnwiseIsWarnedOf(t *testing.T) {
 		{"--masters a,b,c", ""},
 		{"--masters a", "masters: with fewer than 3 (named: 1) no lock survives the loss of one; name three or five independent ones"},
 		{"--masters a,b,c,d", "4 masters bear no more failures than 3 do, and a lock needs one vote more; name an odd number"},
-		{"--listen :6380", "listen :6380 can be reached from other machines, and nobody needs to log in; set users, or tls_client_ca"},
+		{"--listen :6380", "listen :6380 can be reached from other machines, but protected mode turns their clients away, as nobody needs to log in; set users or tls_client_ca, or protected_mode: no"},
+		{"--listen :6380 --protected-mode no", "listen :6380 can be reached from other machines, and nobody needs to log in; set users, or tls_client_ca"},
 		{"--listen localhost:6380", ""},
 		{"--admin :6381 --pprof", "admin :6381 can be reached from other machines, and profiles show what is in memory; set pprof: false when done"},
 	} {

@@ -183,7 +183,12 @@ func (l *Loaded) warn() {
 		l.Warnings = append(l.Warnings, fmt.Sprintf(
 			"%d masters bear no more failures than %d do, and a lock needs one vote more; name an odd number", n, n-1))
 	}
-	if len(c.Users) == 0 && c.TLSClientCA == "" && c.Exposed() {
+	switch {
+	case !c.Exposed() || len(c.Users) > 0 || c.TLSClientCA != "":
+	case c.ProtectedMode:
+		l.Warnings = append(l.Warnings, "listen "+c.Listen+
+			" can be reached from other machines, but protected mode turns their clients away, as nobody needs to log in; set users or tls_client_ca, or protected_mode: no")
+	default:
 		l.Warnings = append(l.Warnings, "listen "+c.Listen+
 			" can be reached from other machines, and nobody needs to log in; set users, or tls_client_ca")
 	}

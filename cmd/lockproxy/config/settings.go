@@ -48,8 +48,12 @@ var settings = []setting{
 	{"tls_client_ca", "", "PEM file with the authorities that clients' certificates must come from", false,
 		text(func(c *Config) *string { return &c.TLSClientCA }, "a path")},
 	{"users", "", "who may log in; none: nobody needs to", true, value{set: setUsers}},
+	{"protected_mode", "yes", "turn away clients on other machines, where nobody needs to log in", false,
+		boolean(func(c *Config) *bool { return &c.ProtectedMode })},
 	{"admin", "127.0.0.1:6381", "where /metrics, /healthz and /readyz are; off: nowhere", false,
 		addressOrOff(func(c *Config) *string { return &c.Admin })},
+	{"admin_hosts", "", "names by which admin may be asked; IP addresses and this machine's own names always may", false,
+		value{set: setAdminHosts}},
 	{"pprof", "false", "profiles of the process under /debug/pprof/ of admin", false,
 		boolean(func(c *Config) *bool { return &c.Pprof })},
 
