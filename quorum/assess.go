@@ -66,7 +66,7 @@ func (l *lane) assess(k *link) error {
 		}
 		early := !l.heardOthers() // before what they have told is looked at
 		known := l.latestEpoch().Load()
-		now := l.canaryNow(&k.info, max(known, is.Epoch))
+		now := l.canaryNow(&k.info, max(known, is.Epoch), is.Bounds)
 		now.Early = early
 		j := vouch.Judge(found.canary, now, known)
 		switch {

@@ -154,7 +154,7 @@ func epochs(found []Inspected, db int, least int64) []int64 {
 func (in *Inspected) nextCanary(db int, epochs []int64, members string) vouch.Canary {
 	return vouch.Canary{
 		DB: db, Slot: in.slot, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
-		Durable: in.Info.Durable(),
+		Durable: in.Info.Durable(in.Bounds.Patience),
 	}
 }
 

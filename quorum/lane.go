@@ -212,6 +212,9 @@ func (l *lane) nudge(now answerTime) {
 	//mutant: fsync always is not noticed
 	if l.master.tellsAppend() {
 		l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolAppend)
+		if l.master.answersFirst() {
+			l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolAppend)
+		}
 	}
 }
 

@@ -91,12 +91,18 @@ func sentencedAt(text string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// canaryNow is the mark that a master would get now, in an epoch later than one that is known.
-func (l *lane) canaryNow(info *masters.Info, known int64) vouch.Canary {
+// canaryNow is the mark that a master would get now, in an epoch later than one that is known. b are the bounds in the mark that it has.
+func (l *lane) canaryNow(info *masters.Info, known int64, b vouch.Bounds) vouch.Canary {
+	own := *l.engine.bounds.Load()
 	return vouch.Canary{
 		DB: l.db, Slot: l.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
-		Members: l.engine.members, Bounds: *l.engine.bounds.Load(),
-		Durable: info.Durable(), MayBeDurable: info.MayBeDurable(),
+		Members: l.engine.members, Bounds: own,
+		Durable: info.Durable(max(own.Patience, b.Patience)), MayBeDurable: info.MayBeDurable(), Incomplete: info.LoadErrors > 0,
 		Epoch: l.nextEpoch(known, info.RunID),
 	}
+}
+
+// isDurable says that a master which tells so of itself may be marked as durable.
+func (l *lane) isDurable(info *masters.Info) bool {
+	return info.Durable(l.engine.bounds.Load().Patience)
 }

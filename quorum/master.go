@@ -61,6 +61,13 @@ func (m *master) tellsAppend() bool {
 	return m.info.TellsAppend()
 }
 
+// answersFirst says that it has a setting which lets it answer before it writes to disk.
+func (m *master) answersFirst() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.info.IsBefore7()
+}
+
 func (m *master) disconnected(cause string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -177,7 +177,7 @@ func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
 func (l *lane) patrolAppend(reply any) {
 	now := l.link.info
 	now.ReadConfig(reply)
-	l.suspect = l.suspect || now.Durable() != l.link.info.Durable()
+	l.suspect = l.suspect || l.isDurable(&now) != l.isDurable(&l.link.info)
 }
 
 // patrol compares what the master says of itself, and may cost it its vote, with what it said in the handshake.
@@ -191,5 +191,5 @@ func (l *lane) patrol(reply any) {
 	}
 	//mutant: an append-only file that is turned on is not noticed
 	l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
-		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || now.Durable() != was.Durable()
+		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || l.isDurable(&now) != l.isDurable(&was)
 }

@@ -117,7 +117,12 @@ func (r *Redis) start(more ...string) error {
 		return err
 	}
 	r.proc = proc
-	return proc.Ready(func() error { return Ping(r.Addr) })
+	return proc.Ready(func() error {
+		if err := Ping(r.Addr); err != nil && !strings.Contains(err.Error(), "NOAUTH") { // it is there, and wants a login
+			return err
+		}
+		return nil
+	})
 }
 
 // before7 says that a program is a Redis older than 7.

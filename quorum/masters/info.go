@@ -21,6 +21,9 @@ type Info struct {
 	AppendOnly      bool
 	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
 	AppendPauses    bool   // no fsync while the file is rewritten
+	LoadErrors      int64  // errors that it met while it loaded its data: what was refused then is missing
+	ScriptLimit     string // lua-time-limit, ms; "" if it does not tell
+	IOThreads       string // io-threads; "" if it does not tell
 	MaxMemory       int64  // bytes; 0 is no limit
 	MaxMemoryPolicy string // "" if it does not tell
 	UsedMemory      int64  // bytes, of what counts for MaxMemory; 0 if it does not tell
@@ -51,11 +54,34 @@ func (i *Info) IsRestrained(reply any) bool {
 	return ok && len(list) == 2 && list[1] == i.Restraint[1]
 }
 
-// Durable says that the master forgets nothing when it restarts, and nobody has an older copy of what it knows.
-func (i *Info) Durable() bool {
+// Durable says that the master forgets nothing that it answered within patience when it restarts, and nobody has an older copy of
+// what it knows.
+func (i *Info) Durable(patience time.Duration) bool {
+	return i.keepsAll() && !i.answersFirst(patience)
+}
+
+// keepsAll says that the master is told to write everything to disk.
+func (i *Info) keepsAll() bool {
 	//mutant: everysec counts as always
 	//mutant: a replica's old copy counts as durable
 	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0
+}
+
+// answersFirst says that the master may answer within patience before it has written to disk. Redis did so before version 7: while a
+// script ran for longer than lua-time-limit, and with more than one of io-threads.
+func (i *Info) answersFirst(patience time.Duration) bool {
+	if !i.IsBefore7() {
+		return false
+	}
+	limit, err := strconv.ParseInt(i.ScriptLimit, 10, 64)
+	return err != nil || i.IOThreads != "1" || limit > 0 && time.Duration(limit)*time.Millisecond < patience
+}
+
+// IsBefore7 says that it is a Redis of a version before 7.
+func (i *Info) IsBefore7() bool {
+	major, _, _ := strings.Cut(i.Version, ".")
+	n, err := strconv.Atoi(major)
+	return i.Server == "redis" && err == nil && n < 7
 }
 
 // TellsAppend says that the master has an append-only file, and tells when it is written to disk.
@@ -73,12 +99,19 @@ func (i *Info) MayBeDurable() bool {
 // no-appendfsync-on-rewrite.
 const AppendSettings = "*append*"
 
+// ScriptLimit and ioThreads are the settings that say whether a Redis of a version before 7 answers before it writes to disk. Only the
+// first can be changed while it runs.
+const (
+	ScriptLimit = "lua-time-limit"
+	ioThreads   = "io-threads"
+)
+
 // ownKey is a key of lockproxy's own: whoever may vote may ask about it.
 const ownKey = "lockproxy:canary"
 
 // An Inquiry asks a master about itself.
 type Inquiry struct {
-	info, role, appends, memory, expiry Call
+	info, role, appends, memory, expiry, limit, threads Call
 }
 
 // NewInquiry returns an inquiry that was not made yet.
@@ -89,11 +122,15 @@ func NewInquiry() *Inquiry {
 		appends: Call{Args: []any{"CONFIG", "GET", AppendSettings}},
 		memory:  Call{Args: []any{"CONFIG", "GET", "maxmemory*"}},
 		expiry:  Call{Args: []any{"PEXPIRETIME", ownKey}},
+		limit:   Call{Args: []any{"CONFIG", "GET", ScriptLimit}}, // before version 7, one pattern at a time
+		threads: Call{Args: []any{"CONFIG", "GET", ioThreads}},
 	}
 }
 
 // Calls returns the commands to execute.
-func (q *Inquiry) Calls() []*Call { return []*Call{&q.info, &q.role, &q.appends, &q.memory, &q.expiry} }
+func (q *Inquiry) Calls() []*Call {
+	return []*Call{&q.info, &q.role, &q.appends, &q.memory, &q.expiry, &q.limit, &q.threads}
+}
 
 // Info returns what the answers say.
 func (q *Inquiry) Info() Info {
@@ -104,6 +141,8 @@ func (q *Inquiry) Info() Info {
 	}
 	i.ReadConfig(q.appends.Reply)
 	i.ReadConfig(q.memory.Reply)
+	i.ReadConfig(q.limit.Reply)
+	i.ReadConfig(q.threads.Reply)
 	_, i.TellsExpiry = q.expiry.Reply.(int64)
 	for _, c := range []*Call{&q.info, &q.role, &q.appends} {
 		if c.Err != nil {
@@ -147,6 +186,8 @@ func (i *Info) ReadInfo(reply string) {
 			i.UsedMemory += n
 		case "mem_not_counted_for_evict":
 			i.UsedMemory -= n
+		case "unexpected_error_replies":
+			i.LoadErrors = n
 		case "evicted_keys":
 			i.Evicted = n
 		}
@@ -165,6 +206,10 @@ func (i *Info) ReadConfig(reply any) {
 			i.AppendFsync = v
 		case "no-appendfsync-on-rewrite":
 			i.AppendPauses = v == "yes"
+		case ScriptLimit:
+			i.ScriptLimit = v
+		case ioThreads:
+			i.IOThreads = v
 		case "maxmemory":
 			if n, err := strconv.ParseInt(v, 10, 64); err == nil { // else INFO has it
 				i.MaxMemory = n

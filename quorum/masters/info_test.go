@@ -3,6 +3,7 @@ package masters
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestWhatForgetsNothing(t *testing.T) {
@@ -18,11 +19,42 @@ func TestWhatForgetsNothing(t *testing.T) {
 	} {
 		i := Info{RunID: "1"}
 		i.ReadConfig(test.config)
-		if i.Durable() != test.want {
-			t.Errorf("%v: durable is %v", test.config, i.Durable())
+		if got := i.Durable(time.Second); got != test.want {
+			t.Errorf("%v: durable is %v", test.config, got)
 		}
 		if i.RunID = ""; i.MayBeDurable() != test.want {
 			t.Errorf("%v: may be durable is %v", test.config, i.MayBeDurable())
+		}
+	}
+}
+
+// Redis before version 7 answers others before it writes, while a script runs for longer than lua-time-limit.
+func TestWhatAnswersBeforeItWritesMayForget(t *testing.T) {
+	for _, test := range []struct {
+		version, limit, threads string
+		patience                time.Duration
+		want                    bool
+	}{
+		{"6.2.14", "5000", "1", 5 * time.Second, true},
+		{"6.2.14", "5000", "1", 5001 * time.Millisecond, false},
+		{"6.2.14", "50", "1", 100 * time.Millisecond, false},
+		{"6.2.14", "0", "1", time.Hour, true}, // no limit
+		{"6.2.14", "5000", "4", time.Second, false},
+		{"6.2.14", "", "1", time.Second, false},
+		{"6.2.14", "5000", "", time.Second, false},
+		{"7.0.15", "50", "4", time.Second, true},
+		{"10.0.1", "", "", time.Second, true},
+	} {
+		i := Info{Server: "redis", Version: test.version, RunID: "1"}
+		i.ReadConfig([]any{"appendonly", "yes", "appendfsync", "always"})
+		if test.limit != "" {
+			i.ReadConfig([]any{ScriptLimit, test.limit})
+		}
+		if test.threads != "" {
+			i.ReadConfig([]any{"io-threads", test.threads})
+		}
+		if got := i.Durable(test.patience); got != test.want {
+			t.Errorf("%+v: durable is %v", test, got)
 		}
 	}
 }

@@ -96,6 +96,11 @@ var vouchMutants = []mutant{
 		test:   "TestAFileThatWasWrittenNoMoreIsQuarantinedAtOnce", in: ".",
 	},
 	{
+		name: "a file that was loaded in part counts as all that was known", rule: "7b older files",
+		change: never,
+		test:   "TestAFileThatIsLoadedInPart", in: ".",
+	},
+	{
 		name: "another master's data counts as its own", rule: "7b older files",
 		change: never,
 		test:   "TestWhatAnotherMasterKept", in: ".",
@@ -123,7 +128,7 @@ var vouchMutants = []mutant{
 	{
 		name: "an append-only file that is turned on is not noticed", rule: "6 quarantine",
 		change: becomes(`l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
-		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.Durable() != was.Durable()`), test: "TestWhoToggles", in: ".",
+		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || l.isDurable(&now) != l.isDurable(&was)`), test: "TestWhoToggles", in: ".",
 	},
 	{
 		name: "fsync always is not noticed", rule: "6 quarantine",

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -45,6 +46,8 @@ type server struct {
 	append     string          // appendfsync, or "" without appendonly
 	policy     string          // maxmemory-policy, or "" without maxmemory
 	evicted    int64
+	refused    int64  // commands of its file, when it loaded that
+	limit      string // lua-time-limit, if it is not the default
 	lineage    string // the replication id of the master that it was promoted from
 	promotions int
 	touched    []place       // keys that the running command has set
@@ -120,6 +123,10 @@ func (s *server) setting(name string) string {
 		return s.append
 	case name == "appendfsync":
 		return "everysec"
+	case name == "io-threads":
+		return "1"
+	case name == "lua-time-limit":
+		return cmp.Or(s.limit, "5000")
 	case name == "maxmemory" && s.policy != "":
 		return "100000000"
 	case name == "maxmemory":
@@ -339,13 +346,14 @@ func (s *server) cutConnections(silent bool) {
 // boot starts a process on the data that is there.
 func (s *server) boot() {
 	s.down, s.stopped, s.hogged, s.slow, s.replica = false, false, false, 0, false
-	s.born, s.nextID, s.evicted = s.now(), 0, 0
+	s.born, s.nextID, s.evicted, s.refused = s.now(), 0, 0, 0
 }
 
 func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format, args...) }
 
 // command runs one command, and lets the checker see what it has set.
 func (s *server) command(c *session, args []string) reply {
+	s.store.command++
 	s.running = args
 	r := s.do(c, args)
 	s.running = nil

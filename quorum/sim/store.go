@@ -17,6 +17,7 @@ type item struct {
 type store struct {
 	dbs     [databases]map[string]item
 	journal []mutation
+	command int // the number of the one that runs
 }
 
 // databases is how many a master has.
@@ -29,6 +30,7 @@ type mutation struct {
 	kind mutationKind
 	key  string
 	item item
+	part int // of which command
 }
 
 type mutationKind uint8
@@ -50,6 +52,7 @@ func newStore() store {
 
 // do makes a change and remembers it.
 func (s *store) do(m mutation) {
+	m.part = s.command
 	s.journal = append(s.journal, m)
 	s.apply(m)
 }
@@ -99,11 +102,34 @@ func (s *store) rewind(to time.Duration) {
 			break
 		}
 	}
+	command := s.command
 	*s = newStore()
-	s.journal = kept
+	s.journal, s.command = kept, command
 	for _, m := range kept {
 		s.apply(m)
 	}
+}
+
+// loseTransactions forgets what commands did, since a true time, that changed more than one key each: they stand in the append-only
+// file as MULTI and EXEC. It returns how many changes that were. What was there before that time was in the file's base.
+func (s *store) loseTransactions(since time.Duration) (lost int64) {
+	size := make(map[int]int)
+	for _, m := range s.journal {
+		size[m.part]++
+	}
+	written := s.journal
+	command := s.command
+	*s = newStore()
+	s.command = command
+	for _, m := range written {
+		if m.at > since && size[m.part] > 1 {
+			lost++
+			continue
+		}
+		s.journal = append(s.journal, m)
+		s.apply(m)
+	}
+	return lost
 }
 
 // all returns the keys of all databases.

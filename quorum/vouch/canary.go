@@ -28,6 +28,8 @@ type Canary struct {
 	Durable bool
 	// MayBeDurable says that the server does not tell whether it is Durable. It is never in a mark.
 	MayBeDurable bool
+	// Incomplete says that the server lacks a part of the data that it has loaded. It is never in a mark.
+	Incomplete bool
 	// Early says that too few other masters have been heard to know of a later epoch. It is never in a mark.
 	Early bool
 }
@@ -94,6 +96,8 @@ type Judgement struct {
 const (
 	New   = "it is new, was flushed, or restarted without its data" // there is no mark
 	Older = "its data is older than it was"
+	// Incomplete is why a server that keeps all on disk may not have all of it.
+	Incomplete = "it has not loaded all of its append-only file: its log and lockproxy check say why"
 )
 
 // Unread is a reason of Foreign.
@@ -103,6 +107,11 @@ const Unread = "bears a mark of another version of lockproxy, which this one doe
 // what this proxy knows of the deployment. now.Epoch is greater than any epoch that this master is known to have had; latest is the
 // greatest that any master has told of.
 func Judge(text string, now Canary, latest int64) Judgement {
+	complete := now
+	complete.Incomplete = false
+	if text == "" && now.Incomplete {
+		return Judgement{Forgot, Incomplete, complete}
+	}
 	if text == "" {
 		//mutant: no quarantine without a canary
 		return Judgement{Forgot, New, now}
@@ -114,7 +123,7 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	if !ok || was.Members != now.Members {
 		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
 	}
-	next := now
+	next := complete
 	next.Bounds, next.Epoch, next.MayBeDurable, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
 	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
 	switch {
@@ -124,6 +133,9 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	//mutant: no quarantine after a restart
 	case restarted && !(was.Durable && now.Durable):
 		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
+	//mutant: a file that was loaded in part counts as all that was known
+	case restarted && now.Incomplete:
+		return Judgement{Forgot, Incomplete, next}
 	//mutant: another master's data counts as its own
 	case restarted && was.Slot != now.Slot:
 		return Judgement{Forgot, "it was started on another master's data", next}
