@@ -33,7 +33,7 @@ func mayHaveForgotten(was, now Canary, latest int64) bool {
 	if sameProcess {
 		return promoted
 	}
-	readItsAOF := was.Durable && now.Durable && now.Lineage == "-" && was.Epoch >= latest && was.Slot == now.Slot
+	readItsAOF := was.Durable && now.Durable && !now.Incomplete && now.Lineage == "-" && was.Epoch >= latest && was.Slot == now.Slot
 	return !readItsAOF
 }
 
@@ -50,7 +50,9 @@ func TestJudge(t *testing.T) {
 				}
 				now.Slot = 1
 				expectJudgement(t, mark, was, now, 0)
-				now.Slot = was.Slot
+				now.Slot, now.Incomplete = was.Slot, true
+				expectJudgement(t, mark, was, now, 0)
+				now.Incomplete = false
 			}
 		})
 	})
@@ -91,7 +93,7 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 	for _, process := range []string{now.Process, "-"} {
 		for _, lineage := range []string{now.Lineage, "-"} {
 			again := now
-			again.Process, again.Lineage = process, lineage
+			again.Process, again.Lineage, again.Incomplete = process, lineage, false
 			if process == "-" || lineage == "-" && now.Lineage != "-" {
 				again.Durable, again.MayBeDurable = false, true
 			}
@@ -105,6 +107,11 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 	all(func(now Canary) {
 		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != New || j.Next != now {
+			t.Fatalf("%+v: %+v", now, j)
+		}
+		next := now
+		now.Incomplete = true
+		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != Incomplete || j.Next != next {
 			t.Fatalf("%+v: %+v", now, j)
 		}
 	})
