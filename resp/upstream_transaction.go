@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Its first command
 // with keys decides that, or a key that is watched at the upstream. Commands without keys that come before are queued here, and
@@ -23,6 +20,12 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	plain := keyless && fits && row.flags&mayQueue != 0 && row.group != "pubsub"
 	untold := fits && row.keys.untold(c.args)
 	malformed := row != nil && !fits
+	if at == there && !fits && t.stage != queuingThere {
+		if refused := c.unqueued(); refused != nil { // such a command says nothing about where the transaction takes place
+			t.spoil()
+			return refused
+		}
+	}
 	switch {
 	case at == here && (row == nil || malformed), malformed && (t.stage == spoiled || t.aboutLocks()):
 		c.spoilAnywhere()
@@ -30,7 +33,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 	case (plain || untold) && t.stage != queuingThere:
 		return nil // its place is that of the first with keys
 	case at == there && t.stage == spoiled:
-		return cmp.Or(c.unqueued(), Reply(Status("QUEUED"))) // in vain: EXEC will be refused
+		return Status("QUEUED") // in vain: EXEC will be refused
 	case plain, at == there:
 		if t.stage != queuingThere {
 			if refused := c.beginUpstream(); refused != nil {
@@ -78,9 +81,6 @@ func (c *call) beginUpstream() Reply {
 	t := &c.transaction
 	if t.aboutLocks() {
 		t.spoil()
-		if refused := c.unqueued(); refused != nil {
-			return refused
-		}
 		return c.split(errMixedTransaction)
 	}
 	if !c.locksDone() {
