@@ -44,29 +44,28 @@ func unblocks(t *testing.T, operator, blocked *harness.Conn, reason string, comm
 }
 
 func TestWhoWaitsAtTheUpstreamIsUnblockedAsByOneRedis(t *testing.T) {
-	sharedAndNot(t, func(t *testing.T, f *front) {
-		for _, proto := range []string{"2", "3"} {
-			for _, command := range [][]string{
-				{"BLPOP", "nothing", "0"},
-				{"BLMOVE", "nothing", "other", "LEFT", "RIGHT", "0"},
-				{"XREAD", "BLOCK", "0", "STREAMS", "nothing", "$"},
-				{"WAIT", "1", "0"},
-			} {
-				for _, reason := range []string{"TIMEOUT", "ERROR"} {
-					var told [2]string
-					for i, addr := range []string{f.oracle.Addr, f.proxy.Addr} {
-						operator, blocked := dial(t, addr), dial(t, addr)
-						hello(t, proto, blocked)
-						told[i] = unblocks(t, operator, blocked, reason, command...)
-						_, _ = operator.Close(), blocked.Close()
-					}
-					if told[0] != told[1] {
-						t.Errorf("RESP%s %q %s: got %q, want %q", proto, command, reason, told[1], told[0])
-					}
+	f := startFront(t)
+	for _, proto := range []string{"2", "3"} {
+		for _, command := range [][]string{
+			{"BLPOP", "nothing", "0"},
+			{"BLMOVE", "nothing", "other", "LEFT", "RIGHT", "0"},
+			{"XREAD", "BLOCK", "0", "STREAMS", "nothing", "$"},
+			{"WAIT", "1", "0"},
+		} {
+			for _, reason := range []string{"TIMEOUT", "ERROR"} {
+				var told [2]string
+				for i, addr := range []string{f.oracle.Addr, f.proxy.Addr} {
+					operator, blocked := dial(t, addr), dial(t, addr)
+					hello(t, proto, blocked)
+					told[i] = unblocks(t, operator, blocked, reason, command...)
+					_, _ = operator.Close(), blocked.Close()
+				}
+				if told[0] != told[1] {
+					t.Errorf("RESP%s %q %s: got %q, want %q", proto, command, reason, told[1], told[0])
 				}
 			}
 		}
-	})
+	}
 }
 
 func TestWhoWaitsForALockIsUnblocked(t *testing.T) {
@@ -164,31 +163,30 @@ func stillWaits(c *harness.Conn) error {
 
 // CLIENT LIST names the last command of a client that went upstream, too.
 func TestClientListNamesWhatWentUpstream(t *testing.T) {
-	sharedAndNot(t, func(t *testing.T, f *front) {
-		c, blocked := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
-		id := idOf(t, blocked)
-		if err := blocked.Send(harness.Encode(nil, "BLPOP", "nothing", "0")); err != nil {
+	f := startFront(t)
+	c, blocked := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
+	id := idOf(t, blocked)
+	if err := blocked.Send(harness.Encode(nil, "BLPOP", "nothing", "0")); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(id, cmd string) func() error {
+		return func() error {
+			reply, err := c.Do("CLIENT", "LIST", "ID", id)
+			if err == nil && !strings.Contains(string(reply), " cmd="+cmd+" ") {
+				err = fmt.Errorf("%q", reply)
+			}
+			return err
+		}
+	}
+	eventually(t, 20*time.Second, "BLPOP is shown", shows(id, "blpop"))
+	other := dial(t, f.proxy.Addr)
+	otherID := idOf(t, other)
+	for cmd, request := range map[string][]string{"get": {"GET", "data"}, "lpush": {"LPUSH", "nothing", "x"}, "config|get": {"CONFIG", "GET", "save"}, "xinfo|help": {"XINFO", "HELP"}} {
+		if _, err := other.Do(request...); err != nil {
 			t.Fatal(err)
 		}
-		shows := func(id, cmd string) func() error {
-			return func() error {
-				reply, err := c.Do("CLIENT", "LIST", "ID", id)
-				if err == nil && !strings.Contains(string(reply), " cmd="+cmd+" ") {
-					err = fmt.Errorf("%q", reply)
-				}
-				return err
-			}
+		if err := shows(otherID, cmd)(); err != nil {
+			t.Errorf("%q: %v", request, err)
 		}
-		eventually(t, 20*time.Second, "BLPOP is shown", shows(id, "blpop"))
-		other := dial(t, f.proxy.Addr)
-		otherID := idOf(t, other)
-		for cmd, request := range map[string][]string{"get": {"GET", "data"}, "lpush": {"LPUSH", "nothing", "x"}, "config|get": {"CONFIG", "GET", "save"}, "xinfo|help": {"XINFO", "HELP"}} {
-			if _, err := other.Do(request...); err != nil {
-				t.Fatal(err)
-			}
-			if err := shows(otherID, cmd)(); err != nil {
-				t.Errorf("%q: %v", request, err)
-			}
-		}
-	})
+	}
 }

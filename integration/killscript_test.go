@@ -38,17 +38,10 @@ func TestScriptKillEndsAScriptThatRunsByVote(t *testing.T) {
 }
 
 func TestScriptKillEndsAScriptOfTheUpstream(t *testing.T) {
-	for _, shared := range []bool{true, false} {
-		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) { testScriptKillEndsAScriptOfTheUpstream(t, shared) })
-	}
-}
-
-func testScriptKillEndsAScriptOfTheUpstream(t *testing.T, shared bool) {
 	upstream := startMasters(t, 1, "--lua-time-limit", "50")[0]
-	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr+"/3", "--lock-keys", "lock:*", fmt.Sprint("--upstream-shared=", shared))
+	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+upstream.Addr+"/3", "--lock-keys", "lock:*")
 	c, runs := dial(t, proxy.Addr), dial(t, proxy.Addr)
 	expect(t, c, "-NOTBUSY No scripts in execution right now.\r\n", "SCRIPT", "KILL")
-	expect(t, dial(t, proxy.Addr), "$-1\r\n", "GET", "data") // from now on, if clients share a connection, there is one
 	if err := runs.Send(harness.Encode(nil, "EVAL", endless, "1", "data")); err != nil {
 		t.Fatal(err)
 	}

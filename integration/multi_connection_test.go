@@ -126,25 +126,24 @@ const connectionInMulti = `MULTI
 var helloID = regexp.MustCompile(`(\$2\r\nid\r\n):\d+`)
 
 func TestWhatConcernsTheConnectionInMultiIsAsOnOneRedis(t *testing.T) {
-	sharedAndNot(t, func(t *testing.T, f *front) {
-		alone := startProxy(t, harness.Addrs(f.masters))
-		for _, proto := range []string{"2", "3"} {
-			for i, c := range []struct{ addr, key string }{{f.proxy.Addr, "lock:"}, {f.proxy.Addr, "data:"}, {alone.Addr, "k:"}} {
-				key := fmt.Sprint(c.key, proto, i)
-				o, p := dial(t, f.oracle.Addr), dial(t, c.addr)
-				asked(t, o, p, "HELLO", proto)
-				for n, line := range strings.Split(connectionInMulti, "\n") {
-					request := strings.Fields(strings.ReplaceAll(line, "@", key))
-					want, got := asked(t, o, p, request...)
-					want, got = helloID.ReplaceAllString(want, "$1"), helloID.ReplaceAllString(got, "$1")
-					if got != want {
-						t.Errorf("RESP%s %s line %d %q: got %s, want %s", proto, c.key, n+1, request, short(fmt.Sprintf("%q", got)), short(fmt.Sprintf("%q", want)))
-					}
+	f := startFront(t)
+	alone := startProxy(t, harness.Addrs(f.masters))
+	for _, proto := range []string{"2", "3"} {
+		for i, c := range []struct{ addr, key string }{{f.proxy.Addr, "lock:"}, {f.proxy.Addr, "data:"}, {alone.Addr, "k:"}} {
+			key := fmt.Sprint(c.key, proto, i)
+			o, p := dial(t, f.oracle.Addr), dial(t, c.addr)
+			asked(t, o, p, "HELLO", proto)
+			for n, line := range strings.Split(connectionInMulti, "\n") {
+				request := strings.Fields(strings.ReplaceAll(line, "@", key))
+				want, got := asked(t, o, p, request...)
+				want, got = helloID.ReplaceAllString(want, "$1"), helloID.ReplaceAllString(got, "$1")
+				if got != want {
+					t.Errorf("RESP%s %s line %d %q: got %s, want %s", proto, c.key, n+1, request, short(fmt.Sprintf("%q", got)), short(fmt.Sprintf("%q", want)))
 				}
-				_, _ = o.Close(), p.Close()
 			}
+			_, _ = o.Close(), p.Close()
 		}
-	})
+	}
 }
 
 // A client's id is that which the proxy tells, in a transaction at the upstream, too.

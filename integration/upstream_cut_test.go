@@ -85,12 +85,12 @@ func (c *cutter) pass(to, from net.Conn, limit int64) {
 }
 
 // startCut starts a proxy whose connections to its upstream are cut.
-func startCut(t *testing.T, shared bool) (upstream *harness.Redis, cut *cutter, proxy *harness.Proxy, number uint64) {
+func startCut(t *testing.T) (upstream *harness.Redis, cut *cutter, proxy *harness.Proxy, number uint64) {
 	t.Helper()
 	upstream, number = startMasters(t, 1)[0], seed(t)
 	cut = startCutter(t, upstream.Addr, number)
 	proxy = startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+cut.addr, "--lock-keys", "lock:*",
-		fmt.Sprint("--upstream-shared=", shared), "--instance-timeout", "4s")
+		"--instance-timeout", "4s")
 	return upstream, cut, proxy, number
 }
 
@@ -119,14 +119,14 @@ func preparedValue(n int) string {
 	case 7:
 		size = 9 << 10
 	case 8:
-		size = 200 << 10 // more than is gathered of a shared reply
+		size = 200 << 10 // more than is read at once
 	}
 	return fmt.Sprint("value ", n, " ", strings.Repeat("x", size))
 }
 
 func bulkReply(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
-// questions are some that belong together, for shared connections, the client's own, and the masters.
+// questions are some that belong together, for the upstream and the masters.
 func questions(chance *rand.Rand, unique string) []question {
 	n, m := chance.IntN(prepared), chance.IntN(prepared)
 	key, value := fmt.Sprint("prepared:", n), preparedValue(n)
@@ -163,24 +163,20 @@ func questions(chance *rand.Rand, unique string) []question {
 
 // Whatever breaks the upstream's connections at whatever byte, a reply that a client gets is that to its own request.
 func TestNoReplyGoesToAnotherRequestThoughTheUpstreamsConnectionsBreakAnywhere(t *testing.T) {
-	for _, shared := range []bool{true, false} {
-		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
-			upstream, cut, proxy, number := startCut(t, shared)
-			for n := range prepared {
-				direct(t, []*harness.Redis{upstream}, "SET", fmt.Sprint("prepared:", n), preparedValue(n))
-			}
-			if _, err := upstream.Do(1, "SET", "prepared:1", "in 1"); err != nil {
-				t.Fatal(err)
-			}
-			var right atomic.Int64
-			together(8, func(i int) {
-				chance := rand.New(rand.NewPCG(number, uint64(i)))
-				for round := 0; (right.Load() < 5000 || cut.cuts.Load() < 100) && !t.Failed(); round++ {
-					right.Add(int64(askUntilCut(t, proxy.Addr, chance, fmt.Sprintf("%d.%d", i, round))))
-				}
-			})
-		})
+	upstream, cut, proxy, number := startCut(t)
+	for n := range prepared {
+		direct(t, []*harness.Redis{upstream}, "SET", fmt.Sprint("prepared:", n), preparedValue(n))
 	}
+	if _, err := upstream.Do(1, "SET", "prepared:1", "in 1"); err != nil {
+		t.Fatal(err)
+	}
+	var right atomic.Int64
+	together(8, func(i int) {
+		chance := rand.New(rand.NewPCG(number, uint64(i)))
+		for round := 0; (right.Load() < 5000 || cut.cuts.Load() < 100) && !t.Failed(); round++ {
+			right.Add(int64(askUntilCut(t, proxy.Addr, chance, fmt.Sprintf("%d.%d", i, round))))
+		}
+	})
 }
 
 // askUntilCut sends many questions at once, and returns how many were answered before the connection ended.
@@ -220,31 +216,27 @@ func askUntilCut(t *testing.T, addr string, chance *rand.Rand, unique string) (r
 
 // What was watched does not become unwatched, nor is an EXEC told that did not take place, whatever breaks between.
 func TestNoUpdateIsLostThoughTheUpstreamsConnectionsBreakAnywhere(t *testing.T) {
-	for _, shared := range []bool{true, false} {
-		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
-			upstream, cut, proxy, number := startCut(t, shared)
-			var told, untold atomic.Int64 // increments that were told to have taken place, and that may have
-			together(4, func(i int) {
-				chance := rand.New(rand.NewPCG(number, uint64(i)))
-				for (told.Load() < 800 || cut.cuts.Load() < 200) && !t.Failed() {
-					c, err := harness.Dial(proxy.Addr)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					for addOne(c, cut, chance, &told, &untold) {
-					}
-					_ = c.Close()
-				}
-			})
-			reply, err := upstream.Do(0, "GET", "counter")
-			text, _ := harness.Bulk(reply)
-			n := int64(0)
-			_, _ = fmt.Sscan(text, &n)
-			if err != nil || n < told.Load() || n > told.Load()+untold.Load() {
-				t.Errorf("the counter is %q, %v; %d increments were told, %d more may have been made", reply, err, told.Load(), untold.Load())
+	upstream, cut, proxy, number := startCut(t)
+	var told, untold atomic.Int64 // increments that were told to have taken place, and that may have
+	together(4, func(i int) {
+		chance := rand.New(rand.NewPCG(number, uint64(i)))
+		for (told.Load() < 800 || cut.cuts.Load() < 200) && !t.Failed() {
+			c, err := harness.Dial(proxy.Addr)
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		})
+			for addOne(c, cut, chance, &told, &untold) {
+			}
+			_ = c.Close()
+		}
+	})
+	reply, err := upstream.Do(0, "GET", "counter")
+	text, _ := harness.Bulk(reply)
+	n := int64(0)
+	_, _ = fmt.Sscan(text, &n)
+	if err != nil || n < told.Load() || n > told.Load()+untold.Load() {
+		t.Errorf("the counter is %q, %v; %d increments were told, %d more may have been made", reply, err, told.Load(), untold.Load())
 	}
 }
 

@@ -12,10 +12,7 @@ import (
 // Workers of job queues wait at the upstream, all the time. A proxy that stops ends that at once, as a Redis does that
 // stops; what was asked for before is answered, and nothing that waits.
 func TestAProxyThatStopsEndsWhatWaitsAtTheUpstream(t *testing.T) {
-	sharedAndNot(t, testAProxyThatStopsEndsWhatWaitsAtTheUpstream)
-}
-
-func testAProxyThatStopsEndsWhatWaitsAtTheUpstream(t *testing.T, f *front) {
+	f := startFront(t)
 	waits := [][]string{
 		{"BLPOP", "queue", "0"}, {"BLMOVE", "queue", "other", "LEFT", "RIGHT", "0"}, {"BZPOPMIN", "z", "0"},
 		{"XREAD", "BLOCK", "0", "STREAMS", "stream", "$"}, {"WAIT", "1", "0"},

@@ -29,10 +29,7 @@ func blocked(t *testing.T, r *harness.Redis, n int) {
 }
 
 func TestWhoHangsUpLeavesNothingUpstream(t *testing.T) {
-	sharedAndNot(t, testWhoHangsUpLeavesNothingUpstream)
-}
-
-func testWhoHangsUpLeavesNothingUpstream(t *testing.T, f *front) {
+	f := startFront(t)
 	for _, request := range [][]string{
 		{"BLPOP", "queue", "0"}, {"XREAD", "BLOCK", "0", "STREAMS", "stream", "$"}, {"BZPOPMIN", "z", "0"},
 	} {
@@ -70,10 +67,7 @@ func testWhoHangsUpLeavesNothingUpstream(t *testing.T, f *front) {
 }
 
 func TestBlockedClientsAreServedAndLocksWaitForThem(t *testing.T) {
-	sharedAndNot(t, testBlockedClientsAreServedAndLocksWaitForThem)
-}
-
-func testBlockedClientsAreServedAndLocksWaitForThem(t *testing.T, f *front) {
+	f := startFront(t)
 	c, other := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
 	raw := harness.Encode(nil, "BLPOP", "queue", "0")
 	raw = harness.Encode(raw, "SET", "lock:after", "tok", "NX", "PX", "20000")
@@ -106,9 +100,8 @@ func testBlockedClientsAreServedAndLocksWaitForThem(t *testing.T, f *front) {
 	}
 }
 
-func TestLocksGoOnWithoutTheUpstream(t *testing.T) { sharedAndNot(t, testLocksGoOnWithoutTheUpstream) }
-
-func testLocksGoOnWithoutTheUpstream(t *testing.T, f *front) {
+func TestLocksGoOnWithoutTheUpstream(t *testing.T) {
+	f := startFront(t)
 	idle, blocks, listens, watches := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr), dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
 	expect(t, idle, "+OK\r\n", "SET", "data", "1")
 	if err := blocks.Send(harness.Encode(nil, "BLPOP", "queue", "0")); err != nil {
@@ -155,30 +148,29 @@ func testLocksGoOnWithoutTheUpstream(t *testing.T, f *front) {
 
 // Libraries that wait for a Redis that is away wait for an upstream that is, though lockproxy is there: they go by the error.
 func TestClientsThatTryAgainOutliveTheUpstreamsRestart(t *testing.T) {
-	sharedAndNot(t, func(t *testing.T, f *front) {
-		c := redis.NewClient(&redis.Options{Addr: f.proxy.Addr, MaxRetries: 1000, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 10 * time.Millisecond})
-		defer c.Close()
-		f.upstream.Kill()
-		done := make(chan error, 2)
-		go func() { done <- c.Set(t.Context(), "data", "1", 0).Err() }()
-		go func() { done <- c.JSONGet(t.Context(), "data", "$").Err() }() // what lockproxy does not know
-		watch := dial(t, f.proxy.Addr)
-		eventually(t, gone, "errors", func() error {
-			reply, err := watch.Do("INFO", "lockproxy")
-			if err == nil && regexp.MustCompile(`upstream_errors:[0-9]\r`).Match(reply) {
-				err = fmt.Errorf("%s", reply)
-			}
-			return err
-		})
-		if err := f.upstream.Restart(); err != nil {
-			t.Fatal(err)
+	f := startFront(t)
+	c := redis.NewClient(&redis.Options{Addr: f.proxy.Addr, MaxRetries: 1000, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: 10 * time.Millisecond})
+	defer c.Close()
+	f.upstream.Kill()
+	done := make(chan error, 2)
+	go func() { done <- c.Set(t.Context(), "data", "1", 0).Err() }()
+	go func() { done <- c.JSONGet(t.Context(), "data", "$").Err() }() // what lockproxy does not know
+	watch := dial(t, f.proxy.Addr)
+	eventually(t, gone, "errors", func() error {
+		reply, err := watch.Do("INFO", "lockproxy")
+		if err == nil && regexp.MustCompile(`upstream_errors:[0-9]\r`).Match(reply) {
+			err = fmt.Errorf("%s", reply)
 		}
-		for range 2 {
-			if err := <-done; err != nil && !strings.Contains(err.Error(), "unknown command") {
-				t.Error(err)
-			}
-		}
+		return err
 	})
+	if err := f.upstream.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-done; err != nil && !strings.Contains(err.Error(), "unknown command") {
+			t.Error(err)
+		}
+	}
 }
 
 // The log has one line when the upstream goes and one when it is back, however many clients notice.
@@ -233,10 +225,7 @@ func TestTheLogHasOneLineForAnUpstreamThatGoesAndOneForItsReturn(t *testing.T) {
 }
 
 func TestAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T) {
-	sharedAndNot(t, testAnUpstreamThatIsRestartedIsNoticedByIdleClients)
-}
-
-func testAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T, f *front) {
+	f := startFront(t)
 	c := dial(t, f.proxy.Addr)
 	expect(t, c, "+OK\r\n", "CLIENT", "SETNAME", "worker")
 	expect(t, c, "+OK\r\n", "SELECT", "7")
@@ -269,17 +258,13 @@ func testAnUpstreamThatIsRestartedIsNoticedByIdleClients(t *testing.T, f *front)
 	if reply, err := f.upstream.Do(7, "GET", "data"); err != nil || string(reply) != "$1\r\n2\r\n" {
 		t.Fatalf("database 7 has %q, %v", reply, err)
 	}
-	name := map[bool]string{true: "name=lockproxy-shared ", false: "name=worker "}[f.shared]
-	if reply, err := f.upstream.Do(0, "CLIENT", "LIST"); err != nil || !bytes.Contains(reply, []byte(name)) {
+	if reply, err := f.upstream.Do(0, "CLIENT", "LIST"); err != nil || !bytes.Contains(reply, []byte("name=worker ")) {
 		t.Fatalf("CLIENT LIST: %q, %v", reply, err)
 	}
 }
 
 func TestMessagesOfBothSidesArriveOnce(t *testing.T) {
-	sharedAndNot(t, testMessagesOfBothSidesArriveOnce)
-}
-
-func testMessagesOfBothSidesArriveOnce(t *testing.T, f *front) {
+	f := startFront(t)
 	for _, proto := range []string{"2", "3"} {
 		t.Run("RESP"+proto, func(t *testing.T) {
 			c, other := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
@@ -431,28 +416,5 @@ func TestAnEmptyNameIsAName(t *testing.T) {
 	}
 	if reply, err := f.upstream.Do(0, "EXISTS", ""); err != nil || string(reply) != ":0\r\n" {
 		t.Errorf("it went upstream: %q, %v", reply, err)
-	}
-}
-
-// An upstream becomes a replica, and the address leads to the new master from then on, as with a managed Redis. Nobody ends
-// the connections that are there: clients connect anew when they are told READONLY, and the shared connections must follow.
-func TestSharedConnectionsLeaveAnUpstreamThatBecameAReplica(t *testing.T) {
-	servers := startMasters(t, 2)
-	relays, addrs := startRelays(t, servers[:1])
-	proxy := startProxy(t, harness.Addrs(startMasters(t, 3)), "--upstream", "redis://"+addrs[0], "--lock-keys", "lock:*", "--upstream-shared")
-	c := dial(t, proxy.Addr)
-	expect(t, c, "+OK\r\n", "SET", "data", "1")
-	relays[0].Lead(servers[1].Addr)
-	host, port, _ := strings.Cut(servers[1].Addr, ":")
-	direct(t, servers[:1], "REPLICAOF", host, port)
-	eventually(t, gone, "the new master", func() error {
-		reply, err := c.Do("SET", "data", "2")
-		if err == nil && string(reply) != "+OK\r\n" {
-			err = fmt.Errorf("%q", reply)
-		}
-		return err
-	})
-	if reply, err := servers[1].Do(0, "GET", "data"); err != nil || string(reply) != "$1\r\n2\r\n" {
-		t.Errorf("the new master has %q, %v", reply, err)
 	}
 }

@@ -24,46 +24,45 @@ func inlines(lines ...string) string {
 // The end of a client's input means to the proxy what it means to Redis, as long as it does not ask for a lock: who pipes
 // requests into nc reads all replies, and what would wait is ended.
 func TestTheEndOfTheInputIsAsOnRedis(t *testing.T) {
-	sharedAndNot(t, func(t *testing.T, f *front) {
-		for name, raw := range map[string]string{
-			"nothing":               "",
-			"inline":                "SET half:a x\r\nGET half:a\r\n",
-			"shared and not":        inlines("SET half:b 1", "INCR half:b", "MULTI", "INCR half:b", "EXEC", "GET half:b", "PING"),
-			"a script":              inlines("SET half:c 1", "EVAL return{redis.call('get',KEYS[1]),1} 1 half:c", "PING"),
-			"half a command":        inlines("SET half:d x") + "*2\r\n$3\r\nGET\r\n$6\r\nhalf",
-			"many":                  strings.Repeat(inlines("INCR half:f", "ECHO x", "GET half:f"), 500),
-			"a list that is empty":  inlines("PING", "GET half:g", "BLPOP half:g 0", "SET half:g x", "PING"),
-			"a list that is not":    inlines("RPUSH half:h x", "BLPOP half:h 0", "PING", "GET half:i"),
-			"a stream with nothing": inlines("XADD half:j 1-1 a b", "XREAD BLOCK 0 STREAMS half:j $", "PING"),
-			"a stream":              inlines("XADD half:k 1-1 a b", "XREAD BLOCK 0 STREAMS half:k 0", "PING"),
-			"replicas":              inlines("SET half:l x", "WAIT 1 0", "PING"),
-			"a subscription":        inlines("SUBSCRIBE half:news", "PING"),
-			"the end":               inlines("SET half:m x", "QUIT", "GET half:m"),
-			"no protocol":           inlines("SET half:n x") + "*x\r\n",
-		} {
-			for range 3 {
-				want, got := piped(t, f.oracle.Addr, raw), piped(t, f.proxy.Addr, raw)
-				if want != got {
-					t.Errorf("%s: got %.300q, want %.300q", name, got, want)
-				}
-				for _, r := range []*harness.Redis{f.oracle, f.upstream} {
-					if _, err := r.Clear(); err != nil {
-						t.Fatal(err)
-					}
+	f := startFront(t)
+	for name, raw := range map[string]string{
+		"nothing":               "",
+		"inline":                "SET half:a x\r\nGET half:a\r\n",
+		"shared and not":        inlines("SET half:b 1", "INCR half:b", "MULTI", "INCR half:b", "EXEC", "GET half:b", "PING"),
+		"a script":              inlines("SET half:c 1", "EVAL return{redis.call('get',KEYS[1]),1} 1 half:c", "PING"),
+		"half a command":        inlines("SET half:d x") + "*2\r\n$3\r\nGET\r\n$6\r\nhalf",
+		"many":                  strings.Repeat(inlines("INCR half:f", "ECHO x", "GET half:f"), 500),
+		"a list that is empty":  inlines("PING", "GET half:g", "BLPOP half:g 0", "SET half:g x", "PING"),
+		"a list that is not":    inlines("RPUSH half:h x", "BLPOP half:h 0", "PING", "GET half:i"),
+		"a stream with nothing": inlines("XADD half:j 1-1 a b", "XREAD BLOCK 0 STREAMS half:j $", "PING"),
+		"a stream":              inlines("XADD half:k 1-1 a b", "XREAD BLOCK 0 STREAMS half:k 0", "PING"),
+		"replicas":              inlines("SET half:l x", "WAIT 1 0", "PING"),
+		"a subscription":        inlines("SUBSCRIBE half:news", "PING"),
+		"the end":               inlines("SET half:m x", "QUIT", "GET half:m"),
+		"no protocol":           inlines("SET half:n x") + "*x\r\n",
+	} {
+		for range 3 {
+			want, got := piped(t, f.oracle.Addr, raw), piped(t, f.proxy.Addr, raw)
+			if want != got {
+				t.Errorf("%s: got %.300q, want %.300q", name, got, want)
+			}
+			for _, r := range []*harness.Redis{f.oracle, f.upstream} {
+				if _, err := r.Clear(); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}
-		if out := f.proxy.Output(); strings.Contains(out, "connection ended") {
-			t.Errorf("what waits was not ended at once: %s", out)
-		}
-		// Redis writes 64 KB at once, and forgets what is left when it meets the end.
-		const size = 300_000
-		got := piped(t, f.proxy.Addr, inlines("SETRANGE half:o 299999 x", "GET half:o", "EVAL return(redis.call('get',KEYS[1])) 1 half:o"))
-		bulk := "$300000\r\n" + strings.Repeat("\x00", size-1) + "x\r\n"
-		if got != ":300000\r\n"+bulk+bulk {
-			t.Errorf("large replies: %d bytes: %.100q", len(got), got)
-		}
-	})
+	}
+	if out := f.proxy.Output(); strings.Contains(out, "connection ended") {
+		t.Errorf("what waits was not ended at once: %s", out)
+	}
+	// Redis writes 64 KB at once, and forgets what is left when it meets the end.
+	const size = 300_000
+	got := piped(t, f.proxy.Addr, inlines("SETRANGE half:o 299999 x", "GET half:o", "EVAL return(redis.call('get',KEYS[1])) 1 half:o"))
+	bulk := "$300000\r\n" + strings.Repeat("\x00", size-1) + "x\r\n"
+	if got != ":300000\r\n"+bulk+bulk {
+		t.Errorf("large replies: %d bytes: %.100q", len(got), got)
+	}
 }
 
 // piped sends all, ends its input, and returns what comes until the connection ends.

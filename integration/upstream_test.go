@@ -14,7 +14,6 @@ import (
 // A front is a proxy with an upstream behind it, and a Redis that answers what an application would see without.
 type front struct {
 	oracle, upstream *harness.Redis
-	shared           bool // clients share connections to the upstream
 	masters          []*harness.Redis
 	proxy            *harness.Proxy
 }
@@ -26,17 +25,6 @@ func startFront(t testing.TB, flags ...string) *front {
 	f := &front{oracle: both[0], upstream: both[1], masters: startMasters(t, 3)}
 	f.proxy = startProxy(t, harness.Addrs(f.masters), append([]string{"--upstream", "redis://" + f.upstream.Addr, "--lock-keys", "lock:*", "--dial-timeout", "10s"}, flags...)...)
 	return f
-}
-
-// sharedAndNot runs the test where clients share connections to the upstream and where they do not.
-func sharedAndNot(t *testing.T, test func(*testing.T, *front)) {
-	for _, shared := range []bool{true, false} {
-		t.Run(fmt.Sprint("shared=", shared), func(t *testing.T) {
-			f := startFront(t, fmt.Sprint("--upstream-shared=", shared))
-			f.shared = shared
-			test(t, f)
-		})
-	}
 }
 
 // A passage is commands that mean nothing to the proxy: one line each, words apart. A number behind a | says how many
@@ -384,10 +372,7 @@ func passageSteps(text string) (requests [][]string, replies []int) {
 }
 
 func TestWhatIsNoLockPassesByteForByte(t *testing.T) {
-	sharedAndNot(t, testWhatIsNoLockPassesByteForByte)
-}
-
-func testWhatIsNoLockPassesByteForByte(t *testing.T, f *front) {
+	f := startFront(t)
 	for _, m := range modes {
 		for name, text := range passages {
 			t.Run(m.name+"/"+name, func(t *testing.T) {
@@ -422,9 +407,8 @@ func testWhatIsNoLockPassesByteForByte(t *testing.T, f *front) {
 	}
 }
 
-func TestLargeValuesPassUpstream(t *testing.T) { sharedAndNot(t, testLargeValuesPassUpstream) }
-
-func testLargeValuesPassUpstream(t *testing.T, f *front) {
+func TestLargeValuesPassUpstream(t *testing.T) {
+	f := startFront(t)
 	c := dial(t, f.proxy.Addr)
 	big := strings.Repeat("0123456789", 1<<20)
 	expect(t, c, "+OK\r\n", "SET", "big", big)
@@ -473,10 +457,7 @@ func testLargeValuesPassUpstream(t *testing.T, f *front) {
 }
 
 func TestPipelinesOfLocksAndDataAreAnsweredInOrder(t *testing.T) {
-	sharedAndNot(t, testPipelinesOfLocksAndDataAreAnsweredInOrder)
-}
-
-func testPipelinesOfLocksAndDataAreAnsweredInOrder(t *testing.T, f *front) {
+	f := startFront(t)
 	c := dial(t, f.proxy.Addr)
 	var raw []byte
 	var want []string
@@ -634,10 +615,7 @@ func TestAScriptTakesNoLockAtTheUpstream(t *testing.T) {
 }
 
 func TestAnApplicationLocksAndWorksOverOneConnection(t *testing.T) {
-	sharedAndNot(t, testAnApplicationLocksAndWorksOverOneConnection)
-}
-
-func testAnApplicationLocksAndWorksOverOneConnection(t *testing.T, f *front) {
+	f := startFront(t)
 	const workers, rounds = 4, 25
 	together(workers, func(i int) {
 		c, err := harness.DialPatiently(f.proxy.Addr, time.Minute)

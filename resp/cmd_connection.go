@@ -153,7 +153,7 @@ func runReset(c *call) Reply {
 		return wait
 	}
 	c.dropLink()
-	c.wantsLink.Store(c.isSlow())
+	c.relies = false
 	c.unsubscribeAll()
 	c.releaseComing()
 	c.releaseHolds()

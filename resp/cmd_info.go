@@ -187,7 +187,6 @@ func infoLockproxy(s *Server, w *infoWriter) {
 		w.field("upstream_down", count(front.UpstreamDown))
 		w.field("upstream_cause", s.cfg.Upstream.Cause())
 		w.field("upstream_connections", front.UpstreamLinks)
-		w.field("upstream_shared_connections", front.UpstreamShared)
 		w.field("upstream_commands", front.Forwarded)
 		w.field("upstream_errors", front.UpstreamErrors)
 		w.field("split_requests", front.Split)

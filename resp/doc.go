@@ -22,8 +22,7 @@
 //
 // Where there is an upstream, upstream_route.go says which commands are not about locks, and upstream_forward.go sends them on.
 // They go over the session's own link (upstream_link.go): a relay, the session's third goroutine, takes the replies to the client
-// when it is their turn in the queue (upstream_relay.go). Of writer and relay, one writes at a time. With Config.UpstreamShared
-// those that leave no state there go over a trunk that sessions share (upstream_share.go), which brings the replies to their slots.
+// when it is their turn in the queue (upstream_relay.go). Of writer and relay, one writes at a time.
 //
 // The files, in reading order:
 //
@@ -50,7 +49,6 @@
 //	upstream_link.go,               over the session's own link, which follows the client to another database
 //	upstream_relay.go,
 //	upstream_select.go
-//	upstream_share.go               over a trunk
 //	upstream_transaction.go,        MULTI and COMMAND where there is an upstream, what the proxy asks it, and its part in a drain
 //	upstream_command.go,
 //	upstream_ask.go, upstream_drain.go

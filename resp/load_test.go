@@ -216,21 +216,20 @@ func TestAClientThatBeginsNothingMoreHoldsNobodyUp(t *testing.T) {
 func TestAClientThatWaitsForTheUpstreamHoldsNobodyUp(t *testing.T) {
 	lock, data := words("SET lock:a me PX 60000"), words("SET data x")
 	for name, tc := range map[string]struct {
-		shared           bool
 		writes           int // that each connection to the upstream takes
 		before, requests string
 	}{
-		"that takes no requests":                     {false, 1, "", lock + data},
-		"that takes no requests, when it is in line": {false, 1, "", data + lock},
-		"that takes no more":                         {false, 2, data, lock + words("SUBSCRIBE c")},
-		"that does not greet":                        {true, 0, "", lock + data},
-		"that does not tell its commands":            {false, 0, "", lock + words("LPUSH data x")},
-		"that does not tell them to a transaction":   {false, 0, "", lock + words("MULTI") + words("LPUSH data x")},
-		"that does not greet, for a script":          {true, 0, "", lock + words("SCRIPT LOAD x")},
+		"that takes no requests":                     {1, "", lock + data},
+		"that takes no requests, when it is in line": {1, "", data + lock},
+		"that takes no more":                         {2, data, lock + words("SUBSCRIBE c")},
+		"that does not greet":                        {0, "", lock + data},
+		"that does not tell its commands":            {0, "", lock + words("LPUSH data x")},
+		"that does not tell them to a transaction":   {0, "", lock + words("MULTI") + words("LPUSH data x")},
+		"that does not greet, for a script":          {0, "", lock + words("SCRIPT LOAD x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up, hangs := hangingUpstream(t, tc.writes)
-			r := newRig(t, Config{Upstream: up, UpstreamShared: tc.shared, LockKeys: []string{"lock:*"}, Limits: Limits{Write: time.Hour}})
+			r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}, Limits: Limits{Write: time.Hour}})
 			defer hangs.end()
 			load := r.engine.control
 			c := r.dial()

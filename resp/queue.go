@@ -115,7 +115,7 @@ func (s *session) push(sl *slot) bool {
 //   - on the same key any, if sl may overlap nothing sent before it. Then sl waits even for an attempt that is over, if it took a lock
 //     and its reply is not written: until that is, the lock may be undone.
 func (s *session) conflict(sl *slot) *slot {
-	if sl.overlap == overlapAny && s.alone == 0 && s.shares == 0 && (s.link == nil || len(s.link.expected) == 0) {
+	if sl.overlap == overlapAny && s.alone == 0 && (s.link == nil || len(s.link.expected) == 0) {
 		return nil // the common case costs nothing
 	}
 	var found *slot

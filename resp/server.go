@@ -34,7 +34,6 @@ type Server struct {
 	gates    *gate.Gates
 	voted    *lru.Cache[string, *quorum.Script]      // scripts that run by vote, ready to be run, by SHA-1
 	routes   *lru.Cache[script.Digest, *scriptRoute] // of scripts; where there is an upstream
-	slow     *lru.Cache[string, time.Time]           // when a client of this host last held up others (upstream_share.go)
 	taken    *taken                                  // nil: none are noted
 	commands *table
 	memory   budget
@@ -87,7 +86,6 @@ type Stats struct {
 	UpstreamErrors uint64 // commands that could not go there, and connections to it that broke while they were in use
 	Split          uint64 // requests that were refused because of what lock_keys matches
 	UpstreamLinks  int    // connections to the upstream that clients have of their own
-	UpstreamShared int    // connections to it that they share
 	UpstreamDown   bool   // it cannot be used
 	LoginsRefused  uint64
 	MemoryRefused  uint64 // what clients asked for when Limits.Memory was spent
@@ -108,9 +106,9 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages,
 		gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
 		voted:  newCache[string, *quorum.Script](votedMax),
-		routes: newCache[script.Digest, *scriptRoute](routesMax), slow: newCache[string, time.Time](slowMax),
-		taken: newTaken(cfg.LocksListed),
-		runID: randomHex(20), started: time.Now(),
+		routes: newCache[script.Digest, *scriptRoute](routesMax),
+		taken:  newTaken(cfg.LocksListed),
+		runID:  randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
 		stopped: make(chan struct{}), refusals: make(chan struct{}, refusalsMax),
@@ -196,7 +194,6 @@ func (s *Server) admit(conn net.Conn) {
 		return
 	}
 	sess := newSession(s, conn, s.nextID.Add(1))
-	sess.wantsLink.Store(sess.isSlow())
 	s.sessions[sess.id] = sess
 	s.running.Add(1)
 	s.mu.Unlock()
@@ -259,9 +256,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	go func() {
 		s.running.Wait()
 		s.gates.Close()
-		if s.cfg.Upstream != nil {
-			s.cfg.Upstream.CloseTrunks() // no session is left
-		}
 		drained()
 		close(done)
 	}()
@@ -294,7 +288,7 @@ func (s *Server) Stats() Stats {
 		LoginsRefused: c.loginsRefused.Load(), MemoryRefused: s.memory.refused.Load(), Buffers: s.memory.used(),
 	}
 	if up := s.cfg.Upstream; up != nil {
-		st.UpstreamShared, st.UpstreamDown = up.Trunks(), up.Cause() != ""
+		st.UpstreamDown = up.Cause() != ""
 	}
 	return st
 }

@@ -249,7 +249,6 @@ func (s *session) runAll() {
 
 // sendThere gives the upstream what is gathered for it.
 func (s *session) sendThere() {
-	s.pushShared()
 	if s.link != nil {
 		s.link.flush()
 	}
@@ -273,7 +272,7 @@ func (s *session) kickReader() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// Kick is kickReader without s.mu held: it is the client's turn in line, a trunk has room again, a pause is over, or an EXEC has taken
+// Kick is kickReader without s.mu held: it is the client's turn in line, a pause is over, or an EXEC has taken
 // place.
 func (s *session) Kick() {
 	s.mu.Lock()

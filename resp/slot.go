@@ -20,9 +20,7 @@ type slot struct {
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
 	from    source
-	ends    bool          // the connection ends where the reply would be. Guarded by session.mu until left is 0, then the writer's
-	raw     []byte        // the upstream's replies, if from is gathered
-	stalled time.Duration // how long a trunk has waited for the client to take such replies
+	ends    bool // the connection ends where the reply would be. Guarded by session.mu until left is 0, then the writer's
 
 	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by session.mu
 	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by session.mu
@@ -51,9 +49,8 @@ type slot struct {
 type source uint8
 
 const (
-	proxy    source = iota // the proxy makes one reply, which the writer writes
-	gathered               // the upstream's replies come over a trunk, and the writer writes them when all have come (upstream_share.go)
-	relayed                // who brings the upstream's replies, a relay or a trunk, writes each when it is its turn (upstream_relay.go)
+	proxy   source = iota // the proxy makes one reply, which the writer writes
+	relayed               // the relay brings the upstream's replies, and writes each when it is its turn (upstream_relay.go)
 )
 
 // callbacks are a slot's methods, made into functions once.
@@ -122,11 +119,7 @@ func (s *session) newReply() *slot {
 
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
-	raw := sl.raw[:0]
-	if cap(raw) > rawKeep {
-		raw = nil
-	}
-	*sl = slot{raw: raw, callbacks: sl.callbacks}
+	*sl = slot{callbacks: sl.callbacks}
 	slots.Put(sl)
 }
 

@@ -168,41 +168,27 @@ func TestOtherModesOfTrackingAreRefused(t *testing.T) {
 
 func TestWhatTheUpstreamRepliesIsInvalidatedToo(t *testing.T) {
 	redis := startRedis(t)
-	for _, shared := range []bool{true, false} {
-		for _, p := range []struct{ requests, want string }{
-			{"CLIENT CACHING YES ; MULTI ; PTTL k ; GET k ; EXEC ; GET k", "+OK +OK +QUEUED +QUEUED *2 :-2 _ [k] _"},
-			{"CLIENT CACHING YES ; MULTI ; LLEN l ; SINTER a b ; EXEC ; GET k", "+OK +OK +QUEUED +QUEUED *2 :0 ~0 [l a b] _"},
-			{"CLIENT CACHING YES ; MULTI ; SELECT 0 ; LLEN l ; EXEC", "+OK +OK +QUEUED +QUEUED *2 +OK :0 [l]"},
-			{"GET k ; CLIENT CACHING YES ; MULTI ; GET lock:1 ; EXEC ; GET k", "_ +OK +OK +QUEUED *1 _ [lock:1] _"},
-			{"CLIENT CACHING YES ; MULTI ; INCRBY n 0 ; EXEC", "+OK +OK +QUEUED *1 :0"},
-			{"CLIENT CACHING YES ; MULTI ; OBJECT FREQ k ; EXEC", "+OK +OK +QUEUED *1 _ [k]"},
-			{"CLIENT CACHING YES ; MULTI ; XREAD STREAMS k 0 ; EXEC ; GET k", "+OK +OK +QUEUED *1 _ [] _"},
-			{"CLIENT CACHING YES ; MULTI ; EVAL return{KEYS[1]} 1 k ; EXEC", "+OK +OK +QUEUED *1 *1 $1 k [k]"},
-			{"CLIENT CACHING YES ; MULTI ; FCALL f 1 k ; EXEC", "+OK +OK +QUEUED *1 -ERR_Function_not_found []"},
-			{"WATCH k ; CLIENT CACHING YES ; MULTI ; GET k ; EXEC", "+OK +OK +OK +QUEUED *1 _ [k]"},
-			{"CLIENT CACHING YES ; PTTL k ; GET k", "+OK refused refused"},
-			{"MULTI ; LLEN l ; CLIENT CACHING YES ; GET k ; EXEC ; GET k", "+OK +QUEUED -ERR_lockproxy_does_not_run_'client|caching'_inside_MULTI;_send_it_before_MULTI_or_after_EXEC +QUEUED -EXECABORT_Transaction_discarded_because_of_previous_errors. _"},
-		} {
-			t.Run(fmt.Sprintf("shared %v, %.60s", shared, p.requests), func(t *testing.T) {
-				u := upstream.New(upstream.Options{Addr: redis})
-				t.Cleanup(u.Close)
-				r := newRig(t, Config{Upstream: u, UpstreamShared: shared, LockKeys: []string{"lock:*"}})
-				playTracked(t, r, p.requests, p.want)
-			})
-		}
+	for _, p := range []struct{ requests, want string }{
+		{"CLIENT CACHING YES ; MULTI ; PTTL k ; GET k ; EXEC ; GET k", "+OK +OK +QUEUED +QUEUED *2 :-2 _ [k] _"},
+		{"CLIENT CACHING YES ; MULTI ; LLEN l ; SINTER a b ; EXEC ; GET k", "+OK +OK +QUEUED +QUEUED *2 :0 ~0 [l a b] _"},
+		{"CLIENT CACHING YES ; MULTI ; SELECT 0 ; LLEN l ; EXEC", "+OK +OK +QUEUED +QUEUED *2 +OK :0 [l]"},
+		{"GET k ; CLIENT CACHING YES ; MULTI ; GET lock:1 ; EXEC ; GET k", "_ +OK +OK +QUEUED *1 _ [lock:1] _"},
+		{"CLIENT CACHING YES ; MULTI ; INCRBY n 0 ; EXEC", "+OK +OK +QUEUED *1 :0"},
+		{"CLIENT CACHING YES ; MULTI ; OBJECT FREQ k ; EXEC", "+OK +OK +QUEUED *1 _ [k]"},
+		{"CLIENT CACHING YES ; MULTI ; XREAD STREAMS k 0 ; EXEC ; GET k", "+OK +OK +QUEUED *1 _ [] _"},
+		{"CLIENT CACHING YES ; MULTI ; EVAL return{KEYS[1]} 1 k ; EXEC", "+OK +OK +QUEUED *1 *1 $1 k [k]"},
+		{"CLIENT CACHING YES ; MULTI ; FCALL f 1 k ; EXEC", "+OK +OK +QUEUED *1 -ERR_Function_not_found []"},
+		{"WATCH k ; CLIENT CACHING YES ; MULTI ; GET k ; EXEC", "+OK +OK +OK +QUEUED *1 _ [k]"},
+		{"CLIENT CACHING YES ; PTTL k ; GET k", "+OK refused refused"},
+		{"MULTI ; LLEN l ; CLIENT CACHING YES ; GET k ; EXEC ; GET k", "+OK +QUEUED -ERR_lockproxy_does_not_run_'client|caching'_inside_MULTI;_send_it_before_MULTI_or_after_EXEC +QUEUED -EXECABORT_Transaction_discarded_because_of_previous_errors. _"},
+	} {
+		t.Run(fmt.Sprintf("%.60s", p.requests), func(t *testing.T) {
+			u := upstream.New(upstream.Options{Addr: redis})
+			t.Cleanup(u.Close)
+			r := newRig(t, Config{Upstream: u, LockKeys: []string{"lock:*"}})
+			playTracked(t, r, p.requests, p.want)
+		})
 	}
-}
-
-func TestATrackingClientSharesTheConnectionToTheUpstream(t *testing.T) {
-	u, r := newSharedRig(t, Limits{})
-	a, b := r.dialTracking(), r.dialTracking()
-	a.send(words("GET k"))
-	b.send(words("GET k"))
-	first, second := u.next(t, "GET k"), u.next(t, "GET k")
-	same(t, first, second)
-	first.answer(t, "$1\r\nv\r\n$1\r\nv\r\n")
-	a.want("$1\r\nv\r\n")
-	b.want("$1\r\nv\r\n")
 }
 
 // What a real Redis sends when a key has changed is what is sent here at once.

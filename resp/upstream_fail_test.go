@@ -55,13 +55,10 @@ func TestAnUpstreamThatWantsALoginIsNotTakenForLockproxyWantingOne(t *testing.T)
 	t.Cleanup(up.Close)
 	want := "-ERR the user and password in lockproxy's setting upstream are missing or wrong: upstream " + l.Addr().String() +
 		": NOAUTH Authentication required.\r\n"
-	for _, shared := range []bool{false, true} {
-		r := newRig(t, Config{Upstream: up, UpstreamShared: shared, LockKeys: []string{"lock:*"}})
-		c := r.dial()
-		for _, request := range []string{"GET a", "INCR a", "WATCH a"} {
-			if got := c.ask(strings.Fields(request)...); got != want {
-				t.Errorf("shared %v: %s: %q", shared, request, got)
-			}
+	c := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}}).dial()
+	for _, request := range []string{"GET a", "INCR a", "WATCH a"} {
+		if got := c.ask(strings.Fields(request)...); got != want {
+			t.Errorf("%s: %q", request, got)
 		}
 	}
 }
@@ -71,16 +68,18 @@ func TestALostUpstreamIsOneLineForAllItsClients(t *testing.T) {
 	t.Parallel()
 	u := newCrossing(t)
 	log := &logged{}
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, UpstreamShared: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	const n = 20
 	for range n {
 		r.dial().send(words("GET a"))
 	}
-	var last request
+	var all []net.Conn
 	for range n {
-		last = u.next(t, "GET a")
+		all = append(all, u.next(t, "GET a").conn)
 	}
-	_ = last.conn.Close()
+	for _, conn := range all {
+		_ = conn.Close()
+	}
 	waitFor(t, "clients are still there", func() bool { return r.server.Stats().Clients == 0 })
 	toldOnce(t, r, log, n)
 }
@@ -111,6 +110,14 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 		{[]string{"SUBSCRIBE c", "UNSUBSCRIBE c"}, false},
 		{[]string{"INCR n", "SUBSCRIBE lock:x"}, false},
 		{[]string{"MONITOR"}, true},
+		{[]string{"EVAL x 1 a"}, true},
+		{[]string{"EVALSHA " + strings.Repeat("a", 40) + " 1 a", "INCR n"}, true},
+		{[]string{"SCRIPT LOAD x"}, true},
+		{[]string{"SCRIPT EXISTS x"}, true},
+		{[]string{"NOSUCH a"}, true},
+		{[]string{"CONFIG SET x y"}, true},
+		{[]string{"CONFIG GET x", "INFO", "SET a 1"}, false},
+		{[]string{"EVAL x 1 a", "RESET", "HELLO 3", "INCR n"}, false},
 		{[]string{"MONITOR", "RESET", "HELLO 3", "INCR n"}, false},
 	} {
 		t.Run(strings.Join(tc.does, ", "), func(t *testing.T) {
@@ -163,7 +170,7 @@ func TestAnUpstreamThatRefusesWhatComesFirstIsOneLineForAllClients(t *testing.T)
 	t.Parallel()
 	u := newCrossing(t)
 	log := &logged{}
-	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, UpstreamShared: true, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	const n = 3
 	for range n {
 		r.dial().send(words("MULTI") + words("SET a 1"))
@@ -209,18 +216,16 @@ func TestAnUpstreamThatDoesNotReadIsCounted(t *testing.T) {
 // time.
 func TestALostConnectionIsToldWithoutItsAddresses(t *testing.T) {
 	t.Parallel()
-	for _, shared := range []bool{false, true} {
-		u := newCrossing(t)
-		log := &logged{}
-		r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, UpstreamShared: shared, Logger: slog.New(slog.NewTextHandler(log, nil))})
-		r.dial().send(words("GET a"))
-		conn := u.next(t, "GET a").conn.(*net.TCPConn)
-		_ = conn.SetLinger(0)
-		_ = conn.Close()
-		waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 0 })
-		if text := log.String(); !strings.Contains(text, `cause="connection reset by peer"`) {
-			t.Errorf("shared %v: %s", shared, text)
-		}
+	u := newCrossing(t)
+	log := &logged{}
+	r := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	r.dial().send(words("GET a"))
+	conn := u.next(t, "GET a").conn.(*net.TCPConn)
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+	waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 0 })
+	if text := log.String(); !strings.Contains(text, `cause="connection reset by peer"`) {
+		t.Error(text)
 	}
 }
 

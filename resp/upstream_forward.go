@@ -188,6 +188,7 @@ func (c *call) divertScript(cmd *command) Reply {
 	if reply := c.forward(); !isError(reply) {
 		return reply
 	}
+	c.relies = true
 	return nil // the command is run here once more, which changes nothing
 }
 
@@ -197,11 +198,13 @@ func (c *call) scriptsExist() Reply {
 	known := runScriptExists(c).(Array)
 	l, refused := c.connected()
 	switch {
-	case refused == wait:
-		return wait
+	case refused == wait, refused == later:
+		return refused
 	case refused != nil:
+		c.relies = true
 		return nil
 	}
+	c.relies = true
 	return c.beginKeyless(made, func(sl *slot) {
 		given := map[string]bool{}
 		for _, sha := range c.args[2:] {
@@ -227,16 +230,10 @@ func (c *call) forward() Reply {
 	if !c.locksDone() {
 		return wait
 	}
-	if c.mayShare() {
-		if reply := c.share(); reply != nil {
-			return reply
-		}
-	}
 	l, refused := c.connected()
 	if refused != nil {
 		return refused
 	}
-	c.settleWrites(l)
 	if !l.mayWait && c.mayWaitThere() {
 		l.mayWait = true
 		l.ask(expectation{n: 1, take: l.takeID}, "CLIENT", "ID")
@@ -244,9 +241,19 @@ func (c *call) forward() Reply {
 	if !l.pushRelayed() {
 		return later // the session is ending
 	}
+	c.relies = c.relies || c.leavesSomething()
 	l.send(c.args)
 	c.server.counters.forwarded.Add(1)
 	return later
+}
+
+// leavesSomething says whether the client may take for granted from here on that the upstream has something which is no data: a script,
+// a function, a setting. A server that restarts forgets that and ends its connections, by which client libraries know.
+func (c *call) leavesSomething() bool {
+	if row := c.server.commands.find(c.args[0]); row != nil {
+		return row.group == "scripting" || row.name == "config" && len(c.args) > 1 && !equalFold(c.args[1], "get")
+	}
+	return !c.server.commandsThere().Stateless(c.args)
 }
 
 // mayWaitThere says whether the command may wait at the upstream for something that others do. Inside MULTI none does.

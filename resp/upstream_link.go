@@ -24,6 +24,7 @@ type link struct {
 	// Only the reader uses these.
 	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
 	greeting upstream.Greeting // the protocol, database and name of the client, as the upstream was told
+	relied   bool              // upstreamSide.relies, before the link was made
 	moving   *moving           // the SELECT under way; nil: none
 	mayWait  bool              // some command that was sent may have to wait for something, and the upstream was asked for id
 	sentAll  bool              // nothing more is sent
@@ -34,6 +35,7 @@ type link struct {
 	failed   error              // why it could not be made; dead is set, too
 	expected []expectation      // in order
 	stateful bool               // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
+	relies   bool               // upstreamSide.relies, as of the last write
 	dead     bool               // it was lost, or dropped: the next command needs another
 	id       int64              // of the connection at the upstream; 0: not known yet, or no command may have to wait
 
@@ -60,14 +62,12 @@ var errBroken = errors.New("the connection was lost")
 // upstreamSide is what a session has to do with the upstream.
 type upstreamSide struct {
 	link    *link        // the reader sets it, with session.mu held
+	relies  bool         // only the reader uses it: the client has left something at the upstream, such as a script, or was told that it is there
 	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
 
 	// session.mu guards what follows.
-	shares    int   // replies that are owed over a shared connection
 	relaying  bool  // the relay writes to the client, or is in the midst of a frame
 	relayedBy *slot // the slot whose replies it writes; nil: a message
-
-	sharing
 
 	monitors atomic.Bool // MONITOR was sent
 }
@@ -96,6 +96,10 @@ func (s *session) connected() (*link, Reply) {
 		return nil, wait
 	}
 	l := s.link
+	if l.relied {
+		s.upstreamLost("it was away, and what the client left there may be gone")
+		return nil, later
+	}
 	l.agree()
 	return l, l.moved()
 }
@@ -123,7 +127,7 @@ func (s *session) liveLink() *link {
 func (s *session) makeLink() {
 	g := s.greetingThere()
 	ctx, giveUp := context.WithCancel(context.Background())
-	l := &link{session: s, giveUp: giveUp, done: make(chan struct{}), greeting: g, pushes: g.RESP3}
+	l := &link{session: s, giveUp: giveUp, done: make(chan struct{}), greeting: g, pushes: g.RESP3, relied: s.relies}
 	s.mu.Lock()
 	s.link = l
 	if s.gone {
@@ -330,6 +334,7 @@ func (l *link) noteState() {
 	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	l.relies = s.relies
 	l.stateful = s.stage == watchingThere || s.stage == queuingThere || s.monitors.Load()
 	for t := range s.topics {
 		l.stateful = l.stateful || s.server.isThere(t)

@@ -327,7 +327,8 @@ func (l *link) die(cause error) (missed, matters bool) {
 	s := l.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	idle := len(l.expected) == 0 && !l.stateful && !s.relaying
+	relies := l.relies && s.sentAll == nil // a client that sends nothing more needs nothing there
+	idle := len(l.expected) == 0 && !l.stateful && !relies && !s.relaying
 	missed = !idle && !l.dead && !s.gone
 	l.dead = true
 	matters = s.sentAll == nil && !errors.Is(cause, errDrained) // else its wait was ended on purpose

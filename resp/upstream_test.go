@@ -260,7 +260,7 @@ func FuzzRelay(f *testing.F) {
 	l := listen(f)
 	var mu sync.Mutex // guards what follows
 	var pieces [][]byte
-	shared := false
+	greets := false
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -268,7 +268,7 @@ func FuzzRelay(f *testing.F) {
 				return
 			}
 			mu.Lock()
-			mine, greet := pieces, shared
+			mine, greet := pieces, greets
 			mu.Unlock()
 			go func() {
 				defer conn.Close()
@@ -297,13 +297,13 @@ func FuzzRelay(f *testing.F) {
 			return
 		}
 		mu.Lock()
-		pieces, shared = chunks(replies, cuts), len(cuts)%2 == 1
+		pieces, greets = chunks(replies, cuts), len(cuts)%2 == 1
 		mu.Unlock()
 		engine := newFakeEngine()
 		up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: 50 * time.Millisecond})
 		defer up.Close()
 		srv := newServer(Config{Limits: Limits{Pipeline: 3, Args: 64, Bulk: 4096, Command: 8192, Memory: 1 << 20, Output: 2048},
-			Upstream: up, UpstreamShared: shared, LockKeys: []string{"lock:*"},
+			Upstream: up, LockKeys: []string{"lock:*"},
 			Logger: slog.New(slog.NewTextHandler(panicLog{t}, nil))}, engine, script.NewCache(10), engine.fakeMessages)
 		srv.lockOf = engine.lockOf
 		near, far := net.Pipe()
@@ -324,7 +324,6 @@ func FuzzRelay(f *testing.F) {
 		s.run()
 		<-ended
 		srv.gates.Close()
-		srv.cfg.Upstream.CloseTrunks()
 		engine.running.Wait()
 		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)

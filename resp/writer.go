@@ -72,10 +72,6 @@ func (s *session) send(batch *slot) bool {
 			ok = false
 			continue
 		}
-		if sl.from == gathered {
-			ok = s.writeRaw(p, sl)
-			continue
-		}
 		reply := sl.final()
 		if e, failed := reply.(Error); failed {
 			s.server.errors.add(e)
@@ -100,18 +96,6 @@ func (s *session) send(batch *slot) bool {
 	}
 	s.retire(batch)
 	return ok
-}
-
-// writeRaw adds what the upstream replied to the page, or writes both if that is much.
-func (s *session) writeRaw(p *page, sl *slot) bool {
-	if len(p.buf)+len(sl.raw) <= flushSize {
-		p.buf = append(p.buf, sl.raw...)
-		return true
-	}
-	if !s.write(p) {
-		return false
-	}
-	return s.write(&page{buf: sl.raw})
 }
 
 // write writes a page and empties it. If that fails, the locks whose replies were not written whole are abandoned: their client

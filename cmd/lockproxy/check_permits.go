@@ -69,13 +69,6 @@ var permitsThere = []permit{
 	}},
 }
 
-// permitsToShare are what it needs besides where clients share connections.
-var permitsToShare = []permit{
-	{"WAIT after writes ends the client's connection (of channels, &lockproxy:wait is enough for it)", false, [][2]string{
-		{"SPUBLISH", "lockproxy:wait x"}, {masters.AllChannels, ""},
-	}},
-}
-
 // probeMaster asks a master about itself, and tries everything that lockproxy needs to be permitted.
 func probeMaster(ctx context.Context, m *masters.Redis, databases int) (masters.Info, error) {
 	absent := "lockproxy:probe:" + rand.Text()

@@ -384,7 +384,7 @@ func TestCheckOfAnUpstreamWithFewConnections(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
 		warns bool
-	}{{[]string{"51"}, true}, {[]string{"50"}, false}, {[]string{"51", "--upstream-shared"}, false}} {
+	}{{[]string{"51"}, true}, {[]string{"50"}, false}} {
 		_, out := runCheck(append(flags, c.flags...)...)
 		if warned := strings.Contains(out, "\nIt accepts 50 connections (maxclients), but each of up to 51 clients (max_clients)"); warned != c.warns {
 			t.Errorf("%q:\n%s", c.flags, out)
@@ -436,33 +436,24 @@ func TestCheckSaysWhatTheUpstreamDoesNotPermit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("and for lockproxy itself `([^`]+)`, and where clients share connections `([^`]+)`").FindSubmatch(page)
+	found := regexp.MustCompile("and for lockproxy itself `([^`]+)`").FindSubmatch(page)
 	if found == nil {
 		t.Fatal("docs/upstream.md does not say what lockproxy's user needs there")
 	}
 	master, up := startRedis(t), startRedis(t)
-	check := func(rules []string, flags ...string) string {
+	check := func(rules []string) string {
 		tell(t, up, "ACL SETUSER app reset on >pw "+strings.Join(rules, " "))
-		_, out := runCheck(append(flags, "--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://app:pw@"+up)...)
+		_, out := runCheck("--masters", master, "--lock-keys", "lock:*", "--upstream", "redis://app:pw@"+up)
 		_, out, _ = strings.Cut(out, "Upstream ")
 		return out
 	}
-	own, sharing := strings.Fields(string(found[1])), strings.Fields(string(found[2]))
-	if strings.Contains(check([]string{"+info"}), "redis 6.") {
-		sharing = nil
-	}
-	all := slices.Concat(own, sharing)
-	for _, c := range []struct{ rules, flags []string }{{own, nil}, {all, []string{"--upstream-shared"}}} {
-		if out := check(c.rules, c.flags...); !strings.Contains(out, "Locks are ") || strings.Contains(out, "Without ") {
-			t.Errorf("all that is needed with %q is permitted, but: %s", c.flags, out)
-		}
+	all := strings.Fields(string(found[1]))
+	if out := check(all); !strings.Contains(out, "Locks are ") || strings.Contains(out, "Without ") {
+		t.Errorf("all that is needed is permitted, but: %s", out)
 	}
 	for i, rule := range all {
 		name := strings.ToUpper(strings.ReplaceAll(rule[1:], "|", " "))
-		if rule[0] == '&' {
-			name = masters.AllChannels
-		}
-		if out := check(slices.Delete(slices.Clone(all), i, i+1), "--upstream-shared"); !strings.Contains(out, "Without "+name) {
+		if out := check(slices.Delete(slices.Clone(all), i, i+1)); !strings.Contains(out, "Without "+name) {
 			t.Errorf("%s is not permitted: %s", name, out)
 		}
 	}

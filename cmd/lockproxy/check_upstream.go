@@ -20,11 +20,7 @@ func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 		return true
 	}
 	fmt.Fprintf(w, "\nUpstream %s, database %d: ", cfg.Upstream.Addr, cfg.Upstream.Database)
-	needed := permitsThere
-	if cfg.UpstreamShared {
-		needed = slices.Concat(needed, permitsToShare)
-	}
-	info, scheme, err := probeUpstream(cfg, needed)
+	info, scheme, err := probeUpstream(cfg, permitsThere)
 	if err != nil {
 		fmt.Fprintf(w, "no: %s.\n", cmp.Or(scheme, reason(err, upstreamLogin)))
 		return false
@@ -40,7 +36,7 @@ func checkUpstream(cfg *config.Config, probes []probe, w io.Writer) bool {
 	fmt.Fprintf(w, "%s, %s, round trip %s. Locks are what matches %s; all else goes there.\n",
 		orDash(info.Server+" "+info.Version), orDash(info.Role), info.RoundTrip.Round(time.Microsecond), strings.Join(cfg.LockKeys, " or "))
 	writeDoubts(w, cfg, &info)
-	writeCosts(w, needed, []probe{{addr: cfg.Upstream.Addr, info: info}})
+	writeCosts(w, permitsThere, []probe{{addr: cfg.Upstream.Addr, info: info}})
 	return true
 }
 
@@ -52,9 +48,9 @@ func writeDoubts(w io.Writer, cfg *config.Config, info *masters.Info) {
 	if info.Cluster {
 		fmt.Fprintln(w, "\nIt runs in cluster mode, and clients take lockproxy for a single Redis: for keys that are elsewhere they get MOVED.")
 	}
-	if !cfg.UpstreamShared && info.MaxClients > 0 && info.MaxClients < cfg.MaxClients {
+	if info.MaxClients > 0 && info.MaxClients < cfg.MaxClients {
 		fmt.Fprintf(w, "\nIt accepts %d connections (maxclients), but each of up to %d clients (max_clients) of every proxy has its own there: "+
-			"raise that, lower this, or set upstream_shared.\n", info.MaxClients, cfg.MaxClients)
+			"raise that, or lower this.\n", info.MaxClients, cfg.MaxClients)
 	}
 }
 

@@ -107,7 +107,7 @@ func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
 	cfg.IdleTimeout, cfg.LocksListed = time.Hour, 10
 	cfg.Deployment, cfg.LockKeys = "locks", []string{"lock:*"}
-	cfg.Upstream.Addr, cfg.Upstream.Database, cfg.UpstreamShared = "u:1", 3, true
+	cfg.Upstream.Addr, cfg.Upstream.Database = "u:1", 3
 	cfg.Masters = []config.Master{{Addr: "a:1", Database: 3}}
 	cfg.Users = []config.User{{Name: "bob", Password: config.NewSecret("x"), ForceUnlock: true}}
 	log := newLogger(cfg, &bytes.Buffer{})

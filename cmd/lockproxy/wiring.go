@@ -218,8 +218,6 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Database: cfg.FirstDatabase(),
 		CPU:      processorTime,
 
-		UpstreamShared: cfg.UpstreamShared,
-
 		LockKeys:    cfg.LockKeys,
 		LocksListed: cfg.LocksListed,
 		Limits: resp.Limits{

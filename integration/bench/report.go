@@ -108,8 +108,7 @@ func (r *report) printRatios(w io.Writer, s settings) {
 	}
 }
 
-// upstreamTargets are those of what is passed through. Where all share the processors, and each client has its own connection to
-// the upstream, a program that only copies bytes is what can be reached.
+// upstreamTargets are those of what is passed through. Where all share the processors, a program that only copies bytes is what can be reached.
 func (r *report) upstreamTargets() []target {
 	ways := []struct {
 		what, way, to string
@@ -118,8 +117,6 @@ func (r *report) upstreamTargets() []target {
 	}{
 		{"apart", through + string(apart), straight + string(apart), 1, 0.8},
 		{"upstream", through, copied, 1, 0.9},
-		{"upstream_shared", shared, straight, 1, 0.8},
-		{"upstream_shared, -P 16", shared, straight, 16, 0.8},
 	}
 	var targets []target
 	for _, w := range ways {

@@ -19,29 +19,22 @@ const (
 	straight = "bare Redis"
 	copied   = "copier of bytes"
 	through  = "through lockproxy"
-	shared   = "through lockproxy, shared"
 )
 
 // upstreamPart measures what passing through costs where all have to share the processors: commands on keys that are no locks,
-// straight to a Redis; to a proxy that has it for its upstream; to one whose clients share connections to it; and to a
-// program that only copies bytes, which is what any proxy would come to here that has a connection for each client's.
+// straight to a Redis; to a proxy that has it for its upstream; and to a program that only copies bytes, which is what any proxy would come to here that has a connection for each client's.
 func (f *fleet) upstreamPart(s settings, r *report) error {
 	own, err := f.upstreamProxy()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = own.Stop() }()
-	sharing, err := f.upstreamProxy("--upstream-shared")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = sharing.Stop() }()
 	copier, err := startCopier(f.bare.Addr)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = copier.Close() }()
-	ways := []way{{straight, f.bare.Addr}, {copied, copier.Addr().String()}, {through, own.Addr}, {shared, sharing.Addr}}
+	ways := []way{{straight, f.bare.Addr}, {copied, copier.Addr().String()}, {through, own.Addr}}
 	for _, shape := range []struct{ clients, pipeline int }{{1, 1}, {50, 1}, {50, 16}} {
 		if err := f.compareWays(s, r, shape.clients, shape.pipeline, ways, together); err != nil {
 			return err
@@ -106,9 +99,8 @@ func (f *fleet) setApart(proxy *harness.Proxy) error {
 }
 
 // upstreamProxy starts a proxy that has the bare Redis for its upstream.
-func (f *fleet) upstreamProxy(flags ...string) (*harness.Proxy, error) {
-	return harness.StartProxy(f.bin, harness.Addrs(f.largest().masters),
-		append([]string{"--upstream", f.bare.Addr, "--lock-keys", "lock:*"}, flags...)...)
+func (f *fleet) upstreamProxy() (*harness.Proxy, error) {
+	return harness.StartProxy(f.bin, harness.Addrs(f.largest().masters), "--upstream", f.bare.Addr, "--lock-keys", "lock:*")
 }
 
 // A setting says how the load and the servers share the machine, in what it adds to the names of subjects.

@@ -95,9 +95,9 @@ func Lookup[row any](rows map[string]*row, name string) *row {
 	return rows[string(buf[:len(name)])]
 }
 
-// Stateless says whether the command may come over any connection, and is answered without waiting. That is so for commands that
-// scripts may call and that have keys at fixed places, and for some that are known by name. Commands of modules may do anything,
-// and are not stateless.
+// Stateless says whether the command leaves nothing at the server but data, and is answered without waiting. That is so for commands
+// that scripts may call and that have keys at fixed places, and for some that are known by name. Commands of modules may do
+// anything, and are not stateless.
 func (c *Commands) Stateless(args []string) bool {
 	cmd := c.find(args)
 	return cmd != nil && cmd.stateless
@@ -118,11 +118,11 @@ func (c *Commands) MayChange(args []string) bool {
 
 // statelessByName are commands without keys that clients send often, some of them before anything else.
 var statelessByName = map[string]bool{
-	"command": true, "config": true, "dbsize": true, "info": true, "keys": true, "lastsave": true, "publish": true,
+	"command": true, "dbsize": true, "info": true, "keys": true, "lastsave": true, "publish": true,
 	"pubsub": true, "randomkey": true, "scan": true, "spublish": true,
 }
 
-// withState are flags of commands that may change what the server knows of a connection, or wait.
+// withState are flags of commands that may leave more than data, or wait.
 var withState = map[string]bool{"admin": true, "blocking": true, "module": true, "movablekeys": true, "noscript": true, "pubsub": true}
 
 // mayWaitByName are commands that may wait. The COMMAND of servers older than Redis 7 does not tell that they do.

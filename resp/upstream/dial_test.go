@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 )
+
+const patienceMax = 20 * time.Second
 
 // What names a port or the time of day would be a new cause, and a line of the log, with each look of the watcher.
 func TestTheSameCauseHasTheSameText(t *testing.T) {
@@ -304,4 +307,10 @@ func TestAGreetingSaysWhoComes(t *testing.T) {
 			t.Errorf("%q, %v; want %q", text, err, want)
 		}
 	}
+}
+
+// greeted answers the greeting of a client that has nothing else to greet with.
+func greeted(conn net.Conn) {
+	_, _ = io.ReadFull(conn, make([]byte, len(AppendCommand(nil, "PING"))))
+	_, _ = io.WriteString(conn, "+PONG\r\n")
 }

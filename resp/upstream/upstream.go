@@ -2,11 +2,11 @@
 //
 // Each client's connection to lockproxy has a connection of its own to the upstream, over which requests and replies go as
 // they are. Only then do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what they
-// mean on one Redis. Commands for which the connection makes no difference may share a Trunk. So there is no pooled client library,
-// but plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into the reply.
+// mean on one Redis. So there is no pooled client
+// library, but plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into the reply.
 //
-// The package knows how to connect (Dial, DialPatiently), where replies end (Framer), how to share a connection (Trunk), and, from the
-// server's own COMMAND, which arguments are keys and which commands may be shared (Commands, GetKeys). What is sent where
+// The package knows how to connect (Dial, DialPatiently), where replies end (Framer), and, from the server's
+// own COMMAND, which arguments are keys (Commands, GetKeys). What is sent where
 // is decided in package resp.
 package upstream
 
@@ -33,8 +33,7 @@ type Options struct {
 	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
 }
 
-// A Redis is the upstream. Beside Trunks it keeps a connection for questions of its own, and one to watch it; all others are their
-// callers'.
+// A Redis is the upstream. It keeps a connection for questions of its own, and one to watch it; all others are their callers'.
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
@@ -43,17 +42,15 @@ type Redis struct {
 	asking   sync.Mutex  // held by whoever asks for commands
 	watcher  *watcher    // nil: nobody watches
 
-	connecting sync.Mutex    // held by whoever makes a Trunk
-	turns      chan struct{} // has an element for each DialPatiently whose turn it is
+	turns chan struct{} // has an element for each DialPatiently whose turn it is
 
 	mu      sync.Mutex // guards what follows
 	own     *line      // nil: none, or somebody asks over it
 	retryAt time.Time  // until then, failure stands for another attempt
 	failure error
-	reached time.Time           // when a connection was made last
-	cause   string              // why it cannot be used, as the watcher found
-	barred  error               // why no connection may be made for clients; nil: they may
-	trunks  map[*Trunk]struct{} // that have not ended
+	reached time.Time // when a connection was made last
+	cause   string    // why it cannot be used, as the watcher found
+	barred  error     // why no connection may be made for clients; nil: they may
 }
 
 // New returns the upstream. It does not connect.
@@ -67,7 +64,7 @@ func New(opt Options) *Redis {
 	if opt.Wrap == nil {
 		opt.Wrap = func(c net.Conn) net.Conn { return c }
 	}
-	return &Redis{opt: opt, turns: make(chan struct{}, turnsMax), trunks: map[*Trunk]struct{}{}}
+	return &Redis{opt: opt, turns: make(chan struct{}, turnsMax)}
 }
 
 // Addr returns host:port.

@@ -26,26 +26,12 @@ type watcher struct {
 	end      context.CancelFunc
 	done     chan struct{}
 
-	line     *line     // nil: none
-	tried    time.Time // when a new connection was tried last
-	since    time.Time // since when the upstream cannot be used
-	broken   uint64    // how often it broke its connections, and was there again
-	told     time.Time // when the log was told so last
-	suspects map[*Trunk]suspect
+	line   *line     // nil: none
+	tried  time.Time // when a new connection was tried last
+	since  time.Time // since when the upstream cannot be used
+	broken uint64    // how often it broke its connections, and was there again
+	told   time.Time // when the log was told so last
 }
-
-// A suspect is a Trunk that is older than the watcher's connection, which had to be made anew. What ended the watcher's earlier
-// connection (a device in between, or another machine under the same address) may have forgotten the Trunk as well. Then the kernel
-// says nothing for minutes, and clients that connect anew would still be given to the Trunk. The first reply that the Trunk brings
-// clears it.
-type suspect struct {
-	heard int64
-	looks int // in a row at which it owed replies
-}
-
-// silentLooks is how many looks a suspect is given. After the upstream was cut off for a while, it takes some time until what was
-// lost on the way is sent again.
-const silentLooks = 5
 
 // Watch begins to watch the upstream, and logs when it goes and when it is back. It is called once; Close ends it.
 func (u *Redis) Watch(log *slog.Logger) { u.watch(log, watchEvery) }
@@ -91,10 +77,6 @@ func (w *watcher) look(ctx context.Context) {
 		err = w.ask(ctx)
 	}
 	if err == nil {
-		if !had || lost != nil {
-			w.suspects = w.upstream.suspectTrunks()
-		}
-		w.endSilent()
 		err = w.tryNew(ctx)
 	}
 	switch {
@@ -118,23 +100,6 @@ func (w *watcher) noteBroken(lost error) {
 	w.told = time.Now()
 	w.log.Warn("the upstream broke its connections, and is there again", "upstream", w.upstream.opt.Addr,
 		"cause", Innermost(lost), "all_so_far", w.broken)
-}
-
-// endSilent ends suspects that have owed replies for silentLooks, and brought nothing.
-func (w *watcher) endSilent() {
-	for t, was := range w.suspects {
-		switch heard, owes := t.progress(); {
-		case t.dead.Load() || heard != was.heard:
-			delete(w.suspects, t)
-		case !owes:
-			w.suspects[t] = suspect{heard: heard}
-		case was.looks < silentLooks:
-			w.suspects[t] = suspect{heard, was.looks + 1}
-		default:
-			t.end(errSilent)
-			delete(w.suspects, t)
-		}
-	}
 }
 
 // note keeps the cause, and logs it if it is news.
@@ -238,14 +203,4 @@ func (w *watcher) tryNew(ctx context.Context) error {
 		_ = conn.Close()
 	}
 	return nil // any other error is for the watcher's own connection to find out
-}
-
-func (u *Redis) suspectTrunks() map[*Trunk]suspect {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := make(map[*Trunk]suspect, len(u.trunks))
-	for t := range u.trunks {
-		all[t] = suspect{heard: t.heard.Load()}
-	}
-	return all
 }

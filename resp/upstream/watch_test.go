@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,9 +55,8 @@ type server struct {
 	l     net.Listener
 	mu    sync.Mutex // guards what follows
 	conns []net.Conn
-	mute  net.Conn // it answers nothing there
-	locks bool     // it wants a login of connections that come now
-	curt  int      // upon so many INFOs it hangs up
+	locks bool // it wants a login of connections that come now
+	curt  int  // upon so many INFOs it hangs up
 	all   sync.WaitGroup
 }
 
@@ -106,7 +104,7 @@ func (s *server) answer(conn net.Conn, reply string) {
 			return
 		}
 		s.mu.Lock()
-		mute, curt := s.mute == conn, s.curt > 0 && bytes.Contains(b[:n], []byte("INFO"))
+		curt := s.curt > 0 && bytes.Contains(b[:n], []byte("INFO"))
 		if curt {
 			s.curt--
 		}
@@ -115,9 +113,6 @@ func (s *server) answer(conn net.Conn, reply string) {
 			return
 		}
 		for range bytes.Count(b[:n], []byte("*")) { // one for each command
-			if mute {
-				break
-			}
 			if _, err := conn.Write([]byte(reply)); err != nil {
 				return
 			}
@@ -305,59 +300,6 @@ func TestALockproxyIsFoundBehindOneThatHangsUp(t *testing.T) {
 	}
 }
 
-// As behind a firewall that has forgotten its connections, or when another machine has taken over the address.
-func TestASharedConnectionThatIsSilentIsGivenUpWhereNewOnesAreAnswered(t *testing.T) {
-	s := &server{t: t, reply: "+PONG\r\n"}
-	s.start()
-	u := New(Options{Addr: s.addr, DialTimeout: 30 * time.Second})
-	defer u.Close()
-	defer s.stop()
-	quiet := slog.New(slog.DiscardHandler)
-	const every = 100 * time.Millisecond
-	u.watch(quiet, every)
-	watcher := s.connection(0)
-	time.Sleep(2 * every) // it has looked once
-	var trunks [3]*Trunk
-	for i := range trunks {
-		var err error
-		if trunks[i], err = u.newTrunk(Greeting{}, time.Minute, quiet); err != nil {
-			t.Fatal(err)
-		}
-		defer trunks[i].Close()
-		push(t, trunks[i]).want(t, s.reply, 1)
-	}
-	s.muteThe(trunks[0])
-	owed := push(t, trunks[0])
-	time.Sleep((silentLooks + 2) * every)
-	if trunks[0].dead.Load() {
-		t.Fatal("a connection was given up, though no other is better off")
-	}
-	_ = watcher.Close()
-	owed.wait(t, "lost", func() bool { return owed.lost != nil })
-	if owed.lost.Error() != errSilent.Error() {
-		t.Error(owed.lost)
-	}
-	s.muteThe(trunks[1])
-	owed = push(t, trunks[1]) // nothing was owed there before
-	owed.wait(t, "lost", func() bool { return owed.lost != nil })
-	push(t, trunks[2]).want(t, s.reply, 1)
-	s.muteThe(trunks[2])
-	push(t, trunks[2])
-	time.Sleep((silentLooks + 2) * every)
-	if trunks[2].dead.Load() {
-		t.Error("a connection was given up that has brought something since")
-	}
-}
-
-func push(t *testing.T, trunk *Trunk) *heap {
-	t.Helper()
-	h := newHeap()
-	if !trunk.Push(AppendCommand(nil, "PING"), 1, h) {
-		t.Fatal("it has ended")
-	}
-	return h
-}
-
 // connection returns the one that was made as number i, when it is there.
 func (s *server) connection(i int) net.Conn {
 	s.t.Helper()
@@ -371,18 +313,6 @@ func (s *server) connection(i int) net.Conn {
 	}
 	s.t.Fatal("nobody connected")
 	return nil
-}
-
-// muteThe has the server say nothing more over this Trunk's connection.
-func (s *server) muteThe(t *Trunk) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.conns, func(c net.Conn) bool { return c.RemoteAddr().String() == t.conn.LocalAddr().String() })
-	if i < 0 {
-		s.t.Fatal("the server does not have the connection")
-	}
-	s.mute = s.conns[i]
 }
 
 func TestCloseDoesNotWaitForAnUpstreamThatIsSilent(t *testing.T) {

@@ -46,7 +46,7 @@ func (f *fake) Stats() quorum.Stats {
 type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
-	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamShared: 30, UpstreamDown: true,
+	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamDown: true,
 		Waiting: 31, Held: 32, HeldLost: 33, Split: 34, LoginsRefused: 35, MemoryRefused: 36, Buffers: 37}
 }
 
@@ -243,7 +243,6 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_memory_refused_total 36`,
 		`lockproxy_client_buffers_bytes 37`,
 		`lockproxy_upstream_connections 29`,
-		`lockproxy_upstream_shared_connections 30`,
 		`lockproxy_upstream_down 1`,
 		`go_goroutines `,
 	} {

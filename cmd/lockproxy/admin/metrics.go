@@ -68,7 +68,6 @@ var (
 	descHeldLost = desc("held_lost_total", "Locks held by connections that could not be extended any more.")
 
 	descLinks          = desc("upstream_connections", "Connections to the upstream that clients have of their own now.")
-	descTrunks         = desc("upstream_shared_connections", "Connections to the upstream that clients share now.")
 	descUpstreamDown   = desc("upstream_down", "1 if there is an upstream and it cannot be used.")
 	descForwarded      = desc("upstream_commands_total", "Commands that went to the upstream.")
 	descUpstreamErrors = desc("upstream_errors_total",
@@ -138,7 +137,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(descHeld, float64(front.Held))
 	counter(descHeldLost, front.HeldLost)
 	gauge(descLinks, float64(front.UpstreamLinks))
-	gauge(descTrunks, float64(front.UpstreamShared))
 	gauge(descUpstreamDown, one(front.UpstreamDown))
 	counter(descForwarded, front.Forwarded)
 	counter(descUpstreamErrors, front.UpstreamErrors)

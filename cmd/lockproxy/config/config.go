@@ -29,7 +29,6 @@ type Config struct {
 
 	Upstream             Upstream // no address: none
 	UpstreamPasswordFile string
-	UpstreamShared       bool
 	LockKeys             []string
 
 	Listen        string

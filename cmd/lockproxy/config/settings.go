@@ -35,8 +35,6 @@ var settings = []setting{
 		scalar("redis://user:password@host:port/database, or rediss:// for TLS", setUpstream)},
 	{"upstream_password_file", "", "file that holds the password of upstream, where its URL names none", false,
 		text(func(c *Config) *string { return &c.UpstreamPasswordFile }, "a path")},
-	{"upstream_shared", "false", "clients share connections to the upstream for commands that leave no state there", false,
-		boolean(func(c *Config) *bool { return &c.UpstreamShared })},
 	{"lock_keys", "", "patterns of the names of locks, where there is an upstream", false, value{set: setLockKeys}},
 
 	{"listen", "127.0.0.1:6380", "where Redis clients connect", false,

@@ -13,60 +13,8 @@ import (
 	"lockproxy/integration/harness"
 )
 
-// wantLinks waits until INFO tells of so many connections to the upstream.
-func wantLinks(t *testing.T, proxy *harness.Proxy, own, shared int) {
-	t.Helper()
-	want := fmt.Sprintf("upstream_connections:%d\r\nupstream_shared_connections:%d\r\n", own, shared)
-	eventually(t, gone, "connections to the upstream", func() error {
-		c, err := harness.Dial(proxy.Addr)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		reply, err := c.Do("INFO", "lockproxy")
-		if err == nil && !bytes.Contains(reply, []byte(want)) {
-			err = fmt.Errorf("want %q: %s", want, reply)
-		}
-		return err
-	})
-}
-
-func TestClientsShareAConnectionUntilTheyNeedTheirOwn(t *testing.T) {
-	f := startFront(t, "--upstream-shared")
-	clients := make([]*harness.Conn, 20)
-	for i := range clients {
-		clients[i] = dial(t, f.proxy.Addr)
-		expect(t, clients[i], "+OK\r\n", "CLIENT", "SETNAME", fmt.Sprint("client-", i))
-		expect(t, clients[i], "+OK\r\n", "SET", fmt.Sprint("key:", i), fmt.Sprint(i))
-	}
-	wantLinks(t, f.proxy, 0, 1)
-	expect(t, clients[0], "+OK\r\n", "WATCH", "key:0")
-	wantLinks(t, f.proxy, 1, 1)
-	expect(t, clients[0], "$1\r\n0\r\n", "GET", "key:0")
-	expect(t, clients[1], "+OK\r\n", "SELECT", "1")
-	expect(t, clients[1], "$-1\r\n", "GET", "key:1")
-	wantLinks(t, f.proxy, 1, 2)
-	expect(t, clients[0], "+RESET\r\n", "RESET")
-	wantLinks(t, f.proxy, 0, 2)
-	for i, c := range clients {
-		if i != 1 {
-			expect(t, c, fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "GET", fmt.Sprint("key:", i))
-		}
-	}
-	eventually(t, gone, "whoever looks at the upstream sees which connections are lockproxy's", func() error {
-		list, err := f.upstream.Do(0, "CLIENT", "LIST")
-		if err == nil && strings.Count(string(list), " name= ") != 1 { // that which asks
-			err = fmt.Errorf("%s", list)
-		}
-		return err
-	})
-}
-
 func TestAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T) {
-	sharedAndNot(t, testAStoppedUpstreamHoldsNobodyWhoHangsUp)
-}
-
-func testAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T, f *front) {
+	f := startFront(t)
 	waiting, idle := dial(t, f.proxy.Addr), dial(t, f.proxy.Addr)
 	for _, c := range []*harness.Conn{waiting, idle} {
 		expect(t, c, "+OK\r\n", "SET", "data", "1")
@@ -90,42 +38,6 @@ func testAStoppedUpstreamHoldsNobodyWhoHangsUp(t *testing.T, f *front) {
 		t.Fatal(err)
 	}
 	expect(t, idle, "$1\r\n2\r\n", "GET", "data") // it had been sent
-}
-
-// What the same connection has written, WAIT is about: replicas that are stopped have not got it.
-func TestWaitCountsWhatWasWrittenOverASharedConnection(t *testing.T) {
-	f := startFront(t, "--upstream-shared")
-	replica := startMasters(t, 2)[1] // of the upstream's version: an older one could not read its data
-	direct(t, []*harness.Redis{f.upstream}, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
-	host, port, _ := strings.Cut(f.upstream.Addr, ":")
-	direct(t, []*harness.Redis{replica}, "REPLICAOF", host, port)
-	probe := dial(t, f.upstream.Addr)
-	eventually(t, 30*time.Second, "a replica that follows", func() error {
-		if _, err := probe.Do("SET", "probe", "x"); err != nil {
-			return err
-		}
-		reply, err := probe.Do("WAIT", "1", "100")
-		if err == nil && string(reply) != ":1\r\n" {
-			err = fmt.Errorf("%q", reply)
-		}
-		return err
-	})
-	all := dial(t, f.upstream.Addr)
-	expect(t, all, "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n", "PSUBSCRIBE", "*")
-	c := dial(t, f.proxy.Addr)
-	expect(t, c, "+OK\r\n", "SET", "data", "1")
-	expect(t, c, ":1\r\n", "WAIT", "1", "10000")
-	if majorOf(t, f.upstream) >= 7 { // whoever subscribes to everything does not hear of it
-		direct(t, []*harness.Redis{f.upstream}, "PUBLISH", "news", "x")
-		expect(t, all, "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$4\r\nnews\r\n$1\r\nx\r\n")
-	}
-	if err := replica.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = replica.Resume() }()
-	c = dial(t, f.proxy.Addr)
-	expect(t, c, "+OK\r\n", "SET", "data", "2")
-	expect(t, c, ":0\r\n", "WAIT", "1", "50")
 }
 
 // A rambler sends random commands on keys of its own, and demands the replies that a Redis of its own alone would give.
@@ -230,10 +142,7 @@ func (r *rambler) round(n int) error {
 }
 
 func TestManyClientsEachSeeOnlyTheirOwnReplies(t *testing.T) {
-	sharedAndNot(t, testManyClientsEachSeeOnlyTheirOwnReplies)
-}
-
-func testManyClientsEachSeeOnlyTheirOwnReplies(t *testing.T, f *front) {
+	f := startFront(t)
 	const clients, rounds = 100, 20
 	var over atomic.Bool
 	leavers := make(chan struct{})
