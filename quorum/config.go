@@ -26,6 +26,11 @@ type Config struct {
 	QueueMax int
 	// Databases is how many logical databases there are, at most 1024. Default 16.
 	Databases int
+	// FirstDatabase is the one in which clients begin, and of which Masters and Ready tell.
+	FirstDatabase int
+	// Tended says of how many databases, from 0 on, the masters' quarantines are to be seen through although no client uses the
+	// databases. Default: none.
+	Tended int
 	// Deployment names the masters where proxies know them by different addresses; then all proxies must list them in the
 	// same order. Default: the masters are known by their addresses.
 	Deployment string
@@ -78,6 +83,8 @@ func (c *Config) validate(n int) error {
 		return fmt.Errorf("%d masters: at most %d", n, maxMasters)
 	case c.InstanceTimeout < 0 || c.DriftFactor < 0 || c.DriftFactor >= 1 || c.TTLMax < 0 || c.MasterDeadAfter < 0:
 		return errors.New("negative timeouts, or a drift factor outside 0 to 1")
+	case c.FirstDatabase < 0 || c.FirstDatabase >= c.Databases || c.Tended < 0 || c.Tended > c.Databases:
+		return fmt.Errorf("databases %d, or %d of them, where there are %d", c.FirstDatabase, c.Tended, c.Databases)
 	case c.QueueMax < 0 || c.Databases < 0 || c.Databases > databasesMax:
 		return fmt.Errorf("negative limits, or more than %d databases", databasesMax)
 	}

@@ -50,8 +50,15 @@ type Engine struct {
 	order   [256]sync.Mutex // by key: held while a round is pushed to its lanes
 	rounds  atomic.Int64    // begun so far
 
-	mu        sync.Mutex // guards the making of lanes, and is held to set closing
-	databases []atomic.Pointer[laneSet]
+	mu        sync.Mutex // guards the making and closing of lanes, and is held to set closing
+	databases []database
+}
+
+// A database has lanes while it is used or tended.
+type database struct {
+	lanes atomic.Pointer[laneSet]
+	used  atomic.Bool        // by a client, who sets this before lanes are read
+	close context.CancelFunc // ends the lanes; guarded by Engine.mu
 }
 
 // A laneSet holds the lanes of one database, one for each master.
@@ -64,7 +71,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, started: time.Now(), databases: make([]atomic.Pointer[laneSet], cfg.Databases),
+		cfg: cfg, started: time.Now(), databases: make([]database, cfg.Databases),
 		load:      admission.New(cfg.InstanceTimeout),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
@@ -87,7 +94,8 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.loops.Go(func() { e.fills.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.warden.run(e.ctx) })
 	e.loops.Go(func() { e.answers.run(e.catchUp, e.ctx.Done()) })
-	e.lanesOf(0)
+	e.lanesOf(0) // whose marks tell of the whole master, too
+	e.lanesOf(cfg.FirstDatabase)
 	return e, nil
 }
 
@@ -139,9 +147,12 @@ func (e *Engine) isSettled() bool {
 	return settled
 }
 
-// lanesOf returns the lanes of a database, one for each master.
+// lanesOf returns the lanes of a database, one for each master, for a client.
 func (e *Engine) lanesOf(db int) laneSet {
-	if set := e.databases[db].Load(); set != nil {
+	if !e.databases[db].used.Load() {
+		e.databases[db].used.Store(true)
+	}
+	if set := e.databases[db].lanes.Load(); set != nil {
 		return *set
 	}
 	return e.openDatabase(db)
@@ -151,26 +162,30 @@ func (e *Engine) lanesOf(db int) laneSet {
 func (e *Engine) openDatabase(db int) laneSet {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if set := e.databases[db].Load(); set != nil {
+	if set := e.databases[db].lanes.Load(); set != nil {
 		return *set
 	}
 	set, r := make(laneSet, len(e.masters)), make(roster, len(e.masters))
 	for i, m := range e.masters {
 		l := newLane(e, m, db, r)
-		set[i] = l
+		l.peers, set[i] = set, l
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	e.databases[db].close = cancel
+	for _, l := range set {
 		if e.closing.Load() {
 			l.close()
 			continue
 		}
-		e.loops.Go(func() { l.run(e.ctx) })
+		e.loops.Go(func() { l.run(ctx) })
 	}
-	e.databases[db].Store(&set)
+	e.databases[db].lanes.Store(&set)
 	return set
 }
 
 func (e *Engine) eachLane(f func(*lane)) {
 	for i := range e.databases {
-		if set := e.databases[i].Load(); set != nil {
+		if set := e.databases[i].lanes.Load(); set != nil {
 			for _, l := range *set {
 				f(l)
 			}

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (l *lane) complain(err error, now instant) {
 	if !slices.Contains(incapable, code) || !l.master.mayComplain(code, now) {
 		return
 	}
-	l.engine.cfg.Logger.Warn("answers with an error: its votes fail", l.logArgs("error", code)...)
+	l.log(slog.LevelWarn, "answers with an error: its votes fail", "error", code)
 }
 
 // codeOf returns the code of an error. That a script lacks a permission is told without one: up to Redis 7.0, and from 7.2 on.

@@ -33,6 +33,7 @@ type Inspected struct {
 	Databases int
 
 	slot      int
+	first     int  // the database in which clients begin
 	named     bool // the deployment has a name
 	uncounted bool // it does not tell how many keys it has
 	databases []inspectedDatabase
@@ -61,7 +62,7 @@ func Inspect(ctx context.Context, cfg Config, ms []masters.Master) []Inspected {
 	found := make([]Inspected, len(ms))
 	bounds := cfg.bounds()
 	for i, slot := range slots(ms, cfg.Deployment) {
-		found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, named: cfg.Deployment != "", Bounds: bounds}
+		found[i] = Inspected{Addr: ms[i].Addr(), slot: slot, first: cfg.FirstDatabase, named: cfg.Deployment != "", Bounds: bounds}
 	}
 	errs := eachMaster(ctx, cfg, ms, func(i, db int, c masters.Conn) error {
 		return found[i].look(db, c, &cfg, Members(ms, cfg.Deployment))
@@ -179,8 +180,11 @@ func (in *Inspected) Fresh() bool {
 	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.Marked && !in.Foreign
 }
 
-// Clean says that the master's grants count in the first database. In another database that is quarantined, they count again some
-// time after a proxy first uses that database.
-func (in *Inspected) Clean() bool {
-	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && !in.barredIn(0)
+// Clean says that the master's grants count in the database in which clients begin.
+func (in *Inspected) Clean() bool { return in.CleanIn(in.first) }
+
+// CleanIn says that they count in this database. Where the master has no mark there, they count again some time after a proxy first
+// uses the database.
+func (in *Inspected) CleanIn(db int) bool {
+	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && !in.barredIn(db)
 }

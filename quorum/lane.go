@@ -20,6 +20,7 @@ type lane struct {
 	master *master
 	roster roster // of the database
 	db     int
+	peers  laneSet // the lanes of the database, this one among them
 	wake   chan struct{}
 
 	mu        sync.Mutex // guards all below
@@ -182,7 +183,7 @@ func (l *lane) run(ctx context.Context) {
 	}
 	if l.link != nil {
 		l.link.close()
-		l.master.disconnected("")
+		l.master.disconnected()
 	}
 	l.close()
 }

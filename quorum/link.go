@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,7 @@ func (l *lane) connect(ctx context.Context) bool {
 	l.mu.Unlock()
 	l.master.connected(&next.info)
 	if news {
-		l.engine.cfg.Logger.Info("connected", l.logArgs()...)
+		l.log(slog.LevelInfo, "connected")
 	}
 	return true
 }
@@ -100,7 +101,7 @@ func (l *lane) killLast(next *link) error {
 	}
 	if !over && !l.loose {
 		l.loose = true
-		l.engine.cfg.Logger.Warn("the former connection could not be killed: what it sets late is undone late", l.logArgs()...)
+		l.log(slog.LevelWarn, "the former connection could not be killed: what it sets late is undone late")
 	}
 	return nil
 }
@@ -178,7 +179,7 @@ func (l *lane) disconnect(cause string) {
 	l.link.close()
 	l.last, l.link = l.link, nil
 	l.setDown(cause)
-	l.master.disconnected(cause)
+	l.master.disconnected()
 }
 
 // setDown notes why there is no connection.
@@ -189,18 +190,18 @@ func (l *lane) setDown(cause string) {
 	queue := l.queue
 	l.queue = nil
 	l.mu.Unlock()
-	if l.engine.ctx.Err() == nil { // else it was Close that closed it
-		l.master.failed(cause)
-		if news {
-			l.engine.cfg.Logger.Warn("no connection", l.logArgs("cause", cause, "all_so_far", all)...)
-		}
+	if news && l.engine.ctx.Err() == nil { // else it was Close that closed it
+		l.log(slog.LevelWarn, "no connection", "cause", cause, "all_so_far", all)
 	}
 	drop(queue, cause)
 }
 
-// logArgs is what every log line of a lane says.
-func (l *lane) logArgs(more ...any) []any {
-	return append([]any{"master", l.master.Addr(), "db", l.db}, more...)
+// log writes a line about the lane; where no client uses the database, one for debugging.
+func (l *lane) log(level slog.Level, text string, more ...any) {
+	if !l.engine.databases[l.db].used.Load() {
+		level = slog.LevelDebug
+	}
+	l.engine.cfg.Logger.Log(l.engine.ctx, level, text, append([]any{"master", l.master.Addr(), "db", l.db}, more...)...)
 }
 
 // pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.

@@ -21,7 +21,6 @@ type master struct {
 
 	mu         sync.Mutex // guards all below
 	links      int        // live connections
-	cause      string     // of having none
 	info       masters.Info
 	complained map[string]instant // when the log was last told that it answers with errors, by their codes
 }
@@ -68,15 +67,8 @@ func (m *master) answersFirst() bool {
 	return m.info.IsBefore7()
 }
 
-func (m *master) disconnected(cause string) {
+func (m *master) disconnected() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.links--
-	m.cause = cause
-}
-
-func (m *master) failed(cause string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cause = cause
 }

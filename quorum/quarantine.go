@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -38,12 +39,18 @@ func (l *lane) setQuarantine(text, canary string) {
 		//mutant: who was away is not told of a quarantine that ended by itself
 		l.tellOthers(was.said)
 	}
-	switch log := l.engine.cfg.Logger; {
+	switch {
 	case is == nil && was != nil:
-		log.Info("clean: grants count again", l.logArgs("after", (l.engine.now()-was.Since).Round(time.Millisecond))...)
+		l.log(slog.LevelInfo, "clean: grants count again", "after", (l.engine.now() - was.Since).Round(time.Millisecond))
 	case is != nil && is != was:
-		log.Warn("quarantined: grants do not count", l.logArgs("reason", is.Reason, "at_most", (is.Until-is.Since).Round(time.Second))...)
+		l.log(slog.LevelWarn, "quarantined: grants do not count", "reason", is.Reason, "at_most", (is.Until - is.Since).Round(time.Second))
 	}
+}
+
+func (l *lane) isQuarantined() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.quarantine != nil
 }
 
 // quarantineCause says why a vote does not count because of the quarantine; "" if the master is clean.
@@ -95,7 +102,7 @@ func (l *lane) seeThrough(now instant) {
 	if !q.Known {
 		q.Outlast(l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor) // a master that has been met since may have told of longer locks
 		if q.Hear(said, n, now, l.engine.cfg.DriftFactor) {
-			l.engine.cfg.Logger.Info("quarantine: the other masters have said for how long", l.logArgs("at_most", (q.Until-now).Round(time.Millisecond))...)
+			l.log(slog.LevelInfo, "quarantine: the other masters have said for how long", "at_most", (q.Until - now).Round(time.Millisecond))
 		}
 	}
 	over := now >= q.Until
@@ -109,7 +116,7 @@ func (l *lane) seeThrough(now instant) {
 	case over:
 		l.endQuarantine(q, fence)
 	case survey:
-		for _, other := range l.engine.lanesOf(l.db) {
+		for _, other := range l.peers {
 			if other != l {
 				other.survey(l, q)
 			}

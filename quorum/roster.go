@@ -101,7 +101,7 @@ func slots(ms []masters.Master, deployment string) []int {
 // tellOthers has the other masters told the epochs, except those in told, by slot, which know. It is called when this master has
 // come to a new epoch.
 func (l *lane) tellOthers(told map[int]vouch.Testimony) {
-	for _, other := range l.engine.lanesOf(l.db) {
+	for _, other := range l.peers {
 		if _, knows := told[other.master.slot]; other != l && !knows {
 			other.behind.Store(true)
 			other.tellEpochs()
@@ -128,7 +128,7 @@ func (l *lane) wasTold(any) {
 // heardOthers says that enough other masters are connected for one of them to know of any later epoch (rule 7b).
 func (l *lane) heardOthers() bool {
 	n := 0
-	for _, other := range l.engine.lanesOf(l.db) {
+	for _, other := range l.peers {
 		if other != l && other.isUp() {
 			n++
 		}

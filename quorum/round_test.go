@@ -3,7 +3,6 @@ package quorum
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,14 +11,14 @@ import (
 
 // Another round on one of its keys comes before it in all lanes, or after it: the last lane keeps it waiting while it is being pushed.
 func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), databases: make([]atomic.Pointer[laneSet], 1)}
+	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), databases: make([]database, 1)}
 	e.sweeper, e.load = newSweeper(e), admission.New(e.cfg.InstanceTimeout)
 	set := make(laneSet, 3)
 	for i := range set {
 		e.masters = append(e.masters, &master{Master: newFake(i)})
 		set[i] = newLane(e, e.masters[i], 0, nil)
 	}
-	e.databases[0].Store(&set)
+	e.databases[0].lanes.Store(&set)
 	pushed := func(l *lane) int {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -11,10 +11,10 @@ type Votes struct {
 	Failures                 Failures // what Failed is made of
 }
 
-// MasterStatus is what the engine knows of one master.
+// MasterStatus is what the engine knows of one master. State, Cause, Since and Left are those in one database: each carries marks of
+// its own, and stands for itself.
 type MasterStatus struct {
 	Addr      string
-	Cause     string // if not Clean: why
 	Server    string // "redis" or "valkey"
 	Version   string
 	Role      string
@@ -22,16 +22,17 @@ type MasterStatus struct {
 	Votes     Votes
 
 	State       State
+	Cause       string        // if not Clean: why
 	Since       time.Duration // for how long it has been in quarantine
 	Left        time.Duration // how long the quarantine will last, as far as is known
 	ClockOffset time.Duration // the master's clock less this machine's; 0 if it is not known yet
 	Dropped     uint64        // batches whose votes did not count, because nothing vouched for them
 }
 
-// A State says what a master's grants are worth.
+// A State says what a master's grants in one database are worth.
 type State uint8
 
-// The states of a master. Of one with several databases the worst counts.
+// The states of a master.
 const (
 	Clean        State = iota // its grants count
 	Quarantined               // they do not, because it may have forgotten others
@@ -40,6 +41,7 @@ const (
 
 func (s State) String() string { return [...]string{"clean", "quarantined", "disconnected"}[s] }
 
+// status returns what holds for the master in all databases.
 func (m *master) status() MasterStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,8 +56,25 @@ func (m *master) status() MasterStatus {
 	for i := range m.failures {
 		s.Votes.Failures[i] = m.failures[i].Load()
 	}
-	if m.links == 0 {
-		s.State, s.Cause = Disconnected, cmp.Or(m.cause, "is being connected to")
+	return s
+}
+
+// status returns what holds for the lane's master in the lane's database.
+func (l *lane) status() MasterStatus {
+	e := l.engine
+	s := l.master.status()
+	s.ClockOffset, s.Dropped = l.master.watch.clockOffset(e.wall()), l.master.dropped.Load()
+	now, waited := e.now(), e.waited()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	overdue := l.overdue(waited)
+	switch q := l.quarantine; {
+	case l.down != "" || l.current == nil: // the cause of that is what is to be mended first
+		s.State, s.Cause = Disconnected, cmp.Or(l.down, "is being connected to")
+	case !overdue.none():
+		s.State, s.Cause = Disconnected, overdue.text
+	case q != nil:
+		s.State, s.Cause, s.Since, s.Left = Quarantined, q.cause(now), now-q.Since, max(q.Until-now, 0)
 	}
 	return s
 }
@@ -83,50 +102,16 @@ func (e *Engine) Pending() int {
 	return n
 }
 
-// Masters returns the status of each master, in the order of New.
-func (e *Engine) Masters() []MasterStatus {
-	all := make([]MasterStatus, len(e.masters))
-	for i, m := range e.masters {
-		all[i] = m.status()
-		all[i].ClockOffset, all[i].Dropped = m.watch.clockOffset(e.wall()), m.dropped.Load()
-		if all[i].State == Disconnected { // the cause of that is what is to be mended
-			continue
-		}
-		e.quarantineOf(m, &all[i])
-		if cause := e.stalled(i); cause != "" {
-			all[i].State, all[i].Cause = Disconnected, cause
-		}
-	}
-	return all
+// A DatabaseStatus is what the engine knows of the masters in one database, in the order of New.
+type DatabaseStatus struct {
+	DB      int
+	Masters []MasterStatus
 }
 
-// quarantineOf adds the longest quarantine of a master in any database.
-func (e *Engine) quarantineOf(m *master, s *MasterStatus) {
-	now := e.now()
-	e.eachLane(func(l *lane) {
-		if l.master != m {
-			return
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if q := l.quarantine; q != nil && l.down == "" && (s.State == Clean || q.Until-now > s.Left) {
-			s.State, s.Cause, s.Since, s.Left = Quarantined, q.cause(now), now-q.Since, max(q.Until-now, 0)
-		}
-	})
-}
-
-// stalled says for how long an answer of master i has been due, if longer than a vote may take.
-func (e *Engine) stalled(i int) string {
-	l := e.lanesOf(0)[i]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.overdue(e.waited()).text
-}
-
-// Ready returns nil if a quorum of masters can vote now, else a *NoQuorum.
-func (e *Engine) Ready() error {
-	err := &NoQuorum{Masters: len(e.masters)}
-	for _, m := range e.Masters() {
+// Ready returns nil if a quorum of masters can vote now in the database, else a *NoQuorum.
+func (s DatabaseStatus) Ready() error {
+	err := &NoQuorum{Masters: len(s.Masters)}
+	for _, m := range s.Masters {
 		if m.State == Clean {
 			err.Answered++
 		} else {
@@ -138,3 +123,38 @@ func (e *Engine) Ready() error {
 	}
 	return err
 }
+
+// Database returns the status of one. If nobody has used the database yet, its masters are being connected to from then on.
+func (e *Engine) Database(db int) DatabaseStatus {
+	set := e.databases[db].lanes.Load()
+	if set == nil {
+		lanes := e.lanesOf(db)
+		set = &lanes
+	}
+	return DatabaseStatus{db, set.status()}
+}
+
+// Databases returns the status of each that has lanes: of that in which clients begin, those used since, and those tended now.
+func (e *Engine) Databases() []DatabaseStatus {
+	var all []DatabaseStatus
+	for db := range e.databases {
+		if set := e.databases[db].lanes.Load(); set != nil {
+			all = append(all, DatabaseStatus{db, set.status()})
+		}
+	}
+	return all
+}
+
+func (set laneSet) status() []MasterStatus {
+	all := make([]MasterStatus, len(set))
+	for i, l := range set {
+		all[i] = l.status()
+	}
+	return all
+}
+
+// Masters returns the status of each master in the database in which clients begin.
+func (e *Engine) Masters() []MasterStatus { return e.Database(e.cfg.FirstDatabase).Masters }
+
+// Ready says whether a quorum can vote in the database in which clients begin.
+func (e *Engine) Ready() error { return e.Database(e.cfg.FirstDatabase).Ready() }

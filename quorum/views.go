@@ -39,7 +39,7 @@ type MasterView struct {
 // Views asks every master what it has under a key, and waits for all of them: an InstanceTimeout, if one is late. It
 // tells what there is to tell, though fewer than a quorum answer.
 func (e *Engine) Views(key Key, done func(Viewed)) {
-	v := &viewing{done: done, seen: make([]*sighting, len(e.masters))}
+	v := &viewing{done: done, db: key.DB, seen: make([]*sighting, len(e.masters))}
 	e.begin(v, key, v.runs(luaLook, []string{key.Name}))
 }
 
@@ -48,6 +48,7 @@ type viewing struct {
 	round
 	agreement
 	done func(Viewed)
+	db   int
 	seen []*sighting // by master, of those, too, that do not count; guarded by round.mu
 }
 
@@ -78,7 +79,7 @@ func (v *viewing) ended(d Decision) {
 		v.done(Viewed{Err: ErrClosed})
 		return
 	}
-	status := e.Masters()
+	status := e.Database(v.db).Masters
 	v.mu.Lock()
 	all := Viewed{State: LockUnknown, View: e.view(&v.agreement)}
 	switch {

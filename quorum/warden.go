@@ -17,6 +17,7 @@ type warden struct {
 	alarmed atomic.Int64 // when a jump was seen that nobody has judged; 0 if none
 	beat    instant      // when the next heartbeat is due
 	names   instant      // when names are to be compared next
+	tender  tender
 }
 
 const (
@@ -28,7 +29,7 @@ const (
 )
 
 func newWarden(e *Engine) *warden {
-	return &warden{engine: e, wake: make(chan struct{}, 1), beat: heartbeatEvery, names: heartbeatEvery}
+	return &warden{engine: e, wake: make(chan struct{}, 1), beat: heartbeatEvery, names: heartbeatEvery, tender: tender{engine: e}}
 }
 
 // alarm tells the warden that a clock jumped.
@@ -74,6 +75,7 @@ func (w *warden) tick() {
 	}
 	w.judge(now)
 	w.engine.eachLane(func(l *lane) { l.seeThrough(now) })
+	w.tender.look()
 }
 
 // judge finds out, when all masters that are there have been heard since the alarm, whether their clocks jumped or this

@@ -161,6 +161,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 			m.ClockOffset.Milliseconds(), m.RoundTrip.Microseconds(), m.Votes.Granted, m.Votes.Refused, m.Votes.Failed, m.Dropped,
 			failures(&m.Votes.Failures)))
 	}
+	infoDatabases(s, w)
 	w.field("attempts", st.Attempts)
 	w.field("acquired", st.Acquired)
 	w.field("refused", st.Refused)
@@ -192,6 +193,18 @@ func infoLockproxy(s *Server, w *infoWriter) {
 		w.field("split_requests", front.Split)
 	}
 	w.field("protocol_errors", front.ProtocolErrors)
+}
+
+// infoDatabases tells of the databases in use in which a master's grants do not count, other than as that master's own line says.
+func infoDatabases(s *Server, w *infoWriter) {
+	for _, db := range s.engine.Databases() {
+		for i, m := range db.Masters {
+			if db.DB != s.cfg.Database && m.State != quorum.Clean {
+				w.field(fmt.Sprintf("master%d_db%d", i, db.DB), fmt.Sprintf("addr=%s,state=%s,cause=%s,for_sec=%d,left_sec=%d", m.Addr, m.State,
+					oneField(m.Cause), int(m.Since.Seconds()), int(m.Left.Seconds())))
+			}
+		}
+	}
 }
 
 // oneField keeps a free text from looking like further fields or lines.

@@ -185,6 +185,7 @@ func TestInfoHasWhatClientsRead(t *testing.T) {
 		"master1:addr=10.0.0.2:6379,state=disconnected,cause=connection refused; twice,for_sec=0,left_sec=0,server=,version=,role=," +
 			"clock_offset_msec=0,round_trip_usec=0,granted=0,refused=0,failed=0,batches_dropped=0," +
 			"failed_late=0,failed_connection=0,failed_error=0,failed_forgot=0,failed_quarantined=0,failed_clock=0,failed_horizon=0",
+		"master2_db8:addr=10.0.0.3:6379,state=quarantined,cause=quarantined 3s more (it is new; or empty),for_sec=1,left_sec=3",
 		"attempts:3", "acquired:2"} {
 		if !strings.Contains(got, "\r\n"+line+"\r\n") {
 			t.Errorf("INFO lacks %q", line)

@@ -31,6 +31,7 @@ type Engine interface {
 	Break(key quorum.Key, done func(quorum.Changed))
 	Admission() *admission.Control
 	Masters() []quorum.MasterStatus
+	Databases() []quorum.DatabaseStatus
 	Stats() quorum.Stats
 }
 

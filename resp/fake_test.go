@@ -462,6 +462,13 @@ func (e *fakeEngine) Masters() []quorum.MasterStatus {
 	}
 }
 
+// Databases has a master in quarantine in database 8.
+func (e *fakeEngine) Databases() []quorum.DatabaseStatus {
+	all := e.Masters()
+	all[2].State, all[2].Cause, all[2].Since, all[2].Left = quorum.Quarantined, "quarantined 3s more (it is new, or empty)", time.Second, 3*time.Second
+	return []quorum.DatabaseStatus{{DB: 0, Masters: e.Masters()}, {DB: 8, Masters: all}}
+}
+
 func (e *fakeEngine) Stats() quorum.Stats { return quorum.Stats{Attempts: 3, Acquired: 2} }
 
 // A rig is a server on loopback with a fake engine.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -48,11 +49,35 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	}
 	needed := quorum.Quorum(len(probes))
 	fmt.Fprintf(stdout, "\n%d of %d masters could vote, %d needed.\n", voters, len(probes), needed)
+	checkDatabases(l.Config, probes, stdout)
 	agreed := checkNames(l.Config, probes, stdout)
 	if reached := checkUpstream(l.Config, probes, stdout); voters < needed || !agreed || !reached {
 		return exitFailure
 	}
 	return exitOK
+}
+
+// checkDatabases says in which databases no quorum could vote, other than that in which clients begin, which is what the verdicts tell
+// of. They say what a master lacks altogether.
+func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {
+	var lacking []string
+	for db := range cfg.Databases {
+		clean, missing := 0, 0
+		for _, p := range probes {
+			switch {
+			case p.votes && p.marks.CleanIn(db):
+				clean++
+			case !p.votes || p.marks.Databases <= db:
+				missing++
+			}
+		}
+		if needed := quorum.Quorum(len(probes)); clean < needed && len(probes)-missing >= needed {
+			lacking = append(lacking, strconv.Itoa(db))
+		}
+	}
+	if len(lacking) > 0 {
+		fmt.Fprintf(w, "In database %s no quorum could: docs/operating.md says why, under \"databases without a mark\".\n", strings.Join(lacking, ", "))
+	}
 }
 
 // checkNames says whether the proxies that run take the same names for locks, as far as they have told the masters.

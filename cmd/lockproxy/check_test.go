@@ -501,3 +501,33 @@ func TestCheckNamesTheSchemeThatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A database that only one master remembers is told of, and harms no other.
+func TestCheckTellsOfDatabasesWithoutAQuorum(t *testing.T) {
+	all := []string{startRedis(t), startRedis(t), startRedis(t)}
+	args := []string{"--instance-timeout", "4s", "--masters", strings.Join(all, ",")}
+	if code, out := runCommand("init", append(args, "--yes")...); code != exitOK {
+		t.Fatalf("init: exit code %d\n%s", code, out)
+	}
+	for _, addr := range all[:2] {
+		conn, err := harness.Dial(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for _, command := range [][]string{{"SELECT", "8"}, {"FLUSHDB"}} {
+			if reply, err := conn.Do(command...); err != nil || string(reply) != "+OK\r\n" {
+				t.Fatalf("%v: %q, %v", command, reply, err)
+			}
+		}
+	}
+	code, out := runCheck(args...)
+	if code != exitOK || strings.Count(out, " votes; database 8 without a mark: in quarantine as soon as a client uses it") != 2 ||
+		!strings.Contains(out, "3 of 3 masters could vote, 2 needed.\nIn database 8 no quorum could: ") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	args[3] = "redis://" + strings.Join(all, "/8,redis://") + "/8"
+	if code, out := runCheck(args...); code != exitFailure || strings.Count(out, "no: database 8 without a mark") != 2 {
+		t.Errorf("clients begin there: exit code %d\n%s", code, out)
+	}
+}

@@ -106,6 +106,9 @@ func state(in *quorum.Inspected) string {
 		where = fmt.Sprintf("database %d ", b.DB)
 	}
 	text := where + "without a mark: in quarantine as soon as a proxy comes by"
+	if in.Clean() {
+		text = where + "without a mark: in quarantine as soon as a client uses it"
+	}
 	if b.Reason != "" {
 		text = where + fmt.Sprintf("in quarantine (%s) for %v, %v more at most", b.Reason,
 			max(b.Since, 0).Round(time.Second), b.Left.Round(time.Second))

@@ -184,7 +184,7 @@ func TestWithNothingItRunsOnEmbeddedMasters(t *testing.T) {
 		}
 	}
 	eventually(t, "never ready", func() bool {
-		status, _ := get(t, "http://"+adminAddr+"/readyz")
+		status, _ := get(t, "http://"+adminAddr+"/lockz")
 		return status == http.StatusOK
 	})
 	for _, step := range []struct{ command, want string }{

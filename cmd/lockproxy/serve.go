@@ -107,6 +107,7 @@ type process struct {
 	hub       *pubsub.Hub
 	front     *resp.Server
 
+	started    func() // clients may be sent here, though perhaps without a quorum
 	beforeStop func()
 	stops      []func(ctx context.Context) // undo start, last first
 	serves     sync.WaitGroup
@@ -268,11 +269,12 @@ func (p *process) startAdmin() error {
 		shown["tls_cert"] = p.inTLS
 	}
 	s := admin.New(p.engine, p.front, admin.Options{
-		Version: versionText(), Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Logger: p.log,
+		Version: versionText(), Databases: p.cfg.Databases, First: p.cfg.FirstDatabase(),
+		Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Logger: p.log,
 	})
 	p.serve("admin", func() error { return s.Serve(p.adminDoor) })
 	p.onStop(func(ctx context.Context) { _ = s.Close(ctx) })
-	p.beforeStop = s.Drain // load balancers shall know before the clients are sent away
+	p.started, p.beforeStop = s.Open, s.Drain // load balancers shall know before the clients are sent away
 	return nil
 }
 

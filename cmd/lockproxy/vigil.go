@@ -37,6 +37,9 @@ func (p *process) watchForQuorum() {
 			if v.look(now, p.engine.Ready()) {
 				tick.Reset(lookLater)
 			}
+			if p.started != nil && (v.begun || v.told) {
+				p.started()
+			}
 			a.look(now, v.told, p.engine.Stats(), p.engine.Masters())
 			select {
 			case <-tick.C:

@@ -150,11 +150,16 @@ func engineConfig(cfg *config.Config, log *slog.Logger) quorum.Config {
 		MasterDeadAfter: cfg.MasterDeadAfter,
 		QueueMax:        cfg.QueueMax,
 		Databases:       cfg.Databases,
+		FirstDatabase:   cfg.FirstDatabase(),
+		Tended:          min(cfg.Databases, tendedMax),
 		Deployment:      cfg.Deployment,
 		Names:           namesOfLocks(cfg),
 		Logger:          log,
 	}
 }
+
+// tendedMax bounds for how many databases that no client uses there are connections to the masters after one has forgotten locks.
+const tendedMax = 16
 
 // namesOfLocks says which names are those of locks. Without an upstream they are all.
 func namesOfLocks(cfg *config.Config) quorum.Names {

@@ -1,5 +1,7 @@
-// Package admin serves what operators look at: /metrics for Prometheus, /healthz (the process is up), /readyz (a
-// quorum of masters can vote) and, only if asked for, /debug/pprof/.
+// Package admin serves what operators look at: /metrics for Prometheus, three probes, and, only if asked for, /debug/pprof/. Each probe
+// answers one question of one asker. /healthz, of what restarts processes: is it up? /readyz, of balancers: may clients be sent here?
+// Even without a quorum they may: the clients are told why they get no lock, and another proxy would have no quorum either. /lockz, of
+// alerts: can locks be had?
 package admin
 
 import (
@@ -12,6 +14,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -23,9 +26,9 @@ import (
 
 // Engine is what the pages show of quorum.Engine.
 type Engine interface {
-	Masters() []quorum.MasterStatus
+	Database(db int) quorum.DatabaseStatus
+	Databases() []quorum.DatabaseStatus
 	Stats() quorum.Stats
-	Ready() error
 }
 
 // Front is what the pages show of resp.Server.
@@ -41,6 +44,8 @@ type Certificate interface {
 // Options of a Server.
 type Options struct {
 	Version      string
+	Databases    int // that clients can select
+	First        int // database, in which they begin
 	Pprof        bool
 	Hosts        []string               // further names by which the pages may be asked for; hosts.go has the rule
 	Certificates map[string]Certificate // by the setting that names its file
@@ -49,8 +54,8 @@ type Options struct {
 
 // A Server serves the pages.
 type Server struct {
-	http     *http.Server
-	draining atomic.Bool
+	http  *http.Server
+	phase atomic.Value // a phase
 }
 
 // Nothing here takes long, except a profile, which takes as long as its client asked for.
@@ -65,20 +70,12 @@ const (
 // New returns a server for engine and front. It reads from both, whenever a page is asked for.
 func New(engine Engine, front Front, opt Options) *Server {
 	s := &Server{}
+	s.phase.Store(starting)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		err := engine.Ready()
-		if s.draining.Load() {
-			err = errDraining
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.refusal()) })
+	mux.HandleFunc("GET /lockz", func(w http.ResponseWriter, r *http.Request) { lockz(w, r, engine, opt) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(engine, front, opt), promhttp.HandlerOpts{}))
 	timeout := writeTimeout
 	if opt.Pprof {
@@ -104,7 +101,7 @@ func New(engine Engine, front Front, opt Options) *Server {
 }
 
 func index(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprint(w, "lockproxy\n\n/metrics\n/healthz\n/readyz\n")
+	fmt.Fprint(w, "lockproxy\n\n/metrics\n/healthz\n/readyz\n/lockz\n")
 }
 
 // program stands in for pprof.Cmdline. The rest of the command line may have passwords in it.
@@ -113,10 +110,50 @@ func program(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, filepath.Base(os.Args[0]))
 }
 
-var errDraining = errors.New("lockproxy is shutting down")
+// answer says ok, or why not.
+func answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// lockz says whether locks can be had in the database in which clients begin, or that which ?db= names.
+func lockz(w http.ResponseWriter, r *http.Request, engine Engine, opt Options) {
+	db := opt.First
+	if query := r.URL.Query(); query.Has("db") {
+		var err error
+		if db, err = strconv.Atoi(query.Get("db")); err != nil || db < 0 || db >= opt.Databases {
+			http.Error(w, fmt.Sprintf("db is a number from 0 to %d", opt.Databases-1), http.StatusBadRequest)
+			return
+		}
+	}
+	answer(w, engine.Database(db).Ready())
+}
+
+// A phase is why no clients are to be sent here.
+type phase string
+
+const (
+	starting phase = "lockproxy is starting"
+	open     phase = ""
+	draining phase = "lockproxy is shutting down"
+)
+
+// Open makes /readyz say that clients may come, unless Drain was called.
+func (s *Server) Open() { s.phase.CompareAndSwap(starting, open) }
 
 // Drain makes /readyz say from now on that this process takes no new work.
-func (s *Server) Drain() { s.draining.Store(true) }
+func (s *Server) Drain() { s.phase.Store(draining) }
+
+// refusal returns why no clients are to be sent here; nil if they may be.
+func (s *Server) refusal() error {
+	if why := s.phase.Load().(phase); why != open {
+		return errors.New(string(why))
+	}
+	return nil
+}
 
 // Serve answers on l until Close. It closes l.
 func (s *Server) Serve(l net.Listener) error {

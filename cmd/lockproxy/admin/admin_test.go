@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -24,11 +25,25 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A fake is an engine and a front end of which everything is known.
-type fake struct{ ready error }
+type fake struct{}
 
-func (f *fake) Ready() error { return f.ready }
+func (f *fake) Databases() []quorum.DatabaseStatus {
+	return []quorum.DatabaseStatus{f.Database(0), f.Database(7), f.Database(8)}
+}
 
-func (f *fake) Masters() []quorum.MasterStatus {
+// Database has a quorum in database 7 alone.
+func (f *fake) Database(db int) quorum.DatabaseStatus {
+	s := quorum.DatabaseStatus{DB: db, Masters: f.masters()}
+	switch db {
+	case 7:
+		s.Masters[2] = quorum.MasterStatus{Addr: "c:1"}
+	case 8:
+		s.Masters[0] = quorum.MasterStatus{Addr: "a:1", State: quorum.Quarantined, Cause: "new", Left: 13 * time.Second}
+	}
+	return s
+}
+
+func (f *fake) masters() []quorum.MasterStatus {
 	return []quorum.MasterStatus{
 		{Addr: "a:1", State: quorum.Clean, RoundTrip: 1500 * time.Microsecond, ClockOffset: -time.Second / 4, Dropped: 38, Votes: quorum.Votes{
 			Granted: 7, Refused: 8, Failed: 9, Failures: quorum.Failures{quorum.FailedLate: 4, quorum.FailedClock: 5},
@@ -80,7 +95,7 @@ func listen(t *testing.T) net.Listener {
 // serveOn is serve where the test knows the listener.
 func serveOn(t *testing.T, l net.Listener, engine Engine, pprof bool) (s *Server, get func(path string) (int, string)) {
 	t.Helper()
-	s = New(engine, fakeFront{}, Options{Version: "v9", Pprof: pprof, Certificates: certificates, Logger: slog.New(slog.DiscardHandler)})
+	s = New(engine, fakeFront{}, Options{Version: "v9", Databases: 16, Pprof: pprof, Certificates: certificates, Logger: slog.New(slog.DiscardHandler)})
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -150,8 +165,8 @@ func TestAtMostSoManyConnections(t *testing.T) {
 			}
 		}
 		for range 2 * ConnectionsMax {
-			if status, _ := get("/readyz"); status != 200 {
-				t.Errorf("%q: /readyz says %d", said, status)
+			if status, _ := get("/lockz?db=7"); status != 200 {
+				t.Errorf("%q: /lockz says %d", said, status)
 			}
 		}
 		if open := door.open.Load(); open > ConnectionsMax {
@@ -160,25 +175,39 @@ func TestAtMostSoManyConnections(t *testing.T) {
 	}
 }
 
-func TestReadyFollowsTheEngine(t *testing.T) {
-	engine := &fake{}
-	s, get := serve(t, engine, false)
-	if status, body := get("/readyz"); status != 200 || body != "ok\n" {
-		t.Errorf("%d %q", status, body)
+// A balancer that takes a proxy out for want of masters takes out all of them, and clients are not told why.
+func TestABalancerIsToldOfStartsAndStopsAlone(t *testing.T) {
+	s, get := serve(t, &fake{}, false)
+	tells := func(path string, status int, body string) {
+		t.Helper()
+		if is, said := get(path); is != status || !strings.HasPrefix(said, body) {
+			t.Errorf("%s: %d %q", path, is, said)
+		}
 	}
+	tells("/readyz", 503, "lockproxy is starting\n")
+	s.Open()
+	tells("/readyz", 200, "ok\n")
+	tells("/lockz", 503, "NOQUORUM 1 of 3")
 	s.Drain()
-	if status, body := get("/readyz"); status != 503 || body != "lockproxy is shutting down\n" {
-		t.Errorf("%d %q", status, body)
-	}
+	s.Open() // from the vigil, late
+	tells("/readyz", 503, "lockproxy is shutting down\n")
+	tells("/healthz", 200, "ok\n")
 }
 
-func TestNotReadySaysWhy(t *testing.T) {
-	_, get := serve(t, &fake{ready: errors.New("NOQUORUM 1 of 3 masters answered, 2 needed: b:1 connection refused")}, false)
-	if status, body := get("/readyz"); status != 503 || !strings.HasPrefix(body, "NOQUORUM 1 of 3") {
-		t.Errorf("%d %q", status, body)
-	}
-	if status, body := get("/healthz"); status != 200 || body != "ok\n" {
-		t.Errorf("the process is up all the same: %d %q", status, body)
+func TestAlertsAreToldOfEachDatabaseByItself(t *testing.T) {
+	_, get := serve(t, &fake{}, false)
+	for path, want := range map[string]string{
+		"/lockz":       "503 NOQUORUM 1 of 3 masters answered, 2 needed: b:1 connection refused; c:1 ",
+		"/lockz?db=0":  "503 NOQUORUM 1 of 3 masters answered, 2 needed: b:1 connection refused; c:1 ",
+		"/lockz?db=7":  "200 ok",
+		"/lockz?db=8":  "503 NOQUORUM 0 of 3 masters answered, 2 needed: a:1 new; b:1 connection refused; c:1 ",
+		"/lockz?db=16": "400 db is a number from 0 to 15",
+		"/lockz?db=":   "400 db is a number from 0 to 15",
+		"/lockz?db=-1": "400 db is a number from 0 to 15",
+	} {
+		if status, body := get(path); fmt.Sprintf("%d %s", status, body) != want+"\n" {
+			t.Errorf("%s: %d %q", path, status, body)
+		}
 	}
 }
 
@@ -191,14 +220,18 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 	for _, want := range []string{
 		`lockproxy_build_info{version="v9"} 1`,
 		`lockproxy_certificate_expiry_timestamp_seconds{setting="tls_cert"} 2.000000001e+09`,
-		`lockproxy_ready 1`,
-		`lockproxy_master_connected{master="a:1"} 1`,
-		`lockproxy_master_connected{master="b:1"} 0`,
-		`lockproxy_master_clean{master="a:1"} 1`,
-		`lockproxy_master_clean{master="b:1"} 0`,
-		`lockproxy_master_clean{master="c:1"} 0`,
-		`lockproxy_master_connected{master="c:1"} 1`,
-		`lockproxy_master_quarantine_seconds{master="c:1"} 12`,
+		`lockproxy_ready{db="0"} 0`,
+		`lockproxy_ready{db="7"} 1`,
+		`lockproxy_ready{db="8"} 0`,
+		`lockproxy_master_connected{db="0",master="a:1"} 1`,
+		`lockproxy_master_connected{db="0",master="b:1"} 0`,
+		`lockproxy_master_clean{db="0",master="a:1"} 1`,
+		`lockproxy_master_clean{db="8",master="a:1"} 0`,
+		`lockproxy_master_clean{db="0",master="b:1"} 0`,
+		`lockproxy_master_clean{db="0",master="c:1"} 0`,
+		`lockproxy_master_connected{db="0",master="c:1"} 1`,
+		`lockproxy_master_quarantine_seconds{db="0",master="c:1"} 12`,
+		`lockproxy_master_quarantine_seconds{db="8",master="a:1"} 13`,
 		`lockproxy_master_clock_offset_seconds{master="a:1"} -0.25`,
 		`lockproxy_master_batches_dropped_total{master="a:1"} 38`,
 		`lockproxy_master_round_trip_seconds{master="a:1"} 0.0015`,
@@ -289,7 +322,7 @@ func TestProfilesAreThereOnlyIfAskedFor(t *testing.T) {
 
 func TestOtherPagesAndMethods(t *testing.T) {
 	_, get := serve(t, &fake{}, false)
-	if status, body := get("/"); status != 200 || !strings.Contains(body, "/readyz") {
+	if status, body := get("/"); status != 200 || !strings.Contains(body, "/readyz\n/lockz\n") {
 		t.Errorf("%d %q", status, body)
 	}
 	if status, _ := get("/nothing"); status != 404 {

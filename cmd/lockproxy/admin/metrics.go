@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -25,10 +27,10 @@ var (
 	descUntil = desc("certificate_expiry_timestamp_seconds",
 		"When the certificate that is shown now expires, in seconds since 1970.", "setting")
 
-	descReady     = desc("ready", "1 if a quorum of masters can vote now.")
-	descConnected = desc("master_connected", "1 if the master is connected and answers in time.", "master")
-	descClean     = desc("master_clean", "1 if the master's grants count: it is connected and in no quarantine.", "master")
-	descLeft      = desc("master_quarantine_seconds", "How long the master's quarantine will last; 0 if there is none.", "master")
+	descReady     = desc("ready", "1 if a quorum of masters can vote now in the database.", "db")
+	descConnected = desc("master_connected", "1 if the master is connected and answers in time, in the database.", "master", "db")
+	descClean     = desc("master_clean", "1 if the master's grants count in the database: it is connected and in no quarantine.", "master", "db")
+	descLeft      = desc("master_quarantine_seconds", "How long the master's quarantine in the database will last; 0 if there is none.", "master", "db")
 	descOffset    = desc("master_clock_offset_seconds", "The master's clock less the one of lockproxy's machine.", "master")
 	descDropped   = desc("master_batches_dropped_total", "Batches whose votes did not count, because nothing vouched for them.", "master")
 	descRoundTrip = desc("master_round_trip_seconds", "How long the latest batch to the master took.", "master")
@@ -103,11 +105,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			gauge(descUntil, float64(until.Unix()), setting)
 		}
 	}
-	gauge(descReady, one(c.engine.Ready() == nil))
-	for _, m := range c.engine.Masters() {
-		gauge(descConnected, one(m.State != quorum.Disconnected), m.Addr)
-		gauge(descClean, one(m.State == quorum.Clean), m.Addr)
-		gauge(descLeft, m.Left.Seconds(), m.Addr)
+	for _, s := range c.engine.Databases() {
+		db := strconv.Itoa(s.DB)
+		gauge(descReady, one(s.Ready() == nil), db)
+		for _, m := range s.Masters {
+			gauge(descConnected, one(m.State != quorum.Disconnected), m.Addr, db)
+			gauge(descClean, one(m.State == quorum.Clean), m.Addr, db)
+			gauge(descLeft, m.Left.Seconds(), m.Addr, db)
+		}
+	}
+	for _, m := range c.engine.Database(c.options.First).Masters {
 		gauge(descOffset, m.ClockOffset.Seconds(), m.Addr)
 		counter(descDropped, m.Dropped, m.Addr)
 		gauge(descRoundTrip, m.RoundTrip.Seconds(), m.Addr)
