@@ -205,3 +205,8 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	return t.buf.String()
 }
+
+// StartProgram runs another program that a test needs.
+func StartProgram(name, bin string, args ...string) (*Process, error) {
+	return startProcess(name, bin, args, os.Environ())
+}
