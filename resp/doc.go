@@ -74,5 +74,6 @@
 // # Not promised
 //
 // That the client got a reply that was written: it may still be in the network when the client dies. Then the lock
-// lives for its TTL. A client that shuts down only its sending side counts as gone.
+// lives for its TTL. A client that shuts down only its sending side is answered, but gets no lock: it is most probably
+// gone (halfclose.go).
 package resp

@@ -276,6 +276,28 @@ func TestTheLogSaysThatAClientDoesNotTrustTheCertificate(t *testing.T) {
 	})
 }
 
+// A client that goes away amid the handshake has not said that it cannot speak TLS.
+func TestTheLogDoesNotBlameTheTLSOfAClientThatLeaves(t *testing.T) {
+	pair := keyPair(t)
+	log := &logged{}
+	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	l := listen(t)
+	go func() { _ = r.server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}})) }()
+	const record = "\x16\x03\x01\x02\x00" // begins a hello of 512 bytes
+	for n, said := range []string{"", record[:3], record, record + "\x01\x00\x01\xfc\x03\x03"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, said)
+		_ = conn.Close()
+		waitFor(t, "it does not end", func() bool { return strings.Count(log.String(), "connection ended") == n+1 })
+	}
+	if strings.Contains(log.String(), "cannot speak TLS") {
+		t.Errorf("the log says\n%s", log.String())
+	}
+}
+
 // plainAlerts is a connection whose first write, the client's hello, is sent as it is, and any later one as an alert in plain text.
 type plainAlerts struct {
 	net.Conn

@@ -3,6 +3,7 @@ package resp
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -93,13 +94,23 @@ func (s *Server) warnMemory() {
 }
 
 // warnTLS logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
-// A client that just went away, as a health check does, is not logged.
+// A client that just went away, as a health check does, or amid the handshake, is not logged: that says nothing of its TLS.
 func (s *session) warnTLS(err error) {
 	conn, ok := s.conn.(*tls.Conn)
-	if !ok || conn.ConnectionState().HandshakeComplete || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
+	if !ok || conn.ConnectionState().HandshakeComplete || hasLeft(err) {
 		return
 	}
 	s.server.warnSeldom("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
+}
+
+// hasLeft says that the client went away, or its machine or network did.
+func hasLeft(err error) bool {
+	for _, left := range []error{io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ETIMEDOUT, syscall.EHOSTUNREACH} {
+		if errors.Is(err, left) {
+			return true
+		}
+	}
+	return false
 }
 
 // tlsCause is why a TLS handshake failed. A client on OpenSSL that does not trust our certificate says so in an alert that is not
