@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -213,6 +214,9 @@ func (b *putBack) step(n int) {
 		}
 		return votes >= 2
 	}
+	keeps := func(i int) bool { // what it did: what those who win did, too
+		return slices.ContainsFunc([]int{0, 1, 2}, func(j int) bool { return wins(j) && fates[i].didAs(&fates[j]) })
+	}
 	begun := time.Now().UnixMilli()
 	var before [3][3]kept
 	for i, w := range worlds {
@@ -229,17 +233,27 @@ func (b *putBack) step(n int) {
 	}
 	for i, c := range b.masters { // one master may be late
 		eventually(b.T, gone, fmt.Sprintf("step %d: what is to be on master %d after\n%s\nin %v", n, i, request[1], worlds), func() error {
-			return fates[i].differs(b.look(c, keys), before[i], begun, wins(i))
+			return fates[i].differs(b.look(c, keys), before[i], begun, keeps(i))
 		})
 		b.do(c, append([]string{"DEL"}, keys...)...)
 	}
 }
 
-// differs says how what a master holds differs from what it should. won says that the master is of those that agreed.
-func (f *fate) differs(is, before [3]kept, begun int64, won bool) error {
+// didAs says that two did the same, whatever they replied: what was created is alike, too.
+func (f *fate) didAs(other *fate) bool {
+	for k, did := range f.did {
+		if did == 'c' && f.after[k].dump != other.after[k].dump {
+			return false
+		}
+	}
+	return f.did == other.did
+}
+
+// differs says how what a master holds differs from what it should. keeps says that what the master did stays.
+func (f *fate) differs(is, before [3]kept, begun int64, keeps bool) error {
 	for k := range is {
 		want, slack := before[k], int64(0)
-		if f.did[k] == 'd' || won && f.did[k] != '.' { // what was deleted stays deleted
+		if f.did[k] == 'd' || keeps && f.did[k] != '.' { // what was deleted stays deleted
 			want, slack = f.after[k], 3000
 			switch {
 			case want.ends == -1:
@@ -249,7 +263,7 @@ func (f *fate) differs(is, before [3]kept, begun int64, won bool) error {
 			}
 		}
 		if is[k].dump != want.dump || max(is[k].ends-want.ends, want.ends-is[k].ends) > slack {
-			return fmt.Errorf("key %d has %q until %d, want %q until %d (%s, won: %v)", k, is[k].dump, is[k].ends-begun, want.dump, want.ends-begun, f.did, won)
+			return fmt.Errorf("key %d has %q until %d, want %q until %d (%s, keeps: %v)", k, is[k].dump, is[k].ends-begun, want.dump, want.ends-begun, f.did, keeps)
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 // An answer is what one master's run of a script came to.
 type answer struct {
 	value   Value
-	encoded string    // the reply as it was sent, without marks: two replies are the same if this is
+	encoded string    // the reply as its client sees it: two replies are the same if this is
 	common  string    // the reply without what clocks told, if they told something
 	clocks  []float64 // what they told
 	field   string    // what KEYS[1] held in Rule.Field afterwards
@@ -75,7 +75,7 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 		}
 	}
 	a := &answer{encoded: fields[0], field: fields[1]}
-	err := a.readClocks()
+	err := a.readSeen()
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +134,16 @@ func (e *effect) isSooner() bool {
 
 func (a *answer) creates() bool {
 	return slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind == created })
+}
+
+// createdAs says that each key that was created holds what it does after another answer that did the same.
+func (a *answer) createdAs(other *answer) bool {
+	for i := range a.effects {
+		if a.effects[i].kind == created && a.effects[i].digest != other.effects[i].digest {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *answer) touches(key string) bool {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// What a script that runs by vote may call: how (r reads, w writes, e writes and may give a key an expiry, t reads a clock,
+// What a script that runs by vote may call: how (r reads, u reads what has no order, w writes, e writes and may give a key an expiry, t reads a clock,
 // p publishes, s selects a database), and which of its arguments are keys (1 the first, 2 the first two, * all, % every
 // other, n as many as the first says, d the first and as many as the second says, b all but the first, o the second, c the
 // first two if no database is named, 0 none).
 const wrapperCommands = ` get=r1 strlen=r1 getrange=r1 substr=r1 getbit=r1 bitcount=r1 bitpos=r1 bitfield_ro=r1 lcs=r2
  mget=r* exists=r* touch=r* type=r1 dump=r1 ttl=t1 pttl=t1 expiretime=t1 pexpiretime=t1
- hget=r1 hmget=r1 hgetall=r1 hexists=r1 hlen=r1 hkeys=r1 hvals=r1 hstrlen=r1
- llen=r1 lindex=r1 lrange=r1 lpos=r1 scard=r1 sismember=r1 smismember=r1 smembers=r1 sinter=r* sunion=r* sdiff=r*
+ hget=r1 hmget=r1 hgetall=u1 hexists=r1 hlen=r1 hkeys=u1 hvals=u1 hstrlen=r1
+ llen=r1 lindex=r1 lrange=r1 lpos=r1 scard=r1 sismember=r1 smismember=r1 smembers=u1 sinter=u* sunion=u* sdiff=u*
  sintercard=rn zcard=r1 zscore=r1 zmscore=r1 zrank=r1 zrevrank=r1 zcount=r1 zlexcount=r1 zrange=r1 zrevrange=r1
  zrangebyscore=r1 zrevrangebyscore=r1 zrangebylex=r1 zrevrangebylex=r1 zinter=rn zunion=rn zdiff=rn zintercard=rn
  geopos=r1 geodist=r1 geohash=r1 geosearch=r1 object=ro time=t0 ping=r0 echo=r0

@@ -292,7 +292,21 @@ func (c *count) wrong(a *answer, d Decision) bool {
 		return false
 	}
 	agreed, _ := c.largest()
-	return d != Won || c.class(a) != agreed
+	return d != Won || c.class(a) != agreed && !c.didTheSame(a, agreed)
+}
+
+// didTheSame says that an answer that was not agreed on is of a master that has changed the same as those that agree: it created the
+// same, too. A release would be undone there because of what the master told beside, and so would a lock.
+func (c *count) didTheSame(a *answer, agreed class) bool {
+	if c.rule.Merge != Agreeing || a.did() != agreed.did {
+		return false
+	}
+	for other := range c.who(Granted) {
+		if c.class(other) == agreed && a.createdAs(other) {
+			return true
+		}
+	}
+	return false
 }
 
 // ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a

@@ -27,7 +27,7 @@ func integer(n int64, field string) *answer {
 func told(ms int64) *answer {
 	a := integer(ms, "")
 	a.encoded = "@" + a.encoded
-	if err := a.readClocks(); err != nil {
+	if err := a.readSeen(); err != nil {
 		panic(err)
 	}
 	return a
@@ -313,6 +313,13 @@ func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
 func TestWhatIsPutBack(t *testing.T) {
 	taking := Rule{Merge: Taking, Granted: isNil, Field: "me"}
 	one, two, refused := none("1"), none("2"), integer(5, "")
+	did := func(reply int64, effects ...effect) *answer {
+		a := integer(reply, "")
+		a.effects = effects
+		return a
+	}
+	made, other := effect{name: "k", kind: created, digest: "x"}, effect{name: "k", kind: created, digest: "y"}
+	edited, otherwise := effect{name: "k", kind: changed, digest: "x"}, effect{name: "k", kind: changed, digest: "y"}
 	for _, c := range []struct {
 		name    string
 		rule    Rule
@@ -324,8 +331,12 @@ func TestWhatIsPutBack(t *testing.T) {
 		{"a won one", taking, []*answer{one, one, refused}, Won, []bool{false, false, false}},
 		{"who is ahead of the quorum", taking, []*answer{one, one, two}, Won, []bool{false, false, true}},
 		{"no quorum", taking, []*answer{one, nil, nil}, Unanswered, []bool{true, false, false}},
-		{"who does not agree", Rule{}, []*answer{one, one, refused}, Won, []bool{false, false, true}},
-		{"all if none agree", Rule{}, []*answer{one, integer(7, ""), refused}, Lost, []bool{true, true, true}},
+		{"who does not agree", Rule{}, []*answer{did(1, made), did(1, made), did(2, edited)}, Won, []bool{false, false, true}},
+		{"who took the same, and told another thing", Rule{}, []*answer{did(1, made), did(1, made), did(2, made)}, Won, []bool{false, false, false}},
+		{"who took another", Rule{}, []*answer{did(1, made), did(1, made), did(2, other)}, Won, []bool{false, false, true}},
+		{"who changed what was not alike", Rule{}, []*answer{did(1, edited), did(1, edited), did(2, otherwise)}, Won, []bool{false, false, false}},
+		{"who did nothing, and told another thing", Rule{}, []*answer{did(1), did(1), did(2, edited)}, Won, []bool{false, false, true}},
+		{"all if none agree", Rule{}, []*answer{did(1, made), did(7, made), did(5, made)}, Lost, []bool{true, true, true}},
 		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, Lost, []bool{false, false, false}},
 	} {
 		count := &count{rule: c.rule, answers: c.answers}

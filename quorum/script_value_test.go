@@ -89,15 +89,58 @@ func TestWhatClocksToldIsMarked(t *testing.T) {
 		{"?2:@x", "?2:@x", "?2:@x", nil},
 	} {
 		a := &answer{encoded: c.text}
-		if err := a.readClocks(); err != nil || a.encoded != c.encoded || a.unclocked() != c.unclocked || !reflect.DeepEqual(a.clocks, c.clocks) {
+		if err := a.readSeen(); err != nil || a.encoded != c.encoded || a.unclocked() != c.unclocked || !reflect.DeepEqual(a.clocks, c.clocks) {
 			t.Errorf("%q: got %+v, %v, want %+v", c.text, a, err, c)
 		}
 	}
-	for _, text := range []string{"@", "@@1;", "@:x;", "@$9:1", "@_", "*1;@", ":1;@x"} {
-		if err := (&answer{encoded: text}).readClocks(); err == nil {
+	for _, text := range []string{"@", "@@1;", "@$1:x", "@$9:1", "@_", "*1;@", ":1;@x"} {
+		if err := (&answer{encoded: text}).readSeen(); err == nil {
 			t.Errorf("%q has no error", text)
 		}
 	}
+}
+
+// What a client cannot tell apart is no reason to disagree.
+func TestRepliesAreComparedAsTheirClientSeesThem(t *testing.T) {
+	for _, alike := range [][]string{
+		{":1;", ":1.75;", ":1.0000000000000002;"},
+		{":0;", ":-0;", ":0.5;", ":-0.98999999999999999;"},
+		{":-3;", ":-3.5;"},
+		{":9007199254740994;", ":9007199254740994;"},
+		{":-9223372036854775808;", ":nan;", ":-nan;", ":inf;", ":-inf;", ":1e+300;", ":9.2233720368547758e+18;"},
+		{"*2;$1:a*1;:1;", "*2;$1:a*1;:1.5;"},
+		{"+2:OK", "+4:OK\x00x"},
+		{"+3:a b", "+3:a\nb"},
+		{"-5:ERR x", "-7:ERR x\r\n", "-7:ERR x\x00y"},
+		{"%2;$1:a:1;$1:b:2;", "%2;$1:b:2.25;$1:a:1;"},
+		{"~3;$1:a$1:b:3;", "~3;:3;$1:b$1:a", "~3;$1:b:3.5;$1:a"},
+		{"~2;~2;:1;:2;*1;_", "~2;*1;_~2;:2;:1;"},
+	} {
+		for _, text := range alike {
+			a := &answer{encoded: text}
+			if err := a.readSeen(); err != nil || a.encoded != alike[0] && (&answer{encoded: alike[0]}).seen(t) != a.encoded {
+				t.Errorf("%q: %q, %v; not as %q", text, a.encoded, err, alike[0])
+			}
+		}
+	}
+	differ := []string{":1;", "$1:1", "+1:1", "-1:1", ",1;", "(1:1", "=4:txt1", "t", "f", "_", "*0;", "%0;", "~0;", "*1;:1;", "*1;:2;", "*2;:1;:2;", "*2;:2;:1;",
+		"%1;:1;:2;", "%1;:2;:1;", "~2;:1;:2;", ",1.5;", ",1.5000000000000002;", "$2:a\n", "$2:a "}
+	seen := map[string]string{}
+	for _, text := range differ {
+		is := (&answer{encoded: text}).seen(t)
+		if was, ok := seen[is]; ok {
+			t.Errorf("%q is taken for %q", text, was)
+		}
+		seen[is] = text
+	}
+}
+
+func (a *answer) seen(t *testing.T) string {
+	t.Helper()
+	if err := a.readSeen(); err != nil {
+		t.Fatal(err)
+	}
+	return a.encoded
 }
 
 // A client's few bytes may ask every master for a long list of nils.

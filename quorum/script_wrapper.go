@@ -30,11 +30,20 @@ import (
 // it had done is put back at once, and the reply is that error.
 //
 // The client's text begins on the first line, so that errors name the right ones.
-const wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring,getfenv,setfenv,getmetatable={redis,false,_G},{} ` +
-	`__lockproxy[2]=function(`
+const wrapperHead = `local __lockproxy,redis,server,_G,load,loadstring,getfenv,setfenv,getmetatable={redis,false,_G},{} `
 
 //go:embed script_wrapper.lua
 var wrapperLua string
+
+//go:embed script_own.lua
+var ownLua string
+
+var wrapperOwn = shorten(ownLua)
+
+// wrapperOwnSetter lets wrapperOwn set what the client's text sees. The wrapper itself goes on with Lua's own.
+const wrapperOwnSetter = `local function lend(m) math,tostring,pairs,collectgarbage,gcinfo,os=m.math,m.tostring,m.pairs,m.collectgarbage,m.gcinfo,m.os end
+local math,tostring,pairs=__lockproxy[3].math,__lockproxy[3].tostring,__lockproxy[3].pairs
+`
 
 // wrapperTail is what follows the client's text, as it is sent.
 var wrapperTail = shorten(strings.NewReplacer("--[[VALUE]]", luaValue, "@BELL@", BellPrefix, "@HORIZON@", horizonKey,
@@ -57,6 +66,7 @@ end
 loadstring, setfenv = load, getfenv
 _G = {redis = redis, server = redis, load = load, loadstring = load, getfenv = getfenv, setfenv = getfenv, getmetatable = getmetatable}
 _G._G = _G
+for name, value in pairs(mine) do _G[name] = name ~= 'os' and value or rawget(all, 'os') and value or nil end
 setmetatable(_G, {__index = all, __newindex = all, __metatable = false})`
 )
 
@@ -64,6 +74,12 @@ var quotedWord = regexp.MustCompile(`["']([A-Za-z_]+)["']`)
 
 // globalNames are those by which a text could reach around its wrapper.
 var globalNames = regexp.MustCompile(`_G|load|[gs]etfenv|getmetatable`)
+
+// ownNames are those of what differs between processes; plainMath is what of math does not.
+var (
+	ownNames  = regexp.MustCompile(`\b(math|tostring|pairs|collectgarbage|gcinfo|os)\b`)
+	plainMath = regexp.MustCompile(`\bmath\.(abs|ceil|floor|fmod|huge|max|min|modf|pow|sqrt)\b`)
+)
 
 // wrap returns the text that masters run for a client's. It has the rows of the commands that the client's text names in a table
 // of their own, where they are found faster.
@@ -77,20 +93,24 @@ func wrap(text string) *lua {
 		}
 	}
 	slices.Sort(likely)
-	setresp, globals := "", ""
+	setresp, globals, own, names, setter := "", "", "", "", ""
 	if strings.Contains(text, "setresp") {
 		setresp = wrapperSetResp
 	}
 	if globalNames.MatchString(text) {
 		globals = wrapperGlobals
 	}
+	if globals != "" || ownNames.MatchString(plainMath.ReplaceAllString(text, "")) {
+		own, names, setter = wrapperOwn, "local math,tostring,pairs,collectgarbage,gcinfo,os ", wrapperOwnSetter
+	}
 	tail := strings.NewReplacer("--[[LIKELY]]", strings.Join(slices.Compact(likely), ","),
-		"--[[SETRESP]]", setresp, "--[[GLOBALS]]", globals).Replace(wrapperTail)
+		"--[[SETRESP]]", setresp, "--[[OWN]]", own, "--[[GLOBALS]]", globals).Replace(wrapperTail)
 	parameters := ") "
 	if strings.Contains(text, "...") { // else the script would see a local arg, which Lua makes where ... is not used
 		parameters = "...) "
 	}
-	return newLua(wrapperHead + parameters + text + "\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + tail)
+	return newLua(wrapperHead + names + "__lockproxy[2]=function(" + parameters + text +
+		"\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + setter + tail)
 }
 
 // argv returns the client's arguments, and ours.

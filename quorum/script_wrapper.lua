@@ -5,6 +5,8 @@
 --   <this file>
 --
 -- script_wrapper.go leaves out comments, indentation and empty lines, and fills in --[[NAMES]] and '@NAMES@'.
+--
+-- What the text sees in place of Lua's math, tostring and the like is in script_own.lua.
 
 local real, script, all, raise = __lockproxy[1], __lockproxy[2], __lockproxy[3], error
 __lockproxy = nil -- which the text could name
@@ -138,8 +140,16 @@ local function timed(reply)
   end
   return reply
 end
+local function time(reply) -- and what scripts make of TIME: a number of seconds, milliseconds or microseconds
+  if reply.err then return reply end
+  local s, us = unpack(reply)
+  timed({s + us / 1000000, s * 1000 + us / 1000, s * 1000 + floor(us / 1000), s * 1000000 + us})
+  return timed(reply)
+end
 
 local readOnly = 'ERR Write commands are not allowed from read-only scripts.'
+
+local differs = 'gives a different result on every master'
 
 -- What few scripts need is made when it is needed.
 local rarely
@@ -151,7 +161,10 @@ local function rare()
     if spec == '2' then to = math.min(to, 2)
     elseif spec == '%' then step = 2
     elseif spec == 'b' then from = 2
-    elseif spec == 'o' then from, to = 2, math.min(to, 2)
+    elseif spec == 'o' then
+      local what = lower(tostring(arg[1]))
+      if what == 'idletime' or what == 'freq' then refuse("it calls 'object " .. what .. "', which " .. differs) end
+      from, to = 2, math.min(to, 2)
     elseif spec == 'c' then
       for i = 3, to do
         if type(arg[i]) == 'string' and lower(arg[i]) == 'db' then refuse('it copies to another database') end
@@ -183,7 +196,7 @@ local function rare()
     end
     if rarely.malformed(name, ...) then return end
     if reading and writes then return {err = readOnly} end
-    refuse("it calls '" .. name .. "', which blocks, scans, administers, or gives a different result on every master")
+    refuse("it calls '" .. name .. "', which blocks, scans, administers, or " .. differs)
   end
   function rarely.publish(name, ...)
     local channel, message = ...
@@ -194,6 +207,44 @@ local function rare()
     if name == 'spublish' then channel = 'lockproxy:shard:' .. channel end
     parts = parts + 1
     return call('PUBLISH', channel, label .. string.format('%04x', parts - 1) .. ':' .. message)
+  end
+  -- What Redis replies in no order has one here, the same on every master: a script may take the first, or make a text of all. Integers
+  -- come as in Redis's own small sets. All else comes by its digest, because the order of texts depends on the locale.
+  local function sorted(words)
+    local by, at, numbers = {}, {}, true
+    for i = 1, #words do
+      local word = words[i]
+      numbers = numbers and (word == '0' or find(word, '^-?[1-9]%d*$') and string.format('%.0f', word) == word)
+    end
+    for i, word in ipairs(words) do
+      local sign = numbers and tonumber(word) or real.sha1hex(word)
+      by[i], at[sign] = sign, word
+    end
+    table.sort(by)
+    for i, sign in ipairs(by) do by[i] = at[sign] end
+    return by
+  end
+  local function fields(hash) -- their names, in order, and what is in them
+    local names, values = {}, hash.map or {}
+    for i = 1, #hash, 2 do names[#names + 1], values[hash[i]] = hash[i], hash[i + 1] end
+    for name in pairs(hash.map or {}) do names[#names + 1] = name end
+    return sorted(names), values
+  end
+  function rarely.inOrder(name, reply, key)
+    local out = {}
+    if reply.set or reply.map then -- the order of pairs follows from what came first into a table
+      local names, values = fields({map = reply.set or reply.map})
+      for _, k in ipairs(names) do out[k] = values[k] end
+      return reply.set and {set = out} or {map = out}
+    end
+    local hash = name == 'hvals' and call('HGETALL', key) or name == 'hgetall' and reply -- values come as HKEYS has their names
+    if not hash or hash.err then return sorted(reply) end
+    local names, values = fields(hash)
+    for i, k in ipairs(names) do
+      if name == 'hvals' then out[i] = values[k]
+      else out[2 * i - 1], out[2 * i] = k, values[k] end
+    end
+    return out
   end
   function rarely.select(...) -- the database in which the script is already
     local db, own = tostring((...)), string.match(mode, '%d+')
@@ -232,8 +283,13 @@ local function run(name, ...)
   if kind == 's' then return rare().select(...) end
   if spec == '1' or spec == '*' and select('#', ...) == 1 then touch((...), kind)
   elseif spec ~= '0' then rare().touch(kind, spec, ...) end
-  if kind == 't' then return timed(shown(lower(command), (...), call(name, ...))) end
+  if kind == 't' then
+    command = lower(command)
+    if command == 'time' then return time(call(name, ...)) end
+    return timed(shown(command, (...), call(name, ...)))
+  end
   local reply = call(name, ...)
+  if kind == 'u' and type(reply) == 'table' and (reply[2] or reply.map or reply.set) then return rare().inOrder(lower(command), reply, ...) end
   if sets then expires(lower(command), reply, ...) end
   return reply
 end
@@ -252,6 +308,7 @@ setmetatable(redis, {__newindex = real, __metatable = false, __index = function(
   if name == 'set_repl' then refuse('it would keep what it does from the append-only file') end
   if name ~= 'call' and name ~= 'pcall' then return real[name] end -- which are ours, or nothing
 end})
+--[[OWN]]
 --[[GLOBALS]]
 
 -- writes a reply so that Go can read it whole; script_value.go has the form

@@ -1,0 +1,103 @@
+package quorum
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A seeing makes of a master's encoded reply what its client will see. So two replies are equal texts if a client cannot tell them
+// apart: numbers lose their fraction, statuses and errors are one line, and maps and sets have one order.
+type seeing struct {
+	plain  strings.Builder
+	common strings.Builder // without what clocks told
+	clocks []float64       // what they told
+}
+
+// nestedMax is how deep a reply may nest: the wrapper's limit is 100.
+const nestedMax = 128
+
+// see adds the value at the beginning of text, with its items, and returns what follows.
+func (s *seeing) see(text string, depth int) (rest string, err error) {
+	marked := text != "" && text[0] == clockMark
+	if marked {
+		text = text[1:]
+	}
+	v, rest, err := cutHead(text)
+	if err != nil || depth > nestedMax {
+		return "", errEncoding
+	}
+	switch raw := text[:len(text)-len(rest)]; v.Kind {
+	case IntValue:
+		err = s.add(":"+strconv.FormatInt(v.Int, 10)+";", marked)
+	case StatusValue, ErrorValue:
+		v.Text = oneLine(v.Text)
+		err = s.add(text[:1]+strconv.Itoa(len(v.Text))+":"+v.Text, marked)
+	case ArrayValue:
+		if err = s.add(raw, marked); err == nil {
+			rest, err = s.seeAll(rest, int(v.Int), depth+1)
+		}
+	case MapValue:
+		if err = s.add(raw, marked); err == nil {
+			rest, err = s.sortAll(rest, int(v.Int), 2, depth+1)
+		}
+	case SetValue:
+		if err = s.add(raw, marked); err == nil {
+			rest, err = s.sortAll(rest, int(v.Int), 1, depth+1)
+		}
+	default:
+		err = s.add(raw, marked)
+	}
+	return rest, err
+}
+
+// seeAll adds the next n values.
+func (s *seeing) seeAll(text string, n, depth int) (rest string, err error) {
+	for range n {
+		if text, err = s.see(text, depth); err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
+// sortAll adds the next n values, in groups of so many, in order.
+func (s *seeing) sortAll(text string, n, group, depth int) (rest string, err error) {
+	parts := make([]*seeing, n/group)
+	for i := range parts {
+		parts[i] = &seeing{}
+		if text, err = parts[i].seeAll(text, group, depth); err != nil {
+			return "", err
+		}
+	}
+	slices.SortFunc(parts, func(a, b *seeing) int {
+		return cmp.Or(strings.Compare(a.common.String(), b.common.String()), strings.Compare(a.plain.String(), b.plain.String()))
+	})
+	for _, p := range parts {
+		s.plain.WriteString(p.plain.String())
+		s.common.WriteString(p.common.String())
+		s.clocks = append(s.clocks, p.clocks...)
+	}
+	return text, nil
+}
+
+// add adds one value without its items; marked says that a clock told it.
+func (s *seeing) add(encoded string, marked bool) error {
+	s.plain.WriteString(encoded)
+	if !marked {
+		s.common.WriteString(encoded)
+		return nil
+	}
+	told := encoded[1:]
+	if _, text, isText := strings.Cut(told, ":"); isText {
+		told = text
+	}
+	clock, err := strconv.ParseFloat(strings.TrimSuffix(told, ";"), 64)
+	if err != nil {
+		return errEncoding
+	}
+	s.clocks = append(s.clocks, clock)
+	s.common.WriteByte(clockMark)
+	return nil
+}
