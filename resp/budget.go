@@ -2,13 +2,15 @@ package resp
 
 import "sync/atomic"
 
-// A budget bounds the memory that all clients together can make the server hold.
+// A budget bounds the memory that many clients together can make the server hold. Clients that have still to log in have one of their
+// own (strangers.go). A client takes from a budget by its account (account.go).
 //
 // Commands under way, and replies that wait for their turn, are counted by what each takes beside its text, except the first few
 // of each client. They are never refused. But if little of the budget is left, a client is not read any further while one of its
 // commands is under way: so each client can always have one.
 //
-// Texts, except the smallest, and what lasts until its client ends it are counted, too. They are refused if there is no room.
+// Texts, except the smallest, and what lasts until its client ends it are counted, too. If there is no room for them, clients that hold
+// much which they do not read are ended (relief.go). If there are none, the texts are refused.
 // Commands under way, as those on many keys, may take more than three quarters of the budget. Even then texts have the last
 // quarter: one of them may be the script that releases a lock.
 type budget struct {
@@ -27,35 +29,32 @@ const (
 	queuedSize  = 192     // a command queued by MULTI, beside its text and spanSize for each argument
 )
 
-// take reserves n bytes, or returns false.
-func (b *budget) take(n int) bool {
-	return n < countedFrom || b.within(n, b.max-min(b.slots.Load(), b.plenty()))
-}
+// A share says how much texts may take of a budget.
+type share func(*budget) int64
 
-// give returns what one take reserved.
-func (b *budget) give(n int) {
-	if n >= countedFrom {
-		b.drop(n)
-	}
-}
+// brief is for what lasts no longer than a command.
+func brief(b *budget) int64 { return b.max - min(b.slots.Load(), b.plenty()) }
 
-// keep is take for what lasts until its client ends it. It counts the smallest amounts, too, and leaves room for others.
-func (b *budget) keep(n int) bool { return b.within(n, b.plenty()-b.slots.Load()) }
+// lasting is for what lasts until its client ends it. It leaves room for others.
+func lasting(b *budget) int64 { return b.plenty() - b.slots.Load() }
 
-func (b *budget) within(n int, most int64) bool {
-	if b.texts.Add(int64(n)) > most {
-		b.drop(n)
-		b.refused.Add(1)
+// reserve counts n bytes of texts, or returns false if they are more than the share.
+func (b *budget) reserve(n int, most share) bool {
+	if b.texts.Add(int64(n)) > most(b) {
+		b.texts.Add(-int64(n))
 		return false
 	}
 	return true
 }
 
-// drop returns what any number of keeps reserved.
-func (b *budget) drop(n int) { b.texts.Add(-int64(n)) }
+// lacks is how much must be given back so that n bytes more can be reserved; none if it is not positive.
+func (b *budget) lacks(n int, most share) int64 { return b.texts.Load() + int64(n) - most(b) }
 
-// addSlots counts n bytes more of commands under way, less if n is negative, whether there is room or not.
-func (b *budget) addSlots(n int) { b.slots.Add(int64(n)) }
+// add counts texts and commands under way, less if they are negative, whether there is room or not.
+func (b *budget) add(texts, slots int64) {
+	b.texts.Add(texts)
+	b.slots.Add(slots)
+}
 
 func (b *budget) used() int64 { return b.texts.Load() + b.slots.Load() }
 

@@ -56,7 +56,7 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Write: 100 * time.Millisecond}})
 	arrived := r.engine.hold()
 	memory := &r.server.memory
-	memory.addSlots(int(memory.max))
+	memory.add(0, memory.max)
 	c := r.dial()
 	c.send(words("GET a") + words("GET b"))
 	<-arrived
@@ -66,7 +66,7 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.throttled
 	})
-	memory.addSlots(-int(memory.max))
+	memory.add(0, -memory.max)
 	if op := <-arrived; op != "get b" {
 		t.Errorf("got %q", op)
 	}

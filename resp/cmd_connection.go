@@ -105,6 +105,7 @@ func (c *call) login(name, password string) bool {
 		return false
 	}
 	c.parser.authed = true
+	c.introduce()
 	c.mu.Lock()
 	c.user, c.unknownSince = strings.Clone(name), 0
 	c.mu.Unlock()
@@ -160,7 +161,7 @@ func runReset(c *call) Reply {
 	c.resetIdentity()
 	c.tracking = tracking{}
 	c.mute = muting{skip: c.mute.skip, current: c.mute.skip > 0}
-	c.transaction.end(&c.server.memory)
+	c.transaction.end(&c.memory)
 	return Status("RESET")
 }
 

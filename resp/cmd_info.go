@@ -109,6 +109,7 @@ func infoStats(s *Server, w *infoWriter) {
 	w.field("total_error_replies", s.errors.total())
 	w.field("expired_keys", 0)
 	w.field("evicted_keys", 0)
+	w.field("evicted_clients", s.counters.evicted.Load())
 	w.field("pubsub_channels", len(s.messages.Topics(pubsub.Channel)))
 	w.field("pubsub_patterns", len(s.messages.Topics(pubsub.Pattern)))
 }

@@ -24,7 +24,7 @@ func runDiscard(c *call) Reply {
 	if !c.transaction.open() {
 		return Error("ERR DISCARD without MULTI")
 	}
-	c.transaction.end(&c.server.memory)
+	c.transaction.end(&c.memory)
 	return okReply
 }
 
@@ -69,7 +69,7 @@ func runWatch(c *call) Reply {
 
 func runUnwatch(c *call) Reply {
 	if !c.transaction.open() { // else it was queued, and the EXEC that runs it ends the watch
-		c.transaction.end(&c.server.memory)
+		c.transaction.end(&c.memory)
 	}
 	return okReply
 }
@@ -152,7 +152,7 @@ func runExec(c *call) Reply {
 		refused = Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
 	}
 	if refused != nil {
-		t.end(&c.server.memory)
+		t.end(&c.memory)
 		return refused
 	}
 	deferred := deferredOf(queue)
@@ -161,7 +161,7 @@ func runExec(c *call) Reply {
 		if sl == nil {
 			return wait
 		}
-		t.end(&c.server.memory)
+		t.end(&c.memory)
 		replies := repliesSoFar(queue)
 		c.runDeferred(deferred, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return later
@@ -169,7 +169,7 @@ func runExec(c *call) Reply {
 	return c.execute(names, deferred, func() ([]quorum.Mark, step) {
 		//mutant: what is watched may change
 		marks := t.marks()
-		t.end(&c.server.memory)
+		t.end(&c.memory)
 		return marks, func(p *plan) Reply {
 			replies := repliesSoFar(queue)
 			for i, q := range queue {

@@ -28,13 +28,13 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	}
 	added := s.missing(topics)
 	size := sizeOfTopics(added)
-	if size > 0 && !s.server.memory.keep(size) {
+	if size > 0 && !s.memory.keep(size) {
 		s.refuse(errMemory)
 		return later
 	}
 	l, others, refused := c.listenUpstream(topics)
 	if refused != nil {
-		s.server.memory.drop(size)
+		s.memory.drop(size)
 		if refused == wait {
 			return wait
 		}
@@ -44,7 +44,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	confirmed := make(Sequence, 0, len(topics))
 	sl := c.claimSlot(claim{name: c.args[1], outcomes: 1 + count(l != nil), answer: func(*outcome) Reply { return confirmed }})
 	if sl == nil {
-		s.server.memory.drop(size)
+		s.memory.drop(size)
 		return wait
 	}
 	s.mu.Lock()

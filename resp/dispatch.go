@@ -23,7 +23,7 @@ func (s *session) dispatch() bool {
 	if s.settling == nil && s.full() && s.throttle() {
 		return false
 	}
-	memory := &s.server.memory
+	memory := &s.memory
 	if s.reserve == 0 && s.settling == nil {
 		if !memory.take(s.parser.size) {
 			s.refuse(errMemory)
@@ -123,7 +123,7 @@ func (c *call) rejected(cmd *command, refused Reply) Reply {
 	if c.transaction.stage == watchingThere && c.link != nil {
 		c.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
 	}
-	c.transaction.end(&c.server.memory)
+	c.transaction.end(&c.memory)
 	text, _ := refused.(Error)
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
 }

@@ -88,12 +88,32 @@ func (s *session) hangUp(why string) {
 // kill ends the session at once, and logs why, unless the log was told of another with that cause just before: what breaks the network
 // may end all clients at once.
 func (s *session) kill(cause string) {
-	n := s.server.killed.count(cause)
-	if s.server.told.may(cause, s.server.clock.Load()) {
-		s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", n)
+	if s.logEnd(cause) {
 		cause = toldWhy
 	}
 	s.hangUp(cause)
+}
+
+// logEnd logs why the proxy ends the connection, if it may, and says whether it did.
+func (s *session) logEnd(cause string) bool {
+	n := s.server.killed.count(cause)
+	may := s.server.told.may(cause, s.server.clock.Load())
+	if may {
+		s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", n)
+	}
+	return may
+}
+
+// expel is kill for a client that may read the reason: the connection ends in order behind it.
+func (s *session) expel(cause string) {
+	s.logEnd(cause)
+	sl := newSlot(s)
+	sl.out.reply = Error(errMemory.Error())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.push(sl)
+	s.close(toldWhy)
+	s.kickReader()
 }
 
 // recovered keeps a panic on one connection from ending the others. It takes s.mu: so code that holds s.mu, and does more than

@@ -47,7 +47,7 @@ func chunks(b, cuts []byte) [][]byte {
 // parse feeds pieces to a parser as a session does, and returns the commands and the error that ended it.
 func parse(pieces [][]byte, limits *Limits) (commands [][]string, err error) {
 	p := parser{limits: limits, authed: true}
-	in := input{budget: &budget{max: 1 << 20}}
+	in := input{memory: accountIn(&budget{max: 1 << 20})}
 	for _, piece := range pieces {
 		for len(piece) > 0 {
 			space, ok := in.room()
@@ -191,8 +191,8 @@ func FuzzSession(f *testing.F) {
 		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
-		if s.outBytes != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 {
-			t.Errorf("counts are off: out %d, depth %d, in %d", s.outBytes, s.depth.Load(), s.inBytes.Load())
+		if s.outBytes.Load() != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 {
+			t.Errorf("counts are off: out %d, depth %d, in %d", s.outBytes.Load(), s.depth.Load(), s.inBytes.Load())
 		}
 		if conn.out.Len() < len(":1\r\n") && !strings.Contains(lower(string(b)), "reply") {
 			for _, l := range engine.locks {

@@ -50,7 +50,7 @@ func (s *session) holdsFull() bool {
 // there is no memory for it.
 func newHold(s *session, req quorum.AcquireRequest) *hold {
 	size := slotMemory + s.server.engagement + len(req.Key.Name) + len(req.Token)
-	if !s.server.memory.keep(size) {
+	if !s.memory.keep(size) {
 		return nil
 	}
 	req.Key.Name, req.Token = strings.Clone(req.Key.Name), strings.Clone(req.Token)
@@ -69,7 +69,7 @@ func (h *hold) arrived() {
 
 // free gives back the memory that is counted for it. s.mu is held.
 func (h *hold) free() {
-	h.session.server.memory.drop(h.size)
+	h.session.memory.drop(h.size)
 	h.size = 0
 }
 

@@ -25,7 +25,10 @@ type identity struct {
 func (s *session) resetIdentity() {
 	cfg := &s.server.cfg
 	s.parser.authed = len(cfg.Users) == 0
-	s.server.memory.drop(nameSize(s.name))
+	s.memory.drop(nameSize(s.name))
+	if !s.parser.authed {
+		s.server.strangers.arrived(s)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.user, s.db, s.name, s.resp3, s.tracks = defaultUser, cfg.Database, "", false, false
@@ -36,7 +39,7 @@ func (s *session) resetIdentity() {
 }
 
 func (c *call) setName(name string) (refused Reply) {
-	memory, size := &c.server.memory, nameSize(name)
+	memory, size := &c.memory, nameSize(name)
 	switch {
 	case !validName(name):
 		return errNameChars
@@ -90,7 +93,7 @@ func (s *session) describe() string {
 		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=%d resp=%d\n",
 		s.id, s.addr(), s.conn.LocalAddr(), s.name, (now-s.since)/1000, (now-s.active.Load())/1000, s.kindFlags(), s.db,
 		s.counts[pubsub.Channel], s.counts[pubsub.Pattern], s.counts[pubsub.Shard],
-		s.inBytes.Load(), s.depth.Load(), s.outBytes, cmd, s.user, s.redirect(), s.protocol())
+		s.inBytes.Load(), s.depth.Load(), s.outBytes.Load(), cmd, s.user, s.redirect(), s.protocol())
 }
 
 // protocol is the version of RESP that the client speaks.

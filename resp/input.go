@@ -1,11 +1,15 @@
 package resp
 
+import "sync/atomic"
+
 // An input is what a client sent and the parser has not consumed. It grows as bytes arrive, never by a length that
 // was merely announced, and shrinks back when it is empty, so that an idle connection costs little.
 type input struct {
 	buf    []byte
 	r, w   int // buf[r:w] is unconsumed
-	budget *budget
+	memory *account
+	// counted is how much of the client's memory is for what it sent; others look at it.
+	counted atomic.Int64
 }
 
 const (
@@ -41,13 +45,14 @@ func (in *input) room() ([]byte, bool) {
 		in.r = 0
 	default:
 		size := 2 * len(in.buf)
-		if !in.budget.take(size) {
+		if !in.memory.take(size) {
 			return nil, false
 		}
 		bigger := make([]byte, size)
 		n := copy(bigger, in.bytes())
 		in.release()
 		in.buf, in.r, in.w = bigger, 0, n
+		in.counted.Add(int64(size))
 	}
 	return in.buf[in.w:], true
 }
@@ -58,7 +63,8 @@ func (in *input) filled(n int) { in.w += n }
 // release gives the buffer back.
 func (in *input) release() {
 	if len(in.buf) > inputSize {
-		in.budget.give(len(in.buf))
+		in.memory.give(len(in.buf))
+		in.counted.Add(-int64(len(in.buf)))
 	}
 	in.buf, in.r, in.w = nil, 0, 0
 }

@@ -17,6 +17,7 @@ func (s *Server) janitor() {
 		case <-t.C:
 			s.clock.Store(max(1, time.Since(s.started).Milliseconds()))
 			s.warnMemory()
+			s.relieveScarce(s.clock.Load())
 			for _, sess := range s.clients() {
 				sess.checkTimes(s.clock.Load())
 			}

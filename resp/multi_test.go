@@ -312,7 +312,10 @@ func TestATransactionIsBounded(t *testing.T) {
 // awaitNothingHeld waits until closed clients have given their memory back.
 func awaitNothingHeld(t *testing.T, r *rig) {
 	t.Helper()
-	waitFor(t, "bytes are still counted", func() bool { return r.server.memory.used() == 0 })
+	waitFor(t, "bytes are still counted", func() bool {
+		return r.server.memory.used() == 0 && r.server.strangers.budget.used() == 0
+	})
+	waitFor(t, "there are still strangers", func() bool { return r.server.strangers.eldest() == nil && r.server.strangers.eldestHolding() == nil })
 }
 
 func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {

@@ -203,10 +203,10 @@ func TestManySmallMessagesAreBounded(t *testing.T) {
 		s.Deliver(pubsubMessage("a", ""))
 	}
 	if !s.gone {
-		t.Errorf("%d bytes wait, and the client is still there", s.outBytes)
+		t.Errorf("%d bytes wait, and the client is still there", s.outBytes.Load())
 	}
-	if s.outBytes+2*messageOverhead < limit {
-		t.Errorf("cut off when %d bytes waited", s.outBytes)
+	if int(s.outBytes.Load())+2*messageOverhead < limit {
+		t.Errorf("cut off when %d bytes waited", s.outBytes.Load())
 	}
 }
 

@@ -230,15 +230,15 @@ const (
 
 // countOutput notes that n bytes more of a slot wait for the client, or returns which limit does not let them.
 func (s *session) countOutput(sl *slot, n int) (spent string) {
-	memory, all := &s.server.memory, sl.output+n
+	memory, all := &s.memory, sl.output+n
 	switch {
-	case s.outBytes+n > s.server.cfg.Limits.Output:
+	case s.outBytes.Load()+int64(n) > int64(s.server.cfg.Limits.Output):
 		return outputSpent
 	case !memory.take(all):
 		return memorySpent
 	}
 	memory.give(sl.output)
-	s.outBytes += n
+	s.outBytes.Add(int64(n))
 	sl.output = all
 	return ""
 }
@@ -250,7 +250,7 @@ const weighStep = 8 << 10
 func (s *session) weigh(n int) {
 	s.slotBytes += n
 	if now := s.slotBytes / weighStep * weighStep; now != s.counted {
-		s.server.memory.addSlots(now - s.counted)
+		s.memory.addSlots(now - s.counted)
 		s.counted = now
 	}
 }
@@ -259,10 +259,10 @@ func (s *session) weigh(n int) {
 func (s *session) uncount(sl *slot) {
 	s.depth.Add(-int64(sl.weight))
 	s.inBytes.Add(-int64(sl.size))
-	s.outBytes -= sl.output
+	s.outBytes.Add(-int64(sl.output))
 	s.slotBytes -= sl.memory
-	s.server.memory.give(sl.reserve)
-	s.server.memory.give(sl.output)
+	s.memory.give(sl.reserve)
+	s.memory.give(sl.output)
 }
 
 // throttle makes the writer kick the reader when the queue has drained. It returns false if the queue has drained meanwhile.
@@ -294,4 +294,4 @@ func (s *session) full() bool {
 
 // crowded says whether another command must wait for memory. The command of a client that has no other under way never does: it
 // may be the release that others wait for.
-func (s *session) crowded() bool { return s.depth.Load() > 0 && s.server.memory.scarce() }
+func (s *session) crowded() bool { return s.depth.Load() > 0 && s.memory.scarce() }

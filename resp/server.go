@@ -53,6 +53,12 @@ type Server struct {
 	told   seldom
 	killed kills // that the proxy has ended a connection
 
+	strangers strangers
+
+	reliefMu       sync.Mutex // guards relievedInVain; one at a time looks for clients to end
+	relievedInVain time.Time
+	scarceSince    int64 // when memory was scarce at the last tick, server clock, ms; 0: it was not. For the janitor alone
+
 	memoryWarned uint64 // memory.refused as of when the log was told; for the janitor alone
 
 	mu        sync.Mutex // guards what follows
@@ -68,7 +74,7 @@ type counters struct {
 	accepted, rejected, commands, protocolErrors, late atomic.Uint64
 	forwarded, upstreamErrors, split, loginsRefused    atomic.Uint64
 	links, held                                        atomic.Int64
-	heldLost                                           atomic.Uint64
+	heldLost, evicted                                  atomic.Uint64
 }
 
 // Stats counts what the server did since it was made.
@@ -88,6 +94,7 @@ type Stats struct {
 	UpstreamLinks  int    // connections to the upstream that clients have of their own
 	UpstreamDown   bool   // it cannot be used
 	LoginsRefused  uint64
+	Evicted        uint64 // clients that were ended in favour of others, for their memory or their place
 	MemoryRefused  uint64 // what clients asked for when Limits.Memory was spent
 	Buffers        int64  // bytes that count against Limits.Memory
 }
@@ -115,6 +122,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 	}
 	s.clock.Store(1) // never 0, which in session.writing means no write
 	s.memory.max = int64(cfg.Limits.Memory)
+	s.strangers.budget.max = s.memory.max / strangersShare
 	s.engagement = perMaster * len(engine.Masters())
 	s.limits = cfg.Limits
 	if cfg.Upstream != nil {
@@ -186,7 +194,7 @@ func (s *Server) admit(conn net.Conn) {
 		s.deny(conn)
 		return
 	}
-	if len(s.sessions) >= s.cfg.Limits.Clients {
+	if len(s.sessions) >= s.cfg.Limits.Clients && !s.makePlace() {
 		s.running.Add(1)
 		s.mu.Unlock()
 		s.warnTurnedAway(conn, s.counters.rejected.Add(1))
@@ -285,7 +293,7 @@ func (s *Server) Stats() Stats {
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Waiting: s.gates.WaitingInAll(), Held: int(c.held.Load()), HeldLost: c.heldLost.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), Split: c.split.Load(), UpstreamLinks: int(c.links.Load()),
-		LoginsRefused: c.loginsRefused.Load(), MemoryRefused: s.memory.refused.Load(), Buffers: s.memory.used(),
+		LoginsRefused: c.loginsRefused.Load(), Evicted: c.evicted.Load(), MemoryRefused: s.memory.refused.Load(), Buffers: s.memory.used(),
 	}
 	if up := s.cfg.Upstream; up != nil {
 		st.UpstreamDown = up.Cause() != ""

@@ -31,6 +31,7 @@ type session struct {
 
 	// Only the reader uses these.
 	in        input
+	wire      *metered // below TLS; nil: there is none
 	parser    parser
 	call      call
 	pending   bool // parser.args hold a command that has to wait
@@ -45,16 +46,17 @@ type session struct {
 	settling *settling // the EXEC under way whose deferred commands are still to be run; nil: none
 	upstreamSide
 
-	heldUp  atomic.Bool  // pending, as of when the reader began to wait
-	depth   atomic.Int64 // what the queue counts towards Limits.Pipeline
-	inBytes atomic.Int64 // bytes of the commands in the queue
-	closing atomic.Bool  // no command is run any more; set with mu held
+	memory   account
+	outBytes atomic.Int64 // what waits for the client; changed with mu held
+	heldUp   atomic.Bool  // pending, as of when the reader began to wait
+	depth    atomic.Int64 // what the queue counts towards Limits.Pipeline
+	inBytes  atomic.Int64 // bytes of the commands in the queue
+	closing  atomic.Bool  // no command is run any more; set with mu held
 
 	mu         sync.Mutex // guards what follows
 	ready      sync.Cond  // the writer waits for work
 	head, tail *slot
 	batch      *slot                  // what the writer writes; it is not in the queue any more
-	outBytes   int                    // what waits for the client
 	slotBytes  int                    // what the slots in the queue take beside texts
 	counted    int                    // of slotBytes, what the memory budget has counted
 	reading    int                    // reads under way
@@ -87,11 +89,19 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.ready.L = &s.mu
 	s.turn.L = &s.mu
 	s.active.Store(s.since)
-	s.in.budget = &srv.memory
+	s.memory = account{session: s, budget: &srv.memory}
+	s.in.memory = &s.memory
 	s.parser.limits = &srv.limits
 	s.call.session = s
 	s.line = srv.engine.Admission().Place(s.Kick)
 	s.resetIdentity()
+	if secure, ok := conn.(*tls.Conn); ok {
+		srv.strangers.arrived(s)
+		if m, ok := secure.NetConn().(*metered); ok {
+			s.wire = m
+			m.account, m.counted = &s.memory, &s.in.counted
+		}
+	}
 	return s
 }
 
@@ -114,10 +124,12 @@ func (s *session) run() {
 	s.releaseHolds()
 	s.tellEnd()
 	_ = s.conn.Close()
+	s.delivered()
 	s.in.release()
-	s.server.memory.give(s.reserve)
-	s.server.memory.drop(nameSize(s.name))
-	s.transaction.end(&s.server.memory)
+	s.memory.give(s.reserve)
+	s.memory.drop(nameSize(s.name))
+	s.transaction.end(&s.memory)
+	s.server.strangers.left(s)
 }
 
 // readLoop reads and runs commands until the connection is of no more use.
@@ -137,6 +149,7 @@ func (s *session) readLoop() {
 		if n > 0 {
 			s.active.Store(s.server.clock.Load())
 			s.in.filled(n)
+			s.delivered()
 		}
 		switch {
 		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.rearm():
@@ -164,6 +177,7 @@ func (s *session) speaksTLS() bool {
 	err := conn.HandshakeContext(ctx)
 	switch {
 	case err == nil:
+		s.shookHands()
 	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
 		s.noteEnd("the client sends nothing more")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded) && s.closing.Load():
@@ -173,6 +187,24 @@ func (s *session) speaksTLS() bool {
 		s.warnTLS(err)
 	}
 	return err == nil
+}
+
+// shookHands notes that the TLS handshake is complete: a client that need not log in is no stranger any more.
+func (s *session) shookHands() {
+	s.delivered()
+	if s.wire != nil {
+		s.wire.free = recordFree
+	}
+	if s.parser.authed {
+		s.introduce()
+	}
+}
+
+// delivered notes that TLS has delivered what it read.
+func (s *session) delivered() {
+	if s.wire != nil {
+		s.wire.delivered()
+	}
 }
 
 // space returns where to read to. While a command waits, Limits.Input bounds what is read behind it; the parser bounds a single command.

@@ -95,17 +95,17 @@ const (
 	overlapNone                 // none: it reads first and compares then, or asks again
 )
 
-var slots = sync.Pool{New: func() any {
-	sl := new(slot)
-	sl.callbacks = &callbacks{
-		acquired: sl.onAcquired, insist: sl.onSplit, written: sl.onWritten, released: sl.onReleased,
-		extended: sl.onExtended, viewed: sl.onViewed, changed: sl.onChanged, ran: sl.onRan,
-	}
-	return sl
-}}
+var slots sync.Pool
 
 func newSlot(s *session) *slot {
-	sl := slots.Get().(*slot)
+	sl, reused := slots.Get().(*slot)
+	if !reused {
+		sl = new(slot)
+		sl.callbacks = &callbacks{
+			acquired: sl.onAcquired, insist: sl.onSplit, written: sl.onWritten, released: sl.onReleased,
+			extended: sl.onExtended, viewed: sl.onViewed, changed: sl.onChanged, ran: sl.onRan,
+		}
+	}
 	sl.session, sl.memory, sl.answer = s, slotMemory, made
 	return sl
 }

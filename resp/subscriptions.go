@@ -60,7 +60,7 @@ func (s *session) forget(t pubsub.Topic) int {
 		delete(s.topics, t)
 		s.counts[t.Kind]--
 		s.total.Add(-1)
-		s.server.memory.drop(subscriptionOverhead + len(t.Name))
+		s.memory.drop(subscriptionOverhead + len(t.Name))
 	}
 	return s.countOf(t.Kind)
 }

@@ -248,7 +248,7 @@ var clientCommands = []*command{
 	{name: "kill", arity: -3, flags: adminClient, since: "2.4.0", run: runClientKill,
 		summary: "Kill the connection of a client"},
 	{name: "no-evict", arity: 3, flags: admin | ownClient, since: "7.0.0", run: runOnOff,
-		usage: "<ON | OFF>", summary: "Set client eviction mode: accepted, no client is ever evicted"},
+		usage: "<ON | OFF>", summary: "Set client eviction mode: accepted, and without effect"},
 	{name: "no-touch", arity: 3, flags: ownClient, since: "7.2.0", run: runOnOff,
 		usage: "<ON | OFF>", summary: "Control whether commands alter access times: accepted, there are none"},
 	{name: "reply", arity: 3, flags: plainClient, since: "3.2.0", run: runClientReply,

@@ -86,7 +86,7 @@ func (t *transaction) spoil() {
 }
 
 // end forgets what was queued and watched.
-func (t *transaction) end(memory *budget) {
+func (t *transaction) end(memory *account) {
 	memory.drop(t.retained)
 	*t = transaction{}
 }
@@ -98,7 +98,7 @@ func (c *call) retain(n int) error {
 	switch {
 	case t.retained+n > c.server.cfg.Limits.Input:
 		return c.errTransactionFull()
-	case !c.server.memory.keep(n):
+	case !c.memory.keep(n):
 		return errMemory
 	}
 	t.retained += n

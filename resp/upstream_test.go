@@ -328,8 +328,8 @@ func FuzzRelay(f *testing.F) {
 		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
-		if s.outBytes != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {
-			t.Errorf("counts are off: out %d, depth %d, in %d, links %d", s.outBytes, s.depth.Load(), s.inBytes.Load(), srv.counters.links.Load())
+		if s.outBytes.Load() != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {
+			t.Errorf("counts are off: out %d, depth %d, in %d, links %d", s.outBytes.Load(), s.depth.Load(), s.inBytes.Load(), srv.counters.links.Load())
 		}
 	})
 }

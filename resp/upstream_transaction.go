@@ -104,7 +104,7 @@ func (c *call) beginUpstream() Reply {
 		l.ask(expectation{n: 1}, args...)
 	}
 	there, changes := len(t.queue), t.changes
-	t.end(&c.server.memory)
+	t.end(&c.memory)
 	t.stage, t.changes, t.there, t.deferred = queuingThere, changes, there, deferred
 	return nil
 }
@@ -186,7 +186,7 @@ func (c *call) divertEnd(cmd *command) Reply {
 	}
 	reply := c.forward()
 	if reply == later {
-		t.end(&c.server.memory)
+		t.end(&c.memory)
 	}
 	return reply
 }
@@ -209,7 +209,7 @@ func (c *call) execThere() Reply {
 		sl.resolve(outcome{done: 1, reply: Raw(reply)})
 		l.session.Kick()
 	}}, "EXEC")
-	t.end(&c.server.memory)
+	t.end(&c.memory)
 	return wait
 }
 

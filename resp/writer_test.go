@@ -96,10 +96,15 @@ func TestMutedLocksAreKept(t *testing.T) {
 	}
 }
 
+// accountIn returns an account of a client for whom nobody is ended.
+func accountIn(b *budget) *account {
+	return &account{session: &session{server: &Server{}}, budget: b}
+}
+
 // An idle session gives its large buffers back.
 func TestBuffersShrink(t *testing.T) {
 	b := budget{max: 1 << 20}
-	in := input{budget: &b}
+	in := input{memory: accountIn(&b)}
 	for in.len() < 100_000 {
 		space, ok := in.room()
 		if !ok {

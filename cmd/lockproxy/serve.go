@@ -286,7 +286,7 @@ func (p *process) letClientsIn() error {
 	})
 	door := sock.Listener(p.door)
 	if p.cfg.TLSCert != "" {
-		door = tls.NewListener(door, &tls.Config{
+		door = tls.NewListener(resp.Metered(door), &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.inTLS.Now(), nil },
 		})

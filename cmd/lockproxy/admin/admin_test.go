@@ -62,7 +62,7 @@ type fakeFront struct{}
 
 func (fakeFront) Stats() resp.Stats {
 	return resp.Stats{Clients: 21, Accepted: 22, Rejected: 23, Commands: 24, ProtocolErrors: 25, Late: 26, Forwarded: 27, UpstreamErrors: 28, UpstreamLinks: 29, UpstreamDown: true,
-		Waiting: 31, Held: 32, HeldLost: 33, Split: 34, LoginsRefused: 35, MemoryRefused: 36, Buffers: 37}
+		Waiting: 31, Held: 32, HeldLost: 33, Split: 34, LoginsRefused: 35, MemoryRefused: 36, Buffers: 37, Evicted: 43}
 }
 
 // A certificate expires so many seconds after 1970; one of 0 is not there.
@@ -275,6 +275,7 @@ func TestMetricsNameEverythingThatIsCounted(t *testing.T) {
 		`lockproxy_logins_refused_total 35`,
 		`lockproxy_memory_refused_total 36`,
 		`lockproxy_client_buffers_bytes 37`,
+		`lockproxy_clients_evicted_total 43`,
 		`lockproxy_upstream_connections 29`,
 		`lockproxy_upstream_down 1`,
 		`go_goroutines `,

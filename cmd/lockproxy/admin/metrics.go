@@ -56,11 +56,12 @@ var (
 
 	descClients  = desc("clients", "Client connections now.")
 	descAccepted = desc("clients_accepted_total", "Client connections since the start.")
-	descRejected = desc("clients_rejected_total", "Client connections turned away: there were max_clients.")
+	descRejected = desc("clients_rejected_total", "Client connections turned away: there were max_clients, or protected mode lets in this machine only.")
 	descCommands = desc("commands_total", "Commands from clients.")
 	descProtocol = desc("protocol_errors_total", "Connections closed because what they sent is not RESP.")
 	descLogins   = desc("logins_refused_total", "Logins of clients that were refused.")
 	descMemory   = desc("memory_refused_total", "What clients asked for in vain, because max_memory is spent.")
+	descEvicted  = desc("clients_evicted_total", "Clients disconnected in favour of others: max_memory, or what strangers may have of it, was spent, or there were max_clients.")
 	descBuffers  = desc("client_buffers_bytes", "What is counted of waiting input, commands and replies, against max_memory.")
 	descLate     = desc("late_replies_total",
 		"Locks and extensions whose validity had passed when the reply was to be written.")
@@ -138,6 +139,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(descProtocol, front.ProtocolErrors)
 	counter(descLogins, front.LoginsRefused)
 	counter(descMemory, front.MemoryRefused)
+	counter(descEvicted, front.Evicted)
 	gauge(descBuffers, float64(front.Buffers))
 	counter(descLate, front.Late)
 	gauge(descWaiting, float64(front.Waiting))

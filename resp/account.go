@@ -1,0 +1,115 @@
+package resp
+
+import "sync"
+
+// An account is what one client has of a memory budget: of that of strangers until it has logged in, then of that of clients. When the
+// client is ended to make room for others, its account is closed: from then on the client counts no more, though it takes a moment
+// until its goroutines have ended.
+//
+// Lock order: session.mu, Server.mu, account.mu, strangers.mu.
+type account struct {
+	session *session
+
+	mu     sync.Mutex // guards what follows
+	budget *budget    // nil: closed
+	texts  int64
+	slots  int64
+}
+
+// take reserves n bytes for what lasts no longer than a command, or returns false.
+func (a *account) take(n int) bool { return n < countedFrom || a.reserve(n, brief) }
+
+// give returns what one take reserved.
+func (a *account) give(n int) {
+	if n >= countedFrom {
+		a.drop(n)
+	}
+}
+
+// keep is take for what lasts until its client ends it. It counts the smallest amounts, too.
+func (a *account) keep(n int) bool { return a.reserve(n, lasting) }
+
+// drop returns what any number of keeps reserved.
+func (a *account) drop(n int) { a.add(-int64(n), 0) }
+
+// addSlots counts n bytes more of commands under way, less if n is negative.
+func (a *account) addSlots(n int) { a.add(0, int64(n)) }
+
+// scarce says whether little is left of the budget.
+func (a *account) scarce() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.budget != nil && a.budget.scarce()
+}
+
+// reserve may end other clients to have room.
+func (a *account) reserve(n int, most share) bool {
+	for !a.try(n, most) {
+		if !a.session.server.relieve(a, n, most) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *account) try(n int, most share) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.budget == nil || !a.budget.reserve(n, most) {
+		return false
+	}
+	a.texts += int64(n)
+	a.note()
+	return true
+}
+
+func (a *account) add(texts, slots int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.budget == nil {
+		return
+	}
+	a.budget.add(texts, slots)
+	a.texts += texts
+	a.slots += slots
+	a.note()
+}
+
+// note tells the strangers whether one of them has something. a.mu is held.
+func (a *account) note() {
+	if s := &a.session.server.strangers; a.budget == &s.budget {
+		s.noteHolding(a.session, a.texts+a.slots > 0)
+	}
+}
+
+// move has another budget count what the client has. Without one, the account is closed.
+func (a *account) move(to *budget) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.budget == nil {
+		return
+	}
+	a.budget.add(-a.texts, -a.slots)
+	a.budget = to
+	if to != nil {
+		to.add(a.texts, a.slots)
+		a.note()
+	}
+}
+
+// of returns the budget that counts for the client; nil if the account is closed.
+func (a *account) of() *budget {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.budget
+}
+
+// totalOf is how much the budget counts for the client; nothing if another does.
+func (a *account) totalOf(b *budget) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.budget != b {
+		return 0
+	}
+	return a.texts + a.slots
+}

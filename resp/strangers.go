@@ -1,0 +1,96 @@
+package resp
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Strangers are clients that have still to log in, or to complete the TLS handshake. Whoever can reach the port can be one. So they
+// share a memory budget of their own, small and beside that of clients. When the budget is spent, the stranger goes that has held memory
+// for longest: a client that is about to log in has hardly anything, and not for long. When there are max_clients, the stranger goes
+// that connected first.
+type strangers struct {
+	budget budget
+
+	mu      sync.Mutex // guards what follows
+	all     lineup     // in the order in which they connected
+	holding lineup     // those that have memory, in the order in which they began to
+}
+
+// strangersShare is the part of Limits.Memory that strangers may have as much of, beside it.
+const strangersShare = 16
+
+// A lineup is an ordered set of sessions.
+type lineup struct {
+	order  list.List
+	places map[*session]*list.Element
+}
+
+func (l *lineup) add(s *session) {
+	if l.places == nil {
+		l.places = map[*session]*list.Element{}
+	}
+	if l.places[s] == nil {
+		l.places[s] = l.order.PushBack(s)
+	}
+}
+
+func (l *lineup) remove(s *session) {
+	if place := l.places[s]; place != nil {
+		l.order.Remove(place)
+		delete(l.places, s)
+	}
+}
+
+// first returns nil if the set is empty.
+func (l *lineup) first() *session {
+	if front := l.order.Front(); front != nil {
+		return front.Value.(*session)
+	}
+	return nil
+}
+
+// arrived makes a stranger of the session.
+func (s *strangers) arrived(sess *session) {
+	s.mu.Lock()
+	s.all.add(sess)
+	s.mu.Unlock()
+	sess.memory.move(&s.budget)
+}
+
+// left says that the session is no stranger any more. Its account has another budget, or none.
+func (s *strangers) left(sess *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all.remove(sess)
+	s.holding.remove(sess)
+}
+
+func (s *strangers) noteHolding(sess *session, holds bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !holds {
+		s.holding.remove(sess)
+	} else {
+		s.holding.add(sess)
+	}
+}
+
+// eldest returns the stranger that connected first, eldestHolding the one that has had memory for longest; nil if there is none.
+func (s *strangers) eldest() *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.first()
+}
+
+func (s *strangers) eldestHolding() *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holding.first()
+}
+
+// introduce makes a client of a stranger. It has logged in, if it has to, and completed the TLS handshake, if there is one.
+func (s *session) introduce() {
+	s.memory.move(&s.server.memory)
+	s.server.strangers.left(s)
+}
