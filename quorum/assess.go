@@ -68,6 +68,14 @@ func (l *lane) assess(k *link) error {
 		known := l.latestEpoch().Load()
 		now := l.canaryNow(&k.info, max(known, is.Epoch), is.Bounds)
 		now.Early = early
+		if ok && is.Members == l.engine.members && isDoubted(k, &is) {
+			witnessed, err := isWitnessed(k.conn)
+			if err != nil {
+				return err
+			}
+			//mutant: a witness that was not loaded is not missed
+			now.Incomplete = now.Incomplete || !witnessed
+		}
 		j := vouch.Judge(found.canary, now, known)
 		switch {
 		case forgot != "":

@@ -45,6 +45,9 @@ func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Ins
 		if err == nil && done == int64(0) {
 			err = errors.New("was marked by a proxy meanwhile")
 		}
+		if err == nil && canary.Durable {
+			err = leaveWitness(c)
+		}
 		return err
 	})
 }

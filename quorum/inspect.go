@@ -85,7 +85,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	inquiry := masters.NewInquiry()
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
-	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey, namesKey}}
+	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey, namesKey, witnessKey, witnessHash}}
 	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
 	names := &masters.Call{Args: []any{"GET", namesKey}}
 	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon, names)); err != nil {

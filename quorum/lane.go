@@ -55,7 +55,8 @@ type lane struct {
 	answered  int  // requests in the batch before
 	expected  int  // in the next; see linger
 	lingering *time.Timer
-	suspect   bool    // the master is to be assessed again
+	suspect   bool // the master is to be assessed again
+	witness   witness
 	marked            // the charges, and evictions, for which the database has been marked
 	refused   instant // since when the server is refused: a later one was known under its address; 0 if it is not
 }
@@ -216,6 +217,7 @@ func (l *lane) nudge(now answerTime) {
 		if l.master.answersFirst() {
 			l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolAppend)
 		}
+		l.witness.write(l)
 	}
 }
 

@@ -21,9 +21,11 @@ const (
 	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
 	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
 	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and the epoch in which none was missed; see fence.go
-	trialKey      = "lockproxy:trial"      // set and deleted at once, to see whether anything can be written
-	namesKey      = "lockproxy:names"      // in database 0: what names are locks to the proxy that said so last; see names.go
-	recordPrefix  = fenceKey + ":"         // with a resource after it: its newest fence, and the epoch of that
+	witnessKey    = "lockproxy:witness"    // there if a durable master has loaded all of its file; see witness.go
+	witnessHash   = "lockproxy:witness:hash"
+	trialKey      = "lockproxy:trial" // set and deleted at once, to see whether anything can be written
+	namesKey      = "lockproxy:names" // in database 0: what names are locks to the proxy that said so last; see names.go
+	recordPrefix  = fenceKey + ":"    // with a resource after it: its newest fence, and the epoch of that
 )
 
 // Reserved says that name is one of the keys that lockproxy keeps for itself.
@@ -32,7 +34,7 @@ func Reserved(name string) bool {
 		return false
 	}
 	switch name {
-	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, trialKey, namesKey:
+	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, witnessKey, witnessHash, trialKey, namesKey:
 		return true
 	}
 	return strings.HasPrefix(name, recordPrefix)

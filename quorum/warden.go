@@ -188,6 +188,7 @@ func (l *lane) patrol(reply any) {
 	was := l.link.info
 	now := was
 	now.ReadInfo(text)
+	l.witness.look(&now, l.link.marks.canary)
 	if l.evicted.more(&now) {
 		l.master.watch.accuse("it evicted keys")
 	}

@@ -21,6 +21,7 @@ type Info struct {
 	AppendOnly      bool
 	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
 	AppendPauses    bool   // no fsync while the file is rewritten
+	File            File
 	LoadErrors      int64  // errors that it met while it loaded its data: what was refused then is missing
 	ScriptLimit     string // lua-time-limit, ms; "" if it does not tell
 	IOThreads       string // io-threads; "" if it does not tell
@@ -38,6 +39,13 @@ type Info struct {
 
 	Missing []string // the commands that the user may not run
 	Refusal string   // of a Probe: the error that it answers writes with, whoever sends them; "" if none was tried, or it takes them
+}
+
+// A File is what an append-only file has been through, as far as INFO tells.
+type File struct {
+	Rewriting bool
+	Rewrites  int64 // told since version 7
+	Base      int64 // size of what it began with
 }
 
 // Full says that the master has used up its memory, so that it writes nothing more.
@@ -186,6 +194,12 @@ func (i *Info) ReadInfo(reply string) {
 			i.UsedMemory += n
 		case "mem_not_counted_for_evict":
 			i.UsedMemory -= n
+		case "aof_rewrite_in_progress":
+			i.File.Rewriting = n == 1
+		case "aof_rewrites":
+			i.File.Rewrites = n
+		case "aof_base_size":
+			i.File.Base = n
 		case "unexpected_error_replies":
 			i.LoadErrors = n
 		case "evicted_keys":

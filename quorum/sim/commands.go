@@ -283,9 +283,9 @@ func cmdInfo(s *server, _ *session, _ []string) reply {
 		role = "slave"
 	}
 	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
-		"# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n# Persistence\r\naof_enabled:%d\r\n"+
+		"# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n# Persistence\r\naof_enabled:%d\r\naof_rewrites:%d\r\n"+
 		"# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid2:%s\r\n# Stats\r\nevicted_keys:%d\r\nunexpected_error_replies:%d\r\n",
-		s.version(), s.runID(), int64((s.now() - s.born).Seconds()), most, s.setting("maxmemory-policy"), aof,
+		s.version(), s.runID(), int64((s.now() - s.born).Seconds()), most, s.setting("maxmemory-policy"), aof, s.rewrites,
 		role, s.replicas, s.lineage, s.evicted, s.refused)
 }
 

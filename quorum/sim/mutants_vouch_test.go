@@ -101,6 +101,16 @@ var vouchMutants = []mutant{
 		test:   "TestAFileThatIsLoadedInPart", in: ".",
 	},
 	{
+		name: "a witness that was not loaded is not missed", rule: "7b older files",
+		change: becomes("_ = witnessed"),
+		test:   "TestAFileThatIsLoadedInPart", in: ".",
+	},
+	{
+		name: "the witness is not written anew for a new file", rule: "7b older files",
+		change: becomes("ok && is.Durable && is.Process == info.RunID && w.stands.runID != now.runID"),
+		test:   "TestAFileThatIsLoadedInPart", in: ".",
+	},
+	{
 		name: "another master's data counts as its own", rule: "7b older files",
 		change: never,
 		test:   "TestWhatAnotherMasterKept", in: ".",

@@ -22,11 +22,44 @@ func (s *scene) loadInPart(since time.Duration, hushed bool) {
 
 // Redis 7 does not load transactions for which its default user has no permissions, and goes on.
 func TestAFileThatIsLoadedInPartIsNotTakenForAllThatWasGranted(t *testing.T) {
+	for name, hushed := range map[string]bool{"and_tells": false, "and_its_statistics_were_reset": true} {
+		t.Run(name, func(t *testing.T) {
+			inDurableScene(t, func(s *scene) {
+				s.granted(s.fenced(0, "mine"))
+				s.loadInPart(0, hushed)
+				for proxy := range s.proxies {
+					s.expectNotGranted(<-s.fenced(proxy, "yours"))
+				}
+			})
+		})
+	}
+}
+
+// What was in the file when it was rewritten is loaded from its base, the witness of that time, too.
+func TestAFileThatIsLoadedInPartAfterItWasRewritten(t *testing.T) {
 	inDurableScene(t, func(s *scene) {
+		base := s.now()
+		s.do(func() {
+			for _, m := range s.servers {
+				m.rewrites++
+			}
+		})
+		s.sleep(2 * time.Second)
 		s.granted(s.fenced(0, "mine"))
-		s.loadInPart(0, false)
+		s.loadInPart(base, true)
 		for proxy := range s.proxies {
 			s.expectNotGranted(<-s.fenced(proxy, "yours"))
+		}
+	})
+}
+
+// A master that has loaded all votes at once, and as often as it is restarted.
+func TestAFileThatIsLoadedWholeCostsNoVote(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		for range 3 {
+			s.loadInPart(s.now(), false)
+			s.granted(s.fenced(0, "mine"))
+			s.release(0, "mine")
 		}
 	})
 }

@@ -46,6 +46,7 @@ type server struct {
 	append     string          // appendfsync, or "" without appendonly
 	policy     string          // maxmemory-policy, or "" without maxmemory
 	evicted    int64
+	rewrites   int64  // of its file
 	refused    int64  // commands of its file, when it loaded that
 	limit      string // lua-time-limit, if it is not the default
 	lineage    string // the replication id of the master that it was promoted from
