@@ -202,3 +202,79 @@ func hasLateWitness(m *harness.Redis) error {
 	}
 	return err
 }
+
+// Whatever lockproxy's user is permitted to ask, check and init name masters that do not load everything, and what to set.
+func TestCheckNamesMastersThatDoNotLoadAll(t *testing.T) {
+	rules := []struct {
+		text  string
+		lacks bool
+	}{
+		{"off", true}, {"off ~* &* +@all", false}, {"on >secret ~* &* +@all", false}, {"on nopass ~cache:* &* +@all", true},
+		{"on nopass ~* &* +@all -hincrby", true},
+	}
+	asks := []struct {
+		may  string
+		told bool
+	}{
+		{"+@all", true}, {"+@all -acl +acl|getuser", true}, {"+@all -acl +acl|list", true}, {"+@all -acl", false},
+	}
+	for _, rule := range rules {
+		d := startDurable(t, 1, rule.text)
+		if v := harness.MasterServer(0); strings.Contains(v, "redis-6") || strings.Contains(v, "redis-8") || strings.Contains(v, "valkey") {
+			t.Skip("this version loads everything")
+		}
+		for _, ask := range asks {
+			login(t, d, "ACL SETUSER asker reset on >opensesame ~* &* "+ask.may)
+			addr := strings.Replace(d.addrs[0], "locks", "asker", 1)
+			for _, command := range [][]string{{"init", "--yes"}, append([]string{"check"}, patient()...)} {
+				_, out, err := harness.RunProxy(proxyBinary, append(command, "--masters", addr)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				forgets := rule.lacks && ask.told
+				for text, want := range map[string]bool{
+					"\nThe default user may not run ":                 forgets,
+					"\nNothing tells what the default user may do at": !ask.told,
+					" votes; forgets locks at a restart":              forgets && command[0] == "check",
+					"set `user default off ~* &* +@all`":              forgets || !ask.told,
+				} {
+					if strings.Contains(out, text) != want {
+						t.Errorf("default user %s, asked with %s: %q is there: %v\n%s", rule.text, ask.may, text, !want, out)
+					}
+				}
+			}
+		}
+	}
+}
+
+// login runs a command on the only master as its user.
+func login(t *testing.T, d *durableDeployment, command string) {
+	t.Helper()
+	c := dial(t, d.masters[0].Addr)
+	expect(t, c, "+OK\r\n", "AUTH", "locks", "opensesame")
+	expect(t, c, "+OK\r\n", strings.Fields(command)...)
+}
+
+// Before version 7, Redis answers before it has written to disk where a script runs for longer than lua-time-limit.
+func TestAMasterThatAnswersBeforeItWritesIsNotTakenForDurable(t *testing.T) {
+	d := startDurable(t, 3, "on nopass ~* &* +@all")
+	c := dial(t, startProxy(t, d.addrs).Addr)
+	allVote(t, c, d.masters)
+	for _, step := range []struct {
+		limit string
+		safe  bool
+	}{{"5000", true}, {"50", majorOf(t, d.masters[0]) >= 7}, {"0", true}} {
+		direct(t, d.masters, "CONFIG", "SET", "lua-time-limit", step.limit)
+		eventually(t, progressMax, "the canary says so", func() error {
+			canary, err := d.masters[0].Do(0, "GET", "lockproxy:canary")
+			if durable := strings.Contains(string(canary), " durable "); err == nil && durable != step.safe {
+				err = fmt.Errorf("lua-time-limit %s: %s", step.limit, canary)
+			}
+			return err
+		})
+		_, out, err := harness.RunProxy(proxyBinary, append([]string{"check", "--masters", strings.Join(d.addrs, ",")}, patient()...)...)
+		if said := strings.Contains(out, "lua-time-limit is "+step.limit+" ms"); err != nil || said == step.safe {
+			t.Errorf("lua-time-limit %s: %v\n%s", step.limit, err, out)
+		}
+	}
+}

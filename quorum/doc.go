@@ -57,7 +57,7 @@
 // round.conclude; warden.judge and lane.seeThrough. The files:
 //
 //	assess.go, marks.go,             the handshake's part
-//	marks_lua.go
+//	marks_lua.go, witness.go
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
 //	suspend*.go, bounds.go
 //	names.go                         do other proxies take the same names for locks?

@@ -37,9 +37,11 @@ func check(l *config.Loaded, stdout, stderr io.Writer) int {
 	all := answering(l.Config, ms)
 	probes := probeAll(l.Config, ms, all)
 	inspect(l.Config, all, probes)
+	askLoading(l.Config, ms, probes)
 	judge(l.Config, probes)
 	writeProbes(stdout, probes)
 	writeCosts(stdout, permits, probes)
+	writeShortfalls(stdout, keepersOf(probes))
 
 	voters := 0
 	for _, p := range probes {
@@ -99,6 +101,7 @@ type probe struct {
 	err         error
 	wrongScheme string // what to write instead, if the URL has the wrong scheme
 	marks       quorum.Inspected
+	keeper      keeper
 	votes       bool
 	verdict     string
 }
@@ -198,6 +201,8 @@ func judge(cfg *config.Config, probes []probe) {
 				p.marks.Databases-1, cfg.Databases)
 		case p.marks.Addr != "" && len(p.marks.Barred) > 0:
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
+		case p.keeper.forgets() != "":
+			p.votes, p.verdict = true, "votes; forgets locks at a restart in spite of its AOF, see below"
 		case len(p.info.Missing) > 0:
 			p.votes, p.verdict = true, "votes; may not run "+strings.Join(p.info.Missing, ", ")
 		default:

@@ -39,6 +39,12 @@ func initialise(l *config.Loaded, yes bool, stdin io.Reader, stdout, stderr io.W
 		fmt.Fprintln(stderr, "lockproxy: init: every master must answer; see lockproxy check")
 		return exitFailure
 	}
+	keepers := make([]*keeper, len(found))
+	for i, in := range found {
+		keepers[i] = &keeper{addr: in.Addr, info: in.Info, patience: in.Bounds.Patience}
+	}
+	askAll(l.Config, ms, keepers)
+	writeShortfalls(stdout, keepers)
 	fmt.Fprint(stdout, "\nAll of them will count as masters that have forgotten nothing. Locks that are held through lockproxy now, or\n"+
 		"were when masters lost data, can be taken a second time: do this only while no client holds a lock.\n")
 	if !yes && !agreed(stdin, stdout) {

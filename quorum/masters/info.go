@@ -65,11 +65,11 @@ func (i *Info) IsRestrained(reply any) bool {
 // Durable says that the master forgets nothing that it answered within patience when it restarts, and nobody has an older copy of
 // what it knows.
 func (i *Info) Durable(patience time.Duration) bool {
-	return i.keepsAll() && !i.answersFirst(patience)
+	return i.KeepsAll() && !i.answersFirst(patience)
 }
 
-// keepsAll says that the master is told to write everything to disk.
-func (i *Info) keepsAll() bool {
+// KeepsAll says that the master is told to write everything to disk before it answers.
+func (i *Info) KeepsAll() bool {
 	//mutant: everysec counts as always
 	//mutant: a replica's old copy counts as durable
 	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0

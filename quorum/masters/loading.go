@@ -1,0 +1,140 @@
+package masters
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Loading is what a server that writes everything to disk may leave out when it loads that again.
+type Loading struct {
+	Lacks  []string // commands that its default user may not run on all keys: it skips them in transactions
+	Untold bool     // it does not tell what its default user may do
+	Cut    bool     // it starts on a file whose end is missing (aof-load-truncated)
+}
+
+// LoadsAsDefault says that the server, when it loads a transaction, leaves out what its default user may not run: Redis from
+// version 7 until 8.6, and Valkey before 9.1.2.
+func (i *Info) LoadsAsDefault() bool {
+	since, until := []int{7}, []int{8, 6}
+	if i.Server == "valkey" {
+		since, until = nil, []int{9, 1, 2}
+	}
+	var version []int
+	for part := range strings.SplitSeq(i.Version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return true // nobody knows
+		}
+		version = append(version, n)
+	}
+	return slices.Compare(version, since) >= 0 && slices.Compare(version, until) < 0
+}
+
+// written are commands as they stand in append-only files; $ is a key.
+var written = []string{
+	"SET $ 1", "DEL $", "UNLINK $", "PEXPIREAT $ 1", "PERSIST $", "RESTORE $ 0 x", "INCRBY $ 1", "DECRBY $ 1", "APPEND $ 1", "SELECT 0",
+	"HSET $ f 1", "HSETNX $ f 1", "HINCRBY $ f 1", "HINCRBYFLOAT $ f 1", "HDEL $ f", "SADD $ 1", "SREM $ 1", "RPUSH $ 1", "LPUSH $ 1",
+	"RPOP $", "LPOP $", "LREM $ 0 1", "LSET $ 0 1", "LTRIM $ 0 1", "ZADD $ 1 1", "ZINCRBY $ 1 1", "ZREM $ 1", "ZREMRANGEBYSCORE $ 0 1",
+	"RENAME $ $", "SETRANGE $ 0 1",
+}
+
+// ProbeLoading asks a server what it may leave out when it loads its file. It changes nothing.
+func (m *Redis) ProbeLoading(ctx context.Context, info *Info) (Loading, error) {
+	conn, err := m.Dial(ctx, 0)
+	if err != nil {
+		return Loading{}, err
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+
+	truncated := &Call{Args: []any{"CONFIG", "GET", "aof-load-truncated"}}
+	if err := conn.Exec([]*Call{truncated}); err != nil {
+		return Loading{}, err
+	}
+	list, _ := truncated.Reply.([]any)
+	l := Loading{Cut: len(list) == 2 && text(list[1]) == "yes"}
+	if info.LoadsAsDefault() {
+		err = l.ask(conn)
+	}
+	return l, err
+}
+
+// ask asks what the default user may do: by ACL DRYRUN, or, where that is not permitted, by what tells the user's rules.
+func (l *Loading) ask(conn Conn) error {
+	var calls []*Call
+	key := rand.Text() // a name that no pattern is likely to mean
+	for _, command := range written {
+		args := []any{"ACL", "DRYRUN", "default"}
+		for word := range strings.FieldsSeq(command) {
+			args = append(args, strings.Replace(word, "$", key, 1))
+		}
+		calls = append(calls, &Call{Args: args})
+	}
+	if err := conn.Exec(calls); err != nil {
+		return err
+	}
+	if calls[0].Err != nil {
+		return l.askRules(conn)
+	}
+	for i, c := range calls {
+		name, _, _ := strings.Cut(written[i], " ")
+		if reply := text(c.Reply); c.Err == nil && reply != "OK" {
+			l.Lacks = append(l.Lacks, name)
+		}
+	}
+	return nil
+}
+
+// askRules asks for the rules of the default user.
+func (l *Loading) askRules(conn Conn) error {
+	user, all := &Call{Args: []any{"ACL", "GETUSER", "default"}}, &Call{Args: []any{"ACL", "LIST"}}
+	if err := conn.Exec([]*Call{user, all}); err != nil {
+		return err
+	}
+	if list, ok := user.Reply.([]any); ok && user.Err == nil {
+		var rules []string
+		for ; len(list) >= 2; list = list[2:] {
+			if field := text(list[0]); field == "commands" || field == "keys" {
+				rules = append(rules, strings.Fields(told(list[1]))...)
+			}
+		}
+		l.judge(rules)
+		return nil
+	}
+	lines, _ := all.Reply.([]any)
+	for _, line := range lines {
+		if rules, ok := strings.CutPrefix(text(line), "user default "); ok {
+			l.judge(strings.Fields(rules))
+			return nil
+		}
+	}
+	l.Untold = true
+	return nil
+}
+
+// told is the text of a field, which may be a list, as keys were before version 7.
+func told(field any) string {
+	list, ok := field.([]any)
+	if !ok {
+		return text(field)
+	}
+	var all []string
+	for _, part := range list {
+		all = append(all, "~"+strings.TrimPrefix(text(part), "~"))
+	}
+	return strings.Join(all, " ")
+}
+
+// judge says what rules leave out.
+func (l *Loading) judge(rules []string) {
+	if !slices.Contains(rules, "+@all") || slices.ContainsFunc(rules, func(r string) bool { return strings.HasPrefix(r, "-") }) {
+		l.Lacks = append(l.Lacks, "some commands")
+	}
+	if !slices.Contains(rules, "~*") {
+		l.Lacks = append(l.Lacks, "commands on some keys")
+	}
+}
