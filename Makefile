@@ -1,4 +1,4 @@
-# make build          bin/lockproxy
+# make build          bin/lockproxy; it shares what is compiled with the first command of README.md
 # make test           all tests, under the race detector; installs redis-server and a C compiler if it can
 # make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into README.md and
 #                     docs/upstream.md

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -302,8 +303,27 @@ func TestEveryMetricThatOperatorsAreToldOfIsThere(t *testing.T) {
 		t.Fatalf("docs/operating.md tells of %q only", told)
 	}
 	for _, metric := range told {
-		if !strings.Contains(page, "\n"+metric+" ") && !strings.Contains(page, "\n"+metric+"{") && !strings.Contains(page, "\n"+metric+"}") {
+		if !slices.ContainsFunc([]string{" ", "{", "}", ","}, func(next string) bool { return strings.Contains(page, "\n"+metric+next) }) {
 			t.Errorf("there is no %s", metric)
+		}
+	}
+}
+
+// A probe of a path that does not exist keeps a pod out of service for ever.
+func TestEveryProbeThatOperatorsAreGivenIsThere(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, get := serve(t, &fake{}, false)
+	s.Open()
+	probes := regexp.MustCompile(`httpGet: \{path: (\S+),`).FindAllStringSubmatch(string(text), -1)
+	if len(probes) != 3 {
+		t.Fatalf("docs/operating.md has the probes %q", probes)
+	}
+	for _, probe := range probes {
+		if status, body := get(probe[1]); status != 200 && status != 503 || status == 503 && probe[1] != "/lockz" {
+			t.Errorf("%s: %d %s", probe[1], status, body)
 		}
 	}
 }
