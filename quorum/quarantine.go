@@ -47,10 +47,11 @@ func (l *lane) setQuarantine(text, canary string) {
 	}
 }
 
-func (l *lane) isQuarantined() bool {
+// isIn returns the master's quarantine, nil if it is clean.
+func (l *lane) isIn() *quarantine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.quarantine != nil
+	return l.quarantine
 }
 
 // quarantineCause says why a vote does not count because of the quarantine; "" if the master is clean.

@@ -7,24 +7,34 @@ import "slices"
 // then, and too few would remember: that client would wait for TTLMax. So those databases get lanes until the quarantine is over.
 type tender struct {
 	engine *Engine
-	opened []int // the databases that have lanes because of it
+	seen   []*quarantine // by master: that in database 0 for which the lanes were opened last
+	opened []int         // the databases that have lanes because of it
 }
 
-// look opens the lanes while a master is in quarantine in database 0, of which what concerns the whole master is always known, and
+// look opens the lanes when a master comes into quarantine in database 0, of which what concerns the whole master is always known, and
 // closes each database's when they have done what they were opened for.
 func (t *tender) look() {
 	e := t.engine
-	first := e.databases[0].lanes.Load()
-	if first == nil || !slices.ContainsFunc(*first, (*lane).isQuarantined) {
-		t.opened = slices.DeleteFunc(t.opened, e.closeHealed)
-		return
-	}
-	for db := range e.cfg.Tended {
-		if e.databases[db].lanes.Load() == nil {
-			e.openDatabase(db)
-			t.opened = append(t.opened, db)
+	if first := e.databases[0].lanes.Load(); first != nil && t.hasNews(*first) {
+		for db := range e.cfg.Tended {
+			if e.databases[db].lanes.Load() == nil {
+				e.openDatabase(db)
+				t.opened = append(t.opened, db)
+			}
 		}
 	}
+	t.opened = slices.DeleteFunc(t.opened, e.closeHealed)
+}
+
+// hasNews says that a master is in quarantine that was not when it was asked last, or in another one.
+func (t *tender) hasNews(first laneSet) (news bool) {
+	t.seen = slices.Grow(t.seen, len(first))[:len(first)]
+	for i, l := range first {
+		q := l.isIn()
+		news = news || q != nil && q != t.seen[i]
+		t.seen[i] = q
+	}
+	return news
 }
 
 // closeHealed ends the lanes of a database in which no master is in quarantine, unless a client uses them by now. It returns true if

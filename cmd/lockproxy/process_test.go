@@ -316,6 +316,29 @@ func TestWithADrainDelayClientsAreLetInAWhileLonger(t *testing.T) {
 	}
 }
 
+// Whatever keeps the masters away, another proxy would have no quorum either, and clients are to be told why.
+func TestAProxyThatStartsWithoutMastersTakesClientsSoon(t *testing.T) {
+	r := launch(t, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--dial-timeout", "300ms", "--masters", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+	admin := "http://" + field(r.await("msg=listening"), "admin")
+	if status, body := get(t, admin+"/readyz"); status != http.StatusServiceUnavailable && !strings.Contains(body, "ok") {
+		t.Errorf("at the start: %d %s", status, body)
+	}
+	eventually(t, "/readyz lets no clients in", func() bool {
+		status, _ := get(t, admin+"/readyz")
+		return status == http.StatusOK
+	})
+	if out := strings.Join(r.past, "\n"); strings.Contains(out, "ready for clients") {
+		t.Errorf("a quorum could vote:\n%s", out)
+	}
+	if status, body := get(t, admin+"/lockz"); status != http.StatusServiceUnavailable || !strings.HasPrefix(body, "NOQUORUM 0 of 3") {
+		t.Errorf("/lockz: %d %s", status, body)
+	}
+	r.signal(syscall.SIGTERM)
+	if code, out := r.exit(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
 // As timeout(1) sends it: to the process, and then to its group.
 func TestASignalThatIsSentTwiceIsOne(t *testing.T) {
 	for _, c := range []struct {

@@ -69,6 +69,36 @@ func TestADatabaseIsTendedUntilItIsHealed(t *testing.T) {
 	})
 }
 
+// A second master loses its data while the first one is still in quarantine in the database that is used, and so not where none is held.
+func TestAMasterIsTendedThoughAnotherIsInQuarantine(t *testing.T) {
+	c := sceneConfig
+	c.Tended = databases
+	inSceneWith(t, 5, c, nil, func(s *scene) {
+		s.do(s.proxies[1].kill)
+		if a := s.acquireIn(0, 0, "long", 50*time.Second); a.Lock == nil {
+			t.Fatalf("not granted: %+v", a)
+		}
+		for i := range 2 {
+			s.do(func() { s.servers[i].do(&session{}, []string{"FLUSHALL"}) })
+			s.sleep(5 * time.Second)
+			s.expectStateVia(0, i, quorum.Quarantined)
+			if got := s.lanes(); len(got) != 1 {
+				t.Errorf("there are lanes of databases %v though all others are healed", got)
+			}
+		}
+		s.do(func() { // and the three that are left lose theirs in the other database
+			for _, m := range s.servers[2:4] {
+				m.do(&session{db: 1}, []string{"FLUSHDB"})
+			}
+		})
+		if all := s.proxies[0].life.engine.Database(1); all.Ready() == nil {
+			t.Error("it is ready before its lanes are there")
+		}
+		s.sleep(5 * time.Second)
+		s.lockIn(1)
+	})
+}
+
 // What a master has forgotten in one database says nothing of another.
 func TestEachDatabaseStandsForItself(t *testing.T) {
 	inScene(t, func(s *scene) {
