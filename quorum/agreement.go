@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ type sighting struct {
 	left   time.Duration // how long the master will keep the key; below 0 if for ever
 	ends   int64         // when the master will drop the key, ms of its clock; if it was asked
 	slack  int64         // how inexact ends is, ms
+	late   time.Duration // by how much that is later than its client asked, as far as is known
+	later  time.Duration // by how much it may be later
 	drops  vouch.Span    // when that is by our clock; see looking.timeDrops
 	master int
 	epoch  int64 // of the master, when it told
@@ -73,13 +76,23 @@ func (v *View) content() string { return v.Value + v.digest }
 // client that set it counts. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.
 func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Duration) {
 	var left []time.Duration
+	longest := time.Duration(math.MinInt64)
 	for _, s := range told {
 		if s.opinion == agreed {
-			left = append(left, e.lasts(s.left))
+			left = append(left, e.lasts(s.left)-s.later)
+			longest = max(longest, e.lasts(s.left)-s.late)
 		}
 	}
 	slices.Sort(left)
-	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), e.cfg.shown(min(left[len(left)-1], e.cfg.kept(e.cfg.TTLMax)))
+	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), e.cfg.shown(min(longest, e.cfg.kept(e.cfg.TTLMax)))
+}
+
+// timeLateness notes by how much a key is kept longer than its client asked. It is called by the lane's loop.
+func (s *sighting) timeLateness(l *lane, name string) {
+	if s.exists && s.left >= 0 {
+		least, most := l.expiries.lateness(signature{name: name, token: s.value}.hash(), s.ends, s.slack, l.clockWidth())
+		s.late, s.later = time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond
+	}
 }
 
 // lasts is for how long a master will keep a key whose PTTL is left.

@@ -7,7 +7,9 @@ package quorum
 // An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
 // for another. It belongs to the lane's loop.
 type expiries struct {
-	last   [1024]int64    // by the signature's hash
+	last   [1024]int64    // by the signature's hash: see at
+	later  [1024]int64    // by how much that is later than was asked for
+	unsure [1024]int64    // by how much the master's clock may have been behind what was taken for its time, ms
 	undone map[ending]int // how many undos under way are to remove it
 }
 
@@ -36,7 +38,7 @@ func (sig signature) hash() uint64 {
 // the key, it moves the key's end to a guarded instant. If the earlier attempt fails, its undo does not find its own instant
 // there, and leaves the key alone. Nor does the late release of an extension.
 func (e *expiries) choose(hash uint64, at, gap int64) int64 {
-	last := &e.last[(hash>>32*31+hash)%uint64(len(e.last))]
+	asked, last := at, &e.last[place(hash)]
 	if at < *last+gap && at > *last-apart*gap {
 		//mutant: two keys with one token expire alike
 		at = *last + gap
@@ -45,8 +47,27 @@ func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	for at%(4*gap) > gap || e.isUndone(hash, at, gap) { // extensions have the instant at 2 gaps, the guarded one is at 3
 		at += gap
 	}
-	*last = at
+	*last, e.later[place(hash)] = at, at-asked
 	return at
+}
+
+// place is where what concerns a signature is kept.
+func place(hash uint64) int { return int((hash>>32*31 + hash) % 1024) }
+
+// lateness returns by how much a key may expire later than was asked for, at least and at most, where it ends within slack of an
+// instant. Of the one that was chosen last for its signature that is known. Of any other it is less than the way to the next instant
+// for extensions, and what is not known of the master's clock.
+func (e *expiries) lateness(hash uint64, ends, slack, width int64) (least, most int64) {
+	i := place(hash)
+	if at := e.last[i]; at != 0 && max(at-ends, ends-at) <= slack {
+		return e.later[i], e.later[i] + e.unsure[i] + slack
+	}
+	return 0, 4*(2*slack+1) - 1 + width
+}
+
+// clockWidth is by how much the master's clock may be behind clockNow, in ms.
+func (l *lane) clockWidth() int64 {
+	return l.clockNow - l.master.watch.earliest(l.gathered, l.link.clock)
 }
 
 // avoid keeps choose away from the instant of a key that an undo is to remove, until free ends that. What was chosen last is
@@ -80,6 +101,7 @@ func (l *lane) expiry(hash uint64, at int64) int64 {
 	if !l.link.info.TellsExpiry {
 		gap = 2*expirySlack + 1
 	}
+	l.expiries.unsure[place(hash)] = l.clockWidth()
 	return l.expiries.choose(hash, at, gap)
 }
 

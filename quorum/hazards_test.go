@@ -511,7 +511,7 @@ func TestAQuarantineSaysForHowLongAndWhatToDo(t *testing.T) {
 func TestInstantsAreApartByMoreThanTheirInexactness(t *testing.T) {
 	exact, rough := []int64{1000, 1001, 1004, 1005, 1008}, []int64{1000, 1005, 1020, 1025, 1040} // 1003 and 1015 are guarded, 1002 and 1010 for extensions
 	for tells, want := range map[bool][]int64{false: rough, true: exact} {
-		l := &lane{link: &link{info: masters.Info{TellsExpiry: tells}}}
+		l := &lane{master: &master{}, link: &link{info: masters.Info{TellsExpiry: tells}}}
 		for i, want := range want {
 			if got := l.expiry(1, 1000+int64(i)/2); got != want { // the clock goes on meanwhile, more slowly
 				t.Errorf("tells %v: got %d, want %d", tells, got, want)

@@ -9,7 +9,7 @@ import (
 
 // look reads several keys of one database in one round, at one moment on each master.
 func (e *Engine) look(db int, names []string, l *looking) {
-	l.keys = make([]agreement, len(names))
+	l.keys, l.names = make([]agreement, len(names)), names
 	e.beginAll(l, db, names, l.runs(luaLook, names))
 }
 
@@ -17,6 +17,7 @@ func (e *Engine) look(db int, names []string, l *looking) {
 type looking struct {
 	round
 	keys  []agreement
+	names []string
 	every bool   // it waits for every master, and ignores one in quarantine, which may have an older copy
 	marks []Mark // it waits for the masters that told of these
 	done  func(*looking)
@@ -43,6 +44,7 @@ func (l *looking) read(en *entry) ballot {
 	}
 	if en.counts(is) {
 		for i := range all {
+			all[i].timeLateness(en.lane, l.names[i])
 			l.keys[i].add(en, all[i])
 		}
 	}

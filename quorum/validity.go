@@ -42,7 +42,7 @@ func (c *Config) kept(ttl time.Duration) time.Duration {
 }
 
 // shown is the inverse of kept: what a client that asks for the remaining TTL is told, when a quorum will hold the key
-// for so much longer. It is exact for a key just set, never less than what is left of the TTL, and at least 1 ms,
+// for so much longer. It is exact for a key just set that expires when that was asked for (see sighting.later), and at least 1 ms,
 // because the key is there.
 func (c *Config) shown(remaining time.Duration) time.Duration {
 	ttl := time.Duration(float64(remaining-clockFloor-c.Grace) / (1 + c.DriftFactor))

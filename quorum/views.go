@@ -39,7 +39,7 @@ type MasterView struct {
 // Views asks every master what it has under a key, and waits for all of them: an InstanceTimeout, if one is late. It
 // tells what there is to tell, though fewer than a quorum answer.
 func (e *Engine) Views(key Key, done func(Viewed)) {
-	v := &viewing{done: done, db: key.DB, seen: make([]*sighting, len(e.masters))}
+	v := &viewing{done: done, key: key, seen: make([]*sighting, len(e.masters))}
 	e.begin(v, key, v.runs(luaLook, []string{key.Name}))
 }
 
@@ -48,7 +48,7 @@ type viewing struct {
 	round
 	agreement
 	done func(Viewed)
-	db   int
+	key  Key
 	seen []*sighting // by master, of those, too, that do not count; guarded by round.mu
 }
 
@@ -60,6 +60,7 @@ func (v *viewing) read(en *entry) ballot {
 	if !ok {
 		return unexpected
 	}
+	all[0].timeLateness(en.lane, v.key.Name)
 	if en.vote == Pending { // not after the deadline
 		v.seen[en.master] = &all[0]
 	}
@@ -79,7 +80,7 @@ func (v *viewing) ended(d Decision) {
 		v.done(Viewed{Err: ErrClosed})
 		return
 	}
-	status := e.Database(v.db).Masters
+	status := e.Database(v.key.DB).Masters
 	v.mu.Lock()
 	all := Viewed{State: LockUnknown, View: e.view(&v.agreement)}
 	switch {
@@ -106,7 +107,7 @@ func (v *viewing) of(en *entry, is *MasterStatus) MasterView {
 	if s := v.seen[en.master]; s != nil {
 		m.Answered, m.Type = true, "none"
 		if s.exists {
-			m.Type, m.TTL = s.kind, v.engine.cfg.shown(v.engine.lasts(s.left))
+			m.Type, m.TTL = s.kind, v.engine.cfg.shown(v.engine.lasts(s.left)-s.later)
 		}
 		if s.kind == "string" {
 			m.Value = s.value

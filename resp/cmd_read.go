@@ -85,17 +85,20 @@ func runType(c *call) Reply {
 // The answers of the TTL family for a key that nobody holds; one without a TTL (−1) does not occur.
 const noKey = Int(-2)
 
-func inSeconds(ms int64) Int     { return Int((ms + 500) / 1000) }
-func inMillis(ms int64) Int      { return Int(ms) }
-func asUnixSeconds(ms int64) Int { return inSeconds(time.Now().UnixMilli() + ms) }
-func asUnixMillis(ms int64) Int  { return Int(time.Now().UnixMilli() + ms) }
+func inSeconds(ms int64, _ time.Time) Int         { return Int((ms + 500) / 1000) }
+func inMillis(ms int64, _ time.Time) Int          { return Int(ms) }
+func asUnixSeconds(ms int64, asked time.Time) Int { return inSeconds(asked.UnixMilli()+ms, asked) }
+func asUnixMillis(ms int64, asked time.Time) Int  { return Int(asked.UnixMilli() + ms) }
 
-func runTTL(reply func(ms int64) Int) func(*call) Reply {
-	answer := func(o *outcome) Reply {
-		if o.done == 0 {
-			return noKey
-		}
-		return reply(o.ttl.Milliseconds())
+// runTTL counts from when it was asked, so that an instant is never later than the masters tell.
+func runTTL(reply func(ms int64, asked time.Time) Int) func(*call) Reply {
+	return func(c *call) Reply {
+		asked := time.Now()
+		return c.look(Engine.Read, func(o *outcome) Reply {
+			if o.done == 0 {
+				return noKey
+			}
+			return reply(o.ttl.Milliseconds(), asked)
+		})
 	}
-	return func(c *call) Reply { return c.look(Engine.Read, answer) }
 }

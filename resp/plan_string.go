@@ -233,13 +233,13 @@ func planExists(p *plan, args []string) Reply {
 
 func planType(p *plan, args []string) Reply { return Status(p.key(args[1]).Type) }
 
-func planTTL(reply func(ms int64) Int) planner {
+func planTTL(reply func(ms int64, asked time.Time) Int) planner {
 	return func(p *plan, args []string) Reply {
 		k := p.key(args[1])
 		if !k.Exists {
 			return noKey
 		}
-		return reply(k.TTL.Milliseconds())
+		return reply(k.TTL.Milliseconds(), time.Now())
 	}
 }
 
