@@ -28,10 +28,7 @@ func (s *Server) relieve(a *account, n int, most share) bool {
 			return true
 		}
 	case b != nil:
-		if s.evictHolders(a.session, b.lacks(n, most)) {
-			return true
-		}
-		s.memory.refused.Add(1)
+		return s.evictHolders(a.session, b.lacks(n, most))
 	}
 	return false
 }
@@ -52,16 +49,27 @@ const reliefPause = 10 * time.Millisecond
 func (s *Server) evictHolders(asks *session, lacks int64) bool {
 	s.reliefMu.Lock()
 	defer s.reliefMu.Unlock()
-	if lacks <= 0 || time.Since(s.relievedInVain) < reliefPause {
-		return lacks <= 0
+	if lacks <= 0 {
+		return true
+	}
+	if time.Since(s.relievedInVain) < reliefPause {
+		s.memory.refused.Add(1)
+		return false
 	}
 	holders := s.holders(func(*session) bool { return true })
 	var all int64
 	for _, h := range holders {
 		all += h.size
 	}
-	if all < lacks || holders[0].session == asks {
+	switch {
+	case all < lacks:
 		s.relievedInVain = time.Now()
+		fallthrough
+	case holders[0].session == asks && holders[0].cause == evictedSender:
+		s.memory.refused.Add(1)
+		return false
+	case holders[0].session == asks:
+		s.counters.evicted.Add(1)
 		return false
 	}
 	s.evictUntil(holders, asks, lacks, s.memory.max/16)

@@ -53,6 +53,29 @@ func TestSlowSubscribersGoAndNotThePublisher(t *testing.T) {
 	}
 }
 
+// Replies that are not read are as messages: who lets them wait goes, and nobody else is refused for it.
+func TestUnreadRepliesDoNotRefuseOthers(t *testing.T) {
+	const memory = 4 << 20
+	r := newRig(t, Config{Limits: Limits{Memory: memory, Input: memory, Output: memory}})
+	other := r.dial()
+	if got := other.ask("SET", "v", strings.Repeat("x", 20_000)); got != "+OK\r\n" {
+		t.Fatal(got)
+	}
+	for i := range 50 {
+		c := r.dial()
+		go func() { _, _ = io.WriteString(c, strings.Repeat(words("GET v"), 1000)) }()
+		for range 10 {
+			if got := other.ask("LOCK", "k", "30000", "TOKEN", "t", "HOLD"); !strings.HasPrefix(got, "*6") {
+				t.Fatalf("%d: got %q", i, got)
+			}
+			if got := other.ask("UNLOCK", "k", "t"); got != ":1\r\n" {
+				t.Fatalf("%d: got %q", i, got)
+			}
+		}
+	}
+	waitFor(t, "none has gone", func() bool { return r.server.Stats().Evicted > 0 })
+}
+
 // The one that holds most goes first.
 func TestTheSlowestReaderGoesFirst(t *testing.T) {
 	r := newRig(t, Config{})
