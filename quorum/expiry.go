@@ -105,5 +105,13 @@ func (l *lane) expiry(hash uint64, at int64) int64 {
 	return l.expiries.choose(hash, at, gap)
 }
 
+// expiryAnew chooses an instant for a key that other masters have: what they keep it for may be longer than was asked for already.
+func (l *lane) expiryAnew(hash uint64, at int64) int64 {
+	at = l.expiry(hash, at)
+	_, most := l.expiries.lateness(hash, at, expirySlack, 0)
+	l.expiries.unsure[place(hash)] += most + 4*(2*expirySlack+1)
+	return at
+}
+
 // expirySlack is how far luaExpires may be wrong, in ms, on a master that does not tell when a key expires.
 const expirySlack = 2

@@ -182,7 +182,7 @@ func (f *fill) take(now answerTime) bool {
 	}
 	c := &l.engine.cfg
 	in := func(d time.Duration) int64 { return l.clockNow + (f.start + d - l.gathered).Milliseconds() }
-	f.ends = l.expiry(g.signature().hash(), in(f.kept))
+	f.ends = l.expiryAnew(g.signature().hash(), in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
 	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {

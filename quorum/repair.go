@@ -112,7 +112,7 @@ func (r *repair) take(now answerTime) bool {
 		switch {
 		case k.Kind == Put:
 			left := e.cfg.kept(k.TTL) - (e.now() - d.start)
-			ends[i] = r.lane.expiry(k.hash, r.lane.clockNow+left.Milliseconds())
+			ends[i] = r.lane.expiryAnew(k.hash, r.lane.clockNow+left.Milliseconds())
 		case k.Kind < Delete:
 			continue
 		}
