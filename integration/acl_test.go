@@ -77,6 +77,11 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 	expect(t, c, "$2\r\nme\r\n", "EVAL", `return redis.call('get', KEYS[1])`, "1", "k")
 	expect(t, c, ":1\r\n", "EVAL", compareAndDelete, "1", "k", "me")
 
+	expect(t, c, "+OK\r\n", "SET", "long", strings.Repeat("v", 5000), "PX", "60000")
+	expect(t, c, ":1\r\n", "EXISTS", "long")
+	expect(t, c, "$2\r\nvv\r\n", "GETRANGE", "long", "0", "1")
+	expect(t, c, ":1\r\n", "DEL", "long")
+
 	_, fence := takeFenced(t, proxy, "fenced")
 	expect(t, c, ":1\r\n", "FENCE", "fenced", strconv.FormatInt(fence, 10))
 

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ type agreement struct {
 // A sighting is an opinion, and what else its master tells of the key.
 type sighting struct {
 	opinion
+	length int           // of a string in bytes, of anything else in entries
+	head   string        // the first bytes of a long value, if they were asked for
 	left   time.Duration // how long the master will keep the key; below 0 if for ever
 	ends   int64         // when the master will drop the key, ms of its clock; if it was asked
 	slack  int64         // how inexact ends is, ms
@@ -59,18 +62,37 @@ func (e *Engine) view(a *agreement) View {
 	if !a.agreed.exists {
 		return View{Type: "none"}
 	}
-	v := View{Exists: true, Type: a.agreed.kind, told: a.told}
+	v := View{Exists: true, Type: a.agreed.typeName(), told: a.told, seen: a.agreed}
 	v.TTL, v.TTLMost = e.remaining(a.told, a.agreed)
-	if v.Type == "string" {
+	if a.agreed.kind == "string" {
 		v.Value = a.agreed.value
-	} else {
-		v.digest = a.agreed.value
+	}
+	for _, s := range a.told {
+		if s.opinion == a.agreed {
+			v.Length, v.head = s.length, s.head
+		}
 	}
 	return v
 }
 
-// content is what is there, as masters tell it.
-func (v *View) content() string { return v.Value + v.digest }
+// typeName returns the type, as TYPE names it.
+func (o opinion) typeName() string {
+	if o.kind == digestedKind || o.kind == sampledKind {
+		return "string"
+	}
+	return o.kind
+}
+
+// content is what is there, as a master tells it that is asked for digests: what changes depend on is compared with that.
+func (v *View) content() (kind, content string) {
+	switch {
+	case v.Type == "string" && len(v.Value) > shortMax:
+		return digestedKind, fmt.Sprintf("%s:%d", shaOf(v.Value), len(v.Value))
+	case v.seen.exists:
+		return v.seen.kind, v.seen.value
+	}
+	return v.Type, v.Value
+}
 
 // remaining returns for how long a quorum will still hold what was agreed on, and for how long any master will, both as the
 // client that set it counts. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.

@@ -120,12 +120,14 @@ type View struct {
 	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only
 	Exists bool
 	Type   string        // "string", "hash", …; "none" if not Exists
-	Value  string        // of a string
+	Value  string        // of a string; "" if it is long and nobody asked for it
+	Length int           // of a string in bytes, of anything else in entries (not from Get)
 	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
 	// TTLMost is the longest that a master has told. TTL may come from a master that has missed an extension, but in every
 	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
 	TTLMost time.Duration
-	digest  string     // of anything but a string that exists
+	seen    opinion    // as masters told it
+	head    string     // the first bytes of a long value, if they were asked for
 	told    []sighting // what it is made of, for its Mark
 }
 

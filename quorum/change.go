@@ -7,7 +7,7 @@ import "time"
 
 // Remove deletes whatever a quorum holds, and never another attempt's vote in flight.
 func (e *Engine) Remove(key Key, done func(Changed)) {
-	e.Read(key, func(v View) {
+	e.seek(key, func(v View) {
 		if v.Err != nil || !v.Exists {
 			done(Changed{Err: v.Err})
 			return
@@ -20,12 +20,18 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
 	c := &change{done: done}
 	c.releases = &signature{name: key.Name, token: v.Value}
-	e.begin(c, key, c.runs(luaDeleteSeen, []string{key.Name}, v.Type, v.content()))
+	kind, content := v.content()
+	e.begin(c, key, c.runs(luaDeleteSeen, []string{key.Name}, kind, content))
+}
+
+// seek tells what is there, so that it can be compared with what is there later.
+func (e *Engine) seek(key Key, done func(View)) {
+	e.look(key.DB, []string{key.Name}, &looking{how: digest, done: func(l *looking) { done(l.first()) }})
 }
 
 // Expire changes the TTL of whatever a quorum holds.
 func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
-	e.Read(req.Key, func(v View) {
+	e.seek(req.Key, func(v View) {
 		//mutant: what is greater than on some master is greater
 		if v.Err != nil || !v.Exists || !req.Condition.Holds(req.TTL, v.TTLMost) {
 			done(Changed{Err: v.Err})
@@ -35,10 +41,11 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			e.remove(req.Key, v, done)
 			return
 		}
-		x := &prolonging{kind: v.Type, done: done}
-		x.req = ExtendRequest{Key: req.Key, Token: v.content(), TTL: req.TTL}
+		kind, content := v.content()
+		x := &prolonging{kind: kind, done: done}
+		x.req = ExtendRequest{Key: req.Key, Token: content, TTL: req.TTL}
 		x.keeps = e.cfg.kept(req.TTL)
-		e.begin(x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, v.Type, v.content(), x.keeps.Milliseconds()))
+		e.begin(x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, kind, content, x.keeps.Milliseconds()))
 	})
 }
 
@@ -74,7 +81,7 @@ func (r *round) changed(d Decision) Changed {
 // A prolonging is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
 type prolonging struct {
 	extension
-	kind string // of what is there
+	kind string // of what is there, as View.content tells it
 	done func(Changed)
 }
 

@@ -28,7 +28,8 @@
 //	split_votes.go                   where votes are split
 //	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
-//	read.go, agreement.go            what a quorum agrees on
+//	read.go, agreement.go,           what a quorum agrees on; of many keys, or long values, piece by piece
+//	pieces.go, get_all.go
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	edit_undo.go, turn.go,

@@ -56,12 +56,13 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 			do = "delete"
 		}
 		d.keeps = max(d.keeps, time.Duration(k.ms)*time.Millisecond)
-		k.words = [4]any{k.was.Type, k.was.content(), do, value}
+		kind, content := k.was.content()
+		k.words = [4]any{kind, content, do, value}
 	}
 	d.dates = d.keeps > 0
 	//mutant: what is told is deleted in doubt
 	if len(edits) == 1 && edits[0].Kind == Delete {
-		d.releases = &signature{name: x.req.Keys[0], token: d.keys[0].was.content()}
+		d.releases = &signature{name: x.req.Keys[0], token: d.keys[0].was.Value}
 	}
 	d.program = luaEdit
 	e.beginAll(d, x.req.DB, x.req.Keys, nil) // see compose

@@ -46,6 +46,7 @@ type Engine struct {
 	closing atomic.Bool
 
 	turns   turns           // of Execs
+	pacer   pacer           // of what goes in pieces
 	history history         // of keys that Execs change
 	order   [256]sync.Mutex // by key: held while a round is pushed to its lanes
 	rounds  atomic.Int64    // begun so far

@@ -60,6 +60,7 @@ type ExecRequest struct {
 	DB      int
 	Keys    []string // at least one, all different
 	Watched []Mark   // what the first so many keys must hold
+	Brief   []bool   // nil, or by key: Plan does not need its value, and does not change it if it is there
 	Shown   []Mark   // what Plan compares keys with
 	Plan    Plan
 }
@@ -90,7 +91,7 @@ const (
 
 // Executed is the outcome of an Exec.
 type Executed struct {
-	Err  error // *NoQuorum, ErrLate, ErrTooShort, ErrClosed
+	Err  error // *NoQuorum, *TooMuch, ErrLate, ErrTooShort, ErrClosed
 	Done bool  // false: a watched key has changed, and nothing was done
 	Lock *Lock // if a key was put, and not given up by so short a TTL; see givenUp
 }
@@ -103,9 +104,10 @@ type Mark struct {
 
 // Mark returns the mark of what was viewed.
 func (v View) Mark() Mark {
-	m := Mark{content: sha256.Sum256([]byte(v.Type + " " + v.content()))}
+	kind, content := v.content()
+	m := Mark{content: sha256.Sum256([]byte(kind + " " + content))}
 	for _, s := range v.told {
-		if s.exists && s.kind == v.Type && s.value == v.content() {
+		if s.exists && s.opinion == v.seen {
 			s.opinion = opinion{}
 			m.told = append(m.told, s)
 		}
@@ -166,7 +168,9 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited().plus(execPatience * x.engine.cfg.InstanceTimeout)
 	}
-	x.engine.look(x.req.DB, x.req.Keys, &looking{marks: slices.Concat(x.req.Watched, x.req.Shown), done: x.looked})
+	x.engine.look(x.req.DB, x.req.Keys, &looking{
+		brief: x.req.Brief, room: momentMax, marks: slices.Concat(x.req.Watched, x.req.Shown), done: x.looked,
+	})
 }
 
 // looked goes on with what the keys are found to hold.

@@ -206,7 +206,7 @@ func TestAMarkIsComparedOnMastersThatToldItBothTimes(t *testing.T) {
 		for i := range told {
 			told[i].opinion = opinion{true, "string", "v"}
 		}
-		return View{Exists: true, Type: "string", Value: "v", told: told}
+		return View{Exists: true, Type: "string", Value: "v", seen: opinion{true, "string", "v"}, told: told}
 	}
 	at := func(master int, ends, slack int64) sighting {
 		return sighting{master: master, left: time.Second, ends: ends, slack: slack}

@@ -333,7 +333,11 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 	case "MGET":
 		var all []any
 		for _, k := range call.Args[1:] {
-			all = append(all, f.mark(k.(string)))
+			if v, ok := f.get(k.(string)); ok {
+				all = append(all, v.text)
+			} else {
+				all = append(all, f.mark(k.(string)))
+			}
 		}
 		call.Reply = all
 		return
@@ -391,7 +395,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 			call.Err = errors.New("NOSCRIPT No matching script. Please use EVAL.")
 			return
 		}
-		if s == luaLook || s == luaEdit {
+		if s == luaLook || s == luaEdit || s == luaGetAll {
 			f.exec(s, call)
 			return
 		}
@@ -404,7 +408,7 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 				call.Reply, call.Err = f.script(s, arg(3), call.Args[3+n:])
 			}
 		}
-		for _, s := range []*lua{luaLook, luaEdit} {
+		for _, s := range []*lua{luaLook, luaEdit, luaGetAll} {
 			if s.text == arg(1) {
 				f.loaded[s.sha] = s
 				f.exec(s, call)
@@ -426,9 +430,12 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 func (f *fake) exec(s *lua, call *masters.Call) {
 	n, _ := call.Args[2].(int64)
 	keys, argv := call.Args[3:3+n], call.Args[3+n:]
-	if s == luaLook {
-		call.Reply = f.look(keys)
-	} else {
+	switch s {
+	case luaLook:
+		call.Reply = f.look(keys, argv)
+	case luaGetAll:
+		call.Reply = f.getAll(keys, argv)
+	default:
 		call.Reply = f.edit(keys, argv)
 	}
 }
@@ -547,7 +554,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		f.putUntil(key, arg(0), arg(1))
 		return int64(1), nil
 	case luaDeleteSeen, luaExpireSeen:
-		if !ok || v.kind != arg(0) || v.text != arg(1) {
+		if kind, seen := v.seen(digest); !ok || kind != arg(0) || seen != arg(1) {
 			return miss()
 		}
 		if s == luaDeleteSeen {
@@ -597,16 +604,62 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 	return int64(1), nil
 }
 
-func (f *fake) look(names []any) any {
-	var all []any
-	for _, name := range names {
-		if v, ok := f.get(name.(string)); ok {
-			all = append(all, []any{v.kind, v.text, v.expires.Sub(f.now()).Milliseconds(), v.expires.UnixMilli(), int64(0)})
-		} else {
+// seen is what luaSight tells of a key that is looked at in this way.
+func (v value) seen(how string) (kind, seen string) {
+	switch n := len(v.text); {
+	case v.kind != "string" || how == whole || n <= shortMax:
+		return v.kind, v.text
+	case n > longMax && (how == sampled || how == headed):
+		return sampledKind, fmt.Sprintf("%s:%d", shaOf(v.text[:256]), n)
+	default:
+		return digestedKind, fmt.Sprintf("%s:%d", shaOf(v.text), n)
+	}
+}
+
+func (f *fake) look(names, argv []any) any {
+	all, took, room := []any{}, int64(0), argv[len(names)].(int64)
+	for i, name := range names {
+		v, ok := f.get(name.(string))
+		if !ok {
 			all = append(all, []any{"none"})
+			continue
 		}
+		kind, seen := v.seen(argv[i].(string))
+		if kind == digestedKind || len(seen) > shortMax {
+			took += int64(len(v.text))
+		}
+		if took > room && i > 0 {
+			if argv[len(names)+1] == "part" {
+				return all
+			}
+			return took
+		}
+		sight := []any{kind, seen, int64(len(v.text)), v.expires.Sub(f.now()).Milliseconds(), v.expires.UnixMilli(), int64(0)}
+		if argv[i] == headed && len(v.text) > shortMax {
+			sight = append(sight, v.text[:headMax])
+		}
+		all = append(all, sight)
 	}
 	return all
+}
+
+func (f *fake) getAll(names, argv []any) any {
+	var values, sizes []any
+	all := int64(0)
+	for _, name := range names {
+		v, ok := f.get(name.(string))
+		if ok && v.kind == "string" {
+			values = append(values, v.text)
+		} else {
+			values, v.text = append(values, nil), ""
+		}
+		sizes = append(sizes, int64(len(v.text)))
+		all += int64(len(v.text))
+	}
+	if all > argv[0].(int64) {
+		return sizes
+	}
+	return values
 }
 
 func (f *fake) edit(names, argv []any) any {
@@ -616,7 +669,7 @@ func (f *fake) edit(names, argv []any) any {
 		if !ok {
 			v = value{kind: "none"}
 		}
-		if v.kind != arg(5*i) || v.text != arg(5*i+1) {
+		if kind, seen := v.seen(digest); kind != arg(5*i) || seen != arg(5*i+1) {
 			return int64(0)
 		}
 	}

@@ -1,16 +1,85 @@
 package quorum
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"lockproxy/quorum/vouch"
 )
 
+// How masters look at a key. What they tell of a value that is not brought as a whole is compared in place of the value; its kind
+// says so.
+const (
+	whole   = "whole"  // the value of a string
+	digest  = "digest" // of a string of more than shortMax its digest
+	sampled = "sample" // of one of more than longMax its length and four samples: for who only reads, and has no use for the value
+	headed  = "head"   // as sampled, and the first bytes of what is longer than shortMax
+)
+
+// The kinds of strings that are not told as a whole.
+const (
+	digestedKind = "string#"
+	sampledKind  = "string~"
+)
+
+// What is long: a string in bytes, anything else in entries. A master makes a digest of 1 MiB in 4 ms, and of as many entries as
+// manyMax in 2 ms; samples take it 10 µs, and moving a value into a script 1 ms for each MiB.
+const (
+	shortMax = 512     // a string is told as a whole
+	longMax  = 4 << 10 // samples will do
+	manyMax  = 1000    // where there are more entries, their number stands for them
+	entryMay = 1 << 10 // what an entry counts, against what there is room for
+	headMax  = 64      // of its beginning, and of a sample
+)
+
+// momentMax is how much is compared at one moment: masters do nothing else meanwhile. One string may be longer.
+const momentMax = 1 << 20
+
+// TooMuch says that keys are to be compared at one moment that hold too much for that.
+type TooMuch struct {
+	Size int // what they hold at least, in bytes
+}
+
+func (t *TooMuch) Error() string {
+	return fmt.Sprintf("ERR the keys of this command, or of the transaction and those that it watches, hold %d bytes, and %d are compared at one moment "+
+		"at most (an entry of a hash, a list or a set counts %d): make several commands of it, or use fewer keys or shorter values",
+		t.Size, momentMax, entryMay)
+}
+
+func sized(text string) string {
+	return strings.NewReplacer("@SHORT@", strconv.Itoa(shortMax), "@LONG@", strconv.Itoa(longMax), "@MANY@", strconv.Itoa(manyMax),
+		"@ENTRY@", strconv.Itoa(entryMay), "@HEAD@", strconv.Itoa(headMax), "@DIGESTED@", digestedKind, "@SAMPLED@", sampledKind).Replace(text)
+}
+
 // look reads several keys of one database in one round, at one moment on each master.
 func (e *Engine) look(db int, names []string, l *looking) {
-	l.keys, l.names = make([]agreement, len(names)), names
-	e.beginAll(l, db, names, l.runs(luaLook, names))
+	l.keys, l.names, l.within = make([]agreement, len(names)), names, len(names)
+	e.beginAll(l, db, names, l.runs(luaLook, names, l.argv(len(names))...))
+}
+
+// argv returns the arguments of luaLook for so many keys.
+func (l *looking) argv(n int) []any {
+	argv := make([]any, n, n+2)
+	for i := range argv {
+		if argv[i] = whole; l.how != "" {
+			argv[i] = l.how
+		}
+		if l.brief != nil && l.brief[i] {
+			argv[i] = digest
+		}
+	}
+	room, extent := int64(math.MaxInt32), "all"
+	if l.room > 0 {
+		room = int64(l.room)
+	}
+	if l.part {
+		extent = "part"
+	}
+	return append(argv, room, extent)
 }
 
 // A looking is a reading of several keys.
@@ -18,13 +87,19 @@ type looking struct {
 	round
 	keys  []agreement
 	names []string
+	how   string // masters look at the keys; "": whole
+	brief []bool // nil, or by key: a digest will do
+	room  int    // how much masters may look at; 0: however much that is
+	part  bool   // masters tell of as many keys as there is room for, of one at least; else of all or of none
 	every bool   // it waits for every master, and ignores one in quarantine, which may have an older copy
 	marks []Mark // it waits for the masters that told of these
 	done  func(*looking)
 
+	within int // of how many keys all masters have told whose answers count; guarded by round.mu
+
 	// The outcome, for done.
-	err     error  // *NoQuorum, ErrClosed
-	views   []View // by key: what a quorum agrees on
+	err     error  // *NoQuorum, *TooMuch, ErrClosed
+	views   []View // by key: what a quorum agrees on; if part, of as many as that came to
 	unclear bool   // there is a key about which no opinion can have a quorum
 }
 
@@ -33,8 +108,11 @@ func (l *looking) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
-	all, ok := parseSightings(en.Reply, len(l.keys))
-	if !ok {
+	if _, tooMuch := en.Reply.(int64); tooMuch {
+		return refused
+	}
+	all, ok := parseSightings(en.Reply)
+	if n := len(all); !ok || n > len(l.keys) || n < len(l.keys) && (n == 0 || !l.part) {
 		return unexpected
 	}
 	is := granted
@@ -47,13 +125,14 @@ func (l *looking) read(en *entry) ballot {
 			all[i].timeLateness(en.lane, l.names[i])
 			l.keys[i].add(en, all[i])
 		}
+		l.within = min(l.within, len(all))
 	}
 	return is
 }
 
-// parseSightings reads the reply of luaLook about so many keys.
-func parseSightings(reply any, n int) ([]sighting, bool) {
-	list, _ := reply.([]any)
+// parseSightings reads the reply of luaLook.
+func parseSightings(reply any) ([]sighting, bool) {
+	list, isList := reply.([]any)
 	all := make([]sighting, len(list))
 	for i := range list {
 		var ok bool
@@ -61,7 +140,7 @@ func parseSightings(reply any, n int) ([]sighting, bool) {
 			return nil, false
 		}
 	}
-	return all, len(all) == n
+	return all, isList
 }
 
 // parseSighting reads the part of that reply that is about one key.
@@ -70,27 +149,36 @@ func parseSighting(reply any) (sighting, bool) {
 	if len(list) == 1 && list[0] == "none" {
 		return sighting{}, true
 	}
-	if len(list) != 5 {
+	if len(list) != 6 && len(list) != 7 {
 		return sighting{}, false
 	}
 	kind, ok1 := list[0].(string)
 	value, ok2 := list[1].(string)
-	ms, ok3 := list[2].(int64)
-	ends, ok4 := list[3].(int64)
-	slack, ok5 := list[4].(int64)
-	s := sighting{opinion: opinion{true, kind, value}, left: time.Duration(ms) * time.Millisecond, ends: ends, slack: slack}
-	return s, ok1 && ok2 && ok3 && ok4 && ok5
+	length, ok3 := list[2].(int64)
+	ms, ok4 := list[3].(int64)
+	ends, ok5 := list[4].(int64)
+	slack, ok6 := list[5].(int64)
+	s := sighting{opinion: opinion{true, kind, value}, length: int(length), left: time.Duration(ms) * time.Millisecond, ends: ends, slack: slack}
+	if len(list) == 7 {
+		s.head, _ = list[6].(string)
+	}
+	return s, ok1 && ok2 && ok3 && ok4 && ok5 && ok6
 }
 
 // decide waits until something is known about every key.
 func (l *looking) decide(t tally) Decision {
-	decision := Won
 	//mutant: who told of what is watched is not waited for
 	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
 		return Undecided
 	}
-	for i := range l.keys {
-		switch l.keys[i].decide(t) {
+	return decideEach(l.keys[:l.within], t)
+}
+
+// decideEach is the rule of a round that reads several keys. It is lost if about one of them no opinion can have a quorum.
+func decideEach(keys []agreement, t tally) Decision {
+	decision := Won
+	for i := range keys {
+		switch keys[i].decide(t) {
 		case Unanswered:
 			return Unanswered
 		case Undecided:
@@ -114,9 +202,14 @@ func (l *looking) ended(d Decision) {
 		l.err = l.failure()
 	}
 	l.unclear = d == Lost
-	l.views = make([]View, len(l.keys))
 	l.mu.Lock()
-	for i := range l.keys {
+	for en := range l.who(Refused) {
+		if size, _ := en.Reply.(int64); d == Lost {
+			l.err = &TooMuch{Size: int(size)}
+		}
+	}
+	l.views = make([]View, l.within)
+	for i := range l.views {
 		l.timeDrops(&l.keys[i])
 		l.views[i] = l.engine.view(&l.keys[i])
 	}

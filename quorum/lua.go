@@ -174,7 +174,7 @@ return 1`)
 	// dump could not be undone.
 	luaFillDump = newLua(luaSight + luaIfBlank + `
 redis.call('RESTORE', KEYS[1], ARGV[2], ARGV[1], 'REPLACE', 'ABSTTL')
-local kind, seen = look(KEYS[1])
+local kind, seen = look(KEYS[1], 'whole')
 if seen == ARGV[5] and redis.call('DUMP', KEYS[1]) == ARGV[1]
   --mutant: a part of a lock is filled
   and (kind == 'string' or kind == 'hash' and #redis.call('HGETALL', KEYS[1]) == 2) then return 1 end
@@ -183,9 +183,11 @@ return 0`)
 )
 
 // luaSight defines what a quorum agrees on about a key: its type and its value; of anything but a string, a digest of the
-// value. What DUMP gives is no measure: it differs between versions of the server, and in a table of many entries between
-// any two servers. Where a type has no command here, or that is not permitted, it has to do.
-const luaSight = `local call = redis.pcall` + luaValue + `
+// value; and how long it is. What DUMP gives is no measure: it differs between versions of the server, and in a table of many
+// entries between any two servers. Where a type has no command here, or that is not permitted, it has to do.
+//
+// A long value is brought as a whole only if somebody wants to have it. See look.go for what is brought else, and how it is compared.
+var luaSight = sized(`local call = redis.pcall` + luaValue + `
 local function digestOf(key, kind)
   local all
   if kind == 'hash' then all = call('HGETALL', key)
@@ -200,16 +202,35 @@ local function digestOf(key, kind)
   if kind == 'hash' or kind == 'set' then table.sort(parts) end -- digests, because the order of texts depends on the locale
   return redis.sha1hex(table.concat(parts))
 end
-local function look(key)
-  local kind = redis.call('TYPE', key).ok
-  if kind == 'none' then return kind, '' end
-  if kind == 'string' then return kind, redis.call('GET', key) end
-  return kind, digestOf(key, kind)
+local counts = {string = 'STRLEN', hash = 'HLEN', set = 'SCARD', list = 'LLEN', zset = 'ZCARD'}
+local function sizeOf(key, kind)
+  local n = counts[kind] and call(counts[kind], key)
+  return type(n) == 'number' and n or 0
 end
-`
+local function look(key, how, kind, n)
+  kind = kind or redis.call('TYPE', key).ok
+  if kind == 'none' then return kind, '', 0 end
+  n = n or sizeOf(key, kind)
+  if kind ~= 'string' then
+    if n > @MANY@ then return kind, ':' .. n, n end
+    return kind, digestOf(key, kind), n
+  end
+  if how == 'sample' and n > @LONG@ then
+    local parts = {n}
+    for i = 0, 3 do
+      local at = math.floor(i * (n - @HEAD@) / 3)
+      parts[i + 2] = redis.call('GETRANGE', key, at, at + @HEAD@ - 1)
+    end
+    return '@SAMPLED@', table.concat(parts, ':'), n
+  end
+  local value = redis.call('GET', key)
+  if how == 'whole' or #value <= @SHORT@ then return kind, value, #value end
+  return '@DIGESTED@', redis.sha1hex(value) .. ':' .. #value, #value
+end
+`)
 
 // A change of what a quorum holds names what it saw there, and applies only where that still is.
-const luaIfSeen = luaSight + `local kind, seen = look(KEYS[1])
+var luaIfSeen = luaSight + `local kind, seen = look(KEYS[1])
 if kind == 'none' then return -1 end
 if kind ~= ARGV[1] or seen ~= ARGV[2] then return 0 end
 `
@@ -224,15 +245,37 @@ var (
 )
 
 var (
-	// luaLook KEYS: for each of them, in an array: {type, value or digest, remaining ms, when it expires, how inexactly that is
-	// known}, or {"none"}.
-	luaLook = newLua(luaSight + luaExpires + `
-local all = {}
+	// luaLook KEYS ARGV=how to look at each of them (see the constants of look.go), ARGV[#KEYS + 1]=how much there is room for
+	// ARGV[#KEYS + 2]='part' to tell of as many keys as there is room for, and of one at least. It returns for each key, in an
+	// array: {type, value or digest, length, remaining ms, when it expires, how inexactly that is known}, the first bytes of a long
+	// value if they are asked for, or {"none"}. Where not all of them have room, and all are asked for, it returns how much they take.
+	luaLook = newLua(luaSight + luaExpires + sized(`
+local all, room, part, took, kinds, sizes = {}, tonumber(ARGV[#KEYS + 1]), ARGV[#KEYS + 2] == 'part', 0, {}, {}
+local last = #KEYS
 for i, key in ipairs(KEYS) do
-  local kind, seen = look(key)
-  if kind == 'none' then all[i] = {kind} else all[i] = {kind, seen, redis.call('PTTL', key), expires(key)} end
+  local kind, how = redis.call('TYPE', key).ok, ARGV[i]
+  local n = kind == 'none' and 0 or sizeOf(key, kind)
+  kinds[i], sizes[i] = kind, n
+  local cost = n
+  if kind ~= 'string' then cost = (not part or n <= @MANY@) and n * @ENTRY@ or 0
+  elseif n <= @SHORT@ or n > @LONG@ and (how == 'sample' or how == 'head') then cost = 0 end
+  took = took + cost
+  if took > room and (i > 1 or kind ~= 'string') then
+    if part and i > 1 then last = i - 1 break end
+    if not part then last = 0 end
+  end
 end
-return all`)
+if last == 0 then return took end
+for i = 1, last do
+  local key, how = KEYS[i], ARGV[i]
+  local kind, seen, n = look(key, how == 'head' and 'sample' or how, kinds[i], sizes[i])
+  if kind == 'none' then all[i] = {kind} else
+    local at, slack = expires(key)
+    all[i] = {kind, seen, n, redis.call('PTTL', key), at, slack}
+    if how == 'head' and kinds[i] == 'string' and n > @SHORT@ then all[i][7] = call('GETRANGE', key, 0, @HEAD@ - 1) end
+  end
+end
+return all`))
 
 	// luaEdit KEYS, and for each of them five in ARGV: the type ('none' if absent) and the value or digest that are to
 	// be there, what to do, the new value, and when it is to expire, at the earliest if it is to replace what expires later. It

@@ -129,7 +129,7 @@ func (en *entry) voted() bool {
 // reads says that the entry changes nothing.
 func (en *entry) reads() bool {
 	switch en.round.owner.(type) {
-	case *viewing, *looking, *asking, *fenceLook:
+	case *viewing, *looking, *asking, *getting, *fenceLook:
 		return true
 	}
 	return false

@@ -19,11 +19,14 @@ func (e *Engine) Get(key Key, done func(View)) {
 
 // Read tells all that a quorum agrees on about a key of any type.
 func (e *Engine) Read(key Key, done func(View)) {
-	e.look(key.DB, []string{key.Name}, &looking{done: func(l *looking) {
-		v := l.views[0]
-		v.Err = l.err
-		done(v)
-	}})
+	e.look(key.DB, []string{key.Name}, &looking{done: func(l *looking) { done(l.first()) }})
+}
+
+// first is the outcome of a reading of one key.
+func (l *looking) first() View {
+	v := l.views[0]
+	v.Err = l.err
+	return v
 }
 
 // Ask sends a command that only reads to every master, and tells the answer that a quorum gives. So a question about
@@ -33,13 +36,12 @@ func (e *Engine) Ask(req AskRequest, done func(Asked)) {
 	for _, arg := range req.Command[1:] {
 		args = append(args, arg)
 	}
-	e.ask(req.Key, args, req.Unordered, done)
+	e.begin(&asking{unordered: req.Unordered, part: req.Part, done: done}, req.Key, args)
 }
 
-// ask is Ask with the command as it is sent.
+// ask is Ask with the command as it is sent. The answer is the value of a key, or a list.
 func (e *Engine) ask(key Key, args []any, unordered int, done func(Asked)) {
-	a := &asking{unordered: unordered, done: done}
-	e.begin(a, key, args)
+	e.begin(&asking{unordered: unordered, done: done}, key, args)
 }
 
 // AskRequest is a question about one key.
@@ -48,6 +50,8 @@ type AskRequest struct {
 	Command []string // with the key where the command has it
 	// Unordered says that the answer is a list whose parts, of so many items each, masters may give in any order.
 	Unordered int
+	// Part says that the answer is a part of a value, and empty where nothing is there.
+	Part bool
 }
 
 // Asked is the outcome of an Ask. Its Reply is nil, an int64, a string or a []any of these.
@@ -62,6 +66,7 @@ type asking struct {
 	round
 	agreement
 	unordered int
+	part      bool
 	done      func(Asked)
 }
 
@@ -69,7 +74,7 @@ type asking struct {
 const wrongKind = "wrong type"
 
 func (a *asking) read(en *entry) ballot {
-	answer := opinion{exists: !isBlank(en.Reply), kind: "answer"}
+	answer := opinion{exists: !isBlank(en.Reply) && !(a.part && en.Reply == ""), kind: "answer"}
 	if en.Err != nil { // a wrong type is an answer, too
 		if is := readError(en.Err); is.vote == Failed {
 			return is

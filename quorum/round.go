@@ -23,7 +23,7 @@ type round struct {
 	blind    bool          // it takes a lock from whoever holds it; see last_moment.go
 	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program  *lua          // the script that it runs by SHA-1, if it does
-	keys     int           // how many it is about, as package admission counts
+	keys     int           // how many it is about, as package admission counts; see weighed
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
@@ -85,7 +85,9 @@ func (e *Engine) begin(o owner, key Key, args []any) {
 func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	r := o.base()
 	r.engine, r.owner = e, o
-	r.keys = max(len(names), 1)
+	if r.keys == 0 {
+		r.keys = max(len(names), 1)
+	}
 	e.load.Begin(r.keys)
 	r.start = e.now()
 	waited := e.answers.at(r.start)

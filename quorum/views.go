@@ -1,6 +1,9 @@
 package quorum
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Viewed is what all masters tell about a key, and what that comes to.
 type Viewed struct {
@@ -30,7 +33,7 @@ type MasterView struct {
 	Left     time.Duration // of its quarantine, as far as is known
 	Answered bool          // in time; if not, nothing is known of the key there
 	Type     string        // if Answered; "none" if nothing is there
-	Value    string        // of a string
+	Value    string        // of a string; of a long one what excerpt makes of it
 	TTL      time.Duration
 	Counts   bool   // the answer counts
 	Reason   string // why it does not, or what keeps the master from granting
@@ -39,8 +42,19 @@ type MasterView struct {
 // Views asks every master what it has under a key, and waits for all of them: an InstanceTimeout, if one is late. It
 // tells what there is to tell, though fewer than a quorum answer.
 func (e *Engine) Views(key Key, done func(Viewed)) {
-	v := &viewing{done: done, key: key, seen: make([]*sighting, len(e.masters))}
-	e.begin(v, key, v.runs(luaLook, []string{key.Name}))
+	v := &viewing{key: key, seen: make([]*sighting, len(e.masters))}
+	v.done = func(all Viewed) {
+		e.pacer.end(viewsRoom)
+		done(all)
+	}
+	e.pacer.begin(viewsRoom, func() { v.ask(e) })
+}
+
+// viewsRoom is what it takes of the pacer's room: who asks for many at once is in no hurry, and others lock meanwhile.
+const viewsRoom = pacerRoom / 8
+
+func (v *viewing) ask(e *Engine) {
+	e.begin(v, v.key, v.runs(luaLook, []string{v.key.Name}, (&looking{how: headed}).argv(1)...))
 }
 
 // A viewing is a reading that waits for every master.
@@ -56,8 +70,8 @@ func (v *viewing) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
-	all, ok := parseSightings(en.Reply, 1)
-	if !ok {
+	all, ok := parseSightings(en.Reply)
+	if !ok || len(all) != 1 {
 		return unexpected
 	}
 	all[0].timeLateness(en.lane, v.key.Name)
@@ -86,6 +100,7 @@ func (v *viewing) ended(d Decision) {
 	switch {
 	case d == Won && all.View.Exists:
 		all.State = LockHeld
+		all.View.Value = excerpt(all.View.Type, all.View.Value, all.View.head, all.View.Length)
 	case d == Won:
 		all.State = LockFree
 	case d == Lost:
@@ -98,6 +113,17 @@ func (v *viewing) ended(d Decision) {
 	v.done(all)
 }
 
+// excerpt returns a string, or of one that is long how it begins, and how long it is.
+func excerpt(kind, value, head string, length int) string {
+	switch {
+	case kind != "string":
+		return ""
+	case length > shortMax:
+		return fmt.Sprintf("%s… (%d bytes)", head, length)
+	}
+	return value
+}
+
 // of returns what one master told. It is called with round.mu held.
 func (v *viewing) of(en *entry, is *MasterStatus) MasterView {
 	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == Granted, Reason: en.cause}
@@ -107,11 +133,9 @@ func (v *viewing) of(en *entry, is *MasterStatus) MasterView {
 	if s := v.seen[en.master]; s != nil {
 		m.Answered, m.Type = true, "none"
 		if s.exists {
-			m.Type, m.TTL = s.kind, v.engine.cfg.shown(v.engine.lasts(s.left)-s.later)
+			m.Type, m.TTL = s.typeName(), v.engine.cfg.shown(v.engine.lasts(s.left)-s.later)
 		}
-		if s.kind == "string" {
-			m.Value = s.value
-		}
+		m.Value = excerpt(m.Type, s.value, s.head, s.length)
 	}
 	return m
 }

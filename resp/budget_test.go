@@ -152,14 +152,14 @@ func TestWhatLastsIsRefusedForWantOfMemory(t *testing.T) {
 func TestCommandsOnManyKeysDoNotRefuseTheTextsOfOthers(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Memory: 1 << 20}})
 	arrived := r.engine.hold()
-	var exists strings.Builder
+	var names strings.Builder
 	for i := range 400 {
-		fmt.Fprint(&exists, " k", i)
+		fmt.Fprint(&names, " k", i, " v")
 	}
 	var all []*client
 	for range 3 {
 		c := r.dial()
-		c.send(words("EXISTS" + exists.String()))
+		c.send(words("MSETNX" + names.String()))
 		all = append(all, c)
 	}
 	waitFor(t, "memory is not spent", func() bool { return r.server.memory.used() > r.server.memory.max })

@@ -83,14 +83,14 @@ func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
 // runDel removes each name once, however often it is given.
 func runDel(c *call) Reply {
 	names := slices.Compact(slices.Sorted(slices.Values(c.args[1:])))
-	sl := c.claimAll(overlapNone, names, counted)
+	sl := c.claimPieces(overlapNone, names, len(names), counted)
 	if sl == nil {
 		return wait
 	}
-	done := sl.changed // the slot is not ours any more once the last outcome has come
+	changed, each := sl.changed, make(map[string]func(quorum.Changed), len(names)) // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
-		key := c.key(name)
-		c.engine().Remove(key, c.deleting(key, done))
+		each[name] = c.deleting(c.key(name), changed)
 	}
+	c.engine().RemoveAll(c.db, names, func(name string, is quorum.Changed) { each[name](is) })
 	return later
 }

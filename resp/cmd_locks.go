@@ -12,8 +12,8 @@ import (
 const (
 	locksDefault = 100
 	locksMax     = 1000
-	// locksBatch is about how many locks the masters are asked at one time, or more if LOCKS is to list more.
-	locksBatch = 128
+	// locksBatch is about how many locks the masters are asked at one time.
+	locksBatch = 64
 )
 
 // runLocks lists what clients of this proxy have taken, and a quorum still holds.
@@ -81,7 +81,7 @@ func (l *listing) next() {
 		l.slot.resolve(outcome{done: 1, reply: l.reply()})
 		return
 	}
-	batch := l.rest[:min(len(l.rest), max(l.most-len(l.valid), locksBatch))]
+	batch := l.rest[:min(len(l.rest), locksBatch)]
 	l.rest = l.rest[len(batch):]
 	l.batch, l.left = batch, len(batch)
 	for i := range batch {

@@ -63,7 +63,7 @@ func runWatch(c *call) Reply {
 		}
 		return nil
 	}
-	c.engine().Exec(quorum.ExecRequest{DB: c.db, Keys: names, Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
+	c.engine().Exec(quorum.ExecRequest{DB: c.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
 	return later
 }
 
@@ -155,7 +155,6 @@ func runExec(c *call) Reply {
 		t.end(&c.memory)
 		return refused
 	}
-	deferred := deferredOf(queue)
 	if len(names) == 0 {
 		sl := c.claimTogether(overlapAny, nil, made)
 		if sl == nil {
@@ -163,10 +162,10 @@ func runExec(c *call) Reply {
 		}
 		t.end(&c.memory)
 		replies := repliesSoFar(queue)
-		c.runDeferred(deferred, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
+		c.runDeferred(deferredOf(queue), replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return later
 	}
-	return c.execute(names, deferred, func() ([]quorum.Mark, step) {
+	return c.execute(names, queue, func() ([]quorum.Mark, step) {
 		//mutant: what is watched may change
 		marks := t.marks()
 		t.end(&c.memory)

@@ -1,24 +1,36 @@
 package resp
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"lockproxy/quorum"
 )
 
-func runGet(c *call) Reply { return c.look(Engine.Get, valueOrNull) }
-
-func runStrlen(c *call) Reply {
-	return c.look(Engine.Get, func(o *outcome) Reply { return Int(len(o.text)) })
+func runGet(c *call) Reply {
+	return c.begin(overlapAny, c.args[1], valueOrNull, func(sl *slot) { c.engine().Get(sl.key, sl.viewed) })
 }
 
-// runGetRange cuts as Redis does: both ends are included, and negative ones count from the end of the value.
+func runStrlen(c *call) Reply {
+	return c.peek(func(v *quorum.View) Reply {
+		if v.Exists && v.Type != "string" {
+			return errWrongType
+		}
+		return Int(v.Length)
+	})
+}
+
+// runGetRange asks for the part alone.
 func runGetRange(c *call) Reply {
-	start, end, refused := rangeOf(c.args)
-	if refused != nil {
+	if _, _, refused := rangeOf(c.args); refused != nil {
 		return refused
 	}
-	return c.look(Engine.Get, func(o *outcome) Reply { return Bulk(cut(o.text, start, end)) })
+	return c.ask(quorum.AskRequest{Part: true}, func(r any) Reply {
+		part, _ := r.(string)
+		return Bulk(part)
+	})
 }
 
 func rangeOf(args []string) (start, end int64, refused Reply) {
@@ -30,6 +42,7 @@ func rangeOf(args []string) (start, end int64, refused Reply) {
 	return start, end, nil
 }
 
+// cut cuts as Redis does: both ends are included, and negative ones count from the end of the value.
 func cut(s string, start, end int64) string {
 	n := int64(len(s))
 	if start < 0 && end < 0 && start > end {
@@ -48,9 +61,68 @@ func cut(s string, start, end int64) string {
 	return s[start : end+1]
 }
 
-// look reads the key by Engine.Get, which is for strings, or Engine.Read.
-func (c *call) look(read func(Engine, quorum.Key, func(quorum.View)), answer func(*outcome) Reply) Reply {
-	return c.begin(overlapAny, c.args[1], answer, func(sl *slot) { read(c.engine(), sl.key, sl.viewed) })
+// peek reads what there is to tell of the key but for its value.
+func (c *call) peek(answer func(*quorum.View) Reply) Reply {
+	return c.peekAll(c.args[1:2], func(views []quorum.View) Reply { return answer(&views[0]) })
+}
+
+// peekAll is peek for several keys, all different. They are looked at piece by piece.
+func (c *call) peekAll(names []string, answer func([]quorum.View) Reply) Reply {
+	return c.begunInPieces(names, func(sl *slot, names []string) {
+		c.engine().Peek(sl.key.DB, names, func(views []quorum.View, err error) {
+			o := outcome{err: err, done: 1}
+			if err == nil {
+				o.reply = answer(views)
+			}
+			sl.resolve(o)
+		})
+	})
+}
+
+// begunInPieces begins a read of several keys, all different, that has one outcome, the reply.
+func (c *call) begunInPieces(names []string, run func(sl *slot, names []string)) Reply {
+	names = slices.Clone(names)
+	sl := c.claimPieces(overlapAny, names, 1, made)
+	if sl == nil {
+		return wait
+	}
+	run(sl, names)
+	return later
+}
+
+// runMGet answers null for a key that is no string.
+func runMGet(c *call) Reply {
+	given := slices.Clone(c.args[1:])
+	limits := &c.server.cfg.Limits
+	return c.begunInPieces(distinct(given), func(sl *slot, names []string) {
+		req := quorum.GetAllRequest{DB: sl.key.DB, Names: names, Most: limits.Output - len(given)*mgetOverhead}
+		c.engine().GetAll(req, func(views []quorum.View, err error) {
+			if tooLong, ok := errors.AsType[*quorum.TooLong](err); ok {
+				err = fmt.Errorf("ERR %w, which max_output (%s) has room for: ask for fewer keys at a time, or raise max_output",
+					tooLong, sizeText(limits.Output))
+			}
+			o := outcome{err: err, done: 1}
+			if err == nil {
+				o.reply = valuesOf(given, indexed(names), views)
+			}
+			sl.resolve(o)
+		})
+	})
+}
+
+// mgetOverhead is what a value takes in a reply beside its bytes.
+const mgetOverhead = 32
+
+func valuesOf(given []string, names nameIndex, views []quorum.View) Reply {
+	all := make(Array, len(given))
+	for i, name := range given {
+		if v := &views[names.index(name)]; v.Exists {
+			all[i] = Bulk(v.Value)
+		} else {
+			all[i] = Null{}
+		}
+	}
+	return all
 }
 
 func valueOrNull(o *outcome) Reply {
@@ -62,23 +134,23 @@ func valueOrNull(o *outcome) Reply {
 
 // runExists counts, as Redis does, a name that is given twice as two.
 func runExists(c *call) Reply {
-	names := c.args[1:]
-	sl := c.claimAll(overlapAny, names, counted)
-	if sl == nil {
-		return wait
-	}
-	for _, name := range names {
-		c.engine().Read(c.key(name), sl.viewed)
-	}
-	return later
+	given := slices.Clone(c.args[1:])
+	names := distinct(given)
+	return c.peekAll(names, func(views []quorum.View) Reply {
+		n, places := 0, indexed(names)
+		for _, name := range given {
+			n += count(views[places.index(name)].Exists)
+		}
+		return Int(n)
+	})
 }
 
 func runType(c *call) Reply {
-	return c.look(Engine.Read, func(o *outcome) Reply {
-		if o.done == 0 {
+	return c.peek(func(v *quorum.View) Reply {
+		if !v.Exists {
 			return Status("none")
 		}
-		return Status(o.kind)
+		return Status(v.Type)
 	})
 }
 
@@ -94,11 +166,11 @@ func asUnixMillis(ms int64, asked time.Time) Int  { return Int(asked.UnixMilli()
 func runTTL(reply func(ms int64, asked time.Time) Int) func(*call) Reply {
 	return func(c *call) Reply {
 		asked := time.Now()
-		return c.look(Engine.Read, func(o *outcome) Reply {
-			if o.done == 0 {
+		return c.peek(func(v *quorum.View) Reply {
+			if !v.Exists {
 				return noKey
 			}
-			return reply(o.ttl.Milliseconds(), asked)
+			return reply(v.TTL.Milliseconds(), asked)
 		})
 	}
 }

@@ -14,6 +14,7 @@ type command struct {
 	summary string
 	run     func(*call) Reply
 	plan    planner // its part in a transaction; nil if it has none
+	brief   bool    // plan needs no value of a key, and changes none that is there
 	subs    []*command
 
 	full string // "client|id"; set by the table

@@ -271,7 +271,7 @@ func TestOneFailureAmongSeveralKeysIsTheAnswer(t *testing.T) {
 		r := newRig(t, Config{})
 		arrived := r.engine.hold()
 		c := r.dial()
-		c.send(words("EXISTS a b"))
+		c.send(words("DEL a b"))
 		<-arrived
 		<-arrived
 		for i := range 2 {

@@ -290,7 +290,7 @@ func (e *fakeEngine) view(key quorum.Key, stringsOnly bool, done func(quorum.Vie
 		case stringsOnly && old.kind != "string":
 			v.Err = quorum.ErrWrongType
 		default:
-			v.Exists, v.Type, v.Value = true, old.kind, old.value
+			v.Exists, v.Type, v.Value, v.Length = true, old.kind, old.value, len(old.value)
 			if !stringsOnly {
 				v.TTL = time.Until(old.expires)
 			}
@@ -305,6 +305,31 @@ func (e *fakeEngine) Get(key quorum.Key, done func(quorum.View)) {
 
 func (e *fakeEngine) Read(key quorum.Key, done func(quorum.View)) {
 	e.do("read "+key.Name, e.view(key, false, done))
+}
+
+func (e *fakeEngine) Peek(db int, names []string, done func([]quorum.View, error)) {
+	e.viewAll("read", db, names, done)
+}
+
+func (e *fakeEngine) GetAll(r quorum.GetAllRequest, done func([]quorum.View, error)) {
+	e.viewAll("get", r.DB, r.Names, done)
+}
+
+func (e *fakeEngine) viewAll(how string, db int, names []string, done func([]quorum.View, error)) {
+	e.do(how+" "+strings.Join(names, " "), func(keys map[quorum.Key]fakeEntry) func() {
+		views := make([]quorum.View, len(names))
+		for i, name := range names {
+			e.view(quorum.Key{DB: db, Name: name}, false, func(v quorum.View) { views[i] = v })(keys)()
+			views[i].Exists = views[i].Exists && (how == "read" || views[i].Type == "string")
+		}
+		return func() { done(views, e.err) }
+	})
+}
+
+func (e *fakeEngine) RemoveAll(db int, names []string, done func(string, quorum.Changed)) {
+	for _, name := range names {
+		e.Remove(quorum.Key{DB: db, Name: name}, func(c quorum.Changed) { done(name, c) })
+	}
 }
 
 func (e *fakeEngine) Remove(key quorum.Key, done func(quorum.Changed)) {
@@ -385,7 +410,7 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 	for i, name := range r.Keys {
 		now[i].Type = "none"
 		if old, had := keys[quorum.Key{DB: r.DB, Name: name}]; had {
-			now[i] = quorum.View{Exists: true, Type: old.kind, Value: old.value, TTL: time.Until(old.expires), TTLMost: time.Until(old.expires)}
+			now[i] = quorum.View{Exists: true, Type: old.kind, Value: old.value, Length: len(old.value), TTL: time.Until(old.expires), TTLMost: time.Until(old.expires)}
 		}
 	}
 	for i, m := range r.Watched {

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"slices"
 	"time"
 
 	"lockproxy/quorum"
@@ -53,7 +54,7 @@ func (p *plan) edits() []quorum.Edit {
 // put sets a key.
 func (k *planned) put(value string, ttl time.Duration) {
 	k.edit = quorum.Edit{Kind: quorum.Put, Value: value, TTL: ttl}
-	k.View = quorum.View{Exists: true, Type: "string", Value: value, TTL: ttl, TTLMost: ttl}
+	k.View = quorum.View{Exists: true, Type: "string", Value: value, Length: len(value), TTL: ttl, TTLMost: ttl}
 }
 
 // rewrite is put with KEEPTTL: a key that is there keeps the TTL that it has.
@@ -113,17 +114,30 @@ func (k *planned) value() Reply {
 	return Bulk(k.Value)
 }
 
+// briefly says of which keys no command needs the value: those that are only watched, too.
+func briefly(names []string, queue []*queued) []bool {
+	brief, all := slices.Repeat([]bool{true}, len(names)), indexed(names)
+	for _, q := range queue {
+		for _, name := range q.keys() {
+			if i := all.index(name); i >= 0 && !q.cmd.brief {
+				brief[i] = false
+			}
+		}
+	}
+	return brief
+}
+
 // runPlanned runs a command that is a plan by itself.
 func runPlanned(c *call) Reply { return c.runStep(newQueued(c.cmd, c.args)) }
 
 // runStep runs one command as a plan.
 func (c *call) runStep(q *queued) Reply {
-	return c.execute(distinct(q.keys()), nil, func() ([]quorum.Mark, step) { return nil, q.step })
+	return c.execute(distinct(q.keys()), []*queued{q}, func() ([]quorum.Mark, step) { return nil, q.step })
 }
 
-// execute runs a plan on keys. It calls begin once, when no earlier command is in its way. begin returns the commands of the plan
-// as one step, and the marks that the first of the keys must have. The deferred commands are run when the plan has taken place.
-func (c *call) execute(names []string, deferred []deferredCommand, begin func() ([]quorum.Mark, step)) Reply {
+// execute runs a plan of these commands on keys. It calls begin once, when no earlier command is in its way. begin returns the steps of
+// the plan as one, and the marks that the first of the keys must have. Commands without a step are run when the plan has taken place.
+func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(overlapNone, names, func(o *outcome) Reply {
 		if o.done == 0 {
 			return errorReply(quorum.ErrLate)
@@ -133,8 +147,9 @@ func (c *call) execute(names []string, deferred []deferredCommand, begin func() 
 	if sl == nil {
 		return wait
 	}
+	deferred, brief := deferredOf(queue), briefly(names, queue)
 	marks, run := begin()
-	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks}
+	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks, Brief: brief}
 	var shown []*watched // by name; EXEC watches nothing any more
 	if len(c.transaction.watched) > 0 {
 		for _, name := range names {

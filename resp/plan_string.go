@@ -24,7 +24,7 @@ func onString(do func(p *plan, k *planned, args []string) Reply) planner {
 
 func planGet(_ *plan, k *planned, _ []string) Reply { return k.value() }
 
-func planStrlen(_ *plan, k *planned, _ []string) Reply { return Int(len(k.Value)) }
+func planStrlen(_ *plan, k *planned, _ []string) Reply { return Int(k.Length) }
 
 func planGetRange(p *plan, args []string) Reply {
 	start, end, refused := rangeOf(args)

@@ -34,10 +34,13 @@ func beginIn(sl *slot, run func(*slot)) Reply {
 	return later
 }
 
-// claimAll is claim for an operation on each of several keys.
-func (c *call) claimAll(o overlap, names []string, answer func(*outcome) Reply) *slot {
-	n := len(names)
-	return c.claimSlot(claim{overlap: o, name: names[0], others: slices.Clone(names[1:]), keys: n, outcomes: n, engaged: n, answer: answer})
+// claimPieces is claim for an operation on several keys that the engine takes piece by piece. The names must all be different; the
+// slot keeps them.
+func (c *call) claimPieces(o overlap, names []string, outcomes int, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(claim{
+		overlap: o, name: names[0], others: names[1:], keys: quorum.PieceWeight(len(names)),
+		outcomes: outcomes, engaged: 1 + min(len(names), quorum.PieceKeys), answer: answer,
+	})
 }
 
 // claimTogether is claim for one operation on several keys, or on none. The names must all be different; the slot keeps them.
@@ -54,13 +57,13 @@ type claim struct {
 	overlap  overlap
 	name     string // of the first key, if there is one
 	others   []string
-	keys     int // how many there are
+	keys     int // how many masters are asked about at one time, as package admission counts
 	outcomes int
 	engaged  int // how many operations of the engine the memory budget counts
 	answer   func(*outcome) Reply
 }
 
-// claimSlot does the work of claim, claimAll and claimTogether, and of a subscription, which is no operation of the engine.
+// claimSlot does the work of claim, claimPieces and claimTogether, and of a subscription, which is no operation of the engine.
 func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
 	if cl.keys > 0 && !s.mayBegin(cl.keys) { // what has no key is asked seldom, or of the upstream

@@ -5,7 +5,7 @@
 // the masters is removed before the next. Nothing is asserted: the ratios at the end say what was aimed at and what was
 // reached.
 //
-//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,paused,upstream,idle,apart] [-masters 3,5]
+//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,paused,reads,upstream,idle,apart] [-masters 3,5]
 package main
 
 import (
@@ -32,7 +32,7 @@ type settings struct {
 
 func main() {
 	var s settings
-	only := flag.String("only", "set,pairs,paused,upstream,idle,apart", "which parts to run")
+	only := flag.String("only", "set,pairs,paused,reads,upstream,idle,apart", "which parts to run")
 	sizes := flag.String("masters", "3,5", "numbers of masters")
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds per row; the figures are medians")
 	flag.DurationVar(&s.duration, "duration", time.Second, "about how long one subject runs in one round")
@@ -91,6 +91,7 @@ var parts = []part{
 	{"set", "SET key tok NX PX 30000, random keys", (*fleet).setPart},
 	{"pairs", "lock and unlock: SET NX PX, then compare-and-delete; a latency is that of a pair", (*fleet).pairsPart},
 	{"paused", "one of the masters paused (SIGSTOP), 50 clients", (*fleet).pausedPart},
+	{"reads", "what others pay while one client reads or deletes many keys, or long ones", (*fleet).readsPart},
 	{"upstream", "keys that are no locks: straight to a Redis, and to lockproxy with that upstream, all on the same processors", (*fleet).upstreamPart},
 	{"idle", "idle connections", (*fleet).idlePart},
 	// The last, as its processes stay where it puts them.

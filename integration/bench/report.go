@@ -13,6 +13,7 @@ type report struct {
 	figures  []figure
 	commands [][]string
 	idleKB   float64
+	reads    []readsFigure
 }
 
 // A figure is one row of the table.
@@ -101,7 +102,7 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
-	targets = append(targets, r.upstreamTargets()...)
+	targets = slices.Concat(targets, r.readsTargets(), r.upstreamTargets())
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
 	for _, t := range targets {
 		t.print(w)

@@ -5,7 +5,8 @@
 // they have set must be undone, which is still more work. So only as many rounds are begun as can be answered in three tenths of
 // that time. A client that would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
 //
-// A round on many keys is as much work for masters as many on one: it counts as a round for each of its keys.
+// A round on many keys is as much work for masters as many on one: it counts as a round for each of its keys, and one that only reads
+// for each eighth.
 //
 // How many that is follows from how many were answered lately (Little's law): if n rounds are answered within three tenths of an
 // instance_timeout, n may be under way, and each takes about that time. Answers are counted in windows of that length. The lower

@@ -1,0 +1,211 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+)
+
+// GetAllRequest asks for the strings under several keys of one database.
+type GetAllRequest struct {
+	DB    int
+	Names []string // all different
+	Most  int      // how many bytes all of them may have together
+}
+
+// TooLong says that the values that were asked for are longer than they may be.
+type TooLong struct{ Size, Most int }
+
+func (t *TooLong) Error() string {
+	return fmt.Sprintf("the values have %d bytes together, more than %d", t.Size, t.Most)
+}
+
+// GetAll tells of each key what Get tells: the value that a quorum agrees on. A key that is no string is told as absent.
+//
+// Short values come with the first question. If they are long, the first answer tells how long, and then masters send as many of them
+// at a time as make up a piece: by MGET, because moving values into a script costs a master forty times as much.
+func (e *Engine) GetAll(req GetAllRequest, done func([]View, error)) {
+	g := &gathering{engine: e, req: req, views: make(map[string]View, len(req.Names)), sizes: make(map[string]int), done: done}
+	g.measure(req.Names)
+}
+
+// A gathering is a GetAll under way.
+type gathering struct {
+	engine *Engine
+	req    GetAllRequest
+	views  map[string]View
+	sizes  map[string]int // of values that are still to come
+	done   func([]View, error)
+}
+
+// measureKeys is about how many keys masters are asked how long their values are. It takes them less than a millisecond.
+const measureKeys = 256
+
+// measure asks about as many of the keys as are asked about at one time, and then about the others.
+func (g *gathering) measure(names []string) {
+	if len(names) == 0 {
+		g.fetch(g.req.Names)
+		return
+	}
+	n := min(len(names), measureKeys)
+	first := &getting{names: names[:n]}
+	g.ask(first, min(n, PieceKeys), first.runs(luaGetAll, names[:n], int64(atOnceMax)), func() { g.measure(names[n:]) })
+}
+
+// fetch asks for as many of the values that are still to come as make up a piece, and then for the others.
+func (g *gathering) fetch(names []string) {
+	if len(g.sizes) == 0 {
+		g.end(nil)
+		return
+	}
+	if size := g.size(); size > g.req.Most {
+		g.end(&TooLong{size, g.req.Most})
+		return
+	}
+	var now []string
+	size, at := 0, 0
+	for ; at < len(names) && len(now) < PieceKeys; at++ {
+		more, due := g.sizes[names[at]]
+		if due && len(now) > 0 && size+more > getMax {
+			break
+		}
+		if due {
+			now, size = append(now, names[at]), size+more
+			delete(g.sizes, names[at])
+		}
+	}
+	args := append(make([]any, 0, 1+len(now)), "MGET")
+	for _, name := range now {
+		args = append(args, name)
+	}
+	g.ask(&getting{names: now}, min(PieceKeys, max(len(now), PieceKeys*size/getMax)), args, func() { g.fetch(names[at:]) })
+}
+
+// size returns how long all values are, as far as is known.
+func (g *gathering) size() (n int) {
+	for _, size := range g.sizes {
+		n += size
+	}
+	for _, v := range g.views {
+		n += len(v.Value)
+	}
+	return n
+}
+
+// ask makes one round, which takes as much room as so many keys, and calls next with what it came to noted.
+func (g *gathering) ask(a *getting, room int, args []any, next func()) {
+	pacer := &g.engine.pacer
+	a.keys, a.round.keys = make([]agreement, len(a.names)), weighed(room)
+	a.done = func(err error) {
+		defer pacer.end(room)
+		if err != nil {
+			g.end(err)
+			return
+		}
+		a.mu.Lock()
+		for i, name := range a.names {
+			if a.sized {
+				g.sizes[name] = a.size(i)
+			} else {
+				g.views[name] = a.view(i)
+			}
+		}
+		a.mu.Unlock()
+		next()
+	}
+	pacer.begin(room, func() { g.engine.beginAll(a, g.req.DB, a.names, args) })
+}
+
+func (g *gathering) end(err error) {
+	all := make([]View, len(g.req.Names))
+	for i, name := range g.req.Names {
+		all[i] = g.views[name]
+	}
+	g.done(all, err)
+}
+
+// atOnceMax is how long values may be together to be sent by a script.
+const atOnceMax = 64 << 10
+
+// luaGetAll KEYS ARGV[1]=how long all values may be together: the values, or if they are longer how long each of them is.
+var luaGetAll = newLua(`
+local sizes, all = {}, 0
+for i, key in ipairs(KEYS) do
+  local n = redis.pcall('STRLEN', key)
+  sizes[i] = type(n) == 'number' and n or 0
+  all = all + sizes[i]
+end
+if all > tonumber(ARGV[1]) then return sizes end
+return redis.call('MGET', unpack(KEYS))`)
+
+// A getting is one question of a GetAll.
+type getting struct {
+	round
+	names []string
+	keys  []agreement
+	sized bool // a master has told how long values are; guarded by round.mu
+	done  func(error)
+}
+
+// A length that a master has told, in place of a value.
+const lengthKind = "length"
+
+func (a *getting) read(en *entry) ballot {
+	if en.Err != nil {
+		return readError(en.Err)
+	}
+	list, ok := en.Reply.([]any)
+	if !ok || len(list) != len(a.keys) {
+		return unexpected
+	}
+	is := granted
+	if slices.Contains(list, nil) {
+		is = grantedIfClean
+	}
+	if !en.counts(is) {
+		return is
+	}
+	for i, item := range list {
+		var s sighting
+		switch item := item.(type) {
+		case string:
+			s.opinion = opinion{true, "string", item}
+		case int64:
+			s.opinion, s.length, a.sized = opinion{true, lengthKind, ""}, int(item), true
+		}
+		a.keys[i].add(en, s)
+	}
+	return is
+}
+
+// decide waits until something is known about every key or, once one master has told lengths, until a quorum has answered: what they
+// tell is not compared then, as all are asked again.
+func (a *getting) decide(t tally) Decision {
+	if a.sized {
+		return decideAcquire(t)
+	}
+	return decideEach(a.keys, t)
+}
+
+func (a *getting) ended(d Decision) {
+	if d == Unanswered {
+		a.done(a.failure())
+		return
+	}
+	a.done(nil)
+}
+
+// size returns the longest that a master has told of the i-th value, or sent. It is called with round.mu held.
+func (a *getting) size(i int) (n int) {
+	for _, s := range a.keys[i].told {
+		n = max(n, s.length, len(s.value))
+	}
+	return n
+}
+
+// view returns what was agreed on. It is called with round.mu held.
+func (a *getting) view(i int) View {
+	if is := a.keys[i].agreed; is.exists {
+		return View{Exists: true, Type: "string", Value: is.value, Length: len(is.value)}
+	}
+	return View{Type: "none"}
+}

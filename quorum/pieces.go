@@ -1,0 +1,167 @@
+package quorum
+
+import "sync"
+
+// What is asked about many keys, or long values, is asked in pieces. Each takes a master a millisecond or two at most, and what others
+// ask goes between two pieces: here, as the next piece begins when the one before was answered, and on the masters. What is told of
+// the keys of one piece is so at one moment on each master. Another piece is another moment.
+
+// The size of a piece. pieceMax is for values that scripts look at, and getMax for those that are only sent.
+const (
+	PieceKeys = 64
+	pieceMax  = 128 << 10
+	getMax    = 256 << 10
+)
+
+// weighed is what a piece about so many keys is to package admission. One script for many keys is less work than one for each, for
+// the masters, and still less for the proxy.
+func weighed(keys int) int { return (keys + 7) / 8 }
+
+// PieceWeight is weighed for a command about so many keys that the engine takes piece by piece.
+func PieceWeight(keys int) int { return weighed(min(keys, PieceKeys)) }
+
+// A pacer lets only so many pieces be under way at one time, whoever asks: the others wait in line. Small ones need little room, so
+// clients that ask about a few keys do not wait for each other.
+type pacer struct {
+	mu      sync.Mutex // guards all below
+	taken   int        // of pacerRoom
+	waiting []piece
+}
+
+// A piece takes room as if it were about so many keys.
+type piece struct {
+	keys int
+	run  func()
+}
+
+// pacerRoom is as much as two whole pieces need.
+const pacerRoom = 2 * PieceKeys
+
+// begin calls run when there is room, perhaps at once; for what takes none, at once. It gives the room back by end.
+func (p *pacer) begin(keys int, run func()) {
+	p.mu.Lock()
+	if keys > 0 && (len(p.waiting) > 0 || !p.admits(keys)) {
+		p.waiting = append(p.waiting, piece{keys, run})
+		p.mu.Unlock()
+		return
+	}
+	p.taken += keys
+	p.mu.Unlock()
+	run()
+}
+
+// admits says whether there is room. There always is for the first. It is called with mu held.
+func (p *pacer) admits(keys int) bool { return p.taken == 0 || p.taken+keys <= pacerRoom }
+
+// end gives room back, and lets those go on who have waited longest.
+func (p *pacer) end(keys int) {
+	var next []piece
+	p.mu.Lock()
+	p.taken -= keys
+	for len(p.waiting) > 0 && p.admits(p.waiting[0].keys) {
+		p.taken += p.waiting[0].keys
+		next = append(next, p.waiting[0])
+		p.waiting = p.waiting[1:]
+	}
+	p.mu.Unlock()
+	for _, n := range next {
+		n.run()
+	}
+}
+
+// A survey looks at many keys, piece by piece.
+type survey struct {
+	engine *Engine
+	db     int
+	names  []string // that are left
+	how    string
+	// each takes what a piece has told of the first so many of the keys that were left, and calls next to go on. It is not called
+	// for an error.
+	each func(names []string, views []View, next func())
+	done func(error) // *NoQuorum, ErrClosed
+}
+
+func (s *survey) next() {
+	if len(s.names) == 0 {
+		s.done(nil)
+		return
+	}
+	n := min(len(s.names), PieceKeys)
+	room := n
+	if room == 1 { // it is no more than any other command on one key
+		room = 0
+	}
+	pacer := &s.engine.pacer
+	pacer.begin(room, func() {
+		l := &looking{how: s.how, room: pieceMax, part: true}
+		l.round.keys = weighed(n)
+		l.done = func(l *looking) {
+			defer pacer.end(room)
+			if l.err != nil {
+				s.done(l.err)
+				return
+			}
+			told := s.names[:len(l.views)]
+			s.names = s.names[len(told):]
+			s.each(told, l.views, s.next)
+		}
+		s.engine.look(s.db, s.names[:n], l)
+	})
+}
+
+// Peek tells of each key what Read tells, except values that are longer than shortMax. Where those are longer than longMax, masters
+// compare samples of them.
+func (e *Engine) Peek(db int, names []string, done func([]View, error)) {
+	all := make([]View, 0, len(names))
+	s := &survey{engine: e, db: db, names: names, how: sampled}
+	s.each = func(_ []string, views []View, next func()) {
+		all = append(all, views...)
+		next()
+	}
+	s.done = func(err error) { done(all, err) }
+	s.next()
+}
+
+// RemoveAll is Remove for each of several keys of one database, all different. It calls done for each of them.
+func (e *Engine) RemoveAll(db int, names []string, done func(name string, c Changed)) {
+	s := &survey{engine: e, db: db, names: names, how: digest}
+	s.each = func(names []string, views []View, next func()) {
+		left := &countdown{after: next}
+		left.n = 1 + len(names)
+		for i, name := range names {
+			one := func(c Changed) {
+				done(name, c)
+				left.one()
+			}
+			if views[i].Exists {
+				e.remove(Key{db, name}, views[i], one)
+			} else {
+				one(Changed{})
+			}
+		}
+		left.one()
+	}
+	s.done = func(err error) {
+		for _, name := range s.names {
+			done(name, Changed{Err: err})
+		}
+	}
+	s.next()
+}
+
+// A countdown calls after when n things are done.
+type countdown struct {
+	mu    sync.Mutex // guards n
+	n     int
+	after func()
+}
+
+func (c *countdown) one() {
+	c.mu.Lock()
+	c.n--
+	over := c.n == 0
+	c.mu.Unlock()
+	if over {
+		c.after()
+	}
+}
