@@ -29,7 +29,7 @@ func fairLocks(t *testing.T) []fairLock {
 		if !f.Queues {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join("testdata", "fair", f.SHA+".lua"))
+		text, err := os.ReadFile(filepath.Join("testdata", "redisson", f.SHA+".lua"))
 		if err != nil {
 			t.Fatal(err)
 		}

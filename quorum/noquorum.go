@@ -1,6 +1,9 @@
 package quorum
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // NoQuorum says that the masters could not give an answer that a quorum stands behind. What the caller asked for may
 // or may not have happened; a lock was not acquired.
@@ -40,6 +43,30 @@ func listed(causes []Cause) (text string) {
 		sep = "; "
 	}
 	return text
+}
+
+// failure returns why the script has no quorum. Of several locks, masters that answered may have no vote on one.
+func (r *voting) failure() error {
+	err := r.round.failure()
+	short, is := err.(*NoQuorum) //nolint:errorlint // it is not wrapped
+	if !is {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, a := range r.count.answers {
+		if a == nil || a.value.Kind != ArrayValue {
+			continue
+		}
+		for part := range a.value.Parts() {
+			if part.Kind == ErrorValue {
+				_, why, _ := strings.Cut(part.Text, " ")
+				short.Causes = append(short.Causes, Cause{r.entries[i].lane.master.Addr(), why})
+				break
+			}
+		}
+	}
+	return short
 }
 
 // A Disagreement says that the masters answered, and no quorum of them alike.

@@ -115,7 +115,7 @@ func (c *count) decideEach(t tally) Decision {
 	return d
 }
 
-// elements counts the votes on each element. An array that is too short, or no array, refuses.
+// elements counts the votes on each element. An array that is too short, or no array, refuses; an element that is an error is no vote.
 func (c *count) elements(failed int) []tally {
 	var all []tally
 	answered := 0
@@ -129,14 +129,17 @@ func (c *count) elements(failed int) []tally {
 			if i == len(all) {
 				all = append(all, tally{Masters: len(c.answers), Failed: failed})
 			}
-			if vote.Kind == IntValue && vote.Int > 0 {
+			switch {
+			case vote.Kind == IntValue && vote.Int > 0:
 				all[i].Granted++
+			case vote.Kind == ErrorValue:
+				all[i].Failed++
 			}
 			i++
 		}
 	}
 	for i := range all {
-		all[i].Refused = answered - all[i].Granted
+		all[i].Refused = answered - all[i].Granted - (all[i].Failed - failed)
 	}
 	return all
 }

@@ -375,14 +375,17 @@ end)
 local answer, longest, size = {'', ''}, 0, 2
 
 -- Redisson extends a lock of readers also where the caller's own hold is over there, because the master has missed an extension: then
--- others' leaving ends the lock. So that is no yes. KEYS are pairs, of a lock and what the names of its holds begin with; ARGV names the
--- caller, or several, one for each thread.
+-- others' leaving ends the lock. So that is no yes; and it is no no, for the hold is counted on, and others of the caller's threads
+-- may hold the lock. KEYS are pairs, of a lock and what the names of its holds begin with; ARGV names the caller, or several, one for
+-- each thread. Holds of other names are others', as those of the same thread's write lock, which have no time of their own.
 for hold, there in pairs(ok and holds or {}) do
   for i = 2, #keys, 2 do
     for _, caller in ipairs(there and {} or ARGV) do
-      local mine = find(hold, keys[i] .. ':' .. caller .. ':', 1, true) == 1
-      if mine and type(result) == 'table' then result[i / 2] = 0 -- of several locks this one
-      elseif mine then result = 0 end
+      --mutant: a reader's holds are known by how their names begin
+      if hold == keys[i] .. ':' .. caller .. ':rwlock_timeout' then
+        local over = {err = '@OVER@'}
+        if type(result) == 'table' then result[i / 2] = over else result = over end -- of several locks this one
+      end
     end
   end
 end

@@ -13,6 +13,11 @@ var voteMutants = []mutant{
 		test:   "TestAReaderExtends", in: ".",
 	},
 	{
+		name: "a reader's holds are known by how their names begin", rule: "11 extend",
+		change: becomes("if find(hold, keys[i] .. ':' .. caller .. ':', 1, true) == 1 then"),
+		test:   "TestAReaderExtends", in: ".",
+	},
+	{
 		name: "a TTL above the longest is refused where it was there", rule: "scripts", front: true,
 		change: becomes("if ttl > most then stop = 'it sets a TTL above ttl_max, ' .. most .. ' ms; ask for less, or raise ttl_max on every lockproxy' end"),
 	},
