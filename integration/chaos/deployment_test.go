@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ const (
 
 // A deployment is five masters, the links to them, and two proxies that use the same links.
 type deployment struct {
+	users   string // file of the masters' users; empty if they have none
 	shim    string // empty if the clocks of the masters cannot be stepped
 	masters []*harness.Redis
 	relays  []*harness.Relay
@@ -47,7 +49,27 @@ func deploy(t testing.TB, proxies int, flags ...string) *deployment {
 		}
 		t.Skipf("NOT RUN: redis-server cannot be run (%v): no fault was tried", err)
 	}
-	d := &deployment{}
+	return (&deployment{}).deploy(t, proxies, masterFlags, flags...)
+}
+
+// loginAtMasters is the user and password of proxies and of these tests, where masters have users.
+var loginAtMasters = []string{"locks", "opensesame"}
+
+// deployOnDisk starts a deployment whose masters write everything to disk before they answer, and permit their default user what the
+// manual says.
+func deployOnDisk(t testing.TB, proxies int, flags ...string) *deployment {
+	t.Helper()
+	d := &deployment{users: filepath.Join(t.TempDir(), "users.acl")}
+	rules := "user default off ~* &* +@all\nuser " + loginAtMasters[0] + " on >" + loginAtMasters[1] + " ~* &* +@all\n"
+	if err := os.WriteFile(d.users, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	onDisk := []string{"--appendonly", "yes", "--appendfsync", "always", "--aclfile", d.users}
+	return d.deploy(t, proxies, append(onDisk, masterFlags...), flags...)
+}
+
+func (d *deployment) deploy(t testing.TB, proxies int, masterFlags []string, flags ...string) *deployment {
+	t.Helper()
 	var err error
 	if d.shim, err = harness.BuildClock(t.TempDir()); err != nil {
 		t.Logf("NOT RUN: clocks are not stepped: %v", err)
@@ -58,6 +80,9 @@ func deploy(t testing.TB, proxies int, flags ...string) *deployment {
 		t.Fatal(err)
 	}
 	for _, m := range d.masters {
+		if d.users != "" {
+			m.Login = loginAtMasters
+		}
 		r, err := harness.StartRelay(m.Addr)
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +128,11 @@ func (d *deployment) stop() {
 func (d *deployment) masterAddrs() []string {
 	var addrs []string
 	for _, r := range d.relays {
-		addrs = append(addrs, r.Addr)
+		addr := r.Addr
+		if d.users != "" {
+			addr = "redis://" + strings.Join(loginAtMasters, ":") + "@" + addr
+		}
+		addrs = append(addrs, addr)
 	}
 	return addrs
 }

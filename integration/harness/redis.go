@@ -20,7 +20,8 @@ const reference = "redis-server"
 
 // A Redis is one real redis-server, or a server that is compatible with it, without persistence.
 type Redis struct {
-	Addr string
+	Addr  string
+	Login []string // user and password with which Do logs in; nil for none
 
 	bin   string
 	port  int
@@ -171,6 +172,11 @@ func (r *Redis) Do(db int, args ...string) ([]byte, error) {
 		return nil, err
 	}
 	defer c.Close()
+	if r.Login != nil {
+		if reply, err := c.Do(append([]string{"AUTH"}, r.Login...)...); err != nil || string(reply) != "+OK\r\n" {
+			return nil, fmt.Errorf("AUTH on %s: %q, %w", r.Addr, reply, errors.Join(err))
+		}
+	}
 	if reply, err := c.Do("SELECT", strconv.Itoa(db)); err != nil || string(reply) != "+OK\r\n" {
 		return nil, fmt.Errorf("SELECT %d on %s: %q, %w", db, r.Addr, reply, errors.Join(err))
 	}
