@@ -52,7 +52,7 @@ func keepersOf(probes []probe) []*keeper {
 }
 
 // forgets says why the keeper forgets locks when it restarts, "" if it does not.
-func (k *keeper) forgets() string { return k.skips() + k.answersFirst() }
+func (k *keeper) forgets() string { return k.skips() + k.answersFirst() + k.diverged() }
 
 // lacksShown is how many commands are named.
 const lacksShown = 5
@@ -69,10 +69,17 @@ func (k *keeper) skips() string {
 }
 
 func (k *keeper) answersFirst() string {
-	if !k.info.KeepsAll() || k.info.Durable(k.patience) {
+	if !k.info.KeepsAll() || !k.info.AnswersFirst(k.patience) {
 		return ""
 	}
 	return fmt.Sprintf("lua-time-limit is %s ms, and io-threads %s", k.info.ScriptLimit, k.info.IOThreads)
+}
+
+func (k *keeper) diverged() string {
+	if !k.info.KeepsAll() || !k.info.Diverged() {
+		return ""
+	}
+	return fmt.Sprintf("%d commands in the append-only file were left out when it was loaded", k.info.LoadErrors)
 }
 
 func (k *keeper) untold() string {
@@ -98,6 +105,8 @@ var shortfalls = []struct {
 }{
 	{(*keeper).skips, "this version leaves such commands out when it loads its append-only file. So a restart forgets locks, and the master is " +
 		"quarantined: for ttl_max, if most masters restart. Nobody need log in as the default user, but it needs all permissions: set " + allForDefault},
+	{(*keeper).diverged, "the file is not what the master has, so that every restart quarantines it. Set the default user's permissions, or databases, " +
+		"as they were, and run BGREWRITEAOF there"},
 	{(*keeper).untold, "if that user may not do everything, a restart forgets locks, and the master is quarantined. " +
 		"Permit ACL DRYRUN (+acl|dryrun) for check to find out, or set " + allForDefault},
 	{(*keeper).answersFirst, "this version then answers before it writes to disk, so that every restart quarantines it. Set " +

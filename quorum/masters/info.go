@@ -44,6 +44,7 @@ type Info struct {
 // A File is what an append-only file has been through, as far as INFO tells.
 type File struct {
 	Rewriting bool
+	Rewritten bool  // since the server started
 	Rewrites  int64 // told since version 7
 	Base      int64 // size of what it began with
 }
@@ -65,8 +66,13 @@ func (i *Info) IsRestrained(reply any) bool {
 // Durable says that the master forgets nothing that it answered within patience when it restarts, and nobody has an older copy of
 // what it knows.
 func (i *Info) Durable(patience time.Duration) bool {
-	return i.KeepsAll() && !i.answersFirst(patience)
+	//mutant: a file that is not what was loaded counts as all
+	return i.KeepsAll() && !i.AnswersFirst(patience) && !i.Diverged()
 }
+
+// Diverged says that the master did not load all of its append-only file, and has not rewritten that since. What it has written behind
+// rests on the data that it has. Loaded behind what was left out, a command may do something else, as an HSETNX that finds the field.
+func (i *Info) Diverged() bool { return i.LoadErrors > 0 && !i.File.Rewritten }
 
 // KeepsAll says that the master is told to write everything to disk before it answers.
 func (i *Info) KeepsAll() bool {
@@ -75,9 +81,9 @@ func (i *Info) KeepsAll() bool {
 	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0
 }
 
-// answersFirst says that the master may answer within patience before it has written to disk. Redis did so before version 7: while a
+// AnswersFirst says that the master may answer within patience before it has written to disk. Redis did so before version 7: while a
 // script ran for longer than lua-time-limit, and with more than one of io-threads.
-func (i *Info) answersFirst(patience time.Duration) bool {
+func (i *Info) AnswersFirst(patience time.Duration) bool {
 	if !i.IsBefore7() {
 		return false
 	}
@@ -196,6 +202,10 @@ func (i *Info) ReadInfo(reply string) {
 			i.UsedMemory -= n
 		case "aof_rewrite_in_progress":
 			i.File.Rewriting = n == 1
+		case "aof_last_rewrite_time_sec":
+			i.File.Rewritten = n >= 0
+		case "aof_last_bgrewrite_status": // comes behind it
+			i.File.Rewritten = i.File.Rewritten && v == "ok"
 		case "aof_rewrites":
 			i.File.Rewrites = n
 		case "aof_base_size":

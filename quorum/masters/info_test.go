@@ -59,6 +59,24 @@ func TestWhatAnswersBeforeItWritesMayForget(t *testing.T) {
 	}
 }
 
+// What is written behind data that was not loaded cannot be loaded with it.
+func TestWhatWasLoadedInPartMayForgetUntilItIsRewritten(t *testing.T) {
+	for told, want := range map[string]bool{
+		"":                               true,
+		"unexpected_error_replies:0\r\n": true,
+		"aof_last_rewrite_time_sec:-1\r\naof_last_bgrewrite_status:ok\r\nunexpected_error_replies:1\r\n": false,
+		"aof_last_rewrite_time_sec:0\r\naof_last_bgrewrite_status:err\r\nunexpected_error_replies:1\r\n": false,
+		"aof_last_rewrite_time_sec:0\r\naof_last_bgrewrite_status:ok\r\nunexpected_error_replies:1\r\n":  true,
+	} {
+		i := Info{RunID: "1"}
+		i.ReadConfig([]any{"appendonly", "yes", "appendfsync", "always"})
+		i.ReadInfo(told)
+		if got := i.Durable(time.Second); got != want {
+			t.Errorf("%q: durable is %v", told, got)
+		}
+	}
+}
+
 func TestWhatRunsInClusterMode(t *testing.T) {
 	for reply, want := range map[string]bool{"# Cluster\r\ncluster_enabled:1\r\n": true, "# Cluster\r\ncluster_enabled:0\r\n": false, "": false} {
 		var i Info

@@ -101,6 +101,11 @@ var vouchMutants = []mutant{
 		test:   "TestAFileThatIsLoadedInPart", in: ".",
 	},
 	{
+		name: "a file that is not what was loaded counts as all", rule: "7b older files",
+		change: becomes("return i.KeepsAll() && !i.AnswersFirst(patience)"),
+		test:   "TestWhatIsWrittenBehind", in: ".",
+	},
+	{
 		name: "a witness that was not loaded is not missed", rule: "7b older files",
 		change: becomes("_ = witnessed"),
 		test:   "TestAFileThatIsLoadedInPart", in: ".",

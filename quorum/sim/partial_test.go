@@ -63,3 +63,23 @@ func TestAFileThatIsLoadedWholeCostsNoVote(t *testing.T) {
 		}
 	})
 }
+
+// What a master writes behind data that it has not loaded does not count as all that it has: when it loads that data the next time, a
+// command behind may do something else.
+func TestWhatIsWrittenBehindWhatWasNotLoadedIsNotTakenForAll(t *testing.T) {
+	inDurableScene(t, func(s *scene) {
+		s.granted(s.fenced(0, "mine"))
+		s.loadInPart(0, false)
+		s.sleep(2 * sceneConfig.TTLMax)
+		s.expectGranted(s.acquireIn(0, 0, "yours", 30*time.Second))
+		s.do(func() {
+			for _, m := range s.servers {
+				m.crash(false)
+				m.boot()
+				m.store.rewind(s.now() - 2*time.Second) // without the last SET NX
+			}
+		})
+		s.sleep(time.Second)
+		s.expectNotGranted(s.acquireIn(0, 1, "theirs", 30*time.Second))
+	})
+}
