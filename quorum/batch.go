@@ -18,7 +18,10 @@ type running struct {
 	gathered    instant
 	begun       int64         // of the watch, then
 	clockNow    int64         // what the master's clock shows at most while the batch is gathered, ms
+	clockKept   int64         // by which keys are set to expire that are relied on: clockNow, or later
+	beyond      int64         // by how much clockKept may be ahead of the clock, besides uncertainty, ms
 	clockUnsure bool          // clockNow is not known well enough to set a key by it
+	exact       exactness     // what the answers to TIME prove
 	keeps       time.Duration // the longest that a key lives which the batch may set
 	extension   masters.Call  // of the horizon, at the head of a batch that needs it
 	proof       proof         // at the end of every batch
@@ -43,8 +46,7 @@ func (l *lane) gather(ctx context.Context) bool {
 	now := l.engine.waited()
 	l.begun = l.master.watch.restarts.Load() // before our clock is read: see putRight
 	l.gathered = l.engine.catchUp()
-	l.clockNow = l.master.watch.latest(l.gathered, l.link.clock, l.link.clockAt)
-	if l.clockUnsure = !l.master.watch.sure(l.engine.uncertainty()); l.clockUnsure {
+	if l.readClocks(); l.clockUnsure {
 		l.batch = append(l.batch, &question{Call: masters.Call{Args: heartbeatArgs}, lane: l}) // so that it is known afterwards
 	}
 	n := len(l.batch)

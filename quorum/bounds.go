@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"fmt"
 	"time"
 
 	"lockproxy/quorum/vouch"
@@ -38,25 +37,17 @@ func (e *Engine) keepTo(b vouch.Bounds) {
 }
 
 // A lock's key is kept for 2 × drift + grace longer than the lock is promised. One drift is for clocks that run differently, one
-// for the steps that vouch.Clock forgives over time. What is left covers what a look at a clock may miss:
+// for what is forgiven of steps over time (vouch.Clock). What is left covers what may go unnoticed of steps:
 //
 //	tolerance + 2 × uncertainty = (1/5 + 2 × 2/5) × (grace + clock floor)
 //
-// That is one step within the tolerance, and the inexactness of two observations.
+// That is one uncertainty for what the batch that set the key cannot tell, one for what the batch that does not find it cannot tell, and
+// a reserve.
 
-// Uncertainty is how inexact what is known of a master's clock may be: how wide the span that its offset is in. A round trip must
-// not take longer.
+// Uncertainty is by how much a key may end too early, as far as one batch can tell, so that the batch still has a vote at once.
 func Uncertainty(grace time.Duration) time.Duration { return (grace + clockFloor) * 2 / 5 }
 
 func (e *Engine) uncertainty() time.Duration { return Uncertainty(e.bounds.Load().Grace) }
-
-// whoseGrace ends the advice to raise grace: what else must be done, if another proxy's lower grace is the one that counts.
-func (e *Engine) whoseGrace() string {
-	if grace := e.bounds.Load().Grace; grace < e.cfg.Grace {
-		return fmt.Sprintf(" in every proxy (one has had %v), stop all, wait for the longest lock, run lockproxy init, and start them", grace)
-	}
-	return ""
-}
 
 // tolerance is how far a master's clock may step, in either direction, before that counts as a jump.
 func tolerance(grace time.Duration) time.Duration { return (grace + clockFloor) / 5 }

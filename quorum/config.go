@@ -11,7 +11,7 @@ import (
 
 // Config holds what an engine must know. Zero values get the defaults.
 type Config struct {
-	// InstanceTimeout is how long a round waits for a master's vote. Default 100 ms.
+	// InstanceTimeout is how long a round waits for a master's vote. Default 250 ms.
 	InstanceTimeout time.Duration
 	// DriftFactor is the part of a TTL by which clocks may come apart: drift = TTL × DriftFactor + 2 ms. Default 0.01.
 	DriftFactor float64
@@ -48,7 +48,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.InstanceTimeout = cmp.Or(c.InstanceTimeout, 100*time.Millisecond)
+	c.InstanceTimeout = cmp.Or(c.InstanceTimeout, 250*time.Millisecond)
 	c.DriftFactor = cmp.Or(c.DriftFactor, 0.01)
 	c.Grace = cmp.Or(c.Grace, 50*time.Millisecond)
 	c.TTLMax = cmp.Or(c.TTLMax, time.Hour)

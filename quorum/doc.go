@@ -60,7 +60,8 @@
 //	assess.go, marks.go,             the handshake's part
 //	marks_lua.go, witness.go
 //	vouching.go, watch.go,           the proof that every batch ends with; clocks
-//	suspend*.go, bounds.go
+//	exactness.go, bounds.go,
+//	suspend*.go
 //	names.go                         do other proxies take the same names for locks?
 //	roster.go                        the epochs of all masters, and how the others are told of a new one
 //	horizon.go, quarantine.go,       how long a master that has forgotten must wait; who sees to that

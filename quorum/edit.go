@@ -74,7 +74,7 @@ func (d *editing) compose(en *entry, now int64) {
 		at := int64(0)
 		switch {
 		case k.KeepTTL:
-			at = now + k.ms - (en.lane.gathered - d.looked.start).Milliseconds()
+			at = now - en.lane.beyond + k.ms - (en.lane.gathered - d.looked.start).Milliseconds()
 		case k.ms > 0:
 			at = en.lane.expiry(k.hash, now+k.ms)
 		}

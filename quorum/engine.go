@@ -85,7 +85,7 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 	e.bounds.Store(&own)
 	for i, slot := range slots(ms, cfg.Deployment) {
 		m := &master{Master: ms[i], slot: slot}
-		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: tolerance(cfg.Grace)}
+		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: tolerance(cfg.Grace), Patience: cfg.InstanceTimeout}
 		e.masters = append(e.masters, m)
 	}
 	e.warden = newWarden(e)

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -29,6 +30,7 @@ func inWorldWith(t *testing.T, n int, cfg Config, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		fakes, ms := newFakes(n)
 		w := &world{t: t, fakes: fakes, ms: ms}
+		cfg.InstanceTimeout = cmp.Or(cfg.InstanceTimeout, 100*time.Millisecond)
 		full := cfg.withDefaults()
 		for _, f := range w.fakes {
 			f.initialise(Members(ms, ""), full.bounds())

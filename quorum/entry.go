@@ -67,7 +67,7 @@ func (en *entry) send(now answerTime) failure {
 		return failure{FailedLate, "was not sent in time"}
 	}
 	en.fate = sent
-	r.owner.compose(en, en.lane.clockNow)
+	r.owner.compose(en, en.lane.clockKept)
 	return failure{}
 }
 

@@ -181,10 +181,11 @@ func (f *fill) take(now answerTime) bool {
 		return false
 	}
 	c := &l.engine.cfg
-	in := func(d time.Duration) int64 { return l.clockNow + (f.start + d - l.gathered).Milliseconds() }
-	f.ends = l.expiryAnew(g.signature().hash(), in(f.kept))
+	in := func(d time.Duration) int64 { return (f.start + d - l.gathered).Milliseconds() }
+	least := l.master.watch.earliest(l.gathered, l.link.clock)
+	f.ends = l.expiryAnew(g.signature().hash(), l.clockNow+in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
-	argv := []any{g.value, f.ends, in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
+	argv := []any{g.value, f.ends, least + in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {
 		argv[0] = g.dump
 		f.Args = luaFillDump.whole(keys, append(argv, f.seen)...)

@@ -40,6 +40,7 @@ type lane struct {
 	broken    map[signature][]*entry // entries of takers, of unknown fate, until the next connection
 	filling   map[signature]bool     // of each lock that the master is to be given; see fill.go
 	enough    int                    // how many requests wake an idle loop
+	gathering bool                   // see together
 	closed    bool
 
 	quarantine *quarantine // nil if the master is clean
@@ -103,7 +104,7 @@ func (l *lane) push(r request, now answerTime) failure {
 	}
 	l.queue = append(l.queue, r)
 	l.pushed++
-	if l.busy == idle && len(l.queue) >= l.enough { // else the loop comes by itself
+	if l.busy == idle && !l.gathering && len(l.queue) >= l.enough { // else the loop comes by itself
 		l.signal()
 	}
 	return failure{}
@@ -132,7 +133,11 @@ func (l *lane) late(now answerTime, silent string) failure {
 	if l.vague != "" && now.since(l.asked) <= l.engine.cfg.InstanceTimeout {
 		return failure{FailedClock, l.vague}
 	}
-	return failure{FailedLate, silent}
+	usual := time.Duration(l.master.roundTrip.Load())
+	if l.busy != idle && now.since(l.busy) > 3*usual { // it is not the way that is long
+		return failure{FailedLate, silent}
+	}
+	return failure{FailedLate, silent + l.engine.raiseTimeout(usual)}
 }
 
 // lateness is late for a round that is over.
@@ -208,16 +213,31 @@ func (l *lane) nudge(now answerTime) {
 	if l.behind.Load() {
 		l.tellEpochs()
 	}
-	//mutant: settings concern database 0
-	l.ask([]any{"INFO"}, l.patrol) // each lane, as each is judged by what its own connection was told
-	//mutant: one database's lane knows what is kept on disk
-	//mutant: fsync always is not noticed
-	if l.master.tellsAppend() {
-		l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolAppend)
-		if l.master.answersFirst() {
-			l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolAppend)
+	l.together(func() {
+		//mutant: settings concern database 0
+		l.ask([]any{"INFO"}, l.patrol) // each lane, as each is judged by what its own connection was told
+		//mutant: one database's lane knows what is kept on disk
+		//mutant: fsync always is not noticed
+		if l.master.tellsAppend() {
+			l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolAppend)
+			if l.master.answersFirst() {
+				l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolAppend)
+			}
+			l.witness.write(l)
 		}
-		l.witness.write(l)
+	})
+}
+
+// together has all that f pushes go in one batch: to a master far away, each batch takes long, and what clients send waits for it.
+func (l *lane) together(f func()) {
+	l.mu.Lock()
+	l.gathering = true
+	l.mu.Unlock()
+	f()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.gathering = false; l.busy == idle && len(l.queue) > 0 {
+		l.signal()
 	}
 }
 

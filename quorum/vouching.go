@@ -1,8 +1,6 @@
 package quorum
 
 import (
-	"cmp"
-	"fmt"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -124,63 +122,9 @@ func (l *lane) unkeptCause() failure {
 	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
 		return l.withheld(FailedHorizon, "has no horizon", &l.extension)
 	case l.misjudged():
-		return failure{FailedClock, "has a clock that was misjudged: what was set expires too early"}
+		return failure{FailedClock, "answered too late, compared with before, to tell when what was set expires"}
 	}
 	return failure{}
-}
-
-// misjudged says that the instants at which keys of the batch expire were chosen when too little was known of the master's
-// clock: the clock showed more by then, or this process has found out meanwhile that this process had stood still.
-func (l *lane) misjudged() bool {
-	since := l.proof.received - l.gathered
-	least := l.link.clock - since.Milliseconds() // what the clock can have shown at least when the batch was gathered
-	return l.begun != l.master.watch.restarts.Load() || least > l.clockNow+l.engine.uncertainty().Milliseconds()
-}
-
-// narrowings is how often a lane asks for the time again where an answer was too slow to tell whether the clock jumped.
-const narrowings = 3
-
-// observe compares the master's clock with ours, and returns why the master's is not to be trusted, if so.
-func (l *lane) observe(p *proof) failure {
-	if !p.long {
-		p.first = p.last
-	}
-	for tries := 0; ; tries++ {
-		first, ok1 := micros(&p.first)
-		last, ok2 := micros(&p.last)
-		if !ok1 || !ok2 {
-			return l.withheld(FailedClock, "did not tell the time", &p.last)
-		}
-		doubt := l.master.watch.observe(p.sent, p.received, first, last)
-		if doubt != "" {
-			l.engine.warden.alarm()
-		}
-		//mutant: a slow answer is believed about the clock
-		if l.master.watch.reach() <= l.engine.uncertainty() {
-			return failure{FailedClock, doubt}
-		}
-		took := (p.received - p.sent).Round(time.Millisecond)
-		vague := fmt.Sprintf("answers too slowly (%v) to tell whether its clock jumped: raise grace%s", took, l.engine.whoseGrace())
-		if tries == narrowings {
-			return failure{FailedClock, cmp.Or(doubt, vague)}
-		}
-		if took <= l.engine.cfg.InstanceTimeout { // else that is what ails it
-			l.askAgain(vague)
-		}
-		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
-		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
-			return failure{FailedConnection, "connection lost"} // which the next batch will find out
-		}
-		again.last, again.received = again.first, l.engine.catchUp()
-		p = &again
-	}
-}
-
-// askAgain notes that the answer was too slow, for votes that end before the next one.
-func (l *lane) askAgain(vague string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.vague, l.asked = vague, l.engine.waited()
 }
 
 // micros reads the reply of TIME.

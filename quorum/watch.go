@@ -53,10 +53,26 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	return ""
 }
 
-func (w *watch) reach() time.Duration {
+// early returns by how much too early what was gone when the clock showed shown can have been gone at most, by now; false if nothing
+// is known of that yet.
+func (w *watch) early(shown time.Duration, now instant) (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.clock.Reach()
+	return w.clock.Ahead(shown, now)
+}
+
+// uneven returns by how much longer the latest questions were on their way than the fastest.
+func (w *watch) uneven() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock.Uneven()
+}
+
+// isVague says that what the clock shows is known less exactly than as a rule, by more than d.
+func (w *watch) isVague(d time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clock.IsVague(d)
 }
 
 // sure says that what the clock shows is known to within d.
@@ -64,6 +80,13 @@ func (w *watch) sure(d time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clock.Known() && w.clock.Width() <= d
+}
+
+// excess returns by how much more than d what is known of the clock leaves open.
+func (w *watch) excess(d time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(w.clock.Width()-d, 0)
 }
 
 // latest returns what the master's clock shows at most, in ms. If nothing is known of the clock, it goes by heard: what the clock
@@ -131,7 +154,8 @@ func (w *watch) charged() (int, string) {
 
 // jumpSince returns the span that this clock's jump, which awaits judgement, is in. t is when the first clock was found to have
 // jumped. A clock that was steady at t or later has jumped by no more than goes unnoticed; one that was not known before t may have
-// jumped by anything. It returns nil if the master has answered no question since t, or its clock is not known to within d.
+// jumped by anything. It returns nil if the master has answered no question since t, or its clock is known less exactly than as a
+// rule, by more than d.
 func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +168,7 @@ func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 		//mutant: a clock that cannot tell denies a standstill
 		return &vouch.Span{Lo: -w.hidden, Hi: w.hidden}
 	//mutant: a jump is judged by a slow answer
-	case !jumped, w.clock.Width() > d:
+	case !jumped, w.clock.IsVague(d):
 		return nil
 	}
 	return &by

@@ -192,10 +192,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.verdict = "no: " + state(&p.marks)
 		case p.marks.Addr != "" && p.marks.Databases <= cfg.Upstream.Database:
 			p.verdict = fmt.Sprintf("no: has no database %d, in which clients begin, set databases %d there", cfg.Upstream.Database, cfg.Databases)
-		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg)):
-			p.verdict = "no: too far away" + p.forGrace(cfg)
-		case p.info.RoundTrip > quorum.Uncertainty(p.grace(cfg))*5/6:
-			p.votes, p.verdict = true, "votes; far away"+p.forGrace(cfg)
+		case 2*p.info.RoundTrip > cfg.InstanceTimeout:
+			p.votes, p.verdict = true, "votes; far away for instance_timeout "+cfg.InstanceTimeout.String()+", raise that to three round trips"
 		case p.marks.Addr != "" && p.marks.Databases < cfg.Databases:
 			p.votes, p.verdict = true, fmt.Sprintf("votes; has no database beyond %d, where clients SELECT others set databases %d there",
 				p.marks.Databases-1, cfg.Databases)
@@ -212,23 +210,6 @@ func judge(cfg *config.Config, probes []probe) {
 			seen[p.info.RunID] = p.addr
 		}
 	}
-}
-
-// grace is the grace by which the proxies watch the master's clock: the least that any of them has, if the marks tell.
-func (p *probe) grace(cfg *config.Config) time.Duration {
-	if p.marks.Addr == "" {
-		return cfg.Grace
-	}
-	return p.marks.Bounds.Grace
-}
-
-// forGrace says what to do about a master that is far away.
-func (p *probe) forGrace(cfg *config.Config) string {
-	text := " for grace " + p.grace(cfg).String() + ", raise that to three round trips"
-	if p.grace(cfg) < cfg.Grace {
-		text += " in every proxy, stop all, wait for the longest lock, run lockproxy init, start them"
-	}
-	return text
 }
 
 // reason puts an error of the connection into few words, with the mend. login says where logins are set.

@@ -20,6 +20,7 @@ type link struct {
 	blocked [2]bool       // by direction: what arrives is held, and comes when the link is whole again
 	held    [2][]*segment // what waits for that
 	slow    time.Duration // added to every delay
+	away    time.Duration // added, too: how far away the master is
 }
 
 // A conn is one connection, both ends of it. A segment that was sent arrives whatever becomes of the end that sent it,
@@ -101,7 +102,7 @@ func (c *conn) travel(s *segment, d time.Duration) {
 // delay is how long the network takes; a segment that was lost comes when it has been sent again.
 func (c *conn) delay() time.Duration {
 	p := &c.world.plan
-	d := between(c.rng, p.Latency/2, p.Latency*2) + c.link.slow
+	d := between(c.rng, p.Latency/2, p.Latency*2) + c.link.slow + c.link.away
 	if !c.world.quiet && chance(c.rng, p.Lossy) {
 		c.world.faults["late segment"]++
 		d += between(c.rng, time.Millisecond, p.LateMost)

@@ -38,7 +38,7 @@ var faultKinds = []faultKind{
 
 // kindOf finds a fault by its name.
 func kindOf(name string) faultKind {
-	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds, operatorKinds, stirKinds)
+	kinds := slices.Concat(faultKinds, forgetKinds, refusalKinds, operatorKinds, stirKinds, farKinds)
 	return kinds[slices.IndexFunc(kinds, func(f faultKind) bool { return f.name == name })]
 }
 

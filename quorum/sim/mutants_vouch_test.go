@@ -20,9 +20,39 @@ var vouchMutants = []mutant{
 		change: becomes("c.ahead > 1<<62"),
 	},
 	{
-		name: "a slow answer is believed about the clock", rule: "5 vouch",
+		name: "what cannot be told of a clock is ignored", rule: "5 vouch",
 		change: always,
-		test:   "TooSlowly",
+		test:   "TestAStepThatTheWayHides",
+	},
+	{
+		name: "what was known of a clock is what the latest look tells", rule: "5 vouch",
+		change: becomes("f.slow, f.low, f.usual = false, l.low, min(f.usual, l.width)"),
+		test:   "TestAStepThatTheWayHides",
+	},
+	{
+		name: "looks that stay slow never count", rule: "5 vouch",
+		change: never,
+		test:   "TestSlowLooksCount", in: "../vouch",
+	},
+	{
+		name: "a slow look counts at once", rule: "5 vouch",
+		change: becomes("l.width <= most"),
+		test:   "TestSlowLooksCount", in: "../vouch",
+	},
+	{
+		name: "what a clock may have stepped is never forgiven", rule: "5 vouch",
+		change: skip,
+		test:   "TestSlowLooksCount", in: "../vouch",
+	},
+	{
+		name: "what is set expires by a clock that is ahead", rule: "5 vouch",
+		change: becomes("return l.begun != l.master.watch.restarts.Load() || chosenBy == -1<<62"),
+		test:   "TestWhatIsSetAfterAStep",
+	},
+	{
+		name: "nothing is kept in addition", rule: "5 vouch",
+		change: becomes("l.clockKept = l.clockNow"),
+		test:   "TestAMasterWhoseWayGetsLonger",
 	},
 	{
 		name: "a proxy watches clocks by its own settings alone", rule: "5 vouch", aim: "clocks", classes: Mixed,

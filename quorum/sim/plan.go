@@ -71,6 +71,8 @@ type Plan struct {
 	Blunt  bool          // faults strike anybody, though it is an aimed world
 	Shifts bool          // masters take turns in being away
 
+	Away time.Duration // the longest way between a proxy and a master, one way: each is at a distance of its own; 0 if all are near
+
 	Standing bool // masters have replicas all the time; else one comes just before it takes over
 	Writable bool // replicas take what they are told to write
 }
@@ -126,6 +128,9 @@ func NewPlan(seed Seed) Plan {
 	}
 	if seed.In(Operated) {
 		p.operate(rand.New(rand.NewPCG(seed.Number, 9)))
+	}
+	if seed.In(Far) {
+		p.far(rand.New(rand.NewPCG(seed.Number, 10)))
 	}
 	return p
 }

@@ -110,7 +110,7 @@ func (w *World) lockAll() {
 		for j := range w.plan.Resources {
 			w.sleep(time.Millisecond)
 			req := quorum.AcquireRequest{
-				Key: w.plan.key(resourceName(j)), Token: fmt.Sprintf("last-%d", i), TTL: 200 * time.Millisecond,
+				Key: w.plan.key(resourceName(j)), Token: fmt.Sprintf("last-%d", i), TTL: 200*time.Millisecond + 4*w.plan.farthest(),
 			}
 			a, _ := ask(p, func(*life, quorum.Acquired) {}, func(e *quorum.Engine, done func(quorum.Acquired)) { e.Acquire(req, done) })
 			if a.Lock == nil {
@@ -119,7 +119,7 @@ func (w *World) lockAll() {
 				w.mu.Unlock()
 				continue
 			}
-			w.sleep(600*time.Millisecond + w.plan.loosest().Grace - w.plan.strictest().Grace) // a release might find its script flushed
+			w.sleep(600*time.Millisecond + 8*w.plan.farthest() + w.plan.loosest().Grace - w.plan.strictest().Grace) // a release might find its script flushed
 		}
 	}
 }

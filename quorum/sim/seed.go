@@ -20,9 +20,10 @@ const (
 	Crowded                    // clients and faults meet at the same moment and place (crowd.go)
 	Operated                   // operators are at work (operated.go)
 	Spoken                     // clients speak the protocol (front.go)
+	Far                        // masters are far away, and clocks step (far.go)
 )
 
-var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken"}
+var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken", "far"}
 
 // kinds is how many worlds OfKind makes of one.
 const kinds = 192
@@ -46,6 +47,9 @@ func (s Seed) OfKind(n uint64) Seed {
 	}
 	if n%3 == 2 {
 		s.Classes |= Operated
+	}
+	if n%7 == 6 {
+		s.Classes = Far
 	}
 	return s
 }

@@ -90,7 +90,7 @@ func (w *World) tolerated() time.Duration { return (w.plan.strictest().Grace + 2
 // its observations leave open, and what clocks drift meanwhile.
 func (w *World) alike(by time.Duration) time.Duration {
 	c := w.plan.loosest()
-	return 2*(c.Grace+2*time.Millisecond) + time.Duration(2*c.DriftFactor*float64(by.Abs()))
+	return 2*(c.Grace+2*time.Millisecond) + 2*w.plan.farthest() + time.Duration(2*c.DriftFactor*float64(by.Abs()))
 }
 
 // quorumSteps says whether a step of s would make a quorum of masters that step alike at once, with what else their

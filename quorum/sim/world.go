@@ -65,6 +65,7 @@ func newWorld(p Plan, door Door, trace func(string)) *World {
 		w.proxies = append(w.proxies, p)
 		w.after(between(r, 0, time.Millisecond), p.boot)
 	}
+	w.settleFar()
 	return w
 }
 

@@ -16,6 +16,7 @@ import (
 type Clock struct {
 	Rate      float64 // the drift factor
 	Tolerance time.Duration
+	Patience  time.Duration // a look that takes longer tells nothing of the floor
 
 	known         bool
 	at            time.Duration // of the latest answer, on our clock
@@ -23,6 +24,8 @@ type Clock struct {
 	counted       Span          // what the offset less all steps was in then, each step counted as small as it can have been
 	ahead, behind time.Duration // of Tolerance: steps that were counted, forwards and backwards
 	reach         time.Duration // see Reach
+	floor         floor         // see Ahead
+	uneven        time.Duration // see Uneven
 
 	before *Clock        // what was known before it jumped, until Acquit or Convict; nil if it did not
 	jump   time.Duration // by how much at least, in the observation that showed it
@@ -62,6 +65,8 @@ func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Du
 	}
 	jump = c.see(received, hi, Span{lo, most})
 	c.reach = max(first, last) - sent - c.offset.Lo
+	c.uneven = max(most-c.offset.Hi, c.uneven/4*3)
+	c.lookAt(received, Span{lo, most}, jump)
 	if jump != 0 && c.before == nil {
 		before := was // only here it must outlive the call
 		c.before, c.jump = &before, jump
@@ -94,6 +99,14 @@ func (c *Clock) see(at, hi time.Duration, seen Span) (jump time.Duration) {
 		return -backwards
 	}
 	return 0
+}
+
+// lookAt has the floor take what was seen at a moment of ours.
+func (c *Clock) lookAt(at time.Duration, seen Span, jump time.Duration) {
+	if jump != 0 {
+		c.floor.forget()
+	}
+	c.floor.see(at, look{seen.Lo, max(seen.Hi-seen.Lo, 0)}, c.Rate, 2*c.Tolerance, c.Patience)
 }
 
 // Jumped returns how far the clock is from what was known of it before the jump that awaits judgement; false if no jump does.
@@ -139,10 +152,12 @@ func (c *Clock) Acquit(by, put time.Duration) (jump time.Duration) {
 	*c = *was
 	drift := c.apart(max(by, 0)) // while we stood still
 	c.at, c.offset, c.counted = c.at+put, c.offset.widen(drift).move(by-put), c.counted.widen(drift).move(by-put)
+	c.floor.move(by-put, put)
 	if is.before != nil {
 		seen := is.offset.move(-put)
 		jump = c.see(is.at+put, seen.Hi, seen)
 		c.reach = is.reach
+		c.lookAt(is.at+put, seen, jump)
 	}
 	return jump
 }
@@ -153,6 +168,19 @@ func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Ra
 // Reach returns how far the clock can have stepped forwards in the latest observation without being noticed: an answer
 // that took long to come back says little of the clock at its end.
 func (c *Clock) Reach() time.Duration { return c.reach }
+
+// Ahead returns by how much the clock was ahead, when it showed shown, of what it would show now if it had not stepped while a lock
+// lives: what was gone then was gone too early by no more than that. It says false if nothing is known of that yet.
+func (c *Clock) Ahead(shown, now time.Duration) (time.Duration, bool) {
+	return shown - now - c.floor.low, c.floor.known
+}
+
+// Uneven returns by how much longer the latest questions were on their way than the fastest: as far as anybody can tell, the clock may
+// have stepped forwards by so much.
+func (c *Clock) Uneven() time.Duration { return c.uneven }
+
+// IsVague says that the latest observations leave more open than d, besides what they leave open as a rule.
+func (c *Clock) IsVague(d time.Duration) bool { return c.Width() > c.floor.usual+d }
 
 // Width returns how exactly the offset is known.
 func (c *Clock) Width() time.Duration { return c.offset.Hi - c.offset.Lo }

@@ -55,7 +55,7 @@ var settings = []setting{
 	{"pprof", "false", "profiles of the process under /debug/pprof/ of admin", false,
 		boolean(func(c *Config) *bool { return &c.Pprof })},
 
-	{"instance_timeout", "100ms", "how long a round waits for a master's vote", false,
+	{"instance_timeout", "250ms", "how long a round waits for a master's vote", false,
 		duration(func(c *Config) *time.Duration { return &c.InstanceTimeout }, time.Millisecond, time.Minute)},
 	{"drift_factor", "0.01", "part of a TTL by which clocks may come apart", false,
 		fraction(func(c *Config) *float64 { return &c.DriftFactor }, 0.0001, 0.5)},
