@@ -65,9 +65,9 @@ func (e *expiries) lateness(hash uint64, ends, slack, width int64) (least, most 
 	return 0, 4*(2*slack+1) - 1 + width
 }
 
-// clockWidth is by how much the master's clock may be behind clockNow, in ms.
+// clockWidth is by how much the master's clock may be behind clockKept, in ms.
 func (l *lane) clockWidth() int64 {
-	return l.clockNow - l.master.watch.earliest(l.gathered, l.link.clock)
+	return l.clockKept - l.master.watch.earliest(l.gathered, l.link.clock)
 }
 
 // avoid keeps choose away from the instant of a key that an undo is to remove, until free ends that. What was chosen last is
