@@ -76,6 +76,8 @@ func (a *attempt) read(en *entry) ballot {
 	return unexpected
 }
 
+func (*attempt) reads() bool { return false }
+
 func (a *attempt) decide(t tally) Decision { return decideAcquire(t) }
 
 func (a *attempt) ended(d Decision) {

@@ -33,6 +33,8 @@ func (b *breaking) read(en *entry) ballot {
 	return is
 }
 
+func (*breaking) reads() bool { return false }
+
 // decide waits for every master, of which one is enough.
 func (b *breaking) decide(t tally) Decision {
 	switch {

@@ -66,7 +66,9 @@ type change struct {
 	done func(Changed)
 }
 
-func (c *change) read(en *entry) ballot   { return comparison(en) }
+func (c *change) read(en *entry) ballot { return comparison(en) }
+func (*change) reads() bool             { return false }
+
 func (c *change) decide(t tally) Decision { return decideRelease(t) }
 func (c *change) ended(d Decision)        { c.done(c.changed(d)) }
 

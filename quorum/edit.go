@@ -115,6 +115,8 @@ func (d *editing) read(en *entry) ballot {
 	return unexpected
 }
 
+func (*editing) reads() bool { return false }
+
 // decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
 // its command was sent: what they did must be known before the next try begins.
 func (d *editing) decide(t tally) Decision {

@@ -76,6 +76,8 @@ func prolonged(en *entry, sig signature) ballot {
 	return grantedIfClean // an older copy may have a lock that is over, and has been another's since
 }
 
+func (*extension) reads() bool { return false }
+
 func (x *extension) decide(t tally) Decision {
 	//mutant: an extension is decided as an acquire
 	return decideExtend(t)

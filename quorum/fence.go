@@ -159,6 +159,8 @@ func (l *fenceLook) read(en *entry) ballot {
 	return is
 }
 
+func (*fenceLook) reads() bool { return true }
+
 func (l *fenceLook) decide(t tally) Decision {
 	switch {
 	//mutant: one seeded master is asked
@@ -241,6 +243,8 @@ func (r *fenceRaise) read(en *entry) ballot {
 	}
 	return unexpected
 }
+
+func (*fenceRaise) reads() bool { return false }
 
 func (r *fenceRaise) decide(t tally) Decision {
 	//mutant: one master keeps the fence

@@ -149,6 +149,8 @@ type getting struct {
 // A length that a master has told, in place of a value.
 const lengthKind = "length"
 
+func (*getting) reads() bool { return true }
+
 func (a *getting) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)

@@ -165,6 +165,8 @@ func parseSighting(reply any) (sighting, bool) {
 	return s, ok1 && ok2 && ok3 && ok4 && ok5 && ok6
 }
 
+func (*looking) reads() bool { return true }
+
 // decide waits until something is known about every key.
 func (l *looking) decide(t tally) Decision {
 	//mutant: who told of what is watched is not waited for

@@ -17,8 +17,9 @@ func (e *Engine) poll(key Key, command []any, done func(Polled)) {
 
 type polling struct {
 	round
-	all  bool // it waits for every master
-	done func(Polled)
+	all     bool // it waits for every master
+	changes bool // it may change a key
+	done    func(Polled)
 }
 
 func (p *polling) read(en *entry) ballot {
@@ -27,6 +28,8 @@ func (p *polling) read(en *entry) ballot {
 	}
 	return granted
 }
+
+func (p *polling) reads() bool { return !p.changes }
 
 func (p *polling) decide(t tally) Decision {
 	if p.all && t.Pending() > 0 {

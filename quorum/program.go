@@ -91,7 +91,7 @@ func (l *lane) sendAgain(i int) bool {
 // Of a client's script nobody knows what its token is: there the key is enough.
 func (en *entry) overtakenBy(r request) bool {
 	later, ok := r.(*entry)
-	if !ok || isNoScript(later.Err) || en.reads() || later.reads() {
+	if !ok || isNoScript(later.Err) || en.round.owner.reads() || later.round.owner.reads() {
 		return false
 	}
 	n := 3 + en.Args[2].(int64)
@@ -124,15 +124,6 @@ func wordOf(arg any) (string, bool) {
 func (en *entry) voted() bool {
 	_, ok := en.round.owner.(*voting)
 	return ok
-}
-
-// reads says that the entry changes nothing.
-func (en *entry) reads() bool {
-	switch en.round.owner.(type) {
-	case *viewing, *looking, *asking, *getting, *fenceLook:
-		return true
-	}
-	return false
 }
 
 func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }

@@ -246,6 +246,8 @@ func TestWhatOvertakesAScript(t *testing.T) {
 		{"of a read", luaLook.whole([]string{key}), &looking{}, []any{"SET", key, "mine"}, &write{}, "", false},
 		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
 		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", true},
+		{"a message on a channel of the key's name", []any{"EVALSHA", "…", int64(1), "PUBLISH"}, &voting{}, []any{"PUBLISH", "c", "x"}, &polling{}, "", false},
+		{"what changes the queue of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, luaLeave.whole([]string{key, "q", "t"}, "x"), &polling{changes: true}, "", true},
 		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", false},
 		{"a release of what an EXEC has put", luaEdit.whole([]string{key}, "none", "", "put", "mine", int64(1)), &editing{}, giveBack, &release{}, "", true},
 		{"a take with what an EXEC has replaced", luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &editing{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},

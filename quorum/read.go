@@ -73,6 +73,8 @@ type asking struct {
 // wrongKind stands for the type of a key if a master says only that the command is for another type.
 const wrongKind = "wrong type"
 
+func (*asking) reads() bool { return true }
+
 func (a *asking) read(en *entry) ballot {
 	answer := opinion{exists: !isBlank(en.Reply) && !(a.part && en.Reply == ""), kind: "answer"}
 	if en.Err != nil { // a wrong type is an answer, too

@@ -12,7 +12,9 @@ type release struct {
 	done func(Released)
 }
 
-func (r *release) read(en *entry) ballot   { return comparison(en) }
+func (r *release) read(en *entry) ballot { return comparison(en) }
+func (*release) reads() bool             { return false }
+
 func (r *release) decide(t tally) Decision { return decideRelease(t) }
 
 func (r *release) ended(d Decision) {

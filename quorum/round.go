@@ -44,6 +44,8 @@ type owner interface {
 	decide(t tally) Decision
 	// ended takes the decision, once, without mu.
 	ended(d Decision)
+	// reads says whether the operation changes no key. There is no default: every operation says it.
+	reads() bool
 
 	// compose sets an entry's Args, if they differ from master to master: because they name an instant of the master's clock, of
 	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written.

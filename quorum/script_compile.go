@@ -46,6 +46,8 @@ func oneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimRight(text, "\r\n"))
 }
 
+func (*compilation) reads() bool { return true }
+
 func (c *compilation) decide(t tally) Decision { return decideAcquire(t) }
 func (c *compilation) ended(d Decision) {
 	switch d {

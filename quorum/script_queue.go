@@ -155,7 +155,7 @@ func (r *voting) leave() {
 
 // pollQueue runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
 func (r *voting) pollQueue(l *lua, done func(Polled), argv ...any) {
-	p := &polling{all: true, done: done}
+	p := &polling{all: true, changes: true, done: done}
 	r.engine.begin(p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
 }
 

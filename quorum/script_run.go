@@ -133,6 +133,8 @@ func (r *voting) answer(c *masters.Call) (a *answer, cause string) {
 	return a, ""
 }
 
+func (*voting) reads() bool { return false }
+
 func (r *voting) decide(t tally) Decision { return r.count.decide(t) }
 
 func (r *voting) ended(d Decision) {

@@ -81,6 +81,8 @@ func (v *viewing) read(en *entry) ballot {
 	return v.hear(en, all[0])
 }
 
+func (*viewing) reads() bool { return true }
+
 func (v *viewing) decide(t tally) Decision {
 	if t.Pending() > 0 {
 		return Undecided

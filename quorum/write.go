@@ -84,6 +84,8 @@ func (w *write) voided(master int) {
 	w.told = slices.DeleteFunc(w.told, func(s sighting) bool { return s.master == master })
 }
 
+func (*write) reads() bool { return false }
+
 // decide waits, where the old value is asked for, until a quorum agrees on it.
 func (w *write) decide(t tally) Decision {
 	if !w.req.WantOld || t.Refused >= Quorum(t.Masters) {

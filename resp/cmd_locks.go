@@ -2,6 +2,7 @@ package resp
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ func runLocks(c *call) Reply {
 		return errLocksOff
 	}
 	return c.beginKeyless(made, func(sl *slot) {
-		l := &listing{server: c.server, slot: sl, most: most}
+		l := &listing{server: c.server, slot: sl, most: most, watched: slices.Clone(c.transaction.watched)}
 		l.rest = c.server.taken.list(func(name string) bool { return matchGlob(pattern, name) })
 		l.next()
 	})
@@ -64,11 +65,12 @@ var (
 // A listing is a LOCKS under way. It asks the masters for one batch of locks after another, because some may have been
 // released in a way that the proxy does not see: by a script, or through another one.
 type listing struct {
-	server *Server
-	slot   *slot
-	most   int
-	rest   []listed // about which the masters have not been asked yet
-	valid  []listed
+	server  *Server
+	slot    *slot
+	watched []*watched // by the client, when it asked
+	most    int
+	rest    []listed // about which the masters have not been asked yet
+	valid   []listed
 
 	mu    sync.Mutex // guards what follows
 	batch []listed   // about which the masters are being asked; until becomes 0 for a lock that is gone
@@ -119,6 +121,11 @@ func (l *listing) reply() Reply {
 	now := time.Since(t.epoch)
 	all := Array{}
 	for _, is := range l.valid[:min(len(l.valid), l.most)] {
+		for _, w := range l.watched {
+			if w.key == is.key {
+				w.finds()
+			}
+		}
 		all = append(all, Map{
 			Bulk("resource"), Bulk(is.key.Name),
 			Bulk("db"), Int(is.key.DB),

@@ -181,7 +181,7 @@ func (c *call) watching() Reply {
 	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, watches):
 	case q.step != nil:
 		return c.runStep(q)
-	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find
+	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find; TestWatchKnowsWhatEveryReadHasTold
 		for _, name := range names {
 			c.watches(name).finds()
 		}
