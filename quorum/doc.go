@@ -33,7 +33,7 @@
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
 //	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
 //	edit_undo.go, turn.go,
-//	repair.go, history.go
+//	repair.go, history.go, notice.go
 //	fence.go, fence_clock.go,        locks with a fencing number
 //	fence_lua.go
 //	views.go, break.go,              for operators, and about the masters themselves

@@ -49,7 +49,8 @@ type Engine struct {
 	pacer   pacer           // of what goes in pieces
 	history history         // of keys that Execs change
 	order   [256]sync.Mutex // by key: held while a round is pushed to its lanes
-	rounds  atomic.Int64    // begun so far
+	notices notices
+	rounds  atomic.Int64 // begun so far
 
 	mu        sync.Mutex // guards the making and closing of lanes, and is held to set closing
 	databases []database

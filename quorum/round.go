@@ -24,6 +24,7 @@ type round struct {
 	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
 	program  *lua          // the script that it runs by SHA-1, if it does
 	keys     int           // how many it is about, as package admission counts; see weighed
+	notices  []*Notice     // of its keys, where it may change them
 	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
@@ -52,6 +53,8 @@ type owner interface {
 	compose(en *entry, now int64)
 	// voided is told that a master's answer counts no longer. It is called with the round's mu held.
 	voided(master int)
+	// mayHaveChanged says whether a round that was not lost has changed its keys, or may have. It is called without mu.
+	mayHaveChanged(d Decision) bool
 	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. It is called without mu, and
 	// before anything that was pushed after the entry is answered.
 	missed(en *entry)
@@ -72,6 +75,7 @@ type owner interface {
 
 func (r *round) compose(*entry, int64)            {}
 func (r *round) voided(int)                       {}
+func (r *round) mayHaveChanged(Decision) bool     { return true }
 func (r *round) settled(*entry)                   {}
 func (r *round) signatures() []signature          { return nil }
 func (r *round) takeBack(*entry, signature) *undo { return nil }
@@ -89,6 +93,9 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	r.engine, r.owner = e, o
 	if r.keys == 0 {
 		r.keys = max(len(names), 1)
+	}
+	if !o.reads() {
+		r.notices = e.notices.on(db, names)
 	}
 	e.load.Begin(r.keys)
 	r.start = e.now()
@@ -170,6 +177,7 @@ func (r *round) cast(now instant, record func()) (over bool) {
 		} else {
 			r.engine.load.Answered(r.keys, now)
 		}
+		r.tellNotices(d)
 		r.owner.ended(d)
 	}
 	return over

@@ -112,6 +112,13 @@ func (r *voting) ifClean(a *answer, v Vote) bool {
 
 func (r *voting) voided(master int) { r.count.answers[master] = nil }
 
+// mayHaveChanged says whether the script has changed something on a master, or may have: many that run on a watched key only look.
+func (r *voting) mayHaveChanged(d Decision) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return d != Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && len(a.effects) > 0 })
+}
+
 // answer reads what a master answered, or returns why that is no answer. Errors of the master are none, even if a command of the
 // script raised them (OOM). But an error of its Lua compiler is one: the text is at fault.
 func (r *voting) answer(c *masters.Call) (a *answer, cause string) {

@@ -56,6 +56,9 @@ func runWatch(c *call) Reply {
 		sl.onExecuted(quorum.Executed{Err: err}, nil)
 		return later
 	}
+	for _, w := range fresh {
+		w.notice = c.engine().Notice(w.key)
+	}
 	t.watched = append(t.watched, fresh...)
 	look := func(now []quorum.View) []quorum.Edit {
 		for i, v := range now {

@@ -27,6 +27,7 @@ type Engine interface {
 	Compile(db int, text string, done func(quorum.Compiled))
 	Run(req quorum.RunRequest, done func(quorum.Ran))
 	Exec(req quorum.ExecRequest, done func(quorum.Executed))
+	Notice(key quorum.Key) *quorum.Notice
 	Ask(req quorum.AskRequest, done func(quorum.Asked))
 	KillScripts(done func(error))
 	Fence(key quorum.Key, done func(quorum.FenceView))

@@ -395,6 +395,8 @@ func (e *fakeEngine) tell(done func()) func() {
 	return done
 }
 
+func (e *fakeEngine) Notice(quorum.Key) *quorum.Notice { return new(quorum.Notice) }
+
 func (e *fakeEngine) Exec(r quorum.ExecRequest, done func(quorum.Executed)) {
 	e.do("exec "+r.Keys[0], func(keys map[quorum.Key]fakeEntry) func() {
 		x := quorum.Executed{Err: e.err}

@@ -58,13 +58,16 @@ func newQueued(cmd *command, args []string) *queued {
 
 // A watched is a key, and the mark of what a quorum held there; it has no mark if that never became known.
 //
-// A mark does not show that a key was there for a while and is gone again. But a client may have been told meanwhile that the key
+// A mark does not show a change that leaves value and expiry as they were. The notice does, if the change is made through this proxy.
+//
+// Nor does a mark show that a key was there for a while and is gone again. But a client may have been told meanwhile that the key
 // was there, and relies on it: the lock was held, perhaps by the client itself. So every reply about a watched key is compared with
 // the mark, too. For this, each command that has a plan runs as one (see call.watching). After any other command that tells of the
 // key, it is noted that the client may have found the key there.
 type watched struct {
 	key     quorum.Key
 	mark    quorum.Mark
+	notice  *quorum.Notice
 	changed atomic.Bool // the client has changed it, or seen it hold something else
 	found   atomic.Bool // the client may have been told that it is there
 }
@@ -87,6 +90,9 @@ func (t *transaction) spoil() {
 
 // end forgets what was queued and watched.
 func (t *transaction) end(memory *account) {
+	for _, w := range t.watched {
+		w.notice.End()
+	}
 	memory.drop(t.retained)
 	*t = transaction{}
 }
@@ -132,7 +138,7 @@ func (q *queued) keys() (names []string) {
 func (t *transaction) marks() []quorum.Mark {
 	var marks []quorum.Mark
 	for _, w := range t.watched {
-		if w.changed.Load() || w.found.Load() && w.mark.Same(quorum.View{Type: "none"}) {
+		if w.changed.Load() || w.notice.Changed() || w.found.Load() && w.mark.Same(quorum.View{Type: "none"}) {
 			w.mark = quorum.Mark{} // a mark that no key has
 		}
 		marks = append(marks, w.mark)
