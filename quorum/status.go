@@ -19,6 +19,7 @@ type MasterStatus struct {
 	Version   string
 	Role      string
 	RoundTrip time.Duration // of the latest batch
+	Channels  int64         // that somebody has subscribed to, as of the latest heartbeat
 	Votes     Votes
 
 	State       State
@@ -50,6 +51,7 @@ func (m *master) status() MasterStatus {
 		Server:    m.info.Server,
 		Version:   m.info.Version,
 		Role:      m.info.Role,
+		Channels:  m.info.Channels,
 		RoundTrip: time.Duration(m.roundTrip.Load()),
 		Votes:     Votes{Granted: m.votes[Granted].Load(), Refused: m.votes[Refused].Load(), Failed: m.votes[Failed].Load()},
 	}

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -205,8 +206,22 @@ func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
 	})
 }
 
+// channelsMax is how many channels a master may have to be asked for all of them: it does nothing else while it lists them, 2 ms for
+// so many, and has no way to list a part. The channels by which proxies are told of released locks are among them.
+const channelsMax = 10_000
+
+func errChannelsMax(most int64) Error {
+	return Error(fmt.Sprintf("ERR a master has %d channels, and %d are listed at most: masters would stop for everybody; "+
+		"ask PUBSUB NUMSUB for those that you want to know of", most, channelsMax))
+}
+
 // channels lists what anybody on any proxy has subscribed to, patterns apart.
 func (c *call) channels(kind pubsub.Kind) Reply {
+	for _, m := range c.engine().Masters() {
+		if m.Channels > channelsMax {
+			return errChannelsMax(m.Channels)
+		}
+	}
 	wanted := func(string) bool { return true }
 	switch len(c.args) {
 	case 2:

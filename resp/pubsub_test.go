@@ -148,6 +148,20 @@ func TestWhatMastersListIsMatchedByTheWriter(t *testing.T) {
 	}
 }
 
+// Masters list all channels at one go, and nothing else meanwhile.
+func TestChannelsAreNotListedWhereThereAreTooMany(t *testing.T) {
+	for _, request := range [][]string{{"PUBSUB", "CHANNELS"}, {"PUBSUB", "CHANNELS", "a*"}, {"PUBSUB", "SHARDCHANNELS"}} {
+		r := newRig(t, Config{})
+		r.engine.channels = channelsMax + 1
+		if got := r.dial().ask(request...); !strings.HasPrefix(got, "-ERR a master has 10001 channels, and 10000 are listed at most") {
+			t.Errorf("%q: %q", request, got)
+		}
+		if got := r.dial().ask("PUBSUB", "NUMSUB", "a"); strings.HasPrefix(got, "-") {
+			t.Errorf("NUMSUB: %q", got)
+		}
+	}
+}
+
 func TestPatternsToSearchByAreBounded(t *testing.T) {
 	c := newRig(t, Config{}).dial()
 	for size, want := range map[int]string{patternMax: "*0\r\n", patternMax + 1: "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"} {

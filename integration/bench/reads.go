@@ -94,8 +94,10 @@ func (c *crowd) run(d time.Duration) (result crowdResult, err error) {
 		return result, err
 	}
 	defer func() { _ = looping.Close() }()
-	if err := c.fill(looping); err != nil {
-		return result, err
+	for tries := 0; c.fill(looping) != nil; tries++ { // a proxy that cannot bear it may do so with less going on
+		if tries == 5 {
+			return result, fmt.Errorf("the keys cannot be set: %w", c.fill(looping))
+		}
 	}
 	holds, err := c.hold()
 	defer harness.CloseAll(holds)
@@ -109,7 +111,7 @@ func (c *crowd) run(d time.Duration) (result crowdResult, err error) {
 	for i, addr := range []string{c.same, c.second} {
 		others.Go(func() { errs[i] = lockers[i].run(ctx, addr) })
 	}
-	others.Go(func() { errs[2] = c.loop(ctx, looping, &result) })
+	others.Go(func() { errs[2] = c.loopOn(ctx, looping, &result) })
 	time.Sleep(d)
 	cancel()
 	others.Wait()
@@ -147,10 +149,18 @@ func (c *crowd) fill(conn *harness.Conn) error {
 		if err := conn.Send(sets); err != nil {
 			return err
 		}
+		var refused error
 		for range some {
-			if reply, err := conn.Reply(); err != nil || string(reply) != "+OK\r\n" {
-				return fmt.Errorf("SET: %.100q %w", reply, err)
+			reply, err := conn.Reply()
+			if err != nil {
+				return err
 			}
+			if string(reply) != "+OK\r\n" {
+				refused = fmt.Errorf("SET: %.100q", reply)
+			}
+		}
+		if refused != nil {
+			return refused
 		}
 	}
 	return nil
@@ -172,6 +182,29 @@ func (c *crowd) hold() (holds []*harness.Conn, err error) {
 		}
 	}
 	return holds, nil
+}
+
+// loopOn is loop that goes on after errors, over another connection where the server has ended one.
+func (c *crowd) loopOn(ctx context.Context, conn *harness.Conn, result *crowdResult) error {
+	for {
+		err := c.loop(ctx, conn, result)
+		if err == nil {
+			return nil
+		}
+		result.refuse(err.Error())
+		again, err := harness.Dial(c.same)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = again.Close() }()
+		conn = again
+	}
+}
+
+func (r *crowdResult) refuse(text string) {
+	if r.refusals++; r.refusal == "" {
+		r.refusal = text
+	}
 }
 
 // loop sends the command again and again. What a bare Redis lacks is replaced by what comes nearest.
@@ -203,9 +236,7 @@ func (c *crowd) loop(ctx context.Context, conn *harness.Conn, result *crowdResul
 				return fmt.Errorf("%s: %w", c.command, err)
 			}
 			if reply[0] == '-' {
-				if result.refusals++; result.refusal == "" {
-					result.refusal = string(bytes.TrimSpace(reply))
-				}
+				result.refuse(string(bytes.TrimSpace(reply)))
 			}
 		}
 		result.longest = max(result.longest, time.Since(began))

@@ -29,6 +29,7 @@ type Info struct {
 	MaxMemoryPolicy string // "" if it does not tell
 	UsedMemory      int64  // bytes, of what counts for MaxMemory; 0 if it does not tell
 	Evicted         int64  // keys, since it started
+	Channels        int64  // that somebody has subscribed to
 
 	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
 	RoundTrip   time.Duration // of a Probe
@@ -214,6 +215,8 @@ func (i *Info) ReadInfo(reply string) {
 			i.LoadErrors = n
 		case "evicted_keys":
 			i.Evicted = n
+		case "pubsub_channels":
+			i.Channels = n
 		}
 	}
 }
