@@ -285,6 +285,25 @@ func TestWhatIsTooMuchForOneMomentIsRefused(t *testing.T) {
 	expect(t, c, "*-1\r\n", "EXEC")
 }
 
+// A script is one moment, and does not come in pieces.
+func TestAScriptThatReadsOrChangesTooMuchIsRefused(t *testing.T) {
+	c, _ := startCounted(t)
+	keys := []string{"a", "b", "c", "d", "e"}
+	for _, name := range keys {
+		expect(t, c, "+OK\r\n", "SET", name, strings.Repeat(name, 1<<20), "PX", "600000")
+	}
+	const each = "for _, k in ipairs(KEYS) do redis.%s end return 1"
+	for _, call := range []string{"call('get', k)", "pcall('GET', k)", "call('mget', k, k)", "call('append', k, 'x')"} {
+		text := fmt.Sprintf(each, call)
+		reply, err := c.Do(append([]string{"EVAL", text, "5"}, keys...)...)
+		if err != nil || !strings.Contains(string(reply), "it reads or changes more than 4194304 bytes at one moment; make several scripts of it") {
+			t.Errorf("%s: %.200q, %v", call, reply, err)
+		}
+		expect(t, c, ":1\r\n", "EVAL", text, "1", "a")
+	}
+	expect(t, c, ":1048576\r\n", "STRLEN", "e")
+}
+
 // MGET refuses at once what its client could not be given.
 func TestAnMGetThatDoesNotFitMaxOutputBringsNothing(t *testing.T) {
 	c, master := startCounted(t)

@@ -48,9 +48,12 @@ local math,tostring,pairs=__lockproxy[3].math,__lockproxy[3].tostring,__lockprox
 // overError is what a master answers to a reader who extends a lock which others alone keep there.
 const overError = "NOQUORUM the hold of the caller has run out here, and others alone keep the lock; unlock it, and take it anew"
 
+// scriptMax is how many bytes a script may read, and how many those keys may hold that it changes.
+const scriptMax = 4 << 20
+
 // wrapperTail is what follows the client's text, as it is sent.
 var wrapperTail = shorten(strings.NewReplacer("--[[VALUE]]", luaValue, "@BELL@", BellPrefix, "@HORIZON@", horizonKey,
-	"@COMMANDS@", " "+strings.Join(votable, " ")+" ", "@LATE@", lateError, "@OVER@", overError).Replace(wrapperLua))
+	"@SCRIPTMAX@", strconv.Itoa(scriptMax), "@COMMANDS@", " "+strings.Join(votable, " ")+" ", "@LATE@", lateError, "@OVER@", overError).Replace(wrapperLua))
 
 // Parts of the wrapper that only few texts can notice: they are left out for all others.
 const (

@@ -63,6 +63,20 @@ local function text(x) -- as Redis takes a number
   return type(x) == 'number' and string.format('%.17g', x) or x
 end
 
+-- counts what the script has read, or is about to change: a master does nothing else until it ends
+local moved = 0
+local function weigh(reply)
+  if type(reply) == 'string' then moved = moved + #reply
+  elseif type(reply) == 'table' then
+    for _, item in ipairs(reply) do
+      if type(item) == 'string' then moved = moved + #item end
+    end
+  end
+  if moved > @SCRIPTMAX@ then
+    refuse('it reads or changes more than @SCRIPTMAX@ bytes at one moment; make several scripts of it')
+  end
+end
+
 -- is called for each key of each command, before that is run
 local function touch(key, kind)
   if not own[key] then
@@ -76,6 +90,7 @@ local function touch(key, kind)
   end
   if kind == 'w' and not before[key] then
     local value = valueOf(key)
+    weigh(value)
     before[key] = {value, value and expiry(key) or -2}
     written[#written + 1] = key
   end
@@ -292,6 +307,7 @@ local function run(name, ...)
   local reply = call(name, ...)
   if kind == 'u' and type(reply) == 'table' and (reply[2] or reply.map or reply.set) then return rare().inOrder(lower(command), reply, ...) end
   if sets then expires(lower(command), reply, ...) end
+  if kind == 'r' then weigh(reply) end
   return reply
 end
 
@@ -299,7 +315,9 @@ server = redis
 redis.pcall = run
 redis.call = function(name, ...)
   local how, reply = likely[name]
-  if how == 'r1' and own[(...)] or how == 'w1' and before[(...)] then reply = call(name, ...) -- nothing to guard
+  if how == 'r1' and own[(...)] or how == 'w1' and before[(...)] then -- nothing to guard but its size
+    reply = call(name, ...)
+    if how == 'r1' then weigh(reply) end
   else reply = run(name, ...) end
   if type(reply) == 'table' and reply.err then raise(reply, 0) end
   return reply
