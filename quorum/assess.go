@@ -47,13 +47,9 @@ func (l *lane) assess(k *link) error {
 		forgot = charge
 	}
 	for range markTries {
-		read := &masters.Call{Args: marksArgs}
-		if err := k.conn.Exec([]*masters.Call{read}); err != nil {
-			return err
-		}
-		found, err := parseMarks(read)
+		found, look, err := k.readMarks()
 		if err != nil {
-			return fmt.Errorf("does not let its canary be read: %w", err)
+			return err
 		}
 		is, ok := vouch.ParseCanary(found.canary)
 		//mutant: epochs of another database are learned
@@ -66,7 +62,7 @@ func (l *lane) assess(k *link) error {
 		}
 		early := !l.heardOthers() // before what they have told is looked at
 		known := l.latestEpoch().Load()
-		now := l.canaryNow(&k.info, max(known, is.Epoch), is.Bounds)
+		now := l.canaryNow(k, max(known, is.Epoch), is.Bounds)
 		now.Early = early
 		if ok && is.Members == l.engine.members && isDoubted(k, &is) {
 			witnessed, err := isWitnessed(k.conn)
@@ -79,11 +75,13 @@ func (l *lane) assess(k *link) error {
 		j := vouch.Judge(found.canary, now, known)
 		switch {
 		case forgot != "":
-		case l.wentBack(k, found, j.Next.Epoch):
-			forgot = vouch.Older
 		case l.isBack(j.Next.Epoch):
 			//mutant: a server to which the address leads back votes at once
 			forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
+		case l.wentBack(k, found, j.Next.Epoch):
+			forgot = vouch.Older
+		case known <= is.Epoch: // else it is another server, or is told to be
+			forgot = l.hindsight(found, is.Epoch, look)
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
@@ -94,12 +92,15 @@ func (l *lane) assess(k *link) error {
 		//mutant: a proxy watches clocks by its own settings alone
 		l.engine.keepTo(j.Next.Bounds)
 		if j.Verdict == vouch.Same {
-			l.charges, k.early = charges, early && j.Next.Process != now.Process
+			l.charges, k.early, k.durable = charges, early && j.Next.Process != now.Process, j.Next.Durable
 			return l.adopt(k, found, j.Next.Epoch)
 		}
 		done, err := l.mark(k, found.canary, j, forgot)
 		if err != nil {
 			return err
+		}
+		if done && j.Verdict == vouch.Forgot {
+			l.ends = ends{}
 		}
 		if done { // else another proxy was faster, perhaps with a mark for another reason: ours still has to be made
 			forgot = ""
@@ -118,14 +119,31 @@ func isMarkedElsewhere(is *vouch.Canary, slot int, info *masters.Info) bool {
 	return is.Slot != slot && is.Process == orDash(info.RunID)
 }
 
+// readMarks reads what the master's data bears, the end of its horizon first.
+func (k *link) readMarks() (marks, *endLook, error) {
+	read, look := &masters.Call{Args: marksArgs}, lookForEnd()
+	if err := k.conn.Exec(append(look.calls(), read)); err != nil {
+		return marks{}, nil, err
+	}
+	found, err := parseMarks(read)
+	if err != nil {
+		err = fmt.Errorf("does not let its canary be read: %w", err)
+	}
+	return found, look, err
+}
+
+// hindsight returns why a master may have forgotten locks, by the end of its horizon. epoch is that of its canary.
+func (l *lane) hindsight(found marks, epoch int64, look *endLook) string {
+	if found.quarantine != "" {
+		l.ends = ends{} // it is known to have forgotten
+	}
+	return l.ends.missed(look, epoch)
+}
+
 // suspicion returns why a master may have forgotten locks though its canary is in place.
 func (l *lane) suspicion(k *link) string {
-	switch {
-	case k.info.RunID == "" && l.last != nil:
+	if k.info.RunID == "" && l.last != nil {
 		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
-	//mutant: evictions are not watched
-	case l.evicted.more(&k.info):
-		return "it evicted keys"
 	}
 	return ""
 }
@@ -156,27 +174,6 @@ func (c *Config) backAfter() time.Duration {
 	return 2 * c.MasterDeadAfter
 }
 
-// evictions is how many keys a server has evicted, when last asked.
-type evictions struct {
-	runID string
-	keys  int64
-}
-
-// A marked is what every database of a master has been marked for, by the lane of database 0.
-type marked struct {
-	charges int
-	evicted evictions
-}
-
-// more says that keys may have been evicted since. A number that is lower than before was reset, and may hide evictions.
-func (e *evictions) more(now *masters.Info) bool {
-	if e.runID != now.RunID {
-		return now.Evicts() && now.Evicted > 0
-	}
-	//mutant: evictions that are counted anew are not watched
-	return now.Evicted != e.keys
-}
-
 // mark writes the next canary, and the quarantine that goes with it. Where the whole server may have forgotten locks, its other
 // databases are marked, too: there may be no lane for them now that would find out. forgot is the reason if it concerns the whole
 // server; "" if only this database's mark is wrong. It returns false if another proxy was faster.
@@ -196,7 +193,7 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 		case flushed: // the others were not; but data that was swapped away from here must not come back as clean
 			epoch = 0
 		}
-		args := luaSentence.whole(keys, epoch, text, int64(l.db), int64(databasesMax))
+		args := luaSentence.whole(keys, epoch, text, int64(l.db), int64(databasesMax), j.Next.Evicted)
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {
@@ -207,10 +204,8 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 
 // adopt takes what the assessment found.
 func (l *lane) adopt(k *link, found marks, epoch int64) error {
-	l.evicted = evictions{k.info.RunID, k.info.Evicted}
 	if l.db == 0 {
-		is := l.marked
-		l.master.marked.Store(&is)
+		l.master.marked.Store(int64(l.charges))
 	}
 	if l.latestEpoch().Load() > epoch {
 		if l.refused == 0 {

@@ -64,8 +64,8 @@
 //	suspend*.go
 //	names.go                         do other proxies take the same names for locks?
 //	roster.go                        the epochs of all masters, and how the others are told of a new one
-//	horizon.go, quarantine.go,       how long a master that has forgotten must wait; who sees to that
-//	warden.go, tender.go
+//	horizon.go, horizon_end.go,      how long a master that has forgotten must wait; who sees to that
+//	quarantine.go, warden.go, tender.go
 //	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
 //

@@ -74,6 +74,13 @@ func (f *fake) horizonLeft() int64 {
 	return f.marks[horizonKey].expires.Sub(f.now()).Milliseconds()
 }
 
+// outlast is luaOutlast.
+func (f *fake) outlast(ms int64) {
+	end := f.now().Add(time.Duration(ms) * time.Millisecond)
+	f.marks[horizonKey] = value{"1", "string", end}
+	f.putMark(endKey, strconv.FormatInt(end.UnixMilli(), 10))
+}
+
 // merge is luaMerge.
 func (f *fake) merge(epochs []any) {
 	merged := strings.Fields(f.markText(rosterKey))
@@ -130,7 +137,7 @@ func (f *fake) runMarks(call *masters.Call) bool {
 		if left := f.horizonLeft(); left >= ms {
 			ms = left
 		} else {
-			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(ms) * time.Millisecond)}
+			f.outlast(ms)
 		}
 		call.Reply = ms
 	case luaTell.text:

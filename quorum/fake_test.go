@@ -384,6 +384,10 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 	case "SET":
 		f.runSet(call, arg)
 	case "GET":
+		if arg(1) == endKey {
+			call.Reply = f.mark(endKey)
+			return
+		}
 		if v, ok := f.get(arg(1)); ok && v.kind != "string" {
 			call.Err = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
 		} else if ok {
@@ -588,7 +592,7 @@ func (f *fake) script(s *lua, key string, argv []any) (any, error) {
 		}
 		expire(strconv.FormatInt(left, 10))
 		if f.horizonLeft() < left {
-			f.marks[horizonKey] = value{"1", "string", f.now().Add(time.Duration(left) * time.Millisecond * 5 / 4)}
+			f.outlast(left * 5 / 4)
 		}
 		return []any{left, int64(1), f.now().UnixMilli() + left}, nil
 	case luaUndo, luaPutBack:

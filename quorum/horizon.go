@@ -49,5 +49,6 @@ func (l *lane) learnHorizon(shows int64) {
 		sent := shows - (l.proof.received - l.proof.sent).Milliseconds() - 1
 		//mutant: a horizon is known by a clock that was set back since
 		l.link.horizon = min(l.link.clock, sent) + ms
+		l.ends.learn(l.link.horizon, l.link.epoch)
 	}
 }

@@ -155,9 +155,13 @@ func epochs(found []Inspected, db int, least int64) []int64 {
 
 // nextCanary is the mark that a database gets in the epoch of its master. It has no bounds yet.
 func (in *Inspected) nextCanary(db int, epochs []int64, members string) vouch.Canary {
+	past := pastOf(&in.Info)
+	if was, ok := vouch.ParseCanary(in.marksIn(db).canary); ok && was.Process == in.Info.RunID {
+		past.Moved = was.Moved || was.Place != past.Place
+	}
 	return vouch.Canary{
 		DB: db, Slot: in.slot, Process: orDash(in.Info.RunID), Lineage: orDash(in.Info.Lineage), Epoch: epochs[in.slot], Members: members,
-		Durable: in.Info.Durable(in.Bounds.Patience),
+		Durable: in.Info.Durable(in.Bounds.Patience) && !in.Info.Files.Rewriting() && !past.Moved, Past: past,
 	}
 }
 

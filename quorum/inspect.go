@@ -24,6 +24,10 @@ type Inspected struct {
 	Misplaced bool
 	// Replaced says that the proxies refuse it: under its address they have met another server since.
 	Replaced bool
+	// Forgets is why a proxy will quarantine it as soon as one comes by, though it bears a mark; "" if none will.
+	Forgets string
+	// Moved says that the place of its files was changed while it ran: its next restart costs it a quarantine.
+	Moved bool
 	// OtherNames is what a proxy that runs has said of the names of locks, if that differs from Config.Names.
 	OtherNames string
 	InUse      bool // some master is Marked: the deployment is not new, even where this one looks so
@@ -85,7 +89,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	inquiry := masters.NewInquiry()
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
-	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, fenceKey, namesKey, witnessKey, witnessHash}}
+	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, endKey, fenceKey, namesKey, witnessKey, witnessHash}}
 	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
 	names := &masters.Call{Args: []any{"GET", namesKey}}
 	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon, names)); err != nil {
@@ -111,6 +115,9 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 		in.Bounds = in.Bounds.And(canary.Bounds)
 		in.Misplaced = in.Misplaced || in.named && isMarkedElsewhere(&canary, in.slot, &in.Info)
 	}
+	if db == in.first && known && canary.Members == members && found.quarantine == "" {
+		in.compare(&canary)
+	}
 	in.Foreign = in.Foreign || found.canary != "" && (!known || canary.Members != members)
 	in.Unread = in.Unread || vouch.IsUnread(found.canary)
 	reason := reasonOf(found.quarantine)
@@ -131,6 +138,19 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	in.databases = append(in.databases, d)
 	in.Databases = len(in.databases)
 	return nil
+}
+
+// compare finds out what a proxy will make of the mark, given what the server tells of itself now.
+func (in *Inspected) compare(is *vouch.Canary) {
+	now := *is
+	now.Process, now.Lineage, now.Past = orDash(in.Info.RunID), orDash(in.Info.Lineage), pastOf(&in.Info)
+	now.Durable, now.MayBeDurable, now.Incomplete = in.Info.Durable(in.Bounds.Patience), in.Info.MayBeDurable(), in.Info.LoadErrors > 0
+	now.FirstFile, now.Rewriting = in.Info.Files.IsFirst(), in.Info.Files.Rewriting()
+	j := vouch.Judge(is.String(), now, is.Epoch)
+	if j.Verdict == vouch.Forgot {
+		in.Forgets = j.Reason
+	}
+	in.Moved = j.Next.Moved
 }
 
 // marksIn returns the marks in a database, if the master has it.
@@ -186,5 +206,5 @@ func (in *Inspected) Clean() bool { return in.CleanIn(in.first) }
 // CleanIn says that they count in this database. Where the master has no mark there, they count again some time after a proxy first
 // uses the database.
 func (in *Inspected) CleanIn(db int) bool {
-	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && !in.barredIn(db)
+	return in.Err == nil && !in.Foreign && !in.Misplaced && !in.Replaced && in.Forgets == "" && !in.barredIn(db)
 }

@@ -58,7 +58,8 @@ type lane struct {
 	lingering *time.Timer
 	suspect   bool // the master is to be assessed again
 	witness   witness
-	marked            // the charges, and evictions, for which the database has been marked
+	charges   int // for which the database has been marked
+	ends      ends
 	refused   instant // since when the server is refused: a later one was known under its address; 0 if it is not
 }
 
@@ -83,10 +84,8 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 		engine: e, master: m, roster: r, db: db, wake: make(chan struct{}, 1), busy: idle,
 		lingering: time.NewTimer(0), filling: map[signature]bool{},
 	}
-	if is := m.marked.Load(); is != nil { // else the lane is to mark its database itself
-		//mutant: a new database is taken for marked
-		l.marked = *is
-	}
+	//mutant: a new database is taken for marked
+	l.charges = int(m.marked.Load()) // if there are more, the lane is to mark its database itself
 	return l
 }
 
@@ -219,9 +218,12 @@ func (l *lane) nudge(now answerTime) {
 		//mutant: one database's lane knows what is kept on disk
 		//mutant: fsync always is not noticed
 		if l.master.tellsAppend() {
-			l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolAppend)
+			l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolFiles)
+			l.ask([]any{"CONFIG", "GET", masters.PlaceSettings}, l.patrolFiles)
+			//mutant: who grants nothing knows of no horizon
+			l.ask([]any{"GET", endKey}, l.hearEnd)
 			if l.master.answersFirst() {
-				l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolAppend)
+				l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolFiles)
 			}
 			l.witness.write(l)
 		}

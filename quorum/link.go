@@ -24,6 +24,7 @@ type link struct {
 	early         bool  // it is to be assessed again when others have been heard; see heardOthers
 	marks         marks // as the assessment found them
 	epoch         int64 // of the canary
+	durable       bool  // the canary says so
 	horizon       int64 // the horizon lasts until then, ms of the master's clock
 	restraintArgs []any // ask for what keeps the master from evicting; nil if it does not tell
 }

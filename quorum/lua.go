@@ -101,7 +101,8 @@ var (
 local left, at, most = redis.call('PTTL', KEYS[1]), expires(KEYS[1]), tonumber(ARGV[3])
 local ms = math.max(left + ARGV[2], math.min(left + ARGV[4] - at, most))
 if ms > most then return -2 end
-if redis.call('PTTL', KEYS[2]) < ms then redis.call('SET', KEYS[2], '1', 'PX', string.format('%.0f', ms * 1.25)) end
+` + luaOutlast + `
+if redis.call('PTTL', KEYS[2]) < ms then outlast(KEYS[2], math.floor(ms * 1.25)) end
 return {ms, prolong(KEYS[1], string.format('%.0f', ms)), (expires(KEYS[1]))}`)
 
 	// luaUndo KEYS[1]=resource ARGV[1]=token ARGV[2]=when the key expires: delete it if it is that key.

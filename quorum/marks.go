@@ -19,6 +19,7 @@ const (
 	canaryKey     = "lockproxy:canary"     // a vouch.Canary: as long as it is unchanged, nothing was forgotten
 	quarantineKey = "lockproxy:quarantine" // there while the master's grants do not count: since when, and why
 	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
+	endKey        = horizonKey + ":end"    // when it is to be over; see horizon_end.go
 	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
 	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and the epoch in which none was missed; see fence.go
 	witnessKey    = "lockproxy:witness"    // there if a durable master has loaded all of its file; see witness.go
@@ -34,7 +35,7 @@ func Reserved(name string) bool {
 		return false
 	}
 	switch name {
-	case canaryKey, quarantineKey, horizonKey, rosterKey, fenceKey, witnessKey, witnessHash, trialKey, namesKey:
+	case canaryKey, quarantineKey, horizonKey, endKey, rosterKey, fenceKey, witnessKey, witnessHash, trialKey, namesKey:
 		return true
 	}
 	return strings.HasPrefix(name, recordPrefix)
@@ -94,12 +95,13 @@ func sentencedAt(text string) time.Time {
 }
 
 // canaryNow is the mark that a master would get now, in an epoch later than one that is known. b are the bounds in the mark that it has.
-func (l *lane) canaryNow(info *masters.Info, known int64, b vouch.Bounds) vouch.Canary {
-	own := *l.engine.bounds.Load()
+func (l *lane) canaryNow(k *link, known int64, b vouch.Bounds) vouch.Canary {
+	own, info := *l.engine.bounds.Load(), &k.info
 	return vouch.Canary{
 		DB: l.db, Slot: l.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
 		Members: l.engine.members, Bounds: own,
 		Durable: info.Durable(max(own.Patience, b.Patience)), MayBeDurable: info.MayBeDurable(), Incomplete: info.LoadErrors > 0,
+		Past: pastOf(info), FirstFile: info.Files.IsFirst(), Rewriting: info.Files.Rewriting(), Watched: k.durable,
 		Epoch: l.nextEpoch(known, info.RunID),
 	}
 }
@@ -107,4 +109,11 @@ func (l *lane) canaryNow(info *masters.Info, known int64, b vouch.Bounds) vouch.
 // isDurable says that a master which tells so of itself may be marked as durable.
 func (l *lane) isDurable(info *masters.Info) bool {
 	return info.Durable(l.engine.bounds.Load().Patience)
+}
+
+// pastOf is what a server tells of its life so far.
+func pastOf(info *masters.Info) vouch.Past {
+	return vouch.Past{
+		Evicted: info.Evicted, Copies: info.Files.Copies(), Databases: info.Files.Databases, Place: info.Files.Place(),
+	}
 }

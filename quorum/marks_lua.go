@@ -10,7 +10,10 @@ var (
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 ` + luaFences + `
 if string.match(ARGV[1], '%d*$') ~= string.match(ARGV[2], '%d*$') then redis.call('DEL', KEYS[3]) end
+--mutant: a mark needs memory
+redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[1], ARGV[2])
+` + luaRestartEnd + `
 --mutant: the quarantine is not written on the master
 if ARGV[3] ~= '' then redis.call('SET', KEYS[2], ARGV[3]) end
 local to = string.match(ARGV[2], '^%S+ (%d+) ')
@@ -19,7 +22,7 @@ if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
 	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are: quarantines every database that has a canary, but this one only
+	// ARGV[3]=this database ARGV[4]=how many databases there are ARGV[5]=how many keys the server has evicted: quarantines every database that has a canary, but this one only
 	// if its epoch is earlier. Another database may be in a later epoch, if a proxy marked it whose wall clock is ahead: it comes
 	// to the epoch after its own. A database that has another's canary loses it: this canary, moved on or left alone, would be the
 	// right one when the databases are swapped again.
@@ -32,7 +35,10 @@ local function sentence(db)
   if tonumber(owner) ~= tonumber(db) then redis.call('DEL', KEYS[1]) return end
   if ARGV[1] == '0' or db == ARGV[3] and tonumber(epoch) >= tonumber(ARGV[1]) then return end
   local to = math.max(tonumber(epoch) + 1, tonumber(ARGV[1]))
+  tail = string.gsub(tail, ' evicted:%d+ ', ' evicted:' .. ARGV[5] .. ' ')
+  redis.call('DEL', KEYS[1])
   redis.call('SET', KEYS[1], head .. ' ' .. string.format('%.0f', to) .. ' ' .. tail)
+` + luaRestartEnd + `
   redis.call('SET', KEYS[2], ARGV[2])
 end
 sentence(ARGV[3])
@@ -47,11 +53,11 @@ redis.pcall('SELECT', ARGV[3])
 return 1`)
 
 	// luaHorizon KEYS[1]=horizon ARGV[1]=ms: how long the horizon lasts now, at least so many ms.
-	luaHorizon = newLua(`
-local left = redis.call('PTTL', KEYS[1])
-if left >= tonumber(ARGV[1]) then return left end
-redis.call('SET', KEYS[1], '1', 'PX', ARGV[1])
-return tonumber(ARGV[1])`)
+	luaHorizon = newLua(luaOutlast + `
+local left, ms = redis.call('PTTL', KEYS[1]), tonumber(ARGV[1])
+if left >= ms then return left end
+outlast(KEYS[1], ms)
+return ms`)
 
 	// luaSurvey KEYS[1]=roster KEYS[2]=horizon KEYS[3]=quarantine ARGV=the epochs of all masters that the asker knows:
 	// adds them to the roster, and replies {ms of the horizon, 1 if quarantined, the roster, the largest fence, 1 if seeded}.
@@ -84,5 +90,6 @@ return 1`)
 if ARGV[2] and (redis.call('GET', KEYS[1]) ~= ARGV[2] or redis.call('GET', KEYS[2]) ~= ARGV[3]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('DEL', KEYS[2])
+` + luaRestartEnd + `
 return 1`)
 )

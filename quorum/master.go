@@ -17,7 +17,7 @@ type master struct {
 	votes     [Failed + 1]atomic.Uint64
 	failures  [failureKinds]atomic.Uint64
 	roundTrip atomic.Int64
-	marked    atomic.Pointer[marked]
+	marked    atomic.Int64 // the charges for which every database has been marked, by the lane of database 0
 
 	mu         sync.Mutex // guards all below
 	links      int        // live connections

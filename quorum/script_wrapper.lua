@@ -469,7 +469,9 @@ end
 --mutant: a script does not extend the horizon
 if longest > 0 and call('PTTL', '@HORIZON@') < longest then
   --mutant: a script does not look whether the horizon lasts
-  must('SET', '@HORIZON@', '1', 'PX', floor(math.max(longest * 1.25, longest + 1000)))
+  longest = floor(math.max(longest * 1.25, longest + 1000))
+  must('SET', '@HORIZON@', '1', 'PX', longest)
+  must('SET', '@HORIZON@:end', now() + longest)
 end
 
 -- The field that a quorum must agree on, if there is one.

@@ -174,12 +174,14 @@ var heartbeatArgs = []any{"PING"}
 // heartbeat makes the master say something: the proof of its batch says the rest.
 func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
 
-// patrolAppend compares when a master writes its append-only file with what it said in the handshake: its canary may say that it
-// forgets nothing.
-func (l *lane) patrolAppend(reply any) {
+// patrolFiles compares when and where a master writes its append-only file with what it said in the handshake: its canary may say
+// that it forgets nothing.
+func (l *lane) patrolFiles(reply any) {
 	now := l.link.info
 	now.ReadConfig(reply)
-	l.suspect = l.suspect || l.isDurable(&now) != l.isDurable(&l.link.info)
+	//mutant: a place that is changed is not noticed
+	moved := now.Files.Place() != l.link.info.Files.Place()
+	l.suspect = l.suspect || moved || l.isDurable(&now) != l.isDurable(&l.link.info)
 }
 
 // patrol compares what the master says of itself, and may cost it its vote, with what it said in the handshake.
@@ -189,10 +191,11 @@ func (l *lane) patrol(reply any) {
 	now := was
 	now.ReadInfo(text)
 	l.witness.look(&now, l.link.marks.canary)
-	if l.evicted.more(&now) {
-		l.master.watch.accuse("it evicted keys")
-	}
 	//mutant: an append-only file that is turned on is not noticed
 	l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
 		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || l.isDurable(&now) != l.isDurable(&was)
+	//mutant: a replica that came and went is not noticed
+	copied := now.Files.Copies() != was.Files.Copies()
+	written := l.isDurable(&now) && !l.link.durable && was.Files.Rewriting() && !now.Files.Rewriting()
+	l.suspect = l.suspect || copied || written
 }

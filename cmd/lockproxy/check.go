@@ -201,6 +201,8 @@ func judge(cfg *config.Config, probes []probe) {
 			p.votes, p.verdict = true, "votes; "+state(&p.marks)
 		case p.keeper.forgets() != "":
 			p.votes, p.verdict = true, "votes; forgets locks at a restart in spite of its AOF, see below"
+		case p.marks.Moved:
+			p.votes, p.verdict = true, "votes; its dir was changed while it ran: its next restart costs it a quarantine, do not CONFIG SET dir there"
 		case len(p.info.Missing) > 0:
 			p.votes, p.verdict = true, "votes; may not run "+strings.Join(p.info.Missing, ", ")
 		default:

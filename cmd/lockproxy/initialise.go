@@ -100,6 +100,8 @@ func state(in *quorum.Inspected) string {
 		return "is refused: stands in another place of the list than where it was marked; list the masters in the same order for every proxy, or run lockproxy init"
 	case in.Replaced:
 		return "is refused: was replaced by another server under its address; lead it to that one, or leave it: proxies quarantine it soon, like one without its data"
+	case in.Forgets != "":
+		return in.Forgets + ": in quarantine as soon as a proxy comes by"
 	case len(in.Barred) == 0:
 		return "clean"
 	case in.Fresh() && !in.InUse:

@@ -30,6 +30,7 @@ type Info struct {
 	UsedMemory      int64  // bytes, of what counts for MaxMemory; 0 if it does not tell
 	Evicted         int64  // keys, since it started
 	Channels        int64  // that somebody has subscribed to
+	Files           Files
 
 	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
 	RoundTrip   time.Duration // of a Probe
@@ -126,7 +127,7 @@ const ownKey = "lockproxy:canary"
 
 // An Inquiry asks a master about itself.
 type Inquiry struct {
-	info, role, appends, memory, expiry, limit, threads Call
+	info, role, appends, places, memory, expiry, limit, threads Call
 }
 
 // NewInquiry returns an inquiry that was not made yet.
@@ -135,6 +136,7 @@ func NewInquiry() *Inquiry {
 		info:    Call{Args: []any{"INFO"}},
 		role:    Call{Args: []any{"ROLE"}},
 		appends: Call{Args: []any{"CONFIG", "GET", AppendSettings}},
+		places:  Call{Args: []any{"CONFIG", "GET", PlaceSettings}},
 		memory:  Call{Args: []any{"CONFIG", "GET", "maxmemory*"}},
 		expiry:  Call{Args: []any{"PEXPIRETIME", ownKey}},
 		limit:   Call{Args: []any{"CONFIG", "GET", ScriptLimit}}, // before version 7, one pattern at a time
@@ -144,7 +146,7 @@ func NewInquiry() *Inquiry {
 
 // Calls returns the commands to execute.
 func (q *Inquiry) Calls() []*Call {
-	return []*Call{&q.info, &q.role, &q.appends, &q.memory, &q.expiry, &q.limit, &q.threads}
+	return []*Call{&q.info, &q.role, &q.appends, &q.places, &q.memory, &q.expiry, &q.limit, &q.threads}
 }
 
 // Info returns what the answers say.
@@ -155,6 +157,7 @@ func (q *Inquiry) Info() Info {
 		i.Role = text(list[0])
 	}
 	i.ReadConfig(q.appends.Reply)
+	i.ReadConfig(q.places.Reply)
 	i.ReadConfig(q.memory.Reply)
 	i.ReadConfig(q.limit.Reply)
 	i.ReadConfig(q.threads.Reply)
@@ -218,6 +221,7 @@ func (i *Info) ReadInfo(reply string) {
 		case "pubsub_channels":
 			i.Channels = n
 		}
+		i.Files.readInfo(k, v, n)
 	}
 }
 
@@ -250,6 +254,7 @@ func (i *Info) ReadConfig(reply any) {
 				i.Restraint = []string{"maxmemory-policy", v}
 			}
 		}
+		i.Files.readConfig(text(list[0]), v)
 	}
 }
 

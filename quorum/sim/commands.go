@@ -283,10 +283,11 @@ func cmdInfo(s *server, _ *session, _ []string) reply {
 		role = "slave"
 	}
 	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
-		"# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n# Persistence\r\naof_enabled:%d\r\naof_rewrites:%d\r\n"+
-		"# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid2:%s\r\n# Stats\r\nevicted_keys:%d\r\nunexpected_error_replies:%d\r\n",
-		s.version(), s.runID(), int64((s.now() - s.born).Seconds()), most, s.setting("maxmemory-policy"), aof, s.rewrites,
-		role, s.replicas, s.lineage, s.evicted, s.refused)
+		"# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n# Persistence\r\naof_enabled:%d\r\naof_rewrites:%d\r\n%s"+
+		"# Replication\r\nrole:%s\r\nconnected_slaves:%d\r\nmaster_replid2:%s\r\n"+
+		"# Stats\r\nevicted_keys:%d\r\nunexpected_error_replies:%d\r\nsync_full:%d\r\n",
+		s.version(), s.runID(), int64((s.now() - s.born).Seconds()), most, s.setting("maxmemory-policy"), aof, s.rewrites, s.files.info(),
+		role, s.replicas, s.lineage, s.evicted, s.refused, s.files.copies)
 }
 
 func cmdRole(s *server, _ *session, _ []string) reply {
@@ -301,7 +302,9 @@ func cmdConfig(s *server, _ *session, args []string) reply {
 		return fault("ERR Unknown subcommand or wrong number of arguments for '" + args[1] + "'. Try CONFIG HELP.")
 	}
 	var found []any
-	for _, name := range []string{"appendfsync", "appendonly", "io-threads", "lua-time-limit", "maxmemory", "maxmemory-policy"} {
+	for _, name := range []string{
+		"appendfsync", "appendonly", "appendfilename", "databases", "dir", "io-threads", "lua-time-limit", "maxmemory", "maxmemory-policy",
+	} {
 		for _, pattern := range args[2:] {
 			if ok, _ := path.Match(strings.ToLower(pattern), name); ok {
 				found = append(found, name, s.setting(name))

@@ -325,7 +325,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "evictions that are counted anew are not watched", rule: "9 eviction",
-		change: becomes("return now.Evicted > e.keys"),
+		change: becomes("p.Evicted < now.Evicted"),
 		test:   "CountedAnew",
 	},
 	{
@@ -362,8 +362,59 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a new database is taken for marked", rule: "6 quarantine",
-		change: becomes(`l.charges, _ = m.watch.charged()
-		_ = is`),
-		test: "TestADatabaseThatIsNew", in: ".",
+		change: becomes("l.charges, _ = m.watch.charged()"),
+		test:   "TestADatabaseThatIsNew", in: ".",
+	},
+	{
+		name: "evictions after a restart are not looked for", rule: "9 eviction",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a server that was started elsewhere has read the same file", rule: "7b older files",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a server with fewer databases has read all", rule: "7b older files",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a dump counts as the append-only file", rule: "7b older files",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a file that is just being written counts as all that was granted", rule: "7b older files",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a file that is written elsewhere counts as what a restart reads", rule: "7b older files",
+		change: becomes("now.Moved = false"), test: "TestAFileThatIsElsewhere",
+	},
+	{
+		name: "a place that is changed is not noticed", rule: "7b older files",
+		change: becomes("moved := false"), test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a replica that came and went leaves no older copy", rule: "7b older files",
+		change: becomes("return false"), test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a replica that came and went is not noticed", rule: "7b older files",
+		change: becomes("copied := false"), test: "TestACopyIsNoticed", in: ".",
+	},
+	{
+		name: "a horizon that is gone too early is not missed", rule: "7 horizon",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "an end of the horizon that is known is forgotten", rule: "7b older files",
+		change: never, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "who grants nothing knows of no horizon", rule: "7b older files",
+		change: skip, test: "TestWhatAMasterLost", in: ".",
+	},
+	{
+		name: "a mark needs memory", rule: "9 eviction",
+		change: skip, test: "TestWhatAMasterLost", in: ".",
 	},
 }

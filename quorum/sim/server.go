@@ -49,6 +49,7 @@ type server struct {
 	rewrites   int64  // of its file
 	refused    int64  // commands of its file, when it loaded that
 	limit      string // lua-time-limit, if it is not the default
+	files      files
 	lineage    string // the replication id of the master that it was promoted from
 	promotions int
 	touched    []place       // keys that the running command has set
@@ -128,6 +129,12 @@ func (s *server) setting(name string) string {
 		return "1"
 	case name == "lua-time-limit":
 		return cmp.Or(s.limit, "5000")
+	case name == "appendfilename":
+		return "appendonly.aof"
+	case name == "databases":
+		return strconv.Itoa(databases - s.files.fewer)
+	case name == "dir":
+		return "/data" + s.files.moved
 	case name == "maxmemory" && s.policy != "":
 		return "100000000"
 	case name == "maxmemory":
@@ -348,6 +355,7 @@ func (s *server) cutConnections(silent bool) {
 func (s *server) boot() {
 	s.down, s.stopped, s.hogged, s.slow, s.replica = false, false, false, 0, false
 	s.born, s.nextID, s.evicted, s.refused = s.now(), 0, 0, 0
+	s.files.restart()
 }
 
 func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format, args...) }

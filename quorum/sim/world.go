@@ -87,7 +87,7 @@ func (w *World) initialise() {
 		for db := range databases {
 			canary := vouch.Canary{
 				DB: db, Slot: s.id, Process: s.runID(), Lineage: "-", Epoch: 1, Members: quorum.Members(ms, c.Deployment),
-				Bounds: bounds, Durable: s.append == "always" && s.replicas == 0,
+				Bounds: bounds, Durable: s.append == "always" && s.replicas == 0, Past: s.past(),
 			}
 			s.put(&session{db: db}, "lockproxy:canary", item{text: canary.String()})
 		}

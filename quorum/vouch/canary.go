@@ -26,6 +26,15 @@ type Canary struct {
 	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no replica
 	// has a copy of this mark.
 	Durable bool
+	// Past is what of the server's life the mark knows.
+	Past
+	// FirstFile says that the server has not written its append-only file anew since it started. It is never in a mark.
+	FirstFile bool
+	// Rewriting says that it is writing that file anew, or is to: until then a restart may read an earlier one. It is never in a mark.
+	Rewriting bool
+	// Watched says that this proxy has seen, since it last found the server to be Durable, that it was so all the time. It is never
+	// in a mark.
+	Watched bool
 	// MayBeDurable says that the server does not tell whether it is Durable. It is never in a mark.
 	MayBeDurable bool
 	// Incomplete says that the server lacks a part of the data that it has loaded. It is never in a mark.
@@ -54,24 +63,25 @@ func (c Canary) String() string {
 	if c.Durable {
 		kept = "durable"
 	}
-	return fmt.Sprintf("%s %d %s %s %s %v %s %d %d",
-		canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.Bounds, kept, c.Slot, c.DB)
+	return fmt.Sprintf("%s %d %s %s %s %v %s %v %d %d",
+		canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.Bounds, kept, c.Past, c.Slot, c.DB)
 }
 
 // ParseCanary reads a mark.
 func ParseCanary(text string) (Canary, bool) {
 	f := strings.Fields(text)
-	if len(f) != 12 || f[0] != canaryFormat {
+	if len(f) != 12+pastFields || f[0] != canaryFormat {
 		return Canary{}, false
 	}
 	epoch, err1 := strconv.ParseInt(f[1], 10, 64)
 	bounds, ok := parseBounds(f[5:9])
-	slot, err2 := strconv.Atoi(f[10])
-	db, err3 := strconv.Atoi(f[11])
+	past, known := parsePast(f[10 : 10+pastFields])
+	slot, err2 := strconv.Atoi(f[10+pastFields])
+	db, err3 := strconv.Atoi(f[11+pastFields])
 	c := Canary{
-		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[9] == "durable", Slot: slot, DB: db,
+		Epoch: epoch, Process: f[2], Lineage: f[3], Members: f[4], Bounds: bounds, Durable: f[9] == "durable", Past: past, Slot: slot, DB: db,
 	}
-	return c, err1 == nil && err2 == nil && err3 == nil && ok && epoch >= 0
+	return c, err1 == nil && err2 == nil && err3 == nil && ok && known && epoch >= 0
 }
 
 // A Verdict is what a mark proves about the master that carries it.
@@ -107,6 +117,10 @@ const Unread = "bears a mark of another version of lockproxy, which this one doe
 // what this proxy knows of the deployment. now.Epoch is greater than any epoch that this master is known to have had; latest is the
 // greatest that any master has told of.
 func Judge(text string, now Canary, latest int64) Judgement {
+	//mutant: a file that is just being written counts as all that was granted
+	if now.Rewriting && !now.Watched { // it may have been turned on while nobody looked
+		now.Durable = false
+	}
 	complete := now
 	complete.Incomplete = false
 	if text == "" && now.Incomplete {
@@ -125,7 +139,10 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	}
 	next := complete
 	next.Bounds, next.Epoch, next.MayBeDurable, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
-	restarted := was.Process != now.Process && was.Process != "-" && now.Process != "-"
+	next.FirstFile, next.Rewriting, next.Watched = false, false, false
+	restarted := was.hasRestarted(now)
+	next.Past = was.pastSince(now)
+	next.Durable = now.Durable && !next.Moved
 	switch {
 	//mutant: no quarantine after SWAPDB
 	case was.DB != now.DB:
@@ -146,25 +163,42 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // a server that has read its AOF has none
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
+	if reason := was.changed(now); reason != "" {
+		return Judgement{Forgot, reason, next}
+	}
+	next = was.renewed(now, next, latest)
+	if next != was {
+		return Judgement{Renew, "", next}
+	}
+	return Judgement{Verdict: Same, Next: next}
+}
+
+// hasRestarted says that another process is now what bears the mark, as far as both tell.
+func (was *Canary) hasRestarted(now Canary) bool {
+	return was.Process != now.Process && was.Process != "-" && now.Process != "-"
+}
+
+// renewed returns the mark of a master that has forgotten nothing: next, except for what stays as it was.
+func (was *Canary) renewed(now, next Canary, latest int64) Canary {
 	next.Epoch = was.Epoch
 	next.Slot = was.Slot // while addresses are exchanged, proxies do not agree on it
 	//mutant: an older file that is met first stays refused
 	if now.Process == "-" || now.Early { // a proxy that hears the other masters is to see that it restarted
-		next.Process = was.Process
+		next.Process, next.Past = was.Process, was.sinceEarly(now)
 	}
-	if !restarted { // one that tells none may be asked by a proxy that is not permitted to know
+	if !was.hasRestarted(now) { // one that tells none may be asked by a proxy that is not permitted to know
 		next.Lineage = was.Lineage
+	}
+	if now.Rewriting && !was.Durable {
+		next.Durable = false
 	}
 	if now.MayBeDurable || was.Epoch < latest { // another proxy may be permitted to know; a replaced server stays as it was
 		next.Durable = was.Durable
 	}
 	//mutant: an epoch outlasts what is kept on disk
-	if was.Durable && !next.Durable { // from now on its file is an older copy, and is to be known as one
+	if was.Durable && (!next.Durable || was.copied(now)) { // from now on its file, or the copy, is an older one, and is to be known as one
 		//mutant: who keeps less on disk is no longer behind
 		next.Epoch = was.Epoch + 1 // not more: if it was replaced, and nobody has told yet, it must stay behind
 	}
-	if next != was {
-		return Judgement{Renew, "", next}
-	}
-	return Judgement{Verdict: Same, Next: next}
+	return next
 }

@@ -18,7 +18,7 @@ func all(f func(Canary)) {
 			DB: pick(2), Process: []string{"-", "p", "q"}[pick(3)], Lineage: []string{"-", "x", "y"}[pick(3)],
 			Epoch: []int64{5, 9}[pick(2)], Members: []string{"m", "n"}[pick(2)],
 			Bounds:  []Bounds{{time.Hour, time.Second, 0.5, time.Second}, {1500 * time.Microsecond, 0, 0.01, 0}}[pick(2)],
-			Durable: pick(2) == 1,
+			Durable: pick(2) == 1, Past: Past{Place: "here"},
 		})
 	}
 }
@@ -41,6 +41,7 @@ func TestJudge(t *testing.T) {
 	all(func(was Canary) {
 		mark := was.String()
 		all(func(now Canary) {
+			now.FirstFile = true
 			for _, now.MayBeDurable = range []bool{false, true} {
 				if now.MayBeDurable && now.Durable {
 					continue
