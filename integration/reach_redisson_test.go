@@ -21,7 +21,6 @@ const (
 // A deedWriter writes the deeds of one class of Redisson for callers.
 type deedWriter struct {
 	*testing.T
-	class   string
 	now     string
 	callers []string
 	walks   []string // what the deeds that walk begin with, by SHA-1

@@ -379,7 +379,7 @@ func TestAStepThatTheWayHidesIsWaitedFor(t *testing.T) {
 		w.fakes[0].set(key, "other", left-farStep) // as if it had been set before the step
 		ends := time.Now().Add(left)
 		a := w.acquire(key, "mine", minute)
-		if early := ends.Sub(time.Now()); a.Lock == nil || early > Uncertainty(50*time.Millisecond) {
+		if early := time.Until(ends); a.Lock == nil || early > Uncertainty(50*time.Millisecond) {
 			t.Errorf("granted %v before the other lock's end: %+v", early, a)
 		}
 	})

@@ -201,9 +201,9 @@ func (c *crowd) loopOn(ctx context.Context, conn *harness.Conn, result *crowdRes
 	}
 }
 
-func (r *crowdResult) refuse(text string) {
-	if r.refusals++; r.refusal == "" {
-		r.refusal = text
+func (c *crowdResult) refuse(text string) {
+	if c.refusals++; c.refusal == "" {
+		c.refusal = text
 	}
 }
 

@@ -300,21 +300,6 @@ func TestALockproxyIsFoundBehindOneThatHangsUp(t *testing.T) {
 	}
 }
 
-// connection returns the one that was made as number i, when it is there.
-func (s *server) connection(i int) net.Conn {
-	s.t.Helper()
-	for end := time.Now().Add(patienceMax); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		all := s.conns
-		s.mu.Unlock()
-		if len(all) > i {
-			return all[i]
-		}
-	}
-	s.t.Fatal("nobody connected")
-	return nil
-}
-
 func TestCloseDoesNotWaitForAnUpstreamThatIsSilent(t *testing.T) {
 	s := &server{t: t}
 	s.start()
