@@ -1,5 +1,12 @@
 package quorum
 
+// luaMakeRoom goes before the first SET of a mark: a script that has written something, and DEL needs no memory, may go on to write
+// where memory is used up. If it may not, the mark is gone.
+const luaMakeRoom = `
+--mutant: a mark needs memory
+redis.call('DEL', KEYS[1])
+`
+
 // Scripts on our own keys. They are sent as a whole: they are rare, and must not fail for a flushed script cache.
 var (
 	// luaMark KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next
@@ -10,8 +17,7 @@ var (
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 ` + luaFences + `
 if string.match(ARGV[1], '%d*$') ~= string.match(ARGV[2], '%d*$') then redis.call('DEL', KEYS[3]) end
---mutant: a mark needs memory
-redis.call('DEL', KEYS[1])
+` + luaMakeRoom + `
 redis.call('SET', KEYS[1], ARGV[2])
 ` + luaRestartEnd + `
 --mutant: the quarantine is not written on the master
@@ -36,7 +42,7 @@ local function sentence(db)
   if ARGV[1] == '0' or db == ARGV[3] and tonumber(epoch) >= tonumber(ARGV[1]) then return end
   local to = math.max(tonumber(epoch) + 1, tonumber(ARGV[1]))
   tail = string.gsub(tail, ' evicted:%d+ ', ' evicted:' .. ARGV[5] .. ' ')
-  redis.call('DEL', KEYS[1])
+` + luaMakeRoom + `
   redis.call('SET', KEYS[1], head .. ' ' .. string.format('%.0f', to) .. ' ' .. tail)
 ` + luaRestartEnd + `
   redis.call('SET', KEYS[2], ARGV[2])

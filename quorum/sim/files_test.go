@@ -89,8 +89,10 @@ var losses = []loss{
 		})
 	}},
 	{name: "started from a backup", met: true, after: func(s *scene, file time.Duration) {
-		s.sleep(time.Second) // by then all proxies know what it had
+		s.sleep(time.Second)    // by then all proxies know what it had
+		s.do(s.proxies[0].kill) // the one that has granted the lock
 		s.startAnew(file, files{})
+		s.sleep(time.Second)
 	}},
 }
 
