@@ -12,11 +12,11 @@ type lua struct {
 	sha  string
 }
 
-// newLua makes a script of a text, without the comments in it.
-func newLua(text string) *lua {
-	text = shorten(text)
-	return &lua{text: text, sha: shaOf(text)}
-}
+// newLua makes a script of a text of ours, without the comments in it.
+func newLua(text string) *lua { return wholeLua(shorten(text)) }
+
+// wholeLua makes a script of a text as it stands: a client's may say the same with other lines, but not tell the same in its errors.
+func wholeLua(text string) *lua { return &lua{text: text, sha: shaOf(text)} }
 
 // shaOf returns the name that Redis gives a script.
 func shaOf(text string) string {

@@ -32,7 +32,7 @@ func (c *compilation) read(en *entry) ballot {
 		return failed(failureText(en.Err))
 	case refuses:
 		if c.refusal == "" {
-			c.refusal = "ERR Error compiling script (new function): " + oneLine(refusal)
+			c.refusal = "ERR Error compiling script (new function): " + oneLine(strings.TrimRight(refusal, "\r\n"))
 		}
 		return refused
 	case en.Reply != nil:
@@ -41,9 +41,9 @@ func (c *compilation) read(en *entry) ballot {
 	return granted
 }
 
-// oneLine is a text as an error reply can have it.
+// oneLine is a text as a status or an error can have it.
 func oneLine(text string) string {
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(strings.TrimRight(text, "\r\n"))
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }
 
 func (*compilation) reads() bool { return true }

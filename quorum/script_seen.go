@@ -32,6 +32,9 @@ func (s *seeing) see(text string, depth int) (rest string, err error) {
 	case IntValue:
 		err = s.add(":"+strconv.FormatInt(v.Int, 10)+";", marked)
 	case StatusValue, ErrorValue:
+		if v.Kind == ErrorValue { // of a status, Redis keeps what is left of line ends behind it
+			v.Text = strings.TrimRight(v.Text, "\r\n")
+		}
 		v.Text = oneLine(v.Text)
 		err = s.add(text[:1]+strconv.Itoa(len(v.Text))+":"+v.Text, marked)
 	case ArrayValue:

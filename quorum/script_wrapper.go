@@ -115,7 +115,7 @@ func wrap(text string) *lua {
 	if strings.Contains(text, "...") { // else the script would see a local arg, which Lua makes where ... is not used
 		parameters = "...) "
 	}
-	return newLua(wrapperHead + names + "__lockproxy[2]=function(" + parameters + text +
+	return wholeLua(wrapperHead + names + "__lockproxy[2]=function(" + parameters + text +
 		"\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + setter + tail)
 }
 
