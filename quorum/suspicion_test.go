@@ -385,6 +385,26 @@ func TestAStepThatTheWayHidesIsWaitedFor(t *testing.T) {
 	})
 }
 
+// The same where the clock is set back while the question is on its way that finds the key gone.
+func TestAStepThatTheWayHidesIsWaitedForWhenItIsUndone(t *testing.T) {
+	inFarWorld(t, func(w *world) {
+		w.fakes[0].step(farStep)
+		w.acquire("yet another", "mine", time.Second) // the step is looked at
+		time.Sleep(time.Second)
+		for w.busyLane(0) {
+			time.Sleep(time.Millisecond)
+		}
+		done := w.start(req1("mine", minute))
+		time.Sleep(39 * time.Millisecond)
+		ends := time.Now().Add(farStep) // of a lock that was set before the first step, and was dropped just now
+		w.fakes[0].step(-farStep)
+		a := <-done
+		if early := ends.Sub(time.Now()); a.Lock == nil || early > Uncertainty(50*time.Millisecond) {
+			t.Errorf("granted %v before the other lock's end: %+v", early, a)
+		}
+	})
+}
+
 // What is set while the way hides such a step has no vote: it may end too early.
 func TestWhatIsSetAfterAStepThatTheWayHidesHasNoVote(t *testing.T) {
 	inFarWorld(t, func(w *world) {

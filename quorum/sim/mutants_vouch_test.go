@@ -45,6 +45,16 @@ var vouchMutants = []mutant{
 		test:   "TestSlowLooksCount", in: "../vouch",
 	},
 	{
+		name: "what a clock has dropped is known when it is set back", rule: "5 vouch",
+		change: skip,
+		test:   "TestNoKeyIsMissedTooEarly", in: "../vouch",
+	},
+	{
+		name: "a jump back hides what was dropped before", rule: "5 vouch",
+		change: becomes("f.known, f.stale, f.slow = false, false, false"),
+		test:   "TestNoKeyIsMissedTooEarly", in: "../vouch",
+	},
+	{
 		name: "what is set expires by a clock that is ahead", rule: "5 vouch",
 		change: becomes("return l.begun != l.master.watch.restarts.Load() || chosenBy == -1<<62"),
 		test:   "TestWhatIsSetAfterAStep",

@@ -104,7 +104,7 @@ func (c *Clock) see(at, hi time.Duration, seen Span) (jump time.Duration) {
 // lookAt has the floor take what was seen at a moment of ours.
 func (c *Clock) lookAt(at time.Duration, seen Span, jump time.Duration) {
 	if jump != 0 {
-		c.floor.forget()
+		c.floor.jump(jump)
 	}
 	c.floor.see(at, look{seen.Lo, max(seen.Hi-seen.Lo, 0)}, c.Rate, 2*c.Tolerance, c.Patience)
 }
@@ -169,10 +169,10 @@ func (c *Clock) apart(d time.Duration) time.Duration { return time.Duration(c.Ra
 // that took long to come back says little of the clock at its end.
 func (c *Clock) Reach() time.Duration { return c.reach }
 
-// Ahead returns by how much the clock was ahead, when it showed shown, of what it would show now if it had not stepped while a lock
-// lives: what was gone then was gone too early by no more than that. It says false if nothing is known of that yet.
+// Ahead returns by how much the clock was ahead, when it showed shown or at the look before, of what it would show now if it had not
+// stepped while a lock lives: what was gone then was gone too early by no more than that. It says false if nothing is known of that yet.
 func (c *Clock) Ahead(shown, now time.Duration) (time.Duration, bool) {
-	return shown - now - c.floor.low, c.floor.known
+	return max(shown-c.floor.low, c.floor.due) - now, c.floor.known
 }
 
 // Uneven returns by how much longer the latest questions were on their way than the fastest: as far as anybody can tell, the clock may

@@ -15,8 +15,8 @@ type farClock struct {
 	locks      []setLock
 }
 
-// A setLock was set when the clock was so far ahead.
-type setLock struct{ at, offset time.Duration }
+// A setLock was set when the clock was so far ahead, and peak is the most that the clock has shown since.
+type setLock struct{ at, offset, peak time.Duration }
 
 func newFarClock(seed uint64) *farClock {
 	c := &farClock{Clock: Clock{Rate: modelRate, Tolerance: modelTolerance, Patience: time.Second}, rng: rand.New(rand.NewPCG(seed, 2))}
@@ -24,12 +24,25 @@ func newFarClock(seed uint64) *farClock {
 	return c
 }
 
-// look asks the clock; the answer is late by so much on its way back. It returns what the clock showed. If the clock jumped forwards, its
+// set sets a lock.
+func (c *farClock) set() { c.locks = append(c.locks, setLock{c.at, c.offset, c.at + c.offset}) }
+
+// drop has the clock drop what is over by now.
+func (c *farClock) drop() {
+	for i := range c.locks {
+		c.locks[i].peak = max(c.locks[i].peak, c.at+c.offset)
+	}
+}
+
+// look asks the clock, which steps before it is read; the answer is late by so much on its way back. It returns what the clock showed. If the clock jumped forwards, its
 // master does not vote before all locks are over.
-func (c *farClock) look(late time.Duration) (shown time.Duration) {
+func (c *farClock) look(late, step time.Duration) (shown time.Duration) {
 	sent := c.at
 	c.at += c.up + time.Duration(c.rng.Int64N(int64(modelTolerance)))
+	c.drop()
+	c.offset += step
 	shown = c.at + c.offset
+	c.drop()
 	c.at += c.down + late
 	if c.Observe(sent, c.at, shown, shown) > 0 {
 		c.locks = nil
@@ -38,14 +51,14 @@ func (c *farClock) look(late time.Duration) (shown time.Duration) {
 	return shown
 }
 
-// early returns by how much too early the last of the keys was dropped that the clock dropped when it showed shown, if the votes of
-// that look are handed out as Ahead says.
+// early returns by how much too early the last of the keys was dropped that the clock had dropped when it showed shown, if the votes
+// of that look are handed out as Ahead says.
 func (c *farClock) early(shown time.Duration) (most time.Duration) {
 	ahead, _ := c.Ahead(shown, c.at)
 	handed := c.at + max(ahead, 0)
 	for _, l := range c.locks {
 		bears := time.Duration(2 * modelRate * float64(c.at-l.at))
-		most = max(most, shown-l.offset-bears-handed)
+		most = max(most, l.peak-l.offset-bears-handed)
 	}
 	return most
 }
@@ -55,18 +68,21 @@ func TestNoKeyIsMissedTooEarly(t *testing.T) {
 	waited := 0
 	for seed := range uint64(500) {
 		c := newFarClock(seed)
-		c.look(0)
+		c.look(0, 0)
 		for range 60 {
-			c.locks = append(c.locks, setLock{c.at, c.offset})
+			c.set()
 			c.at += time.Duration(c.rng.Int64N(int64(500 * time.Millisecond)))
 			step := time.Duration(c.rng.Int64N(int64(c.up + c.down + 1)))
 			switch c.rng.IntN(8) {
+			default:
+				step = 0
 			case 0:
-				c.offset += step
 			case 1:
-				c.offset -= step
+				step = -step
+			case 2: // also by so much that it is seen
+				step *= -2
 			}
-			shown := c.look(0)
+			shown := c.look(0, step)
 			if early := c.early(shown); early > time.Millisecond {
 				t.Fatalf("seed %d: a key is missed %v too early", seed, early)
 			}
@@ -84,13 +100,13 @@ func TestNoKeyIsMissedTooEarly(t *testing.T) {
 func TestEvenAnswersAreNotWaitedFor(t *testing.T) {
 	for seed := range uint64(200) {
 		c := newFarClock(seed)
-		c.look(0)
+		c.look(0, 0)
 		for range 100 {
 			passed := time.Duration(c.rng.Int64N(int64(10 * time.Second)))
 			c.at += passed
 			c.offset += time.Duration(modelRate / 2 * float64(passed) * float64(c.rng.IntN(3)-1))
 			late := time.Duration(c.rng.Int64N(int64(modelTolerance)))
-			shown := c.look(late)
+			shown := c.look(late, 0)
 			if ahead, known := c.Ahead(shown, c.at); !known || ahead > 2*modelTolerance+time.Duration(modelRate*float64(10*time.Second)) {
 				t.Fatalf("seed %d: waited for %v", seed, ahead)
 			}
