@@ -19,7 +19,8 @@ type deed struct {
 	walks   bool              // it leads from state to state; others only ask, or are older forms of one that walks
 	happens bool              // it is no command, but what becomes of a lock in time
 	shared  bool              // the reply may tell of other holders
-	grants  func(string) bool // of what takes a lock
+	grants  func(string) bool // of what takes a lock, or frees it
+	refuses string            // what replies begin with that say in several ways that the caller does not hold the lock
 }
 
 // A reachable is a family of locks whose states are enumerated.

@@ -172,9 +172,29 @@ func (c *count) kept() (n int) {
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
 func (c *count) givenIsClear(t tally) bool {
 	n := c.granted()
-	least := len(n) - Quorum(t.Masters) // where in n the reply is, if all the others reply with less; most: if with more
+	least := len(n) - c.reach(t.Failed) // where in n the reply is, if all the others reply with less; most: if with more, or not
 	most := least + t.Pending()
 	return least >= 0 && most < len(n) && n[least] == n[most]
+}
+
+// reach returns how many masters have to reply with a number, or more, if it is to be the reply, where so many have failed.
+func (c *count) reach(failed int) int {
+	if c.rule.Merge == Releasing && c.rule.Field == "" {
+		//mutant: who does not answer a release had nothing to release
+		return Quorum(len(c.answers)) - failed
+	}
+	return Quorum(len(c.answers))
+}
+
+// given returns the integer that those who granted, n, merge to.
+func (c *count) given(n []int64) int64 {
+	failed := 0
+	for _, a := range c.answers {
+		if a == nil {
+			failed++
+		}
+	}
+	return n[len(n)-min(max(c.reach(failed), 1), len(n))]
 }
 
 // granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
@@ -199,8 +219,8 @@ func (c *count) won() Value {
 		return Value{Kind: IntValue}
 	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
-			i := max(len(n)-Quorum(len(c.answers)), 0)
-			return c.commonest(Granted, func(a *answer) bool { return a.value.Int == n[i] })
+			given := c.given(n)
+			return c.commonest(Granted, func(a *answer) bool { return a.value.Int == given })
 		}
 	}
 	agrees := func(a *answer) bool { return c.class(a) == agreed }

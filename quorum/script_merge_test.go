@@ -125,6 +125,19 @@ var mergings = []merging{
 			}
 			return d, "0"
 		}},
+	{"releasing two keys", Rule{Merge: Releasing, Granted: positive},
+		map[byte]*answer{'1': integer(1, ""), '2': integer(2, ""), 'r': integer(0, "")},
+		func(v string) (Decision, string) {
+			both, failed := strings.Count(v, "2"), strings.Count(v, "x")
+			d := decideRelease(tally{len(v), both + strings.Count(v, "1"), strings.Count(v, "r"), failed})
+			switch {
+			case d != Won:
+				return d, ""
+			case both > 0 && 2*(both+failed) > len(v):
+				return d, "2"
+			}
+			return d, "1"
+		}},
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
 		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
 			'e': {value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},

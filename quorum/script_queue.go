@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -88,16 +89,37 @@ func (r *voting) first(p Polled) (who string, everywhere bool) {
 }
 
 // sooner returns a refusal upon which the client asks again when the lock may be free, if it would sleep for longer. A master that had
-// lost its place tells it for how long those may wait who are before it there: then nothing might wake it if the holder died.
+// lost its place tells it for how long those may wait who are before it there: then nothing might wake it if the holder died, or,
+// where nobody holds the lock, whoever is first. One that has its place there tells it to ask again.
 func (r *voting) sooner(refusal Value) Value {
-	if refusal.Kind == IntValue && r.free > 0 {
+	switch {
+	case refusal.Kind != IntValue:
+	case r.free > 0:
 		refusal.Int = min(refusal.Int, r.free)
+	case r.free == 0:
+		//mutant: who waits for a lock that is free sleeps for as long as one master says
+		refusal.Int = min(refusal.Int, r.leastTold())
 	}
 	return refusal
 }
 
-// freeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are, or too few
-// have told.
+// leastTold returns the least number with which a master refused the script.
+func (r *voting) leastTold() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	least := int64(math.MaxInt64)
+	for _, a := range r.all {
+		if a != nil && r.req.Rule.vote(a) == Refused && a.value.Kind == IntValue {
+			least = min(least, a.value.Int)
+		}
+	}
+	return least
+}
+
+// untold is for how long a quorum of masters keeps a lock if too few have told.
+const untold = -1
+
+// freeIn returns in how many ms a quorum of masters may be free of the lock, given the replies to luaQueue: 0 if they are; or untold.
 func freeIn(replies []any) int64 {
 	var held []int64
 	for _, reply := range replies {
@@ -110,7 +132,7 @@ func freeIn(replies []any) int64 {
 	if quorum := Quorum(len(replies)); len(held) >= quorum {
 		return held[quorum-1]
 	}
-	return 0
+	return untold
 }
 
 // putFirst tells all masters who is to be first, and goes on as lineUp says.

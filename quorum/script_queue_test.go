@@ -70,11 +70,31 @@ func TestWhenAQuorumMayBeFree(t *testing.T) {
 		{[]any{told(0), told(10), told(20)}, 10},
 		{[]any{told(0), told(20), told(0)}, 0},
 		{[]any{told(30), nil, told(20)}, 30},
-		{[]any{told(30), nil, nil}, 0},
+		{[]any{told(30), nil, nil}, untold},
 		{[]any{told(9), told(7), told(8), told(6), told(5)}, 7},
 	} {
 		if got := freeIn(test.replies); got != test.want {
 			t.Errorf("%v: got %d, want %d", test.replies, got, test.want)
+		}
+	}
+}
+
+// A master that lacks a place tells for how long those before it may wait, or for how long the lock was held there.
+func TestWhoWaitsForALockThatIsFreeAsksAgainAsAnyMasterSays(t *testing.T) {
+	for _, test := range []struct {
+		free, want int64
+		told       []*answer
+	}{
+		{0, 0, []*answer{integer(0, ""), integer(330_000, ""), integer(0, "")}},
+		{0, 0, []*answer{integer(0, ""), integer(330_000, ""), nil}},
+		{0, 330_000, []*answer{integer(630_000, ""), none("1"), integer(330_000, "")}},
+		{0, 630_000, []*answer{nil, none("1"), nil}},
+		{untold, 630_000, []*answer{integer(0, ""), nil, nil}},
+		{29_000, 29_000, []*answer{integer(0, ""), integer(330_000, ""), integer(28_000, "")}},
+	} {
+		r := &voting{req: RunRequest{Rule: Rule{Merge: Taking, Granted: isNil}}, free: test.free, all: test.told}
+		if got := r.sooner(integer(630_000, "").value); got.Int != test.want {
+			t.Errorf("free in %d, %v: got %d, want %d", test.free, test.told, got.Int, test.want)
 		}
 	}
 }

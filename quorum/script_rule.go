@@ -37,10 +37,13 @@ type Merge uint8
 //
 // To put back is to make a key that the script created or changed what it was, where it still is as the script left it.
 //
-// Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest.
+// Replies that refuse merge to the largest if they are integers, as remaining TTLs are, and else to the commonest. Who waits in a
+// Queue may be told less: see sooner.
 //
 // Integers that grant an extension or a release merge to the largest number that a quorum reaches: so many masters replied
-// with it or with more. If those who granted are no quorum, they merge to the least.
+// with it or with more. If those who granted are no quorum, they merge to the least. A release of several keys tells how many of
+// them the caller had. There, that is without Field, a master that failed counts as one that reaches any number: a key that was
+// deleted on one master may have been on those that failed, too, and was the caller's then, as decideRelease has it for one key.
 //
 // Redisson's unlock replies 1 if it freed the lock, and 0 if an outer hold keeps it. Masters may count different holds: one that
 // missed an inner lock frees it too early, one that missed an inner unlock too late. So 0 is the reply only if a quorum keeps the

@@ -74,6 +74,16 @@ var voteMutants = []mutant{
 		test:   "TestMergesAreFinal", // and seed 13612842005750817931, which is with the regressions
 	},
 	{
+		name: "who does not answer a release had nothing to release", rule: "release in doubt",
+		change: becomes("return Quorum(len(c.answers))"),
+		test:   "TestMergesAreFinal", in: "..",
+	},
+	{
+		name: "who waits for a lock that is free sleeps for as long as one master says", rule: "fair queue",
+		change: skip,
+		test:   "TestWhoWaitsForALockThatIsFree", in: "..",
+	},
+	{
 		name: "what was put anew is put back", rule: "4 undo",
 		change: becomes("_ = e.ttl == 0"),
 		test:   "TestAPutBackThatIsRepeated", in: ".",
