@@ -138,7 +138,7 @@ func TestASecondSignalEndsTheProxyAtOnce(t *testing.T) {
 
 // miniredis cannot end a script, so that its Close waits for it.
 func TestAProxyStopsThoughItsEmbeddedMastersRunAScriptThatNeverEnds(t *testing.T) {
-	proxy, err := harness.StartProxy(proxyBinary, nil, "--shutdown-timeout", "200ms")
+	proxy, err := harness.StartProxy(proxyBinary, nil, "--shutdown-timeout", "300ms")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,7 @@ type Inspected struct {
 	first     int  // the database in which clients begin
 	named     bool // the deployment has a name
 	uncounted bool // it does not tell how many keys it has
+	remnant   bool // it bears keys of ours in a database where it has no canary
 	databases []inspectedDatabase
 }
 
@@ -90,9 +91,10 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	read := &masters.Call{Args: marksArgs}
 	size := &masters.Call{Args: []any{"DBSIZE"}}
 	ours := &masters.Call{Args: []any{"EXISTS", canaryKey, quarantineKey, rosterKey, horizonKey, endKey, fenceKey, namesKey, witnessKey, witnessHash}}
+	rest := &masters.Call{Args: []any{"EXISTS", rosterKey, horizonKey, endKey, fenceKey, witnessKey, witnessHash}}
 	horizon := &masters.Call{Args: []any{"PTTL", horizonKey}}
 	names := &masters.Call{Args: []any{"GET", namesKey}}
-	if err := c.Exec(append(inquiry.Calls(), read, size, ours, horizon, names)); err != nil {
+	if err := c.Exec(append(inquiry.Calls(), read, size, ours, rest, horizon, names)); err != nil {
 		return err
 	}
 	in.Info = inquiry.Info()
@@ -107,6 +109,8 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	all, _ := size.Reply.(int64)
 	own, _ := ours.Reply.(int64)
 	in.Keys += max(all-own, 0) // one of ours may have come between the two
+	left, _ := rest.Reply.(int64)
+	in.remnant = in.remnant || found.canary == "" && left > 0
 	if db == 0 {
 		in.OtherNames = cfg.Names.differ(names.Reply)
 	}
@@ -195,9 +199,10 @@ func (in *Inspected) barredIn(db int) bool {
 	return slices.ContainsFunc(in.Barred, func(b Barred) bool { return b.DB == db })
 }
 
-// Fresh says that the master holds nothing, and nobody has ever marked it clean.
+// Fresh says that the master holds nothing, and nobody has ever marked it clean. One that bears some of our keys, and no canary, has
+// lost that: it did not load all of its append-only file.
 func (in *Inspected) Fresh() bool {
-	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.Marked && !in.Foreign
+	return in.Err == nil && in.Keys == 0 && !in.uncounted && !in.remnant && !in.Marked && !in.Foreign
 }
 
 // Clean says that the master's grants count in the database in which clients begin.
