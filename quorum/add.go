@@ -23,12 +23,13 @@ func (e *Engine) add(req ExtendRequest, until instant, done func(Extended)) {
 	e.begin(a, req.Key, nil) // see compose
 }
 
-// compose makes a command that extends the horizon itself.
-func (a *addition) compose(en *entry, now int64) {
+// compose makes a command that extends the horizon itself. What is promised is what masters say is left, whatever their clocks show.
+func (a *addition) compose(en *entry, _ int64) {
 	c := &a.engine.cfg
 	more, until := ceilMillis(a.req.TTL+Drift(a.req.TTL, c.DriftFactor)-clockFloor).Milliseconds(), int64(0)
 	if a.until != 0 {
-		more, until = 0, now+ceilMillis(a.until-en.lane.gathered).Milliseconds()
+		// What other keys are kept for in addition would differ between masters, which is what this round is to end.
+		more, until = 0, en.lane.clockNow+ceilMillis(a.until-en.lane.gathered).Milliseconds()
 	}
 	keys := []string{a.req.Key.Name, horizonKey}
 	en.Args = luaAdd.whole(keys, a.req.Token, more, c.kept(c.TTLMax).Milliseconds(), until)
