@@ -399,7 +399,7 @@ func TestAStepThatTheWayHidesIsWaitedForWhenItIsUndone(t *testing.T) {
 		ends := time.Now().Add(farStep) // of a lock that was set before the first step, and was dropped just now
 		w.fakes[0].step(-farStep)
 		a := <-done
-		if early := ends.Sub(time.Now()); a.Lock == nil || early > Uncertainty(50*time.Millisecond) {
+		if early := time.Until(ends); a.Lock == nil || early > Uncertainty(50*time.Millisecond) {
 			t.Errorf("granted %v before the other lock's end: %+v", early, a)
 		}
 	})

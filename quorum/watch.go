@@ -126,14 +126,6 @@ func (w *watch) restrict(rate float64, tolerance time.Duration) {
 	w.clock.Restrict(rate, tolerance)
 }
 
-// accuse has the master quarantined, in all databases.
-func (w *watch) accuse(reason string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.charges++
-	w.charge = reason
-}
-
 // endInquiry ends the inquiry into a jump and, if the clock jumped forwards, has the master quarantined for that. It does both at
 // once: a batch that was vouched for between the two would count. It is called with mu held.
 func (w *watch) endInquiry(ahead time.Duration) {

@@ -58,13 +58,13 @@ func IsUnread(text string) bool {
 }
 
 // String returns the mark as it is kept on the master.
-func (c Canary) String() string {
+func (was Canary) String() string {
 	kept := "volatile"
-	if c.Durable {
+	if was.Durable {
 		kept = "durable"
 	}
 	return fmt.Sprintf("%s %d %s %s %s %v %s %v %d %d",
-		canaryFormat, c.Epoch, c.Process, c.Lineage, c.Members, c.Bounds, kept, c.Past, c.Slot, c.DB)
+		canaryFormat, was.Epoch, was.Process, was.Lineage, was.Members, was.Bounds, kept, was.Past, was.Slot, was.DB)
 }
 
 // ParseCanary reads a mark.
