@@ -1,6 +1,8 @@
 # make build          bin/lockproxy; it shares what is compiled with the first command of README.md
+# make check          what to run before every change: format, vet, lint, unit tests without the race detector, the style of the tree, a few
+#                     seeds; under five minutes on two cores. make test and .ci/run do the rest
 # make test           all tests, under the race detector; installs redis-server and a C compiler if it can
-# make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into README.md and
+# make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into docs/clients.md and
 #                     docs/upstream.md
 # make test-versions  the tests that talk to masters, with masters of other versions, from package registries; VERSIONS="…"
 #                     takes a part
@@ -30,7 +32,10 @@ DEPTH    ?= 5
 # installed it. The race detector mixes goroutines up on purpose: what needs them in order is tested without it.
 RACE = race=$$([ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
-.PHONY: all test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
+FORMATTED = files=$$(gofmt -l cmd integration quorum resp script); \
+	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
+
+.PHONY: all check test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
 all: lint build test
 
 # -count=1: Go keeps results of tests, and does not see that the proxies which tests build and start have changed.
@@ -48,9 +53,23 @@ test-versions:
 	@.ci/need
 	.ci/test-versions
 
+# Of the packages below integration only the tests that read the tree and its pages; of the simulations a few seeds.
+check:
+	@echo '== format, vet, lint'
+	@$(FORMATTED)
+	go vet ./...
+	go run $(GOLANGCI_LINT) run
+	@echo '== unit tests'
+	go test $$(go list ./... | grep -v '/integration\|/sim$$')
+	@echo '== style and pages'
+	go test ./integration -run 'Style|LinksInThePages|EveryWarning'
+	go test ./integration/clients/run
+	@echo '== seeds'
+	go test ./quorum/sim -run '^TestFixedSeeds$$' -fixed 6
+	go test ./resp/sim -run '^TestFixedSeeds$$' -fixed 3
+
 lint:
-	@files=$$(gofmt -l cmd integration quorum resp script); \
-	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
+	@$(FORMATTED)
 	CGO_ENABLED=0 GOARCH=386 go vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows go build -o /dev/null ./cmd/lockproxy

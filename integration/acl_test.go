@@ -14,16 +14,16 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// documentedRules reads from the README what lockproxy's user on the masters needs.
+// documentedRules reads from docs/operating.md what lockproxy's user on the masters needs.
 func documentedRules(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("The user that lockproxy has on the masters needs `([^`]+)`").FindSubmatch(text)
 	if found == nil {
-		t.Fatal("the README does not say what lockproxy's user on the masters needs")
+		t.Fatal("docs/operating.md does not say what lockproxy's user on the masters needs")
 	}
 	return strings.Fields(string(found[1]))
 }

@@ -114,7 +114,7 @@ func TestLinksInThePagesLeadSomewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	links := 0
-	for _, page := range append(pages, "../README.md", "../CHANGELOG.md") {
+	for _, page := range append(pages, "../README.md", "../CHANGELOG.md", "../CONTRIBUTING.md", "../SECURITY.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestCommandsThatRedisHasNot(t *testing.T) {
 		{"LOCK k 30000 ; FENCE k 1125899906842624", "^:1\r\n$"},
 		{"LOCK k 30000 ; FENCE k 1125899906842623", "^:0\r\n$"},
 		{"LOCK k 30000 TOKEN me ; UNLOCK k me ; LOCK k 30000 ; FENCE k 1125899906842624", "^:0\r\n$"},
-		{"BLPop k 0", "^-ERR unknown command 'BLPop', with args beginning with: 'k' '0' ; lockproxy serves no lists: .* see Scripts that are refused in the README\r\n$"},
+		{"BLPop k 0", "^-ERR unknown command 'BLPop', with args beginning with: 'k' '0' ; lockproxy serves no lists: .* see Scripts that are refused in docs/clients.md\r\n$"},
 		{"LLEN k", "^-ERR unknown command 'LLEN', with args beginning with: 'k' \r\n$"},
 		{"FENCE k 0", "^:0\r\n$"}, {"FENCE k -1", "^:0\r\n$"},
 		{"FENCE k 1.5", "^-ERR value is not an integer or out of range\r\n$"},

@@ -78,7 +78,7 @@ var onLists = map[string]bool{
 	"lpushx": true, "rpushx": true, "lpop": true, "rpop": true, "lmove": true, "rpoplpush": true, "lmpop": true,
 }
 
-const whyNoLists = "; lockproxy serves no lists: each master would hand an element to another waiter; see Scripts that are refused in the README"
+const whyNoLists = "; lockproxy serves no lists: each master would hand an element to another waiter; see Scripts that are refused in docs/clients.md"
 
 func errUnknownSubcommand(container, name string) Error {
 	return Error("ERR unknown subcommand '" + clip(name, echoMax) + "'. Try " + container + " HELP.")

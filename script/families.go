@@ -223,12 +223,12 @@ var others = slices.Concat(
 // Why some scripts are refused.
 const (
 	whyCounter = "its count would diverge between masters, and a majority of them admits more holders than one Redis; " +
-		"see Scripts that are refused in the README"
+		"see Scripts that are refused in docs/clients.md"
 	whyList = "it wakes waiters through a list, and each master would hand its element to another waiter; " +
-		"see Scripts that are refused in the README"
+		"see Scripts that are refused in docs/clients.md"
 	whyFence = "each master would count its fencing tokens for itself, and begin anew after ttl_max; " +
 		"use a lock without them, as Redisson's RLock, or the command LOCK, whose fence grows; " +
-		"see Scripts that are refused in the README"
+		"see Scripts that are refused in docs/clients.md"
 )
 
 // A familyText is one script of a library.

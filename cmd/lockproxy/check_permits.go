@@ -20,7 +20,7 @@ type permit struct {
 	commands [][2]string // a command as ACL rules name it, and arguments with which it changes nothing; $ is a key that is not there
 }
 
-// permits are all that the README says lockproxy's user needs. The subscriptions are tried apart.
+// permits are all that docs/operating.md says lockproxy's user needs. The subscriptions are tried apart.
 var permits = []permit{
 	{"it cannot vote in databases other than 0", true, [][2]string{{"SELECT", "0"}}},
 	{"it cannot vote", true, [][2]string{

@@ -288,7 +288,7 @@ class RedissonLocks extends Library {
     try {
       step.go();
     } catch (Exception e) {
-      want(String.valueOf(e.getMessage()).contains("Scripts that are refused in the README"), what + ": " + e);
+      want(String.valueOf(e.getMessage()).contains("Scripts that are refused in docs/clients.md"), what + ": " + e);
       return;
     }
     want(false, what + " was served");

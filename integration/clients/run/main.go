@@ -4,7 +4,7 @@
 // A program reports on standard output, a JSON object a line, how each of its libraries fared in each scenario; while it
 // runs it can ask for faults over the control port (control.go). What every library must do is in scenarios.go, what
 // one cannot do, and why, in ../known.txt. A script of a library must be understood, or be in the table of families: one that the
-// proxy does not know fails the run. The table in the README is made from the run: one that differs from it fails,
+// proxy does not know fails the run. The table in docs/clients.md is made from the run: one that differs from it fails,
 // and -update writes it anew. With -upstream the proxy stands in front of a fourth Redis as well, where all goes that is
 // no lock, and each library is also used for that, beside a lock: that is the table in docs/upstream.md. Frameworks that are built
 // on Redis, as job queues, are run only there.
@@ -39,7 +39,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", runtime.NumCPU(), "programs that run at once, each against masters of its own")
 	flag.StringVar(&o.scenarios, "scenarios", "", "comma-separated scenarios to run; default all")
 	flag.BoolVar(&o.upstream, "upstream", false, "put the proxy in front of an upstream, too, and use that beside the locks")
-	flag.BoolVar(&o.update, "update", false, "write the table in README.md, or docs/upstream.md, instead of comparing it")
+	flag.BoolVar(&o.update, "update", false, "write the table in docs/clients.md, or docs/upstream.md, instead of comparing it")
 	flag.BoolVar(&o.speed, "speed", false, "only compare the speed of Redisson's locks through lockproxy and without it")
 	flag.BoolVar(&o.verbose, "v", false, "show what the programs print")
 	flag.Parse()

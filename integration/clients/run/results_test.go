@@ -81,7 +81,7 @@ func TestKnownFailuresOfTheTreeCanBeRead(t *testing.T) {
 	}
 }
 
-func TestTheReadmesTableIsComparedAndWritten(t *testing.T) {
+func TestTheTableOfClientsIsComparedAndWritten(t *testing.T) {
 	python, _ := languageNamed("python")
 	out := allOK("redis-py", "4.6.0") + strings.Replace(allOK("redis-py", "5.3.1"), `"ok"`, `"failed"`, 1) + allOK("redis-py", "8.1.0")
 	out = strings.ReplaceAll(out, `"re-entrance","result":"ok"`, `"re-entrance","result":"absent"`)
@@ -94,6 +94,9 @@ func TestTheReadmesTableIsComparedAndWritten(t *testing.T) {
 	path := filepath.Join(root, lockTable.file)
 	const node = "| Node | ioredis | 4.31.0 | 14 of 14 | – | – |\n"
 	old := "before\n" + lockTable.begin + "\n" + lockTable.head + node + "| Python | gone | 1 | 1 of 1 | – | – |\n" + tableEnd + "\nafter\n"
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ type table struct{ file, begin, head string }
 const tableEnd = "<!-- end of the table -->"
 
 var (
-	lockTable = table{"README.md", "<!-- the table of make test-clients -->",
+	lockTable = table{"docs/clients.md", "<!-- the table of make test-clients -->",
 		"| language | library | versions | scenarios passed | not in the library | does not work, and why |\n" +
 			"| --- | --- | --- | --- | --- | --- |\n"}
 	dataTable = table{"docs/upstream.md", "<!-- the table of make test-clients CLIENTSFLAGS=-upstream -->",
