@@ -73,7 +73,7 @@ type session struct {
 	giver  *stake          // whose release runs
 	topics map[string]bool // that it hears
 
-	// What the clock showed in the batch before this one, if that asked for the time, and in this one: by the former
+	// What the clock showed in the batch before this one, if that ended with the time, and in this one: by the former
 	// its proxy has chosen when keys expire.
 	knew, told lead
 }
@@ -241,7 +241,10 @@ func (s *server) runCall(p *parcel, i int) {
 	default:
 		a.reply = plain(r)
 		if args[0] == "TIME" {
-			c.told, p.batch.timed = s.clock.lead(s.now()), s.now()
+			p.batch.timed = s.now()
+		}
+		if args[0] == "TIME" && i == len(p.batch.words)-1 { // else it is asked for something else, as with the end of the horizon
+			c.told = s.clock.lead(s.now())
 		}
 	}
 	if s.world.trace != nil && !dull[args[0]] {
