@@ -166,7 +166,8 @@ func TestHandshakesThatNeverEndAreCounted(t *testing.T) {
 		ping(known)
 	}
 	ping(secure())
-	if most < 100_000 || most > memory/strangersShare {
+	const refused = 64 << 10 // is counted for a moment, until the budget says no
+	if most < 100_000 || most > memory/strangersShare+refused {
 		t.Errorf("at most %d bytes were counted", most)
 	}
 	waitFor(t, "few have gone", func() bool { return r.server.Stats().Evicted >= 40 })
