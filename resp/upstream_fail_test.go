@@ -197,7 +197,7 @@ func TestAnUpstreamThatDoesNotReadIsCounted(t *testing.T) {
 		<-t.Context().Done()
 		_ = conn.Close()
 	})
-	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
+	up := upstream.New(upstream.Options{Addr: l.Addr().String(), DialTimeout: patienceMax})
 	t.Cleanup(up.Close)
 	log := &logged{}
 	r := newRig(t, Config{Upstream: up, LockKeys: []string{"lock:*"}, Limits: Limits{Write: 50 * time.Millisecond},
