@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"crypto/sha1" //nolint:gosec // see history.go
+	"slices"
 	"time"
 )
 
@@ -116,6 +117,11 @@ func (d *editing) read(en *entry) ballot {
 }
 
 func (*editing) reads() bool { return false }
+
+// mayHaveChanged says whether the plan did anything to the key: a refused SET NX of a transaction leaves its key alone.
+func (d *editing) mayHaveChanged(_ Decision, name string) bool {
+	return slices.ContainsFunc(d.keys, func(k *edited) bool { return k.key.Name == name && k.Kind != Keep })
+}
 
 // decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
 // its command was sent: what they did must be known before the next try begins.

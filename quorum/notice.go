@@ -73,10 +73,14 @@ func (b *notices) on(db int, names []string) (all []*Notice) {
 
 // tellNotices tells the notices of the round's keys of a round that has ended. It is called without mu.
 func (r *round) tellNotices(d Decision) {
-	if len(r.notices) == 0 || d == Lost || !r.owner.mayHaveChanged(d) {
+	if d == Lost {
 		return
 	}
 	for _, n := range r.notices {
+		//mutant: what a round leaves alone is changed
+		if !r.owner.mayHaveChanged(d, n.key.Name) {
+			continue
+		}
 		//mutant: what leaves value and expiry as they were is no change
 		n.changed.Store(true)
 	}

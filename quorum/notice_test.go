@@ -23,6 +23,16 @@ func TestANoticeTellsOfEveryChangeThroughItsEngine(t *testing.T) {
 			{"another's release", func() { w.release(key, "other") }, false},
 			{"a write of the same", func() { write(WriteRequest{Value: "mine", TTL: minute}) }, true},
 			{"an exchange", func() { w.getSet(key, "mine", minute) }, true},
+			{"a transaction that changes another key alone", func() {
+				w.exec(ExecRequest{Keys: []string{"another", key}, Plan: func([]View) []Edit {
+					return []Edit{{Kind: Put, Value: "mine", TTL: minute}, {Kind: Keep}}
+				}})
+			}, false},
+			{"a transaction that changes the key, too", func() {
+				w.exec(ExecRequest{Keys: []string{"another", key}, Plan: func([]View) []Edit {
+					return []Edit{{Kind: Keep}, {Kind: Put, Value: "mine", TTL: minute}}
+				}})
+			}, true},
 			{"what concerns another key", func() { w.acquire("another", "mine", minute) }, false},
 			{"a message", func() { w.publish(key, "x") }, false},
 			{"a release", func() { w.release(key, "mine") }, true},

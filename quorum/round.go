@@ -53,8 +53,8 @@ type owner interface {
 	compose(en *entry, now int64)
 	// voided is told that a master's answer counts no longer. It is called with the round's mu held.
 	voided(master int)
-	// mayHaveChanged says whether a round that was not lost has changed its keys, or may have. It is called without mu.
-	mayHaveChanged(d Decision) bool
+	// mayHaveChanged says whether a round that was not lost has changed the key of that name, or may have. It is called without mu.
+	mayHaveChanged(d Decision, name string) bool
 	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. It is called without mu, and
 	// before anything that was pushed after the entry is answered.
 	missed(en *entry)
@@ -73,14 +73,14 @@ type owner interface {
 	base() *round
 }
 
-func (r *round) compose(*entry, int64)            {}
-func (r *round) voided(int)                       {}
-func (r *round) mayHaveChanged(Decision) bool     { return true }
-func (r *round) settled(*entry)                   {}
-func (r *round) signatures() []signature          { return nil }
-func (r *round) takeBack(*entry, signature) *undo { return nil }
-func (r *round) lacking(*entry) []*gap            { return nil }
-func (r *round) base() *round                     { return r }
+func (r *round) compose(*entry, int64)                {}
+func (r *round) voided(int)                           {}
+func (r *round) mayHaveChanged(Decision, string) bool { return true }
+func (r *round) settled(*entry)                       {}
+func (r *round) signatures() []signature              { return nil }
+func (r *round) takeBack(*entry, signature) *undo     { return nil }
+func (r *round) lacking(*entry) []*gap                { return nil }
+func (r *round) base() *round                         { return r }
 
 // begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
 func (e *Engine) begin(o owner, key Key, args []any) {
@@ -93,9 +93,6 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	r.engine, r.owner = e, o
 	if r.keys == 0 {
 		r.keys = max(len(names), 1)
-	}
-	if !o.reads() {
-		r.notices = e.notices.on(db, names)
 	}
 	e.load.Begin(r.keys)
 	r.start = e.now()
@@ -116,6 +113,9 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 	turnedAway := false
 	e.inOrder(names, func() {
 		r.place.Store(e.rounds.Add(1))
+		if !o.reads() { // with the order held: a look that is not after the round has asked for its notice
+			r.notices = e.notices.on(db, names)
+		}
 		for i := range r.entries {
 			if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
 				//mutant: a release that most masters missed is not made late

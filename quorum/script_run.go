@@ -112,11 +112,12 @@ func (r *voting) ifClean(a *answer, v Vote) bool {
 
 func (r *voting) voided(master int) { r.count.answers[master] = nil }
 
-// mayHaveChanged says whether the script has changed something on a master, or may have: many that run on a watched key only look.
-func (r *voting) mayHaveChanged(d Decision) bool {
+// mayHaveChanged says whether the script has changed the key on a master, or may have: many that run on a watched key only look.
+func (r *voting) mayHaveChanged(d Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return d != Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && len(a.effects) > 0 })
+	changes := func(e effect) bool { return e.name == name }
+	return d != Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.effects, changes) })
 }
 
 // answer reads what a master answered, or returns why that is no answer. Errors of the master are none, even if a command of the

@@ -619,6 +619,11 @@ var mutants = []mutant{
 		test:   "TestANoticeTellsOfEveryChange", in: "..",
 	},
 	{
+		name: "what a round leaves alone is changed", rule: "compare and do",
+		change: never,
+		test:   "TestANoticeTellsOfEveryChange", in: "..",
+	},
+	{
 		name: "a clock that was set changes what is watched", rule: "compare and do",
 		change: becomes("_ = a.drops"),
 		test:   "TestAWatchedKeyChanges", in: "..",
