@@ -453,6 +453,10 @@ for _, key in ipairs(written) do
       --mutant: a script's keys are kept without drift and grace
       local more = math.ceil(lasts * factor) + extra
       ends, left = ends + more, lasts + more
+      -- An undo knows a key by its value and its expiry, so an extension leaves another expiry than it found.
+      local gap, late = began and 5 or 1, was[2] - ends
+      --mutant: an extension by vote leaves the expiry that it found
+      if effect == 'e' and late > -gap and late < 8 * gap then ends, left = was[2] + gap, left + late + gap end
       --mutant: a script does not look whether its keys are kept
       must('PEXPIREAT', key, ends)
     end

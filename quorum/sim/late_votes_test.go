@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -318,4 +319,35 @@ func TestAReleaseIsMadeLateThoughTheLockWasTakenInAnotherWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The undo of another proxy's attempt may know a hash by its expiry alone, if the extension leaves the value as it was.
+func TestAnExtensionByVoteLeavesAnotherExpiry(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.takes(0)
+		var at int64
+		s.do(func() { at = s.servers[0].clock.millis(s.servers[0].now()) + 50_000 })
+		renew := hashLock.extend
+		renew.script = quorum.NewScript("redis.call('pexpireat', KEYS[1], ARGV[1]) return 1")
+		renew.words = func(string, string) []string { return []string{strconv.FormatInt(at, 10)} }
+		var ends [3][3]int64
+		for i := range ends {
+			if r := s.byVote(0, &renew, 50*time.Second); r.Err != nil {
+				t.Fatalf("not extended: %+v", r)
+			}
+			s.do(func() {
+				for master, m := range s.servers {
+					it, _ := m.store.get(0, resourceName(0), m.clock.millis(m.now()))
+					ends[i][master] = it.expires
+				}
+			})
+		}
+		for i := range 2 {
+			for master := range s.servers {
+				if ends[i+1][master] <= ends[i][master] {
+					t.Errorf("master %d keeps the lock until %d, and until %d when it is extended once more", master, ends[i][master], ends[i+1][master])
+				}
+			}
+		}
+	})
 }

@@ -170,6 +170,11 @@ var voteMutants = []mutant{
 		test:   "TestWhatTakesALockFromWhoeverHoldsItTakes", in: ".",
 	},
 	{
+		name: "an extension by vote leaves the expiry that it found", rule: "4 undo",
+		change: becomes("if false then ends, left = was[2] + gap, left + late + gap end"),
+		test:   "TestAnExtensionByVoteLeavesAnotherExpiry", in: ".",
+	},
+	{
 		name: "an error of a master is its script's", rule: "release in doubt",
 		change: becomes("a.encoded[0] == raisedValue && len(a.effects) < 0 && slices.Contains(incapable, code)"),
 		test:   "TestAReleaseByVoteThatIsAnsweredWithAnError", in: ".",
