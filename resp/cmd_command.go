@@ -95,7 +95,15 @@ func runCommandList(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	return listCommands(c.server.commands.rows, keep)
+	names := Array{}
+	for _, cmd := range c.server.commands.rows {
+		for _, each := range append([]*command{cmd}, cmd.subs...) {
+			if keep(each) {
+				names = append(names, Bulk(each.full))
+			}
+		}
+	}
+	return names
 }
 
 func parseCommandFilter(args []string) (keep func(*command) bool, refused Reply) {
@@ -114,19 +122,6 @@ func parseCommandFilter(args []string) (keep func(*command) bool, refused Reply)
 		return func(*command) bool { return false }, nil
 	}
 	return nil, errSyntax
-}
-
-// listCommands returns the names of those that are to be kept, and of their subcommands.
-func listCommands(rows []*command, keep func(*command) bool) Array {
-	names := Array{}
-	for _, cmd := range rows {
-		for _, each := range append([]*command{cmd}, cmd.subs...) {
-			if keep(each) {
-				names = append(names, Bulk(each.full))
-			}
-		}
-	}
-	return names
 }
 
 func runCommandGetKeys(c *call) Reply {

@@ -52,9 +52,9 @@
 //	upstream_link.go,               over the session's own link, which follows the client to another database
 //	upstream_relay.go,
 //	upstream_select.go
-//	upstream_transaction.go,        MULTI and COMMAND where there is an upstream, what the proxy asks it, and its part in a drain
-//	upstream_command.go,
-//	upstream_ask.go, upstream_drain.go
+//	upstream_transaction.go,        MULTI where there is an upstream, what the proxy asks it, and its part in a drain
+//	upstream_ask.go,
+//	upstream_drain.go
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
 // handler parses first, then claims, then acts. It returns its reply; or later, if the slot that it claimed gets that; or

@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"strings"
@@ -38,10 +39,8 @@ func (c *call) divert(cmd *command) Reply {
 	if cmd != nil && cmd.name == "watch" && len(c.transaction.watched) > 0 {
 		return c.split(errMixedTransaction)
 	}
-	reply, here := c.forwardOrAsk(cmd)
+	reply := c.forward()
 	switch {
-	case here:
-		return nil
 	case reply == later && cmd != nil && cmd.name == "watch":
 		c.transaction.stage = watchingThere
 	case reply == later && equalFold(c.args[0], "monitor"):
@@ -85,16 +84,6 @@ func (s *Server) commandsThere() *upstream.Commands {
 	}
 	commands, _ := s.cfg.Upstream.Commands()
 	return commands
-}
-
-// forwardOrAsk forwards a command, or asks the upstream and adds to its reply. here says that only the proxy knows the answer.
-func (c *call) forwardOrAsk(cmd *command) (reply Reply, here bool) {
-	if cmd != nil && cmd.name == "command" {
-		if reply, here = c.askCommands(cmd.row(c.args)); reply != nil || here {
-			return reply, here
-		}
-	}
-	return c.forward(), false
 }
 
 // divertHere is for the commands of the proxy's own in which the upstream has a part.
@@ -223,6 +212,38 @@ func (c *call) scriptsExist() Reply {
 			sl.resolve(outcome{reply: known})
 		}}, c.args...)
 	})
+}
+
+// splitItems returns the header of an array, and its items, each with the messages before it; no items if it is anything else.
+func splitItems(reply []byte) (head []byte, items [][]byte) {
+	end := bytes.IndexByte(reply, '\n') + 1
+	if reply[0] != '*' {
+		return reply, nil
+	}
+	var f upstream.Framer
+	for rest := reply[end:]; len(rest) > 0; {
+		before := messagesBefore(rest)
+		n, ends, err := f.Next(rest[before:])
+		if err != nil || !ends {
+			return reply, nil
+		}
+		n += before
+		items, rest = append(items, rest[:n]), rest[n:]
+	}
+	return reply[:end], items
+}
+
+// messagesBefore returns how many bytes of b are messages that come before an item: see upstream.Framer.
+func messagesBefore(b []byte) (n int) {
+	var f upstream.Framer
+	for n < len(b) && b[n] == '>' {
+		k, ends, err := f.Next(b[n:])
+		if err != nil || !ends {
+			return n
+		}
+		n += k
+	}
+	return n
 }
 
 // forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.

@@ -59,9 +59,6 @@ func (c *Commands) LacksSubcommand(args []string) bool {
 	return cmd != nil && len(cmd.subs) > 0 && len(args) > 1
 }
 
-// Has says whether the server is known to have a command of that name.
-func (c *Commands) Has(name string) bool { return c != nil && Lookup(c.byName, name) != nil }
-
 // find returns the row of a command or of its subcommand, nil if there is none.
 func (c *Commands) find(args []string) *command {
 	if c == nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+func has(c *Commands, name string) bool { return c.find([]string{name}) != nil }
+
 // When a shared connection ends, all clients want to know the server's commands at once. One of them asks.
 func TestManyClientsAskForTheCommandsOnce(t *testing.T) {
 	s := &server{t: t, reply: "*1\r\n*6\r\n$3\r\nget\r\n:2\r\n*0\r\n:1\r\n:1\r\n:1\r\n"}
@@ -21,7 +23,7 @@ func TestManyClientsAskForTheCommandsOnce(t *testing.T) {
 	for range 50 {
 		clients.Go(func() {
 			<-start
-			if known, err := u.Commands(); err != nil || !known.Has("get") {
+			if known, err := u.Commands(); err != nil || !has(known, "get") {
 				t.Errorf("%v, %v", known, err)
 			}
 		})
@@ -43,7 +45,7 @@ func TestTheCommandsAreKnownUntilAnotherServerTells(t *testing.T) {
 	s.start()
 	u := New(Options{Addr: s.addr})
 	defer u.Close()
-	if known, err := u.Commands(); err != nil || !known.Has("get") {
+	if known, err := u.Commands(); err != nil || !has(known, "get") {
 		t.Fatalf("%v, %v", known, err)
 	}
 	s.stop()
@@ -51,7 +53,7 @@ func TestTheCommandsAreKnownUntilAnotherServerTells(t *testing.T) {
 		_ = conn.Close()
 		t.Fatal("it is gone, and there is a connection")
 	}
-	if known, err := u.Commands(); err != nil || !known.Has("get") {
+	if known, err := u.Commands(); err != nil || !has(known, "get") {
 		t.Errorf("while it is gone: %v, %v", known, err)
 	}
 	s.reply = "*1\r\n*6\r\n$3\r\nset\r\n:3\r\n*0\r\n:1\r\n:1\r\n:1\r\n"
@@ -60,9 +62,9 @@ func TestTheCommandsAreKnownUntilAnotherServerTells(t *testing.T) {
 	for deadline := time.Now().Add(patienceMax); ; time.Sleep(failurePause / 10) {
 		known, err := u.Commands()
 		switch {
-		case err == nil && known.Has("set"):
+		case err == nil && has(known, "set"):
 			return
-		case err != nil || !known.Has("get") || time.Now().After(deadline):
+		case err != nil || !has(known, "get") || time.Now().After(deadline):
 			t.Fatalf("the other server's are not known: %v, %v", known, err)
 		}
 	}
@@ -74,7 +76,7 @@ func TestTheCommandsOfAServerThatIsRestartedAreAskedFor(t *testing.T) {
 	s.start()
 	u := New(Options{Addr: s.addr})
 	defer u.Close()
-	if known, err := u.Commands(); err != nil || !known.Has("get") {
+	if known, err := u.Commands(); err != nil || !has(known, "get") {
 		t.Fatalf("%v, %v", known, err)
 	}
 	u.watch(slog.New(slog.DiscardHandler), 10*time.Millisecond)
@@ -96,7 +98,7 @@ func TestTheCommandsOfAServerThatIsRestartedAreAskedFor(t *testing.T) {
 	for deadline := time.Now().Add(patienceMax); ; time.Sleep(failurePause / 10) {
 		known, err := u.Commands()
 		switch {
-		case err == nil && known.Has("set"):
+		case err == nil && has(known, "set"):
 			return
 		case time.Now().After(deadline):
 			t.Fatalf("the restarted server's are not known: %v, %v", known, err)
