@@ -7,7 +7,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A master's clock is known only through answers that take time. What a batch proves of the clock is of two kinds (docs/safety.md, "How
+// A master's clock is known only through answers that take time. What a batch proves of the clock is of two kinds (docs/proofs.md, "How
 // exactly clocks are watched"):
 //
 //   - What the batch did not find may have been dropped too early, if the clock stepped forwards. Its votes are handed out when whoever
