@@ -111,9 +111,21 @@ func (d *editing) read(en *entry) ballot {
 		return grantedIfClean
 	}
 	if en.Reply == int64(other) {
+		d.oweDeletions(en)
 		return refused
 	}
 	return unexpected
+}
+
+// oweDeletions has a repair that waits in the lane undone if the repair puts a value that this Exec has deleted elsewhere. It is called with
+// the round's mu held.
+func (d *editing) oweDeletions(en *entry) {
+	for _, k := range d.keys {
+		if k.Kind >= Delete && k.was.Type == "string" {
+			//mutant: a repair brings back what was deleted meanwhile
+			en.lane.owe(signature{name: k.key.Name, token: k.was.Value}, d.place.Load())
+		}
+	}
 }
 
 func (*editing) reads() bool { return false }

@@ -50,6 +50,10 @@ var frontMutants = []mutant{
 		change: becomes("return marks[:min(len(marks), 1)]"),
 	},
 	{
+		name: "a repair brings back what was deleted meanwhile", rule: "compare and do", front: true, classes: Spoken | Several,
+		change: skip,
+	},
+	{
 		name: "MSETNX sets what is there", rule: "compare and do", front: true, classes: Spoken | Several,
 		change: becomes("p.key(pair[0]).Exists && false"),
 	},
