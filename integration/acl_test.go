@@ -123,6 +123,12 @@ func useAll(t *testing.T, proxy *harness.Proxy, masters []*harness.Redis) {
 	})
 	direct(t, masters, "DEL", "torn")
 
+	expect(t, c, "+OK\r\n", "SET", "held", "me", "NX", "PX", "5000")
+	if reply, err := c.Do("LOCKS"); err != nil || !strings.Contains(string(reply), "\r\nheld\r\n") {
+		t.Errorf("LOCKS: %q, %v", reply, err)
+	}
+	expect(t, c, ":1\r\n", "DEL", "held")
+
 	listenAndSpeak(t, proxy)
 }
 

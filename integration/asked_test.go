@@ -131,7 +131,7 @@ func startCounted(t *testing.T) (*harness.Conn, *traffic) {
 	t.Cleanup(engine.Close)
 	hub := pubsub.New(pubsub.Config{}, nil)
 	t.Cleanup(hub.Close)
-	srv := resp.New(resp.Config{LocksListed: 100}, engine, script.NewCache(16), hub)
+	srv := resp.New(resp.Config{}, engine, script.NewCache(16), hub)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestWatchKnowsWhatEveryReadHasTold(t *testing.T) {
 	masters := harness.Addrs(startMasters(t, 3))
 	proxy := startProxy(t, masters)
 	other := dial(t, startProxy(t, masters).Addr) // of what is changed through the same proxy, WATCH need not be told
-	requests := map[string][]string{"lockinfo": {"LOCKINFO", "k"}}
+	requests := map[string][]string{"lockinfo": {"LOCKINFO", "k"}, "locks": {"LOCKS"}}
 	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
 	defer client.Close()
 	rows, err := client.Do(t.Context(), "COMMAND").Slice()

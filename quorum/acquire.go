@@ -233,9 +233,7 @@ func (a *attempt) settled(en *entry) {
 func (a *attempt) signatures() []signature { return []signature{a.signature()} }
 func (a *attempt) signature() signature    { return signature{name: a.req.Key.Name, token: a.req.Token} }
 
-func (a *attempt) appendTaken(to []Taken) []Taken {
-	return append(to, Taken{a.req.Key, a.req.Token, !a.req.Reentrant})
-}
+func (a *attempt) appendKeys(to []Key) []Key { return append(to, a.req.Key) }
 
 // takeBack is undoOf, and takes back, too, what a re-entrant command of unknown fate may have extended: that was released as well.
 func (a *attempt) takeBack(en *entry, _ signature) *undo {

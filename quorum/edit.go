@@ -226,10 +226,10 @@ func (d *editing) signatures() (all []signature) {
 	return all
 }
 
-// appendTaken names all that was put. What was put over a string is not fresh: that may have been the same client's lock.
-func (d *editing) appendTaken(to []Taken) []Taken {
+// appendKeys names all that was put.
+func (d *editing) appendKeys(to []Key) []Key {
 	for _, k := range d.puts {
-		to = append(to, Taken{k.key, k.Value, !k.was.Exists})
+		to = append(to, k.key)
 	}
 	return to
 }

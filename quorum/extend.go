@@ -35,9 +35,7 @@ type extension struct {
 // undo does nothing: the lock is the client's, and some masters may keep it for longer than the client knows.
 func (x *extension) undo(func()) {}
 
-func (x *extension) appendTaken(to []Taken) []Taken {
-	return append(to, Taken{Key: x.req.Key, Token: x.req.Token})
-}
+func (x *extension) appendKeys(to []Key) []Key { return append(to, x.req.Key) }
 
 func (x *extension) signature() signature { return signature{name: x.req.Key.Name, token: x.req.Token} }
 

@@ -44,6 +44,7 @@ type fake struct {
 	loaded  map[string]*lua
 	hashes  map[string]any // the replies to commands on hashes
 	voted   map[string]any // the replies to scripts of clients, by the text that is sent
+	scans   int            // how often it was asked for names
 }
 
 type value struct {
@@ -418,8 +419,13 @@ func (f *fake) run(c *fakeConn, call *masters.Call) {
 				f.exec(s, call)
 			}
 		}
-		if reply, ok := f.voted[arg(1)]; ok {
+		switch reply, ok := f.voted[arg(1)]; {
+		case ok:
 			call.Reply = reply
+		case arg(1) == luaScan.text:
+			call.Reply = f.scan(arg)
+		case arg(1) == luaNewestFences.text:
+			call.Reply = f.fences(call.Args[3:])
 		}
 	default:
 		reply, ok := f.hashes[name]

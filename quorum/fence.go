@@ -26,12 +26,15 @@ import "strconv"
 // Fence tells the newest fence of a resource, as a quorum knows it.
 func (e *Engine) Fence(key Key, done func(FenceView)) {
 	e.ask(key, luaNewestFence.whole([]string{recordPrefix + key.Name}), 0, func(a Asked) {
-		v := FenceView{Err: a.Err}
-		if text, ok := a.Reply.(string); ok {
-			v.Fence, _ = strconv.ParseInt(text, 10, 64)
-		}
-		done(v)
+		text, _ := a.Reply.(string)
+		done(FenceView{Err: a.Err, Fence: fenceOf(text)})
 	})
+}
+
+// fenceOf reads what a record told; 0 if there is none.
+func fenceOf(text string) int64 {
+	fence, _ := strconv.ParseInt(text, 10, 64) // no fence is below 1
+	return fence
 }
 
 // A FenceView is what a quorum agrees on about the fence of a resource.

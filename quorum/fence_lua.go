@@ -65,6 +65,12 @@ return {largest, seeded and 1 or 0}`)
 	luaNewestFence = newLua(luaFences + `
 return recorded(KEYS[1])`)
 
+	// luaNewestFences KEYS=records: luaNewestFence for each.
+	luaNewestFences = newLua(luaFences + `
+local all = {}
+for i, key in ipairs(KEYS) do all[i] = recorded(key) end
+return all`)
+
 	// luaExtendFenced is luaExtend with KEYS[2]=the record of the resource.
 	luaExtendFenced = newLua(luaProlong + luaIfHeld + `
 --mutant: a fence runs out before its extended lock

@@ -276,6 +276,8 @@ func drop(queue []request, cause string) {
 		case *fill:
 			//mutant: a fill that was not sent keeps others away
 			r.over()
+		case *page:
+			r.lost(cause)
 		}
 	}
 }

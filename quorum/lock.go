@@ -12,18 +12,11 @@ type Lock struct {
 // takings are what an operation has taken, or made longer.
 type takings interface {
 	undo(after func()) // of an extension does nothing
-	appendTaken(to []Taken) []Taken
+	appendKeys(to []Key) []Key
 }
 
-// A Taken is a key that a lock consists of.
-type Taken struct {
-	Key   Key
-	Token string // "" where no one string holds it, as of a hash
-	Fresh bool   // it was taken, and not made longer
-}
-
-// AppendTaken appends what the lock consists of. The strings are the request's.
-func (l *Lock) AppendTaken(to []Taken) []Taken { return l.taken.appendTaken(to) }
+// AppendKeys appends the keys that the lock consists of. The names are the request's.
+func (l *Lock) AppendKeys(to []Key) []Key { return l.taken.appendKeys(to) }
 
 // Until returns when the promised validity ends, on the monotonic clock. That clock stands still while the machine is
 // suspended, so it is earlier each time by what was slept since.

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -91,6 +92,7 @@ type looking struct {
 	brief []bool // nil, or by key: a digest will do
 	room  int    // how much masters may look at; 0: however much that is
 	part  bool   // masters tell of as many keys as there is room for, of one at least; else of all or of none
+	apart bool   // a key that no quorum agrees on leaves the others their views, and has an Err in its own
 	every bool   // it waits for every master, and ignores one in quarantine, which may have an older copy
 	marks []Mark // it waits for the masters that told of these
 	done  func(*looking)
@@ -173,8 +175,15 @@ func (l *looking) decide(t tally) Decision {
 	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
 		return Undecided
 	}
-	return decideEach(l.keys[:l.within], t)
+	d := decideEach(l.keys[:l.within], t)
+	if l.apart && d == Unanswered && t.Failed <= t.spare() && t.Pending() == 0 {
+		return Lost // a quorum answered: what is not clear of one key is no failure of the round
+	}
+	return d
 }
+
+// errNoAgreement is the Err of a View of which too few masters tell the same, while some do not answer.
+var errNoAgreement = errors.New("no quorum of masters agrees on the key")
 
 // decideEach is the rule of a round that reads several keys. It is lost if about one of them no opinion can have a quorum.
 func decideEach(keys []agreement, t tally) Decision {
@@ -214,10 +223,17 @@ func (l *looking) ended(d Decision) {
 	for i := range l.views {
 		l.timeDrops(&l.keys[i])
 		l.views[i] = l.engine.view(&l.keys[i])
+		if l.apart && l.keys[i].told != nil && d == Lost && l.unsettled(i) {
+			l.views[i].Err = errNoAgreement
+		}
 	}
 	l.mu.Unlock()
 	l.done(l)
 }
+
+// unsettled says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
+// with mu held.
+func (l *looking) unsettled(i int) bool { return l.keys[i].decide(l.tally) == Unanswered }
 
 // ends returns when a master was to drop what was agreed on of the i-th key, as it told in this look; 0 if it told nothing of
 // that, or never drops it.

@@ -75,6 +75,7 @@ type survey struct {
 	db     int
 	names  []string // that are left
 	how    string
+	apart  bool // as in looking
 	// each takes what a piece has told of the first so many of the keys that were left, and calls next to go on. It is not called
 	// for an error.
 	each func(names []string, views []View, next func())
@@ -93,7 +94,7 @@ func (s *survey) next() {
 	}
 	pacer := &s.engine.pacer
 	pacer.begin(room, func() {
-		l := &looking{how: s.how, room: pieceMax, part: true}
+		l := &looking{how: s.how, room: pieceMax, part: true, apart: s.apart}
 		l.round.keys = weighed(n)
 		l.done = func(l *looking) {
 			defer pacer.end(room)

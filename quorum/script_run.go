@@ -271,8 +271,8 @@ func (r *voting) countNoQuorum() {
 	}
 }
 
-// appendTaken names the keys that live for a time which the script has set, on the first master that granted.
-func (r *voting) appendTaken(to []Taken) []Taken {
+// appendKeys names the keys that live for a time which the script has set, on the first master that granted.
+func (r *voting) appendKeys(to []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.all {
@@ -281,7 +281,7 @@ func (r *voting) appendTaken(to []Taken) []Taken {
 		}
 		for _, e := range a.effects {
 			if e.ttl > 0 && e.kind != deleted {
-				to = append(to, Taken{Key: Key{r.req.DB, e.name}, Fresh: e.kind == created})
+				to = append(to, Key{r.req.DB, e.name})
 			}
 		}
 		return to

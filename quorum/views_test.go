@@ -167,20 +167,20 @@ func (f *fake) lookup(key string) (value, bool) {
 
 func TestALockTellsWhatItConsistsOf(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		expect := func(l *Lock, want ...Taken) {
+		expect := func(l *Lock, want ...Key) {
 			t.Helper()
-			if got := fmt.Sprint(l.AppendTaken(nil)); got != fmt.Sprint(want) {
+			if got := fmt.Sprint(l.AppendKeys(nil)); got != fmt.Sprint(want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
 		}
 		k, j := Key{Name: key}, Key{Name: "j"}
-		expect(w.acquire(key, "mine", minute).Lock, Taken{k, "mine", true})
-		expect(w.extend(ExtendRequest{Key: k, Token: "mine", TTL: minute}).Lock, Taken{k, "mine", false})
-		expect(w.try(AcquireRequest{Key: k, Token: "mine", TTL: minute, Reentrant: true}).Lock, Taken{k, "mine", false})
+		expect(w.acquire(key, "mine", minute).Lock, k)
+		expect(w.extend(ExtendRequest{Key: k, Token: "mine", TTL: minute}).Lock, k)
+		expect(w.try(AcquireRequest{Key: k, Token: "mine", TTL: minute, Reentrant: true}).Lock, k)
 		done := make(chan Executed, 1)
 		w.Exec(ExecRequest{Keys: []string{"i", key, "j"}, Plan: func([]View) []Edit {
 			return []Edit{{}, {Kind: Put, Value: "new", TTL: minute}, {Kind: Put, Value: "x", TTL: minute}}
 		}}, func(x Executed) { done <- x })
-		expect((<-done).Lock, Taken{k, "new", false}, Taken{j, "x", true})
+		expect((<-done).Lock, k, j)
 	})
 }

@@ -39,10 +39,9 @@ func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
 
 func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
 	return c.begin(overlapNone, c.args[1], counted, func(sl *slot) {
-		s, key, until := c.session, sl.key, time.Now().Add(ttl)
+		s, key := c.session, sl.key
 		done := func(changed quorum.Changed) {
 			if changed.Applied {
-				s.server.taken.prolong(key, until)
 				s.setHeldTTL(key, ttl)
 			}
 			sl.changed(changed)
@@ -87,10 +86,10 @@ func runDel(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	changed, each := sl.changed, make(map[string]func(quorum.Changed), len(names)) // the slot is not ours any more once the last outcome has come
+	changed := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
-		each[name] = c.deleting(c.key(name), changed)
+		c.endHoldUnless(c.key(name), "")
 	}
-	c.engine().RemoveAll(c.db, names, func(name string, is quorum.Changed) { each[name](is) })
+	c.engine().RemoveAll(c.db, names, func(_ string, is quorum.Changed) { changed(is) })
 	return later
 }

@@ -146,7 +146,7 @@ func runUnlock(c *call) Reply {
 // release fails.
 func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	return c.begin(overlapAny, name, answer, func(sl *slot) {
-		sl.token, sl.alien = token, alien
+		sl.alien = alien
 		//mutant: a held lock that was given back is extended
 		c.endHoldOf(sl.key, token)
 		c.engine().Release(sl.key, token, sl.released)

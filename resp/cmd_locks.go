@@ -3,7 +3,7 @@ package resp
 import (
 	"fmt"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"lockproxy/quorum"
@@ -13,23 +13,35 @@ import (
 const (
 	locksDefault = 100
 	locksMax     = 1000
-	// locksBatch is about how many locks the masters are asked at one time.
-	locksBatch = 64
+	// locksWithin is how long a search may take: less than most clients wait for a reply.
+	locksWithin = 2500 * time.Millisecond
+	// starsMax is how many * a pattern may have that masters are given. A master may need a time of len(name)^stars to match, and
+	// does nothing else meanwhile; the proxy does not.
+	starsMax = 2
 )
 
-// runLocks lists what clients of this proxy have taken, and a quorum still holds.
+// runLocks lists the locks that a quorum holds in the client's database.
 func runLocks(c *call) Reply {
 	most, pattern, refused := parseLocksOptions(c.args[1:])
 	if refused != nil {
 		return refused
 	}
-	if c.server.taken == nil {
-		return errLocksOff
-	}
 	return c.beginKeyless(made, func(sl *slot) {
-		l := &listing{server: c.server, slot: sl, most: most, watched: slices.Clone(c.transaction.watched)}
-		l.rest = c.server.taken.list(func(name string) bool { return matchGlob(pattern, name) })
-		l.next()
+		s, db, watched := c.server, c.db, slices.Clone(c.transaction.watched)
+		c.engine().Locks(locksRequest(db, pattern, most), func(f quorum.FoundLocks) {
+			if f.Err != nil {
+				sl.resolve(outcome{err: f.Err})
+				return
+			}
+			for i := range f.Locks {
+				for _, w := range watched {
+					if w.key == (quorum.Key{DB: db, Name: f.Locks[i].Name}) {
+						w.finds()
+					}
+				}
+			}
+			sl.resolve(outcome{done: 1, reply: s.foundLocks(db, &f)})
+		})
 	})
 }
 
@@ -57,83 +69,59 @@ func parseLocksOptions(args []string) (most int, pattern string, refused Reply) 
 	return most, pattern, nil
 }
 
-var (
-	errLocksOff   = Error("ERR this lockproxy does not note the locks it grants; set locks_listed to how many LOCKS is to know of")
-	errLocksCount = Error(fmt.Sprintf("ERR COUNT is a number of locks from 1 to %d; use MATCH to see others", locksMax))
-)
+var errLocksCount = Error(fmt.Sprintf("ERR COUNT is a number of locks from 1 to %d; use MATCH to see others", locksMax))
 
-// A listing is a LOCKS under way. It asks the masters for one batch of locks after another, because some may have been
-// released in a way that the proxy does not see: by a script, or through another one.
-type listing struct {
-	server  *Server
-	slot    *slot
-	watched []*watched // by the client, when it asked
-	most    int
-	rest    []listed // about which the masters have not been asked yet
-	valid   []listed
-
-	mu    sync.Mutex // guards what follows
-	batch []listed   // about which the masters are being asked; until becomes 0 for a lock that is gone
-	left  int        // answers still to come
+// locksRequest is the search for a pattern. A pattern without special characters is a name: the masters are not searched for it.
+func locksRequest(db int, pattern string, most int) quorum.LocksRequest {
+	pattern = strings.Clone(pattern) // the command's text need not live as long as the search
+	req := quorum.LocksRequest{DB: db, Most: most, Within: locksWithin}
+	req.Matches = func(name string) bool { return matchGlob(pattern, name) }
+	switch {
+	case !strings.ContainsAny(pattern, `*?[\`):
+		req.Names = []string{pattern}
+	case strings.Count(pattern, "*") <= starsMax:
+		req.Pattern = pattern
+	}
+	return req
 }
 
-// next asks for the next batch, or replies.
-func (l *listing) next() {
-	if len(l.rest) == 0 || len(l.valid) >= l.most {
-		l.slot.resolve(outcome{done: 1, reply: l.reply()})
-		return
-	}
-	batch := l.rest[:min(len(l.rest), locksBatch)]
-	l.rest = l.rest[len(batch):]
-	l.batch, l.left = batch, len(batch)
-	for i := range batch {
-		l.server.engine.Read(batch[i].key, func(v quorum.View) { l.take(i, v) })
-	}
-}
-
-// take takes what the masters say of the i-th lock. Without a quorum, the lock is as it was noted.
-func (l *listing) take(i int, v quorum.View) {
-	l.mu.Lock()
-	switch is := &l.batch[i]; {
-	case v.Err != nil:
-	case !v.Exists || v.Type == "string" && v.Value != is.token:
-		l.server.taken.drop(is.key, is.token)
-		is.until = 0
-	default:
-		is.until = time.Since(l.server.taken.epoch) + v.TTL
-	}
-	l.left--
-	over := l.left == 0
-	l.mu.Unlock()
-	if !over {
-		return
-	}
-	for _, is := range l.batch {
-		if is.until > 0 {
-			l.valid = append(l.valid, is)
-		}
-	}
-	l.next()
-}
-
-func (l *listing) reply() Reply {
-	t := l.server.taken
-	now := time.Since(t.epoch)
+// foundLocks is the reply of LOCKS, by name.
+func (s *Server) foundLocks(db int, f *quorum.FoundLocks) Reply {
+	keepers := s.keepers()
+	slices.SortFunc(f.Locks, func(a, b quorum.FoundLock) int { return strings.Compare(a.Name, b.Name) })
 	all := Array{}
-	for _, is := range l.valid[:min(len(l.valid), l.most)] {
-		for _, w := range l.watched {
-			if w.key == is.key {
-				w.finds()
-			}
+	for i := range f.Locks {
+		l := &f.Locks[i]
+		key := quorum.Key{DB: db, Name: l.Name}
+		var fence, client Reply = Null{}, Null{}
+		if l.Fence != 0 {
+			fence = Int(l.Fence)
+		}
+		if addr := keepers[key]; addr != "" {
+			client = Bulk(addr)
 		}
 		all = append(all, Map{
-			Bulk("resource"), Bulk(is.key.Name),
-			Bulk("db"), Int(is.key.DB),
-			Bulk("client"), Bulk(is.client),
-			Bulk("age"), Int((now - is.since).Milliseconds()),
-			Bulk("validity"), Int(max(is.until-now, 0).Milliseconds()),
-			Bulk("held"), Int(count(is.held)),
+			Bulk("resource"), Bulk(l.Name),
+			Bulk("type"), Bulk(l.Type),
+			Bulk("token"), tokenOf(l.Type, l.Token),
+			Bulk("fence"), fence,
+			Bulk("validity"), Int(l.TTL.Milliseconds()),
+			Bulk("waiters"), Int(s.gates.Waiting(key)),
+			Bulk("client"), client,
 		})
+	}
+	return Map{Bulk("locks"), all, Bulk("unclear"), Int(f.Unclear), Bulk("end"), Bulk(f.Stop.String())}
+}
+
+// keepers returns the address of each connection of this proxy that keeps a lock with HOLD.
+func (s *Server) keepers() map[quorum.Key]string {
+	all := map[quorum.Key]string{}
+	for _, sess := range s.clients() {
+		sess.mu.Lock()
+		for key := range sess.kept {
+			all[key] = sess.addr()
+		}
+		sess.mu.Unlock()
 	}
 	return all
 }

@@ -79,7 +79,8 @@ func runForceUnlock(c *call) Reply {
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
 		s, key, by := c.session, sl.key, c.user
-		c.engine().Break(key, c.deleting(key, func(b quorum.Changed) {
+		c.endHoldUnless(key, "")
+		c.engine().Break(key, func(b quorum.Changed) {
 			what := "nothing was there"
 			switch {
 			case b.Err != nil:
@@ -93,7 +94,7 @@ func runForceUnlock(c *call) Reply {
 				s.server.hurryHolds(key)
 			}
 			sl.changed(b)
-		}))
+		})
 	})
 }
 

@@ -124,13 +124,10 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 	return c.begin(o, c.args[1], answer, func(sl *slot) {
 		req.Key = sl.key
 		done := sl.written
-		if held := c.endHoldUnless(req.Key, req.Value); held || req.IfExists {
-			s, until := c.session, time.Now().Add(req.TTL)
+		if held := c.endHoldUnless(req.Key, req.Value); held {
+			s := c.session
 			done = func(w quorum.Written) {
-				if w.Done && req.IfExists { // as ShedLock extends its locks
-					s.server.taken.replace(req.Key, req.Value, until)
-				}
-				if w.Done && held && !req.KeepTTL {
+				if w.Done && !req.KeepTTL {
 					s.setHeldTTL(req.Key, req.TTL)
 				}
 				sl.written(w)
@@ -151,7 +148,8 @@ func (c *call) setExpired(o setOptions) Reply {
 		answer = func(*outcome) Reply { return okReply }
 	}
 	return c.begin(overlapNone, c.args[1], answer, func(sl *slot) {
-		c.engine().Remove(sl.key, c.deleting(sl.key, sl.changed))
+		c.endHoldUnless(sl.key, "")
+		c.engine().Remove(sl.key, sl.changed)
 	})
 }
 

@@ -29,8 +29,6 @@ type Config struct {
 	CPU func() (user, system time.Duration)
 	// Upstream gets every command that is not about a lock. Nil: there are no others.
 	Upstream *upstream.Redis
-	// LocksListed is how many of the locks that clients take LOCKS can know of at one time. 0: there is no LOCKS.
-	LocksListed int
 	// LockKeys are patterns of the names of locks, as in KEYS. They mean something only beside Upstream.
 	LockKeys []string
 	// Pause chooses how long a LOCK that waits does nothing where votes were split: less than most. Default: at random.

@@ -32,7 +32,7 @@
 //	slot.go, queue.go, writer.go    its place in the order of replies; how these are written
 //	reply.go, texts.go              what they look like, and the errors in Redis's words
 //	engine.go, config.go            what the package needs of others
-//	cmd_*.go                        the handlers, by group; taken.go has what LOCKS lists
+//	cmd_*.go                        the handlers, by group
 //	plan*.go, names.go              commands that read and change at one moment
 //	transaction.go, settle.go       MULTI: what is queued, and what is left to do when EXEC has taken place
 //	hold*.go, subscriptions.go      locks and topics that a connection has

@@ -32,6 +32,7 @@ type Engine interface {
 	KillScripts(done func(error))
 	Fence(key quorum.Key, done func(quorum.FenceView))
 	Views(key quorum.Key, done func(quorum.Viewed))
+	Locks(req quorum.LocksRequest, done func(quorum.FoundLocks))
 	Break(key quorum.Key, done func(quorum.Changed))
 	Admission() *admission.Control
 	Masters() []quorum.MasterStatus
@@ -56,5 +57,5 @@ var _ Messages = (*pubsub.Hub)(nil)
 type lock interface {
 	Until() time.Time
 	Abandon()
-	AppendTaken(to []quorum.Taken) []quorum.Taken
+	AppendKeys(to []quorum.Key) []quorum.Key
 }

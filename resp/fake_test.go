@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,7 @@ type fakeEngine struct {
 	locking  bool         // Run takes a lock
 	deleting bool         // Run deletes its first key
 	ran      []quorum.RunRequest
+	searched []quorum.LocksRequest
 }
 
 type fakeEntry struct {
@@ -65,13 +67,13 @@ type fakeLock struct {
 	slept     *atomic.Int64
 	abandoned chan struct{}
 	once      sync.Once
-	taken     []quorum.Taken
+	keys      []quorum.Key
 }
 
 func (l *fakeLock) Until() time.Time { return l.until.Add(-time.Duration(l.slept.Load())) }
 func (l *fakeLock) Abandon()         { l.once.Do(func() { close(l.abandoned) }) }
 
-func (l *fakeLock) AppendTaken(to []quorum.Taken) []quorum.Taken { return append(to, l.taken...) }
+func (l *fakeLock) AppendKeys(to []quorum.Key) []quorum.Key { return append(to, l.keys...) }
 
 func newFakeEngine() *fakeEngine {
 	return &fakeEngine{keys: map[quorum.Key]fakeEntry{}, locks: map[*quorum.Lock]*fakeLock{},
@@ -147,13 +149,13 @@ func (e *fakeEngine) releaseAll() {
 	}
 }
 
-func (e *fakeEngine) grant(ttl time.Duration, taken ...quorum.Taken) *quorum.Lock {
+func (e *fakeEngine) grant(ttl time.Duration, keys ...quorum.Key) *quorum.Lock {
 	l := &quorum.Lock{}
 	until := time.Now().Add(ttl)
 	if e.late {
 		until = time.Now().Add(-time.Millisecond)
 	}
-	e.locks[l] = &fakeLock{until: until, slept: &e.slept, abandoned: make(chan struct{}), taken: taken}
+	e.locks[l] = &fakeLock{until: until, slept: &e.slept, abandoned: make(chan struct{}), keys: keys}
 	return l
 }
 
@@ -196,7 +198,7 @@ func (e *fakeEngine) Acquire(r quorum.AcquireRequest, done func(quorum.Acquired)
 		default:
 			keys[r.Key] = fakeEntry{"string", r.Token, time.Now().Add(r.TTL)}
 			a.Held = held
-			a.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token, Fresh: !held})
+			a.Lock = e.grant(r.TTL, r.Key)
 			if r.Fenced {
 				e.fence[r.Key] += 1 << 50
 				a.Fence = e.fence[r.Key]
@@ -272,7 +274,7 @@ func (e *fakeEngine) Extend(r quorum.ExtendRequest, done func(quorum.Extended)) 
 			keys[r.Key] = old
 			if r.Add || r.TTL >= e.ttlMin { // less is promised nothing
 				x.Until = old.expires
-				x.Lock = e.grant(r.TTL, quorum.Taken{Key: r.Key, Token: r.Token}) // late: not yet when it was decided
+				x.Lock = e.grant(r.TTL, r.Key) // late: not yet when it was decided
 			}
 		} else {
 			x.Absent = !had
@@ -378,7 +380,7 @@ func (e *fakeEngine) Run(r quorum.RunRequest, done func(quorum.Ran)) {
 		if e.err == nil && e.locking {
 			key := quorum.Key{DB: r.DB, Name: r.Keys[0]}
 			keys[key] = fakeEntry{"hash", "", time.Now().Add(time.Minute)}
-			ran.Lock = e.grant(time.Minute, quorum.Taken{Key: key, Fresh: true})
+			ran.Lock = e.grant(time.Minute, key)
 		}
 		if e.err == nil && e.deleting {
 			delete(keys, quorum.Key{DB: r.DB, Name: r.Keys[0]})
@@ -433,7 +435,7 @@ func (e *fakeEngine) exec(r quorum.ExecRequest, keys map[quorum.Key]fakeEntry, x
 			}
 			keys[key] = entry
 			if x.Lock == nil {
-				x.Lock = e.grant(time.Until(entry.expires), quorum.Taken{Key: key, Token: edit.Value, Fresh: true})
+				x.Lock = e.grant(time.Until(entry.expires), key)
 			}
 		case quorum.Expire:
 			old.expires = time.Now().Add(edit.TTL)
@@ -458,6 +460,22 @@ func (e *fakeEngine) Views(key quorum.Key, done func(quorum.Viewed)) {
 			{Addr: "10.0.0.2:6379", State: quorum.Disconnected, Reason: "connection refused"},
 			{Addr: "10.0.0.3:6379", State: quorum.Quarantined, Left: 3 * time.Second, Answered: true, Type: "none", Reason: "quarantined 3s more"}}
 		return func() { done(v) }
+	})
+}
+
+func (e *fakeEngine) Locks(r quorum.LocksRequest, done func(quorum.FoundLocks)) {
+	e.do("locks", func(keys map[quorum.Key]fakeEntry) func() {
+		f := quorum.FoundLocks{Err: e.err}
+		for key, is := range keys {
+			wanted := key.DB == r.DB && r.Matches(key.Name) && (r.Names == nil || slices.Contains(r.Names, key.Name))
+			if wanted && len(f.Locks) < r.Most {
+				f.Locks = append(f.Locks, quorum.FoundLock{Name: key.Name, Type: is.kind, Token: is.value, TTL: time.Until(is.expires), Fence: e.fence[key]})
+			} else if wanted {
+				f.Stop = quorum.StopCount
+			}
+		}
+		e.searched = append(e.searched, r)
+		return func() { done(f) }
 	})
 }
 

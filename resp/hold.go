@@ -176,7 +176,6 @@ func (h *hold) extended(e quorum.Extended) {
 		if h.cutShort(); h.cut > 0 { // it is an earlier extension, which was answered when the TTL had been made shorter
 			h.cut += max(h.until().Sub(was), 0)
 		}
-		s.server.taken.prolong(h.req.Key, e.Until)
 		//mutant: a held lock is extended once
 		h.timer.Reset(h.nextIn())
 	//mutant: a held lock that its client is giving back is lost
@@ -224,11 +223,6 @@ func (s *session) releaseComing() {
 func (s *session) giveBack(all []*hold) {
 	for _, h := range all {
 		s.server.running.Add(1)
-		s.server.engine.Release(h.req.Key, h.req.Token, func(r quorum.Released) {
-			if r.Held {
-				s.server.taken.drop(h.req.Key, h.req.Token)
-			}
-			s.server.running.Done()
-		})
+		s.server.engine.Release(h.req.Key, h.req.Token, func(quorum.Released) { s.server.running.Done() })
 	}
 }

@@ -98,13 +98,6 @@ func (s *session) endHoldUnless(key quorum.Key, token string) (held bool) {
 	return s.held(key, token) != nil
 }
 
-// deleting ends the hold of a key that a command is about to delete, whoever holds the lock. It returns the command's done, which sees
-// to it that LOCKS does not list the lock any more.
-func (c *call) deleting(key quorum.Key, done func(quorum.Changed)) func(quorum.Changed) {
-	c.endHoldUnless(key, "")
-	return c.server.taken.deleting(key, done)
-}
-
 // heedPlan ends the holds whose keys a plan that has taken place has deleted, or given to another token, and notes the TTLs that it
 // has set.
 func (s *session) heedPlan(db int, p *plan) {

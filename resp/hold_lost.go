@@ -93,10 +93,10 @@ func (s *session) regain(sl *slot) {
 	if !sl.out.taken || !s.lost.any() {
 		return
 	}
-	taken := sl.out.lock.AppendTaken(nil) // not all keys of the command: an EXEC may only read some
+	keys := sl.out.lock.AppendKeys(nil) // not all keys of the command: an EXEC may only read some
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, what := range taken {
-		s.lost.remove(what.Key)
+	for _, key := range keys {
+		s.lost.remove(key)
 	}
 }

@@ -208,123 +208,63 @@ func (c *client) resources(args ...string) string {
 	return strings.Join(names, " ")
 }
 
-const taking = `if redis.call('setnx', KEYS[1], ARGV[1]) == 1 then redis.call('incr', KEYS[1] .. 'x') return redis.call('pexpire', KEYS[1], ARGV[2]) end`
-
-func TestLocksListsWhatWasTakenByWhateverCommand(t *testing.T) {
-	r := newRig(t, Config{LocksListed: 100})
-	r.engine.locking = true
+func TestLocksListsWhatAQuorumHolds(t *testing.T) {
+	r := newRig(t, Config{})
 	c, other := r.dial(), r.dial()
 	for _, command := range [][]string{
-		{"SET", "a", "s3cret", "NX", "PX", "60000"},
-		{"SETNX", "b", "s3cret"},
-		{"LOCK", "c", "60000", "TOKEN", "s3cret", "HOLD"},
-		{"GETSET", "d", "s3cret"},
-		{"EVAL", taking, "1", "e", "s3cret", "60000"},
-		{"MSETNX", "f", "s3cret"},
-		{"SET", "x", "s3cret"}, // is no way to take a lock, and this one can be taken over it
+		{"SET", "a", "me", "NX", "PX", "60000"},
+		{"SETNX", "b", "me"},
+		{"LOCK", "c", "60000", "TOKEN", "me", "HOLD"},
+		{"SET", "d", "me"},
 	} {
 		if got := c.ask(command...); strings.HasPrefix(got, "-") {
 			t.Fatalf("%v: %q", command, got)
 		}
 	}
-	if got := other.resources(); got != "a b c d e f" {
+	if got := other.resources(); got != "a b c d" {
 		t.Errorf("got %q", got)
 	}
-	held := regexp.MustCompile(`resource\r\n\$1\r\nc\r\n(?s:[^*]*)held\r\n:1`)
-	reply := other.ask("LOCKS")
-	if !held.MatchString(reply) || strings.Count(reply, "held\r\n:1") != 1 || strings.Contains(reply, "s3cret") {
-		t.Errorf("got %q", reply)
-	}
-	for _, command := range [][]string{
-		{"UNLOCK", "a", "s3cret"},
-		{"DEL", "b", "e"},
-		{"UNLOCK", "c", "s3cret"},
-		{"SET", "d", "another"},
-		{"EVAL", releaseText, "1", "f", "s3cret"},
-	} {
-		if got := other.ask(command...); strings.HasPrefix(got, "-") {
-			t.Fatalf("%v: %q", command, got)
-		}
-	}
+	other.ask("SELECT", "3")
 	if got := other.resources(); got != "" {
+		t.Errorf("of another database: %q", got)
+	}
+	r.engine.fail(errors.New("NOQUORUM nobody knows"))
+	if got := c.resources(); got != "-NOQUORUM nobody knows\r\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestLocksTellsWhoHasTakenItAndForHowLong(t *testing.T) {
-	r := newRig(t, Config{LocksListed: 100})
+// Who keeps a lock by HOLD through this proxy, and how many clients wait for it here, the proxy knows.
+func TestLocksTellsOfALockAllThatIsKnown(t *testing.T) {
+	r := newRig(t, Config{})
 	c, other := r.dial(), r.dial()
-	c.ask("SELECT", "3")
-	c.ask("SET", "k", "me", "NX", "PX", "60000")
-	waitFor(t, "its time does not pass", func() bool {
-		reply := other.ask("LOCKS")
-		var age, validity int
-		at := strings.Index(reply, "age\r\n")
-		_, _ = fmt.Sscanf(reply[at:], "age\r\n:%d\r\n$8\r\nvalidity\r\n:%d", &age, &validity)
-		return age > 20 && age+validity <= 60005 && validity > 0
-	})
-	want := fmt.Sprintf("*1 *12 resource k db :1 client %s age :1 validity :1 held :0", c.LocalAddr())
+	c.ask("LOCK", "k", "60000", "TOKEN", "me", "HOLD")
+	want := "*6 locks *1 *14 resource k type string token me fence :1 validity :1 waiters :0 client " + c.LocalAddr().String() + " unclear :0 end all"
 	if got := rounded(other.ask("LOCKS", "MATCH", "k")); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	noted := func() time.Duration {
-		all := r.server.taken.list(func(string) bool { return true })
-		return all[0].until - time.Since(r.server.taken.epoch)
-	}
-	for _, extend := range []string{"EXTEND k me 600000", "EXPIRE k 600", "SET k me XX PX 600000", "PERSIST k"} {
-		if got := c.ask(strings.Fields(extend)...); strings.HasPrefix(got, "-") {
-			t.Errorf("%s: %q", extend, got)
-		}
-		if left := noted(); left < 2*time.Minute {
-			t.Errorf("after %s it is known for %v", extend, left)
-		}
-		c.ask("EXPIRE", "k", "60")
-	}
-	if got := rounded(other.ask("LOCKS", "MATCH", "k")); got != want {
-		t.Errorf("extended, it is told as %q", got)
-	}
-	c.ask("PEXPIRE", "k", "10")
-	waitFor(t, "it does not expire", func() bool { return other.resources() == "" })
-}
-
-// What becomes of a lock through another proxy, the masters know. Without a quorum it is told as it was noted.
-func TestLocksAsksTheMastersWhetherALockIsHeldStill(t *testing.T) {
-	r := newRig(t, Config{LocksListed: 1000})
-	c := r.dial()
-	for i := range 300 {
-		c.ask("SET", fmt.Sprint("k", i), "me", "NX", "PX", "60000")
-	}
+	waiter := r.dial()
+	waiter.send("LOCK k 60000 WAIT 60000\r\n")
+	waitFor(t, "nobody waits", func() bool { return strings.Contains(other.ask("LOCKS"), "waiters\r\n:1\r\n") })
+	_ = c.Close()
+	waitFor(t, "the next does not get it", func() bool { return strings.Contains(other.ask("LOCKS"), "client\r\n$-1\r\n") })
 	r.engine.mu.Lock()
-	for i := range 290 { // more than are asked for at a time
-		delete(r.engine.keys, quorum.Key{Name: fmt.Sprint("k", i)})
-	}
-	k := quorum.Key{Name: "k295"}
-	r.engine.keys[k] = fakeEntry{"string", "another's", time.Now().Add(time.Minute)}
+	r.engine.keys[quorum.Key{Name: "h"}] = fakeEntry{"hash", "", time.Now().Add(time.Minute)}
 	r.engine.mu.Unlock()
-	r.engine.fail(errors.New("NOQUORUM"))
-	if got := len(strings.Fields(c.resources("COUNT", "1000"))); got != 300 {
-		t.Errorf("without a quorum, %d are listed", got)
-	}
-	r.engine.fail(nil)
-	if got := c.resources("COUNT", "4"); got != "k290 k291 k292 k293" {
-		t.Errorf("got %q", got)
-	}
-	if got := c.resources(); got != "k290 k291 k292 k293 k294 k296 k297 k298 k299" {
+	if got := rounded(other.ask("LOCKS", "MATCH", "h")); got != "*6 locks *1 *14 resource h type hash token $-1 fence $-1 validity :1 waiters :0 client $-1 unclear :0 end all" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestLocksHasItsBounds(t *testing.T) {
-	c := newRig(t, Config{LocksListed: 121}).dial()
+	c := newRig(t, Config{}).dial()
 	for i := range 120 {
 		c.ask("SET", fmt.Sprintf("k%03d", i), "me", "NX", "PX", "60000")
 	}
-	c.ask("SET", strings.Repeat("n", keepMax), "me", "NX", "PX", "60000")
-	c.ask(append([]string{"SET", "long", "me", "PX", "60000"}, strings.Fields(strings.Repeat("NX ", keepMax/2))...)...)
 	for _, try := range []struct{ args, want string }{
 		{"MATCH k00[45]", "k004 k005"},
-		{"match long", "long"},
-		{"COUNT 2 MATCH k11*", "k110 k111"},
+		{"match k007", "k007"},
+		{"COUNT 2 MATCH k11[01]*", "k110 k111"},
 		{"MATCH n*", ""},
 		{"COUNT 0", "-ERR COUNT is a number of locks from 1 to 1000; use MATCH to see others\r\n"},
 		{"COUNT 1001", "-ERR COUNT is a number of locks from 1 to 1000; use MATCH to see others\r\n"},
@@ -338,13 +278,31 @@ func TestLocksHasItsBounds(t *testing.T) {
 			t.Errorf("%s: got %q", try.args, got)
 		}
 	}
-	if got := len(strings.Fields(c.resources())); got != 100 {
-		t.Errorf("%d are listed", got)
+	if got := c.ask("LOCKS"); strings.Count(got, "resource") != 100 || !strings.HasSuffix(got, "end\r\n$5\r\ncount\r\n") {
+		t.Errorf("%d are listed: %q", strings.Count(got, "resource"), got[len(got)-40:])
 	}
-	off := newRig(t, Config{}).dial()
-	off.ask("SET", "k", "me", "NX", "PX", "60000")
-	if got := off.ask("LOCKS"); got != string(errLocksOff.appendTo(nil, false)) {
-		t.Errorf("got %q", got)
+}
+
+// Masters are given a pattern that costs them no more than looking at the names; of a name alone no master is searched.
+func TestLocksGivesMastersOnlyPatternsThatAreCheap(t *testing.T) {
+	for _, c := range []struct {
+		pattern, given string
+		names          []string
+	}{
+		{"*", "*", nil},
+		{"job:*", "job:*", nil},
+		{"*:[0-9]*", "*:[0-9]*", nil},
+		{"*a*a*b", "", nil},
+		{"job:7", "", []string{"job:7"}},
+		{"", "", []string{""}},
+		{`job\:7`, `job\:7`, nil},
+	} {
+		r := newRig(t, Config{})
+		r.dial().ask("LOCKS", "MATCH", c.pattern)
+		got := r.engine.searched[0]
+		if got.Pattern != c.given || fmt.Sprint(got.Names) != fmt.Sprint(c.names) || (got.Names == nil) != (c.names == nil) || got.Within != locksWithin {
+			t.Errorf("%q: masters are given %q, names %q", c.pattern, got.Pattern, got.Names)
+		}
 	}
 }
 
@@ -358,83 +316,9 @@ func TestLockInfoDoesNotSayWhatNobodyKnows(t *testing.T) {
 	}
 }
 
-// What is there stays, because a lock that is stuck is what one looks for, and what has expired makes room.
-func TestAFullListOfLocksForgetsWhatHasExpired(t *testing.T) {
-	all := newTaken(takenShards)
-	note := func(name string, ttl time.Duration) {
-		all.note(quorum.Taken{Key: quorum.Key{Name: name}, Token: "t", Fresh: true}, 10, takenLock{}, time.Now().Add(ttl))
-	}
-	names := func() (n int) {
-		for i := range all.shards {
-			n += len(all.shards[i].locks)
-		}
-		return n
-	}
-	for i := range 1000 {
-		note(fmt.Sprint("stuck", i), time.Hour)
-	}
-	if n := names(); n != takenShards {
-		t.Fatalf("%d are kept", n)
-	}
-	all.swept.Store(-int64(sweepEvery)) // long ago
-	for i := range all.shards {
-		s := &all.shards[i]
-		for key, l := range s.locks {
-			l.until = 0
-			s.locks[key] = l
-		}
-	}
-	if got := all.list(func(string) bool { return true }); len(got) != 0 {
-		t.Errorf("%d that have expired are listed", len(got))
-	}
-	for i := range 1000 {
-		note(fmt.Sprint("new", i), time.Hour)
-		if i == 0 {
-			all.drop(quorum.Key{Name: "new0"}, "t")
-		}
-	}
-	if got := all.list(func(name string) bool { return strings.HasPrefix(name, "new") }); len(got) != takenShards {
-		t.Errorf("%d have replaced what has expired", len(got))
-	}
-}
-
-// A lock that is deleted gives its place back, whatever its token; one that nothing deleted keeps it.
-func TestALockThatIsDeletedIsForgotten(t *testing.T) {
-	r := newRig(t, Config{LocksListed: 10})
-	c := r.dial()
-	for name, command := range map[string]string{
-		"DEL": "DEL x k y", "UNLINK": "UNLINK k", "FORCEUNLOCK": "FORCEUNLOCK k",
-		"a SET in the past": "SET k v EXAT 1",
-	} {
-		c.ask("SET", "k", "me", "NX", "PX", "60000")
-		if n := r.server.taken.count.Load(); n != 1 {
-			t.Fatalf("%s: %d are noted", name, n)
-		}
-		r.engine.fail(errors.New("NOQUORUM"))
-		c.ask(strings.Fields(command)...)
-		if n := r.server.taken.count.Load(); n != 1 {
-			t.Errorf("%s fails, and %d are noted", name, n)
-		}
-		r.engine.fail(nil)
-		c.ask(strings.Fields(command)...)
-		if n := r.server.taken.count.Load(); n != 0 {
-			t.Errorf("after %s %d are noted", name, n)
-		}
-	}
-}
-
-func TestALockOfAClientThatIsGoneIsListed(t *testing.T) {
-	r := newRig(t, Config{LocksListed: 100})
-	c, other := r.dial(), r.dial()
-	c.ask("SET", "left", "me", "NX", "PX", "60000")
-	c.ask("LOCK", "held", "60000", "HOLD")
-	_ = c.Close()
-	waitFor(t, "what is left of it is not listed", func() bool { return other.resources() == "left" })
-}
-
 func TestLocksIsServedHereBesideAnUpstream(t *testing.T) {
 	u := newFakeUpstream(t)
-	c := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}, LocksListed: 10}).dial()
+	c := newRig(t, Config{Upstream: u.redis, LockKeys: []string{"lock:*"}}).dial()
 	c.ask("SET", "lock:1", "me", "NX", "PX", "60000")
 	if got := c.resources("MATCH", "*1"); got != "lock:1" {
 		t.Errorf("got %q", got)

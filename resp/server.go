@@ -34,7 +34,6 @@ type Server struct {
 	gates    *gate.Gates
 	voted    *lru.Cache[string, *quorum.Script]      // scripts that run by vote, ready to be run, by SHA-1
 	routes   *lru.Cache[script.Digest, *scriptRoute] // of scripts; where there is an upstream
-	taken    *taken                                  // nil: none are noted
 	commands *table
 	memory   budget
 	runID    string
@@ -114,7 +113,6 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
 		voted:  newCache[string, *quorum.Script](votedMax),
 		routes: newCache[script.Digest, *scriptRoute](routesMax),
-		taken:  newTaken(cfg.LocksListed),
 		runID:  randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},

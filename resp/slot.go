@@ -30,7 +30,6 @@ type slot struct {
 	key     quorum.Key
 	others  []string     // further names, for a command on several keys
 	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
-	token   string       // the one that a release names
 	alien   script.Alien // what a script that is understood answers, if its key holds no string
 	overlap overlap
 	reads   bool // it counts in session.reading until left is 0
@@ -193,9 +192,6 @@ func (sl *slot) onWritten(w quorum.Written) {
 }
 
 func (sl *slot) onReleased(r quorum.Released) {
-	if r.Held {
-		sl.session.server.taken.drop(sl.key, sl.token)
-	}
 	sl.resolve(outcome{err: r.Err, done: count(r.Held), absent: r.Absent})
 }
 

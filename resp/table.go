@@ -29,7 +29,7 @@ var lockCommands = []*command{
 	{name: "lockinfo", arity: 2, flags: readOnly, keys: oneKey, group: "lock", run: runLockInfo,
 		usage: "key", summary: "Tell who holds a lock, for how long, and what each master says"},
 	{name: "locks", arity: -1, flags: readOnly, group: "lock", run: runLocks,
-		usage: "[MATCH pattern] [COUNT count]", summary: "List the locks taken through this proxy that are valid"},
+		usage: "[MATCH pattern] [COUNT count]", summary: "List the locks that a quorum of masters holds"},
 	{name: "forceunlock", arity: 2, flags: write | admin, keys: oneKey, group: "lock", run: runForceUnlock,
 		usage: "key", summary: "Release a lock, whoever holds it"},
 }

@@ -3,8 +3,6 @@ package resp
 import (
 	"sync"
 	"time"
-
-	"lockproxy/quorum"
 )
 
 // flushSize is how many bytes of replies are gathered before they are written even if more are ready.
@@ -15,7 +13,6 @@ const flushSize = 64 << 10
 type page struct {
 	buf    []byte
 	grants []grant
-	taken  []quorum.Taken // space for what one grant has taken
 }
 
 var pages = sync.Pool{New: func() any { return &page{buf: make([]byte, 0, 4<<10)} }}
@@ -83,7 +80,6 @@ func (s *session) send(batch *slot) bool {
 		s.beginHold(sl)
 		if sl.out.lock != nil {
 			s.regain(sl)
-			s.noteTaken(p, sl)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
 		if len(p.buf) >= flushSize {

@@ -105,7 +105,7 @@ func TestCommands(t *testing.T) {
 // A setting that does not reach the engine or the front end would do nothing.
 func TestEverySettingReachesItsSubsystem(t *testing.T) {
 	cfg := config.Default()
-	cfg.IdleTimeout, cfg.LocksListed = time.Hour, 10
+	cfg.IdleTimeout = time.Hour
 	cfg.Deployment, cfg.LockKeys = "locks", []string{"lock:*"}
 	cfg.Upstream.Addr, cfg.Upstream.Database = "u:1", 3
 	cfg.Masters = []config.Master{{Addr: "a:1", Database: 3}}

@@ -223,8 +223,7 @@ func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.
 		Database: cfg.FirstDatabase(),
 		CPU:      processorTime,
 
-		LockKeys:    cfg.LockKeys,
-		LocksListed: cfg.LocksListed,
+		LockKeys: cfg.LockKeys,
 		Limits: resp.Limits{
 			Clients:  cfg.MaxClients,
 			Args:     cfg.MaxArgs,

@@ -50,7 +50,6 @@ type Config struct {
 	QueueMax        int
 	Databases       int
 	ScriptCache     int
-	LocksListed     int
 	Scripts         []script.Family // rows that are added to the table of known scripts
 
 	MaxClients      int

@@ -73,8 +73,6 @@ var settings = []setting{
 		integer(func(c *Config) *int { return &c.Databases }, 1, 1024)},
 	{"script_cache", "1000", "scripts kept for EVALSHA", false,
 		integer(func(c *Config) *int { return &c.ScriptCache }, 1, 1<<24)},
-	{"locks_listed", "0", "locks taken through this proxy that LOCKS can list; 0: there is no LOCKS", false,
-		integer(func(c *Config) *int { return &c.LocksListed }, 0, 1<<24)},
 	{"scripts", "", "rows for the table of known scripts", false, value{set: setScripts}},
 
 	{"max_clients", "10000", "client connections", false,
