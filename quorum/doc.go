@@ -36,7 +36,7 @@
 //	repair.go, history.go, notice.go
 //	fence.go, fence_clock.go,        locks with a fencing number
 //	fence_lua.go
-//	views.go, break.go,              for operators, and about the masters themselves
+//	views.go, locks.go, break.go,    for operators, and about the masters themselves
 //	last_moment.go, poll.go, status.go,
 //	stats.go
 //	publish.go                       messages; package pubsub hears them
