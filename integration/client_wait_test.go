@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,82 +82,6 @@ func TestWhoWaitsForALockIsUnblocked(t *testing.T) {
 	expect(t, operator, ":0\r\n", "CLIENT", "UNBLOCK", idOf(t, waiter))
 	expect(t, holder, ":1\r\n", "DEL", "k")
 	expect(t, waiter, "+OK\r\n", "SET", "k", "you", "NX", "PX", "60000")
-}
-
-// Commands that change something wait until the pause ends, those that read do not.
-func TestClientsArePausedAsByOneRedis(t *testing.T) {
-	f := startFront(t)
-	alone := startProxy(t, harness.Addrs(f.masters))
-	for i, addr := range []string{f.oracle.Addr, f.proxy.Addr, alone.Addr} {
-		lock := fmt.Sprint("lock:", i) // the proxies have the same masters
-		operator, reader, other := dial(t, addr), dial(t, addr), dial(t, addr)
-		paused := [][]string{{"SET", lock, "x", "PX", "60000"}, {"DEL", lock}, {"PUBLISH", lock, "x"},
-			{"EVAL", "return redis.call('exists', KEYS[1])", "1", lock}, {"EXEC"}}
-		if addr != alone.Addr {
-			paused = append(paused, []string{"INCR", "data"}, []string{"FLUSHALL"})
-		}
-		var waiting []*harness.Conn
-		for range paused {
-			waiting = append(waiting, dial(t, addr))
-		}
-		for _, c := range waiting {
-			if c == waiting[4] {
-				expect(t, c, "+OK\r\n", "MULTI")
-				expect(t, c, "+QUEUED\r\n", "DEL", lock+"q")
-			}
-		}
-		expect(t, operator, "+OK\r\n", "CLIENT", "PAUSE", "600000", "WRITE")
-		for i, c := range waiting {
-			if err := c.Send(harness.Encode(nil, paused[i]...)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		expect(t, reader, "$-1\r\n", "GET", lock)
-		unknown := dial(t, addr)
-		if err := unknown.Send(harness.Encode(nil, "BF.ADD", "data", "x")); err != nil {
-			t.Fatal(err)
-		}
-		if addr == f.proxy.Addr { // the upstream may have been given a module since it told its commands
-			if err := stillWaits(unknown); err != nil {
-				t.Errorf("%s: a command that nobody knows: %v", addr, err)
-			}
-			waiting, paused = append(waiting, unknown), append(paused, []string{"BF.ADD"})
-		} else if reply, err := unknown.Reply(); err != nil || !strings.HasPrefix(string(reply), "-ERR unknown command") {
-			t.Errorf("%s: %q, %v", addr, reply, err)
-		}
-		for i, c := range waiting {
-			if err := stillWaits(c); err != nil {
-				t.Errorf("%s %q: %v", addr, paused[i], err)
-			}
-		}
-		expect(t, operator, "+OK\r\n", "CLIENT", "UNPAUSE")
-		for i, c := range waiting {
-			if reply, err := c.Reply(); err != nil || reply[0] == '-' && c != unknown {
-				t.Errorf("%s %q: %q, %v", addr, paused[i], reply, err)
-			}
-		}
-		// The stricter pause counts, and ends by itself.
-		begun := time.Now()
-		expect(t, operator, "+OK\r\n", "CLIENT", "PAUSE", "300", "WRITE")
-		expect(t, operator, "+OK\r\n", "CLIENT", "PAUSE", "1", "ALL")
-		expect(t, other, "+PONG\r\n", "PING")
-		if took := time.Since(begun); took < 290*time.Millisecond {
-			t.Errorf("%s: PING was answered after %v", addr, took)
-		}
-	}
-}
-
-// stillWaits returns an error if a reply has come.
-func stillWaits(c *harness.Conn) error {
-	if err := c.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
-		return err
-	}
-	reply, err := c.Peek()
-	var timeout interface{ Timeout() bool }
-	if !errors.As(err, &timeout) || !timeout.Timeout() {
-		return fmt.Errorf("it was answered: %q, %v", reply, err)
-	}
-	return nil
 }
 
 // CLIENT LIST names the last command of a client that went upstream, too.

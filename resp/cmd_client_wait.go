@@ -2,14 +2,10 @@ package resp
 
 import (
 	"errors"
-	"math"
 	"strconv"
-	"time"
 
 	"lockproxy/quorum/gate"
 )
-
-// What one client may do to the waiting of others.
 
 var errUnblocked = errors.New("UNBLOCKED client unblocked via CLIENT UNBLOCK")
 
@@ -64,33 +60,6 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 		return nil, of.link.id
 	}
 	return of.waits[first], 0
-}
-
-func runClientPause(c *call) Reply {
-	kind := pauseAll
-	if len(c.args) > 3 {
-		switch {
-		case len(c.args) > 4:
-			return errSubcommandArity("CLIENT", c.args[1])
-		case equalFold(c.args[3], "write"):
-			kind = pauseWrites
-		case !equalFold(c.args[3], "all"):
-			return Error("ERR CLIENT PAUSE mode must be WRITE or ALL")
-		}
-	}
-	ms, refused := parseTimeout(c.args[2])
-	if refused != nil {
-		return refused
-	}
-	if ms <= math.MaxInt64-time.Now().UnixMilli() { // else it is over before it begins, as in Redis
-		c.server.pause.begin(clampMillis(ms), kind)
-	}
-	return okReply
-}
-
-func runClientUnpause(c *call) Reply {
-	c.server.pause.end()
-	return okReply
 }
 
 // parseTimeout reads a number of milliseconds.

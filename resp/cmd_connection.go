@@ -159,7 +159,6 @@ func runReset(c *call) Reply {
 	c.releaseComing()
 	c.releaseHolds()
 	c.resetIdentity()
-	c.tracking = tracking{}
 	c.mute = muting{skip: c.mute.skip, current: c.mute.skip > 0}
 	c.transaction.end(&c.memory)
 	return Status("RESET")

@@ -74,7 +74,7 @@ func infoClients(s *Server, w *infoWriter) {
 	w.field("cluster_connections", 0)
 	w.field("maxclients", s.cfg.Limits.Clients)
 	w.field("blocked_clients", st.Waiting)
-	w.field("tracking_clients", s.trackingClients())
+	w.field("tracking_clients", 0)
 }
 
 func infoMemory(s *Server, w *infoWriter) {

@@ -46,7 +46,6 @@ func (s *session) dispatch() bool {
 		}
 		s.answerAs(reply, adjust)
 	}
-	c.invalidate()
 	memory.give(s.reserve)
 	s.reserve = 0
 	s.compiling = nil
@@ -69,14 +68,9 @@ func (c *call) perform() Reply {
 	if cmd.row(c.args) == nil {
 		c.line.Leave() // the upstream may have to be asked what it is
 	}
-	if c.server.pause.holds(c, cmd) {
-		return wait
-	}
-	if refused := c.uncacheable(cmd); refused != nil {
-		return c.rejected(cmd, refused)
-	}
-	if c.transaction.open() {
-		c.transaction.changes = c.transaction.changes || c.mayChange(cmd)
+	if c.caching {
+		c.caching = false
+		return c.rejected(cmd, errCaching)
 	}
 	if c.listensOnly(cmd) && !c.locksDone() {
 		return wait // the subscription may be refused yet

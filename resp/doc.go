@@ -36,13 +36,13 @@
 //	plan*.go, names.go              commands that read and change at one moment
 //	transaction.go, settle.go       MULTI: what is queued, and what is left to do when EXEC has taken place
 //	hold*.go, subscriptions.go      locks and topics that a connection has
-//	tracking.go                     CLIENT TRACKING: what clients cache is taken back at once
+//	tracking.go                     CLIENT TRACKING: clients cache nothing
 //	halfclose.go, janitor.go        clients that are gone or slow
 //	protected.go                    clients on other machines that are turned away
 //	budget.go, account.go,          what all clients together may take; who goes when that is spent; those that have still
 //	relief.go, strangers.go,        to log in, and what their TLS handshakes take
 //	metered.go
-//	pause.go, load.go               clients that CLIENT PAUSE holds, or that wait until the engine can answer in time
+//	load.go                         clients that wait until the engine can answer in time
 //	identity.go, warn.go,           what is told of clients: by CLIENT LIST, in the log, by INFO
 //	errorstats.go
 //	expiry.go, number.go, glob.go,  how times, numbers, patterns and words are read

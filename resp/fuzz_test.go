@@ -26,7 +26,7 @@ var fuzzSeeds = []string{
 	words("EVAL return 1 1 k") + words("CLIENT REPLY SKIP") + words("QUIT"), words("DEL k k j") + words("EXPIRE k 1 GT"),
 	words("LOCK k 1000") + words("FENCE k 1125899906842624") + words("FENCE k x") + words("CLIENT LIST") + words("INFO"), words("SELECT 3") + words("RESET") + words("EXISTS a b c"),
 	words("MULTI") + words("GET k") + words("HELLO 3") + words("SELECT 1") + words("PUBLISH a b") + words("EXEC") + words("GET k"),
-	words("CLIENT PAUSE 1 WRITE") + words("SET k v") + words("CLIENT UNBLOCK 1 ERROR") + words("CLIENT UNPAUSE"),
+	words("CLIENT UNBLOCK 1 ERROR") + words("CLIENT CACHING YES") + words("SET k v"),
 	words("COMMAND GETKEYS EVAL x 1 a b") + words("CONFIG GET *") + words("COMMAND LIST FILTERBY PATTERN [a-"),
 }
 

@@ -26,7 +26,7 @@ func (s *session) hearOut() {
 	patience := min(hearMax, s.server.cfg.Limits.Write)
 	over := time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
 	defer over.Stop()
-	for s.runAll(); s.pending && !s.waitsForLock() && !s.server.pause.keeps(s) && !s.closing.Load(); s.runAll() {
+	for s.runAll(); s.pending && !s.waitsForLock() && !s.closing.Load(); s.runAll() {
 		s.endBlocked()
 		if <-news; s.isGone() {
 			return

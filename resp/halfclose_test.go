@@ -222,30 +222,6 @@ func TestNobodyWaitsOrHoldsForAClientThatSendsNothingMore(t *testing.T) {
 	}
 }
 
-// What a pause holds is not run for a client that is gone, nor for one that looks like it: so does one Redis.
-func TestAPauseHoldsNothingForAClientThatSendsNothingMore(t *testing.T) {
-	for _, held := range []string{words("SET j me PX 1000"), words("SET j me NX PX 1000"), words("LOCK j 1000 HOLD")} {
-		var log endings
-		r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		operator := r.dial()
-		operator.ask("SET", "k", "me", "PX", "30000")
-		operator.ask("CLIENT", "PAUSE", "600000", "WRITE")
-		c := r.dial()
-		c.send(words("GET k") + held + words("GET k"))
-		c.endInput()
-		c.want("$2\r\nme\r\n")
-		c.wantEnd()
-		waitFor(t, "the session goes on", func() bool { return r.server.Stats().Clients == 1 })
-		operator.ask("CLIENT", "UNPAUSE")
-		if got := operator.ask("EXISTS", "j"); got != ":0\r\n" {
-			t.Errorf("%q was run", held)
-		}
-		if log.Load() > 0 {
-			t.Errorf("after %q the connection was ended in the end", held)
-		}
-	}
-}
-
 // endings counts what a server logs of connections that it has ended by force.
 type endings struct{ atomic.Int64 }
 

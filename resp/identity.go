@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -17,7 +16,6 @@ type identity struct {
 	db           int
 	name         string
 	resp3        bool
-	tracks       bool                   // CLIENT TRACKING is on
 	last         atomic.Pointer[string] // the name of the last command
 }
 
@@ -31,7 +29,7 @@ func (s *session) resetIdentity() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.user, s.db, s.name, s.resp3, s.tracks = defaultUser, cfg.Database, "", false, false
+	s.user, s.db, s.name, s.resp3 = defaultUser, cfg.Database, "", false
 	s.unknownSince = 0
 	if !s.parser.authed {
 		s.unknownSince = s.server.clock.Load()
@@ -90,25 +88,21 @@ func (s *session) describe() string {
 		cmd = *last
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+
-		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=%d resp=%d\n",
+		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d\n",
 		s.id, s.addr(), s.conn.LocalAddr(), s.name, (now-s.since)/1000, (now-s.active.Load())/1000, s.kindFlags(), s.db,
 		s.counts[pubsub.Channel], s.counts[pubsub.Pattern], s.counts[pubsub.Shard],
-		s.inBytes.Load(), s.depth.Load(), s.outBytes.Load(), cmd, s.user, s.redirect(), s.protocol())
+		s.inBytes.Load(), s.depth.Load(), s.outBytes.Load(), cmd, s.user, s.protocol())
 }
 
 // protocol is the version of RESP that the client speaks.
 func (i *identity) protocol() int { return 2 + count(i.resp3) }
 
-// kindFlags are P for a client that has subscriptions, t for one that CLIENT TRACKING is on for, N for others.
+// kindFlags are P for a client that has subscriptions, N for others.
 func (s *session) kindFlags() string {
-	flags := ""
 	if s.total.Load() > 0 {
-		flags = "P"
+		return "P"
 	}
-	if s.tracks {
-		flags += "t"
-	}
-	return cmp.Or(flags, "N")
+	return "N"
 }
 
 func (s *session) addr() string { return s.conn.RemoteAddr().String() }

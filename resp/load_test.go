@@ -4,7 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -139,34 +138,6 @@ func TestALongWaitInLineIsLoggedOnce(t *testing.T) {
 	}
 	if got := log.String(); strings.Count(got, "wait in line") != 1 || !strings.Contains(got, "waited=1s") {
 		t.Errorf("the log has %q", got)
-	}
-}
-
-// A client that gets its turn while CLIENT PAUSE holds its command does not keep others from theirs.
-func TestAPausedClientHoldsNobodyUp(t *testing.T) {
-	r := newRig(t, Config{})
-	r.engine.fill()
-	var writers []*client
-	for i := range 2 * admission.Least {
-		c := r.dial()
-		c.send(words("SET k" + strconv.Itoa(i) + " me NX PX 60000"))
-		writers = append(writers, c)
-	}
-	r.inLine(len(writers))
-	c := r.dial()
-	c.ask("CLIENT", "PAUSE", "600000", "WRITE")
-	r.engine.drain()
-	waitFor(t, "all writers to be paused", func() bool {
-		r.server.pause.mu.Lock()
-		defer r.server.pause.mu.Unlock()
-		return len(r.server.pause.waiting) == len(writers)
-	})
-	if got := c.ask("EXISTS", "k"); got != ":0\r\n" {
-		t.Errorf("a read while writes are paused: %q", got)
-	}
-	c.ask("CLIENT", "UNPAUSE")
-	for _, w := range writers {
-		w.want("+OK\r\n")
 	}
 }
 

@@ -46,7 +46,6 @@ type Server struct {
 	lockOf   func(*quorum.Lock) lock
 	counters counters
 	errors   errorCounts
-	pause    pause
 	nextID   atomic.Int64
 
 	told   seldom

@@ -42,7 +42,7 @@ type session struct {
 	line      *admission.Place
 	lined     time.Time // since when this command waits in line, if it does
 	transaction
-	tracking
+	caching  bool      // the client is going to keep the reply to its next command; see CLIENT CACHING
 	settling *settling // the EXEC under way whose deferred commands are still to be run; nil: none
 	upstreamSide
 
@@ -116,7 +116,6 @@ func (s *session) run() {
 	s.setGone()
 	s.unsubscribeAll()
 	s.cancelWaits()
-	s.server.pause.leave(s)
 	s.line.Leave()
 	<-done
 	s.dropLink()
@@ -304,7 +303,7 @@ func (s *session) kickReader() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// Kick is kickReader without s.mu held: it is the client's turn in line, a pause is over, or an EXEC has taken
+// Kick is kickReader without s.mu held: it is the client's turn in line, or an EXEC has taken
 // place.
 func (s *session) Kick() {
 	s.mu.Lock()

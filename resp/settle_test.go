@@ -130,27 +130,3 @@ func TestAnExecDoesNotWaitUntilItsClientHasReadAllMessages(t *testing.T) {
 		t.Error("it waits")
 	}
 }
-
-func TestAPausedClientIsHeldUntilUnpause(t *testing.T) {
-	r := newRig(t, Config{})
-	operator, c := r.dial(), r.dial()
-	if got := operator.ask("CLIENT", "PAUSE", "600000", "WRITE"); got != "+OK\r\n" {
-		t.Fatal(got)
-	}
-	c.send(words("GET k") + words("SETNX k v") + words("GET k"))
-	c.want("$-1\r\n")
-	waitFor(t, "nobody is held", func() bool {
-		p := &r.server.pause
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.waiting) == 1
-	})
-	if got := operator.ask("EXISTS", "k"); got != ":0\r\n" {
-		t.Fatal(got)
-	}
-	operator.ask("CLIENT", "UNPAUSE")
-	c.want(":1\r\n$1\r\nv\r\n")
-	if got := operator.ask("SET", "j", "v"); got != "+OK\r\n" {
-		t.Fatal(got)
-	}
-}

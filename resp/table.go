@@ -255,18 +255,10 @@ var clientCommands = []*command{
 		usage: "<ON | OFF | SKIP>", summary: "Instruct the server whether to reply to commands"},
 	{name: "unblock", arity: -3, flags: adminClient, since: "5.0.0", run: runClientUnblock,
 		usage: "client-id [TIMEOUT | ERROR]", summary: "Unblock a client blocked in a blocking command from a different connection"},
-	{name: "pause", arity: -3, flags: admin | ownClient, since: "3.0.0", run: runClientPause,
-		usage: "timeout [WRITE | ALL]", summary: "Stop processing commands from clients of this proxy for some time"},
-	{name: "unpause", arity: 2, flags: admin | ownClient, since: "6.2.0", run: runClientUnpause,
-		summary: "Resume processing of clients that were paused"},
-	{name: "tracking", arity: -3, flags: ownClient, since: "6.0.0", run: runClientTracking,
-		summary: "Client side caching: only ON OPTIN, and what is cached is invalidated at once"},
-	{name: "trackinginfo", arity: 2, flags: ownClient, since: "6.2.0", run: runClientTrackingInfo,
-		summary: "Return information about server assisted client side caching for the current connection"},
-	{name: "getredir", arity: 2, flags: ownClient, since: "6.0.0", run: runClientGetRedir,
-		summary: "Get tracking notifications redirection client ID if any: there is none"},
-	{name: "caching", arity: 3, flags: ownClient, since: "6.0.0", run: runClientCaching,
-		usage: "<YES | NO>", summary: "Instruct the server about tracking or not keys in the next request"},
+	{name: "tracking", arity: -3, flags: plainClient, since: "6.0.0", run: runClientTracking,
+		summary: "Client side caching: ON OPTIN is accepted, and nothing can be cached"},
+	{name: "caching", arity: 3, flags: plainClient, since: "6.0.0", run: runClientCaching,
+		usage: "<YES | NO>", summary: "Tell that the reply to the next request is going to be cached: refused, and the request, too"},
 }
 
 var commandCommands = []*command{

@@ -10,7 +10,6 @@ import (
 // A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
 type transaction struct {
 	stage    stage
-	changes  bool              // it may change something
 	there    int               // how many commands the upstream has queued
 	deferred []deferredCommand // those among them that the proxy runs
 	selected *int              // the database that SELECT has queued last

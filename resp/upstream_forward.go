@@ -130,7 +130,7 @@ func actsOnOthers(row *command) bool {
 		return false
 	}
 	switch row.full {
-	case "client|kill", "client|pause", "client|unblock", "client|unpause":
+	case "client|kill", "client|unblock":
 		return true
 	}
 	return false

@@ -103,9 +103,9 @@ func (c *call) beginUpstream() Reply {
 		}
 		l.ask(expectation{n: 1}, args...)
 	}
-	there, changes := len(t.queue), t.changes
+	there := len(t.queue)
 	t.end(&c.memory)
-	t.stage, t.changes, t.there, t.deferred = queuingThere, changes, there, deferred
+	t.stage, t.there, t.deferred = queuingThere, there, deferred
 	return nil
 }
 

@@ -13,7 +13,6 @@ type command struct {
 	movable           bool // where its keys are depends on other arguments
 	stateless         bool // see Commands.Stateless
 	mayWait           bool // see Commands.MayWait
-	mayChange         bool // see Commands.MayChange
 	subs              map[string]*command
 }
 
@@ -106,13 +105,6 @@ func (c *Commands) MayWait(args []string) bool {
 	return cmd == nil || cmd.mayWait
 }
 
-// MayChange says whether the command may change something that others see, by its flags. An unknown command may: the server may have
-// been given a module, or be another one, since it told its commands.
-func (c *Commands) MayChange(args []string) bool {
-	cmd := c.find(args)
-	return cmd == nil || cmd.mayChange
-}
-
 // statelessByName are commands without keys that clients send often, some of them before anything else.
 var statelessByName = map[string]bool{
 	"command": true, "dbsize": true, "info": true, "keys": true, "lastsave": true, "publish": true,
@@ -165,7 +157,6 @@ func parseRows(list []any) map[string]*command {
 			row.movable = row.movable || name == "movablekeys"
 			row.stateless = row.stateless && !withState[name]
 			row.mayWait = row.mayWait || name == "blocking" || name == "module"
-			row.mayChange = row.mayChange || name == "write" || name == "may_replicate"
 		}
 		if len(fields) >= 10 {
 			subs, _ := fields[9].([]any)

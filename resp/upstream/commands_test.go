@@ -53,22 +53,3 @@ func TestWhichCommandsMayWait(t *testing.T) {
 		}
 	}
 }
-
-func TestWhichCommandsMayChange(t *testing.T) {
-	commands := parseCommands([]any{
-		[]any{"get", int64(2), []any{"readonly", "fast"}, int64(1), int64(1), int64(1)},
-		[]any{"incr", int64(2), []any{"write", "denyoom", "fast"}, int64(1), int64(1), int64(1)},
-		[]any{"publish", int64(3), []any{"pubsub", "may_replicate"}, int64(0), int64(0), int64(0)},
-		[]any{"json.set", int64(-4), []any{"write", "module"}, int64(1), int64(1), int64(1)},
-		[]any{"json.get", int64(-2), []any{"readonly", "module"}, int64(1), int64(1), int64(1)},
-	})
-	for command, want := range map[string]bool{"GET k": false, "INCR k": true, "publish a b": true, "JSON.SET k $ 1": true, "JSON.GET k": false,
-		"BF.ADD k x": true} { // of a module that was loaded since
-		if got := commands.MayChange(strings.Fields(command)); got != want {
-			t.Errorf("%s: %v, want %v", command, got, want)
-		}
-	}
-	if !(*Commands)(nil).MayChange([]string{"GET", "k"}) {
-		t.Error("a server that could not be asked has commands that change nothing")
-	}
-}
