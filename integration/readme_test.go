@@ -165,6 +165,7 @@ func explained(t *testing.T, heading string, least int, pattern *regexp.Regexp, 
 	if !found {
 		t.Fatalf("docs/operating.md has no %q", heading)
 	}
+	rest = regexp.MustCompile("(?s)```.*?```").ReplaceAllString(rest, "")
 	var quoted []string
 	for _, q := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(rest, -1) {
 		if begins, _, _ := strings.Cut(q[1], " …"); len(begins) > 5 {
