@@ -63,11 +63,11 @@ func (a *attempt) read(en *entry) ballot {
 	switch reply {
 	case "OK", int64(1):
 		en.took = true
-		en.lane.granted(a.hash, a.place.Load(), en.expires)
+		en.lane.ledger.granted(a.hash, a.place.Load(), en.expires)
 		return grantedIfClean
 	case int64(2): // it held the lock already, and has extended it
 		//mutant: a re-entrant extension is undone
-		en.lane.granted(a.hash, a.place.Load(), en.expires)
+		en.lane.ledger.granted(a.hash, a.place.Load(), en.expires)
 		//mutant: an old vote joins new ones
 		return grantedIfClean // it may have the key of an attempt that was undone since, in an older copy of its data
 	case nil, int64(0):
@@ -207,7 +207,7 @@ func (a *attempt) undo(after func()) {
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
 func (a *attempt) settled(en *entry) {
-	owed := en.lane.owes(a.signature(), a.place.Load())
+	owed := en.lane.ledger.owes(a.signature(), a.place.Load())
 	a.mu.Lock()
 	if _, seeded, ok := en.fence(); ok && !seeded {
 		//mutant: who missed the first fence is not seeded
@@ -223,10 +223,10 @@ func (a *attempt) settled(en *entry) {
 	a.mu.Unlock()
 	switch {
 	case u != nil:
-		u.lane.pushUndo(u)
+		u.lane.queue.pushUndo(u)
 	//mutant: a release is not made late where a re-entry is late
 	case owed: // it has extended the lock
-		en.lane.releaseLate(a.signature(), a.place.Load())
+		en.lane.ledger.releaseLate(a.signature(), a.place.Load())
 	}
 }
 

@@ -36,9 +36,9 @@ const batchMax = 1024
 
 // gather waits for requests and takes those that are still wanted into the batch.
 func (l *lane) gather(ctx context.Context) bool {
-	for !l.collect() {
+	for l.batch = l.queue.collect(l.batch[:0]); len(l.batch) == 0; l.batch = l.queue.collect(l.batch[:0]) {
 		select {
-		case <-l.wake:
+		case <-l.queue.wake:
 		case <-ctx.Done():
 			return false
 		}
@@ -59,26 +59,6 @@ func (l *lane) gather(ctx context.Context) bool {
 		l.rest()
 	}
 	return len(l.batch) > 0
-}
-
-// collect moves what waits into the batch.
-func (l *lane) collect() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.batch = l.batch[:0]
-	n := min(len(l.undos), batchMax)
-	for _, u := range l.undos[:n] {
-		l.batch = append(l.batch, u)
-	}
-	l.undos = slices.Delete(l.undos, 0, n)
-	n = min(len(l.queue), batchMax-n)
-	l.batch = append(l.batch, l.queue[:n]...)
-	l.queue = slices.Delete(l.queue, 0, n)
-	if len(l.batch) == 0 {
-		return false
-	}
-	l.busy = l.engine.waited()
-	return true
 }
 
 // lay returns the words of a command as Args, for as long as the batch lasts: a command that is built for each master
@@ -104,9 +84,7 @@ func (l *lane) exchange() {
 	l.proof.received = now
 	l.master.roundTrip.Store(int64(now - l.proof.sent))
 	l.readProof(err)
-	l.mu.Lock()
-	l.handing = true
-	l.mu.Unlock()
+	l.queue.handsOut()
 	cause := ""
 	if err != nil {
 		cause = masters.Describe(err)
@@ -172,9 +150,7 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 
 // mend does to the link what answers asked for, or gives it up. The lane is busy meanwhile, so that silence ends this too.
 func (l *lane) mend(f func(*link) error) {
-	l.mu.Lock()
-	l.busy = l.engine.waited()
-	l.mu.Unlock()
+	l.queue.runs()
 	if err := f(l.link); err != nil {
 		l.disconnect(masters.Describe(err))
 	}
@@ -187,8 +163,5 @@ func (l *lane) rest() {
 	clear(l.calls)
 	clear(l.words)
 	l.words = l.words[:0]
-	l.mu.Lock()
-	l.busy, l.vague, l.handing, l.repeated = idle, "", false, 0
-	l.forgetOwed()
-	l.mu.Unlock()
+	l.ledger.settle(l.queue.rest())
 }

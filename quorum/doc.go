@@ -19,12 +19,13 @@
 //	lock.go, noquorum.go
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
-//	lane.go, batch.go, linger.go,
-//	link.go, master.go, servers.go,
-//	sweeper.go, failure.go
+//	lane.go, queue.go, batch.go,
+//	linger.go, link.go, master.go,
+//	servers.go, sweeper.go,
+//	failure.go
 //	clock.go                         what time it is for the engine, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
-//	release_owed.go, release_late.go
+//	ledger.go, release_late.go
 //	split_votes.go                   where votes are split
 //	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
@@ -68,6 +69,11 @@
 //	quarantine.go, warden.go, tender.go
 //	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
+//
+// Lock order, each before the ones to its right; a mutex that is not named here is held for no call that takes another:
+//
+//	Engine.mu | Engine.order | round.mu of a release, or of a script, or that raises a fence | round.mu of an attempt |
+//	ledger.mu | laneQueue.mu
 //
 // Package admission says whether an operation may begin now. Where clients ask for more than can be answered in time, they wait
 // in line before T1 is read.

@@ -123,7 +123,7 @@ func (d *editing) oweDeletions(en *entry) {
 	for _, k := range d.keys {
 		if k.Kind >= Delete && k.was.Type == "string" {
 			//mutant: a repair brings back what was deleted meanwhile
-			en.lane.owe(signature{name: k.key.Name, token: k.was.Value}, d.place.Load())
+			en.lane.ledger.owe(signature{name: k.key.Name, token: k.was.Value}, d.place.Load())
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (d *editing) settled(en *entry) {
 		}
 	}
 	for _, k := range d.puts {
-		if sig := k.signature(); en.lane.owes(sig, d.place.Load()) {
+		if sig := k.signature(); en.lane.ledger.owes(sig, d.place.Load()) {
 			if u := d.takeBack(en, sig); u != nil {
 				late = append(late, u)
 			}

@@ -141,11 +141,7 @@ func (e *Engine) spawn(f func()) bool {
 
 func (e *Engine) isSettled() bool {
 	settled := true
-	e.eachLane(func(l *lane) {
-		l.mu.Lock()
-		settled = settled && (l.down != "" || len(l.undos) == 0 && l.busy == idle)
-		l.mu.Unlock()
-	})
+	e.eachLane(func(l *lane) { settled = settled && l.queue.isSettled() })
 	return settled
 }
 

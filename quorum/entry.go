@@ -94,7 +94,7 @@ func (en *entry) reply(now instant) {
 // connection.
 func (en *entry) lost(cause string) {
 	for _, sig := range en.round.owner.signatures() {
-		en.lane.remember(sig, en)
+		en.lane.ledger.remember(sig, en)
 	}
 	en.giveUp(unknown, failure{FailedConnection, cause})
 }

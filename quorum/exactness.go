@@ -48,7 +48,7 @@ func (l *lane) observe(p *proof) failure {
 			return l.settleClock(doubt)
 		}
 		if took := p.received - p.sent; took <= l.engine.cfg.InstanceTimeout { // else that is what ails it
-			l.askAgain(fmt.Sprintf("answers too unevenly (%v) to tell its clock", took.Round(time.Millisecond)))
+			l.queue.retriesClock(fmt.Sprintf("answers too unevenly (%v) to tell its clock", took.Round(time.Millisecond)))
 		}
 		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: l.engine.catchUp()}
 		if l.link.conn.Exec([]*masters.Call{&again.first}) != nil {
@@ -99,13 +99,6 @@ func (l *lane) settleClock(doubt string) failure {
 	}
 	time.Sleep(excess)
 	return failure{}
-}
-
-// askAgain notes that the answer was too slow, for votes that end before the next one.
-func (l *lane) askAgain(vague string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.vague, l.asked = vague, l.engine.waited()
 }
 
 // inexact is how inexact what is known of a master's clock may be where keys are set by it: an answer that takes longer brings

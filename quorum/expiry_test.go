@@ -82,22 +82,22 @@ func TestAReleaseForWhichThereIsNoRoomIsOwed(t *testing.T) {
 	inWorldWith(t, 3, Config{QueueMax: 1}, func(w *world) {
 		l := newLane(w.Engine, w.masters[2], 0, make(roster, 3))
 		attempt, release := &entry{}, &entry{}
-		if d := l.push(attempt, w.waited()); !d.none() {
+		if d := l.queue.push(attempt, w.waited()); !d.none() {
 			t.Fatal(d)
 		}
-		if d := l.push(release, w.waited()); d.none() {
+		if d := l.queue.push(release, w.waited()); d.none() {
 			t.Fatal("there is room")
 		}
 		sig := signature{name: key, token: "mine"}
-		if l.owe(sig, 2); !l.owes(sig, 1) {
+		if l.ledger.owe(sig, 2); !l.ledger.owes(sig, 1) {
 			t.Error("the attempt that waits is not undone")
 		}
 		l.rest()
-		if !l.owes(sig, 1) {
+		if !l.ledger.owes(sig, 1) {
 			t.Error("it is not undone after the batch before it")
 		}
-		l.collect()
-		if l.rest(); l.owes(sig, 1) {
+		l.batch = l.queue.collect(l.batch)
+		if l.rest(); l.ledger.owes(sig, 1) {
 			t.Error("it is remembered for ever")
 		}
 	})
@@ -126,8 +126,8 @@ func TestAnUndoThatIsGivenUpKeepsNoInstant(t *testing.T) {
 		w.settle()
 		w.settle()
 		l := w.lanesOf(0)[2]
-		l.mu.Lock()
-		defer l.mu.Unlock()
+		l.queue.mu.Lock()
+		defer l.queue.mu.Unlock()
 		if n := len(l.expiries.undone); n > 0 {
 			t.Errorf("%d instants are kept for undos that are over", n)
 		}

@@ -68,7 +68,7 @@ func prolonged(en *entry, sig signature) ballot {
 	}
 	if at > -sooner { // when the key expires, if the master tells
 		//mutant: a release of an extended lock is not made late
-		en.lane.granted(sig.hash(), en.round.place.Load(), at)
+		en.lane.ledger.granted(sig.hash(), en.round.place.Load(), at)
 	}
 	//mutant: an older copy of a lock is extended
 	return grantedIfClean // an older copy may have a lock that is over, and has been another's since

@@ -69,31 +69,11 @@ func (r *round) fillAt(en *entry) {
 		return
 	}
 	for _, g := range r.owner.lacking(en) {
-		if en.lane.beginFill(g.signature()) {
+		if en.lane.ledger.beginFill(g.signature()) {
 			//mutant: a gap is filled at once
 			(&fill{lane: en.lane, gap: g}).wait()
 		}
 	}
-}
-
-// beginFill notes that the master is to be given a lock, until endFill, and returns false if it is already: of a lock that is extended
-// again and again while somebody else has a vote, each extension would begin another fill.
-func (l *lane) beginFill(sig signature) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	//mutant: each extension has a master filled that is being filled
-	if l.filling[sig] {
-		return false
-	}
-	l.filling[sig] = true
-	return true
-}
-
-func (l *lane) endFill(sig signature) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	//mutant: a fill that has given up keeps others away
-	delete(l.filling, sig)
 }
 
 // granting returns a bit for each master that has granted. It is called with the round's mu held.
@@ -130,12 +110,12 @@ func (f *fill) look() {
 		//mutant: what masters do not agree on is filled
 		case there && f.ends == 0:
 			f.at, f.start = e.waited(), l.start
-			if !f.lane.push(f, f.at).none() {
+			if !f.lane.queue.push(f, f.at).none() {
 				f.over()
 			}
 		//mutant: what was filled stays where the lock is gone
 		case !there && f.ends != 0:
-			f.lane.pushUndo(f.undo())
+			f.lane.queue.pushUndo(f.undo())
 		case f.ends == 0:
 			f.over()
 		}
@@ -199,7 +179,7 @@ func (f *fill) reply(instant) {
 		//mutant: a fill that is done keeps others away
 		f.over()
 		//mutant: a release of a lock that was filled is not made late
-		f.lane.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
+		f.lane.ledger.granted(f.gap.signature().hash(), f.lane.engine.rounds.Load(), f.ends)
 		//mutant: what was filled is looked at at once
 		f.wait()
 	case int64(other): // perhaps only for a moment: who asks for the lock in vain has it undone
@@ -222,11 +202,11 @@ func (f *fill) lost(string) {
 
 func (f *fill) takeBack() {
 	f.over()
-	f.lane.pushUndo(f.undo())
+	f.lane.queue.pushUndo(f.undo())
 }
 
 // over is called once: when the master has been given the lock, or will not be.
-func (f *fill) over() { f.lane.endFill(f.gap.signature()) }
+func (f *fill) over() { f.lane.ledger.endFill(f.gap.signature()) }
 
 // undo returns what removes the key that the fill has set, or may have set.
 func (f *fill) undo() *undo {

@@ -21,23 +21,14 @@ func (l *lane) linger() {
 	}
 	runtime.Gosched()
 	l.lingering.Reset(min(lingerMost, l.engine.cfg.InstanceTimeout/50))
-	for !l.await(l.expected) {
+	for !l.queue.await(l.expected) {
 		select {
-		case <-l.wake:
+		case <-l.queue.wake:
 			continue
 		case <-l.lingering.C:
 		}
 		break
 	}
 	l.lingering.Stop()
-	l.await(1)
-}
-
-// await says whether enough requests wait, or an undo, which waits for no others. If not, the loop is woken as soon as enough
-// do.
-func (l *lane) await(enough int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.enough = enough
-	return len(l.queue) >= enough || len(l.undos) > 0 || l.closed
+	l.queue.await(1)
 }

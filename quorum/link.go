@@ -40,13 +40,10 @@ func (l *lane) connect(ctx context.Context) bool {
 		return false
 	}
 	l.link, l.last = next, nil
-	l.mu.Lock()
-	news := l.told.Found()
-	//mutant: attempts of broken connections are never forgotten
-	l.down, l.current, l.broken = "", next, nil
-	l.mu.Unlock()
+	l.queue.connected(next) // first, so that a release is either sent, or finds what is forgotten next
+	l.ledger.forgetBroken()
 	l.master.connected(&next.info)
-	if news {
+	if l.told.Found() {
 		l.log(slog.LevelInfo, "connected")
 	}
 	return true
@@ -185,16 +182,12 @@ func (l *lane) disconnect(cause string) {
 
 // setDown notes why there is no connection.
 func (l *lane) setDown(cause string) {
-	l.mu.Lock()
-	l.down = cause
+	failed := l.queue.disconnected(cause)
 	news, all := l.told.Lost(cause, time.Now())
-	queue := l.queue
-	l.queue = nil
-	l.mu.Unlock()
 	if news && l.engine.ctx.Err() == nil { // else it was Close that closed it
 		l.log(slog.LevelWarn, "no connection", "cause", cause, "all_so_far", all)
 	}
-	drop(queue, cause)
+	drop(failed, cause)
 }
 
 // log writes a line about the lane; where no client uses the database, one for debugging.

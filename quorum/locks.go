@@ -233,7 +233,7 @@ func (p *page) ask() {
 	e := p.lane.engine
 	e.load.Begin(weighed(PieceKeys))
 	e.sweeper.add(p)
-	if why := p.lane.push(p, e.waited()); !why.none() {
+	if why := p.lane.queue.push(p, e.waited()); !why.none() {
 		p.end(nil, why)
 	}
 }
@@ -271,7 +271,7 @@ func (p *page) due() answerTime { return p.deadline }
 
 func (p *page) expire() {
 	if !p.over.Load() {
-		p.end(nil, p.lane.lateness())
+		p.end(nil, p.lane.queue.lateness())
 	}
 }
 

@@ -208,10 +208,10 @@ func TestSearchesWaitForEachOther(t *testing.T) {
 		for range cap(over) {
 			w.Locks(LocksRequest{Most: 2000, Within: minute, Matches: func(string) bool { return true }}, func(f FoundLocks) { over <- f })
 		}
-		lane := w.lanesOf(0)[0]
-		lane.mu.Lock()
-		waiting := len(lane.queue)
-		lane.mu.Unlock()
+		queue := &w.lanesOf(0)[0].queue
+		queue.mu.Lock()
+		waiting := len(queue.requests)
+		queue.mu.Unlock()
 		if waiting > 2 {
 			t.Errorf("%d questions wait for a master that is late", waiting)
 		}

@@ -81,7 +81,7 @@ func (l *lane) sendAgain(i int) bool {
 	en.Call = masters.Call{Args: written(en.Args, p.text)}
 	en.fate = waiting
 	en.round.mu.Unlock()
-	if cause := l.pushAgain(en); cause != "" {
+	if cause := l.queue.pushAgain(en); cause != "" {
 		en.giveUp(dropped, failure{FailedConnection, cause})
 	}
 	return true
@@ -127,17 +127,3 @@ func (en *entry) voted() bool {
 }
 
 func isNoScript(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") }
-
-// pushAgain queues a request of the batch that is being handed out before all others, but after those that it did the
-// same to: they had their place in the queue, so queue_max is no matter. If there is no connection it returns the cause.
-func (l *lane) pushAgain(r request) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if cause := l.refuses(); cause != "" {
-		return cause
-	}
-	//mutant: what is sent again goes last
-	l.queue = slices.Insert(l.queue, l.repeated, r)
-	l.repeated++
-	return ""
-}

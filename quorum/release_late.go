@@ -34,15 +34,15 @@ type grant struct {
 const lateMax = 4
 
 // grantOf is the place of a signature's key in the master's grants.
-func (l *lane) grantOf(hash uint64) *grant {
-	g := &l.master.grants
+func (l *ledger) grantOf(hash uint64) *grant {
+	g := &l.lane.master.grants
 	//mutant: of grants in several databases one is known
 	//mutant: a late release knows a lock only in the way in which it was taken
-	return &g[(hash>>32+uint64(l.db)*31)%uint64(len(g))]
+	return &g[(hash>>32+uint64(l.lane.db)*31)%uint64(len(g))]
 }
 
 // granted notes a grant.
-func (l *lane) granted(hash uint64, round, expires int64) {
+func (l *ledger) granted(hash uint64, round, expires int64) {
 	g := l.grantOf(hash)
 	g.round.Store(round) // first: who sees the new instant must not take it for an earlier round's
 	g.expires.Store(expires)
@@ -54,7 +54,7 @@ func (d *editing) noteGrants(en *entry) {
 	for _, k := range d.puts {
 		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
 			//mutant: a release of a lock that was put is not made late
-			en.lane.granted(k.hash, d.place.Load(), at)
+			en.lane.ledger.granted(k.hash, d.place.Load(), at)
 		}
 	}
 }
@@ -64,24 +64,24 @@ func (r *round) missed(en *entry) {
 	//mutant: a release that a master missed is not made late
 	if sig := r.releases; sig != nil && !en.missed {
 		en.missed = true
-		en.lane.releaseLate(*sig, r.place.Load())
+		en.lane.ledger.releaseLate(*sig, r.place.Load())
 	}
 }
 
 // releaseOwed takes back an extension that was answered late, if a release came after it and was not sent.
 func (en *entry) releaseOwed(sig signature) {
 	//mutant: a release is not made late where an extension is late
-	if place := en.round.place.Load(); en.lane.owes(sig, place) {
-		en.lane.releaseLate(sig, place)
+	if place := en.round.place.Load(); en.lane.ledger.owes(sig, place) {
+		en.lane.ledger.releaseLate(sig, place)
 	}
 }
 
 // releaseLate undoes the latest grant or extension of sig's key that is known of the master, unless it was made in a round after
 // the given one.
-func (l *lane) releaseLate(sig signature, round int64) {
+func (l *ledger) releaseLate(sig signature, round int64) {
 	hash := sig.hash()
 	g := l.grantOf(hash)
-	now, expires := l.engine.now(), g.expires.Load()
+	now, expires := l.lane.engine.now(), g.expires.Load()
 	of := hash - uint64(expires)
 	//mutant: a release is made late over and over
 	//mutant: everybody's release of a grant is made late
@@ -89,23 +89,19 @@ func (l *lane) releaseLate(sig signature, round int64) {
 	if g.round.Load() > round || g.undone.Swap(of) == of || g.undos.Add(1) > lateMax { // one undo for a signature is enough
 		return
 	}
-	left := time.Duration(expires-l.master.watch.latest(now, expires, now)) * time.Millisecond
+	left := time.Duration(expires-l.lane.master.watch.latest(now, expires, now)) * time.Millisecond
 	if left > 0 {
 		//mutant: a late release goes by the token
-		u := newUndo(l, sig, expires, left)
+		u := newUndo(l.lane, sig, expires, left)
 		u.once = true
-		l.pushUndo(u)
+		l.lane.queue.pushUndo(u)
 	}
 }
 
 // takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
 func (l *lane) takeLate(now answerTime) {
-	l.mu.Lock()
-	late := l.undos
-	l.undos = nil
-	l.mu.Unlock()
 	var first []request
-	for _, u := range late {
+	for _, u := range l.queue.takeUndos() {
 		if u.take(now) {
 			first = append(first, u)
 		}

@@ -58,7 +58,7 @@ func (d *editing) repair() {
 func (d *editing) pushRepair(r *repair) {
 	r.edit, r.lane = d, d.entries[r.master].lane
 	d.repairs = append(d.repairs, r)
-	r.lane.push(r, d.engine.waited())
+	r.lane.queue.push(r, d.engine.waited())
 }
 
 // missedBy says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
@@ -127,7 +127,7 @@ func (r *repair) take(now answerTime) bool {
 }
 
 // reply notes what the master has now, for later repairs, and removes each key whose release could not be sent meanwhile; see
-// lane.owe.
+// ledger.owe.
 func (r *repair) reply(instant) {
 	d := r.edit
 	d.mu.Lock()
@@ -139,7 +139,7 @@ func (r *repair) reply(instant) {
 	}
 	var owed []*undo
 	for n, u := range r.undos() {
-		if r.lane.owes(d.puts[n].signature(), d.place.Load()) {
+		if r.lane.ledger.owes(d.puts[n].signature(), d.place.Load()) {
 			owed = append(owed, u)
 		}
 	}

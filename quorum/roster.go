@@ -129,18 +129,12 @@ func (l *lane) wasTold(any) {
 func (l *lane) heardOthers() bool {
 	n := 0
 	for _, other := range l.peers {
-		if other != l && other.isUp() {
+		// Once a master is connected, its roster has been read.
+		if up, _ := other.queue.connection(); up && other != l {
 			n++
 		}
 	}
 	return n >= Quorum(len(l.engine.masters))-1
-}
-
-// isUp says that the master is connected. Then its roster has been read.
-func (l *lane) isUp() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.current != nil && l.down == ""
 }
 
 // luaMerge raises the epochs in the roster KEYS[1] to those in ARGV.

@@ -10,14 +10,12 @@ import (
 
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
 // deadline, which turns every vote still pending into a failed one.
-//
-// Lock order: the mu of a round that releases, or raises a fence, the mu of an attempt's round, the mu of a lane.
 type round struct {
 	engine   *Engine
 	owner    owner
 	start    instant       // T1: read before the first byte is queued (rule 1)
 	deadline answerTime    // InstanceTimeout after start
-	releases *signature    // what the round gives back, if it does; see lane.owe
+	releases *signature    // what the round gives back, if it does; see ledger.owe
 	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
 	lasting  bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
 	blind    bool          // it takes a lock from whoever holds it; see last_moment.go
@@ -117,7 +115,7 @@ func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
 			r.notices = e.notices.on(db, names)
 		}
 		for i := range r.entries {
-			if causes[i] = lanes[i].push(&r.entries[i], waited); !causes[i].none() {
+			if causes[i] = lanes[i].queue.push(&r.entries[i], waited); !causes[i].none() {
 				//mutant: a release that most masters missed is not made late
 				o.missed(&r.entries[i])
 				turnedAway = true
@@ -153,7 +151,7 @@ func (r *round) expire() {
 		for i := range r.entries {
 			en := &r.entries[i]
 			//mutant: no deadline
-			en.record(Failed, en.lane.lateness())
+			en.record(Failed, en.lane.queue.lateness())
 			if en.fate == waiting {
 				en.oweRelease()
 			}

@@ -20,12 +20,12 @@ func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
 	}
 	e.databases[0].lanes.Store(&set)
 	pushed := func(l *lane) int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.queue)
+		l.queue.mu.Lock()
+		defer l.queue.mu.Unlock()
+		return len(l.queue.requests)
 	}
 	for n, names := range [][]string{{"k"}, {"j", "k"}} {
-		set[2].mu.Lock()
+		set[2].queue.mu.Lock()
 		var begun sync.WaitGroup
 		begun.Go(func() {
 			p := &polling{}
@@ -40,7 +40,7 @@ func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
 				mu.Unlock()
 			}
 		}
-		set[2].mu.Unlock()
+		set[2].queue.mu.Unlock()
 		begun.Wait()
 	}
 }

@@ -65,9 +65,9 @@ func (r *voting) releaseAt(en *entry) {
 			if e := &a.effects[i]; e.kind == deleted {
 				//mutant: a release by vote that was not sent is not owed
 				if en.fate == dropped {
-					en.lane.owe(e.signature(), r.place.Load())
+					en.lane.ledger.owe(e.signature(), r.place.Load())
 				}
-				en.lane.releaseLate(e.signature(), r.place.Load())
+				en.lane.ledger.releaseLate(e.signature(), r.place.Load())
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func (r *voting) read(en *entry) ballot {
 		return failed(cause)
 	}
 	r.all[en.master] = a
-	r.eachExpiry(a, func(sig signature, at int64) { en.lane.granted(sig.hash(), r.place.Load(), at) })
+	r.eachExpiry(a, func(sig signature, at int64) { en.lane.ledger.granted(sig.hash(), r.place.Load(), at) })
 	is := ballot{vote: r.req.Rule.vote(a)}
 	is.ifClean = r.ifClean(a, is.vote)
 	if en.counts(is) {

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"cmp"
 	"time"
 )
 
@@ -66,15 +65,12 @@ func (l *lane) status() MasterStatus {
 	e := l.engine
 	s := l.master.status()
 	s.ClockOffset, s.Dropped = l.master.watch.clockOffset(e.wall()), l.master.dropped.Load()
-	now, waited := e.now(), e.waited()
+	now, cause := e.now(), l.queue.unreachable(e.waited())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	overdue := l.overdue(waited)
 	switch q := l.quarantine; {
-	case l.down != "" || l.current == nil: // the cause of that is what is to be mended first
-		s.State, s.Cause = Disconnected, cmp.Or(l.down, "is being connected to")
-	case !overdue.none():
-		s.State, s.Cause = Disconnected, overdue.text
+	case cause != "": // the cause is to be mended first
+		s.State, s.Cause = Disconnected, cause
 	case q != nil:
 		s.State, s.Cause, s.Since, s.Left = Quarantined, q.cause(now), now-q.Since, max(q.Until-now, 0)
 	}
@@ -92,14 +88,7 @@ func (e *Engine) Pending() int {
 	n += len(e.turns.taken)
 	e.turns.mu.Unlock()
 	e.eachLane(func(l *lane) {
-		l.mu.Lock()
-		n += len(l.undos) + len(l.postponed) + len(l.owed) + len(l.broken)
-		for _, r := range l.queue {
-			if _, ok := r.(*entry); ok { // and no question of the warden's
-				n++
-			}
-		}
-		l.mu.Unlock()
+		n += l.queue.pending() + l.ledger.pending()
 	})
 	return n
 }

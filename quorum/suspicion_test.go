@@ -362,9 +362,9 @@ func inFarWorld(t *testing.T, f func(w *world)) {
 // busyLane says that a master is being asked something.
 func (w *world) busyLane(master int) bool {
 	l := w.lanesOf(0)[master]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.busy != idle
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	return l.queue.batchSince != idle
 }
 
 // A key that expired too early by a step which the way hides is not missed before whoever set it has been promised no more.

@@ -57,7 +57,6 @@ func (e *Engine) closeHealed(db int) bool {
 
 // isHealing says that the master can be reached, and is in quarantine, or it is not known yet whether it is.
 func (l *lane) isHealing() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.down == "" && (l.current == nil || l.quarantine != nil)
+	up, down := l.queue.connection()
+	return down == "" && (!up || l.isIn() != nil)
 }

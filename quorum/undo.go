@@ -67,7 +67,7 @@ func pushUndos(e *Engine, undos []*undo, after func()) {
 		if !u.unknown {
 			u.done = w.one
 		}
-		u.lane.pushUndo(u)
+		u.lane.queue.pushUndo(u)
 	}
 	if sure == 0 {
 		after()
@@ -115,7 +115,7 @@ func (u *undo) reply(now instant) {
 	//mutant: what may come back is not reckoned with
 	u.clean.Store(did)
 	u.finish()
-	if !again || now >= u.gone || !u.lane.postpone(u) {
+	if !again || now >= u.gone || !u.lane.queue.postpone(u) {
 		u.end()
 	}
 }
@@ -130,7 +130,7 @@ func (u *undo) end() {
 // lost keeps the undo for the next connection.
 func (u *undo) lost(string) {
 	//mutant: an undo is lost with its connection
-	if !u.lane.pushUndo(u) {
+	if !u.lane.queue.pushUndo(u) {
 		u.end()
 	}
 }

@@ -166,7 +166,7 @@ func (e *Engine) askMaster(m *master) {
 
 // ask queues a question, if the lane is connected.
 func (l *lane) ask(command []any, answer func(reply any)) {
-	l.push(&question{Call: masters.Call{Args: command}, lane: l, answer: answer}, l.engine.waited())
+	l.queue.push(&question{Call: masters.Call{Args: command}, lane: l, answer: answer}, l.engine.waited())
 }
 
 var heartbeatArgs = []any{"PING"}
