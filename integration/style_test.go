@@ -30,6 +30,7 @@ var forbidden = map[string][]string{
 	"quorum/masters":         {"lockproxy/quorum"},
 	"script":                 {"lockproxy/quorum", "lockproxy/resp", "lockproxy/cmd", "github.com/redis", "github.com/tidwall", "net"},
 	"resp":                   {"lockproxy/cmd", "lockproxy/quorum/masters", "github.com/redis"},
+	"resp/wire":              {"lockproxy/resp", "lockproxy/quorum", "lockproxy/script", "lockproxy/cmd", "net"},
 	"cmd/lockproxy/config":   {"lockproxy/quorum", "lockproxy/resp"},
 	"cmd/lockproxy/embedded": {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script"},
 	"cmd/lockproxy/admin":    {"lockproxy/quorum/masters", "lockproxy/script", "github.com/redis"},

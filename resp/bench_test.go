@@ -16,29 +16,6 @@ import (
 
 var benchSet = []byte(words("SET lock:123456789012 0123456789abcdef0123456789abcdef NX PX 30000"))
 
-func BenchmarkParser(b *testing.B) {
-	p := parser{limits: &Limits{Args: 1024, Bulk: 1 << 20, Command: 4 << 20}, authed: true}
-	b.ReportAllocs()
-	b.SetBytes(int64(len(benchSet)))
-	for b.Loop() {
-		if n, err := p.next(benchSet); n != len(benchSet) || err != nil {
-			b.Fatal(n, err)
-		}
-	}
-}
-
-func BenchmarkReplies(b *testing.B) {
-	replies := []Reply{okReply, Null{}, Int(1), Bulk("0123456789abcdef"), Map{Bulk("token"), Bulk("abc"), Bulk("validity"), Int(29000)}}
-	var buf []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = buf[:0]
-		for _, r := range replies {
-			buf = r.appendTo(buf, true)
-		}
-	}
-}
-
 // A grantingEngine grants everything at once and remembers nothing.
 type grantingEngine struct {
 	*fakeEngine

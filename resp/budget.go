@@ -26,7 +26,7 @@ const (
 	countedFrom = 256     // the smallest text that is counted: what takes less is within slotMemory
 	slotMemory  = 1 << 10 // a slot with a small command and a small reply
 	perMaster   = 768     // an operation of the engine, for each master; and a lock that it has granted
-	queuedSize  = 192     // a command queued by MULTI, beside its text and spanSize for each argument
+	queuedSize  = 192     // a command queued by MULTI, beside its text and a SpanSize of package wire for each argument
 )
 
 // A share says how much texts may take of a budget.

@@ -3,6 +3,8 @@ package resp
 import (
 	"slices"
 	"strings"
+
+	"lockproxy/resp/wire"
 )
 
 func runClientID(c *call) Reply { return Int(c.id) }
@@ -23,7 +25,7 @@ func runClientGetName(c *call) Reply {
 
 // runClientSetInfo accepts what Redis 7.2 accepts; nothing is kept of it.
 func runClientSetInfo(c *call) Reply {
-	name := lower(c.args[2])
+	name := wire.Lower(c.args[2])
 	switch {
 	case name != "lib-name" && name != "lib-ver":
 		return Error("ERR Unrecognized option '" + c.args[2] + "'")
@@ -37,7 +39,7 @@ func runClientInfo(c *call) Reply { return Verbatim("txt" + c.describe()) }
 
 // runOnOff is for switches that make no difference here.
 func runOnOff(c *call) Reply {
-	if !equalFold(c.args[2], "on") && !equalFold(c.args[2], "off") {
+	if !wire.EqualFold(c.args[2], "on") && !wire.EqualFold(c.args[2], "off") {
 		return errSyntax
 	}
 	return okReply
@@ -60,7 +62,7 @@ func (m *muting) advance() {
 
 func runClientReply(c *call) Reply {
 	m := &c.mute
-	switch lower(c.args[2]) {
+	switch wire.Lower(c.args[2]) {
 	case "on":
 		*m = muting{}
 	case "off":
@@ -98,12 +100,12 @@ func parseClientList(args []string) (func(*session) bool, Reply) {
 	switch {
 	case len(args) == 0:
 		return func(*session) bool { return true }, nil
-	case len(args) == 2 && equalFold(args[0], "type"):
+	case len(args) == 2 && wire.EqualFold(args[0], "type"):
 		return byType(args[1])
-	case len(args) > 1 && equalFold(args[0], "id"):
+	case len(args) > 1 && wire.EqualFold(args[0], "id"):
 		wanted := map[int64]bool{}
 		for _, arg := range args[1:] {
-			id, ok := parseInt(arg)
+			id, ok := wire.ParseInt(arg)
 			if !ok {
 				return nil, Error("ERR Invalid client ID")
 			}
@@ -116,7 +118,7 @@ func parseClientList(args []string) (func(*session) bool, Reply) {
 
 // byType selects those with subscriptions, those without, or none.
 func byType(name string) (func(*session) bool, Reply) {
-	switch lower(name) {
+	switch wire.Lower(name) {
 	case "normal":
 		return func(s *session) bool { return s.total.Load() == 0 }, nil
 	case "pubsub":
@@ -171,9 +173,9 @@ func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
 			return nil, errSyntax
 		}
 		value := strings.Clone(args[i+1])
-		switch lower(args[i]) {
+		switch wire.Lower(args[i]) {
 		case "id":
-			id, ok := parseInt(value)
+			id, ok := wire.ParseInt(value)
 			if !ok || id < 1 {
 				return nil, Error("ERR client-id should be greater than 0")
 			}
@@ -194,7 +196,7 @@ func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
 			}
 			filters = append(filters, func(s *session) bool { return s.isUser(value) })
 		case "skipme":
-			switch lower(value) {
+			switch wire.Lower(value) {
 			case "yes":
 				skipMe = true
 			case "no":

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"lockproxy/quorum/gate"
+	"lockproxy/resp/wire"
 )
 
 var errUnblocked = errors.New("UNBLOCKED client unblocked via CLIENT UNBLOCK")
@@ -16,13 +17,13 @@ func runClientUnblock(c *call) Reply {
 		switch {
 		case len(c.args) > 4:
 			return errSubcommandArity("CLIENT", c.args[1])
-		case equalFold(c.args[3], "error"):
+		case wire.EqualFold(c.args[3], "error"):
 			byError = true
-		case !equalFold(c.args[3], "timeout"):
+		case !wire.EqualFold(c.args[3], "timeout"):
 			return Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 		}
 	}
-	id, ok := parseInt(c.args[2])
+	id, ok := wire.ParseInt(c.args[2])
 	if !ok {
 		return errNotInt
 	}
@@ -64,7 +65,7 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 
 // parseTimeout reads a number of milliseconds.
 func parseTimeout(text string) (int64, Reply) {
-	ms, ok := parseInt(text)
+	ms, ok := wire.ParseInt(text)
 	switch {
 	case !ok:
 		return 0, Error("ERR timeout is not an integer or out of range")

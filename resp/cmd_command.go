@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"lockproxy/resp/wire"
 )
 
 func runCommand(c *call) Reply {
@@ -110,12 +112,12 @@ func parseCommandFilter(args []string) (keep func(*command) bool, refused Reply)
 	if len(args) == 2 {
 		return func(*command) bool { return true }, nil
 	}
-	if len(args) != 5 || !equalFold(args[2], "filterby") {
+	if len(args) != 5 || !wire.EqualFold(args[2], "filterby") {
 		return nil, errSyntax
 	}
-	switch value := lower(args[4]); lower(args[3]) {
+	switch value := wire.Lower(args[4]); wire.Lower(args[3]) {
 	case "pattern":
-		return func(cmd *command) bool { return matchGlob(value, cmd.full) }, nil
+		return func(cmd *command) bool { return wire.Match(value, cmd.full) }, nil
 	case "aclcat":
 		return func(cmd *command) bool { return slices.Contains(cmd.categories(), Reply(Status("@"+value))) }, nil
 	case "module":
@@ -163,9 +165,9 @@ func leadingInt(s string) string {
 // here, in Redis's form.
 func runHelp(c *call) Reply {
 	container := c.server.commands.find(c.args[0])
-	lines := Array{Status(upper(container.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}
+	lines := Array{Status(wire.Upper(container.name) + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")}
 	for _, sub := range container.subs {
-		lines = append(lines, Status(upper(sub.name)), Status("    "+strings.TrimSuffix(sub.summary, ".")+"."))
+		lines = append(lines, Status(wire.Upper(sub.name)), Status("    "+strings.TrimSuffix(sub.summary, ".")+"."))
 	}
 	return append(lines, Status("HELP"), Status("    Prints this help."))
 }

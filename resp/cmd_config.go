@@ -1,6 +1,10 @@
 package resp
 
-import "strconv"
+import (
+	"strconv"
+
+	"lockproxy/resp/wire"
+)
 
 // settings are what CONFIG GET shows: the settings that clients ask for, with the values of a Redis that is set up like this proxy.
 // They are sorted by name.
@@ -43,10 +47,10 @@ func runConfigGet(c *call) Reply {
 // gave the plain name gets it back as it wrote it.
 func matchSetting(patterns []string, name string) (string, bool) {
 	for _, p := range patterns {
-		if equalFold(p, name) {
+		if wire.EqualFold(p, name) {
 			return p, true
 		}
-		if matchGlob(lower(p), name) {
+		if wire.Match(wire.Lower(p), name) {
 			return name, true
 		}
 	}
@@ -54,5 +58,5 @@ func matchSetting(patterns []string, name string) (string, bool) {
 }
 
 func runConfigChange(c *call) Reply {
-	return Error("ERR lockproxy does not support CONFIG " + upper(c.cmd.name) + "; its settings are in its configuration file")
+	return Error("ERR lockproxy does not support CONFIG " + wire.Upper(c.cmd.name) + "; its settings are in its configuration file")
 }

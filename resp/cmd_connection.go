@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"lockproxy/resp/wire"
 )
 
 func runHello(c *call) Reply {
@@ -13,7 +15,7 @@ func runHello(c *call) Reply {
 	var options []string
 	if len(c.args) > 1 {
 		var ok bool
-		if proto, ok = parseInt(c.args[1]); !ok {
+		if proto, ok = wire.ParseInt(c.args[1]); !ok {
 			return errProtoInt
 		}
 		if proto < 2 || proto > 3 {
@@ -24,7 +26,7 @@ func runHello(c *call) Reply {
 	if refused := c.applyHello(options); refused != nil {
 		return refused
 	}
-	if !c.parser.authed {
+	if !c.parser.Authed {
 		return errHelloAuth
 	}
 	if proto != 0 {
@@ -37,12 +39,12 @@ func runHello(c *call) Reply {
 func (c *call) applyHello(options []string) (refused Reply) {
 	for len(options) > 0 {
 		switch opt := cString(options[0]); {
-		case equalFold(opt, "auth") && len(options) > 2:
+		case wire.EqualFold(opt, "auth") && len(options) > 2:
 			if !c.login(options[1], options[2]) {
 				return errWrongPass
 			}
 			options = options[3:]
-		case equalFold(opt, "setname") && len(options) > 1:
+		case wire.EqualFold(opt, "setname") && len(options) > 1:
 			if refused = c.setName(options[1]); refused != nil {
 				return refused
 			}
@@ -104,7 +106,7 @@ func (c *call) login(name, password string) bool {
 		c.warnLogin()
 		return false
 	}
-	c.parser.authed = true
+	c.parser.Authed = true
 	c.introduce()
 	c.mu.Lock()
 	c.user, c.unknownSince = strings.Clone(name), 0
@@ -129,7 +131,7 @@ func runSelect(c *call) Reply {
 }
 
 func (c *call) parseDB(text string) (int, Reply) {
-	n, ok := parseInt(text)
+	n, ok := wire.ParseInt(text)
 	switch {
 	case !ok:
 		return 0, errNotInt

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 func runExpire(e expiry) func(*call) Reply {
@@ -23,7 +24,7 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 	if refused != nil {
 		return 0, 0, refused
 	}
-	n, ok := parseInt(args[2])
+	n, ok := wire.ParseInt(args[2])
 	if !ok {
 		return 0, 0, errNotInt
 	}
@@ -57,7 +58,7 @@ func parseExpireOptions(args []string) (quorum.ExpireCondition, Reply) {
 	var cond quorum.ExpireCondition
 	for _, arg := range args {
 		opt := cString(arg)
-		switch lower(opt) {
+		switch wire.Lower(opt) {
 		case "nx":
 			cond |= quorum.IfNoTTL
 		case "xx":

@@ -11,6 +11,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/wire"
 )
 
 // An infoSection writes one section of INFO.
@@ -30,12 +31,12 @@ var infoSections = []infoSection{
 func runInfo(c *call) Reply {
 	wanted := map[string]bool{}
 	for _, name := range c.args[1:] {
-		wanted[lower(name)] = true
+		wanted[wire.Lower(name)] = true
 	}
 	all := len(wanted) == 0 || wanted["all"] || wanted["default"] || wanted["everything"]
 	var w infoWriter
 	for _, section := range infoSections {
-		if all || wanted[lower(section.name)] {
+		if all || wanted[wire.Lower(section.name)] {
 			if w.Len() > 0 {
 				w.WriteString("\r\n")
 			}

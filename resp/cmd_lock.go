@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -84,14 +85,14 @@ type lockOptions struct {
 func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 	for i := 0; i < len(args); i++ {
 		switch opt := args[i]; {
-		case equalFold(opt, "token") && i+1 < len(args):
+		case wire.EqualFold(opt, "token") && i+1 < len(args):
 			i++
 			if o.token = args[i]; o.token == "" {
 				return o, Error("ERR LOCK needs a TOKEN that is not empty; leave it out to have one made")
 			}
-		case equalFold(opt, "wait") && i+1 < len(args):
+		case wire.EqualFold(opt, "wait") && i+1 < len(args):
 			i++
-			ms, ok := parseInt(args[i])
+			ms, ok := wire.ParseInt(args[i])
 			if !ok {
 				return o, errNotInt
 			}
@@ -99,7 +100,7 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 				return o, errWaitRange
 			}
 			o.wait = time.Duration(ms) * time.Millisecond
-		case equalFold(opt, "hold"):
+		case wire.EqualFold(opt, "hold"):
 			o.hold = true
 		default:
 			return o, errSyntax
@@ -186,7 +187,7 @@ func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(
 
 // runFence answers 1 if a quorum knows the number as the newest fence of the key, else 0.
 func runFence(c *call) Reply {
-	n, ok := parseInt(c.args[2])
+	n, ok := wire.ParseInt(c.args[2])
 	if !ok {
 		return errNotInt
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // Bounds of LOCKS.
@@ -49,12 +50,12 @@ func parseLocksOptions(args []string) (most int, pattern string, refused Reply) 
 	most, pattern = locksDefault, "*"
 	for i := 0; i < len(args); i += 2 {
 		switch more := i+1 < len(args); {
-		case more && equalFold(args[i], "match"):
-			if pattern = args[i+1]; len(pattern) > patternMax {
+		case more && wire.EqualFold(args[i], "match"):
+			if pattern = args[i+1]; len(pattern) > wire.PatternMax {
 				return 0, "", errPattern
 			}
-		case more && equalFold(args[i], "count"):
-			n, ok := parseInt(args[i+1])
+		case more && wire.EqualFold(args[i], "count"):
+			n, ok := wire.ParseInt(args[i+1])
 			if !ok {
 				return 0, "", errNotInt
 			}
@@ -75,7 +76,7 @@ var errLocksCount = Error(fmt.Sprintf("ERR COUNT is a number of locks from 1 to 
 func locksRequest(db int, pattern string, most int) quorum.LocksRequest {
 	pattern = strings.Clone(pattern) // the command's text need not live as long as the search
 	req := quorum.LocksRequest{DB: db, Most: most, Within: locksWithin}
-	req.Matches = func(name string) bool { return matchGlob(pattern, name) }
+	req.Matches = func(name string) bool { return wire.Match(pattern, name) }
 	switch {
 	case !strings.ContainsAny(pattern, `*?[\`):
 		req.Names = []string{pattern}

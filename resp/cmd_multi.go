@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -83,7 +84,7 @@ func errNotInMulti(name string) Error {
 
 func (c *call) errTransactionFull() error {
 	return fmt.Errorf("ERR a transaction with the keys that it watches takes more than %d commands, %d arguments or %s (max_input); make several of it",
-		queuedMax, queuedArgsMax, sizeText(c.server.cfg.Limits.Input))
+		queuedMax, queuedArgsMax, wire.SizeText(c.server.cfg.Limits.Input))
 }
 
 // retainQueued is retain for a command that is queued behind others; args counts the arguments of all of them.

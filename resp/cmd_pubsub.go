@@ -11,6 +11,7 @@ import (
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 )
 
 // forKind makes a handler for one kind of topics from a handler for any kind.
@@ -196,7 +197,7 @@ func (c *call) publish(kind pubsub.Kind) Reply {
 func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
 	messages, t := c.server.messages, pubsub.Topic{Kind: kind, Name: c.args[1]}
 	channel := pubsub.MasterChannel(t)
-	match := func(pattern string) bool { return matchChannel(pattern, channel) }
+	match := func(pattern string) bool { return wire.MatchChannel(pattern, channel) }
 	c.engine().Publish(channel, c.args[2], func(p quorum.Published) {
 		if p.Err != nil {
 			done(0, p.Err)
@@ -227,10 +228,10 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 	case 2:
 	case 3:
 		pattern := strings.Clone(c.args[2])
-		if len(pattern) > patternMax {
+		if len(pattern) > wire.PatternMax {
 			return errPattern
 		}
-		wanted = func(channel string) bool { return matchChannel(pattern, channel) }
+		wanted = func(channel string) bool { return wire.MatchChannel(pattern, channel) }
 	default:
 		return errSubcommandArity("PUBSUB", c.args[1])
 	}
@@ -328,11 +329,11 @@ type polled struct {
 	merge   func(replies []any) Reply
 }
 
-func (r polled) appendTo(b []byte, resp3 bool) []byte { return r.merge(r.replies).appendTo(b, resp3) }
+func (r polled) AppendTo(b []byte, resp3 bool) []byte { return r.merge(r.replies).AppendTo(b, resp3) }
 
-func (r polled) size() (n int) {
+func (r polled) Size() (n int) {
 	for _, name := range elsewhere(r.replies) {
-		n += 16 + len(name) // as sizeOf
+		n += 16 + len(name) // as wire counts a list
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 func runGet(c *call) Reply {
@@ -34,8 +35,8 @@ func runGetRange(c *call) Reply {
 }
 
 func rangeOf(args []string) (start, end int64, refused Reply) {
-	start, ok1 := parseInt(args[2])
-	end, ok2 := parseInt(args[3])
+	start, ok1 := wire.ParseInt(args[2])
+	end, ok2 := wire.ParseInt(args[3])
 	if !ok1 || !ok2 {
 		return 0, 0, errNotInt
 	}
@@ -99,7 +100,7 @@ func runMGet(c *call) Reply {
 		c.engine().GetAll(req, func(views []quorum.View, err error) {
 			if tooLong, ok := errors.AsType[*quorum.TooLong](err); ok {
 				err = fmt.Errorf("ERR %w, which max_output (%s) has room for: ask for fewer keys at a time, or raise max_output",
-					tooLong, sizeText(limits.Output))
+					tooLong, wire.SizeText(limits.Output))
 			}
 			o := outcome{err: err, done: 1}
 			if err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -98,7 +99,7 @@ func (c *call) scriptWords() (find func(*call, string) (*script.Script, Reply), 
 		}
 	}
 	rest := c.args[3:]
-	n, ok := parseInt(c.args[2])
+	n, ok := wire.ParseInt(c.args[2])
 	switch {
 	case !ok:
 		return nil, nil, nil, errNotInt
@@ -241,7 +242,7 @@ func runScriptExists(c *call) Reply {
 }
 
 func runScriptFlush(c *call) Reply {
-	if len(c.args) > 3 || len(c.args) == 3 && !equalFold(c.args[2], "sync") && !equalFold(c.args[2], "async") {
+	if len(c.args) > 3 || len(c.args) == 3 && !wire.EqualFold(c.args[2], "sync") && !wire.EqualFold(c.args[2], "async") {
 		return errFlushOption
 	}
 	c.server.scripts.Flush()

@@ -3,6 +3,8 @@ package resp
 import (
 	"strconv"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 // redisVersion is the Redis that clients are told they speak to.
@@ -21,7 +23,7 @@ func runLastSave(c *call) Reply { return Int(c.server.started.Unix()) }
 
 // runWait finds no replicas, after checking its arguments as Redis does.
 func runWait(c *call) Reply {
-	if _, ok := parseInt(c.args[1]); !ok {
+	if _, ok := wire.ParseInt(c.args[1]); !ok {
 		return errNotInt
 	}
 	if _, refused := parseTimeout(c.args[2]); refused != nil {

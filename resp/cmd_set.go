@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // setOptions are the options of SET as the client gave them.
@@ -32,19 +33,19 @@ func parseSetOptions(args []string) (setOptions, bool) {
 	for i := 0; i < len(args); i++ {
 		conditional := o.nx || o.xx || o.compare != compareNone
 		switch opt := cString(args[i]); {
-		case equalFold(opt, "nx") && (!conditional || o.nx):
+		case wire.EqualFold(opt, "nx") && (!conditional || o.nx):
 			o.nx = true
-		case equalFold(opt, "xx") && (!conditional || o.xx):
+		case wire.EqualFold(opt, "xx") && (!conditional || o.xx):
 			o.xx = true
-		case equalFold(opt, "ifeq") && !conditional && i+1 < len(args):
+		case wire.EqualFold(opt, "ifeq") && !conditional && i+1 < len(args):
 			i++
 			o.compare, o.operand = compareEqual, args[i]
-		case equalFold(opt, "ifne") && !conditional && i+1 < len(args):
+		case wire.EqualFold(opt, "ifne") && !conditional && i+1 < len(args):
 			i++
 			o.compare, o.operand = compareOther, args[i]
-		case equalFold(opt, "get"):
+		case wire.EqualFold(opt, "get"):
 			o.get = true
-		case equalFold(opt, "keepttl") && !o.expires:
+		case wire.EqualFold(opt, "keepttl") && !o.expires:
 			o.keepTTL = true
 		default:
 			if i++; o.keepTTL || !o.expire(opt, args[i:]) {

@@ -7,7 +7,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"lockproxy/quorum"
-	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -166,7 +166,7 @@ func runReply(v quorum.Value) Reply {
 // A votedList is a list that a script replied. Its items are made when they are written.
 type votedList quorum.Value
 
-func (r votedList) appendTo(b []byte, resp3 bool) []byte {
+func (r votedList) AppendTo(b []byte, resp3 bool) []byte {
 	b = appendHead(b, quorum.Value(r), resp3)
 	for part := range quorum.Value(r).Parts() {
 		b = appendHead(b, part, resp3)
@@ -178,16 +178,16 @@ func (r votedList) appendTo(b []byte, resp3 bool) []byte {
 func appendHead(b []byte, v quorum.Value, resp3 bool) []byte {
 	switch n := int(v.Int); {
 	case v.Kind == quorum.MapValue && resp3:
-		return upstream.AppendHeader(b, '%', n/2)
+		return wire.AppendHeader(b, '%', n/2)
 	case v.Kind == quorum.SetValue && resp3:
-		return upstream.AppendHeader(b, '~', n)
+		return wire.AppendHeader(b, '~', n)
 	case v.Kind == quorum.ArrayValue, v.Kind == quorum.MapValue, v.Kind == quorum.SetValue:
 		return redcon.AppendArray(b, n)
 	}
-	return runReply(v).appendTo(b, resp3)
+	return runReply(v).AppendTo(b, resp3)
 }
 
-func (r votedList) size() int {
+func (r votedList) Size() int {
 	n := 0
 	for part := range quorum.Value(r).Parts() {
 		n += 16 + len(part.Text) // as sizeOf

@@ -37,10 +37,10 @@ func TestRepliesOfVotedScriptsInBothProtocols(t *testing.T) {
 		{list("%1;:1;:1;"), "*2\r\n:1\r\n:1\r\n", "%1\r\n:1\r\n:1\r\n"},
 		{list("*2;*1;$1:a%1;*0;t"), "*2\r\n*1\r\n$1\r\na\r\n*2\r\n*0\r\n:1\r\n", "*2\r\n*1\r\n$1\r\na\r\n%1\r\n*0\r\n#t\r\n"},
 	} {
-		if got := string(runReply(c.reply).appendTo(nil, false)); got != c.resp2 {
+		if got := string(runReply(c.reply).AppendTo(nil, false)); got != c.resp2 {
 			t.Errorf("%+v in RESP2: got %q, want %q", c.reply, got, c.resp2)
 		}
-		if got := string(runReply(c.reply).appendTo(nil, true)); got != c.resp3 {
+		if got := string(runReply(c.reply).AppendTo(nil, true)); got != c.resp3 {
 			t.Errorf("%+v in RESP3: got %q, want %q", c.reply, got, c.resp3)
 		}
 	}

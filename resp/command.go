@@ -1,6 +1,9 @@
 package resp
 
-import "lockproxy/resp/upstream"
+import (
+	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
+)
 
 // A command is a row of the command table.
 type command struct {
@@ -53,7 +56,7 @@ func (cmd *command) row(args []string) *command {
 // sub returns the subcommand of that name, or nil.
 func (cmd *command) sub(name string) *command {
 	for _, sub := range cmd.subs {
-		if equalFold(sub.name, name) {
+		if wire.EqualFold(sub.name, name) {
 			return sub
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 const (
@@ -308,7 +309,7 @@ func TestEveryContainerHasHelp(t *testing.T) {
 
 func TestNumbersAreAsTheConfigurationHasThem(t *testing.T) {
 	for n, want := range map[int]string{0: "0 bytes", 1000: "1000 bytes", 1 << 10: "1kb", 3 << 19: "1536kb", 128 << 20: "128mb", 1 << 30: "1gb"} {
-		if got := sizeText(n); got != want {
+		if got := wire.SizeText(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -74,8 +74,6 @@ type Limits struct {
 
 // What a client may send before it has logged in, as in Redis, and how much of it.
 const (
-	argsBeforeAuth  = 10
-	bulkBeforeAuth  = 16 << 10
 	inputBeforeAuth = 256 << 10
 	depthBeforeAuth = 16 // and with it what is unread: none of these replies is long
 )

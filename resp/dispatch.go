@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // A call is one command being run. Handlers get it, and must not keep it or its args.
@@ -25,14 +26,14 @@ func (s *session) dispatch() bool {
 	}
 	memory := &s.memory
 	if s.reserve == 0 && s.settling == nil {
-		if !memory.take(s.parser.size) {
+		if !memory.take(s.parser.Size) {
 			s.refuse(errMemory)
 			return true
 		}
-		s.reserve = s.parser.size
+		s.reserve = s.parser.Size
 	}
 	c := &s.call
-	c.args = s.parser.args
+	c.args = s.parser.Args
 	spoke := s.resp3
 	reply := c.perform()
 	switch reply {
@@ -75,7 +76,7 @@ func (c *call) perform() Reply {
 	if c.listensOnly(cmd) && !c.locksDone() {
 		return wait // the subscription may be refused yet
 	}
-	if c.server.cfg.Upstream != nil && c.parser.authed {
+	if c.server.cfg.Upstream != nil && c.parser.Authed {
 		if reply := c.divert(cmd); reply != nil {
 			return reply
 		}
@@ -127,21 +128,21 @@ func (c *call) check(cmd *command) (row *command, refused Reply) {
 	if cmd == nil {
 		c.warnUnknown()
 		unknown := errUnknownCommand(c.args)
-		if onLists[lower(c.args[0])] && c.server.cfg.Upstream == nil {
+		if onLists[wire.Lower(c.args[0])] && c.server.cfg.Upstream == nil {
 			unknown += whyNoLists
 		}
 		return nil, unknown
 	}
 	row = cmd.row(c.args)
-	if row == nil && equalFold(c.args[1], "help") {
+	if row == nil && wire.EqualFold(c.args[1], "help") {
 		row = &command{name: "help", full: cmd.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
 	}
 	switch {
 	case row == nil:
-		return nil, errUnknownSubcommand(upper(cmd.name), c.args[1])
+		return nil, errUnknownSubcommand(wire.Upper(cmd.name), c.args[1])
 	case !row.accepts(len(c.args)):
 		return nil, errArity(row.full)
-	case !c.parser.authed && row.flags&noAuth == 0:
+	case !c.parser.Authed && row.flags&noAuth == 0:
 		return nil, errNoAuth
 	}
 	if name := row.keys.reserved(c.args); name != "" {
@@ -152,7 +153,7 @@ func (c *call) check(cmd *command) (row *command, refused Reply) {
 
 // isAttack recognises an HTTP request: a web page made somebody's browser talk to this port. Redis hangs up.
 func isAttack(name string) bool {
-	name = lower(name)
+	name = wire.Lower(name)
 	return name == "post" || name == "host:"
 }
 
@@ -163,7 +164,7 @@ func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
 func (s *session) answerAs(reply Reply, adjust func(*slot)) {
 	sl := s.newReply()
 	sl.out.reply, sl.weight = reply, 1
-	if spent := s.queue(sl, reply.size(), adjust); spent != "" {
+	if spent := s.queue(sl, reply.Size(), adjust); spent != "" {
 		s.kill(spent)
 	}
 }

@@ -28,9 +28,9 @@
 //
 //	table.go, command.go            the command table; what a row has (flags.go, keyspec.go, usage.go)
 //	server.go, session.go, input.go connections, and their readers; how they end (ending.go)
-//	parser.go, dispatch.go          how a command is found, checked, and run
+//	package wire, dispatch.go       how a command is found, checked, and run
 //	slot.go, queue.go, writer.go    its place in the order of replies; how these are written
-//	reply.go, texts.go              what they look like, and the errors in Redis's words
+//	reply.go, texts.go              what they look like (package wire), and the errors in Redis's words
 //	engine.go, config.go            what the package needs of others
 //	cmd_*.go                        the handlers, by group
 //	plan*.go, names.go              commands that read and change at one moment
@@ -45,8 +45,7 @@
 //	load.go                         clients that wait until the engine can answer in time
 //	identity.go, warn.go,           what is told of clients: by CLIENT LIST, in the log, by INFO
 //	errorstats.go
-//	expiry.go, number.go, glob.go,  how times, numbers, patterns and words are read
-//	ascii.go, inline.go
+//	expiry.go                       how times are read; package wire reads numbers, patterns and letters
 //	upstream_route*.go,             the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server
 //	upstream_link.go,               over the session's own link, which follows the client to another database

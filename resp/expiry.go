@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 // An expiry is a time to live as a client gave it: a number with the unit and base that the option's name says.
@@ -22,13 +24,13 @@ var (
 // expiryOption finds the expiry that an option of SET names.
 func expiryOption(name string) (expiry, bool) {
 	switch {
-	case equalFold(name, "ex"):
+	case wire.EqualFold(name, "ex"):
 		return seconds, true
-	case equalFold(name, "px"):
+	case wire.EqualFold(name, "px"):
 		return millis, true
-	case equalFold(name, "exat"):
+	case wire.EqualFold(name, "exat"):
 		return unixSeconds, true
-	case equalFold(name, "pxat"):
+	case wire.EqualFold(name, "pxat"):
 		return unixMillis, true
 	}
 	return expiry{}, false
@@ -70,7 +72,7 @@ func clampMillis(ms int64) time.Duration {
 // readTTL reads the expiry that the command of that name sets a key with: a positive number, even of a Unix time. It returns a reply if
 // that is refused.
 func readTTL(command string, ttlMax time.Duration, e expiry, text string) (time.Duration, Reply) {
-	n, ok := parseInt(text)
+	n, ok := wire.ParseInt(text)
 	if !ok {
 		return 0, errNotInt
 	}

@@ -6,6 +6,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/wire"
 )
 
 // fakeMessages is the pub/sub of one Redis.
@@ -104,7 +105,7 @@ func (f *fakeMessages) publish(channel, message string) {
 	}
 	deliver(pubsub.Topic{Kind: kind, Name: channel})
 	for t := range f.topics {
-		if kind == pubsub.Channel && t.Kind == pubsub.Pattern && matchGlob(t.Name, channel) {
+		if kind == pubsub.Channel && t.Kind == pubsub.Pattern && wire.Match(t.Name, channel) {
 			deliver(t)
 		}
 	}

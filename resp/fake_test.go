@@ -20,6 +20,7 @@ import (
 	"lockproxy/quorum"
 	"lockproxy/quorum/admission"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -493,7 +494,7 @@ func (e *fakeEngine) Ask(r quorum.AskRequest, done func(quorum.Asked)) {
 	e.do("ask "+r.Key.Name, func(map[quorum.Key]fakeEntry) func() {
 		a := quorum.Asked{Err: e.err}
 		if e.err == nil && e.answers != nil {
-			a.Reply, a.Exists = e.answers[lower(r.Command[0])]
+			a.Reply, a.Exists = e.answers[wire.Lower(r.Command[0])]
 		}
 		return func() { done(a) }
 	})

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -42,65 +42,6 @@ func chunks(b, cuts []byte) [][]byte {
 		b = b[n:]
 	}
 	return pieces
-}
-
-// parse feeds pieces to a parser as a session does, and returns the commands and the error that ended it.
-func parse(pieces [][]byte, limits *Limits) (commands [][]string, err error) {
-	p := parser{limits: limits, authed: true}
-	in := input{memory: accountIn(&budget{max: 1 << 20})}
-	for _, piece := range pieces {
-		for len(piece) > 0 {
-			space, ok := in.room()
-			if !ok {
-				return commands, errMemory
-			}
-			n := copy(space, piece)
-			in.filled(n)
-			piece = piece[n:]
-			for {
-				n, err := p.next(in.bytes())
-				if err != nil {
-					return commands, err
-				}
-				if n == 0 {
-					break
-				}
-				in.consume(n)
-				if len(p.args) > 0 {
-					commands = append(commands, slices.Clone(p.args))
-				}
-			}
-		}
-	}
-	return commands, nil
-}
-
-// However a request is cut into pieces, the same commands come out of it, within the limits.
-func FuzzParser(f *testing.F) {
-	for _, seed := range fuzzSeeds {
-		f.Add([]byte(seed), []byte{0})
-		f.Add([]byte(seed), []byte{3, 0, 7})
-	}
-	limits := &Limits{Args: 16, Bulk: 512, Command: 2048}
-	f.Fuzz(func(t *testing.T, b, cuts []byte) {
-		whole, err1 := parse(chunks(b, nil), limits)
-		cut, err2 := parse(chunks(b, cuts), limits)
-		if err1 != err2 && (err1 == nil || err2 == nil || err1.Error() != err2.Error()) && len(b) < lineMax {
-			t.Fatalf("whole: %v, cut: %v", err1, err2)
-		}
-		if !slices.EqualFunc(whole, cut, slices.Equal) {
-			t.Fatalf("whole: %q, cut: %q", whole, cut)
-		}
-		for _, args := range whole {
-			size := 0
-			for _, arg := range args {
-				size += len(arg)
-			}
-			if len(args) > limits.Args || size > len(b) {
-				t.Fatalf("%d arguments of %d bytes out of %d", len(args), size, len(b))
-			}
-		}
-	})
 }
 
 // A fuzzConn is a connection whose input is given and whose output is kept. It ends its input, and hangs up after some
@@ -194,7 +135,7 @@ func FuzzSession(f *testing.F) {
 		if s.outBytes.Load() != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 {
 			t.Errorf("counts are off: out %d, depth %d, in %d", s.outBytes.Load(), s.depth.Load(), s.inBytes.Load())
 		}
-		if conn.out.Len() < len(":1\r\n") && !strings.Contains(lower(string(b)), "reply") {
+		if conn.out.Len() < len(":1\r\n") && !strings.Contains(wire.Lower(string(b)), "reply") {
 			for _, l := range engine.locks {
 				<-l.abandoned
 			}
@@ -226,7 +167,7 @@ func skipReply(b []byte, depth int) (int, bool) {
 	if end < 0 {
 		return 0, true
 	}
-	n, ok := parseInt(string(b[1:end]))
+	n, ok := wire.ParseInt(string(b[1:end]))
 	switch b[0] {
 	case '+', '-', '_':
 		return end + 2, true

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lockproxy/integration/harness"
+	"lockproxy/resp/wire"
 )
 
 var small = Limits{Clients: 3, Args: 8, Bulk: 1000, Command: 3000, Input: 8000, Pipeline: 4, Output: 4 << 20, Memory: 64 << 20}
@@ -51,13 +52,13 @@ func TestHostileRequests(t *testing.T) {
 		"a count with a sign":            {"*+1\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
 		"no count":                       {"*\r\n", "-ERR Protocol error: invalid multibulk length\r\n"},
 		"more arguments than allowed":    {"*9\r\n", "-ERR Protocol error: command of more than 8 arguments (max_args)\r\n"},
-		"a count that does not end":      {"*" + strings.Repeat("0", lineMax+1), "-ERR Protocol error: too big mbulk count string\r\n"},
+		"a count that does not end":      {"*" + strings.Repeat("0", wire.LineMax+1), "-ERR Protocol error: too big mbulk count string\r\n"},
 		"a bulk of 2^63-1":               {"*1\r\n$9223372036854775807\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
 		"a bulk just below 2^63":         {"*1\r\n$9223372036854775800\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
 		"a negative bulk":                {"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
 		"a bulk larger than Redis takes": {"*1\r\n$536870913\r\n", "-ERR Protocol error: invalid bulk length\r\n"},
 		"a bulk larger than allowed":     {"*1\r\n$1001\r\n", "-ERR Protocol error: argument of more than 1000 bytes (max_bulk)\r\n"},
-		"a bulk length that has no end":  {"*1\r\n$" + strings.Repeat("1", lineMax+1), "-ERR Protocol error: too big bulk count string\r\n"},
+		"a bulk length that has no end":  {"*1\r\n$" + strings.Repeat("1", wire.LineMax+1), "-ERR Protocol error: too big bulk count string\r\n"},
 		"no dollar":                      {"*1\r\nPING\r\n", "-ERR Protocol error: expected '$', got 'P'\r\n"},
 		"an array in an array":           {"*1\r\n*1\r\n", "-ERR Protocol error: expected '$', got '*'\r\n"},
 		"no ASCII for a dollar":          {"*1\r\n\xd94\r\n", "-ERR Protocol error: expected '$', got '\xd9'\r\n"},
@@ -65,7 +66,7 @@ func TestHostileRequests(t *testing.T) {
 		"a line end for a dollar":        {"*1\r\n\r\n", "-ERR Protocol error: expected '$', got ' '\r\n"},
 		"a large command of legal arguments": {"*8\r\n" + strings.Repeat("$1000\r\n"+strings.Repeat("x", 1000)+"\r\n", 3),
 			"-ERR Protocol error: command of more than 3000 bytes (max_command)\r\n"},
-		"a line that does not end":        {strings.Repeat("a", lineMax+1), "-ERR Protocol error: too big inline request\r\n"},
+		"a line that does not end":        {strings.Repeat("a", wire.LineMax+1), "-ERR Protocol error: too big inline request\r\n"},
 		"an open quote":                   {"GET \"a\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
 		"an open single quote":            {"GET 'a\\'\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
 		"an escape without its character": {"GET \"a\\\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},

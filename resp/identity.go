@@ -22,16 +22,16 @@ type identity struct {
 // resetIdentity gives the session the identity of a new client.
 func (s *session) resetIdentity() {
 	cfg := &s.server.cfg
-	s.parser.authed = len(cfg.Users) == 0
+	s.parser.Authed = len(cfg.Users) == 0
 	s.memory.drop(nameSize(s.name))
-	if !s.parser.authed {
+	if !s.parser.Authed {
 		s.server.strangers.arrived(s)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.user, s.db, s.name, s.resp3 = defaultUser, cfg.Database, "", false
 	s.unknownSince = 0
-	if !s.parser.authed {
+	if !s.parser.Authed {
 		s.unknownSince = s.server.clock.Load()
 	}
 }

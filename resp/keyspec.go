@@ -1,6 +1,9 @@
 package resp
 
-import "lockproxy/quorum"
+import (
+	"lockproxy/quorum"
+	"lockproxy/resp/wire"
+)
 
 // A keySpec says which arguments are keys: from first to last, in steps; a negative last counts from the end. If
 // numkeys is set, that argument says how many keys follow it. The zero keySpec is that of a command without keys.
@@ -43,7 +46,7 @@ func (k keySpec) reserved(args []string) string {
 func (k keySpec) span(args []string) (first, last, step int) {
 	switch {
 	case k.numkeys > 0:
-		n, ok := parseInt(args[k.numkeys])
+		n, ok := wire.ParseInt(args[k.numkeys])
 		if !ok || n < 0 || n > int64(len(args)-1-k.numkeys) {
 			return 0, -1, 1
 		}

@@ -246,7 +246,7 @@ func TestATransactionIsBounded(t *testing.T) {
 	if refused == 0 || refused == 40 {
 		t.Errorf("%d of 40 were refused", refused)
 	}
-	if got := c.ask("EXEC"); got != string(errExecAbort.appendTo(nil, false)) {
+	if got := c.ask("EXEC"); got != string(errExecAbort.AppendTo(nil, false)) {
 		t.Errorf("%q", got)
 	}
 	if used := r.server.memory.used(); used > 500 {

@@ -310,7 +310,7 @@ func TestLockInfoDoesNotSayWhatNobodyKnows(t *testing.T) {
 	for _, state := range []quorum.LockState{quorum.LockUnclear, quorum.LockUnknown} {
 		v := quorum.Viewed{State: state, View: quorum.View{Type: "none"}}
 		want := fmt.Sprintf("*14 state %v type $-1 token $-1 validity $-1 fence $-1 waiters :0 masters *0", state)
-		if got := rounded(string(lockInfo(&v, 0, 0).appendTo(nil, false))); got != want {
+		if got := rounded(string(lockInfo(&v, 0, 0).AppendTo(nil, false))); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // The planners of commands on strings.
@@ -181,7 +182,7 @@ func planGetEX(p *plan, args []string) Reply {
 func parseGetEXOptions(args []string) (o setOptions, persist, ok bool) {
 	for i := 0; i < len(args); i++ {
 		opt := cString(args[i])
-		if equalFold(opt, "persist") && !o.expires {
+		if wire.EqualFold(opt, "persist") && !o.expires {
 			persist = true
 			continue
 		}
@@ -204,9 +205,9 @@ func planDelEX(p *plan, args []string) Reply {
 		return Int(0)
 	case k.Type != "string":
 		return Error("ERR Key should be of string type if conditions are specified")
-	case equalFold(args[2], "ifeq"):
+	case wire.EqualFold(args[2], "ifeq"):
 		return k.removeIf(k.Value == args[3])
-	case equalFold(args[2], "ifne"):
+	case wire.EqualFold(args[2], "ifne"):
 		return k.removeIf(k.Value != args[3])
 	}
 	return Error("ERR Invalid condition. Use IFEQ or IFNE")

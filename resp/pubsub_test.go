@@ -9,6 +9,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/resp/wire"
 )
 
 // subscribers waits until the channel has so many; the server owes nobody a signal.
@@ -164,7 +165,7 @@ func TestChannelsAreNotListedWhereThereAreTooMany(t *testing.T) {
 
 func TestPatternsToSearchByAreBounded(t *testing.T) {
 	c := newRig(t, Config{}).dial()
-	for size, want := range map[int]string{patternMax: "*0\r\n", patternMax + 1: "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"} {
+	for size, want := range map[int]string{wire.PatternMax: "*0\r\n", wire.PatternMax + 1: "-ERR the pattern has more than 256 bytes; use a shorter one\r\n"} {
 		if got := c.ask("PUBSUB", "CHANNELS", strings.Repeat("a", size)); got != want {
 			t.Errorf("%d bytes: %q", size, got)
 		}

@@ -71,7 +71,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	}
 	sl := s.newReply()
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
-	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.parser.size
+	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.parser.Size
 	sl.memory += cl.engaged * s.server.engagement
 	if s.transaction.open() { // it is EXEC, which runs what is queued
 		sl.memory += s.transaction.retained
@@ -289,7 +289,7 @@ func (s *session) unthrottle() {
 func (s *session) full() bool {
 	l := &s.server.cfg.Limits
 	depth := l.Pipeline
-	if !s.parser.authed {
+	if !s.parser.Authed {
 		depth = min(depth, depthBeforeAuth)
 	}
 	return s.depth.Load() >= int64(depth) || s.inBytes.Load() >= int64(l.Input) || s.crowded()

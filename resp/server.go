@@ -226,7 +226,7 @@ func (s *Server) turnAway(conn net.Conn) {
 // the reading, what the client sent would destroy the reason on its way. All of that takes refusalTime at most.
 func refuseWith(conn net.Conn, why Error) {
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
-	_, err := conn.Write(why.appendTo(nil, false))
+	_, err := conn.Write(why.AppendTo(nil, false))
 	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
 		_, _ = io.CopyN(io.Discard, conn, lingerBytes)
 	}

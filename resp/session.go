@@ -15,6 +15,7 @@ import (
 	"lockproxy/quorum/admission"
 	"lockproxy/quorum/gate"
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 )
 
 // A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
@@ -32,9 +33,9 @@ type session struct {
 	// Only the reader uses these.
 	in        input
 	wire      *metered // below TLS; nil: there is none
-	parser    parser
+	parser    wire.Parser
 	call      call
-	pending   bool // parser.args hold a command that has to wait
+	pending   bool // parser.Args hold a command that has to wait
 	reserve   int  // bytes of the memory budget that are reserved for this command, until its slot takes them over
 	dumped    int  // bytes discarded while closing
 	mute      muting
@@ -91,7 +92,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.active.Store(s.since)
 	s.memory = account{session: s, budget: &srv.memory}
 	s.in.memory = &s.memory
-	s.parser.limits = &srv.limits
+	s.parser.Limits = wire.Limits{Args: srv.limits.Args, Bulk: srv.limits.Bulk, Command: srv.limits.Command}
 	s.call.session = s
 	s.line = srv.engine.Admission().Place(s.Kick)
 	s.resetIdentity()
@@ -194,7 +195,7 @@ func (s *session) shookHands() {
 	if s.wire != nil {
 		s.wire.free = recordFree
 	}
-	if s.parser.authed {
+	if s.parser.Authed {
 		s.introduce()
 	}
 }
@@ -213,11 +214,11 @@ func (s *session) space() ([]byte, error) {
 		s.discard()
 	}
 	limit := s.server.limits.Input
-	if !s.parser.authed {
+	if !s.parser.Authed {
 		limit = inputBeforeAuth
 	}
 	if s.pending && s.in.len() >= limit {
-		return nil, fmt.Errorf("ERR more than %s sent ahead of the replies; read replies before sending more", sizeText(limit))
+		return nil, fmt.Errorf("ERR more than %s sent ahead of the replies; read replies before sending more", wire.SizeText(limit))
 	}
 	space, ok := s.in.room()
 	if !ok {
@@ -252,7 +253,7 @@ func (s *session) runAll() {
 	defer s.line.Yield()
 	for !s.closing.Load() || s.settling != nil {
 		if !s.pending {
-			n, err := s.parser.next(s.in.bytes())
+			n, err := s.parser.Next(s.in.bytes())
 			if err != nil {
 				s.server.counters.protocolErrors.Add(1)
 				s.refuse(err)
@@ -262,7 +263,7 @@ func (s *session) runAll() {
 				break
 			}
 			s.in.consume(n)
-			if len(s.parser.args) == 0 {
+			if len(s.parser.Args) == 0 {
 				s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
 				continue
 			}
@@ -271,7 +272,7 @@ func (s *session) runAll() {
 		if s.pending {
 			break
 		}
-		s.parser.forget()
+		s.parser.Forget()
 	}
 	s.heldUp.Store(s.pending)
 	s.sendThere()

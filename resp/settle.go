@@ -148,4 +148,4 @@ type spoken struct {
 	resp3 bool
 }
 
-func (r spoken) appendTo(b []byte, _ bool) []byte { return r.Reply.appendTo(b, r.resp3) }
+func (r spoken) AppendTo(b []byte, _ bool) []byte { return r.Reply.AppendTo(b, r.resp3) }

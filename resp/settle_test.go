@@ -94,7 +94,7 @@ func TestAnExecThatIsUndoneLeavesTheConnectionAlone(t *testing.T) {
 			}
 			r.engine.slept.Store(int64(2 * time.Hour))
 			r.engine.release(0)
-			c.want("$-1\r\n" + settled + string(errorReply(quorum.ErrLate).appendTo(nil, false)))
+			c.want("$-1\r\n" + settled + string(errorReply(quorum.ErrLate).AppendTo(nil, false)))
 			if name := <-arrived; name != "get k" {
 				t.Error(name)
 			}

@@ -282,7 +282,7 @@ func (sl *slot) endHere(err error) {
 func (o *outcome) size() int {
 	size := len(o.text)
 	if o.reply != nil {
-		size += o.reply.size()
+		size += o.reply.Size()
 	}
 	return size
 }

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 // halfLogin is a command of 160 KB, as large as a stranger's may be, that lacks its end.
 var halfLogin = func() string {
-	whole := cmdline(append([]string{"AUTH"}, slicesOf(strings.Repeat("x", bulkBeforeAuth), argsBeforeAuth-1)...)...)
+	whole := cmdline(append([]string{"AUTH"}, slicesOf(strings.Repeat("x", wire.BulkBeforeAuth), wire.ArgsBeforeAuth-1)...)...)
 	return whole[:len(whole)-2]
 }()
 
@@ -67,7 +69,7 @@ func TestTheEldestStrangerGoesFirst(t *testing.T) {
 		t.Errorf("the first: %v", err)
 	}
 	third.send("\r\n")
-	if got := third.reply(); got != string(errSyntax.appendTo(nil, false)) {
+	if got := third.reply(); got != string(errSyntax.AppendTo(nil, false)) {
 		t.Errorf("the third got %q", got)
 	}
 }
@@ -181,9 +183,9 @@ func TestALoginMovesWhatIsCounted(t *testing.T) {
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}})
 	arrived := r.engine.hold()
 	c := r.dial()
-	c.send(words("AUTH pw") + cmdline("SET", "k", strings.Repeat("x", bulkBeforeAuth/2), "NX", "PX", "30000"))
+	c.send(words("AUTH pw") + cmdline("SET", "k", strings.Repeat("x", wire.BulkBeforeAuth/2), "NX", "PX", "30000"))
 	<-arrived
-	waitFor(t, "it is not counted", func() bool { return r.server.memory.used() > bulkBeforeAuth/2 })
+	waitFor(t, "it is not counted", func() bool { return r.server.memory.used() > wire.BulkBeforeAuth/2 })
 	if used := r.server.strangers.budget.used(); used != 0 {
 		t.Errorf("of strangers %d bytes are counted", used)
 	}

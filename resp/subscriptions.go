@@ -125,7 +125,7 @@ func (s *session) Deliver(m pubsub.Message) {
 	}
 	sl.resp3 = s.resp3
 	s.insert(sl)
-	spent := s.countOutput(sl, messageOverhead+push.size())
+	spent := s.countOutput(sl, messageOverhead+push.Size())
 	if s.head.left == 0 {
 		s.ready.Signal()
 	}

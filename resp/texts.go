@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // What clients are told when something is wrong, in Redis's own words where Redis has words for it: clients compare.
@@ -33,6 +34,9 @@ const (
 	errHoldsMax    = Error("ERR this connection holds 1024 locks, the most that one may hold; release some, or use another connection")
 	errHelloAuth   = Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 )
+
+// errPattern refuses a pattern by which a client would search among names that others chose.
+var errPattern = Error(fmt.Sprintf("ERR the pattern has more than %d bytes; use a shorter one", wire.PatternMax))
 
 // errMemory says that Limits.Memory is spent.
 var errMemory = errors.New("ERR lockproxy holds as much for its clients as max_memory allows; try again later, or raise it")
@@ -126,19 +130,6 @@ func errTTLMax(asked string, ttlMax time.Duration) Error {
 func errTTLMin(ttl, ttlMin time.Duration) Error {
 	return Error(fmt.Sprintf("ERR TTL %d ms is too short: less than 1 ms of validity would be left; ask for %d ms or more",
 		ttl.Milliseconds(), ttlMin.Milliseconds()))
-}
-
-// sizeText is n bytes as the configuration has it, in kb, mb or gb if that is exact.
-func sizeText(n int) string {
-	switch {
-	case n > 0 && n%(1<<30) == 0:
-		return fmt.Sprintf("%dgb", n>>30)
-	case n > 0 && n%(1<<20) == 0:
-		return fmt.Sprintf("%dmb", n>>20)
-	case n > 0 && n%(1<<10) == 0:
-		return fmt.Sprintf("%dkb", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }
 
 // errorReply puts an engine's error on the wire.

@@ -1,5 +1,7 @@
 package resp
 
+import "lockproxy/resp/wire"
+
 // Client side caching. No one master knows all changes of a value that a quorum holds, so the proxy cannot say when a cached reply is out
 // of date, and a client may cache nothing. rueidis demands CLIENT TRACKING ON OPTIN when it connects, whether the application caches or
 // not, so this mode is accepted. In this mode a client announces each reply that it is going to cache, by CLIENT CACHING YES. The proxy
@@ -17,9 +19,9 @@ func runClientTracking(c *call) Reply {
 	switch {
 	case refused != nil:
 		return refused
-	case equalFold(c.args[2], "off"):
+	case wire.EqualFold(c.args[2], "off"):
 		return okReply
-	case !equalFold(c.args[2], "on"):
+	case !wire.EqualFold(c.args[2], "on"):
 		return errSyntax
 	case !modes["optin"] || len(modes) != 1+count(modes["noloop"]) || !c.resp3:
 		return errTracking
@@ -30,14 +32,14 @@ func runClientTracking(c *call) Reply {
 func parseTrackingOptions(args []string) (modes map[string]bool, refused Reply) {
 	modes = map[string]bool{}
 	for i := 0; i < len(args); i++ {
-		mode, more := lower(args[i]), i+1 < len(args)
+		mode, more := wire.Lower(args[i]), i+1 < len(args)
 		switch mode {
 		case "redirect":
 			if !more {
 				return nil, errSyntax
 			}
 			i++
-			if _, ok := parseInt(args[i]); !ok {
+			if _, ok := wire.ParseInt(args[i]); !ok {
 				return nil, errNotInt
 			}
 		case "prefix":
@@ -56,9 +58,9 @@ func parseTrackingOptions(args []string) (modes map[string]bool, refused Reply) 
 
 func runClientCaching(c *call) Reply {
 	switch {
-	case equalFold(c.args[2], "no"):
+	case wire.EqualFold(c.args[2], "no"):
 		return Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
-	case !equalFold(c.args[2], "yes"):
+	case !wire.EqualFold(c.args[2], "yes"):
 		return errSyntax
 	}
 	c.caching = true

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
@@ -99,7 +100,7 @@ func (t *transaction) end(memory *account) {
 // retain counts the memory of n commands or keys that the command queues or watches. An error says why there is no room for them.
 func (c *call) retain(n int) error {
 	t := &c.transaction
-	n = c.parser.size + n*queuedSize + len(c.args)*spanSize
+	n = c.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
 	switch {
 	case t.retained+n > c.server.cfg.Limits.Input:
 		return c.errTransactionFull()

@@ -1,8 +1,12 @@
 package resp
 
-import "errors"
+import (
+	"errors"
 
-var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + sizeText(capturedMax) + " that lockproxy reads; ask the upstream itself")
+	"lockproxy/resp/wire"
+)
+
+var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + wire.SizeText(capturedMax) + " that lockproxy reads; ask the upstream itself")
 
 // askThere sends a request of our own over the session's link; the client's reply is made from the reply to it. It returns later, wait
 // if the request has to wait, or the error that is the reply.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 )
 
 // The limits of a command that only passes through, as in Redis; Limits.Memory bounds it, too. The limits of a command on locks are
@@ -43,7 +44,7 @@ func (c *call) divert(cmd *command) Reply {
 	switch {
 	case reply == later && cmd != nil && cmd.name == "watch":
 		c.transaction.stage = watchingThere
-	case reply == later && equalFold(c.args[0], "monitor"):
+	case reply == later && wire.EqualFold(c.args[0], "monitor"):
 		c.monitors.Store(true)
 	case isError(reply) && cmd != nil && cmd.flags&betterThere != 0:
 		return nil
@@ -139,8 +140,8 @@ func actsOnOthers(row *command) bool {
 // tooLarge refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
 func (c *call) tooLarge() Reply {
 	l := &c.server.cfg.Limits
-	large := len(c.args) > l.Args || c.parser.size > l.Command
-	for i := 0; i < len(c.args) && !large && c.parser.size > l.Bulk; i++ {
+	large := len(c.args) > l.Args || c.parser.Size > l.Command
+	for i := 0; i < len(c.args) && !large && c.parser.Size > l.Bulk; i++ {
 		large = len(c.args[i]) > l.Bulk
 	}
 	if large {
@@ -220,7 +221,7 @@ func splitItems(reply []byte) (head []byte, items [][]byte) {
 	if reply[0] != '*' {
 		return reply, nil
 	}
-	var f upstream.Framer
+	var f wire.Framer
 	for rest := reply[end:]; len(rest) > 0; {
 		before := messagesBefore(rest)
 		n, ends, err := f.Next(rest[before:])
@@ -233,9 +234,9 @@ func splitItems(reply []byte) (head []byte, items [][]byte) {
 	return reply[:end], items
 }
 
-// messagesBefore returns how many bytes of b are messages that come before an item: see upstream.Framer.
+// messagesBefore returns how many bytes of b are messages that come before an item: see wire.Framer.
 func messagesBefore(b []byte) (n int) {
-	var f upstream.Framer
+	var f wire.Framer
 	for n < len(b) && b[n] == '>' {
 		k, ends, err := f.Next(b[n:])
 		if err != nil || !ends {
@@ -272,7 +273,7 @@ func (c *call) forward() Reply {
 // a function, a setting. A server that restarts forgets that and ends its connections, by which client libraries know.
 func (c *call) leavesSomething() bool {
 	if row := c.server.commands.find(c.args[0]); row != nil {
-		return row.group == "scripting" || row.name == "config" && len(c.args) > 1 && !equalFold(c.args[1], "get")
+		return row.group == "scripting" || row.name == "config" && len(c.args) > 1 && !wire.EqualFold(c.args[1], "get")
 	}
 	return !c.server.commandsThere().Stateless(c.args)
 }

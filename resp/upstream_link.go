@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 )
 
 // A link is a session's own connection to the upstream, made when a command needs it. The session's reader writes requests
@@ -201,7 +202,7 @@ func (l *link) demand(reply []byte) {
 
 // takeID takes the connection's id at the upstream.
 func (l *link) takeID(reply []byte) {
-	id, _ := parseInt(strings.TrimRight(string(reply[1:]), "\r\n"))
+	id, _ := wire.ParseInt(strings.TrimRight(string(reply[1:]), "\r\n"))
 	if reply[0] != ':' {
 		id = 0
 	}
@@ -260,12 +261,12 @@ func (l *link) send(args []string) {
 	if l.out == nil {
 		l.out = borrowOut()
 	}
-	b := upstream.AppendHeader(*l.out, '*', len(args))
+	b := wire.AppendHeader(*l.out, '*', len(args))
 	for _, arg := range args {
 		if len(b) >= sendSize {
 			b = l.write(b)
 		}
-		b = upstream.AppendHeader(b, '$', len(arg))
+		b = wire.AppendHeader(b, '$', len(arg))
 		for len(arg) > sendSize {
 			b = l.write(append(b, arg[:sendSize]...))
 			arg = arg[sendSize:]

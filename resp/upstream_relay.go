@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 )
 
 // What a relay reads at once: little while little comes, so that idle clients cost little.
@@ -29,7 +30,7 @@ var errGone = errors.New("the client is gone")
 // relay keeps the right until a reply is whole.
 type relay struct {
 	*link
-	framer   upstream.Framer
+	framer   wire.Framer
 	kind     frameKind
 	mute     bool // nothing of it is written
 	quota    int  // replies that may pass before the queue is looked at again
@@ -147,7 +148,7 @@ func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
 	if !push && (b[0] != '*' || r.pushes || !r.confirmed.channels && !r.confirmed.shards) {
 		return false, false, false
 	}
-	word, more := upstream.FirstWord(b)
+	word, more := wire.FirstWord(b)
 	switch string(word) {
 	case "subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe":
 		return push, true, more
@@ -276,7 +277,7 @@ func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err err
 	if e.take != nil {
 		r.captured = append(r.captured, b...)
 		if len(r.captured) > max(e.most, capturedMax) {
-			return nil, upstream.ErrFraming
+			return nil, wire.ErrFraming
 		}
 	}
 	if !ends {
@@ -300,7 +301,7 @@ func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err err
 // confirm notes from a confirmation whether messages may come.
 func (r *relay) confirm(reply []byte) {
 	some := !bytes.HasSuffix(reply, []byte("\r\n:0\r\n"))
-	switch word, _ := upstream.FirstWord(reply); string(word) {
+	switch word, _ := wire.FirstWord(reply); string(word) {
 	case "ssubscribe", "sunsubscribe":
 		r.confirmed.shards = some
 	case "subscribe", "psubscribe", "unsubscribe", "punsubscribe":

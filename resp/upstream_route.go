@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lockproxy/quorum"
+	"lockproxy/resp/wire"
 )
 
 // Where a command is served, if there is an upstream: what is about a lock's name, here, by vote; everything else there.
@@ -33,7 +34,7 @@ func (s *Server) isLock(name string) bool {
 }
 
 func (s *Server) matchesLock(name string) bool {
-	return slices.ContainsFunc(s.cfg.LockKeys, func(pattern string) bool { return matchGlob(pattern, name) })
+	return slices.ContainsFunc(s.cfg.LockKeys, func(pattern string) bool { return wire.Match(pattern, name) })
 }
 
 // place returns where the command is served. cmd is its row, or nil if this proxy does not have it.
@@ -111,9 +112,9 @@ func (n *sides) add(c *call, names ...string) Reply {
 // placeUnknown is for commands that this proxy does not have. The upstream's own COMMAND tells which arguments are keys. A
 // subcommand that the proxy does not have, of a container that it has, is the upstream's, too, unless it is about connections.
 func (c *call) placeUnknown(cmd *command) (place, Reply) {
-	name := lower(c.args[0])
+	name := wire.Lower(c.args[0])
 	if neverForwarded[name] || cmd != nil && (cmd.name == "client" || cmd.name == "cluster") ||
-		name == "script" && len(c.args) > 1 && equalFold(c.args[1], "debug") {
+		name == "script" && len(c.args) > 1 && wire.EqualFold(c.args[1], "debug") {
 		return here, nil
 	}
 	commands, err := c.server.cfg.Upstream.Commands()
@@ -199,7 +200,7 @@ func (c *call) placeChannels(channels []string) (place, Reply) {
 // onlyOurInfo says whether nothing but sections of the proxy's own are asked for.
 func (c *call) onlyOurInfo() bool {
 	for _, name := range c.args[1:] {
-		if !equalFold(name, "lockproxy") {
+		if !wire.EqualFold(name, "lockproxy") {
 			return false
 		}
 	}
@@ -207,11 +208,11 @@ func (c *call) onlyOurInfo() bool {
 }
 
 func errMixed(command, lock, other string) Error {
-	return Error("ERR '" + clip(lower(command), echoMax) + "' names a lock, '" + clip(lock, echoMax) + "', and another key, '" +
+	return Error("ERR '" + clip(wire.Lower(command), echoMax) + "' names a lock, '" + clip(lock, echoMax) + "', and another key, '" +
 		clip(other, echoMax) + "': lockproxy keeps them on different servers; send a command for each, or let lock_keys match both or none")
 }
 
 func errNotForLocks(command, lock string) Error {
-	return Error("ERR lockproxy does not run '" + clip(lower(command), echoMax) + "' on locks, and lock_keys makes '" +
+	return Error("ERR lockproxy does not run '" + clip(wire.Lower(command), echoMax) + "' on locks, and lock_keys makes '" +
 		clip(lock, echoMax) + "' one; use another name, or let lock_keys not match this one")
 }

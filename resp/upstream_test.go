@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -107,7 +108,7 @@ func eachRequest(conn net.Conn, f func(args []string) bool) {
 
 // everyRequest is eachRequest, greetings included.
 func everyRequest(conn net.Conn, f func(args []string) bool) {
-	p := parser{limits: &Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, authed: true}
+	p := wire.Parser{Limits: wire.Limits{Args: 1000, Bulk: 1 << 20, Command: 1 << 20}, Authed: true}
 	var b []byte
 	buf := make([]byte, 4<<10)
 	for {
@@ -117,12 +118,12 @@ func everyRequest(conn net.Conn, f func(args []string) bool) {
 		}
 		b = append(b, buf[:n]...)
 		for {
-			n, err := p.next(b)
+			n, err := p.Next(b)
 			if n == 0 || err != nil {
 				break
 			}
 			b = b[n:]
-			if !f(p.args) {
+			if !f(p.Args) {
 				return
 			}
 		}

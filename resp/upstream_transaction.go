@@ -1,6 +1,10 @@
 package resp
 
-import "slices"
+import (
+	"slices"
+
+	"lockproxy/resp/wire"
+)
 
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Its first command
 // with keys decides that, or a key that is watched at the upstream. Commands without keys that come before are queued here, and
@@ -71,7 +75,7 @@ func (c *call) unqueued() Reply {
 	case commands.Name(c.args) == nil:
 		return errUnknownCommand(c.args)
 	case commands.LacksSubcommand(c.args):
-		return errUnknownSubcommand(upper(c.args[0]), c.args[1])
+		return errUnknownSubcommand(wire.Upper(c.args[0]), c.args[1])
 	}
 	return errArity(*commands.Name(c.args))
 }
@@ -169,7 +173,7 @@ func protocolOf(row *command, args []string) int64 {
 	if row.name != "hello" || len(args) != 2 {
 		return 0
 	}
-	if p, _ := parseInt(args[1]); p == 2 || p == 3 {
+	if p, _ := wire.ParseInt(args[1]); p == 2 || p == 3 {
 		return p
 	}
 	return 0
@@ -240,7 +244,7 @@ func (c *call) putDeferred(st *settling, reply []byte) Raw {
 			at++
 			if !refusedThere(item) {
 				b = append(b, item[:messagesBefore(item)]...)
-				item = c.runThere(d).appendTo(nil, c.resp3)
+				item = c.runThere(d).AppendTo(nil, c.resp3)
 			}
 		}
 		b = append(b, item...)

@@ -1,6 +1,10 @@
 package resp
 
-import "strings"
+import (
+	"strings"
+
+	"lockproxy/resp/wire"
+)
 
 // A usage in the table says how a command is written, in the notation of Redis's pages: [what may be left out],
 // <one | of several>, … "..." for what may be repeated, and words in capitals as they are sent. From it comes what COMMAND
@@ -51,7 +55,7 @@ func (w *usageWords) argument(token string, flags Set) Map {
 		of = w.alternatives(">")
 	case word == strings.ToUpper(word) && token == "":
 		if len(w.left) == 0 || strings.Contains("[]>|", w.left[0]) {
-			return argumentMap(lower(word), "pure-token", word, flags, nil)
+			return argumentMap(wire.Lower(word), "pure-token", word, flags, nil)
 		}
 		return w.argument(word, flags)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 // A seldom notes when the log had a line last, of those that it has at most once in seldomEvery, however often there is cause for them.
@@ -88,7 +90,7 @@ func (s *Server) warnTurnedAway(conn net.Conn, n uint64) {
 // warnMemory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
 func (s *Server) warnMemory() {
 	n := s.memory.refused.Load()
-	if n > s.memoryWarned && s.warnSeldom("max_memory is spent: clients are refused", "max_memory", sizeText(int(s.memory.max)), "all_so_far", n) {
+	if n > s.memoryWarned && s.warnSeldom("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(s.memory.max)), "all_so_far", n) {
 		s.memoryWarned = n
 	}
 }
@@ -125,7 +127,7 @@ func tlsCause(err error) string {
 // warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
 func (c *call) warnUnknown() {
 	s := c.server
-	if s.cfg.Upstream == nil && c.parser.authed {
+	if s.cfg.Upstream == nil && c.parser.Authed {
 		s.warnSeldom("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
 			"client", c.addr(), "id", c.id)
 	}

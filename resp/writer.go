@@ -75,7 +75,7 @@ func (s *session) send(batch *slot) bool {
 			s.warnRefused(e)
 		}
 		if !sl.mute {
-			p.buf = reply.appendTo(p.buf, sl.resp3)
+			p.buf = reply.AppendTo(p.buf, sl.resp3)
 		}
 		s.beginHold(sl)
 		if sl.out.lock != nil {

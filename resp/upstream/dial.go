@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 // failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
@@ -192,7 +194,7 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	var b []byte
 	replies := 0
 	send := func(args ...string) {
-		b = AppendCommand(b, args...)
+		b = wire.AppendCommand(b, args...)
 		replies++
 	}
 	switch password := u.opt.Password(); {
@@ -234,7 +236,7 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 // there says whether the server still answers. A server that takes no more clients says so unasked, in place of the first reply,
 // and hangs up.
 func there(conn net.Conn, r *bufio.Reader) bool {
-	_, _ = conn.Write(AppendCommand(nil, "PING"))
+	_, _ = conn.Write(wire.AppendCommand(nil, "PING"))
 	_, err := readReply(r)
 	return err == nil
 }

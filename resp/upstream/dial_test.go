@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 const patienceMax = 20 * time.Second
@@ -264,7 +266,7 @@ func TestEachConnectionTrustsWhoIsTrustedThen(t *testing.T) {
 	roots.AddCert(server.Certificate())
 	now := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	u := New(Options{Addr: server.Listener.Addr().String(), TLS: func() *tls.Config { return now }})
-	if _, err := u.dial(t.Context(), Greeting{}); !errors.Is(err, ErrFraming) { // the server is trusted, and speaks HTTP
+	if _, err := u.dial(t.Context(), Greeting{}); !errors.Is(err, wire.ErrFraming) { // the server is trusted, and speaks HTTP
 		t.Fatal(err)
 	}
 	now = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
@@ -301,7 +303,7 @@ func TestAGreetingSaysWhoComes(t *testing.T) {
 		err := New(tc.options).greet(near, tc.greeting)
 		var want []byte
 		for _, args := range tc.want {
-			want = AppendCommand(want, args...)
+			want = wire.AppendCommand(want, args...)
 		}
 		if text := <-got; err != nil || text != string(want) {
 			t.Errorf("%q, %v; want %q", text, err, want)
@@ -311,6 +313,6 @@ func TestAGreetingSaysWhoComes(t *testing.T) {
 
 // greeted answers the greeting of a client that has nothing else to greet with.
 func greeted(conn net.Conn) {
-	_, _ = io.ReadFull(conn, make([]byte, len(AppendCommand(nil, "PING"))))
+	_, _ = io.ReadFull(conn, make([]byte, len(wire.AppendCommand(nil, "PING"))))
 	_, _ = io.WriteString(conn, "+PONG\r\n")
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"lockproxy/resp/wire"
 )
 
 // What a reply to a question of our own may take: COMMAND is the largest, with about 200 KB.
@@ -50,11 +52,11 @@ func (r *reader) value(depth int) (any, error) {
 	line, err := r.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, ErrFraming
+		return nil, wire.ErrFraming
 	case err != nil:
 		return nil, err
 	case len(line) < 3 || depth == 0 || r.items == 0:
-		return nil, ErrFraming
+		return nil, wire.ErrFraming
 	}
 	r.items--
 	kind, text := line[0], string(line[1:len(line)-2])
@@ -68,7 +70,7 @@ func (r *reader) value(depth int) (any, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return nil, ErrFraming
+		return nil, wire.ErrFraming
 	}
 	switch kind {
 	case ':':
@@ -80,7 +82,7 @@ func (r *reader) value(depth int) (any, error) {
 	case '%':
 		return r.list(2*n, depth)
 	}
-	return nil, ErrFraming
+	return nil, wire.ErrFraming
 }
 
 func (r *reader) text(n int64) (any, error) {
@@ -88,7 +90,7 @@ func (r *reader) text(n int64) (any, error) {
 		return nil, nil
 	}
 	if n > int64(r.bytes) {
-		return nil, ErrFraming
+		return nil, wire.ErrFraming
 	}
 	r.bytes -= int(n)
 	b := make([]byte, n+2)
@@ -103,7 +105,7 @@ func (r *reader) list(n int64, depth int) (any, error) {
 		return nil, nil
 	}
 	if n > int64(r.items) {
-		return nil, ErrFraming
+		return nil, wire.ErrFraming
 	}
 	list := []any{}
 	for range n {
@@ -114,21 +116,4 @@ func (r *reader) list(n int64, depth int) (any, error) {
 		list = append(list, v)
 	}
 	return list, nil
-}
-
-// AppendCommand appends a request to b.
-func AppendCommand(b []byte, args ...string) []byte {
-	b = AppendHeader(b, '*', len(args))
-	for _, arg := range args {
-		b = AppendHeader(b, '$', len(arg))
-		b = append(b, arg...)
-		b = append(b, '\r', '\n')
-	}
-	return b
-}
-
-// AppendHeader appends the line that says how many arguments (*) or bytes ($) follow.
-func AppendHeader(b []byte, kind byte, n int) []byte {
-	b = strconv.AppendInt(append(b, kind), int64(n), 10)
-	return append(b, '\r', '\n')
 }

@@ -3,9 +3,9 @@
 // Each client's connection to lockproxy has a connection of its own to the upstream, over which requests and replies go as
 // they are. Only then do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what they
 // mean on one Redis. So there is no pooled client
-// library, but plain connections with framing of our own: a Framer says where a reply ends, and nobody looks into the reply.
+// library, but plain connections with framing of our own: a wire.Framer says where a reply ends, and nobody looks into the reply.
 //
-// The package knows how to connect (Dial, DialPatiently), where replies end (Framer), and, from the server's
+// The package knows how to connect (Dial, DialPatiently), where replies end (wire.Framer), and, from the server's
 // own COMMAND, which arguments are keys (Commands, GetKeys). What is sent where
 // is decided in package resp.
 package upstream
@@ -21,6 +21,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lockproxy/resp/wire"
 )
 
 // Options say which server it is.
@@ -179,7 +181,7 @@ func (l *line) ask(ctx context.Context, patience time.Duration, args ...string) 
 	_ = l.conn.SetDeadline(time.Now().Add(patience))
 	stop := context.AfterFunc(ctx, l.close)
 	defer stop()
-	if _, err = l.conn.Write(AppendCommand(nil, args...)); err == nil {
+	if _, err = l.conn.Write(wire.AppendCommand(nil, args...)); err == nil {
 		reply, err = readReply(l.reads)
 	}
 	if err != nil {

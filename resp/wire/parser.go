@@ -1,4 +1,4 @@
-package resp
+package wire
 
 import (
 	"bytes"
@@ -6,16 +6,30 @@ import (
 	"math"
 )
 
-// lineMax is the longest inline command and the longest length line, as in Redis.
-const lineMax = 64 << 10
+// LineMax is the longest inline command and the longest length line, as in Redis.
+const LineMax = 64 << 10
 
-// What Redis takes at most. What exceeds that is refused in Redis's words; what exceeds only Limits, in ours.
+// Limits bound one request.
+type Limits struct {
+	Args    int // arguments, with the command's name
+	Bulk    int // bytes of one argument
+	Command int // bytes of the whole request
+}
+
+// What a client may send before it has logged in, as in Redis.
+const (
+	ArgsBeforeAuth = 10
+	BulkBeforeAuth = 16 << 10
+)
+
+// Redis's own limits. A larger request is refused in Redis's words; a request that exceeds only Limits is refused in ours.
 const (
 	redisArgsMax = math.MaxInt32
 	redisBulkMax = 512 << 20
 )
 
-// A protocolError is told to the client, and ends the connection. The texts are Redis's; those about our own limits are not here.
+// A protocolError is told to the client, and ends the connection. The texts are Redis's; the texts about our own limits stand where the
+// limits are checked.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
@@ -31,15 +45,15 @@ const (
 	errUnauthedBulk      protocolError = "unauthenticated bulk length"
 )
 
-// A parser finds commands in bytes that arrive in any pieces. It keeps its place in a command that is not complete,
+// A Parser finds commands in bytes that arrive in any pieces. The parser keeps its place in a command that is not complete,
 // so no byte of an argument is looked at twice. It allocates once for each command: the arguments are substrings of
 // one string.
-type parser struct {
-	limits *Limits
-	authed bool // the client may use the full limits
+type Parser struct {
+	Limits Limits
+	Authed bool // the client may use all of Limits
 
-	args []string // of the command found by the latest next
-	size int      // how much memory args hold on to
+	Args []string // of the command that the latest Next found
+	Size int      // bytes of memory that Args hold on to
 
 	left  int    // arguments still to come; 0: between commands
 	pos   int    // where the next unseen part of the command begins
@@ -49,17 +63,17 @@ type parser struct {
 
 type span struct{ from, to int }
 
-// spanSize is what an argument takes beside its text.
-const spanSize = 32
+// SpanSize is what an argument takes beside its text.
+const SpanSize = 32
 
 // keepArgs is how many arguments a parser of an idle connection keeps space for.
 const keepArgs = 64
 
-// next looks for a command at the beginning of b, which must begin where the bytes consumed so far ended. It returns
-// how many bytes the command takes, or 0 if it is not complete. A complete command may have no args: empty ones are
+// Next looks for a command at the beginning of b, which must begin where the bytes consumed so far ended. It returns
+// how many bytes the command takes, or 0 if it is not complete. A complete command may have no Args: empty ones are
 // legal. After an error the parser is of no more use.
-func (p *parser) next(b []byte) (int, error) {
-	p.args = p.args[:0]
+func (p *Parser) Next(b []byte) (int, error) {
+	p.Args = p.Args[:0]
 	if p.left == 0 {
 		if len(b) == 0 {
 			return 0, nil
@@ -82,18 +96,18 @@ func (p *parser) next(b []byte) (int, error) {
 }
 
 // begin reads the line that says how many arguments follow.
-func (p *parser) begin(b []byte) (int, error) {
+func (p *Parser) begin(b []byte) (int, error) {
 	line, ok := lengthLine(b)
 	if !ok {
 		return 0, tooLong(b, errMultibulkString)
 	}
-	n, ok := parseInt(string(line[1:]))
+	n, ok := ParseInt(string(line[1:]))
 	switch {
 	case !ok || n > redisArgsMax:
 		return 0, errMultibulkLength
-	case n > int64(p.limits.Args):
+	case n > int64(p.Limits.Args):
 		return 0, p.tooMany()
-	case n > argsBeforeAuth && !p.authed:
+	case n > ArgsBeforeAuth && !p.Authed:
 		return 0, errUnauthedMultibulk
 	}
 	p.pos = len(line) + 2
@@ -105,7 +119,7 @@ func (p *parser) begin(b []byte) (int, error) {
 }
 
 // argument reads one argument, and says whether all of it was there.
-func (p *parser) argument(b []byte) (bool, error) {
+func (p *Parser) argument(b []byte) (bool, error) {
 	if p.bulk < 0 {
 		rest := b[p.pos:]
 		line, ok := lengthLine(rest)
@@ -115,20 +129,20 @@ func (p *parser) argument(b []byte) (bool, error) {
 		if len(line) == 0 || line[0] != '$' {
 			return false, protocolError(fmt.Sprintf("expected '$', got '%s'", rest[:1]))
 		}
-		n, ok := parseInt(string(line[1:]))
+		n, ok := ParseInt(string(line[1:]))
 		switch {
 		case !ok || n < 0 || n > redisBulkMax:
 			return false, errBulkLength
-		case n > int64(p.limits.Bulk):
-			return false, protocolError("argument of more than " + sizeText(p.limits.Bulk) + " (max_bulk)")
-		case n > bulkBeforeAuth && !p.authed:
+		case n > int64(p.Limits.Bulk):
+			return false, protocolError("argument of more than " + SizeText(p.Limits.Bulk) + " (max_bulk)")
+		case n > BulkBeforeAuth && !p.Authed:
 			return false, errUnauthedBulk
 		}
 		p.bulk = int(n)
 		p.pos += len(line) + 2
 	}
-	if p.pos+p.bulk+2 > p.limits.Command {
-		return false, protocolError("command of more than " + sizeText(p.limits.Command) + " (max_command)")
+	if p.pos+p.bulk+2 > p.Limits.Command {
+		return false, protocolError("command of more than " + SizeText(p.Limits.Command) + " (max_command)")
 	}
 	if len(b) < p.pos+p.bulk+2 {
 		return false, nil
@@ -139,16 +153,16 @@ func (p *parser) argument(b []byte) (bool, error) {
 	return true, nil
 }
 
-// finish makes args of spans.
-func (p *parser) finish(b []byte) {
+// finish makes Args of spans.
+func (p *Parser) finish(b []byte) {
 	base := p.spans[0].from
 	text := string(b[base:p.spans[len(p.spans)-1].to])
 	for _, s := range p.spans {
-		p.args = append(p.args, text[s.from-base:s.to-base])
+		p.Args = append(p.Args, text[s.from-base:s.to-base])
 	}
-	p.size = len(text)
+	p.Size = len(text)
 	if len(p.spans) > keepArgs {
-		p.size += len(p.spans) * spanSize
+		p.Size += len(p.spans) * SpanSize
 	}
 	if cap(p.spans) > keepArgs {
 		p.spans = nil
@@ -156,35 +170,35 @@ func (p *parser) finish(b []byte) {
 }
 
 // inline reads a command as a person types it.
-func (p *parser) inline(b []byte) (int, error) {
+func (p *Parser) inline(b []byte) (int, error) {
 	end := bytes.IndexByte(b, '\n')
-	if end > lineMax || end < 0 && len(b) > lineMax {
+	if end > LineMax || end < 0 && len(b) > LineMax {
 		return 0, errInlineSize
 	}
 	if end < 0 {
 		return 0, nil
 	}
-	args, ok := splitArgs(p.args, bytes.TrimSuffix(b[:end], []byte{'\r'}))
+	args, ok := splitArgs(p.Args, bytes.TrimSuffix(b[:end], []byte{'\r'}))
 	if !ok {
 		return 0, errInlineQuotes
 	}
-	if len(args) > p.limits.Args {
+	if len(args) > p.Limits.Args {
 		return 0, p.tooMany()
 	}
-	p.args, p.size = args, end
+	p.Args, p.Size = args, end
 	return end + 1, nil
 }
 
 // tooMany refuses more arguments than max_args.
-func (p *parser) tooMany() protocolError {
-	return protocolError(fmt.Sprintf("command of more than %d arguments (max_args)", p.limits.Args))
+func (p *Parser) tooMany() protocolError {
+	return protocolError(fmt.Sprintf("command of more than %d arguments (max_args)", p.Limits.Args))
 }
 
-// forget drops the arguments, so that an idle connection holds on to nothing.
-func (p *parser) forget() {
-	clear(p.args)
-	if cap(p.args) > keepArgs {
-		p.args = nil
+// Forget drops the arguments, so that an idle connection holds on to nothing.
+func (p *Parser) Forget() {
+	clear(p.Args)
+	if cap(p.Args) > keepArgs {
+		p.Args = nil
 	}
 }
 
@@ -199,7 +213,7 @@ func lengthLine(b []byte) ([]byte, bool) {
 
 // tooLong returns err if b, in which no length line ends, is longer than one may be.
 func tooLong(b []byte, err protocolError) error {
-	if len(b) > lineMax {
+	if len(b) > LineMax {
 		return err
 	}
 	return nil

@@ -1,15 +1,11 @@
-package resp
+package wire
 
-import "fmt"
+// PatternMax is the longest pattern by which clients search among names that others chose; see Match for what a longer one may cost.
+const PatternMax = 256
 
-// patternMax is the longest pattern by which clients search among names that others chose; see matchGlob for what a longer one may cost.
-const patternMax = 256
-
-var errPattern = Error(fmt.Sprintf("ERR the pattern has more than %d bytes; use a shorter one", patternMax))
-
-// matchGlob matches as Redis's patterns do: * ? [a-z] [^a-z] and \ for the character itself. It takes a time of at most
+// Match matches as Redis's patterns do: * ? [a-z] [^a-z] and \ for the character itself. It takes a time of at most
 // len(pattern) × len(s): of all stars only the latest is ever moved.
-func matchGlob(pattern, s string) bool {
+func Match(pattern, s string) bool {
 	p, i := 0, 0
 	star, mark := -1, 0
 	for i < len(s) {
@@ -37,13 +33,13 @@ func matchGlob(pattern, s string) bool {
 	return p == len(pattern)
 }
 
-// matchChannel is matchGlob for channels. In Redis only the empty pattern matches the empty channel, while KEYS * has the empty
+// MatchChannel is Match for channels. In Redis only the empty pattern matches the empty channel, while KEYS * has the empty
 // key.
-func matchChannel(pattern, channel string) bool {
+func MatchChannel(pattern, channel string) bool {
 	if channel == "" {
 		return pattern == ""
 	}
-	return matchGlob(pattern, channel)
+	return Match(pattern, channel)
 }
 
 // matchOne matches one character, and returns how much of the pattern stands for it.

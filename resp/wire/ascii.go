@@ -1,4 +1,4 @@
-package resp
+package wire
 
 // Letters have two cases as in C: ASCII only.
 
@@ -16,8 +16,8 @@ func upperByte(c byte) byte {
 	return c
 }
 
-// equalFold compares as C's strcasecmp does.
-func equalFold(a, b string) bool {
+// EqualFold compares as C's strcasecmp does.
+func EqualFold(a, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -29,8 +29,8 @@ func equalFold(a, b string) bool {
 	return true
 }
 
-func lower(s string) string { return mapBytes(s, lowerByte) }
-func upper(s string) string { return mapBytes(s, upperByte) }
+func Lower(s string) string { return mapBytes(s, lowerByte) }
+func Upper(s string) string { return mapBytes(s, upperByte) }
 
 func mapBytes(s string, f func(byte) byte) string {
 	for i := range len(s) {

@@ -1,4 +1,4 @@
-package upstream
+package wire
 
 import (
 	"bytes"
@@ -169,28 +169,6 @@ func TestTheFirstWordOfAMessage(t *testing.T) {
 		word, more := FirstWord([]byte(c.text))
 		if string(word) != c.word || more != c.more {
 			t.Errorf("%q: %q, %v", c.text, word, more)
-		}
-	}
-}
-
-func TestKeysOfCommands(t *testing.T) {
-	row := func(name string, first, last, step int64, flags []any, subs ...any) any {
-		return []any{name, int64(-2), flags, first, last, step, nil, nil, nil, subs}
-	}
-	c := parseCommands([]any{
-		row("incr", 1, 1, 1, nil), row("mset", 1, -1, 2, nil), row("sort", 1, 1, 1, []any{"write", "movablekeys"}), row("keys", 0, 0, 0, nil),
-		row("object", 0, 0, 0, nil, row("object|freq", 2, 2, 1, nil)), "no row", []any{"short"},
-	})
-	for _, k := range []struct {
-		command, keys string
-		exact         bool
-	}{
-		{"INCR a", "a", true}, {"mset a 1 b 2", "a b", true}, {"MSET", "", true}, {"SORT a STORE b", "a STORE b", false},
-		{"KEYS *", "", true}, {"OBJECT FREQ a", "a", true}, {"OBJECT HELP", "", true}, {"OBJECT", "", true}, {"NOSUCH a", "", true},
-	} {
-		got, exact := c.Keys(strings.Fields(k.command))
-		if strings.Join(got, " ") != k.keys || exact != k.exact {
-			t.Errorf("%s: %q, %v", k.command, got, exact)
 		}
 	}
 }
