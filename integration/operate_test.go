@@ -53,7 +53,7 @@ func TestOperatorsSeeWhyALockIsNotClear(t *testing.T) {
 		t.Errorf("GET: %q, %v", got, err)
 	}
 	tells(t, c, `^-NOQUORUM 1 of 3 masters answered, 2 needed: `, "LOCKS")
-	expect(t, c, ":1\r\n", "FORCEUNLOCK", "k")    // two have answered, and have it no more
+	expect(t, c, ":1\r\n", "FORCEUNLOCK", "k") // two have answered, and have it no more
 	expect(t, c, ":0\r\n", "FORCEUNLOCK", "k")
 	tells(t, c, `.*`+one(0, nothing), "LOCKINFO", "k")
 	masters[0].Kill()

@@ -33,6 +33,7 @@ var forbidden = map[string][]string{
 	"resp/wire":              {"lockproxy/resp", "lockproxy/quorum", "lockproxy/script", "lockproxy/cmd", "net"},
 	"cmd/lockproxy/config":   {"lockproxy/quorum", "lockproxy/resp"},
 	"cmd/lockproxy/embedded": {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script"},
+	"cmd/lockproxy/console":  {"lockproxy/quorum/masters", "lockproxy/script", "github.com/redis"},
 	"cmd/lockproxy/admin":    {"lockproxy/quorum/masters", "lockproxy/script", "github.com/redis"},
 	"integration/harness":    {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script", "lockproxy/cmd"},
 }

@@ -13,6 +13,9 @@ import (
 // of the lost lock: a listener may hold the key by now, or a key of that name in another database.
 const lostChannel = reservedPrefix + "lost:"
 
+// LostMessage is the line of the log that tells of a lock that a connection held, and has lost.
+const LostMessage = "a held lock was lost: it could not be extended"
+
 // losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. session.mu guards them; any
 // needs no lock.
 type losses struct {
@@ -53,7 +56,7 @@ func (s *session) lose(key quorum.Key, fence int64) {
 	}
 	s.lost.add(key)
 	s.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
-	s.server.log.Warn("a held lock was lost: it could not be extended", "key", clip(key.Name, echoMax), "db", key.DB,
+	s.server.log.Warn(LostMessage, "key", clip(key.Name, echoMax), "db", key.DB,
 		"client", s.addr(), "id", s.id)
 	//mutant: the loss of a held lock is not pushed
 	if s.resp3 {

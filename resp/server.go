@@ -75,6 +75,9 @@ type counters struct {
 	heldLost, evicted                                  atomic.Uint64
 }
 
+// Gates returns those in which clients wait for locks.
+func (s *Server) Gates() *gate.Gates { return s.gates }
+
 // Stats counts what the server did since it was made.
 type Stats struct {
 	Clients        int

@@ -17,6 +17,7 @@ import (
 
 	"lockproxy/cmd/lockproxy/admin"
 	"lockproxy/cmd/lockproxy/config"
+	"lockproxy/cmd/lockproxy/console"
 	"lockproxy/cmd/lockproxy/embedded"
 	"lockproxy/cmd/lockproxy/renewed"
 	"lockproxy/cmd/lockproxy/sock"
@@ -49,9 +50,10 @@ func serve(l *config.Loaded, _, stderr io.Writer) int {
 	signal.Ignore(syscall.SIGPIPE) // if the log's reader goes, locks must go on
 	defer signal.Stop(signals)
 
-	log := newLogbook(l.Config, stderr)
+	log, warnings := newLogbook(l.Config, stderr), &console.Warnings{}
 	defer log.Close()
-	p := &process{cfg: l.Config, stderr: log, log: newLogger(l.Config, log), failed: make(chan error, 2)}
+	p := &process{cfg: l.Config, stderr: log, warnings: warnings, failed: make(chan error, 2)}
+	p.log = slog.New(warnings.Handler(newLogger(l.Config, log).Handler()))
 	if err := p.start(l.Warnings); err != nil {
 		fmt.Fprintln(log, "lockproxy:", err)
 		p.stop(0)
@@ -94,9 +96,10 @@ func isSecond(s, first os.Signal, after time.Duration) bool {
 
 // A process is a running proxy: what was started, and how each part is stopped.
 type process struct {
-	cfg    *config.Config
-	stderr io.Writer
-	log    *slog.Logger
+	cfg      *config.Config
+	stderr   io.Writer
+	log      *slog.Logger
+	warnings *console.Warnings // the last lines of log
 
 	door      net.Listener         // for Redis clients
 	adminDoor net.Listener         // nil: off
@@ -268,9 +271,15 @@ func (p *process) startAdmin() error {
 	if p.cfg.TLSCert != "" {
 		shown["tls_cert"] = p.inTLS
 	}
+	page := console.New(p.engine, p.front, console.Options{
+		Version: versionText(), Databases: p.cfg.Databases, First: p.cfg.FirstDatabase(), Warnings: p.warnings,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	p.onStop(func(context.Context) { cancel() })
+	p.serves.Go(func() { page.Run(ctx) })
 	s := admin.New(p.engine, p.front, admin.Options{
 		Version: versionText(), Databases: p.cfg.Databases, First: p.cfg.FirstDatabase(),
-		Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Logger: p.log,
+		Pprof: p.cfg.Pprof, Hosts: adminHosts(p.cfg), Certificates: shown, Console: page, Logger: p.log,
 	})
 	p.serve("admin", func() error { return s.Serve(p.adminDoor) })
 	p.onStop(func(ctx context.Context) { _ = s.Close(ctx) })

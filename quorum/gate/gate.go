@@ -15,6 +15,8 @@ package gate
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -147,6 +149,26 @@ func (g *Gates) WaitingInAll() int {
 		n += gate.waiting()
 	}
 	return n
+}
+
+// A Queue is a resource, and how many clients of this proxy wait for it.
+type Queue struct {
+	Key     quorum.Key
+	Waiting int
+}
+
+// Longest returns the resources for which most clients wait: at most n, the longest queue first.
+func (g *Gates) Longest(n int) []Queue {
+	g.mu.Lock()
+	var all []Queue
+	for key, gate := range g.gates {
+		if waiting := gate.waiting(); waiting > 0 {
+			all = append(all, Queue{key, waiting})
+		}
+	}
+	g.mu.Unlock()
+	slices.SortFunc(all, func(a, b Queue) int { return cmp.Or(b.Waiting-a.Waiting, strings.Compare(a.Key.Name, b.Key.Name)) })
+	return all[:min(n, len(all))]
 }
 
 // EndWaits ends all waits with ErrClosed, but for attempts under way. Nobody waits any more from then on.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,7 @@ type Options struct {
 	Pprof        bool
 	Hosts        []string               // further names by which the pages may be asked for; hosts.go has the rule
 	Certificates map[string]Certificate // by the setting that names its file
+	Console      http.Handler           // what browsers are shown; nil: nothing
 	Logger       *slog.Logger
 }
 
@@ -71,8 +73,14 @@ const (
 func New(engine Engine, front Front, opt Options) *Server {
 	s := &Server{}
 	s.phase.Store(starting)
+	if opt.Console == nil {
+		opt.Console = http.NotFoundHandler()
+	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", index)
+	mux.Handle("GET /{$}", byBrowser(opt.Console))
+	for _, page := range []string{"/lock", "/console.css", "/console.js"} {
+		mux.Handle("GET "+page, opt.Console)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.refusal()) })
 	mux.HandleFunc("GET /lockz", func(w http.ResponseWriter, r *http.Request) { lockz(w, r, engine, opt) })
@@ -100,8 +108,15 @@ func New(engine Engine, front Front, opt Options) *Server {
 	return s
 }
 
-func index(w http.ResponseWriter, _ *http.Request) {
-	fmt.Fprint(w, "lockproxy\n\n/metrics\n/healthz\n/readyz\n/lockz\n")
+// byBrowser shows the console to browsers, and the list of pages to all others.
+func byBrowser(console http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept"), "text/html") {
+			console.ServeHTTP(w, r)
+			return
+		}
+		fmt.Fprint(w, "lockproxy\n\n/metrics\n/healthz\n/readyz\n/lockz\n/ in a browser: the console\n")
+	})
 }
 
 // program stands in for pprof.Cmdline. The rest of the command line may have passwords in it.
