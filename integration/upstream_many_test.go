@@ -87,7 +87,7 @@ func (r *rambler) some() [][]string {
 		func() [][]string { return [][]string{{"EVAL", "return redis.call('GET',KEYS[1])", "1", key()}} },
 		func() [][]string { return [][]string{{"RESET"}} },
 		func() [][]string {
-			return [][]string{{"MULTI"}, {"SET", key(), value()}, {"SELECT", "1"}, {"GET", key()}, {"CLIENT", "GETNAME"}, {"HSET", key(), "f", "1"}, {"EXEC"}}
+			return [][]string{{"MULTI"}, {"SET", key(), value()}, {"PING"}, {"GET", key()}, {"ECHO", "x"}, {"HSET", key(), "f", "1"}, {"EXEC"}}
 		},
 		func() [][]string { return [][]string{{"MULTI"}, {"NOSUCH"}, {"SET", key(), value()}, {"EXEC"}} },
 		func() [][]string { return [][]string{{"CLIENT", "REPLY", "SKIP"}, {"GET", key()}, {"GET", key()}} },

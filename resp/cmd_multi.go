@@ -3,15 +3,17 @@ package resp
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/pubsub"
 	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
 // MULTI and EXEC are one Engine.Exec on all keys of the commands and all that are watched. So EXEC is what it is in
-// Redis: all commands at one moment, or none if a watched key has changed. Commands without keys are run when that is
-// known (settle.go).
+// Redis: all commands at one moment, or none if a watched key has changed. Of commands without keys, a transaction may hold those that
+// change nothing, whose replies are made when they are queued, and messages, which are published when EXEC has taken place.
 
 func runMulti(c *call) Reply {
 	if c.transaction.open() {
@@ -109,10 +111,13 @@ func (c *call) enqueue() Reply {
 	switch {
 	case c.cmd.group == "scripting" && !c.cmd.keys.none():
 		refused = c.queueScript(q)
-	case c.cmd.full == "script|load": // EXEC does not wait for the masters once more
-		q.reply = runScriptLoad(c)
-	case q.step == nil && c.cmd.flags&mayQueue == 0:
+	case q.step != nil:
+	case c.cmd.flags&mayQueue == 0:
 		refused = errNotInMulti(c.cmd.full)
+	case c.cmd.group != "pubsub":
+		q.reply = c.cmd.run(c)
+	case isOwnChannel(q.args[1]):
+		q.reply = errOwnChannel
 	}
 	switch {
 	case q.reply == wait:
@@ -120,19 +125,12 @@ func (c *call) enqueue() Reply {
 	case refused != nil:
 	case c.uncompiled():
 		refused = q.reply // it is not known whether the text may be part of a transaction: none of the transaction takes place
-	case q.step != nil && t.selected != nil && *t.selected != c.db:
-		refused = Error("ERR lockproxy runs a transaction in one database, and this SELECT is for another: SELECT before MULTI, or after EXEC")
 	default:
 		refused = c.retainQueued(len(t.queue), t.args+len(q.args))
 	}
 	if refused != nil {
 		t.spoil()
 		return refused
-	}
-	if c.cmd.name == "select" {
-		if db, refused := c.parseDB(q.args[1]); refused == nil {
-			t.selected = &db
-		}
 	}
 	t.queue = append(t.queue, q)
 	t.args += len(q.args)
@@ -166,7 +164,7 @@ func runExec(c *call) Reply {
 		}
 		t.end(&c.memory)
 		replies := repliesSoFar(queue)
-		c.runDeferred(deferredOf(queue), replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
+		c.server.publishQueued(queue, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return later
 	}
 	return c.execute(names, queue, func() ([]quorum.Mark, step) {
@@ -196,15 +194,33 @@ func repliesSoFar(queue []*queued) Array {
 	return replies
 }
 
-// deferredOf returns the commands that are run when the plan has taken place.
-func deferredOf(queue []*queued) []deferredCommand {
-	var deferred []deferredCommand
-	for i, q := range queue {
-		if q.step == nil && q.reply == nil {
-			deferred = append(deferred, deferredCommand{at: i, cmd: q.cmd, args: q.args})
+// publishQueued publishes the messages of a transaction that has taken place, and puts their replies in place. Then it calls done.
+func (s *Server) publishQueued(queue []*queued, reply Reply, done func()) {
+	replies, _ := reply.(Array)
+	var left atomic.Int32
+	left.Store(1)
+	oneLess := func() {
+		if left.Add(-1) == 0 {
+			done()
 		}
 	}
-	return deferred
+	for i, q := range queue {
+		if q.step != nil || q.reply != nil {
+			continue
+		}
+		left.Add(1)
+		kind := pubsub.Channel
+		if q.cmd.name == "spublish" {
+			kind = pubsub.Shard
+		}
+		s.publish(pubsub.Topic{Kind: kind, Name: q.args[1]}, q.args[2], func(n int, err error) {
+			if replies[i] = Int(n); err != nil {
+				replies[i] = errorReply(err)
+			}
+			oneLess()
+		})
+	}
+	oneLess()
 }
 
 // queueScript makes a step of a script that is understood; others cannot be part of a transaction. If the command or its text

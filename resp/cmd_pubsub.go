@@ -185,25 +185,26 @@ const errOwnChannel = Error("ERR channels that begin with " + reservedPrefix + "
 
 // publish answers with how many subscriptions the message meets.
 func (c *call) publish(kind pubsub.Kind) Reply {
-	if strings.HasPrefix(c.args[1], reservedPrefix) {
+	if isOwnChannel(c.args[1]) {
 		return errOwnChannel
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
-		c.publishTo(kind, func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
+		c.server.publish(pubsub.Topic{Kind: kind, Name: c.args[1]}, c.args[2], func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
 	})
 }
 
-// publishTo calls done with how many subscriptions the message meets.
-func (c *call) publishTo(kind pubsub.Kind, done func(n int, err error)) {
-	messages, t := c.server.messages, pubsub.Topic{Kind: kind, Name: c.args[1]}
+func isOwnChannel(name string) bool { return strings.HasPrefix(name, reservedPrefix) }
+
+// publish calls done with how many subscriptions the message meets.
+func (s *Server) publish(t pubsub.Topic, message string, done func(n int, err error)) {
 	channel := pubsub.MasterChannel(t)
 	match := func(pattern string) bool { return wire.MatchChannel(pattern, channel) }
-	c.engine().Publish(channel, c.args[2], func(p quorum.Published) {
+	s.engine.Publish(channel, message, func(p quorum.Published) {
 		if p.Err != nil {
 			done(0, p.Err)
 			return
 		}
-		done(int(messages.Receivers(t, match, p.Receivers)), nil)
+		done(int(s.messages.Receivers(t, match, p.Receivers)), nil)
 	})
 }
 

@@ -21,11 +21,11 @@ func (c *call) engine() Engine { return c.server.engine }
 
 // dispatch runs the command that the parser found. If it returns false, the command has to wait, and dispatch is called again for it.
 func (s *session) dispatch() bool {
-	if s.settling == nil && s.full() && s.throttle() {
+	if s.full() && s.throttle() {
 		return false
 	}
 	memory := &s.memory
-	if s.reserve == 0 && s.settling == nil {
+	if s.reserve == 0 {
 		if !memory.take(s.parser.Size) {
 			s.refuse(errMemory)
 			return true
@@ -57,9 +57,6 @@ func (s *session) dispatch() bool {
 
 // perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
 func (c *call) perform() Reply {
-	if c.settling != nil {
-		return c.settle()
-	}
 	c.cmd = nil
 	cmd := c.server.commands.find(c.args[0])
 	if cmd == nil && isAttack(c.args[0]) {

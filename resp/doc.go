@@ -34,7 +34,7 @@
 //	engine.go, config.go            what the package needs of others
 //	cmd_*.go                        the handlers, by group
 //	plan*.go, names.go              commands that read and change at one moment
-//	transaction.go, settle.go       MULTI: what is queued, and what is left to do when EXEC has taken place
+//	transaction.go                  MULTI: what is queued, and what is watched
 //	hold*.go, subscriptions.go      locks and topics that a connection has
 //	tracking.go                     CLIENT TRACKING: clients cache nothing
 //	halfclose.go, janitor.go        clients that are gone or slow

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last five.
+// flags are a command's properties, in the order and by the names of COMMAND, which has no names for the last four.
 type flags uint32
 
 const (
@@ -26,8 +26,7 @@ const (
 	movableKeys
 	subscribedToo // allowed to a subscribed RESP2 client
 	atOnce        // not queued by a transaction
-	mayQueue      // may be part of a transaction though it has no plan: it is run when the transaction has taken place
-	ours          // and it is run by the proxy even if the transaction is at the upstream: it is about the client's connection
+	mayQueue      // may be part of a transaction, though it has no plan: its reply is made when it is queued; a message is published when EXEC has taken place
 	betterThere   // the upstream answers it, because it knows more; the proxy does if the upstream cannot be reached
 )
 

@@ -25,7 +25,7 @@ var fuzzSeeds = []string{
 	words("LOCK k 9 TOKEN t WAIT 3 HOLD") + words("LOCK k 9 WAIT 2") + words("UNLOCK k t") + words("RESET") + words("LOCK k 9 HOLD"),
 	words("EVAL return 1 1 k") + words("CLIENT REPLY SKIP") + words("QUIT"), words("DEL k k j") + words("EXPIRE k 1 GT"),
 	words("LOCK k 1000") + words("FENCE k 1125899906842624") + words("FENCE k x") + words("CLIENT LIST") + words("INFO"), words("SELECT 3") + words("RESET") + words("EXISTS a b c"),
-	words("MULTI") + words("GET k") + words("HELLO 3") + words("SELECT 1") + words("PUBLISH a b") + words("EXEC") + words("GET k"),
+	words("MULTI") + words("GET k") + words("PUBLISH a b") + words("TIME") + words("EXEC") + words("GET k"),
 	words("CLIENT UNBLOCK 1 ERROR") + words("CLIENT CACHING YES") + words("SET k v"),
 	words("COMMAND GETKEYS EVAL x 1 a b") + words("CONFIG GET *") + words("COMMAND LIST FILTERBY PATTERN [a-"),
 }

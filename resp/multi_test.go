@@ -362,7 +362,7 @@ func (r *rig) awaitGone() {
 
 func TestWhatATransactionCannotHold(t *testing.T) {
 	c := newRig(t, Config{}).dial()
-	for _, line := range []string{"SUBSCRIBE x", "CLIENT KILL ID 9", "LOCK k 1000", "HGET k f", "CLIENT REPLY OFF", "PUBSUB NUMPAT",
+	for _, line := range []string{"SUBSCRIBE x", "CLIENT KILL ID 9", "LOCK k 1000", "HGET k f", "CLIENT REPLY OFF", "CLIENT ID", "SELECT 0", "HELLO 3", "PUBSUB NUMPAT",
 		"EVAL return{} 1 k", "DEBUG JMAP"} {
 		c.ask("MULTI")
 		if got := c.ask(strings.Fields(line)...); got[0] != '-' {

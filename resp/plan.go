@@ -136,7 +136,7 @@ func (c *call) runStep(q *queued) Reply {
 }
 
 // execute runs a plan of these commands on keys. It calls begin once, when no earlier command is in its way. begin returns the steps of
-// the plan as one, and the marks that the first of the keys must have. Commands without a step are run when the plan has taken place.
+// the plan as one, and the marks that the first of the keys must have. When the plan has taken place, the messages of the commands are published.
 func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(overlapNone, names, func(o *outcome) Reply {
 		if o.done == 0 {
@@ -147,7 +147,7 @@ func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.M
 	if sl == nil {
 		return wait
 	}
-	deferred, brief := deferredOf(queue), briefly(names, queue)
+	brief := briefly(names, queue)
 	marks, run := begin()
 	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks, Brief: brief}
 	var shown []*watched // by name; EXEC watches nothing any more
@@ -172,24 +172,20 @@ func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.M
 		}
 		return edits
 	}
-	s, settles := c.session, len(deferred) > 0
-	if settles {
-		c.beginSettling(&settling{slot: sl, deferred: deferred})
-	}
+	s := c.session
 	c.engine().Exec(req, func(x quorum.Executed) {
+		done := func() { sl.onExecuted(x, reply) }
 		switch {
 		case !x.Done:
 			reply = NullArray{}
 		case x.Err == nil:
 			s.heedPlan(req.DB, last)
+			if x.Lock == nil || time.Now().Before(s.server.lockOf(x.Lock).Until()) {
+				s.server.publishQueued(queue, reply, done)
+				return
+			}
 		}
-		sl.onExecuted(x, reply)
-		if settles {
-			s.Kick()
-		}
+		done()
 	})
-	if settles {
-		return wait
-	}
 	return later
 }

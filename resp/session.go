@@ -43,8 +43,7 @@ type session struct {
 	line      *admission.Place
 	lined     time.Time // since when this command waits in line, if it does
 	transaction
-	caching  bool      // the client is going to keep the reply to its next command; see CLIENT CACHING
-	settling *settling // the EXEC under way whose deferred commands are still to be run; nil: none
+	caching bool // the client is going to keep the reply to its next command; see CLIENT CACHING
 	upstreamSide
 
 	memory   account
@@ -251,7 +250,7 @@ func (s *session) rearm() bool {
 // runAll runs all complete commands that have arrived, until one has to wait.
 func (s *session) runAll() {
 	defer s.line.Yield()
-	for !s.closing.Load() || s.settling != nil {
+	for !s.closing.Load() {
 		if !s.pending {
 			n, err := s.parser.Next(s.in.bytes())
 			if err != nil {
@@ -304,8 +303,7 @@ func (s *session) kickReader() {
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// Kick is kickReader without s.mu held: it is the client's turn in line, or an EXEC has taken
-// place.
+// Kick is kickReader without s.mu held: it is the client's turn in line.
 func (s *session) Kick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -204,15 +204,15 @@ var pubsubCommands = []*command{
 const handshake = noScript | loading | stale | fast | noAuth | allowBusy
 
 var connectionCommands = []*command{
-	{name: "hello", arity: -1, flags: handshake | mayQueue | ours, group: "connection", since: "6.0.0", run: runHello,
+	{name: "hello", arity: -1, flags: handshake, group: "connection", since: "6.0.0", run: runHello,
 		usage: "[protover [AUTH username password] [SETNAME clientname]]", summary: "Handshake with Redis"},
-	{name: "auth", arity: -2, flags: handshake | mayQueue | ours, group: "connection", since: "1.0.0", run: runAuth,
+	{name: "auth", arity: -2, flags: handshake, group: "connection", since: "1.0.0", run: runAuth,
 		usage: "[username] password", summary: "Authenticate to the server"},
 	{name: "quit", arity: -1, flags: handshake | subscribedToo | atOnce, group: "connection", since: "1.0.0", run: runQuit,
 		summary: "Close the connection"},
 	{name: "reset", arity: 1, flags: handshake | subscribedToo | atOnce, group: "connection", since: "6.2.0", run: runReset,
 		summary: "Reset the connection"},
-	{name: "select", arity: 2, flags: loading | stale | fast | mayQueue | ours, group: "connection", since: "1.0.0", run: runSelect,
+	{name: "select", arity: 2, flags: loading | stale | fast, group: "connection", since: "1.0.0", run: runSelect,
 		usage: "index", summary: "Change the selected database for the current connection"},
 	{name: "ping", arity: -1, flags: fast | subscribedToo | mayQueue, group: "connection", since: "1.0.0", run: runPing,
 		usage: "[message]", summary: "Ping the server"},
@@ -229,27 +229,26 @@ var connectionCommands = []*command{
 const (
 	plainClient = noScript | loading | stale
 	adminClient = admin | plainClient
-	ownClient   = plainClient | mayQueue | ours
 )
 
 var clientCommands = []*command{
-	{name: "id", arity: 2, flags: ownClient, since: "5.0.0", run: runClientID,
+	{name: "id", arity: 2, flags: plainClient, since: "5.0.0", run: runClientID,
 		summary: "Returns the client ID for the current connection"},
-	{name: "setname", arity: 3, flags: ownClient, since: "2.6.9", run: runClientSetName,
+	{name: "setname", arity: 3, flags: plainClient, since: "2.6.9", run: runClientSetName,
 		usage: "connection-name", summary: "Set the current connection name"},
-	{name: "getname", arity: 2, flags: plainClient | mayQueue, since: "2.6.9", run: runClientGetName,
+	{name: "getname", arity: 2, flags: plainClient, since: "2.6.9", run: runClientGetName,
 		summary: "Get the current connection name"},
-	{name: "setinfo", arity: 4, flags: ownClient, since: "7.2.0", run: runClientSetInfo,
+	{name: "setinfo", arity: 4, flags: plainClient, since: "7.2.0", run: runClientSetInfo,
 		usage: "<LIB-NAME libname | LIB-VER libver>", summary: "Set client or connection specific info"},
-	{name: "list", arity: -2, flags: admin | ownClient, since: "2.4.0", run: runClientList,
+	{name: "list", arity: -2, flags: admin | plainClient, since: "2.4.0", run: runClientList,
 		summary: "Get the list of client connections"},
-	{name: "info", arity: 2, flags: ownClient, since: "6.2.0", run: runClientInfo,
+	{name: "info", arity: 2, flags: plainClient, since: "6.2.0", run: runClientInfo,
 		summary: "Returns information about the current client connection."},
 	{name: "kill", arity: -3, flags: adminClient, since: "2.4.0", run: runClientKill,
 		summary: "Kill the connection of a client"},
-	{name: "no-evict", arity: 3, flags: admin | ownClient, since: "7.0.0", run: runOnOff,
+	{name: "no-evict", arity: 3, flags: admin | plainClient, since: "7.0.0", run: runOnOff,
 		usage: "<ON | OFF>", summary: "Set client eviction mode: accepted, and without effect"},
-	{name: "no-touch", arity: 3, flags: ownClient, since: "7.2.0", run: runOnOff,
+	{name: "no-touch", arity: 3, flags: plainClient, since: "7.2.0", run: runOnOff,
 		usage: "<ON | OFF>", summary: "Control whether commands alter access times: accepted, there are none"},
 	{name: "reply", arity: 3, flags: plainClient, since: "3.2.0", run: runClientReply,
 		usage: "<ON | OFF | SKIP>", summary: "Instruct the server whether to reply to commands"},
@@ -297,7 +296,7 @@ var serverCommands = []*command{
 		}},
 	{name: "acl", arity: -2, group: "server", since: "6.0.0",
 		summary: "A container for Access List Control commands", subs: []*command{
-			{name: "whoami", arity: 2, flags: ownClient, since: "6.0.0", run: runWhoAmI,
+			{name: "whoami", arity: 2, flags: plainClient, since: "6.0.0", run: runWhoAmI,
 				summary: "Return the name of the user associated to the current connection"},
 		}},
 	{name: "info", arity: -1, flags: loading | stale | mayQueue | betterThere, group: "server", since: "1.0.0", run: runInfo,

@@ -11,9 +11,6 @@ import (
 // A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
 type transaction struct {
 	stage    stage
-	there    int               // how many commands the upstream has queued
-	deferred []deferredCommand // those among them that the proxy runs
-	selected *int              // the database that SELECT has queued last
 	queue    []*queued
 	args     int // of the commands in queue
 	watched  []*watched
@@ -34,8 +31,8 @@ const (
 // open says whether MULTI was sent.
 func (t *transaction) open() bool { return t.stage >= queuing }
 
-// A queued is one command of a transaction. If it has a step, that is its part in the plan. If it has a reply, the reply is known
-// before EXEC. If it has neither, it is run when the transaction has taken place.
+// A queued is one command of a transaction. A command with a step takes part in the plan. A command with a reply has been answered
+// before EXEC. A command with neither publishes a message, when the transaction has taken place.
 type queued struct {
 	args  []string
 	cmd   *command

@@ -53,7 +53,6 @@ type expectation struct {
 	// first is an error, take gets that alone, and no more are expected.
 	n        int
 	take     func(replies []byte)
-	most     int  // bytes that take may get; capturedMax if it is less
 	confirms bool // they confirm subscriptions
 }
 

@@ -276,7 +276,7 @@ func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err err
 	e := &r.expected[0]
 	if e.take != nil {
 		r.captured = append(r.captured, b...)
-		if len(r.captured) > max(e.most, capturedMax) {
+		if len(r.captured) > capturedMax {
 			return nil, wire.ErrFraming
 		}
 	}

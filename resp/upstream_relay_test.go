@@ -74,14 +74,14 @@ func TestNoMessageComesBeforeItsSubscriptionIsConfirmed(t *testing.T) {
 
 func TestInRESP3AReplyIsNoMessageWhateverItSays(t *testing.T) {
 	u, _, c := subscribed(t)
-	c.send(words("MULTI") + words("SET a b") + words("CLIENT ID") + words("EXEC")) // what the proxy runs in it leaves RESP3 as it is
+	c.send(words("MULTI") + words("SET a b") + words("PING") + words("EXEC"))
 	for _, sent := range []string{"MULTI", "SET a b", "PING"} {
 		u.wantRequest(t, sent)
 	}
 	u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
 	u.wantRequest(t, "EXEC")
 	u.answers <- "*2\r\n+OK\r\n+PONG\r\n"
-	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n")
+	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n+PONG\r\n")
 	for _, reply := range []string{"*0\r\n", "*1\r\n$7\r\nmessage\r\n", "*1\r\n$9\r\nsubscribe\r\n"} {
 		c.send(words("HGETALL h") + words("PING"))
 		u.wantRequest(t, "HGETALL h")
@@ -120,46 +120,6 @@ func TestAReplyThatComesInPiecesIsOneReply(t *testing.T) {
 		c.want(piece)
 	}
 	c.want("+PONG\r\n")
-}
-
-// The upstream queues what changes its connection as it changes the client's, and PING for anything else that the proxy runs.
-func TestATransactionThereHasAPlaceForWhatTheProxyRuns(t *testing.T) {
-	u, _, c := newUpstreamRig(t)
-	c.send(words("MULTI") + words("CLIENT ID") + words("INFO") + words("SET a b") + words("SELECT 3") + words("CLIENT SETNAME app") + words("CLIENT ID"))
-	for _, sent := range []string{"MULTI", "PING", "INFO", "SET a b", "SELECT 3", "CLIENT SETNAME app", "PING"} {
-		u.wantRequest(t, sent)
-	}
-	u.answers <- "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 6)
-	c.want("+OK\r\n" + strings.Repeat("+QUEUED\r\n", 6))
-	c.send(words("EXEC"))
-	u.wantRequest(t, "EXEC")
-	u.answers <- "*6\r\n+PONG\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n+PONG\r\n"
-	c.want("*6\r\n:1\r\n$1\r\ni\r\n+OK\r\n+OK\r\n+OK\r\n:1\r\n")
-	c.send(words("MULTI") + words("SET a b") + words("SELECT 5") + words("EXEC"))
-	for _, sent := range []string{"MULTI", "SET a b", "SELECT 5"} {
-		u.wantRequest(t, sent)
-	}
-	u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
-	u.wantRequest(t, "EXEC")
-	const refused = "*2\r\n+OK\r\n-NOPERM no\r\n" // and the client stays where it is
-	u.answers <- refused
-	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + refused)
-	c.send(words("GET a"))
-	u.wantRequest(t, "GET a") // and nothing that was changed already
-	u.answers <- "+b\r\n"
-	c.want("+b\r\n")
-	if info := c.ask("CLIENT", "INFO"); !strings.Contains(info, " db=3 ") {
-		t.Error(info)
-	}
-	c.send(words("MULTI") + words("SELECT 16") + words("GET a") + words("SELECT 16") + words("EXEC"))
-	for _, sent := range []string{"MULTI", "PING", "GET a", "PING"} {
-		u.wantRequest(t, sent)
-	}
-	u.answers <- "+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3)
-	u.wantRequest(t, "EXEC")
-	u.answers <- "*3\r\n+PONG\r\n+b\r\n+PONG\r\n"
-	const lacks = "-ERR DB index is out of range\r\n"
-	c.want("+OK\r\n" + strings.Repeat("+QUEUED\r\n", 3) + "*3\r\n" + lacks + "+b\r\n" + lacks)
 }
 
 func TestMessagesComeInTheProtocolOfTheClient(t *testing.T) {
@@ -509,24 +469,6 @@ func TestNothingRunsInAnotherDatabaseThanTheClients(t *testing.T) {
 	u.wantRequest(t, "SET a 3")
 	u.answers <- "+OK\r\n"
 	c.want("+OK\r\n+OK\r\n")
-
-	// A transaction on locks takes the client to a database before the upstream is asked.
-	c.send(words("MULTI") + words("GET lock:x") + words("SELECT 9") + words("EXEC"))
-	c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n$-1\r\n+OK\r\n")
-	for _, requests := range []string{words("SET a 9"), words("MULTI") + words("SET a 9")} {
-		c.send(requests)
-		u.wantRequest(t, "SELECT 9")
-		u.answers <- lacks
-		if strings.Contains(requests, "MULTI") {
-			c.want("+OK\r\n")
-		}
-		c.want(lacks)
-	}
-	c.send(words("EXEC") + words("SELECT 3") + words("GET a"))
-	c.want("-EXECABORT Transaction discarded because of previous errors.\r\n+OK\r\n")
-	u.wantRequest(t, "GET a")
-	u.answers <- "$1\r\n3\r\n"
-	c.want("$1\r\n3\r\n")
 }
 
 // Before Redis 7.2, who publishes in a transaction to a channel of his own gets the message amid the reply of EXEC, in addition to the
@@ -534,19 +476,17 @@ func TestNothingRunsInAnotherDatabaseThanTheClients(t *testing.T) {
 func TestAMessageAmidTheReplyOfExecIsNoneOfItsReplies(t *testing.T) {
 	const message = ">3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n"
 	for _, reply := range []string{"*2\r\n" + message + ":1\r\n+OK\r\n", "*2\r\n:1\r\n" + message + message + "+OK\r\n"} {
-		for _, second := range []string{"SET a b", "SELECT 3"} { // the reply of the second is made here
-			u, _, c := subscribed(t)
-			c.send(words("MULTI") + words("PUBLISH news m") + words(second) + words("EXEC") + words("GET a"))
-			for _, request := range []string{"MULTI", "PUBLISH news m", second} {
-				u.wantRequest(t, request)
-			}
-			u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
-			u.wantRequest(t, "EXEC")
-			u.answers <- reply
-			u.wantRequest(t, "GET a")
-			u.answers <- "_\r\n"
-			c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + reply + "_\r\n")
+		u, _, c := subscribed(t)
+		c.send(words("MULTI") + words("PUBLISH news m") + words("SET a b") + words("EXEC") + words("GET a"))
+		for _, request := range []string{"MULTI", "PUBLISH news m", "SET a b"} {
+			u.wantRequest(t, request)
 		}
+		u.answers <- "+OK\r\n+QUEUED\r\n+QUEUED\r\n"
+		u.wantRequest(t, "EXEC")
+		u.answers <- reply
+		u.wantRequest(t, "GET a")
+		u.answers <- "_\r\n"
+		c.want("+OK\r\n+QUEUED\r\n+QUEUED\r\n" + reply + "_\r\n")
 	}
 }
 

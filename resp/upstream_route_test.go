@@ -228,7 +228,7 @@ func TestScriptFlushIsForBothSides(t *testing.T) {
 // What is refused here spoils a transaction that is there, too: the upstream has not heard of it.
 func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
 	u, _, c := newUpstreamRig(t)
-	for _, request := range []string{"MULTI x", "DISCARD x", "WATCH", "RESET x", "EXEC x", "SYNC", "HELLO 3 SETNAME app"} {
+	for _, request := range []string{"MULTI x", "DISCARD x", "WATCH", "RESET x", "EXEC x", "SYNC", "HELLO 3", "SELECT 1"} {
 		c.send(words("MULTI") + words("SET data 1"))
 		u.wantRequest(t, "MULTI")
 		u.wantRequest(t, "SET data 1")
@@ -239,8 +239,8 @@ func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
 		switch name {
 		case "SYNC":
 			refusal = "unknown command 'SYNC', with args beginning with: \r\n"
-		case "HELLO":
-			refusal = "lockproxy does not run 'hello with options' inside MULTI; send it before MULTI or after EXEC\r\n"
+		case "HELLO", "SELECT":
+			refusal = "lockproxy does not run '" + strings.ToLower(name) + "' inside MULTI; send it before MULTI or after EXEC\r\n"
 		}
 		c.send(words(request))
 		u.wantRequest(t, "DISCARD")

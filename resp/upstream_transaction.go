@@ -1,10 +1,6 @@
 package resp
 
-import (
-	"slices"
-
-	"lockproxy/resp/wire"
-)
+import "lockproxy/resp/wire"
 
 // A transaction is at one place: here if it is about locks, at the upstream if it is about anything else. Its first command
 // with keys decides that, or a key that is watched at the upstream. Commands without keys that come before are queued here, and
@@ -44,13 +40,7 @@ func (c *call) divertQueued(cmd *command, at place) Reply {
 				return refused
 			}
 		}
-		if plain && row.flags&ours != 0 {
-			return c.queueThere(row)
-		}
 		reply := c.forward()
-		if reply == later {
-			t.there++
-		}
 		if isError(reply) {
 			t.spoil()
 		}
@@ -99,17 +89,11 @@ func (c *call) beginUpstream() Reply {
 		return refused
 	}
 	l.ask(expectation{n: 1, take: l.demand}, "MULTI")
-	var deferred []deferredCommand
-	for i, q := range t.queue {
-		args := q.args
-		if q.cmd.flags&ours != 0 {
-			args, deferred = c.inItsPlace(q.cmd, args), append(deferred, deferredCommand{at: i, cmd: q.cmd, args: q.args})
-		}
-		l.ask(expectation{n: 1}, args...)
+	for _, q := range t.queue {
+		l.ask(expectation{n: 1}, q.args...)
 	}
-	there := len(t.queue)
 	t.end(&c.memory)
-	t.stage, t.there, t.deferred = queuingThere, there, deferred
+	t.stage = queuingThere
 	return nil
 }
 
@@ -132,138 +116,15 @@ func (c *call) spoilAnywhere() {
 	t.spoil()
 }
 
-// queueThere has the upstream queue something in the place of a command that the proxy runs: see inItsPlace.
-func (c *call) queueThere(row *command) Reply {
-	t := &c.transaction
-	if row.name == "hello" && len(c.args) > 2 {
-		c.spoilAnywhere()
-		return errNotInMulti("hello with options")
-	}
-	if refused := c.retainQueued(len(t.deferred), 0); refused != nil {
-		c.spoilAnywhere()
-		return refused
-	}
-	args := c.args
-	c.args = c.inItsPlace(row, args)
-	reply := c.forward()
-	c.args = args
-	if reply == later {
-		t.deferred = append(t.deferred, deferredCommand{at: t.there, cmd: row, args: slices.Clone(args)})
-		t.there++
-	}
-	return reply
-}
-
-// inItsPlace returns what the upstream is to queue: the command itself, if it is to change the link as it changes the client's
-// connection; else a command that changes nothing. The upstream may have more databases than the proxy lets the client select.
-func (c *call) inItsPlace(row *command, args []string) []string {
-	changes := row.full == "client|setname" || protocolOf(row, args) != 0
-	if row.full == "select" {
-		_, refused := c.parseDB(args[1])
-		changes = refused == nil
-	}
-	if !changes {
-		return []string{"PING"}
-	}
-	return args
-}
-
-// protocolOf is the protocol that a HELLO asks for, 0 if none.
-func protocolOf(row *command, args []string) int64 {
-	if row.name != "hello" || len(args) != 2 {
-		return 0
-	}
-	if p, _ := wire.ParseInt(args[1]); p == 2 || p == 3 {
-		return p
-	}
-	return 0
-}
-
 // divertEnd is for commands that are not queued.
 func (c *call) divertEnd(cmd *command) Reply {
 	t := &c.transaction
 	if t.stage != queuingThere || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
 		return nil
 	}
-	if cmd.name == "exec" && len(t.deferred) > 0 {
-		return c.execThere()
-	}
 	reply := c.forward()
 	if reply == later {
 		t.end(&c.memory)
-	}
-	return reply
-}
-
-// execThere is EXEC of a transaction there that has commands of the proxy's own in it.
-func (c *call) execThere() Reply {
-	t := &c.transaction
-	l, refused := c.connected()
-	if refused != nil {
-		return refused
-	}
-	sl := c.claimTogether(overlapAny, nil, made)
-	if sl == nil {
-		return wait
-	}
-	st := &settling{slot: sl, deferred: t.deferred, n: t.there}
-	c.beginSettling(st)
-	l.ask(expectation{n: 1, most: c.server.cfg.Limits.Output, take: func(reply []byte) {
-		l.agreed(st, reply)
-		sl.resolve(outcome{done: 1, reply: Raw(reply)})
-		l.session.Kick()
-	}}, "EXEC")
-	t.end(&c.memory)
-	return wait
-}
-
-// agreed takes note of the protocol that the upstream speaks now. The relay calls it.
-func (l *link) agreed(st *settling, reply []byte) {
-	_, items := splitItems(reply)
-	for _, d := range st.deferred {
-		if p := protocolOf(d.cmd, d.args); p != 0 && len(items) == st.n && !refusedThere(items[d.at]) {
-			l.pushes = p == 3
-		}
-	}
-}
-
-func refusedThere(item []byte) bool { return item[messagesBefore(item)] == '-' }
-
-// putDeferred is runDeferred for a transaction that took place at the upstream, whose reply has an item for each deferred command.
-// If that item is an error, the command is not run.
-func (c *call) putDeferred(st *settling, reply []byte) Raw {
-	b, items := splitItems(reply)
-	if len(items) != st.n {
-		return reply // it did not take place
-	}
-	b = append([]byte(nil), b...)
-	at := 0
-	for i, item := range items {
-		if at < len(st.deferred) && st.deferred[at].at == i {
-			d := st.deferred[at]
-			at++
-			if !refusedThere(item) {
-				b = append(b, item[:messagesBefore(item)]...)
-				item = c.runThere(d).AppendTo(nil, c.resp3)
-			}
-		}
-		b = append(b, item...)
-	}
-	return b
-}
-
-// runThere runs a deferred command, and notes how it has changed the link at the upstream.
-func (c *call) runThere(d deferredCommand) Reply {
-	l := c.link
-	if p := protocolOf(d.cmd, d.args); p != 0 {
-		l.greeting.RESP3 = p == 3
-	}
-	reply := c.runOneDeferred(d)
-	switch d.cmd.full {
-	case "select":
-		l.greeting.DB = c.db
-	case "client|setname":
-		l.greeting.Name = c.name
 	}
 	return reply
 }
