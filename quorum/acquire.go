@@ -10,10 +10,10 @@ import (
 // a broken connection may have set when the next one is made. Engine.Close says how long it waits for undos.
 func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
 	e.stats.attempts.Add(1)
-	e.acquire(&attempt{req: req, asked: 1, done: done})
+	e.acquire(&acquireRound{req: req, asked: 1, done: done})
 }
 
-func (e *Engine) acquire(a *attempt) {
+func (e *Engine) acquire(a *acquireRound) {
 	a.hash = a.signature().hash()
 	a.keeps, a.dates = a.left(e), true
 	if a.req.Fenced {
@@ -23,7 +23,7 @@ func (e *Engine) acquire(a *attempt) {
 	e.begin(a, a.req.Key, nil) // see compose
 }
 
-func (a *attempt) compose(en *entry, now int64) {
+func (a *acquireRound) compose(en *entry, now int64) {
 	en.expires = en.lane.expiry(a.hash, now+a.keeps.Milliseconds())
 	switch {
 	case a.fencing != nil:
@@ -39,8 +39,8 @@ func (a *attempt) compose(en *entry, now int64) {
 	}
 }
 
-// An attempt is one acquire. It is over when the client has its reply; its undo may live longer.
-type attempt struct {
+// An acquireRound is one acquire. It is over when the client has its reply; its undo may live longer.
+type acquireRound struct {
 	round
 	req   AcquireRequest
 	asked int     // how many times, with this
@@ -52,7 +52,7 @@ type attempt struct {
 	fencing *fencing // if it is to have a fence
 }
 
-func (a *attempt) read(en *entry) ballot {
+func (a *acquireRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
@@ -76,11 +76,11 @@ func (a *attempt) read(en *entry) ballot {
 	return unexpected
 }
 
-func (*attempt) reads() bool { return false }
+func (*acquireRound) reads() bool { return false }
 
-func (a *attempt) decide(t tally) Decision { return decideAcquire(t) }
+func (a *acquireRound) decide(t tally) Decision { return decideAcquire(t) }
 
-func (a *attempt) ended(d Decision) {
+func (a *acquireRound) ended(d Decision) {
 	e := a.engine
 	switch d {
 	case Won:
@@ -111,7 +111,7 @@ func (a *attempt) ended(d Decision) {
 }
 
 // won promises the lock, if validity is left.
-func (a *attempt) won(told Acquired) {
+func (a *acquireRound) won(told Acquired) {
 	e := a.engine
 	//mutant: T1 read after the round
 	until := a.began() + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
@@ -129,28 +129,28 @@ func (a *attempt) won(told Acquired) {
 }
 
 // held says whether a quorum has only extended the lock.
-func (a *attempt) held() bool {
+func (a *acquireRound) held() bool {
 	return a.req.Reentrant && a.number(Granted, func(en *entry) bool { return !en.took }) >= Quorum(len(a.entries))
 }
 
 // refused tells of a refusal. Where a quorum does not agree who holds the lock, masters are asked again: what one of them has may
 // be left of an attempt of this very client, and it would take the lock for its own. So may what is in an older copy of a master's
 // data.
-func (a *attempt) refused() {
+func (a *acquireRound) refused() {
 	told := Acquired{Refused: true, Holder: a.holder(), FreeIn: a.freeIn()}
 	if !a.req.WantHolder || told.Holder != "" {
 		a.done(told)
 		return
 	}
 	//mutant: an older copy of a lock tells who holds it, when masters are asked again
-	a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &looking{every: true, done: func(l *looking) {
+	a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &readRound{every: true, done: func(l *readRound) {
 		told.Holder = l.views[0].Value
 		a.done(told)
 	}})
 }
 
 // holder returns the token that a quorum of masters in no quarantine refused for; "" if there is none.
-func (a *attempt) holder() string {
+func (a *acquireRound) holder() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := make(map[string]int)
@@ -168,7 +168,7 @@ func (a *attempt) holder() string {
 }
 
 // freeIn returns how long each master that refused will hold something else; see Acquired.
-func (a *attempt) freeIn() []time.Duration {
+func (a *acquireRound) freeIn() []time.Duration {
 	if !a.req.WantFree {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (a *attempt) freeIn() []time.Duration {
 
 // undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one
 // InstanceTimeout has passed. Only the first undo of an attempt does anything.
-func (a *attempt) undo(after func()) {
+func (a *acquireRound) undo(after func()) {
 	var undos []*undo
 	a.mu.Lock()
 	a.revoked = true
@@ -206,7 +206,7 @@ func (a *attempt) undo(after func()) {
 }
 
 // settled undoes a grant that came after the attempt had failed, or after its lock was released.
-func (a *attempt) settled(en *entry) {
+func (a *acquireRound) settled(en *entry) {
 	owed := en.lane.ledger.owes(a.signature(), a.place.Load())
 	a.mu.Lock()
 	if _, seeded, ok := en.fence(); ok && !seeded {
@@ -230,13 +230,15 @@ func (a *attempt) settled(en *entry) {
 	}
 }
 
-func (a *attempt) signatures() []signature { return []signature{a.signature()} }
-func (a *attempt) signature() signature    { return signature{name: a.req.Key.Name, token: a.req.Token} }
+func (a *acquireRound) signatures() []signature { return []signature{a.signature()} }
+func (a *acquireRound) signature() signature {
+	return signature{name: a.req.Key.Name, token: a.req.Token}
+}
 
-func (a *attempt) appendKeys(to []Key) []Key { return append(to, a.req.Key) }
+func (a *acquireRound) appendKeys(to []Key) []Key { return append(to, a.req.Key) }
 
 // takeBack is undoOf, and takes back, too, what a re-entrant command of unknown fate may have extended: that was released as well.
-func (a *attempt) takeBack(en *entry, _ signature) *undo {
+func (a *acquireRound) takeBack(en *entry, _ signature) *undo {
 	if en.fate == unknown {
 		return a.undoOnce(en)
 	}
@@ -246,7 +248,7 @@ func (a *attempt) takeBack(en *entry, _ signature) *undo {
 // undoOf returns what removes the key that an entry set or may have set, or nil. A command still in flight gives
 // none: its undo waits for its answer, or for the end of its connection. A re-entrant command of unknown fate gives none
 // either: it may have extended a lock that was granted before. It is called with the round's mu held.
-func (a *attempt) undoOf(en *entry) *undo {
+func (a *acquireRound) undoOf(en *entry) *undo {
 	certain := en.fate == answered && en.took
 	//mutant: no undo of what a broken connection may have set
 	//mutant: a re-entrant attempt of unknown fate is undone
@@ -258,7 +260,7 @@ func (a *attempt) undoOf(en *entry) *undo {
 }
 
 // undoOnce returns what removes the key that expires when the entry's does, but once.
-func (a *attempt) undoOnce(en *entry) *undo {
+func (a *acquireRound) undoOnce(en *entry) *undo {
 	if en.undoing {
 		return nil
 	}

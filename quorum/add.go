@@ -7,24 +7,24 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// An addition is an extension in which each master adds to the TTL that it has. The client counts on the sum of all extensions
+// An addRound is an extension in which each master adds to the TTL that it has. The client counts on the sum of all extensions
 // that it was told of; but a master may have missed one of them. Every quorum has a master that made it. So if the masters that
 // granted an addition do not keep the lock until the same moment, a second round makes all of them keep it until the latest.
 // The moments are compared by our clock, from what is known of the masters' clocks: when the command reached each master does
 // not matter.
-type addition struct {
-	extension
+type addRound struct {
+	extendRound
 	until instant // in the second round: until when all are to keep the lock, by our clock; 0 in the first
 }
 
 func (e *Engine) add(req ExtendRequest, until instant, done func(Extended)) {
-	a := &addition{extension: extension{req: req, done: done}, until: until}
+	a := &addRound{extendRound: extendRound{req: req, done: done}, until: until}
 	a.lasting = true
 	e.begin(a, req.Key, nil) // see compose
 }
 
 // compose makes a command that extends the horizon itself. What is promised is what masters say is left, whatever their clocks show.
-func (a *addition) compose(en *entry, _ int64) {
+func (a *addRound) compose(en *entry, _ int64) {
 	c := &a.engine.cfg
 	more, until := ceilMillis(a.req.TTL+Drift(a.req.TTL, c.DriftFactor)-clockFloor).Milliseconds(), int64(0)
 	if a.until != 0 {
@@ -36,14 +36,14 @@ func (a *addition) compose(en *entry, _ int64) {
 }
 
 // read counts an addition beyond ttl_max as refused.
-func (a *addition) read(en *entry) ballot {
+func (a *addRound) read(en *entry) ballot {
 	if en.Err == nil && en.Reply == int64(tooLong) {
 		return refused
 	}
 	return prolonged(en, a.signature())
 }
 
-func (a *addition) ended(d Decision) {
+func (a *addRound) ended(d Decision) {
 	switch {
 	case d == Won:
 		least, ends := a.kept()
@@ -56,13 +56,13 @@ func (a *addition) ended(d Decision) {
 	case d == Lost && a.answers(tooLong) > 0 && !a.wrongType():
 		a.done(Extended{Err: ErrTooLong})
 	default:
-		a.extension.ended(d)
+		a.extendRound.ended(d)
 	}
 }
 
 // kept returns the least time, from start, for which a master that granted keeps the lock, and when these masters drop it, from
 // the first to the last, by our clock.
-func (a *addition) kept() (least time.Duration, ends vouch.Span) {
+func (a *addRound) kept() (least time.Duration, ends vouch.Span) {
 	now := a.engine.now()
 	least, ends = a.engine.cfg.kept(a.engine.cfg.TTLMax), vouch.Span{Lo: math.MaxInt64, Hi: math.MinInt64}
 	a.mu.Lock()

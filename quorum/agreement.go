@@ -25,7 +25,7 @@ type sighting struct {
 	slack  int64         // how inexact ends is, ms
 	late   time.Duration // by how much that is later than its client asked, as far as is known
 	later  time.Duration // by how much it may be later
-	drops  vouch.Span    // when that is by our clock; see looking.timeDrops
+	drops  vouch.Span    // when that is by our clock; see readRound.timeDrops
 	master int
 	epoch  int64 // of the master, when it told
 	old    bool  // it was in quarantine then: it may have told of an older copy

@@ -2,7 +2,7 @@ package quorum
 
 import "strings"
 
-// A ballot is what an owner reads in a master's answer: a vote, and whether that counts of any master.
+// A ballot is what an operation reads in a master's answer: a vote, and whether that counts of any master.
 type ballot struct {
 	vote    Vote
 	ifClean bool
@@ -38,7 +38,7 @@ func (en *entry) voidCause(b ballot) failure {
 // counts says whether what the master told with a ballot counts. What comes after the deadline does not.
 func (en *entry) counts(b ballot) bool { return en.vote == Pending && en.voidCause(b).none() }
 
-// How answers are read that several owners have.
+// How answers are read that several operations have.
 
 // comparison reads the reply of a script that compares before it changes.
 func comparison(en *entry) ballot {

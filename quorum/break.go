@@ -12,31 +12,31 @@ if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
 // It is an operator's means, and no rule protects whom it hits: a holder goes on believing in the lock, and an attempt
 // through another proxy, a vote of which is deleted while others are being counted, may be granted one vote too few.
 func (e *Engine) Break(key Key, done func(Changed)) {
-	b := &breaking{change: change{done: done}, name: key.Name}
+	b := &breakRound{removeRound: removeRound{done: done}, name: key.Name}
 	b.blind = true
 	e.begin(b, key, nil) // see compose
 }
 
-type breaking struct {
-	change
+type breakRound struct {
+	removeRound
 	name string
 }
 
-func (b *breaking) compose(en *entry, _ int64) {
+func (b *breakRound) compose(en *entry, _ int64) {
 	en.Args = luaBreak.whole([]string{b.name}, en.lastMoment())
 }
 
 // read takes a key that is absent for an answer, of a master in quarantine, too: what it does not have need not be deleted.
-func (b *breaking) read(en *entry) ballot {
+func (b *breakRound) read(en *entry) ballot {
 	is := comparison(en)
 	is.ifClean = false
 	return is
 }
 
-func (*breaking) reads() bool { return false }
+func (*breakRound) reads() bool { return false }
 
 // decide waits for every master, of which one is enough.
-func (b *breaking) decide(t tally) Decision {
+func (b *breakRound) decide(t tally) Decision {
 	switch {
 	case t.Pending() > 0:
 		return Undecided

@@ -18,7 +18,7 @@ func (e *Engine) Remove(key Key, done func(Changed)) {
 
 // remove deletes the key where it still holds what a quorum holds.
 func (e *Engine) remove(key Key, v View, done func(Changed)) {
-	c := &change{done: done}
+	c := &removeRound{done: done}
 	c.releases = &signature{name: key.Name, token: v.Value}
 	kind, content := v.content()
 	e.begin(c, key, c.runs(luaDeleteSeen, []string{key.Name}, kind, content))
@@ -26,7 +26,7 @@ func (e *Engine) remove(key Key, v View, done func(Changed)) {
 
 // seek tells what is there, so that it can be compared with what is there later.
 func (e *Engine) seek(key Key, done func(View)) {
-	e.look(key.DB, []string{key.Name}, &looking{how: digest, done: func(l *looking) { done(l.first()) }})
+	e.look(key.DB, []string{key.Name}, &readRound{how: digest, done: func(l *readRound) { done(l.first()) }})
 }
 
 // Expire changes the TTL of whatever a quorum holds.
@@ -42,7 +42,7 @@ func (e *Engine) Expire(req ExpireRequest, done func(Changed)) {
 			return
 		}
 		kind, content := v.content()
-		x := &prolonging{kind: kind, done: done}
+		x := &expireRound{kind: kind, done: done}
 		x.req = ExtendRequest{Key: req.Key, Token: content, TTL: req.TTL}
 		x.keeps = e.cfg.kept(req.TTL)
 		e.begin(x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, kind, content, x.keeps.Milliseconds()))
@@ -60,17 +60,17 @@ func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
 	return true
 }
 
-// A change is a round of a script that compares before it deletes.
-type change struct {
+// A removeRound is a round of a script that compares before it deletes.
+type removeRound struct {
 	round
 	done func(Changed)
 }
 
-func (c *change) read(en *entry) ballot { return comparison(en) }
-func (*change) reads() bool             { return false }
+func (c *removeRound) read(en *entry) ballot { return comparison(en) }
+func (*removeRound) reads() bool             { return false }
 
-func (c *change) decide(t tally) Decision { return decideRelease(t) }
-func (c *change) ended(d Decision)        { c.done(c.changed(d)) }
+func (c *removeRound) decide(t tally) Decision { return decideRelease(t) }
+func (c *removeRound) ended(d Decision)        { c.done(c.changed(d)) }
 
 // changed is what a decision about a change comes to.
 func (r *round) changed(d Decision) Changed {
@@ -80,23 +80,23 @@ func (r *round) changed(d Decision) Changed {
 	return Changed{Applied: d == Won}
 }
 
-// A prolonging is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
-type prolonging struct {
-	extension
+// An expireRound is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
+type expireRound struct {
+	extendRound
 	kind string // of what is there, as View.content tells it
 	done func(Changed)
 }
 
-func (x *prolonging) ended(d Decision) {
+func (x *expireRound) ended(d Decision) {
 	if d == Won {
 		x.fill()
 	}
 	x.done(x.changed(d))
 }
 
-func (x *prolonging) lacking(en *entry) []*gap {
+func (x *expireRound) lacking(en *entry) []*gap {
 	if x.kind != "string" {
 		return nil
 	}
-	return x.extension.lacking(en)
+	return x.extendRound.lacking(en)
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// An editing is the second round of an Exec: it changes the keys on each master on which all are as the first round saw them.
-type editing struct {
+// An execRound is the second round of an Exec: it changes the keys on each master on which all are as the first round saw them.
+type execRound struct {
 	round
 	exec    *exec
-	looked  *looking
+	looked  *readRound
 	keys    []*edited
 	puts    []*edited // those of keys that are put
 	undone  [][]*undo // by master: the undos of its changes. Guarded by round.mu
@@ -32,8 +32,8 @@ type edited struct {
 	ends   []int64         // by master: when what was put expires. Guarded by round.mu
 }
 
-func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
-	d := &editing{exec: x, looked: l, undone: make([][]*undo, len(e.masters))}
+func (e *Engine) edit(x *exec, l *readRound, edits []Edit) {
+	d := &execRound{exec: x, looked: l, undone: make([][]*undo, len(e.masters))}
 	for i, ed := range edits {
 		k := &edited{Edit: ed, at: i, key: Key{x.req.DB, x.req.Keys[i]}, was: &l.views[i], ends: make([]int64, len(e.masters))}
 		d.keys = append(d.keys, k)
@@ -69,7 +69,7 @@ func (e *Engine) edit(x *exec, l *looking, edits []Edit) {
 	e.beginAll(d, x.req.DB, x.req.Keys, nil) // see compose
 }
 
-func (d *editing) compose(en *entry, now int64) {
+func (d *execRound) compose(en *entry, now int64) {
 	argv := make([]any, 0, 5*len(d.keys))
 	for _, k := range d.keys {
 		at := int64(0)
@@ -97,7 +97,7 @@ func (k *edited) signature() signature { return signature{name: k.key.Name, toke
 
 // read takes 0 for refused, and for granted an array of 1 and when each key was to expire. A master in quarantine may have an
 // older copy of the keys, which another client has replaced since: there only a deletion counts.
-func (d *editing) read(en *entry) ballot {
+func (d *execRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
@@ -119,7 +119,7 @@ func (d *editing) read(en *entry) ballot {
 
 // oweDeletions has a repair that waits in the lane undone if the repair puts a value that this Exec has deleted elsewhere. It is called with
 // the round's mu held.
-func (d *editing) oweDeletions(en *entry) {
+func (d *execRound) oweDeletions(en *entry) {
 	for _, k := range d.keys {
 		if k.Kind >= Delete && k.was.Type == "string" {
 			//mutant: a repair brings back what was deleted meanwhile
@@ -128,16 +128,16 @@ func (d *editing) oweDeletions(en *entry) {
 	}
 }
 
-func (*editing) reads() bool { return false }
+func (*execRound) reads() bool { return false }
 
 // mayHaveChanged says whether the plan did anything to the key: a refused SET NX of a transaction leaves its key alone.
-func (d *editing) mayHaveChanged(_ Decision, name string) bool {
+func (d *execRound) mayHaveChanged(_ Decision, name string) bool {
 	return slices.ContainsFunc(d.keys, func(k *edited) bool { return k.key.Name == name && k.Kind != Keep })
 }
 
 // decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
 // its command was sent: what they did must be known before the next try begins.
-func (d *editing) decide(t tally) Decision {
+func (d *execRound) decide(t tally) Decision {
 	if d.releases != nil {
 		return decideRelease(t)
 	}
@@ -154,7 +154,7 @@ func (d *editing) decide(t tally) Decision {
 	return Lost
 }
 
-func (d *editing) ended(decision Decision) {
+func (d *execRound) ended(decision Decision) {
 	d.learnSeen()
 	switch {
 	case decision == Won:
@@ -178,7 +178,7 @@ func (d *editing) ended(decision Decision) {
 }
 
 // won tells that all is done, and promises what was put. If no validity of that is left, it undoes all instead.
-func (d *editing) won() {
+func (d *execRound) won() {
 	until, promised := d.until()
 	done := Executed{Done: true}
 	if promised {
@@ -196,7 +196,7 @@ func (d *editing) won() {
 
 // until returns until when all keys that were put are promised, and false if none is. A TTL that is kept counts from when the
 // keys were looked at. What was given up is not promised.
-func (d *editing) until() (until instant, promised bool) {
+func (d *execRound) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
 	for _, k := range d.puts {
 		since, validity := d.start, Validity(k.TTL, 0, d.engine.cfg.DriftFactor)
@@ -219,7 +219,7 @@ func (e *Engine) givenUp(k *edited) bool {
 	return k.TTL < TTLMin(e.cfg.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= e.cfg.InstanceTimeout
 }
 
-func (d *editing) signatures() (all []signature) {
+func (d *execRound) signatures() (all []signature) {
 	for _, k := range d.puts {
 		all = append(all, k.signature())
 	}
@@ -227,7 +227,7 @@ func (d *editing) signatures() (all []signature) {
 }
 
 // appendKeys names all that was put.
-func (d *editing) appendKeys(to []Key) []Key {
+func (d *execRound) appendKeys(to []Key) []Key {
 	for _, k := range d.puts {
 		to = append(to, k.key)
 	}

@@ -7,7 +7,7 @@ import "slices"
 
 // undo puts back what was there, on every master that made the change or may have made it, and calls after when those
 // that did have confirmed, or one InstanceTimeout has passed. Only the first undo does anything.
-func (d *editing) undo(after func()) {
+func (d *execRound) undo(after func()) {
 	var undos []*undo
 	d.mu.Lock()
 	first := !d.revoked
@@ -26,7 +26,7 @@ func (d *editing) undo(after func()) {
 }
 
 // settled undoes what a late master did after the Exec had failed, or after what the Exec put was released.
-func (d *editing) settled(en *entry) {
+func (d *execRound) settled(en *entry) {
 	var late []*undo
 	d.mu.Lock()
 	//mutant: what an Exec did late stays
@@ -50,7 +50,7 @@ func (d *editing) settled(en *entry) {
 }
 
 // undosOf returns what puts back all that one master changed, once. It is called with round.mu held.
-func (d *editing) undosOf(en *entry) []*undo {
+func (d *execRound) undosOf(en *entry) []*undo {
 	if en.undoing || !d.applied(en) && en.fate != unknown {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (d *editing) undosOf(en *entry) []*undo {
 }
 
 // applied says that a master answered that it made the changes, in time or not.
-func (d *editing) applied(en *entry) bool {
+func (d *execRound) applied(en *entry) bool {
 	if en.fate != answered { // its reply may be being read just now
 		return false
 	}
@@ -75,7 +75,7 @@ func (d *editing) applied(en *entry) bool {
 }
 
 // putBack returns what takes back one change on one master, or nil if that cannot be done.
-func (d *editing) putBack(en *entry, k *edited) *undo {
+func (d *execRound) putBack(en *entry, k *edited) *undo {
 	c, name, had, restorable := &d.engine.cfg, []string{k.key.Name}, d.had(en, k), d.restorable(en, k)
 	switch {
 	case k.Kind == Put:
@@ -108,7 +108,7 @@ func (d *editing) putBack(en *entry, k *edited) *undo {
 
 // takeBack returns an undo of sig alone, if it was put on a master to which its release could not be sent; nil if it was not. The
 // other keys have releases of their own.
-func (d *editing) takeBack(en *entry, sig signature) *undo {
+func (d *execRound) takeBack(en *entry, sig signature) *undo {
 	done := en.fate == answered && en.took
 	if en.undoing || !done && en.fate != unknown {
 		return nil
@@ -123,13 +123,13 @@ func (d *editing) takeBack(en *entry, sig signature) *undo {
 }
 
 // restorable says that what the change replaced is a string, and that its expiry is known.
-func (d *editing) restorable(en *entry, k *edited) bool {
+func (d *execRound) restorable(en *entry, k *edited) bool {
 	return k.was.Type == "string" && d.had(en, k) > 0
 }
 
 // had returns when the master was to drop what the change replaced, by its clock: as it answered or, if its answer was lost,
 // as it told when it was looked at. It is 0 if that is not known, or never.
-func (d *editing) had(en *entry, k *edited) int64 {
+func (d *execRound) had(en *entry, k *edited) int64 {
 	if en.fate != answered {
 		return d.looked.ends(en.master, k.at)
 	}
@@ -139,7 +139,7 @@ func (d *editing) had(en *entry, k *edited) int64 {
 }
 
 // lasts returns when what was put on a master expires, if it was put; 0 if that is not known, or never.
-func (d *editing) lasts(en *entry, k *edited) int64 {
+func (d *execRound) lasts(en *entry, k *edited) int64 {
 	if k.KeepTTL {
 		return max(d.had(en, k), k.ends[en.master])
 	}
@@ -148,7 +148,7 @@ func (d *editing) lasts(en *entry, k *edited) int64 {
 
 // mayBeDone says that a quorum of masters has made the change, or may have, in this try or in an earlier one that was not
 // undone: another client may have been told what was put.
-func (d *editing) mayBeDone() bool {
+func (d *execRound) mayBeDone() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	done := 0
@@ -161,14 +161,14 @@ func (d *editing) mayBeDone() bool {
 	return done >= Quorum(len(d.entries))
 }
 
-func (d *editing) mayHaveApplied(en *entry) bool {
+func (d *execRound) mayHaveApplied(en *entry) bool {
 	return en.fate == unknown || en.fate == sent || d.applied(en)
 }
 
 // noteLeft notes on which masters something of this try may be left. It returns false if a master may lack what was there
 // before: the next look might find nothing on that master, and nothing on others that never had the key, and so take the key
 // for free.
-func (d *editing) noteLeft() (again bool) {
+func (d *execRound) noteLeft() (again bool) {
 	puts, deletes := len(d.puts), 0
 	for _, k := range d.keys {
 		if k.Kind >= Delete {
@@ -198,12 +198,12 @@ func (d *editing) noteLeft() (again bool) {
 }
 
 // displaces says that what was put on a master took the place of something that cannot be put back: its undo leaves nothing.
-func (d *editing) displaces(en *entry) bool {
+func (d *execRound) displaces(en *entry) bool {
 	return slices.ContainsFunc(d.puts, func(k *edited) bool { return k.was.Exists && !d.restorable(en, k) })
 }
 
 // isUndone says that all changes of a master were put back: as many as changes says.
-func (d *editing) isUndone(master, changes int) bool {
+func (d *execRound) isUndone(master, changes int) bool {
 	for _, u := range d.undone[master] {
 		if !u.clean.Load() {
 			return false

@@ -67,7 +67,7 @@ func (en *entry) send(now answerTime) failure {
 		return failure{FailedLate, "was not sent in time"}
 	}
 	en.fate = sent
-	r.owner.compose(en, en.lane.clockKept)
+	r.operation.compose(en, en.lane.clockKept)
 	return failure{}
 }
 
@@ -76,7 +76,7 @@ func (en *entry) reply(now instant) {
 	en.noteProgram()
 	en.round.vote(en, now, func() {
 		en.fate, en.epoch, en.clean = answered, en.lane.epoch, en.lane.quarantined == ""
-		b := en.round.owner.read(en)
+		b := en.round.operation.read(en)
 		if d := en.voidCause(b); !d.none() {
 			en.record(Failed, d)
 		} else {
@@ -86,14 +86,14 @@ func (en *entry) reply(now instant) {
 	if en.Err != nil {
 		en.lane.complain(en.Err, now)
 		//mutant: a release that was answered with an error is not made late
-		en.round.owner.missed(en)
+		en.round.operation.missed(en)
 	}
 }
 
 // lost is told that the connection broke after the entry was sent. What it may have set is remembered until the next
 // connection.
 func (en *entry) lost(cause string) {
-	for _, sig := range en.round.owner.signatures() {
+	for _, sig := range en.round.operation.signatures() {
 		en.lane.ledger.remember(sig, en)
 	}
 	en.giveUp(unknown, failure{FailedConnection, cause})
@@ -102,7 +102,7 @@ func (en *entry) lost(cause string) {
 // giveUp casts a failed vote: the command will not be answered. The round's mu is not held.
 func (en *entry) giveUp(f fate, why failure) {
 	//mutant: a release that was lost is not made late
-	en.round.owner.missed(en)
+	en.round.operation.missed(en)
 	en.round.vote(en, en.round.engine.now(), func() { en.fail(f, why) })
 }
 

@@ -168,13 +168,13 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited().plus(execPatience * x.engine.cfg.InstanceTimeout)
 	}
-	x.engine.look(x.req.DB, x.req.Keys, &looking{
+	x.engine.look(x.req.DB, x.req.Keys, &readRound{
 		brief: x.req.Brief, room: momentMax, marks: slices.Concat(x.req.Watched, x.req.Shown), done: x.looked,
 	})
 }
 
 // looked goes on with what the keys are found to hold.
-func (x *exec) looked(l *looking) {
+func (x *exec) looked(l *readRound) {
 	err := l.err
 	if (err != nil || l.unclear) && x.differ(err) {
 		return

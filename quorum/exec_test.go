@@ -503,7 +503,7 @@ func TestOnlyOneGetsTheOldValue(t *testing.T) {
 
 func TestALookTellsWhenAMasterWasToDropWhatWasAgreedOn(t *testing.T) {
 	agreed := opinion{true, "string", "a"}
-	l := &looking{keys: []agreement{{}, {agreed: agreed, told: []sighting{
+	l := &readRound{keys: []agreement{{}, {agreed: agreed, told: []sighting{
 		{opinion: agreed, master: 2, left: time.Second, ends: 1002},
 		{opinion: agreed, master: 0, left: -time.Millisecond, ends: 1000}, // never
 		{opinion: opinion{true, "string", "b"}, master: 1, left: time.Second, ends: 1001},
@@ -538,8 +538,8 @@ func TestAnExecPausesHoweverOftenMastersDiffer(t *testing.T) {
 // What is left of a TTL counts from the look that has told it, not from the change that keeps it, which may come much later.
 func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults()}
-	d := &editing{
-		round: round{engine: e, start: 2 * time.Second}, looked: &looking{round: round{start: time.Second}},
+	d := &execRound{
+		round: round{engine: e, start: 2 * time.Second}, looked: &readRound{round: round{start: time.Second}},
 		puts: []*edited{
 			{Edit: Edit{KeepTTL: true, TTL: 10 * time.Second}, was: &View{}}, {Edit: Edit{TTL: 10 * time.Second}, was: &View{}},
 		},
@@ -557,8 +557,8 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now().Add(-time.Hour)}
 	k := &edited{Edit: Edit{KeepTTL: true}, ms: 10_000, ends: make([]int64, 1)}
-	d := &editing{
-		round: round{engine: e, program: luaEdit}, looked: &looking{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
+	d := &execRound{
+		round: round{engine: e, program: luaEdit}, looked: &readRound{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},
 		keys: []*edited{k},
 	}
 	d.compose(&entry{lane: &lane{running: running{gathered: 3 * time.Second}}}, 1_000_000)

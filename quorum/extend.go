@@ -10,14 +10,14 @@ func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
 		e.add(req, 0, done)
 		return
 	}
-	x := &extension{req: req, done: done}
+	x := &extendRound{req: req, done: done}
 	x.keeps = e.cfg.kept(req.TTL)
 	//mutant: the horizon is not extended for an extension
 	e.begin(x, req.Key, x.args())
 }
 
 // args returns the command.
-func (x *extension) args() []any {
+func (x *extendRound) args() []any {
 	name, ms := x.req.Key.Name, x.keeps.Milliseconds()
 	if x.req.Fenced {
 		return luaExtendFenced.whole([]string{name, recordPrefix + name}, x.req.Token, ms)
@@ -25,7 +25,7 @@ func (x *extension) args() []any {
 	return x.runs(luaExtend, []string{name}, x.req.Token, ms)
 }
 
-type extension struct {
+type extendRound struct {
 	round
 	req  ExtendRequest
 	lock Lock // once it is won
@@ -33,17 +33,19 @@ type extension struct {
 }
 
 // undo does nothing: the lock is the client's, and some masters may keep it for longer than the client knows.
-func (x *extension) undo(func()) {}
+func (x *extendRound) undo(func()) {}
 
-func (x *extension) appendKeys(to []Key) []Key { return append(to, x.req.Key) }
+func (x *extendRound) appendKeys(to []Key) []Key { return append(to, x.req.Key) }
 
-func (x *extension) signature() signature { return signature{name: x.req.Key.Name, token: x.req.Token} }
+func (x *extendRound) signature() signature {
+	return signature{name: x.req.Key.Name, token: x.req.Token}
+}
 
-func (x *extension) read(en *entry) ballot { return prolonged(en, x.signature()) }
+func (x *extendRound) read(en *entry) ballot { return prolonged(en, x.signature()) }
 
 // givesUp is as Engine.givenUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
 // the lock up by a TTL that can leave some.
-func (x *extension) givesUp(ttl time.Duration) bool {
+func (x *extendRound) givesUp(ttl time.Duration) bool {
 	isSooner := func(en *entry) bool {
 		n, ok := en.Reply.(int64)
 		return ok && n <= sooner
@@ -74,19 +76,19 @@ func prolonged(en *entry, sig signature) ballot {
 	return grantedIfClean // an older copy may have a lock that is over, and has been another's since
 }
 
-func (*extension) reads() bool { return false }
+func (*extendRound) reads() bool { return false }
 
-func (x *extension) decide(t tally) Decision {
+func (x *extendRound) decide(t tally) Decision {
 	//mutant: an extension is decided as an acquire
 	return decideExtend(t)
 }
 
-func (x *extension) settled(en *entry) {
+func (x *extendRound) settled(en *entry) {
 	en.releaseOwed(x.signature())
 	x.fillLate(en)
 }
 
-func (x *extension) lacking(en *entry) []*gap {
+func (x *extendRound) lacking(en *entry) []*gap {
 	//mutant: a master where another has a vote for a moment is not given what it lacks
 	if en.Reply != int64(absent) && en.Reply != int64(other) { // somebody else may have a vote there for a moment only
 		return nil
@@ -94,7 +96,7 @@ func (x *extension) lacking(en *entry) []*gap {
 	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}
 }
 
-func (x *extension) ended(d Decision) {
+func (x *extendRound) ended(d Decision) {
 	switch {
 	case d == Won:
 		x.won(x.req.TTL)
@@ -109,7 +111,7 @@ func (x *extension) ended(d Decision) {
 
 // won tells that a quorum keeps the lock for a TTL, from start. If the client gives the lock up, that is done, and not promised. If it
 // has added to what was left, and the sum is less than TTLMin, it asked for more, and is too late.
-func (x *extension) won(ttl time.Duration) {
+func (x *extendRound) won(ttl time.Duration) {
 	e := x.engine
 	if !x.req.Add && x.givesUp(ttl) {
 		e.stats.extended.Add(1)

@@ -45,7 +45,7 @@ type FenceView struct {
 
 // A fencing is what an attempt does for its fence.
 type fencing struct {
-	attempt  *attempt
+	attempt  *acquireRound
 	record   string // the name of the key beside the lock's
 	proposed int64
 	fence    int64
@@ -54,7 +54,7 @@ type fencing struct {
 	raises   int   // how many rounds have raised it
 }
 
-// take returns the command for one master. attempt.compose has chosen when the lock expires there.
+// take returns the command for one master. acquireRound.compose has chosen when the lock expires there.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
 	return en.lane.lay("EVALSHA", &f.attempt.program.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
@@ -131,20 +131,20 @@ func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
 	f.epochs = e.lanesOf(key.DB)[0].roster.args()
-	l := &fenceLook{of: f}
+	l := &fenceLookRound{of: f}
 	//mutant: who has forgotten tells what it knew
 	l.lasting = true // who has forgotten says nothing of what it knew
 	e.begin(l, key, luaHearFences.whole([]string{rosterKey}, f.epochs...))
 }
 
-// A fenceLook is a round that asks. Granted is a master that is seeded, Refused one that is not.
-type fenceLook struct {
+// A fenceLookRound is a round that asks. Granted is a master that is seeded, Refused one that is not.
+type fenceLookRound struct {
 	round
 	of   *fencing
 	most int64 // guarded by round.mu
 }
 
-func (l *fenceLook) read(en *entry) ballot {
+func (l *fenceLookRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return failed(failureText(en.Err))
 	}
@@ -162,9 +162,9 @@ func (l *fenceLook) read(en *entry) ballot {
 	return is
 }
 
-func (*fenceLook) reads() bool { return true }
+func (*fenceLookRound) reads() bool { return true }
 
-func (l *fenceLook) decide(t tally) Decision {
+func (l *fenceLookRound) decide(t tally) Decision {
 	switch {
 	//mutant: one seeded master is asked
 	case t.Granted > t.spare():
@@ -177,7 +177,7 @@ func (l *fenceLook) decide(t tally) Decision {
 	return Unanswered
 }
 
-func (l *fenceLook) ended(d Decision) {
+func (l *fenceLookRound) ended(d Decision) {
 	f := l.of
 	if d == Unanswered {
 		f.fail(l.failure())
@@ -199,15 +199,15 @@ const raisesMost = 4
 // raise has the masters keep the fence.
 func (f *fencing) raise() {
 	f.raises++
-	r := &fenceRaise{of: f}
+	r := &fenceRaiseRound{of: f}
 	//mutant: a kept fence is not voided by a new epoch
 	r.lasting = true
 	f.attempt.engine.begin(r, f.attempt.req.Key, nil) // see compose
 }
 
-// A fenceRaise is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept
+// A fenceRaiseRound is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept
 // the fence beside it, Refused one where the lock is not there, or that is not seeded.
-type fenceRaise struct {
+type fenceRaiseRound struct {
 	round
 	of   *fencing
 	more int64 // the largest that a master has kept beside the lock and does not lower; guarded by round.mu
@@ -215,7 +215,7 @@ type fenceRaise struct {
 
 // compose makes a command that a master grants only if it is known to have granted the lock, and is still in the epoch in which it
 // did.
-func (r *fenceRaise) compose(en *entry, _ int64) {
+func (r *fenceRaiseRound) compose(en *entry, _ int64) {
 	f, a := r.of, r.of.attempt
 	was := &a.entries[en.master]
 	epoch, seeds := int64(-1), int64(0)
@@ -231,7 +231,7 @@ func (r *fenceRaise) compose(en *entry, _ int64) {
 	en.Args = luaRaiseFence.whole([]string{a.req.Key.Name, f.record}, a.req.Token, expires, f.fence, epoch, seeds)
 }
 
-func (r *fenceRaise) read(en *entry) ballot {
+func (r *fenceRaiseRound) read(en *entry) ballot {
 	switch {
 	case en.Err != nil:
 		return failed(failureText(en.Err))
@@ -247,13 +247,13 @@ func (r *fenceRaise) read(en *entry) ballot {
 	return unexpected
 }
 
-func (*fenceRaise) reads() bool { return false }
+func (*fenceRaiseRound) reads() bool { return false }
 
-func (r *fenceRaise) decide(t tally) Decision {
+func (r *fenceRaiseRound) decide(t tally) Decision {
 	//mutant: one master keeps the fence
 	return decideAcquire(t)
 }
-func (r *fenceRaise) ended(d Decision) {
+func (r *fenceRaiseRound) ended(d Decision) {
 	f, a := r.of, r.of.attempt
 	r.mu.Lock()
 	more := r.more

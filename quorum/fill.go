@@ -68,7 +68,7 @@ func (r *round) fillAt(en *entry) {
 	if en.vote == Pending || en.vote == Failed {
 		return
 	}
-	for _, g := range r.owner.lacking(en) {
+	for _, g := range r.operation.lacking(en) {
 		if en.lane.ledger.beginFill(g.signature()) {
 			//mutant: a gap is filled at once
 			(&fill{lane: en.lane, gap: g}).wait()
@@ -104,7 +104,7 @@ func (f *fill) expire() {
 // look looks whether the lock is still there.
 func (f *fill) look() {
 	e := f.lane.engine
-	e.look(f.gap.key.DB, []string{f.gap.key.Name}, &looking{every: true, done: func(l *looking) {
+	e.look(f.gap.key.DB, []string{f.gap.key.Name}, &readRound{every: true, done: func(l *readRound) {
 		switch there := f.isThere(l); {
 		//mutant: a lock that is gone is filled
 		//mutant: what masters do not agree on is filled
@@ -124,7 +124,7 @@ func (f *fill) look() {
 
 // isThere says that a quorum of the others still have the key, and so has the master if it was filled already. It notes what they
 // have (seen), and for how long (kept).
-func (f *fill) isThere(l *looking) bool {
+func (f *fill) isThere(l *readRound) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	//mutant: what was filled stays where the lock has changed

@@ -47,7 +47,7 @@ func (g *gathering) measure(names []string) {
 		return
 	}
 	n := min(len(names), measureKeys)
-	first := &getting{names: names[:n]}
+	first := &getRound{names: names[:n]}
 	g.ask(first, min(n, PieceKeys), first.runs(luaGetAll, names[:n], int64(atOnceMax)), func() { g.measure(names[n:]) })
 }
 
@@ -77,7 +77,7 @@ func (g *gathering) fetch(names []string) {
 	for _, name := range now {
 		args = append(args, name)
 	}
-	g.ask(&getting{names: now}, min(PieceKeys, max(len(now), PieceKeys*size/getMax)), args, func() { g.fetch(names[at:]) })
+	g.ask(&getRound{names: now}, min(PieceKeys, max(len(now), PieceKeys*size/getMax)), args, func() { g.fetch(names[at:]) })
 }
 
 // size returns how long all values are, as far as is known.
@@ -92,7 +92,7 @@ func (g *gathering) size() (n int) {
 }
 
 // ask makes one round, which takes as much room as so many keys, and calls next with what it came to noted.
-func (g *gathering) ask(a *getting, room int, args []any, next func()) {
+func (g *gathering) ask(a *getRound, room int, args []any, next func()) {
 	pacer := &g.engine.pacer
 	a.keys, a.round.keys = make([]agreement, len(a.names)), weighed(room)
 	a.done = func(err error) {
@@ -137,8 +137,8 @@ end
 if all > tonumber(ARGV[1]) then return sizes end
 return redis.call('MGET', unpack(KEYS))`)
 
-// A getting is one question of a GetAll.
-type getting struct {
+// A getRound is one question of a GetAll.
+type getRound struct {
 	round
 	names []string
 	keys  []agreement
@@ -149,9 +149,9 @@ type getting struct {
 // A length that a master has told, in place of a value.
 const lengthKind = "length"
 
-func (*getting) reads() bool { return true }
+func (*getRound) reads() bool { return true }
 
-func (a *getting) read(en *entry) ballot {
+func (a *getRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
@@ -181,14 +181,14 @@ func (a *getting) read(en *entry) ballot {
 
 // decide waits until something is known about every key or, once one master has told lengths, until a quorum has answered: what they
 // tell is not compared then, as all are asked again.
-func (a *getting) decide(t tally) Decision {
+func (a *getRound) decide(t tally) Decision {
 	if a.sized {
 		return decideAcquire(t)
 	}
 	return decideEach(a.keys, t)
 }
 
-func (a *getting) ended(d Decision) {
+func (a *getRound) ended(d Decision) {
 	if d == Unanswered {
 		a.done(a.failure())
 		return
@@ -197,7 +197,7 @@ func (a *getting) ended(d Decision) {
 }
 
 // size returns the longest that a master has told of the i-th value, or sent. It is called with round.mu held.
-func (a *getting) size(i int) (n int) {
+func (a *getRound) size(i int) (n int) {
 	for _, s := range a.keys[i].told {
 		n = max(n, s.length, len(s.value))
 	}
@@ -205,7 +205,7 @@ func (a *getting) size(i int) (n int) {
 }
 
 // view returns what was agreed on. It is called with round.mu held.
-func (a *getting) view(i int) View {
+func (a *getRound) view(i int) View {
 	if is := a.keys[i].agreed; is.exists {
 		return View{Exists: true, Type: "string", Value: is.value, Length: len(is.value)}
 	}

@@ -83,7 +83,7 @@ func (h *history) learn(key Key, master, masters int, digest [sha1.Size]byte, en
 func digestOf(value string) [sha1.Size]byte { return sha1.Sum([]byte(value)) } //nolint:gosec // see the import
 
 // learnSeen notes what the first round has found agreed on.
-func (d *editing) learnSeen() {
+func (d *execRound) learnSeen() {
 	l := d.looked
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (d *editing) learnSeen() {
 }
 
 // learnPut notes what an Exec that has won has put on a master, or may have. It is called with round.mu held.
-func (d *editing) learnPut(en *entry) {
+func (d *execRound) learnPut(en *entry) {
 	if !d.applied(en) && en.fate != unknown {
 		return
 	}
@@ -112,6 +112,6 @@ func (d *editing) learnPut(en *entry) {
 
 // learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
 // round.mu held.
-func (d *editing) learnAt(master int, k *edited, ends int64) {
+func (d *execRound) learnAt(master int, k *edited, ends int64) {
 	d.engine.history.learn(k.key, master, len(d.entries), k.digest, ends)
 }

@@ -56,7 +56,7 @@ func (l *ledger) owe(sig signature, place int64) {
 			continue
 		}
 		en.round.mu.Lock()
-		u := en.round.owner.takeBack(en, sig)
+		u := en.round.operation.takeBack(en, sig)
 		en.round.mu.Unlock()
 		if u != nil {
 			l.lane.queue.pushUndo(u)

@@ -202,7 +202,7 @@ func (s *search) fences(of []FoundLock) {
 		records[i] = recordPrefix + of[i].Name
 	}
 	e := s.engine
-	g := &getting{names: records, keys: make([]agreement, len(of))}
+	g := &getRound{names: records, keys: make([]agreement, len(of))}
 	g.round.keys = weighed(len(of))
 	g.done = func(err error) {
 		e.pacer.end(len(of))

@@ -46,7 +46,7 @@ func listed(causes []Cause) (text string) {
 }
 
 // failure returns why the script has no quorum. Of several locks, masters that answered may have no vote on one.
-func (r *voting) failure() error {
+func (r *scriptRound) failure() error {
 	err := r.round.failure()
 	short, is := err.(*NoQuorum) //nolint:errorlint // it is not wrapped
 	if !is {
@@ -83,7 +83,7 @@ func (e *Disagreement) Error() string {
 }
 
 // disagreement returns the error of a round that ended without a quorum of like answers.
-func (r *voting) disagreement() error {
+func (r *scriptRound) disagreement() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}

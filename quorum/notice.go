@@ -78,7 +78,7 @@ func (r *round) tellNotices(d Decision) {
 	}
 	for _, n := range r.notices {
 		//mutant: what a round leaves alone is changed
-		if !r.owner.mayHaveChanged(d, n.key.Name) {
+		if !r.operation.mayHaveChanged(d, n.key.Name) {
 			continue
 		}
 		//mutant: what leaves value and expiry as they were is no change

@@ -94,9 +94,9 @@ func (s *survey) next() {
 	}
 	pacer := &s.engine.pacer
 	pacer.begin(room, func() {
-		l := &looking{how: s.how, room: pieceMax, part: true, apart: s.apart}
+		l := &readRound{how: s.how, room: pieceMax, part: true, apart: s.apart}
 		l.round.keys = weighed(n)
-		l.done = func(l *looking) {
+		l.done = func(l *readRound) {
 			defer pacer.end(room)
 			if l.err != nil {
 				s.done(l.err)

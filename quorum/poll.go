@@ -11,34 +11,34 @@ func (e *Engine) Poll(question []any, done func(Polled)) { e.poll(Key{}, questio
 
 // poll is Poll with a command that keeps its order among the commands on key.
 func (e *Engine) poll(key Key, command []any, done func(Polled)) {
-	p := &polling{done: done}
+	p := &pollRound{done: done}
 	e.begin(p, key, command)
 }
 
-type polling struct {
+type pollRound struct {
 	round
 	all     bool // it waits for every master
 	changes bool // it may change a key
 	done    func(Polled)
 }
 
-func (p *polling) read(en *entry) ballot {
+func (p *pollRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return failed(failureText(en.Err))
 	}
 	return granted
 }
 
-func (p *polling) reads() bool { return !p.changes }
+func (p *pollRound) reads() bool { return !p.changes }
 
-func (p *polling) decide(t tally) Decision {
+func (p *pollRound) decide(t tally) Decision {
 	if p.all && t.Pending() > 0 {
 		return Undecided
 	}
 	return decideAcquire(t)
 }
 
-func (p *polling) ended(d Decision) {
+func (p *pollRound) ended(d Decision) {
 	if d != Won {
 		p.done(Polled{Err: p.failure()})
 		return

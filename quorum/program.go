@@ -91,7 +91,7 @@ func (l *lane) sendAgain(i int) bool {
 // Of a client's script nobody knows what its token is: there the key is enough.
 func (en *entry) overtakenBy(r request) bool {
 	later, ok := r.(*entry)
-	if !ok || isNoScript(later.Err) || en.round.owner.reads() || later.round.owner.reads() {
+	if !ok || isNoScript(later.Err) || en.round.operation.reads() || later.round.operation.reads() {
 		return false
 	}
 	n := 3 + en.Args[2].(int64)
@@ -122,7 +122,7 @@ func wordOf(arg any) (string, bool) {
 
 // voted says that the entry runs a client's script.
 func (en *entry) voted() bool {
-	_, ok := en.round.owner.(*voting)
+	_, ok := en.round.operation.(*scriptRound)
 	return ok
 }
 

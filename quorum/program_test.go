@@ -230,32 +230,32 @@ func TestWhatOvertakesAScript(t *testing.T) {
 	tests := []struct {
 		what        string
 		first       []any
-		firstOwner  owner
+		firstOwner  operation
 		later       []any
-		laterOwner  owner
+		laterOwner  operation
 		err         string
 		isOvertaken bool
 	}{
-		{"a take with its token", giveBack, &release{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
-		{"another's take", giveBack, &release{}, []any{"SET", key, "other", "NX"}, &attempt{}, "", false},
-		{"another lock's", giveBack, &release{}, []any{"SET", "key", "mine", "NX"}, &attempt{}, "", false},
-		{"one that did not run either", giveBack, &release{}, luaReenter.whole([]string{key}, "mine"), &attempt{}, "NOSCRIPT No", false},
-		{"one that failed", giveBack, &release{}, luaReenter.whole([]string{key}, "mine"), &attempt{}, "WRONGTYPE", true},
-		{"a longer extension", luaExtend.whole([]string{key}, "mine", int64(1)), &extension{}, luaAdd.whole([]string{key}, "mine"), &extension{}, "", true},
-		{"a read", giveBack, &release{}, []any{"STRLEN", key, "mine"}, &asking{}, "", false},
-		{"of a read", luaLook.whole([]string{key}), &looking{}, []any{"SET", key, "mine"}, &write{}, "", false},
-		{"a script with whatever token", giveBack, &release{}, []any{"EVAL", "…", int64(1), key}, &voting{}, "", true},
-		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", true},
-		{"a message on a channel of the key's name", []any{"EVALSHA", "…", int64(1), "PUBLISH"}, &voting{}, []any{"PUBLISH", "c", "x"}, &polling{}, "", false},
-		{"what changes the queue of such a script", []any{"EVALSHA", "…", int64(1), key}, &voting{}, luaLeave.whole([]string{key, "q", "t"}, "x"), &polling{changes: true}, "", true},
-		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &voting{}, []any{"SET", key, "x"}, &write{}, "", false},
-		{"a release of what an EXEC has put", luaEdit.whole([]string{key}, "none", "", "put", "mine", int64(1)), &editing{}, giveBack, &release{}, "", true},
-		{"a take with what an EXEC has replaced", luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &editing{}, []any{"SET", &name, &token, "NX"}, &attempt{}, "", true},
-		{"an EXEC", giveBack, &release{}, luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &editing{}, "", true},
+		{"a take with its token", giveBack, &releaseRound{}, []any{"SET", &name, &token, "NX"}, &acquireRound{}, "", true},
+		{"another's take", giveBack, &releaseRound{}, []any{"SET", key, "other", "NX"}, &acquireRound{}, "", false},
+		{"another lock's", giveBack, &releaseRound{}, []any{"SET", "key", "mine", "NX"}, &acquireRound{}, "", false},
+		{"one that did not run either", giveBack, &releaseRound{}, luaReenter.whole([]string{key}, "mine"), &acquireRound{}, "NOSCRIPT No", false},
+		{"one that failed", giveBack, &releaseRound{}, luaReenter.whole([]string{key}, "mine"), &acquireRound{}, "WRONGTYPE", true},
+		{"a longer extension", luaExtend.whole([]string{key}, "mine", int64(1)), &extendRound{}, luaAdd.whole([]string{key}, "mine"), &extendRound{}, "", true},
+		{"a read", giveBack, &releaseRound{}, []any{"STRLEN", key, "mine"}, &askRound{}, "", false},
+		{"of a read", luaLook.whole([]string{key}), &readRound{}, []any{"SET", key, "mine"}, &writeRound{}, "", false},
+		{"a script with whatever token", giveBack, &releaseRound{}, []any{"EVAL", "…", int64(1), key}, &scriptRound{}, "", true},
+		{"of such a script", []any{"EVALSHA", "…", int64(1), key}, &scriptRound{}, []any{"SET", key, "x"}, &writeRound{}, "", true},
+		{"a message on a channel of the key's name", []any{"EVALSHA", "…", int64(1), "PUBLISH"}, &scriptRound{}, []any{"PUBLISH", "c", "x"}, &pollRound{}, "", false},
+		{"what changes the queue of such a script", []any{"EVALSHA", "…", int64(1), key}, &scriptRound{}, luaLeave.whole([]string{key, "q", "t"}, "x"), &pollRound{changes: true}, "", true},
+		{"another script", []any{"EVALSHA", "…", int64(1), "j", key}, &scriptRound{}, []any{"SET", key, "x"}, &writeRound{}, "", false},
+		{"a release of what an EXEC has put", luaEdit.whole([]string{key}, "none", "", "put", "mine", int64(1)), &execRound{}, giveBack, &releaseRound{}, "", true},
+		{"a take with what an EXEC has replaced", luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &execRound{}, []any{"SET", &name, &token, "NX"}, &acquireRound{}, "", true},
+		{"an EXEC", giveBack, &releaseRound{}, luaEdit.whole([]string{key}, "string", "mine", "put", "other", int64(1)), &execRound{}, "", true},
 	}
 	for _, test := range tests {
-		first := &entry{Call: masters.Call{Args: test.first}, round: &round{owner: test.firstOwner}}
-		later := &entry{Call: masters.Call{Args: test.later}, round: &round{owner: test.laterOwner}}
+		first := &entry{Call: masters.Call{Args: test.first}, round: &round{operation: test.firstOwner}}
+		later := &entry{Call: masters.Call{Args: test.later}, round: &round{operation: test.laterOwner}}
 		if test.err != "" {
 			later.Err = errors.New(test.err)
 		}

@@ -1,145 +1,283 @@
 package quorum
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"lockproxy/quorum/vouch"
 )
 
-// Get reads a string: the value that a quorum agrees on.
-func (e *Engine) Get(key Key, done func(View)) {
-	e.ask(key, []any{"GET", key.Name}, 0, func(a Asked) {
-		v := View{Err: a.Err, Type: "none"}
-		if text, ok := a.Reply.(string); ok {
-			v.Exists, v.Type, v.Value = true, "string", text
+// How masters look at a key. What they tell of a value that is not brought as a whole is compared in place of the value; its kind
+// says so.
+const (
+	whole   = "whole"  // the value of a string
+	digest  = "digest" // of a string of more than shortMax its digest
+	sampled = "sample" // of one of more than longMax its length and four samples: for who only reads, and has no use for the value
+	headed  = "head"   // as sampled, and the first bytes of what is longer than shortMax
+)
+
+// The kinds of strings that are not told as a whole.
+const (
+	digestedKind = "string#"
+	sampledKind  = "string~"
+)
+
+// What is long: a string in bytes, anything else in entries. A master makes a digest of 1 MiB in 4 ms, and of as many entries as
+// manyMax in 2 ms; samples take it 10 µs, and moving a value into a script 1 ms for each MiB.
+const (
+	shortMax = 512     // a string is told as a whole
+	longMax  = 4 << 10 // samples will do
+	manyMax  = 1000    // where there are more entries, their number stands for them
+	entryMay = 1 << 10 // what an entry counts, against what there is room for
+	headMax  = 64      // of its beginning, and of a sample
+)
+
+// momentMax is how much is compared at one moment: masters do nothing else meanwhile. One string may be longer.
+const momentMax = 1 << 20
+
+// TooMuch says that keys are to be compared at one moment that hold too much for that.
+type TooMuch struct {
+	Size int // what they hold at least, in bytes
+}
+
+func (t *TooMuch) Error() string {
+	return fmt.Sprintf("ERR the keys of this command, or of the transaction and those that it watches, hold %d bytes, and %d are compared at one moment "+
+		"at most (an entry of a hash, a list or a set counts %d): make several commands of it, or use fewer keys or shorter values",
+		t.Size, momentMax, entryMay)
+}
+
+func sized(text string) string {
+	return strings.NewReplacer("@SHORT@", strconv.Itoa(shortMax), "@LONG@", strconv.Itoa(longMax), "@MANY@", strconv.Itoa(manyMax),
+		"@ENTRY@", strconv.Itoa(entryMay), "@HEAD@", strconv.Itoa(headMax), "@DIGESTED@", digestedKind, "@SAMPLED@", sampledKind).Replace(text)
+}
+
+// look reads several keys of one database in one round, at one moment on each master.
+func (e *Engine) look(db int, names []string, l *readRound) {
+	l.keys, l.names, l.within = make([]agreement, len(names)), names, len(names)
+	e.beginAll(l, db, names, l.runs(luaLook, names, l.argv(len(names))...))
+}
+
+// argv returns the arguments of luaLook for so many keys.
+func (l *readRound) argv(n int) []any {
+	argv := make([]any, n, n+2)
+	for i := range argv {
+		if argv[i] = whole; l.how != "" {
+			argv[i] = l.how
 		}
-		done(v)
-	})
-}
-
-// Read tells all that a quorum agrees on about a key of any type.
-func (e *Engine) Read(key Key, done func(View)) {
-	e.look(key.DB, []string{key.Name}, &looking{done: func(l *looking) { done(l.first()) }})
-}
-
-// first is the outcome of a reading of one key.
-func (l *looking) first() View {
-	v := l.views[0]
-	v.Err = l.err
-	return v
-}
-
-// Ask sends a command that only reads to every master, and tells the answer that a quorum gives. So a question about
-// part of a key, as one field of a hash, has an answer even where the masters differ in the rest.
-func (e *Engine) Ask(req AskRequest, done func(Asked)) {
-	args := append(make([]any, 0, len(req.Command)), req.Command[0])
-	for _, arg := range req.Command[1:] {
-		args = append(args, arg)
+		if l.brief != nil && l.brief[i] {
+			argv[i] = digest
+		}
 	}
-	e.begin(&asking{unordered: req.Unordered, part: req.Part, done: done}, req.Key, args)
+	room, extent := int64(math.MaxInt32), "all"
+	if l.room > 0 {
+		room = int64(l.room)
+	}
+	if l.part {
+		extent = "part"
+	}
+	return append(argv, room, extent)
 }
 
-// ask is Ask with the command as it is sent. The answer is the value of a key, or a list.
-func (e *Engine) ask(key Key, args []any, unordered int, done func(Asked)) {
-	e.begin(&asking{unordered: unordered, done: done}, key, args)
-}
-
-// AskRequest is a question about one key.
-type AskRequest struct {
-	Key     Key
-	Command []string // with the key where the command has it
-	// Unordered says that the answer is a list whose parts, of so many items each, masters may give in any order.
-	Unordered int
-	// Part says that the answer is a part of a value, and empty where nothing is there.
-	Part bool
-}
-
-// Asked is the outcome of an Ask. Its Reply is nil, an int64, a string or a []any of these.
-type Asked struct {
-	Err    error // *NoQuorum, ErrWrongType, ErrClosed
-	Reply  any   // nil, too, if no answer can have a quorum
-	Exists bool  // the answer shows that the key is there
-}
-
-// An asking is a round that reads a key by a command. What a master tells of the key is its reply.
-type asking struct {
+// A readRound is a reading of several keys.
+type readRound struct {
 	round
-	agreement
-	unordered int
-	part      bool
-	done      func(Asked)
+	keys  []agreement
+	names []string
+	how   string // masters look at the keys; "": whole
+	brief []bool // nil, or by key: a digest will do
+	room  int    // how much masters may look at; 0: however much that is
+	part  bool   // masters tell of as many keys as there is room for, of one at least; else of all or of none
+	apart bool   // a key that no quorum agrees on leaves the others their views, and has an Err in its own
+	every bool   // it waits for every master, and ignores one in quarantine, which may have an older copy
+	marks []Mark // it waits for the masters that told of these
+	done  func(*readRound)
+
+	within int // of how many keys all masters have told whose answers count; guarded by round.mu
+
+	// The outcome, for done.
+	err     error  // *NoQuorum, *TooMuch, ErrClosed
+	views   []View // by key: what a quorum agrees on; if part, of as many as that came to
+	unclear bool   // there is a key about which no opinion can have a quorum
 }
 
-// wrongKind stands for the type of a key if a master says only that the command is for another type.
-const wrongKind = "wrong type"
-
-func (*asking) reads() bool { return true }
-
-func (a *asking) read(en *entry) ballot {
-	answer := opinion{exists: !isBlank(en.Reply) && !(a.part && en.Reply == ""), kind: "answer"}
-	if en.Err != nil { // a wrong type is an answer, too
-		if is := readError(en.Err); is.vote == Failed {
-			return is
-		}
-		answer.exists, answer.kind = true, wrongKind
-	} else if text, ok := en.Reply.(string); ok {
-		answer.kind, answer.value = "text", text
-	} else {
-		answer.value = a.canonical(en.Reply)
+// read takes what a master tells of the keys: of all, or of none.
+func (l *readRound) read(en *entry) ballot {
+	if en.Err != nil {
+		return readError(en.Err)
 	}
-	return a.hear(en, sighting{opinion: answer})
-}
-
-// isBlank says that an answer, or a part of it, rests on something not being there.
-func isBlank(reply any) bool {
-	if list, ok := reply.([]any); ok {
-		return len(list) == 0 || slices.Contains(list, nil)
+	if _, tooMuch := en.Reply.(int64); tooMuch {
+		return refused
 	}
-	return reply == nil || reply == int64(0)
+	all, ok := parseSightings(en.Reply)
+	if n := len(all); !ok || n > len(l.keys) || n < len(l.keys) && (n == 0 || !l.part) {
+		return unexpected
+	}
+	is := granted
+	//mutant: a checkup goes by an older copy
+	if l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists }) {
+		is = grantedIfClean
+	}
+	if en.counts(is) {
+		for i := range all {
+			all[i].timeLateness(en.lane, l.names[i])
+			l.keys[i].add(en, all[i])
+		}
+		l.within = min(l.within, len(all))
+	}
+	return is
 }
 
-// canonical writes a reply so that equal ones are equal texts.
-func (a *asking) canonical(reply any) string {
-	switch r := reply.(type) {
-	case int64:
-		return ":" + strconv.FormatInt(r, 10)
-	case string:
-		return "$" + strconv.Itoa(len(r)) + " " + r
-	case []any:
-		items := make([]string, len(r))
-		for i, item := range r {
-			items[i] = a.canonical(item)
+// parseSightings reads the reply of luaLook.
+func parseSightings(reply any) ([]sighting, bool) {
+	list, isList := reply.([]any)
+	all := make([]sighting, len(list))
+	for i := range list {
+		var ok bool
+		if all[i], ok = parseSighting(list[i]); !ok {
+			return nil, false
 		}
-		if a.unordered > 0 {
-			var parts []string
-			for part := range slices.Chunk(items, a.unordered) {
-				parts = append(parts, strings.Join(part, ""))
+	}
+	return all, isList
+}
+
+// parseSighting reads the part of that reply that is about one key.
+func parseSighting(reply any) (sighting, bool) {
+	list, _ := reply.([]any)
+	if len(list) == 1 && list[0] == "none" {
+		return sighting{}, true
+	}
+	if len(list) != 6 && len(list) != 7 {
+		return sighting{}, false
+	}
+	kind, ok1 := list[0].(string)
+	value, ok2 := list[1].(string)
+	length, ok3 := list[2].(int64)
+	ms, ok4 := list[3].(int64)
+	ends, ok5 := list[4].(int64)
+	slack, ok6 := list[5].(int64)
+	s := sighting{opinion: opinion{true, kind, value}, length: int(length), left: time.Duration(ms) * time.Millisecond, ends: ends, slack: slack}
+	if len(list) == 7 {
+		s.head, _ = list[6].(string)
+	}
+	return s, ok1 && ok2 && ok3 && ok4 && ok5 && ok6
+}
+
+func (*readRound) reads() bool { return true }
+
+// decide waits until something is known about every key.
+func (l *readRound) decide(t tally) Decision {
+	//mutant: who told of what is watched is not waited for
+	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
+		return Undecided
+	}
+	d := decideEach(l.keys[:l.within], t)
+	if l.apart && d == Unanswered && t.Failed <= t.spare() && t.Pending() == 0 {
+		return Lost // a quorum answered: what is not clear of one key is no failure of the round
+	}
+	return d
+}
+
+// errNoAgreement is the Err of a View of which too few masters tell the same, while some do not answer.
+var errNoAgreement = errors.New("no quorum of masters agrees on the key")
+
+// decideEach is the rule of a round that reads several keys. It is lost if about one of them no opinion can have a quorum.
+func decideEach(keys []agreement, t tally) Decision {
+	decision := Won
+	for i := range keys {
+		switch keys[i].decide(t) {
+		case Unanswered:
+			return Unanswered
+		case Undecided:
+			decision = Undecided
+		case Lost:
+			if decision == Won {
+				decision = Lost
 			}
-			slices.Sort(parts)
-			items = parts
 		}
-		return "*" + strconv.Itoa(len(r)) + " " + strings.Join(items, "")
 	}
-	return "-"
+	return decision
 }
 
-func (a *asking) ended(d Decision) {
-	switch {
-	case d == Unanswered:
-		a.done(Asked{Err: a.failure()})
-	case d == Won && a.agreed.kind == wrongKind:
-		a.done(Asked{Err: ErrWrongType, Exists: true})
-	case d == Won:
-		a.done(Asked{Exists: a.agreed.exists, Reply: a.reply()})
-	default:
-		a.done(Asked{})
+// awaits says that a master which told of what is marked has not answered.
+func (l *readRound) awaits(m Mark) bool {
+	return slices.ContainsFunc(m.told, func(s sighting) bool { return l.entries[s.master].vote == Pending })
+}
+
+func (l *readRound) ended(d Decision) {
+	if d == Unanswered {
+		l.err = l.failure()
+	}
+	l.unclear = d == Lost
+	l.mu.Lock()
+	for en := range l.who(Refused) {
+		if size, _ := en.Reply.(int64); d == Lost {
+			l.err = &TooMuch{Size: int(size)}
+		}
+	}
+	l.views = make([]View, l.within)
+	for i := range l.views {
+		l.timeDrops(&l.keys[i])
+		l.views[i] = l.engine.view(&l.keys[i])
+		if l.apart && l.keys[i].told != nil && d == Lost && l.unsettled(i) {
+			l.views[i].Err = errNoAgreement
+		}
+	}
+	l.mu.Unlock()
+	l.done(l)
+}
+
+// unsettled says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
+// with mu held.
+func (l *readRound) unsettled(i int) bool { return l.keys[i].decide(l.tally) == Unanswered }
+
+// ends returns when a master was to drop what was agreed on of the i-th key, as it told in this look; 0 if it told nothing of
+// that, or never drops it.
+func (l *readRound) ends(master, i int) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.keys[i].told {
+		if s.master == master && s.opinion == l.keys[i].agreed && s.left >= 0 {
+			return s.ends
+		}
+	}
+	return 0
+}
+
+// timeDrops notes when each master that drops a key is to do so, by our clock. One command may reach some masters an InstanceTimeout
+// later than others, and clocks drift until then, so the span is wider by both, on both sides. It is called with mu held.
+func (l *readRound) timeDrops(a *agreement) {
+	e, now := l.engine, l.engine.now()
+	for i := range a.told {
+		if s := &a.told[i]; s.left >= 0 {
+			ends := e.masters[s.master].watch.when(now, s.ends)
+			wider := e.cfg.InstanceTimeout + Drift(s.left, e.cfg.DriftFactor)
+			s.drops = vouch.Span{Lo: ends.Lo - wider, Hi: ends.Hi + wider}
+		}
 	}
 }
 
-// reply returns what was agreed on as the first master gave it.
-func (a *asking) reply() any {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	first := slices.IndexFunc(a.told, func(s sighting) bool { return s.opinion == a.agreed })
-	return a.entries[a.told[first].master].Reply
+// latest returns the latest moment, by our clock, until which a master that agrees on the i-th key surely keeps it. For each
+// extension that a client was told of, one of these masters has made it. The moment is no later than ttl_max allows: a master
+// whose clock was set back may tell more.
+func (l *readRound) latest(i int) (until instant) {
+	e := l.engine
+	now, most := e.now(), l.start+e.cfg.kept(e.cfg.TTLMax)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.keys[i].told {
+		switch {
+		case s.opinion != l.keys[i].agreed:
+		case s.left < 0: // set on the master by someone else, for ever
+			return most
+		default:
+			//mutant: a TTL that is kept is what was left when it was told
+			until = max(until, e.masters[s.master].watch.when(now, s.ends).Lo)
+		}
+	}
+	return min(until, most)
 }

@@ -2,22 +2,22 @@ package quorum
 
 // Release deletes the key if token holds it.
 func (e *Engine) Release(key Key, token string, done func(Released)) {
-	r := &release{done: done}
+	r := &releaseRound{done: done}
 	r.releases = &signature{name: key.Name, token: token}
 	e.begin(r, key, r.runs(luaRelease, []string{key.Name}, token))
 }
 
-type release struct {
+type releaseRound struct {
 	round
 	done func(Released)
 }
 
-func (r *release) read(en *entry) ballot { return comparison(en) }
-func (*release) reads() bool             { return false }
+func (r *releaseRound) read(en *entry) ballot { return comparison(en) }
+func (*releaseRound) reads() bool             { return false }
 
-func (r *release) decide(t tally) Decision { return decideRelease(t) }
+func (r *releaseRound) decide(t tally) Decision { return decideRelease(t) }
 
-func (r *release) ended(d Decision) {
+func (r *releaseRound) ended(d Decision) {
 	switch {
 	case d == Won:
 		r.engine.stats.released.Add(1)

@@ -50,7 +50,7 @@ func (l *ledger) granted(hash uint64, round, expires int64) {
 }
 
 // noteGrants notes the keys that an Exec has put on a master, except those that kept their expiry: it may be a guarded instant.
-func (d *editing) noteGrants(en *entry) {
+func (d *execRound) noteGrants(en *entry) {
 	for _, k := range d.puts {
 		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
 			//mutant: a release of a lock that was put is not made late

@@ -23,7 +23,7 @@ type repair struct {
 	masters.Call
 	lane     *lane
 	master   int
-	edit     *editing
+	edit     *execRound
 	fills    bool
 	deadline answerTime // as of a round
 	ends     []int64    // by key of the Exec: when what it puts expires; nil before it is sent. Guarded by edit.mu
@@ -32,7 +32,7 @@ type repair struct {
 
 // repair is called when the Exec has won, before its client is told: so the repairs are in the lanes before what the client
 // asks for next.
-func (d *editing) repair() {
+func (d *execRound) repair() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: a deletion by doubt is repaired
@@ -55,7 +55,7 @@ func (d *editing) repair() {
 }
 
 // pushRepair sends a repair to its master. It is called with round.mu held.
-func (d *editing) pushRepair(r *repair) {
+func (d *execRound) pushRepair(r *repair) {
 	r.edit, r.lane = d, d.entries[r.master].lane
 	d.repairs = append(d.repairs, r)
 	r.lane.queue.push(r, d.engine.waited())
@@ -64,7 +64,7 @@ func (d *editing) pushRepair(r *repair) {
 // missedBy says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
 // repair. A change that was made once must not be made again: a client that was told of it may have taken it away since.
 // missedBy is called with round.mu held.
-func (d *editing) missedBy(master int) bool {
+func (d *execRound) missedBy(master int) bool {
 	if en := &d.entries[master]; en.fate != answered || en.Reply != int64(other) {
 		return false
 	}
@@ -75,7 +75,7 @@ func (d *editing) missedBy(master int) bool {
 
 // differs says whether a master's answer about any key differs from what was agreed on, and whether the master has none of the
 // keys for which it does.
-func (l *looking) differs(master int) (differs, lacks bool) {
+func (l *readRound) differs(master int) (differs, lacks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lacks = true
@@ -172,12 +172,12 @@ func (r *repair) undos() []*undo {
 // repair then if a master that made the change has something else by now, and it takes back what was repaired: a release counts as done
 // also where masters that did not answer may have made up the quorum, and the value must not be on a quorum again.
 type checkup struct {
-	edit *editing
+	edit *execRound
 	at   answerTime
 }
 
 // checkUp is called with round.mu held.
-func (d *editing) checkUp() {
+func (d *execRound) checkUp() {
 	if !d.checked {
 		d.checked = true
 		d.engine.sweeper.add(checkup{d, d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
@@ -191,10 +191,10 @@ func (c checkup) expire() {
 	if d.engine.closing.Load() {
 		return
 	}
-	d.engine.look(d.exec.req.DB, d.exec.req.Keys, &looking{every: true, done: d.checkedUp})
+	d.engine.look(d.exec.req.DB, d.exec.req.Keys, &readRound{every: true, done: d.checkedUp})
 }
 
-func (d *editing) checkedUp(l *looking) {
+func (d *execRound) checkedUp(l *readRound) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.mu.Lock()
@@ -238,7 +238,7 @@ func (d *editing) checkedUp(l *looking) {
 }
 
 // undoRepairs takes back what repairs have put under a key. It is called with round.mu held.
-func (d *editing) undoRepairs(k *edited) {
+func (d *execRound) undoRepairs(k *edited) {
 	var all []*undo
 	for _, r := range d.repairs {
 		for n, u := range r.undos() {
@@ -251,7 +251,7 @@ func (d *editing) undoRepairs(k *edited) {
 }
 
 // isDone says that a master has what the Exec has made of a key.
-func (d *editing) isDone(k *edited, s sighting) bool {
+func (d *execRound) isDone(k *edited, s sighting) bool {
 	if k.Kind != Put {
 		return !s.exists
 	}
@@ -261,7 +261,7 @@ func (d *editing) isDone(k *edited, s sighting) bool {
 }
 
 // isStale says that a master has what a repair may replace.
-func (d *editing) isStale(k *edited, s sighting) bool {
+func (d *execRound) isStale(k *edited, s sighting) bool {
 	return s.kind == "string" && slices.ContainsFunc(d.engine.history.of(k.key, s.master, d.known), func(v version) bool {
 		return isNear(v.ends, s.ends) && v.digest == digestOf(s.value)
 	})

@@ -11,19 +11,19 @@ import (
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
 // deadline, which turns every vote still pending into a failed one.
 type round struct {
-	engine   *Engine
-	owner    owner
-	start    instant       // T1: read before the first byte is queued (rule 1)
-	deadline answerTime    // InstanceTimeout after start
-	releases *signature    // what the round gives back, if it does; see ledger.owe
-	keeps    time.Duration // how long masters keep what the round may set; see horizon.go
-	lasting  bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
-	blind    bool          // it takes a lock from whoever holds it; see last_moment.go
-	dates    bool          // what it sets expires at an instant of the master's clock, which must be known well
-	program  *lua          // the script that it runs by SHA-1, if it does
-	keys     int           // how many it is about, as package admission counts; see weighed
-	notices  []*Notice     // of its keys, where it may change them
-	place    atomic.Int64  // among all rounds: the same in all lanes for those on one key
+	engine    *Engine
+	operation operation
+	start     instant       // T1: read before the first byte is queued (rule 1)
+	deadline  answerTime    // InstanceTimeout after start
+	releases  *signature    // what the round gives back, if it does; see ledger.owe
+	keeps     time.Duration // how long masters keep what the round may set; see horizon.go
+	lasting   bool          // somebody relies on its grants, though it keeps nothing itself; see conclude
+	blind     bool          // it takes a lock from whoever holds it; see last_moment.go
+	dates     bool          // what it sets expires at an instant of the master's clock, which must be known well
+	program   *lua          // the script that it runs by SHA-1, if it does
+	keys      int           // how many it is about, as package admission counts; see weighed
+	notices   []*Notice     // of its keys, where it may change them
+	place     atomic.Int64  // among all rounds: the same in all lanes for those on one key
 
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
@@ -36,7 +36,7 @@ type round struct {
 
 // An owner is the operation a round belongs to: a struct in which the round is embedded. It says what masters are asked, what their
 // answers mean, and what follows. Of the methods from compose on, the round has its own, for the many operations that need no other.
-type owner interface {
+type operation interface {
 	// read turns a master's answer into a ballot. It is called with the round's mu held.
 	read(en *entry) ballot
 	// decide is the operation's rule. It is called with the round's mu held.
@@ -81,14 +81,14 @@ func (r *round) lacking(*entry) []*gap                { return nil }
 func (r *round) base() *round                         { return r }
 
 // begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
-func (e *Engine) begin(o owner, key Key, args []any) {
+func (e *Engine) begin(o operation, key Key, args []any) {
 	e.beginAll(o, key.DB, []string{key.Name}, args)
 }
 
 // beginAll is begin for a command on several keys of a database.
-func (e *Engine) beginAll(o owner, db int, names []string, args []any) {
+func (e *Engine) beginAll(o operation, db int, names []string, args []any) {
 	r := o.base()
-	r.engine, r.owner = e, o
+	r.engine, r.operation = e, o
 	if r.keys == 0 {
 		r.keys = max(len(names), 1)
 	}
@@ -141,7 +141,7 @@ func (r *round) turnedAway(causes []failure) {
 // vote takes what read makes of an entry. After the end of the round it changes nothing.
 func (r *round) vote(en *entry, now instant, read func()) {
 	if over := r.cast(now, read); over && en.fate != dropped {
-		r.owner.settled(en)
+		r.operation.settled(en)
 	}
 }
 
@@ -176,17 +176,17 @@ func (r *round) cast(now instant, record func()) (over bool) {
 			r.engine.load.Answered(r.keys, now)
 		}
 		r.tellNotices(d)
-		r.owner.ended(d)
+		r.operation.ended(d)
 	}
 	return over
 }
 
 // conclude asks what the votes come to. The round's mu is held.
 func (r *round) conclude(now instant) {
-	r.decision = r.owner.decide(r.tally)
+	r.decision = r.operation.decide(r.tally)
 	relied := r.keeps > 0 || r.lasting // a grant counts only as long as its master remembers it
 	if r.decision == Won && relied && r.settleEpochs() {
-		r.decision = r.owner.decide(r.tally)
+		r.decision = r.operation.decide(r.tally)
 	}
 	if r.decision != Undecided {
 		r.engine.stats.rounds.add(now - r.start)

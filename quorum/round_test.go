@@ -28,7 +28,7 @@ func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
 		set[2].queue.mu.Lock()
 		var begun sync.WaitGroup
 		begun.Go(func() {
-			p := &polling{}
+			p := &pollRound{}
 			e.beginAll(p, 0, names, nil)
 		})
 		for pushed(set[1]) == n {

@@ -7,7 +7,7 @@ import "strings"
 //
 // A text that compiles by itself may be put into a wrapper (see Script).
 func (e *Engine) Compile(db int, text string, done func(Compiled)) {
-	c := &compilation{done: done}
+	c := &compileRound{done: done}
 	e.begin(c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
 }
 
@@ -20,13 +20,13 @@ type Compiled struct {
 // luaCompile ARGV[1]=text: nil, or what its compiler says.
 var luaCompile = newLua(`local _, refusal = loadstring(ARGV[1], '@user_script') return refusal`)
 
-type compilation struct {
+type compileRound struct {
 	round
 	done    func(Compiled)
 	refusal string // of the first master that refused; guarded by round.mu
 }
 
-func (c *compilation) read(en *entry) ballot {
+func (c *compileRound) read(en *entry) ballot {
 	switch refusal, refuses := en.Reply.(string); {
 	case en.Err != nil:
 		return failed(failureText(en.Err))
@@ -46,10 +46,10 @@ func oneLine(text string) string {
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }
 
-func (*compilation) reads() bool { return true }
+func (*compileRound) reads() bool { return true }
 
-func (c *compilation) decide(t tally) Decision { return decideAcquire(t) }
-func (c *compilation) ended(d Decision) {
+func (c *compileRound) decide(t tally) Decision { return decideAcquire(t) }
+func (c *compileRound) ended(d Decision) {
 	switch d {
 	case Won:
 		c.done(Compiled{})

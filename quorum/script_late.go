@@ -13,7 +13,7 @@ import "strconv"
 func (e *effect) signature() signature { return signature{name: e.name, dump: e.digest} }
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
-func (r *voting) eachExpiry(a *answer, f func(sig signature, at int64)) {
+func (r *scriptRound) eachExpiry(a *answer, f func(sig signature, at int64)) {
 	if a == nil || r.req.Rule.vote(a) != Granted {
 		return
 	}
@@ -25,14 +25,14 @@ func (r *voting) eachExpiry(a *answer, f func(sig signature, at int64)) {
 	}
 }
 
-func (r *voting) missed(en *entry) {
+func (r *scriptRound) missed(en *entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.noteMissed(en)
 }
 
 // noteMissed notes that the script has not run on a master, or may not have. It is called with round.mu held.
-func (r *voting) noteMissed(en *entry) {
+func (r *scriptRound) noteMissed(en *entry) {
 	if !en.missed {
 		en.missed = true
 		if r.decision != Undecided {
@@ -43,7 +43,7 @@ func (r *voting) noteMissed(en *entry) {
 
 // releaseMissed makes the release late on the masters that have missed it. It is called with round.mu held when the round is over, and
 // again with each late answer: a client that was told that no quorum has answered has given the lock up all the same.
-func (r *voting) releaseMissed() {
+func (r *scriptRound) releaseMissed() {
 	for i := range r.entries {
 		r.releaseAt(&r.entries[i])
 	}
@@ -51,7 +51,7 @@ func (r *voting) releaseMissed() {
 
 // releaseAt makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
 // By then others may have asked for the lock: what they were granted stays theirs.
-func (r *voting) releaseAt(en *entry) {
+func (r *scriptRound) releaseAt(en *entry) {
 	//mutant: a release by vote that a master missed is not made late
 	//mutant: whatever a script deletes is deleted late
 	if !en.missed || r.req.Rule.Merge != Releasing {

@@ -414,8 +414,8 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 // A script was run twice, and the connection to a master broke that had not answered the first time. There the second was not run,
 // and a third would count on from the first.
 func TestAScriptIsNotAskedAgainWhereAnEarlierRunMayBeLeft(t *testing.T) {
-	first := &voting{round: round{entries: []entry{{fate: unknown}, {fate: answered}}}}
-	second := &voting{round: round{entries: []entry{{fate: dropped}, {fate: answered}}}, before: first}
+	first := &scriptRound{round: round{entries: []entry{{fate: unknown}, {fate: answered}}}}
+	second := &scriptRound{round: round{entries: []entry{{fate: dropped}, {fate: answered}}}, before: first}
 	if second.isPutBack() {
 		t.Error("it is run once more")
 	}
@@ -426,11 +426,11 @@ func TestAScriptIsNotAskedAgainWhereAnEarlierRunMayBeLeft(t *testing.T) {
 
 // The client counts from its request, however often it is made anew.
 func TestTheTimeOfWhatIsAskedAgainBeginsOnce(t *testing.T) {
-	first := &voting{round: round{start: 1}}
-	second := &voting{round: round{start: 2}, before: first}
-	third := &voting{round: round{start: 3}, before: second}
+	first := &scriptRound{round: round{start: 1}}
+	second := &scriptRound{round: round{start: 2}, before: first}
+	third := &scriptRound{round: round{start: 3}, before: second}
 	for i, r := range []interface{ began() instant }{
-		first, second, third, &attempt{round: round{start: 1}, asked: 1}, &attempt{round: round{start: 2}, since: 1, asked: 2},
+		first, second, third, &acquireRound{round: round{start: 1}, asked: 1}, &acquireRound{round: round{start: 2}, since: 1, asked: 2},
 	} {
 		if r.began() != 1 {
 			t.Errorf("%d begins at %v", i, r.began())

@@ -70,7 +70,7 @@ return put`)
 
 // putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
 // InstanceTimeout has passed.
-func (r *voting) putBack(d Decision, after func()) {
+func (r *scriptRound) putBack(d Decision, after func()) {
 	var certain []*undo
 	r.mu.Lock()
 	if d != Won && r.req.Rule.Merge.putsBack() {
@@ -88,7 +88,7 @@ func (r *voting) putBack(d Decision, after func()) {
 
 // undo puts back all that a script which took something has done on any master, because no client will know of it. What any other
 // script did stays.
-func (r *voting) undo(after func()) {
+func (r *scriptRound) undo(after func()) {
 	var certain []*undo
 	r.mu.Lock()
 	//mutant: what an abandoned script has done stays
@@ -105,7 +105,7 @@ func (r *voting) undo(after func()) {
 }
 
 // takes says that what the script did is a lock of its client's. It is called with round.mu held.
-func (r *voting) takes() bool {
+func (r *scriptRound) takes() bool {
 	if r.req.Rule.Merge != Agreeing {
 		return r.req.Rule.Merge == Taking
 	}
@@ -115,7 +115,7 @@ func (r *voting) takes() bool {
 // undoOf returns an undo of all that the script created or changed on one master; nothing the second time. The undo is exact: a
 // key is as the script left it only if its value is, and its expiry, an instant in milliseconds on the master's clock. undoOf is
 // called with round.mu held.
-func (r *voting) undoOf(master int) []*undo {
+func (r *scriptRound) undoOf(master int) []*undo {
 	en := &r.entries[master]
 	if en.undoing {
 		return nil
@@ -131,7 +131,7 @@ func (r *voting) undoOf(master int) []*undo {
 		argv = append(argv, e.digest, e.ends, e.before, e.was)
 		longest = max(longest, e.ttl)
 		//mutant: what was put anew is put back
-		once = once || e.ttl == 0 // as of an editing that keeps a TTL
+		once = once || e.ttl == 0 // as of an execRound that keeps a TTL
 	}
 	if len(keys) == 0 {
 		return nil
@@ -170,7 +170,7 @@ func (c *count) queues() bool {
 // isPutBack says that nothing that the script did is left, so that it may run once more: a script that counts would go on from
 // what is left, and then neither run could be put back. What a late master does is put back before the next run reaches it,
 // because that run waits in the same lane.
-func (r *voting) isPutBack() bool {
+func (r *scriptRound) isPutBack() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.entries {

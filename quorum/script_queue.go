@@ -66,7 +66,7 @@ return redis.call('LREM', KEYS[2], 0, ARGV[1])`)
 
 // lineUp has the same client first on all masters, if the lock is free. The script is run again if that client is the caller, or
 // too few masters have done it yet. Otherwise it calls otherwise.
-func (r *voting) lineUp(otherwise func()) {
+func (r *scriptRound) lineUp(otherwise func()) {
 	r.pollQueue(luaQueue, func(p Polled) {
 		switch who, everywhere := r.first(p); {
 		case who == "":
@@ -80,7 +80,7 @@ func (r *voting) lineUp(otherwise func()) {
 }
 
 // first is firstOf for what masters have told of their queues.
-func (r *voting) first(p Polled) (who string, everywhere bool) {
+func (r *scriptRound) first(p Polled) (who string, everywhere bool) {
 	r.free = freeIn(p.Replies)
 	r.mu.Lock()
 	grants := r.tally.Granted // which are put back by now
@@ -91,7 +91,7 @@ func (r *voting) first(p Polled) (who string, everywhere bool) {
 // sooner returns a refusal upon which the client asks again when the lock may be free, if it would sleep for longer. A master that had
 // lost its place tells it for how long those may wait who are before it there: then nothing might wake it if the holder died, or,
 // where nobody holds the lock, whoever is first. One that has its place there tells it to ask again.
-func (r *voting) sooner(refusal Value) Value {
+func (r *scriptRound) sooner(refusal Value) Value {
 	switch {
 	case refusal.Kind != IntValue:
 	case r.free > 0:
@@ -104,7 +104,7 @@ func (r *voting) sooner(refusal Value) Value {
 }
 
 // leastTold returns the least number with which a master refused the script.
-func (r *voting) leastTold() int64 {
+func (r *scriptRound) leastTold() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	least := int64(math.MaxInt64)
@@ -136,7 +136,7 @@ func freeIn(replies []any) int64 {
 }
 
 // putFirst tells all masters who is to be first, and goes on as lineUp says.
-func (r *voting) putFirst(who string, otherwise func()) {
+func (r *scriptRound) putFirst(who string, otherwise func()) {
 	r.tellFirst(who, func(p Polled) {
 		done := 0
 		for _, reply := range p.Replies {
@@ -154,7 +154,7 @@ func (r *voting) putFirst(who string, otherwise func()) {
 
 // wakeFirst is for a script that may not be run again. Whoever is to be first, be it the caller, is told to ask anew, if the lock is
 // free: each was told for how long others may have it, of which all may be put back by now. then is called when that is done.
-func (r *voting) wakeFirst(then func()) {
+func (r *scriptRound) wakeFirst(then func()) {
 	r.pollQueue(luaQueue, func(p Polled) {
 		if who, _ := r.first(p); who != "" {
 			r.tellFirst(who, func(Polled) { then() })
@@ -165,19 +165,19 @@ func (r *voting) wakeFirst(then func()) {
 }
 
 // tellFirst has all masters put a client first, and tell it.
-func (r *voting) tellFirst(who string, done func(Polled)) {
+func (r *scriptRound) tellFirst(who string, done func(Polled)) {
 	r.pollQueue(luaFirst, done, who, r.req.Rule.Queue.Wake+who, seal(r.engine.labels.next(), 0, "0"))
 }
 
 // leave takes the caller, which now has the lock, out of all queues: the masters that refused it, or have yet to answer, may still
 // list it. It is called before the caller is answered, so that a place that the caller takes afterwards stays.
-func (r *voting) leave() {
+func (r *scriptRound) leave() {
 	r.pollQueue(luaLeave, func(Polled) {}, r.req.Rule.Field)
 }
 
 // pollQueue runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
-func (r *voting) pollQueue(l *lua, done func(Polled), argv ...any) {
-	p := &polling{all: true, changes: true, done: done}
+func (r *scriptRound) pollQueue(l *lua, done func(Polled), argv ...any) {
+	p := &pollRound{all: true, changes: true, done: done}
 	r.engine.begin(p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
 }
 

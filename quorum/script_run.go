@@ -43,10 +43,10 @@ func (e *Engine) Run(req RunRequest, done func(Ran)) {
 	if req.Rule.Merge == Taking {
 		e.stats.attempts.Add(1)
 	}
-	e.run(&voting{req: req, asked: 1, done: done})
+	e.run(&scriptRound{req: req, asked: 1, done: done})
 }
 
-func (e *Engine) run(r *voting) {
+func (e *Engine) run(r *scriptRound) {
 	req := &r.req
 	r.lasting = true // the wrapper keeps the horizon
 	r.blind = req.Rule.Blind
@@ -59,20 +59,20 @@ func (e *Engine) run(r *voting) {
 	e.beginAll(r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, e.argv(req)...))
 }
 
-// A voting is the round of a script.
-type voting struct {
+// A scriptRound is the round of a script.
+type scriptRound struct {
 	round
 	req    RunRequest
-	asked  int     // how often the script was run, with this round
-	before *voting // the round before, if the script is run again
-	free   int64   // of a Queue, when it was last read: see freeIn
+	asked  int          // how often the script was run, with this round
+	before *scriptRound // the round before, if the script is run again
+	free   int64        // of a Queue, when it was last read: see freeIn
 	done   func(Ran)
 	count  count     // guarded by round.mu
 	all    []*answer // by master, late ones too; guarded by round.mu
 	undone []*undo   // what puts back what it did; guarded by round.mu
 }
 
-func (r *voting) read(en *entry) ballot {
+func (r *scriptRound) read(en *entry) ballot {
 	a, cause := r.answer(&en.Call)
 	if a == nil {
 		//mutant: a release by vote that was answered with an error is not made late
@@ -93,10 +93,10 @@ func (r *voting) read(en *entry) ballot {
 //
 // A lock that refused the script was there, and so was one that the script gave back. But a script that takes or extends a lock,
 // and finds one of its own client's, may have found one that was undone since, or is over, in an older copy of the master's data
-// (see attempt.read and prolonged). A quorum that agrees on the number of holds does not help: another master may have the same
+// (see acquireRound.read and prolonged). A quorum that agrees on the number of holds does not help: another master may have the same
 // number from an attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any
 // case: by what it extended, or by what it deleted and tells, as GETDEL does.
-func (r *voting) ifClean(a *answer, v Vote) bool {
+func (r *scriptRound) ifClean(a *answer, v Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
 		//mutant: an old vote joins new ones, of scripts
@@ -110,10 +110,10 @@ func (r *voting) ifClean(a *answer, v Vote) bool {
 	return !slices.ContainsFunc(a.effects, func(e effect) bool { return e.kind != created })
 }
 
-func (r *voting) voided(master int) { r.count.answers[master] = nil }
+func (r *scriptRound) voided(master int) { r.count.answers[master] = nil }
 
 // mayHaveChanged says whether the script has changed the key on a master, or may have: many that run on a watched key only look.
-func (r *voting) mayHaveChanged(d Decision, name string) bool {
+func (r *scriptRound) mayHaveChanged(d Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changes := func(e effect) bool { return e.name == name }
@@ -122,7 +122,7 @@ func (r *voting) mayHaveChanged(d Decision, name string) bool {
 
 // answer reads what a master answered, or returns why that is no answer. Errors of the master are none, even if a command of the
 // script raised them (OOM). But an error of its Lua compiler is one: the text is at fault.
-func (r *voting) answer(c *masters.Call) (a *answer, cause string) {
+func (r *scriptRound) answer(c *masters.Call) (a *answer, cause string) {
 	if c.Err != nil {
 		text := c.Err.Error()
 		if !strings.HasPrefix(text, "ERR Error compiling script") {
@@ -141,11 +141,11 @@ func (r *voting) answer(c *masters.Call) (a *answer, cause string) {
 	return a, ""
 }
 
-func (*voting) reads() bool { return false }
+func (*scriptRound) reads() bool { return false }
 
-func (r *voting) decide(t tally) Decision { return r.count.decide(t) }
+func (r *scriptRound) decide(t tally) Decision { return r.count.decide(t) }
 
-func (r *voting) ended(d Decision) {
+func (r *scriptRound) ended(d Decision) {
 	r.mu.Lock()
 	r.releaseMissed()
 	r.mu.Unlock()
@@ -162,7 +162,7 @@ func (r *voting) ended(d Decision) {
 }
 
 // won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
-func (r *voting) won() {
+func (r *scriptRound) won() {
 	e, rule, ttlMin := r.engine, &r.req.Rule, TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
 	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(giving{ttlMin, e.cfg.InstanceTimeout})
@@ -194,7 +194,7 @@ func (r *voting) won() {
 }
 
 // lost answers what those that refused reply, or runs the script again.
-func (r *voting) lost() {
+func (r *scriptRound) lost() {
 	rule := &r.req.Rule
 	r.mu.Lock()
 	refusal, refused := r.count.refused()
@@ -224,7 +224,7 @@ func (r *voting) lost() {
 }
 
 // refuse answers that the lock, or what else was asked for, is not to be had.
-func (r *voting) refuse(reply Value) {
+func (r *scriptRound) refuse(reply Value) {
 	if r.req.Rule.Merge == Taking {
 		r.engine.stats.refused.Add(1)
 	}
@@ -232,7 +232,7 @@ func (r *voting) refuse(reply Value) {
 }
 
 // replaced returns the keys that the script has deleted, or given another value, where it won. It is called with round.mu held.
-func (r *voting) replaced() (names []string) {
+func (r *scriptRound) replaced() (names []string) {
 	agreed, _ := r.count.largest()
 	for a := range r.count.who(Granted) {
 		if r.count.class(a) != agreed {
@@ -249,7 +249,7 @@ func (r *voting) replaced() (names []string) {
 }
 
 // countWon counts what a quorum granted, with the TTL that is promised, if any.
-func (r *voting) countWon(reply Value, ttl time.Duration) {
+func (r *scriptRound) countWon(reply Value, ttl time.Duration) {
 	s := &r.engine.stats
 	switch r.req.Rule.Merge {
 	case Taking:
@@ -265,14 +265,14 @@ func (r *voting) countWon(reply Value, ttl time.Duration) {
 	}
 }
 
-func (r *voting) countNoQuorum() {
+func (r *scriptRound) countNoQuorum() {
 	if r.req.Rule.Merge == Taking {
 		r.engine.stats.noQuorum.Add(1)
 	}
 }
 
 // appendKeys names the keys that live for a time which the script has set, on the first master that granted.
-func (r *voting) appendKeys(to []Key) []Key {
+func (r *scriptRound) appendKeys(to []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.all {
@@ -290,7 +290,7 @@ func (r *voting) appendKeys(to []Key) []Key {
 }
 
 // settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
-func (r *voting) settled(en *entry) {
+func (r *scriptRound) settled(en *entry) {
 	r.fillLate(en)
 	var late []*undo
 	r.mu.Lock()
@@ -311,7 +311,7 @@ func (r *voting) settled(en *entry) {
 // lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that
 // has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum
 // has any of them.
-func (r *voting) lacking(en *entry) (gaps []*gap) {
+func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 	//mutant: what has keys of other names is filled
 	//mutant: what nobody knows is filled
 	if r.req.Rule.Merge != Extending || r.req.Rule.Derived {

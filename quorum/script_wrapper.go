@@ -141,7 +141,7 @@ func (e *Engine) argv(req *RunRequest) []any {
 }
 
 // compose names the last moment for a script that is not to be run late.
-func (r *voting) compose(en *entry, _ int64) {
+func (r *scriptRound) compose(en *entry, _ int64) {
 	if r.req.Rule.Blind {
 		en.Args = slices.Clone(en.Args) // all masters' entries share them
 		en.Args[len(en.Args)-1] = en.lastMoment()

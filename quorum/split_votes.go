@@ -12,7 +12,7 @@ const (
 )
 
 // began returns the start of the first attempt: the client's time counts from then, however often the attempt is repeated.
-func (a *attempt) began() instant {
+func (a *acquireRound) began() instant {
 	if a.asked > 1 {
 		//mutant: the time of an attempt that is made anew begins anew
 		return a.since
@@ -22,7 +22,7 @@ func (a *attempt) began() instant {
 
 // left returns for how long masters are to keep what the attempt is about to set. A repeated attempt sets it to expire when the
 // first would have.
-func (a *attempt) left(e *Engine) time.Duration {
+func (a *acquireRound) left(e *Engine) time.Duration {
 	kept := e.cfg.kept(a.req.TTL)
 	if a.asked > 1 {
 		kept = max(kept-(e.now()-a.since), time.Millisecond)
@@ -31,22 +31,22 @@ func (a *attempt) left(e *Engine) time.Duration {
 }
 
 // insists says whether to ask again. It is called once.
-func (a *attempt) insists() bool {
+func (a *acquireRound) insists() bool {
 	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&
 		a.divided() && a.req.Insist()
 }
 
 // again makes the attempt once more, a little later.
-func (a *attempt) again() {
+func (a *acquireRound) again() {
 	e := a.engine
 	e.pause(min(askPause<<a.asked, e.cfg.InstanceTimeout), func() {
-		e.acquire(&attempt{req: a.req, asked: a.asked + 1, since: a.began(), done: a.done})
+		e.acquire(&acquireRound{req: a.req, asked: a.asked + 1, since: a.began(), done: a.done})
 	})
 }
 
 // divided says that the votes may be split: a master granted, and fewer than a quorum refused, so perhaps nobody holds the lock.
 // If a quorum refused, it is worth asking once more, too: these masters may have granted the lock to several clients.
-func (a *attempt) divided() bool {
+func (a *acquireRound) divided() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	took := false
@@ -57,7 +57,7 @@ func (a *attempt) divided() bool {
 }
 
 // began returns the start of the first run, as for an attempt.
-func (r *voting) began() instant {
+func (r *scriptRound) began() instant {
 	if r.before != nil {
 		//mutant: the time of a script that is asked again begins anew
 		return r.before.began()
@@ -66,9 +66,9 @@ func (r *voting) began() instant {
 }
 
 // again runs the script once more, a little later.
-func (r *voting) again() {
+func (r *scriptRound) again() {
 	r.engine.pause(askPause<<r.asked, func() {
-		r.engine.run(&voting{req: r.req, asked: r.asked + 1, before: r, done: r.done})
+		r.engine.run(&scriptRound{req: r.req, asked: r.asked + 1, before: r, done: r.done})
 	})
 }
 

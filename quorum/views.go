@@ -42,7 +42,7 @@ type MasterView struct {
 // Views asks every master what it has under a key, and waits for all of them: an InstanceTimeout, if one is late. It
 // tells what there is to tell, though fewer than a quorum answer.
 func (e *Engine) Views(key Key, done func(Viewed)) {
-	v := &viewing{key: key, seen: make([]*sighting, len(e.masters))}
+	v := &viewsRound{key: key, seen: make([]*sighting, len(e.masters))}
 	v.done = func(all Viewed) {
 		e.pacer.end(viewsRoom)
 		done(all)
@@ -53,12 +53,12 @@ func (e *Engine) Views(key Key, done func(Viewed)) {
 // viewsRoom is what it takes of the pacer's room: who asks for many at once is in no hurry, and others lock meanwhile.
 const viewsRoom = pacerRoom / 8
 
-func (v *viewing) ask(e *Engine) {
-	e.begin(v, v.key, v.runs(luaLook, []string{v.key.Name}, (&looking{how: headed}).argv(1)...))
+func (v *viewsRound) ask(e *Engine) {
+	e.begin(v, v.key, v.runs(luaLook, []string{v.key.Name}, (&readRound{how: headed}).argv(1)...))
 }
 
-// A viewing is a reading that waits for every master.
-type viewing struct {
+// A viewsRound is a reading that waits for every master.
+type viewsRound struct {
 	round
 	agreement
 	done func(Viewed)
@@ -66,7 +66,7 @@ type viewing struct {
 	seen []*sighting // by master, of those, too, that do not count; guarded by round.mu
 }
 
-func (v *viewing) read(en *entry) ballot {
+func (v *viewsRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
@@ -81,16 +81,16 @@ func (v *viewing) read(en *entry) ballot {
 	return v.hear(en, all[0])
 }
 
-func (*viewing) reads() bool { return true }
+func (*viewsRound) reads() bool { return true }
 
-func (v *viewing) decide(t tally) Decision {
+func (v *viewsRound) decide(t tally) Decision {
 	if t.Pending() > 0 {
 		return Undecided
 	}
 	return v.agreement.decide(t)
 }
 
-func (v *viewing) ended(d Decision) {
+func (v *viewsRound) ended(d Decision) {
 	e := v.engine
 	if e.closing.Load() {
 		v.done(Viewed{Err: ErrClosed})
@@ -127,7 +127,7 @@ func excerpt(kind, value, head string, length int) string {
 }
 
 // of returns what one master told. It is called with round.mu held.
-func (v *viewing) of(en *entry, is *MasterStatus) MasterView {
+func (v *viewsRound) of(en *entry, is *MasterStatus) MasterView {
 	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == Granted, Reason: en.cause}
 	if m.Counts && is.State != Clean {
 		m.Reason = is.Cause

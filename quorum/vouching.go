@@ -153,7 +153,7 @@ func (r *round) settleEpochs() bool {
 			r.tally.Granted--
 			r.tally.Failed++
 			void = true
-			r.owner.voided(i)
+			r.operation.voided(i)
 		}
 	}
 	return void

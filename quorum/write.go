@@ -10,7 +10,7 @@ func (e *Engine) Write(req WriteRequest, done func(Written)) {
 		e.exchange(req, done)
 		return
 	}
-	w := &write{req: req, done: done}
+	w := &writeRound{req: req, done: done}
 	w.keeps = e.cfg.kept(req.TTL)
 	ms := w.keeps.Milliseconds()
 	args := []any{"SET", req.Key.Name, req.Value, "PX", ms}
@@ -46,15 +46,15 @@ func (e *Engine) exchange(req WriteRequest, done func(Written)) {
 	})
 }
 
-// A write is a round that replaces unconditionally.
-type write struct {
+// A writeRound is a round that replaces unconditionally.
+type writeRound struct {
 	round
 	agreement // on the old value
 	req       WriteRequest
 	done      func(Written)
 }
 
-func (w *write) read(en *entry) ballot {
+func (w *writeRound) read(en *entry) ballot {
 	if en.Err != nil {
 		return readError(en.Err)
 	}
@@ -69,7 +69,7 @@ func (w *write) read(en *entry) ballot {
 		}
 		is := granted
 		//mutant: an older copy is replaced once more, by SET with GET
-		if w.req.WantOld { // of what somebody else has replaced, too: see editing.read
+		if w.req.WantOld { // of what somebody else has replaced, too: see execRound.read
 			is = grantedIfClean
 		}
 		if en.counts(is) {
@@ -80,14 +80,14 @@ func (w *write) read(en *entry) ballot {
 	return unexpected
 }
 
-func (w *write) voided(master int) {
+func (w *writeRound) voided(master int) {
 	w.told = slices.DeleteFunc(w.told, func(s sighting) bool { return s.master == master })
 }
 
-func (*write) reads() bool { return false }
+func (*writeRound) reads() bool { return false }
 
 // decide waits, where the old value is asked for, until a quorum agrees on it.
-func (w *write) decide(t tally) Decision {
+func (w *writeRound) decide(t tally) Decision {
 	if !w.req.WantOld || t.Refused >= Quorum(t.Masters) {
 		return decideAcquire(t)
 	}
@@ -100,7 +100,7 @@ func (w *write) decide(t tally) Decision {
 	return d
 }
 
-func (w *write) ended(d Decision) {
+func (w *writeRound) ended(d Decision) {
 	switch {
 	case d == Unanswered:
 		w.done(Written{Err: w.failure()})

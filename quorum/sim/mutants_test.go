@@ -263,7 +263,7 @@ var mutants = []mutant{
 	{
 		name: "a release that was lost is not made late", rule: "4 undo",
 		change: becomes(`if f == dropped {
-		en.round.owner.missed(en)
+		en.round.operation.missed(en)
 	}`),
 		test: "TestAReleaseThatIsLost", in: ".",
 	},
@@ -542,7 +542,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy of a lock tells who holds it, when masters are asked again", rule: "6 quarantine",
-		change: becomes(`a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &looking{done: func(l *looking) {
+		change: becomes(`a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &readRound{done: func(l *readRound) {
 		told.Holder = l.views[0].Value
 		a.done(told)
 	}})`),
