@@ -98,9 +98,10 @@ var (
 	// expire at the earliest. It replies with the new remaining TTL, what luaProlong returns, and when the key expires, or with -2
 	// if that would be too much.
 	luaAdd = newLua(luaProlong + luaIfHeld + `
-local left, at, most = redis.call('PTTL', KEYS[1]), expires(KEYS[1]), tonumber(ARGV[3])
+local left, most, at, slack = redis.call('PTTL', KEYS[1]), tonumber(ARGV[3]), expires(KEYS[1])
 local ms = math.max(left + ARGV[2], math.min(left + ARGV[4] - at, most))
-if ms > most then return -2 end
+if ms > most + 8 * slack + 4 then return -2 end -- a key may expire so much later than was asked for: other masters add to theirs
+ms = math.min(ms, most)
 ` + luaOutlast + `
 if redis.call('PTTL', KEYS[2]) < ms then outlast(KEYS[2], math.floor(ms * 1.25)) end
 return {ms, prolong(KEYS[1], string.format('%.0f', ms)), (expires(KEYS[1]))}`)

@@ -86,3 +86,25 @@ func TestAMasterThatMissedAnExtensionIsNotHiddenByOneThatIsLate(t *testing.T) {
 		s.expectNotGranted(<-s.acquire(1, "other", time.Second, false))
 	})
 }
+
+// A key expires a few milliseconds later on one master than on the others. What is added brings the lock to ttl_max.
+func TestAnAdditionUpToTheLongestTTLIsMadeOnEveryMaster(t *testing.T) {
+	inScene(t, func(s *scene) {
+		s.expectGranted(<-s.acquire(0, "mine", 4*time.Second, false))
+		var before int64
+		s.do(func() {
+			m := s.servers[2]
+			it, _ := m.store.get(0, resourceName(0), m.clock.millis(m.now()))
+			it.expires += 3
+			before = it.expires
+			m.put(&session{}, resourceName(0), it)
+		})
+		s.expectHeld(s.extendBy(0, quorum.ExtendRequest{Key: quorum.Key{Name: resourceName(0)}, Token: "mine", TTL: 56 * time.Second, Add: true}))
+		s.do(func() {
+			m := s.servers[2]
+			if it, _ := m.store.get(0, resourceName(0), m.clock.millis(m.now())); it.expires < before+50_000 {
+				t.Errorf("it ends %d ms later there than before", it.expires-before)
+			}
+		})
+	})
+}
