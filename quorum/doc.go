@@ -10,8 +10,8 @@
 //	sweeper          ends the rounds that masters do not answer in time
 //
 // The same as function calls: begin and push; then, in the lane's loop, gather, entry.take, exchange, handOut and entry.reply;
-// then round.vote. It asks the owner of the round to read the reply and to decide, and at the end, once, calls its ended. All that
-// an operation may be asked is in the interface owner (round.go).
+// then round.vote. It asks the operation of the round to read the reply and to decide, and at the end, once, calls its ended. All that
+// an operation may be asked is in the interface operation (round.go).
 //
 // The files, in reading order:
 //
@@ -29,10 +29,10 @@
 //	split_votes.go                   where votes are split
 //	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
-//	read.go, agreement.go,           what a quorum agrees on; of many keys, or long values, piece by piece
+//	ask.go, read.go, agreement.go,   what a quorum agrees on; of many keys, or long values, piece by piece
 //	pieces.go, get_all.go
 //	change.go, write.go              DEL, EXPIRE and SET, whoever holds the lock
-//	exec.go, look.go, edit.go,       compare and do: EXEC, GETSET and their like
+//	exec.go, edit.go,                compare and do: EXEC, GETSET and their like
 //	edit_undo.go, turn.go,
 //	repair.go, history.go, notice.go
 //	fence.go, fence_clock.go,        locks with a fencing number

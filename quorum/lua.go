@@ -188,7 +188,7 @@ return 0`)
 // value; and how long it is. What DUMP gives is no measure: it differs between versions of the server, and in a table of many
 // entries between any two servers. Where a type has no command here, or that is not permitted, it has to do.
 //
-// A long value is brought as a whole only if somebody wants to have it. See look.go for what is brought else, and how it is compared.
+// A long value is brought as a whole only if somebody wants to have it. See read.go for what is brought else, and how it is compared.
 var luaSight = sized(`local call = redis.pcall` + luaValue + `
 local function digestOf(key, kind)
   local all
@@ -247,7 +247,7 @@ var (
 )
 
 var (
-	// luaLook KEYS ARGV=how to look at each of them (see the constants of look.go), ARGV[#KEYS + 1]=how much there is room for
+	// luaLook KEYS ARGV=how to look at each of them (see the constants of read.go), ARGV[#KEYS + 1]=how much there is room for
 	// ARGV[#KEYS + 2]='part' to tell of as many keys as there is room for, and of one at least. It returns for each key, in an
 	// array: {type, value or digest, length, remaining ms, when it expires, how inexactly that is known}, the first bytes of a long
 	// value if they are asked for, or {"none"}. Where not all of them have room, and all are asked for, it returns how much they take.
