@@ -119,15 +119,12 @@ func (s *session) atUpstream(topics []pubsub.Topic) []string {
 	}
 	var names []string
 	for _, t := range topics {
-		if s.server.isThere(t) {
+		if s.server.router.isThere(t) {
 			names = append(names, t.Name)
 		}
 	}
 	return names
 }
-
-// isThere says whether the upstream has the topic, too: all but the channels of locks.
-func (s *Server) isThere(t pubsub.Topic) bool { return t.Kind == pubsub.Pattern || !s.isLock(t.Name) }
 
 // sizeOfTopics is what the memory budget counts for subscriptions.
 func sizeOfTopics(topics []pubsub.Topic) (n int) {

@@ -20,7 +20,7 @@
 // commands that wait for their outcomes (subscriptions.go). LOCK … WAIT waits in a gate, LOCK … HOLD leaves a hold with
 // the session (hold.go).
 //
-// Where there is an upstream, upstream_route.go says which commands are not about locks, and upstream_forward.go sends them on.
+// Where there is an upstream, router.go says which commands are not about locks, and upstream_forward.go sends them on.
 // They go over the session's own link (upstream_link.go): a relay, the session's third goroutine, takes the replies to the client
 // when it is their turn in the queue (upstream_relay.go). Of writer and relay, one writes at a time.
 //
@@ -46,7 +46,7 @@
 //	identity.go, warn.go,           what is told of clients: by CLIENT LIST, in the log, by INFO
 //	errorstats.go
 //	expiry.go                       how times are read; package wire reads numbers, patterns and letters
-//	upstream_route*.go,             the way of what is not about locks: where a command is served, and how it is sent on;
+//	router*.go,                     the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server
 //	upstream_link.go,               over the session's own link, which follows the client to another database
 //	upstream_relay.go,

@@ -32,8 +32,8 @@ type Server struct {
 	scripts  *script.Cache // the texts that clients sent, by SHA-1
 	messages Messages
 	gates    *gate.Gates
-	voted    *lru.Cache[string, *quorum.Script]      // scripts that run by vote, ready to be run, by SHA-1
-	routes   *lru.Cache[script.Digest, *scriptRoute] // of scripts; where there is an upstream
+	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
+	router   *router                            // where there is an upstream
 	commands *table
 	memory   budget
 	runID    string
@@ -113,8 +113,8 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, engine: engine, scripts: scripts, messages: messages,
 		gates: gate.New(engine, messages, len(engine.Masters()), cfg.Pause), commands: allCommands(),
+		router: newRouter(&cfg, scripts),
 		voted:  newCache[string, *quorum.Script](votedMax),
-		routes: newCache[script.Digest, *scriptRoute](routesMax),
 		runID:  randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},

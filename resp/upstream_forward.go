@@ -19,10 +19,10 @@ const (
 
 // divert sends the command upstream if that is its place, and returns nil if it is served here.
 func (c *call) divert(cmd *command) Reply {
-	at, refused := c.place(cmd)
-	if refused != nil {
+	at, refused := c.server.router.destination(c.args, cmd)
+	if refused.is() {
 		c.spoilAnywhere()
-		return refused
+		return c.refusedBy(refused)
 	}
 	if at == there {
 		c.line.Leave()
@@ -50,6 +50,17 @@ func (c *call) divert(cmd *command) Reply {
 		return nil
 	}
 	return reply
+}
+
+// refusedBy is the reply to a command without a destination.
+func (c *call) refusedBy(r refusal) Reply {
+	switch {
+	case r.failed != nil:
+		return c.server.upstreamFailed(r.failed)
+	case r.split != "":
+		return c.splitAs(r.reply, r.split)
+	}
+	return r.reply
 }
 
 // whileSubscribed refuses a command that only the upstream has: a subscribed client may not send it. It returns nil for any other,

@@ -337,7 +337,7 @@ func (l *link) noteState() {
 	l.relies = s.relies
 	l.stateful = s.stage == watchingThere || s.stage == queuingThere || s.monitors.Load()
 	for t := range s.topics {
-		l.stateful = l.stateful || s.server.isThere(t)
+		l.stateful = l.stateful || s.server.router.isThere(t)
 	}
 }
 

@@ -10,7 +10,7 @@ const errMixedTransaction = Error("ERR this transaction is about locks and about
 	"make two of it, or let lock_keys match all of its keys or none")
 
 // divertQueued is divert inside MULTI.
-func (c *call) divertQueued(cmd *command, at place) Reply {
+func (c *call) divertQueued(cmd *command, at destination) Reply {
 	t := &c.transaction
 	if cmd != nil && cmd.flags&atOnce != 0 {
 		return c.divertEnd(cmd)

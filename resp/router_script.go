@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strings"
 
 	"lockproxy/script"
 )
@@ -14,45 +15,45 @@ import (
 // routesMax bounds how many scripts are remembered. For one that is understood, a text of at most 16 KiB is kept, too.
 const routesMax = 1024
 
-// A scriptRoute is what the text of a script says of its place.
+// A scriptRoute is what the text of a script says of its destination.
 type scriptRoute struct {
 	meaning *script.Meaning // nil: not understood
 	lock    string          // a lock's name in the text, "" if there is none
 }
 
-// placeScript is placeKeys for a script.
-func (c *call) placeScript(spec keySpec) (place, Reply) {
-	if spec.untold(c.args) {
-		return there, nil // its error is as good as ours
+// byScript is byKeys for a script.
+func (r *router) byScript(args []string, row *command) (destination, refusal) {
+	if row.keys.untold(args) {
+		return there, refusal{} // its error is as good as ours
 	}
-	first, last, _ := spec.span(c.args)
-	keys, args := c.args[first:last+1], c.args[last+1:]
-	route := c.scriptRoute()
-	key, understood := route.key(keys, args)
+	first, last, _ := row.keys.span(args)
+	keys, argv := args[first:last+1], args[last+1:]
+	route := r.scriptRoute(args, strings.HasPrefix(row.name, "evalsha"))
+	key, understood := route.key(keys, argv)
 	var n sides
 	if !understood || !slices.Contains(keys, key) { // else the others of KEYS are values to it, such as the token
-		if refused := n.add(c, keys...); refused != nil {
+		if refused := n.add(r, keys...); refused.is() {
 			return here, refused
 		}
 	}
 	if understood {
-		if refused := n.add(c, key); refused != nil {
+		if refused := n.add(r, key); refused.is() {
 			return here, refused
 		}
-		return n.place(c)
+		return n.destination(args[0])
 	}
 	if route == &unknownRoute && n.locks && n.others {
-		return here, errNoScript // the text may say which of them is the key
+		return here, refuse(errNoScript) // the text may say which of them is the key
 	}
 	if len(keys) == 0 {
-		if refused := c.mustDeclare(); refused != nil {
+		if refused := r.mustDeclare(args); refused.is() {
 			return here, refused
 		}
 	}
 	if !n.locks && route.lock != "" {
-		return here, c.split(errInText(route.lock))
+		return here, splits(errInText(route.lock))
 	}
-	return n.place(c)
+	return n.destination(args[0])
 }
 
 // key returns the key that a call of the script works on, if the script is understood.
@@ -67,10 +68,8 @@ func (r *scriptRoute) key(keys, args []string) (string, bool) {
 var unknownRoute scriptRoute
 
 // scriptRoute returns the route of the script whose text or SHA-1 the command has. Redis, too, takes a text's SHA-1 each time.
-func (c *call) scriptRoute() *scriptRoute {
-	s := c.server
-	row := s.commands.find(c.args[0])
-	text, bySHA := c.args[1], row.name == "evalsha" || row.name == "evalsha_ro"
+func (r *router) scriptRoute(args []string, bySHA bool) *scriptRoute {
+	text := args[1]
 	key, ok := script.ParseDigest(text)
 	switch {
 	case !bySHA:
@@ -78,21 +77,21 @@ func (c *call) scriptRoute() *scriptRoute {
 	case !ok:
 		return &unknownRoute
 	}
-	if route, ok := s.routes.Get(key); ok {
+	if route, ok := r.routes.Get(key); ok {
 		return route
 	}
 	route := new(scriptRoute)
 	if bySHA {
-		known, ok := s.scripts.Lookup(text)
+		known, ok := r.scripts.Lookup(text)
 		if !ok {
 			return &unknownRoute
 		}
 		text, route.meaning = known.Text, known.Meaning
-	} else if known, err := s.scripts.Understand(text); err == nil {
+	} else if known, err := r.scripts.Understand(text); err == nil {
 		route.meaning = known.Meaning
 	}
-	route.lock = script.FindString(text, s.isLock)
-	s.routes.Add(key, route)
+	route.lock = script.FindString(text, r.isLock)
+	r.routes.Add(key, route)
 	return route
 }
 

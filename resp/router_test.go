@@ -259,7 +259,7 @@ func TestWhatIsRefusedHereSpoilsATransactionThere(t *testing.T) {
 	}
 }
 
-func BenchmarkPlaceScript(b *testing.B) {
+func BenchmarkDestinationOfAScript(b *testing.B) {
 	u := newFakeUpstream(b)
 	r := newRig(b, Config{Upstream: u.redis, LockKeys: []string{"lock:*", "*:lock", "job:*"}})
 	for _, bench := range []struct{ name, command, script string }{
@@ -267,12 +267,11 @@ func BenchmarkPlaceScript(b *testing.B) {
 		{"SHA-1", "EVALSHA", shaOf(counting)},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			s := newSession(r.server, nil, 1)
-			s.call.args = []string{bench.command, bench.script, "1", "data", strings.Repeat("x", 100)}
+			args := []string{bench.command, bench.script, "1", "data", strings.Repeat("x", 100)}
 			cmd := r.server.commands.find(bench.command)
 			b.ReportAllocs()
 			for b.Loop() {
-				if at, refused := s.call.place(cmd); at != there || refused != nil {
+				if at, refused := r.server.router.destination(args, cmd); at != there || refused.is() {
 					b.Fatal(refused)
 				}
 			}
