@@ -1,23 +1,26 @@
-// Package admission holds clients back that ask for more than can be answered in time.
+// Package admission holds clients back when they ask for more than can be answered in time.
 //
-// The masters, and the processors that this proxy runs on, can answer only so many rounds a second. If clients ask for more, each
-// round waits behind the others. Once the wait takes an instance_timeout, all of them fail, though every master works, and what
-// they have set must be undone, which is still more work. So only as many rounds are begun as can be answered in three tenths of
-// that time. A client that would begin another waits in line, before T1 is read: waiting costs no validity, and fails nobody.
+// The masters, and the processors of this proxy, can answer only a limited number of rounds a second. If clients ask
+// for more, each round waits behind the others. Once the wait takes an instance_timeout, all rounds fail, though every
+// master works. Then their keys must be undone, which is still more work. So only as many rounds begin as can be
+// answered in three tenths of an instance_timeout. Any other client waits in line, before T1 is read. Waiting costs no
+// validity, and fails nobody.
 //
-// A round on many keys is as much work for masters as many on one: it counts as a round for each of its keys, and one that only reads
-// for each eighth.
+// A round on many keys is as much work for masters as many rounds on one key. So a round counts once for each of its
+// keys, and a round that only reads counts once for each eight keys.
 //
-// How many that is follows from how many were answered lately (Little's law): if n rounds are answered within three tenths of an
-// instance_timeout, n may be under way, and each takes about that time. Answers are counted in windows of that length. The lower
-// count of the latest two holds, because answers come in bursts. The rest of the instance_timeout is for the pauses of a busy
-// machine.
+// The limit follows from the number of rounds answered lately (Little's law): if n rounds are answered within three
+// tenths of an instance_timeout, n may be under way, and each takes about that time. Answers are counted in windows of
+// that length. The lower count of the latest two windows holds, because answers come in bursts. The rest of the
+// instance_timeout is for the pauses of a busy machine.
 //
-// A round takes one and a half round trips on average, as it waits for the batch before its own. So where instance_timeout is less
-// than five round trips, each takes longer than three tenths of it whatever is asked, and only Least are under way: with a round
-// trip of 30 ms some 5,000 rounds a second. A longer instance_timeout is the remedy.
+// A round takes one and a half round trips on average, because the round waits for the batch before its own. So where
+// instance_timeout is less than five round trips, each round takes longer than three tenths of instance_timeout at any
+// load. Then only Least rounds are under way: with a round trip of 30 ms some 5,000 rounds a second. A longer
+// instance_timeout is the remedy.
 //
-// Masters that do not answer hold nobody up: rounds under way fail at their deadline, and those that begin then at once.
+// Masters that do not answer hold nobody up. Rounds under way fail at their deadline, and rounds that begin then fail
+// at once.
 package admission
 
 import (
@@ -27,28 +30,28 @@ import (
 	"time"
 )
 
-// Least is how many rounds may always be under way: enough to keep near masters busy. From there the limit can more than double
-// within one window.
+// Least is the number of rounds that may always be under way: enough to keep near masters busy. From Least on, the
+// limit can more than double within one window.
 const Least = 256
 
-// A Control knows how many rounds are under way and how many may be, and has the line of those who wait. Everywhere, a round counts
+// A Control has the number of rounds under way, the limit, and the line of waiting clients. Everywhere, a round counts
 // as often as it has keys.
 type Control struct {
 	window time.Duration
 
 	running  atomic.Int64 // rounds under way
 	limit    atomic.Int64 // how many rounds may be under way
-	granted  atomic.Int64 // rounds that those who left the line may begin, and have not begun
+	granted  atomic.Int64 // rounds that clients who left the line may begin, and have not begun
 	waiting  atomic.Int64 // in line
-	answered atomic.Int64 // rounds, in this window
+	answered atomic.Int64 // rounds answered in the current window
 	since    atomic.Int64 // when the window began
-	before   atomic.Int64 // the limit that the window before came to
+	before   atomic.Int64 // the limit by the window before
 
-	mu   sync.Mutex // guards the line, and the fields of places
+	mu   sync.Mutex // guards the line, and the places' fields below inLine
 	line list.List  // of *Place
 }
 
-// New returns a Control for rounds that have instanceTimeout to be answered.
+// New returns a Control for rounds that must be answered within instanceTimeout.
 func New(instanceTimeout time.Duration) *Control {
 	c := &Control{window: max(instanceTimeout*3/10, 1)}
 	c.limit.Store(Least)
@@ -56,11 +59,11 @@ func New(instanceTimeout time.Duration) *Control {
 	return c
 }
 
-// Begin counts a round on so many keys that begins. It never waits: what an operation that was admitted needs further, and what the
-// proxy does by itself, is not held back.
+// Begin counts a round on keys keys as begun. Begin never waits: the further rounds of an admitted operation, and the
+// proxy's own rounds, are not held back.
 func (c *Control) Begin(keys int) { c.running.Add(int64(keys)) }
 
-// Answered counts a round that ends at now, by the clock that rounds are measured with, with the answers of a quorum.
+// Answered counts a round that ended at now with the answers of a quorum. now is by the clock that measures rounds.
 func (c *Control) Answered(keys int, now time.Duration) {
 	n := c.answered.Add(int64(keys))
 	if since := c.since.Load(); int64(now)-since >= int64(c.window) && c.since.CompareAndSwap(since, int64(now)) {
@@ -71,13 +74,13 @@ func (c *Control) Answered(keys int, now time.Duration) {
 	c.Failed(keys)
 }
 
-// Failed counts a round that ends without the answers of a quorum: it says nothing of how many rounds can be answered.
+// Failed counts a round that ended without the answers of a quorum. Such a round does not change the limit.
 func (c *Control) Failed(keys int) {
 	c.running.Add(-int64(keys))
 	c.look()
 }
 
-// look lets clients in line go on, if there is room for enough of them: they are woken in groups. It is called after all that
+// look lets clients in line go on, if there is room for a group of them. look must be called after each change that
 // makes room.
 func (c *Control) look() {
 	if c.waiting.Load() > 0 && c.room() >= c.limit.Load()/4 {
@@ -85,16 +88,17 @@ func (c *Control) look() {
 	}
 }
 
-// limit is how many rounds may be under way where n were answered in that time.
+// limit returns how many rounds may be under way if n rounds were answered in the time took.
 func limit(n int64, took, window time.Duration) int64 {
 	return max(Least, int64(float64(n)*float64(window)/float64(took)))
 }
 
-// room is how many more rounds may begin. One that may begin may have more keys than that: else it would wait for ever.
+// room returns how many more rounds may begin. If room is positive, an operation on more keys than room may begin, too:
+// otherwise that operation would wait for ever.
 func (c *Control) room() int64 { return c.limit.Load() - c.running.Load() - c.granted.Load() }
 
-// advance lets those go on who have waited longest, as many as there is room for. If they are few, each may begin several
-// rounds.
+// advance lets the clients go on that have waited longest, as many as there is room for. If few clients wait, each may
+// begin several rounds.
 func (c *Control) advance() {
 	var woken []*Place
 	c.mu.Lock()
@@ -124,5 +128,5 @@ func (c *Control) remove(p *Place) {
 // Waiting returns how many wait in line.
 func (c *Control) Waiting() int { return int(c.waiting.Load()) }
 
-// Rounds returns how many rounds are under way, and how many are to be at most.
+// Rounds returns the number of rounds under way, and the limit.
 func (c *Control) Rounds() (running, limit int) { return int(c.running.Load()), int(c.limit.Load()) }

@@ -2,24 +2,25 @@ package admission
 
 import "container/list"
 
-// A Place is one client's place in line. The client begins one operation after the other, and asks Admit before each. The methods
-// are for one goroutine.
+// A Place is one client's place in line. The client begins one operation after the other, and calls Admit before each.
+// Only one goroutine may call the methods.
 type Place struct {
 	control *Control
 	wake    func()
-	lined   bool // it was in line since the latest Yield
+	lined   bool // the client was in line since the latest Yield
 	refused bool // the latest Admit since then said no
 
-	inLine  *list.Element // nil: it is not; control.mu guards it and what follows
-	keys    int64         // of the operation that it waits for
+	inLine  *list.Element // nil: not in line; control.mu guards inLine and the fields below
+	keys    int64         // of the waiting operation
 	granted int64         // how many rounds may begin without waiting again
 }
 
-// Place returns a place that is not in line. wake is called when a client that waits may go on, without any lock of the Control,
-// and must not block: the client then asks Admit again.
+// Place returns a place that is not in line. wake is called, without any lock of the Control, when a waiting client may
+// go on. wake must not block. The client then calls Admit again.
 func (c *Control) Place(wake func()) *Place { return &Place{control: c, wake: wake} }
 
-// Admit says whether an operation on so many keys may begin now. If not, p is in line, and wake is called, once, when it is its turn.
+// Admit says whether an operation on keys keys may begin now. If not, p is in line, and wake is called once when the
+// client's turn has come.
 func (p *Place) Admit(keys int) bool {
 	c := p.control
 	p.refused = c.Waiting() > 0 || c.room() <= 0
@@ -28,12 +29,12 @@ func (p *Place) Admit(keys int) bool {
 	}
 	p.lined = true
 	p.enter(int64(keys))
-	c.look() // whatever ended before p was in line has woken nobody
+	c.look() // a round that ended before p was in line has woken nobody
 	p.enter(int64(keys))
 	return !p.refused
 }
 
-// enter takes so much of what p was granted, or its place in line.
+// enter takes keys from p's granted rounds, or gives p a place in line.
 func (p *Place) enter(keys int64) {
 	c := p.control
 	c.mu.Lock()
@@ -44,15 +45,15 @@ func (p *Place) enter(keys int64) {
 		c.granted.Add(-keys)
 		p.refused = false
 	case p.inLine == nil:
-		c.granted.Add(-p.granted) // it does not suffice
+		c.granted.Add(-p.granted) // too few for the operation
 		p.keys, p.granted, p.inLine = keys, 0, c.line.PushBack(p)
 		c.waiting.Add(1)
 	}
 }
 
-// Yield is called when the client begins no more operations for now: others get what p was granted and has not used. If the client
-// has not asked since the Yield before, because something else holds it up, p leaves the line: else it might get its turn, and not
-// use it.
+// Yield is called when the client begins no more operations for now. Other clients get the unused part of p's granted
+// rounds. If the client has not called Admit since the Yield before, another command holds it up. Then p leaves the
+// line, because p could not use its turn.
 func (p *Place) Yield() {
 	refused := p.refused
 	p.refused = false
@@ -63,7 +64,8 @@ func (p *Place) Yield() {
 	p.giveBack()
 }
 
-// Leave is for a client who is gone, or waits for something else: p is not in line any more, and others get what it was granted.
+// Leave takes p out of the line, and gives p's granted rounds to other clients. Leave is for a client that has gone, or
+// waits for something else.
 func (p *Place) Leave() {
 	if p.lined {
 		p.giveBack()

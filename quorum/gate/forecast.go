@@ -8,31 +8,34 @@ import (
 
 // A forecast says when the resource is to be tried again.
 //
-// A try that is refused tells when each master is free. One that granted is free at once, because the grant is undone. One that
-// refused is free when what it holds expires, or when its bell rings. One that told nothing, or whose bell is not heard, may be
-// free at any time. The resource is tried when a quorum is free by that.
+// A refused try tells when each master is free. A master that granted is free at once, because the grant is undone. A
+// master that refused is free when its key expires, or when its bell rings. A master that told nothing, or whose bell
+// is not heard, may be free at any time. The resource is tried when a quorum is free by this reckoning.
 //
-//	nobody sleeps on   A master that is free has granted, has told nothing, is not heard, or has refused and then let its
-//	                   key expire, or rung for its deletion. All of them count, so a quorum that is free is seen to be.
-//	nobody polls       While somebody holds the resource on a quorum, those masters refuse and do not ring, and the others
-//	                   are too few. So an attempt's undo, which rings, wakes neither its own waiter nor, by turns, that of
-//	                   another proxy. Only for masters that told nothing, or are not heard, the resource is tried again,
-//	                   more and more rarely, until one that refused becomes free.
+//	nobody sleeps on   A free master has granted, has told nothing, is not heard, or has refused and then let its key
+//	                   expire, or rung for its deletion. All of these count, so a free quorum is noticed.
+//	nobody polls       While a client holds the resource on a quorum, the masters of the quorum refuse and do not
+//	                   ring, and the others are too few. So an attempt's undo, which rings, wakes neither its own
+//	                   waiter nor, by turns, the waiter of another proxy. Only for masters that told nothing, or are
+//	                   not heard, the resource is tried again, more and more rarely, until a master that refused
+//	                   becomes free.
 //
-// A try that gets the lock tells nothing of this. After it the next waiter sleeps until that lock expires, or bells ring. A bell
-// does not say what was released. But for each release a quorum rings, every master once, after it has released. So a try after
-// a quorum rang finds the resource free. If a quorum had rung before the try, then a master that has not rung yet is late, and
-// its next bell belongs to that same release. That bell may belong to the next release, if the master never saw this one; but
-// any quorum that rings for the next has a master among those that rang for this, and its bell is heard.
+// A try that gets the lock tells nothing of the masters. After such a try the next waiter sleeps until the lock
+// expires, or bells ring. A bell does not name the release. But for each release a quorum rings, every master once,
+// after the master has released. So a try after a quorum rang finds the resource free.
+//
+// If a quorum had rung before the try, a master that has not rung yet is late, and its next bell belongs to the same
+// release. A late bell may belong to the next release, if the master never saw the first. That is safe: two quorums
+// share a master, so one bell of the next release is heard.
 type forecast struct {
-	free    []time.Time // after a try that was refused, by master: when it is free if it does not ring; else nil
-	refused uint64      // by master: it refused that try
+	free    []time.Time // after a refused try, by master: when the master is free if it does not ring; else nil
+	refused uint64      // by master: the master refused that try
 
-	expires time.Time // after a try that got the lock: when that will be free
-	rang    uint64    // by master: it rang since the last try, or granted that try in vain
+	expires time.Time // after a try that got the lock: when the lock will be free
+	rang    uint64    // by master: the master rang since the last try, or granted the last try in vain
 	first   time.Time
-	seen    uint64 // a quorum that rang before the last try, and those that were late
-	late    uint64 // of seen, which were late
+	seen    uint64 // a quorum of masters that rang before the last try, and masters that rang late
+	late    uint64 // the masters of seen that were late
 }
 
 func (f *forecast) ring(master int, now time.Time) {
@@ -48,7 +51,8 @@ func (f *forecast) ring(master int, now time.Time) {
 	f.rang |= bit
 }
 
-// heed is called before a try. If neither won nor lost is called after it, the resource is to be tried at once.
+// heed must be called before a try. If neither won nor lost is called after the try, the resource is to be tried at
+// once.
 func (f *forecast) heed(quorum int) {
 	seen := f.rang
 	if bits.OnesCount64(seen) < quorum {
@@ -57,13 +61,13 @@ func (f *forecast) heed(quorum int) {
 	*f = forecast{seen: seen}
 }
 
-// won is called after a try that got the lock.
+// won must be called after a try that got the lock.
 func (f *forecast) won(expires time.Time) { f.expires = expires }
 
-// lost is called after a try that did not get the lock. freeIn is how long each master is not free, as Acquired.FreeIn; nil
-// if none has told. heard are the masters whose bells are heard since before the try. A bell that rang during the try counts: it
-// may have rung after its master refused. Masters that granted count as free after soon. Those that have told nothing, or are not
-// heard, count as free after retry.
+// lost must be called after a try that did not get the lock. freeIn is Acquired.FreeIn: for how long each master is not
+// free; nil if no master has told. heard has the masters whose bells are heard since before the try. A bell during the
+// try counts, because the master may have rung after its refusal. Masters that granted count as free after soon.
+// Masters that have told nothing, or are not heard, count as free after retry.
 func (f *forecast) lost(now time.Time, freeIn []time.Duration, heard uint64, soon, retry time.Duration, masters int) {
 	*f = forecast{free: make([]time.Time, masters), rang: f.rang | f.late}
 	for m := range f.free {
@@ -82,7 +86,7 @@ func (f *forecast) lost(now time.Time, freeIn []time.Duration, heard uint64, soo
 	}
 }
 
-// freed returns which masters had refused, and have become free since: by their bell, or by their time.
+// freed returns the masters that had refused, and have become free since: by their bell, or by their time.
 func (f *forecast) freed(now time.Time) (masters uint64) {
 	for m, free := range f.free {
 		if !free.After(now) {

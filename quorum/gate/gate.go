@@ -1,8 +1,8 @@
-// Package gate lets clients wait for a resource that somebody holds.
+// Package gate lets clients wait for a resource that another client holds.
 //
-// A gate is the FIFO of the clients of this proxy that wait for one resource. The first of them tries; the others do
-// nothing. If it is refused it sleeps until the resource may be free: masters ring when it is released, through whatever
-// proxy, and a refusal says when it expires by itself. Nobody polls.
+// A gate is the FIFO of this proxy's clients that wait for one resource. Only the first of them tries. A refused client
+// sleeps until the resource may be free: masters ring when the resource is released, through any proxy, and a refusal
+// tells when the lock expires by itself. Nobody polls.
 //
 //	Acquire ─► queue ─► head tries ──granted──► done; the next becomes the head
 //	                      ▲   │
@@ -24,12 +24,12 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// Engine is what gates need of quorum.Engine.
+// Engine is the part of quorum.Engine that gates use.
 type Engine interface {
 	Acquire(req quorum.AcquireRequest, done func(quorum.Acquired))
 }
 
-// Bells is what gates need of pubsub.Hub.
+// Bells is the part of pubsub.Hub that gates use.
 type Bells interface {
 	Subscribe(s pubsub.Subscriber, topics []pubsub.Topic, done func(error))
 	Unsubscribe(s pubsub.Subscriber, topics []pubsub.Topic)
@@ -45,12 +45,12 @@ type Gates struct {
 	pause   func(most time.Duration) time.Duration
 	loops   sync.WaitGroup
 
-	mu     sync.Mutex // guards all below, and what gates and waiters hold
+	mu     sync.Mutex // guards all below, and the state of gates and waiters
 	gates  map[quorum.Key]*gate
 	closed bool
 }
 
-// New returns gates over so many masters. Pause chooses how long to wait where votes were split: less than most.
+// New returns gates over a number of masters. pause chooses how long to wait after split votes: less than most.
 func New(engine Engine, bells Bells, masters int, pause func(most time.Duration) time.Duration) *Gates {
 	return &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
 }
@@ -64,15 +64,16 @@ type Waiter struct {
 	timer *time.Timer
 
 	trying bool
-	late   bool  // its time is over, or its client gone, while it tries
-	cause  error // if late: why; nil: it is refused
+	late   bool  // the wait is over, or the client gone, during a try
+	cause  error // if late: the error of the wait; nil: a refusal
 	over   bool  // done is called, or about to be
 	err    error // why the last attempt could not be made
 }
 
-// Acquire takes the lock for req, as soon as it is its turn and the resource is free, and calls done once. It is refused
-// when patience is over; an attempt under way then is still waited for. While no quorum of masters answers it goes on
-// trying, more and more rarely; if that is how it ends, done gets the error. Any other error ends the wait.
+// Acquire takes the lock for req in turn, when the resource is free, and calls done once. When patience is over, done
+// gets a refusal. An attempt that is under way then is still waited for. While no quorum of masters answers, Acquire
+// goes on trying, more and more rarely. If no quorum has answered to the end, done gets the error. Any other error ends
+// the wait.
 func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) *Waiter {
 	req.WantFree = true
 	w := &Waiter{gates: g, req: req, done: done}
@@ -96,8 +97,8 @@ func (g *Gates) Acquire(req quorum.AcquireRequest, patience time.Duration, done 
 	return w
 }
 
-// Cancel ends the wait: done is called with a refusal, or with the error of the last attempt, if it was not called yet. While an
-// attempt is under way, done is called at its end.
+// Cancel ends the wait. done gets a refusal, or the error of the last attempt, if done was not called yet. During an
+// attempt, done is called at the end of the attempt.
 func (w *Waiter) Cancel() { w.end(quorum.Acquired{Refused: true}) }
 
 // Fail is Cancel, but done is called with err in place of a refusal.
@@ -130,7 +131,7 @@ func (w *Waiter) finish(a quorum.Acquired) {
 	w.done(a)
 }
 
-// Waiting returns how many clients of this proxy wait for the resource.
+// Waiting returns the number of this proxy's clients that wait for the resource.
 func (g *Gates) Waiting(key quorum.Key) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -140,7 +141,7 @@ func (g *Gates) Waiting(key quorum.Key) int {
 	return 0
 }
 
-// WaitingInAll returns how many wait for any resource.
+// WaitingInAll returns the number of clients that wait for any resource.
 func (g *Gates) WaitingInAll() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,13 +152,13 @@ func (g *Gates) WaitingInAll() int {
 	return n
 }
 
-// A Queue is a resource, and how many clients of this proxy wait for it.
+// A Queue is a resource, and the number of this proxy's clients that wait for it.
 type Queue struct {
 	Key     quorum.Key
 	Waiting int
 }
 
-// Longest returns the resources for which most clients wait: at most n, the longest queue first.
+// Longest returns the resources with the most waiting clients: at most n, the longest queue first.
 func (g *Gates) Longest(n int) []Queue {
 	g.mu.Lock()
 	var all []Queue
@@ -171,7 +172,7 @@ func (g *Gates) Longest(n int) []Queue {
 	return all[:min(n, len(all))]
 }
 
-// EndWaits ends all waits with ErrClosed, but for attempts under way. Nobody waits any more from then on.
+// EndWaits ends all waits with ErrClosed, except for attempts under way. From then on nobody can wait.
 func (g *Gates) EndWaits() {
 	g.mu.Lock()
 	g.closed = true
@@ -185,7 +186,7 @@ func (g *Gates) EndWaits() {
 	}
 }
 
-// Close is EndWaits, and waits for every goroutine. It needs the engine and the hub to be open.
+// Close is EndWaits, and waits for every goroutine. Engine and hub must be open until Close returns.
 func (g *Gates) Close() {
 	g.EndWaits()
 	g.loops.Wait()

@@ -9,28 +9,29 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// A gate belongs to its goroutine, run, which ends when nobody waits any more.
+// A gate belongs to its goroutine, run. The goroutine ends when nobody waits any more.
 type gate struct {
 	gates      *Gates
 	key        quorum.Key
 	changed    chan struct{} // a bell rang, or somebody left
 	subscribed bool
-	heard      uint64 // masters whose bells were heard from before the last try on
-	splits     int    // tries in a row whose votes were split
+	heard      uint64 // masters whose bells were heard since before the last try
+	splits     int    // consecutive tries with split votes
 	vain       int    // tries in vain since a master that had refused became free
 
-	// The mu of Gates guards what follows.
+	// The mu of Gates guards the fields below.
 	queue    []*Waiter // the head first; some may be over
 	forecast forecast
 }
 
-// Pauses for which no master's word is the reason.
+// Pauses that do not follow from a master's answer.
 const (
-	// ringWait is how long the bells of a quorum may take to come, one after the other. After that fewer bells are heeded, too,
-	// if no try has told what the masters hold.
+	// ringWait is how long the bells of a quorum may take to come, one after the other. After ringWait fewer bells
+	// count, too, if no try has told the state of the masters.
 	ringWait = 20 * time.Millisecond
-	// splitWait plus the time that the try took is the longest pause after votes that were split more than once. A master
-	// that has told nothing is asked again after splitWait at the latest, doubled with each try in vain, up to splitWaitMax.
+	// splitWait plus the duration of the try is the longest pause after votes that were split more than once. A master
+	// that has told nothing is asked again after splitWait at the latest. Each try in vain doubles that time, up to
+	// splitWaitMax.
 	splitWait    = 4 * time.Millisecond
 	splitWaitMax = time.Second
 )
@@ -48,12 +49,12 @@ func (g *gate) run() {
 		if a.Refused && !g.subscribed {
 			a = g.subscribe()
 			if g.subscribed {
-				continue // it may have been released meanwhile
+				continue // the lock may have been released meanwhile
 			}
 			g.note(w, a.Err)
 		}
 		switch {
-		case a.Err != nil && !lacksQuorum(a.Err), a.Lock != nil && !g.subscribed: // the next has to see for itself, and to subscribe
+		case a.Err != nil && !lacksQuorum(a.Err), a.Lock != nil && !g.subscribed: // the next waiter has to look for itself, and to subscribe
 			g.splits, g.vain = 0, 0
 		case a.Lock != nil:
 			g.splits, g.vain = 0, 0
@@ -67,7 +68,7 @@ func (g *gate) run() {
 	}
 }
 
-// waiting returns how many wait. The mu of Gates is held.
+// waiting returns the number of waiters. The mu of Gates is held.
 func (g *gate) waiting() int {
 	n := 0
 	for _, w := range g.queue {
@@ -78,7 +79,7 @@ func (g *gate) waiting() int {
 	return n
 }
 
-// head returns who is first. If nobody waits, it removes the gate and returns nil.
+// head returns the first waiter. If nobody waits, head removes the gate and returns nil.
 func (g *gate) head() *Waiter {
 	g.gates.mu.Lock()
 	defer g.gates.mu.Unlock()
@@ -90,7 +91,7 @@ func (g *gate) head() *Waiter {
 	return g.queue[0]
 }
 
-// try makes one attempt for the head, and ends its wait unless it is to go on.
+// try makes one attempt for the head, and ends the head's wait unless the head may go on.
 func (g *gate) try(w *Waiter) quorum.Acquired {
 	mu := &g.gates.mu
 	mu.Lock()
@@ -100,10 +101,10 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	g.forecast.heed(g.gates.quorum)
 	w.trying = !w.over
 	mu.Unlock()
-	if !w.trying { // only this goroutine sets it
+	if !w.trying { // only this goroutine sets trying
 		return quorum.Acquired{Refused: true}
 	}
-	g.heard = g.gates.bells.Confirmed(g.topic()) // not before heed, which forgets who rang: a master that is heard no more rings, too
+	g.heard = g.gates.bells.Confirmed(g.topic()) // not before heed, which forgets the bells: a master also rings when it is no longer heard
 	result := make(chan quorum.Acquired, 1)
 	g.gates.engine.Acquire(w.req, func(a quorum.Acquired) { result <- a })
 	a := <-result
@@ -123,7 +124,7 @@ func (g *gate) try(w *Waiter) quorum.Acquired {
 	return a
 }
 
-// note keeps the error for the end of the wait, or ends it at once.
+// note keeps the error for the end of the wait, or ends the wait at once.
 func (g *gate) note(w *Waiter, err error) {
 	if !lacksQuorum(err) {
 		w.end(quorum.Acquired{Err: err})
@@ -157,7 +158,7 @@ func (g *gate) Deliver(m pubsub.Message) {
 	g.signal()
 }
 
-// signal wakes the goroutine. mu is held, or the hub's.
+// signal wakes the goroutine. mu is held, or the hub's mu.
 func (g *gate) signal() {
 	select {
 	case g.changed <- struct{}{}:
@@ -171,9 +172,9 @@ func (g *gate) won(expires time.Time) {
 	g.forecast.won(expires)
 }
 
-// lost is called after a try in vain that lasted for took. If the votes were split, the other clients try again, too, as soon as
-// they hear each other's undo. The first time there is no pause: that they do not hear it at one moment may be enough to part
-// them. After that random pauses part them, which are longer the more clients there may be.
+// lost is called after a try in vain that lasted for took. After split votes, the other clients also try again when
+// they hear the undo. The first time there is no pause: the clients hear the undo at different moments, which may be
+// enough to part them. After that, random pauses part them. The pauses grow, because more clients may compete.
 func (g *gate) lost(a quorum.Acquired, took time.Duration) {
 	pause, soon := g.gates.pause, time.Duration(0)
 	if g.splits > 0 {
@@ -196,7 +197,7 @@ func (g *gate) wait() time.Duration {
 	return time.Until(g.forecast.at(g.gates.quorum))
 }
 
-// sleep ends when something has changed, or after so long.
+// sleep ends when something has changed, or after d.
 func (g *gate) sleep(d time.Duration) {
 	select {
 	case <-g.changed:

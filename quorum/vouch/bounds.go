@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// Bounds are what the locks of all proxies of a deployment rest on, as far as it is a matter of settings. Every mark tells
-// them, and every proxy keeps to the strictest: a proxy that lets a clock step further than the locks of another can bear
-// would grant these a second time.
+// Bounds are the settings on which the locks of all proxies of a deployment rest. Every mark has the Bounds, and every
+// proxy keeps to the strictest. Otherwise a proxy that tolerates larger steps of a clock than another proxy's locks can
+// bear would grant these locks a second time.
 type Bounds struct {
 	// Kept is the longest time for which any proxy lets masters keep a lock.
 	Kept time.Duration
-	// Grace and DriftFactor are the least that any proxy allows for: clocks that step, and clocks that run differently.
+	// Grace and DriftFactor are the least allowances of any proxy: for clocks that step, and for clocks that run
+	// differently.
 	Grace       time.Duration
 	DriftFactor float64
-	// Patience is the longest time for which any proxy waits for an answer: what a quorum has answered may reach the other masters
-	// as late as that.
+	// Patience is the longest time for which any proxy waits for an answer. A command that a quorum has answered may
+	// reach the other masters as late as that.
 	Patience time.Duration
 }
 
-// Unbound are the bounds in a mark by which no proxy has voted yet.
+// Unbound are the bounds in a mark with which no proxy has voted yet.
 var Unbound = Bounds{Grace: longest, DriftFactor: 1}
 
 // longest is more than any setting is.
 const longest = 10 * 365 * 24 * time.Hour
 
-// And returns the bounds that keep both.
+// And returns the bounds that satisfy both b and c.
 func (b Bounds) And(c Bounds) Bounds {
 	return Bounds{
 		Kept: max(b.Kept, c.Kept), Grace: min(b.Grace, c.Grace), DriftFactor: min(b.DriftFactor, c.DriftFactor),

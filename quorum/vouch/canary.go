@@ -6,58 +6,61 @@ import (
 	"strings"
 )
 
-// A Canary is the mark that every database of a master carries. Where it is gone, or is not what it was, the data is not
-// what it was.
+// A Canary is the mark that every database of a master carries. A missing or changed mark means that the data has
+// changed.
 type Canary struct {
-	// DB is the database that carries it: databases can be swapped.
+	// DB is the database of the mark: databases can be swapped.
 	DB int
-	// Slot is the place in the deployment of the master that the mark was made on: data can be copied.
+	// Slot is the place in the deployment of the master on which the mark was made: data can be copied.
 	Slot int
-	// Process is the run id of the server that the mark was made on; "-" if it does not tell.
+	// Process is the run id of the server on which the mark was made; "-" if the server does not tell.
 	Process string
-	// Lineage is the replication id of the master that this server was promoted from; "-" if none.
+	// Lineage is the replication id of the master from which this server was promoted; "-" if none.
 	Lineage string
 	// Epoch grows with every quarantine, and when the server is Durable no longer. Grants from before are void.
 	Epoch int64
-	// Members names the deployment: who the masters are, for every proxy the same.
+	// Members names the list of masters of the deployment, the same for every proxy.
 	Members string
-	// Bounds are those of all proxies that have voted by it.
+	// Bounds are those of all proxies that have voted with this mark.
 	Bounds
-	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no replica
-	// has a copy of this mark.
+	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no
+	// replica has a copy of this mark.
 	Durable bool
-	// Past is what of the server's life the mark knows.
+	// Past is the mark's knowledge of the server's life.
 	Past
-	// FirstFile says that the server has not written its append-only file anew since it started. It is never in a mark.
+	// FirstFile says that the server has not written its append-only file anew since the start. A mark never has
+	// FirstFile.
 	FirstFile bool
-	// Rewriting says that it is writing that file anew, or is to: until then a restart may read an earlier one. It is never in a mark.
+	// Rewriting says that the server writes its append-only file anew, or is about to. Until the end of that, a restart
+	// may read an earlier file. A mark never has Rewriting.
 	Rewriting bool
-	// Watched says that this proxy has seen, since it last found the server to be Durable, that it was so all the time. It is never
-	// in a mark.
+	// Watched says that this proxy has seen the server Durable without a break since it last found the server Durable.
+	// A mark never has Watched.
 	Watched bool
-	// MayBeDurable says that the server does not tell whether it is Durable. It is never in a mark.
+	// MayBeDurable says that the server does not tell whether it is Durable. A mark never has MayBeDurable.
 	MayBeDurable bool
-	// Incomplete says that the server lacks a part of the data that it has loaded. It is never in a mark.
+	// Incomplete says that the server has not loaded all of its data. A mark never has Incomplete.
 	Incomplete bool
-	// Early says that too few other masters have been heard to know of a later epoch. It is never in a mark.
+	// Early says that too few other masters have been heard to know of a later epoch. A mark never has Early.
 	Early bool
 }
 
-// canaryFormat is the first word of a mark. It stands for all that lockproxy keeps on a master beside the canary, too (the epochs,
-// the horizon, the quarantine, fences and their records): a version that reads or writes any of these differently names another
-// format. Then versions that do not know it neither vote by what they misread nor mark the master anew.
+// canaryFormat is the first word of a mark. The word also stands for the format of all other keys that lockproxy keeps
+// on a master: the epochs, the horizon, the quarantine, fences and their records. A version that reads or writes any of
+// these differently names another format. Then versions that do not know the format neither vote by misread keys nor
+// mark the master anew.
 const (
 	canaryFormat  = canaryFormats + "1"
 	canaryFormats = "lockproxy-"
 )
 
-// IsUnread says that another version of lockproxy made the mark, in a format which this one does not read.
+// IsUnread says that another version of lockproxy made the mark, in a format unknown to this version.
 func IsUnread(text string) bool {
 	_, ok := ParseCanary(text)
 	return !ok && strings.HasPrefix(text, canaryFormats)
 }
 
-// String returns the mark as it is kept on the master.
+// String returns the mark's text on the master.
 func (was Canary) String() string {
 	kept := "volatile"
 	if was.Durable {
@@ -84,18 +87,18 @@ func ParseCanary(text string) (Canary, bool) {
 	return c, err1 == nil && err2 == nil && err3 == nil && ok && known && epoch >= 0
 }
 
-// A Verdict is what a mark proves about the master that carries it.
+// A Verdict is what a mark proves about its master.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Same    Verdict = iota // nothing was forgotten since the mark was made
-	Renew                  // nothing was forgotten, but the mark no longer says all: it is to be replaced by Next
-	Forgot                 // locks may have been forgotten: the mark is to be replaced by Next, and the master quarantined
+	Renew                  // nothing was forgotten, but the mark is out of date: Next replaces the mark
+	Forgot                 // locks may have been forgotten: Next replaces the mark, and the master is quarantined
 	Foreign                // the master belongs to another deployment, or to another version of lockproxy
 )
 
-// A Judgement is a verdict and what follows from it.
+// A Judgement is a verdict and its consequences.
 type Judgement struct {
 	Verdict Verdict
 	Reason  string // of Forgot and Foreign
@@ -106,19 +109,19 @@ type Judgement struct {
 const (
 	New   = "it is new, was flushed, or restarted without its data" // there is no mark
 	Older = "its data is older than it was"
-	// Incomplete is why a server that keeps all on disk may not have all of it.
+	// Incomplete is why a server that keeps all on disk may not have all of its data.
 	Incomplete = "it has not loaded all of its append-only file: its log and lockproxy check say why"
 )
 
 // Unread is a reason of Foreign.
 const Unread = "bears a mark of another version of lockproxy, which this one does not read: run the version that made it, or that version's successor"
 
-// Judge compares the mark that a master carries, or "" if it carries none, with what the master says of itself now and
-// what this proxy knows of the deployment. now.Epoch is greater than any epoch that this master is known to have had; latest is the
-// greatest that any master has told of.
+// Judge compares a master's mark (text, "" if there is none) with the master's own statements (now) and with this
+// proxy's knowledge of the deployment. now.Epoch is greater than any known epoch of this master. latest is the greatest
+// epoch of this master that any master has told.
 func Judge(text string, now Canary, latest int64) Judgement {
 	//mutant: a file that is just being written counts as all that was granted
-	if now.Rewriting && !now.Watched { // it may have been turned on while nobody looked
+	if now.Rewriting && !now.Watched { // the file may have been turned on while nobody looked
 		now.Durable = false
 	}
 	complete := now
@@ -157,10 +160,10 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	case restarted && was.Slot != now.Slot:
 		return Judgement{Forgot, "it was started on another master's data", next}
 	//mutant: a file of an earlier epoch counts as all that was known
-	case restarted && was.Epoch < latest: // it has read a file that was not written to the end
+	case restarted && was.Epoch < latest: // the server has read a file that was not written to the end
 		return Judgement{Forgot, Older, next}
 	//mutant: no quarantine of a promoted replica
-	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // a server that has read its AOF has none
+	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // a server that has read its AOF has no Lineage
 		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	if reason := was.changed(now); reason != "" {
@@ -173,20 +176,20 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	return Judgement{Verdict: Same, Next: next}
 }
 
-// hasRestarted says that another process is now what bears the mark, as far as both tell.
+// hasRestarted says that the mark's server is another process now, as far as both tell their process.
 func (was *Canary) hasRestarted(now Canary) bool {
 	return was.Process != now.Process && was.Process != "-" && now.Process != "-"
 }
 
-// renewed returns the mark of a master that has forgotten nothing: next, except for what stays as it was.
+// renewed returns the next mark of a master that has forgotten nothing: next, with the unchanged fields of was.
 func (was *Canary) renewed(now, next Canary, latest int64) Canary {
 	next.Epoch = was.Epoch
-	next.Slot = was.Slot // while addresses are exchanged, proxies do not agree on it
+	next.Slot = was.Slot // while addresses are exchanged, proxies do not agree on the slot
 	//mutant: an older file that is met first stays refused
-	if now.Process == "-" || now.Early { // a proxy that hears the other masters is to see that it restarted
+	if now.Process == "-" || now.Early { // the restart must stay visible to a proxy that hears the other masters
 		next.Process, next.Past = was.Process, was.sinceEarly(now)
 	}
-	if !was.hasRestarted(now) { // one that tells none may be asked by a proxy that is not permitted to know
+	if !was.hasRestarted(now) { // without a Lineage: perhaps a proxy asked that is not permitted to know
 		next.Lineage = was.Lineage
 	}
 	if now.Rewriting && !was.Durable {
@@ -196,9 +199,9 @@ func (was *Canary) renewed(now, next Canary, latest int64) Canary {
 		next.Durable = was.Durable
 	}
 	//mutant: an epoch outlasts what is kept on disk
-	if was.Durable && (!next.Durable || was.copied(now)) { // from now on its file, or the copy, is an older one, and is to be known as one
+	if was.Durable && (!next.Durable || was.copied(now)) { // from now on its file, or the copy, is an older one, and must be recognisable as older
 		//mutant: who keeps less on disk is no longer behind
-		next.Epoch = was.Epoch + 1 // not more: if it was replaced, and nobody has told yet, it must stay behind
+		next.Epoch = was.Epoch + 1 // not more: a replaced server of which nobody has told yet must stay behind
 	}
 	return next
 }

@@ -2,39 +2,41 @@ package vouch
 
 import "time"
 
-// A floor is the least by which a master's clock was ahead of ours whenever a lock was set there that may still live. If a key is gone
-// although the clock shows no more than the floor allows by now, the key was not dropped early: whoever set it was promised no more.
+// A floor is a lower bound: a master's clock was ahead of ours by at least so much whenever a lock was set there that
+// may still live. Suppose that a key is gone, and the clock shows no more than the floor allows by now. Then the key
+// was not dropped early: its client was promised no more time.
 //
-// An answer to TIME bounds the clock from below by how long the answer took to come back, and from above by how long the question
-// took. The floor needs only the first bound. So a master that is far away is known as well as one that is near: what counts is by how much
-// some answers take longer to come back than others, not how long they take.
+// An answer to TIME bounds the clock from below by the time that the answer took to come back, and from above by the
+// time that the question took. The floor needs only the first bound. So a master far away is known as well as a near
+// one: only the difference between slow and fast answers matters, not how long they take.
 //
-// A look that is much slower than usual says little, and does not lower the floor, unless looks are slow for slowLooks. Then that
-// is what they are now.
+// A look that is much slower than usual says little, and does not lower the floor. If looks are slow for slowLooks,
+// slow is usual from then on.
 //
-// A clock may step back after it has dropped keys too early. Then it shows less than when it dropped them. So what was ahead of the floor
-// at the look before is waited for, too.
+// A clock may step back after it has dropped keys too early. Then it shows less than when it dropped them. So the
+// amount by which the clock was ahead of the floor at the look before is waited for, too.
 type floor struct {
 	known bool
 	low   time.Duration // the floor at the latest look; it rises at the drift's rate, as locks allow for
 	at    time.Duration // of the latest look, on our clock
-	usual time.Duration // how wide looks are, as a rule: the least since they were slow
-	last  time.Duration // what the latest look that counts told
-	due   time.Duration // on our clock: then, what was gone before the latest look would be gone had the clock not stepped
-	stale bool          // it has jumped back: the next look counts, however slow
+	usual time.Duration // the usual width of looks: the least since looks were slow
+	last  time.Duration // the offset by the latest look that counts
+	due   time.Duration // on our clock: when keys that were gone before the latest look would be gone without a step
+	stale bool          // the clock has jumped back: the next look counts, however slow
 
 	slow  bool          // since then, looks have been slow
 	since time.Duration // on our clock
-	best  look          // the least wide of these
+	best  look          // the narrowest look since then
 }
 
-// A look is what one answer tells of the offset: at least low, and no more than width above that.
+// A look is one answer's bound of the offset: at least low, at most low + width.
 type look struct{ low, width time.Duration }
 
-// slowLooks is for how long looks must be slow until that is usual.
+// slowLooks is how long looks must be slow until slow is usual.
 const slowLooks = time.Second
 
-// see takes a look at a moment of ours. Looks that are no more than slack wider than usual count; those wider than most never do.
+// see takes a look at a moment of our clock. Looks that are wider than usual by at most slack count. Looks wider than
+// most never count.
 func (f *floor) see(at time.Duration, l look, rate float64, slack, most time.Duration) {
 	//mutant: what a clock may have stepped is never forgiven
 	f.low += time.Duration(rate * float64(max(at-f.at, 0)))
@@ -45,7 +47,7 @@ func (f *floor) see(at time.Duration, l look, rate float64, slack, most time.Dur
 	case l.width > most:
 	case !f.known:
 		f.known, f.low, f.last, f.due = true, l.low, l.low, f.at
-		if f.usual == 0 { // else it has jumped; that does not make its answers slower
+		if f.usual == 0 { // otherwise the clock has jumped, and its answers are no slower for that
 			f.usual = l.width
 		}
 	//mutant: a slow look counts at once
@@ -66,8 +68,9 @@ func (f *floor) see(at time.Duration, l look, rate float64, slack, most time.Dur
 	}
 }
 
-// jump takes into account that the clock has jumped. After a jump forwards the next look is the first, as nothing counts that the
-// clock has dropped. What it was before a jump back counts: keys may be gone since an earlier step forwards.
+// jump takes a jump of the clock into account. After a jump forwards the next look is the first, because no key that
+// the clock has dropped counts. After a jump back, the former floor still counts: keys may be gone since an earlier
+// step forwards.
 func (f *floor) jump(by time.Duration) {
 	//mutant: a jump back hides what was dropped before
 	f.known, f.stale, f.slow = f.known && by < 0, by < 0, false

@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// A Past is what a server tells of its life since it started that bears on what it remembers. A mark has the past that was known
-// when it was made. What the server tells differently has happened since.
+// A Past is a server's own account of its life since the start, as far as its memory of locks is concerned. A mark has
+// the past at the time of marking. A difference from the server's present account has happened since.
 type Past struct {
-	// Evicted is how many keys it has evicted.
+	// Evicted is the number of evicted keys.
 	Evicted int64
-	// Copies is how often a replica has begun to copy its data.
+	// Copies is how often a replica has begun to copy the data.
 	Copies int64
-	// Databases is how many it has; 0 if it does not tell.
+	// Databases is the number of databases; 0 if the server does not tell.
 	Databases int64
-	// Place stands for where its files are; "" if it does not tell.
+	// Place stands for the place of the server's files; "" if the server does not tell.
 	Place string
-	// Moved says that Place was changed while it ran: a restart may read another file than it writes.
+	// Moved says that Place was changed while the server ran: a restart may read a file other than the one being
+	// written.
 	Moved bool
 }
 
@@ -46,7 +47,7 @@ func parsePast(f []string) (p Past, ok bool) {
 	return p, named && err1 == nil && err2 == nil && err3 == nil
 }
 
-// since is what the mark of the same server is to say next, given what the server tells now.
+// since returns the next past in the mark of the same server, given the server's present account.
 func (p Past) since(now Past) Past {
 	if now.Place == "" { // another proxy may be permitted to know
 		now.Place, now.Databases = p.Place, p.Databases
@@ -59,24 +60,24 @@ func (p Past) since(now Past) Past {
 // Reasons of Forgot that a past gives.
 const (
 	Evicted = "it evicted keys"
-	// Elsewhere, and those below it, are of a server that has restarted.
+	// Elsewhere and the reasons below are of a server that has restarted.
 	Elsewhere = "it was started with its files in another place, and may have read older ones"
 	Fewer     = "it was started with fewer databases, and so has not read all of its append-only file"
 	NotFirst  = "it has written its append-only file anew since it started, and so may have started on other data"
 )
 
-// forgot returns why the same server may have forgotten locks, by what it tells now; "" if it has not.
+// forgot returns why the same server may have forgotten locks, by its present account; "" if it has not.
 func (p Past) forgot(now Past) string {
 	//mutant: evictions are not watched
 	//mutant: evictions that are counted anew are not watched
-	if p.Evicted != now.Evicted { // a number that is lower than before was reset, and may hide evictions
+	if p.Evicted != now.Evicted { // a lower number was reset, and may hide evictions
 		return Evicted
 	}
 	return ""
 }
 
-// lost returns why a server that has started again on its append-only file may not have all that it had before; "" if it has.
-// first says that the file has not been written anew since.
+// lost returns why a server that has started again on its append-only file may not have all of its former data; "" if
+// it has. first says that the file has not been written anew since.
 func (p Past) lost(now Past, first bool) string {
 	switch {
 	//mutant: evictions after a restart are not looked for
@@ -95,18 +96,18 @@ func (p Past) lost(now Past, first bool) string {
 	return ""
 }
 
-// changed returns why a server that bears the mark may have forgotten locks, by what it tells of its life; "" if it has not.
+// changed returns why the mark's server may have forgotten locks, by its account of its life; "" if it has not.
 func (was *Canary) changed(now Canary) string {
 	switch {
 	case was.hasRestarted(now):
 		return was.lost(now.Past, now.FirstFile)
-	case now.Process == "-": // it tells nothing
+	case now.Process == "-": // the server tells nothing
 		return ""
 	}
 	return was.forgot(now.Past)
 }
 
-// pastSince is what the next mark is to say of the server's life.
+// pastSince returns the account of the server's life for the next mark.
 func (was *Canary) pastSince(now Canary) Past {
 	switch {
 	case now.Process == "-":
@@ -117,7 +118,7 @@ func (was *Canary) pastSince(now Canary) Past {
 	return was.since(now.Past)
 }
 
-// sinceEarly is pastSince for a mark that stays that of the server before.
+// sinceEarly is pastSince for a mark that stays the mark of the former server.
 func (was *Canary) sinceEarly(now Canary) Past {
 	if was.hasRestarted(now) {
 		return was.Past
@@ -125,10 +126,10 @@ func (was *Canary) sinceEarly(now Canary) Past {
 	return was.pastSince(now)
 }
 
-// copied says that others may have a copy of the data with this mark.
+// copied says that other servers may have a copy of the data with this mark.
 func (was *Canary) copied(now Canary) bool {
 	switch {
-	case now.Process == "-", was.hasRestarted(now) && now.Early: // then the next proxy that hears the others will say so
+	case now.Process == "-", was.hasRestarted(now) && now.Early: // the next proxy that hears the others will say so
 		return false
 	case was.hasRestarted(now):
 		return now.Copies > 0
