@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Describe puts an error of a connection into few words that name no local address: why a master has no vote, or is not heard.
+// Describe puts an error of a connection into few words without local addresses: why a master has no vote, or is not
+// heard.
 func Describe(err error) string {
 	var op *net.OpError
 	switch {
@@ -33,12 +34,12 @@ func Describe(err error) string {
 	return text
 }
 
-// describedMax is longer than what a Redis says in one error. What says more is none: a lockproxy that is given as a master of its own
-// has in its error what it heard from itself.
+// describedMax is longer than any error of a Redis. A longer error is no Redis's: a lockproxy that is given as its own
+// master repeats in its error the words that it heard from itself.
 const describedMax = 500
 
-// steady replaces an error whose text differs each time, because it has the port of a question to the name server or the time of
-// day, by one whose text stays the same while its cause does.
+// steady replaces an error with a changing text by an error whose text stays the same while the cause does. A text
+// changes if it has the port of a question to the name server, or the time of day.
 func steady(err error) error {
 	var name *net.DNSError
 	var expired x509.CertificateInvalidError

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// Files are what a master tells of the files that it reads when it starts again.
+// Files describes the files that a master reads when it starts again, by the master's own account.
 type Files struct {
-	// Dir, Name and Folder are where its append-only file is; "" if it does not tell.
+	// Dir, Name and Folder are where its append-only file is; "" if the master does not tell.
 	Dir, Name, Folder string
-	// Databases is how many it has, and so how many it reads; 0 if it does not tell.
+	// Databases is the number of databases, and so of databases read at a start; 0 if the master does not tell.
 	Databases int64
 
 	fullCopies, partCopies int64
@@ -21,29 +21,30 @@ type Files struct {
 	failed                 bool
 }
 
-// PlaceSettings are those of Files that AppendSettings lacks: dir and databases. Before Redis 7, CONFIG GET takes one pattern.
+// PlaceSettings are the settings of Files that AppendSettings lacks: dir and databases. Before Redis 7, CONFIG GET
+// takes one pattern.
 const PlaceSettings = "d[ia][rt]*"
 
-// Place stands for where the append-only file is; "" if that is not told.
+// Place stands for the place of the append-only file; "" if the master does not tell.
 func (f *Files) Place() string {
 	if f.Dir == "" || f.Name == "" {
 		return ""
 	}
 	h := fnv.New64a()
-	// Where there is no folder, as before Redis 7, Redis 7 takes the file over into the usual one.
-	_, _ = fmt.Fprintf(h, "%q %q %q", f.Dir, f.Name, cmp.Or(f.Folder, "appendonlydir")) // it never fails
+	// Where there is no folder, as before Redis 7, Redis 7 moves the file into the usual folder.
+	_, _ = fmt.Fprintf(h, "%q %q %q", f.Dir, f.Name, cmp.Or(f.Folder, "appendonlydir")) // a hash never fails
 	return strconv.FormatUint(h.Sum64(), 16)
 }
 
-// Copies is how often a replica, or a backup, has begun to copy its data since it started.
+// Copies is how often a replica, or a backup, has begun to copy the data since the start.
 func (f *Files) Copies() int64 { return f.fullCopies + f.partCopies }
 
-// Rewriting says that it writes its append-only file anew, or waits to do so. If that file was just turned on, it still has an
-// earlier one on disk.
+// Rewriting says that the master writes its append-only file anew, or waits to do so. If the file was just turned on,
+// an earlier file is still on disk.
 func (f *Files) Rewriting() bool { return f.rewriting || f.scheduled || f.failed }
 
-// IsFirst says that it has never written its append-only file anew since it started. So it has had one from the start, and has read
-// it.
+// IsFirst says that the master has never written its append-only file anew since the start. So the master has had the
+// file from the start, and has read the file.
 func (f *Files) IsFirst() bool { return f.lastRewrite == "-1" && !f.Rewriting() }
 
 func (f *Files) readInfo(name, value string, n int64) {

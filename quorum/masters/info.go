@@ -6,52 +6,53 @@ import (
 	"time"
 )
 
-// An Info is what a master tells of itself, as far as it permits to be asked.
+// An Info is a master's account of itself, as far as the master permits our questions.
 type Info struct {
 	Server   string // "redis" or "valkey"; of a Probe also "lockproxy"
 	Version  string
-	RunID    string // "" if it does not tell
-	Role     string // "master" or "slave"; "" if it does not tell
-	Lineage  string // the replication id of the master that it was promoted from; "" if none
+	RunID    string // "" if the master does not tell
+	Role     string // "master" or "slave"; "" if the master does not tell
+	Lineage  string // the replication id of the master from which this server was promoted; "" if none
 	Replicas int
-	Cluster  bool // it runs in cluster mode
+	Cluster  bool // runs in cluster mode
 
-	MaxClients int // connections that it accepts; 0 if it does not tell
+	MaxClients int // accepted connections at most; 0 if the master does not tell
 
 	AppendOnly      bool
-	AppendFsync     string // "always", "everysec" or "no"; "" if it does not tell
+	AppendFsync     string // "always", "everysec" or "no"; "" if the master does not tell
 	AppendPauses    bool   // no fsync while the file is rewritten
 	File            File
-	LoadErrors      int64  // errors that it met while it loaded its data: what was refused then is missing
-	ScriptLimit     string // lua-time-limit, ms; "" if it does not tell
-	IOThreads       string // io-threads; "" if it does not tell
+	LoadErrors      int64  // errors while the master loaded its data: refused commands are missing
+	ScriptLimit     string // lua-time-limit, ms; "" if the master does not tell
+	IOThreads       string // io-threads; "" if the master does not tell
 	MaxMemory       int64  // bytes; 0 is no limit
-	MaxMemoryPolicy string // "" if it does not tell
-	UsedMemory      int64  // bytes, of what counts for MaxMemory; 0 if it does not tell
-	Evicted         int64  // keys, since it started
-	Channels        int64  // that somebody has subscribed to
+	MaxMemoryPolicy string // "" if the master does not tell
+	UsedMemory      int64  // bytes that count for MaxMemory; 0 if the master does not tell
+	Evicted         int64  // keys, since the start
+	Channels        int64  // with subscribers
 	Files           Files
 
 	ClockOffset time.Duration // of a Probe: the master's wall clock less ours, to within RoundTrip/2
 	RoundTrip   time.Duration // of a Probe
 
 	TellsExpiry bool // the master has PEXPIRETIME, as Redis has from version 7 on, and we may use it
-	// Restraint is a setting that CONFIG GET tells, and its value: as long as the master has that, it evicts nothing. nil if there is none.
+	// Restraint is a setting and its value, as CONFIG GET tells them. While the setting has this value, the master
+	// evicts nothing. nil if there is no such setting.
 	Restraint []string
 
-	Missing []string // the commands that the user may not run
-	Refusal string   // of a Probe: the error that it answers writes with, whoever sends them; "" if none was tried, or it takes them
+	Missing []string // commands that the user may not run
+	Refusal string   // of a Probe: the error for writes from any client; "" if no write was tried, or writes succeed
 }
 
-// A File is what an append-only file has been through, as far as INFO tells.
+// A File is the history of an append-only file, as far as INFO tells.
 type File struct {
 	Rewriting bool
 	Rewritten bool  // since the server started
 	Rewrites  int64 // told since version 7
-	Base      int64 // size of what it began with
+	Base      int64 // size of the file's base
 }
 
-// Full says that the master has used up its memory, so that it writes nothing more.
+// Full says that the master's memory is used up, so that the master takes no more writes.
 func (i *Info) Full() bool { return i.MaxMemory > 0 && i.UsedMemory > i.MaxMemory }
 
 // Evicts says that the master throws keys away when its memory is full.
@@ -59,32 +60,33 @@ func (i *Info) Evicts() bool {
 	return i.MaxMemory > 0 && i.MaxMemoryPolicy != "" && i.MaxMemoryPolicy != "noeviction"
 }
 
-// IsRestrained says that reply, to CONFIG GET with the name of the restraint, tells its value.
+// IsRestrained says that reply, to CONFIG GET with the name of the restraint, has the restraint's value.
 func (i *Info) IsRestrained(reply any) bool {
 	list, ok := reply.([]any)
 	return ok && len(list) == 2 && list[1] == i.Restraint[1]
 }
 
-// Durable says that the master forgets nothing that it answered within patience when it restarts, and nobody has an older copy of
-// what it knows.
+// Durable says two things. A restart of the master loses no command that the master answered within patience. And
+// nobody has an older copy of its data.
 func (i *Info) Durable(patience time.Duration) bool {
 	//mutant: a file that is not what was loaded counts as all
 	return i.KeepsAll() && !i.AnswersFirst(patience) && !i.Diverged()
 }
 
-// Diverged says that the master did not load all of its append-only file, and has not rewritten that since. What it has written behind
-// rests on the data that it has. Loaded behind what was left out, a command may do something else, as an HSETNX that finds the field.
+// Diverged says that the master did not load all of its append-only file, and has not rewritten the file since. The
+// commands written later rest on the data that the master has. Loaded behind the missing part, such a command may do
+// something else, as an HSETNX that finds the field.
 func (i *Info) Diverged() bool { return i.LoadErrors > 0 && !i.File.Rewritten }
 
-// KeepsAll says that the master is told to write everything to disk before it answers.
+// KeepsAll says that the master's settings are to write everything to disk before an answer.
 func (i *Info) KeepsAll() bool {
 	//mutant: everysec counts as always
 	//mutant: a replica's old copy counts as durable
 	return i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses && i.RunID != "" && i.Replicas == 0
 }
 
-// AnswersFirst says that the master may answer within patience before it has written to disk. Redis did so before version 7: while a
-// script ran for longer than lua-time-limit, and with more than one of io-threads.
+// AnswersFirst says that the master may answer within patience before it has written to disk. Redis did so before
+// version 7: while a script ran for longer than lua-time-limit, and with more than one of io-threads.
 func (i *Info) AnswersFirst(patience time.Duration) bool {
 	if !i.IsBefore7() {
 		return false
@@ -93,14 +95,14 @@ func (i *Info) AnswersFirst(patience time.Duration) bool {
 	return err != nil || i.IOThreads != "1" || limit > 0 && time.Duration(limit)*time.Millisecond < patience
 }
 
-// IsBefore7 says that it is a Redis of a version before 7.
+// IsBefore7 says that the master is a Redis of a version before 7.
 func (i *Info) IsBefore7() bool {
 	major, _, _ := strings.Cut(i.Version, ".")
 	n, err := strconv.Atoi(major)
 	return i.Server == "redis" && err == nil && n < 7
 }
 
-// TellsAppend says that the master has an append-only file, and tells when it is written to disk.
+// TellsAppend says that the master has an append-only file, and tells when the file is written to disk.
 func (i *Info) TellsAppend() bool { return i.AppendOnly && i.AppendFsync != "" }
 
 // MayBeDurable says that the master does not tell whether it is Durable: INFO or CONFIG GET is not permitted.
@@ -111,18 +113,18 @@ func (i *Info) MayBeDurable() bool {
 	return i.RunID == "" && i.AppendOnly && i.AppendFsync == "always" && !i.AppendPauses
 }
 
-// AppendSettings are those that say whether the master writes every answer to disk: appendonly, appendfsync and
+// AppendSettings are the settings for writing every answer to disk: appendonly, appendfsync and
 // no-appendfsync-on-rewrite.
 const AppendSettings = "*append*"
 
-// ScriptLimit and ioThreads are the settings that say whether a Redis of a version before 7 answers before it writes to disk. Only the
-// first can be changed while it runs.
+// ScriptLimit and ioThreads are the settings by which a Redis before version 7 may answer before it writes to disk.
+// Only the first can be changed while Redis runs.
 const (
 	ScriptLimit = "lua-time-limit"
 	ioThreads   = "io-threads"
 )
 
-// ownKey is a key of lockproxy's own: whoever may vote may ask about it.
+// ownKey is a key of lockproxy's own: every user that may vote may ask about ownKey.
 const ownKey = "lockproxy:canary"
 
 // An Inquiry asks a master about itself.
@@ -130,7 +132,7 @@ type Inquiry struct {
 	info, role, appends, places, memory, expiry, limit, threads Call
 }
 
-// NewInquiry returns an inquiry that was not made yet.
+// NewInquiry returns a new inquiry, not yet made.
 func NewInquiry() *Inquiry {
 	return &Inquiry{
 		info:    Call{Args: []any{"INFO"}},
@@ -149,7 +151,7 @@ func (q *Inquiry) Calls() []*Call {
 	return []*Call{&q.info, &q.role, &q.appends, &q.places, &q.memory, &q.expiry, &q.limit, &q.threads}
 }
 
-// Info returns what the answers say.
+// Info returns the answers as an Info.
 func (q *Inquiry) Info() Info {
 	i := Info{Server: "redis"}
 	i.ReadInfo(text(q.info.Reply))
@@ -208,7 +210,7 @@ func (i *Info) ReadInfo(reply string) {
 			i.File.Rewriting = n == 1
 		case "aof_last_rewrite_time_sec":
 			i.File.Rewritten = n >= 0
-		case "aof_last_bgrewrite_status": // comes behind it
+		case "aof_last_bgrewrite_status": // comes after aof_last_rewrite_time_sec
 			i.File.Rewritten = i.File.Rewritten && v == "ok"
 		case "aof_rewrites":
 			i.File.Rewrites = n
@@ -242,7 +244,7 @@ func (i *Info) ReadConfig(reply any) {
 		case ioThreads:
 			i.IOThreads = v
 		case "maxmemory":
-			if n, err := strconv.ParseInt(v, 10, 64); err == nil { // else INFO has it
+			if n, err := strconv.ParseInt(v, 10, 64); err == nil { // otherwise INFO has the number
 				i.MaxMemory = n
 			}
 			if v == "0" && i.Restraint == nil {
@@ -258,7 +260,7 @@ func (i *Info) ReadConfig(reply any) {
 	}
 }
 
-// name returns a command as ACL rules name it.
+// name returns a command as ACL rules name commands.
 func name(args []any) string {
 	text, _ := args[0].(string)
 	if text == "CONFIG" {

@@ -14,22 +14,22 @@ import (
 type Source interface {
 	// Addr is as Master's.
 	Addr() string
-	// Listen opens a connection for subscriptions. The context bounds the dial and nothing that comes later.
+	// Listen opens a connection for subscriptions. The context bounds the dial only.
 	Listen(ctx context.Context) (Listener, error)
 }
 
-// A Listener is one connection that hears messages. One goroutine may Send while another is in Next; Close may be
-// called at any time, and ends both.
+// A Listener is one connection for messages. One goroutine may Send while another is in Next. Close may be called at
+// any time, and ends both.
 type Listener interface {
-	// Send writes a command and does not wait for the answer. It waits while the master does not read.
+	// Send writes a command and does not wait for the answer. Send blocks while the master does not read.
 	Send(c Command, name string) error
-	// Next returns what the master says next. Each command is answered once, in order: by a Confirmed, a Refused or,
-	// for Ping, a Pong. An error says that the connection is of no more use.
+	// Next returns the master's next answer or message. Each command is answered once, in order: by a Confirmed, a
+	// Refused or, for Ping, a Pong. After an error the connection is of no more use.
 	Next() (Heard, error)
 	Close() error
 }
 
-// A Command changes what a Listener hears.
+// A Command changes the subscriptions of a Listener.
 type Command uint8
 
 // The commands of a Listener. Ping has no name.
@@ -44,16 +44,16 @@ const (
 // Heard is something a master said.
 type Heard struct {
 	Kind    HeardKind
-	Pattern string // of a Message that met a pattern
+	Pattern string // of a Message that matched a pattern
 	Channel string // of a Message
 	Payload string // of a Message
 	Err     error  // of a Refused
 }
 
-// A HeardKind says what was heard.
+// A HeardKind is the kind of a Heard.
 type HeardKind uint8
 
-// What can be heard. A message comes once for each subscription of the connection that it meets.
+// The kinds of a Heard. A message comes once for each matching subscription of the connection.
 const (
 	Message HeardKind = iota
 	Confirmed
@@ -110,7 +110,7 @@ func (l *redisListener) Send(c Command, name string) error {
 	return l.sub.Ping(ctx)
 }
 
-// Next recovers from panics of the client library, which takes the shape of what a master sends for granted.
+// Next recovers from panics of the client library, which does not check the shape of a master's messages.
 func (l *redisListener) Next() (h Heard, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,7 +132,7 @@ func (l *redisListener) Next() (h Heard, err error) {
 	return Heard{}, err
 }
 
-// Close closes the socket first, which ends a Send and a Next that wait.
+// Close closes the socket first, which ends a waiting Send and a waiting Next.
 func (l *redisListener) Close() error {
 	err := l.raw.Close()
 	_ = l.sub.Close()

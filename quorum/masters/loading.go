@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A Loading is what a server that writes everything to disk may leave out when it loads that again.
+// A Loading says which data a server that writes everything to disk may leave out when it loads its file.
 type Loading struct {
-	Lacks  []string // commands that its default user may not run on all keys: it skips them in transactions
-	Untold bool     // it does not tell what its default user may do
-	Cut    bool     // it starts on a file whose end is missing (aof-load-truncated)
+	Lacks  []string // commands that its default user may not run on all keys: the server skips them in transactions
+	Untold bool     // the server does not tell the permissions of its default user
+	Cut    bool     // the server starts on a file whose end is missing (aof-load-truncated)
 }
 
-// LoadsAsDefault says that the server, when it loads a transaction, leaves out what its default user may not run: Redis from
-// version 7 until 8.6, and Valkey before 9.1.2.
+// LoadsAsDefault says that the server, loading a transaction, leaves out commands for which its default user lacks
+// permission: Redis from version 7 until 8.6, and Valkey before 9.1.2.
 func (i *Info) LoadsAsDefault() bool {
 	since, until := []int{7}, []int{8, 6}
 	if i.Server == "valkey" {
@@ -33,7 +33,7 @@ func (i *Info) LoadsAsDefault() bool {
 	return slices.Compare(version, since) >= 0 && slices.Compare(version, until) < 0
 }
 
-// written are commands as they stand in append-only files; $ is a key.
+// written has commands as append-only files have them; $ is a key.
 var written = []string{
 	"SET $ 1", "DEL $", "UNLINK $", "PEXPIREAT $ 1", "PERSIST $", "RESTORE $ 0 x", "INCRBY $ 1", "DECRBY $ 1", "APPEND $ 1", "SELECT 0",
 	"HSET $ f 1", "HSETNX $ f 1", "HINCRBY $ f 1", "HINCRBYFLOAT $ f 1", "HDEL $ f", "SADD $ 1", "SREM $ 1", "RPUSH $ 1", "LPUSH $ 1",
@@ -41,7 +41,7 @@ var written = []string{
 	"RENAME $ $", "SETRANGE $ 0 1",
 }
 
-// ProbeLoading asks a server what it may leave out when it loads its file. It changes nothing.
+// ProbeLoading asks a server which data may be left out when the file is loaded. ProbeLoading changes nothing.
 func (m *Redis) ProbeLoading(ctx context.Context, info *Info) (Loading, error) {
 	conn, err := m.Dial(ctx, 0)
 	if err != nil {
@@ -63,10 +63,11 @@ func (m *Redis) ProbeLoading(ctx context.Context, info *Info) (Loading, error) {
 	return l, err
 }
 
-// ask asks what the default user may do: by ACL DRYRUN, or, where that is not permitted, by what tells the user's rules.
+// ask asks for the permissions of the default user: by ACL DRYRUN, or, where that is not permitted, by the user's
+// rules.
 func (l *Loading) ask(conn Conn) error {
 	var calls []*Call
-	key := rand.Text() // a name that no pattern is likely to mean
+	key := rand.Text() // a name that hardly any pattern matches
 	for _, command := range written {
 		args := []any{"ACL", "DRYRUN", "default"}
 		for word := range strings.FieldsSeq(command) {
@@ -116,7 +117,7 @@ func (l *Loading) askRules(conn Conn) error {
 	return nil
 }
 
-// told is the text of a field, which may be a list, as keys were before version 7.
+// told is the text of a field. Before version 7, keys were a list.
 func told(field any) string {
 	list, ok := field.([]any)
 	if !ok {
@@ -129,7 +130,7 @@ func told(field any) string {
 	return strings.Join(all, " ")
 }
 
-// judge says what rules leave out.
+// judge notes the commands and keys that the rules leave out.
 func (l *Loading) judge(rules []string) {
 	if !slices.Contains(rules, "+@all") || slices.ContainsFunc(rules, func(r string) bool { return strings.HasPrefix(r, "-") }) {
 		l.Lacks = append(l.Lacks, "some commands")

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// A Trial is a command that is run only to see whether the user may: it must change nothing.
+// A Trial is a command that is run only to test the user's permission. A Trial must change nothing.
 type Trial struct {
-	Name string // as ACL rules name it, in upper case
+	Name string // as ACL rules name the command, in upper case
 	Args []any
 }
 
-// What else Info.Missing can name: the user may run a command, but not on every key or channel.
+// Further names in Info.Missing: the user may run a command, but not on every key or channel.
 const (
 	OurKeys     = "commands on all keys of its own (~lockproxy:*)"
 	AllKeys     = "commands on all keys (~*)"
@@ -48,8 +48,8 @@ func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 		return Info{}, err
 	}
 	info := inquiry.Info()
-	section := &Call{Args: []any{"INFO", "lockproxy"}} // which only a lockproxy has
-	_ = conn.Exec([]*Call{section})                    // one that hangs up upon that is none
+	section := &Call{Args: []any{"INFO", "lockproxy"}} // only a lockproxy has this section
+	_ = conn.Exec([]*Call{section})                    // a server that hangs up is no lockproxy
 	if text(section.Reply) != "" {
 		info.Server, info.Version = "lockproxy", ""
 	}
@@ -60,8 +60,8 @@ func (m *Redis) Probe(ctx context.Context, trials ...Trial) (Info, error) {
 	return info, nil
 }
 
-// askTime asks for the time as often as an engine does to know it exactly enough. It returns the shortest round trip, and how far the
-// master's clock was ahead of ours in it.
+// askTime asks for the time as often as an engine does before it counts the clock as known. askTime returns the
+// shortest round trip, and how far the master's clock was ahead of ours in that round trip.
 func askTime(conn Conn) (took, ahead time.Duration, err error) {
 	for tries := range 4 {
 		clock := &Call{Args: []any{"TIME"}}
@@ -79,8 +79,8 @@ func askTime(conn Conn) (took, ahead time.Duration, err error) {
 	return took, ahead, nil
 }
 
-// SpeaksOtherwise says that the server speaks TLS where the URL has redis://, or none where it has rediss://. It is for
-// when Probe has failed with err, and sends nothing that needs a login.
+// SpeaksOtherwise says that the server speaks TLS where the URL has redis://, or no TLS where the URL has rediss://.
+// Call SpeaksOtherwise when Probe has failed with err. Nothing is sent that needs a login.
 func (m *Redis) SpeaksOtherwise(ctx context.Context, err error) bool {
 	var stranger x509.UnknownAuthorityError
 	if isReply(err) || errors.As(err, &stranger) {
@@ -109,7 +109,7 @@ func (m *Redis) SpeaksOtherwise(ctx context.Context, err error) bool {
 	return err == nil && (first[0] == '+' || first[0] == '-')
 }
 
-// TryListening opens a connection for subscriptions, and adds to info which of them the user may not make.
+// TryListening opens a connection for subscriptions, and adds to info the subscriptions that the user may not make.
 func (m *Redis) TryListening(ctx context.Context, channel string, info *Info) error {
 	l, err := m.Listen(ctx)
 	if err != nil {
@@ -131,8 +131,8 @@ func (m *Redis) TryListening(ctx context.Context, channel string, info *Info) er
 	return nil
 }
 
-// note adds what err refused: writes from anybody, a command to anybody, or a command, key or channel to our user. For the latter all
-// versions say NOPERM, each in its own words.
+// note adds a refusal by err: of writes from any client, or of a command, key or channel to our user. All versions
+// refuse our user with NOPERM, each in its own words.
 func (i *Info) note(name string, err error) {
 	if refusesWrites(err) {
 		i.Refusal = err.Error()
@@ -155,14 +155,14 @@ func (i *Info) note(name string, err error) {
 	}
 }
 
-// isTakenAway recognises that the server does not know a command that every version has: its configuration renames it (rename-command),
-// as that of a hosted one may.
+// isTakenAway recognises a missing command that every version has. The server's configuration renames the command
+// (rename-command), as hosted servers may.
 func isTakenAway(name string, err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "ERR unknown command") && name != "PEXPIRETIME" && name != "SPUBLISH"
 }
 
-// refusesWrites recognises the error of a master that takes no writes from anybody: it has too few replicas, cannot save to its
-// disk, or its memory is full.
+// refusesWrites recognises the error of a master that takes no writes from any client: too few replicas, a disk that
+// cannot be written, or a full memory.
 func refusesWrites(err error) bool {
 	if err == nil || !isReply(err) {
 		return false

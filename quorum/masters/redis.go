@@ -22,16 +22,16 @@ type Redis struct {
 	tls      func() *tls.Config // nil: none
 	wrap     func(net.Conn) net.Conn
 	room     *Room
-	password func() string // of the next connection; nil: opt has it
+	password func() string // of the next connection; nil: opt has the password
 }
 
-// RedisOptions are what the masters of a deployment have in common.
+// RedisOptions are the options that the masters of a deployment share.
 type RedisOptions struct {
 	DialTimeout time.Duration           // of TCP and TLS together; default 1 s
 	Username    string                  // where the URL names none
 	Password    func() string           // of the next connection, where the URL names none; default: none
 	TLS         func() *tls.Config      // for rediss:// URLs, of the next connection; default: TLS 1.2 at least, and authorities of the system
-	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
+	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: unchanged
 	Room        *Room                   // for replies; default: no bound
 }
 
@@ -40,7 +40,7 @@ func init() {
 	logging.Disable()
 }
 
-// NewRedis returns the master at address, a redis:// or rediss:// URL or a plain host:port. It does not connect.
+// NewRedis returns the master at address, a redis:// or rediss:// URL or a plain host:port. NewRedis does not connect.
 func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	if !strings.Contains(address, "://") {
 		address = "redis://" + address
@@ -48,7 +48,7 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	opt, err := redis.ParseURL(address)
 	var malformed *url.Error
 	switch {
-	case errors.As(err, &malformed): // it quotes the whole text, and with it the password
+	case errors.As(err, &malformed): // the error quotes the whole text, with the password
 		return nil, errors.New("it is no URL; write redis://user:password@host:port")
 	case err != nil:
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "redis: "))
@@ -74,13 +74,14 @@ func NewRedis(address string, o RedisOptions) (*Redis, error) {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = time.Second
 	}
-	// One connection, no retries, no features that write commands of their own: what goes over a lane, and in which
-	// order, is decided by the lane alone.
+	// One connection, no retries, no features that write commands of their own: only the lane decides which commands it
+	// carries, and in which order.
 	opt.Protocol = 2
 	opt.PoolSize, opt.MinIdleConns, opt.MaxRetries = 1, 0, -1
 	opt.DialerRetries = 1
 	opt.DialTimeout = o.DialTimeout
-	// No deadlines on the socket: they cost a few percent of our time. Whoever waits for too long closes the connection.
+	// No deadlines on the socket: deadlines cost a few percent of our time. A caller that waits too long closes the
+	// connection.
 	opt.ReadTimeout, opt.WriteTimeout = -2, -2
 	opt.DisableIdentity = true
 	opt.ConnMaxIdleTime, opt.ConnMaxLifetime = -1, -1
@@ -102,7 +103,7 @@ func (m *Redis) Dial(ctx context.Context, db int) (Conn, error) {
 	})
 }
 
-// KillScript ends the script that the master runs. It must not have written anything.
+// KillScript ends the script that the master runs, if the script has written nothing.
 func (m *Redis) KillScript(ctx context.Context) error {
 	c, err := m.open(ctx, 0, func(c *redis.Conn) error { return c.ScriptKill(context.Background()).Err() })
 	if err == nil {
@@ -117,7 +118,8 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 	if err != nil {
 		return nil, err
 	}
-	// go-redis cannot be interrupted while it waits for the answer to HELLO; closing the socket under it can.
+	// go-redis cannot be interrupted while it waits for the answer to HELLO. Closing the socket under go-redis ends the
+	// wait.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 
@@ -137,7 +139,7 @@ func (m *Redis) open(ctx context.Context, db int, words func(*redis.Conn) error)
 	return &redisConn{raw: raw, wire: newWire(raw, m.room)}, nil
 }
 
-// greeting is what go-redis needs to say the first words.
+// greeting returns go-redis's options for the first words.
 func (m *Redis) greeting(raw net.Conn) *redis.Options {
 	opt := m.opt
 	opt.Dialer = once(greeted{raw})
@@ -147,13 +149,13 @@ func (m *Redis) greeting(raw net.Conn) *redis.Options {
 	return &opt
 }
 
-// A greeted connection is one on which go-redis says the first words, and which then is ours.
+// A greeted connection is a connection on which go-redis says the first words. Afterwards the connection is ours.
 type greeted struct{ net.Conn }
 
 func (greeted) Close() error { return nil }
 
-// dial opens the socket itself, so that go-redis never dials: a lane must know of every new connection before a
-// command is sent on it.
+// dial opens the socket itself, so that go-redis never dials: a lane must know of every new connection before its first
+// command.
 func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.opt.DialTimeout)
 	defer cancel()
@@ -170,10 +172,10 @@ func (m *Redis) dial(ctx context.Context) (net.Conn, error) {
 	return secure(ctx, conn, config)
 }
 
-// TLS says that the URL asks for it.
+// TLS says that the URL asks for TLS.
 func (m *Redis) TLS() bool { return m.tls != nil }
 
-// once returns a dialer that hands out raw, one time.
+// once returns a dialer that returns raw, one time.
 func once(raw net.Conn) func(context.Context, string, string) (net.Conn, error) {
 	used := false
 	return func(context.Context, string, string) (net.Conn, error) {
@@ -192,10 +194,10 @@ type redisConn struct {
 
 func (c *redisConn) Exec(calls []*Call) error { return c.wire.exec(calls) }
 
-// Close may be called while Exec runs, and ends it.
+// Close may be called while Exec runs, and ends Exec.
 func (c *redisConn) Close() error { return c.raw.Close() }
 
-// isReply tells an error that the master sent from one of the connection.
+// isReply tells a master's error reply from an error of the connection.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)

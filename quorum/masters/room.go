@@ -2,8 +2,8 @@ package masters
 
 import "sync/atomic"
 
-// A Room bounds how much of the masters' replies is held while they are read, over all connections that share the Room. A short
-// command of a client may ask each master for many large values. Without a Room (nil) there is no bound.
+// A Room bounds the memory of the masters' replies while they are read, over all connections that share the Room. A
+// short command of a client may ask each master for many large values. Without a Room (nil) there is no bound.
 type Room struct {
 	size int64
 	used atomic.Int64
@@ -29,13 +29,13 @@ func (r *Room) give(n int64) {
 	}
 }
 
-// A hoard is what one exchange has of the room. The first smallReply bytes of each reply need no room, so that the answers to
-// most commands, and to what we ask ourselves, can always be held.
+// A hoard is one exchange's part of the room. The first smallReply bytes of each reply need no room. So the answers to
+// most commands, and to our own questions, can always be held.
 type hoard struct {
 	room  *Room
 	taken int64 // in this exchange
-	kept  int64 // of the reply that is being read, with what needs no room
-	full  bool  // there was no room for the rest of that reply
+	kept  int64 // of the reply being read, with its first smallReply bytes
+	full  bool  // there was no room for the rest of the reply
 }
 
 const (

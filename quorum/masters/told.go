@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Told is what the log has been told of why there is no connection: each cause once until there is one again, because a master that is
-// dialled several times a second may refuse in two ways in turn; and once in toldEvery, because one may take connections and break them
-// every second. A cause that was not told for the latter reason is told when it still holds after that time.
+// Told has the causes of a missing connection that the log was told. The log is told each cause once until there is a
+// connection again, because a master that is dialled several times a second may refuse in two ways in turn. The log is
+// also told each cause once in toldEvery, because a master may take connections and break them every second. A cause
+// left out for the latter reason is told when it still holds after toldEvery.
 type Told struct {
 	causes []cause
 	all    uint64 // losses
@@ -26,7 +27,8 @@ const ToldMax = 8
 
 const toldEvery = time.Minute
 
-// Lost notes why there is no connection. It returns whether the log is to be told, and how often one was lost so far.
+// Lost notes why there is no connection. Lost returns whether to tell the log, and how many connections were lost so
+// far.
 func (t *Told) Lost(text string, now time.Time) (tell bool, all uint64) {
 	if !t.lost {
 		t.lost = true
@@ -41,7 +43,7 @@ func (t *Told) Lost(text string, now time.Time) (tell bool, all uint64) {
 	return true, t.all
 }
 
-// Found notes that there is a connection. It returns whether the log is to be told, because it knows of none.
+// Found notes that there is a connection. Found returns whether to tell the log: only if the log was told of the loss.
 func (t *Told) Found() (tell bool) {
 	tell = t.said
 	t.lost, t.said = false, false

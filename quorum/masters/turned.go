@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A master that turns a connection away, as one that has maxclients of them, or is in protected mode, says why and hangs up. Its
-// words are then read as the answer to HELLO, which servers may refuse; or they are not read at all, because the next command
-// cannot be written any more.
+// A master may turn a connection away, because it has maxclients of them, or is in protected mode. Then the master says
+// why and hangs up. Its words are read as the answer to HELLO, which servers may refuse. Or the words are not read at
+// all, because the next command cannot be written any more.
 
-// A heard connection keeps what came first, and bears no more of it than a master says.
+// A heard connection keeps the first bytes, and takes no more bytes than a master's greeting has.
 type heard struct {
 	net.Conn
 	first   []byte
@@ -18,11 +18,12 @@ type heard struct {
 	greeted bool // the first words were said
 }
 
-// greetingMost is more than the answers to the first words have. Whatever sends more is no Redis, and go-redis would keep it all, as one
-// line.
+// greetingMost is more than the answers to the first words have. A server that sends more is no Redis, and go-redis
+// would keep all of the bytes as one line.
 const greetingMost = 64 << 10
 
-// firstMost is how many bytes of that are kept. The first sentence of a refusal is no longer; protected mode adds 1 KB of advice.
+// firstMost is how many of the first bytes are kept. The first sentence of a refusal is no longer; protected mode adds
+// 1 KB of advice.
 const firstMost = 256
 
 func (h *heard) Read(b []byte) (int, error) {
@@ -37,11 +38,11 @@ func (h *heard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// lastMoment is how long to wait for the words of a master that has hung up: they are there, or never will be.
+// lastMoment is how long to wait for the words of a master that has hung up: the words are there, or will never come.
 const lastMoment = 10 * time.Millisecond
 
-// turnedAway returns why the master ended the connection, where it has said so; else err. It is asked when nothing else is
-// read any more.
+// turnedAway returns the master's own reason for ending the connection, if the master gave one; else err. Call
+// turnedAway when nothing else is read any more.
 func (h *heard) turnedAway(err error) error {
 	if isReply(err) || Describe(err) != "connection lost" {
 		return err

@@ -12,16 +12,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A wire carries RESP2 on a connection that is ready for commands. It is used by one goroutine at a time.
+// A wire carries RESP2 on a connection that is ready for commands. Only one goroutine at a time may use a wire.
 //
-// go-redis makes the connections. What a lane exchanges does not go through go-redis: there it takes twice as long and makes
-// garbage, and if a batch breaks off in the middle, go-redis does not tell which commands were answered.
+// go-redis makes the connections. A lane's commands do not go through go-redis: there they take twice as long and make
+// garbage. And if a batch breaks off in the middle, go-redis does not tell which commands were answered.
 type wire struct {
 	conn io.ReadWriter
 	out  []byte
 	in   *bufio.Reader
 	held hoard
-	err  error // that ended it: what would follow is out of step
+	err  error // the error that ended the wire: later replies would be out of step
 }
 
 const (
@@ -30,12 +30,12 @@ const (
 	lineMost   = 1 << 20  // no line is that long: long texts come as bulk strings
 )
 
-// A replyError is an error that a master sent.
+// A replyError is an error reply of a master.
 type replyError string
 
 func (e replyError) Error() string { return string(e) }
 
-// RedisError marks it, for go-redis, as a master's error and not one of the connection.
+// RedisError marks replyError, for go-redis, as a master's error and not an error of the connection.
 func (e replyError) RedisError() {}
 
 var _ redis.Error = replyError("")
@@ -131,7 +131,8 @@ func appendInt(b []byte, n int64) []byte {
 	return append(b, '\r', '\n')
 }
 
-// reply reads one reply: nil, an int64, a string, a []any of these, or a replyError. An array with an error inside is that error.
+// reply reads one reply: nil, an int64, a string, a []any of these, or a replyError. An array with an error inside
+// becomes the error.
 func (w *wire) reply(depth int) (any, error) {
 	line, err := w.line()
 	if err != nil {
@@ -166,7 +167,7 @@ func (w *wire) reply(depth int) (any, error) {
 	return nil, errWire
 }
 
-// line reads to the end of a line, which is left out. It stays valid until the next read, and is not empty.
+// line reads a line, and returns the line without its end. The line stays valid until the next read, and is not empty.
 func (w *wire) line() ([]byte, error) {
 	line, err := w.in.ReadSlice('\n')
 	var head []byte
@@ -188,7 +189,7 @@ func (w *wire) line() ([]byte, error) {
 	return line[:len(line)-2], nil
 }
 
-// bulk takes memory only for what has come, and for which there is room.
+// bulk takes memory only for bytes that have come, and for which there is room.
 func (w *wire) bulk(n int) (any, error) {
 	size := n + len("\r\n")
 	if !w.held.keep(n) {

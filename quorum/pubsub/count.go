@@ -2,16 +2,17 @@ package pubsub
 
 import "lockproxy/quorum"
 
-// Receivers returns how many subscriptions a message on a channel of that kind meets: those of the clients of this proxy,
-// and one for each other proxy that listens for its own. counts are what masters said, -1 where one did not; our own
-// links are among them. match tells the patterns that masters matched with it; nil: they were asked for the channel alone.
+// Receivers returns how many subscriptions a message on a channel of t's kind reaches: those of this proxy's clients,
+// and one for each other proxy with subscriptions of its own. counts has each master's answer, -1 for a master that did
+// not answer; our own links are among the counts. match says whether masters matched a pattern with the message; nil if
+// masters were asked for the channel alone.
 func (h *Hub) Receivers(t Topic, match func(pattern string) bool, counts []int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	here := int64(0)
 	ours := make([]int64, len(h.links))
 	count := func(tp *topic) {
-		if tp.Kind == t.Kind || t.Kind == Channel { // to masters a sharded channel is one that patterns match
+		if tp.Kind == t.Kind || t.Kind == Channel { // to masters a sharded channel is an ordinary channel, and patterns match it
 			here += int64(len(tp.subscribers))
 		}
 		for i, l := range h.links {
@@ -30,7 +31,7 @@ func (h *Hub) Receivers(t Topic, match func(pattern string) bool, counts []int64
 	}
 	for tp := range h.leaving {
 		if tp.Topic == t || match != nil && tp.Kind == Pattern && match(tp.Name) {
-			count(tp) // it has no subscribers
+			count(tp) // the topic has no subscribers
 		}
 	}
 	others := int64(0)
@@ -40,7 +41,7 @@ func (h *Hub) Receivers(t Topic, match func(pattern string) bool, counts []int64
 	return here + others
 }
 
-// Topics returns the names of that kind that clients of this proxy have subscribed to.
+// Topics returns the names of a kind to which this proxy's clients have subscribed.
 func (h *Hub) Topics(kind Kind) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +54,7 @@ func (h *Hub) Topics(kind Kind) []string {
 	return names
 }
 
-// MasterChannel returns the name that the channel has on masters.
+// MasterChannel returns the channel's name on masters.
 func MasterChannel(t Topic) string {
 	switch t.Kind {
 	case Shard:

@@ -14,12 +14,13 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// Config holds what a hub must know. Zero values get the defaults.
+// Config holds a hub's settings. Zero values get the defaults.
 type Config struct {
 	// Patience is how long a message waits for the copies of a quorum. Default 100 ms.
 	Patience time.Duration
-	// DeadAfter is the silence that ends a link whose answer is due, how long connecting may take, and how long masters
-	// have to confirm a subscription: unlike a lock, it is worth no less for being late. Default 5 s.
+	// DeadAfter has three uses: the silence that ends a link whose answer is due, the longest time for connecting, and
+	// the time in which masters have to confirm a subscription. Unlike a lock, a late subscription is as good as an
+	// early one. Default 5 s.
 	DeadAfter time.Duration
 	// Pause chooses how long to wait before a master is dialled again, in part: less than most. Default: at random.
 	Pause func(most time.Duration) time.Duration
@@ -27,7 +28,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Hub is the subscriptions of one proxy.
+// A Hub has the subscriptions of one proxy.
 type Hub struct {
 	cfg    Config
 	epoch  time.Time
@@ -37,13 +38,13 @@ type Hub struct {
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 
-	mu       sync.Mutex // guards all below, and what links say it does
+	mu       sync.Mutex // guards all below, and the fields of links below their mark
 	topics   map[Topic]*topic
-	patterns map[*topic]struct{} // those of topics that are patterns: each message that is published is matched with all
-	leaving  map[*topic]struct{} // that links have been told to leave, and some may not have yet
+	patterns map[*topic]struct{} // the topics that are patterns: each published message is matched with all
+	leaving  map[*topic]struct{} // topics that links were told to leave, and perhaps have not left yet
 	sieve    *sieve
-	tickets  []*ticket // that are not done, and some that are, by deadline
-	out      []Message // kept, because making it anew is garbage
+	tickets  []*ticket // tickets that are not done, and some that are, by deadline
+	out      []Message // kept, because a new slice would be garbage
 	closed   bool
 }
 
@@ -71,7 +72,7 @@ func New(cfg Config, sources []masters.Source) *Hub {
 	return h
 }
 
-// Close ends all links and waits for every goroutine. Subscriptions that are not confirmed end with ErrClosed.
+// Close ends all links and waits for every goroutine. Unconfirmed subscriptions end with ErrClosed.
 func (h *Hub) Close() {
 	h.cancel()
 	h.loops.Wait()
@@ -86,10 +87,10 @@ func (h *Hub) Close() {
 
 func (h *Hub) now() instant { return time.Since(h.epoch) }
 
-// Subscribe adds s to the topics, and calls done once, with h.mu held, when a quorum of masters has confirmed all of
-// them: what is published from then on is delivered. If that takes longer than DeadAfter, or too few masters can be reached,
-// done gets a *quorum.NoQuorum, and if too many refuse a *Refused, and those of the topics that s did not have before are
-// taken back.
+// Subscribe adds s to the topics. Subscribe calls done once, with h.mu held, when a quorum of masters has confirmed all
+// topics: later messages are delivered. done gets a *quorum.NoQuorum if DeadAfter has passed, or too few masters can be
+// reached, and a *Refused if too many masters refuse. After an error, s is taken from the topics that s did not have
+// before.
 func (h *Hub) Subscribe(s Subscriber, topics []Topic, done func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +121,7 @@ func (h *Hub) Subscribe(s Subscriber, topics []Topic, done func(error)) {
 	}
 }
 
-// Unsubscribe takes s from the topics. Nothing of them is delivered to it any more.
+// Unsubscribe takes s from the topics. s gets none of their messages any more.
 func (h *Hub) Unsubscribe(s Subscriber, topics []Topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +144,7 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		command, name := tp.command(masters.Unsubscribe, masters.PUnsubscribe)
 		h.leaving[tp] = struct{}{}
 		for _, l := range h.links {
-			if tp.later&l.bit() != 0 { // nobody asked for it
+			if tp.later&l.bit() != 0 { // nobody has subscribed on this link
 				tp.later &^= l.bit()
 				continue
 			}
@@ -152,12 +153,12 @@ func (h *Hub) leave(s Subscriber, topics []Topic) {
 		if tp.asked == 0 {
 			delete(h.leaving, tp)
 		}
-		h.confirmed(tp) // it has no subscriber that could miss something
+		h.confirmed(tp) // the topic has no subscriber left, so nobody can miss a message
 	}
 }
 
-// Confirmed returns which masters have confirmed the topic, one bit for each. They are heard until they go silent, or their links
-// break, upon which their bells ring.
+// Confirmed returns the masters that have confirmed the topic, one bit for each. These masters are heard until they go
+// silent, or their links break. Then their bells ring.
 func (h *Hub) Confirmed(t Topic) (heard uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,7 +180,7 @@ func (h *Hub) left(tp *topic, l *link) {
 	}
 }
 
-// open returns the topic, and makes it if there is none. mu is held.
+// open returns the topic, and makes a new one if needed. mu is held.
 func (h *Hub) open(name Topic) *topic {
 	tp := h.topics[name]
 	if tp == nil {
@@ -214,7 +215,7 @@ func (h *Hub) hear(l *link, heard masters.Heard) {
 	}
 	waited := h.sieve.waiting.first() != nil
 	h.out = h.sift(l, p, Message{Topic: name, Channel: heard.Channel, Payload: payload}, h.out[:0])
-	if name == (Topic{Kind: Channel}) { // a copy for the empty pattern, which only the empty channel meets, looks the same
+	if name == (Topic{Kind: Channel}) { // a copy for the empty pattern, which matches only the empty channel, looks the same
 		h.out = h.sift(l, p, Message{Topic: Topic{Kind: Pattern}, Payload: payload}, h.out)
 	}
 	h.deliver()
@@ -223,8 +224,8 @@ func (h *Hub) hear(l *link, heard masters.Heard) {
 	}
 }
 
-// sift gives the sieve the link's copy of a message, if anybody has its topic, and appends to out what is to be delivered.
-// mu is held.
+// sift gives the sieve the link's copy of a message, if the topic has subscribers. sift appends to out the messages to
+// deliver now. mu is held.
 func (h *Hub) sift(l *link, p quorum.Publication, m Message, out []Message) []Message {
 	tp := h.topics[m.Topic]
 	if tp == nil {
@@ -234,7 +235,7 @@ func (h *Hub) sift(l *link, p quorum.Publication, m Message, out []Message) []Me
 	return h.sieve.add(publication{p, tp.Topic}, m, l.index, h.now(), out)
 }
 
-// ring takes a message without an envelope. If it is no bell, it means nothing. mu is held.
+// ring takes a message without an envelope. Only bells have a meaning. mu is held.
 func (h *Hub) ring(l *link, heard masters.Heard) {
 	key, bell := strings.CutPrefix(heard.Channel, quorum.BellPrefix)
 	tp := h.topics[Topic{Kind: Bell, Name: key}]
@@ -244,7 +245,7 @@ func (h *Hub) ring(l *link, heard masters.Heard) {
 	tp.ring(l)
 }
 
-// deliver hands out what is in h.out. mu is held.
+// deliver delivers the messages in h.out. mu is held.
 func (h *Hub) deliver() {
 	for _, m := range h.out {
 		if tp := h.topics[m.Topic]; tp != nil {
@@ -256,7 +257,7 @@ func (h *Hub) deliver() {
 	clear(h.out)
 }
 
-// keepTime ends what has waited for too long, and makes links show that they live.
+// keepTime ends messages and tickets that have waited too long, and sends heartbeats over the links.
 func (h *Hub) keepTime(ctx context.Context) {
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
@@ -281,7 +282,7 @@ func (h *Hub) keepTime(ctx context.Context) {
 	}
 }
 
-// expire ends what is due, and returns how long it is until the next.
+// expire ends the messages and tickets that are due, and returns the time until the next.
 func (h *Hub) expire() (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,27 +11,27 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A link is the connection to one master that hears messages, or the way to the next one. It reads on its own
-// goroutine and writes on another, so that it goes on hearing while a master does not read.
+// A link is the connection to one master's messages, or the dialling of the next connection. A link reads on one
+// goroutine and writes on another. So the link goes on hearing while a master does not read.
 type link struct {
 	hub    *Hub
 	index  int
 	source masters.Source
 	wake   chan struct{} // for the writer: there is something to write
 
-	// The hub's mu guards what follows.
+	// The hub's mu guards the fields below.
 	conn    masters.Listener // nil: none
-	cause   string           // of having none
+	cause   string           // of having no connection
 	told    masters.Told
 	outbox  []op     // to be written
 	asked   []op     // written, or about to be; not answered
 	matched int      // how many of asked are about patterns
-	later   []*topic // to be subscribed to when fewer answers are due; those that were left meanwhile count no more
-	silence int      // beats without a word of a master whose answer is due
-	ended   string   // why it was we who closed conn; empty: we have not
+	later   []*topic // topics to subscribe to when fewer answers are due; topics left meanwhile count no more
+	silence int      // beats without a word from a master whose answer is due
+	ended   string   // why we closed conn; empty: we have not
 }
 
-// An op is a command, and whom the answer is for.
+// An op is a command, and the topic for its answer.
 type op struct {
 	command masters.Command
 	name    string
@@ -43,17 +43,19 @@ func (o *op) aboutPattern() bool { return o.topic != nil && o.topic.Kind == Patt
 const (
 	// heartbeatEvery is how often an idle link makes its master speak.
 	heartbeatEvery = 500 * time.Millisecond
-	// silentAfter is how many beats without a word from a master whose answer is due say that it is silent: its bells may not be heard.
+	// silentAfter is the number of beats without a word after which a master whose answer is due counts as silent: its
+	// bells may not be heard.
 	silentAfter = 2
-	// outboxMax bounds the subscriptions that a master is asked for before it has confirmed them. Beyond it there are only ends of
-	// subscriptions that there are.
+	// outboxMax bounds the unconfirmed subscriptions of a link. Beyond outboxMax the outbox gets only ends of
+	// subscriptions.
 	outboxMax = 1 << 14
-	// matchedMax bounds what a master is asked about patterns before it has answered. For each command, Redis before 7.2 looks
-	// through all patterns of the connection; and it runs all commands that it has read at once, while its other clients wait.
+	// matchedMax bounds the unanswered commands about patterns. For each such command, Redis before 7.2 looks through
+	// all patterns of the connection. Redis also runs all commands that it has read at once, while its other clients
+	// wait.
 	matchedMax = 32
 )
 
-// connecting is the cause of a link that has not been tried yet.
+// connecting is the cause of a link before the first try.
 const connecting = "is being connected to"
 
 func (l *link) connecting() bool { return l.cause == connecting }
@@ -79,7 +81,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// serve hears what the master says until the connection breaks.
+// serve takes the master's messages until the connection breaks.
 func (l *link) serve(conn masters.Listener) error {
 	h := l.hub
 	h.mu.Lock()
@@ -110,7 +112,7 @@ func (l *link) serve(conn masters.Listener) error {
 	return err
 }
 
-// write writes what is in the outbox until the connection is broken.
+// write writes the outbox until the connection is broken.
 func (l *link) write(conn masters.Listener, broken <-chan struct{}) {
 	var ops []op
 	for {
@@ -148,7 +150,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// next moves what may be written now from the outbox to asked, and appends it to ops. The hub's mu is held.
+// next moves the commands that may be written now from the outbox to asked, and appends these to ops. The hub's mu is
+// held.
 func (l *link) next(ops []op) []op {
 	for i := range l.outbox {
 		if o := &l.outbox[i]; o.aboutPattern() {
@@ -166,7 +169,7 @@ func (l *link) next(ops []op) []op {
 
 var errUnasked = errors.New("answered what was not asked")
 
-// hear takes one thing that the master said. The hub's mu is held.
+// hear takes one answer or message of the master. The hub's mu is held.
 func (l *link) hear(heard masters.Heard) error {
 	l.silence = 0
 	if heard.Kind == masters.Message {
@@ -200,8 +203,8 @@ func (l *link) hear(heard masters.Heard) error {
 	return nil
 }
 
-// subscribe asks the master for a topic; later, where it owes many answers. So clients that come and go faster than it confirms that
-// wait for it, and do not fill the outbox. The hub's mu is held.
+// subscribe subscribes to a topic on the master, or later if the master owes many answers. So clients that come and go
+// faster than the master confirms wait for the master, and do not fill the outbox. The hub's mu is held.
 func (l *link) subscribe(tp *topic) {
 	tp.failed &^= l.bit()
 	if len(l.outbox)+len(l.asked) < outboxMax {
@@ -215,7 +218,7 @@ func (l *link) subscribe(tp *topic) {
 	}
 }
 
-// resume subscribes to what had to wait. The hub's mu is held.
+// resume subscribes to the topics of later. The hub's mu is held.
 func (l *link) resume() {
 	for len(l.later) > 0 && len(l.outbox)+len(l.asked) < outboxMax {
 		tp := l.later[0]
@@ -243,9 +246,9 @@ func (l *link) ask(o op) {
 	signal(l.wake)
 }
 
-// beat makes the master speak. One whose answer is due, and that does not say a word, is silent after a while, and after DeadAfter its
-// connection ends. It counts beats instead of asking a clock: a proxy that stood still does not blame its masters. The hub's mu
-// is held.
+// beat makes the master speak. A master whose answer is due, and that says nothing, counts as silent after a while.
+// After DeadAfter its connection ends. beat counts beats instead of asking a clock, so that a proxy that stood still
+// does not blame its masters. The hub's mu is held.
 func (l *link) beat() {
 	if l.conn == nil {
 		return
@@ -271,7 +274,7 @@ func (l *link) end(why string) {
 	_ = l.conn.Close()
 }
 
-// ringAll rings the bells of a master that may have rung, and is not heard. The hub's mu is held.
+// ringAll rings all bells of a master that is not heard, because the master may have rung. The hub's mu is held.
 func (l *link) ringAll() {
 	for _, tp := range l.hub.topics {
 		if tp.Kind == Bell && tp.on&l.bit() != 0 {
@@ -285,12 +288,12 @@ func (l *link) down(ctx context.Context, cause string) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l.ended != "" { // whoever reads is told only that it is closed
+	if l.ended != "" { // otherwise the reader only knows that the connection is closed
 		cause, l.ended = l.ended, ""
 	}
 	l.conn, l.cause, l.outbox, l.asked, l.matched, l.later = nil, cause, nil, nil, 0, nil
 	if ctx.Err() != nil {
-		return // Close ends what waits
+		return // Close ends the tickets
 	}
 	if news, all := l.told.Lost(cause, time.Now()); news {
 		h.cfg.Logger.Warn("hears no messages", "master", l.source.Addr(), "cause", cause, "all_so_far", all)

@@ -11,46 +11,47 @@ import (
 // An instant is a reading of the monotonic clock: the time since the hub was made.
 type instant = time.Duration
 
-// A sieve makes one message of the copies that N masters send of it. It reads no clock and does no I/O.
+// A sieve makes one message of the copies from N masters. The sieve reads no clock and does no I/O.
 //
-// A message is delivered with its q-th copy: then a quorum of masters has run what published it, so that somebody who is
-// woken by the release of a lock finds it free. If so many copies do not come, because a link or a master was down, it
-// is delivered when the first copy has waited for patience. So:
+// A message is delivered with its q-th copy: then a quorum of masters has run the publishing command. So a client that
+// is woken by the release of a lock finds the lock free. If too few copies come, because a link or a master was down,
+// the message is delivered when the first copy has waited for patience. So:
 //
-//   - No message is lost if one copy of it is heard. A message is published when q masters have it; it is heard unless the
-//     links to all of these were down.
-//   - No message is delivered twice. Each copy carries its publication. While a publication is known, so is whether it was
-//     delivered. The oldest is forgotten when it was first heard longer ago than remembered, or when knownMax are known. Its
-//     publisher's floor then rises to it, and copies at the floor or below are dropped. The price: a message is lost if no
-//     copy of it is heard before a later message of the same publisher is forgotten.
-//   - If all masters send two messages in the same order, their q-th copies come in that order, because each master's copy
-//     of the first comes before its copy of the second.
+//   - No message is lost if one copy of it is heard. A message is published when q masters have it. A copy is heard
+//     unless the links to all of these masters were down.
+//   - No message is delivered twice. Each copy carries its publication, and a known publication is delivered once. The
+//     oldest publication is forgotten when its first copy is older than remembered, or when knownMax are known. Then
+//     its publisher's floor rises to it, and copies at the floor or below are dropped. The price: a message is lost if
+//     its first copy comes after a later message of the same publisher was forgotten.
+//   - If all masters send two messages in the same order, their q-th copies come in that order, because each master's
+//     copy of the first comes before its copy of the second.
 type sieve struct {
 	quorum   int
 	patience time.Duration
 
 	known      map[key]*message
-	arrived    queue // all that are known, by first copy
-	waiting    queue // those not delivered, and some that are, by first copy
+	arrived    queue // all known messages, by first copy
+	waiting    queue // undelivered messages, and some delivered ones, by first copy
 	held       int   // bytes of messages not delivered
 	publishers map[string]*publisher
 }
 
-// What a sieve holds on to.
+// Bounds of a sieve.
 const (
 	remembered    = time.Minute
 	knownMax      = 1 << 15
-	heldMax       = 64 << 20 // bytes that wait for copies; beyond it the oldest are delivered at once
-	publishersMax = 1024     // of those that have nothing known, the one that was silent longest is forgotten
+	heldMax       = 64 << 20 // bytes that wait for copies; beyond heldMax the oldest messages are delivered at once
+	publishersMax = 1024     // beyond publishersMax, the publisher that was silent longest is forgotten, among those without a known message
 )
 
-// A publication is one that met a subscription of ours. Its topic's name is the subscription's own string.
+// A publication is a publication that reached one of our subscriptions. The topic's name is the subscription's own
+// string.
 type publication struct {
 	quorum.Publication
 	topic Topic
 }
 
-// A key is a publication in a form that keeps nothing alive of what a master sent.
+// A key is a publication in a form that keeps no memory of a master's message alive.
 type key struct {
 	by    *publisher
 	order uint64
@@ -66,16 +67,16 @@ type message struct {
 }
 
 type publisher struct {
-	floor uint64  // messages up to this one were heard and are forgotten, or come too late
-	known int     // its messages that are known
-	last  instant // when one was last heard
+	floor uint64  // messages up to the floor were heard and are forgotten, or come too late
+	known int     // the number of its known messages
+	last  instant // when its latest message was heard
 }
 
 func newSieve(quorum int, patience time.Duration) *sieve {
 	return &sieve{quorum: quorum, patience: patience, known: map[key]*message{}, publishers: map[string]*publisher{}}
 }
 
-// add takes the copy of a master, and appends to out what is to be delivered now.
+// add takes the copy of a master, and appends to out the messages to deliver now.
 func (s *sieve) add(p publication, m Message, master int, now instant, out []Message) []Message {
 	out = s.forget(now, out)
 	by := s.publishers[p.Publisher]
@@ -109,7 +110,7 @@ func (s *sieve) add(p publication, m Message, master int, now instant, out []Mes
 	return out
 }
 
-// due appends to out what has waited for patience.
+// due appends to out the messages that have waited for patience.
 func (s *sieve) due(now instant, out []Message) []Message {
 	for m := s.waiting.first(); m != nil && (m.delivered || now-m.since >= s.patience); m = s.waiting.first() {
 		out = s.deliver(s.waiting.pop(), out)
@@ -136,7 +137,7 @@ func (s *sieve) deliver(m *message, out []Message) []Message {
 	return out
 }
 
-// forget drops the oldest, as far as they are too old or too many.
+// forget drops the oldest messages, while they are too old or too many.
 func (s *sieve) forget(now instant, out []Message) []Message {
 	for m := s.arrived.first(); m != nil && (now-m.since > remembered || len(s.known) >= knownMax); m = s.arrived.first() {
 		out = s.deliver(s.arrived.pop(), out)
@@ -147,7 +148,7 @@ func (s *sieve) forget(now instant, out []Message) []Message {
 	return out
 }
 
-// meet adds a publisher that has not been heard. If there are too many, it forgets one of which no message is known.
+// meet adds a new publisher. If there are too many, meet forgets a publisher without a known message.
 func (s *sieve) meet(name string) *publisher {
 	if len(s.publishers) >= publishersMax {
 		oldest := ""
@@ -165,7 +166,7 @@ func (s *sieve) meet(name string) *publisher {
 	return p
 }
 
-// size is about the memory that the message holds on to.
+// size is about the memory that the message takes.
 func (m *message) size() int { return len(m.Payload) + len(m.Channel) }
 
 // A queue is first in, first out.

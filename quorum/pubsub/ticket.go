@@ -6,17 +6,17 @@ import (
 	"lockproxy/quorum"
 )
 
-// A ticket is a subscription that is not confirmed yet.
+// A ticket is an unconfirmed subscription.
 type ticket struct {
 	subscriber Subscriber
-	added      []Topic // what is taken back if it fails
+	added      []Topic // the topics to leave again after a failure
 	waits      []*topic
 	left       int // of waits, how many are not confirmed
 	due        instant
-	done       func(error) // nil: it was called
+	done       func(error) // nil: done was called
 }
 
-// judge ends the tickets that wait for the topic if it is decided whether a quorum confirms it. mu is held.
+// judge ends the tickets of the topic if the masters' answers decide whether a quorum confirms the topic. mu is held.
 func (h *Hub) judge(tp *topic) {
 	if len(tp.tickets) == 0 {
 		return
@@ -39,14 +39,14 @@ func (h *Hub) judge(tp *topic) {
 	}
 }
 
-// Refused is the error of a subscription that too many masters refuse, as they do without permission for it. To subscribe
-// again does not help.
+// Refused is the error of a subscription that too many masters refuse, for example without a permission. Another try
+// does not help.
 type Refused struct{ *quorum.NoQuorum }
 
 // Unwrap returns the causes.
 func (r *Refused) Unwrap() error { return r.NoQuorum }
 
-// fail ends all tickets that wait for the topic. mu is held.
+// fail ends all tickets of the topic. mu is held.
 func (h *Hub) fail(tp *topic, err error) {
 	tickets := tp.tickets
 	tp.tickets = nil
@@ -55,7 +55,7 @@ func (h *Hub) fail(tp *topic, err error) {
 	}
 }
 
-// confirmed tells those that wait for the topic. mu is held.
+// confirmed notes the confirmation in all tickets of the topic. mu is held.
 func (h *Hub) confirmed(tp *topic) {
 	tickets := tp.tickets
 	tp.tickets = nil
@@ -66,7 +66,7 @@ func (h *Hub) confirmed(tp *topic) {
 	}
 }
 
-// end calls the ticket's done, once, and takes a failed one back. mu is held.
+// end calls the ticket's done, once, and takes a failed subscription back. mu is held.
 func (h *Hub) end(t *ticket, err error) {
 	if t.done == nil {
 		return
@@ -79,8 +79,8 @@ func (h *Hub) end(t *ticket, err error) {
 	done(err)
 }
 
-// failure says why no quorum confirmed the topic. silence is the cause of masters that have not answered, "" while they still
-// may. mu is held.
+// failure says why no quorum confirmed the topic. silence is the cause for masters that have not answered; "" while an
+// answer may still come. mu is held.
 func (h *Hub) failure(tp *topic, silence string) *quorum.NoQuorum {
 	err := &quorum.NoQuorum{Masters: len(h.links), Answered: len(h.links)}
 	for _, l := range h.links {

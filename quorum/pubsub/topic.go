@@ -6,7 +6,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A Topic is what can be subscribed to.
+// A Topic is a name to which clients subscribe.
 type Topic struct {
 	Kind Kind
 	Name string
@@ -25,11 +25,11 @@ const (
 	Channel Kind = iota
 	Pattern
 	Shard
-	Bell // the name is a key: masters ring when it is deleted, or is to expire sooner, and links that may have missed that
+	Bell // the name is a key: masters ring when the key is deleted, or is to expire sooner; links ring when a bell may have been missed
 )
 
-// A Message is what a subscriber of Topic gets. Channel is the topic's name, except of a pattern. Of a bell every copy is
-// delivered, at once, and says only from which master it is.
+// A Message is a message to a subscriber of Topic. Channel is the topic's name, except for a pattern. Every copy of a
+// bell is delivered, at once, and names only its master.
 type Message struct {
 	Topic   Topic
 	Channel string
@@ -37,25 +37,25 @@ type Message struct {
 	Master  int // of a bell
 }
 
-// A Subscriber takes messages. It is compared with ==.
+// A Subscriber takes messages. Subscribers are compared with ==.
 type Subscriber interface {
-	// Deliver is called with the hub's mu held: it must not block, and not call the hub.
+	// Deliver is called with the hub's mu held. Deliver must not block, and must not call the hub.
 	Deliver(m Message)
 }
 
-// A topic is one that somebody subscribed to.
+// A topic is a Topic with subscribers.
 type topic struct {
 	Topic
-	asked       uint64 // the links on which it may be subscribed
-	later       uint64 // the links that are to ask for it later
-	on          uint64 // the links that confirmed it
-	failed      uint64 // the links that refused it
-	refusal     string // what one of them said
+	asked       uint64 // links on which the topic may be subscribed
+	later       uint64 // links that are to subscribe later
+	on          uint64 // links that confirmed the topic
+	failed      uint64 // links that refused the topic
+	refusal     string // the error of a master that refused
 	subscribers map[Subscriber]struct{}
-	tickets     []*ticket // that wait for it
+	tickets     []*ticket // tickets that wait for the topic
 }
 
-// command returns what asks masters for the topic, and the name that it has there.
+// command returns the command for the topic's kind, and the topic's name on masters.
 func (t *topic) command(channel, pattern masters.Command) (masters.Command, string) {
 	if t.Kind == Pattern {
 		return pattern, t.Name
@@ -63,7 +63,7 @@ func (t *topic) command(channel, pattern masters.Command) (masters.Command, stri
 	return channel, MasterChannel(t.Topic)
 }
 
-// ring tells subscribers that a bell of the link's master rang, or may have. mu is held.
+// ring tells subscribers that a bell of the link's master rang, or may have rung. mu is held.
 func (t *topic) ring(l *link) {
 	for s := range t.subscribers {
 		s.Deliver(Message{Topic: t.Topic, Master: l.index})
