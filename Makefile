@@ -4,6 +4,7 @@
 # make test           all tests, under the race detector; installs redis-server and a C compiler if it can
 # make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into docs/clients.md and
 #                     docs/upstream.md
+# make test-fencing   guards of docs/fencing.md on PostgreSQL, SQLite, files, HTTP and Redis, with holders that are stopped past their locks
 # make test-versions  the tests that talk to masters, with masters of other versions, from package registries; VERSIONS="…"
 #                     takes a part
 # make lint           format, vet (for other systems and 32 bits too), linters
@@ -35,7 +36,7 @@ RACE = race=$$([ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 FORMATTED = files=$$(gofmt -l cmd integration quorum resp script); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
 
-.PHONY: all check test test-clients test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
+.PHONY: all check test test-clients test-fencing test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
 all: lint build test
 
 # -count=1: Go keeps results of tests, and does not see that the proxies which tests build and start have changed.
@@ -48,6 +49,11 @@ test:
 test-clients:
 	@.ci/need clients
 	go run ./integration/clients/run $(if $(UPDATE),-update) $(CLIENTSFLAGS)
+
+# A module of its own: lockproxy depends on no driver of a database.
+test-fencing:
+	@.ci/need
+	cd integration/fencing && go test -count=1 -timeout 10m ./...
 
 test-versions:
 	@.ci/need
@@ -74,6 +80,7 @@ lint:
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows go build -o /dev/null ./cmd/lockproxy
 	go run $(GOLANGCI_LINT) run
+	cd integration/fencing && go run $(GOLANGCI_LINT) run
 
 bench:
 	@.ci/need
