@@ -15,7 +15,7 @@ type Call struct {
 	Token string        // meaningless if a Query does not compare
 	TTL   time.Duration // Extend, Acquire, AcquireOrExtend: positive, or zero if Forever
 
-	Add      bool // Extend: TTL is added to what remains
+	Add      bool // Extend: TTL is added to the remaining TTL
 	Forever  bool // the script leaves the key without a TTL
 	compares bool // Query: the key's value is compared with Token
 
@@ -26,16 +26,17 @@ type Call struct {
 // Alien is no answer.
 type Alien struct{ value *Value }
 
-// Known says that there is an answer.
+// Known says whether there is an answer.
 func (a Alien) Known() bool { return a.value != nil }
 
-// Fails says that the answer is an error.
+// Fails says whether the answer is an error.
 func (a Alien) Fails() bool { return a.Known() && a.value.Kind == Error }
 
-// Answer returns the reply, for a key that is still there for ttl. Mostly it is Redis's error, with the line that raises it.
+// Answer returns the reply, for a key that still has ttl left. Mostly the reply is Redis's error, with the line of the
+// script that raises the error.
 func (a Alien) Answer(ttl time.Duration) Value { return a.value.fill("", ttl) }
 
-// Result returns how a Query ends, given what the key holds. Only one that compares can end with Done.
+// Result returns the result of a Query, given the key's value. Only a Query that compares can end with Done.
 func (c Call) Result(exists bool, value string) Result {
 	switch {
 	case !exists:
@@ -46,11 +47,12 @@ func (c Call) Result(exists bool, value string) Result {
 	return NotMine
 }
 
-// Bind fills in the arguments of a call. The error is a whole Redis error, its code word included. If Redis, too, would have
-// refused the TTL, the error is in Redis's own words, and the Call has Op, Key and Token all the same: in an extension, Redis looks
-// at the TTL only if the key holds the token.
+// Bind fills in the arguments of a call. The error is a whole Redis error, its code word included. If Redis, too, would
+// have refused the TTL, the error is in Redis's own words, and the Call still has Op, Key and Token: in an extension,
+// Redis looks at the TTL only if the key holds the token.
 //
-// An extension to a TTL of zero or less becomes a Release: EXPIRE deletes the key then, and answers as if it had set the TTL.
+// An extension to a TTL of zero or less becomes a Release: EXPIRE then deletes the key, with the same answer as for a
+// new TTL.
 func (m *Meaning) Bind(keys, args []string) (Call, error) {
 	c, err := m.choose(keys, args)
 	if err != nil {
@@ -59,7 +61,7 @@ func (m *Meaning) Bind(keys, args []string) (Call, error) {
 	return m.fill(c, keys, args)
 }
 
-// Key returns the key of the Call that Bind makes, false if it makes none.
+// Key returns the key of the Call by Bind, false if Bind fails.
 func (m *Meaning) Key(keys, args []string) (string, bool) {
 	c, err := m.choose(keys, args)
 	if err != nil {
@@ -80,10 +82,11 @@ func (m *Meaning) choose(keys, args []string) (*choice, error) {
 	return nil, fmt.Errorf("ERR script %s: no case fits the arguments", m.sha)
 }
 
-// Fits says that the Meaning holds for these arguments. If not, Bind returns an error, and Redis might still have run the script.
+// Fits says whether the Meaning holds for these arguments. If not, Bind returns an error, and Redis might still have
+// run the script.
 func (m *Meaning) Fits(keys, args []string) bool { return m.check(keys, args) == nil }
 
-// check makes sure that all is there that the text mentions.
+// check makes sure that all keys and arguments of the text are there.
 func (m *Meaning) check(keys, args []string) error {
 	if len(keys) < m.keys || len(args) < m.args {
 		return fmt.Errorf("ERR script %s needs %d keys and %d arguments, got %d and %d",
@@ -125,24 +128,24 @@ func (m *Meaning) fill(c *choice, keys, args []string) (Call, error) {
 		}
 	}
 	if c.ttl.kind == limited {
-		call.TTL, _ = m.duration(c.ttl, keys, args) // no error: it is one of c.ttls
+		call.TTL, _ = m.duration(c.ttl, keys, args) // no error: ttl is also in c.ttls
 	}
 	call.Add = c.ttl.amount.added
 	call.Forever = c.ttl.kind == forever
 	return call, nil
 }
 
-// deletes reports whether an extension is to a TTL of zero or less, and nothing else in the script depends on that.
+// deletes reports whether an extension is to a TTL of zero or less, and nothing else in the script depends on the TTL.
 func (c *choice) deletes(keys, args []string) bool {
 	if c.op != Extend || c.ttl.kind != limited || c.ttl.amount.added || c.reread || len(c.ttls) > 1 ||
 		c.ttl.command != "expire" && c.ttl.command != "pexpire" {
 		return false
 	}
 	n, ok := c.ttl.count(keys, args)
-	return ok && n <= 0 && !(c.ttl.seconds && n < math.MinInt64/1000) // what overflows in ms is refused
+	return ok && n <= 0 && !(c.ttl.seconds && n < math.MinInt64/1000) // Redis refuses an overflow in ms
 }
 
-// duration returns the TTL that a lifetime comes to.
+// duration returns the TTL of a lifetime.
 func (m *Meaning) duration(l lifetime, keys, args []string) (time.Duration, error) {
 	n, ok := l.count(keys, args)
 	if !ok {
@@ -152,7 +155,7 @@ func (m *Meaning) duration(l lifetime, keys, args []string) (time.Duration, erro
 	if l.seconds {
 		unit = 1000
 	}
-	// Redis adds its clock, less than 1<<42, and refuses what overflows.
+	// Redis adds its clock, less than 1<<42, and refuses an overflow.
 	if n <= 0 || n > (math.MaxInt64-1<<42)/unit {
 		return 0, m.refuse("ERR invalid expire time in '"+l.command+"' command", l)
 	}
@@ -160,7 +163,7 @@ func (m *Meaning) duration(l lifetime, keys, args []string) (time.Duration, erro
 	return time.Duration(min(n*unit, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond, nil
 }
 
-// count returns the amount of a limited lifetime, in its unit. It is false where Redis finds no integer.
+// count returns the amount of a limited lifetime, in its unit; false where Redis finds no integer.
 func (l lifetime) count(keys, args []string) (int64, bool) {
 	a := l.amount
 	if a.source.from == nowhere {
@@ -184,7 +187,7 @@ func parseInt(s string, bits int) (int64, bool) {
 	return n, err == nil && strconv.FormatInt(n, 10) == s
 }
 
-// refuse returns an error as Redis words it for a command in a script.
+// refuse returns an error in Redis's words for a command in a script.
 func (m *Meaning) refuse(text string, l lifetime) error {
 	return errors.New(located(text, m.sha, l.line))
 }

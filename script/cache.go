@@ -10,30 +10,31 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Bounds on the texts that a Cache keeps, in bytes.
+// Bounds of the texts in a Cache, in bytes.
 const (
-	textMax  = 256 << 10 // one text
-	textsMax = 32 << 20  // all of them
+	textMax  = 256 << 10 // of one text
+	textsMax = 32 << 20  // of all texts
 )
 
-// ErrTextTooLong says that a text is longer than any that a Cache keeps.
+// ErrTextTooLong says that a text is longer than textMax.
 var ErrTextTooLong = errors.New("ERR script is longer than 262144 bytes, which is the most that lockproxy keeps; make it shorter")
 
 // A Digest is a SHA-1, as Redis names scripts.
 type Digest [sha1.Size]byte
 
-// A Cache keeps the scripts that clients sent. When there are too many, or too long ones, it forgets those not used
-// for longest; their clients are told NOSCRIPT then and send them again. It is safe for concurrent use.
+// A Cache keeps clients' scripts. When there are too many, or too long ones, the Cache forgets the scripts that were
+// not used for longest. Their clients are told NOSCRIPT then and send the text again. A Cache is safe for concurrent
+// use.
 type Cache struct {
-	own *families // rows that the configuration adds; they go before ours
+	own *families // rows from the configuration; they go before the built-in rows
 
 	mu      sync.Mutex // guards all below
 	scripts *simplelru.LRU[Digest, *Script]
 	bytes   int // of the texts in scripts
 }
 
-// NewCache returns an empty cache of at most size scripts. It panics if size is not positive. The rows are added to the
-// table of known scripts, by SHA-1, and go before what is known otherwise of a text.
+// NewCache returns an empty cache of at most size scripts. NewCache panics if size is not positive. The rows are added
+// to the table of known scripts, by SHA-1, and go before all other knowledge of a text.
 func NewCache(size int, rows ...Family) *Cache {
 	c := &Cache{own: newFamilies(rows)}
 	scripts, err := simplelru.NewLRU(size, func(_ Digest, s *Script) { c.bytes -= len(s.Text) })
@@ -44,9 +45,10 @@ func NewCache(size int, rows ...Family) *Cache {
 	return c
 }
 
-// Load returns the script with this text. A text is recognised when it is first seen; later Loads find it. It is kept if it
-// is known to be Lua (Script.Compiles); if not, the caller has masters compile it, and calls Keep then. The text is copied
-// only when it is new. The error, for the client to read, is ErrTextTooLong or says what is wrong with the first line.
+// Load returns the script with this text. A new text is recognised once; later Loads find the result. Load keeps the
+// script if the text is known to be Lua (Script.Compiles). If not, the caller has masters compile the text, and then
+// calls Keep. Load copies a text only if the text is new. The error, for the client to read, is ErrTextTooLong or names
+// the fault of the first line.
 func (c *Cache) Load(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
@@ -66,17 +68,17 @@ func (c *Cache) Load(text string) (*Script, error) {
 	return s, nil
 }
 
-// Understand is Load for a text that is not to be kept, and has not been seen before.
+// Understand is Load for a new text that is not kept.
 func (c *Cache) Understand(text string) (*Script, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
 	}
-	text = strings.Clone(text) // the script outlives the request that the text is a part of
+	text = strings.Clone(text) // the script outlives the client's request, of which the text is a part
 	return understand(text, shaOf(text), c.own)
 }
 
-// Keep keeps a script that Load returned, to be found by its SHA-1, and returns what is kept. If Compiles is false, masters are
-// still to be asked.
+// Keep keeps a script from Load, to be found by its SHA-1, and returns the kept script. If Compiles is false, masters
+// are still to be asked.
 func (c *Cache) Keep(s *Script) *Script {
 	key, ok := ParseDigest(s.SHA)
 	if !ok {
@@ -92,7 +94,7 @@ func (c *Cache) KeepCompiled(s *Script) *Script {
 	return c.Keep(&compiled)
 }
 
-// add keeps s and returns it. If the script is kept already, it returns that one, unless only s is known to compile.
+// add keeps s and returns the kept script. An earlier copy stays, unless only s is known to compile.
 func (c *Cache) add(key Digest, s *Script) *Script {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +112,8 @@ func (c *Cache) add(key Digest, s *Script) *Script {
 	return s
 }
 
-// understand finds out what a text means, or which family it is of. The texts that are recognised are Lua, and those that are
-// known by their SHA-1 are from libraries. The error is that of Load.
+// understand finds the meaning of a text, or its family. Recognised texts are Lua, and texts known by their SHA-1 are
+// from libraries. The error is that of Load.
 func understand(text, sha string, own *families) (*Script, error) {
 	if err := checkShebang(text); err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func understand(text, sha string, own *families) (*Script, error) {
 	return s, nil
 }
 
-// Lookup returns the script with this SHA-1, in hex digits of any case, and marks it as used.
+// Lookup returns the script with this SHA-1, in hex digits of any case, and marks the script as used.
 func (c *Cache) Lookup(sha string) (*Script, bool) {
 	key, ok := ParseDigest(sha)
 	if !ok {
@@ -135,7 +137,7 @@ func (c *Cache) Lookup(sha string) (*Script, bool) {
 	return c.get(key)
 }
 
-// Exists reports whether Lookup would find a script. It does not mark it as used.
+// Exists reports whether Lookup would find a script, without marking the script as used.
 func (c *Cache) Exists(sha string) bool {
 	key, ok := ParseDigest(sha)
 	if !ok {
@@ -167,7 +169,7 @@ func shaOf(text string) string {
 	return hex.EncodeToString(key[:])
 }
 
-// ParseDigest reads 40 hex digits of any case. It returns false if sha is anything else.
+// ParseDigest reads 40 hex digits of any case. ParseDigest returns false for anything else.
 func ParseDigest(sha string) (key Digest, ok bool) {
 	if len(sha) != 2*len(key) {
 		return key, false

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// keyState is what a run has made of the key.
+// keyState is the state of the key during a run.
 type keyState struct {
 	exists bool
-	mine   bool // it holds the token
-	alien  bool // it holds no string
+	mine   bool // the key holds the token
+	alien  bool // the key holds no string
 	ttl    lifetime
 }
 
-// The worlds that a script can find.
+// The possible worlds before a script.
 var (
 	worldAbsent = keyState{}
 	worldMine   = keyState{exists: true, mine: true}
@@ -21,7 +21,7 @@ var (
 	worldAlien  = keyState{exists: true, alien: true}
 )
 
-// lifetimeKind says what became of a key's TTL.
+// lifetimeKind says how a key's TTL has changed.
 type lifetimeKind uint8
 
 const (
@@ -36,19 +36,19 @@ type lifetime struct {
 	seconds bool   // the amount counts seconds, not milliseconds
 	numeric bool   // the argument is read as Lua's tonumber does, not as an integer
 	amount  linear // limited
-	command string // for errors: the command that set it, lower case
+	command string // for errors: the command that set the TTL, lower case
 	line    int    // for errors
 }
 
-// same reports whether two lifetimes are one, wherever in the text they stand.
+// same reports whether two lifetimes are equal, wherever they stand in the text.
 func (l lifetime) same(m lifetime) bool {
 	l.command, l.line, m.command, m.line = "", 0, "", 0
 	return l == m
 }
 
-// A command is a row of the table of those that are understood.
+// A command is a row of the table of understood commands.
 type command struct {
-	args int // how many there are after the key; -1: any number
+	args int // number of arguments after the key; -1: any number
 	run  func(r *run, args []symbol, at place) symbol
 }
 
@@ -56,7 +56,7 @@ type command struct {
 type place struct {
 	command string
 	line    int
-	caught  bool // it is a pcall
+	caught  bool // the command is in a pcall
 }
 
 // commands is the table, by name in lower case.
@@ -76,8 +76,8 @@ var commands = map[string]command{
 	"pttl":    {0, (*run).remaining},
 }
 
-// command carries out redis.call and redis.pcall. They differ only if the key has another type: the other error that pcall would
-// catch, a bad TTL, is an error of Bind.
+// command carries out redis.call and redis.pcall. They differ only if the key has another type. The other error that
+// pcall would catch, a bad TTL, is an error of Bind.
 func (r *run) command(args []symbol, at place) symbol {
 	if len(args) < 2 || args[0].kind != symString {
 		panic(notUnderstood)
@@ -193,7 +193,7 @@ func (r *run) exists([]symbol, place) symbol {
 	return number(0)
 }
 
-// remaining answers TTL and PTTL. The key had a TTL when the script began; lockproxy gives one to every key.
+// remaining answers TTL and PTTL. The key had a TTL when the script began; lockproxy gives every key a TTL.
 func (r *run) remaining(_ []symbol, at place) symbol {
 	switch {
 	case !r.key.exists:

@@ -5,9 +5,9 @@ type condition struct {
 	source  source
 	numeric bool    // the argument is compared as a number
 	op      string  // "==", and if numeric also "<" and "<="
-	text    string  // what it is compared with
+	text    string  // the argument is compared with text
 	number  float64 // the same, if numeric
-	holds   bool    // in the choice: whether it is true
+	holds   bool    // in the choice: whether the condition is true
 }
 
 // equal answers a == b. Values of different types are never equal in Lua, not even a string and a number.
@@ -47,7 +47,7 @@ func (r *run) equalStrings(a, b symbol) bool {
 	return a.text == b.text
 }
 
-// rank orders strings by how little is known of them.
+// rank orders strings: the less is known of a string, the higher its rank.
 func rank(s symbol) int {
 	switch s.kind {
 	case symHeld:
@@ -90,10 +90,10 @@ func (r *run) compareNumbers(op string, a, b symbol) bool {
 	panic(notUnderstood)
 }
 
-// compareUnknown answers x op n where x is an argument or what remains of a TTL.
+// compareUnknown answers x op n where x is an argument or the remaining TTL.
 //
-// What remains is at least 1 ms: at 0 the key would be gone one millisecond later, and the script could as well have
-// run one earlier. In seconds it is at least 0, for TTL rounds. More than that is not known.
+// The remaining TTL is at least 1 ms: at 0 the key would be gone one millisecond later, and the script could as well
+// have run one millisecond earlier. In seconds the remaining TTL is at least 0, because TTL rounds. More is not known.
 func (r *run) compareUnknown(op string, x symbol, n float64) bool {
 	least := 0.0
 	switch {
@@ -121,7 +121,7 @@ func compareFloats(op string, a, b float64) bool {
 	return a == b
 }
 
-// met reports whether the condition's question has the answer that its choice supposes.
+// met reports whether the arguments answer the condition's question as its choice supposes.
 func (c condition) met(keys, args []string) bool {
 	s := c.source.in(keys, args)
 	if !c.numeric {

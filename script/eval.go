@@ -162,7 +162,7 @@ func tostring(s symbol) symbol {
 	panic(notUnderstood)
 }
 
-// integerText writes a number as Lua and Redis both do if it is an integer of moderate size.
+// integerText writes a number as Lua and Redis both do, if the number is an integer of moderate size.
 func integerText(n float64) symbol {
 	if n != math.Trunc(n) || math.Abs(n) >= 1e14 {
 		panic(notUnderstood)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Explain says how a text is treated and why, line by line, for people. mayVote says which commands a script that runs
-// by vote may call. The error says what is wrong with the text's first line; whether all of it is Lua, only masters know.
+// Explain says how a text is treated and why, line by line, for people. mayVote says which commands a script by vote
+// may call. The error names the fault of the text's first line. Only masters know whether the rest of the text is Lua.
 func Explain(text string, mayVote func(command string) bool, rows ...Family) ([]string, error) {
 	if len(text) > textMax {
 		return nil, ErrTextTooLong
@@ -137,7 +137,7 @@ func (v Value) explain() string {
 	return "an array"
 }
 
-// guarded are the functions that the wrapper of a script by vote refuses, each with why.
+// guarded has the functions that the wrapper of a script by vote refuses, each with the reason.
 var guarded = map[string]string{
 	"load":         "what that compiles is not seen",
 	"loadstring":   "what that compiles is not seen",
@@ -147,7 +147,7 @@ var guarded = map[string]string{
 	"set_repl":     "what the script does would be kept from the append-only file",
 }
 
-// guardedIn lists those of guarded that a text calls by their names, each once.
+// guardedIn lists the guarded functions that a text calls by name, each once.
 func guardedIn(text string) []string {
 	tokens, _ := tokenize(text)
 	var all []string

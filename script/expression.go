@@ -19,7 +19,7 @@ func (p *parser) expressions() []expr {
 	return list
 }
 
-// binary reads operators that bind more strongly than limit. All of them associate to the left.
+// binary reads operators that bind more strongly than limit. All of these operators associate to the left.
 func (p *parser) binary(limit int) expr {
 	p.enter()
 	defer p.leave()
@@ -66,7 +66,7 @@ func (p *parser) simple() expr {
 	return p.suffixed()
 }
 
-// suffixed reads a name or a parenthesis and what is indexed or called of it.
+// suffixed reads a name or a parenthesis, and its indexes and calls.
 func (p *parser) suffixed() expr {
 	e := p.primary()
 	for {
@@ -88,8 +88,8 @@ func (p *parser) suffixed() expr {
 	}
 }
 
-// ambiguous says that the parenthesis just read is on a new line: Lua 5.1 does not know then whether it calls what is
-// before it, and refuses the text.
+// ambiguous says that the parenthesis just read is on a new line. Lua 5.1 cannot tell then whether the parenthesis
+// calls the expression before it, and refuses the text.
 func (p *parser) ambiguous() bool { return p.tokens[p.at-1].line != p.tokens[p.at-2].line }
 
 func (p *parser) primary() expr {

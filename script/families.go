@@ -3,7 +3,8 @@ package script
 import "slices"
 
 // knownFamilies is the table. Every SHA-1 was computed from a released version of its library and checked with a real
-// Redis; first and last name the releases that have the text, "now" the newest that was looked at (Redisson 4.7).
+// Redis. The versions are the first and last release with the text; "now" is the newest release that was looked at
+// (Redisson 4.7).
 var knownFamilies = slices.Concat(
 	redisson("RLock", Family{Kind: Takes, Granted: GrantNil, Holder: 2}, []familyText{
 		{"149c5a8bf18676fd99e9e6e24923bd64d9b62f94", "lock, tryLock", "3.19-now"},
@@ -164,7 +165,7 @@ var knownFamilies = slices.Concat(
 	others,
 )
 
-// others are known by their shape: their libraries format them differently from release to release.
+// others are known by their shape, because their libraries format the texts differently from release to release.
 var others = slices.Concat(
 	like(Family{Kind: Releases, Library: "Spring Integration", Does: "unlock and publish, 5.5-now"},
 		"8d39e24733a6", "a31511cd1ae2", "6880264e7227", "4839f16d1887", "b543700df22f", "487b4a2c1711"),

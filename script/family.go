@@ -6,37 +6,38 @@ import (
 	"strings"
 )
 
-// A Family is a row of the table of known scripts that cannot be understood as an operation on one string, and so run by
-// vote: it says how the replies of N masters merge.
+// A Family is a row of the table of known scripts that cannot be understood as an operation on one string, and so run
+// by vote. The Family says how the replies of N masters merge.
 type Family struct {
 	SHA   string // of the text; or
-	Shape string // of any text of that shape
+	Shape string // of any text of this shape
 
 	Kind    FamilyKind
-	Granted Grant // of Takes, Extends and Releases: which replies grant
-	// Holder says which argument of ARGV, from 1, is the field of the hash KEYS[1] that counts the caller's holds; 0: none.
-	// A lock is granted only if a quorum agrees on that count. Releases need it if the reply may be 0 because other clients
-	// keep the lock, and not because the caller still holds it.
+	Granted Grant // of Takes, Extends and Releases: the replies that grant
+	// Holder is the place in ARGV, from 1, of the caller's field in the hash KEYS[1], which counts the caller's holds;
+	// 0: none. A lock is granted only if a quorum agrees on the count. Releases need Holder if the reply may be 0
+	// because other clients keep the lock, while the caller holds nothing.
 	Holder int
-	// Queues says that a client that is refused waits in a queue: KEYS[2] is a list of the waiting clients' fields (see Holder), and
-	// KEYS[3] a sorted set of the fields by when their places time out.
+	// Queues says that a refused client waits in a queue: KEYS[2] is a list of the waiting clients' fields (see
+	// Holder), and KEYS[3] a sorted set of the fields by when their places time out.
 	Queues bool
 	// Each says that the reply of Extends is an array with a 1 or 0 for each of several locks.
 	Each bool
-	// Blind says that the script takes a lock from whoever holds it: masters that it reaches late do not run it.
+	// Blind says that the script takes a lock from any holder: masters that the script reaches late do not run it.
 	Blind bool
-	// Permits says which argument of ARGV, from 1, is how many clients may hold it at once; 0: none says so, and one may. Of any
-	// number but 1 the script is refused.
+	// Permits is the place in ARGV, from 1, of the number of clients that may hold the lock at once; 0: none, and one
+	// client may. With any number but 1 the script is refused.
 	Permits int
-	// Derived says that the text makes names of further keys from its KEYS: each is one of KEYS, followed by a colon and more.
+	// Derived says that the text makes names of further keys from its KEYS: each name is an element of KEYS, followed
+	// by a colon and more.
 	Derived bool
 
-	Library string // who sends it
-	Does    string // what it is for, with the versions that have it
+	Library string // the library that sends the text
+	Does    string // the purpose, with the versions that have the text
 	Why     string // of Refused
 }
 
-// Name says who sends it and what it is for, as far as that is known.
+// Name returns library and purpose, as far as they are known.
 func (f *Family) Name() string {
 	if f.Library == "" || f.Does == "" {
 		return f.Library + f.Does
@@ -44,18 +45,18 @@ func (f *Family) Name() string {
 	return f.Library + ", " + f.Does
 }
 
-// A FamilyKind says what a script is to a quorum.
+// A FamilyKind says how a quorum treats a script.
 type FamilyKind uint8
 
 // The kinds of families.
 const (
-	Agrees   FamilyKind = iota // nothing is known of it: a quorum must do and answer the same
-	Takes                      // it takes a lock
-	Extends                    // it extends a lock
-	Releases                   // it releases a lock
+	Agrees   FamilyKind = iota // unknown: a quorum must do and answer the same
+	Takes                      // takes a lock
+	Extends                    // extends a lock
+	Releases                   // releases a lock
 	Tells                      // its reply matters to nobody: the commonest is as good as any
-	Asks                       // its reply is a number: the largest that a quorum reaches is right
-	Refused                    // it cannot be voted on safely
+	Asks                       // the reply is a number: the largest that a quorum reaches is right
+	Refused                    // cannot be voted on safely
 )
 
 var familyKindNames = [...]string{"agree", "take", "extend", "release", "tell", "ask", "refuse"}
@@ -73,7 +74,7 @@ func (f *Family) Refuses(args []string) string {
 	return ""
 }
 
-// Grants says that a reply can grant: Family.Granted says which.
+// Grants says whether replies can grant: Family.Granted has the replies that do.
 func (k FamilyKind) Grants() bool { return k == Takes || k == Extends || k == Releases }
 
 // ParseFamilyKind is the inverse of String.
@@ -82,7 +83,7 @@ func ParseFamilyKind(name string) (FamilyKind, error) {
 	return FamilyKind(k), err
 }
 
-// A Grant says which replies grant.
+// A Grant names the replies that grant.
 type Grant uint8
 
 // The replies that grant.
@@ -92,7 +93,7 @@ const (
 	GrantNotNil                // anything but nil
 	GrantOK                    // OK, as a status or as a string
 	GrantKeys                  // an integer: how many KEYS there are
-	GrantFirst                 // a list that begins with an integer above 0
+	GrantFirst                 // a list with an integer above 0 at its head
 )
 
 var grantNames = [...]string{"positive", "nil", "not nil", "OK", "keys", "first"}
@@ -105,7 +106,7 @@ func ParseGrant(name string) (Grant, error) {
 	return Grant(g), err
 }
 
-// parseName returns the place of a name. The error says which there are.
+// parseName returns the place of a name. The error lists all names.
 func parseName(name string, names []string) (int, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return i, nil
@@ -144,5 +145,5 @@ func (f *families) find(sha, text string) *Family {
 
 var known = newFamilies(knownFamilies)
 
-// Families returns the table of known scripts, in the order in which it is read best.
+// Families returns the table of known scripts, in a good order for reading.
 func Families() []Family { return knownFamilies }

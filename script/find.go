@@ -2,8 +2,8 @@ package script
 
 import "strings"
 
-// FindString returns the first string literal in a text that is wanted, with its escapes resolved; "" if there is none. It does
-// not look at the command names that redis.call is given, nor at what follows the first thing that is no Lua.
+// FindString returns the first wanted string literal in a text, with its escapes resolved; "" if there is none.
+// FindString skips the command names in redis.call, and stops where the text is no Lua any more.
 func FindString(text string, wanted func(string) bool) string {
 	l := lexer{text: text, line: 1}
 	if strings.HasPrefix(text, "#!") {
@@ -25,7 +25,7 @@ func FindString(text string, wanted func(string) bool) string {
 	}
 }
 
-// opensCall reports whether these tokens are the end of redis.call( or one of its like.
+// opensCall reports whether these tokens are the end of redis.call( or redis.pcall(.
 func opensCall(tokens [2]token) bool {
 	return tokens[0].kind == tokName && (tokens[0].text == "call" || tokens[0].text == "pcall") && tokens[1].is("(")
 }

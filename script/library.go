@@ -1,14 +1,15 @@
 package script
 
-// A KnownText is a row of the table of texts that are understood by what they do, and by whom they are known to be sent.
+// A KnownText is a row of the table of texts that are recognised by their effect, with the libraries known to send the
+// text.
 type KnownText struct {
 	Shape     string
-	Does      string // take, extend, release or ask: the kind of a Family that does the same
-	Libraries string // with the versions that send it, "now" for the newest that was looked at, where they are known
+	Does      string // take, extend, release or ask: the kind of a Family with the same effect
+	Libraries string // with the known versions that send the text, "now" for the newest that was looked at
 }
 
-// knownTexts is for people. Every line was verified with a text from a release of the library: its SHA-1, its shape, its
-// Meaning, and Redis's replies in all worlds. What a text means never depends on this table.
+// knownTexts is for people. Every line was verified with a text from a release of the library: its SHA-1, its shape,
+// its Meaning, and Redis's replies in all worlds. A text's meaning never depends on this table.
 var knownTexts = []KnownText{
 	{"83ccb24b82c2", "release", "redis.io, ShedLock 6.7-now, node-redlock 2.1-3.1, redsync 1.0-4.11, bsm/redislock 0.3-0.9, " +
 		"redlock-rb 0.0.1-now, RedLock.net 2.3, Symfony Lock 3.4-5.1, Laravel, redlock-py, pottery, go-zero, bull, phpredis sessions"},
@@ -62,7 +63,7 @@ var knownTexts = []KnownText{
 	{"bca2fae6eb82", "ask", "redlock-rb 1.2-now"},
 }
 
-// libraries names those that send texts of a shape, as far as that is known.
+// libraries has the known libraries that send texts of a shape.
 var libraries = func() map[string]string {
 	m := make(map[string]string, len(knownTexts))
 	for _, u := range knownTexts {
@@ -71,5 +72,5 @@ var libraries = func() map[string]string {
 	return m
 }()
 
-// KnownTexts returns the table of texts that are understood by what they do.
+// KnownTexts returns the table of texts that are recognised by their effect.
 func KnownTexts() []KnownText { return knownTexts }

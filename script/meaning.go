@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Op is what a recognised script does to its key.
+// Op is the effect of a recognised script on its key.
 type Op uint8
 
-// The operations. Mine means that the key holds the token, other that it holds something else.
+// The operations. Mine means that the key holds the token, other that the key holds something else.
 //
 //	Op                 absent    mine       other     outcomes
 //	Release            nothing   deleted    nothing   Done, NotMine, Absent
@@ -41,21 +41,21 @@ const (
 	results
 )
 
-// An Outcome is what a Meaning turns into the reply that its library expects.
+// An Outcome is the end of an operation, from which a Meaning makes the reply for the library.
 type Outcome struct {
 	Result Result
-	Value  string        // what the key holds; for Query, if Result is not Absent
+	Value  string        // the key's value; for Query, if Result is not Absent
 	TTL    time.Duration // how long the key is still held; for Query, if Result is not Absent
 }
 
-// A Meaning is what a script does, for all keys and arguments, and how it answers. It is immutable.
+// A Meaning is a script's effect, for all keys and arguments, and its answers. A Meaning is immutable.
 type Meaning struct {
 	cases   []choice // exactly one applies to any arguments
 	answers [results]answer
 	keys    int      // how many KEYS the text mentions
 	args    int      // how many ARGV the text mentions
-	numbers []source // the arguments that must be numbers
-	oneKey  bool     // the text is about all KEYS: understood for one only
+	numbers []source // arguments that must be numbers
+	oneKey  bool     // the text uses all KEYS: understood for one key only
 	sha     string
 }
 
@@ -67,8 +67,8 @@ type answer struct {
 
 // Answer returns the reply for an outcome of a Call of m.
 //
-// A result that the operation cannot have by its table is answered like its nearest relation: Extended like Done,
-// Absent like NotMine. (A quorum may find a key absent that refused a moment ago.)
+// A result that the operation cannot have by the table of operations is answered like its nearest relation: Extended
+// like Done, Absent like NotMine. (A quorum may find a key absent after a refusal a moment ago.)
 func (m *Meaning) Answer(o Outcome) Value {
 	a := m.answers[o.Result]
 	if !a.known {
@@ -82,14 +82,14 @@ func (m *Meaning) Answer(o Outcome) Value {
 	return a.value.fill(o.Value, o.TTL)
 }
 
-// A choice is what a script does under some conditions on its arguments.
+// A choice is a script's effect under some conditions on its arguments.
 type choice struct {
 	when  []condition // all hold
 	op    Op
 	key   source
 	token source // for Query: empty if the script does not compare
 	ttl   lifetime
-	ttls  []lifetime // all that any command is given in any world: Redis checks them even if they have no effect
+	ttls  []lifetime // the TTLs of all commands in all worlds: Redis checks a TTL even if it has no effect
 	alien Value      // the reply where the key holds no string
 	// reread: the key is used again after it was given a TTL, so that a TTL of zero would show.
 	reread bool

@@ -1,14 +1,14 @@
 package script
 
-// depthMax bounds how deep blocks and expressions may nest. Lua's own limit is 200; lock scripts need five. localsMax bounds
-// how many variables a text declares, of which Lua takes 200 at once.
+// depthMax bounds how deep blocks and expressions may nest. Lua's own limit is 200; lock scripts need five. localsMax
+// bounds how many variables a text declares. Lua allows 200 at once.
 const (
 	depthMax  = 40
 	localsMax = 100
 )
 
-// A parser reads the subset of Lua that lock scripts use. Loops exist in one form only, over KEYS. Anything beyond the subset
-// moves the parser to the end of the text, where it accepts nothing more; what it has read does not count then.
+// A parser reads the subset of Lua that lock scripts use. The only loop is over KEYS. Anything beyond the subset moves
+// the parser to the end of the text, where the parser accepts nothing more. Then the parsed part does not count.
 type parser struct {
 	tokens []token
 	at     int
@@ -43,7 +43,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// accept moves over a keyword or symbol if it is next.
+// accept moves over the next token if it is this keyword or symbol.
 func (p *parser) accept(text string) bool {
 	if p.peek().is(text) {
 		p.at++
@@ -66,7 +66,7 @@ func (p *parser) name() string {
 	return t.text
 }
 
-// enter counts one more level of nesting; leave ends it.
+// enter counts one more level of nesting; leave ends the level.
 func (p *parser) enter() {
 	if p.depth++; p.depth > depthMax {
 		p.fail()
@@ -81,7 +81,7 @@ func (p *parser) endsBlock() bool {
 	return t.kind == tokEOF || t.is("end") || t.is("else") || t.is("elseif")
 }
 
-// block reads statements. A return ends it.
+// block reads statements. A return ends the block.
 func (p *parser) block() []stmt {
 	p.enter()
 	defer p.leave()
@@ -97,7 +97,7 @@ func (p *parser) block() []stmt {
 	return body
 }
 
-// closed reads a block and the end of it.
+// closed reads a block and its end.
 func (p *parser) closed() []stmt {
 	body := p.block()
 	p.expect("end")

@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// Bounds on what is looked into. No text within them can make recognising slow: there are no loops to run.
+// Bounds of recognising. No text within these bounds can make recognising slow: there are no loops to run.
 const (
 	maxRecognised = 16 << 10 // bytes of text
-	pathsMax      = 8        // ways in which arguments can steer a script
-	questionsMax  = 4        // questions about arguments on one of them
+	pathsMax      = 8        // ways through a script, by its arguments
+	questionsMax  = 4        // questions about arguments on one way
 )
 
-// errFork says that a run met a question about an argument to which its path has no answer.
+// errFork says that a run met a question about an argument without an answer in its path.
 var errFork = errors.New("an argument decides")
 
-// A path is one way through a text: the answers to its questions about arguments that lead there, and what the runs in all
-// worlds have met on it. Where it is understood, it becomes a choice of the Meaning.
+// A path is one way through a text: the answers to its questions about arguments, and the finds of the runs in all
+// worlds. If the path is understood, it becomes a choice of the Meaning.
 type path struct {
 	when    []condition // the answers so far
 	pending condition   // with errFork: the next question
 	key     source
 	token   source
 	oneKey  bool
-	reread  bool // the key was used again after it had been given a TTL
+	reread  bool // the key was used again after the script had given it a TTL
 	keys    int  // the highest index into KEYS met so far
 	args    int
-	numbers []source // the arguments that must be numbers
+	numbers []source // arguments that must be numbers
 	ttls    []lifetime
 }
 
-// recognise returns what a text means, nil if that is not understood.
+// recognise returns the meaning of a text, nil if the text is not understood.
 func recognise(text, sha string) *Meaning {
 	if len(text) > maxRecognised {
 		return nil
@@ -46,7 +46,7 @@ func recognise(text, sha string) *Meaning {
 	return m
 }
 
-// explore understands a text under the given answers. Where they do not suffice, it goes both ways.
+// explore understands a text under the given answers. At a question without an answer, explore goes both ways.
 func (m *Meaning) explore(body []stmt, when []condition) bool {
 	if len(m.cases) == pathsMax || len(when) > questionsMax {
 		return false
@@ -94,7 +94,7 @@ const (
 	worlds
 )
 
-// runWorlds runs a text in every world and returns what became of the key and what was returned.
+// runWorlds runs a text in every world and returns the key's end states and the replies.
 func (p *path) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds]Value, err error) {
 	for i, world := range [worlds]keyState{worldAbsent, worldMine, worldOther} {
 		r := &run{path: p, key: world}
@@ -106,7 +106,7 @@ func (p *path) runWorlds(body []stmt) (ends [worlds]keyState, replies [worlds]Va
 	return ends, replies, nil
 }
 
-// wrongType is what Redis says of a key that holds no string.
+// wrongType is Redis's error for a key that holds no string.
 const wrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 // raised ends a run as an error of a command does.
@@ -117,8 +117,8 @@ type raised struct {
 
 func (r raised) Error() string { return r.text }
 
-// runAlien runs a text where the key holds no string, and returns what Redis answers. The text may do nothing there, because
-// no quorum operation would do the same.
+// runAlien runs a text where the key holds no string, and returns Redis's answer. The text may do nothing there,
+// because no quorum operation would do the same.
 func (p *path) runAlien(body []stmt, sha string) (Value, error) {
 	r := &run{path: p, key: worldAlien}
 	reply, err := r.execute(body)
@@ -131,10 +131,10 @@ func (p *path) runAlien(body []stmt, sha string) (Value, error) {
 	return reply, err
 }
 
-// classify names the operation that has these effects.
+// classify names the operation with these effects.
 func classify(ends [worlds]keyState) (choice, bool) {
 	if ends[other] != worldOther {
-		return choice{}, false // what others hold is not touched
+		return choice{}, false // another client's key is not touched
 	}
 	taken := ends[absent].exists
 	kept := ends[mine].exists && ends[mine].ttl.kind == unchanged
@@ -153,7 +153,7 @@ func classify(ends [worlds]keyState) (choice, bool) {
 	return choice{}, false
 }
 
-// learn notes how an operation answers. It is false if the answers are not those of that operation, or if another
+// learn notes how an operation answers. learn returns false if the answers are not of this operation, or if another
 // choice answers otherwise.
 func (m *Meaning) learn(op Op, replies [worlds]Value) bool {
 	for _, v := range replies {
@@ -163,11 +163,11 @@ func (m *Meaning) learn(op Op, replies [worlds]Value) bool {
 	}
 	switch op {
 	case Acquire:
-		// A quorum that refuses does not say for whom.
+		// A refusing quorum does not tell the holder.
 		return replies[mine].equal(replies[other]) &&
 			m.note(Done, replies[absent]) && m.note(NotMine, replies[other])
 	case AcquireOrExtend:
-		// A quorum that grants does not say whether it extended: both must be a yes.
+		// A granting quorum does not tell whether it extended: both replies must be a yes.
 		same := replies[absent].equal(replies[mine]) || replies[absent].affirmative() && replies[mine].affirmative()
 		return same && m.note(Done, replies[absent]) && m.note(Extended, replies[mine]) && m.note(NotMine, replies[other])
 	}
@@ -182,7 +182,7 @@ func (m *Meaning) note(r Result, v Value) bool {
 	return true
 }
 
-// mention returns KEYS[i] or ARGV[i]. Every call must bring what was mentioned.
+// mention returns KEYS[i] or ARGV[i], and notes that every call must have that many.
 func (p *path) mention(from origin, index int) symbol {
 	if from == fromKeys {
 		p.keys = max(p.keys, index)
@@ -192,13 +192,14 @@ func (p *path) mention(from origin, index int) symbol {
 	return symbol{kind: symSource, source: source{from: from, index: index}}
 }
 
-// mustBeNumber notes that every call must bring a number there: Lua calculates with it.
+// mustBeNumber notes that every call must have a number there: Lua calculates with the argument.
 func (p *path) mustBeNumber(s source) { p.numbers = append(p.numbers, s) }
 
-// bindKey makes s the key of the script. A script has one.
+// bindKey makes s the key of the script. A script has one key.
 func (p *path) bindKey(s symbol) { bind(&p.key, s) }
 
-// bindToken makes s the token of the script. A script has one: it compares the key's value with the same string that it writes.
+// bindToken makes s the token of the script. A script has one token: the script compares the key's value with the same
+// string that it writes.
 func (p *path) bindToken(s symbol) { bind(&p.token, s) }
 
 func bind(to *source, s symbol) {
@@ -219,7 +220,7 @@ func bind(to *source, s symbol) {
 	*to = from
 }
 
-// decide answers a question about an argument, or leaves it pending.
+// decide answers a question about an argument, or leaves the question pending.
 func (r *run) decide(c condition) bool {
 	for _, known := range r.path.when {
 		holds := known.holds

@@ -9,12 +9,13 @@ type run struct {
 	scopes []map[string]symbol // the first has the globals
 }
 
-// A halted is what a run panics with where it cannot go on. execute recovers it: a run leaves nothing to tidy up.
+// A halted is the value of the panic with which a run stops. execute recovers the panic: a run leaves nothing to tidy
+// up.
 type halted struct{ cause error }
 
 var notUnderstood = halted{errNotUnderstood}
 
-// execute runs a whole text and returns what Redis would reply, or why the run halted.
+// execute runs a whole text and returns Redis's reply, or why the run halted.
 func (r *run) execute(body []stmt) (reply Value, err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -30,7 +31,7 @@ func (r *run) execute(body []stmt) (reply Value, err error) {
 	return value.reply(), nil
 }
 
-// block runs statements in a scope of their own. It is true if they returned.
+// block runs statements in a scope of their own, and says whether they returned.
 func (r *run) block(body []stmt) (symbol, bool) {
 	r.scopes = append(r.scopes, map[string]symbol{})
 	defer func() { r.scopes = r.scopes[:len(r.scopes)-1] }()
@@ -106,7 +107,7 @@ func (r *run) loop(s keysLoop) (symbol, bool) {
 	return r.block(s.body)
 }
 
-// globals are the names that a script finds without declaring them.
+// globals are the names that a script may use without a declaration.
 var globals = map[string]symbol{
 	"KEYS": {kind: symKeys}, "ARGV": {kind: symArgv}, "redis": {kind: symLibrary}, "server": {kind: symLibrary},
 	"tonumber": function("tonumber"), "tostring": function("tostring"), "type": function("type"),
@@ -119,7 +120,7 @@ var libraryFunctions = map[string]bool{
 
 func function(name string) symbol { return symbol{kind: symFunction, text: name} }
 
-// lookup returns what a name stands for, and whether it stands for anything.
+// lookup returns the value of a name, and whether the name is known.
 func (r *run) lookup(name string) (symbol, bool) {
 	for _, scope := range slices.Backward(r.scopes) {
 		if value, ok := scope[name]; ok {

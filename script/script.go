@@ -1,42 +1,39 @@
-// Package script knows which Lua texts mean what.
+// Package script knows the meaning of Lua texts.
 //
 // Lock libraries release and extend their locks with small Lua scripts. Such a text cannot simply be sent to every
-// master: the masters' replies would have to be merged by somebody who knows what they mean. So a text that arrives
-// is first understood:
+// master: merging the masters' replies needs their meaning. So a text is first understood:
 //
 //	text ── Cache ── SHA-1 seen before? ──────────────────────────────────────────────► Script
 //	          │                                                                           ▲
 //	          └─ new: tokens ── syntax tree ── run in three worlds ── effects, replies ── Meaning
 //
-// The worlds are all that a lock script can find: its key is absent, or holds the script's token, or holds something
-// else. The text is run once in each of them with symbols in the place of KEYS and ARGV. What it did to the key says
-// what it is: "nothing, deleted, nothing" is a release, whatever it was written like. What it returned is the dialect
-// in which its library wants to be answered. A condition on an argument, such as ARGV[3] == "0", splits the runs, and
-// each side is understood for itself.
+// A lock script can find three worlds: its key is absent, holds the script's token, or holds something else. The text
+// is run once in each world, with symbols for KEYS and ARGV. The effects on the key name the operation: "nothing,
+// deleted, nothing" is a release, however the text is written. The returned values are the dialect of its library. A
+// condition on an argument, such as ARGV[3] == "0", splits the runs, and each side is understood by itself.
 //
-// Promises: a Meaning holds for all keys and arguments that its Bind accepts, so that carrying out the operation and
-// returning its answer is what Redis would have done on a key that always has a TTL. Whatever goes beyond the subset
-// of Lua and of commands known here is not recognised; nothing is guessed. Recognising takes bounded time and memory
-// for any text.
+// Promises: a Meaning holds for all keys and arguments that its Bind accepts. So the operation and its answer are those
+// of a Redis whose key always has a TTL. A text beyond the known subset of Lua and of commands is not recognised;
+// nothing is guessed. Recognising takes bounded time and memory for any text.
 //
 // Not promised: other types than strings, functions, PUBLISH, calls with several keys. (A loop over KEYS is understood
-// for calls with one key; Bind refuses others.) A script that tells who holds the lock, or for how long, is understood
+// for calls with one key; Bind refuses others.) A script that tells the holder of the lock, or the TTL, is understood
 // only if it does nothing else.
 //
-// A Script that is not recognised may be of a known Family, which says how the replies of N masters to it merge. The replies
-// to any other Script merge only if they are equal.
+// A Script that is not recognised may be of a known Family. The Family says how the replies of N masters merge. The
+// replies to any other Script merge only if they are equal.
 //
-// A shape stands for texts that differ on the surface only. It leads to a Family, or to the name of a text for people to read;
-// never to a Meaning.
+// A shape stands for texts that differ on the surface only. A shape leads to a Family, or to the name of a text for
+// people to read; never to a Meaning.
 package script
 
-// A Script is a Lua text and what it means.
+// A Script is a Lua text and its meaning.
 type Script struct {
 	SHA     string   // SHA-1 of Text, 40 lower-case hex digits
-	Text    string   // as the client sent it
+	Text    string   // as the client sent the text
 	Meaning *Meaning // nil: not recognised
 	Family  *Family  // nil: not in the table
 
-	// Compiles says that the text is known to be Lua. If not, the masters are to say so before it is used.
+	// Compiles says that the text is known to be Lua. If not, masters are to compile the text before its first use.
 	Compiles bool
 }

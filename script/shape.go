@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// shapeOf returns twelve hex digits that are the same for texts which differ only on the surface: comments, white space,
+// shapeOf returns twelve hex digits that are the same for texts with surface differences only: comments, white space,
 // semicolons, quotes, the case of command names and of SET's options, identifier names, redis.call or redis.pcall or
-// server.call or a local alias of it, one pair of parentheses around a condition. It is false if the text is too long, or cannot be
-// cut into Lua tokens.
+// server.call or a local alias, one pair of parentheses around a condition. shapeOf returns false if the text is too
+// long, or cannot be cut into Lua tokens.
 //
-// A shape names a script in tables across the formatting of library versions. It never decides what a text means.
+// A shape names a script in tables across the formatting of library versions. A shape never decides the meaning of a
+// text.
 func shapeOf(text string) (string, bool) {
 	if len(text) > maxRecognised {
 		return "", false
@@ -72,7 +73,7 @@ func (n *normaliser) call() {
 	}
 }
 
-// isCall reports whether redis.call, or one of its like, stands at i.
+// isCall reports whether redis.call, redis.pcall, or the same of server, stands at i.
 func (n *normaliser) isCall(i int) bool {
 	if i+2 >= len(n.tokens) || !n.tokens[i+1].is(".") {
 		return false
@@ -108,8 +109,8 @@ func (n *normaliser) render(t token) string {
 	return t.text
 }
 
-// keptNames are the names that a shape does not replace. The list has no deeper reason; it is what the known shapes
-// were computed with.
+// keptNames are the names that a shape does not replace. The list has no deeper reason: the known shapes were computed
+// with it.
 var keptNames = map[string]bool{
 	"KEYS": true, "ARGV": true, "redis": true, "status_reply": true, "error_reply": true, "ipairs": true, "pairs": true,
 	"tonumber": true, "tostring": true, "unpack": true, "string": true, "sub": true, "table": true, "insert": true,
@@ -122,7 +123,7 @@ func quoted(text string) string { return "'" + text + "'" }
 // withoutConditionParens drops the parentheses around a whole condition: if ( … ) then.
 func withoutConditionParens(tokens []token) []token {
 	drop := make([]bool, len(tokens))
-	var open []int // the parentheses that are not closed yet
+	var open []int // unclosed parentheses
 	for i, t := range tokens {
 		switch {
 		case t.is("("):

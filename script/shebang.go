@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// shebangFlags are those that Redis 7 knows.
+// shebangFlags are the flags that Redis 7 knows.
 var shebangFlags = []string{"no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"}
 
-// checkShebang returns Redis's error about a first line that begins with #!, or nil. What follows it is for Lua.
+// checkShebang returns Redis's error about a first line that begins with #!, or nil. The rest of the text is for Lua.
 func checkShebang(text string) error {
 	if !strings.HasPrefix(text, "#!") {
 		return nil
@@ -40,8 +40,8 @@ func checkShebang(text string) error {
 	return nil
 }
 
-// Writes says that Redis takes the script for one that writes, whatever it does: it has a shebang, and that lacks the flag
-// no-writes.
+// Writes says that Redis treats the script as a writing one, whatever its commands: the script has a shebang without
+// the flag no-writes.
 func (s *Script) Writes() bool {
 	first, _, _ := strings.Cut(s.Text, "\n")
 	return strings.HasPrefix(first, "#!") && !strings.Contains(first, "no-writes")

@@ -10,9 +10,9 @@ const (
 	symBool
 	symNumber    // a known number
 	symString    // a known string
-	symSource    // the string that KEYS or ARGV will bring
-	symHeld      // the string that the key holds
-	symLinear    // a number made of an argument and of what remains of the TTL
+	symSource    // the string of KEYS or ARGV
+	symHeld      // the key's value
+	symLinear    // a number made of an argument and the remaining TTL
 	symSeconds   // the remaining TTL in seconds, rounded
 	symStatus    // a table {ok = text}
 	symErrorText // a table {err = text}
@@ -23,14 +23,14 @@ const (
 	symLibrary   // the table redis
 )
 
-// A symbol is a Lua value of which only some is known.
+// A symbol is a Lua value, of which only a part is known.
 type symbol struct {
 	kind   symbolKind
 	truth  bool     // symBool
 	number float64  // symNumber
 	text   string   // symString, symStatus, symErrorText, symFunction
 	source source   // symSource
-	mine   bool     // symHeld: it is the token
+	mine   bool     // symHeld: the value is the token
 	linear linear   // symLinear
 	items  []symbol // symList
 }
@@ -43,7 +43,7 @@ type linear struct {
 	added  bool
 }
 
-// exactMax bounds the numbers that are calculated with: below it, every integer is exact.
+// exactMax bounds the numbers in calculations: below exactMax, every integer is exact.
 const exactMax = 1 << 53
 
 func number(n float64) symbol { return symbol{kind: symNumber, number: n} }
@@ -55,7 +55,7 @@ func boolean(b bool) symbol { return symbol{kind: symBool, truth: b} }
 // truthy follows Lua: only nil and false are not. Zero is true.
 func (s symbol) truthy() bool { return s.kind != symNil && (s.kind != symBool || s.truth) }
 
-// typeName is what Lua's type returns.
+// typeName is the result of Lua's type.
 func (s symbol) typeName() string {
 	switch s.kind {
 	case symNil:
@@ -72,7 +72,7 @@ func (s symbol) typeName() string {
 	return "table"
 }
 
-// asLinear returns a number as a linear, with strings taken for the numbers they hold, as Lua's arithmetic does.
+// asLinear returns a number as a linear. Strings count as their numbers, as in Lua's arithmetic.
 func (s symbol) asLinear() linear {
 	switch s.kind {
 	case symNumber:
@@ -123,7 +123,7 @@ func arithmetic(op string, a, b linear) symbol {
 	panic(notUnderstood)
 }
 
-// plus adds, as long as there is one argument and one remaining TTL in the sum.
+// plus adds, as long as the sum has one argument and one remaining TTL at most.
 func (l linear) plus(m linear) symbol {
 	if l.source.from != nowhere && m.source.from != nowhere || l.added && m.added {
 		panic(notUnderstood)
@@ -136,7 +136,7 @@ func (l linear) plus(m linear) symbol {
 	return l.symbol()
 }
 
-// reply converts what a script returned, as Redis does.
+// reply converts a script's return value, as Redis does.
 func (s symbol) reply() Value {
 	switch s.kind {
 	case symNil:
@@ -168,7 +168,7 @@ func (s symbol) reply() Value {
 	panic(notUnderstood)
 }
 
-// listReply ends the array at the first nil, as Redis does; false is a null in it.
+// listReply ends the array at the first nil, as Redis does; false is a null in the array.
 func (s symbol) listReply() Value {
 	v := Value{Kind: Array, Items: []Value{}}
 	for _, item := range s.items {

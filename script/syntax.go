@@ -1,6 +1,6 @@
 package script
 
-// The syntax tree of the subset. A call carries the line that Redis names where its command fails.
+// The syntax tree of the subset. A call carries the line that Redis names in an error of its command.
 
 type expr any
 

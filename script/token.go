@@ -40,8 +40,8 @@ var symbols = []string{"...", "..", "==", "~=", "<=", ">="}
 
 const singleSymbols = "+-*/%^#<>=(){}[];:,."
 
-// errNotUnderstood is the one error of the lexer, the parser and a run: the text is not Lua, or beyond the subset, or does
-// what no operation does.
+// errNotUnderstood is the one error of the lexer, the parser and a run: the text is not Lua, or beyond the subset, or
+// has an effect like no operation's.
 var errNotUnderstood = errors.New("not in the subset of Lua that is understood")
 
 // A lexer cuts a text into tokens, as Lua 5.1 does.
@@ -51,7 +51,7 @@ type lexer struct {
 	line int
 }
 
-// tokenize returns the tokens of a text, the last of them tokEOF.
+// tokenize returns the tokens of a text, with tokEOF at the end.
 func tokenize(text string) ([]token, error) {
 	l := lexer{text: text, line: 1}
 	tokens := make([]token, 0, 8+len(text)/4)
@@ -131,7 +131,7 @@ func (l *lexer) take(in func(byte) bool) string {
 	return l.text[start:l.at]
 }
 
-// takeNumber takes what Lua would: letters too, so that 3x is one malformed number and not two tokens.
+// takeNumber takes the same bytes as Lua: letters too, so that 3x is one malformed number and not two tokens.
 func (l *lexer) takeNumber() string {
 	start := l.at
 	for l.at < len(l.text) {
@@ -183,7 +183,7 @@ func (l *lexer) takeString(quote byte) (string, error) {
 	return "", errNotUnderstood
 }
 
-// escape reads what follows a backslash and leaves the lexer at its last byte.
+// escape reads the escape after a backslash and leaves the lexer at its last byte.
 func (l *lexer) escape() (byte, error) {
 	if l.at == len(l.text) {
 		return 0, errNotUnderstood
@@ -193,7 +193,7 @@ func (l *lexer) escape() (byte, error) {
 		return "\a\b\f\n\r\t\v"[i], nil
 	}
 	if c == '\n' || c == '\r' {
-		return 0, errNotUnderstood // Lua allows it; nobody writes it
+		return 0, errNotUnderstood // Lua allows such an escape; nobody writes it
 	}
 	if !isDigit(c) {
 		return c, nil
@@ -243,7 +243,7 @@ func (l *lexer) takeLong(level int) (string, error) {
 	return strings.TrimPrefix(body, "\n"), nil
 }
 
-// lineEnd returns the length of the line end with which s begins: a CR, an LF, or one of each in whatever order.
+// lineEnd returns the length of the line end with which s begins: a CR, an LF, or one of each in either order.
 func lineEnd(s string) int {
 	if len(s) > 1 && s[0] != s[1] && (s[1] == '\n' || s[1] == '\r') {
 		return 2
@@ -284,7 +284,7 @@ func lower(text string) string {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// parseNumber reads a number as Lua's tonumber does, with the exception of what only strtod knows (inf, nan, hex
+// parseNumber reads a number as Lua's tonumber does, except for numbers that only strtod knows (inf, nan, hex
 // fractions).
 func parseNumber(text string) (float64, error) {
 	text = strings.Trim(text, " \t\n\v\f\r")

@@ -17,14 +17,14 @@ const (
 	Error       // Value.Text, with its code word and without the leading dash
 	Array       // Value.Items
 
-	// Only in the answers of a Meaning; Answer replaces them.
-	heldValue        // Bulk: the value of the key
-	remainingMillis  // Int: its TTL as PTTL counts
-	remainingSeconds // Int: its TTL as TTL counts
+	// Only in the answers of a Meaning; Answer replaces these kinds.
+	heldValue        // Bulk: the key's value
+	remainingMillis  // Int: the key's TTL as PTTL counts
+	remainingSeconds // Int: the key's TTL as TTL counts
 )
 
-// A Value is a reply, in no particular protocol. Lua's true has already become 1 and its false Nil, as Redis does it
-// for RESP2 and RESP3 alike.
+// A Value is a reply, independent of the protocol. Lua's true has already become 1 and its false Nil, as Redis does for
+// RESP2 and RESP3 alike.
 type Value struct {
 	Kind  Kind
 	Int   int64
@@ -46,7 +46,7 @@ func (v Value) constant() bool {
 	return v.Kind < heldValue
 }
 
-// affirmative reports whether v is one of the ways to say yes.
+// affirmative reports whether v is a way to say yes.
 func (v Value) affirmative() bool {
 	switch v.Kind {
 	case Int:
@@ -57,7 +57,7 @@ func (v Value) affirmative() bool {
 	return false
 }
 
-// fill replaces what stands for the key's value and TTL.
+// fill replaces the placeholders for the key's value and TTL.
 func (v Value) fill(held string, ttl time.Duration) Value {
 	switch v.Kind {
 	case heldValue:
