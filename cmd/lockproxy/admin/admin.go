@@ -1,7 +1,7 @@
-// Package admin serves what operators look at: /metrics for Prometheus, three probes, and, only if asked for, /debug/pprof/. Each probe
-// answers one question of one asker. /healthz, of what restarts processes: is it up? /readyz, of balancers: may clients be sent here?
-// Even without a quorum they may: the clients are told why they get no lock, and another proxy would have no quorum either. /lockz, of
-// alerts: can locks be had?
+// Package admin serves the pages for operators: /metrics for Prometheus, three probes, and, only if asked for,
+// /debug/pprof/. Each probe answers one question of one asker. /healthz is for tools that restart processes: is the
+// process up? /readyz is for balancers: may clients be sent here? Clients may be sent here even without a quorum: they
+// are told why they get no lock, and another proxy would have no quorum either. /lockz is for alerts: can locks be had?
 package admin
 
 import (
@@ -25,19 +25,19 @@ import (
 	"lockproxy/resp"
 )
 
-// Engine is what the pages show of quorum.Engine.
+// Engine is the part of quorum.Engine that the pages show.
 type Engine interface {
 	Database(db int) quorum.DatabaseStatus
 	Databases() []quorum.DatabaseStatus
 	Stats() quorum.Stats
 }
 
-// Front is what the pages show of resp.Server.
+// Front is the part of resp.Server that the pages show.
 type Front interface {
 	Stats() resp.Stats
 }
 
-// A Certificate is one that lockproxy shows, as it is renewed.
+// A Certificate is a certificate that lockproxy shows, also after a renewal.
 type Certificate interface {
 	Until() time.Time // the zero time: none is shown
 }
@@ -46,11 +46,11 @@ type Certificate interface {
 type Options struct {
 	Version      string
 	Databases    int // that clients can select
-	First        int // database, in which they begin
+	First        int // the database in which clients begin
 	Pprof        bool
-	Hosts        []string               // further names by which the pages may be asked for; hosts.go has the rule
+	Hosts        []string               // further host names that the pages answer to; hosts.go has the rule
 	Certificates map[string]Certificate // by the setting that names its file
-	Console      http.Handler           // what browsers are shown; nil: nothing
+	Console      http.Handler           // the console for browsers; nil: none
 	Logger       *slog.Logger
 }
 
@@ -60,7 +60,7 @@ type Server struct {
 	phase atomic.Value // a phase
 }
 
-// Nothing here takes long, except a profile, which takes as long as its client asked for.
+// Nothing here takes long, except a profile, whose length the client chooses.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -69,7 +69,7 @@ const (
 	headerBytes   = 16 << 10
 )
 
-// New returns a server for engine and front. It reads from both, whenever a page is asked for.
+// New returns a server for engine and front. Each page reads from both when it is asked for.
 func New(engine Engine, front Front, opt Options) *Server {
 	s := &Server{}
 	s.phase.Store(starting)
@@ -134,7 +134,7 @@ func answer(w http.ResponseWriter, err error) {
 	fmt.Fprintln(w, "ok")
 }
 
-// lockz says whether locks can be had in the database in which clients begin, or that which ?db= names.
+// lockz says whether locks can be had in the database in which clients begin, or in the database of ?db=.
 func lockz(w http.ResponseWriter, r *http.Request, engine Engine, opt Options) {
 	db := opt.First
 	if query := r.URL.Query(); query.Has("db") {
@@ -156,13 +156,13 @@ const (
 	draining phase = "lockproxy is shutting down"
 )
 
-// Open makes /readyz say that clients may come, unless Drain was called.
+// Open makes /readyz accept clients, unless Drain was called.
 func (s *Server) Open() { s.phase.CompareAndSwap(starting, open) }
 
-// Drain makes /readyz say from now on that this process takes no new work.
+// Drain makes /readyz refuse new clients from now on.
 func (s *Server) Drain() { s.phase.Store(draining) }
 
-// refusal returns why no clients are to be sent here; nil if they may be.
+// refusal returns why no clients are to be sent here; nil if clients may come.
 func (s *Server) refusal() error {
 	if why := s.phase.Load().(phase); why != open {
 		return errors.New(string(why))
@@ -170,7 +170,7 @@ func (s *Server) refusal() error {
 	return nil
 }
 
-// Serve answers on l until Close. It closes l.
+// Serve answers on l until Close, and closes l.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -178,7 +178,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Close stops accepting, and waits for the pages being written until ctx ends; then it cuts them off.
+// Close stops accepting, and waits for the pages being written until ctx ends. Then Close cuts them off.
 func (s *Server) Close(ctx context.Context) error {
 	if s.http.Shutdown(ctx) == nil {
 		return nil

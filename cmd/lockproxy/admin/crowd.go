@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// ConnectionsMax is how many connections the pages have at one time. Each takes one of the process's files, which Redis clients and
-// masters need.
+// ConnectionsMax is how many connections the pages have at one time. Each takes a file of the process, and Redis
+// clients and masters need files.
 const ConnectionsMax = 16
 
-// A crowd bounds the connections. Where one is too many, that one goes on which nothing has begun or ended for longest: a probe that
-// is answered at once gets its answer, however many others are silent or slow.
+// A crowd bounds the connections. If there is one too many, the connection goes on which nothing has begun or ended for
+// longest. So a probe that is answered at once gets its answer, however many others are silent or slow.
 type crowd struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	moves uint64
-	last  map[net.Conn]uint64 // which of all moves was its last
+	last  map[net.Conn]uint64 // the number of the connection's last move
 }
 
-// note is told by the server of each connection that comes, begins or ends a request, or goes.
+// note takes the server's report of each connection that comes, begins or ends a request, or goes.
 func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	if longest := c.move(conn, state); longest != nil {
 		_ = longest.Close()
 	}
 }
 
-// move returns the connection that is to go; nil if there is room.
+// move returns the connection to close; nil if there is room.
 func (c *crowd) move(conn net.Conn, state http.ConnState) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +34,7 @@ func (c *crowd) move(conn net.Conn, state http.ConnState) net.Conn {
 	case state == http.StateClosed || state == http.StateHijacked:
 		delete(c.last, conn)
 		return nil
-	case state != http.StateNew && !known: // it is being closed
+	case state != http.StateNew && !known: // the connection is being closed
 		return nil
 	}
 	c.moves++

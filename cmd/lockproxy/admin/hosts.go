@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// The pages ask for no password, so a browser on this machine, or near it, can open them. A web page from elsewhere cannot read them,
-// as their host is another than its own; unless whoever serves that page lets the page's name mean our address ("DNS rebinding"). Then the
-// browser still sends that name, in Host. So only these hosts are answered:
+// The pages ask for no password, so a browser on this machine, or near it, can open them. A web page from elsewhere
+// cannot read our pages, because their host differs from its own. But the server of a web page may let the page's name
+// mean our address ("DNS rebinding"). Then the browser still sends the page's name, in Host. So only these hosts are
+// answered:
 //
 //   - an IP address, which is nobody's name: probes and Prometheus ask so
-//   - localhost and all below it
-//   - names that the operator knows: of this machine, and those of the setting admin_hosts
-//   - none: old probes send no Host, and every browser does
+//   - localhost and all names below it
+//   - names that the operator knows: of this machine, and of the setting admin_hosts
+//   - no host: old probes send no Host, and every browser does
 
-// An allowed says which other names may be asked for.
+// An allowed has the other host names that are answered.
 type allowed struct {
 	names    map[string]bool
 	suffixes []string // each begins with a dot
@@ -42,10 +43,10 @@ func allow(patterns []string) allowed {
 	return a
 }
 
-// canonical is a name in lower case, without the dot that a full name may end with.
+// canonical is a name in lower case, without the dot at the end of a full name.
 func canonical(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// answers says whether a request with that Host is answered.
+// answers says whether a request with this Host is answered.
 func (a allowed) answers(host string) bool {
 	if host == "" || a.any {
 		return true

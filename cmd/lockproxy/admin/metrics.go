@@ -9,7 +9,7 @@ import (
 	"lockproxy/quorum"
 )
 
-// registry returns a registry of its own, so that what some library registers globally does not show.
+// registry returns a registry of its own, so that metrics which a library registers globally do not show.
 func registry(engine Engine, front Front, opt Options) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
@@ -166,7 +166,8 @@ func locks(counter func(*prometheus.Desc, uint64, ...string), s *quorum.Stats) {
 	counter(descNames, s.OtherNames)
 }
 
-// rounds is the histogram as Prometheus has it: each bucket with those before it, and the last, without a bound, left out.
+// rounds is the histogram in Prometheus's form: each bucket includes all buckets before it, and the last bucket,
+// without a bound, is left out.
 func rounds(d *quorum.Durations) prometheus.Metric {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i, below := range d.Below[:len(d.Below)-1] {

@@ -1,8 +1,8 @@
 // Package config turns the file, the environment and the flags of lockproxy into one Config.
 //
-// One table, settings, drives all of it: the keys of the file, the LOCKPROXY_* variables, the flags, the defaults, the
+// One table, settings, drives everything: the keys of the file, the LOCKPROXY_* variables, the flags, the defaults, the
 // messages and the help. Load reads the sources in the order default, file, environment, flag, so that the last one
-// wins, and then looks at how the values go together. It reports everything that is wrong, not only the first.
+// wins. Then Load checks the relations between the values. Load reports all problems, not only the first.
 //
 // Nothing in here prints a password: Secret, User and Master redact themselves.
 package config
@@ -15,9 +15,9 @@ import (
 	"lockproxy/script"
 )
 
-// Config is what lockproxy runs with. The table in settings.go says what each field means.
+// Config has all settings of a lockproxy. The table in settings.go explains each field.
 type Config struct {
-	Masters            []Master // none: three embedded ones, for trying out
+	Masters            []Master // none: three embedded masters, for trying out
 	Deployment         string
 	Init               string // "manual" or "auto"
 	MasterUser         string
@@ -50,7 +50,7 @@ type Config struct {
 	QueueMax        int
 	Databases       int
 	ScriptCache     int
-	Scripts         []script.Family // rows that are added to the table of known scripts
+	Scripts         []script.Family // rows for the table of known scripts
 
 	MaxClients      int
 	MaxArgs         int
@@ -70,7 +70,7 @@ type Config struct {
 	LogFormat string
 }
 
-// Default returns the configuration of a lockproxy that is told nothing.
+// Default returns the configuration of a lockproxy without settings.
 func Default() *Config {
 	c := &Config{}
 	for _, s := range settings {
@@ -79,13 +79,13 @@ func Default() *Config {
 	return c
 }
 
-// Embedded says that no masters are named, so that the embedded ones are used.
+// Embedded says that no masters are named, so that the embedded masters are used.
 func (c *Config) Embedded() bool { return len(c.Masters) == 0 }
 
 // Exposed says that clients on other machines can reach listen.
 func (c *Config) Exposed() bool { return !loopback(c.Listen) }
 
-// FirstDatabase is that of clients that have not selected another.
+// FirstDatabase is the database of clients that have not selected another.
 func (c *Config) FirstDatabase() int {
 	if c.Upstream.Addr != "" || c.Embedded() {
 		return c.Upstream.Database
@@ -93,11 +93,11 @@ func (c *Config) FirstDatabase() int {
 	return c.Masters[0].Database
 }
 
-// A Problem is one thing that must be mended before lockproxy starts.
+// A Problem must be mended before lockproxy starts.
 type Problem struct {
-	Where string // the file and line, the variable or the flag; empty if it lies between settings
+	Where string // the file and line, the variable or the flag; empty for a relation between settings
 	Key   string // the setting
-	Text  string // what is wrong, and the mend
+	Text  string // the fault and its remedy
 }
 
 func (p Problem) String() string {
@@ -110,10 +110,10 @@ func (p Problem) String() string {
 	return p.Where + ": " + p.Key + ": " + p.Text
 }
 
-// Problems are all that Load found, in the order of the sources.
+// Problems are all problems, in the order of the sources.
 type Problems []Problem
 
-// problemsMax is how many are told: where there are more, the file is most likely another one.
+// problemsMax is how many problems are told. With more problems, the file is most likely the wrong file.
 const problemsMax = 50
 
 func (ps Problems) Error() string {

@@ -19,15 +19,15 @@ type entry struct {
 	key   string
 	line  int
 	raw   raw
-	wrong string // why the value is none; then raw is not there
+	wrong string // the fault of the value; then raw is empty
 }
 
-// readYAML returns the entries of a file in their order. The values stay texts: what they mean is up to the table, so
-// that 0100, yes and 1_000 mean the same in a file, a variable and a flag.
+// readYAML returns the entries of a file in their order. The values stay texts. The table gives them a meaning, so that
+// 0100, yes and 1_000 mean the same in a file, a variable and a flag.
 func readYAML(text []byte) ([]entry, []fault) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // the byte order mark that some editors write
 	for n, line := range bytes.Split(text, []byte("\n")) {
-		if !utf8.Valid(line) { // a password would come out as another one
+		if !utf8.Valid(line) { // otherwise a password would be read wrongly
 			return nil, []fault{{n + 1, "is not UTF-8; have your editor save the file so"}}
 		}
 	}
@@ -64,11 +64,13 @@ func readYAML(text []byte) ([]entry, []fault) {
 	return entries, nil
 }
 
-// nestMax is how deep brackets may stand in brackets, and dashes behind dashes on one line. The library's memory grows with the
-// square of the depth. What is nested by indentation alone needs as much text, and settingsMax bounds it.
+// nestMax is how deep brackets may stand in brackets, and dashes behind dashes on one line. The library's memory grows
+// with the square of the depth. Nesting by indentation alone needs as much text as depth, and settingsMax bounds the
+// text.
 const nestMax = 32
 
-// excessOf returns what no setting needs: a value or a key that could not be quoted in one line, or brackets too deep.
+// excessOf returns the fault of a file beyond any setting's needs: a value or a key too long to be quoted in one line,
+// or brackets too deep.
 func excessOf(tokens token.Tokens) *fault {
 	brackets, dashes, line := 0, 0, 0
 	for _, t := range tokens {
@@ -82,7 +84,7 @@ func excessOf(tokens token.Tokens) *fault {
 			brackets = max(brackets-1, 0)
 		case token.SequenceEntryType:
 			dashes++
-		case token.CommentType, token.InvalidType: // what is wrong with the latter says more
+		case token.CommentType, token.InvalidType: // the fault of an invalid token says more
 			continue
 		}
 		switch {
@@ -130,7 +132,7 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-// rawOf returns a value as text, list or mapping, or what is wrong with it.
+// rawOf returns a value as text, list or mapping, or the value's fault.
 func rawOf(n ast.Node) (raw, string) {
 	r := raw{line: lineOf(n)}
 	switch n := n.(type) {

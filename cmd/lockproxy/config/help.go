@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteHelp prints every setting: its flag, its default and what it does.
+// WriteHelp prints every setting: its flag, its default and its purpose.
 func WriteHelp(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "  --config file\t\tYAML file with any of the settings below (config.example.yaml is the manual)")

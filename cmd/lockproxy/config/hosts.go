@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// hostPattern is a name by which admin may be asked: of one host, of all hosts below a domain, or of any host.
+// hostPattern is a name by which admin may be asked: the name of one host, of all hosts below a domain, or of any host.
 var hostPattern = regexp.MustCompile(`^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?)$`)
 
 // hostMax is how long a host name may be.
@@ -19,7 +19,7 @@ func setAdminHosts(c *Config, in raw) []fault {
 	}
 	all := []string{}
 	for i, item := range in.list() {
-		if in.items == nil && item.text == "" { // two commas, or one at the end
+		if in.items == nil && item.text == "" { // two commas, or a comma at the end
 			continue
 		}
 		if item.items != nil || item.fields != nil || len(item.text) > hostMax || !hostPattern.MatchString(item.text) {

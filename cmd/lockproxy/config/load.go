@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// A Loaded is what Load made of the sources.
+// A Loaded is the result of Load.
 type Loaded struct {
 	Config   *Config
-	Warnings []string // what lockproxy runs with, but should not
-	Operand  string   // what LoadWithOperand found beside the flags
+	Warnings []string // unwise settings with which lockproxy runs all the same
+	Operand  string   // the word beside the flags, for LoadWithOperand
 	operands int      // how many there may be
 	problems Problems
-	bad      map[string]bool // settings with a problem: what they go together with is not looked at
+	bad      map[string]bool // settings with a problem: their relations are not checked
 }
 
 // Load reads the flags args, the environment env and the file that --config or LOCKPROXY_CONFIG names. The error, if
 // any, is a Problems.
 func Load(args, env []string) (*Loaded, error) { return load(args, env, 0) }
 
-// LoadWithOperand is Load where something that is no flag may stand before, between or after the flags.
+// LoadWithOperand is Load, but one word that is no flag may stand before, between or after the flags.
 func LoadWithOperand(args, env []string) (*Loaded, error) { return load(args, env, 1) }
 
 func load(args, env []string, operands int) (*Loaded, error) {
@@ -53,8 +53,8 @@ func load(args, env []string, operands int) (*Loaded, error) {
 	return l, nil
 }
 
-// opens says what becomes of a proxy without the settings that guard it. They may be left out, but not be given an empty
-// value by a flag or a variable.
+// opens has the settings that guard a proxy, and the state of a proxy without each. The settings may be left out, but a
+// flag or a variable must not make them empty.
 var opens = map[string]string{
 	"masters":       "three embedded masters serve, for trying out only",
 	"users":         "nobody needs to log in",
@@ -63,10 +63,10 @@ var opens = map[string]string{
 	"tls_client_ca": "clients need no certificate",
 }
 
-// blank says that nothing was filled in where something was to be: most likely what names it was not set.
+// blank says that a text was not filled in: most likely the variable in a template was not set.
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// An input is one text that a flag or a variable gives to a setting.
+// An input is one text for a setting, from a flag or a variable.
 type input struct {
 	where   string
 	setting *setting
@@ -89,7 +89,7 @@ func (l *Loaded) set(where string, s *setting, in raw) {
 	}
 }
 
-// nameIn leaves the key out where the source already names it.
+// nameIn leaves the key out where the source already names the setting.
 func nameIn(where string, s *setting) string {
 	if where == variableOf(s.name) || where == flagOf(s.name) {
 		return ""
@@ -111,7 +111,7 @@ func (l *Loaded) file(path input) {
 	for _, f := range faults {
 		l.problem(fmt.Sprintf("%s:%d", path.text, f.line), "", f.text)
 	}
-	if len(entries)+len(faults) == 0 { // most likely what was to fill it did not, and no masters would mean embedded ones
+	if len(entries)+len(faults) == 0 { // most likely a template was not filled in, and no masters would mean embedded ones
 		l.problem(path.text, "", "sets nothing; write masters and what else is to be set there, or leave it out")
 	}
 	for _, e := range entries {
@@ -129,7 +129,7 @@ func (l *Loaded) file(path input) {
 	}
 }
 
-// cause returns what an I/O error says beyond its path.
+// cause returns the text of an I/O error, with the path once.
 func cause(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Path + ": " + path.Err.Error()
@@ -137,7 +137,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// parseFlags returns the settings that the flags give, and the file that --config names.
+// parseFlags returns the settings from the flags, and the file named by --config.
 func (l *Loaded) parseFlags(args []string) (inputs []input, path input) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -155,7 +155,7 @@ func (l *Loaded) parseFlags(args []string) (inputs []input, path input) {
 			continue
 		case s == nil && name != "config":
 			l.problem(flagOf(name), "", "is no flag"+didYouMean(flagOf(name), flags(), "lockproxy help lists them all"))
-			// What follows is most likely its value, not another mistake.
+			// The next argument is most likely the unknown flag's value, not another mistake.
 			if len(args) > 0 && !given && !strings.HasPrefix(args[0], "-") {
 				args = args[1:]
 			}
@@ -192,8 +192,9 @@ func flags() []string {
 	return all
 }
 
-// parseEnv returns the settings that the environment gives, and the file that LOCKPROXY_CONFIG names. An empty variable
-// stops the start, except where the default is empty as well: there it is as good as none, unless none is dangerous.
+// parseEnv returns the settings from the environment, and the file named by LOCKPROXY_CONFIG. An empty variable stops
+// the start, unless the default is empty as well. Then an empty variable counts as none, except for a setting that
+// guards the proxy.
 func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
 	for _, kv := range env {
 		variable, text, _ := strings.Cut(kv, "=")
@@ -217,8 +218,8 @@ func (l *Loaded) parseEnv(env []string) (inputs []input, path input) {
 	return inputs, path
 }
 
-// unknown is for a variable that is no setting, but may be meant for near, if there is such a one. It is a mistake only if a proxy
-// without near is one without a guard.
+// unknown notes a variable that is no setting, but may be meant for near, if near is not empty. The variable is a
+// problem only if near guards the proxy; otherwise a warning.
 func (l *Loaded) unknown(variable, near string) {
 	switch {
 	case opens[near] != "":
@@ -230,9 +231,10 @@ func (l *Loaded) unknown(variable, near string) {
 	}
 }
 
-// foreign tells variables that others set for reasons of their own: Kubernetes does for every service whose name begins with
-// lockproxy (of lockproxy-tls LOCKPROXY_TLS_SERVICE_HOST, LOCKPROXY_TLS_PORT=tcp://… and more), our tests for themselves. As
-// there may be others, most unknown variables are only warned of, where an unknown key or flag stops the start.
+// foreign tells variables that others set for reasons of their own. Kubernetes sets variables for every service whose
+// name begins with lockproxy (for lockproxy-tls LOCKPROXY_TLS_SERVICE_HOST, LOCKPROXY_TLS_PORT=tcp://… and more). Our
+// tests set some for themselves. There may be others. So most unknown variables cause only a warning, while an unknown
+// key or flag stops the start.
 func foreign(name, text string) bool {
 	return serviceVariable.MatchString(name) || portVariable.MatchString(name) && strings.Contains(text, "://") ||
 		strings.HasPrefix(name, "require_") || name == "bin"

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// A Master is the address of one master, with its credentials if the URL names some.
+// A Master is the address of one master, with credentials if the URL has any.
 type Master struct {
 	Addr string // host:port, with no secret
 	TLS  bool   // rediss://
-	URL  Secret // without the database, as masters.NewRedis takes it
+	URL  Secret // without the database, as masters.NewRedis takes URLs
 
 	Database int // of clients that have not selected another
 }
@@ -42,7 +42,7 @@ func setMasters(c *Config, in raw) []fault {
 	all := []Master{}
 	for i, item := range in.list() {
 		m, wrong := parseMaster(item.text)
-		if item.text == "" { // a variable that was not set, and the lock would be one of fewer masters
+		if item.text == "" { // most likely a variable was not set, and the lock would have fewer masters
 			wrong = "is empty; write host:port, or remove the comma"
 		}
 		if item.items != nil || item.fields != nil {
@@ -60,7 +60,7 @@ func setMasters(c *Config, in raw) []fault {
 	return faults
 }
 
-// parseMaster returns what is wrong with the address, in words that show no password.
+// parseMaster returns the fault of a bad address, in words that show no password.
 func parseMaster(text string) (Master, string) {
 	if !strings.Contains(text, "://") {
 		text = "redis://" + text
@@ -68,7 +68,7 @@ func parseMaster(text string) (Master, string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || cutInPassword(u) || !isHost(u.Hostname()):
-		// The error of url.Parse quotes the whole text, and with it the password.
+		// The error of url.Parse quotes the whole text, with the password.
 		return Master{}, "is no URL; write redis://user:password@host:port, with %-escapes for what is special in a password"
 	case u.Scheme != "redis" && u.Scheme != "rediss":
 		return Master{}, fmt.Sprintf("has the scheme %q; write redis:// or, for TLS, rediss://", u.Scheme)
@@ -93,8 +93,8 @@ func parseMaster(text string) (Master, string) {
 	return Master{Addr: u.Host, TLS: u.Scheme == "rediss", URL: NewSecret(u.String()), Database: db}, ""
 }
 
-// cutInPassword says that the password has a / ? or # that is not escaped: it ends the address for url.Parse, so that what
-// follows looks like a database or parameters, and would be quoted as that.
+// cutInPassword says that the password has an unescaped / ? or #. For url.Parse this character ends the address, and
+// the rest of the password looks like a database or parameters. An error would quote the rest.
 func cutInPassword(u *url.URL) bool { return strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") }
 
 // isHost says whether a host may be called so: url.Parse lets h:1 through, as in h:1:2.
@@ -103,7 +103,7 @@ func isHost(name string) bool {
 	return err == nil || !strings.Contains(name, ":")
 }
 
-// parseDatabase reads the path of a URL, and returns what is wrong with it.
+// parseDatabase reads the path of a URL, and returns the fault of a bad path.
 func parseDatabase(host, path string) (int, string) {
 	text := strings.Trim(path, "/")
 	if text == "" {

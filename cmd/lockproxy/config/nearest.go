@@ -1,6 +1,6 @@
 package config
 
-// Nearest returns the word of words that is most like name, or "" if none is like it.
+// Nearest returns the word of words that is most like name, or "" if none is close enough.
 func Nearest(name string, words []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, w := range words {

@@ -6,14 +6,15 @@ import (
 	"os"
 )
 
-// How large a file may be. A device, or a pipe, may have no end. The YAML reader needs some hundred times what the text takes.
+// Bounds of files. A device, or a pipe, may have no end. The YAML reader needs some hundred times the memory of the
+// text.
 const (
 	settingsMax = 256 << 10
 	secretMax   = 64 << 10
 	pemMax      = 4 << 20 // the authorities of a whole system are a quarter of a megabyte
 )
 
-// A tooLarge file is one that goes on after most bytes.
+// A tooLarge error is for a file that goes on after most bytes.
 type tooLarge struct {
 	path string
 	most int

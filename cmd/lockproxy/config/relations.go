@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A relation is a rule between settings. It is looked at only if each of them is good by itself.
+// A relation is a rule between settings. The rule is checked only if each of the settings is good by itself.
 type relation struct {
-	keys  []string // the first is the one the problem is reported under
+	keys  []string // the problem is reported under the first key
 	check func(c *Config) string
 }
 
-// mastersMax is what quorum accepts: beyond it every lock costs more than it gains.
+// mastersMax is the most masters that quorum accepts: with more, every lock costs more than the safety that it gains.
 const mastersMax = 15
 
-// relations are what must hold between the settings.
+// relations are the rules between settings.
 var relations = []relation{
 	{[]string{"masters"}, func(c *Config) string {
 		seen := make(map[string]bool)
@@ -138,7 +138,7 @@ var relations = []relation{
 	sizes("max_memory", func(c *Config) int { return c.MaxMemory }, "max_input", func(c *Config) int { return c.MaxInput }),
 }
 
-// sizes is the relation that what is named first must be at least what is named second.
+// sizes is the relation that the setting larger must be at least the setting smaller.
 func sizes(larger string, a func(*Config) int, smaller string, b func(*Config) int) relation {
 	return relation{[]string{larger, smaller}, func(c *Config) string {
 		return failIf(a(c) < b(c), fmt.Sprintf("%s is less than %s (%s); raise it to that at least", sizeText(a(c)), smaller, sizeText(b(c))))
@@ -152,7 +152,7 @@ func failIf(bad bool, text string) string {
 	return ""
 }
 
-// finish looks at the settings together: relations, files, and what is only warned of.
+// finish checks the settings together: relations, files, and warnings.
 func (l *Loaded) finish() {
 	for _, r := range slices.Concat(relations, files) {
 		l.check(r)
@@ -171,7 +171,7 @@ func (l *Loaded) check(r relation) {
 	}
 }
 
-// warn lists what works and is not wise.
+// warn lists settings that work and are not wise.
 func (l *Loaded) warn() {
 	c := l.Config
 	switch n := len(c.Masters); {

@@ -50,7 +50,7 @@ func scriptItems(in raw) []raw {
 	return items
 }
 
-// scriptKeys are what a row may have.
+// scriptKeys are the keys of a row.
 var scriptKeys = []string{"sha1", "kind", "granted", "holder", "name"}
 
 // parseScript reads one mapping of the file.

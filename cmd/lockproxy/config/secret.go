@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A Secret is a password. However it is printed, logged or marshalled, it does not show: not even where fmt calls no
-// methods (a wrong verb, an unexported field), because it then prints the pointer.
+// A Secret is a password. No printing, logging or marshalling shows the password. fmt calls no methods for a wrong verb
+// or an unexported field; then fmt prints the pointer.
 type Secret struct{ text *string }
 
 const redacted = "[redacted]"
 
-// NewSecret returns a secret. The empty one is the zero Secret.
+// NewSecret returns a secret. An empty text makes the zero Secret.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -39,16 +39,16 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// GoString keeps %#v from showing it.
+// GoString keeps %#v from showing the password.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue keeps slog from showing it.
+// LogValue keeps slog from showing the password.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText keeps JSON and YAML from showing it.
+// MarshalText keeps JSON and YAML from showing the password.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// WithoutPassword is a word of a command line as it may be shown: what may be the user and password of a URL is left out.
+// WithoutPassword returns a word of a command line without the part that may be the user and password of a URL.
 func WithoutPassword(word string) string {
 	at := strings.LastIndexByte(word, '@')
 	if at < 0 {
@@ -67,7 +67,7 @@ var (
 	_ slog.LogValuer = Secret{}
 )
 
-// ReadSecret reads a password from a file, as the settings that name one do.
+// ReadSecret reads a password from a file, as the settings that name a file do.
 func ReadSecret(path string) (Secret, error) {
 	s, wrong := readSecret(path)
 	if wrong != "" {
@@ -76,7 +76,7 @@ func ReadSecret(path string) (Secret, error) {
 	return s, nil
 }
 
-// readSecret reads a password from a file. One newline at its end is not part of it.
+// readSecret reads a password from a file. One newline at the end of the file is not part of the password.
 func readSecret(path string) (Secret, string) {
 	text, err := readFile(path, secretMax)
 	if err != nil {

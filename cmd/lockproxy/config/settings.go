@@ -2,16 +2,16 @@ package config
 
 import "time"
 
-// A setting is one row of the table. Adding a setting is adding a row here and a paragraph to config.example.yaml.
+// A setting is one row of the table. To add a setting, add a row here and a paragraph to config.example.yaml.
 type setting struct {
-	name   string // its key in the file; LOCKPROXY_NAME and --name (with dashes) come from it
-	def    string // the default, as one would write it
+	name   string // its key in the file; LOCKPROXY_NAME and --name (with dashes) follow from the key
+	def    string // the default, as a user would write the value
 	help   string // one line
 	secret bool   // no flag: a command line is for everybody on the machine to read
 	value  value
 }
 
-// settings is the table: what lockproxy can be told, in the order of config.example.yaml.
+// settings is the table of all settings, in the order of config.example.yaml.
 var settings = []setting{
 	{"masters", "", "the independent Redis masters; none: three embedded ones, for trying out", false, value{set: setMasters}},
 	{"deployment", "", "name of the deployment, where its proxies know the masters by different addresses", false,
@@ -108,7 +108,7 @@ var settings = []setting{
 		oneOf(func(c *Config) *string { return &c.LogFormat }, "text", "json")},
 }
 
-// lookup returns the setting of that name, or nil.
+// lookup returns the setting with this name, or nil.
 func lookup(name string) *setting {
 	for i := range settings {
 		if settings[i].name == name {

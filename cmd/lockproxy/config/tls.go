@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// files are the settings that name a file, which is read once before the start so that what is wrong with it shows
-// beside everything else.
+// files are the settings that name a file. Each file is read once before the start, so that its fault shows beside all
+// other problems.
 var files = []relation{
 	{[]string{"master_password_file", "master_password"}, func(c *Config) string {
 		if c.MasterPasswordFile == "" {
@@ -35,7 +35,7 @@ var files = []relation{
 	{[]string{"master_tls_ca"}, func(c *Config) string { return poolFault(c.MasterTLSCA) }},
 }
 
-// ListenTLS returns the TLS configuration for clients, or nil if they come without.
+// ListenTLS returns the TLS configuration for clients, or nil if clients come without TLS.
 func (c *Config) ListenTLS() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil //nolint:nilnil // no TLS is no error
@@ -108,7 +108,8 @@ func poolFault(path string) string {
 	return ""
 }
 
-// outOfDate says that a certificate that we show is not valid at that time. What cannot be read is a problem, and no warning.
+// outOfDate says that a certificate that we show is not valid at the time now. An unreadable certificate is a problem,
+// and no warning.
 func outOfDate(setting, cert, key string, now time.Time) string {
 	pair, err := loadPair(cert, key)
 	if err != nil || !now.Before(pair.Leaf.NotBefore) && !now.After(pair.Leaf.NotAfter) {

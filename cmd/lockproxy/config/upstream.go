@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// An Upstream is the Redis that gets whatever is not about a lock.
+// An Upstream is the Redis for all commands that are not about locks.
 type Upstream struct {
-	Master          // its address, as that of a master
+	Master          // its address, in the form of a master's
 	User     string // empty: the default user
 	Password Secret
 }
@@ -16,7 +16,7 @@ type Upstream struct {
 // LogValue keeps slog from showing the password.
 func (u Upstream) LogValue() slog.Value { return slog.StringValue(u.Master.String()) }
 
-// setUpstream takes a URL. Where nothing is named there is no upstream. The fault that it returns, if any, shows no password.
+// setUpstream takes a URL. A blank text means no upstream. The returned fault, if any, shows no password.
 func setUpstream(c *Config, text string) string {
 	up := Upstream{}
 	if !blank(text) {
@@ -41,7 +41,7 @@ func setLockKeys(c *Config, in raw) []fault {
 	}
 	all := []string{}
 	for i, item := range in.list() {
-		if in.items == nil && item.text == "" { // two commas, or one at the end
+		if in.items == nil && item.text == "" { // two commas, or a comma at the end
 			continue
 		}
 		if item.items != nil || item.fields != nil || item.text == "" {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A User may AUTH. The user "default" is the one that AUTH with a password alone means.
+// A User may AUTH. AUTH with a password alone means the user "default".
 type User struct {
 	Name        string
 	Password    Secret
-	File        string // that holds it; empty: it has none
+	File        string // the file with the password; empty: no file
 	ForceUnlock bool   // may send FORCEUNLOCK
 }
 
@@ -53,7 +53,7 @@ func setUsers(c *Config, in raw) []fault {
 			name, password, _ := strings.Cut(part, ":")
 			wrong := ""
 			switch {
-			case blank(part): // a variable that was not set, and nobody would need to log in
+			case blank(part): // most likely a variable was not set, and nobody would need to log in
 				wrong = "is empty; write name:password, or remove the comma"
 			case password == "": // the part is not shown: it may be the rest of a password
 				wrong = "is not name:password; write it so, with commas between users, and put a password that has a comma into the file"

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A raw is a value as a source gives it: a text, or in the file perhaps a list or a mapping.
+// A raw is a source's value: a text, or in the file perhaps a list or a mapping.
 type raw struct {
 	text   string
 	items  []raw          // of a list, not nil
@@ -32,23 +32,23 @@ func (r raw) list() []raw {
 	return items
 }
 
-// A fault is what is wrong with one value, and the mend.
+// A fault is the fault of one value, and the remedy.
 type fault struct {
 	line int
 	text string
 }
 
-// A value knows what a setting accepts and where it goes.
+// A value knows the accepted texts of a setting, and its field.
 type value struct {
 	flag bool // a bare --name means true
-	// set writes the value into c. If it returns faults, it has not.
+	// set writes the value into c. If set returns faults, c is unchanged.
 	set func(c *Config, in raw) []fault
 }
 
-// valueMax is how long a value may be, a path or a password for example. Messages quote what is wrong.
+// valueMax is how long a value may be, a path or a password for example. Messages quote bad values.
 const valueMax = 4 << 10
 
-// scalar makes a value of a function that reads a text and returns what is wrong with it.
+// scalar makes a value of a function that reads a text and returns the fault of a bad text.
 func scalar(accepts string, set func(c *Config, text string) string) value {
 	return value{set: func(c *Config, in raw) []fault {
 		var wrong string
@@ -96,7 +96,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// short is d without the zeros that Duration.String ends with.
+// short is d without the zeros at the end of Duration.String.
 func short(d time.Duration) string { return withoutZeros.Replace(d.String()) }
 
 var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
@@ -116,7 +116,7 @@ func integer(field func(*Config) *int, low, high int) value {
 	})
 }
 
-// sizeUnits are those of redis.conf.
+// sizeUnits are the units of redis.conf.
 var sizeUnits = []struct {
 	suffix string
 	bytes  int
@@ -155,7 +155,7 @@ func parseSize(text string) (int64, bool) {
 	return n * factor, true
 }
 
-// sizeText is n bytes in the largest unit that is exact.
+// sizeText is n bytes in the largest exact unit.
 func sizeText(n int) string {
 	for _, u := range slices.Backward(sizeUnits[:3]) {
 		if n >= u.bytes && n%u.bytes == 0 {
@@ -237,13 +237,13 @@ func secret(field func(*Config) *Secret, accepts string) value {
 	})
 }
 
-// address is one to listen on.
+// address is an address to listen on.
 func address(field func(*Config) *string) value {
 	const accepts = "host:port, or :port for all interfaces"
 	return scalar(accepts, func(c *Config, text string) string { return setAddress(field(c), text, accepts) })
 }
 
-// addressOrOff is address for one that may be empty.
+// addressOrOff is an address to listen on, or off.
 func addressOrOff(field func(*Config) *string) value {
 	const accepts = "host:port, or :port for all interfaces, or off"
 	return scalar(accepts, func(c *Config, text string) string {

@@ -1,8 +1,8 @@
 // Package embedded runs Redis masters inside the process, for trying lockproxy out on a machine without Redis.
 //
-// They are miniredis servers, each on a loopback port of its own and spoken to as any other master is. Their TTLs
-// follow the clock. They keep everything in memory and end with the process, all of them together: a lock on them
-// survives nothing, and they prove nothing about a deployment.
+// The masters are miniredis servers, each on a loopback port of its own and used like any other master. Their TTLs
+// follow the clock. They keep everything in memory and end with the process, all together. So a lock on embedded
+// masters survives nothing, and embedded masters prove nothing about a deployment.
 package embedded
 
 import (
@@ -26,7 +26,7 @@ type Masters struct {
 
 var errBits = errors.New("no embedded masters on a 32-bit processor: name masters")
 
-// Start runs n masters. If one cannot start, none is left running.
+// Start runs n masters. If one of them cannot start, Start leaves none running.
 func Start(n int) (*Masters, error) {
 	if strconv.IntSize < 64 {
 		return nil, errBits // miniredis reads the milliseconds of PXAT into an int
@@ -62,7 +62,7 @@ func (ms *Masters) Close() {
 	ms.all = nil
 }
 
-// A master is a miniredis that also answers what a lane asks in its handshake and miniredis does not know.
+// A master is a miniredis that also answers the handshake commands of a lane which miniredis does not know.
 type master struct {
 	*miniredis.Miniredis
 	runID string
@@ -75,7 +75,7 @@ type master struct {
 
 func newMaster() *master {
 	id := make([]byte, 20)
-	_, _ = rand.Read(id) // it never fails
+	_, _ = rand.Read(id) // Read never fails
 	return &master{
 		Miniredis: miniredis.NewMiniRedis(),
 		runID:     hex.EncodeToString(id),
@@ -84,12 +84,12 @@ func newMaster() *master {
 	}
 }
 
-// parameters are what CONFIG GET knows.
+// parameters are the parameters of CONFIG GET.
 var parameters = map[string]string{
 	"maxmemory": "0", "maxmemory-policy": "noeviction", "appendonly": "no", "appendfsync": "everysec",
 }
 
-// answer sees every command before miniredis does, and says whether it has answered it.
+// answer sees every command before miniredis does, and says whether it has answered the command.
 func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 	if m.isKilled(c) {
 		return true
@@ -99,7 +99,7 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 		words += " " + strings.ToUpper(args[0])
 	}
 	switch {
-	case command == "PEXPIRETIME": // miniredis's moves by a millisecond; without it an undo allows for that
+	case command == "PEXPIRETIME": // the reply of miniredis moves by a millisecond; without PEXPIRETIME an undo allows for a millisecond
 		c.WriteError("ERR unknown command 'PEXPIRETIME'")
 	case command == "ROLE":
 		c.Block(func(w *server.Writer) {
@@ -111,7 +111,7 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 	case command == "INFO":
 		c.WriteBulk("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nserver_name:miniredis\r\n" +
 			"run_id:" + m.runID + "\r\nuptime_in_seconds:0\r\nrole:master\r\n")
-	case words == "COMMAND INFO" && len(args) == 2: // miniredis's tells of all that it has, in a form that its scripts cannot take
+	case words == "COMMAND INFO" && len(args) == 2: // miniredis replies with all of its commands, in a form that its scripts cannot take
 		m.writeCommand(c, args[1])
 	case words == "CLIENT ID":
 		c.WriteInt(m.idOf(c))
@@ -125,7 +125,7 @@ func (m *master) answer(c *server.Peer, command string, args ...string) bool {
 	return true
 }
 
-// writeCommand answers COMMAND INFO, as far as it is known: whether there is such a command.
+// writeCommand answers COMMAND INFO, as far as known: whether the command exists.
 func (m *master) writeCommand(c *server.Peer, name string) {
 	c.Block(func(w *server.Writer) {
 		w.WriteLen(1)
@@ -135,7 +135,7 @@ func (m *master) writeCommand(c *server.Peer, name string) {
 		}
 		w.WriteLen(3)
 		w.WriteBulk(strings.ToLower(name))
-		w.WriteInt(0) // how many arguments it takes: any
+		w.WriteInt(0) // the number of arguments: any
 		w.WriteLen(0)
 	})
 }
@@ -164,8 +164,8 @@ func (m *master) isKilled(c *server.Peer) bool {
 	return m.killed[c]
 }
 
-// kill makes the connection with that id run nothing any more, and returns how many there were. miniredis closes it when
-// its next command comes.
+// kill keeps the connection with this id from running any further command, and returns how many connections had the id.
+// miniredis closes the connection with its next command.
 func (m *master) kill(id string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +179,7 @@ func (m *master) kill(id string) int {
 	return 0
 }
 
-// writeParameters answers CONFIG GET: the parameters that any of the patterns matches.
+// writeParameters answers CONFIG GET: the parameters that match any of the patterns.
 func writeParameters(c *server.Peer, patterns []string) {
 	var found []string
 	for name, v := range parameters {

@@ -1,8 +1,9 @@
-// Package renewed follows files that are renewed in place: certificates, by certbot or cert-manager, and passwords, by who keeps a
-// deployment's secrets. A proxy that went on with what it has read at its start would be shut out on the day when that ends.
+// Package renewed follows files that are renewed in place: certificates, by certbot or cert-manager, and passwords, by
+// the keeper of a deployment's secrets. Otherwise a proxy would be shut out on the day when the certificate or password
+// of its start ends.
 //
-// The files are read again before a handshake or a login, at most once in lookEvery, and not by a clock of their own. A handshake
-// before which they were read begins with what they say. Connections that are there stay as they are.
+// The files are read again before a handshake or a login, at most once in lookEvery, and not by a clock of their own. A
+// handshake uses the files read before it. Existing connections stay as they are.
 package renewed
 
 import (
@@ -17,10 +18,10 @@ import (
 	"lockproxy/cmd/lockproxy/config"
 )
 
-// lookEvery is for how long files are taken to be as they were.
+// lookEvery is for how long files are taken as unchanged.
 const lookEvery = time.Second
 
-// A Source has what its files last made.
+// A Source has the latest result of its files.
 type Source[T any] struct {
 	what  string
 	load  func() (T, error)
@@ -30,15 +31,16 @@ type Source[T any] struct {
 
 	made atomic.Pointer[T]
 
-	mu     sync.Mutex // held by whoever reads the files; guards what follows
+	mu     sync.Mutex // held by the goroutine that reads the files; guards the fields below
 	looked time.Time
-	held   digest // what was in the files, or why they could not be read
+	held   digest // the files' content, or why the files could not be read
 }
 
 type digest [sha256.Size]byte
 
-// New returns a source of what load makes of the files, of which those that are not set are "". The log says of what they are, such as
-// "certificates". The error is load's; the source then has the zero value until the files are renewed.
+// New returns a source of load's results. files are the files that load reads; "" for a file that is not set. what
+// names the result in the log, such as "certificates". The error is load's; the source then has the zero value until
+// the files are renewed.
 func New[T any](log *slog.Logger, what string, load func() (T, error), files ...string) (*Source[T], error) {
 	set := slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == "" })
 	s := &Source[T]{what: what, load: load, files: set, log: log, every: lookEvery}
@@ -49,9 +51,10 @@ func New[T any](log *slog.Logger, what string, load func() (T, error), files ...
 	return s, err
 }
 
-// Now returns what the files make, which the caller must not change. If what they hold now cannot be used, it is the former one.
+// Now returns the result of the files, which the caller must not change. While the files cannot be used, Now returns
+// the former result.
 func (s *Source[T]) Now() T {
-	if s.mu.TryLock() { // whoever comes while somebody reads them does not wait
+	if s.mu.TryLock() { // while another goroutine reads the files, nobody waits
 		if time.Since(s.looked) >= s.every {
 			s.look()
 			s.looked = time.Now()
@@ -61,7 +64,8 @@ func (s *Source[T]) Now() T {
 	return *s.made.Load()
 }
 
-// look makes it anew if the files have changed. What they hold is noted before, so that a change in between shows the next time.
+// look makes the result anew if the files have changed. look notes the files' content before load reads them, so that a
+// change in between shows the next time.
 func (s *Source[T]) look() {
 	held := s.read()
 	if held == s.held {
@@ -90,16 +94,16 @@ func (s *Source[T]) read() digest {
 	return digest(all.Sum(nil))
 }
 
-// Certificates are the TLS configuration that their files last made.
+// Certificates are the TLS configuration of the latest files.
 type Certificates struct{ *Source[*tls.Config] }
 
-// NewCertificates is New for them.
+// NewCertificates is New for certificates.
 func NewCertificates(log *slog.Logger, load func() (*tls.Config, error), files ...string) (Certificates, error) {
 	s, err := New(log, "certificates", load, files...)
 	return Certificates{s}, err
 }
 
-// Until returns when the certificate that is shown now expires; the zero time if none is.
+// Until returns when the certificate that is shown now expires; the zero time if none is shown.
 func (c Certificates) Until() time.Time {
 	shown := c.Now().Certificates
 	if len(shown) == 0 {

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// Wrap returns c with cheaper Read and Write if it is a plain TCP connection, and else c as it is. All else, deadlines and
-// closing while others wait too, is c's own.
+// Wrap returns a plain TCP connection with cheaper Read and Write, and any other connection unchanged. All else is c's
+// own, including deadlines, and closing while others wait.
 func Wrap(c net.Conn) net.Conn {
 	t, ok := c.(*net.TCPConn)
 	if !ok {
@@ -34,9 +34,9 @@ type conn struct {
 	in, out transfer
 }
 
-// A transfer is what there is of one direction: the Read or Write under way.
+// A transfer is the state of one direction: the Read or Write under way.
 type transfer struct {
-	mu    sync.Mutex // held for all of it
+	mu    sync.Mutex // held during the whole transfer
 	b     []byte
 	n     int
 	errno syscall.Errno
@@ -56,7 +56,7 @@ func (c *conn) Read(b []byte) (int, error) {
 
 func (c *conn) Write(b []byte) (int, error) { return c.transfer("write", &c.out, b, c.raw.Write) }
 
-// transfer calls t.try until that is content, and between the calls waits for the socket.
+// transfer calls t.try until t.try returns true, and between the calls waits for the socket.
 func (c *conn) transfer(op string, t *transfer, b []byte, untilReady func(func(fd uintptr) bool) error) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *conn) transfer(op string, t *transfer, b []byte, untilReady func(func(f
 	return t.n, err
 }
 
-// rename has an error name the operation. It says "raw-read" where package net says "read".
+// rename has an error name the operation: "read" as in package net, not "raw-read".
 func rename(err error, op string) {
 	if named, ok := errors.AsType[*net.OpError](err); ok {
 		named.Op = op

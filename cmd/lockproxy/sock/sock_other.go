@@ -4,5 +4,5 @@ package sock
 
 import "net"
 
-// Wrap returns c as it is.
+// Wrap returns c unchanged.
 func Wrap(c net.Conn) net.Conn { return c }
