@@ -16,11 +16,7 @@ func TestCommandDocsHasTheArgumentsThatRedisHas(t *testing.T) {
 	more := map[string]string{
 		"lock": "key ttl-ms [TOKEN token] [WAIT ms] [HOLD]", "fence": "key fence", "locks": "[MATCH pattern] [COUNT count]",
 		"delex": "key [IFEQ value | IFNE value]", "client|setinfo": "<LIB-NAME libname | LIB-VER libver>",
-	}
-	for name, want := range more {
-		if proxy[name] != want {
-			t.Errorf("%s: %q, want %q", name, proxy[name], want)
-		}
+		"unlock": "key token", "extend": "key token ttl-ms", "lockinfo": "key", "forceunlock": "key", "delifeq": "key value", "client|no-touch": "<ON | OFF>",
 	}
 	compared := 0
 	for name, hint := range proxy {
@@ -31,8 +27,11 @@ func TestCommandDocsHasTheArgumentsThatRedisHas(t *testing.T) {
 		case "client|list", "client|kill", "client|tracking": // which have none
 			continue
 		}
-		if has && hint != want {
-			t.Errorf("%s: %q, Redis says %q", name, hint, want)
+		if !has {
+			want = more[name] // a command that Redis does not have needs its arguments there
+		}
+		if hint != want {
+			t.Errorf("%s: %q, Redis, or this test, says %q", name, hint, want)
 		}
 		if has && want != "" {
 			compared++
