@@ -24,7 +24,7 @@ func (e *Engine) acquire(a *acquireRound) {
 }
 
 func (a *acquireRound) compose(en *entry, now int64) {
-	en.expires = en.lane.expiry(a.hash, now+a.keeps.Milliseconds())
+	en.expires = en.lane.clock.expiry(a.hash, now+a.keeps.Milliseconds())
 	switch {
 	case a.fencing != nil:
 		en.Args = a.fencing.take(en)
@@ -35,7 +35,7 @@ func (a *acquireRound) compose(en *entry, now int64) {
 	case a.req.WantHolder:
 		en.Args = luaTakeOrHolder.whole([]string{a.req.Key.Name}, a.req.Token, en.expires)
 	default:
-		en.Args = en.lane.lay("SET", &a.req.Key.Name, &a.req.Token, "NX", "PXAT", &en.expires)
+		en.Args = en.lane.batch.lay("SET", &a.req.Key.Name, &a.req.Token, "NX", "PXAT", &en.expires)
 	}
 }
 

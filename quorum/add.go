@@ -29,7 +29,7 @@ func (a *addRound) compose(en *entry, _ int64) {
 	more, until := ceilMillis(a.req.TTL+Drift(a.req.TTL, c.DriftFactor)-clockFloor).Milliseconds(), int64(0)
 	if a.until != 0 {
 		// What other keys are kept for in addition would differ between masters, which is what this round is to end.
-		more, until = 0, en.lane.clockNow+ceilMillis(a.until-en.lane.gathered).Milliseconds()
+		more, until = 0, en.lane.clock.now+ceilMillis(a.until-en.lane.clock.gathered).Milliseconds()
 	}
 	keys := []string{a.req.Key.Name, horizonKey}
 	en.Args = luaAdd.whole(keys, a.req.Token, more, c.kept(c.TTLMax).Milliseconds(), until)

@@ -110,9 +110,9 @@ func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Dura
 }
 
 // timeLateness notes by how much a key is kept longer than its client asked. It is called by the lane's loop.
-func (s *sighting) timeLateness(l *lane, name string) {
+func (s *sighting) timeLateness(c *laneClock, name string) {
 	if s.exists && s.left >= 0 {
-		least, most := l.expiries.lateness(signature{name: name, token: s.value}.hash(), s.ends, s.slack, l.clockWidth())
+		least, most := c.lateness(signature{name: name, token: s.value}, s.ends, s.slack)
 		s.late, s.later = time.Duration(least)*time.Millisecond, time.Duration(most)*time.Millisecond
 	}
 }

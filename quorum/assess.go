@@ -13,16 +13,42 @@ import (
 // A master is assessed when a connection to it is made, and whenever the proof of a batch leaves doubt. The question is whether it
 // may have forgotten locks; its marks and what it says of itself tell. If it may, it gets a new mark and a quarantine (rules 6, 9).
 
+// An assessor finds out whether a lane's master may vote in the lane's database. It belongs to the lane's loop. What one connection
+// has shown stands in the link.
+type assessor struct {
+	target
+	examiner
+	clock    *laneClock
+	horizon  *horizon
+	epochs   *epochs
+	recovery *recovery
+	witness  witness
+
+	link    *link   // that was found good last
+	marked  int     // so many jumps of the clock that were confirmed are in the database's mark
+	refused instant // since when the server is refused: a later one was known under its address; 0 if it is not
+}
+
+// An examiner is a lane, as those see it who judge its master.
+type examiner interface {
+	// ask puts a question to the master, if the lane is connected. answer is called in the lane's loop if the question's batch was
+	// vouched for. It may be nil.
+	ask(command []any, answer func(reply any))
+	// suspect has the master assessed again after the batch. It is called in the lane's loop.
+	suspect()
+}
+
 // errCluster: not even our own keys are in one slot there.
 var errCluster = errors.New("runs in cluster mode: masters are independent servers, with cluster-enabled no")
 
 // inquire asks the master about itself, and refuses one that cannot vote.
-func (l *lane) inquire(k *link) error {
+func (a *assessor) inquire(k *link) error {
 	inquiry := masters.NewInquiry()
 	if err := k.conn.Exec(inquiry.Calls()); err != nil {
 		return err
 	}
 	k.info = inquiry.Info()
+	a.clock.tellsExpiry = k.info.TellsExpiry
 	//mutant: a replica votes
 	if k.info.Role != "" && k.info.Role != "master" {
 		return fmt.Errorf("is a %s, not a master", k.info.Role)
@@ -30,7 +56,7 @@ func (l *lane) inquire(k *link) error {
 	if k.info.Cluster {
 		return errCluster
 	}
-	if other := l.engine.servers.claim(k, l.master, k.info.RunID); other != "" {
+	if other := a.engine.servers.claim(k, a.master, k.info.RunID); other != "" {
 		return errors.New("is the same server as " + other)
 	}
 	return nil
@@ -39,12 +65,12 @@ func (l *lane) inquire(k *link) error {
 // markTries bounds how often proxies may be faster than this one in marking a master.
 const markTries = 5
 
-// assess finds out whether the master may have forgotten locks, and quarantines it if so.
-func (l *lane) assess(k *link) error {
-	charges, charge := l.master.watch.charged()
-	forgot := l.suspicion(k)
-	if charges != l.charges {
-		forgot = charge
+// assess finds out whether the master may have forgotten locks, and quarantines it if so. last is the connection before, if k is new.
+func (a *assessor) assess(k, last *link) error {
+	jumps, jump := a.master.watch.confirmed()
+	forgot := a.suspicion(k, last)
+	if jumps != a.marked {
+		forgot = jump
 	}
 	for range markTries {
 		found, look, err := k.readMarks()
@@ -53,18 +79,18 @@ func (l *lane) assess(k *link) error {
 		}
 		is, ok := vouch.ParseCanary(found.canary)
 		//mutant: epochs of another database are learned
-		if ok && is.DB == l.db && is.Members == l.engine.members {
+		if ok && is.DB == a.db && is.Members == a.engine.members {
 			//mutant: a master that is listed in another place votes
-			if l.isMisplaced(k, &is) {
+			if a.isMisplaced(k, &is) {
 				return errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
 			}
-			l.roster.learn(found.roster) // else it may be another database's, or deployment's
+			a.epochs.roster.learn(found.roster) // else it may be another database's, or deployment's
 		}
-		early := !l.heardOthers() // before what they have told is looked at
-		known := l.latestEpoch().Load()
-		now := l.canaryNow(k, max(known, is.Epoch), is.Bounds)
+		early := !a.epochs.heardOthers() // before what they have told is looked at
+		known := a.epochs.latest().Load()
+		now := a.canaryNow(k, max(known, is.Epoch), is.Bounds)
 		now.Early = early
-		if ok && is.Members == l.engine.members && isDoubted(k, &is) {
+		if ok && is.Members == a.engine.members && isDoubted(k, &is) {
 			witnessed, err := isWitnessed(k.conn)
 			if err != nil {
 				return err
@@ -75,13 +101,13 @@ func (l *lane) assess(k *link) error {
 		j := vouch.Judge(found.canary, now, known)
 		switch {
 		case forgot != "":
-		case l.isBack(j.Next.Epoch):
+		case a.isBack(j.Next.Epoch):
 			//mutant: a server to which the address leads back votes at once
 			forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
-		case l.wentBack(k, found, j.Next.Epoch):
+		case wentBack(k, last, found, j.Next.Epoch):
 			forgot = vouch.Older
 		case known <= is.Epoch: // else it is another server, or is told to be
-			forgot = l.hindsight(found, is.Epoch, look)
+			forgot = a.hindsight(found, is.Epoch, look)
 		}
 		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
 			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
@@ -90,17 +116,17 @@ func (l *lane) assess(k *link) error {
 			return errors.New(j.Reason)
 		}
 		//mutant: a proxy watches clocks by its own settings alone
-		l.engine.keepTo(j.Next.Bounds)
+		a.engine.keepTo(j.Next.Bounds)
 		if j.Verdict == vouch.Same {
-			l.charges, k.early, k.durable = charges, early && j.Next.Process != now.Process, j.Next.Durable
-			return l.adopt(k, found, j.Next.Epoch)
+			a.marked, k.early, k.durable = jumps, early && j.Next.Process != now.Process, j.Next.Durable
+			return a.adopt(k, found, j.Next.Epoch)
 		}
-		done, err := l.mark(k, found.canary, j, forgot)
+		done, err := a.mark(k, found.canary, j, forgot)
 		if err != nil {
 			return err
 		}
 		if done && j.Verdict == vouch.Forgot {
-			l.ends = ends{}
+			a.horizon.ends = ends{}
 		}
 		if done { // else another proxy was faster, perhaps with a mark for another reason: ours still has to be made
 			forgot = ""
@@ -111,8 +137,8 @@ func (l *lane) assess(k *link) error {
 
 // isMisplaced says that this very server was marked by a proxy that has it in another place of its list. In a deployment with a
 // name, proxies tell each other the epochs of masters by their places, and so must agree on these.
-func (l *lane) isMisplaced(k *link, is *vouch.Canary) bool {
-	return l.engine.cfg.Deployment != "" && isMarkedElsewhere(is, l.master.slot, &k.info)
+func (a *assessor) isMisplaced(k *link, is *vouch.Canary) bool {
+	return a.engine.cfg.Deployment != "" && isMarkedElsewhere(is, a.master.slot, &k.info)
 }
 
 func isMarkedElsewhere(is *vouch.Canary, slot int, info *masters.Info) bool {
@@ -133,16 +159,16 @@ func (k *link) readMarks() (marks, *endLook, error) {
 }
 
 // hindsight returns why a master may have forgotten locks, by the end of its horizon. epoch is that of its canary.
-func (l *lane) hindsight(found marks, epoch int64, look *endLook) string {
+func (a *assessor) hindsight(found marks, epoch int64, look *endLook) string {
 	if found.quarantine != "" {
-		l.ends = ends{} // it is known to have forgotten
+		a.horizon.ends = ends{} // it is known to have forgotten
 	}
-	return l.ends.missed(look, epoch)
+	return a.horizon.ends.missed(look, epoch)
 }
 
 // suspicion returns why a master may have forgotten locks though its canary is in place.
-func (l *lane) suspicion(k *link) string {
-	if k.info.RunID == "" && l.last != nil {
+func (a *assessor) suspicion(k, last *link) string {
+	if k.info.RunID == "" && last != nil {
 		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
 	}
 	return ""
@@ -151,10 +177,10 @@ func (l *lane) suspicion(k *link) string {
 // wentBack says that the data of this server is of an earlier time than before, as after a second SWAPDB: its epoch is lower than
 // it was, or it was clean in this epoch and is now in its quarantine. It is known to be the same server by its connection, or its
 // run id. A server that cannot be recognised in this way, and has an epoch that is too low, is refused by adopt.
-func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
+func wentBack(k, last *link, found marks, epoch int64) bool {
 	was := k
-	if k.epoch == 0 && l.last != nil && k.info.RunID != "" && l.last.info.RunID == k.info.RunID {
-		was = l.last
+	if k.epoch == 0 && last != nil && k.info.RunID != "" && last.info.RunID == k.info.RunID {
+		was = last
 	}
 	returned := found.quarantine != "" && was.marks.quarantine == "" && was.marks.canary == found.canary
 	return was.epoch > epoch || returned
@@ -164,8 +190,8 @@ func (l *lane) wentBack(k *link, found marks, epoch int64) bool {
 // off. Until then adopt refuses it. Now it is taken for a master that has lost its data, and what the other server granted under
 // this address is void. It waits, because an address may lead some proxies to one server and some to the other: these proxies would
 // void each other's votes all the time.
-func (l *lane) isBack(epoch int64) bool {
-	return l.latestEpoch().Load() > epoch && l.refused != 0 && l.engine.now()-l.refused >= l.engine.cfg.backAfter()
+func (a *assessor) isBack(epoch int64) bool {
+	return a.epochs.latest().Load() > epoch && a.refused != 0 && a.engine.now()-a.refused >= a.engine.cfg.backAfter()
 }
 
 // backAfter is long enough for all proxies to notice that a server is gone.
@@ -177,23 +203,23 @@ func (c *Config) backAfter() time.Duration {
 // mark writes the next canary, and the quarantine that goes with it. Where the whole server may have forgotten locks, its other
 // databases are marked, too: there may be no lane for them now that would find out. forgot is the reason if it concerns the whole
 // server; "" if only this database's mark is wrong. It returns false if another proxy was faster.
-func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (done bool, err error) {
+func (a *assessor) mark(k *link, seen string, j vouch.Judgement, forgot string) (done bool, err error) {
 	text := ""
 	if j.Verdict == vouch.Forgot {
 		text = sentenceText(j.Reason)
 	}
 	keys := []string{canaryKey, quarantineKey}
 	calls := []*masters.Call{{Args: luaMark.whole(append(keys, rosterKey), seen, j.Next.String(), text)}}
-	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || l.db == 0) {
+	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || a.db == 0) {
 		epoch := j.Next.Epoch
 		switch {
 		//mutant: what a flush of database 0 hides is not marked
-		case flushed && l.db == 0 && forgot != "": // the others were not flushed, but forgot concerns them
+		case flushed && a.db == 0 && forgot != "": // the others were not flushed, but forgot concerns them
 			text = sentenceText(forgot)
 		case flushed: // the others were not; but data that was swapped away from here must not come back as clean
 			epoch = 0
 		}
-		args := luaSentence.whole(keys, epoch, text, int64(l.db), int64(databasesMax), j.Next.Evicted)
+		args := luaSentence.whole(keys, epoch, text, int64(a.db), int64(databasesMax), j.Next.Evicted)
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {
@@ -203,46 +229,35 @@ func (l *lane) mark(k *link, seen string, j vouch.Judgement, forgot string) (don
 }
 
 // adopt takes what the assessment found.
-func (l *lane) adopt(k *link, found marks, epoch int64) error {
-	if l.db == 0 {
-		l.master.marked.Store(int64(l.charges))
+func (a *assessor) adopt(k *link, found marks, epoch int64) error {
+	if a.db == 0 {
+		a.master.marked.Store(int64(a.marked))
 	}
-	if l.latestEpoch().Load() > epoch {
-		if l.refused == 0 {
-			l.refused = l.engine.now()
+	if a.epochs.latest().Load() > epoch {
+		if a.refused == 0 {
+			a.refused = a.engine.now()
 		}
 		return fmt.Errorf("is refused: was replaced: another server answers, or answered, under its address; lead it to that one, or leave it: after %v it is quarantined, like one without its data",
-			l.engine.cfg.backAfter())
+			a.engine.cfg.backAfter())
 	}
-	l.refused = 0
+	a.refused = 0
 	//mutant: an evicting master votes
 	if k.info.Evicts() {
 		return errors.New("may evict locks: set its maxmemory-policy to noeviction")
 	}
-	known := l.latestEpoch().Load()
-	raise(l.latestEpoch(), epoch)
+	known := a.epochs.latest().Load()
+	raise(a.epochs.latest(), epoch)
 	//mutant: a proxy that starts tells nobody of epochs
 	if known < epoch && found.quarantine == "" { // if it is in quarantine, they are told during that, or at its end
 		//mutant: nobody is told of an epoch without a quarantine
-		l.tellOthers(nil) // even of a first look at the master: the proxy that saw the epoch begin may be gone
+		a.epochs.tellOthers(nil) // even of a first look at the master: the proxy that saw the epoch begin may be gone
 	}
-	k.marks, k.epoch, k.horizon = found, epoch, 0
+	a.link, k.marks, k.epoch = k, found, epoch
+	a.epochs.shown, a.horizon.until = found.roster, 0
 	k.restraintArgs = nil
 	if is := k.info.Restraint; is != nil {
 		k.restraintArgs = []any{"CONFIG", "GET", is[0]}
 	}
-	l.setQuarantine(found.quarantine, found.canary)
-	return nil
-}
-
-// reassess does again what the handshake did, on the same connection.
-func (l *lane) reassess(k *link) error {
-	if err := l.inquire(k); err != nil {
-		return err
-	}
-	if err := l.assess(k); err != nil {
-		return err
-	}
-	l.master.describe(&k.info)
+	a.recovery.set(found.quarantine, found.canary)
 	return nil
 }

@@ -23,14 +23,14 @@ func failed(cause string) ballot { return ballot{vote: Failed, cause: cause} }
 
 // voidCause returns why a ballot does not count, if so.
 func (en *entry) voidCause(b ballot) failure {
-	switch l := en.lane; {
-	case !l.unproven.none():
-		return l.unproven
-	case !l.unkept.none() && en.round.keeps > 0:
-		return l.unkept
+	switch in := &en.lane.batch; {
+	case !in.unproven.none():
+		return in.unproven
+	case !in.unkept.none() && en.round.keeps > 0:
+		return in.unkept
 	case b.ifClean:
 		//mutant: a quarantined master's grants count
-		return failure{FailedQuarantined, l.quarantined}
+		return failure{FailedQuarantined, in.quarantined}
 	}
 	return failure{}
 }

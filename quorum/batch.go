@@ -9,80 +9,106 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A lane's loop gathers a batch, exchanges it with the master, and hands the answers out. running is the batch, from when it is
-// gathered, and what is known of it. It belongs to the loop.
-type running struct {
-	batch       []request
-	calls       []*masters.Call
-	words       []any // of the batch's usual commands; see lay
-	gathered    instant
-	begun       int64         // of the watch, then
-	clockNow    int64         // what the master's clock shows at most while the batch is gathered, ms
-	clockKept   int64         // by which keys are set to expire that are relied on: clockNow, or later
-	beyond      int64         // by how much clockKept may be ahead of the clock, besides uncertainty, ms
-	clockUnsure bool          // clockNow is not known well enough to set a key by it
-	exact       exactness     // what the answers to TIME prove
-	keeps       time.Duration // the longest that a key lives which the batch may set
-	extension   masters.Call  // of the horizon, at the head of a batch that needs it
-	proof       proof         // at the end of every batch
-	unproven    failure       // why the votes of the batch do not count
-	unkept      failure       // why votes for keys that it set do not count
-	quarantined string        // why votes that rest on something not being there do not count
-	epoch       int64         // of the master
+// A lane's loop gathers a batch, exchanges it with the master, and hands the answers out.
+
+// A batch is what a lane sends together, and what the answers prove. It belongs to the lane's loop.
+type batch struct {
+	requests []request
+	calls    []*masters.Call
+	words    []any         // of the usual commands; see lay
+	keeps    time.Duration // for how long the longest key lives that the batch may set
+	proof    proof         // at the end
+
+	unproven    failure // why the votes do not count
+	unkept      failure // why votes for keys that the batch set do not count
+	quarantined string  // why votes that rest on something not being there do not count
+	epoch       int64   // of the master
 }
 
 // batchMax bounds how many requests wait for one exchange.
 const batchMax = 1024
 
-// gather waits for requests and takes those that are still wanted into the batch.
+// lay returns the words of a command as Args, for as long as the batch lasts: a command that is built for each master
+// then costs no memory of its own.
+func (b *batch) lay(words ...any) []any {
+	from := len(b.words)
+	b.words = append(b.words, words...)
+	return b.words[from:len(b.words):len(b.words)]
+}
+
+// measure notes for how long the longest key lives that the batch may set.
+func (b *batch) measure() {
+	b.keeps = 0
+	for _, r := range b.requests {
+		//mutant: the horizon is never extended
+		b.keeps = max(b.keeps, r.keeps())
+	}
+}
+
+func (b *batch) clear() {
+	clear(b.requests)
+	clear(b.calls)
+	clear(b.words)
+	b.words = b.words[:0]
+}
+
+// gather waits for requests, and takes the requests that are still wanted into the batch.
 func (l *lane) gather(ctx context.Context) bool {
-	for l.batch = l.queue.collect(l.batch[:0]); len(l.batch) == 0; l.batch = l.queue.collect(l.batch[:0]) {
+	for !l.collect() {
 		select {
 		case <-l.queue.wake:
 		case <-ctx.Done():
 			return false
 		}
 	}
-	now := l.engine.waited()
-	l.begun = l.master.watch.restarts.Load() // before our clock is read: see putRight
-	l.gathered = l.engine.catchUp()
-	if l.readClocks(); l.clockUnsure {
-		l.batch = append(l.batch, &question{Call: masters.Call{Args: heartbeatArgs}, lane: l}) // so that it is known afterwards
+	b, now := &l.batch, l.engine.waited()
+	if l.clock.gather(); l.clock.unsure {
+		b.requests = append(b.requests, l.newQuestion(heartbeatArgs, nil)) // so that the clock is known afterwards
 	}
-	n := len(l.batch)
-	l.batch = slices.DeleteFunc(l.batch, func(r request) bool { return !r.take(now) })
+	n := len(b.requests)
+	b.requests = slices.DeleteFunc(b.requests, func(r request) bool { return !r.take(now) })
 	//mutant: a late release follows what came after it
-	if len(l.batch) < n {
+	if len(b.requests) < n {
 		l.takeLate(now)
 	}
-	if len(l.batch) == 0 {
+	if len(b.requests) == 0 {
 		l.rest()
 	}
-	return len(l.batch) > 0
+	return len(b.requests) > 0
 }
 
-// lay returns the words of a command as Args, for as long as the batch lasts: a command that is built for each master
-// then costs no memory of its own.
-func (l *lane) lay(words ...any) []any {
-	from := len(l.words)
-	l.words = append(l.words, words...)
-	return l.words[from:len(l.words):len(l.words)]
+// collect moves what waits into the batch.
+func (l *lane) collect() bool {
+	l.batch.requests = l.queue.collect(l.batch.requests[:0])
+	return len(l.batch.requests) > 0
+}
+
+// takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
+func (l *lane) takeLate(now answerTime) {
+	var first []request
+	for _, u := range l.queue.takeUndos() {
+		if u.take(now) {
+			first = append(first, u)
+		}
+	}
+	l.batch.requests = slices.Insert(l.batch.requests, 0, first...)
 }
 
 // exchange writes the batch, reads the replies, and hands each to its request.
 func (l *lane) exchange() {
-	l.calls = l.proof.head(l.calls[:0], len(l.batch))
-	l.extendHorizon()
-	first := len(l.calls)
-	for _, r := range l.batch {
-		l.calls = append(l.calls, r.command())
+	b := &l.batch
+	b.measure()
+	b.calls = l.horizon.extend(b.proof.head(b.calls[:0], len(b.requests)), b.keeps)
+	first := len(b.calls)
+	for _, r := range b.requests {
+		b.calls = append(b.calls, r.command())
 	}
-	l.calls = l.proof.tail(l.calls, l.link.restraintArgs)
-	l.proof.sent = l.engine.now()
-	err := l.link.conn.Exec(l.calls)
+	b.calls = b.proof.tail(b.calls, l.link.restraintArgs)
+	b.proof.sent = l.engine.now()
+	err := l.link.conn.Exec(b.calls)
 	now := l.engine.catchUp()
-	l.proof.received = now
-	l.master.roundTrip.Store(int64(now - l.proof.sent))
+	b.proof.received = now
+	l.master.roundTrip.Store(int64(now - b.proof.sent))
 	l.readProof(err)
 	l.queue.handsOut()
 	cause := ""
@@ -93,12 +119,12 @@ func (l *lane) exchange() {
 		}
 		l.disconnect(cause) // first, so that no new request comes before the cause is known
 	}
-	mend := l.handOut(l.calls[first:], now, cause)
-	if mend == nil && l.suspect {
+	mend := l.handOut(b.calls[first:], now, cause)
+	if mend == nil && l.suspected {
 		mend = l.reassess
 	}
-	l.suspect = false
-	l.answered = len(l.batch)
+	l.suspected = false
+	l.answered = len(b.requests)
 	l.rest()
 	if mend != nil && l.link != nil {
 		l.mend(mend)
@@ -107,25 +133,40 @@ func (l *lane) exchange() {
 
 // readProof finds out when the batch ran and whether its votes count.
 func (l *lane) readProof(err error) {
-	l.unproven, l.unkept, l.epoch = failure{}, failure{}, l.link.epoch
-	l.quarantined = l.quarantineCause()
+	b := &l.batch
+	b.unproven, b.unkept, b.epoch = failure{}, failure{}, l.link.epoch
+	b.quarantined = l.recovery.cause()
 	if err != nil {
-		l.unproven = failure{FailedConnection, "did not answer to the end of the batch"}
+		b.unproven = failure{FailedConnection, "did not answer to the end of the batch"}
 		return
 	}
-	if ms, ok := millis(&l.proof.last); ok {
-		l.learnHorizon(ms)
-		l.link.clock, l.link.clockAt = ms, l.proof.received
+	if ms, ok := millis(&b.proof.last); ok {
+		l.horizon.learn(&b.proof, ms, l.link.epoch)
+		l.clock.heard, l.clock.heardAt = ms, b.proof.received
 	}
-	l.unproven, l.unkept = l.vouch(), l.unkeptCause()
-	if !l.unproven.none() || !l.unkept.none() {
+	b.unproven = l.assessor.vouch(&b.proof, b.keeps)
+	b.unkept = l.unkeptCause()
+	if !b.unproven.none() || !b.unkept.none() {
 		l.master.dropped.Add(1)
 	}
 }
 
+// unkeptCause returns why the keys that the batch set do not count, if they do not although the rest of the batch does.
+func (l *lane) unkeptCause() failure {
+	switch b := &l.batch; {
+	case b.keeps == 0:
+		return failure{}
+	case !l.horizon.covers(b.keeps):
+		return l.withheld(FailedHorizon, "has no horizon", &l.horizon.extension, b.proof.received)
+	case l.clock.misjudged():
+		return failure{FailedClock, "answered too late, compared with before, to tell when what was set expires"}
+	}
+	return failure{}
+}
+
 // handOut gives each request its answer, and returns what the answers ask to be done about the link.
 func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*link) error) {
-	for i, r := range l.batch {
+	for i, r := range l.batch.requests {
 		c := calls[i]
 		if !c.Answered {
 			r.lost(cause)
@@ -133,13 +174,13 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 		}
 		if c.Err != nil {
 			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
-			case "NOSCRIPT": // the script cache was flushed: what is not sent again has failed, the next will find the scripts
+			case "NOSCRIPT": // the script cache was flushed: a script that is not sent again has failed, the next finds the scripts
 				mend = (*link).loadScripts
 				//mutant: a script that was forgotten is not sent again
 				if l.sendAgain(i) {
 					continue
 				}
-			case "READONLY", "NOAUTH", "MASTERDOWN": // it is no longer what the handshake found: shake hands again
+			case "READONLY", "NOAUTH", "MASTERDOWN": // the server is no longer as in the handshake: shake hands again
 				mend = func(*link) error { return c.Err }
 			}
 		}
@@ -159,9 +200,6 @@ func (l *lane) mend(f func(*link) error) {
 
 // rest ends a batch.
 func (l *lane) rest() {
-	clear(l.batch)
-	clear(l.calls)
-	clear(l.words)
-	l.words = l.words[:0]
+	l.batch.clear()
 	l.ledger.settle(l.queue.rest())
 }

@@ -19,8 +19,9 @@
 //	lock.go, noquorum.go
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
-//	lane.go, queue.go, batch.go,
-//	linger.go, link.go, master.go,
+//	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
+//	queue.go, link.go, question.go,
+//	target.go, master.go,
 //	servers.go, sweeper.go,
 //	failure.go
 //	clock.go                         what time it is for the engine, and how long masters have had to answer
@@ -55,14 +56,22 @@
 //	settleEpochs     when votes are about to win: has none of these masters got new marks since?
 //	warden           beside all this: ends quarantines, by what the other masters remember; judges whose clock it was that jumped
 //
-// As function calls: lane.handshake with inquire, readClock, assess, mark and adopt; lane.vouch and, if need be, reassess;
-// round.conclude; warden.judge and lane.seeThrough. The files:
+// A lane holds one of each type that judges its master; none of these knows the lane, but for the two methods of an examiner:
+//
+//	assessor         may the master vote? Its handshake, its marks, its proofs
+//	laneClock        the master's clock: what it shows, when keys are set to expire
+//	horizon          until when a lock that was granted there may live
+//	epochs           the masters' epochs in this database, and which master is to be told
+//	recovery         the master's quarantine; its own mutex
+//
+// As function calls: dialer.handshake with assessor.inquire, laneClock.meet, assessor.assess, mark and adopt; assessor.vouch and, if
+// need be, lane.reassess; round.conclude; warden.judge and recovery.seeThrough. The files:
 //
 //	assess.go, marks.go,             the handshake's part
 //	marks_lua.go, witness.go
-//	vouching.go, watch.go,           the proof that every batch ends with; clocks
-//	exactness.go, bounds.go,
-//	suspend*.go
+//	vouching.go, patrol.go           the proof that every batch ends with; the questions that come with a heartbeat
+//	lane_clock.go, watch.go,         clocks
+//	bounds.go, suspend*.go
 //	names.go                         do other proxies take the same names for locks?
 //	roster.go                        the epochs of all masters, and how the others are told of a new one
 //	horizon.go, horizon_end.go,      how long a master that has forgotten must wait; who sees to that
@@ -70,10 +79,10 @@
 //	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
 //
-// Lock order, each before the ones to its right; a mutex that is not named here is held for no call that takes another:
+// Lock order of rounds and lanes: each is locked before those to its right.
 //
 //	Engine.mu | Engine.order | round.mu of a release, or of a script, or that raises a fence | round.mu of an attempt |
-//	ledger.mu | laneQueue.mu
+//	recovery.mu | ledger.mu | laneQueue.mu | watch.mu, master.mu
 //
 // Package admission says whether an operation may begin now. Where clients ask for more than can be answered in time, they wait
 // in line before T1 is read.

@@ -75,9 +75,9 @@ func (d *execRound) compose(en *entry, now int64) {
 		at := int64(0)
 		switch {
 		case k.KeepTTL:
-			at = now - en.lane.beyond + k.ms - (en.lane.gathered - d.looked.start).Milliseconds()
+			at = now - en.lane.clock.beyond + k.ms - (en.lane.clock.gathered - d.looked.start).Milliseconds()
 		case k.ms > 0:
-			at = en.lane.expiry(k.hash, now+k.ms)
+			at = en.lane.clock.expiry(k.hash, now+k.ms)
 		}
 		k.ends[en.master] = at
 		argv = append(append(argv, k.words[:]...), at)

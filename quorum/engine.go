@@ -166,7 +166,7 @@ func (e *Engine) openDatabase(db int) laneSet {
 	set, r := make(laneSet, len(e.masters)), make(roster, len(e.masters))
 	for i, m := range e.masters {
 		l := newLane(e, m, db, r)
-		l.peers, set[i] = set, l
+		l.epochs.peers, set[i] = set, l
 	}
 	ctx, cancel := context.WithCancel(e.ctx)
 	e.databases[db].close = cancel

@@ -59,7 +59,7 @@ func (en *entry) send(now answerTime) failure {
 	defer r.mu.Unlock()
 	switch {
 	//mutant: a key is set by a vague clock
-	case r.dates && en.lane.clockUnsure: // what would be set could outlive its time, and its vote would not count
+	case r.dates && en.lane.clock.unsure: // what would be set could outlive its time, and its vote would not count
 		return failure{FailedClock, "has not told the time exactly enough"}
 	//mutant: a request is written after its deadline
 	//mutant: a request is written after its undo
@@ -67,7 +67,7 @@ func (en *entry) send(now answerTime) failure {
 		return failure{FailedLate, "was not sent in time"}
 	}
 	en.fate = sent
-	r.operation.compose(en, en.lane.clockKept)
+	r.operation.compose(en, en.lane.clock.kept)
 	return failure{}
 }
 
@@ -75,7 +75,7 @@ func (en *entry) send(now answerTime) failure {
 func (en *entry) reply(now instant) {
 	en.noteProgram()
 	en.round.vote(en, now, func() {
-		en.fate, en.epoch, en.clean = answered, en.lane.epoch, en.lane.quarantined == ""
+		en.fate, en.epoch, en.clean = answered, en.lane.batch.epoch, en.lane.batch.quarantined == ""
 		b := en.round.operation.read(en)
 		if d := en.voidCause(b); !d.none() {
 			en.record(Failed, d)

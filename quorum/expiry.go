@@ -5,7 +5,8 @@ package quorum
 // expires in that millisecond, and so leaves other attempts' keys alone.
 
 // An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
-// for another. It belongs to the lane's loop.
+// for another. It belongs to the lane's
+// loop.
 type expiries struct {
 	last   [1024]int64    // by the signature's hash: see at
 	later  [1024]int64    // by how much that is later than was asked for
@@ -65,11 +66,6 @@ func (e *expiries) lateness(hash uint64, ends, slack, width int64) (least, most 
 	return 0, 4*(2*slack+1) - 1 + width
 }
 
-// clockWidth is by how much the master's clock may be behind clockKept, in ms.
-func (l *lane) clockWidth() int64 {
-	return l.clockKept - l.master.watch.earliest(l.gathered, l.link.clock)
-}
-
 // avoid keeps choose away from the instant of a key that an undo is to remove, until free ends that. What was chosen last is
 // not enough for this: another signature may have had the same place meanwhile.
 func (e *expiries) avoid(x ending) {
@@ -93,24 +89,6 @@ func (e *expiries) isUndone(hash uint64, at, gap int64) bool {
 		}
 	}
 	return false
-}
-
-// expiry chooses an instant for a key that is set in the batch that is being written.
-func (l *lane) expiry(hash uint64, at int64) int64 {
-	gap := int64(1)
-	if !l.link.info.TellsExpiry {
-		gap = 2*expirySlack + 1
-	}
-	l.expiries.unsure[place(hash)] = l.clockWidth()
-	return l.expiries.choose(hash, at, gap)
-}
-
-// expiryAnew chooses an instant for a key that other masters have: what they keep it for may be longer than was asked for already.
-func (l *lane) expiryAnew(hash uint64, at int64) int64 {
-	at = l.expiry(hash, at)
-	_, most := l.expiries.lateness(hash, at, expirySlack, 0)
-	l.expiries.unsure[place(hash)] += most + 4*(2*expirySlack+1)
-	return at
 }
 
 // expirySlack is how far luaExpires may be wrong, in ms, on a master that does not tell when a key expires.

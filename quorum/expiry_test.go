@@ -96,7 +96,7 @@ func TestAReleaseForWhichThereIsNoRoomIsOwed(t *testing.T) {
 		if !l.ledger.owes(sig, 1) {
 			t.Error("it is not undone after the batch before it")
 		}
-		l.batch = l.queue.collect(l.batch)
+		l.collect()
 		if l.rest(); l.ledger.owes(sig, 1) {
 			t.Error("it is remembered for ever")
 		}
@@ -128,7 +128,7 @@ func TestAnUndoThatIsGivenUpKeepsNoInstant(t *testing.T) {
 		l := w.lanesOf(0)[2]
 		l.queue.mu.Lock()
 		defer l.queue.mu.Unlock()
-		if n := len(l.expiries.undone); n > 0 {
+		if n := len(l.clock.expiries.undone); n > 0 {
 			t.Errorf("%d instants are kept for undos that are over", n)
 		}
 	})

@@ -1,11 +1,6 @@
 package quorum
 
-import (
-	"log/slog"
-	"slices"
-	"strings"
-	"time"
-)
+import "strings"
 
 // A FailureKind groups the causes for which a master's vote does not count.
 type FailureKind uint8
@@ -43,19 +38,6 @@ var incapable = []string{
 	"OOM", "MISCONF", "NOREPLICAS", "NOPERM", "NOAUTH", "READONLY", "MASTERDOWN", "LOADING", "BUSY", "CLUSTERDOWN", "MOVED",
 }
 
-// complainEvery is how often at most the log is told that a master answers with such errors, of each code.
-const complainEvery = time.Minute
-
-// complain tells the log of a master that is connected, in no quarantine, and answers with an error: nothing else shows it but
-// counters. The text of the error stays out: it may hold what a client sent.
-func (l *lane) complain(err error, now instant) {
-	code := codeOf(err.Error())
-	if !slices.Contains(incapable, code) || !l.master.mayComplain(code, now) {
-		return
-	}
-	l.log(slog.LevelWarn, "answers with an error: its votes fail", "error", code)
-}
-
 // codeOf returns the code of an error. That a script lacks a permission is told without one: up to Redis 7.0, and from 7.2 on.
 func codeOf(text string) string {
 	if strings.Contains(text, "The user executing the script can't ") || strings.Contains(text, "ACL failure in script: ") {
@@ -63,18 +45,4 @@ func codeOf(text string) string {
 	}
 	code, _, _ := strings.Cut(ofScript(text), " ")
 	return code
-}
-
-// mayComplain says whether the log is to be told of the code now, and notes it if so.
-func (m *master) mayComplain(code string, now instant) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if at, ok := m.complained[code]; ok && now-at < complainEvery {
-		return false
-	}
-	if m.complained == nil {
-		m.complained = map[string]instant{}
-	}
-	m.complained[code] = now
-	return true
 }

@@ -57,7 +57,7 @@ type fencing struct {
 // take returns the command for one master. acquireRound.compose has chosen when the lock expires there.
 func (f *fencing) take(en *entry) []any {
 	req := &f.attempt.req
-	return en.lane.lay("EVALSHA", &f.attempt.program.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
+	return en.lane.batch.lay("EVALSHA", &f.attempt.program.sha, int64(2), &req.Key.Name, &f.record, &req.Token, &en.expires, &f.proposed)
 }
 
 // won goes on when the lock is won.
@@ -130,7 +130,7 @@ func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 // look asks all masters what they know, and tells them the epochs.
 func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
-	f.epochs = e.lanesOf(key.DB)[0].roster.args()
+	f.epochs = e.lanesOf(key.DB)[0].epochs.roster.args()
 	l := &fenceLookRound{of: f}
 	//mutant: who has forgotten tells what it knew
 	l.lasting = true // who has forgotten says nothing of what it knew

@@ -156,14 +156,14 @@ func (f *fill) keeps() time.Duration { return 0 }
 func (f *fill) take(now answerTime) bool {
 	l, g := f.lane, f.gap
 	//mutant: a master in quarantine is filled
-	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clockUnsure || l.quarantineCause() != "" {
+	if now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clock.unsure || l.recovery.cause() != "" {
 		f.over()
 		return false
 	}
 	c := &l.engine.cfg
-	in := func(d time.Duration) int64 { return (f.start + d - l.gathered).Milliseconds() }
-	least := l.master.watch.earliest(l.gathered, l.link.clock)
-	f.ends = l.expiryAnew(g.signature().hash(), l.clockNow+in(f.kept))
+	in := func(d time.Duration) int64 { return (f.start + d - l.clock.gathered).Milliseconds() }
+	least := l.clock.earliest(l.clock.gathered)
+	f.ends = l.clock.expiryAnew(g.signature().hash(), l.clock.now+in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
 	argv := []any{g.value, f.ends, least + in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {

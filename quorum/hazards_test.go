@@ -511,13 +511,13 @@ func TestAQuarantineSaysForHowLongAndWhatToDo(t *testing.T) {
 func TestInstantsAreApartByMoreThanTheirInexactness(t *testing.T) {
 	exact, rough := []int64{1000, 1001, 1004, 1005, 1008}, []int64{1000, 1005, 1020, 1025, 1040} // 1003 and 1015 are guarded, 1002 and 1010 for extensions
 	for tells, want := range map[bool][]int64{false: rough, true: exact} {
-		l := &lane{master: &master{}, link: &link{info: masters.Info{TellsExpiry: tells}}}
+		c := &laneClock{target: target{master: &master{}}, tellsExpiry: tells}
 		for i, want := range want {
-			if got := l.expiry(1, 1000+int64(i)/2); got != want { // the clock goes on meanwhile, more slowly
+			if got := c.expiry(1, 1000+int64(i)/2); got != want { // the clock goes on meanwhile, more slowly
 				t.Errorf("tells %v: got %d, want %d", tells, got, want)
 			}
 		}
-		if got := l.expiry(1, 2000); got != 2000 {
+		if got := c.expiry(1, 2000); got != 2000 {
 			t.Errorf("tells %v: %d, where nothing was near", tells, got)
 		}
 	}

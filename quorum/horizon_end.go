@@ -67,10 +67,10 @@ func (e *ends) missed(found *endLook, epoch int64) string {
 // learn takes an end that is true in an epoch.
 func (e *ends) learn(end, epoch int64) { e.latest, e.epoch = max(e.latest, end), epoch }
 
-// hearEnd takes the end that the master tells: another proxy may have written it.
-func (l *lane) hearEnd(reply any) {
+// hear takes the end that the master tells: another proxy may have written it.
+func (e *ends) hear(reply any, epoch int64) {
 	_, end := endIn(reply)
-	l.ends.learn(end-endSlack.Milliseconds(), l.link.epoch)
+	e.learn(end-endSlack.Milliseconds(), epoch)
 }
 
 func endIn(reply any) (text string, end int64) {

@@ -38,7 +38,7 @@ func markClean(ctx context.Context, cfg Config, ms []masters.Master, found []Ins
 		again[i] = persistent{m}
 	}
 	return everywhere(ctx, cfg, again, func(i, db int, c masters.Conn) error {
-		canary := found[i].nextCanary(db, epochs(found, db, least), Members(ms, cfg.Deployment))
+		canary := found[i].nextCanary(db, nextEpochs(found, db, least), Members(ms, cfg.Deployment))
 		canary.Bounds = vouch.Unbound
 		args := append([]any{canary.String()}, only(found[i].marksIn(db))...)
 		done, err := execute(c, luaInitialise.whole([]string{canaryKey, quarantineKey}, args...))
@@ -77,7 +77,7 @@ func markNew(ctx context.Context, cfg Config, ms []masters.Master, found []Inspe
 		if found[i].marksIn(db).canary != "" {
 			return nil
 		}
-		canary := found[i].nextCanary(db, epochs(found, db, least), Members(ms, cfg.Deployment))
+		canary := found[i].nextCanary(db, nextEpochs(found, db, least), Members(ms, cfg.Deployment))
 		canary.Bounds = cfg.bounds()
 		keys := []string{canaryKey, quarantineKey, rosterKey}
 		_, err := execute(c, luaMark.whole(keys, "", canary.String(), sentenceText(vouch.New))) // or a proxy was faster
@@ -133,8 +133,8 @@ func eachMaster(ctx context.Context, cfg Config, ms []masters.Master, f func(i, 
 	return errs
 }
 
-// epochs returns new epochs for all masters, by slot, each greater than any that was found.
-func epochs(found []Inspected, db int, least int64) []int64 {
+// nextEpochs returns new epochs for all masters, by slot, each greater than any that was found.
+func nextEpochs(found []Inspected, db int, least int64) []int64 {
 	all := make([]int64, len(found))
 	for _, in := range found {
 		if db >= len(in.databases) {

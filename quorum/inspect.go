@@ -170,7 +170,7 @@ func (in *Inspected) marksIn(db int) marks {
 func replaced(found []Inspected, i int) bool {
 	in := &found[i]
 	for db, d := range in.databases {
-		if d.stands && in.Err == nil && epochs(found, db, 0)[in.slot] > d.epoch+1 {
+		if d.stands && in.Err == nil && nextEpochs(found, db, 0)[in.slot] > d.epoch+1 {
 			return true
 		}
 	}

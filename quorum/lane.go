@@ -2,8 +2,6 @@ package quorum
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/masters"
@@ -16,34 +14,24 @@ import (
 // answered to ask again; so batches grow with load.
 // A late master loses votes, not its connection (rule 3): only an I/O error or silence ends one.
 type lane struct {
-	engine *Engine
-	master *master
-	roster roster // of the database
-	db     int
-	peers  laneSet // the lanes of the database, this one among them
-	queue  laneQueue
-	ledger ledger
-
-	mu         sync.Mutex  // guards quarantine
-	quarantine *quarantine // nil if the master is clean
-
-	behind atomic.Bool // the master is to be told the epochs; see tellOthers
+	target
+	queue    laneQueue // what waits
+	ledger   ledger    // what is owed
+	recovery recovery  // the master's quarantine
+	epochs   epochs    // the masters' epochs
+	horizon  horizon   // the master's horizon
+	clock    laneClock // the master's clock
+	assessor assessor  // may the master vote?
+	dialer   dialer    // makes the connections
 
 	// The rest belongs to the loop.
-	link      *link
-	last      *link // the connection before
+	link      *link // nil if there is none
 	told      masters.Told
-	expiries  expiries
-	loose     bool // a former connection could not be killed: what it carried may run at any later time
-	running        // the batch
+	batch     batch
+	suspected bool // the master is to be assessed again
 	answered  int  // requests in the batch before
-	expected  int  // in the next; see linger
+	expected  int  // requests in the next batch; see linger
 	lingering *time.Timer
-	suspect   bool // the master is to be assessed again
-	witness   witness
-	charges   int // for which the database has been marked
-	ends      ends
-	refused   instant // since when the server is refused: a later one was known under its address; 0 if it is not
 }
 
 // A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
@@ -60,12 +48,17 @@ type request interface {
 }
 
 func newLane(e *Engine, m *master, db int, r roster) *lane {
-	l := &lane{
-		engine: e, master: m, roster: r, db: db, queue: newLaneQueue(e, m), lingering: time.NewTimer(0),
-	}
+	t := target{engine: e, master: m, db: db}
+	l := &lane{target: t, queue: newLaneQueue(e, m), lingering: time.NewTimer(0)}
 	l.ledger.lane = l
+	l.clock.target, l.clock.queue = t, &l.queue
+	l.horizon.clock = &l.clock
+	l.epochs.examiner, l.epochs.slot, l.epochs.roster = l, m.slot, r
+	l.recovery.target, l.recovery.examiner, l.recovery.epochs = t, l, &l.epochs
+	l.assessor = assessor{target: t, examiner: l, clock: &l.clock, horizon: &l.horizon, epochs: &l.epochs, recovery: &l.recovery}
 	//mutant: a new database is taken for marked
-	l.charges = int(m.marked.Load()) // if there are more, the lane is to mark its database itself
+	l.assessor.marked = int(m.marked.Load()) // if there are more, the lane is to mark its database itself
+	l.dialer = dialer{target: t, clock: &l.clock, assessor: &l.assessor}
 	return l
 }
 
@@ -79,7 +72,7 @@ func (l *lane) run(ctx context.Context) {
 				continue
 			}
 			failures++
-			l.pause(ctx, failures)
+			l.dialer.pause(ctx, failures)
 			continue
 		}
 		l.linger()
@@ -100,25 +93,10 @@ func (l *lane) nudge(now answerTime) {
 	l.queue.endSilence(now)
 	l.queue.resume()
 	//mutant: who is away is told of an epoch once
-	if l.behind.Load() {
-		l.tellEpochs()
+	if l.epochs.behind.Load() {
+		l.epochs.tell()
 	}
-	l.queue.together(func() {
-		//mutant: settings concern database 0
-		l.ask([]any{"INFO"}, l.patrol) // each lane, as each is judged by what its own connection was told
-		//mutant: one database's lane knows what is kept on disk
-		//mutant: fsync always is not noticed
-		if l.master.tellsAppend() {
-			l.ask([]any{"CONFIG", "GET", masters.AppendSettings}, l.patrolFiles)
-			l.ask([]any{"CONFIG", "GET", masters.PlaceSettings}, l.patrolFiles)
-			//mutant: who grants nothing knows of no horizon
-			l.ask([]any{"GET", endKey}, l.hearEnd)
-			if l.master.answersFirst() {
-				l.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, l.patrolFiles)
-			}
-			l.witness.write(l)
-		}
-	})
+	l.queue.together(l.assessor.patrol)
 }
 
 // close ends the lane: every request has failed.

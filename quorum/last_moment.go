@@ -19,6 +19,6 @@ const lateError = "LATE its client had been answered before it came"
 // lastMoment returns what the master's clock shows at least when the round ends at its deadline, in ms. It is called when the
 // entry is about to be written.
 func (en *entry) lastMoment() int64 {
-	l := en.lane
-	return l.master.watch.earliest(l.gathered+en.round.deadline.since(l.engine.waited()), l.link.clock)
+	clock := &en.lane.clock
+	return clock.earliest(clock.gathered + en.round.deadline.since(en.round.engine.waited()))
 }

@@ -18,28 +18,25 @@ type link struct {
 	info     masters.Info
 	silent   atomic.Bool     // it was closed for not answering
 	programs map[string]bool // by SHA-1: the scripts that the master has
-	clock    int64           // the master's latest TIME, ms
-	clockAt  instant         // when we got it
 
 	early         bool  // it is to be assessed again when others have been heard; see heardOthers
 	marks         marks // as the assessment found them
 	epoch         int64 // of the canary
 	durable       bool  // the canary says so
-	horizon       int64 // the horizon lasts until then, ms of the master's clock
 	restraintArgs []any // ask for what keeps the master from evicting; nil if it does not tell
 }
 
 // connect makes the next connection. Before requests go over it, the one before is killed on the master, so that nothing
 // still buffered there can run later (rule 3).
 func (l *lane) connect(ctx context.Context) bool {
-	next, err := l.dial(ctx)
+	next, err := l.dialer.dial(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.setDown(masters.Describe(err))
 		}
 		return false
 	}
-	l.link, l.last = next, nil
+	l.link, l.dialer.last = next, nil
 	l.queue.connected(next) // first, so that a release is either sent, or finds what is forgotten next
 	l.ledger.forgetBroken()
 	l.master.connected(&next.info)
@@ -49,12 +46,21 @@ func (l *lane) connect(ctx context.Context) bool {
 	return true
 }
 
+// A dialer makes the connections of a lane, one after the other. It belongs to the lane's loop.
+type dialer struct {
+	target
+	clock    *laneClock
+	assessor *assessor
+	last     *link // the connection before; nil while the lane is connected
+	loose    bool  // a former connection could not be killed: its commands may run at any later time
+}
+
 // dial opens and prepares a connection. Closing the engine closes it, which ends whatever waits on it; so does a master
 // that does not answer in time.
-func (l *lane) dial(ctx context.Context) (*link, error) {
-	patient, cancel := context.WithTimeout(ctx, l.engine.cfg.MasterDeadAfter)
+func (d *dialer) dial(ctx context.Context) (*link, error) {
+	patient, cancel := context.WithTimeout(ctx, d.engine.cfg.MasterDeadAfter)
 	defer cancel()
-	conn, err := l.master.Dial(patient, l.db)
+	conn, err := d.master.Dial(patient, d.db)
 	if err != nil && patient.Err() != nil {
 		err = patient.Err() // the cause of err
 	}
@@ -64,11 +70,11 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 	next := &link{conn: conn}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	next.unwatch = func() {
-		l.engine.servers.forget(next)
+		d.engine.servers.forget(next)
 		unwatch()
 	}
 	stop := context.AfterFunc(patient, func() { _ = conn.Close() })
-	err = l.handshake(next)
+	err = d.handshake(next)
 	if !stop() || err != nil && patient.Err() != nil {
 		err = patient.Err() // as above
 	}
@@ -82,8 +88,8 @@ func (l *lane) dial(ctx context.Context) (*link, error) {
 // killLast ends the former connection on the master, so that what that connection still held there can be undone. If another
 // process answers by now, there is nothing left to kill, and the client id may be another client's. So without run ids to compare,
 // nothing is killed, and undos are repeated.
-func (l *lane) killLast(next *link) error {
-	last := l.last
+func (d *dialer) killLast(next *link) error {
+	last := d.last
 	if last == nil {
 		return nil
 	}
@@ -97,22 +103,22 @@ func (l *lane) killLast(next *link) error {
 		}
 		over = kill.Err == nil
 	}
-	if !over && !l.loose {
-		l.loose = true
-		l.log(slog.LevelWarn, "the former connection could not be killed: what it sets late is undone late")
+	if !over && !d.loose {
+		d.loose = true
+		d.log(slog.LevelWarn, "the former connection could not be killed: what it sets late is undone late")
 	}
 	return nil
 }
 
 // handshake learns who answers, ends the connection before, and finds out what the master remembers. It goes on without the
 // answers that the master does not permit us to ask for.
-func (l *lane) handshake(k *link) error {
+func (d *dialer) handshake(k *link) error {
 	id := &masters.Call{Args: []any{"CLIENT", "ID"}}
 	if err := k.conn.Exec([]*masters.Call{id}); err != nil {
 		return err
 	}
 	k.clientID, _ = id.Reply.(int64)
-	steps := []func(*link) error{l.inquire, (*link).loadScripts, l.killLast, l.readClock, l.assess}
+	steps := []func(*link) error{d.assessor.inquire, (*link).loadScripts, d.killLast, d.meetClock, d.assess}
 	for _, step := range steps {
 		if err := step(k); err != nil {
 			return err
@@ -121,34 +127,9 @@ func (l *lane) handshake(k *link) error {
 	return nil
 }
 
-// readClock asks for the time: the first batch needs it, and it shows how far the clock was set since the connection before.
-func (l *lane) readClock(k *link) error {
-	for range 1 + narrowings {
-		doubt, err := l.askClock(k)
-		if _, known := l.master.watch.early(0, 0); err != nil || doubt == "" && known {
-			return err
-		}
-		if doubt != askedAsleep && doubt != "" {
-			l.engine.warden.alarm()
-			break
-		}
-	}
-	return nil
-}
+func (d *dialer) meetClock(k *link) error { return d.clock.meet(k.conn) }
 
-// askClock returns why the clock is not to be trusted, or "".
-func (l *lane) askClock(k *link) (doubt string, err error) {
-	clock, sent := &masters.Call{Args: clockArgs}, l.engine.now()
-	if err := k.conn.Exec([]*masters.Call{clock}); err != nil {
-		return "", err
-	}
-	k.clock, _ = millis(clock)
-	k.clockAt = l.engine.catchUp()
-	if shown, ok := micros(clock); ok {
-		doubt = l.master.watch.observe(sent, k.clockAt, shown, shown)
-	}
-	return doubt, nil
-}
+func (d *dialer) assess(k *link) error { return d.assessor.assess(k, d.last) }
 
 func (k *link) loadScripts() error {
 	calls := make([]*masters.Call, len(loadedScripts))
@@ -175,7 +156,7 @@ func (k *link) close() {
 // disconnect gives up the connection. What waits fails at once; undos wait for the next connection.
 func (l *lane) disconnect(cause string) {
 	l.link.close()
-	l.last, l.link = l.link, nil
+	l.dialer.last, l.link = l.link, nil
 	l.setDown(cause)
 	l.master.disconnected()
 }
@@ -190,19 +171,22 @@ func (l *lane) setDown(cause string) {
 	drop(failed, cause)
 }
 
-// log writes a line about the lane; where no client uses the database, one for debugging.
-func (l *lane) log(level slog.Level, text string, more ...any) {
-	if !l.engine.databases[l.db].used.Load() {
-		level = slog.LevelDebug
+// reassess does again what the handshake did, on the same connection.
+func (l *lane) reassess(k *link) error {
+	if err := l.assessor.inquire(k); err != nil {
+		return err
 	}
-	l.engine.cfg.Logger.Log(l.engine.ctx, level, text, append([]any{"master", l.master.Addr(), "db", l.db}, more...)...)
+	if err := l.assessor.assess(k, nil); err != nil {
+		return err
+	}
+	l.master.describe(&k.info)
+	return nil
 }
 
 // pause waits before the next dial: 10 ms, doubling to 250 ms, so that a master that is back is found in a second.
-func (l *lane) pause(ctx context.Context, failures int) {
-	d := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
-	d = d/2 + l.spread(d/2, failures)
-	timer := time.NewTimer(d)
+func (d *dialer) pause(ctx context.Context, failures int) {
+	most := min(10*time.Millisecond<<min(failures-1, 10), 250*time.Millisecond)
+	timer := time.NewTimer(most/2 + d.spread(most/2, failures))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -212,7 +196,7 @@ func (l *lane) pause(ctx context.Context, failures int) {
 
 // spread returns a part of most that differs between proxies, lanes and failures, so that a master that is back is not
 // met by all at once. It is not random: a simulation can repeat it.
-func (l *lane) spread(most time.Duration, failures int) time.Duration {
-	name := fmt.Sprint(l.engine.started.UnixNano(), l.master.Addr(), l.db, failures)
+func (d *dialer) spread(most time.Duration, failures int) time.Duration {
+	name := fmt.Sprint(d.engine.started.UnixNano(), d.master.Addr(), d.db, failures)
 	return time.Duration(int64(most) * int64(hash(name)) >> 32)
 }

@@ -95,20 +95,20 @@ func sentencedAt(text string) time.Time {
 }
 
 // canaryNow is the mark that a master would get now, in an epoch later than one that is known. b are the bounds in the mark that it has.
-func (l *lane) canaryNow(k *link, known int64, b vouch.Bounds) vouch.Canary {
-	own, info := *l.engine.bounds.Load(), &k.info
+func (a *assessor) canaryNow(k *link, known int64, b vouch.Bounds) vouch.Canary {
+	own, info := *a.engine.bounds.Load(), &k.info
 	return vouch.Canary{
-		DB: l.db, Slot: l.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
-		Members: l.engine.members, Bounds: own,
+		DB: a.db, Slot: a.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),
+		Members: a.engine.members, Bounds: own,
 		Durable: info.Durable(max(own.Patience, b.Patience)), MayBeDurable: info.MayBeDurable(), Incomplete: info.LoadErrors > 0,
 		Past: pastOf(info), FirstFile: info.Files.IsFirst(), Rewriting: info.Files.Rewriting(), Watched: k.durable,
-		Epoch: l.nextEpoch(known, info.RunID),
+		Epoch: a.nextEpoch(known, info.RunID),
 	}
 }
 
 // isDurable says that a master which tells so of itself may be marked as durable.
-func (l *lane) isDurable(info *masters.Info) bool {
-	return info.Durable(l.engine.bounds.Load().Patience)
+func (a *assessor) isDurable(info *masters.Info) bool {
+	return info.Durable(a.engine.bounds.Load().Patience)
 }
 
 // pastOf is what a server tells of its life so far.

@@ -72,3 +72,17 @@ func (m *master) disconnected() {
 	defer m.mu.Unlock()
 	m.links--
 }
+
+// mayComplain says whether the log is to be told of the code now, and notes it if so.
+func (m *master) mayComplain(code string, now instant) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at, ok := m.complained[code]; ok && now-at < complainEvery {
+		return false
+	}
+	if m.complained == nil {
+		m.complained = map[string]instant{}
+	}
+	m.complained[code] = now
+	return true
+}

@@ -67,14 +67,14 @@ func (k *link) has(p *lua) {
 // masters. If one of them may be about the same lock, nothing is sent again, and the vote is lost: a release must not take
 // the key that the next attempt with its token has set meanwhile, nor an extension shorten what a later one has promised.
 func (l *lane) sendAgain(i int) bool {
-	en, ok := l.batch[i].(*entry)
+	en, ok := l.batch.requests[i].(*entry)
 	if !ok || l.link == nil || en.round.program == nil || en.Args[0] != "EVALSHA" {
 		return false
 	}
 	p := en.round.program
 	delete(l.link.programs, p.sha)
 	//mutant: what is sent again follows what has overtaken it
-	if slices.ContainsFunc(l.batch[i+1:], en.overtakenBy) {
+	if slices.ContainsFunc(l.batch.requests[i+1:], en.overtakenBy) {
 		return false
 	}
 	en.round.mu.Lock()

@@ -5,63 +5,84 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lockproxy/quorum/vouch"
 )
 
-// A quarantine is what a lane knows of its master's quarantine. The lane's mu guards it.
+// A quarantine is what a lane knows of its master's quarantine. The recovery's mu guards it.
 type quarantine struct {
 	*vouch.Quarantine
 	text, canary string // as they are on the master
 	epoch        int64
-	asked        instant                 // when the latest survey began; 0 if none did
+	surveyed     instant                 // when the latest survey began; 0 if none did
 	said         map[int]vouch.Testimony // by slot: what the others have said
 }
 
-// setQuarantine takes what is written on the master: "" if it is clean.
-func (l *lane) setQuarantine(text, canary string) {
-	l.mu.Lock()
-	was := l.quarantine
+// A recovery sees the quarantines of a lane's master through: it asks the other masters for how long locks may live that this one has
+// forgotten, waits so long, and has the master's grants count again.
+type recovery struct {
+	target
+	examiner
+	epochs *epochs
+
+	mu sync.Mutex  // guards is
+	is *quarantine // nil if the master is clean
+}
+
+// set takes the text that is written on the master: "" if the master is clean.
+func (r *recovery) set(text, canary string) {
+	r.mu.Lock()
+	was := r.is
 	switch {
 	case text == "":
-		l.quarantine = nil
+		r.is = nil
 	case was == nil || was.text != text || was.canary != canary:
 		c, _ := vouch.ParseCanary(canary)
-		l.quarantine = &quarantine{
-			Quarantine: vouch.NewQuarantine(reasonOf(text), l.engine.now(), l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor),
+		r.is = &quarantine{
+			Quarantine: vouch.NewQuarantine(reasonOf(text), r.engine.now(), r.engine.bounds.Load().Kept, r.engine.cfg.DriftFactor),
 			text:       text, canary: canary, epoch: c.Epoch,
 		}
 	}
-	is := l.quarantine
-	l.mu.Unlock()
+	is := r.is
+	r.mu.Unlock()
 	if is == nil && was != nil && !was.Known { // too few others were there to be told of the epoch while it lasted
 		//mutant: who was away is not told of a quarantine that ended by itself
-		l.tellOthers(was.said)
+		r.epochs.tellOthers(was.said)
 	}
 	switch {
 	case is == nil && was != nil:
-		l.log(slog.LevelInfo, "clean: grants count again", "after", (l.engine.now() - was.Since).Round(time.Millisecond))
+		r.log(slog.LevelInfo, "clean: grants count again", "after", (r.engine.now() - was.Since).Round(time.Millisecond))
 	case is != nil && is != was:
-		l.log(slog.LevelWarn, "quarantined: grants do not count", "reason", is.Reason, "at_most", (is.Until - is.Since).Round(time.Second))
+		r.log(slog.LevelWarn, "quarantined: grants do not count", "reason", is.Reason, "at_most", (is.Until - is.Since).Round(time.Second))
 	}
 }
 
-// isIn returns the master's quarantine, nil if it is clean.
-func (l *lane) isIn() *quarantine {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.quarantine
+// current returns the master's quarantine, nil if the master is clean.
+func (r *recovery) current() *quarantine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.is
 }
 
-// quarantineCause says why a vote does not count because of the quarantine; "" if the master is clean.
-func (l *lane) quarantineCause() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.quarantine == nil {
+// cause says why a vote does not count because of the quarantine; "" if the master is clean.
+func (r *recovery) cause() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.is == nil {
 		return ""
 	}
-	return l.quarantine.cause(l.engine.now())
+	return r.is.cause(r.engine.now())
+}
+
+// describe notes the quarantine, if the master is in quarantine, in the master's status.
+func (r *recovery) describe(s *MasterStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q, now := r.is, r.engine.now(); q != nil {
+		s.State, s.Cause, s.Since, s.Left = Quarantined, q.cause(now), now-q.Since, max(q.Until-now, 0)
+	}
 }
 
 // cause tells a client why the master's grant does not count, and for how long.
@@ -90,45 +111,45 @@ var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 const surveyEvery = time.Second
 
 // seeThrough takes the next step that ends a quarantine (rule 7).
-func (l *lane) seeThrough(now instant) {
-	l.mu.Lock()
-	q := l.quarantine
+func (r *recovery) seeThrough(now instant) {
+	r.mu.Lock()
+	q := r.is
 	if q == nil {
-		l.mu.Unlock()
+		r.mu.Unlock()
 		return
 	}
 	//mutant: an earlier server tells how long a quarantine lasts
-	maps.DeleteFunc(q.said, func(slot int, t vouch.Testimony) bool { return l.roster[slot].Load() > t.Epoch }) // an earlier server's
-	n, said := len(l.engine.masters), slices.Collect(maps.Values(q.said))
+	maps.DeleteFunc(q.said, func(slot int, t vouch.Testimony) bool { return r.epochs.roster[slot].Load() > t.Epoch }) // an earlier server's
+	n, said := len(r.engine.masters), slices.Collect(maps.Values(q.said))
 	if !q.Known {
-		q.Outlast(l.engine.bounds.Load().Kept, l.engine.cfg.DriftFactor) // a master that has been met since may have told of longer locks
-		if q.Hear(said, n, now, l.engine.cfg.DriftFactor) {
-			l.log(slog.LevelInfo, "quarantine: the other masters have said for how long", "at_most", (q.Until - now).Round(time.Millisecond))
+		q.Outlast(r.engine.bounds.Load().Kept, r.engine.cfg.DriftFactor) // a master that has been met since may have told of longer locks
+		if q.Hear(said, n, now, r.engine.cfg.DriftFactor) {
+			r.log(slog.LevelInfo, "quarantine: the other masters have said for how long", "at_most", (q.Until - now).Round(time.Millisecond))
 		}
 	}
 	over := now >= q.Until
-	fence := vouch.Fence(said, n) // what the master is to be seeded with, or 0 if too few others have told
-	survey := !over && !q.Known && (q.asked == 0 || now-q.asked >= surveyEvery)
+	fence := vouch.Fence(said, n) // the fence that the master is to be seeded with, or 0 if too few others have told
+	survey := !over && !q.Known && (q.surveyed == 0 || now-q.surveyed >= surveyEvery)
 	if survey {
-		q.asked, q.said = now, make(map[int]vouch.Testimony)
+		q.surveyed, q.said = now, make(map[int]vouch.Testimony)
 	}
-	l.mu.Unlock()
+	r.mu.Unlock()
 	switch {
 	case over:
-		l.endQuarantine(q, fence)
+		r.end(q, fence)
 	case survey:
-		for _, other := range l.peers {
-			if other != l {
-				other.survey(l, q)
+		for _, other := range r.epochs.peers {
+			if &other.recovery != r {
+				r.survey(q, other)
 			}
 		}
 	}
 }
 
-// survey asks the master for its horizon, on behalf of the lane of one that is quarantined, and tells it the epochs.
-func (l *lane) survey(of *lane, q *quarantine) {
-	args := luaSurvey.whole([]string{rosterKey, horizonKey, quarantineKey}, l.roster.args()...)
-	l.ask(args, func(reply any) {
+// survey asks another master for its horizon, and tells it the epochs.
+func (r *recovery) survey(q *quarantine, other *lane) {
+	args := luaSurvey.whole([]string{rosterKey, horizonKey, quarantineKey}, r.epochs.roster.args()...)
+	other.ask(args, func(reply any) {
 		list, ok := reply.([]any)
 		if !ok || len(list) != 5 {
 			return
@@ -140,37 +161,37 @@ func (l *lane) survey(of *lane, q *quarantine) {
 		if !ok1 || !ok2 || !ok3 || !ok4 {
 			return
 		}
-		l.roster.learn(text)
+		r.epochs.roster.learn(text)
 		t := vouch.Testimony{
-			Epoch:   l.link.epoch,
+			Epoch:   other.link.epoch,
 			Horizon: time.Duration(ms) * time.Millisecond,
-			Clean:   quarantined == 0 && of.latestEpoch().Load() == q.epoch,
+			Clean:   quarantined == 0 && r.epochs.latest().Load() == q.epoch,
 		}
 		if seeded {
 			t.Fence = fence
 		}
-		of.hear(q, l.master.slot, t)
+		r.hear(q, other.master.slot, t)
 	})
 }
 
 // hear takes what one other master said.
-func (l *lane) hear(q *quarantine, slot int, t vouch.Testimony) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.quarantine == q {
+func (r *recovery) hear(q *quarantine, slot int, t vouch.Testimony) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.is == q {
 		q.said[slot] = t
 	}
 }
 
-// endQuarantine ends the master's quarantine for all proxies, if it is still the one that was seen. The master is seeded with
+// end ends the quarantine for all proxies, if it is still the one that was seen. The master is seeded with
 // the fence, if that is not 0.
-func (l *lane) endQuarantine(q *quarantine, fence int64) {
-	args := luaEndQuarantine.whole([]string{rosterKey, canaryKey, quarantineKey}, append(l.roster.args(), fence, q.canary, q.text)...)
-	l.ask(args, func(reply any) {
+func (r *recovery) end(q *quarantine, fence int64) {
+	args := luaEndQuarantine.whole([]string{rosterKey, canaryKey, quarantineKey}, append(r.epochs.roster.args(), fence, q.canary, q.text)...)
+	r.ask(args, func(reply any) {
 		if reply == int64(1) {
-			l.setQuarantine("", q.canary)
+			r.set("", q.canary)
 			return
 		}
-		l.suspect = true
+		r.suspect()
 	})
 }

@@ -124,7 +124,7 @@ func (l *readRound) read(en *entry) ballot {
 	}
 	if en.counts(is) {
 		for i := range all {
-			all[i].timeLateness(en.lane, l.names[i])
+			all[i].timeLateness(&en.lane.clock, l.names[i])
 			l.keys[i].add(en, all[i])
 		}
 		l.within = min(l.within, len(all))

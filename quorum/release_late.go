@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -96,15 +95,4 @@ func (l *ledger) releaseLate(sig signature, round int64) {
 		u.once = true
 		l.lane.queue.pushUndo(u)
 	}
-}
-
-// takeLate puts the undos that stand for dropped releases at the head of the batch, before what came after the releases.
-func (l *lane) takeLate(now answerTime) {
-	var first []request
-	for _, u := range l.queue.takeUndos() {
-		if u.take(now) {
-			first = append(first, u)
-		}
-	}
-	l.batch = slices.Insert(l.batch, 0, first...)
 }

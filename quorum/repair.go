@@ -99,7 +99,7 @@ func (r *repair) take(now answerTime) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: what was taken away is repaired
-	if now >= r.deadline || d.revoked || r.lane.clockUnsure || !d.missedBy(r.master) {
+	if now >= r.deadline || d.revoked || r.lane.clock.unsure || !d.missedBy(r.master) {
 		return false
 	}
 	var names []string
@@ -112,7 +112,7 @@ func (r *repair) take(now answerTime) bool {
 		switch {
 		case k.Kind == Put:
 			left := e.cfg.kept(k.TTL) - (e.now() - d.start)
-			ends[i] = r.lane.expiryAnew(k.hash, r.lane.clockNow+left.Milliseconds())
+			ends[i] = r.lane.clock.expiryAnew(k.hash, r.lane.clock.now+left.Milliseconds())
 		case k.Kind < Delete:
 			continue
 		}

@@ -16,9 +16,6 @@ import (
 // another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
 type roster []atomic.Int64
 
-// latestEpoch is the roster's epoch of the lane's own master.
-func (l *lane) latestEpoch() *atomic.Int64 { return &l.roster[l.master.slot] }
-
 // learn raises the epochs to those in a roster's text.
 func (r roster) learn(text string) {
 	for i, epoch := range parseRoster(text) {
@@ -64,8 +61,8 @@ func (r roster) isIn(text string) bool {
 // nextEpoch returns an epoch greater than known and, unless clocks are far wrong, greater than any that is not known: microseconds
 // since 1970. Different servers and proxies get different epochs: if an address leads proxies to different servers, and each is
 // marked, one of these servers is behind.
-func (l *lane) nextEpoch(known int64, runID string) int64 {
-	apart := hash(fmt.Sprint(l.engine.started.UnixNano(), runID, known)) % epochsApart
+func (t target) nextEpoch(known int64, runID string) int64 {
+	apart := hash(fmt.Sprint(t.engine.started.UnixNano(), runID, known)) % epochsApart
 	//mutant: servers that come to an epoch at once come to the same one
 	return max(known+1, time.Now().UnixMicro()) + int64(apart)
 }
@@ -98,26 +95,40 @@ func slots(ms []masters.Master, deployment string) []int {
 //   - Other masters were away during its quarantine, and that ended by ttl_max (rule 7a). The address may still lead back to the
 //     server that was there before.
 
+// An epochs is what a lane knows of epochs, and whether its master knows of them, too.
+type epochs struct {
+	examiner
+	slot   int         // of the master
+	roster roster      // of the database: the lanes have it in common
+	peers  laneSet     // the lanes of the database, this one among them
+	behind atomic.Bool // the master is to be told the epochs
+	shown  string      // the master's roster, as it was read last; of the lane's loop
+}
+
+// latest is the roster's epoch of the lane's own master.
+func (e *epochs) latest() *atomic.Int64 { return &e.roster[e.slot] }
+
 // tellOthers has the other masters told the epochs, except those in told, by slot, which know. It is called when this master has
 // come to a new epoch.
-func (l *lane) tellOthers(told map[int]vouch.Testimony) {
-	for _, other := range l.peers {
-		if _, knows := told[other.master.slot]; other != l && !knows {
-			other.behind.Store(true)
-			other.tellEpochs()
+func (e *epochs) tellOthers(told map[int]vouch.Testimony) {
+	for _, other := range e.peers {
+		o := &other.epochs
+		if _, knows := told[o.slot]; o != e && !knows {
+			o.behind.Store(true)
+			o.tell()
 		}
 	}
 }
 
-// tellEpochs tells the master the epochs of all. Until it has them all it is told again, with each heartbeat.
-func (l *lane) tellEpochs() {
-	l.ask(luaTell.whole([]string{rosterKey}, l.roster.args()...), l.wasTold)
+// tell tells the master the epochs of all. Until it has them all it is told again, with each heartbeat.
+func (e *epochs) tell() {
+	e.ask(luaTell.whole([]string{rosterKey}, e.roster.args()...), e.wasTold)
 }
 
-func (l *lane) wasTold(any) {
-	l.behind.Store(false)                    // before the epochs are compared: a later one may come meanwhile
-	if !l.roster.isIn(l.link.marks.roster) { // these marks were read behind the command that told
-		l.behind.Store(true)
+func (e *epochs) wasTold(any) {
+	e.behind.Store(false)        // before the epochs are compared: a later one may come meanwhile
+	if !e.roster.isIn(e.shown) { // the marks were read behind the command that told
+		e.behind.Store(true)
 	}
 }
 
@@ -126,15 +137,15 @@ func (l *lane) wasTold(any) {
 // server has started on a file, and the first proxy that hears the others will know.
 
 // heardOthers says that enough other masters are connected for one of them to know of any later epoch (rule 7b).
-func (l *lane) heardOthers() bool {
+func (e *epochs) heardOthers() bool {
 	n := 0
-	for _, other := range l.peers {
+	for _, other := range e.peers {
 		// Once a master is connected, its roster has been read.
-		if up, _ := other.queue.connection(); up && other != l {
+		if up, _ := other.queue.connection(); up && &other.epochs != e {
 			n++
 		}
 	}
-	return n >= Quorum(len(l.engine.masters))-1
+	return n >= Quorum(len(e.roster))-1
 }
 
 // luaMerge raises the epochs in the roster KEYS[1] to those in ARGV.

@@ -13,25 +13,24 @@ func TestWhoIsToBeToldIsNotForgotten(t *testing.T) {
 	const masters = 64 // for which reading a roster takes a while
 	told := strings.Repeat("1 ", masters)
 	for range 20000 {
-		l := &lane{roster: make(roster, masters), link: &link{}}
-		for i := range l.roster {
-			l.roster[i].Store(1)
+		e := &epochs{roster: make(roster, masters), shown: told}
+		for i := range e.roster {
+			e.roster[i].Store(1)
 		}
-		l.link.marks.roster = told
-		l.behind.Store(true)
+		e.behind.Store(true)
 		var ready atomic.Bool
 		var other sync.WaitGroup
 		other.Go(func() {
 			for !ready.Load() {
 				runtime.Gosched()
 			}
-			raise(&l.roster[0], 2) // as tellOthers is called
-			l.behind.Store(true)
+			raise(&e.roster[0], 2) // as tellOthers is called
+			e.behind.Store(true)
 		})
 		ready.Store(true)
-		l.wasTold(nil)
+		e.wasTold(nil)
 		other.Wait()
-		if !l.behind.Load() {
+		if !e.behind.Load() {
 			t.Fatal("it is not told of the new epoch")
 		}
 	}

@@ -65,14 +65,10 @@ func (l *lane) status() MasterStatus {
 	e := l.engine
 	s := l.master.status()
 	s.ClockOffset, s.Dropped = l.master.watch.clockOffset(e.wall()), l.master.dropped.Load()
-	now, cause := e.now(), l.queue.unreachable(e.waited())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch q := l.quarantine; {
-	case cause != "": // the cause is to be mended first
+	if cause := l.queue.unreachable(e.waited()); cause != "" { // the cause is to be mended first
 		s.State, s.Cause = Disconnected, cause
-	case q != nil:
-		s.State, s.Cause, s.Since, s.Left = Quarantined, q.cause(now), now-q.Since, max(q.Until-now, 0)
+	} else {
+		l.recovery.describe(&s)
 	}
 	return s
 }

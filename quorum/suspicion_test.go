@@ -505,7 +505,7 @@ func TestAJumpIsChargedBeforeItIsForgotten(t *testing.T) {
 		for w.observe(4, 5, time.Hour, time.Hour) != "" {
 			runtime.Gosched()
 		}
-		if charges, _ := w.charged(); charges == 0 {
+		if n, _ := w.confirmed(); n == 0 {
 			t.Fatal("a batch counts although the clock has just jumped")
 		}
 		other.Wait()

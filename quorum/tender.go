@@ -30,7 +30,7 @@ func (t *tender) look() {
 func (t *tender) hasNews(first laneSet) (news bool) {
 	t.seen = slices.Grow(t.seen, len(first))[:len(first)]
 	for i, l := range first {
-		q := l.isIn()
+		q := l.recovery.current()
 		news = news || q != nil && q != t.seen[i]
 		t.seen[i] = q
 	}
@@ -58,5 +58,5 @@ func (e *Engine) closeHealed(db int) bool {
 // isHealing says that the master can be reached, and is in quarantine, or it is not known yet whether it is.
 func (l *lane) isHealing() bool {
 	up, down := l.queue.connection()
-	return down == "" && (!up || l.isIn() != nil)
+	return down == "" && (!up || l.recovery.current() != nil)
 }

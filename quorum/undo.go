@@ -93,7 +93,7 @@ func (u *undo) take(answerTime) bool {
 	}
 	if !u.begun {
 		u.begun = true
-		u.lane.expiries.avoid(u.of)
+		u.lane.clock.expiries.avoid(u.of)
 	}
 	u.Call = masters.Call{Args: u.Args}
 	return true
@@ -111,7 +111,7 @@ func (u *undo) reply(now instant) {
 	//mutant: an undo is not repeated after an error
 	//mutant: the undo of what may still run is not repeated
 	//mutant: what comes back is not undone
-	again := u.Err != nil || !did && (u.unknown && u.lane.loose || !u.once && u.misses <= undoMisses)
+	again := u.Err != nil || !did && (u.unknown && u.lane.dialer.loose || !u.once && u.misses <= undoMisses)
 	//mutant: what may come back is not reckoned with
 	u.clean.Store(did)
 	u.finish()
@@ -123,7 +123,7 @@ func (u *undo) reply(now instant) {
 // end lets other keys have the undo's expiry again.
 func (u *undo) end() {
 	if u.begun {
-		u.lane.expiries.free(u.of)
+		u.lane.clock.expiries.free(u.of)
 	}
 }
 

@@ -42,89 +42,70 @@ func (p *proof) tail(calls []*masters.Call, restraintArgs []any) []*masters.Call
 	return append(calls, &p.last)
 }
 
-// vouch reads the proof of the batch that was answered, and returns why its votes do not count, if they do not. If the reason
-// concerns more than this batch, suspect is set, and the master is assessed anew.
-func (l *lane) vouch() failure {
-	marks, err := parseMarks(&l.proof.marks)
+// vouch reads the proof of a batch that was answered, and returns why the batch's votes do not count, if they do not. If the
+// reason concerns more than this batch, the master is assessed anew. keeps is for how long the longest key lives that the batch
+// may set.
+func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
+	k := a.link
+	marks, err := parseMarks(&p.marks)
 	if err != nil {
-		return l.withheld(FailedForgot, "did not show its canary", &l.proof.marks)
+		return a.withheld(FailedForgot, "did not show its canary", &p.marks, p.received)
 	}
-	if marks.canary != l.link.marks.canary && marks.quarantine == "" && l.hasNewBounds(marks.canary) {
-		l.link.marks.canary = marks.canary
+	if marks.canary != k.marks.canary && marks.quarantine == "" && a.hasNewBounds(k, marks.canary) {
+		k.marks.canary = marks.canary
 	}
-	if marks.canary == l.link.marks.canary && marks.roster != l.link.marks.roster { // else it may be another database's
-		l.link.marks.roster = marks.roster
-		l.roster.learn(marks.roster)
+	if marks.canary == k.marks.canary && marks.roster != a.epochs.shown { // else it may be another database's
+		a.epochs.shown = marks.roster
+		a.epochs.roster.learn(marks.roster)
 	}
-	jumped := l.observe(&l.proof)
-	charges, charge := l.master.watch.charged()
+	jumped := a.clock.observe(k.conn, p, keeps)
+	jumps, jump := a.master.watch.confirmed()
 	//mutant: a mark that was met early stays as it is
-	l.suspect = l.suspect || marks.quarantine != l.link.marks.quarantine || l.link.early && l.heardOthers()
+	if marks.quarantine != k.marks.quarantine || k.early && a.epochs.heardOthers() {
+		a.suspect()
+	}
 	switch {
 	//mutant: a changed canary is not noticed
-	case marks.canary != l.link.marks.canary:
-		l.suspect = true
+	case marks.canary != k.marks.canary:
+		a.suspect()
 		return failure{FailedForgot, "is not known to remember its locks: its canary has changed"}
 	//mutant: data that comes back in quarantine votes
-	case marks.quarantine != "" && marks.quarantine != l.link.marks.quarantine:
-		return failure{FailedForgot, "is not known to remember its locks: it was quarantined"} // and suspect is set
+	case marks.quarantine != "" && marks.quarantine != k.marks.quarantine:
+		return failure{FailedForgot, "is not known to remember its locks: it was quarantined"} // and is suspect
 	//mutant: the setting that forbids evictions is not in the proof
-	case l.mayEvict():
-		l.suspect = true
+	case mayEvict(k, p):
+		a.suspect()
 		return failure{FailedForgot, "may have forgotten locks: its maxmemory or maxmemory-policy was changed"}
 	//mutant: a server that was replaced votes while it is connected
-	case l.latestEpoch().Load() > l.link.epoch:
-		l.suspect = true
+	case a.epochs.latest().Load() > k.epoch:
+		a.suspect()
 		return failure{FailedForgot, "was replaced"}
 	//mutant: a jump of the clock costs no votes
 	case !jumped.none():
 		return jumped
-	case charges != l.charges:
-		l.suspect = true
-		return failure{FailedForgot, "may have forgotten locks: " + charge}
+	case jumps != a.marked:
+		a.suspect()
+		return failure{FailedForgot, "may have forgotten locks: " + jump}
 	}
 	return failure{}
 }
 
-// withheld says that the master did not answer a question of ours as it should. If it answered with an error, as where its memory is
-// full, that is what has failed. The log is told of that, too.
-func (l *lane) withheld(kind FailureKind, text string, question *masters.Call) failure {
-	if question.Err == nil {
-		return failure{kind, text}
-	}
-	l.complain(question.Err, l.proof.received)
-	return failure{FailedError, text + ": " + failureText(question.Err)}
-}
-
 // mayEvict says that the setting that keeps the master from evicting is not what it was, or is not told any more.
-func (l *lane) mayEvict() bool {
-	return l.link.restraintArgs != nil && !l.link.info.IsRestrained(l.proof.restraint.Reply)
+func mayEvict(k *link, p *proof) bool {
+	return k.restraintArgs != nil && !k.info.IsRestrained(p.restraint.Reply)
 }
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the
 // batch is good if its clock is good by the new bounds: the other proxy could not grant anything here before it wrote them.
-func (l *lane) hasNewBounds(canary string) bool {
-	was, ok1 := vouch.ParseCanary(l.link.marks.canary)
+func (a *assessor) hasNewBounds(k *link, canary string) bool {
+	was, ok1 := vouch.ParseCanary(k.marks.canary)
 	is, ok2 := vouch.ParseCanary(canary)
 	if was.Bounds = is.Bounds; !ok1 || !ok2 || was != is {
 		return false
 	}
 	//mutant: stricter settings that come later are not kept to
-	l.engine.keepTo(is.Bounds)
+	a.engine.keepTo(is.Bounds)
 	return true
-}
-
-// unkeptCause returns why what the batch set does not count, if it does not although the rest of the batch does.
-func (l *lane) unkeptCause() failure {
-	switch {
-	case l.keeps == 0:
-		return failure{}
-	case l.link.clock+l.keeps.Milliseconds() > l.link.horizon:
-		return l.withheld(FailedHorizon, "has no horizon", &l.extension)
-	case l.misjudged():
-		return failure{FailedClock, "answered too late, compared with before, to tell when what was set expires"}
-	}
-	return failure{}
 }
 
 // micros reads the reply of TIME.
@@ -147,7 +128,7 @@ func (r *round) settleEpochs() bool {
 	for i := range r.entries {
 		en := &r.entries[i]
 		//mutant: a grant from before the quarantine counts
-		if en.vote == Granted && en.epoch < en.lane.latestEpoch().Load() {
+		if en.vote == Granted && en.epoch < en.lane.epochs.latest().Load() {
 			en.vote, en.cause = Failed, "may have forgotten its vote"
 			en.lane.master.count(Failed, FailedForgot) // as well as granted
 			r.tally.Granted--

@@ -297,7 +297,7 @@ func TestAServerThatWasReplacedHasNoVote(t *testing.T) {
 		if a := w.acquire(key, "mine", minute); a.Lock == nil {
 			t.Fatalf("the other two are a quorum: %+v", a)
 		}
-		if known := other.roster[0].Load(); known != epoch {
+		if known := other.epochs.roster[0].Load(); known != epoch {
 			t.Fatalf("the roster was not read: %d", known)
 		}
 		w.settle()

@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"lockproxy/quorum/masters"
 	"lockproxy/quorum/vouch"
 )
 
@@ -74,7 +73,7 @@ func (w *warden) tick() {
 		w.engine.compareNames()
 	}
 	w.judge(now)
-	w.engine.eachLane(func(l *lane) { l.seeThrough(now) })
+	w.engine.eachLane(func(l *lane) { l.recovery.seeThrough(now) })
 	w.tender.look()
 }
 
@@ -138,23 +137,6 @@ func (w *warden) putRight(at instant, by time.Duration) {
 	}
 }
 
-// A question is a command that no round waits for: of the warden's, or of a lane's own. If it is not answered, nothing comes of it.
-type question struct {
-	masters.Call
-	lane   *lane
-	answer func(reply any) // in the lane's loop, if the batch was vouched for; may be nil
-}
-
-func (q *question) command() *masters.Call { return &q.Call }
-func (q *question) keeps() time.Duration   { return 0 }
-func (q *question) take(answerTime) bool   { return true }
-func (q *question) lost(string)            {}
-func (q *question) reply(instant) {
-	if q.Err == nil && q.answer != nil && q.lane.unproven.none() {
-		q.answer(q.Reply)
-	}
-}
-
 // askMaster makes a master say something on all its lanes.
 func (e *Engine) askMaster(m *master) {
 	e.eachLane(func(l *lane) {
@@ -162,40 +144,4 @@ func (e *Engine) askMaster(m *master) {
 			l.heartbeat()
 		}
 	})
-}
-
-// ask queues a question, if the lane is connected.
-func (l *lane) ask(command []any, answer func(reply any)) {
-	l.queue.push(&question{Call: masters.Call{Args: command}, lane: l, answer: answer}, l.engine.waited())
-}
-
-var heartbeatArgs = []any{"PING"}
-
-// heartbeat makes the master say something: the proof of its batch says the rest.
-func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
-
-// patrolFiles compares when and where a master writes its append-only file with what it said in the handshake: its canary may say
-// that it forgets nothing.
-func (l *lane) patrolFiles(reply any) {
-	now := l.link.info
-	now.ReadConfig(reply)
-	//mutant: a place that is changed is not noticed
-	moved := now.Files.Place() != l.link.info.Files.Place()
-	l.suspect = l.suspect || moved || l.isDurable(&now) != l.isDurable(&l.link.info)
-}
-
-// patrol compares what the master says of itself, and may cost it its vote, with what it said in the handshake.
-func (l *lane) patrol(reply any) {
-	text, _ := reply.(string)
-	was := l.link.info
-	now := was
-	now.ReadInfo(text)
-	l.witness.look(&now, l.link.marks.canary)
-	//mutant: an append-only file that is turned on is not noticed
-	l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
-		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || l.isDurable(&now) != l.isDurable(&was)
-	//mutant: a replica that came and went is not noticed
-	copied := now.Files.Copies() != was.Files.Copies()
-	written := l.isDurable(&now) && !l.link.durable && was.Files.Rewriting() && !now.Files.Rewriting()
-	l.suspect = l.suspect || copied || written
 }

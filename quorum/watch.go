@@ -14,17 +14,18 @@ import (
 type watch struct {
 	restarts atomic.Int64 // how often following the clock was begun anew
 
-	mu      sync.Mutex // guards all below
-	clock   vouch.Clock
-	from    instant       // when our clock was put right: answers to earlier questions do not count
-	first   instant       // when the first question was sent that was answered
-	steady  instant       // when the latest question was sent whose answer showed no jump
-	hidden  time.Duration // how far the clock may have stepped by then without being noticed
-	jumped  bool          // the clock has jumped, and the warden has not judged that yet
-	jump    time.Duration // by how much, in all
-	ahead   time.Duration // what it jumped forwards, whether or not it came back
-	charges int           // how often it was found that the master may have forgotten locks
-	charge  string        // why, the last time
+	mu     sync.Mutex // guards all below
+	clock  vouch.Clock
+	from   instant       // when our clock was put right: answers to earlier questions do not count
+	first  instant       // when the first question was sent that was answered
+	steady instant       // when the latest question was sent whose answer showed no jump
+	hidden time.Duration // how far the clock may have stepped by then without being noticed
+	jumped bool          // the clock has jumped, and the monitor has not judged the jump yet
+	jump   time.Duration // by how much, in all
+	ahead  time.Duration // what it jumped forwards, whether or not it came back
+
+	confirmations int    // how many jumps forwards were confirmed: after each, the master may have forgotten locks
+	confirmation  string // the latest of these jumps, in words
 }
 
 // askedAsleep is observe's reason for ignoring an answer; the clock itself is not in doubt.
@@ -132,16 +133,16 @@ func (w *watch) endInquiry(ahead time.Duration) {
 	w.jumped, w.jump, w.ahead = false, 0, 0
 	//mutant: no quarantine after a jump forwards
 	if ahead > 0 { // even if the clock is right again by now: what expired is gone
-		w.charges++
-		w.charge = "its clock jumped forwards by " + ahead.Round(time.Millisecond).String()
+		w.confirmations++
+		w.confirmation = "its clock jumped forwards by " + ahead.Round(time.Millisecond).String()
 	}
 }
 
-// charged returns how often the master was accused, and of what the last time.
-func (w *watch) charged() (int, string) {
+// confirmed returns how many jumps forwards were confirmed, and the latest in words.
+func (w *watch) confirmed() (int, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.charges, w.charge
+	return w.confirmations, w.confirmation
 }
 
 // jumpSince returns the span that this clock's jump, which awaits judgement, is in. t is when the first clock was found to have

@@ -79,7 +79,7 @@ func (w *witness) look(info *masters.Info, canary string) {
 }
 
 // write writes the witness, if it is owed.
-func (w *witness) write(l *lane) {
+func (w *witness) write(l examiner) {
 	if !w.owed.Swap(false) {
 		return
 	}

@@ -204,7 +204,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an undo is not repeated after an error", rule: "4 undo",
-		change: becomes("again := !did && (u.unknown && u.lane.loose || !u.once && u.misses <= undoMisses)"),
+		change: becomes("again := !did && (u.unknown && u.lane.dialer.loose || !u.once && u.misses <= undoMisses)"),
 		test:   "TestAnUndoAnsweredWithAnErrorIsRepeated",
 	},
 	{
@@ -350,7 +350,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a late release follows what came after it", rule: "2 order",
-		change: becomes("len(l.batch) > n"),
+		change: becomes("len(b.requests) > n"),
 		test:   "TestALateReleaseComesBefore", in: ".",
 	},
 	{
@@ -466,7 +466,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a master in quarantine is filled", rule: "6 quarantine",
-		change: becomes("now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clockUnsure"),
+		change: becomes("now >= f.at.plus(l.engine.cfg.InstanceTimeout) || l.clock.unsure"),
 		test:   "TestAMasterInQuarantineIsNotFilled", in: ".",
 	},
 	{
@@ -663,7 +663,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was taken away is repaired", rule: "15 repair",
-		change: becomes("now >= r.deadline || d.revoked || r.lane.clockUnsure"),
+		change: becomes("now >= r.deadline || d.revoked || r.lane.clock.unsure"),
 		test:   "TestARepairDoesNotBringBackWhatWasTakenAway", in: ".",
 	},
 	{
@@ -703,7 +703,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what comes back is not undone", rule: "4 undo",
-		change: becomes("again := u.Err != nil || !did && (u.unknown && u.lane.loose )"),
+		change: becomes("again := u.Err != nil || !did && (u.unknown && u.lane.dialer.loose )"),
 		test:   "TestWhatComesBackIsUndone", in: ".",
 	},
 	{

@@ -56,12 +56,12 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "what is set expires by a clock that is ahead", rule: "5 vouch",
-		change: becomes("return l.begun != l.master.watch.restarts.Load() || chosenBy == -1<<62"),
+		change: becomes("return c.generation != c.master.watch.restarts.Load() || chosenBy == -1<<62"),
 		test:   "TestWhatIsSetAfterAStep",
 	},
 	{
 		name: "nothing is kept in addition", rule: "5 vouch",
-		change: becomes("l.clockKept = l.clockNow"),
+		change: becomes("c.kept = c.now"),
 		test:   "TestAMasterWhoseWayGetsLonger",
 	},
 	{
@@ -107,7 +107,7 @@ var vouchMutants = []mutant{
 	go func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.charges++
+		w.confirmations++
 	}()`),
 		test: "TestAJumpIsCharged",
 	},
@@ -121,7 +121,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "one database's lane knows what is kept on disk", rule: "6 quarantine",
-		change: becomes("l.db == 0 && l.master.tellsAppend()"),
+		change: becomes("a.db == 0 && a.master.tellsAppend()"),
 		test:   "TestAMasterIsNotTakenForDurable", in: ".",
 	},
 	{
@@ -186,8 +186,8 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "an append-only file that is turned on is not noticed", rule: "6 quarantine",
-		change: becomes(`l.suspect = l.suspect || now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
-		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || l.isDurable(&now) != l.isDurable(&was)`), test: "TestWhoToggles", in: ".",
+		change: becomes(`now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
+		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || a.isDurable(&now) != a.isDurable(&was)`), test: "TestWhoToggles", in: ".",
 	},
 	{
 		name: "fsync always is not noticed", rule: "6 quarantine",
@@ -271,11 +271,11 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "the horizon is never extended", rule: "7 horizon", aim: "horizons",
-		change: becomes("l.keeps = min(0, r.keeps())"),
+		change: becomes("b.keeps = min(0, r.keeps())"),
 	},
 	{
 		name: "a horizon is known by a clock that was set back since", rule: "7 horizon",
-		change: becomes("l.link.horizon = max(l.link.clock, sent) + ms"),
+		change: becomes("h.until = max(h.clock.heard, sent) + ms"),
 		test:   "SetBack", in: ".",
 	},
 	{
@@ -344,12 +344,12 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "epochs of another database are learned", rule: "7a epochs",
-		change: becomes("ok && is.DB >= 0 && is.Members == l.engine.members"),
+		change: becomes("ok && is.DB >= 0 && is.Members == a.engine.members"),
 		test:   "TestEpochsOfOneDatabase", in: ".",
 	},
 	{
 		name: "what a flush of database 0 hides is not marked", rule: "6 quarantine",
-		change: becomes("flushed && l.db < 0"),
+		change: becomes("flushed && a.db < 0"),
 		test:   "TestADatabaseIsMarkedForWhatItsMasterDid", in: ".",
 	},
 	{
@@ -359,7 +359,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a mark that was met early stays as it is", rule: "7b older files",
-		change: becomes("l.suspect = l.suspect || marks.quarantine != l.link.marks.quarantine"),
+		change: becomes("marks.quarantine != k.marks.quarantine"),
 		test:   "TestAMarkIsRenewed", in: ".",
 	},
 	{
@@ -369,14 +369,14 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "settings concern database 0", rule: "9 eviction",
-		change: becomes(`if l.db == 0 {
-		l.ask([]any{"INFO"}, l.patrol)
+		change: becomes(`if a.db == 0 {
+		a.ask([]any{"INFO"}, a.compareInfo)
 	}`),
 		test: "TestSettingsOfAMaster", in: ".",
 	},
 	{
 		name: "a new database is taken for marked", rule: "6 quarantine",
-		change: becomes("l.charges, _ = m.watch.charged()"),
+		change: becomes("l.assessor.marked, _ = m.watch.confirmed()"),
 		test:   "TestADatabaseThatIsNew", in: ".",
 	},
 	{

@@ -1,0 +1,208 @@
+package quorum
+
+import (
+	"fmt"
+	"time"
+
+	"lockproxy/quorum/masters"
+)
+
+// A master's clock is known only through answers that take time. A batch proves two things of the clock (docs/proofs.md, "How
+// exactly clocks are watched"):
+//
+//   - A key that the batch did not find may have been dropped too early, if the clock stepped forwards. The batch's votes are handed
+//     out when the client that had set the key has been promised no more.
+//   - A key that the batch set may end too early, if the clock was ahead of the time by which the key's end was chosen. Keys are
+//     set to end later by as much as questions have been late lately. If that was not enough, the master's vote for the key does
+//     not count.
+
+// A laneClock is a master's clock as one lane knows it. It belongs to the lane's loop.
+type laneClock struct {
+	target
+	queue *laneQueue // told when TIME is sent again
+
+	heard       int64    // the latest TIME, in ms: what the clock goes by while its watch knows nothing
+	heardAt     instant  // when the latest TIME was answered
+	tellsExpiry bool     // the master tells exactly when a key expires
+	expiries    expiries // the instants that were chosen
+
+	// What is known since the batch was gathered.
+	gathered   instant
+	generation int64         // of the master's watch when the batch was gathered
+	now        int64         // the latest that the clock may have shown then, ms
+	kept       int64         // the time by which keys that are relied on are set to expire: now, or later
+	beyond     int64         // by how much kept may be ahead of the clock, besides uncertainty, ms
+	unsure     bool          // now is not known well enough to set a key by it
+	shown      time.Duration // the latest that the clock showed until the batch had been run
+	highest    time.Duration // how far the clock was ahead of ours at most after the batch
+}
+
+// narrowings is how often a lane sends TIME again where an answer was too slow.
+const narrowings = 3
+
+// meet asks for the time over a new connection: the first batch needs the time, and the answer shows how far the clock was set
+// since the connection before.
+func (c *laneClock) meet(conn masters.Conn) error {
+	for range 1 + narrowings {
+		doubt, err := c.ask(conn)
+		if _, known := c.master.watch.early(0, 0); err != nil || doubt == "" && known {
+			return err
+		}
+		if doubt != askedAsleep && doubt != "" {
+			c.engine.warden.alarm()
+			break
+		}
+	}
+	return nil
+}
+
+// ask returns why the clock is not to be trusted, or "".
+func (c *laneClock) ask(conn masters.Conn) (doubt string, err error) {
+	clock, sent := &masters.Call{Args: clockArgs}, c.engine.now()
+	if err := conn.Exec([]*masters.Call{clock}); err != nil {
+		return "", err
+	}
+	c.heard, _ = millis(clock)
+	c.heardAt = c.engine.catchUp()
+	if shown, ok := micros(clock); ok {
+		doubt = c.master.watch.observe(sent, c.heardAt, shown, shown)
+	}
+	return doubt, nil
+}
+
+// gather notes what the clock shows as a batch is gathered: the time by which keys are set to expire. A key that is relied on is
+// kept, in addition, by how much questions have been late lately, less most of what the proof of its batch may leave open.
+func (c *laneClock) gather() {
+	w, uncertainty := &c.master.watch, c.engine.uncertainty()
+	c.generation = w.restarts.Load() // before our clock is read: see putRight
+	c.gathered = c.engine.catchUp()
+	c.now = w.latest(c.gathered, c.heard, c.heardAt)
+	addition := min(max(w.uneven()-uncertainty*3/4, 0), c.engine.cfg.InstanceTimeout).Milliseconds()
+	//mutant: nothing is kept in addition
+	c.kept = c.now + addition
+	c.beyond = addition + w.excess(uncertainty).Milliseconds()
+	c.unsure = !w.sure(c.engine.inexact())
+}
+
+// inexact is how inexact what is known of a master's clock may be where keys are set by it: an answer that takes longer brings
+// no vote.
+func (e *Engine) inexact() time.Duration { return max(e.uncertainty(), e.cfg.InstanceTimeout) }
+
+// earliest returns the time, in ms, that the clock shows at least at our moment at.
+func (c *laneClock) earliest(at instant) int64 { return c.master.watch.earliest(at, c.heard) }
+
+// width is by how much the clock may be behind kept, in ms.
+func (c *laneClock) width() int64 { return c.kept - c.earliest(c.gathered) }
+
+// observe compares the clock with ours, by the proof of a batch, and returns why the clock is not to be trusted, if so. keeps is
+// for how long the longest key lives that the batch may have set.
+func (c *laneClock) observe(conn masters.Conn, p *proof, keeps time.Duration) failure {
+	if !p.long {
+		p.first = p.last
+	}
+	received := p.received
+	for tries := 0; ; tries++ {
+		first, ok1 := micros(&p.first)
+		last, ok2 := micros(&p.last)
+		if !ok1 || !ok2 {
+			return c.withheld(FailedClock, "did not tell the time", &p.last, received)
+		}
+		doubt := c.master.watch.observe(p.sent, p.received, first, last)
+		if doubt != "" {
+			c.engine.warden.alarm()
+		}
+		if highest := last - p.sent; tries == 0 {
+			c.shown, c.highest = max(first, last), highest
+		} else {
+			c.highest = min(c.highest, highest)
+		}
+		if tries >= c.narrows(doubt, keeps) {
+			return c.settle(doubt)
+		}
+		if took := p.received - p.sent; took <= c.engine.cfg.InstanceTimeout { // else the slow answer is the cause
+			c.queue.retriesClock(fmt.Sprintf("answers too unevenly (%v) to tell its clock", took.Round(time.Millisecond)))
+		}
+		again := proof{first: masters.Call{Args: clockArgs}, long: true, sent: c.engine.catchUp()}
+		if conn.Exec([]*masters.Call{&again.first}) != nil {
+			return failure{FailedConnection, "connection lost"} // the next batch will find that out
+		}
+		again.last, again.received = again.first, c.engine.catchUp()
+		p = &again
+	}
+}
+
+// narrows returns how often TIME is to be sent again: where the answer would tell whose clock jumped; or once, where
+// the question was late that tells when the keys expire that the batch has set.
+func (c *laneClock) narrows(doubt string, keeps time.Duration) int {
+	_, known := c.master.watch.early(0, 0)
+	switch {
+	case !known, doubt != "" && c.master.watch.isVague(c.engine.uncertainty()):
+		return narrowings
+	case doubt == "" && keeps > 0 && c.misjudged():
+		return 1
+	}
+	return 0
+}
+
+// misjudged says that the instants at which keys of the batch expire were chosen when too little was known of the clock: the clock
+// showed more by then, or this process has found out meanwhile that this process had stood still.
+func (c *laneClock) misjudged() bool {
+	chosenBy := time.Duration(c.kept)*time.Millisecond - c.gathered
+	//mutant: what is set expires by a clock that is ahead
+	return c.generation != c.master.watch.restarts.Load() || c.highest > chosenBy+c.engine.uncertainty()
+}
+
+// settle waits until no key that the batch found gone was gone too early, as far as locks cannot bear. If the wait is longer than
+// a vote may take, settle returns at once why the votes do not count.
+func (c *laneClock) settle(doubt string) failure {
+	if doubt != "" {
+		return failure{FailedClock, doubt}
+	}
+	early, known := c.master.watch.early(c.shown, c.engine.catchUp())
+	excess := early - c.engine.uncertainty()
+	switch {
+	case !known:
+		return failure{FailedClock, "answers too slowly to tell its clock" + c.engine.raiseTimeout(time.Duration(c.master.roundTrip.Load()))}
+	//mutant: what cannot be told of a clock is ignored
+	case excess <= 0:
+		return failure{}
+	case excess > c.engine.cfg.InstanceTimeout:
+		return failure{FailedClock, fmt.Sprintf("may have a clock that jumped by up to %v: its answers were too slow to tell", early.Round(time.Millisecond))}
+	}
+	time.Sleep(excess)
+	return failure{}
+}
+
+// expiry chooses an instant for a key that is set in the batch that is being written.
+func (c *laneClock) expiry(hash uint64, at int64) int64 {
+	gap := int64(1)
+	if !c.tellsExpiry {
+		gap = 2*expirySlack + 1
+	}
+	c.expiries.unsure[place(hash)] = c.width()
+	return c.expiries.choose(hash, at, gap)
+}
+
+// expiryAnew chooses an instant for a key that other masters have: these may keep the key for longer than was asked for already.
+func (c *laneClock) expiryAnew(hash uint64, at int64) int64 {
+	at = c.expiry(hash, at)
+	_, most := c.expiries.lateness(hash, at, expirySlack, 0)
+	c.expiries.unsure[place(hash)] += most + 4*(2*expirySlack+1)
+	return at
+}
+
+// lateness returns by how much longer than was asked for a key is kept that ends within slack of an instant, at least and at most.
+func (c *laneClock) lateness(sig signature, ends, slack int64) (least, most int64) {
+	return c.expiries.lateness(sig.hash(), ends, slack, c.width())
+}
+
+// raiseTimeout says to which instance_timeout a round trip leads, if it takes more than half of the one that is set: a command that
+// comes while another is under way waits for both.
+func (e *Engine) raiseTimeout(roundTrip time.Duration) string {
+	if 2*roundTrip <= e.cfg.InstanceTimeout {
+		return ""
+	}
+	const step = 50 * time.Millisecond
+	enough := (3*roundTrip + step - 1).Truncate(step)
+	return fmt.Sprintf(": its answers take %v, raise instance_timeout (%v) to %v", roundTrip.Round(time.Millisecond), e.cfg.InstanceTimeout, enough)
+}
