@@ -73,13 +73,13 @@ func BenchmarkConflict(b *testing.B) {
 		return sl
 	}
 	for i := range 80 {
-		s.push(slotOn(i))
-		s.alone++
+		s.replies.push(slotOn(i))
+		s.replies.alone++
 	}
 	last := slotOn(80)
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.conflict(last) != nil {
+		if s.replies.conflict(last) != nil {
 			b.Fatal("no key is shared")
 		}
 	}

@@ -32,7 +32,7 @@ func TestPipelinesWaitForMemory(t *testing.T) {
 	}
 	waitFor(t, "not every client has a command under way", func() bool {
 		for _, s := range r.server.clients() {
-			if s.depth.Load() == 0 {
+			if s.replies.backlog.depth.Load() == 0 {
 				return false
 			}
 		}
@@ -62,9 +62,9 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 	<-arrived
 	waitFor(t, "it is read", func() bool {
 		s := r.server.clients()[0]
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.throttled
+		s.replies.mu.Lock()
+		defer s.replies.mu.Unlock()
+		return s.replies.throttled
 	})
 	memory.add(0, -memory.max)
 	if op := <-arrived; op != "get b" {

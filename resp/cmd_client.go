@@ -10,17 +10,17 @@ import (
 func runClientID(c *call) Reply { return Int(c.id) }
 
 func runClientSetName(c *call) Reply {
-	if refused := c.setName(c.args[2]); refused != nil {
+	if refused := c.identity.setName(c.args[2], &c.memory); refused != nil {
 		return refused
 	}
 	return okReply
 }
 
 func runClientGetName(c *call) Reply {
-	if c.name == "" {
+	if c.identity.name == "" {
 		return Null{}
 	}
-	return Bulk(c.name)
+	return Bulk(c.identity.name)
 }
 
 // runClientSetInfo accepts what Redis 7.2 accepts; nothing is kept of it.
@@ -93,7 +93,7 @@ func runClientList(c *call) Reply {
 
 // clientsThere returns those that are still there, the eldest first.
 func (s *Server) clientsThere() []*session {
-	return slices.DeleteFunc(s.clients(), (*session).isGone)
+	return slices.DeleteFunc(s.clients(), func(of *session) bool { return of.replies.isGone() })
 }
 
 func parseClientList(args []string) (func(*session) bool, Reply) {
@@ -120,9 +120,9 @@ func parseClientList(args []string) (func(*session) bool, Reply) {
 func byType(name string) (func(*session) bool, Reply) {
 	switch wire.Lower(name) {
 	case "normal":
-		return func(s *session) bool { return s.total.Load() == 0 }, nil
+		return func(s *session) bool { return !s.subscriptions.any() }, nil
 	case "pubsub":
-		return func(s *session) bool { return s.total.Load() > 0 }, nil
+		return func(s *session) bool { return s.subscriptions.any() }, nil
 	case "master", "replica", "slave":
 		return func(*session) bool { return false }, nil
 	}
@@ -194,7 +194,7 @@ func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
 			if value != defaultUser && !c.server.hasUser(value) {
 				return nil, Error("ERR No such user '" + cString(value) + "'")
 			}
-			filters = append(filters, func(s *session) bool { return s.isUser(value) })
+			filters = append(filters, func(s *session) bool { return s.identity.isUser(value) })
 		case "skipme":
 			switch wire.Lower(value) {
 			case "yes":
@@ -216,16 +216,4 @@ func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
 		}
 		return !skipMe || s != c.session
 	}, nil
-}
-
-func (s *session) isGone() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.gone
-}
-
-func (s *session) isUser(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.user == name
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"math"
 	"slices"
-	"strings"
 
 	"lockproxy/resp/wire"
 )
@@ -30,7 +29,10 @@ func runHello(c *call) Reply {
 		return errHelloAuth
 	}
 	if proto != 0 {
-		c.setProtocol(proto == 3)
+		c.identity.speak(proto == 3)
+		if l := c.liveLink(); l != nil {
+			l.agree() // there may be messages before the next command
+		}
 	}
 	return c.greeting()
 }
@@ -45,7 +47,7 @@ func (c *call) applyHello(options []string) (refused Reply) {
 			}
 			options = options[3:]
 		case wire.EqualFold(opt, "setname") && len(options) > 1:
-			if refused = c.setName(options[1]); refused != nil {
+			if refused = c.identity.setName(options[1], &c.memory); refused != nil {
 				return refused
 			}
 			options = options[2:]
@@ -61,7 +63,7 @@ func (c *call) greeting() Reply {
 	return Map{
 		Bulk("server"), Bulk("redis"),
 		Bulk("version"), Bulk(redisVersion),
-		Bulk("proto"), Int(c.protocol()),
+		Bulk("proto"), Int(c.identity.protocol()),
 		Bulk("id"), Int(c.id),
 		Bulk("mode"), Bulk("standalone"),
 		Bulk("role"), Bulk("master"),
@@ -108,9 +110,7 @@ func (c *call) login(name, password string) bool {
 	}
 	c.parser.Authed = true
 	c.introduce()
-	c.mu.Lock()
-	c.user, c.unknownSince = strings.Clone(name), 0
-	c.mu.Unlock()
+	c.identity.logIn(name)
 	return true
 }
 
@@ -124,9 +124,7 @@ func runSelect(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	c.mu.Lock()
-	c.db = db
-	c.mu.Unlock()
+	c.identity.selectDB(db)
 	return okReply
 }
 
@@ -152,14 +150,14 @@ func runQuit(c *call) Reply {
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
-	if !c.repliesDone() || !c.locksDone() {
+	if !c.replies.repliesDone() || !c.replies.locksDone() {
 		return wait
 	}
 	c.dropLink()
 	c.relies = false
-	c.unsubscribeAll()
-	c.releaseComing()
-	c.releaseHolds()
+	c.subscriptions.end()
+	c.holds.releaseComing()
+	c.holds.release()
 	c.resetIdentity()
 	c.mute = muting{skip: c.mute.skip, current: c.mute.skip > 0}
 	c.transaction.end(&c.memory)
@@ -168,7 +166,7 @@ func runReset(c *call) Reply {
 
 // runPing answers a subscribed RESP2 client in the shape of a message, but with a first word that no message has.
 func runPing(c *call) Reply {
-	switch subscribed := !c.resp3 && c.total.Load() > 0; {
+	switch subscribed := !c.identity.resp3 && c.subscriptions.any(); {
 	case len(c.args) > 2:
 		return errArity("ping")
 	case subscribed && len(c.args) == 1:

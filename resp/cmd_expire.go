@@ -43,12 +43,12 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 		s, key := c.session, sl.key
 		done := func(changed quorum.Changed) {
 			if changed.Applied {
-				s.setHeldTTL(key, ttl)
+				s.holds.setTTL(key, ttl)
 			}
 			sl.changed(changed)
 		}
 		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // the lock is deleted: it has a TTL, so only NX and GT keep it
-			c.endHoldUnless(key, "")
+			c.holds.endUnless(key, "")
 		}
 		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
 	})
@@ -89,8 +89,8 @@ func runDel(c *call) Reply {
 	}
 	changed := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
-		c.endHoldUnless(c.key(name), "")
+		c.holds.endUnless(c.key(name), "")
 	}
-	c.engine().RemoveAll(c.db, names, func(_ string, is quorum.Changed) { changed(is) })
+	c.engine().RemoveAll(c.identity.db, names, func(_ string, is quorum.Changed) { changed(is) })
 	return later
 }

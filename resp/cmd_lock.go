@@ -3,8 +3,6 @@ package resp
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"maps"
-	"slices"
 	"time"
 
 	"lockproxy/quorum"
@@ -30,7 +28,7 @@ func runLock(c *call) Reply {
 	if o.token == "" {
 		o.token = randomHex(tokenBytes)
 	}
-	if o.hold && c.holdsFull() {
+	if o.hold && c.holds.full() {
 		return errHoldsMax
 	}
 	// overlapNone: later commands of the client on this key rely on the lock, and on its fence.
@@ -46,7 +44,7 @@ func runLock(c *call) Reply {
 	sl.waits = o.wait > 0 || o.hold
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
 	if o.hold {
-		h := newHold(c.session, req)
+		h := c.holds.expect(req)
 		if h == nil {
 			sl.acquired(quorum.Acquired{Err: errMemory})
 			return later
@@ -109,33 +107,10 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 	return o, nil
 }
 
-// await acquires when it is the client's turn. If the client hangs up, its place in the queue is given up.
+// await acquires when it is the client's turn.
 func (c *call) await(sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
-	s := c.session
-	s.mu.Lock()
-	s.waits[sl] = nil
-	s.mu.Unlock()
-	waiter := s.server.gates.Acquire(req, patience, func(a quorum.Acquired) {
-		s.mu.Lock()
-		delete(s.waits, sl)
-		s.mu.Unlock()
-		done(a)
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, waits := s.waits[sl]; waits {
-		s.waits[sl] = waiter
-	}
-}
-
-// cancelWaits ends the waits of a client that is gone. Only the reader calls it, and only the reader begins waits.
-func (s *session) cancelWaits() {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.waits))
-	s.mu.Unlock()
-	for _, waiter := range all {
-		waiter.Cancel()
-	}
+	done = c.waits.begin(sl, done)
+	c.waits.entered(sl, c.server.gates.Acquire(req, patience, done))
 }
 
 // runUnlock is for DELIFEQ, too.
@@ -149,7 +124,7 @@ func (c *call) release(name, token string, alien script.Alien, answer func(*outc
 	return c.begin(overlapAny, name, answer, func(sl *slot) {
 		sl.alien = alien
 		//mutant: a held lock that was given back is extended
-		c.endHoldOf(sl.key, token)
+		c.holds.end(sl.key, token)
 		c.engine().Release(sl.key, token, sl.released)
 	})
 }
@@ -174,10 +149,7 @@ func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(
 	}
 	return c.begin(o, req.Key.Name, answer, func(sl *slot) {
 		sl.alien = alien
-		c.mu.Lock()
-		h := c.held(req.Key, req.Token)
-		c.mu.Unlock()
-		if h != nil {
+		if h := c.holds.find(req.Key, req.Token); h != nil {
 			h.extendBy(req, sl.extended)
 		} else {
 			c.engine().Extend(req, sl.extended)

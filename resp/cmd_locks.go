@@ -28,7 +28,7 @@ func runLocks(c *call) Reply {
 		return refused
 	}
 	return c.beginKeyless(made, func(sl *slot) {
-		s, db, watched := c.server, c.db, slices.Clone(c.transaction.watched)
+		s, db, watched := c.server, c.identity.db, slices.Clone(c.transaction.watched)
 		c.engine().Locks(locksRequest(db, pattern, most), func(f quorum.FoundLocks) {
 			if f.Err != nil {
 				sl.resolve(outcome{err: f.Err})
@@ -118,11 +118,9 @@ func (s *Server) foundLocks(db int, f *quorum.FoundLocks) Reply {
 func (s *Server) keepers() map[quorum.Key]string {
 	all := map[quorum.Key]string{}
 	for _, sess := range s.clients() {
-		sess.mu.Lock()
-		for key := range sess.kept {
+		for _, key := range sess.holds.keys() {
 			all[key] = sess.addr()
 		}
-		sess.mu.Unlock()
 	}
 	return all
 }

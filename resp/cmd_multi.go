@@ -69,7 +69,7 @@ func runWatch(c *call) Reply {
 		}
 		return nil
 	}
-	c.engine().Exec(quorum.ExecRequest{DB: c.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
+	c.engine().Exec(quorum.ExecRequest{DB: c.identity.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
 	return later
 }
 
@@ -148,7 +148,7 @@ func runExec(c *call) Reply {
 	switch {
 	case t.stage == spoiled:
 		refused = errExecAbort
-	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.db }):
+	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.identity.db }):
 		refused = Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only: SELECT before WATCH")
 	case len(names) > keysMax:
 		refused = Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))

@@ -74,12 +74,12 @@ func tokenOf(kind, value string) Reply {
 
 // runForceUnlock takes a lock from whoever holds it.
 func runForceUnlock(c *call) Reply {
-	if !c.server.mayForceUnlock(c.user) {
+	if !c.server.mayForceUnlock(c.identity.user) {
 		return Error("NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that")
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
-		s, key, by := c.session, sl.key, c.user
-		c.endHoldUnless(key, "")
+		s, key, by := c.session, sl.key, c.identity.user
+		c.holds.endUnless(key, "")
 		c.engine().Break(key, func(b quorum.Changed) {
 			what := "nothing was there"
 			switch {
@@ -111,10 +111,6 @@ func (s *Server) mayForceUnlock(user string) bool {
 // hurryHolds has connections that hold the lock extend it at once, by which they find out that they have lost it.
 func (s *Server) hurryHolds(key quorum.Key) {
 	for _, sess := range s.clients() {
-		sess.mu.Lock()
-		if h := sess.kept[key]; h != nil {
-			h.timer.Reset(0)
-		}
-		sess.mu.Unlock()
+		sess.holds.hurry(key)
 	}
 }

@@ -28,7 +28,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 	for _, name := range c.args[1:] {
 		topics = append(topics, pubsub.Topic{Kind: kind, Name: strings.Clone(name)})
 	}
-	added := s.missing(topics)
+	added := s.subscriptions.missing(topics)
 	size := sizeOfTopics(added)
 	if size > 0 && !s.memory.keep(size) {
 		s.refuse(errMemory)
@@ -43,25 +43,20 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		s.stop("it subscribes, and the upstream cannot be reached")
 		return later
 	}
-	confirmed := make(Sequence, 0, len(topics))
-	sl := c.claimSlot(claim{name: c.args[1], outcomes: 1 + count(l != nil), answer: func(*outcome) Reply { return confirmed }})
+	var confirmed Sequence
+	sl := c.claimSlot(claim{name: c.args[1], outcomes: 1 + count(l != nil), leads: true, answer: func(*outcome) Reply { return confirmed }})
 	if sl == nil {
 		s.memory.drop(size)
 		return wait
 	}
-	s.mu.Lock()
-	sl.mute, s.latest = false, sl
-	for _, t := range topics {
-		confirmed = append(confirmed, Push{Bulk(word), Bulk(t.Name), Int(s.remember(t))})
-	}
-	s.mu.Unlock()
+	confirmed = s.subscriptions.add(word, topics)
 	onlyOthers := len(others) == len(topics)
-	s.server.messages.Subscribe(s, topics, func(err error) {
+	s.server.messages.Subscribe(&s.subscriptions, topics, func(err error) {
 		switch {
 		case err != nil && onlyOthers: // messages that go over the upstream alone do not need the masters
 			err = nil
 		case err != nil:
-			s.forgetAll(added)
+			s.subscriptions.forgetAll(added)
 			if lacksMasters(err) {
 				time.AfterFunc(unheardPause, func() { sl.endHere(err) })
 				return
@@ -79,12 +74,10 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		var err error
 		if reply[0] == '-' {
 			err = upstream.ReplyError(errorText(reply))
-			s.forgetAll(added)
-			s.server.messages.Unsubscribe(s, added)
+			s.subscriptions.forgetAll(added)
+			s.server.messages.Unsubscribe(&s.subscriptions, added)
 		}
-		s.mu.Lock()
-		s.untold = sl
-		s.mu.Unlock()
+		s.replies.tellFirst(sl)
 		sl.resolve(outcome{err: err})
 	}}, append([]string{word}, others...)...)
 	return later
@@ -140,7 +133,7 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	names := c.args[1:]
 	if len(names) == 0 {
-		names = s.names(kind)
+		names = s.subscriptions.names(kind)
 	}
 	var told Sequence
 	var topics []pubsub.Topic
@@ -150,28 +143,20 @@ func (c *call) unsubscribe(kind pubsub.Kind) Reply {
 	var sl *slot
 	others, l := s.atUpstream(topics), s.liveLink()
 	if l != nil && len(others) > 0 {
-		if sl = c.claimTogether(overlapAny, nil, func(*outcome) Reply { return told }); sl == nil {
+		if sl = c.claimSlot(claim{outcomes: 1, engaged: 1, leads: true, answer: func(*outcome) Reply { return told }}); sl == nil {
 			return wait
 		}
 	}
-	s.mu.Lock()
-	for _, t := range topics {
-		told = append(told, Push{Bulk(word), Bulk(t.Name), Int(s.forget(t))})
-	}
-	if len(names) == 0 {
-		told = Sequence{Push{Bulk(word), Null{}, Int(s.countOf(kind))}}
-	}
-	s.mu.Unlock()
-	s.server.messages.Unsubscribe(s, topics)
+	told = s.subscriptions.remove(word, kind, topics)
+	s.server.messages.Unsubscribe(&s.subscriptions, topics)
 	if sl != nil {
-		s.mu.Lock()
-		sl.mute, s.latest = false, sl
-		s.mu.Unlock()
 		l.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
 			append([]string{word}, others...)...)
 		return later
 	}
-	s.answerAs(told, func(sl *slot) { sl.mute, s.latest = false, sl })
+	sl = s.newReply()
+	sl.mute, sl.leads = false, true
+	s.answerBy(sl, told)
 	return later
 }
 

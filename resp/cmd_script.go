@@ -42,7 +42,7 @@ func (c *call) lookUp(sha string) (*script.Script, Reply) {
 	return c.compiled(s)
 }
 
-// A compiling is a question to the masters that a session's reader waits for. Its answer is guarded by session.mu.
+// A compiling is a question to the masters that a session's reader waits for. Its answer is guarded by replies.mu.
 type compiling struct{ answer *quorum.Compiled }
 
 func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
@@ -54,16 +54,16 @@ func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
 		asked = new(compiling)
 		c.compiling = asked
 		session := c.session
-		c.engine().Compile(c.db, s.Text, func(answer quorum.Compiled) {
-			session.mu.Lock()
+		c.engine().Compile(c.identity.db, s.Text, func(answer quorum.Compiled) {
+			session.replies.mu.Lock()
 			asked.answer = &answer
-			session.kickReader()
-			session.mu.Unlock()
+			session.replies.wakeReader()
+			session.replies.mu.Unlock()
 		})
 	}
-	c.mu.Lock()
+	c.replies.mu.Lock()
 	answer := asked.answer
-	c.mu.Unlock()
+	c.replies.mu.Unlock()
 	switch {
 	case answer == nil:
 		return nil, wait
@@ -81,8 +81,8 @@ func (c *call) uncompiled() bool {
 	if asked == nil {
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
 	return asked.answer != nil && asked.answer.Err != nil
 }
 
@@ -180,7 +180,7 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, ali
 		if s := c.session; req.Reentrant {
 			done = func(a quorum.Acquired) {
 				if a.Lock != nil {
-					s.setHeldTTL(req.Key, req.TTL)
+					s.holds.setTTL(req.Key, req.TTL)
 				}
 				sl.acquired(a)
 			}

@@ -125,11 +125,11 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 	return c.begin(o, c.args[1], answer, func(sl *slot) {
 		req.Key = sl.key
 		done := sl.written
-		if held := c.endHoldUnless(req.Key, req.Value); held {
+		if held := c.holds.endUnless(req.Key, req.Value); held {
 			s := c.session
 			done = func(w quorum.Written) {
 				if w.Done && !req.KeepTTL {
-					s.setHeldTTL(req.Key, req.TTL)
+					s.holds.setTTL(req.Key, req.TTL)
 				}
 				sl.written(w)
 			}
@@ -149,7 +149,7 @@ func (c *call) setExpired(o setOptions) Reply {
 		answer = func(*outcome) Reply { return okReply }
 	}
 	return c.begin(overlapNone, c.args[1], answer, func(sl *slot) {
-		c.endHoldUnless(sl.key, "")
+		c.holds.endUnless(sl.key, "")
 		c.engine().Remove(sl.key, sl.changed)
 	})
 }

@@ -39,7 +39,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		late = runReply(rule.Late)
 	}
 	req := quorum.RunRequest{
-		DB: c.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
+		DB: c.identity.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
 	o := overlapAny
@@ -55,10 +55,10 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	if sl == nil {
 		return wait
 	}
-	session, db := c.session, c.db
+	session, db := c.session, c.identity.db
 	c.engine().Run(req, func(r quorum.Ran) {
 		for _, name := range r.Replaced {
-			session.endHoldUnless(quorum.Key{DB: db, Name: name}, "")
+			session.holds.endUnless(quorum.Key{DB: db, Name: name}, "")
 		}
 		sl.ran(r)
 	})

@@ -15,13 +15,13 @@ type call struct {
 }
 
 // key returns the resource of that name in the client's database.
-func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.db, Name: name} }
+func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.identity.db, Name: name} }
 
 func (c *call) engine() Engine { return c.server.engine }
 
 // dispatch runs the command that the parser found. If it returns false, the command has to wait, and dispatch is called again for it.
 func (s *session) dispatch() bool {
-	if s.full() && s.throttle() {
+	if !s.replies.admits(s.pipeline()) {
 		return false
 	}
 	memory := &s.memory
@@ -34,18 +34,16 @@ func (s *session) dispatch() bool {
 	}
 	c := &s.call
 	c.args = s.parser.Args
-	spoke := s.resp3
+	spoke := s.identity.resp3
 	reply := c.perform()
 	switch reply {
 	case wait:
 		return false
 	case later:
 	default:
-		var adjust func(*slot)
-		if s.resp3 != spoke { // messages are in the new protocol from here on, and do not come before the client is told
-			adjust = func(sl *slot) { s.latest = sl }
-		}
-		s.answerAs(reply, adjust)
+		sl := s.newReply()
+		sl.leads = s.identity.resp3 != spoke // messages are in the new protocol from here on, and do not come before the client is told
+		s.answerBy(sl, reply)
 	}
 	memory.give(s.reserve)
 	s.reserve = 0
@@ -70,7 +68,7 @@ func (c *call) perform() Reply {
 		c.caching = false
 		return c.rejected(cmd, errCaching)
 	}
-	if c.listensOnly(cmd) && !c.locksDone() {
+	if c.listensOnly(cmd) && !c.replies.locksDone() {
 		return wait // the subscription may be refused yet
 	}
 	if c.server.cfg.Upstream != nil && c.parser.Authed {
@@ -85,13 +83,13 @@ func (c *call) perform() Reply {
 	if c.listensOnly(row) {
 		return c.rejected(cmd, errSubscribed(row.full))
 	}
-	if c.lost.any() {
+	if c.holds.lost.any() {
 		if refused := c.tellLost(row); refused != nil {
 			return c.rejected(cmd, refused)
 		}
 	}
 	c.cmd = row
-	c.last.Store(&row.full)
+	c.identity.last.Store(&row.full)
 	if c.transaction.open() && row.flags&atOnce == 0 {
 		return c.enqueue()
 	}
@@ -103,7 +101,7 @@ func (c *call) perform() Reply {
 
 // listensOnly says whether the client may not send the command because it has subscribed to something.
 func (c *call) listensOnly(cmd *command) bool {
-	return !c.resp3 && c.total.Load() > 0 && (cmd == nil || cmd.flags&subscribedToo == 0)
+	return !c.identity.resp3 && c.subscriptions.any() && (cmd == nil || cmd.flags&subscribedToo == 0)
 }
 
 // rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.
@@ -155,26 +153,12 @@ func isAttack(name string) bool {
 }
 
 // answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
-func (s *session) answer(reply Reply) { s.answerAs(reply, nil) }
+func (s *session) answer(reply Reply) { s.answerBy(s.newReply(), reply) }
 
-// answerAs is answer; adjust is called with s.mu held when the slot is in the queue.
-func (s *session) answerAs(reply Reply, adjust func(*slot)) {
-	sl := s.newReply()
+// answerBy is answer by that slot.
+func (s *session) answerBy(sl *slot, reply Reply) {
 	sl.out.reply, sl.weight = reply, 1
-	if spent := s.queue(sl, reply.Size(), adjust); spent != "" {
+	if spent := s.replies.add(sl, reply.Size()); spent != "" {
 		s.kill(spent)
 	}
-}
-
-// queue puts a slot whose reply is of that size into the queue, or returns which limit does not let its reply wait.
-func (s *session) queue(sl *slot, size int, adjust func(*slot)) (spent string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.push(sl) {
-		return ""
-	}
-	if adjust != nil {
-		adjust(sl)
-	}
-	return s.countOutput(sl, size)
 }

@@ -22,47 +22,36 @@ import (
 func (s *session) refuse(err error) {
 	sl := s.newReply()
 	sl.out.reply = Error(err.Error())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.push(sl)
-	s.close(err.Error())
+	s.endWhy(err.Error())
+	s.replies.stopWith(sl)
 }
 
 // stop ends the session after the commands under way have been answered.
 func (s *session) stop(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close(why)
-}
-
-// close is stop where s.mu is held.
-func (s *session) close(why string) {
-	s.why = cmp.Or(s.why, why)
-	s.closing.Store(true)
-	s.ready.Signal()
+	s.endWhy(why)
+	s.replies.stop()
 }
 
 // setGone says that the client is gone.
 func (s *session) setGone() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.gone = true
-	s.closing.Store(true)
-	if s.link != nil {
-		s.link.close() // nobody waits for its replies any more
-	}
-	s.ready.Signal()
-	s.turn.Signal()
-	s.tellReader()
+	s.replies.abandon()
+	s.closeLink() // nobody waits for its replies any more
 }
 
 // toldWhy stands for a reason that is in the log already.
 const toldWhy = "-"
 
+// endWhy notes why the proxy ends the connection, unless there is a reason already.
+func (s *session) endWhy(why string) {
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
+	s.why = cmp.Or(s.why, why)
+}
+
 // noteEnd notes why the connection ends. The first reason counts: later ones follow from it.
 func (s *session) noteEnd(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
 	if s.why == "" || why == toldWhy {
 		s.why = why
 	}
@@ -70,9 +59,9 @@ func (s *session) noteEnd(why string) {
 
 // tellEnd logs why the connection has ended. Only at debug level: clients come and go.
 func (s *session) tellEnd() {
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	why := s.why
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	if log := s.server.log; why != toldWhy && log.Enabled(context.Background(), slog.LevelDebug) {
 		log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
 	}
@@ -107,16 +96,14 @@ func (s *session) logEnd(cause string) bool {
 // expel is kill for a client that may read the reason: the connection ends in order behind it.
 func (s *session) expel(cause string) {
 	s.logEnd(cause)
-	sl := newSlot(s)
+	sl := newSlot(&s.replies)
 	sl.out.reply = Error(errMemory.Error())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.push(sl)
-	s.close(toldWhy)
-	s.kickReader()
+	s.endWhy(toldWhy)
+	s.replies.stopWith(sl)
+	s.replies.kick()
 }
 
-// recovered keeps a panic on one connection from ending the others. It takes s.mu: so code that holds s.mu, and does more than
+// recovered keeps a panic on one connection from ending the others. It takes replies.mu: so code that holds replies.mu, and does more than
 // look and assign, releases it by a defer.
 func (s *session) recovered(where string) {
 	if p := recover(); p != nil {

@@ -19,10 +19,10 @@ func TestWhoTakesNothingHoldsNobodyUpWhenItsConnectionEnds(t *testing.T) {
 		},
 		"at once": func(s *session, _ net.Conn) { s.kill("test") },
 		"with that of its link": func(s *session, _ net.Conn) {
-			s.mu.Lock()
+			s.replies.mu.Lock()
 			s.link = &link{session: s, conn: s.conn, done: make(chan struct{})}
 			close(s.link.done)
-			s.mu.Unlock()
+			s.replies.mu.Unlock()
 			s.setGone()
 		},
 	} {
@@ -41,7 +41,7 @@ func TestWhoTakesNothingHoldsNobodyUpWhenItsConnectionEnds(t *testing.T) {
 					end(s, client)
 				}()
 				synctest.Wait()
-				if !s.mu.TryLock() {
+				if !s.replies.mu.TryLock() {
 					t.Fatal("others wait for its lock")
 				}
 				select {
@@ -49,7 +49,7 @@ func TestWhoTakesNothingHoldsNobodyUpWhenItsConnectionEnds(t *testing.T) {
 				default:
 					t.Error("who ends it waits")
 				}
-				s.mu.Unlock()
+				s.replies.mu.Unlock()
 			})
 		})
 	}

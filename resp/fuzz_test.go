@@ -132,8 +132,8 @@ func FuzzSession(f *testing.F) {
 		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
-		if s.outBytes.Load() != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 {
-			t.Errorf("counts are off: out %d, depth %d, in %d", s.outBytes.Load(), s.depth.Load(), s.inBytes.Load())
+		if s.replies.backlog.outBytes.Load() != 0 || s.replies.backlog.depth.Load() != 0 || s.replies.backlog.inBytes.Load() != 0 {
+			t.Errorf("counts are off: out %d, depth %d, in %d", s.replies.backlog.outBytes.Load(), s.replies.backlog.depth.Load(), s.replies.backlog.inBytes.Load())
 		}
 		if conn.out.Len() < len(":1\r\n") && !strings.Contains(wire.Lower(string(b)), "reply") {
 			for _, l := range engine.locks {

@@ -22,56 +22,41 @@ const hearMax = 5 * time.Second
 // connection is of no more use.
 func (s *session) hearOut() {
 	news := make(chan struct{}, 1)
-	s.noteSentAll(news)
+	s.replies.noteSentAll(news)
 	patience := min(hearMax, s.server.cfg.Limits.Write)
 	over := time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
 	defer over.Stop()
-	for s.runAll(); s.pending && !s.waitsForLock() && !s.closing.Load(); s.runAll() {
+	for s.runAll(); s.pending && !s.waits.any() && !s.holds.isComing() && !s.replies.closing.Load(); s.runAll() {
 		s.endBlocked()
-		if <-news; s.isGone() {
+		if <-news; s.replies.isGone() {
 			return
 		}
 	}
 	s.line.Leave() // nothing more is begun
 	s.endBlocked()
 	s.stop("the client sends nothing more")
-	for !s.answered() {
+	for !s.replies.answered() {
 		<-news
 	}
 }
 
 // noteSentAll withholds the locks whose replies are ready to be written. resolve withholds those that come later.
-func (s *session) noteSentAll(news chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sentAll = news
-	for sl := s.head; sl != nil; sl = sl.next {
+func (r *replies) noteSentAll(news chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sentAll = news
+	for sl := r.head; sl != nil; sl = sl.next {
 		if sl.left == 0 {
 			sl.withhold(&sl.out)
 		}
 	}
 }
 
-// tellReader lets the reader of a client that sends nothing more look at what has changed. s.mu is held.
-func (s *session) tellReader() {
-	select {
-	case s.sentAll <- struct{}{}:
-	default:
-	}
-}
-
 // answered says whether nothing more will be written. A command that waits will not be answered, nor any behind it.
-func (s *session) answered() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.written || s.gone || s.head != nil && s.head.waits && s.batch == nil
-}
-
-// waitsForLock says whether a LOCK … WAIT or a LOCK … HOLD is under way.
-func (s *session) waitsForLock() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.waits)+len(s.coming) > 0
+func (r *replies) answered() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.written || r.gone || r.head != nil && r.head.waits && r.batch == nil
 }
 
 // endBlocked shuts down the sending side of the link, too. Commands that wait at the upstream end by that; others are answered.
@@ -80,9 +65,9 @@ func (s *session) endBlocked() {
 	if l == nil || !l.mayWait || l.sentAll {
 		return
 	}
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	waits := len(l.expected) > 0
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	if !waits {
 		return
 	}

@@ -181,9 +181,9 @@ func TestALockIsNotKeptForTheRepliesBeforeIt(t *testing.T) {
 // hears says whether a client is known to send nothing more.
 func (r *rig) hears() bool {
 	for _, s := range r.server.clients() {
-		s.mu.Lock()
-		ended := s.sentAll != nil
-		s.mu.Unlock()
+		s.replies.mu.Lock()
+		ended := s.replies.sentAll != nil
+		s.replies.mu.Unlock()
 		if ended {
 			return true
 		}

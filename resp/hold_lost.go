@@ -16,7 +16,7 @@ const lostChannel = reservedPrefix + "lost:"
 // LostMessage is the line of the log that tells of a lock that a connection held, and has lost.
 const LostMessage = "a held lock was lost: it could not be extended"
 
-// losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. session.mu guards them; any
+// losses are the keys of lost locks. The reply to the next command on one of them tells of its loss. holds.mu guards them; any
 // needs no lock.
 type losses struct {
 	keys map[quorum.Key]struct{}
@@ -49,29 +49,28 @@ func (l *losses) clear() {
 }
 
 // lose tells the client that a lock is lost: by a push if it speaks RESP3, and by an error in reply to its next command on the key.
-// It tells everybody by a message. s.mu is held.
-func (s *session) lose(key quorum.Key, fence int64) {
-	if s.closing.Load() {
+// It tells everybody by a message. holds.mu is held.
+func (hs *holds) lose(key quorum.Key, fence int64) {
+	if hs.replies.closing.Load() {
 		return
 	}
-	s.lost.add(key)
-	s.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
-	s.server.log.Warn(LostMessage, "key", clip(key.Name, echoMax), "db", key.DB,
-		"client", s.addr(), "id", s.id)
+	hs.lost.add(key)
+	hs.server.counters.heldLost.Add(1) // whoever sees it counted finds the client told
+	hs.server.log.Warn(LostMessage, "key", clip(key.Name, echoMax), "db", key.DB,
+		"client", hs.client.addr(), "id", hs.client.id)
 	//mutant: the loss of a held lock is not pushed
-	if s.resp3 {
-		sl := newSlot(s)
+	if hs.client.identity.speaksRESP3() {
+		sl := newSlot(hs.replies)
 		sl.out.reply, sl.resp3 = Push{Bulk("lost"), Bulk(key.Name), Int(fence)}, true
-		s.insert(sl)
-		s.ready.Signal()
+		hs.replies.deliver(sl, 0)
 	}
-	s.server.running.Go(func() { // since s.mu is held. The session is not gone, so Shutdown still waits for it
-		s.server.engine.Publish(lostChannel+key.Name, strconv.FormatInt(fence, 10), func(quorum.Published) {})
+	hs.server.running.Go(func() { // holds.mu is held, and so the session has not released its holds, and Shutdown still waits for it
+		hs.server.engine.Publish(lostChannel+key.Name, strconv.FormatInt(fence, 10), func(quorum.Published) {})
 	})
 }
 
 // tellLost refuses a command on a key whose lock was lost, if the client has not been told yet; and EXEC, if a queued command is on
-// such a key. s.mu is not held.
+// such a key. holds.mu is not held.
 func (c *call) tellLost(cmd *command) Reply {
 	var names []string
 	switch {
@@ -80,10 +79,10 @@ func (c *call) tellLost(cmd *command) Reply {
 	case cmd.group != "pubsub": // there, keys are channels
 		names = cmd.keys.of(c.args)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.holds.mu.Lock()
+	defer c.holds.mu.Unlock()
 	for _, name := range names {
-		if c.lost.remove(c.key(name)) {
+		if c.holds.lost.remove(c.key(name)) {
 			return errLost(name)
 		}
 	}
@@ -91,15 +90,15 @@ func (c *call) tellLost(cmd *command) Reply {
 }
 
 // regain forgets the loss of a key, if the reply about to be written says that the client has a lock of that key again.
-func (s *session) regain(sl *slot) {
+func (hs *holds) regain(sl *slot) {
 	//mutant: a loss is told to who has the lock again
-	if !sl.out.taken || !s.lost.any() {
+	if !sl.out.taken || !hs.lost.any() {
 		return
 	}
 	keys := sl.out.lock.AppendKeys(nil) // not all keys of the command: an EXEC may only read some
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
 	for _, key := range keys {
-		s.lost.remove(key)
+		hs.lost.remove(key)
 	}
 }

@@ -39,7 +39,7 @@ func (s *Server) tick() time.Duration {
 // checkTimes ends the session if it took too long; now is the server's clock.
 func (s *session) checkTimes(now int64) {
 	limits := &s.server.cfg.Limits
-	if w := s.writing.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
+	if w := s.replies.writing.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
 		s.kill("write timeout: the client does not read")
 		return
 	}
@@ -47,18 +47,20 @@ func (s *session) checkTimes(now int64) {
 		s.upstreamLost("write timeout: it does not read")
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hurryOverdue()
-	s.unthrottle()
-	quiet := s.head == nil && !s.heldUp.Load() && s.total.Load() == 0 && len(s.kept) == 0 && !s.monitors.Load()
-	idle := limits.Idle > 0 && quiet && now-s.active.Load() > limits.Idle.Milliseconds()
-	unknown := s.unknownSince != 0 && now-s.unknownSince > limits.Auth.Milliseconds()
-	if (idle || unknown) && !s.closing.Load() {
-		why := "idle_timeout"
-		if unknown {
-			why = "auth_timeout"
-		}
-		s.close(why)
+	s.holds.hurryOverdue()
+	s.replies.lookAgain()
+	idle := limits.Idle > 0 && now-s.active.Load() > limits.Idle.Milliseconds() && s.isQuiet()
+	switch {
+	case s.replies.closing.Load():
+	case s.identity.unknownFor(now) > limits.Auth.Milliseconds():
+		s.stop("auth_timeout")
+	case idle:
+		s.stop("idle_timeout")
 	}
+}
+
+// isQuiet says whether the client expects nothing: no reply, no message, and no lock that it holds. The replies are looked at
+// before the holds: a LOCK … HOLD that is answered has its hold.
+func (s *session) isQuiet() bool {
+	return s.replies.isIdle() && !s.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.monitors.Load()
 }

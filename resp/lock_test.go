@@ -187,9 +187,9 @@ func TestAHoldKnowsWhatWasSentBehindItsLock(t *testing.T) {
 		r.server.mu.Lock()
 		defer r.server.mu.Unlock()
 		for _, s := range r.server.sessions {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if len(s.coming) > 0 || len(s.kept) != 1 {
+			s.holds.mu.Lock()
+			defer s.holds.mu.Unlock()
+			if len(s.holds.coming) > 0 || len(s.holds.kept) != 1 {
 				return false
 			}
 		}
@@ -374,8 +374,8 @@ func TestAnEarlierExtensionProlongsNoLockThatItsClientHasMadeShorter(t *testing.
 	c.send(words("EXTEND k me 60000"))
 	<-arrived
 	ends := func() time.Time {
-		h.session.mu.Lock()
-		defer h.session.mu.Unlock()
+		h.of.mu.Lock()
+		defer h.of.mu.Unlock()
 		return h.until()
 	}
 	before := ends()
@@ -594,9 +594,9 @@ func TestALossIsToldWhenTheClientHasNotGivenTheLockBack(t *testing.T) {
 func (r *rig) holdOf(key quorum.Key) *hold {
 	r.t.Helper()
 	for _, s := range r.server.clients() {
-		s.mu.Lock()
-		h := s.kept[key]
-		s.mu.Unlock()
+		s.holds.mu.Lock()
+		h := s.holds.kept[key]
+		s.holds.mu.Unlock()
 		if h != nil {
 			return h
 		}
@@ -656,12 +656,12 @@ func TestAHoldOutlivesAnAdditionThatIsTooSmall(t *testing.T) {
 	c := r.dial()
 	c.send(words("LOCK k 60000 TOKEN me HOLD"))
 	c.wantLocked("me")
-	h := r.server.clients()[0].kept[quorum.Key{Name: "k"}]
+	h := r.server.clients()[0].holds.kept[quorum.Key{Name: "k"}]
 	r.engine.slept.Store(int64(time.Hour)) // nothing is left
 	c.send(cmdline("EVAL", addText, "1", "k", "me", "1"))
 	c.reply()
-	h.session.mu.Lock()
-	defer h.session.mu.Unlock()
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
 	if h.req.TTL != time.Minute {
 		t.Errorf("it is extended by %v", h.req.TTL)
 	}

@@ -149,7 +149,7 @@ func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.M
 	}
 	brief := briefly(names, queue)
 	marks, run := begin()
-	req := quorum.ExecRequest{DB: c.db, Keys: names, Watched: marks, Brief: brief}
+	req := quorum.ExecRequest{DB: c.identity.db, Keys: names, Watched: marks, Brief: brief}
 	var shown []*watched // by name; EXEC watches nothing any more
 	if len(c.transaction.watched) > 0 {
 		for _, name := range names {
@@ -179,7 +179,7 @@ func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.M
 		case !x.Done:
 			reply = NullArray{}
 		case x.Err == nil:
-			s.heedPlan(req.DB, last)
+			s.holds.heed(req.DB, last)
 			if x.Lock == nil || time.Now().Before(s.server.lockOf(x.Lock).Until()) {
 				s.server.publishQueued(queue, reply, done)
 				return

@@ -143,7 +143,7 @@ func TestWhatMastersListIsMatchedByTheWriter(t *testing.T) {
 		t.Error("it is matched where the engine's callback is called")
 	}
 	s.stop("")
-	s.writeLoop()
+	s.writer.run()
 	if got := conn.out.String(); got != ":1\r\n" {
 		t.Errorf("wrote %q", got)
 	}
@@ -215,13 +215,13 @@ func TestManySmallMessagesAreBounded(t *testing.T) {
 	defer conn.Close()
 	limit := s.server.cfg.Limits.Output
 	for range limit/messageOverhead + 1 {
-		s.Deliver(pubsubMessage("a", ""))
+		s.subscriptions.Deliver(pubsubMessage("a", ""))
 	}
-	if !s.gone {
-		t.Errorf("%d bytes wait, and the client is still there", s.outBytes.Load())
+	if !s.replies.gone {
+		t.Errorf("%d bytes wait, and the client is still there", s.replies.backlog.outBytes.Load())
 	}
-	if int(s.outBytes.Load())+2*messageOverhead < limit {
-		t.Errorf("cut off when %d bytes waited", s.outBytes.Load())
+	if int(s.replies.backlog.outBytes.Load())+2*messageOverhead < limit {
+		t.Errorf("cut off when %d bytes waited", s.replies.backlog.outBytes.Load())
 	}
 }
 

@@ -29,15 +29,15 @@ func TestCommandsOnManyKeysWaitForThoseThatShareOne(t *testing.T) {
 		}
 		last := all[len(all)-1]
 		for _, sl := range all[:len(all)-1] {
-			s.push(sl)
-			s.alone++
+			s.replies.push(sl)
+			s.replies.alone++
 			for _, name := range append([]string{last.key.Name}, last.others...) {
 				if sl.touches(quorum.Key{DB: last.key.DB, Name: name}) {
 					want = sl
 				}
 			}
 		}
-		if got := s.conflict(last); got != want {
+		if got := s.replies.conflict(last); got != want {
 			t.Fatalf("%v %v waits for %v, want %v", last.key, last.others, got, want)
 		}
 		if want != nil {

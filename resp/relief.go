@@ -18,7 +18,7 @@ const (
 )
 
 // relieve ends clients, so that n bytes more may fit into the budget of the account. It returns false if nobody but the client itself
-// is to go: then it is refused. session.mu may be held.
+// is to go: then it is refused. replies.mu may be held.
 func (s *Server) relieve(a *account, n int, most share) bool {
 	b := a.of()
 	switch {
@@ -94,7 +94,7 @@ func (s *Server) holders(which func(*session) bool) []holder {
 	s.mu.Lock()
 	for _, sess := range s.sessions {
 		all := sess.memory.totalOf(&s.memory)
-		unread, unsent := min(sess.outBytes.Load(), all), min(sess.in.counted.Load(), all)
+		unread, unsent := min(sess.replies.backlog.outBytes.Load(), all), min(sess.in.counted.Load(), all)
 		switch {
 		case !which(sess):
 		case unread >= countedFrom:
@@ -121,8 +121,8 @@ func (s *Server) relieveScarce(now int64) {
 		return
 	}
 	stuck := s.holders(func(sess *session) bool {
-		w := sess.writing.Load()
-		return w != 0 && w <= before || sess.depth.Load() == 0 && sess.active.Load() <= before
+		w := sess.replies.writing.Load()
+		return w != 0 && w <= before || sess.replies.backlog.depth.Load() == 0 && sess.active.Load() <= before
 	})
 	s.evictUntil(stuck, nil, 0, s.memory.used()-s.memory.plenty()+s.memory.max/16)
 }
@@ -134,7 +134,7 @@ func (s *Server) evict(sess *session, cause string) {
 	s.end(sess, cause)
 }
 
-// makePlace ends the stranger that connected first, and says whether there was one. s.mu is held.
+// makePlace ends the stranger that connected first, and says whether there was one. replies.mu is held.
 func (s *Server) makePlace() bool {
 	eldest := s.strangers.eldest()
 	if eldest == nil {
@@ -144,7 +144,7 @@ func (s *Server) makePlace() bool {
 	return true
 }
 
-// end is evict where s.mu is held.
+// end is evict where replies.mu is held.
 func (s *Server) end(sess *session, cause string) {
 	sess.memory.move(nil)
 	s.strangers.left(sess)

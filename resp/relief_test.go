@@ -88,7 +88,7 @@ func TestTheSlowestReaderGoesFirst(t *testing.T) {
 		if !s.memory.take(n) {
 			t.Fatal("no room")
 		}
-		s.outBytes.Add(int64(n))
+		s.replies.backlog.outBytes.Add(int64(n))
 		return s
 	}
 	little, much, some := holding(100_000), holding(600_000), holding(200_000)
@@ -97,7 +97,7 @@ func TestTheSlowestReaderGoesFirst(t *testing.T) {
 	if got := asks.ask("SET", "k", strings.Repeat("x", 100_000)); got != "+OK\r\n" {
 		t.Fatalf("got %q", got)
 	}
-	if !much.isGone() && much.memory.of() != nil {
+	if !much.replies.isGone() && much.memory.of() != nil {
 		t.Error("who holds most is still there")
 	}
 	if little.memory.of() == nil || some.memory.of() == nil {
@@ -138,7 +138,7 @@ func TestWhoMakesMemoryScarceForLongGoes(t *testing.T) {
 	if !stuck.memory.take(900_000) {
 		t.Fatal("no room")
 	}
-	stuck.outBytes.Add(900_000)
+	stuck.replies.backlog.outBytes.Add(900_000)
 	waitFor(t, "it is still there", func() bool { return stuck.memory.of() == nil })
 	if r.server.memory.scarce() {
 		t.Error("memory is scarce")

@@ -120,7 +120,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
 		stopped: make(chan struct{}), refusals: make(chan struct{}, refusalsMax),
 	}
-	s.clock.Store(1) // never 0, which in session.writing means no write
+	s.clock.Store(1) // never 0, which in session.replies.writing means no write
 	s.memory.max = int64(cfg.Limits.Memory)
 	s.strangers.budget.max = s.memory.max / strangersShare
 	s.engagement = perMaster * len(engine.Masters())

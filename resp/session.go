@@ -8,12 +8,10 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"lockproxy/quorum/admission"
-	"lockproxy/quorum/gate"
 	"lockproxy/resp/upstream"
 	"lockproxy/resp/wire"
 )
@@ -22,13 +20,13 @@ import (
 // writer writes the replies. The reader goes on reading while commands wait, so it notices at once when the client
 // hangs up. Between them stands the queue. ending.go has the ways in which it ends.
 type session struct {
-	server *Server
-	conn   net.Conn
-	id     int64
-	since  int64        // when it began; server clock, ms
-	active atomic.Int64 // when the client last sent something; server clock, ms
-	// writing is when the write under way began, 0 if there is none; server clock, ms.
-	writing atomic.Int64
+	server  *Server
+	conn    net.Conn
+	id      int64
+	since   int64        // when it began; server clock, ms
+	active  atomic.Int64 // when the client last sent something; server clock, ms
+	replies replies
+	writer  writer
 
 	// Only the reader uses these.
 	in        input
@@ -46,32 +44,15 @@ type session struct {
 	caching bool // the client is going to keep the reply to its next command; see CLIENT CACHING
 	upstreamSide
 
-	memory   account
-	outBytes atomic.Int64 // what waits for the client; changed with mu held
-	heldUp   atomic.Bool  // pending, as of when the reader began to wait
-	depth    atomic.Int64 // what the queue counts towards Limits.Pipeline
-	inBytes  atomic.Int64 // bytes of the commands in the queue
-	closing  atomic.Bool  // no command is run any more; set with mu held
+	memory account
+	heldUp atomic.Bool // pending, as of when the reader began to wait
 
-	mu         sync.Mutex // guards what follows
-	ready      sync.Cond  // the writer waits for work
-	head, tail *slot
-	batch      *slot                  // what the writer writes; it is not in the queue any more
-	slotBytes  int                    // what the slots in the queue take beside texts
-	counted    int                    // of slotBytes, what the memory budget has counted
-	reading    int                    // reads under way
-	readSize   int                    // about how long what they read is
-	alone      int                    // commands in flight that nothing may overlap
-	waitFor    *slot                  // the reader waits for it to be ready
-	throttled  bool                   // the reader waits for depth and inBytes to go down
-	gone       bool                   // the client is; closing is set, too
-	written    bool                   // the writer has ended
-	waits      map[*slot]*gate.Waiter // each LOCK … WAIT under way; nil: it is not in the gate yet
-	sentAll    chan struct{}          // not nil: the client sends nothing more. Tells the reader that something has changed
-	turn       sync.Cond              // the relay waits to write
-	identity
-	subscriptions
-	holds
+	identity      identity
+	subscriptions subscriptions
+	holds         holds
+	waits         waits
+
+	// replies.mu guards what follows.
 	why string // the connection ends; "" if it does not
 
 	remote string // the client's address, once it has been needed; for the writer alone
@@ -85,15 +66,17 @@ const (
 )
 
 func newSession(srv *Server, conn net.Conn, id int64) *session {
-	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load(), readSize: firstReadSize, waits: map[*slot]*gate.Waiter{}}
-	s.ready.L = &s.mu
-	s.turn.L = &s.mu
+	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load()}
 	s.active.Store(s.since)
 	s.memory = account{session: s, budget: &srv.memory}
+	s.writer = writer{session: s, replies: &s.replies}
+	s.replies.init(srv, conn, &s.memory, s.kill)
+	s.subscriptions = subscriptions{messages: srv.messages, memory: &s.memory, replies: &s.replies, identity: &s.identity}
+	s.holds = holds{server: srv, memory: &s.memory, replies: &s.replies, client: s}
 	s.in.memory = &s.memory
 	s.parser.Limits = wire.Limits{Args: srv.limits.Args, Bulk: srv.limits.Bulk, Command: srv.limits.Command}
 	s.call.session = s
-	s.line = srv.engine.Admission().Place(s.Kick)
+	s.line = srv.engine.Admission().Place(s.replies.kick)
 	s.resetIdentity()
 	if secure, ok := conn.(*tls.Conn); ok {
 		srv.strangers.arrived(s)
@@ -110,23 +93,23 @@ func (s *session) run() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.writeLoop()
+		s.writer.run()
 	}()
 	s.readLoop()
 	s.setGone()
-	s.unsubscribeAll()
-	s.cancelWaits()
+	s.subscriptions.end()
+	s.waits.cancel()
 	s.line.Leave()
 	<-done
 	s.dropLink()
 	//mutant: a held lock is not released with its connection
-	s.releaseHolds()
+	s.holds.release()
 	s.tellEnd()
 	_ = s.conn.Close()
 	s.delivered()
 	s.in.release()
 	s.memory.give(s.reserve)
-	s.memory.drop(nameSize(s.name))
+	s.memory.drop(nameSize(s.identity.name))
 	s.transaction.end(&s.memory)
 	s.server.strangers.left(s)
 }
@@ -151,7 +134,7 @@ func (s *session) readLoop() {
 			s.delivered()
 		}
 		switch {
-		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.rearm():
+		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.replies.rearm():
 		case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
 			s.noteEnd("the client sends nothing more")
 			s.hearOut()
@@ -179,7 +162,7 @@ func (s *session) speaksTLS() bool {
 		s.shookHands()
 	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
 		s.noteEnd("the client sends nothing more")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded) && s.closing.Load():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded) && s.replies.closing.Load():
 		s.noteEnd("auth_timeout")
 	default:
 		s.noteEnd(err.Error())
@@ -209,7 +192,7 @@ func (s *session) delivered() {
 // space returns where to read to. While a command waits, Limits.Input bounds what is read behind it; the parser bounds a single command.
 // While closing, what was read before is discarded.
 func (s *session) space() ([]byte, error) {
-	if s.closing.Load() {
+	if s.replies.closing.Load() {
 		s.discard()
 	}
 	limit := s.server.limits.Input
@@ -230,27 +213,15 @@ func (s *session) space() ([]byte, error) {
 func (s *session) discard() {
 	s.dumped += s.in.len()
 	s.in.release()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.written && s.dumped > lingerBytes {
+	if s.dumped > lingerBytes && s.replies.isWritten() {
 		upstream.BreakOff(s.conn)
 	}
-}
-
-// rearm takes back the deadline that woke the reader, and says whether to go on.
-func (s *session) rearm() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.written {
-		return false
-	}
-	return s.conn.SetReadDeadline(time.Time{}) == nil
 }
 
 // runAll runs all complete commands that have arrived, until one has to wait.
 func (s *session) runAll() {
 	defer s.line.Yield()
-	for !s.closing.Load() {
+	for !s.replies.closing.Load() {
 		if !s.pending {
 			n, err := s.parser.Next(s.in.bytes())
 			if err != nil {
@@ -275,7 +246,16 @@ func (s *session) runAll() {
 	}
 	s.heldUp.Store(s.pending)
 	s.sendThere()
-	s.wakeWriter()
+	s.replies.wakeWriter()
+}
+
+// pipeline is how many commands of the client may be under way.
+func (s *session) pipeline() int {
+	most := s.server.cfg.Limits.Pipeline
+	if !s.parser.Authed {
+		most = min(most, depthBeforeAuth)
+	}
+	return most
 }
 
 // sendThere gives the upstream what is gathered for it.
@@ -283,29 +263,4 @@ func (s *session) sendThere() {
 	if s.link != nil {
 		s.link.flush()
 	}
-}
-
-// wakeWriter tells the writer of replies that handlers gave at once. They are written together.
-func (s *session) wakeWriter() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.head != nil && s.head.left == 0 {
-		s.ready.Signal()
-	}
-}
-
-// kickReader ends the reader's Read, so that the reader looks again at the command that waits. s.mu is held.
-func (s *session) kickReader() {
-	if s.sentAll != nil {
-		s.tellReader()
-		return
-	}
-	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
-}
-
-// Kick is kickReader without s.mu held: it is the client's turn in line.
-func (s *session) Kick() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kickReader()
 }

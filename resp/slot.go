@@ -8,23 +8,24 @@ import (
 	"lockproxy/script"
 )
 
-// A slot is one command's place in the order of its session's replies. The reader makes it, the handler's reply or the
+// A slot is one command's place in the order of its connection's replies. The reader makes it, the handler's reply or the
 // engine's outcomes fill it, and the writer writes it.
 //
 // Slots are reused, with the callbacks bound to them, so that a command in flight allocates nothing for its slot. This
 // rests on the engine calling each callback exactly once; and the handler must not touch a slot any more once it has
 // given the last callback away.
 type slot struct {
-	session *session
+	replies *replies
 	next    *slot
 	resp3   bool
 	mute    bool // CLIENT REPLY OFF: nothing is written
 	from    source
-	ends    bool // the connection ends where the reply would be. Guarded by session.mu until left is 0, then the writer's
+	ends    bool // the connection ends where the reply would be. Guarded by replies.mu until left is 0, then the writer's
+	leads   bool // messages that come from now on go behind it: it confirms or takes back a subscription, or changes the protocol
 
-	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by session.mu
-	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by session.mu
-	out    outcome              // guarded by session.mu until left is 0, then the writer's
+	left   int                  // outcomes, or the upstream's replies, still to come; 0: ready. Guarded by replies.mu
+	takes  bool                 // a lock was granted, which is undone if the reply cannot be written. Guarded by replies.mu
+	out    outcome              // guarded by replies.mu until left is 0, then the writer's
 	answer func(*outcome) Reply // makes the reply of the outcome, on the writer's goroutine
 
 	key     quorum.Key
@@ -32,14 +33,14 @@ type slot struct {
 	hold    *hold        // begins when the reply is written; nil unless the command is LOCK … HOLD
 	alien   script.Alien // what a script that is understood answers, if its key holds no string
 	overlap overlap
-	reads   bool // it counts in session.reading until left is 0
+	reads   bool // it counts in replies.reads until left is 0
 	waits   bool // for as long as the client is there; set before the operation begins
 
 	weight  int // what the slot counts towards Limits.Pipeline
-	size    int // bytes of the command, counted in session.inBytes
+	size    int // bytes of the command, counted in backlog.inBytes
 	memory  int // bytes that the memory budget counts beside texts, as long as the slot is in the queue
 	reserve int // of size, what the memory budget has counted
-	output  int // bytes of the reply, counted in session.outBytes and reserved in the memory budget
+	output  int // bytes of the reply, counted in backlog.outBytes and reserved in the memory budget
 
 	*callbacks
 }
@@ -85,18 +86,9 @@ type outcome struct {
 // made is the answer for an outcome that has its reply.
 func made(o *outcome) Reply { return o.reply }
 
-// An overlap says which operations of the client on the same key may be in flight together with one; see session.conflict.
-type overlap uint8
-
-const (
-	overlapAny   overlap = iota // any, unless those do not allow it
-	overlapLater                // only those sent after it: it changes an expiry, by which the undo of an earlier attempt knows its lock
-	overlapNone                 // none: it reads first and compares then, or asks again
-)
-
 var slots sync.Pool
 
-func newSlot(s *session) *slot {
+func newSlot(r *replies) *slot {
 	sl, reused := slots.Get().(*slot)
 	if !reused {
 		sl = new(slot)
@@ -105,14 +97,14 @@ func newSlot(s *session) *slot {
 			extended: sl.onExtended, viewed: sl.onViewed, changed: sl.onChanged, ran: sl.onRan,
 		}
 	}
-	sl.session, sl.memory, sl.answer = s, slotMemory, made
+	sl.replies, sl.memory, sl.answer = r, slotMemory, made
 	return sl
 }
 
 // newReply returns a slot for the reply to the command that the reader runs, as the client wants it now.
 func (s *session) newReply() *slot {
-	sl := newSlot(s)
-	sl.resp3, sl.mute = s.resp3, s.mute.current
+	sl := newSlot(&s.replies)
+	sl.resp3, sl.mute = s.identity.resp3, s.mute.current
 	return sl
 }
 
@@ -141,7 +133,7 @@ func (sl *slot) final() Reply {
 	//mutant: the writer does not look at the validity
 	if o.ttl = time.Until(o.until); o.ttl < time.Millisecond { // the client would be told 0
 		o.done, o.until = 0, time.Time{}
-		sl.session.server.counters.late.Add(1)
+		sl.replies.server.counters.late.Add(1)
 		o.abandon()
 		if !o.taken {
 			return errorReply(quorum.ErrLate)
@@ -161,7 +153,7 @@ func (o *outcome) abandon() {
 func (sl *slot) onAcquired(a quorum.Acquired) {
 	o := outcome{err: a.Err, text: a.Holder, fence: a.Fence}
 	if a.Lock != nil {
-		o.lock = sl.session.server.lockOf(a.Lock)
+		o.lock = sl.replies.server.lockOf(a.Lock)
 		o.done, o.taken, o.held = 1, true, a.Held
 	}
 	sl.resolve(o)
@@ -170,11 +162,11 @@ func (sl *slot) onAcquired(a quorum.Acquired) {
 // onSplit says whether the command may ask the masters once more. It may not if a later command of the client on the same key is
 // under way already. If it may, later commands on the key wait for it from then on.
 func (sl *slot) onSplit() bool {
-	s := sl.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone || sl.overlap == overlapNone {
-		return !s.gone
+	r := sl.replies
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone || sl.overlap == overlapNone {
+		return !r.gone
 	}
 	for later := sl.next; later != nil; later = later.next {
 		if later.touches(sl.key) {
@@ -183,7 +175,7 @@ func (sl *slot) onSplit() bool {
 		}
 	}
 	sl.overlap = overlapNone
-	s.alone++
+	r.alone++
 	return true
 }
 
@@ -198,7 +190,7 @@ func (sl *slot) onReleased(r quorum.Released) {
 func (sl *slot) onExtended(e quorum.Extended) {
 	o := outcome{err: e.Err, done: count(e.Held), absent: e.Absent, until: e.Until}
 	if e.Lock != nil {
-		o.lock = sl.session.server.lockOf(e.Lock)
+		o.lock = sl.replies.server.lockOf(e.Lock)
 	}
 	sl.resolve(o)
 }
@@ -215,7 +207,7 @@ func (sl *slot) onRan(r quorum.Ran) {
 	o := outcome{err: r.Err, done: 1, reply: runReply(r.Reply)}
 	//mutant: what a script takes for nobody stays
 	if r.Lock != nil {
-		o.lock, o.taken = sl.session.server.lockOf(r.Lock), true
+		o.lock, o.taken = sl.replies.server.lockOf(r.Lock), true
 	}
 	sl.resolve(o)
 }
@@ -224,7 +216,7 @@ func (sl *slot) onRan(r quorum.Ran) {
 func (sl *slot) onExecuted(x quorum.Executed, reply Reply) {
 	o := outcome{err: x.Err, done: count(x.Err == nil), reply: reply}
 	if x.Lock != nil {
-		o.lock, o.taken = sl.session.server.lockOf(x.Lock), true
+		o.lock, o.taken = sl.replies.server.lockOf(x.Lock), true
 	}
 	sl.resolve(o)
 }
@@ -238,43 +230,44 @@ func count(yes bool) int {
 
 // resolve takes one outcome, on whatever goroutine the engine has. It does not block.
 func (sl *slot) resolve(o outcome) {
-	s, size := sl.session, o.size() // before s.mu is held: a panic in a reply must not leave it locked
-	s.mu.Lock()
-	if s.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
-		s.mu.Unlock()
+	r, size := sl.replies, o.size() // before mu is held: a panic in a reply must not leave it locked
+	if spent := r.settle(sl, o, size); spent != "" {
+		r.kill(spent)
+	}
+}
+
+// settle adds an outcome to a slot, and returns the limit that does not let the reply wait, if there is one.
+func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone { // the slot stays unready, so that the writer, which may not have noticed yet, does not answer it
 		//mutant: what is granted to nobody stays
 		o.abandon()
-		return
+		return ""
 	}
 	sl.left--
-	if s.sentAll != nil {
+	if r.sentAll != nil {
 		sl.withhold(&o)
 	}
 	sl.merge(o)
 	sl.takes = o.lock != nil && o.taken
 	if sl.left > 0 {
-		s.mu.Unlock()
-		return
+		return ""
 	}
-	if sl.overlap == overlapNone {
-		s.alone--
-	}
+	r.alone -= count(sl.overlap == overlapNone)
 	if sl.reads {
-		s.noteRead(size, o.err)
+		r.reads.note(size, o.err)
 	}
-	spent := s.countOutput(sl, size)
-	s.tellReady(sl)
-	s.mu.Unlock()
-	if spent != "" {
-		s.kill(spent)
-	}
+	spent = r.backlog.output(sl, size)
+	r.tellReady(sl)
+	return spent
 }
 
 // endHere is resolve for a command that ends the connection instead of being answered. No later reply is written.
 func (sl *slot) endHere(err error) {
-	sl.session.mu.Lock()
+	sl.replies.mu.Lock()
 	sl.ends = true
-	sl.session.mu.Unlock()
+	sl.replies.mu.Unlock()
 	sl.resolve(outcome{err: err})
 }
 
@@ -285,22 +278,6 @@ func (o *outcome) size() int {
 		size += o.reply.Size()
 	}
 	return size
-}
-
-// tellReady tells those who wait for the slot. s.mu is held.
-func (s *session) tellReady(sl *slot) {
-	if s.head == sl {
-		s.ready.Signal()
-	}
-	s.freeReader(sl)
-}
-
-// freeReader lets the reader go on, if it waits for the slot. s.mu is held.
-func (s *session) freeReader(sl *slot) {
-	if s.waitFor == sl {
-		s.waitFor = nil
-		s.kickReader()
-	}
 }
 
 // merge adds one outcome to those that came before.

@@ -3,21 +3,24 @@ package resp
 import (
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"lockproxy/quorum/pubsub"
 )
 
-// subscriptions are what a session has subscribed to. session.mu guards them, except total.
+// subscriptions are what one connection has subscribed to. Messages come to them from the hub, and go into the connection's replies.
 type subscriptions struct {
+	messages Messages
+	memory   *account
+	replies  *replies
+	identity *identity
+
+	mu     sync.Mutex // guards what follows
 	topics map[pubsub.Topic]struct{}
 	counts [pubsub.Shard + 1]int // by kind
-	total  atomic.Int32
-	// latest is the youngest slot in the queue that is a message, confirms or takes back a subscription, or changes the protocol.
-	// The next message goes right behind it, before commands that wait for their outcomes.
-	latest *slot
-	// untold is the youngest slot in the queue that confirms a subscription which the upstream has confirmed.
-	untold *slot
+
+	total atomic.Int32 // changed with mu held
 }
 
 // What the memory budget counts for a subscription beside its name, and the output limit for a message beside its text.
@@ -26,8 +29,18 @@ const (
 	messageOverhead      = countedFrom
 )
 
-// missing returns those of the topics that the session does not have, each once.
-func (s *session) missing(topics []pubsub.Topic) []pubsub.Topic {
+// any says whether there is a subscription.
+func (s *subscriptions) any() bool { return s.total.Load() > 0 }
+
+// perKind returns how many there are of each kind.
+func (s *subscriptions) perKind() [pubsub.Shard + 1]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts
+}
+
+// missing returns those of the topics that are not subscribed to, each once.
+func (s *subscriptions) missing(topics []pubsub.Topic) []pubsub.Topic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := make(map[pubsub.Topic]bool, len(topics))
@@ -41,31 +54,51 @@ func (s *session) missing(topics []pubsub.Topic) []pubsub.Topic {
 	return found
 }
 
-// remember adds a topic and returns the count that the client is told. s.mu is held.
-func (s *session) remember(t pubsub.Topic) int {
-	if _, has := s.topics[t]; !has {
-		if s.topics == nil {
-			s.topics = map[pubsub.Topic]struct{}{}
+// add adds topics, and returns how the client is told, by that word.
+func (s *subscriptions) add(word string, topics []pubsub.Topic) Sequence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := make(Sequence, 0, len(topics))
+	for _, t := range topics {
+		if _, has := s.topics[t]; !has {
+			if s.topics == nil {
+				s.topics = map[pubsub.Topic]struct{}{}
+			}
+			s.topics[t] = struct{}{}
+			s.counts[t.Kind]++
+			s.total.Add(1)
 		}
-		s.topics[t] = struct{}{}
-		s.counts[t.Kind]++
-		s.total.Add(1)
+		told = append(told, Push{Bulk(word), Bulk(t.Name), Int(s.countOf(t.Kind))})
 	}
-	return s.countOf(t.Kind)
+	return told
 }
 
-// forget removes a topic, if the session has it, and returns the count that the client is told. s.mu is held.
-func (s *session) forget(t pubsub.Topic) int {
+// remove removes topics of that kind, if they are subscribed to, and returns how the client is told, by that word.
+func (s *subscriptions) remove(word string, kind pubsub.Kind, topics []pubsub.Topic) Sequence {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(topics) == 0 {
+		return Sequence{Push{Bulk(word), Null{}, Int(s.countOf(kind))}}
+	}
+	told := make(Sequence, 0, len(topics))
+	for _, t := range topics {
+		s.forget(t)
+		told = append(told, Push{Bulk(word), Bulk(t.Name), Int(s.countOf(t.Kind))})
+	}
+	return told
+}
+
+// forget removes a topic, if it is subscribed to. mu is held.
+func (s *subscriptions) forget(t pubsub.Topic) {
 	if _, has := s.topics[t]; has {
 		delete(s.topics, t)
 		s.counts[t.Kind]--
 		s.total.Add(-1)
 		s.memory.drop(subscriptionOverhead + len(t.Name))
 	}
-	return s.countOf(t.Kind)
 }
 
-func (s *session) forgetAll(topics []pubsub.Topic) {
+func (s *subscriptions) forgetAll(topics []pubsub.Topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range topics {
@@ -73,36 +106,38 @@ func (s *session) forgetAll(topics []pubsub.Topic) {
 	}
 }
 
-// countOf is what Redis counts together: channels and patterns, or sharded channels.
-func (s *session) countOf(kind pubsub.Kind) int {
+// countOf is what Redis counts together: channels and patterns, or sharded channels. mu is held.
+func (s *subscriptions) countOf(kind pubsub.Kind) int {
 	if kind == pubsub.Shard {
 		return s.counts[kind]
 	}
 	return s.counts[pubsub.Channel] + s.counts[pubsub.Pattern]
 }
 
-// names returns the session's topics of the kind, sorted.
-func (s *session) names(kind pubsub.Kind) []string {
+// all returns the topics that are subscribed to, in no order.
+func (s *subscriptions) all() []pubsub.Topic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []string
-	for t := range s.topics {
-		if t.Kind == kind {
-			all = append(all, t.Name)
-		}
-	}
-	slices.Sort(all)
-	return all
+	return slices.Collect(maps.Keys(s.topics))
 }
 
-// unsubscribeAll takes all subscriptions back without a word to the client.
-func (s *session) unsubscribeAll() {
-	s.mu.Lock()
-	all := slices.Collect(maps.Keys(s.topics))
-	s.mu.Unlock()
-	s.forgetAll(all)
-	if len(all) > 0 {
-		s.server.messages.Unsubscribe(s, all)
+// names returns the names of the topics of the kind, sorted.
+func (s *subscriptions) names(kind pubsub.Kind) []string {
+	var found []string
+	for _, t := range s.all() {
+		if t.Kind == kind {
+			found = append(found, t.Name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// end takes all subscriptions back without a word to the client.
+func (s *subscriptions) end() {
+	if all := s.all(); len(all) > 0 {
+		s.forgetAll(all)
+		s.messages.Unsubscribe(s, all)
 	}
 }
 
@@ -110,47 +145,14 @@ func (s *session) unsubscribeAll() {
 var messageReplies = [...]Bulk{pubsub.Channel: "message", pubsub.Pattern: "pmessage", pubsub.Shard: "smessage"}
 
 // Deliver queues a message for the client. A client that does not read is cut off.
-func (s *session) Deliver(m pubsub.Message) {
+func (s *subscriptions) Deliver(m pubsub.Message) {
 	push := Push{messageReplies[m.Topic.Kind], Bulk(m.Channel), Bulk(m.Payload)}
 	if m.Topic.Kind == pubsub.Pattern {
 		push = slices.Insert(push, 1, Reply(Bulk(m.Topic.Name)))
 	}
-	sl := newSlot(s)
-	sl.out.reply = push
-	s.mu.Lock()
-	if s.closing.Load() {
-		s.mu.Unlock()
-		sl.recycle()
-		return
-	}
-	sl.resp3 = s.resp3
-	s.insert(sl)
-	spent := s.countOutput(sl, messageOverhead+push.Size())
-	if s.head.left == 0 {
-		s.ready.Signal()
-	}
-	s.mu.Unlock()
-	if spent != "" {
-		s.kill(spent)
-	}
+	sl := newSlot(s.replies)
+	sl.out.reply, sl.resp3 = push, s.identity.speaksRESP3()
+	s.replies.deliver(sl, messageOverhead+push.Size())
 }
 
-// insert puts a message into the queue. s.mu is held.
-func (s *session) insert(sl *slot) {
-	s.weigh(sl.memory)
-	after := s.latest
-	if after == nil {
-		after = s.relayedBy // a part of its replies is written
-	}
-	if after == nil {
-		sl.next, s.head = s.head, sl
-	} else {
-		sl.next, after.next = after.next, sl
-	}
-	if sl.next == nil {
-		s.tail = sl
-	}
-	s.latest = sl
-}
-
-var _ pubsub.Subscriber = (*session)(nil)
+var _ pubsub.Subscriber = (*subscriptions)(nil)

@@ -46,9 +46,9 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 // waitsThere returns the id of the link at the upstream, if the upstream owes the next reply and some command on the link may have
 // to wait; else 0.
 func (s *session) waitsThere() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.head == nil || !s.head.owedThere() || s.link == nil {
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
+	if s.replies.head == nil || !s.replies.head.owedThere() || s.link == nil {
 		return 0
 	}
 	return s.link.id

@@ -148,8 +148,8 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 			own := r.server.clients()[0]
 			is := func(holds func(*link) bool) func() bool {
 				return func() bool {
-					own.mu.Lock()
-					defer own.mu.Unlock()
+					own.replies.mu.Lock()
+					defer own.replies.mu.Unlock()
 					return own.link != nil && holds(own.link) // none: the session has ended
 				}
 			}

@@ -81,11 +81,11 @@ func (c *call) noteThere(cmd *command) {
 		if row := cmd.row(c.args); row != nil {
 			cmd = row
 		}
-		c.last.Store(&cmd.full)
+		c.identity.last.Store(&cmd.full)
 		return
 	}
 	if name := c.server.commandsThere().Name(c.args); name != nil {
-		c.last.Store(name)
+		c.identity.last.Store(name)
 	}
 }
 
@@ -122,7 +122,7 @@ func (c *call) divertHere(cmd *command) Reply {
 			return c.split(errMixedTransaction)
 		}
 	case "client":
-		if actsOnOthers(cmd.row(c.args)) && !c.repliesDone() {
+		if actsOnOthers(cmd.row(c.args)) && !c.replies.repliesDone() {
 			return wait
 		}
 	case "select":
@@ -260,7 +260,7 @@ func messagesBefore(b []byte) (n int) {
 
 // forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.
 func (c *call) forward() Reply {
-	if !c.locksDone() {
+	if !c.replies.locksDone() {
 		return wait
 	}
 	l, refused := c.connected()
@@ -321,7 +321,7 @@ func (s *Server) upstreamFailed(err error) Reply {
 
 // upstreamLost ends the session, whose client waits for replies that will not come. The log has one line for all such sessions.
 func (s *session) upstreamLost(cause string) {
-	if s.isGone() {
+	if s.replies.isGone() {
 		return
 	}
 	s.server.countFailed(cause)

@@ -30,7 +30,7 @@ type link struct {
 	mayWait  bool              // some command that was sent may have to wait for something, and the upstream was asked for id
 	sentAll  bool              // nothing more is sent
 
-	// session.mu guards what follows.
+	// replies.mu guards what follows.
 	conn     net.Conn           // nil: it is being made, or failed is set. The reader and the relay, which have seen it, need not lock
 	giveUp   context.CancelFunc // ends the attempt to make it
 	failed   error              // why it could not be made; dead is set, too
@@ -61,11 +61,11 @@ var errBroken = errors.New("the connection was lost")
 
 // upstreamSide is what a session has to do with the upstream.
 type upstreamSide struct {
-	link    *link        // the reader sets it, with session.mu held
+	link    *link        // the reader sets it, with replies.mu held
 	relies  bool         // only the reader uses it: the client has left something at the upstream, such as a script, or was told that it is there
 	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
 
-	// session.mu guards what follows.
+	// replies.mu guards what follows.
 	relaying  bool  // the relay writes to the client, or is in the midst of a frame
 	relayedBy *slot // the slot whose replies it writes; nil: a message
 
@@ -87,7 +87,7 @@ func (s *session) connected() (*link, Reply) {
 		s.dropLink()
 	}
 	if s.link == nil {
-		if s.repliesDone() {
+		if s.replies.repliesDone() {
 			s.makeLink()
 		}
 		return nil, wait
@@ -106,8 +106,8 @@ func (s *session) connected() (*link, Reply) {
 
 // linkState returns the link's connection, nil if it is not made, whether it is dead, and why it could not be made.
 func (s *session) linkState() (conn net.Conn, dead bool, failed error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
 	if s.link == nil {
 		return nil, false, nil
 	}
@@ -128,12 +128,12 @@ func (s *session) makeLink() {
 	g := s.greetingThere()
 	ctx, giveUp := context.WithCancel(context.Background())
 	l := &link{session: s, giveUp: giveUp, done: make(chan struct{}), greeting: g, pushes: g.RESP3, relied: s.relies}
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	s.link = l
-	if s.gone {
+	if s.replies.gone {
 		giveUp()
 	}
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	s.server.counters.links.Add(1)
 	go l.connect(ctx, g)
 }
@@ -148,16 +148,16 @@ func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 	}()
 	defer s.recovered("upstream connection")
 	conn, err := s.server.cfg.Upstream.DialPatiently(ctx, g)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
 	l.giveUp()
 	l.giveUp = nil
-	if err == nil && (s.gone || l.dead) { // too late to be given up
+	if err == nil && (s.replies.gone || l.dead) { // too late to be given up
 		upstream.BreakOff(conn)
 	}
 	l.conn, l.failed, l.dead = conn, err, l.dead || err != nil
-	if !s.closing.Load() {
-		s.kickReader()
+	if !s.replies.closing.Load() {
+		s.replies.wakeReader()
 	}
 	if err == nil {
 		relays = true
@@ -166,7 +166,7 @@ func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 }
 
 func (s *session) greetingThere() upstream.Greeting {
-	return upstream.Greeting{RESP3: s.resp3, DB: s.db, Name: s.name}
+	return upstream.Greeting{RESP3: s.identity.resp3, DB: s.identity.db, Name: s.identity.name}
 }
 
 // agree gives the link the protocol, database and name of the client, where these have changed.
@@ -205,9 +205,9 @@ func (l *link) takeID(reply []byte) {
 	if reply[0] != ':' {
 		id = 0
 	}
-	l.session.mu.Lock()
+	l.session.replies.mu.Lock()
 	l.id = id
-	l.session.mu.Unlock()
+	l.session.replies.mu.Unlock()
 }
 
 // errorText is what an error that the upstream replied says.
@@ -216,17 +216,17 @@ func errorText(reply []byte) string { return strings.TrimRight(string(reply[1:])
 // ask sends a request of which the client does not see the replies.
 func (l *link) ask(e expectation, args ...string) {
 	s := l.session
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	l.expected = append(l.expected, e)
 	dead := l.dead
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	if dead {
 		s.upstreamLost(errBroken.Error())
 	}
 	l.send(args)
 }
 
-// met drops the first expectation. It does not move the others: there may be many. session.mu is held.
+// met drops the first expectation. It does not move the others: there may be many. session.repliereplies.mu is held.
 func (l *link) met() {
 	first, rest := l.expected[:0], l.expected[1:]
 	l.expected[0] = expectation{}
@@ -306,23 +306,23 @@ func (l *link) write(b []byte) []byte {
 // pushRelayed gives the command its place in the queue. It returns false if the session is ending.
 func (l *link) pushRelayed() bool {
 	s := l.session
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	if l.dead { // since the reader looked
-		s.mu.Unlock()
+		s.replies.mu.Unlock()
 		s.upstreamLost(errBroken.Error())
 		return false
 	}
-	defer s.mu.Unlock()
+	defer s.replies.mu.Unlock()
 	mute := s.mute.current
-	if n := len(l.expected); n > 0 && !s.closing.Load() {
-		if last := &l.expected[n-1]; last.slot != nil && last.slot == s.tail && last.slot.mute == mute {
+	if n := len(l.expected); n > 0 && !s.replies.closing.Load() {
+		if last := &l.expected[n-1]; last.slot != nil && last.slot == s.replies.tail && last.slot.mute == mute {
 			last.slot.left++
 			return true
 		}
 	}
 	sl := s.newReply()
 	sl.left, sl.weight, sl.from = 1, 1, relayed
-	if !s.push(sl) {
+	if !s.replies.push(sl) {
 		sl.recycle()
 		return false
 	}
@@ -332,11 +332,11 @@ func (l *link) pushRelayed() bool {
 
 func (l *link) noteState() {
 	s := l.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
 	l.relies = s.relies
 	l.stateful = s.stage == watchingThere || s.stage == queuingThere || s.monitors.Load()
-	for t := range s.topics {
+	for _, t := range s.subscriptions.all() {
 		l.stateful = l.stateful || s.server.router.isThere(t)
 	}
 }
@@ -347,19 +347,28 @@ func (s *session) dropLink() {
 	if l == nil {
 		return
 	}
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	l.dead = true
 	l.close()
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	<-l.done
 	s.server.counters.links.Add(-1)
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	s.link = nil
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	s.monitors.Store(false)
 }
 
-// close ends the connection, or the attempt to make it. s.mu is held.
+// closeLink ends the link's connection, if there is a link.
+func (s *session) closeLink() {
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
+	if s.link != nil {
+		s.link.close()
+	}
+}
+
+// close ends the connection, or the attempt to make it. replies.mu is held.
 func (l *link) close() {
 	switch {
 	case l.conn != nil:

@@ -117,14 +117,14 @@ func (r *relay) begin(b []byte) (bool, error) {
 		return false, nil
 	}
 	s := r.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
 	switch {
-	case s.gone:
+	case s.replies.gone:
 		return true, errGone
 	case len(r.expected) == 0, aside && !(confirms && r.expected[0].confirms):
 		r.kind, r.quota, r.mute = passing, 1, false
-		return true, s.takeTurn(nil)
+		return true, s.replies.takeTurn(nil)
 	case r.expected[0].slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
 		return true, nil
@@ -132,7 +132,7 @@ func (r *relay) begin(b []byte) (bool, error) {
 		return true, errDrained
 	}
 	slot := r.expected[0].slot
-	if err := s.takeTurn(slot); err != nil {
+	if err := s.replies.takeTurn(slot); err != nil {
 		return true, err
 	}
 	r.kind, r.quota, r.mute = relaying, slot.left, slot.mute
@@ -165,22 +165,6 @@ func (r *relay) apart(b []byte) bool {
 	return aside || more || drained || short
 }
 
-// takeTurn waits until the relay may write the replies of the slot or, if sl is nil, a message. No message is written before the
-// client is told of its subscription. s.mu is held.
-func (s *session) takeTurn(sl *slot) error {
-	for s.batch != nil || sl != nil && s.head != sl || sl == nil && s.untold != nil {
-		if s.gone || s.written {
-			return errGone
-		}
-		s.turn.Wait()
-	}
-	if s.gone || s.written {
-		return errGone
-	}
-	s.relaying, s.relayedBy = true, sl
-	return nil
-}
-
 // write hands on as much as may pass now, and returns how much that was.
 func (r *relay) write(b []byte) (int, error) {
 	n, replies := 0, 0
@@ -199,16 +183,13 @@ func (r *relay) write(b []byte) (int, error) {
 	}
 	s := r.session
 	if !r.mute {
-		s.writing.Store(s.server.clock.Load())
-		_, err := s.conn.Write(b[:n])
-		s.writing.Store(0)
-		if err != nil {
+		if _, err := s.replies.send(b[:n]); err != nil {
 			return n, errGone
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone || s.written { // the queue has been, or will be, taken out of the counts as a whole
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
+	if s.replies.gone || s.replies.written { // the queue has been, or will be, taken out of the counts as a whole
 		return n, errGone
 	}
 	if r.kind == relaying {
@@ -216,40 +197,18 @@ func (r *relay) write(b []byte) (int, error) {
 	}
 	if r.framer.Between() {
 		r.kind = between
-		s.giveTurn()
+		s.replies.giveTurn()
 	}
 	return n, nil
 }
 
-// answered counts replies that were written. s.mu is held.
+// answered counts replies that were written. replies.mu is held.
 func (r *relay) answered(replies int) {
 	r.quota -= replies
 	sl := r.expected[0].slot
 	if sl.left -= replies; sl.left == 0 {
-		r.session.popRelayed(sl)
+		r.session.replies.popRelayed(sl)
 		r.met()
-	}
-}
-
-// popRelayed takes a slot from the queue whose replies are all written. s.mu is held.
-func (s *session) popRelayed(sl *slot) {
-	s.head = sl.next
-	if s.head == nil {
-		s.tail = nil
-	}
-	s.freeReader(sl)
-	s.uncount(sl)
-	s.weigh(0)
-	sl.recycle()
-	s.unthrottle()
-}
-
-// giveTurn lets the writer write again. s.mu is held.
-func (s *session) giveTurn() {
-	s.relaying, s.relayedBy = false, nil
-	s.tellReader()
-	if s.head != nil && s.head.left == 0 || s.closing.Load() {
-		s.ready.Signal()
 	}
 }
 
@@ -271,8 +230,8 @@ func (r *relay) keep(b []byte) (int, error) {
 // capture adds to what is kept, and returns who gets it if that is all.
 func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err error) {
 	s := r.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
 	e := &r.expected[0]
 	if e.take != nil {
 		r.captured = append(r.captured, b...)
@@ -326,15 +285,15 @@ func (l *link) lost(cause error) {
 // die marks the link as dead. It says whether something was missed on it, and whether that matters to the client.
 func (l *link) die(cause error) (missed, matters bool) {
 	s := l.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	relies := l.relies && s.sentAll == nil // a client that sends nothing more needs nothing there
-	idle := len(l.expected) == 0 && !l.stateful && !relies && !s.relaying
-	missed = !idle && !l.dead && !s.gone
+	s.replies.mu.Lock()
+	defer s.replies.mu.Unlock()
+	relies := l.relies && s.replies.sentAll == nil // a client that sends nothing more needs nothing there
+	idle := len(l.expected) == 0 && !l.stateful && !relies && !s.replies.relaying
+	missed = !idle && !l.dead && !s.replies.gone
 	l.dead = true
-	matters = s.sentAll == nil && !errors.Is(cause, errDrained) // else its wait was ended on purpose
+	matters = s.replies.sentAll == nil && !errors.Is(cause, errDrained) // else its wait was ended on purpose
 	if missed && !matters && len(l.expected) > 0 && l.expected[0].slot != nil {
-		_ = s.takeTurn(l.expected[0].slot) // what came before is answered
+		_ = s.replies.takeTurn(l.expected[0].slot) // what came before is answered
 	}
 	return missed, matters
 }

@@ -261,10 +261,10 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 			if use(s) {
 				t.Error("a command was put on a link that had broken")
 			}
-			if s.mu.Lock(); !s.gone {
+			if s.replies.mu.Lock(); !s.replies.gone {
 				t.Error("the session goes on")
 			}
-			s.mu.Unlock()
+			s.replies.mu.Unlock()
 			s.dropLink()
 		})
 	}

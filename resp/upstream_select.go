@@ -2,7 +2,7 @@ package resp
 
 import "strconv"
 
-// A moving is a SELECT that was sent over a link. The reader waits for the reply, which session.mu guards: the upstream may refuse, as
+// A moving is a SELECT that was sent over a link. The reader waits for the reply, which replies.mu guards: the upstream may refuse, as
 // while it runs a script, or where it has fewer databases, and would run what comes behind in the database that it was in.
 type moving struct {
 	db    int
@@ -17,10 +17,10 @@ func (l *link) move(db int) {
 	m, s := &moving{db: db}, l.session
 	l.moving = m
 	l.ask(expectation{n: 1, take: func(reply []byte) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.replies.mu.Lock()
+		defer s.replies.mu.Unlock()
 		m.reply = reply
-		s.kickReader()
+		s.replies.wakeReader()
 	}}, "SELECT", strconv.Itoa(db))
 }
 
@@ -30,9 +30,9 @@ func (l *link) moved() Reply {
 	if m == nil {
 		return nil
 	}
-	s.mu.Lock()
+	s.replies.mu.Lock()
 	reply := m.reply
-	s.mu.Unlock()
+	s.replies.mu.Unlock()
 	switch {
 	case reply == nil:
 		return wait

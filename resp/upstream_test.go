@@ -184,9 +184,9 @@ func TestNeitherSideOvertakesTheOther(t *testing.T) {
 	<-arrived
 	session := r.server.clients()[0]
 	waitFor(t, "GET c waits for the lock", func() bool {
-		session.mu.Lock()
-		defer session.mu.Unlock()
-		return session.waitFor != nil
+		session.replies.mu.Lock()
+		defer session.replies.mu.Unlock()
+		return session.replies.waitFor != nil
 	})
 	u.wantNone(t)
 	r.engine.release(0)
@@ -329,8 +329,8 @@ func FuzzRelay(f *testing.F) {
 		if used := srv.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
-		if s.outBytes.Load() != 0 || s.depth.Load() != 0 || s.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {
-			t.Errorf("counts are off: out %d, depth %d, in %d, links %d", s.outBytes.Load(), s.depth.Load(), s.inBytes.Load(), srv.counters.links.Load())
+		if s.replies.backlog.outBytes.Load() != 0 || s.replies.backlog.depth.Load() != 0 || s.replies.backlog.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {
+			t.Errorf("counts are off: out %d, depth %d, in %d, links %d", s.replies.backlog.outBytes.Load(), s.replies.backlog.depth.Load(), s.replies.backlog.inBytes.Load(), srv.counters.links.Load())
 		}
 	})
 }

@@ -77,7 +77,7 @@ func (c *call) beginUpstream() Reply {
 		t.spoil()
 		return c.split(errMixedTransaction)
 	}
-	if !c.locksDone() {
+	if !c.replies.locksDone() {
 		return wait
 	}
 	l, refused := c.connected()

@@ -23,37 +23,43 @@ type grant struct {
 	end  int
 }
 
-// writeLoop writes replies in the order of their commands until the session ends. What it cannot write any more it
-// abandons.
-func (s *session) writeLoop() {
-	defer s.dropQueue()
-	defer s.recovered("writer")
+// A writer writes the replies of one session in the order of their commands. It has a goroutine of its own.
+type writer struct {
+	session *session
+	replies *replies
+}
+
+// run writes until the session ends. What it cannot write any more it abandons.
+func (w *writer) run() {
+	defer w.drop()
+	defer w.session.recovered("writer")
 	for {
-		batch := s.next()
+		batch := w.next()
 		if batch == nil {
-			s.finish()
+			w.finish()
 			return
 		}
-		if !s.send(batch) {
+		if !w.send(batch) {
 			return
 		}
 	}
 }
 
 // next waits for a batch to be written. There is none when the session has ended.
-func (s *session) next() *slot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.batch = s.take()
-	for s.batch == nil && !s.gone && !(s.closing.Load() && s.head == nil && !s.relaying) {
-		s.ready.Wait()
-		s.batch = s.take()
+func (w *writer) next() *slot {
+	r := w.replies
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batch = r.take()
+	for r.batch == nil && !r.gone && !(r.closing.Load() && r.head == nil && !r.relaying) {
+		r.ready.Wait()
+		r.batch = r.take()
 	}
-	return s.batch
+	return r.batch
 }
 
 // send writes a batch of replies, and says whether the connection is still of use.
-func (s *session) send(batch *slot) bool {
+func (w *writer) send(batch *slot) bool {
 	p := pages.Get().(*page)
 	ok := true
 	for sl := batch; sl != nil; sl = sl.next {
@@ -62,46 +68,46 @@ func (s *session) send(batch *slot) bool {
 			continue
 		}
 		if sl.ends {
-			s.noteEnd(sl.out.err.Error())
-			_ = s.write(p)
-			s.finish()
-			s.setGone() // what is granted from here on is abandoned
+			w.session.noteEnd(sl.out.err.Error())
+			_ = w.write(p)
+			w.finish()
+			w.session.setGone() // what is granted from here on is abandoned
 			ok = false
 			continue
 		}
 		reply := sl.final()
 		if e, failed := reply.(Error); failed {
-			s.server.errors.add(e)
-			s.warnRefused(e)
+			w.session.server.errors.add(e)
+			w.session.warnRefused(e)
 		}
 		if !sl.mute {
 			p.buf = reply.AppendTo(p.buf, sl.resp3)
 		}
-		s.beginHold(sl)
+		if sl.hold != nil {
+			w.session.holds.begin(sl)
+		}
 		if sl.out.lock != nil {
-			s.regain(sl)
+			w.session.holds.regain(sl)
 			p.grants = append(p.grants, grant{sl, len(p.buf)})
 		}
 		if len(p.buf) >= flushSize {
-			ok = s.write(p)
+			ok = w.write(p)
 		}
 	}
-	ok = ok && s.write(p)
+	ok = ok && w.write(p)
 	if cap(p.buf) <= 2*flushSize {
 		pages.Put(p)
 	}
-	s.retire(batch)
+	w.retire(batch)
 	return ok
 }
 
 // write writes a page and empties it. If that fails, the locks whose replies were not written whole are abandoned: their client
 // cannot know of them. One whose reply was written whole may be in use.
-func (s *session) write(p *page) bool {
+func (w *writer) write(p *page) bool {
 	n, err := 0, error(nil)
 	if len(p.buf) > 0 {
-		s.writing.Store(s.server.clock.Load())
-		n, err = s.conn.Write(p.buf)
-		s.writing.Store(0)
+		n, err = w.replies.send(p.buf)
 	}
 	for _, g := range p.grants {
 		//mutant: what was written in part stays
@@ -113,64 +119,67 @@ func (s *session) write(p *page) bool {
 	clear(p.grants)
 	p.buf, p.grants = p.buf[:0], p.grants[:0]
 	if err != nil {
-		s.hangUp(err.Error())
+		w.session.hangUp(err.Error())
 	}
 	return err == nil
 }
 
 // retire takes written slots out of the counts and lets the reader go on.
-func (s *session) retire(batch *slot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (w *writer) retire(batch *slot) {
+	r := w.replies
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for sl := batch; sl != nil; {
 		next := sl.next
-		s.freeReader(sl)
-		s.uncount(sl)
+		r.freeReader(sl)
+		r.backlog.remove(sl)
 		sl.recycle()
 		sl = next
 	}
-	s.weigh(0)
-	s.unthrottle()
-	s.batch = nil
-	s.tellReader()
-	s.turn.Signal()
+	r.backlog.weigh(0)
+	r.unthrottle()
+	r.batch = nil
+	r.tellReader()
+	r.turn.Signal()
 }
 
 // finish ends the writing side in order.
-func (s *session) finish() {
-	s.mu.Lock()
-	s.written = true
-	s.turn.Signal()
-	s.tellReader()
-	gone := s.gone
-	s.mu.Unlock()
+func (w *writer) finish() {
+	r := w.replies
+	r.mu.Lock()
+	r.written = true
+	r.turn.Signal()
+	r.tellReader()
+	gone := r.gone
+	r.mu.Unlock()
 	if gone {
 		return
 	}
-	if c, ok := s.conn.(interface{ CloseWrite() error }); ok {
+	if c, ok := r.conn.(interface{ CloseWrite() error }); ok {
 		_ = c.CloseWrite()
-		_ = s.conn.SetReadDeadline(time.Now().Add(lingerTime))
+		_ = r.conn.SetReadDeadline(time.Now().Add(lingerTime))
 		return
 	}
-	_ = s.conn.Close()
+	_ = r.conn.Close()
 }
 
-// dropQueue abandons what was not written: of the batch that a panic left behind, and of the queue. Locks granted from
+// drop abandons what was not written: of the batch that a panic left behind, and of the queue. Locks granted from
 // here on are abandoned as they come.
-func (s *session) dropQueue() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.written = true
-	s.closing.Store(true)
-	s.gone = s.gone || s.head != nil
-	s.turn.Signal()
-	s.tellReader()
-	for _, first := range [...]*slot{s.batch, s.head} {
+func (w *writer) drop() {
+	r := w.replies
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.written = true
+	r.closing.Store(true)
+	r.gone = r.gone || r.head != nil
+	r.turn.Signal()
+	r.tellReader()
+	for _, first := range [...]*slot{r.batch, r.head} {
 		for sl := first; sl != nil; sl = sl.next {
-			s.uncount(sl)
+			r.backlog.remove(sl)
 			sl.out.abandon()
 		}
 	}
-	s.weigh(0)
-	s.head, s.tail = nil, nil
+	r.backlog.weigh(0)
+	r.head, r.tail = nil, nil
 }

@@ -34,7 +34,7 @@ func TestAFailedWriteAbandonsWhatTheClientCannotKnow(t *testing.T) {
 	var batch, last *slot
 	var locks []*fakeLock
 	for range 4 {
-		sl := newSlot(s)
+		sl := newSlot(&s.replies)
 		l := e.grant(time.Hour)
 		locks = append(locks, e.locks[l])
 		sl.answer, sl.out = okOrNull, outcome{done: 1, lock: e.locks[l], until: e.locks[l].until}
@@ -45,7 +45,7 @@ func TestAFailedWriteAbandonsWhatTheClientCannotKnow(t *testing.T) {
 		}
 		last = sl
 	}
-	if s.send(batch) {
+	if s.writer.send(batch) {
 		t.Error("the write did not fail")
 	}
 	for i, want := range []bool{false, false, true, true} {
@@ -53,7 +53,7 @@ func TestAFailedWriteAbandonsWhatTheClientCannotKnow(t *testing.T) {
 			t.Errorf("lock %d: abandoned %v, want %v", i, got, want)
 		}
 	}
-	if !s.gone {
+	if !s.replies.gone {
 		t.Error("the session goes on")
 	}
 }
@@ -62,13 +62,13 @@ func TestNoLockIsHandedOutOnceTheClientIsGone(t *testing.T) {
 	e := newFakeEngine()
 	s, conn := bareSession(e, "", 1000)
 	l := e.locks[e.grant(time.Hour)]
-	ping, acquired := newSlot(s), newSlot(s)
+	ping, acquired := newSlot(&s.replies), newSlot(&s.replies)
 	ping.out.reply = Status("PONG")
 	acquired.answer, acquired.out = okOrNull, outcome{done: 1, lock: l}
-	s.push(ping)
-	s.push(acquired)
+	s.replies.push(ping)
+	s.replies.push(acquired)
 	s.setGone()
-	s.writeLoop()
+	s.writer.run()
 	if got := conn.out.String(); got != "+PONG\r\n" || !l.isAbandoned() {
 		t.Errorf("wrote %q, abandoned %v", got, l.isAbandoned())
 	}
@@ -78,12 +78,12 @@ func TestAPanicWhileRepliesAreMadeAbandonsTheLocks(t *testing.T) {
 	e := newFakeEngine()
 	s, _ := bareSession(e, "", 1000)
 	l := e.locks[e.grant(time.Hour)]
-	sl := newSlot(s)
+	sl := newSlot(&s.replies)
 	sl.answer, sl.out = func(*outcome) Reply { panic("a bug") }, outcome{done: 1, lock: l}
-	s.push(sl)
-	s.writeLoop()
-	if !l.isAbandoned() || !s.gone {
-		t.Errorf("abandoned %v, gone %v", l.isAbandoned(), s.gone)
+	s.replies.push(sl)
+	s.writer.run()
+	if !l.isAbandoned() || !s.replies.gone {
+		t.Errorf("abandoned %v, gone %v", l.isAbandoned(), s.replies.gone)
 	}
 }
 

@@ -1,0 +1,85 @@
+package resp
+
+import "lockproxy/quorum"
+
+// How a handler takes its command's place in the order of replies.
+
+// claim takes the command's place in the order of replies, for one operation of the engine on the key of that name. answer makes the
+// reply of the outcome. If claim returns nil, the command has to wait: the handler, which must not have done anything yet, returns
+// wait, and is called again.
+func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(claim{overlap: o, name: name, keys: 1, outcomes: 1, engaged: 1, answer: answer})
+}
+
+// begin claims a slot, and begins the operation by calling run with it. The handler returns what begin returns.
+func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
+	return beginIn(c.claim(o, name, answer), run)
+}
+
+// beginKeyless is begin for an operation on no key.
+func (c *call) beginKeyless(answer func(*outcome) Reply, run func(*slot)) Reply {
+	return beginIn(c.claimTogether(overlapAny, nil, answer), run)
+}
+
+func beginIn(sl *slot, run func(*slot)) Reply {
+	if sl == nil {
+		return wait
+	}
+	run(sl)
+	return later
+}
+
+// claimPieces is claim for an operation on several keys that the engine takes piece by piece. The names must all be different; the
+// slot keeps them.
+func (c *call) claimPieces(o overlap, names []string, outcomes int, answer func(*outcome) Reply) *slot {
+	return c.claimSlot(claim{
+		overlap: o, name: names[0], others: names[1:], keys: quorum.PieceWeight(len(names)),
+		outcomes: outcomes, engaged: 1 + min(len(names), quorum.PieceKeys), answer: answer,
+	})
+}
+
+// claimTogether is claim for one operation on several keys, or on none. The names must all be different; the slot keeps them.
+func (c *call) claimTogether(o overlap, names []string, answer func(*outcome) Reply) *slot {
+	cl := claim{overlap: o, others: names, keys: len(names), outcomes: 1, engaged: 1 + len(names), answer: answer}
+	if len(names) > 0 {
+		cl.name, cl.others = names[0], names[1:]
+	}
+	return c.claimSlot(cl)
+}
+
+// A claim is what claimSlot is asked for.
+type claim struct {
+	overlap  overlap
+	name     string // of the first key, if there is one
+	others   []string
+	keys     int // how many masters are asked about at one time, as package admission counts
+	outcomes int
+	engaged  int  // how many operations of the engine the memory budget counts
+	leads    bool // the reply confirms or takes back a subscription: messages go behind it, and CLIENT REPLY does not mute it
+	answer   func(*outcome) Reply
+}
+
+// claimSlot does the work of claim, claimPieces and claimTogether, and of a subscription, which is no operation of the engine.
+func (c *call) claimSlot(cl claim) *slot {
+	s := c.session
+	if cl.keys > 0 && !s.mayBegin(cl.keys) { // what has no key is asked seldom, or of the upstream
+		return nil
+	}
+	sl := s.newReply()
+	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
+	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.parser.Size
+	sl.memory += cl.engaged * s.server.engagement
+	if s.transaction.open() { // it is EXEC, which runs what is queued
+		sl.memory += s.transaction.retained
+	}
+	sl.reads = c.cmd != nil && c.cmd.flags&readOnly != 0
+	if sl.leads = cl.leads; sl.leads {
+		sl.mute = false
+	}
+	if !s.replies.enter(sl) {
+		sl.recycle()
+		return nil
+	}
+	sl.reserve, s.reserve = s.reserve, 0
+	return sl
+}

@@ -1,0 +1,309 @@
+package resp
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// replies are one connection's replies in the order of its commands. The reader gives each command a slot. The engine's outcomes, or the
+// upstream, fill the slot. One writer writes the slots that are ready, from the head on (writer.go); the relay of the upstream's replies
+// takes turns with the writer (turn.go).
+//
+// The reader waits in its Read, or in hearOut when the client sends nothing more. The methods that say so wake the reader to look again
+// at the command that waits.
+type replies struct {
+	server  *Server
+	conn    net.Conn           // to the client
+	kill    func(cause string) // ends the connection at once
+	backlog backlog
+	writing atomic.Int64 // when the write to the client under way began, 0 if there is none; server clock, ms
+	closing atomic.Bool  // no command is run any more; set with mu held
+
+	mu         sync.Mutex // guards what follows
+	ready      sync.Cond  // the writer waits for work
+	head, tail *slot
+	batch      *slot // what the writer writes; the queue has it no more
+	latest     *slot // the youngest slot in the queue that leads, or is a message: the next message goes right behind it
+	untold     *slot // the youngest slot in the queue that confirms a subscription which the upstream has confirmed
+	alone      int   // commands in flight that nothing may overlap
+	owed       int   // slots in the queue that the upstream still owes replies
+	reads      reads
+	waitFor    *slot         // the reader waits for this slot to be ready
+	throttled  bool          // the reader waits for the backlog to go down
+	gone       bool          // the client is; closing is set, too
+	written    bool          // the writer has ended
+	sentAll    chan struct{} // not nil: the client sends nothing more. Tells the reader that something has changed
+	turn       sync.Cond     // the relay waits to write
+	relaying   bool          // the relay writes to the client, or is in the midst of a frame
+	relayedBy  *slot         // the slot whose replies the relay writes; nil: a message
+}
+
+func (r *replies) init(srv *Server, conn net.Conn, memory *account, kill func(cause string)) {
+	r.server, r.conn, r.kill = srv, conn, kill
+	r.backlog.limits, r.backlog.memory = &srv.cfg.Limits, memory
+	r.reads.size = firstReadSize
+	r.ready.L, r.turn.L = &r.mu, &r.mu
+}
+
+// enter gives a slot its place behind those that it may overlap. If the slot may not be there yet, enter returns false, and wakes the
+// reader when the slot in the way is ready. If the connection is ending and answers nothing more, enter returns false, too.
+func (r *replies) enter(sl *slot) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waitFor = r.conflict(sl); r.waitFor == nil && sl.reads && r.reads.greedy() {
+		r.waitFor = r.oldestRead()
+	}
+	if r.waitFor != nil || !r.push(sl) {
+		return false
+	}
+	r.reads.under += count(sl.reads)
+	r.alone += count(sl.overlap == overlapNone)
+	return true
+}
+
+// add gives a slot its place whose reply is known, and of that size. It returns the limit that does not let the reply wait, if there is
+// one. The writer is woken when the commands that arrived together have run.
+func (r *replies) add(sl *slot, size int) (spent string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.push(sl) {
+		return ""
+	}
+	return r.backlog.output(sl, size)
+}
+
+// push appends a slot. It returns false if the connection is ending and answers nothing more. mu is held.
+func (r *replies) push(sl *slot) bool {
+	if r.closing.Load() {
+		return false
+	}
+	if r.tail == nil {
+		r.head = sl
+	} else {
+		//mutant: replies overtake each other
+		r.tail.next = sl
+	}
+	r.tail = sl
+	if sl.leads {
+		r.latest = sl
+	}
+	r.owed += count(sl.owedThere())
+	r.backlog.add(sl)
+	return true
+}
+
+// deliver puts a message into the queue, in front of commands that wait for their outcomes. The size is the message's, for the output
+// limit. A client that does not read is cut off.
+func (r *replies) deliver(sl *slot, size int) {
+	if spent := r.insert(sl, size); spent != "" {
+		r.kill(spent)
+	}
+}
+
+func (r *replies) insert(sl *slot, size int) (spent string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing.Load() {
+		sl.recycle()
+		return ""
+	}
+	r.backlog.weigh(sl.memory)
+	after := r.latest
+	if after == nil {
+		after = r.relayedBy // a part of its replies is written
+	}
+	if after == nil {
+		sl.next, r.head = r.head, sl
+	} else {
+		sl.next, after.next = after.next, sl
+	}
+	if sl.next == nil {
+		r.tail = sl
+	}
+	r.latest = sl
+	if r.head.left == 0 {
+		r.ready.Signal()
+	}
+	return r.backlog.output(sl, size)
+}
+
+// tellFirst has messages wait that the upstream sends, until the slot is written, which confirms the subscription to them.
+func (r *replies) tellFirst(sl *slot) {
+	r.mu.Lock()
+	r.untold = sl
+	r.mu.Unlock()
+}
+
+// tellReady tells those who wait for the slot. mu is held.
+func (r *replies) tellReady(sl *slot) {
+	if r.head == sl {
+		r.ready.Signal()
+	}
+	r.freeReader(sl)
+}
+
+// wakeWriter tells the writer of replies that handlers gave at once. They are written together.
+func (r *replies) wakeWriter() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.head != nil && r.head.left == 0 {
+		r.ready.Signal()
+	}
+}
+
+// take removes the slots that can be written now: those at the head that are ready. Once the client is gone, a lock must not be handed
+// out any more, so take stops before the first slot that has one. mu is held.
+func (r *replies) take() *slot {
+	if r.relaying {
+		return nil
+	}
+	first := r.head
+	var end *slot
+	for sl := first; sl != nil && sl.left == 0; sl = sl.next {
+		if r.gone && sl.out.lock != nil {
+			break
+		}
+		if r.latest == sl {
+			r.latest = nil
+		}
+		if r.untold == sl {
+			r.untold = nil
+		}
+		end = sl
+	}
+	if end == nil {
+		return nil
+	}
+	r.head = end.next
+	if r.head == nil {
+		r.tail = nil
+	}
+	end.next = nil
+	return first
+}
+
+// stop has the writer end when it has written what is queued. No command is run any more.
+func (r *replies) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopLocked()
+}
+
+func (r *replies) stopLocked() {
+	r.closing.Store(true)
+	r.ready.Signal()
+}
+
+// stopWith is stop behind one last reply.
+func (r *replies) stopWith(sl *slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.push(sl)
+	r.stopLocked()
+}
+
+// abandon says that the client is gone: no lock is handed out any more, and the writer ends.
+func (r *replies) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = true
+	r.stopLocked()
+	r.turn.Signal()
+	r.tellReader()
+}
+
+func (r *replies) isGone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
+
+// isWritten says whether the writer has ended.
+func (r *replies) isWritten() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.written
+}
+
+// send writes to the client, for the writer or the relay, and returns how much was written. The janitor ends a write that takes too long.
+func (r *replies) send(b []byte) (int, error) {
+	r.writing.Store(r.server.clock.Load())
+	defer r.writing.Store(0)
+	return r.conn.Write(b)
+}
+
+// wakeReader ends the reader's Read, so that the reader looks again at the command that waits. mu is held.
+func (r *replies) wakeReader() {
+	if r.sentAll != nil {
+		r.tellReader()
+		return
+	}
+	_ = r.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// rearm takes back the deadline that woke the reader, and says whether the reader is to go on. Once the writer has ended, the deadline is
+// the writer's: until then the client may take the last reply and close.
+func (r *replies) rearm() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.written && r.conn.SetReadDeadline(time.Time{}) == nil
+}
+
+// kick is wakeReader without mu held: it is the client's turn in line, or an EXEC has taken place.
+func (r *replies) kick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wakeReader()
+}
+
+// tellReader lets the reader of a client that sends nothing more look at what has changed. mu is held.
+func (r *replies) tellReader() {
+	select {
+	case r.sentAll <- struct{}{}:
+	default:
+	}
+}
+
+// freeReader lets the reader go on, if it waits for the slot. mu is held.
+func (r *replies) freeReader(sl *slot) {
+	if r.waitFor == sl {
+		r.waitFor = nil
+		r.wakeReader()
+	}
+}
+
+// admits says whether the reader may run another command, of which so many may be under way. If it may not, it is woken when enough
+// replies are written.
+func (r *replies) admits(most int) bool {
+	if !r.backlog.full(most) {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.throttled = r.backlog.full(most)
+	return !r.throttled
+}
+
+// isIdle says whether no reply is to be written.
+func (r *replies) isIdle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.head == nil && r.batch == nil
+}
+
+// lookAgain lets a throttled reader go on, if it waited for memory that others have given back.
+func (r *replies) lookAgain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unthrottle()
+}
+
+// unthrottle lets a throttled reader go on, once enough replies are written. mu is held.
+func (r *replies) unthrottle() {
+	if r.throttled && r.backlog.drained() {
+		r.throttled = false
+		r.wakeReader()
+	}
+}
