@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lockproxy/cmd/lockproxy/admin"
+	"lockproxy/cmd/lockproxy/balanced"
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/cmd/lockproxy/console"
 	"lockproxy/cmd/lockproxy/embedded"
@@ -294,6 +295,9 @@ func (p *process) letClientsIn() error {
 		}
 	})
 	door := sock.Listener(p.door)
+	if len(p.cfg.ProxyProtocol) > 0 {
+		door = balanced.Listener(door, p.cfg.ProxyProtocol, p.log)
+	}
 	if p.cfg.TLSCert != "" {
 		door = tls.NewListener(resp.Metered(door), &tls.Config{
 			MinVersion:         tls.VersionTLS12,

@@ -9,6 +9,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type Config struct {
 	ProtectedMode bool
 	Admin         string // empty: off
 	AdminHosts    []string
+	ProxyProtocol []netip.Prefix
 	Pprof         bool
 
 	InstanceTimeout time.Duration

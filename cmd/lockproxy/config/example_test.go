@@ -64,7 +64,7 @@ func TestEverySettingHasAFieldOfItsOwn(t *testing.T) {
 		t.Errorf("Config has %d fields, the table %d rows", fields, rows)
 	}
 	samples := map[string]string{
-		"masters": "a:1", "protected_mode": "true", "listen": ":1", "admin": ":1", "pprof": "true", "users": "a:b", "drift_factor": "0.5",
+		"masters": "a:1", "proxy_protocol": "10.0.0.0/8", "protected_mode": "true", "listen": ":1", "admin": ":1", "pprof": "true", "users": "a:b", "drift_factor": "0.5",
 		"log_level": "error", "log_format": "json", "init": "auto",
 		"scripts": strings.Repeat("a", 40) + ":take:nil:2",
 	}

@@ -66,6 +66,9 @@ var fileProblems = []struct{ file, want string }{
 	{"log_format: logfmt", `FILE:1: log_format: "logfmt" is not known; write text or json`},
 	{"listen: localhost", `FILE:1: listen: "localhost" is no address; write host:port, or :port for all interfaces`},
 	{"listen: off", `FILE:1: listen: "off" is no address; write host:port, or :port for all interfaces`},
+	{"proxy_protocol: [10.0.0.0/8, haproxy]", "FILE:1: proxy_protocol: network 2 is no network; write one such as 10.0.0.0/8, or the address of the balancer"},
+	{"proxy_protocol: 10.0.0.0/33", "FILE:1: proxy_protocol: network 1 is no network; write one such as 10.0.0.0/8, or the address of the balancer"},
+	{"proxy_protocol: {a: b}", "FILE:1: proxy_protocol: is no list; write the networks as [10.0.0.0/8]"},
 	{"admin: a:70000", `FILE:1: admin: "a:70000" has no port from 0 to 65535; write host:port, or :port for all interfaces, or off`},
 	// Masters.
 	{"masters: {a: b}", "FILE:1: masters: is no list; write the masters as [10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379]"},

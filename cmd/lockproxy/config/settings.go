@@ -48,6 +48,8 @@ var settings = []setting{
 	{"users", "", "who may log in; none: nobody needs to", true, value{set: setUsers}},
 	{"protected_mode", "yes", "turn away clients on other machines, where nobody needs to log in", false,
 		boolean(func(c *Config) *bool { return &c.ProtectedMode })},
+	{"proxy_protocol", "", "networks of load balancers that say who their clients are, by the PROXY protocol", false,
+		value{set: setProxyProtocol}},
 	{"admin", "127.0.0.1:6381", "where /metrics, /readyz, /lockz and /healthz are; off: nowhere", false,
 		addressOrOff(func(c *Config) *string { return &c.Admin })},
 	{"admin_hosts", "", "names by which admin may be asked; IP addresses and this machine's own names always may", false,
