@@ -20,7 +20,7 @@ var frontMutants = []mutant{
 	},
 	{
 		name: "replies overtake each other", rule: "order of replies", front: true,
-		change: becomes(`sl.next, s.head = s.head, sl
+		change: becomes(`sl.next, r.head = r.head, sl
 		return true`),
 	},
 	{
