@@ -7,20 +7,20 @@ import (
 	"lockproxy/resp/wire"
 )
 
-func runClientID(c *call) Reply { return Int(c.id) }
+func runClientID(c *call) Reply { return Int(c.session.id) }
 
 func runClientSetName(c *call) Reply {
-	if refused := c.identity.setName(c.args[2], &c.memory); refused != nil {
+	if refused := c.session.identity.setName(c.args[2], &c.session.memory); refused != nil {
 		return refused
 	}
 	return okReply
 }
 
 func runClientGetName(c *call) Reply {
-	if c.identity.name == "" {
+	if c.session.identity.name == "" {
 		return Null{}
 	}
-	return Bulk(c.identity.name)
+	return Bulk(c.session.identity.name)
 }
 
 // runClientSetInfo accepts what Redis 7.2 accepts; nothing is kept of it.
@@ -35,7 +35,7 @@ func runClientSetInfo(c *call) Reply {
 	return okReply
 }
 
-func runClientInfo(c *call) Reply { return Verbatim("txt" + c.describe()) }
+func runClientInfo(c *call) Reply { return Verbatim("txt" + c.session.describe()) }
 
 // runOnOff is for switches that make no difference here.
 func runOnOff(c *call) Reply {
@@ -61,7 +61,7 @@ func (m *muting) advance() {
 }
 
 func runClientReply(c *call) Reply {
-	m := &c.mute
+	m := &c.session.mute
 	switch wire.Lower(c.args[2]) {
 	case "on":
 		*m = muting{}
@@ -134,7 +134,7 @@ func runClientKill(c *call) Reply {
 	if len(filters) == 1 {
 		filters = []string{"addr", filters[0], "skipme", "no"}
 	}
-	selected, refused := c.parseClientKill(filters)
+	selected, refused := parseClientKill(c, filters)
 	if refused != nil {
 		return refused
 	}
@@ -158,14 +158,14 @@ func runClientKill(c *call) Reply {
 		}
 	}
 	if self {
-		c.answer(reply)
-		c.stop("CLIENT KILL")
+		c.session.answer(reply)
+		c.session.stop("CLIENT KILL")
 		return later
 	}
 	return reply
 }
 
-func (c *call) parseClientKill(args []string) (func(*session) bool, Reply) {
+func parseClientKill(c *call, args []string) (func(*session) bool, Reply) {
 	filters := []func(*session) bool{}
 	skipMe := true
 	for i := 0; i < len(args); i += 2 {

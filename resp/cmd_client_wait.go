@@ -42,7 +42,7 @@ func runClientUnblock(c *call) Reply {
 	if byError {
 		reason = "ERROR"
 	}
-	return c.askThere(func(reply []byte) Reply { return Raw(reply) }, "CLIENT", "UNBLOCK", strconv.FormatInt(there, 10), reason)
+	return askThere(c, func(reply []byte) Reply { return Raw(reply) }, "CLIENT", "UNBLOCK", strconv.FormatInt(there, 10), reason)
 }
 
 // waitsOf returns what the client with this id waits for, by the first command in its queue: w if that is a lock; if it is

@@ -22,32 +22,32 @@ func runHello(c *call) Reply {
 		}
 		options = c.args[2:]
 	}
-	if refused := c.applyHello(options); refused != nil {
+	if refused := applyHello(c, options); refused != nil {
 		return refused
 	}
-	if !c.parser.Authed {
+	if !c.session.parser.Authed {
 		return errHelloAuth
 	}
 	if proto != 0 {
-		c.identity.speak(proto == 3)
-		if l := c.liveLink(); l != nil {
+		c.session.identity.speak(proto == 3)
+		if l := c.session.liveLink(); l != nil {
 			l.agree() // there may be messages before the next command
 		}
 	}
-	return c.greeting()
+	return greeting(c)
 }
 
 // applyHello does what the options of HELLO ask for. As in Redis, those before one that is refused count.
-func (c *call) applyHello(options []string) (refused Reply) {
+func applyHello(c *call, options []string) (refused Reply) {
 	for len(options) > 0 {
 		switch opt := cString(options[0]); {
 		case wire.EqualFold(opt, "auth") && len(options) > 2:
-			if !c.login(options[1], options[2]) {
+			if !login(c, options[1], options[2]) {
 				return errWrongPass
 			}
 			options = options[3:]
 		case wire.EqualFold(opt, "setname") && len(options) > 1:
-			if refused = c.identity.setName(options[1], &c.memory); refused != nil {
+			if refused = c.session.identity.setName(options[1], &c.session.memory); refused != nil {
 				return refused
 			}
 			options = options[2:]
@@ -59,12 +59,12 @@ func (c *call) applyHello(options []string) (refused Reply) {
 }
 
 // greeting says what clients look for; keys and versions must be bulk strings, redis-cli insists.
-func (c *call) greeting() Reply {
+func greeting(c *call) Reply {
 	return Map{
 		Bulk("server"), Bulk("redis"),
 		Bulk("version"), Bulk(redisVersion),
-		Bulk("proto"), Int(c.identity.protocol()),
-		Bulk("id"), Int(c.id),
+		Bulk("proto"), Int(c.session.identity.protocol()),
+		Bulk("id"), Int(c.session.id),
 		Bulk("mode"), Bulk("standalone"),
 		Bulk("role"), Bulk("master"),
 		Bulk("modules"), Array{},
@@ -76,12 +76,12 @@ func runAuth(c *call) Reply {
 	case len(c.args) > 3:
 		return errSyntax
 	case len(c.args) == 3:
-		if !c.login(c.args[1], c.args[2]) {
+		if !login(c, c.args[1], c.args[2]) {
 			return errWrongPass
 		}
 	case !c.server.hasUser(defaultUser):
 		return errNoPassword
-	case !c.login(defaultUser, c.args[1]):
+	case !login(c, defaultUser, c.args[1]):
 		return errWrongPass
 	}
 	return okReply
@@ -95,7 +95,7 @@ func (s *Server) hasUser(name string) bool {
 }
 
 // login compares in a time that tells nothing about names and passwords.
-func (c *call) login(name, password string) bool {
+func login(c *call, name, password string) bool {
 	users := c.server.cfg.Users
 	if len(users) == 0 {
 		return name == defaultUser // it has no password, and any will do, as in Redis
@@ -105,12 +105,12 @@ func (c *call) login(name, password string) bool {
 		match |= sameString(u.Name, name) & sameString(u.Password(), password)
 	}
 	if match == 0 {
-		c.warnLogin()
+		c.session.warnLogin()
 		return false
 	}
-	c.parser.Authed = true
-	c.introduce()
-	c.identity.logIn(name)
+	c.session.parser.Authed = true
+	c.session.introduce()
+	c.session.identity.logIn(name)
 	return true
 }
 
@@ -120,15 +120,15 @@ func sameString(a, b string) int {
 }
 
 func runSelect(c *call) Reply {
-	db, refused := c.parseDB(c.args[1])
+	db, refused := parseDB(c, c.args[1])
 	if refused != nil {
 		return refused
 	}
-	c.identity.selectDB(db)
+	c.session.identity.selectDB(db)
 	return okReply
 }
 
-func (c *call) parseDB(text string) (int, Reply) {
+func parseDB(c *call, text string) (int, Reply) {
 	n, ok := wire.ParseInt(text)
 	switch {
 	case !ok:
@@ -143,30 +143,30 @@ func (c *call) parseDB(text string) (int, Reply) {
 
 // runQuit ends the session in order once its replies, this one included, are written.
 func runQuit(c *call) Reply {
-	c.answer(okReply)
-	c.stop("QUIT")
+	c.session.answer(okReply)
+	c.session.stop("QUIT")
 	return later
 }
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
-	if !c.replies.repliesDone() || !c.replies.locksDone() {
+	if !c.session.replies.repliesDone() || !c.session.replies.locksDone() {
 		return wait
 	}
-	c.dropLink()
-	c.relies = false
-	c.subscriptions.end()
-	c.holds.releaseComing()
-	c.holds.release()
-	c.resetIdentity()
-	c.mute = muting{skip: c.mute.skip, current: c.mute.skip > 0}
-	c.transaction.end(&c.memory)
+	c.session.dropLink()
+	c.session.relies = false
+	c.session.subscriptions.end()
+	c.session.holds.releaseComing()
+	c.session.holds.release()
+	c.session.resetIdentity()
+	c.session.mute = muting{skip: c.session.mute.skip, current: c.session.mute.skip > 0}
+	c.session.transaction.end(&c.session.memory)
 	return Status("RESET")
 }
 
 // runPing answers a subscribed RESP2 client in the shape of a message, but with a first word that no message has.
 func runPing(c *call) Reply {
-	switch subscribed := !c.identity.resp3 && c.subscriptions.any(); {
+	switch subscribed := !c.session.identity.resp3 && c.session.subscriptions.any(); {
 	case len(c.args) > 2:
 		return errArity("ping")
 	case subscribed && len(c.args) == 1:

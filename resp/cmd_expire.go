@@ -14,7 +14,7 @@ func runExpire(e expiry) func(*call) Reply {
 		if refused != nil {
 			return refused
 		}
-		return c.setRemaining(ttl, condition)
+		return setRemaining(c, ttl, condition)
 	}
 }
 
@@ -36,9 +36,9 @@ func readExpire(command string, ttlMax time.Duration, e expiry, args []string) (
 }
 
 // runPersist gives the key the longest TTL there is: without a TTL, the key of a forgotten owner would stay for ever.
-func runPersist(c *call) Reply { return c.setRemaining(c.server.cfg.TTLMax, 0) }
+func runPersist(c *call) Reply { return setRemaining(c, c.server.cfg.TTLMax, 0) }
 
-func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition) Reply {
+func setRemaining(c *call, ttl time.Duration, condition quorum.ExpireCondition) Reply {
 	return c.begin(overlapNone, c.args[1], counted, func(sl *slot) {
 		s, key := c.session, sl.key
 		done := func(changed quorum.Changed) {
@@ -48,7 +48,7 @@ func (c *call) setRemaining(ttl time.Duration, condition quorum.ExpireCondition)
 			sl.changed(changed)
 		}
 		if ttl <= 0 && condition&(quorum.IfNoTTL|quorum.IfGreater) == 0 { // the lock is deleted: it has a TTL, so only NX and GT keep it
-			c.holds.endUnless(key, "")
+			c.session.holds.endUnless(key, "")
 		}
 		c.engine().Expire(quorum.ExpireRequest{Key: key, TTL: ttl, Condition: condition}, done)
 	})
@@ -89,8 +89,8 @@ func runDel(c *call) Reply {
 	}
 	changed := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
-		c.holds.endUnless(c.key(name), "")
+		c.session.holds.endUnless(c.key(name), "")
 	}
-	c.engine().RemoveAll(c.identity.db, names, func(_ string, is quorum.Changed) { changed(is) })
+	c.engine().RemoveAll(c.session.identity.db, names, func(_ string, is quorum.Changed) { changed(is) })
 	return later
 }

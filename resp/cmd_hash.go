@@ -11,13 +11,13 @@ import (
 
 // runAsk is for a command whose reply has no need of its arguments; see ask.
 func runAsk(unordered int, reply func(any) Reply) func(*call) Reply {
-	return func(c *call) Reply { return c.ask(quorum.AskRequest{Unordered: unordered}, reply) }
+	return func(c *call) Reply { return askMasters(c, quorum.AskRequest{Unordered: unordered}, reply) }
 }
 
 // runHMGet answers null for every field if no answer has a quorum.
 func runHMGet(c *call) Reply {
 	fields := len(c.args) - 2
-	return c.ask(quorum.AskRequest{}, func(r any) Reply {
+	return askMasters(c, quorum.AskRequest{}, func(r any) Reply {
 		items, ok := r.([]any)
 		if !ok {
 			items = make([]any, fields)
@@ -27,9 +27,9 @@ func runHMGet(c *call) Reply {
 }
 
 // ask sends the command to the masters; req says of what kind the answer is. If no answer has a quorum, the reply is that for nil.
-func (c *call) ask(req quorum.AskRequest, reply func(any) Reply) Reply {
+func askMasters(c *call, req quorum.AskRequest, reply func(any) Reply) Reply {
 	return c.begin(overlapAny, c.args[c.cmd.keys.first], made, func(sl *slot) {
-		w := c.watches(sl.key.Name)
+		w := watches(c, sl.key.Name)
 		req.Key, req.Command = sl.key, slices.Clone(c.args)
 		c.engine().Ask(req, func(a quorum.Asked) {
 			if a.Exists {

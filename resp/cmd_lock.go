@@ -17,7 +17,7 @@ const tokenBytes = 16
 const waitMax = 24 * time.Hour
 
 func runLock(c *call) Reply {
-	ttl, refused := c.lockTTL(c.args[2])
+	ttl, refused := lockTTL(c, c.args[2])
 	if refused != nil {
 		return refused
 	}
@@ -28,7 +28,7 @@ func runLock(c *call) Reply {
 	if o.token == "" {
 		o.token = randomHex(tokenBytes)
 	}
-	if o.hold && c.holds.full() {
+	if o.hold && c.session.holds.full() {
 		return errHoldsMax
 	}
 	// overlapNone: later commands of the client on this key rely on the lock, and on its fence.
@@ -44,7 +44,7 @@ func runLock(c *call) Reply {
 	sl.waits = o.wait > 0 || o.hold
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
 	if o.hold {
-		h := c.holds.expect(req)
+		h := c.session.holds.expect(req)
 		if h == nil {
 			sl.acquired(quorum.Acquired{Err: errMemory})
 			return later
@@ -56,7 +56,7 @@ func runLock(c *call) Reply {
 		}
 	}
 	if o.wait > 0 {
-		c.await(sl, req, o.wait, done)
+		awaitLock(c, sl, req, o.wait, done)
 	} else {
 		req.Insist = sl.insist
 		c.engine().Acquire(req, done)
@@ -66,7 +66,7 @@ func runLock(c *call) Reply {
 
 // lockTTL reads the TTL of LOCK and EXTEND. A TTL that leaves no validity is an error: a LOCK would wait in vain, and an EXTEND
 // would make the lock shorter. (A SET … NX is refused as if somebody held the lock: its clients know no such error.)
-func (c *call) lockTTL(text string) (time.Duration, Reply) {
+func lockTTL(c *call, text string) (time.Duration, Reply) {
 	ttl, refused := readTTL(c.cmd.full, c.server.cfg.TTLMax, millis, text)
 	if refused == nil && ttl < c.server.cfg.TTLMin {
 		refused = errTTLMin(ttl, c.server.cfg.TTLMin)
@@ -108,33 +108,33 @@ func parseLockOptions(args []string) (o lockOptions, refused Reply) {
 }
 
 // await acquires when it is the client's turn.
-func (c *call) await(sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
-	done = c.waits.begin(sl, done)
-	c.waits.entered(sl, c.server.gates.Acquire(req, patience, done))
+func awaitLock(c *call, sl *slot, req quorum.AcquireRequest, patience time.Duration, done func(quorum.Acquired)) {
+	done = c.session.waits.begin(sl, done)
+	c.session.waits.entered(sl, c.server.gates.Acquire(req, patience, done))
 }
 
 // runUnlock is for DELIFEQ, too.
 func runUnlock(c *call) Reply {
-	return c.release(c.args[1], c.args[2], script.Alien{}, counted)
+	return release(c, c.args[1], c.args[2], script.Alien{}, counted)
 }
 
 // release is for UNLOCK and whatever else gives a lock back. A lock that this connection holds is no longer extended, even if the
 // release fails.
-func (c *call) release(name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
+func release(c *call, name, token string, alien script.Alien, answer func(*outcome) Reply) Reply {
 	return c.begin(overlapAny, name, answer, func(sl *slot) {
 		sl.alien = alien
 		//mutant: a held lock that was given back is extended
-		c.holds.end(sl.key, token)
+		c.session.holds.end(sl.key, token)
 		c.engine().Release(sl.key, token, sl.released)
 	})
 }
 
 func runExtend(c *call) Reply {
-	ttl, refused := c.lockTTL(c.args[3])
+	ttl, refused := lockTTL(c, c.args[3])
 	if refused != nil {
 		return refused
 	}
-	return c.extend(quorum.ExtendRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, Fenced: true}, script.Alien{}, func(o *outcome) Reply {
+	return extend(c, quorum.ExtendRequest{Key: c.key(c.args[1]), Token: c.args[2], TTL: ttl, Fenced: true}, script.Alien{}, func(o *outcome) Reply {
 		if o.done == 0 {
 			return Int(0)
 		}
@@ -142,14 +142,14 @@ func runExtend(c *call) Reply {
 	})
 }
 
-func (c *call) extend(req quorum.ExtendRequest, alien script.Alien, answer func(*outcome) Reply) Reply {
+func extend(c *call, req quorum.ExtendRequest, alien script.Alien, answer func(*outcome) Reply) Reply {
 	o := overlapLater
 	if req.Add {
 		o = overlapNone
 	}
 	return c.begin(o, req.Key.Name, answer, func(sl *slot) {
 		sl.alien = alien
-		if h := c.holds.find(req.Key, req.Token); h != nil {
+		if h := c.session.holds.find(req.Key, req.Token); h != nil {
 			h.extendBy(req, sl.extended)
 		} else {
 			c.engine().Extend(req, sl.extended)

@@ -28,7 +28,7 @@ func runLocks(c *call) Reply {
 		return refused
 	}
 	return c.beginKeyless(made, func(sl *slot) {
-		s, db, watched := c.server, c.identity.db, slices.Clone(c.transaction.watched)
+		s, db, watched := c.server, c.session.identity.db, slices.Clone(c.session.transaction.watched)
 		c.engine().Locks(locksRequest(db, pattern, most), func(f quorum.FoundLocks) {
 			if f.Err != nil {
 				sl.resolve(outcome{err: f.Err})

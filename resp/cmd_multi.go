@@ -16,31 +16,31 @@ import (
 // change nothing, whose replies are made when they are queued, and messages, which are published when EXEC has taken place.
 
 func runMulti(c *call) Reply {
-	if c.transaction.open() {
+	if c.session.transaction.open() {
 		return Error("ERR MULTI calls can not be nested")
 	}
-	c.transaction.stage = queuing
+	c.session.transaction.stage = queuing
 	return okReply
 }
 
 func runDiscard(c *call) Reply {
-	if !c.transaction.open() {
+	if !c.session.transaction.open() {
 		return Error("ERR DISCARD without MULTI")
 	}
-	c.transaction.end(&c.memory)
+	c.session.transaction.end(&c.session.memory)
 	return okReply
 }
 
 // runWatch notes what a quorum holds under the keys. For a key that is watched already, what was noted first counts.
 func runWatch(c *call) Reply {
-	t := &c.transaction
+	t := &c.session.transaction
 	if t.open() {
 		return Error("ERR WATCH inside MULTI is not allowed")
 	}
 	var fresh []*watched
 	var names []string
 	for _, name := range distinct(c.args[1:]) {
-		if c.watches(name) == nil {
+		if watches(c, name) == nil {
 			fresh = append(fresh, &watched{key: c.key(name)})
 			names = append(names, name)
 		}
@@ -55,7 +55,7 @@ func runWatch(c *call) Reply {
 	if sl == nil {
 		return wait
 	}
-	if err := c.retain(len(fresh)); err != nil {
+	if err := retain(c, len(fresh)); err != nil {
 		sl.onExecuted(quorum.Executed{Err: err}, nil)
 		return later
 	}
@@ -69,13 +69,13 @@ func runWatch(c *call) Reply {
 		}
 		return nil
 	}
-	c.engine().Exec(quorum.ExecRequest{DB: c.identity.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
+	c.engine().Exec(quorum.ExecRequest{DB: c.session.identity.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
 	return later
 }
 
 func runUnwatch(c *call) Reply {
-	if !c.transaction.open() { // else it was queued, and the EXEC that runs it ends the watch
-		c.transaction.end(&c.memory)
+	if !c.session.transaction.open() { // else it was queued, and the EXEC that runs it ends the watch
+		c.session.transaction.end(&c.session.memory)
 	}
 	return okReply
 }
@@ -84,18 +84,18 @@ func errNotInMulti(name string) Error {
 	return Error("ERR lockproxy does not run '" + name + "' inside MULTI; send it before MULTI or after EXEC")
 }
 
-func (c *call) errTransactionFull() error {
+func errTransactionFull(c *call) error {
 	return fmt.Errorf("ERR a transaction with the keys that it watches takes more than %d commands, %d arguments or %s (max_input); make several of it",
 		queuedMax, queuedArgsMax, wire.SizeText(c.server.cfg.Limits.Input))
 }
 
 // retainQueued is retain for a command that is queued behind others; args counts the arguments of all of them.
-func (c *call) retainQueued(behind, args int) Reply {
+func retainQueued(c *call, behind, args int) Reply {
 	var err error
 	if behind >= queuedMax || args > queuedArgsMax {
-		err = c.errTransactionFull()
+		err = errTransactionFull(c)
 	} else {
-		err = c.retain(1)
+		err = retain(c, 1)
 	}
 	if err != nil {
 		return errorReply(err)
@@ -104,13 +104,13 @@ func (c *call) retainQueued(behind, args int) Reply {
 }
 
 // enqueue keeps a command for EXEC.
-func (c *call) enqueue() Reply {
-	t := &c.transaction
+func enqueue(c *call) Reply {
+	t := &c.session.transaction
 	q := newQueued(c.cmd, c.args)
 	var refused Reply
 	switch {
 	case c.cmd.group == "scripting" && !c.cmd.keys.none():
-		refused = c.queueScript(q)
+		refused = queueScript(c, q)
 	case q.step != nil:
 	case c.cmd.flags&mayQueue == 0:
 		refused = errNotInMulti(c.cmd.full)
@@ -123,10 +123,10 @@ func (c *call) enqueue() Reply {
 	case q.reply == wait:
 		return wait
 	case refused != nil:
-	case c.uncompiled():
+	case uncompiled(c):
 		refused = q.reply // it is not known whether the text may be part of a transaction: none of the transaction takes place
 	default:
-		refused = c.retainQueued(len(t.queue), t.args+len(q.args))
+		refused = retainQueued(c, len(t.queue), t.args+len(q.args))
 	}
 	if refused != nil {
 		t.spoil()
@@ -139,7 +139,7 @@ func (c *call) enqueue() Reply {
 
 // runExec runs what is queued. The transaction is over even if it did not take place.
 func runExec(c *call) Reply {
-	t := &c.transaction
+	t := &c.session.transaction
 	if !t.open() {
 		return Error("ERR EXEC without MULTI")
 	}
@@ -148,13 +148,13 @@ func runExec(c *call) Reply {
 	switch {
 	case t.stage == spoiled:
 		refused = errExecAbort
-	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.identity.db }):
+	case slices.ContainsFunc(t.watched, func(w *watched) bool { return w.key.DB != c.session.identity.db }):
 		refused = Error("ERR the watched keys are in another database; lockproxy runs a transaction in one only: SELECT before WATCH")
 	case len(names) > keysMax:
 		refused = Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
 	}
 	if refused != nil {
-		t.end(&c.memory)
+		t.end(&c.session.memory)
 		return refused
 	}
 	if len(names) == 0 {
@@ -162,15 +162,15 @@ func runExec(c *call) Reply {
 		if sl == nil {
 			return wait
 		}
-		t.end(&c.memory)
+		t.end(&c.session.memory)
 		replies := repliesSoFar(queue)
 		c.server.publishQueued(queue, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return later
 	}
-	return c.execute(names, queue, func() ([]quorum.Mark, step) {
+	return execute(c, names, queue, func() ([]quorum.Mark, step) {
 		//mutant: what is watched may change
 		marks := t.marks()
-		t.end(&c.memory)
+		t.end(&c.session.memory)
 		return marks, func(p *plan) Reply {
 			replies := repliesSoFar(queue)
 			for i, q := range queue {
@@ -225,8 +225,8 @@ func (s *Server) publishQueued(queue []*queued, reply Reply, done func()) {
 
 // queueScript makes a step of a script that is understood; others cannot be part of a transaction. If the command or its text
 // is wrong, the error becomes its reply in that of EXEC.
-func (c *call) queueScript(q *queued) (refused Reply) {
-	find, keys, argv, wrong := c.scriptWords()
+func queueScript(c *call, q *queued) (refused Reply) {
+	find, keys, argv, wrong := scriptWords(c)
 	if wrong != nil {
 		q.reply = wrong
 		return nil

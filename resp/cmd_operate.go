@@ -7,7 +7,7 @@ import "lockproxy/quorum"
 // runLockInfo tells what every master has under a key, and what follows for the lock. It answers without a quorum, too.
 func runLockInfo(c *call) Reply {
 	return c.begin(overlapAny, c.args[1], made, func(sl *slot) {
-		key, engine, gates, w := sl.key, c.engine(), c.server.gates, c.watches(sl.key.Name)
+		key, engine, gates, w := sl.key, c.engine(), c.server.gates, watches(c, sl.key.Name)
 		engine.Views(key, func(v quorum.Viewed) {
 			if v.State != quorum.LockFree {
 				w.finds()
@@ -74,12 +74,12 @@ func tokenOf(kind, value string) Reply {
 
 // runForceUnlock takes a lock from whoever holds it.
 func runForceUnlock(c *call) Reply {
-	if !c.server.mayForceUnlock(c.identity.user) {
+	if !c.server.mayForceUnlock(c.session.identity.user) {
 		return Error("NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that")
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
-		s, key, by := c.session, sl.key, c.identity.user
-		c.holds.endUnless(key, "")
+		s, key, by := c.session, sl.key, c.session.identity.user
+		c.session.holds.endUnless(key, "")
 		c.engine().Break(key, func(b quorum.Changed) {
 			what := "nothing was there"
 			switch {

@@ -22,7 +22,7 @@ func forKind(kind pubsub.Kind, run func(*call, pubsub.Kind) Reply) func(*call) R
 // subscribe is confirmed when a quorum of masters has confirmed it. If too many of them refuse, the whole command fails. If too
 // many cannot be reached, or the upstream cannot, the connection ends without an error: a library that subscribes anew after it has
 // connected anew would take the error for the answer, and never hear anything.
-func (c *call) subscribe(kind pubsub.Kind) Reply {
+func subscribe(c *call, kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	topics := make([]pubsub.Topic, 0, len(c.args)-1)
 	for _, name := range c.args[1:] {
@@ -34,7 +34,7 @@ func (c *call) subscribe(kind pubsub.Kind) Reply {
 		s.refuse(errMemory)
 		return later
 	}
-	l, others, refused := c.listenUpstream(topics)
+	l, others, refused := listenUpstream(c, topics)
 	if refused != nil {
 		s.memory.drop(size)
 		if refused == wait {
@@ -96,12 +96,12 @@ func lacksMasters(err error) bool {
 
 // listenUpstream returns the names of the topics that the upstream has, too, and the link for them. If there are none, it returns no
 // link.
-func (c *call) listenUpstream(topics []pubsub.Topic) (*link, []string, Reply) {
-	others := c.atUpstream(topics)
+func listenUpstream(c *call, topics []pubsub.Topic) (*link, []string, Reply) {
+	others := c.session.atUpstream(topics)
 	if len(others) == 0 {
 		return nil, nil, nil
 	}
-	l, refused := c.connected()
+	l, refused := c.session.connected()
 	return l, others, refused
 }
 
@@ -129,7 +129,7 @@ func sizeOfTopics(topics []pubsub.Topic) (n int) {
 
 // unsubscribe is done at once: what masters still send is not delivered. What the upstream still sends is delivered until the
 // upstream has confirmed.
-func (c *call) unsubscribe(kind pubsub.Kind) Reply {
+func unsubscribe(c *call, kind pubsub.Kind) Reply {
 	s, word := c.session, c.cmd.name
 	names := c.args[1:]
 	if len(names) == 0 {
@@ -166,7 +166,7 @@ const reservedPrefix = "lockproxy:"
 const errOwnChannel = Error("ERR channels that begin with " + reservedPrefix + " are lockproxy's own; publish on another")
 
 // publish answers with how many subscriptions the message meets.
-func (c *call) publish(kind pubsub.Kind) Reply {
+func publishNow(c *call, kind pubsub.Kind) Reply {
 	if isOwnChannel(c.args[1]) {
 		return errOwnChannel
 	}
@@ -200,7 +200,7 @@ func errChannelsMax(most int64) Error {
 }
 
 // channels lists what anybody on any proxy has subscribed to, patterns apart.
-func (c *call) channels(kind pubsub.Kind) Reply {
+func channels(c *call, kind pubsub.Kind) Reply {
 	for _, m := range c.engine().Masters() {
 		if m.Channels > channelsMax {
 			return errChannelsMax(m.Channels)
@@ -219,7 +219,7 @@ func (c *call) channels(kind pubsub.Kind) Reply {
 		return errSubcommandArity("PUBSUB", c.args[1])
 	}
 	here := c.server.messages.Topics(kind)
-	return c.poll([]any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {
+	return poll(c, []any{"PUBSUB", "CHANNELS"}, func(replies []any) Reply {
 		seen := map[string]bool{}
 		for _, name := range here {
 			seen[name] = true
@@ -257,7 +257,7 @@ func elsewhere(replies []any) []string {
 }
 
 // numSub counts subscribers as PUBLISH does, without patterns.
-func (c *call) numSub(kind pubsub.Kind) Reply {
+func numSub(c *call, kind pubsub.Kind) Reply {
 	if len(c.args) == 2 {
 		return Array{}
 	}
@@ -269,7 +269,7 @@ func (c *call) numSub(kind pubsub.Kind) Reply {
 		question = append(question, pubsub.MasterChannel(t))
 	}
 	messages := c.server.messages
-	return c.poll(question, func(replies []any) Reply {
+	return poll(c, question, func(replies []any) Reply {
 		found := Array{}
 		for i, t := range topics {
 			counts := make([]int64, len(replies))
@@ -288,7 +288,7 @@ func (c *call) numSub(kind pubsub.Kind) Reply {
 // runPubsubNumPat counts the patterns that anybody on any proxy has subscribed to.
 func runPubsubNumPat(c *call) Reply {
 	most := int64(len(c.server.messages.Topics(pubsub.Pattern)))
-	return c.poll([]any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
+	return poll(c, []any{"PUBSUB", "NUMPAT"}, func(replies []any) Reply {
 		for _, reply := range replies {
 			n, _ := reply.(int64)
 			most = max(most, n)
@@ -298,7 +298,7 @@ func runPubsubNumPat(c *call) Reply {
 }
 
 // poll asks all masters, and makes a reply of what they say.
-func (c *call) poll(question []any, merge func(replies []any) Reply) Reply {
+func poll(c *call, question []any, merge func(replies []any) Reply) Reply {
 	return c.beginKeyless(made, func(sl *slot) {
 		c.engine().Poll(question, func(p quorum.Polled) {
 			sl.resolve(outcome{err: p.Err, reply: polled{p.Replies, merge}})

@@ -15,7 +15,7 @@ func runGet(c *call) Reply {
 }
 
 func runStrlen(c *call) Reply {
-	return c.peek(func(v *quorum.View) Reply {
+	return peek(c, func(v *quorum.View) Reply {
 		if v.Exists && v.Type != "string" {
 			return errWrongType
 		}
@@ -28,7 +28,7 @@ func runGetRange(c *call) Reply {
 	if _, _, refused := rangeOf(c.args); refused != nil {
 		return refused
 	}
-	return c.ask(quorum.AskRequest{Part: true}, func(r any) Reply {
+	return askMasters(c, quorum.AskRequest{Part: true}, func(r any) Reply {
 		part, _ := r.(string)
 		return Bulk(part)
 	})
@@ -63,13 +63,13 @@ func cut(s string, start, end int64) string {
 }
 
 // peek reads what there is to tell of the key but for its value.
-func (c *call) peek(answer func(*quorum.View) Reply) Reply {
-	return c.peekAll(c.args[1:2], func(views []quorum.View) Reply { return answer(&views[0]) })
+func peek(c *call, answer func(*quorum.View) Reply) Reply {
+	return peekAll(c, c.args[1:2], func(views []quorum.View) Reply { return answer(&views[0]) })
 }
 
 // peekAll is peek for several keys, all different. They are looked at piece by piece.
-func (c *call) peekAll(names []string, answer func([]quorum.View) Reply) Reply {
-	return c.begunInPieces(names, func(sl *slot, names []string) {
+func peekAll(c *call, names []string, answer func([]quorum.View) Reply) Reply {
+	return begunInPieces(c, names, func(sl *slot, names []string) {
 		c.engine().Peek(sl.key.DB, names, func(views []quorum.View, err error) {
 			o := outcome{err: err, done: 1}
 			if err == nil {
@@ -81,7 +81,7 @@ func (c *call) peekAll(names []string, answer func([]quorum.View) Reply) Reply {
 }
 
 // begunInPieces begins a read of several keys, all different, that has one outcome, the reply.
-func (c *call) begunInPieces(names []string, run func(sl *slot, names []string)) Reply {
+func begunInPieces(c *call, names []string, run func(sl *slot, names []string)) Reply {
 	names = slices.Clone(names)
 	sl := c.claimPieces(overlapAny, names, 1, made)
 	if sl == nil {
@@ -95,7 +95,7 @@ func (c *call) begunInPieces(names []string, run func(sl *slot, names []string))
 func runMGet(c *call) Reply {
 	given := slices.Clone(c.args[1:])
 	limits := &c.server.cfg.Limits
-	return c.begunInPieces(distinct(given), func(sl *slot, names []string) {
+	return begunInPieces(c, distinct(given), func(sl *slot, names []string) {
 		req := quorum.GetAllRequest{DB: sl.key.DB, Names: names, Most: limits.Output - len(given)*mgetOverhead}
 		c.engine().GetAll(req, func(views []quorum.View, err error) {
 			if tooLong, ok := errors.AsType[*quorum.TooLong](err); ok {
@@ -137,7 +137,7 @@ func valueOrNull(o *outcome) Reply {
 func runExists(c *call) Reply {
 	given := slices.Clone(c.args[1:])
 	names := distinct(given)
-	return c.peekAll(names, func(views []quorum.View) Reply {
+	return peekAll(c, names, func(views []quorum.View) Reply {
 		n, places := 0, indexed(names)
 		for _, name := range given {
 			n += count(views[places.index(name)].Exists)
@@ -147,7 +147,7 @@ func runExists(c *call) Reply {
 }
 
 func runType(c *call) Reply {
-	return c.peek(func(v *quorum.View) Reply {
+	return peek(c, func(v *quorum.View) Reply {
 		if !v.Exists {
 			return Status("none")
 		}
@@ -167,7 +167,7 @@ func asUnixMillis(ms int64, asked time.Time) Int  { return Int(asked.UnixMilli()
 func runTTL(reply func(ms int64, asked time.Time) Int) func(*call) Reply {
 	return func(c *call) Reply {
 		asked := time.Now()
-		return c.peek(func(v *quorum.View) Reply {
+		return peek(c, func(v *quorum.View) Reply {
 			if !v.Exists {
 				return noKey
 			}

@@ -12,7 +12,7 @@ import (
 
 // runEval is for all of EVAL and EVALSHA.
 func runEval(c *call) Reply {
-	find, keys, args, refused := c.scriptWords()
+	find, keys, args, refused := scriptWords(c)
 	if refused != nil {
 		return refused
 	}
@@ -20,50 +20,50 @@ func runEval(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	return c.runScript(s, keys, args)
+	return runScript(c, s, keys, args)
 }
 
 // load returns the script with this text. If it is not known yet whether the text is Lua, load asks the masters and returns wait:
 // the handler is called again when they have answered.
-func (c *call) load(text string) (*script.Script, Reply) {
+func loadScript(c *call, text string) (*script.Script, Reply) {
 	s, err := c.server.scripts.Load(text)
 	if err != nil {
 		return nil, errorReply(err)
 	}
-	return c.compiled(s)
+	return compiled(c, s)
 }
 
 // lookUp is load for a script by its SHA-1.
-func (c *call) lookUp(sha string) (*script.Script, Reply) {
+func lookUpScript(c *call, sha string) (*script.Script, Reply) {
 	s, ok := c.server.scripts.Lookup(sha)
 	if !ok {
 		return nil, errNoScript
 	}
-	return c.compiled(s)
+	return compiled(c, s)
 }
 
 // A compiling is a question to the masters that a session's reader waits for. Its answer is guarded by replies.mu.
 type compiling struct{ answer *quorum.Compiled }
 
-func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
+func compiled(c *call, s *script.Script) (*script.Script, Reply) {
 	if s.Compiles {
 		return s, nil
 	}
-	asked := c.compiling
+	asked := c.session.compiling
 	if asked == nil {
 		asked = new(compiling)
-		c.compiling = asked
+		c.session.compiling = asked
 		session := c.session
-		c.engine().Compile(c.identity.db, s.Text, func(answer quorum.Compiled) {
+		c.engine().Compile(c.session.identity.db, s.Text, func(answer quorum.Compiled) {
 			session.replies.mu.Lock()
 			asked.answer = &answer
 			session.replies.wakeReader()
 			session.replies.mu.Unlock()
 		})
 	}
-	c.replies.mu.Lock()
+	c.session.replies.mu.Lock()
 	answer := asked.answer
-	c.replies.mu.Unlock()
+	c.session.replies.mu.Unlock()
 	switch {
 	case answer == nil:
 		return nil, wait
@@ -76,13 +76,13 @@ func (c *call) compiled(s *script.Script) (*script.Script, Reply) {
 }
 
 // uncompiled says that the masters were asked, and no quorum answered.
-func (c *call) uncompiled() bool {
-	asked := c.compiling
+func uncompiled(c *call) bool {
+	asked := c.session.compiling
 	if asked == nil {
 		return false
 	}
-	c.replies.mu.Lock()
-	defer c.replies.mu.Unlock()
+	c.session.replies.mu.Lock()
+	defer c.session.replies.mu.Unlock()
 	return asked.answer != nil && asked.answer.Err != nil
 }
 
@@ -90,10 +90,10 @@ func (c *call) uncompiled() bool {
 const shaLen = 40
 
 // scriptWords returns how to find the script that args[1] names, and what follows as KEYS and ARGV.
-func (c *call) scriptWords() (find func(*call, string) (*script.Script, Reply), keys, args []string, refused Reply) {
-	find = (*call).load
+func scriptWords(c *call) (find func(*call, string) (*script.Script, Reply), keys, args []string, refused Reply) {
+	find = loadScript
 	if strings.HasPrefix(c.cmd.name, "evalsha") {
-		find = (*call).lookUp
+		find = lookUpScript
 		if len(c.args[1]) != shaLen {
 			return nil, nil, nil, errNoScript
 		}
@@ -113,17 +113,17 @@ func (c *call) scriptWords() (find func(*call, string) (*script.Script, Reply), 
 
 // runScript turns a recognised script into the quorum operation that it means, and the outcome into the reply that its
 // library expects. Any other runs by vote.
-func (c *call) runScript(s *script.Script, keys, args []string) Reply {
+func runScript(c *call, s *script.Script, keys, args []string) Reply {
 	if s.Writes() && c.cmd.flags&readOnly != 0 {
 		return errMayWrite
 	}
 	m := s.Meaning
 	if m == nil || !m.Fits(keys, args) || c.cmd.flags&readOnly != 0 {
-		return c.runByVote(s, keys, args)
+		return runByVote(c, s, keys, args)
 	}
 	op, err := m.Bind(keys, args)
 	if err != nil { // only the masters know what the script replies then
-		return c.runByVote(s, keys, args)
+		return runByVote(c, s, keys, args)
 	}
 	if quorum.Reserved(op.Key) { // it need not be in KEYS
 		return errReserved(op.Key)
@@ -138,17 +138,17 @@ func (c *call) runScript(s *script.Script, keys, args []string) Reply {
 	key := c.key(op.Key)
 	switch op.Op {
 	case script.Release:
-		return c.release(op.Key, op.Token, op.Alien, scriptAnswer(m, script.Absent))
+		return release(c, op.Key, op.Token, op.Alien, scriptAnswer(m, script.Absent))
 	case script.Extend:
-		return c.extend(quorum.ExtendRequest{Key: key, Token: op.Token, TTL: ttl, Add: op.Add}, op.Alien,
+		return extend(c, quorum.ExtendRequest{Key: key, Token: op.Token, TTL: ttl, Add: op.Add}, op.Alien,
 			scriptAnswer(m, script.Absent))
 	case script.Acquire, script.AcquireOrExtend:
-		return c.acquireByScript(quorum.AcquireRequest{Key: key, Token: op.Token, TTL: ttl,
+		return acquireByScript(c, quorum.AcquireRequest{Key: key, Token: op.Token, TTL: ttl,
 			Reentrant: op.Op == script.AcquireOrExtend, WantHolder: op.Alien.Fails()}, m, op.Alien)
 	case script.Query:
-		return c.query(op, m)
+		return query(c, op, m)
 	}
-	return c.runByVote(s, keys, args)
+	return runByVote(c, s, keys, args)
 }
 
 // scriptAnswer answers in the script's dialect.
@@ -169,7 +169,7 @@ func scriptAnswer(m *script.Meaning, absent script.Result) func(*outcome) Reply 
 
 // acquireByScript makes an attempt. A refusal is answered as the script does when somebody holds the lock. If the script fails on a
 // key that holds no string, the attempt has to find that out: masters tell it if they are asked for the holder.
-func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
+func acquireByScript(c *call, req quorum.AcquireRequest, m *script.Meaning, alien script.Alien) Reply {
 	o := overlapAny
 	if req.Reentrant {
 		o = overlapLater
@@ -190,7 +190,7 @@ func (c *call) acquireByScript(req quorum.AcquireRequest, m *script.Meaning, ali
 }
 
 // query answers what a script asks about its key. The slot's outcome is read when all is known.
-func (c *call) query(op script.Call, m *script.Meaning) Reply {
+func query(c *call, op script.Call, m *script.Meaning) Reply {
 	return c.begin(overlapAny, op.Key, func(o *outcome) Reply {
 		if o.done > 0 && o.kind != "string" {
 			return valueReply(op.Alien.Answer(max(o.ttl, 0)))
@@ -226,7 +226,7 @@ func valueReply(v script.Value) Reply {
 }
 
 func runScriptLoad(c *call) Reply {
-	s, refused := c.load(c.args[2])
+	s, refused := loadScript(c, c.args[2])
 	if refused != nil {
 		return refused
 	}

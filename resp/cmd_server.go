@@ -42,4 +42,4 @@ func runDebug(*call) Reply {
 
 func runModuleList(*call) Reply { return Array{} }
 
-func runWhoAmI(c *call) Reply { return Bulk(c.identity.user) }
+func runWhoAmI(c *call) Reply { return Bulk(c.session.identity.user) }

@@ -87,17 +87,17 @@ func runSet(c *call) Reply {
 	case o.compare != compareNone:
 		return runPlanned(c)
 	case o.nx && o.get:
-		return c.acquire(quorum.AcquireRequest{TTL: ttl, WantHolder: true}, nullOrHolder)
+		return acquire(c, quorum.AcquireRequest{TTL: ttl, WantHolder: true}, nullOrHolder)
 	case o.nx:
-		return c.acquire(quorum.AcquireRequest{TTL: ttl}, okOrNull)
+		return acquire(c, quorum.AcquireRequest{TTL: ttl}, okOrNull)
 	case ttl <= 0:
-		return c.setExpired(o)
+		return setExpired(c, o)
 	}
-	return c.write(quorum.WriteRequest{Value: c.args[2], TTL: ttl, KeepTTL: o.keepTTL, WantOld: o.get, IfExists: o.xx})
+	return writeKey(c, quorum.WriteRequest{Value: c.args[2], TTL: ttl, KeepTTL: o.keepTTL, WantOld: o.get, IfExists: o.xx})
 }
 
 // acquire takes args[1] for the token args[2].
-func (c *call) acquire(req quorum.AcquireRequest, answer func(*outcome) Reply) Reply {
+func acquire(c *call, req quorum.AcquireRequest, answer func(*outcome) Reply) Reply {
 	return c.begin(overlapAny, c.args[1], answer, func(sl *slot) {
 		switch past := req.TTL <= 0; { // a Unix time in the past: nothing can be held until then
 		case past && req.WantHolder:
@@ -114,7 +114,7 @@ func (c *call) acquire(req quorum.AcquireRequest, answer func(*outcome) Reply) R
 }
 
 // write sets args[1].
-func (c *call) write(req quorum.WriteRequest) Reply {
+func writeKey(c *call, req quorum.WriteRequest) Reply {
 	o, answer := overlapAny, okOrNull
 	if req.IfExists || req.KeepTTL || req.WantOld {
 		o = overlapNone
@@ -125,7 +125,7 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 	return c.begin(o, c.args[1], answer, func(sl *slot) {
 		req.Key = sl.key
 		done := sl.written
-		if held := c.holds.endUnless(req.Key, req.Value); held {
+		if held := c.session.holds.endUnless(req.Key, req.Value); held {
 			s := c.session
 			done = func(w quorum.Written) {
 				if w.Done && !req.KeepTTL {
@@ -140,7 +140,7 @@ func (c *call) write(req quorum.WriteRequest) Reply {
 
 // setExpired is SET with a Unix time in the past, after which the key is gone. With GET, the old value has to be read and removed at
 // one moment.
-func (c *call) setExpired(o setOptions) Reply {
+func setExpired(c *call, o setOptions) Reply {
 	if o.get {
 		return runPlanned(c)
 	}
@@ -149,7 +149,7 @@ func (c *call) setExpired(o setOptions) Reply {
 		answer = func(*outcome) Reply { return okReply }
 	}
 	return c.begin(overlapNone, c.args[1], answer, func(sl *slot) {
-		c.holds.endUnless(sl.key, "")
+		c.session.holds.endUnless(sl.key, "")
 		c.engine().Remove(sl.key, sl.changed)
 	})
 }
@@ -180,7 +180,7 @@ func oldValue(o *outcome) Reply {
 func counted(o *outcome) Reply { return Int(o.done) }
 
 func runSetNX(c *call) Reply {
-	return c.acquire(quorum.AcquireRequest{TTL: c.server.cfg.TTLMax}, counted)
+	return acquire(c, quorum.AcquireRequest{TTL: c.server.cfg.TTLMax}, counted)
 }
 
 func runSetEX(e expiry) func(*call) Reply {
@@ -189,6 +189,6 @@ func runSetEX(e expiry) func(*call) Reply {
 		if refused != nil {
 			return refused
 		}
-		return c.write(quorum.WriteRequest{Value: c.args[3], TTL: ttl})
+		return writeKey(c, quorum.WriteRequest{Value: c.args[3], TTL: ttl})
 	}
 }

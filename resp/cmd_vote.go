@@ -28,10 +28,10 @@ func (s *Server) readyToVote(text *script.Script) *quorum.Script {
 }
 
 // runByVote runs a script on every master and answers what a quorum answered.
-func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
+func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	rule, refused := ruleOf(s, keys, args)
 	if refused != nil {
-		c.warnScript(refused)
+		c.session.warnScript(refused)
 		return refused
 	}
 	late := errorReply(quorum.ErrLate)
@@ -39,7 +39,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 		late = runReply(rule.Late)
 	}
 	req := quorum.RunRequest{
-		DB: c.identity.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
+		DB: c.session.identity.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
 	o := overlapAny
@@ -55,7 +55,7 @@ func (c *call) runByVote(s *script.Script, keys, args []string) Reply {
 	if sl == nil {
 		return wait
 	}
-	session, db := c.session, c.identity.db
+	session, db := c.session, c.session.identity.db
 	c.engine().Run(req, func(r quorum.Ran) {
 		for _, name := range r.Replaced {
 			session.holds.endUnless(quorum.Key{DB: db, Name: name}, "")

@@ -9,13 +9,14 @@ import (
 
 // A call is one command being run. Handlers get it, and must not keep it or its args.
 type call struct {
-	*session
-	cmd  *command
-	args []string
+	session *session
+	server  *Server
+	cmd     *command
+	args    []string
 }
 
 // key returns the resource of that name in the client's database.
-func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.identity.db, Name: name} }
+func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.session.identity.db, Name: name} }
 
 func (c *call) engine() Engine { return c.server.engine }
 
@@ -58,70 +59,70 @@ func (c *call) perform() Reply {
 	c.cmd = nil
 	cmd := c.server.commands.find(c.args[0])
 	if cmd == nil && isAttack(c.args[0]) {
-		c.stop("an HTTP request")
+		c.session.stop("an HTTP request")
 		return later
 	}
 	if cmd.row(c.args) == nil {
-		c.line.Leave() // the upstream may have to be asked what it is
+		c.session.line.Leave() // the upstream may have to be asked what it is
 	}
-	if c.caching {
-		c.caching = false
-		return c.rejected(cmd, errCaching)
+	if c.session.caching {
+		c.session.caching = false
+		return rejected(c, cmd, errCaching)
 	}
-	if c.listensOnly(cmd) && !c.replies.locksDone() {
+	if listensOnly(c, cmd) && !c.session.replies.locksDone() {
 		return wait // the subscription may be refused yet
 	}
-	if c.server.cfg.Upstream != nil && c.parser.Authed {
-		if reply := c.divert(cmd); reply != nil {
+	if c.server.cfg.Upstream != nil && c.session.parser.Authed {
+		if reply := divert(c, cmd); reply != nil {
 			return reply
 		}
 	}
-	row, refused := c.check(cmd)
+	row, refused := check(c, cmd)
 	if refused != nil {
-		return c.rejected(cmd, refused)
+		return rejected(c, cmd, refused)
 	}
-	if c.listensOnly(row) {
-		return c.rejected(cmd, errSubscribed(row.full))
+	if listensOnly(c, row) {
+		return rejected(c, cmd, errSubscribed(row.full))
 	}
-	if c.holds.lost.any() {
-		if refused := c.tellLost(row); refused != nil {
-			return c.rejected(cmd, refused)
+	if c.session.holds.lost.any() {
+		if refused := tellLost(c, row); refused != nil {
+			return rejected(c, cmd, refused)
 		}
 	}
 	c.cmd = row
-	c.identity.last.Store(&row.full)
-	if c.transaction.open() && row.flags&atOnce == 0 {
-		return c.enqueue()
+	c.session.identity.last.Store(&row.full)
+	if c.session.transaction.open() && row.flags&atOnce == 0 {
+		return enqueue(c)
 	}
-	if len(c.transaction.watched) > 0 {
-		return c.watching()
+	if len(c.session.transaction.watched) > 0 {
+		return watching(c)
 	}
 	return row.run(c)
 }
 
 // listensOnly says whether the client may not send the command because it has subscribed to something.
-func (c *call) listensOnly(cmd *command) bool {
-	return !c.identity.resp3 && c.subscriptions.any() && (cmd == nil || cmd.flags&subscribedToo == 0)
+func listensOnly(c *call, cmd *command) bool {
+	return !c.session.identity.resp3 && c.session.subscriptions.any() && (cmd == nil || cmd.flags&subscribedToo == 0)
 }
 
 // rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.
-func (c *call) rejected(cmd *command, refused Reply) Reply {
-	c.spoilAnywhere()
+func rejected(c *call, cmd *command, refused Reply) Reply {
+	spoilAnywhere(c)
 	if cmd == nil || cmd.name != "exec" {
 		return refused
 	}
-	if c.transaction.stage == watchingThere && c.link != nil {
-		c.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
+	if c.session.transaction.stage == watchingThere && c.session.link != nil {
+		c.session.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
 	}
-	c.transaction.end(&c.memory)
+	c.session.transaction.end(&c.session.memory)
 	text, _ := refused.(Error)
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
 }
 
 // check returns the row of the command or of its subcommand, or what it is refused with before it runs.
-func (c *call) check(cmd *command) (row *command, refused Reply) {
+func check(c *call, cmd *command) (row *command, refused Reply) {
 	if cmd == nil {
-		c.warnUnknown()
+		warnUnknown(c)
 		unknown := errUnknownCommand(c.args)
 		if onLists[wire.Lower(c.args[0])] && c.server.cfg.Upstream == nil {
 			unknown += whyNoLists
@@ -137,7 +138,7 @@ func (c *call) check(cmd *command) (row *command, refused Reply) {
 		return nil, errUnknownSubcommand(wire.Upper(cmd.name), c.args[1])
 	case !row.accepts(len(c.args)):
 		return nil, errArity(row.full)
-	case !c.parser.Authed && row.flags&noAuth == 0:
+	case !c.session.parser.Authed && row.flags&noAuth == 0:
 		return nil, errNoAuth
 	}
 	if name := row.keys.reserved(c.args); name != "" {

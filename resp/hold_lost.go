@@ -71,18 +71,18 @@ func (hs *holds) lose(key quorum.Key, fence int64) {
 
 // tellLost refuses a command on a key whose lock was lost, if the client has not been told yet; and EXEC, if a queued command is on
 // such a key. holds.mu is not held.
-func (c *call) tellLost(cmd *command) Reply {
+func tellLost(c *call, cmd *command) Reply {
 	var names []string
 	switch {
 	case cmd.name == "exec":
-		names = c.transaction.keys()
+		names = c.session.transaction.keys()
 	case cmd.group != "pubsub": // there, keys are channels
 		names = cmd.keys.of(c.args)
 	}
-	c.holds.mu.Lock()
-	defer c.holds.mu.Unlock()
+	c.session.holds.mu.Lock()
+	defer c.session.holds.mu.Unlock()
 	for _, name := range names {
-		if c.holds.lost.remove(c.key(name)) {
+		if c.session.holds.lost.remove(c.key(name)) {
 			return errLost(name)
 		}
 	}

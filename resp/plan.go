@@ -128,16 +128,16 @@ func briefly(names []string, queue []*queued) []bool {
 }
 
 // runPlanned runs a command that is a plan by itself.
-func runPlanned(c *call) Reply { return c.runStep(newQueued(c.cmd, c.args)) }
+func runPlanned(c *call) Reply { return runStep(c, newQueued(c.cmd, c.args)) }
 
 // runStep runs one command as a plan.
-func (c *call) runStep(q *queued) Reply {
-	return c.execute(distinct(q.keys()), []*queued{q}, func() ([]quorum.Mark, step) { return nil, q.step })
+func runStep(c *call, q *queued) Reply {
+	return execute(c, distinct(q.keys()), []*queued{q}, func() ([]quorum.Mark, step) { return nil, q.step })
 }
 
 // execute runs a plan of these commands on keys. It calls begin once, when no earlier command is in its way. begin returns the steps of
 // the plan as one, and the marks that the first of the keys must have. When the plan has taken place, the messages of the commands are published.
-func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.Mark, step)) Reply {
+func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Mark, step)) Reply {
 	sl := c.claimTogether(overlapNone, names, func(o *outcome) Reply {
 		if o.done == 0 {
 			return errorReply(quorum.ErrLate)
@@ -149,11 +149,11 @@ func (c *call) execute(names []string, queue []*queued, begin func() ([]quorum.M
 	}
 	brief := briefly(names, queue)
 	marks, run := begin()
-	req := quorum.ExecRequest{DB: c.identity.db, Keys: names, Watched: marks, Brief: brief}
+	req := quorum.ExecRequest{DB: c.session.identity.db, Keys: names, Watched: marks, Brief: brief}
 	var shown []*watched // by name; EXEC watches nothing any more
-	if len(c.transaction.watched) > 0 {
+	if len(c.session.transaction.watched) > 0 {
 		for _, name := range names {
-			w := c.watches(name)
+			w := watches(c, name)
 			shown = append(shown, w)
 			if w != nil {
 				req.Shown = append(req.Shown, w.mark)

@@ -135,7 +135,7 @@ func TestChannelsOfOurOwnCannotBePublishedTo(t *testing.T) {
 func TestWhatMastersListIsMatchedByTheWriter(t *testing.T) {
 	s, conn := bareSession(newFakeEngine(), "", 1000)
 	matched := false
-	s.call.poll([]any{"PUBSUB", "CHANNELS"}, func([]any) Reply {
+	poll(&s.call, []any{"PUBSUB", "CHANNELS"}, func([]any) Reply {
 		matched = true
 		return Int(1)
 	})

@@ -75,7 +75,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.holds = holds{server: srv, memory: &s.memory, replies: &s.replies, client: s}
 	s.in.memory = &s.memory
 	s.parser.Limits = wire.Limits{Args: srv.limits.Args, Bulk: srv.limits.Bulk, Command: srv.limits.Command}
-	s.call.session = s
+	s.call.session, s.call.server = s, srv
 	s.line = srv.engine.Admission().Place(s.replies.kick)
 	s.resetIdentity()
 	if secure, ok := conn.(*tls.Conn); ok {

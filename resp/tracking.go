@@ -23,7 +23,7 @@ func runClientTracking(c *call) Reply {
 		return okReply
 	case !wire.EqualFold(c.args[2], "on"):
 		return errSyntax
-	case !modes["optin"] || len(modes) != 1+count(modes["noloop"]) || !c.identity.resp3:
+	case !modes["optin"] || len(modes) != 1+count(modes["noloop"]) || !c.session.identity.resp3:
 		return errTracking
 	}
 	return okReply
@@ -63,6 +63,6 @@ func runClientCaching(c *call) Reply {
 	case !wire.EqualFold(c.args[2], "yes"):
 		return errSyntax
 	}
-	c.caching = true
+	c.session.caching = true
 	return errCaching
 }

@@ -95,13 +95,13 @@ func (t *transaction) end(memory *account) {
 }
 
 // retain counts the memory of n commands or keys that the command queues or watches. An error says why there is no room for them.
-func (c *call) retain(n int) error {
-	t := &c.transaction
-	n = c.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
+func retain(c *call, n int) error {
+	t := &c.session.transaction
+	n = c.session.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
 	switch {
 	case t.retained+n > c.server.cfg.Limits.Input:
-		return c.errTransactionFull()
-	case !c.memory.keep(n):
+		return errTransactionFull(c)
+	case !c.session.memory.keep(n):
 		return errMemory
 	}
 	t.retained += n
@@ -145,10 +145,10 @@ func (t *transaction) marks() []quorum.Mark {
 }
 
 // watches returns what the client watches by that name, or nil.
-func (c *call) watches(name string) *watched {
+func watches(c *call, name string) *watched {
 	key := c.key(name)
-	if i := slices.IndexFunc(c.transaction.watched, func(w *watched) bool { return w.key == key }); i >= 0 {
-		return c.transaction.watched[i]
+	if i := slices.IndexFunc(c.session.transaction.watched, func(w *watched) bool { return w.key == key }); i >= 0 {
+		return c.session.transaction.watched[i]
 	}
 	return nil
 }
@@ -169,24 +169,24 @@ func (w *watched) finds() {
 }
 
 // watching runs a command of a client that watches keys.
-func (c *call) watching() Reply {
+func watching(c *call) Reply {
 	q := newQueued(c.cmd, c.args)
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
-		c.queueScript(q) // what could not be queued has no step
+		queueScript(c, q) // what could not be queued has no step
 		if q.reply != nil {
 			return q.reply // wait, or what is wrong with it: nothing is looked at
 		}
 	}
 	names := q.keys()
-	watches := func(name string) bool { return c.watches(name) != nil }
+	isWatched := func(name string) bool { return watches(c, name) != nil }
 	switch {
-	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, watches):
+	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, isWatched):
 	case q.step != nil:
-		return c.runStep(q)
+		return runStep(c, q)
 	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find; TestWatchKnowsWhatEveryReadHasTold
 		for _, name := range names {
-			c.watches(name).finds()
+			watches(c, name).finds()
 		}
 	}
 	return c.cmd.run(c)

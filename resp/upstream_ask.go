@@ -10,11 +10,11 @@ var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + w
 
 // askThere sends a request of our own over the session's link; the client's reply is made from the reply to it. It returns later, wait
 // if the request has to wait, or the error that is the reply.
-func (c *call) askThere(answer func(reply []byte) Reply, args ...string) Reply {
-	if !c.replies.locksDone() {
+func askThere(c *call, answer func(reply []byte) Reply, args ...string) Reply {
+	if !c.session.replies.locksDone() {
 		return wait
 	}
-	l, refused := c.connected()
+	l, refused := c.session.connected()
 	if refused != nil {
 		return refused
 	}

@@ -18,34 +18,34 @@ const (
 )
 
 // divert sends the command upstream if that is its place, and returns nil if it is served here.
-func (c *call) divert(cmd *command) Reply {
+func divert(c *call, cmd *command) Reply {
 	at, refused := c.server.router.destination(c.args, cmd)
 	if refused.is() {
-		c.spoilAnywhere()
-		return c.refusedBy(refused)
+		spoilAnywhere(c)
+		return refusedBy(c, refused)
 	}
 	if at == there {
-		c.line.Leave()
-		c.noteThere(cmd)
+		c.session.line.Leave()
+		noteThere(c, cmd)
 	}
-	if c.listensOnly(cmd) {
-		return c.whileSubscribed(cmd)
+	if listensOnly(c, cmd) {
+		return whileSubscribed(c, cmd)
 	}
-	if c.transaction.open() {
-		return c.divertQueued(cmd, at)
+	if c.session.transaction.open() {
+		return divertQueued(c, cmd, at)
 	}
 	if at == here {
-		return c.divertHere(cmd)
+		return divertHere(c, cmd)
 	}
-	if cmd != nil && cmd.name == "watch" && len(c.transaction.watched) > 0 {
-		return c.split(errMixedTransaction)
+	if cmd != nil && cmd.name == "watch" && len(c.session.transaction.watched) > 0 {
+		return split(c, errMixedTransaction)
 	}
-	reply := c.forward()
+	reply := forward(c)
 	switch {
 	case reply == later && cmd != nil && cmd.name == "watch":
-		c.transaction.stage = watchingThere
+		c.session.transaction.stage = watchingThere
 	case reply == later && wire.EqualFold(c.args[0], "monitor"):
-		c.monitors.Store(true)
+		c.session.monitors.Store(true)
 	case isError(reply) && cmd != nil && cmd.flags&betterThere != 0:
 		return nil
 	}
@@ -53,39 +53,39 @@ func (c *call) divert(cmd *command) Reply {
 }
 
 // refusedBy is the reply to a command without a destination.
-func (c *call) refusedBy(r refusal) Reply {
+func refusedBy(c *call, r refusal) Reply {
 	switch {
 	case r.failed != nil:
 		return c.server.upstreamFailed(r.failed)
 	case r.split != "":
-		return c.splitAs(r.reply, r.split)
+		return splitAs(c, r.reply, r.split)
 	}
 	return r.reply
 }
 
 // whileSubscribed refuses a command that only the upstream has: a subscribed client may not send it. It returns nil for any other,
 // which is then refused as if there were no upstream.
-func (c *call) whileSubscribed(cmd *command) Reply {
+func whileSubscribed(c *call, cmd *command) Reply {
 	if cmd.row(c.args) != nil {
 		return nil
 	}
 	if name := c.server.commandsThere().Name(c.args); name != nil && (cmd == nil || strings.Contains(*name, "|")) {
-		return cmp.Or(c.unqueued(), Reply(errSubscribed(*name)))
+		return cmp.Or(unqueued(c), Reply(errSubscribed(*name)))
 	}
 	return nil
 }
 
 // noteThere notes the name of a command that goes upstream.
-func (c *call) noteThere(cmd *command) {
+func noteThere(c *call, cmd *command) {
 	if cmd != nil {
 		if row := cmd.row(c.args); row != nil {
 			cmd = row
 		}
-		c.identity.last.Store(&cmd.full)
+		c.session.identity.last.Store(&cmd.full)
 		return
 	}
 	if name := c.server.commandsThere().Name(c.args); name != nil {
-		c.identity.last.Store(name)
+		c.session.identity.last.Store(name)
 	}
 }
 
@@ -99,40 +99,40 @@ func (s *Server) commandsThere() *upstream.Commands {
 }
 
 // divertHere is for the commands of the proxy's own in which the upstream has a part.
-func (c *call) divertHere(cmd *command) Reply {
+func divertHere(c *call, cmd *command) Reply {
 	if cmd == nil {
 		return nil
 	}
 	switch cmd.name {
 	case "multi", "unwatch":
-		if c.transaction.stage != watchingThere || len(c.args) != 1 {
+		if c.session.transaction.stage != watchingThere || len(c.args) != 1 {
 			return nil
 		}
-		reply := c.forward()
+		reply := forward(c)
 		switch {
 		case reply != later:
 		case cmd.name == "multi":
-			c.transaction.stage = queuingThere
+			c.session.transaction.stage = queuingThere
 		default:
-			c.transaction.stage = noMulti
+			c.session.transaction.stage = noMulti
 		}
 		return reply
 	case "watch":
-		if c.transaction.stage == watchingThere {
-			return c.split(errMixedTransaction)
+		if c.session.transaction.stage == watchingThere {
+			return split(c, errMixedTransaction)
 		}
 	case "client":
-		if actsOnOthers(cmd.row(c.args)) && !c.replies.repliesDone() {
+		if actsOnOthers(cmd.row(c.args)) && !c.session.replies.repliesDone() {
 			return wait
 		}
 	case "select":
-		if reply := c.selectThere(); reply != nil {
+		if reply := selectThere(c); reply != nil {
 			return reply
 		}
 	case "script":
-		return c.divertScript(cmd)
+		return divertScript(c, cmd)
 	}
-	return c.tooLarge()
+	return tooLarge(c)
 }
 
 // actsOnOthers says whether the command does something to other clients: not before what the client waits for at the upstream has come, as
@@ -149,14 +149,14 @@ func actsOnOthers(row *command) bool {
 }
 
 // tooLarge refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
-func (c *call) tooLarge() Reply {
+func tooLarge(c *call) Reply {
 	l := &c.server.cfg.Limits
-	large := len(c.args) > l.Args || c.parser.Size > l.Command
-	for i := 0; i < len(c.args) && !large && c.parser.Size > l.Bulk; i++ {
+	large := len(c.args) > l.Args || c.session.parser.Size > l.Command
+	for i := 0; i < len(c.args) && !large && c.session.parser.Size > l.Bulk; i++ {
 		large = len(c.args[i]) > l.Bulk
 	}
 	if large {
-		c.transaction.spoil()
+		c.session.transaction.spoil()
 		return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow; raise them, or send less")
 	}
 	return nil
@@ -164,7 +164,7 @@ func (c *call) tooLarge() Reply {
 
 // divertScript loads and forgets scripts on both sides: the client uses one SHA-1 for both. The client gets the upstream's reply,
 // or ours if the upstream cannot be reached.
-func (c *call) divertScript(cmd *command) Reply {
+func divertScript(c *call, cmd *command) Reply {
 	if len(c.args) < 2 {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (c *call) divertScript(cmd *command) Reply {
 	}
 	switch sub.name {
 	case "exists":
-		return c.scriptsExist()
+		return scriptsExist(c)
 	case "kill":
 		return nil // which asks both sides
 	}
@@ -185,27 +185,27 @@ func (c *call) divertScript(cmd *command) Reply {
 	} else {
 		_ = sub.run(c)
 	}
-	c.line.Leave()
-	if reply := c.forward(); !isError(reply) {
+	c.session.line.Leave()
+	if reply := forward(c); !isError(reply) {
 		return reply
 	}
-	c.relies = true
+	c.session.relies = true
 	return nil // the command is run here once more, which changes nothing
 }
 
 // scriptsExist says 1 for each script that both sides have. First it gives the upstream the texts that the proxy has. A script that
 // only the upstream has gets 0: an EVALSHA on locks would not find it.
-func (c *call) scriptsExist() Reply {
+func scriptsExist(c *call) Reply {
 	known := runScriptExists(c).(Array)
-	l, refused := c.connected()
+	l, refused := c.session.connected()
 	switch {
 	case refused == wait, refused == later:
 		return refused
 	case refused != nil:
-		c.relies = true
+		c.session.relies = true
 		return nil
 	}
-	c.relies = true
+	c.session.relies = true
 	return c.beginKeyless(made, func(sl *slot) {
 		given := map[string]bool{}
 		for _, sha := range c.args[2:] {
@@ -259,22 +259,22 @@ func messagesBefore(b []byte) (n int) {
 }
 
 // forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.
-func (c *call) forward() Reply {
-	if !c.replies.locksDone() {
+func forward(c *call) Reply {
+	if !c.session.replies.locksDone() {
 		return wait
 	}
-	l, refused := c.connected()
+	l, refused := c.session.connected()
 	if refused != nil {
 		return refused
 	}
-	if !l.mayWait && c.mayWaitThere() {
+	if !l.mayWait && mayWaitThere(c) {
 		l.mayWait = true
 		l.ask(expectation{n: 1, take: l.takeID}, "CLIENT", "ID")
 	}
 	if !l.pushRelayed() {
 		return later // the session is ending
 	}
-	c.relies = c.relies || c.leavesSomething()
+	c.session.relies = c.session.relies || leavesSomething(c)
 	l.send(c.args)
 	c.server.counters.forwarded.Add(1)
 	return later
@@ -282,7 +282,7 @@ func (c *call) forward() Reply {
 
 // leavesSomething says whether the client may take for granted from here on that the upstream has something which is no data: a script,
 // a function, a setting. A server that restarts forgets that and ends its connections, by which client libraries know.
-func (c *call) leavesSomething() bool {
+func leavesSomething(c *call) bool {
 	if row := c.server.commands.find(c.args[0]); row != nil {
 		return row.group == "scripting" || row.name == "config" && len(c.args) > 1 && !wire.EqualFold(c.args[1], "get")
 	}
@@ -290,8 +290,8 @@ func (c *call) leavesSomething() bool {
 }
 
 // mayWaitThere says whether the command may wait at the upstream for something that others do. Inside MULTI none does.
-func (c *call) mayWaitThere() bool {
-	if c.transaction.stage == queuingThere {
+func mayWaitThere(c *call) bool {
+	if c.session.transaction.stage == queuingThere {
 		return false
 	}
 	if row := c.server.commands.find(c.args[0]); row != nil {

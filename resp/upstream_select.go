@@ -46,12 +46,12 @@ func (l *link) moved() Reply {
 
 // selectThere has the link follow to the client's new database before the client is told that it is there. It returns wait, or the
 // upstream's refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
-func (c *call) selectThere() Reply {
-	l := c.liveLink()
+func selectThere(c *call) Reply {
+	l := c.session.liveLink()
 	if l == nil || l.sentAll || len(c.args) != 2 {
 		return nil
 	}
-	db, refused := c.parseDB(c.args[1])
+	db, refused := parseDB(c, c.args[1])
 	if refused != nil {
 		return nil // which runSelect says
 	}

@@ -10,10 +10,10 @@ const errMixedTransaction = Error("ERR this transaction is about locks and about
 	"make two of it, or let lock_keys match all of its keys or none")
 
 // divertQueued is divert inside MULTI.
-func (c *call) divertQueued(cmd *command, at destination) Reply {
-	t := &c.transaction
+func divertQueued(c *call, cmd *command, at destination) Reply {
+	t := &c.session.transaction
 	if cmd != nil && cmd.flags&atOnce != 0 {
-		return c.divertEnd(cmd)
+		return divertEnd(c, cmd)
 	}
 	row := cmd.row(c.args)
 	keyless, fits := row != nil && row.keys.none(), row != nil && row.accepts(len(c.args))
@@ -21,14 +21,14 @@ func (c *call) divertQueued(cmd *command, at destination) Reply {
 	untold := fits && row.keys.untold(c.args)
 	malformed := row != nil && !fits
 	if at == there && !fits && t.stage != queuingThere {
-		if refused := c.unqueued(); refused != nil { // such a command says nothing about where the transaction takes place
+		if refused := unqueued(c); refused != nil { // such a command says nothing about where the transaction takes place
 			t.spoil()
 			return refused
 		}
 	}
 	switch {
 	case at == here && (row == nil || malformed), malformed && (t.stage == spoiled || t.aboutLocks()):
-		c.spoilAnywhere()
+		spoilAnywhere(c)
 		return nil // it will be refused
 	case (plain || untold) && t.stage != queuingThere:
 		return nil // its place is that of the first with keys
@@ -36,28 +36,28 @@ func (c *call) divertQueued(cmd *command, at destination) Reply {
 		return Status("QUEUED") // in vain: EXEC will be refused
 	case plain, at == there:
 		if t.stage != queuingThere {
-			if refused := c.beginUpstream(); refused != nil {
+			if refused := beginUpstream(c); refused != nil {
 				return refused
 			}
 		}
-		reply := c.forward()
+		reply := forward(c)
 		if isError(reply) {
 			t.spoil()
 		}
 		return reply
 	case t.stage != queuingThere:
-		return c.tooLarge()
+		return tooLarge(c)
 	case keyless && !(row.group == "pubsub" && row.flags&mayQueue != 0):
-		c.spoilAnywhere()
+		spoilAnywhere(c)
 		return errNotInMulti(row.full)
 	}
-	c.spoilAnywhere()
-	return c.split(errMixedTransaction)
+	spoilAnywhere(c)
+	return split(c, errMixedTransaction)
 }
 
 // unqueued returns the error with which the upstream would refuse a command that is not sent to it, before it queues or runs it; nil
 // if it would not.
-func (c *call) unqueued() Reply {
+func unqueued(c *call) Reply {
 	commands, err := c.server.cfg.Upstream.Commands()
 	switch {
 	case err != nil || commands.Accepts(c.args):
@@ -71,16 +71,16 @@ func (c *call) unqueued() Reply {
 }
 
 // beginUpstream moves the transaction to the upstream.
-func (c *call) beginUpstream() Reply {
-	t := &c.transaction
+func beginUpstream(c *call) Reply {
+	t := &c.session.transaction
 	if t.aboutLocks() {
 		t.spoil()
-		return c.split(errMixedTransaction)
+		return split(c, errMixedTransaction)
 	}
-	if !c.replies.locksDone() {
+	if !c.session.replies.locksDone() {
 		return wait
 	}
-	l, refused := c.connected()
+	l, refused := c.session.connected()
 	switch {
 	case refused == wait:
 		return wait
@@ -92,7 +92,7 @@ func (c *call) beginUpstream() Reply {
 	for _, q := range t.queue {
 		l.ask(expectation{n: 1}, q.args...)
 	}
-	t.end(&c.memory)
+	t.end(&c.session.memory)
 	t.stage = queuingThere
 	return nil
 }
@@ -108,23 +108,23 @@ func (t *transaction) aboutLocks() bool {
 }
 
 // spoilAnywhere notes that a command was refused, so that EXEC is refused, too. The upstream is told to forget what it has queued.
-func (c *call) spoilAnywhere() {
-	t := &c.transaction
-	if t.stage == queuingThere && c.link != nil {
-		c.link.ask(expectation{n: 1}, "DISCARD")
+func spoilAnywhere(c *call) {
+	t := &c.session.transaction
+	if t.stage == queuingThere && c.session.link != nil {
+		c.session.link.ask(expectation{n: 1}, "DISCARD")
 	}
 	t.spoil()
 }
 
 // divertEnd is for commands that are not queued.
-func (c *call) divertEnd(cmd *command) Reply {
-	t := &c.transaction
+func divertEnd(c *call, cmd *command) Reply {
+	t := &c.session.transaction
 	if t.stage != queuingThere || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
 		return nil
 	}
-	reply := c.forward()
+	reply := forward(c)
 	if reply == later {
-		t.end(&c.memory)
+		t.end(&c.session.memory)
 	}
 	return reply
 }

@@ -125,11 +125,11 @@ func tlsCause(err error) string {
 }
 
 // warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
-func (c *call) warnUnknown() {
+func warnUnknown(c *call) {
 	s := c.server
-	if s.cfg.Upstream == nil && c.parser.Authed {
+	if s.cfg.Upstream == nil && c.session.parser.Authed {
 		s.warnSeldom("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
-			"client", c.addr(), "id", c.id)
+			"client", c.session.addr(), "id", c.session.id)
 	}
 }
 
@@ -140,13 +140,13 @@ func (s *session) warnScript(refused Reply) {
 
 // split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
 // Frameworks take such an error for something else, and go on without a word, so that the log has to tell.
-func (c *call) split(refused Error) Error { return c.splitAs(refused, string(refused)) }
+func split(c *call, refused Error) Error { return splitAs(c, refused, string(refused)) }
 
 // splitAs is split with another text for the log: the reply may have a token in it, which looks like a lock's name.
-func (c *call) splitAs(refused Error, told string) Error {
+func splitAs(c *call, refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
-	s.warnSeldom("a request was refused because of what lock_keys matches", "client", c.addr(), "id", c.id,
+	s.warnSeldom("a request was refused because of what lock_keys matches", "client", c.session.addr(), "id", c.session.id,
 		"error", told, "all_so_far", n)
 	return refused
 }
