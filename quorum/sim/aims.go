@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// An aim is a class of worlds made to hurt: one where a rule is all that stands between two holders. In them masters
-// take turns in being away, so that locks have no more votes than they need; locks are held for as long as they were
-// promised; and what makes masters forget waits until there is such a lock, and strikes a master that holds it.
+// An aim is a class of worlds made to hurt: one rule is all that stands between two holders. Masters take turns in
+// being away, so that locks have no more votes than needed. Clients hold locks for the whole promised time. Faults that
+// make masters forget wait for such a lock, and strike a master that holds the lock.
 type aim struct {
 	name string
 	set  func(p *Plan, r *rand.Rand)
@@ -25,7 +25,7 @@ var aims = []aim{
 	{"suspends", aimSuspends},
 }
 
-// aimAt makes a plan one of a class.
+// aimAt makes a plan one of an aim.
 func (p *Plan) aimAt(a aim, r *rand.Rand) {
 	p.Aim, p.Forgets, p.Shifts, p.Faults = a.name, true, true, nil
 	p.Masters, p.Proxies = pick(r, 3, 3, 3, 5), pick(r, 2, 2, 3)
@@ -73,7 +73,7 @@ func aimFarClocks(p *Plan, r *rand.Rand) {
 	p.Think, p.Attempts = 20*time.Millisecond, 2*p.Attempts
 }
 
-// aimHorizons mixes locks that last with many that do not, and so do not lengthen the horizon where the others are.
+// aimHorizons mixes lasting locks with many short ones, which do not lengthen the horizon on other masters.
 func aimHorizons(p *Plan, r *rand.Rand) {
 	p.Config.TTLMax, p.Longs = 5*time.Second, pick(r, 0.1, 0.3)
 	p.TTLLeast, p.TTLMost = 30*time.Millisecond, 60*time.Millisecond
@@ -82,7 +82,7 @@ func aimHorizons(p *Plan, r *rand.Rand) {
 	p.Gap = pick(r, 200*time.Millisecond, time.Second, 3*time.Second)
 }
 
-// aimExtensions has locks that last only because they were extended.
+// aimExtensions has locks that last only because of extensions.
 func aimExtensions(p *Plan, r *rand.Rand) {
 	p.Config.TTLMax, p.Touches, p.Stretches = 5*time.Second, 0.7, 0.8
 	p.TTLLeast, p.TTLMost = 50*time.Millisecond, 200*time.Millisecond
@@ -98,7 +98,7 @@ func aimEvictions(p *Plan, r *rand.Rand) {
 	p.Gap = pick(r, 500*time.Millisecond, 2*time.Second)
 }
 
-// aimLate breaks connections on which something is still on its way.
+// aimLate breaks connections while commands are on their way.
 func aimLate(p *Plan, r *rand.Rand) {
 	p.Forgets, p.Shifts, p.Append = false, false, "always"
 	p.Config.TTLMax = 10 * time.Second
@@ -108,7 +108,7 @@ func aimLate(p *Plan, r *rand.Rand) {
 	p.Gap = pick(r, 5*time.Millisecond, 20*time.Millisecond)
 }
 
-// aimSuspends lets the proxies' machine sleep again and again, perhaps before they know that it slept.
+// aimSuspends lets the proxies' machine sleep again and again, perhaps before the proxies know of the former sleep.
 func aimSuspends(p *Plan, r *rand.Rand) {
 	p.Blunt = true
 	p.Faults = []string{suspended, pick(r, "link slow", "link cut", suspended)}
@@ -135,7 +135,7 @@ func (w *World) shift(r *rand.Rand) {
 	})
 }
 
-// victim picks a master for a fault: in an aimed world one whose vote is needed, or nil if there is none now.
+// victim picks a master for a fault: in an aimed world a master whose vote is needed, or nil if there is none now.
 func (w *World) victim(r *rand.Rand) *server {
 	needed := w.checker.needed
 	switch {
@@ -150,7 +150,7 @@ func (w *World) victim(r *rand.Rand) *server {
 	return nil
 }
 
-// needed returns the masters that hold a lock which no more masters hold than must.
+// needed returns the masters that hold a lock which no spare master holds.
 func (k *checker) needed() []*server {
 	var found []*server
 	for i := range k.world.plan.Resources {

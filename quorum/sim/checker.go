@@ -10,7 +10,7 @@ import (
 	"lockproxy/quorum"
 )
 
-// A Finding is something that must never be.
+// A Finding is a broken rule.
 type Finding struct {
 	Rule string
 	At   time.Duration
@@ -21,10 +21,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s at %.6f: %s", f.Rule, f.At.Seconds(), f.Text)
 }
 
-// The rules. No two clients rely on one resource at the same time, on what they were told or on their own count of the
-// TTL; a lock that was promised is held by a quorum for as long as that, which is not nothing; a key ends; what failed leaves
-// nothing behind on a master that can be reached; every attempt ends; when no more than a minority of the masters is
-// broken any more, what is free can be locked; nothing is remembered of what is done.
+// The rules. No two clients rely on one resource at the same time, by the proxy's answer or by their own count of the
+// TTL. A quorum holds a promised lock for the promised time, and the promised time is not nothing. A key ends. A failed
+// attempt leaves nothing behind on a master that can be reached. Every attempt ends. When only a minority of the
+// masters is broken, free resources can be locked. No memory of finished work remains.
 const (
 	twoHolders = "two holders"
 	lostLock   = "a promised lock is gone"
@@ -47,37 +47,37 @@ const (
 	blindTaker = "a vote is taken by a command that does not name it"
 )
 
-// A checker watches what clients are told and what masters hold. All is guarded by the world's mu.
+// A checker watches the answers to clients and the keys on masters. The world's mu guards all fields.
 type checker struct {
 	world     *World
 	findings  []Finding
-	promises  map[string][]*promise // by resource: those that may not be over
+	promises  map[string][]*promise // by resource: promises that may not be over
 	doubtful  map[string]time.Duration
-	attempts  map[string]*fate    // by token, of those used once; and by resource and token, of moves
-	prolonged map[string]bool     // by resource: somebody who did not hold it gave it another TTL
+	attempts  map[string]*fate    // by token, of tokens used once; and by resource and token, of moves
+	prolonged map[string]bool     // by resource: a client that did not hold the resource gave it another TTL
 	stakes    map[string][]*stake // by resource
 	voted     map[string]bool     // tokens of attempts by vote
-	astray    map[string]bool     // of which something was not granted, and may have been done all the same
+	astray    map[string]bool     // tokens with a step that was not granted, and may have been done all the same
 	lost      map[string]bool     // by master and token: an answer was not heard
 	exchanges []*exchange
-	thefts    map[string]int           // by resource: how many try to take it from its holder
-	stolen    map[string]time.Duration // by token: when somebody was told it who had taken the lock away
-	returned  map[string]bool          // by token: it was stolen, and its holder has extended it since
-	bygone    map[string]time.Duration // by token: when its client was told that it has given back or replaced it, or somebody that he has taken it
-	shaken    map[string]bool          // tokens of locks that somebody may have taken away
-	holds     map[string][]*heldOpen   // by resource: those that may not be over
+	thefts    map[string]int           // by resource: the number of clients that try to take it from its holder
+	stolen    map[string]time.Duration // by token: when a client was told the token, having taken the lock away
+	returned  map[string]bool          // by token: the lock was stolen, and its holder has extended it since
+	bygone    map[string]time.Duration // by token: when its client was told of its release or replacement, or another client of taking it
+	shaken    map[string]bool          // tokens of locks that may have been taken away
+	holds     map[string][]*heldOpen   // by resource: locks of connections that may not be over
 	keptMost  time.Duration
 	fences    fenceBook
-	broken    map[string]time.Duration // by resource: when somebody had broken it last
-	renewals  map[string]int           // by resource: how often one that is shared was renewed
+	broken    map[string]time.Duration // by resource: when it was broken last
+	renewals  map[string]int           // by resource: how often a shared one was renewed
 	counts    Counts
 }
 
-// Counts are what happened in a world.
+// Counts are the numbers of a world.
 type Counts struct {
 	Attempts, Granted, Refused, NoQuorum, Lost int
 
-	Fenced, Unfounded, Voted int // of those granted
+	Fenced, Unfounded, Voted int // among the granted
 }
 
 // Add adds the counts of another world.
@@ -92,7 +92,7 @@ func (c *Counts) Add(d Counts) {
 	c.Voted += d.Voted
 }
 
-// answered counts what an attempt came to.
+// answered counts the outcome of an attempt.
 func (c *Counts) answered(failed, granted bool) {
 	switch {
 	case failed:
@@ -104,27 +104,27 @@ func (c *Counts) answered(failed, granted bool) {
 	}
 }
 
-// A promise is a lock that a client relies on.
+// A promise is a lock on which a client relies.
 type promise struct {
 	resource, token string
-	fence           int64 // 0 if it has none, or its record may end before it
+	fence           int64 // 0 if there is none, or its record may end before the lock
 	client          *client
-	began           time.Duration // when it was asked for; 0 if it may have been at any time
-	until           time.Duration // true time, as that
-	lacks           time.Duration // since when a master has nothing of it; 0 if all have it
+	began           time.Duration // when the lock was asked for; 0 if that may have been at any time
+	until           time.Duration // true time, as began
+	lacks           time.Duration // since when a master lacks the lock; 0 if all masters have it
 	extended        bool          // with its fence
-	shared          bool          // with others for whom it is, too
+	shared          bool          // shared with other shared promises
 	over            bool
-	doubtful        bool   // somebody took it away, or may have
-	contested       bool   // somebody tries to take it away, who will say whether he has
+	doubtful        bool   // a client took the lock away, or may have
+	contested       bool   // a client tries to take the lock away, and will report the outcome
 	stake           *stake // of a shared token
 }
 
-// A fate is what became of an attempt with a token of its own.
+// A fate is the outcome of an attempt with a token of its own.
 type fate struct {
 	life   *life
 	failed bool
-	left   bool // its client had gone, or it came to a no: it may still be sent to slow masters
+	left   bool // the client had gone, or the attempt was refused: it may still be sent to slow masters
 }
 
 func (k *checker) init(w *World) {
@@ -137,8 +137,8 @@ func (k *checker) init(w *World) {
 		fences: fenceBook{of: make(map[string]int64), given: make(map[string][]int64)},
 	}
 	c := w.plan.loosest()
-	// A key expires at an instant that is reckoned by what is known of the master's clock, which is little after a slow
-	// answer, or half a second ago; and a few milliseconds more, so that no two are alike.
+	// A key's expiry is reckoned by the known state of the master's clock. After a slow answer, or after half a second,
+	// this state is inexact. Some milliseconds are added so that no two expiries are alike.
 	inexact := c.InstanceTimeout + time.Duration(c.DriftFactor*float64(500*time.Millisecond)) + 300*time.Millisecond
 	if w.plan.Old > 0 { // these are told apart less exactly
 		inexact += 300 * time.Millisecond
@@ -152,7 +152,7 @@ func (k *checker) report(rule, format string, args ...any) {
 	k.findings = append(k.findings, f)
 }
 
-// granted notes that a client may rely on a resource from now on, or for longer than it could.
+// granted notes that a client may rely on a resource from now on, or for longer than before.
 func (k *checker) granted(p *promise) {
 	now := k.world.now()
 	_, p.over = k.stolen[p.token]
@@ -164,14 +164,14 @@ func (k *checker) granted(p *promise) {
 			continue
 		}
 		live = append(live, other)
-		unclear := other.contested && k.thefts[p.resource] > 0 // who tries to take it may not say yet that he could not
+		unclear := other.contested && k.thefts[p.resource] > 0 // a client that tries to take the lock may not have reported its failure yet
 		if other.client != p.client && !(other.shared && p.shared) && !other.doubtful && !p.doubtful && !p.over && !unclear {
 			k.report(twoHolders, "%s: %s (%s) got it, while %s (%s) may rely on it for %v",
 				p.resource, p.client.name, p.token, other.client.name, other.token, other.until-now)
 		}
 	}
 	k.promises[p.resource] = append(live, p)
-	if !k.world.plan.Rolls { // else a master may have forgotten it just now, and the others have it soon
+	if !k.world.plan.Rolls { // otherwise a master may have just forgotten the lock, and gets it back soon
 		k.held(p, p.until)
 	}
 	until := p.until
@@ -182,7 +182,7 @@ func (k *checker) granted(p *promise) {
 	})
 }
 
-// held checks that a quorum of the masters holds a promised lock, and will until a true time.
+// held checks that a quorum of the masters holds a promised lock, and will hold it until a true time.
 func (k *checker) held(p *promise, until time.Duration) {
 	if !k.stands(p) || k.world.plan.forgets() {
 		return
@@ -199,7 +199,7 @@ func (k *checker) held(p *promise, until time.Duration) {
 	}
 }
 
-// sent checks a command on its way to a master: an attempt that has failed sends nothing more.
+// sent checks a command on its way to a master: a failed attempt sends nothing more.
 func (k *checker) sent(words []string) {
 	k.votedSent(words)
 	if words[0] != "SET" || len(words) < 4 || words[3] != "NX" {
@@ -210,14 +210,14 @@ func (k *checker) sent(words []string) {
 	}
 }
 
-// doubt says that somebody takes a resource from its holder, now or until a true time: nothing is promised until then,
-// and nothing that was promised holds.
+// doubt says that a client takes a resource from its holder, now or until a true time. Until then nothing is promised,
+// and former promises do not bind.
 func (k *checker) doubt(resource string, until time.Duration) {
 	k.doubtful[resource] = max(k.doubtful[resource], until)
 	for _, p := range k.promises[resource] {
 		p.doubtful = true
 	}
-	for _, h := range k.holds[resource] { // which last for longer than was promised
+	for _, h := range k.holds[resource] { // which last longer than the promise
 		h.promise.doubtful = true
 	}
 }
@@ -234,34 +234,34 @@ func (k *checker) slept(by time.Duration) {
 	}
 }
 
-// stands says that a promise holds now, so that whoever asks must find the lock there.
+// stands says that a promise binds now, so that every reader must find the lock.
 func (k *checker) stands(p *promise) bool {
 	return !p.over && !p.doubtful && !p.contested && k.world.now() < p.until
 }
 
 // gone is called when a client was told that it does not hold its lock.
 func (k *checker) gone(p *promise, by string) {
-	if k.stands(p) && (!k.world.plan.forgets() || k.world.plan.Spares) { // else a quorum may have forgotten it
+	if k.stands(p) && (!k.world.plan.forgets() || k.world.plan.Spares) { // otherwise a quorum may have forgotten the lock
 		k.report(lostLock, "%s of %s (%s) is gone, says %s, %v early",
 			p.resource, p.client.name, p.token, by, p.until-k.world.now())
 	}
 }
 
-// wrote checks a key that a master has set, for a connection.
+// wrote checks a key that a master has set for a connection.
 func (k *checker) wrote(s *server, c *session, key string, it item) {
 	if strings.HasPrefix(key, "lockproxy:") || s.twofold { // of two servers behind one address, a proxy may go by the other's clock
 		return
 	}
 	left := time.Duration(it.expires-s.clock.millis(s.now())) * time.Millisecond
-	// Who chose the instant did not know yet that the clock was set back, or stood still, since the batch before: the proof
-	// of this one will tell. That vote does not count, and is undone.
+	// The proxy chose the instant before it knew that the clock was set back, or stood still, since the batch before.
+	// The proof of this batch will tell. Then the vote does not count, and is undone.
 	most := k.keptMost + s.clock.setBack(c.knew, s.now())
-	if k.world.plan.Spoken && strings.HasPrefix(key, "w") { // a lock of readers: who leaves gives it what is left of another's key, which may be from before the clock was set back
+	if k.world.plan.Spoken && strings.HasPrefix(key, "w") { // a lock of readers: a leaving reader gives it the rest of another key's TTL, which may be from before the clock was set back
 		loosest := k.world.plan.loosest()
 		most = k.keptMost + s.clock.setBack(lead{}, s.now())
 		most += quorum.Drift(most, loosest.DriftFactor) + loosest.Grace
 	}
-	if k.world.plan.Paused { // until a proxy has heard of it, it takes what it slept for the master's
+	if k.world.plan.Paused { // until a proxy hears of its sleep, it takes the sleep for a step of the master's clock
 		most += k.world.asleep()
 	}
 	if it.expires == 0 || left > most && !s.store.expired(key, it.expires) {
@@ -269,8 +269,9 @@ func (k *checker) wrote(s *server, c *session, key string, it item) {
 	}
 }
 
-// takesVote checks a command that replaces or removes a key: it names the token that it found there, or its digest or DUMP and when
-// it expires. Scripts that run by vote compare in their text, and who takes a lock over by SET does not compare.
+// takesVote checks a command that replaces or removes a key: the command must name the key's token, or the key's digest
+// or DUMP with its expiry. Worlds with two kinds of commands are exempt: scripts by vote compare in their text, and a
+// SET that takes a lock over does not compare.
 func (k *checker) takesVote(s *server, c *session, key, next string) {
 	p := &k.world.plan
 	if key[0] != 'r' || s.running == nil || p.Votes > 0 || p.Takeovers > 0 || p.Breaks > 0 {
@@ -282,14 +283,15 @@ func (k *checker) takesVote(s *server, c *session, key, next string) {
 	}
 }
 
-// revives checks a command that sets a key: none sets a lock that is over, but one that was sent soon after, or that puts back what a
-// client has taken away in vain, or that fills a gap, which is undone (rule 11).
+// revives checks a command that sets a key: no command sets a lock that is over. Exempt are commands that were sent
+// soon after the end, commands that put back a lock which a client took away in vain, and commands that fill a gap,
+// which are undone (rule 11).
 func (k *checker) revives(s *server, c *session, key, token string) {
 	at, over := k.bygone[token]
 	if !over || key[0] != 'r' || s.running == nil || k.world.plan.Votes > 0 {
 		return
 	}
-	putsBack := len(s.running) == 8 && s.running[6] == token // in the place of what an Exec has put in vain
+	putsBack := len(s.running) == 8 && s.running[6] == token // puts back the key after an Exec that lost
 	if putsBack || k.shaken[token] || k.thefts[key] > 0 || slices.Contains(s.running, "lockproxy:canary") {
 		return
 	}
@@ -298,7 +300,8 @@ func (k *checker) revives(s *server, c *session, key, token string) {
 	}
 }
 
-// namesWithExpiry says that a key's digest or DUMP is in a command, and behind it when the key expires, as exactly as masters tell.
+// namesWithExpiry says that a command has a key's digest or DUMP, followed by the key's expiry, as exactly as masters
+// tell.
 func namesWithExpiry(words []string, it item) bool {
 	const slack = 4 // ms
 	for i := 1; i < len(words); i++ {
@@ -311,10 +314,10 @@ func namesWithExpiry(words []string, it item) bool {
 	return false
 }
 
-// ended checks how long an attempt took: the round may take one InstanceTimeout, and so may its undo.
+// ended checks how long an attempt took: the round may take one InstanceTimeout, and the undo another.
 func (k *checker) ended(took time.Duration, what string) { k.endedIn(2, took, what) }
 
-// endedIn is ended for what may take so many InstanceTimeouts.
+// endedIn is ended for an operation that may take timeouts times an InstanceTimeout.
 func (k *checker) endedIn(timeouts int, took time.Duration, what string) {
 	const slack = 50 * time.Millisecond // the patience of the engine counts in ticks
 	if most := time.Duration(timeouts)*k.world.plan.loosest().InstanceTimeout + slack; took > most {
@@ -322,16 +325,17 @@ func (k *checker) endedIn(timeouts int, took time.Duration, what string) {
 	}
 }
 
-// attempt notes what became of an attempt whose token is used once.
+// attempt notes the outcome of an attempt whose token is used once.
 func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 
-// orphans looks for keys of attempts that have failed. Attempts of proxies that are gone are left to their TTL, and so
-// is what a connection that may not be killed can still have set, and what somebody else wants to live for another time: an
-// undo takes what its attempt set, and nothing else. So is what somebody took away in vain: he may put it back when it was undone. And
-// what a reader's attempt has left in a lock that others hold goes with that, as on one Redis what a reader does who lets its hold end.
+// orphans looks for keys of failed attempts. Several keys are exempt: of proxies that are gone, until their TTL; of
+// connections that may not be killed, which can still set keys; and keys to which another client gave another lifetime,
+// because an undo takes only its own attempt's key. A key that a client took away in vain is exempt, too: the client
+// may put it back after the undo. So is a reader's failed attempt in a lock that other readers hold: it goes with that
+// lock, as on one Redis the hold of a reader that lets it end.
 func (k *checker) orphans() {
 	p := &k.world.plan
-	// A transaction that lost puts back what it has replaced, even if that has been undone meanwhile.
+	// A losing transaction puts back the key that it replaced, even if the key was undone meanwhile.
 	if len(p.Denied) > 0 || p.Forgets || p.Takeovers > 0 && p.Transactions > 0 {
 		return
 	}

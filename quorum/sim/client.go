@@ -8,29 +8,30 @@ import (
 	"lockproxy/quorum"
 )
 
-// A client takes locks, one after the other, and does with them what clients do. Its tokens are new for each attempt;
-// or the same until an attempt succeeds, as redis-py and redsync have it; or always the same for all clients of one
-// proxy. Such clients stay with their proxy, and live where nothing of theirs can run much later: a release that was sent
-// to a proxy that then died may take the lock of the next client with the same token, on one Redis as here. Of what a slow
-// master runs late the checker knows (shared.go). And they all use one TTL and never extend it, because the undo of an
-// attempt whose connection broke knows a key by its expiry.
+// A client takes locks, one after the other, and uses them as clients do. Its tokens are new for each attempt; or the
+// same until an attempt succeeds, as in redis-py and redsync; or always the same for all clients of one proxy.
+//
+// Clients with constant tokens stay with their proxy, and live in worlds where no late command of theirs runs: a
+// release through a proxy that died may take the lock of the next client with the same token, on one Redis as here. The
+// checker knows of commands that a slow master runs late (shared.go). These clients all use one TTL and never extend,
+// because the undo of an attempt whose connection broke knows a key by its expiry.
 type client struct {
 	world     *World
 	name      string
 	rng       *rand.Rand
-	fencing   *rand.Rand // what is about fences
-	voting    *rand.Rand // what is about scripts that run by vote
-	severally *rand.Rand // what is about several locks at once
-	moving    *rand.Rand // what is about locks that are renamed and copied
-	crowding  *rand.Rand // what is about crowds
-	operating *rand.Rand // what operators do
+	fencing   *rand.Rand // for fences
+	voting    *rand.Rand // for scripts that run by vote
+	severally *rand.Rand // for several locks at once
+	moving    *rand.Rand // for locks that are renamed and copied
+	crowding  *rand.Rand // for crowds
+	operating *rand.Rand // for operators
 	proxy     *proxy
 	constant  bool
 	reuses    bool
 	tries     int
 	token     string // of the latest attempt
 	retry     bool   // the latest attempt failed
-	keeps     bool   // its token, in what it does by vote
+	keeps     bool   // the same token for all locks by vote
 }
 
 func newClient(w *World, id int) *client {
@@ -90,10 +91,10 @@ func (c *client) run() {
 	}
 }
 
-// resourceName is what the i-th resource is called.
+// resourceName is the name of the i-th resource.
 func resourceName(i int) string { return fmt.Sprintf("r%d", i+1) }
 
-// nextToken returns the token of the next attempt, and whether it is used but once.
+// nextToken returns the token of the next attempt, and whether the token is used only once.
 func (c *client) nextToken() (string, bool) {
 	c.tries++
 	switch {
@@ -105,7 +106,7 @@ func (c *client) nextToken() (string, bool) {
 	return fmt.Sprintf("%s-%d", c.name, c.tries), !c.reuses
 }
 
-// acquire makes one attempt. A client that was not answered, or without a quorum, may try another proxy next.
+// acquire makes one attempt. After no answer, or no quorum, the client may try another proxy next.
 func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	w := c.world
 	token, once := c.nextToken()
@@ -115,7 +116,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	case kind < 0.1:
 		req.WantHolder = true
 	case kind < 0.2:
-		req.Reentrant = !c.constant && w.plan.Thefts == 0 // else it would share the lock with others; and see touch
+		req.Reentrant = !c.constant && w.plan.Thefts == 0 // otherwise it would share the lock with others; and see touch
 	}
 	leaves := chance(c.rng, 0.04)
 	var p *promise
@@ -133,7 +134,7 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	})
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {
 		w.checker.endedIn(timeouts, w.now()-began, "an attempt of "+c.name)
-		if once && !req.Reentrant { // a re-entrant one of unknown fate is left to its TTL: it may have extended a lock
+		if once && !req.Reentrant { // a re-entrant attempt of unknown fate is left to its TTL: it may have extended a lock
 			w.checker.attempt(token, fate{life: l, failed: a.Lock == nil || leaves, left: leaves})
 		}
 		if req.Fenced && a.Lock != nil {
@@ -158,20 +159,20 @@ func (c *client) acquire(resource string, ttl time.Duration) *promise {
 	}
 	w.mu.Unlock()
 	c.retry = p == nil
-	if leaves && a.Lock != nil { // the client has gone before it was answered
+	if leaves && a.Lock != nil { // the client has gone before the answer
 		c.pause(between(c.rng, 0, time.Millisecond))
 		a.Lock.Abandon()
 		return nil
 	}
 	if (!ok || a.Err != nil) && !c.constant && chance(c.rng, 0.5) {
-		// Before Redis 7 an undo knows a key's end to a millisecond only, and a retry elsewhere may be as close as that.
+		// Before Redis 7 an undo knows a key's end to a millisecond only, and a retry elsewhere may be as close.
 		c.proxy, c.retry = pick(c.rng, w.proxies...), c.retry && w.plan.Old == 0
 	}
 	return p
 }
 
-// told takes the answer to an attempt, at the instant at which it is given. If a lock was granted, it returns until
-// when the client relies on it. Slept is how long the proxies had stood still when it asked.
+// told takes the answer to an attempt at the instant of the answer. If a lock was granted, told returns until when the
+// client relies on the lock. slept is how long the proxies had stood still when the client asked.
 func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, began, slept time.Duration) (time.Duration, bool) {
 	w, k := c.world, &c.world.checker
 	took := w.now() - began
@@ -193,7 +194,7 @@ func (c *client) told(l *life, req quorum.AcquireRequest, a quorum.Acquired, beg
 	return until, true
 }
 
-// use holds a lock for a while, and lets it go.
+// use holds a lock for a while, and lets the lock go.
 func (c *client) use(p *promise, ttl time.Duration) {
 	w := c.world
 	if w.plan.Keeps > 0 && chance(c.crowding, w.plan.Keeps) && !c.keep(p, ttl) {
@@ -214,9 +215,9 @@ func (c *client) use(p *promise, ttl time.Duration) {
 	w.mu.Unlock()
 	c.pause(between(c.rng, 0, min(w.plan.Hold, 2*left)))
 	switch end := c.rng.Float64(); {
-	case end < 0.1 && ttl <= w.plan.TTLMost: // it forgets the lock, or dies; as for the others, its promise lasts
+	case end < 0.1 && ttl <= w.plan.TTLMost: // the client forgets the lock, or dies; for the others, its promise lasts
 		c.pause(min(ttl, w.plan.Hold))
-	case c.constant && w.now() >= p.until: // it may be another's by now
+	case c.constant && w.now() >= p.until: // the lock may be another client's by now
 	default:
 		c.roams()
 		if w.plan.Keeps > 0 && chance(c.crowding, w.plan.Keeps) {
@@ -226,7 +227,7 @@ func (c *client) use(p *promise, ttl time.Duration) {
 	}
 }
 
-// touch does something to a lock that is held: extends it, adds to it, takes it again, or looks at it.
+// touch does something with a held lock: extends it, adds to it, takes it again, or reads it.
 func (c *client) touch(p *promise, ttl time.Duration) bool {
 	if r := c.world.plan.Replaces; r > 0 && chance(c.crowding, r) {
 		return c.replace(p, ttl)
@@ -235,7 +236,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 		return c.expire(p, ttl)
 	}
 	switch kind := c.rng.Float64(); {
-	case c.constant && c.world.now() >= p.until: // it may be another's by now
+	case c.constant && c.world.now() >= p.until: // the lock may be another client's by now
 		return false
 	case c.constant:
 	case kind < 0.4:
@@ -247,7 +248,7 @@ func (c *client) touch(p *promise, ttl time.Duration) bool {
 	case kind < 0.55:
 		p.fence = 0
 		return c.extend(p, quorum.ExtendRequest{TTL: ttl, Add: true})
-	case kind < 0.7 && c.world.plan.Thefts == 0: // else it may take anew what somebody has been told
+	case kind < 0.7 && c.world.plan.Thefts == 0: // otherwise it may take anew a lock that another client was told of
 		p.fence = 0
 		return c.reenter(p, ttl)
 	}
@@ -260,7 +261,7 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 	req.Key, req.Token = w.plan.key(p.resource), p.token
 	began, slept := w.now(), w.asleep()
 	before := p.until
-	if !req.Add { // it may be shorter
+	if !req.Add { // the TTL may be shorter
 		w.mu.Lock()
 		c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
 		w.mu.Unlock()
@@ -323,7 +324,7 @@ func (c *client) look(p *promise) {
 	}, func(e *quorum.Engine, done func(quorum.View)) { e.Get(c.world.plan.key(p.resource), done) })
 }
 
-// release gives the lock back: from the moment at which it asks, the client does not rely on it.
+// release gives the lock back. From the moment of asking, the client does not rely on the lock.
 func (c *client) release(p *promise) {
 	w := c.world
 	w.mu.Lock()
@@ -339,7 +340,7 @@ func (c *client) release(p *promise) {
 			w.checker.bygone[p.token] = w.now()
 		}
 		if r.Err == nil && !r.Held {
-			// Somebody may have taken it meanwhile, when the next holder had it.
+			// A client may have taken the lock meanwhile, from the next holder.
 			stood.doubtful, stood.contested = p.doubtful || w.checker.doubtful[p.resource] != doubtful, p.contested
 			w.checker.gone(&stood, "a release")
 		}
@@ -354,7 +355,7 @@ func (c *client) takeOver(resource string, ttl time.Duration) {
 	value := fmt.Sprintf("%s-w%d", c.name, c.tries)
 	w.mu.Lock()
 	w.logf(c.name, "takes over %s with %s", resource, value)
-	// What it sends may run as late as anything may.
+	// The command may run as late as any command.
 	w.checker.doubt(resource, w.now()+time.Hour)
 	w.mu.Unlock()
 	switch kind := c.rng.Float64(); {

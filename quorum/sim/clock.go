@@ -2,43 +2,42 @@ package sim
 
 import "time"
 
-// A clock is the wall clock of a master: it runs at a rate of its own, can be set, and can stand
-// still.
+// A clock is the wall clock of a master. It runs at a rate of its own, can be set, and can stand still.
 type clock struct {
 	since time.Duration // the true time of the latest change
-	read  float64       // what it read then, in ns since 1970
-	rate  float64       // seconds it counts in a true second
+	read  float64       // the reading then, in ns since 1970
+	rate  float64       // seconds counted in a true second
 
-	first, steady float64 // what it read at first, and its rate then
+	first, steady float64 // the first reading, and the rate then
 	leads         []lead  // before and after each change
 }
 
-// A lead is how far a clock was ahead of what it would have read without faults, in ns. It is below 0 if it was behind.
+// A lead is how far a clock was ahead of a clock without faults, in ns. A negative lead means that it was behind.
 type lead struct {
 	at time.Duration // true time
 	by float64
 }
 
-// epoch is what a clock without an offset reads when a world begins.
+// epoch is the reading of a clock without an offset when a world begins.
 const epoch = 1_000_000_000 * float64(time.Second)
 
 func newClock(offset time.Duration, rate float64) clock {
 	return clock{read: epoch + float64(offset), rate: rate, first: epoch + float64(offset), steady: rate}
 }
 
-// at returns what the clock reads at a true time, in ns.
+// at returns the reading at a true time, in ns.
 func (c *clock) at(now time.Duration) float64 { return c.read + float64(now-c.since)*c.rate }
 
 func (c *clock) millis(now time.Duration) int64 { return int64(c.at(now) / 1e6) }
 
 func (c *clock) micros(now time.Duration) int64 { return int64(c.at(now) / 1e3) }
 
-// lead returns how far it is ahead now.
+// lead returns how far the clock is ahead now.
 func (c *clock) lead(now time.Duration) lead {
 	return lead{now, c.at(now) - c.first - float64(now)*c.steady}
 }
 
-// setBack returns by how much it was set back, or stood still, since it was as far ahead as never since some moment.
+// setBack returns by how much the clock was set back, or stood still, since it was furthest ahead after a moment.
 func (c *clock) setBack(since lead, now time.Duration) time.Duration {
 	is := c.lead(now).by
 	most := max(since.by, is)
@@ -58,7 +57,7 @@ func (c *clock) run(now time.Duration, rate float64) {
 	c.change(now, func() { c.rate = rate })
 }
 
-// goOn is what the clock does while the proxies stand still. To them it is no fault.
+// goOn advances the clock while the proxies stand still. To the master this is no fault.
 func (c *clock) goOn(now, by time.Duration) {
 	c.change(now, func() {
 		c.read += float64(time.Duration(float64(by) * c.rate))

@@ -11,7 +11,7 @@ import (
 // A reply is nil, int64, string, status, []any of replies, or an error of type fault.
 type reply = any
 
-// A status is a simple string, which scripts tell from a bulk one.
+// A status is a simple string. Scripts tell a status from a bulk string.
 type status string
 
 // A fault is an error reply.
@@ -213,7 +213,7 @@ func (s *server) ttl(c *session, key string, relative bool) reply {
 	return max(it.expires-s.clock.millis(s.now()), 0)
 }
 
-// expire answers the two commands that say when a key shall expire.
+// expire answers the two commands that set when a key expires.
 func (s *server) expire(c *session, args []string, relative bool) reply {
 	if len(args) > 3 {
 		return fault("ERR Unsupported option " + args[3])

@@ -17,14 +17,14 @@ const (
 
 // A link is the network between one proxy and one master.
 type link struct {
-	blocked [2]bool       // by direction: what arrives is held, and comes when the link is whole again
-	held    [2][]*segment // what waits for that
+	blocked [2]bool       // by direction: segments are held, and come when the link is whole again
+	held    [2][]*segment // the held segments
 	slow    time.Duration // added to every delay
-	away    time.Duration // added, too: how far away the master is
+	away    time.Duration // added, too: the distance of the master
 }
 
-// A conn is one connection, both ends of it. A segment that was sent arrives whatever becomes of the end that sent it,
-// at its time or much later, and in order; only a master that has closed its end takes no more.
+// A conn is one connection, both ends of it. A sent segment arrives even after its sender's end is closed, at its time
+// or much later, and in order. Only a master that has closed its end takes no more segments.
 type conn struct {
 	world    *World
 	life     *life
@@ -32,15 +32,15 @@ type conn struct {
 	link     *link
 	name     string
 	rng      *rand.Rand
-	session  *session      // what the master knows of it; nil until it has accepted
-	streams  [2][]*segment // what travels, in order
+	session  *session      // the master's state of it; nil before accept
+	streams  [2][]*segment // the travelling segments, in order
 	running  *batch
-	listener *listener // not nil: it hears messages
+	listener *listener // not nil: hears messages
 	gone     bool      // the proxy's end is closed
 	killed   bool      // the master's end is closed
 }
 
-// A segment is what travels at once: a part of a batch, a reply, or the end of a stream.
+// A segment travels at once: a part of a batch, a reply, or the end of a stream.
 type segment struct {
 	conn    *conn
 	way     int
@@ -49,20 +49,20 @@ type segment struct {
 	deliver func()
 }
 
-// A batch is one Exec. The master works on copies: who gave up must not see a reply.
+// A batch is one Exec. The master works on copies: a caller that gave up must not see a reply.
 type batch struct {
 	words   [][]string // of each command
 	givers  []*stake   // by command: whose release it is
 	replies []answer
 	heard   int           // so many replies have reached the proxy
 	sent    time.Duration // true time
-	timed   time.Duration // when the master told the time last, if it did
+	timed   time.Duration // when the master last told the time
 	err     error
 	done    chan struct{}
 	ended   bool
 }
 
-// An answer is what go-redis makes of a reply.
+// An answer is a reply as go-redis returns it.
 type answer struct {
 	reply any
 	err   error
@@ -99,7 +99,7 @@ func (c *conn) travel(s *segment, d time.Duration) {
 	})
 }
 
-// delay is how long the network takes; a segment that was lost comes when it has been sent again.
+// delay is the time for a segment's way. A lost segment comes when it has been sent again.
 func (c *conn) delay() time.Duration {
 	p := &c.world.plan
 	d := between(c.rng, p.Latency/2, p.Latency*2) + c.link.slow + c.link.away
@@ -110,7 +110,7 @@ func (c *conn) delay() time.Duration {
 	return d
 }
 
-// block holds what travels one way, or lets it go on.
+// block holds the segments of one direction; heal lets them go on.
 func (l *link) block(way int) { l.blocked[way] = true }
 
 func (l *link) heal() {
@@ -185,7 +185,7 @@ func (c *conn) answer(b *batch, to int) {
 	})
 }
 
-// Close ends the proxy's end. What was sent may still arrive, and so may the news of the end.
+// Close ends the proxy's end. Sent segments may still arrive, and so may the news of the end.
 func (c *conn) Close() error {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
@@ -193,10 +193,10 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// net0 is what a closed connection answers.
+// net0 is the error of a closed connection.
 var net0 = io.ErrClosedPipe
 
-// hangUp ends the proxy's end of the connection, and perhaps loses what has not arrived.
+// hangUp ends the proxy's end of the connection, and perhaps loses segments that have not arrived.
 func (c *conn) hangUp(err error) {
 	if c.gone {
 		return
@@ -211,7 +211,7 @@ func (c *conn) hangUp(err error) {
 			s.lost = true
 		}
 	}
-	if chance(c.rng, 0.7) { // else the master never hears of it
+	if chance(c.rng, 0.7) { // otherwise the master never hears of it
 		c.send(up, func() { c.server.arrived(&parcel{conn: c, fin: true}) })
 	}
 }

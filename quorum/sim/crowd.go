@@ -8,11 +8,11 @@ import (
 	"lockproxy/quorum"
 )
 
-// Crowds: in worlds of the class Crowded, what takes several things at once, or one after the other, is likely. Clients
-// and faults meet at the beats of one clock; most faults strike the same master and the same proxy. Clients go from proxy
-// to proxy; they replace the token of a lock that they hold; they extend a lock again and again, as a LOCK with HOLD does, now
-// and then when it may be over, or while it is given back; and they take locks from each other by GETSET and GETDEL, which tell
-// whose it was. Whatever that takes of chance it takes from streams of its own.
+// Crowds: in worlds of the class Crowded, coincidences are likely. Clients and faults meet at the beats of one clock,
+// and most faults strike the same master and the same proxy. Clients go from proxy to proxy. They replace the token of
+// a held lock. They extend a lock again and again, as a LOCK with HOLD does, now and then when it may be over, or
+// during its release. They take locks from each other by GETSET and GETDEL, which tell the former holder. All random
+// draws for this are from streams of their own.
 
 func (p *Plan) crowd(r *rand.Rand) {
 	p.Constant, p.Takeovers = false, 0
@@ -23,7 +23,7 @@ func (p *Plan) crowd(r *rand.Rand) {
 	if chance(r, 0.6) {
 		p.Votes, p.Together, p.Exchanges, p.Moves = 0, 0, 0, 0
 	}
-	if p.Votes == 0 && p.Together == 0 { // whose locks are not told by one token
+	if p.Votes == 0 && p.Together == 0 { // otherwise one token does not identify the lock
 		p.Thefts = pick(r, 0, 0.2, 0.5)
 	}
 	if p.Aim == "" && chance(r, 0.6) {
@@ -31,7 +31,7 @@ func (p *Plan) crowd(r *rand.Rand) {
 	}
 }
 
-// aimCrowds has short locks on few resources, and a few kinds of faults, each of them often.
+// aimCrowds has short locks on few resources, and a few kinds of frequent faults.
 func aimCrowds(p *Plan, r *rand.Rand) {
 	p.Clients, p.Proxies, p.Attempts = 3+r.IntN(4), pick(r, 2, 3), 40+r.IntN(60)
 	p.Append = pick(r, "", "everysec", "always")
@@ -71,7 +71,7 @@ func prefer[T any](w *World, r *rand.Rand, of []T) T {
 	return pick(r, of...)
 }
 
-// toBeat returns how long it is until the first beat that is at least so far away, or a little after it.
+// toBeat returns the time until the first beat that is at least d away, or a little longer.
 func (w *World) toBeat(d time.Duration, r *rand.Rand) time.Duration {
 	beat := w.plan.Beat
 	if beat == 0 {
@@ -110,7 +110,7 @@ func (c *client) keep(p *promise, ttl time.Duration) bool {
 	return true
 }
 
-// extendBeside extends a lock while the client does something else with it. What becomes of that does not matter.
+// extendBeside extends a lock while the client does something else with it. The outcome does not matter.
 func (c *client) extendBeside(p *promise, ttl time.Duration) {
 	w := c.world
 	via, req := pick(c.crowding, w.proxies...), quorum.ExtendRequest{Key: w.plan.key(p.resource), Token: p.token, TTL: ttl}
@@ -121,7 +121,8 @@ func (c *client) extendBeside(p *promise, ttl time.Duration) {
 	})
 }
 
-// replace puts another token in the place of the lock's, with a new TTL or the one that is left, or the same token once more.
+// replace puts another token in the place of the lock's, with a new TTL or the rest of the old one, or the same token
+// once more.
 func (c *client) replace(p *promise, ttl time.Duration) bool {
 	w, k := c.world, &c.world.checker
 	c.tries++
@@ -175,20 +176,20 @@ func (c *client) replace(p *promise, ttl time.Duration) bool {
 	return !p.over
 }
 
-// returnTo extends a lock by the token that it had before, which must be no use.
+// returnTo extends a lock by its former token, which must not succeed.
 func (c *client) returnTo(was promise, ttl time.Duration) {
 	w := c.world
 	via := pick(c.crowding, w.proxies...)
 	req := quorum.ExtendRequest{Key: w.plan.key(was.resource), Token: was.token, TTL: ttl}
 	_, _ = ask(via, func(l *life, x quorum.Extended) {
 		w.logf(c.name, "via %s: extended %s by the former token %s: held %v, %v", l.name, was.resource, was.token, x.Held, x.Err)
-		if x.Held && !w.plan.Forgets { // else masters may have it again (docs/safety.md)
+		if x.Held && !w.plan.Forgets { // otherwise masters may have it again (docs/safety.md)
 			w.checker.report(heldAgain, "%s by %s, for %s", was.resource, was.token, c.name)
 		}
 	}, func(e *quorum.Engine, done func(quorum.Extended)) { e.Extend(req, done) })
 }
 
-// steal takes a resource from whoever holds it, by GETSET, or away from him, by GETDEL.
+// steal takes a resource from its holder by GETSET, or takes it away by GETDEL.
 func (c *client) steal(resource string, ttl time.Duration) {
 	w, k := c.world, &c.world.checker
 	c.tries++
@@ -241,7 +242,8 @@ func (c *client) steal(resource string, ttl time.Duration) {
 	}
 }
 
-// contend notes that somebody is about to take a resource from its holder, who may find that it is gone before the other is told.
+// contend notes that a client is about to take a resource from its holder. The holder may find the loss before the
+// other client is told.
 func (k *checker) contend(resource string) {
 	k.thefts[resource]++
 	for _, p := range k.promises[resource] {
@@ -251,7 +253,7 @@ func (k *checker) contend(resource string) {
 
 func (k *checker) contended(resource string) { k.thefts[resource]-- }
 
-// steals notes that a client was told the token of a lock that it has taken: from now on it is nobody else's.
+// steals notes that a client was told the token of a lock that it has taken. From now on only this client has it.
 func (k *checker) steals(c *client, resource, token string) {
 	if _, ok := k.stolen[token]; ok && !k.returned[token] {
 		k.report(toldTwice, "%s in %s, the second time %s", token, resource, c.name)
@@ -272,8 +274,9 @@ func (k *checker) shake(resource string, tokens []string) {
 	}
 }
 
-// returns says that somebody was told the token of a lock meanwhile. If that was before its holder asked for more of it, it is
-// an error, but where masters may have it again (docs/safety.md): then its former holder has it, and may lose it a second time.
+// returns says that another client was told the token of a lock meanwhile. If that was before its holder asked for more
+// time, it is an error, unless masters may have the lock again (docs/safety.md). Then the former holder has the lock,
+// and may lose it a second time.
 func (k *checker) returns(p *promise, asked time.Duration) bool {
 	at, stolen := k.stolen[p.token]
 	switch {

@@ -8,7 +8,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// An endpoint is a master as one life of one proxy reaches it.
+// An endpoint is a master as one life of one proxy reaches the master.
 type endpoint struct {
 	life  *life
 	id    int
@@ -20,12 +20,12 @@ func (e *endpoint) Addr() string { return addrOf(e.id) }
 // addrOf is the address of a master.
 func addrOf(id int) string { return fmt.Sprintf("m%d", id+1) }
 
-// Dial connects and selects a database. The context bounds it.
+// Dial connects and selects a database. The context bounds both.
 func (e *endpoint) Dial(ctx context.Context, db int) (masters.Conn, error) {
 	w := e.life.proxy.world
 	w.mu.Lock()
 	e.dials++
-	s := w.servers[e.id] // to which the address leads now
+	s := w.servers[e.id] // the server to which the address leads now
 	if w.astray != nil && w.astray.id == e.id && e.life.proxy.id > 0 {
 		s = w.astray
 	}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// In worlds of the class Far, masters are as far away as in other cities: each proxy and master at a distance of its own, so that one
-// proxy is near a master which is far from another. Ways get longer and shorter, answers are late now and then, and clocks step
-// forwards and backwards by less than a round trip, which a proxy that is far away cannot see. So what one proxy cannot tell must
-// not cost the locks of another their time.
+// In worlds of the class Far, masters are as far away as in other cities. Each proxy and master is at a distance of its
+// own, so that one proxy is near a master which is far from another. Ways get longer and shorter, and answers are late
+// now and then. Clocks step forwards and backwards by less than a round trip, so that a far proxy cannot see the steps.
+// The locks of another proxy must not lose time by that.
 
 func (p *Plan) far(r *rand.Rand) {
 	p.aimAt(aim{"far masters", aimFarMasters}, r)
@@ -34,8 +34,9 @@ var farKinds = []faultKind{
 	{name: steppedALittle, forgets: true, setsClock: true, strike: stepClockALittle},
 }
 
-// stepClockALittle sets a clock by less than the longest round trip and, half of the time, back again after some seconds: not sooner,
-// for a step that is undone between two looks is seen by nobody (docs/safety.md, assumption 1).
+// stepClockALittle sets a clock by less than the longest round trip and, half of the time, back again after some
+// seconds. It does not set the clock back sooner: nobody sees a step that is undone between two looks (docs/safety.md,
+// assumption 1).
 func stepClockALittle(w *World, r *rand.Rand) func() {
 	s := w.victim(r)
 	by := between(r, time.Millisecond, 2*w.plan.Away)
@@ -66,5 +67,5 @@ func (w *World) settleFar() {
 	}
 }
 
-// farthest is the longest round trip that the plan makes a rule.
+// farthest is the longest round trip by the plan's distances.
 func (p *Plan) farthest() time.Duration { return 2 * p.Away }

@@ -10,7 +10,7 @@ import (
 // A faultKind is a way to break something, and to mend it again.
 type faultKind struct {
 	name      string
-	forgets   bool // a master forgets what it was told, or a clock jumps
+	forgets   bool // a master forgets data, or a clock jumps
 	endsProxy bool
 	setsClock bool
 	strike    func(w *World, r *rand.Rand) (mend func())
@@ -61,7 +61,7 @@ func (w *World) startFaults() {
 		}
 		name := pick(r, w.plan.Faults...)
 		kind := kindOf(name)
-		if kind.forgets && !w.plan.Blunt && w.victim(r) == nil { // it waits for its moment
+		if kind.forgets && !w.plan.Blunt && w.victim(r) == nil { // the fault waits for its moment
 			w.after(w.toBeat(between(r, time.Millisecond, 20*time.Millisecond), r), next)
 			return
 		}
@@ -82,7 +82,7 @@ func (w *World) startFaults() {
 	w.after(w.toBeat(time.Duration(r.ExpFloat64()*float64(w.plan.Gap)), r), next)
 }
 
-// duration is that of a fault: from 1 ms to 2 s, each order of magnitude as likely.
+// duration is the length of a fault: from 1 ms to 2 s, each order of magnitude equally likely.
 func duration(r *rand.Rand) time.Duration {
 	return time.Duration(float64(time.Millisecond) * math.Pow(2000, r.Float64()))
 }
@@ -105,11 +105,11 @@ func (w *World) mendAll() {
 			s.boot()
 		}
 		s.resume()
-		if s.replica { // whoever makes it a master again gives it another lineage
+		if s.replica { // a promotion to master changes the lineage
 			s.descend()
 		}
 		s.slow, s.hogged, s.refuses, s.replica = 0, false, "", false
-		w.after(time.Second, func() { s.policy = "" }) // by then proxies have seen it
+		w.after(time.Second, func() { s.policy = "" }) // by then proxies have seen the policy
 		s.clock.run(w.now(), s.rate)
 	}
 	for i, p := range w.proxies {
@@ -158,7 +158,7 @@ func cutOff(w *World, r *rand.Rand) func() {
 	}
 }
 
-// reset breaks the connections over one link: for one of its ends, which the other may not notice, or for both.
+// reset breaks the connections over one link: at one end, unnoticed by the other end, or at both.
 func reset(proxyEnd, masterEnd bool) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
 		p, s := w.anyProxy(r), w.anyServer(r)
@@ -233,7 +233,7 @@ func flushScripts(w *World, r *rand.Rand) func() {
 	return func() {}
 }
 
-// killMaster ends a master that writes all it is told to its append-only file before it answers.
+// killMaster kills a master that writes every command to its append-only file before it answers.
 func killMaster(silent bool) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
 		s := w.anyServer(r)

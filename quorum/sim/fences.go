@@ -9,9 +9,9 @@ import (
 	"lockproxy/quorum"
 )
 
-// Fences: in worlds of the class Fenced, clients take locks with a fence, too, and ask which is the newest.
-// The wall clocks of the proxies show anything there, and jump, so that they alone would not make fences grow. Whatever
-// that takes of chance it takes from streams of its own.
+// Fences: in worlds of the class Fenced, clients also take locks with a fence, and ask for the newest fence. The wall
+// clocks of the proxies show any time, and jump, so that clocks alone would not make fences grow. All random draws for
+// this are from streams of their own.
 
 func (p *Plan) fences(r *rand.Rand) {
 	p.Fences = pick(r, 0.3, 0.9, 1)
@@ -21,8 +21,8 @@ func (p *Plan) fences(r *rand.Rand) {
 	}
 }
 
-// aimFences has short locks, one after the other, on no more masters than must, and masters that forget, and soon count
-// again: so a fence is kept where it must be, or it is lost.
+// aimFences has short locks, one after the other, on no spare master, and masters that forget, and soon count again. So
+// a fence is kept exactly where it must be, or it is lost.
 func aimFences(p *Plan, r *rand.Rand) {
 	p.Blunt, p.Transactions = false, 0
 	p.Clients, p.Resources = 2+r.IntN(2), 1
@@ -57,7 +57,7 @@ func (w *World) startWalls() {
 		if w.quiet {
 			return
 		}
-		// One is ahead of all that anybody has seen, and the others may have learnt of that, or have not.
+		// One clock is ahead of all times seen so far. The other proxies may have learnt of that time, or not.
 		p := pick(r, w.proxies...)
 		if chance(r, 0.5) {
 			ahead += between(r, 0, time.Hour)
@@ -70,7 +70,7 @@ func (w *World) startWalls() {
 	w.after(time.Duration(r.ExpFloat64()*float64(w.plan.Walls)), next)
 }
 
-// wallClock is what the machine of a proxy shows.
+// wallClock is the wall clock of a proxy's machine.
 func (p *proxy) wallClock() time.Time { return time.Now().Add(time.Duration(p.wall.Load())) }
 
 // fences says whether the next attempt asks for a fence.
@@ -78,15 +78,15 @@ func (c *client) fences(req *quorum.AcquireRequest) bool {
 	return c.world.plan.Fences > 0 && !req.Reentrant && !req.WantHolder && chance(c.fencing, c.world.plan.Fences)
 }
 
-// A fenceBook is what the checker knows of fences.
+// A fenceBook is the checker's knowledge of fences.
 type fenceBook struct {
-	newest int64            // of all that were given out, since one was unfounded
+	newest int64            // the largest fence given out since the last unfounded one
 	of     map[string]int64 // the same, by resource
 	given  map[string][]int64
-	resets int // how often one was unfounded: what was before that does not bind any
+	resets int // the number of unfounded fences: earlier fences do not bind
 }
 
-// A fenceMark is what had been given out before something began.
+// A fenceMark has the fences given out before some moment.
 type fenceMark struct {
 	newest, of int64
 	resets     int
@@ -99,7 +99,7 @@ func (k *checker) fenceMark(resource string) fenceMark {
 	return fenceMark{k.fences.newest, k.fences.of[resource], k.fences.resets}
 }
 
-// fenceGiven takes the fence that a client is told.
+// fenceGiven takes the fence told to a client.
 func (k *checker) fenceGiven(resource string, a *quorum.Acquired, before fenceMark) {
 	b := &k.fences
 	switch {
@@ -117,14 +117,15 @@ func (k *checker) fenceGiven(resource string, a *quorum.Acquired, before fenceMa
 	b.given[resource] = append(b.given[resource], a.Fence)
 }
 
-// unfounded notes that a proxy is about to have masters keep a fence that rests on the clock, whatever becomes of its attempt.
+// unfounded notes that a proxy is about to have masters keep a fence that rests on the clock, whether its attempt wins
+// or not.
 func (k *checker) unfounded() {
 	k.fences.resets++
 	k.fences.newest = 0
 	clear(k.fences.of)
 }
 
-// fenceTold takes the newest fence of a resource as a client is told it, who holds p or nothing.
+// fenceTold takes the newest fence of a resource as told to a client, which holds p or nothing.
 func (k *checker) fenceTold(resource string, v quorum.FenceView, before fenceMark, p *promise) {
 	switch {
 	case v.Err != nil || before.resets != k.fences.resets:
@@ -146,7 +147,7 @@ func (k *checker) records(resource string) (n int) {
 	return n
 }
 
-// keepers returns the masters that know the newest fence, if they are no more than must.
+// keepers returns the masters that know the newest fence, if there is no spare one among them.
 func (k *checker) keepers() []*server {
 	var found []*server
 	for _, s := range k.world.servers {
@@ -162,7 +163,7 @@ func (k *checker) keepers() []*server {
 	return found
 }
 
-// asks says whether a client that speaks asks next whether its fence is the newest.
+// asks says whether a speaking client next asks for the newest fence.
 func (s *speaker) asks(l *wanted) bool {
 	return s.world.plan.Fences > 0 && l.fenced && chance(s.fencing, 0.5)
 }

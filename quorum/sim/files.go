@@ -7,16 +7,16 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Files are what a server tells of the files that it reads when it starts again. What it reads, a scene decides.
+// Files are a server's account of the files that it reads when it starts again. A scene decides the content.
 type files struct {
-	moved     string // where they are instead; "" if they are where they should be
+	moved     string // the place of moved files; "" if they are where they should be
 	fewer     int    // so many databases are missing
 	copies    int64  // a replica has begun to copy its data so often
-	rewritten bool   // its append-only file was written anew since it started
+	rewritten bool   // the append-only file was written anew since the start
 	rewriting bool
 }
 
-// restart is what another process begins with.
+// restart sets the state of a new process.
 func (f *files) restart() { *f = files{} }
 
 // info is the part of INFO.
@@ -32,7 +32,7 @@ func (f *files) info() string {
 		running, took)
 }
 
-// past is what a mark has of the server's life when that begins.
+// past is the past in a mark at the beginning of the server's life.
 func (s *server) past() vouch.Past {
 	if s.denied["CONFIG"] {
 		return vouch.Past{}

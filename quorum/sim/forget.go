@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What makes masters forget what they were told, or their clocks jump: against it stand the proof with every batch,
-// the quarantine and the horizon.
+// Faults that make masters forget data, or make their clocks jump. The proof of every batch, the quarantine and the
+// horizon protect against them.
 var forgetKinds = []faultKind{
 	{name: "master restarted empty", forgets: true, strike: restart(func(s *server, _ *rand.Rand) { s.store = newStore() })},
 	{name: "master restarted, last second lost", forgets: true, strike: restart(func(s *server, r *rand.Rand) {
@@ -36,16 +36,16 @@ var forgetKinds = []faultKind{
 	{name: suspended, forgets: true, setsClock: true, strike: suspendProxies},
 }
 
-// staleReplica is a fault of masters that have replicas, and say so.
+// staleReplica is a fault of masters with replicas that say so.
 const staleReplica = "failover to a stale replica"
 
 // allRestarted is a fault after which no master tells how long locks may be.
 const allRestarted = "all masters restarted empty"
 
-// suspended is a fault after which timers of one instant matter (doc.go).
+// suspended is a fault after which the order of simultaneous timers matters (doc.go).
 const suspended = "proxies suspended"
 
-// restart kills a master, lets it forget, and starts it again later.
+// restart kills a master, makes the master forget, and starts it again later.
 func restart(forget func(*server, *rand.Rand)) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
 		s := w.victim(r)
@@ -59,9 +59,9 @@ func restart(forget func(*server, *rand.Rand)) func(*World, *rand.Rand) func() {
 	}
 }
 
-// failover puts a replica that was behind into a master's place. There may have been one all the time, or one joins
-// now. The old master may be a replica itself until then, as Sentinel has it: with its connections cut. And there may
-// be no more to it than that the master is a replica for a while, of a copy that is behind, and then a master again.
+// failover puts a replica that was behind into a master's place. The replica was there all the time, or joins now. The
+// old master may be a replica itself until then, with its connections cut, as Sentinel does. Or the master is only a
+// replica for a while, of a copy that is behind, and then a master again.
 func failover(w *World, r *rand.Rand) func() {
 	s := w.victim(r)
 	if s.down || s.replica || s.replicas > 0 != w.plan.Standing {
@@ -76,7 +76,7 @@ func failover(w *World, r *rand.Rand) func() {
 		s.boot()
 		s.fallBehind(r, joined)
 		s.replicas = w.replicas()
-		if !w.plan.Standing || chance(r, 0.5) { // else it was started as a master, and does not know what it was
+		if !w.plan.Standing || chance(r, 0.5) { // otherwise it was started as a master, and does not know its past
 			s.descend()
 		}
 		s.logf("is another server")
@@ -119,10 +119,10 @@ func (w *World) await(r *rand.Rand, s *server, until time.Duration, f func()) {
 	})
 }
 
-// away says that it does not answer.
+// away says that the server does not answer.
 func (s *server) away() bool { return s.stopped || s.down }
 
-// fallBehind gives the server the data of a copy that has not heard the latest, since it joined.
+// fallBehind gives the server the data of a copy that has not heard the latest changes, since the copy joined.
 func (s *server) fallBehind(r *rand.Rand, joined time.Duration) {
 	s.store.rewind(max(joined, s.now()-between(r, 0, 300*time.Millisecond)))
 }
@@ -182,8 +182,8 @@ func swapDatabases(w *World, r *rand.Rand) func() {
 	return func() {}
 }
 
-// evict tells a master to throw keys away, which it does at once: the proxies have not seen that yet. It may do so again, until there
-// is enough memory. By then they have.
+// evict tells a master to throw keys away, which happens at once: the proxies have not seen the setting yet. Evictions
+// may go on until there is enough memory. By then the proxies have seen it.
 func evict(w *World, r *rand.Rand) func() {
 	s := w.victim(r)
 	if s.policy != "" {
@@ -244,7 +244,7 @@ func stepClock(way time.Duration) func(*World, *rand.Rand) func() {
 	}
 }
 
-// stepFarClock sets a clock forwards while the answers take so long that nobody sees it.
+// stepFarClock sets a clock forwards while answers take so long that nobody sees the step.
 func stepFarClock(w *World, r *rand.Rand) func() {
 	s := w.victim(r)
 	away := between(r, 60*time.Millisecond, 140*time.Millisecond)
@@ -270,8 +270,8 @@ func runClock(least, most float64) func(*World, *rand.Rand) func() {
 	}
 }
 
-// suspendProxies is the machine of all proxies asleep: their monotonic clock stands still, and everybody else's goes
-// on. Time here is theirs, so it is the others that jump.
+// suspendProxies lets the machine of all proxies sleep: their monotonic clock stands still, and all other clocks go on.
+// The simulation's time is the proxies' time, so the other clocks jump.
 func suspendProxies(w *World, r *rand.Rand) func() {
 	by := duration(r)
 	w.logf("fault", "the proxies sleep for %v", by)

@@ -13,17 +13,17 @@ import (
 )
 
 // Front ends: in worlds of the class Spoken, clients do not call an engine. They speak the protocol over connections
-// (wire.go) to a front end, which is the shipping one: package resp, wired to the engine as cmd/lockproxy wires it. This
-// package must not know it, so whoever runs such a world brings it: package resp/sim does. What is on the connections is told
-// from the bytes alone (speech.go), and the checker goes by what the proxy wrote.
+// (wire.go) to the shipping front end: package resp, wired to the engine as cmd/lockproxy does. This package must not
+// import resp, so the caller brings the front end: package resp/sim does. The bytes on the connections alone tell what
+// happens (speech.go), and the checker goes by the bytes that the proxy wrote.
 
-// A Front is what stands between clients and an engine.
+// A Front stands between clients and an engine.
 type Front interface {
 	Serve(net.Listener) error
 	Shutdown(context.Context) error
 }
 
-// An Inside is what a front end is made for.
+// An Inside has the parts for a front end.
 type Inside struct {
 	Engine    *quorum.Engine
 	Hub       *pubsub.Hub
@@ -34,10 +34,11 @@ type Inside struct {
 	Logger    *slog.Logger
 }
 
-// A Door makes the front end of a process. It must not log.
+// A Door makes the front end of a process. The front end must not log.
 type Door func(Inside) Front
 
-// speak lets clients speak, and turns off what others do who call the engine. In calm worlds no fault is a pretext.
+// speak lets clients speak, and turns off the work of clients that call the engine. In calm worlds no fault is a
+// pretext.
 func (p *Plan) speak(r *rand.Rand) {
 	p.Spoken = true
 	p.Constant, p.Databases, p.Denied = false, false, nil
@@ -49,7 +50,7 @@ func (p *Plan) speak(r *rand.Rand) {
 	if chance(r, 0.4) {
 		p.calm(r)
 	}
-	// What follows came later, and takes its chance from elsewhere.
+	// The draws below came later, and have a stream of their own.
 	r = rand.New(rand.NewPCG(p.Seed.Number, 8))
 	if p.Seed.In(Voted) {
 		p.Votes = pick(r, 0.3, 0.7, 1)
@@ -63,7 +64,7 @@ func (p *Plan) speak(r *rand.Rand) {
 	}
 }
 
-// calm leaves nothing that goes wrong but clients.
+// calm leaves clients as the only source of trouble.
 func (p *Plan) calm(r *rand.Rand) {
 	p.Calm, p.Forgets, p.Shifts, p.Faults, p.Lossy, p.Aim = true, false, false, nil, 0, ""
 	p.Config.InstanceTimeout = pick(r, 30*time.Millisecond, 100*time.Millisecond)
@@ -122,7 +123,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is called twice. Clients that were not accepted learn of it.
+// Close is called twice. Clients that were not accepted learn of the end.
 func (e *entrance) Close() error {
 	e.world.mu.Lock()
 	defer e.world.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Hashes, as Redisson's locks are, and what a wrapper needs to put them back. The text of one is its fields in order, each
-// with its value, and a zero byte after either.
+// Hashes, for locks such as Redisson's, and the commands with which a wrapper puts them back. The text of a hash is its
+// fields in order, each with its value, and a zero byte after either.
 
 const errWrongType = fault("WRONGTYPE Operation against a key holding the wrong kind of value")
 
@@ -17,7 +17,7 @@ func fieldsOf(it item) []string {
 	return words[:len(words)-1]
 }
 
-// field returns the value of one.
+// field returns the value of a field.
 func (it item) field(name string) (string, bool) {
 	words := fieldsOf(it)
 	for i := 0; i < len(words); i += 2 {
@@ -28,13 +28,13 @@ func (it item) field(name string) (string, bool) {
 	return "", false
 }
 
-// holder returns whose lock it is: the value of a string, or the first field of a hash.
+// holder returns the lock's holder: the value of a string, or the first field of a hash.
 func (it item) holder() string {
 	token, _, _ := strings.Cut(it.text, "\x00")
 	return token
 }
 
-// heldBy says whether the lock is somebody's: a string that is its token, or a hash that has it as a field.
+// heldBy says whether token holds the lock: as the value of a string, or as a field of a hash.
 func (it item) heldBy(token string) bool {
 	if !it.hash {
 		return it.text == token
@@ -43,7 +43,7 @@ func (it item) heldBy(token string) bool {
 	return is
 }
 
-// isShared says that several readers hold the lock: beside their fields there is its mode.
+// isShared says that several readers hold the lock: beside their fields there is the mode.
 func (it item) isShared() bool {
 	if !it.hash {
 		return false
@@ -52,7 +52,7 @@ func (it item) isShared() bool {
 	return mode == "read" && len(fieldsOf(it)) > 4
 }
 
-// with returns the hash with another value of a field, or without it if that is empty.
+// with returns the hash with another value of a field, or without the field if the value is empty.
 func (it item) with(name, value string) item {
 	words := fieldsOf(it)
 	var pairs []string
@@ -207,7 +207,7 @@ func cmdDump(s *server, c *session, args []string) reply {
 	return nil
 }
 
-// cmdRestore takes REPLACE and ABSTTL only together, as it is sent.
+// cmdRestore takes REPLACE and ABSTTL only together, as our scripts send them.
 func cmdRestore(s *server, c *session, args []string) reply {
 	at, err := strconv.ParseInt(args[2], 10, 64)
 	switch {

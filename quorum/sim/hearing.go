@@ -9,8 +9,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// What the checker makes of the replies that a proxy writes. A lock is promised when its reply is written, to a client that is
-// there; the client counts its TTL from its own send.
+// The checker's view of a proxy's replies. A lock is promised when its reply is written to a client that is there. The
+// client counts its TTL from its own send.
 
 const (
 	garbled   = "a reply that was not asked for"
@@ -21,21 +21,21 @@ const (
 	untold    = "the loss of a held lock is not told"
 )
 
-// A wanted is the lock that a request asks for.
+// A wanted is a lock that a request asks for.
 type wanted struct {
 	by              *client
 	resource, token string
 	ttl, waits      time.Duration
 	fenced, hold    bool
-	shared          bool             // with others for whom it is, too
-	at              int              // the place of its reply within that to an EXEC, or -1
-	grants          func(reply) bool // whether the reply, or that part, gives the lock; nil if OK does
-	beside          []*wanted        // what else the request asks for
-	again           bool             // its token is used again: what became of it says nothing
+	shared          bool             // shared with other shared locks
+	at              int              // the place of its reply within the reply to an EXEC, or -1
+	grants          func(reply) bool // whether the reply, or its part, gives the lock; nil if OK does
+	beside          []*wanted        // further locks of the request
+	again           bool             // its token is used again, so that its fate says nothing
 	before          fenceMark
-	given           bool // it has been asked to be given back
-	returned        bool // and that has come to pass
-	renewals        int  // of the resource, when it was asked for
+	given           bool // its release was asked for
+	returned        bool // and the release has happened
+	renewals        int  // of the resource, when the lock was asked for
 	promise         *promise
 	fence           int64
 }
@@ -44,13 +44,14 @@ type wanted struct {
 type heldOpen struct {
 	*wanted
 	wire *wire
-	over bool // the connection is closed, or it is given back, or the client was told that it is lost
+	over bool // the connection is closed, the lock is given back, or the client was told of its loss
 }
 
-// all are the locks that the request asks for.
+// all has all locks of the request.
 func (l *wanted) all() []*wanted { return append([]*wanted{l}, l.beside...) }
 
-// granted says whether the reply gives the lock, and how long it is valid, by the reply: 0 if that does not say.
+// granted says whether the reply gives the lock, and how long the lock is valid by the reply: 0 if the reply does not
+// say.
 func (l *wanted) granted(r reply) (bool, time.Duration) {
 	list, many := r.([]any)
 	switch {
@@ -95,7 +96,7 @@ func (q *request) waits() time.Duration {
 	return q.lock.waits
 }
 
-// locked takes the reply to an attempt, for one of the locks that it asks for.
+// locked takes the reply to an attempt, for one of its locks.
 func (k *checker) locked(c *wire, q *request, l *wanted) {
 	w := k.world
 	granted, valid := l.granted(q.reply)
@@ -123,7 +124,7 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 	}
 	l.promise = &promise{resource: l.resource, token: l.token, client: l.by, began: q.sent, fence: l.fence, shared: l.shared, doubtful: q.sent < k.broken[l.resource]}
 	l.promise.until = q.until(w, l.ttl, valid)
-	if l.promise.until > w.now() { // else it took the client too long to read what came before
+	if l.promise.until > w.now() { // otherwise the client took too long to read the earlier replies
 		k.granted(l.promise)
 		k.untoldOf(l)
 	}
@@ -135,7 +136,7 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 	}
 }
 
-// leavesNothing sees to it that an attempt which has come to nothing has left nothing soon after.
+// leavesNothing checks that a failed attempt soon has left nothing.
 func (k *checker) leavesNothing(l *wanted) {
 	if k.world.plan.Calm && !l.again {
 		k.isGoneIn(l, func() bool {
@@ -144,7 +145,7 @@ func (k *checker) leavesNothing(l *wanted) {
 	}
 }
 
-// isGoneIn checks soon that no master has the token, if that is still to be so.
+// isGoneIn checks soon that no master has the token, if still holds by then.
 func (k *checker) isGoneIn(l *wanted, still func() bool) {
 	w := k.world
 	w.after(2*w.plan.loosest().InstanceTimeout+50*time.Millisecond, func() {
@@ -154,7 +155,8 @@ func (k *checker) isGoneIn(l *wanted, still func() bool) {
 	})
 }
 
-// has says that a quorum of masters holds the resource for the token. One that has not heard of an inner release says that it is held on.
+// has says that a quorum of masters holds the resource for the token. A master that has not heard of an inner release
+// reports the lock as held on.
 func (k *checker) has(resource, token string) bool {
 	return k.on(resource, token) > len(k.world.servers)/2
 }
@@ -169,9 +171,8 @@ func (k *checker) on(resource, token string) (n int) {
 	return n
 }
 
-// hangUpNoticed takes the moment at which a proxy can know that the client sends nothing more: what was not answered by then
-// comes to nothing, and what it holds is given back.
-// The same holds when the proxy closes the connection by itself.
+// hangUpNoticed takes the moment at which a proxy can know that the client sends nothing more. Unanswered attempts come
+// to nothing, and held locks are given back. The same holds when the proxy closes the connection by itself.
 func (k *checker) hangUpNoticed(c *wire) {
 	for _, q := range c.asked {
 		if q.lock == nil {
@@ -228,7 +229,7 @@ func (k *checker) staysHeld(h *heldOpen) {
 	})
 }
 
-// untoldOf sees to it that those who held the resource before learn soon that they do not any more.
+// untoldOf checks that the former holders of the resource soon learn of their loss.
 func (k *checker) untoldOf(l *wanted) {
 	w := k.world
 	for _, h := range k.holds[l.resource] {
@@ -249,7 +250,7 @@ func (q *request) patient(now time.Duration) bool {
 	return q.lock != nil && q.lock.waits > 0 && q.alone && q.came != 0 && now < q.came+q.lock.waits
 }
 
-// inTurn checks that a waiter through one proxy has not overtaken another.
+// inTurn checks that a waiter has not overtaken another of the same proxy.
 func (k *checker) inTurn(c *wire, q *request) {
 	now := k.world.now()
 	if q.lock.waits == 0 || !q.alone {
@@ -265,7 +266,7 @@ func (k *checker) inTurn(c *wire, q *request) {
 	}
 }
 
-// watchWaiters looks again and again whether somebody waits for what is free.
+// watchWaiters looks again and again whether a client waits for a free resource.
 func (k *checker) watchWaiters() {
 	const every, most = 10 * time.Millisecond, 300 * time.Millisecond
 	w := k.world

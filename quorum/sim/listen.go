@@ -9,7 +9,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A listener is a connection that hears what is published on a master. Patterns it does not know.
+// A listener is a connection for a master's messages. It knows no patterns.
 type listener struct {
 	conn  *conn
 	news  chan struct{} // there is something for Next
@@ -17,7 +17,7 @@ type listener struct {
 	err   error // of the end of the connection
 }
 
-// Listen connects. The context bounds that.
+// Listen connects. The context bounds the dial.
 func (e *endpoint) Listen(ctx context.Context) (masters.Listener, error) {
 	dialled, err := e.Dial(ctx, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *listener) Send(what masters.Command, name string) error {
 	return nil
 }
 
-// obey is what the master does.
+// obey runs the command on the master.
 func (l *listener) obey(what masters.Command, name string) {
 	kind := masters.Confirmed
 	switch c := l.conn.session; what {
@@ -62,7 +62,7 @@ func (l *listener) obey(what masters.Command, name string) {
 	l.say(masters.Heard{Kind: kind})
 }
 
-// say lets something travel that the master says.
+// say lets a word of the master travel.
 func (l *listener) say(h masters.Heard) {
 	l.conn.send(down, func() {
 		if !l.conn.gone {
@@ -85,7 +85,7 @@ func (l *listener) end(err error) {
 	l.signal()
 }
 
-// Next waits for what the master says.
+// Next waits for the master's next word.
 func (l *listener) Next() (masters.Heard, error) {
 	for {
 		l.conn.world.mu.Lock()

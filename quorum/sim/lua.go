@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// protos are the scripts that were compiled, by text: they are few, and the same in every world.
+// protos are the compiled scripts, by text. They are few, and the same in every world.
 var protos sync.Map
 
 // compile answers Redis's error for a text that is not Lua, else nil.
@@ -33,7 +33,7 @@ func compile(text string) reply {
 	return nil
 }
 
-// An interpreter runs scripts, one at a time, for the server that it has been lent to.
+// An interpreter runs scripts, one at a time, for the server that has borrowed it.
 type interpreter struct {
 	state *lua.LState
 	funcs map[string]*lua.LFunction
@@ -41,7 +41,7 @@ type interpreter struct {
 	from  *session
 }
 
-// interpreters are kept from world to world: a new one costs more than all that a world does with it.
+// interpreters are kept from world to world: a new interpreter costs more than a world's use of it.
 var interpreters struct {
 	mu   sync.Mutex
 	idle []*interpreter
@@ -116,9 +116,9 @@ func (s *server) eval(c *session, text string, words []string) reply {
 	return in.run(text, keys, argv)
 }
 
-// mistook returns what is to be called after a script: it notes if that was an undo that took the key of another attempt for
-// its own. Through two proxies, one token can be on two keys that expire in the same millisecond, or on an old server
-// about then: which is not promised to be told apart (docs/safety.md).
+// mistook returns a function to call after a script. The function notes an undo that took the key of another attempt.
+// Through two proxies, one token can be on two keys that expire in the same millisecond, or on an old server in nearly
+// the same. To tell them apart is not promised (docs/safety.md).
 func (s *server) mistook(c *session, key string, argv []string) func() {
 	was, had := s.get(c, key)
 	if !had || len(argv) < 2 || argv[0] != was.text || was.by == nil || was.by == c.life {
@@ -159,7 +159,7 @@ func (in *interpreter) run(text string, keys, argv []string) reply {
 	return toReply(v)
 }
 
-// raised turns an error that left the script into a reply: that of the command, or Redis's words for one of Lua.
+// raised turns an error that left the script into a reply: the command's error, or Redis's words for an error of Lua.
 func raised(err error) reply {
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
@@ -245,8 +245,8 @@ func toLua(l *lua.LState, r reply) lua.LValue {
 	panic(fmt.Sprintf("no Lua value for a %T", r))
 }
 
-// toReply is what Redis makes of a script's value: numbers lose their fraction, false is null, and an array ends at
-// its first nil.
+// toReply converts a script's value as Redis does: numbers lose their fraction, false is null, and an array ends at its
+// first nil.
 func toReply(v lua.LValue) reply {
 	switch v := v.(type) {
 	case lua.LString:
@@ -273,7 +273,7 @@ func toReply(v lua.LValue) reply {
 	return nil
 }
 
-// toNumber is tonumber with exponents, which the interpreter's own does not read.
+// toNumber is tonumber with exponents, which the interpreter's own tonumber does not read.
 func toNumber(l *lua.LState) int {
 	switch v := l.CheckAny(1).(type) {
 	case lua.LNumber:
@@ -291,7 +291,7 @@ func toNumber(l *lua.LState) int {
 	return 1
 }
 
-// sha1hex is what Redis calls a script.
+// sha1hex is Redis's name of a script.
 func sha1hex(text string) string {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // see the import
 	return hex.EncodeToString(sum[:])

@@ -7,20 +7,21 @@ import (
 	"lockproxy/quorum"
 )
 
-// Moves: in worlds of the class Moved, clients that hold a lock also rename and copy it by scripts that run by vote,
-// to another resource that nobody holds. Whatever that takes of chance it takes from streams of its own.
+// Moves: in worlds of the class Moved, clients that hold a lock also rename and copy the lock by scripts that run by
+// vote, to another free resource. All random draws for this are from streams of their own.
 
 func (p *Plan) moves(r *rand.Rand) {
 	p.Moves, p.Votes, p.Constant = pick(r, 0.1, 0.3, 0.6), max(p.Votes, 0.5), false
 	p.Resources = max(p.Resources, 2+r.IntN(4))
 }
 
-// moves says whether the client now moves what it holds.
+// moves says whether the client now moves its lock.
 func (c *client) moves(h *votedHold) bool {
 	return c.world.plan.Moves > 0 && h.lock.rename.script != nil && chance(c.moving, c.world.plan.Moves)
 }
 
-// moveByVote renames the lock, or copies it and uses the copy. It returns false if the client does not go on using the lock.
+// moveByVote renames the lock, or copies it and uses the copy. It returns false if the client does not go on using the
+// lock.
 func (c *client) moveByVote(h *votedHold) bool {
 	w, k := c.world, &c.world.checker
 	lock := h.promises[0]
@@ -39,7 +40,7 @@ func (c *client) moveByVote(h *votedHold) bool {
 	w.do(func() {
 		k.voted[h.token] = true
 		before = append(before, *lock)
-		lock.over = lock.over || renames // what it deletes stays deleted, where no quorum agrees, too
+		lock.over = lock.over || renames // deleted keys stay deleted, even where no quorum agrees
 	})
 	gone := false
 	granted, _, _ := c.askByVote(s, &both, func(l *life, r quorum.Ran, granted bool) {
@@ -66,8 +67,8 @@ func (c *client) moveByVote(h *votedHold) bool {
 	return !gone && (granted || !renames)
 }
 
-// moved notes what became of a move. A client that has the same token for all that it does may have the lock by another
-// attempt; so may one that has moved it there before, or that copied it from there.
+// moved notes the outcome of a move. A client with one token for everything may have the lock by another attempt. So
+// may a client that has moved it there before, or copied it from there.
 func (k *checker) moved(both *votedHold, l *life, granted bool) {
 	id := both.names[1] + " " + both.token
 	if f := k.attempts[id]; both.names[1] != both.taken && !both.promises[0].client.keeps && (f == nil || f.failed) {
@@ -98,7 +99,7 @@ func cmdCopy(s *server, c *session, args []string) reply {
 	return int64(1)
 }
 
-// moved sets a key with the expiry that another one had. That was looked at when it was chosen.
+// moved sets a key with the expiry of another key. The expiry was checked when it was chosen.
 func (s *server) moved(c *session, key string, it item) {
 	it.by = c.life
 	s.store.do(mutation{at: s.now(), db: c.db, kind: put, key: key, item: it})

@@ -12,14 +12,14 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Operators: in worlds of the class Operated, an address may come to lead to another server while the
-// old one lives on; clocks are slewed, or run a little too fast or too slow; each proxy has its own patience; locks are taken from their
-// holders by FORCEUNLOCK; and clients that hold a lock extend it by EXPIRE. Whatever that takes of chance it takes from streams of
-// its own.
+// Operators: in worlds of the class Operated, an address may come to lead to another server while the old one lives on.
+// Clocks are slewed, or run a little too fast or too slow. Each proxy has its own patience. Locks are taken from their
+// holders by FORCEUNLOCK, and holders extend their lock by EXPIRE. All random draws for this are from streams of their
+// own.
 
 func (p *Plan) operate(r *rand.Rand) {
 	p.Breaks = pick(r, 0, 0, 0.02, 0.1)
-	if p.Constant { // the former holder's release would take the lock that the next one has by the same token
+	if p.Constant { // the former holder's release would take the next holder's lock with the same token
 		p.Breaks = 0
 	}
 	p.Databases = p.Databases || p.Spoken && chance(r, 0.4)
@@ -33,20 +33,20 @@ func (p *Plan) operate(r *rand.Rand) {
 	case kind < 0.4 && !p.Calm && len(p.Own) == 0:
 		p.aimAt(aim{"addresses", aimAddresses}, r)
 	}
-	if p.Spoken && p.Together+p.Votes > 0 { // which are told of several locks by one word
+	if p.Spoken && p.Together+p.Votes > 0 { // one word tells these clients of several locks
 		p.Breaks = 0
 	}
 	if chance(r, 0.5) {
 		p.patience(r)
 	}
 	for _, f := range operatorKinds {
-		// One master alone is a quorum of clocks (assumption 3), and no other can tell who is still connected to an earlier server that
-		// there is a later one (assumption 10).
+		// One master alone is a quorum of clocks (assumption 3), and no other master can tell a proxy on an earlier
+		// server that there is a later one (assumption 10).
 		if !p.Rolls && !p.Calm && chance(r, 0.3) && p.Masters > 1 {
 			p.Faults, p.Forgets = append(p.Faults, f.name), true
 		}
 	}
-	// Who extends by EXPIRE must be the holder still: nothing is compared.
+	// Only the present holder may extend by EXPIRE: nothing is compared.
 	if p.Breaks+p.Thefts+p.Takeovers == 0 && !slices.Contains(p.Faults, suspended) {
 		p.Expires = pick(r, 0.2, 0.5)
 	}
@@ -55,7 +55,7 @@ func (p *Plan) operate(r *rand.Rand) {
 	}
 }
 
-// aimAddresses has locks that are short, and addresses that lead elsewhere for longer than quarantines last.
+// aimAddresses has short locks, and addresses that lead elsewhere for longer than quarantines last.
 func aimAddresses(p *Plan, r *rand.Rand) {
 	p.Faults = []string{"address moved", pick(r, "address moved", "link cut", "proxy cut off", "proxy killed")}
 	p.TTLLeast = pick(r, 60*time.Millisecond, 200*time.Millisecond)
@@ -75,7 +75,7 @@ func (p *Plan) patience(r *rand.Rand) {
 	}
 }
 
-// operatorKinds are what happens to addresses and clocks.
+// operatorKinds are faults of addresses and clocks.
 var operatorKinds = []faultKind{
 	{name: "address moved", forgets: true, strike: moveAddress},
 	{name: "clock slewed", forgets: true, setsClock: true, strike: slewClock},
@@ -83,8 +83,8 @@ var operatorKinds = []faultKind{
 	{name: "clock too slow", forgets: true, setsClock: true, strike: runClock(0.3, 0.99)},
 }
 
-// moveAddress lets a master's address lead to another server, which has nothing, or what a replica had. Some proxies are still
-// connected to the old one, which lives on for a while.
+// moveAddress lets a master's address lead to another server, which is empty or has a replica's data. Some proxies are
+// still connected to the old server, which lives on for a while.
 func moveAddress(w *World, r *rand.Rand) func() {
 	was := w.victim(r)
 	if was.down || w.servers[was.id] != was || w.formerOf(was) != nil {
@@ -120,8 +120,8 @@ func (w *World) formerOf(s *server) *server {
 	return nil
 }
 
-// cleared is called when a quarantine ends. If a proxy ends it by ttl_max alone, and not all others have been told that there is a later
-// server, the former one behind the address is no more (assumption 10).
+// cleared is called when a quarantine ends. If a proxy ends it by ttl_max alone, and not all other masters know of a
+// later server, the former server behind the address ends (assumption 10).
 func (s *server) cleared(c *session) {
 	w := s.world
 	f, byInit := w.formerOf(s), c.life == nil || c.life.engine == nil
@@ -135,7 +135,7 @@ func (s *server) cleared(c *session) {
 	}
 }
 
-// knowsEpochOf says that a server has been told of the epoch in which o is.
+// knowsEpochOf says that a server has been told of o's epoch.
 func (s *server) knowsEpochOf(o *server, db int) bool {
 	canary, _ := o.store.get(db, "lockproxy:canary", 0)
 	is, _ := vouch.ParseCanary(canary.text)
@@ -148,7 +148,7 @@ func (s *server) knowsEpochOf(o *server, db int) bool {
 	return epoch >= is.Epoch
 }
 
-// other returns another server, which has nothing, for the same address.
+// other returns another, empty server for the same address.
 func (s *server) other() *server {
 	o := newServer(s.world, s.id)
 	o.lives, o.promotions, o.clock, o.steps = s.lives+1, s.promotions, s.clock, s.steps
@@ -168,7 +168,7 @@ func (s *server) cutFrom(p *proxy) {
 	}
 }
 
-// retire ends a server to which no address leads any more, unless that is over.
+// retire ends a server to which no address leads any more, unless it has ended already.
 func (w *World) retire(s *server) {
 	if !slices.Contains(w.former, s) {
 		return
@@ -178,7 +178,7 @@ func (w *World) retire(s *server) {
 	w.former = slices.DeleteFunc(w.former, func(o *server) bool { return o == s })
 }
 
-// slewClock sets a clock right in steps of which each is tolerated.
+// slewClock sets a clock right in steps, each within the tolerance.
 func slewClock(w *World, r *rand.Rand) func() {
 	s := w.victim(r)
 	by := time.Duration((0.2 + 0.75*r.Float64()) * float64(w.tolerated()) * float64(pick(r, 1, 1, -1)))
@@ -195,7 +195,8 @@ func slewClock(w *World, r *rand.Rand) func() {
 	return func() { over = true }
 }
 
-// expire extends a lock by EXPIRE, which does not compare, or only if that is longer: so the lock must last until it is answered.
+// expire extends a lock by EXPIRE, which does not compare, or only if the new TTL is longer. So the lock must last
+// until the answer.
 func (c *client) expire(p *promise, ttl time.Duration) bool {
 	w := c.world
 	if w.now()+4*w.plan.loosest().InstanceTimeout+50*time.Millisecond > p.until {
@@ -218,7 +219,7 @@ func (c *client) expire(p *promise, ttl time.Duration) bool {
 		w.logf(c.name, "via %s: %s expires in %v (%v): %v, %v", l.name, p.resource, req.TTL, req.Condition, x.Applied, x.Err)
 		w.checker.endedIn(4, w.now()-began, "an EXPIRE of "+c.name)
 		switch {
-		case p.over || w.now() >= before-(w.asleep()-slept): // it may be another's
+		case p.over || w.now() >= before-(w.asleep()-slept): // the lock may be another client's
 			p.over = true
 		case x.Applied && !w.checker.returns(p, began):
 			p.until = max(p.until, began+req.TTL-(w.asleep()-slept))
@@ -231,8 +232,8 @@ func (c *client) expire(p *promise, ttl time.Duration) bool {
 	return ok && x.Err == nil && !p.over
 }
 
-// forceUnlock takes a resource from whoever holds it, by FORCEUNLOCK. Attempts that were under way then may have lost a vote; those that begin
-// when it was answered have not.
+// forceUnlock takes a resource from its holder by FORCEUNLOCK. Attempts under way at that moment may have lost a vote.
+// Attempts that begin after the answer have not.
 func (c *client) forceUnlock(resource string) {
 	w, k := c.world, &c.world.checker
 	w.do(func() {
@@ -248,7 +249,7 @@ func (c *client) forceUnlock(resource string) {
 	_, _ = ask(c.proxy, heard, func(e *quorum.Engine, done func(quorum.Changed)) { e.Break(w.plan.key(resource), done) })
 }
 
-// setsClocks says that a fault of the plan sets a clock, which may be set back.
+// setsClocks says that a fault of the plan sets a clock, perhaps back.
 func (p *Plan) setsClocks() bool {
 	return slices.ContainsFunc(p.Faults, func(name string) bool { return kindOf(name).setsClock })
 }

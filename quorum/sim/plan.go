@@ -8,43 +8,43 @@ import (
 	"lockproxy/quorum"
 )
 
-// A Plan is what a seed says: how the world is made, what clients do, and what goes wrong.
+// A Plan is a seed's world: the setup, the clients' work, and the faults.
 type Plan struct {
 	Seed    Seed
 	Forgets bool   // a fault makes masters forget, or lets their clocks jump
-	Spares  bool   // no more of them than a quorum can spare
-	Aim     string // the class of worlds that it belongs to; "" is any
+	Spares  bool   // no more masters forget than a quorum can spare
+	Aim     string // the class of the world; "" is any
 
 	Masters, Proxies, Clients, Resources int
 	Attempts                             int // of each client
 	Config                               quorum.Config
-	Own                                  []quorum.Config // of the proxies that have settings of their own, by number; the first has Config
+	Own                                  []quorum.Config // of proxies with settings of their own, by number; the first proxy has Config
 
 	Latency  time.Duration // one way, typically
 	Lossy    float64       // how often a segment is late
 	LateMost time.Duration
 	Split    float64       // how often a batch comes in two segments
 	Offset   time.Duration // of the masters' clocks, either way
-	Rate     float64       // so far they are too fast or too slow
+	Rate     float64       // at most so far too fast or too slow
 	Old      float64       // how many masters are of version 6
 	Append   string        // appendfsync of the masters; "" is no append-only file
 	Denied   []string      // commands that the masters do not permit
 
 	TTLLeast, TTLMost  time.Duration
-	Longs              float64       // how often a TTL is the longest there may be: what should be gone then is not just expired
+	Longs              float64       // how often a TTL is the longest possible: then a missing lock is not just expired
 	Touches, Stretches float64       // how often a held lock is touched, and how often an extension is for the longest TTL
 	Think, Hold        time.Duration // at most; a hold is also bounded by twice the TTL
 	Takeovers          float64       // how often a client writes, removes or expires without holding
-	Transactions       float64       // how often a client does by Exec what it could do otherwise
+	Transactions       float64       // how often a client uses Exec in place of another command
 	Fences             float64       // how often an attempt asks for a fence
 	Walls              time.Duration // how often a wall clock of a proxy jumps then, on average
-	Votes              float64       // how often a client does by a script what it could do otherwise
+	Votes              float64       // how often a client uses a script in place of another command
 	Constant           bool          // clients use constant tokens, each proxy its own
 	Together           float64       // how often a client takes several locks at once
 	Exchanges          float64       // how often a client exchanges a value
 	Databases          bool          // locks are in two
 	Moves              float64       // how often a client that holds a lock by vote moves it
-	Beat               time.Duration // at whose multiples clients and faults meet; 0 is never
+	Beat               time.Duration // clients and faults meet at its multiples; 0 is never
 	Focus              float64       // how often a fault strikes the same master, and the same proxy
 	Roams              float64       // how often a client goes to another proxy
 	Replaces           float64       // how often a client that holds a lock replaces its token
@@ -52,33 +52,33 @@ type Plan struct {
 	Thefts             float64       // how often a client takes a lock from another
 	Rolls              bool          // masters forget one after the other
 	Breaks             float64       // how often a client breaks a lock
-	Adds               float64       // how often a client that speaks adds to a lock that it holds
+	Adds               float64       // how often a speaking client adds to a lock that it holds
 	Expires            float64       // how often a client that holds a lock extends it by EXPIRE
 
-	Spoken        bool          // clients speak the protocol (front.go): what follows is of them
+	Spoken        bool          // clients speak the protocol (front.go): the fields below are for them
 	Calm          bool          // nothing goes wrong but clients
 	Waits, Holds  float64       // how often an attempt waits for its lock, and how often it is for as long as the connection
 	Batches       float64       // how often a client sends several commands at once
 	Watches       float64       // how often it takes a lock by WATCH and EXEC
 	Reads         float64       // how often it takes a lock that may be shared
-	HangUps, Slow float64       // how often it is gone before it is answered, and how many clients read late
+	HangUps, Slow float64       // how often it is gone before the answer, and how many clients read late
 	Write         time.Duration // how long a client may leave replies unread
 
 	Faults []string // the kinds that occur
 	Gap    time.Duration
 	Brief  time.Duration // no fault lasts longer; 0 is any
-	Paused bool          // what is suspended is a virtual machine, and its clocks do not tell
-	Blunt  bool          // faults strike anybody, though it is an aimed world
+	Paused bool          // a virtual machine is suspended, and its clocks do not tell
+	Blunt  bool          // faults strike any master, even in an aimed world
 	Shifts bool          // masters take turns in being away
 
 	Away time.Duration // the longest way between a proxy and a master, one way: each is at a distance of its own; 0 if all are near
 
-	Standing bool // masters have replicas all the time; else one comes just before it takes over
-	Writable bool // replicas take what they are told to write
+	Standing bool // masters have replicas all the time; otherwise a replica comes just before it takes over
+	Writable bool // replicas accept writes
 }
 
-// planVersion names the way in which seeds become plans. A change of it gives every seed another world, and then the seeds
-// that are kept (regressions.txt, mutants.txt) are found anew.
+// planVersion names the way in which seeds become plans. A change of it gives every seed another world. Then the kept
+// seeds (regressions.txt, mutants.txt) must be found anew.
 const planVersion = "v3"
 
 // NewPlan makes a plan of a seed.
@@ -146,12 +146,12 @@ func (p *Plan) mix(r *rand.Rand) {
 		}
 		p.Own = append(p.Own, c)
 	}
-	if r.IntN(2) == 0 && len(p.Own) > 0 { // the strict one is not always there first
+	if r.IntN(2) == 0 && len(p.Own) > 0 { // the strict proxy is not always there first
 		p.Config, p.Own[0] = p.Own[0], p.Config
 	}
 }
 
-// startsAnew says that a proxy may meet masters of which all have forgotten what is permitted.
+// startsAnew says that a proxy may meet only masters that have forgotten.
 func (p *Plan) startsAnew() bool {
 	return slices.ContainsFunc(p.Faults, func(name string) bool { return kindOf(name).endsProxy }) ||
 		slices.Contains(p.Faults, allRestarted)
@@ -165,7 +165,8 @@ func (p *Plan) of(proxy int) *quorum.Config {
 	return &p.Config
 }
 
-// strictest returns the least that any proxy lets clocks step and come apart, and loosest the most; and the longest TTL.
+// strictest returns the least steps and drift of clocks that any proxy allows, and loosest the most. Both return the
+// longest TTL.
 func (p *Plan) strictest() quorum.Config {
 	c := p.Config
 	for _, o := range p.Own {
@@ -194,7 +195,7 @@ func (p *Plan) config(r *rand.Rand) {
 	}
 	c.MasterDeadAfter = pick(r, 200*time.Millisecond, time.Second)
 	p.Config = c
-	p.Rate = c.DriftFactor / 2 * pick(r, 0, 0.5, 0.95) // half is for what cannot be told from it
+	p.Rate = c.DriftFactor / 2 * pick(r, 0, 0.5, 0.95) // half is for the uncertainty about the clock
 	p.TTLLeast = pick(r, 5*time.Millisecond, 30*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond)
 	p.TTLMost = min(p.TTLLeast*pick[time.Duration](r, 1, 2, 5, 20), c.TTLMax)
 }

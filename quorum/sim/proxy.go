@@ -13,13 +13,13 @@ import (
 	"lockproxy/quorum/pubsub"
 )
 
-// A proxy is an address at which clients find an engine, from time to time another one.
+// A proxy is an address at which clients find an engine, from time to time a new engine.
 type proxy struct {
 	world *World
 	id    int
 	lives int
-	life  *life        // nil while it is down
-	wall  atomic.Int64 // what its machine's wall clock shows more than it is, ns
+	life  *life        // nil while the proxy is down
+	wall  atomic.Int64 // the lead of its machine's wall clock, ns
 }
 
 // A life is one process of a proxy.
@@ -27,7 +27,7 @@ type life struct {
 	proxy   *proxy
 	number  int
 	name    string
-	engine  *quorum.Engine // nil when it has ended
+	engine  *quorum.Engine // nil when the life has ended
 	conns   []*conn
 	dead    bool
 	pending []*question
@@ -40,13 +40,13 @@ type life struct {
 	wires    []*wire
 }
 
-// A question is a request whose answer a client waits for.
+// A question is a request whose answer a client awaits.
 type question struct {
 	over bool
 	lost func()
 }
 
-// boot starts a process. It is called with the world's mu held, or before anything runs.
+// boot starts a process. Either the world's mu is held, or nothing runs yet.
 func (p *proxy) boot() {
 	w := p.world
 	p.lives++
@@ -71,7 +71,7 @@ func (p *proxy) boot() {
 	w.logf(l.name, "is up")
 }
 
-// kill is kill -9: nothing more leaves the process, and its clients are told that their connections broke.
+// kill is kill -9: no further byte leaves the process, and its clients are told that their connections broke.
 func (p *proxy) kill() {
 	l := p.life
 	if l == nil {
@@ -122,8 +122,8 @@ func (l *life) loseClients() {
 	l.pending = nil
 }
 
-// ask puts a question to the engine of a proxy, and returns its answer; false if the connection to the proxy broke.
-// heard is told of the answer at the instant it is given, with the world's mu held.
+// ask puts a question to the engine of a proxy, and returns the answer; false if the connection to the proxy broke.
+// heard gets the answer at the instant of the answer, with the world's mu held.
 func ask[T any](p *proxy, heard func(l *life, answer T), start func(e *quorum.Engine, done func(T))) (T, bool) {
 	w := p.world
 	c := make(chan T, 1)
@@ -154,7 +154,7 @@ func ask[T any](p *proxy, heard func(l *life, answer T), start func(e *quorum.En
 	return answer, ok
 }
 
-// prune forgets the questions that were answered.
+// prune forgets the answered questions.
 func (l *life) prune() {
 	kept := l.pending[:0]
 	for _, q := range l.pending {
@@ -166,7 +166,7 @@ func (l *life) prune() {
 	l.pending = kept
 }
 
-// A traceHandler puts the engine's log into the trace, and tells the world what only the log says.
+// A traceHandler puts the engine's log into the trace, and tells the world facts that only the log has.
 type traceHandler struct{ life *life }
 
 // Enabled says that every line is wanted.
@@ -207,7 +207,7 @@ func (h *traceHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 // WithGroup is not used by the engine.
 func (h *traceHandler) WithGroup(string) slog.Handler { return h }
 
-// pauses returns what chooses those of a process, before it asks again where votes are split.
+// pauses returns the function that chooses a process's pauses after split votes.
 func (l *life) pauses() func(most time.Duration) time.Duration {
 	w := l.proxy.world
 	r := w.random("pauses", l.proxy.id, l.number)

@@ -7,12 +7,13 @@ import (
 	"lockproxy/quorum"
 )
 
-// Rolling: in some of the worlds of operators, masters forget one after the other, each when the one before is trusted again and all
-// locks have been extended since. Nothing else goes wrong, and no lock may be lost: a master is given what it lacks (rule 11).
+// Rolling: in some of the worlds of operators, masters forget one after the other, each when the one before is trusted
+// again and all locks have been extended since. Nothing else goes wrong, and no lock may be lost: a master is given the
+// locks that it lacks (rule 11).
 
 const unfilled = "a master is not given what it lacks of a lock"
 
-// aimRolling has locks that are extended again and again, by clients that seldom meet.
+// aimRolling has locks with many extensions, by clients that seldom meet.
 func aimRolling(p *Plan, r *rand.Rand) {
 	p.Rolls, p.Shifts, p.Databases = true, false, false
 	p.Masters, p.Transactions = pick(r, 3, 3, 4, 5), pick(r, 0, 0.2)
@@ -32,9 +33,9 @@ func aimRolling(p *Plan, r *rand.Rand) {
 	p.Votes, p.Together, p.Exchanges, p.Moves, p.Thefts, p.Reads, p.Stretches = 0, 0, 0, 0, 0, 0, 0
 }
 
-// roll lets one master forget, and when it is trusted again, and locks have been extended, the next. It waits until all masters have
-// had all locks for a while: two that ask at the same moment leave a lock with no more votes than it needs, and what a master was
-// given is looked at once more.
+// roll makes one master forget. The next master follows when the first is trusted again, and locks have been extended.
+// roll waits until all masters have had all locks for a while: two clients that ask at the same moment leave a lock
+// with no spare vote, and a gift to a master is looked at once more.
 func (w *World) roll(r *rand.Rand, i int, lacked time.Duration) {
 	s := w.servers[i%len(w.servers)]
 	if w.checker.lacking() {
@@ -74,13 +75,13 @@ func (w *World) roll(r *rand.Rand, i int, lacked time.Duration) {
 	wait()
 }
 
-// rest is how long it takes until every lock has been extended again and again, and masters have been given what they lack.
+// rest is the time in which every lock is extended again and again, and masters are given the locks that they lack.
 func (w *World) rest() time.Duration {
 	c := w.plan.loosest()
 	return 2*(c.TTLMax+quorum.Drift(c.TTLMax, c.DriftFactor)+c.Grace) + 3*c.InstanceTimeout + 100*time.Millisecond
 }
 
-// lacking says that a master has nothing of a lock that is promised. That must not be so for long.
+// lacking says that a master lacks a promised lock. That must not last long.
 func (k *checker) lacking() bool {
 	lacks := false
 	for i := range k.world.plan.Resources {

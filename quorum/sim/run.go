@@ -11,15 +11,15 @@ import (
 	"lockproxy/quorum"
 )
 
-// A Report is what became of one seed.
+// A Report is the result of one seed.
 type Report struct {
 	Findings []Finding
 	Counts
 	Faults map[string]int
 }
 
-// Run plays a plan to its end. It must be called in a synctest bubble; trace, if not nil, gets every line of what
-// happens. Where clients are to speak, door makes the front ends that they speak to.
+// Run plays a plan to its end. The caller must be in a synctest bubble. trace, if not nil, gets every line. Where
+// clients are to speak, door makes their front ends.
 func Run(p Plan, door Door, trace func(string)) Report {
 	if !p.Spoken {
 		door = nil
@@ -65,8 +65,8 @@ func (w *World) play() {
 	w.closing.Wait()
 }
 
-// settle ends the faults, and waits until what was broken has come together: connections that are silent have been
-// given up, and what waited for a heartbeat has been tried again.
+// settle ends the faults, and waits until the world is whole again: silent connections have been given up, and work
+// that waits for a heartbeat has been tried again.
 func (w *World) settle() {
 	w.mu.Lock()
 	w.mendAll()
@@ -94,11 +94,11 @@ func (w *World) lockAll() {
 		w.meetAll()
 	}
 	w.sleep(w.checker.keptMost + w.checker.keptMost/8)
-	if w.plan.Forgets { // until every quarantine is over, and what a clock that was set back keeps alive
+	if w.plan.Forgets { // until every quarantine is over, and keys behind a clock that was set back are gone
 		w.sleep(w.checker.keptMost + 2*time.Second)
 		w.sleep(w.latest())
 	}
-	if slices.Contains(w.plan.Faults, suspended) { // what standstills left unknown of clocks is forgiven at the drift's rate; see vouch/floor.go
+	if slices.Contains(w.plan.Faults, suspended) { // the uncertainty of clocks after standstills shrinks at the drift's rate; see vouch/floor.go
 		w.sleep(30 * time.Second)
 	}
 	w.forgotten()
@@ -127,7 +127,8 @@ func (w *World) lockAll() {
 	}
 }
 
-// meetAll lets every proxy connect to all databases, and judge them: it does so when it needs one first.
+// meetAll lets every proxy connect to all databases, and judge them. Otherwise a proxy does so when it first needs a
+// database.
 func (w *World) meetAll() {
 	for _, p := range w.proxies {
 		for i := range databases {
@@ -137,9 +138,9 @@ func (w *World) meetAll() {
 	}
 }
 
-// forgotten checks that no proxy remembers anything of what is done. Where a connection may not be killed, an undo is
-// repeated until the key is gone by itself, which it is by now. What is owed to a master whose address leads to another server
-// waits until somebody decides which it is to be.
+// forgotten checks that no proxy remembers finished work. Where a connection may not be killed, an undo is repeated
+// until the key has expired, which has happened by now. Work for a master whose address leads to another server waits
+// until it is decided which server counts.
 func (w *World) forgotten() {
 	replaced := func(m quorum.MasterStatus) bool { return strings.Contains(m.Cause, "was replaced") }
 	w.mu.Lock()
@@ -154,7 +155,7 @@ func (w *World) forgotten() {
 	}
 }
 
-// latest returns how long it is until the last lock expires on any master.
+// latest returns the time until the last lock expires on any master.
 func (w *World) latest() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +173,7 @@ func (w *World) latest() time.Duration {
 	return left + time.Millisecond
 }
 
-// A nonce is what a process marks its messages and scripts with, which no seed decides.
+// A nonce marks the messages and scripts of a process. No seed decides a nonce.
 var nonce = regexp.MustCompile(`lockproxy:[0-9a-f]{16}([0-9a-f]{12})`)
 
 // brief shows a command in the trace, its script by its first words.

@@ -5,15 +5,15 @@ import (
 	"hash/fnv"
 )
 
-// samePairs is how often a world is run twice before a seed is said not to decide it. Where a machine is busy, the runtime
-// interrupts a goroutine that has not paused for 10 ms, though others had the processor meanwhile: then another goes on
-// first, and a run goes another way, whichever seed it is. What a seed does not decide differs each time, but for a
-// coin that is tossed once in a world: all pairs differ in one world of 32.
+// samePairs is how often a world is run twice before a seed is said not to decide it. On a busy machine, the runtime
+// interrupts a goroutine that has not paused for 10 ms, though others had the processor meanwhile. Then another
+// goroutine goes on first, and the run goes another way, whatever the seed. A difference that the seed does not decide
+// shows in each pair, except for a coin that is tossed once in a world: there all pairs differ in one world of 32.
 const samePairs = 5
 
-// Differs says that play, which runs one plan, came to two different worlds each time that it was called twice: in what is
-// traced, or in what is reported. Where load makes one pair in five differ, it says so of one plan in 3,000, and of
-// two in thirty once in 20,000 times.
+// Differs says that play, which runs one plan, gave two different worlds in each pair of runs, by the trace or by the
+// report. Where load makes one pair in five differ, Differs errs on one plan in 3,000, and on two plans in thirty once
+// in 20,000 times.
 func Differs(play func(trace func(string)) Report) bool {
 	for range samePairs {
 		once := worldOf(play)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Class is a set of things that happen in some worlds only. Whatever they take of chance they take from streams of their own, so
-// that a world that leaves a class stays the same in all else.
+// A Class is a set of events that happen in some worlds only. Its random draws are from streams of their own, so that a
+// world without the class stays the same in all else.
 type Class uint
 
 // The classes.
@@ -15,7 +15,7 @@ const (
 	Fenced   Class = 1 << iota // clients ask for fences (fences.go)
 	Mixed                      // each proxy has settings of its own
 	Voted                      // clients also lock by scripts that run by vote (votes.go)
-	Several                    // EXECs on several keys, values that one client is told, two databases, masters that refuse to write (several.go)
+	Several                    // EXECs on several keys, values told to one client only, two databases, masters that refuse to write (several.go)
 	Moved                      // locks are renamed and copied (moves.go), or shared by readers
 	Crowded                    // clients and faults meet at the same moment and place (crowd.go)
 	Operated                   // operators are at work (operated.go)
@@ -25,20 +25,20 @@ const (
 
 var classNames = []string{"fenced", "mixed", "voted", "several", "moved", "crowded", "operated", "spoken", "far"}
 
-// kinds is how many worlds OfKind makes of one.
+// kinds is the number of worlds that OfKind makes of one.
 const kinds = 192
 
-// A Seed decides all that happens in a world: by the classes that it is of, and by a number. As text it is "fenced+voted/17", or
-// "17" where it is of none.
+// A Seed decides a world by its classes and a number. As text a seed is "fenced+voted/17", or "17" without a class.
 type Seed struct {
 	Classes Class
 	Number  uint64
 }
 
-// In says whether it is of a class, or of all of several.
+// In says whether the seed is of class c, or of all classes of c.
 func (s Seed) In(c Class) bool { return s.Classes&c == c }
 
-// OfKind returns the seed with the n-th combination of classes, so that all have their turns. Spoken is in none.
+// OfKind returns the seed with the n-th combination of classes, so that all combinations have their turns. No
+// combination has Spoken.
 func (s Seed) OfKind(n uint64) Seed {
 	for i, c := range []Class{Fenced, Mixed, Crowded, Voted, Several, Moved} {
 		if n>>i&1 == 1 {
@@ -74,7 +74,7 @@ func (c Class) String() string {
 // MarshalText writes the text.
 func (s Seed) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads it.
+// UnmarshalText reads the text.
 func (s *Seed) UnmarshalText(text []byte) error {
 	names, number, classed := strings.Cut(string(text), "/")
 	if !classed {

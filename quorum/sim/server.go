@@ -11,50 +11,50 @@ import (
 	"time"
 )
 
-// A server is a simulated master: it takes one parcel after the other, runs its commands at one instant, and answers
-// when it has worked for a while. What has arrived while it is stopped waits in its sockets.
+// A server is a simulated master. It takes one parcel after the other, runs the parcel's commands at one instant, and
+// answers when it has worked for a while. While it is stopped, parcels wait in its sockets.
 type server struct {
 	world *World
 	id    int
 	addr  string
 	rng   *rand.Rand
 	clock clock
-	steps steps   // of it
-	rate  float64 // of the clock, when nothing is wrong with it
+	steps steps   // of the clock
+	rate  float64 // of the clock, without faults
 	store store
 
-	lives    int               // it is another process each time
+	lives    int               // another process each time
 	born     time.Duration     // true time
 	scripts  map[string]string // by SHA-1
 	nextID   int64
 	sessions map[int64]*conn
 	inbox    []*parcel
-	busy     bool // it works on a parcel
+	busy     bool // works on a parcel
 
 	down    bool          // there is no process
 	silent  bool          // nor a machine: nobody says so
 	stopped bool          // SIGSTOP
 	hogged  bool          // a script runs and runs
-	refuses fault         // it answers to what writes; "" if it does not
+	refuses fault         // the error for writes; "" if writes succeed
 	slow    time.Duration // added to the work on a parcel
 
-	old        bool // version 6: what came later is unknown
+	old        bool // version 6: later commands are unknown
 	twofold    bool // another server is, or was, behind its address
 	replica    bool
-	replicas   int             // that could take its place
+	replicas   int             // replicas that could take its place
 	denied     map[string]bool // commands that the user may not run
 	append     string          // appendfsync, or "" without appendonly
 	policy     string          // maxmemory-policy, or "" without maxmemory
 	evicted    int64
 	rewrites   int64  // of its file
-	refused    int64  // commands of its file, when it loaded that
-	limit      string // lua-time-limit, if it is not the default
+	refused    int64  // commands of its file that were refused at loading
+	limit      string // lua-time-limit, if not the default
 	files      files
-	lineage    string // the replication id of the master that it was promoted from
+	lineage    string // the replication id of the master from which it was promoted
 	promotions int
 	touched    []place       // keys that the running command has set
-	running    []string      // that command; nil if none runs
-	sent       time.Duration // true time at which its proxy sent it
+	running    []string      // the running command; nil if none runs
+	sent       time.Duration // true time at which the proxy sent the running command
 }
 
 // A place is a key in a database.
@@ -63,22 +63,22 @@ type place struct {
 	key string
 }
 
-// A session is what a server knows of a connection.
+// A session is a server's state of a connection.
 type session struct {
 	id     int64
 	life   *life
 	db     int
-	script bool            // a script of it runs
-	wrote  bool            // it has written
+	script bool            // one of its scripts runs
+	wrote  bool            // the script has written
 	giver  *stake          // whose release runs
-	topics map[string]bool // that it hears
+	topics map[string]bool // to which it has subscribed
 
-	// What the clock showed in the batch before this one, if that ended with the time, and in this one: by the former
-	// its proxy has chosen when keys expire.
+	// The clock's leads in the batch before this one, if that batch ended with the time, and in this batch. The proxy
+	// has chosen the expiries of keys by the former.
 	knew, told lead
 }
 
-// A parcel is what came over a connection at once: calls of a batch, or its end.
+// A parcel came over a connection at once: calls of a batch, or the end.
 type parcel struct {
 	conn     *conn
 	batch    *batch
@@ -145,7 +145,7 @@ func (s *server) setting(name string) string {
 	return "noeviction"
 }
 
-// accept is the kernel's: it needs no running process, but one that listens.
+// accept is the kernel's work: the process must listen, and need not run.
 func (s *server) accept(c *conn) {
 	if s.down && s.silent {
 		return
@@ -166,7 +166,7 @@ func (s *server) accept(c *conn) {
 	})
 }
 
-// arrived takes what came over a connection.
+// arrived takes a parcel from a connection.
 func (s *server) arrived(p *parcel) {
 	c := p.conn
 	switch {
@@ -185,7 +185,7 @@ func (s *server) arrived(p *parcel) {
 	s.work()
 }
 
-// work runs the next parcel, if it can.
+// work runs the next parcel, if the server can.
 func (s *server) work() {
 	for !s.busy && !s.down && !s.stopped && len(s.inbox) > 0 {
 		p := s.inbox[0]
@@ -219,7 +219,7 @@ func (s *server) work() {
 
 // runCall runs one command of a parcel.
 func (s *server) runCall(p *parcel, i int) {
-	if p.conn.killed { // by a command before it
+	if p.conn.killed { // by an earlier command
 		return
 	}
 	args, a, c := p.batch.words[i], &p.batch.replies[i], p.conn.session
@@ -235,7 +235,7 @@ func (s *server) runCall(p *parcel, i int) {
 	c.giver, s.sent = p.batch.givers[i], p.batch.sent
 	switch r := s.command(c, args).(type) {
 	case fault:
-		if a.err = r; c.giver != nil && strings.HasPrefix(string(r), "NOSCRIPT") { // it may be sent again
+		if a.err = r; c.giver != nil && strings.HasPrefix(string(r), "NOSCRIPT") { // the command may be sent again
 			delete(c.giver.sent, s)
 		}
 	default:
@@ -243,7 +243,7 @@ func (s *server) runCall(p *parcel, i int) {
 		if args[0] == "TIME" {
 			p.batch.timed = s.now()
 		}
-		if args[0] == "TIME" && i == len(p.batch.words)-1 { // else it is asked for something else, as with the end of the horizon
+		if args[0] == "TIME" && i == len(p.batch.words)-1 { // otherwise the time is for another purpose, as with the end of the horizon
 			c.told = s.clock.lead(s.now())
 		}
 	}
@@ -279,7 +279,7 @@ func words(args []any) []string {
 	return list
 }
 
-// plain turns a reply into what go-redis makes of it.
+// plain turns a reply into go-redis's form.
 func plain(r reply) any {
 	switch r := r.(type) {
 	case status:
@@ -300,7 +300,7 @@ func (s *server) drop(c *conn) {
 	delete(s.sessions, c.session.id)
 }
 
-// kill is CLIENT KILL ID: what waits in the socket never runs.
+// kill is CLIENT KILL ID: commands waiting in the socket never run.
 func (s *server) kill(id int64) int64 {
 	c := s.sessions[id]
 	if c == nil {
@@ -328,7 +328,7 @@ func cmdClient(s *server, c *session, args []string) reply {
 	return fault("ERR unknown subcommand or wrong number of arguments for '" + args[1] + "'. Try CLIENT HELP.")
 }
 
-// crash ends the process. Its connections end, and nobody is told if the machine went with it.
+// crash ends the process and its connections. If the machine goes with it (silent), nobody is told.
 func (s *server) crash(silent bool) {
 	s.down, s.silent, s.busy = true, silent, false
 	s.lives++
@@ -354,7 +354,7 @@ func (s *server) cutConnections(silent bool) {
 	clear(s.sessions)
 }
 
-// boot starts a process on the data that is there.
+// boot starts a process on the existing data.
 func (s *server) boot() {
 	s.down, s.stopped, s.hogged, s.slow, s.replica = false, false, false, 0, false
 	s.born, s.nextID, s.evicted, s.refused = s.now(), 0, 0, 0
@@ -363,7 +363,7 @@ func (s *server) boot() {
 
 func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format, args...) }
 
-// command runs one command, and lets the checker see what it has set.
+// command runs one command, and shows the checker the keys that it has set.
 func (s *server) command(c *session, args []string) reply {
 	s.store.command++
 	s.running = args

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// setOptions are those of SET.
+// setOptions are the options of SET.
 type setOptions struct {
 	nx, xx, get, keep bool
 	unit              int64 // of when, in ms; 0 if no expiry is given

@@ -10,8 +10,8 @@ import (
 )
 
 // Several: in worlds of the class Several, clients also take several locks by one EXEC, as MSETNX does, and hand values
-// to each other by GETSET, SET with GET, and GETDEL. Locks may be in two databases, masters may refuse to write for a while,
-// and there may be any number of masters from 1 to 6. Whatever that takes of chance it takes from streams of its own.
+// to each other by GETSET, SET with GET, and GETDEL. Locks may be in two databases, masters may refuse to write for a
+// while, and there may be 1 to 6 masters. All random draws for this are from streams of their own.
 
 func (p *Plan) several(r *rand.Rand) {
 	p.Together, p.Exchanges, p.Databases = pick(r, 0.1, 0.5, 1), pick(r, 0, 0.3, 0.6), chance(r, 0.5) && p.Fences == 0 // each has fences of its own
@@ -24,12 +24,12 @@ func (p *Plan) several(r *rand.Rand) {
 	if p.Aim == "" {
 		p.Masters = pick(r, 1, 2, 3, 3, 4, 5, 6)
 	}
-	if p.Masters == 1 { // it is a quorum of clocks: assumption 3
+	if p.Masters == 1 { // one master is a quorum of clocks: assumption 3
 		p.Faults = slices.DeleteFunc(p.Faults, func(name string) bool { return kindOf(name).setsClock })
 	}
 }
 
-// refusalKinds are what makes a master answer with errors to what writes.
+// refusalKinds are faults after which a master answers writes with errors.
 var refusalKinds = []faultKind{
 	{name: "memory full", strike: refuse("OOM command not allowed when used memory > 'maxmemory'.")},
 	{name: "cannot save", strike: refuse("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.")},
@@ -44,8 +44,8 @@ func refuse(with fault) func(*World, *rand.Rand) func() {
 	}
 }
 
-// refusal is the error for a command that writes, if there is one now. Memory is needed by some only, and what a script has
-// begun it may end.
+// refusal is the error for a writing command, if there is one now. Only some commands need memory, and a script that
+// has written may go on.
 func (s *server) refusal(c *session, name string) fault {
 	if s.refuses == "" || s.refuses[0] == 'O' && (!denyOOM[name] || c.wrote) {
 		return ""
@@ -72,7 +72,7 @@ func (p *Plan) used() int {
 	return 1
 }
 
-// lock returns what a master has for a resource.
+// lock returns a master's key of a resource.
 func (s *server) lock(resource string) (item, bool) {
 	return s.store.get(s.world.plan.key(resource).DB, resource, s.clock.millis(s.now()))
 }
@@ -117,7 +117,7 @@ func (c *client) takeTogether(resource string, ttl time.Duration) {
 			k.counts.Lost++
 		}
 	})
-	if leaves && x.Lock != nil { // the client has gone before it was answered
+	if leaves && x.Lock != nil { // the client has gone before the answer
 		x.Lock.Abandon()
 	}
 	if len(held) == 0 {
@@ -179,17 +179,18 @@ func (c *client) exec(names []string, plan quorum.Plan, heard func(*life, quorum
 	}, func(e *quorum.Engine, done func(quorum.Executed)) { e.Exec(req, done) })
 }
 
-// An exchange is what a client did to a value: it put one, or none if it deleted, and was told which was there, or that none was.
+// An exchange is a client's change of a value. The client put a value, or deleted the value, and was told the former
+// value, or that there was none.
 type exchange struct {
 	client       *client
 	key, put     string
 	began, ended time.Duration // true time
-	until        time.Duration // so long what it put is there, if nobody takes it
-	done         bool          // else nobody knows what became of it, or nothing was to be done
+	until        time.Duration // until then the put value is there, if nobody takes it
+	done         bool          // otherwise nobody knows the outcome, or there was nothing to do
 	told         string        // "" if nothing was there
 }
 
-// exchange puts a value in the place of another, or takes one away, and is told which.
+// exchange puts a value in the place of another, or takes a value away, and is told the former value.
 func (c *client) exchange() {
 	w, k := c.world, &c.world.checker
 	c.tries++
@@ -228,9 +229,10 @@ func (c *client) exchange() {
 	}, func(_ *life, o quorum.Executed) { heard(o.Err, was.Value) })
 }
 
-// exchanged checks that of all that were told what they replaced or took away no two were told the same value, and that none
-// was told that nothing was there while a value was that nobody has been told of since, nor can have taken. Those who delete at
-// once, so that none of them has a quorum, and put back what they deleted, let it look so for a moment (docs/safety.md).
+// exchanged checks the clients that were told the value which they replaced or took away. No two may be told the same
+// value. And none may be told that there was no value while there was a value that nobody has been told of since, nor
+// can have taken. Clients that delete at the same moment, so that none of them has a quorum, put the value back. For a
+// moment the value seems gone (docs/safety.md).
 func (k *checker) exchanged() {
 	told := make(map[string]*exchange)
 	for _, x := range k.exchanges {

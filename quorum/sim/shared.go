@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// A stake is an attempt with a token that others use as well, and the lock that it may become.
+// A stake is an attempt with a token that others use as well, and the lock that may come of the attempt.
 //
-// A release takes the key that has its token, whoever set it. So one that a slow master runs when the releaser's own lock is
-// over, though it was asked for in time, takes what the next client has there: as on one Redis, and nothing is promised to
-// that client (docs/safety.md, "Tokens that are not unique"). No other loss of such a lock is excused: a key that is taken
-// must have been set when the releaser's own lock was over, or had lost a key in this way itself.
+// A release takes the key with its token, whoever set the key. So a slow master may run a release when the releaser's
+// own lock is over, though the release was asked for in time. Then the release takes the next client's key there, as on
+// one Redis, and nothing is promised to that client (docs/safety.md, "Tokens that are not unique"). No other loss of
+// such a lock is excused: a taken key must have been set when the releaser's own lock was over, or had lost a key in
+// this way itself.
 type stake struct {
 	resource, token string
-	began           time.Duration    // true time, as all that follow
-	lock            *promise         // nil until it is granted
+	began           time.Duration    // true time, as all fields below
+	lock            *promise         // nil until the lock is granted
 	granted         time.Duration    // then
-	robbed          time.Duration    // when a key that it may have set was taken first; 0 if none was
-	asked           time.Duration    // when it was asked to be given back; 0 if it was not
-	sent            map[*server]bool // where that has been sent to
+	robbed          time.Duration    // when one of its possible keys was first taken; 0 if none was
+	asked           time.Duration    // when its release was asked for; 0 if never
+	sent            map[*server]bool // where the release has been sent
 }
 
 // over is since when nothing of the lock need be there any more.
@@ -47,8 +48,8 @@ func (st *stake) becomes(p *promise, now time.Duration) {
 	st.lock, st.granted = p, now
 }
 
-// gives returns whose release a command is that is being sent to a master, nil if it is none of a shared token. Those of
-// one token are sent in the order in which they were asked for, if they are sent in time.
+// gives returns the stake whose release is being sent to a master, nil for any other command. Releases of one token are
+// sent in the order in which they were asked for, if they are sent in time.
 func (k *checker) gives(s *server, words []string) *stake {
 	if len(words) != 5 || words[0] != "EVAL" && words[0] != "EVALSHA" || words[2] != "1" {
 		return nil
@@ -86,7 +87,7 @@ func (k *checker) takes(by *stake, set time.Duration) {
 	}
 }
 
-// givesBack returns what is to be called after a script that is the release of a stake.
+// givesBack returns a function to call after the script of a stake's release.
 func (s *server) givesBack(c *session, key string) func() {
 	_, had := s.get(c, key)
 	set := s.store.lastPut(c.db, key)

@@ -14,11 +14,11 @@ import (
 type speaker struct {
 	*client
 	wire  *wire
-	at    *proxy // whose the wire is
+	at    *proxy // the proxy of the wire
 	slow  bool
 	resp3 bool
 	wires int
-	db    int // that its connection is to be in
+	db    int // the database for its connection
 }
 
 func newSpeaker(w *World, id int) *speaker {
@@ -80,7 +80,7 @@ func (s *speaker) run() {
 	s.leave(io.EOF)
 }
 
-// open sees to it that there is a connection.
+// open makes sure that there is a connection.
 func (s *speaker) open() bool {
 	w := s.world
 	if s.wire != nil {
@@ -123,7 +123,7 @@ func (s *speaker) ask(words ...string) (reply, bool) {
 	return s.await(&request{words: words})
 }
 
-// await says commands in one go and waits for the reply to the last: or hangs up meanwhile.
+// await says commands in one go and waits for the reply to the last, or hangs up meanwhile.
 func (s *speaker) await(all ...*request) (reply, bool) {
 	w, c, last := s.world, s.wire, all[len(all)-1]
 	if chance(s.rng, w.plan.HangUps/4) {
@@ -137,7 +137,7 @@ func (s *speaker) await(all ...*request) (reply, bool) {
 	return c.await(last)
 }
 
-// hangsUp is what a client does that is gone before it is answered: in the middle of what it says, or a while after.
+// hangsUp lets the client go before the answer: in the middle of its words, or a while after.
 func (s *speaker) hangsUp(all []*request) {
 	w, c := s.world, s.wire
 	whole := chance(s.rng, 0.7)
@@ -158,14 +158,14 @@ func (s *speaker) hangsUp(all []*request) {
 		s.leave(io.EOF)
 	case kind < 0.8:
 		s.leave(syscall.ECONNRESET)
-	default: // it has shut down its sending side, and reads on
+	default: // the client has shut down its sending side, and reads on
 		w.do(func() { c.send(nil, io.EOF) })
 		_, _ = c.await(all[len(all)-1])
 		s.leave(io.EOF)
 	}
 }
 
-// wants says which lock to ask for.
+// wants chooses the lock to ask for.
 func (s *speaker) wants(resource string) *wanted {
 	w := s.world
 	s.tries++
@@ -176,7 +176,7 @@ func (s *speaker) wants(resource string) *wanted {
 	return &wanted{by: s.client, resource: resource, token: fmt.Sprintf("%s-%d", s.name, s.tries), ttl: ttl, at: -1}
 }
 
-// attempt is the command that asks for a lock: SET … NX, or LOCK.
+// attempt is the command for a lock: SET … NX, or LOCK.
 func (s *speaker) attempt(l *wanted) *request {
 	w := s.world
 	q := &request{lock: l, most: 5, punctual: true} // made anew where votes are split
@@ -200,7 +200,7 @@ func (s *speaker) attempt(l *wanted) *request {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// take asks for a lock, uses it, and gives it back.
+// take asks for a lock, uses the lock, and gives it back.
 func (s *speaker) take(l *wanted) {
 	if _, ok := s.await(s.attempt(l)); ok && l.promise != nil {
 		s.use(l)
@@ -265,7 +265,7 @@ func (s *speaker) batch(l *wanted) {
 	}
 }
 
-// echo is a command whose reply is told from all others.
+// echo is a command with a unique reply.
 func (s *speaker) echo() *request {
 	s.tries++
 	text := fmt.Sprintf("%s-e%d", s.name, s.tries)
@@ -278,7 +278,7 @@ func (s *speaker) echo() *request {
 	return q
 }
 
-// use holds a lock for a while, and lets it go.
+// use holds a lock for a while, and lets the lock go.
 func (s *speaker) use(l *wanted) {
 	w := s.world
 	for chance(s.rng, w.plan.Touches) {
@@ -293,7 +293,7 @@ func (s *speaker) use(l *wanted) {
 		s.pause(between(s.rng, 0, min(w.plan.Hold, 2*l.ttl)))
 	}
 	switch end := s.rng.Float64(); {
-	case end < 0.1 && (!l.hold || s.slow): // it forgets the lock, and a held one until its connection ends
+	case end < 0.1 && (!l.hold || s.slow): // the client forgets the lock, and a held lock until its connection ends
 	case end < 0.3 && l.hold:
 		s.leave(pick[error](s.rng, io.EOF, syscall.ECONNRESET))
 	default:
@@ -301,7 +301,7 @@ func (s *speaker) use(l *wanted) {
 	}
 }
 
-// touch extends a lock, or looks at it.
+// touch extends a lock, or reads it.
 func (s *speaker) touch(l *wanted) bool {
 	w := s.world
 	if e := w.plan.Expires; e > 0 && chance(s.operating, e) {
@@ -314,7 +314,7 @@ func (s *speaker) touch(l *wanted) bool {
 	p := l.promise
 	switch kind := s.rng.Float64(); {
 	case kind < 0.3:
-		q.words, p.fence = []string{"EVAL", extendText, "1", l.resource, l.token, millis(l.ttl)}, 0 // of its fence it says nothing
+		q.words, p.fence = []string{"EVAL", extendText, "1", l.resource, l.token, millis(l.ttl)}, 0 // a script says nothing of the fence
 	case kind < 0.6:
 		q.words = []string{"EXTEND", l.resource, l.token, millis(l.ttl)}
 	default:
@@ -341,12 +341,13 @@ func (s *speaker) touch(l *wanted) bool {
 	})
 }
 
-// extend awaits the reply to what extends a lock that its client relied on until before. If it is 0, the lock is gone.
+// extend awaits the reply to an extension. The client relied on the lock until before. A reply of 0 means that the lock
+// is gone.
 func (s *speaker) extend(q *request, l *wanted, before time.Duration, what string, won func(n int64)) bool {
 	w, p := s.world, l.promise
 	q.on = func() {
 		switch n, is := q.reply.(int64); {
-		case p.over: // its connection has ended, and was all that held it
+		case p.over: // its connection, which alone held the lock, has ended
 		case is && n > 0:
 			won(n)
 			w.checker.granted(p)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// How clients that speak give a lock back.
+// How speaking clients give a lock back.
 
-// release is a command that gives a lock back: from then on its client does not rely on it. mu is not held.
+// release is a command that gives a lock back. From then on its client does not rely on the lock. mu is not held.
 func (s *speaker) release(l *wanted) *request {
 	q := &request{words: []string{"EVAL", releaseText, "1", l.resource, l.token}, most: 4}
 	switch kind := s.rng.Float64(); {
@@ -25,8 +25,9 @@ func (s *speaker) release(l *wanted) *request {
 	return q
 }
 
-// lets notes that a lock is to be given back: from now on its client does not rely on it. What it returns is told whether that has
-// come to pass, or the client did not hold it, and by what. mu is not held here, and there it is.
+// lets notes that a lock is to be given back: from now on its client does not rely on the lock. The returned function
+// takes the outcome: the lock was given back, or the client did not hold it, and by which command. mu is not held in
+// lets, and is held in the returned function.
 func (s *speaker) lets(l *wanted) (told func(back bool, by string)) {
 	w, k := s.world, &s.world.checker
 	stood, doubtful := promise{over: true}, time.Duration(0)

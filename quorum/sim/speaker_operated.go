@@ -6,10 +6,10 @@ import (
 	"lockproxy/quorum"
 )
 
-// Clients that speak, in worlds with operators: their locks are in two databases, they extend what they hold by commands that do not
-// compare, and they break locks.
+// Speaking clients in worlds with operators: their locks are in two databases, they extend their locks by commands that
+// do not compare, and they break locks.
 
-// selects sees to it that the connection is in the database that it is to be in.
+// selects makes sure that the connection is in the database s.db.
 func (s *speaker) selects() bool {
 	c := s.wire
 	if c.db == s.db {
@@ -22,14 +22,14 @@ func (s *speaker) selects() bool {
 	return ok && c.db == s.db
 }
 
-// forceUnlock takes a resource from whoever holds it; see client.forceUnlock.
+// forceUnlock takes a resource from its holder; see client.forceUnlock.
 func (s *speaker) forceUnlock(resource string) {
 	w, k := s.world, &s.world.checker
 	w.do(func() { k.doubt(resource, w.now()+time.Hour) })
 	q := &request{words: []string{"FORCEUNLOCK", resource}, most: 2}
 	c := s.wire
 	q.on = func() {
-		for _, h := range k.holds[resource] { // what its own connection held is held no more
+		for _, h := range k.holds[resource] { // the command's own connection does not hold the lock any more
 			h.over = h.over || h.wire == c
 		}
 		if !w.plan.setsClocks() {
@@ -39,7 +39,7 @@ func (s *speaker) forceUnlock(resource string) {
 	_, _ = s.await(q)
 }
 
-// expire extends a lock by a command that does not compare: so the lock must last until it is answered.
+// expire extends a lock by a command that does not compare. So the lock must last until the answer.
 func (s *speaker) expire(l *wanted) bool {
 	w, p := s.world, l.promise
 	if w.now()+14*w.plan.loosest().InstanceTimeout+50*time.Millisecond > p.until {
@@ -70,7 +70,7 @@ func (s *speaker) expire(l *wanted) bool {
 		_, failed := q.reply.(fault)
 		done := q.reply == int64(1) || q.reply == status("OK")
 		switch {
-		case p.over || w.now() >= before-(w.asleep()-q.slept): // it may be another's
+		case p.over || w.now() >= before-(w.asleep()-q.slept): // the lock may be another client's
 			p.over = true
 		case done && q.words[len(q.words)-1] != "KEEPTTL":
 			p.until = max(p.until, q.until(w, ttl, 0))

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Clients that speak, and take locks that readers share: in worlds of the class Moved, too. The scripts are Redisson's, of
-// RReadWriteLock. A lock is a hash; each hold of a reader has a key beside it, whose name the script makes, and which says for how
-// long that hold lasts. All holds have one TTL, as with Redisson: whoever renews one renews all.
+// Speaking clients that take locks which readers share, in worlds of the class Moved, too. The scripts are those of
+// Redisson's RReadWriteLock. A lock is a hash. Each hold of a reader has a key beside the lock, whose name the script
+// makes, and whose TTL is the hold's. All holds have one TTL, as with Redisson: a reader that renews its hold renews
+// all.
 const (
 	readText = "local mode = redis.call('hget', KEYS[1], 'mode'); " +
 		"if (mode == false) then redis.call('hset', KEYS[1], 'mode', 'read'); redis.call('hset', KEYS[1], ARGV[2], 1); " +
@@ -73,12 +74,12 @@ func (s *speaker) readOrWrite(l *wanted) {
 		}
 	}
 	s.pause(between(s.moving, 0, min(w.plan.Hold, 2*l.ttl)))
-	if chance(s.moving, 0.9) { // else it forgets the lock
+	if chance(s.moving, 0.9) { // otherwise the client forgets the lock
 		_, _ = s.await(s.gives(l, rw))
 	}
 }
 
-// A readWrite is what a client says of a lock that it takes to read or to write.
+// A readWrite has a client's commands for a lock to read or to write.
 type readWrite struct{ take, renew, give []string }
 
 func newReadWrite(l *wanted) readWrite {
@@ -100,9 +101,10 @@ func newReadWrite(l *wanted) readWrite {
 	}
 }
 
-// renew extends the lock, if that is not over. On one Redis, too, a reader's hold that was over may be renewed as long as others hold
-// the lock, and ends with theirs: its own key is not made anew. One that comes between the attempt of a client that is gone and its
-// undo gives what that has left another end, by which the undo does not know it: on one Redis it would stay in any case.
+// renew extends the lock, if it is not over. On one Redis, too, a reader may renew a hold that is over while others
+// hold the lock. The hold then ends with theirs: its own key is not made anew. A renewal may come between the attempt
+// of a gone client and its undo, and give the attempt's key another expiry, so that the undo does not know the key. On
+// one Redis such a key would stay in any case.
 func (s *speaker) renew(l *wanted, rw readWrite) bool {
 	w, p, k := s.world, l.promise, &s.world.checker
 	q := &request{words: rw.renew, most: 6}
@@ -121,13 +123,14 @@ func (s *speaker) renew(l *wanted, rw readWrite) bool {
 		}
 	}
 	_, ok := s.await(q)
-	if !ok { // it may be on its way
+	if !ok { // the renewal may be on its way
 		w.do(func() { k.prolonged[l.resource] = true })
 	}
 	return ok && !p.over
 }
 
-// gives is a command that gives the lock back: 1 is that nobody holds it on, 0 that somebody does, and null that its client did not.
+// gives is a command that gives the lock back. The reply 1 says that nobody holds the lock now, 0 that others do, and
+// null that the client did not hold it.
 func (s *speaker) gives(l *wanted, rw readWrite) *request {
 	told := s.lets(l)
 	q := &request{words: rw.give, most: 6}

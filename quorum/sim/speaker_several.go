@@ -9,10 +9,10 @@ import (
 	"lockproxy/quorum"
 )
 
-// Clients that speak, and take several locks by one command or one EXEC, or hand values to each other: in worlds of the
-// class Several, too. A lock that is given back by EXEC is given back here, even if it is one.
+// Speaking clients that take several locks by one command or one EXEC, or hand values to each other, in worlds of the
+// class Several, too. Releases by EXEC are here, even of a single lock.
 
-// takeAll takes several locks, all or none, or as many as are free; uses them, and gives them back.
+// takeAll takes several locks, all or none, or the free ones; uses them, and gives them back.
 func (s *speaker) takeAll(l *wanted) {
 	w := s.world
 	for i := range w.plan.Resources {
@@ -44,8 +44,8 @@ func (s *speaker) takeAll(l *wanted) {
 	}
 }
 
-// watches begins a transaction: WATCH, and a look at what is there, which it returns, or nothing after an error; false if there was no
-// reply. To MGET a hash is nothing.
+// watches begins a transaction: WATCH, and a look at the keys. It returns the values, or none after an error; false if
+// there was no reply. To MGET a hash has no value.
 func (s *speaker) watches(all []*wanted, look string) ([]any, bool) {
 	names := namesOf(all)
 	asks := []*request{{words: append([]string{"WATCH"}, names...)}}
@@ -71,7 +71,7 @@ func (s *speaker) watches(all []*wanted, look string) ([]any, bool) {
 	return list, true
 }
 
-// setWatched takes them by WATCH, MGET, MULTI, SET or MSETNX, EXEC.
+// setWatched takes the locks by WATCH, MGET, MULTI, SET or MSETNX, EXEC.
 func (s *speaker) setWatched(l *wanted) bool {
 	all := l.all()
 	look, free := "MGET", any(nil)
@@ -104,7 +104,7 @@ func (s *speaker) setWatched(l *wanted) bool {
 	return ok
 }
 
-// setUnlessThere takes them by MSETNX, for as long as may be.
+// setUnlessThere takes the locks by MSETNX, for the longest TTL.
 func (s *speaker) setUnlessThere(l *wanted) bool {
 	ttl := s.world.plan.of(s.at.id).TTLMax
 	for _, l := range l.all() {
@@ -114,7 +114,7 @@ func (s *speaker) setUnlessThere(l *wanted) bool {
 	return ok
 }
 
-// setFree takes those that are free, by MULTI, SET with NX, EXEC.
+// setFree takes the free locks, by MULTI, SET with NX, EXEC.
 func (s *speaker) setFree(l *wanted) bool {
 	asks := []*request{{words: []string{"MULTI"}}}
 	for i, l := range l.all() {
@@ -125,7 +125,7 @@ func (s *speaker) setFree(l *wanted) bool {
 	return ok
 }
 
-// giveAll gives several back, by one script, by EXEC, or one after the other.
+// giveAll gives several locks back, by one script, by EXEC, or one after the other.
 func (s *speaker) giveAll(held []*wanted) {
 	switch kind := s.severally.Float64(); {
 	case kind < 0.3 && !slices.ContainsFunc(held, func(l *wanted) bool { return l.token != held[0].token }):
@@ -152,7 +152,7 @@ func (s *speaker) giveByScript(held []*wanted) {
 	q := &request{words: evalWords(freeAll, namesOf(held), held[0].token)}
 	q.on = func() {
 		n, is := q.reply.(int64)
-		if !is || n != 0 && int(n) != len(held) || n == 0 && q.held { // of some it says nothing
+		if !is || n != 0 && int(n) != len(held) || n == 0 && q.held { // the reply does not say which locks
 			return
 		}
 		for _, t := range told {
@@ -162,7 +162,7 @@ func (s *speaker) giveByScript(held []*wanted) {
 	_, _ = s.await(q)
 }
 
-// giveByScripts compares and deletes each by a script that is understood, in one transaction.
+// giveByScripts compares and deletes each lock by a recognised script, in one transaction.
 func (s *speaker) giveByScripts(held []*wanted) {
 	asks := []*request{{words: []string{"MULTI"}}}
 	var told []func(bool, string)
@@ -206,7 +206,7 @@ func (s *speaker) giveWatched(held ...*wanted) {
 	exec.on = func() {
 		list, done := exec.reply.([]any)
 		_, failed := exec.reply.(fault)
-		changed := slices.ContainsFunc(held, func(l *wanted) bool { return l.hold || l.promise.until <= w.now() }) // what extends a lock changes it
+		changed := slices.ContainsFunc(held, func(l *wanted) bool { return l.hold || l.promise.until <= w.now() }) // an extension changes the lock
 		if failed || exec.held || changed && !done {
 			return
 		}
@@ -217,7 +217,7 @@ func (s *speaker) giveWatched(held ...*wanted) {
 	_, _ = s.await(&request{words: []string{"MULTI"}}, &request{words: append([]string{"DEL"}, namesOf(held)...)}, exec)
 }
 
-// exchangeSpoken puts a value in the place of another, or takes one away, and is told which.
+// exchangeSpoken puts a value in the place of another, or takes a value away, and is told the former value.
 func (s *speaker) exchangeSpoken() {
 	w, k := s.world, &s.world.checker
 	s.tries++

@@ -6,13 +6,13 @@ import (
 	"lockproxy/quorum"
 )
 
-// Clients that speak, and lock by scripts that run by vote: in worlds of the class Voted, too. The texts are those of
-// votes.go, and so is what they mean to clients.
+// Speaking clients that lock by scripts that run by vote, in worlds of the class Voted, too. The texts and their
+// meaning are those of votes.go.
 
-// voteSpoken takes a lock by a script, uses it by others, and gives it back.
+// voteSpoken takes a lock by a script, uses the lock by others, and gives it back.
 func (s *speaker) voteSpoken(l *wanted) {
 	h := s.votedHold(l.resource, l.ttl)
-	if h.lock.counts && s.keeps { // what it says over one connection comes in order
+	if h.lock.counts && s.keeps { // commands over one connection come in order
 		l.token, l.again = s.wire.name, true
 	}
 	h.token, l.grants = l.token, h.lock.take.grantedBy
@@ -22,7 +22,7 @@ func (s *speaker) voteSpoken(l *wanted) {
 		l.beside = append(l.beside, &other)
 	}
 	take := s.script(&h.lock.take, h)
-	take.lock, take.most, take.punctual = l, s.mostAgain(), h.lock == &hashLock // of the others, masters are asked first what they are
+	take.lock, take.most, take.punctual = l, s.mostAgain(), h.lock == &hashLock // for the others, masters are first asked to compile the text
 	s.world.do(func() {
 		s.world.checker.voted[h.token] = true
 		s.world.checker.forgets(h.names, h.token)
@@ -65,7 +65,7 @@ func (s *speaker) script(v *votedScript, h *votedHold) *request {
 	return &request{words: evalWords(scriptTexts[req.Script], req.Keys, req.Args...), most: 6}
 }
 
-// mostAgain is how many InstanceTimeouts a script takes at most that is asked again where votes are split.
+// mostAgain is how many InstanceTimeouts a script takes at most, if it is asked again after split votes.
 func (s *speaker) mostAgain() int {
 	const pauses = 512 * time.Millisecond
 	return 20 + int(pauses/s.world.plan.Config.InstanceTimeout)
@@ -84,7 +84,7 @@ func (s *speaker) awaitScripts(all ...*request) (reply, bool) {
 	return s.await(asks...)
 }
 
-// strays notes that the client forgets a lock that may be there.
+// strays notes that the client forgets a lock that may exist.
 func (s *speaker) strays(h *votedHold) {
 	s.world.do(func() { s.world.checker.astray[h.token] = true })
 }
@@ -126,7 +126,7 @@ func (s *speaker) touchVoted(h *votedHold, l *wanted) bool {
 	return true
 }
 
-// promised takes what a reply has promised anew.
+// promised takes the new promise of a reply.
 func (s *speaker) promised(h *votedHold, q *request) {
 	for _, p := range h.promises {
 		p.until = q.until(s.world, h.ttl, 0)
@@ -150,7 +150,7 @@ func (s *speaker) extendVoted(h *votedHold) bool {
 	return ok && h.lock.extend.grantedBy(q.reply)
 }
 
-// renews is an extension by vote of a lock that the client may not know yet that it has.
+// renews is an extension by vote of a lock that the client may not know yet.
 func (s *speaker) renews(l *wanted) *request {
 	renew := &textLock.extend
 	q := s.script(renew, &votedHold{names: []string{l.resource}, token: l.token, ttl: l.ttl})
@@ -166,7 +166,8 @@ func (s *speaker) renews(l *wanted) *request {
 	return q
 }
 
-// reenterVoted takes the lock once more. Where it is not granted, the client holds it as before; false if the connection is gone.
+// reenterVoted takes the lock once more. If that is not granted, the client holds the lock as before; false if the
+// connection is gone.
 func (s *speaker) reenterVoted(h *votedHold) bool {
 	k := &s.world.checker
 	before := s.shortenByVote(h)
@@ -177,7 +178,7 @@ func (s *speaker) reenterVoted(h *votedHold) bool {
 	q.on = func() {
 		if granted = h.lock.take.grantedBy(q.reply); granted {
 			h.holds++
-			k.astray[h.token] = k.astray[h.token] || before[0].until <= s.world.now() // it may have been gone by then
+			k.astray[h.token] = k.astray[h.token] || before[0].until <= s.world.now() // the lock may have been gone by then
 			s.promised(h, q)
 		}
 	}
@@ -195,8 +196,8 @@ func (s *speaker) freeVoted(h *votedHold, l *wanted) bool {
 	return ok && h.lock.release.grantedBy(q.reply)
 }
 
-// frees is a command that gives the lock back, once: from then on the client does not rely on it, until it is told that it holds it
-// on. It may be said before the client knows that it has the lock.
+// frees is a command that gives the lock back, once. From then on the client does not rely on the lock, until a reply
+// says that the client still holds it. frees may be said before the client knows that it has the lock.
 func (s *speaker) frees(h *votedHold, all []*wanted) *request {
 	w, k := s.world, &s.world.checker
 	before, last := s.shortenByVote(h), h.holds <= 1
@@ -212,7 +213,7 @@ func (s *speaker) frees(h *votedHold, all []*wanted) *request {
 	h.holds--
 	q := s.script(&h.lock.release, h)
 	q.on = func() {
-		for i, p := range h.promises { // somebody may have taken it meanwhile
+		for i, p := range h.promises { // a client may have taken the lock meanwhile
 			p.doubtful = p.doubtful || k.doubtful[h.names[i]] != doubtful[i]
 		}
 		_, failed := q.reply.(fault)
@@ -230,7 +231,7 @@ func (s *speaker) frees(h *votedHold, all []*wanted) *request {
 				s.isGone(all)
 			}
 		case h.lock.counts && !last && q.reply == int64(1):
-			if h.holds = 0; clear && k.has(before[0].resource, before[0].token) { // else masters that had missed an inner hold have freed it
+			if h.holds = 0; clear && k.has(before[0].resource, before[0].token) { // otherwise masters that had missed an inner hold have freed the lock
 				s.goneByVote(h, before, "a release of an inner hold")
 			}
 			s.overByVote(h)
@@ -243,7 +244,7 @@ func (s *speaker) frees(h *votedHold, all []*wanted) *request {
 	return q
 }
 
-// isGone sees to it that locks that were given back are gone soon.
+// isGone checks that released locks are soon gone.
 func (s *speaker) isGone(all []*wanted) {
 	for _, l := range all {
 		if !l.again {

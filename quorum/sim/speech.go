@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// A request is a command on a wire, and what becomes of it. The world's mu guards it.
+// A request is a command on a wire, and its outcome. The world's mu guards it.
 type request struct {
 	words      []string
-	end        int           // how many bytes of the stream it needs
-	sent       time.Duration // true time, as all that follow
+	end        int           // its end in the stream to the proxy, in bytes
+	sent       time.Duration // true time, as all times below
 	slept      time.Duration // how long all proxies had stood still then
-	came       time.Duration // when the proxy had all of it; 0 if it never had
+	came       time.Duration // when the proxy had all of it; 0 if never
 	told       time.Duration // when the proxy had written the reply; 0 if it has not
-	upTo       int           // where that ends in the stream to the client
+	upTo       int           // the reply's end in the stream to the client
 	reply      reply
-	begun      time.Duration // when the Write of it had begun
+	begun      time.Duration // when the reply's Write had begun
 	begunSlept time.Duration // how long all proxies had stood still then
-	held       bool          // that had to wait before
-	alone      bool          // no other was under way, nor came behind it before it was answered
+	held       bool          // the Write had to wait before
+	alone      bool          // no other request was under way, nor came before the reply
 	punctual   bool          // nothing but itself decides when it begins
-	most       int           // it takes so many InstanceTimeouts, if it is alone; 0 is any
+	most       int           // the InstanceTimeouts that it takes at most, if alone; 0 is any
 	lock       *wanted
 	on         func() // called when the reply has been written, if the client's end was open
 }
 
-// A push is what comes by itself.
+// A push is a reply without a request.
 type push []any
 
 // encode appends a command as clients send it.
@@ -40,7 +40,8 @@ func encode(b []byte, words []string) []byte {
 	return b
 }
 
-// decode takes a whole reply from the front of b, and says how long it is: 0 if it is not whole, and -1 if it is none.
+// decode takes a whole reply from the front of b, and returns its length: 0 if the reply is not whole, and -1 if there
+// is none.
 func decode(b []byte) (reply, int) {
 	line, _, whole := bytes.Cut(b, []byte("\r\n"))
 	if !whole || len(line) == 0 {
@@ -92,7 +93,7 @@ func decodeAll(b []byte, size, n int, kind byte) (reply, int) {
 	return list, size
 }
 
-// say sends commands in one go. mu is held. The first is called alone if nothing is under way and it is the only one.
+// say sends commands in one go. mu is held. A command is alone if nothing is under way and no other is sent with it.
 func (c *wire) say(all ...*request) {
 	var b []byte
 	alone := len(all) == 1 && len(c.asked) == 0
@@ -108,8 +109,9 @@ func (c *wire) say(all ...*request) {
 	c.send(b, nil)
 }
 
-// until returns how long the client may rely on the lock whose reply has been written: it counts the TTL from its own send, or
-// goes by the validity that it is told, from when the reply was written. What the proxies slept since, everybody else counts.
+// until returns how long the client may rely on the lock whose reply has been written. The client counts the TTL from
+// its own send, or goes by the told validity, from when the reply was written. The proxies' sleep since then counts for
+// everybody else.
 func (q *request) until(w *World, ttl, valid time.Duration) time.Duration {
 	now := w.asleep()
 	return max(q.sent+ttl-(now-q.slept), q.begun+valid-w.unnoticed(q.begunSlept-q.slept)-(now-q.begunSlept))
@@ -145,7 +147,7 @@ func (c *wire) arrive() {
 	}
 }
 
-// hear tells the replies in what the proxy has written. mu is held.
+// hear finds the replies in the proxy's bytes. mu is held.
 func (c *wire) hear(b []byte) {
 	c.partial = append(c.partial, b...)
 	for {
@@ -176,7 +178,8 @@ func (c *wire) hear(b []byte) {
 	}
 }
 
-// await waits until the client has read a reply, and returns it; false if the connection ended before, or the client hung up.
+// await waits until the client has read a reply, and returns the reply; false if the connection ended before, or the
+// client hung up.
 func (c *wire) await(q *request) (reply, bool) {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
@@ -200,7 +203,7 @@ func (c *wire) await(q *request) (reply, bool) {
 			return q.reply, true
 		case c.lost != nil:
 			return nil, false
-		case c.arrived > c.read: // of what comes before it
+		case c.arrived > c.read: // of earlier replies
 			c.read = c.arrived
 			c.changed.Broadcast()
 		}

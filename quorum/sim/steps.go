@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Steps are those of a master's clock, and what the proxies have heard of it: a quorum of masters must not step alike at
-// once (docs/safety.md, assumption 3), for that is what a proxy sees that stood still.
+// Steps are the steps of a master's clock, and the proxies' knowledge of them. A quorum of masters must not step alike
+// at once (docs/safety.md, assumption 3): to a proxy this looks like its own standstill.
 //
-// Nor may a proxy meet a clock that has just gone ahead, and that another proxy, which knew it, is about to mark its master
-// for (assumption 2).
+// Nor may a proxy meet a clock that has just gone ahead, while another proxy, which knew the clock, is about to mark
+// the master (assumption 2).
 type steps struct {
 	list  []step
-	asked map[*life]time.Duration // when the latest question was sent that was answered with the time
+	asked map[*life]time.Duration // when the latest question that was answered with the time was sent
 
-	ahead  time.Duration // when the clock went ahead the last time; 0 if it never did
+	ahead  time.Duration // when the clock last went ahead; 0 if never
 	canary string        // the master's then
 }
 
@@ -39,7 +39,7 @@ func (s *steps) heard(l *life, b *batch, now time.Duration) {
 	}
 }
 
-// setClock sets a clock, by a little more if a quorum of them would have been set alike at once.
+// setClock sets a clock, by a little more if otherwise a quorum of clocks would have been set alike at once.
 func (w *World) setClock(s *server, by time.Duration) {
 	for more := max(by, -by) / by; w.quorumSteps(s, by); {
 		by += more * (w.alike(by) + 1)
@@ -52,7 +52,8 @@ func (w *World) setClock(s *server, by time.Duration) {
 	s.steps.list = append(s.steps.list, step{w.now(), by, make(map[*life]time.Duration)})
 }
 
-// aheadMarked is how long it may take until a master is marked for a clock that went ahead: a heartbeat, and hearing the others.
+// aheadMarked is how long it may take until a master is marked after its clock went ahead: a heartbeat, and the answers
+// of the others.
 const aheadMarked = time.Second
 
 // goesAhead notes that the clock goes ahead now.
@@ -61,8 +62,8 @@ func (s *server) goesAhead() {
 	s.steps.ahead, s.steps.canary = s.now(), canary.text
 }
 
-// meetsTooEarly says that a proxy must not be told the time yet. If it is told though nobody has marked the master, or
-// will, what was promised to others is not promised any more.
+// meetsTooEarly says that a proxy must not be told the time yet. If the proxy is told though nobody has marked the
+// master, or will, earlier promises to others do not bind any more.
 func (s *server) meetsTooEarly(l *life) bool {
 	if l == nil || s.steps.ahead == 0 || s.steps.asked[l] != 0 {
 		return false
@@ -83,18 +84,17 @@ func (s *server) meetsTooEarly(l *life) bool {
 // knownTo says that a proxy knows the clock.
 func (s *server) knownTo(p *proxy) bool { return p.life != nil && s.steps.asked[p.life] != 0 }
 
-// tolerated is what an engine makes nothing of.
+// tolerated is the largest step that an engine ignores.
 func (w *World) tolerated() time.Duration { return (w.plan.strictest().Grace + 2*time.Millisecond) / 5 }
 
-// alike is how near to a step an engine may find another one and take both for its own standstill: what it tolerates, what
-// its observations leave open, and what clocks drift meanwhile.
+// alike is how near two steps must be for an engine to take both for its own standstill: the tolerance, the uncertainty
+// of its observations, and the drift of clocks meanwhile.
 func (w *World) alike(by time.Duration) time.Duration {
 	c := w.plan.loosest()
 	return 2*(c.Grace+2*time.Millisecond) + 2*w.plan.farthest() + time.Duration(2*c.DriftFactor*float64(by.Abs()))
 }
 
-// quorumSteps says whether a step of s would make a quorum of masters that step alike at once, with what else their
-// clocks have been set by lately.
+// quorumSteps says whether a step of s, with the recent steps, would make a quorum of masters step alike at once.
 func (w *World) quorumSteps(s *server, by time.Duration) bool {
 	sums, n := []time.Duration{by}, 1
 	for _, st := range s.steps.lately(w.now()) {
@@ -109,7 +109,8 @@ func (w *World) quorumSteps(s *server, by time.Duration) bool {
 	return n > len(w.servers)/2
 }
 
-// stepsWith says that o stepped lately by about one of the sums, and that a proxy may not tell that from a step of s now.
+// stepsWith says that o lately stepped by about one of the sums, and that a proxy may not tell that step from a step of
+// s now.
 func (w *World) stepsWith(o, s *server, sums []time.Duration) bool {
 	by := time.Duration(0)
 	for _, st := range o.steps.lately(w.now()) {
@@ -123,8 +124,8 @@ func (w *World) stepsWith(o, s *server, sums []time.Duration) bool {
 	return false
 }
 
-// atOnce says that some proxy has not seen the step, or not yet asked s for the time since, and been answered: if s steps
-// now, it finds both between two answers of each.
+// atOnce says that some proxy has not seen the step, or has had no answer from s since. If s steps now, this proxy
+// finds both steps between two answers of each master.
 func (w *World) atOnce(st step, s *server) bool {
 	for _, p := range w.proxies {
 		if l := p.life; l != nil && (st.seen[l] == 0 || s.steps.asked[l] < st.seen[l]) {

@@ -10,9 +10,9 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// Stirs: in worlds with operators that have no aim of their own, lockproxy init runs while clients lock, and the addresses of two masters
-// are exchanged for a while; clients that speak add to the TTL of what they hold; and where nothing else goes wrong, the messages of one
-// master are not heard.
+// Stirs: in worlds with operators that have no aim of their own, lockproxy init runs while clients lock, and the
+// addresses of two masters are exchanged for a while. Speaking clients add to the TTL of their locks. Where nothing
+// else goes wrong, the messages of one master are not heard.
 
 // stir takes its chance from a stream of its own.
 func (p *Plan) stir(r *rand.Rand) {
@@ -28,13 +28,13 @@ func (p *Plan) stir(r *rand.Rand) {
 	if p.Masters > 1 && chance(r, 0.3) {
 		p.Faults, p.Forgets = append(p.Faults, "addresses exchanged"), true
 	}
-	// What was told of values and fences, and of locks by vote, binds no longer then.
+	// Then answers about values and fences, and about locks by vote, do not bind any more.
 	if p.Fences+p.Exchanges+p.Thefts+p.Votes+p.Reads == 0 && chance(r, 0.4) {
 		p.Faults, p.Forgets = append(p.Faults, "initialised"), true
 	}
 }
 
-// stirKinds are what operators do to all masters, or to two; and what becomes of messages.
+// stirKinds are operators' acts on all masters, or on two, and faults of messages.
 var stirKinds = []faultKind{
 	{name: "initialised", forgets: true, strike: initialised},
 	{name: "addresses exchanged", forgets: true, strike: exchangeAddresses},
@@ -47,7 +47,7 @@ var stirKinds = []faultKind{
 	})},
 }
 
-// initialised is lockproxy init. It binds those no longer who hold a lock by then, or whose attempts are under way.
+// initialised is lockproxy init. Locks held at that time, and attempts under way, are not promised any more.
 func initialised(w *World, _ *rand.Rand) func() {
 	if w.initialising {
 		return nil
@@ -102,7 +102,7 @@ func exchangeAddresses(w *World, r *rand.Rand) func() {
 	return exchange
 }
 
-// deafen does something to the connections over which one master's messages are heard.
+// deafen strikes the connections for one master's messages.
 func deafen(strike func(*conn)) func(*World, *rand.Rand) func() {
 	return func(w *World, r *rand.Rand) func() {
 		p := pick(r, w.proxies...)
@@ -126,7 +126,7 @@ func deafen(strike func(*conn)) func(*World, *rand.Rand) func() {
 	}
 }
 
-// addText is redis-py's, of an extension that adds.
+// addText is redis-py's text of an extension that adds.
 const addText = "local token = redis.call('get', KEYS[1]) if not token or token ~= ARGV[1] then return 0 end " +
 	"local expiration = redis.call('pttl', KEYS[1]) if not expiration then expiration = 0 end if expiration < 0 then return 0 end " +
 	"local newttl = ARGV[2] if ARGV[3] == \"0\" then newttl = ARGV[2] + expiration end redis.call('pexpire', KEYS[1], newttl) return 1"

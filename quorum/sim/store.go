@@ -10,14 +10,14 @@ type item struct {
 	text    string
 	hash    bool
 	expires int64 // ms on the master's clock; 0 is never
-	by      *life // whose command set it; nil if none did
+	by      *life // whose command set the key; nil if none did
 }
 
-// A store is the data of a master, and how it came about: what a restart forgets is the end of that history.
+// A store is the data of a master, and its history: a restart forgets the end of the history.
 type store struct {
 	dbs     [databases]map[string]item
 	journal []mutation
-	command int // the number of the one that runs
+	command int // the number of the running command
 }
 
 // databases is how many a master has.
@@ -30,7 +30,7 @@ type mutation struct {
 	kind mutationKind
 	key  string
 	item item
-	part int // of which command
+	part int // the number of its command
 }
 
 type mutationKind uint8
@@ -50,7 +50,7 @@ func newStore() store {
 	return s
 }
 
-// do makes a change and remembers it.
+// do makes a change and remembers the change.
 func (s *store) do(m mutation) {
 	m.part = s.command
 	s.journal = append(s.journal, m)
@@ -70,8 +70,8 @@ func (s *store) apply(m mutation) {
 	}
 }
 
-// expired says that the key was to expire at this instant before: it was put back, or kept its TTL; or a few milliseconds
-// earlier: a re-entrant attempt counts on it.
+// expired says that the key was to expire at this instant before: the key was put back, or kept its TTL. Or a few
+// milliseconds earlier: a re-entrant attempt counts on such a key.
 func (s *store) expired(key string, at int64) bool {
 	const few = 20 // ms
 	n := 0
@@ -80,7 +80,7 @@ func (s *store) expired(key string, at int64) bool {
 			n++
 		}
 	}
-	return n > 1 // one is what was set just now
+	return n > 1 // one of these is the key that was just set
 }
 
 // lastPut returns when a key was set last, in true time.
@@ -93,7 +93,7 @@ func (s *store) lastPut(db int, key string) time.Duration {
 	return 0
 }
 
-// rewind forgets what happened after a true time.
+// rewind forgets all changes after a true time.
 func (s *store) rewind(to time.Duration) {
 	kept := s.journal
 	for i, m := range kept {
@@ -110,8 +110,8 @@ func (s *store) rewind(to time.Duration) {
 	}
 }
 
-// loseTransactions forgets what commands did, since a true time, that changed more than one key each: they stand in the append-only
-// file as MULTI and EXEC. It returns how many changes that were. What was there before that time was in the file's base.
+// loseTransactions forgets the commands since a true time that changed more than one key each: in the append-only file
+// they stand as MULTI and EXEC. It returns the number of lost changes. Earlier data was in the file's base.
 func (s *store) loseTransactions(since time.Duration) (lost int64) {
 	size := make(map[int]int)
 	for _, m := range s.journal {

@@ -12,20 +12,20 @@ import (
 type votedLock struct {
 	name                  string
 	keys                  int
-	counts                bool // it is held as often as it was taken, in a hash
-	shared                bool // with others who hold it in the same way
+	counts                bool // held as often as taken, in a hash
+	shared                bool // shared with other holders of the same kind
 	take, extend, release votedScript
 	rename, copy          votedScript // none if its script is nil
 }
 
-// A votedScript is a text with the rule by which its answers merge, as resp gives it to those that package script knows.
+// A votedScript is a text with the rule by which its answers merge, as resp has for scripts that package script knows.
 type votedScript struct {
 	script  *quorum.Script
 	rule    quorum.Rule
 	granted func(quorum.Value) bool
 	words   func(token, ttl string) []string
 	channel bool                              // the key after the names is a channel
-	beside  func(name, token string) []string // the keys after that
+	beside  func(name, token string) []string // the keys after the channel
 }
 
 // takeHash, renewHash and freeHash are Redisson's.
@@ -40,7 +40,7 @@ const (
 		"else redis.call('del', KEYS[1]); redis.call('publish', KEYS[2], ARGV[1]); return 1; end; return nil;"
 )
 
-// Those of nobody knows whom: each tells more than whether it was done.
+// The texts of an unknown library: each tells more than success or failure.
 const (
 	takeText = "local holder = redis.call('get', KEYS[1]) if holder then return 'held by ' .. holder end " +
 		"redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return 'yours'"
@@ -48,7 +48,7 @@ const (
 	freeText  = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 'not yours' end redis.call('del', KEYS[1]) return 'yours'"
 )
 
-// Those of node-redlock, for several keys.
+// The texts of node-redlock, for several keys.
 const (
 	takeAll = "for i, key in ipairs(KEYS) do if redis.call('exists', key) == 1 then return 0 end end " +
 		"for i, key in ipairs(KEYS) do redis.call('set', key, ARGV[1], 'PX', ARGV[2]) end return #KEYS"
@@ -67,7 +67,7 @@ func newScript(text string) *quorum.Script {
 	return s
 }
 
-// moves returns a script that moves the lock KEYS[1] to KEYS[2] by a command, if nobody holds that, and tells the TTL.
+// moves returns a script that moves the lock KEYS[1] to KEYS[2] by a command, if KEYS[2] is free, and returns the TTL.
 func moves(command, mine string) votedScript {
 	return votedScript{
 		script: newScript("if not (" + mine + ") then return " + strconv.Itoa(notMine) + " end " +
@@ -77,7 +77,7 @@ func moves(command, mine string) votedScript {
 	}
 }
 
-// notMine is what a script that moves a lock says if its client does not hold it.
+// notMine is the reply of a moving script if its client does not hold the lock.
 const notMine = -1
 
 // Whether a lock is its client's.
@@ -125,7 +125,7 @@ func yours(v quorum.Value) bool    { return v.Kind == quorum.BulkValue && v.Text
 func ttlFirst(token, ttl string) []string   { return []string{ttl, token} }
 func tokenFirst(token, ttl string) []string { return []string{token, ttl} }
 
-// request returns what runs the script on some resources.
+// request returns the request to run the script on some resources.
 func (s *votedScript) request(names []string, token string, ttl time.Duration) quorum.RunRequest {
 	req := quorum.RunRequest{Script: s.script, Keys: names, Rule: s.rule, Args: s.words(token, strconv.FormatInt(ttl.Milliseconds(), 10))}
 	req.Rule.Granted = s.granted

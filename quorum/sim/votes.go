@@ -11,8 +11,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// Votes: in worlds of the class Voted, clients also take, re-enter, extend and give back locks by scripts that run
-// by vote, on the same resources as the others. Whatever that takes of chance it takes from streams of its own.
+// Votes: in worlds of the class Voted, clients also take, re-enter, extend and give back locks by scripts that run by
+// vote, on the same resources as the others. All random draws for this are from streams of their own.
 
 func (p *Plan) votes(r *rand.Rand) {
 	p.Votes, p.Constant = pick(r, 0.3, 0.7, 1), false
@@ -21,7 +21,7 @@ func (p *Plan) votes(r *rand.Rand) {
 	}
 }
 
-// aimVotes has masters whose answers are lost, and masters that have again what was put back since.
+// aimVotes has masters whose answers are lost, and masters that get keys again which were put back since.
 func aimVotes(p *Plan, r *rand.Rand) {
 	p.Blunt = false
 	p.Votes, p.Resources, p.Clients = 1, pick(r, 1, 1, 2), 2+r.IntN(3)
@@ -47,13 +47,13 @@ type votedHold struct {
 	names    []string
 	token    string
 	ttl      time.Duration
-	promises []*promise // one for each name
-	holds    int        // how often it was taken, as far as the client knows
+	promises []*promise // one promise for each name
+	holds    int        // how often the lock was taken, as far as the client knows
 }
 
-// votedToken returns the token of the next attempt by vote, and whether it is used but once. As with Redisson it may be the
-// client's for as long as it lives: of which its connection to one process of a proxy is a part, so that what it has asked
-// for comes in order.
+// votedToken returns the token of the next attempt by vote, and whether the token is used only once. As with Redisson
+// the token may be the client's for its whole life. Then its connection to one process of a proxy is a part of the
+// token, so that its commands come in order.
 func (c *client) votedToken() (string, bool) {
 	c.tries++
 	if l := c.proxy.life; c.keeps && l != nil {
@@ -101,7 +101,7 @@ func (c *client) useByVote(h *votedHold) {
 	left := max(h.ttl, h.promises[0].until-w.now())
 	w.mu.Unlock()
 	c.pause(between(c.voting, 0, min(w.plan.Hold, 2*left)))
-	if chance(c.voting, 0.1) && h.ttl <= w.plan.TTLMost { // it forgets the lock, or dies; its promise lasts
+	if chance(c.voting, 0.1) && h.ttl <= w.plan.TTLMost { // the client forgets the lock, or dies; its promise lasts
 		w.do(func() { w.checker.astray[h.token] = true })
 		c.pause(min(h.ttl, w.plan.Hold))
 		return
@@ -130,21 +130,21 @@ func (c *client) touchByVote(h *votedHold) bool {
 	return true
 }
 
-// askByVote runs a script; heard is told what it came to, and whether it granted.
+// askByVote runs a script. heard gets the outcome, and whether the script granted.
 func (c *client) askByVote(s *votedScript, h *votedHold, heard func(l *life, r quorum.Ran, granted bool)) (granted bool, r quorum.Ran, ok bool) {
 	w, began := c.world, c.world.now()
 	timeouts, pauses := 2, time.Duration(0)
-	if s.rule.Merge == quorum.Taking { // it is asked again where votes are split
+	if s.rule.Merge == quorum.Taking { // asked again after split votes
 		timeouts, pauses = 16, 512*time.Millisecond
 	}
 	req := s.request(h.names, h.token, h.ttl)
 	req.DB = w.plan.key(h.names[0]).DB
 	r, ok = ask(c.proxy, func(l *life, r quorum.Ran) {
 		granted = r.Err == nil && s.granted(r.Reply)
-		if r.Lock != nil && time.Until(r.Lock.Until()) <= 0 { // who writes the reply finds that it is too late (resp)
+		if r.Lock != nil && time.Until(r.Lock.Until()) <= 0 { // the writer of the reply finds that it is too late (resp)
 			r.Err, granted = quorum.ErrLate, false
 		}
-		if s != &h.lock.take && r.Reply.Kind == quorum.ErrorValue { // as OOM: it says nothing of the lock
+		if s != &h.lock.take && r.Reply.Kind == quorum.ErrorValue { // as OOM: the error says nothing of the lock
 			r.Err, granted = errors.New(r.Reply.Text), false
 		}
 		w.logf(c.name, "via %s: %v by vote, %v for %v, token %s: granted %v, %+v, %v", l.name, h.names, req.Args, h.ttl, h.token, granted, r.Reply, r.Err)
@@ -166,7 +166,7 @@ func (c *client) takeByVote(h *votedHold) bool {
 	began, slept := w.now(), w.asleep()
 	won, r, ok := c.askByVote(&h.lock.take, h, func(l *life, r quorum.Ran, granted bool) {
 		if once {
-			// That a quorum agrees on a no is an outcome like others: masters that are slow may still be sent the script.
+			// A quorum's agreement on a no is an outcome like others: the script may still be sent to slow masters.
 			agreed := h.lock.take.rule.Merge == quorum.Agreeing && r.Err == nil
 			k.attempt(h.token, fate{life: l, failed: !granted || leaves, left: leaves || agreed || r.Lock != nil})
 		}
@@ -190,14 +190,15 @@ func (c *client) takeByVote(h *votedHold) bool {
 		k.astray[h.token] = true
 	}
 	w.mu.Unlock()
-	if r.Lock != nil && (leaves || !won) { // the client has gone before it was answered, or it was too late to answer
+	if r.Lock != nil && (leaves || !won) { // the client has gone before the answer, or the answer came too late
 		c.pause(between(c.voting, 0, time.Millisecond))
 		r.Lock.Abandon()
 	}
 	return won && !leaves
 }
 
-// forgets notes that a client no longer counts on a lock that it took and forgot: it takes it again, perhaps for less time.
+// forgets notes that a client no longer counts on a lock that it took and forgot: it takes the lock again, perhaps for
+// less time.
 func (k *checker) forgets(names []string, token string) {
 	for _, name := range names {
 		for _, p := range k.promises[name] {
@@ -206,8 +207,8 @@ func (k *checker) forgets(names []string, token string) {
 	}
 }
 
-// promiseByVote takes what a script that took or extended a lock has promised: the client relies on that, or counts the TTL
-// from its own send.
+// promiseByVote takes the promise of a script that took or extended a lock. The client relies on the promise, or counts
+// the TTL from its own send.
 func (c *client) promiseByVote(h *votedHold, r quorum.Ran, began, slept time.Duration) {
 	w := c.world
 	slept = w.asleep() - slept
@@ -221,7 +222,7 @@ func (c *client) promiseByVote(h *votedHold, r quorum.Ran, began, slept time.Dur
 	}
 }
 
-// shortenByVote notes that the lock may last for its TTL from now only, and returns what was promised before.
+// shortenByVote notes that the lock may last only for its TTL from now, and returns the former promises.
 func (c *client) shortenByVote(h *votedHold) []promise {
 	w := c.world
 	w.mu.Lock()
@@ -235,9 +236,9 @@ func (c *client) shortenByVote(h *votedHold) []promise {
 	return before
 }
 
-// goneByVote is called when the client was told that it does not hold what it was promised before.
+// goneByVote is called when the client was told that it does not hold its promised lock.
 func (c *client) goneByVote(h *votedHold, before []promise, by string) {
-	doubtful := slices.ContainsFunc(h.promises, func(p *promise) bool { return p.doubtful }) // of one, and the script did nothing
+	doubtful := slices.ContainsFunc(h.promises, func(p *promise) bool { return p.doubtful }) // one doubtful lock is enough: the script did nothing
 	for i := range h.promises {
 		was := before[i]
 		was.doubtful = doubtful
@@ -256,7 +257,7 @@ func (c *client) extendByVote(h *votedHold) bool {
 	w := c.world
 	began, slept := w.now(), w.asleep()
 	before := c.shortenByVote(h)
-	if h.lock.shared { // whoever renews one hold renews all, and what an attempt has left that is being undone
+	if h.lock.shared { // a renewal of one hold renews all, and the key of an attempt that is being undone
 		w.do(func() { w.checker.renewals[h.names[0]]++ })
 	}
 	granted, _, _ := c.askByVote(&h.lock.extend, h, func(_ *life, r quorum.Ran, granted bool) {
@@ -267,13 +268,13 @@ func (c *client) extendByVote(h *votedHold) bool {
 			c.goneByVote(h, before, "an extension by vote")
 		}
 	})
-	if !granted { // the client forgets the lock, and there it may be
+	if !granted { // the client forgets the lock, which may exist
 		w.do(func() { w.checker.astray[h.token] = true })
 	}
 	return granted
 }
 
-// reenterByVote takes the lock once more. Where it is not granted, the client holds it as before.
+// reenterByVote takes the lock once more. If that is not granted, the client holds the lock as before.
 func (c *client) reenterByVote(h *votedHold) {
 	w := c.world
 	began, slept := w.now(), w.asleep()
@@ -282,7 +283,7 @@ func (c *client) reenterByVote(h *votedHold) {
 	granted, _, _ := c.askByVote(&h.lock.take, h, func(_ *life, r quorum.Ran, granted bool) {
 		if granted {
 			h.holds++
-			w.checker.astray[h.token] = w.checker.astray[h.token] || before[0].until <= w.now() // it may have been gone by then
+			w.checker.astray[h.token] = w.checker.astray[h.token] || before[0].until <= w.now() // the lock may have been gone by then
 			c.promiseByVote(h, r, began, slept)
 		}
 	})
@@ -291,8 +292,8 @@ func (c *client) reenterByVote(h *votedHold) {
 	}
 }
 
-// freeByVote gives the lock back, once. From the moment at which it asks, the client does not rely on it, until it is told that
-// it holds it on: masters may count less holds than the client.
+// freeByVote gives the lock back, once. From the moment of asking, the client does not rely on the lock, until a reply
+// says that the client still holds it: masters may count fewer holds than the client.
 func (c *client) freeByVote(h *votedHold) bool {
 	w, k := c.world, &c.world.checker
 	before := c.shortenByVote(h)
@@ -309,7 +310,7 @@ func (c *client) freeByVote(h *votedHold) bool {
 	w.mu.Unlock()
 	h.holds--
 	granted, _, _ := c.askByVote(&h.lock.release, h, func(_ *life, r quorum.Ran, granted bool) {
-		for i, p := range h.promises { // somebody may have taken it meanwhile
+		for i, p := range h.promises { // a client may have taken the lock meanwhile
 			p.doubtful = p.doubtful || k.doubtful[h.names[i]] != doubtful[i]
 		}
 		clear := !k.astray[h.token]
@@ -322,7 +323,7 @@ func (c *client) freeByVote(h *votedHold) bool {
 		case h.lock.counts && last && r.Reply.Int == 0 && clear && k.stands(&before[0]) && !w.plan.Forgets && k.has(before[0].resource, before[0].token):
 			k.report(heldOn, "%s of %s (%s)", h.names[0], c.name, h.token)
 		case h.lock.counts && !last && r.Reply.Int == 1:
-			if h.holds = 0; clear && k.has(before[0].resource, before[0].token) { // else masters that had missed an inner hold have freed it
+			if h.holds = 0; clear && k.has(before[0].resource, before[0].token) { // otherwise masters that had missed an inner hold have freed the lock
 				c.goneByVote(h, before, "a release of an inner hold")
 			}
 			c.overByVote(h)
@@ -338,7 +339,7 @@ func (c *client) freeByVote(h *votedHold) bool {
 	return granted
 }
 
-// votedWords returns the arguments of a client's script in a command, without the wrapper's; nil if it is another command.
+// votedWords returns the arguments of a client's script in a command, without the wrapper's; nil for any other command.
 func votedWords(words []string) []string {
 	const wrappers = 7
 	if len(words) < 3 || words[0] != "EVAL" && words[0] != "EVALSHA" {
@@ -351,7 +352,7 @@ func votedWords(words []string) []string {
 	return words[3+n : len(words)-wrappers]
 }
 
-// votedSent checks a script on its way to a master: an attempt by vote that has failed sends nothing more.
+// votedSent checks a script on its way to a master: a failed attempt by vote sends nothing more.
 func (k *checker) votedSent(words []string) {
 	for _, word := range votedWords(words) {
 		if f := k.attempts[word]; k.voted[word] && f != nil && f.failed && !f.left {
@@ -360,7 +361,7 @@ func (k *checker) votedSent(words []string) {
 	}
 }
 
-// unheard notes commands whose answers a proxy will not hear. What an attempt by vote did there stays until its TTL
+// unheard notes commands whose answers a proxy will not hear. Their effects, in an attempt by vote, stay until the TTL
 // (docs/safety.md).
 func (k *checker) unheard(s *server, commands [][]string) {
 	for _, words := range commands {

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// A wire is the connection of a client to a proxy, both ends of it; it is a net.Conn to the proxy. Bytes come in order, in
-// pieces that chance cuts, and are late. The proxy's end takes only so much that the client has not read.
+// A wire is the connection of a client to a proxy, both ends of it, and a net.Conn for the proxy. Bytes come in order,
+// in random pieces, and late. The proxy's end blocks when too many bytes are unread by the client.
 type wire struct {
 	world   *World
 	life    *life
 	rng     *rand.Rand
 	name    string
-	changed sync.Cond // something below has changed; its L is the world's mu, which guards all below
+	changed sync.Cond // a field below has changed; its L is the world's mu, which guards all below
 
 	// Towards the proxy.
 	pieces  []piece
 	written int // bytes that the client wrote
-	came    int // of these, what has arrived
+	came    int // of these, the arrived bytes
 	inbox   []byte
-	ended   error         // what the proxy reads behind that
-	noticed time.Duration // when that arrived
+	ended   error         // the error that the proxy reads behind the bytes
+	noticed time.Duration // when the end arrived
 	wokenBy *time.Timer   // the proxy's read deadline
 	overdue bool
 
@@ -33,21 +33,21 @@ type wire struct {
 	accepted, arrived, read int
 	window                  int
 	partial                 []byte        // of a reply that is not whole
-	lost                    error         // what the client reads behind what has arrived
+	lost                    error         // the error that the client reads behind the arrived bytes
 	begun                   time.Duration // when the latest Write began
 	begunSlept              time.Duration // how long all proxies had stood still then
-	stuck                   bool          // it waits for the client to read
+	stuck                   bool          // the Write waits for the client to read
 
 	hungUp bool        // the client's end is closed
 	shut   bool        // the proxy's end is closed
-	asked  []*request  // whose replies are not written
+	asked  []*request  // requests without a written reply
 	held   []*heldOpen // by LOCK with HOLD
 	pushed func(push)
 	resp3  bool
 	db     int
 }
 
-// A piece is what arrives at once: the opening of the connection, bytes, or the end of the stream.
+// A piece arrives at once: the opening of the connection, bytes, or the end of the stream.
 type piece struct {
 	opens bool
 	bytes []byte
@@ -78,7 +78,7 @@ func (c *wire) opens() {
 		c.breaks(syscall.ECONNREFUSED)
 		return
 	}
-	e.conns <- c // there are fewer clients than it has room for
+	e.conns <- c // never blocks: there are fewer clients than places
 }
 
 func (c *wire) delay() time.Duration {
@@ -106,7 +106,7 @@ func (c *wire) send(b []byte, end error) {
 	}
 }
 
-// travel lets a piece arrive, behind those before it.
+// travel lets a piece arrive, behind the earlier pieces.
 func (c *wire) travel(p piece) {
 	c.pieces = append(c.pieces, p)
 	c.world.after(c.delay(), func() {
@@ -127,7 +127,7 @@ func (c *wire) travel(p piece) {
 	})
 }
 
-// ends is what the proxy notices of the client's end.
+// ends is the end of the client's stream as the proxy sees it.
 func (c *wire) ends(err error) {
 	if c.ended == nil {
 		c.noticed = c.world.now()
@@ -138,7 +138,8 @@ func (c *wire) ends(err error) {
 	c.world.checker.hangUpNoticed(c)
 }
 
-// hangUp closes the client's end. What is on its way to the proxy comes before the news, or is lost; so are all replies.
+// hangUp closes the client's end. Bytes on their way to the proxy come before the news, or are lost. All replies are
+// lost.
 func (c *wire) hangUp(how error) {
 	if c.hungUp {
 		return
@@ -157,7 +158,7 @@ func (c *wire) breaks(err error) {
 	c.changed.Broadcast()
 }
 
-// sever is the end of the process: nothing more leaves it. mu is held.
+// sever is the end of the process: no further byte leaves the process. mu is held.
 func (c *wire) sever() {
 	c.shut = true
 	c.changed.Broadcast()
@@ -214,7 +215,7 @@ func (c *wire) Write(b []byte) (int, error) {
 	}
 }
 
-// accept takes bytes that the proxy wrote. mu is held.
+// accept takes the proxy's bytes. mu is held.
 func (c *wire) accept(b []byte) {
 	c.accepted += len(b)
 	c.hear(b)
@@ -229,7 +230,7 @@ func (c *wire) accept(b []byte) {
 	})
 }
 
-// reject is the answer of a client's end that is closed, to what comes.
+// reject is the answer of a client's closed end to arriving bytes.
 func (c *wire) reject() {
 	if c.ended == nil || c.ended == io.EOF { //nolint:errorlint // it is one of two
 		c.ends(syscall.ECONNRESET)
@@ -256,7 +257,7 @@ func (c *wire) CloseWrite() error {
 	return nil
 }
 
-// finish lets the client read the end behind what was written. mu is held.
+// finish lets the client read the end behind the written bytes. mu is held.
 func (c *wire) finish(err error) {
 	c.world.checker.hangUpNoticed(c)
 	c.world.after(c.delay(), func() {
@@ -266,7 +267,7 @@ func (c *wire) finish(err error) {
 	c.changed.Broadcast()
 }
 
-// SetReadDeadline wakes a Read that waits.
+// SetReadDeadline wakes a waiting Read.
 func (c *wire) SetReadDeadline(t time.Time) error {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// A World is all that one seed decides. Everything that happens in it is an event: a function that runs alone, at an
-// instant that no other event has. Clients wake at even nanoseconds and the network at odd ones, so that a timer that the
-// engine sets on behalf of a client never comes due together with a message. So nothing depends on who runs first.
+// A World is the whole of one seed. Everything in it is an event: a function that runs alone, at an instant of its own.
+// Clients wake at even nanoseconds and the network at odd ones. So a timer that the engine sets on behalf of a client
+// never comes due together with a message, and nothing depends on the scheduler.
 type World struct {
 	plan  Plan
 	slept atomic.Int64 // how long all proxies have stood still, by the clocks of everybody else
@@ -41,8 +41,8 @@ type World struct {
 	door    Door // nil: clients call the engine
 
 	inits        int  // how often lockproxy init was run
-	initialising bool // it runs
-	due          bool // it is to be run in the end: it has failed half-way, or addresses were exchanged
+	initialising bool // lockproxy init runs
+	due          bool // init is to be run in the end: it has failed half-way, or addresses were exchanged
 }
 
 // newWorld makes the servers and the proxies, and starts the proxies soon.
@@ -77,7 +77,7 @@ func (w *World) initialise() {
 	}
 	c := &w.plan.Config
 	bounds := vouch.Unbound
-	if len(w.plan.Own) == 0 { // what every proxy would write first
+	if len(w.plan.Own) == 0 { // the bounds that every proxy would write first
 		bounds = vouch.Bounds{
 			Kept: c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor,
 			Patience: c.InstanceTimeout,
@@ -94,14 +94,14 @@ func (w *World) initialise() {
 	}
 }
 
-// now returns the true time: that since the world began.
+// now returns the true time: the time since the world began.
 func (w *World) now() time.Duration { return time.Since(w.start) }
 
 // asleep returns how long all proxies have stood still.
 func (w *World) asleep() time.Duration { return time.Duration(w.slept.Load()) }
 
-// unnoticed returns what of a sleep the proxies' clock does not tell: a client that was awake counts it, from its own
-// request.
+// unnoticed returns the part of a sleep that the proxies' clock does not tell. A client that was awake counts that
+// part, from its own request.
 func (w *World) unnoticed(slept time.Duration) time.Duration {
 	if w.plan.Paused {
 		return slept
@@ -109,14 +109,14 @@ func (w *World) unnoticed(slept time.Duration) time.Duration {
 	return 0
 }
 
-// until returns how long a client relies on what it asked for when the proxies had slept for so long: it goes by what the proxy promises, or
-// counts the TTL from its own send.
+// until returns how long a client relies on a lock that it asked for when the proxies had slept for slept. The client
+// goes by the proxy's promise, or counts the TTL from its own send.
 func (w *World) until(promised time.Time, sent, ttl, slept time.Duration) time.Duration {
 	slept = w.asleep() - slept
 	return max(promised.Sub(w.start)-w.unnoticed(slept), sent+ttl-slept)
 }
 
-// random returns the stream of random numbers that belongs to a name.
+// random returns the stream of random numbers for a name.
 func (w *World) random(name string, ids ...int) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, name, ids)
@@ -136,7 +136,7 @@ func (w *World) take(d time.Duration, parity time.Duration) time.Duration {
 	return at
 }
 
-// after lets an event happen d later. It is called with mu held, and so is f.
+// after lets an event happen d later. mu is held, in after and in f.
 func (w *World) after(d time.Duration, f func()) {
 	at := w.take(d, 1)
 	heap.Push(&w.events, event{at, f})
@@ -166,7 +166,7 @@ func (w *World) turn(over <-chan struct{}) {
 	}
 }
 
-// An event is what happens at an instant.
+// An event happens at an instant.
 type event struct {
 	at time.Duration
 	f  func()
@@ -190,7 +190,7 @@ func (a *agenda) Pop() any {
 	return last
 }
 
-// sleep lets a client wait. It is called without mu.
+// sleep lets a client wait. mu is not held.
 func (w *World) sleep(d time.Duration) {
 	w.mu.Lock()
 	at := w.take(d, 0)
@@ -201,14 +201,14 @@ func (w *World) sleep(d time.Duration) {
 	w.mu.Unlock()
 }
 
-// do lets something happen at once. It is called without mu.
+// do runs f at once. mu is not held before.
 func (w *World) do(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-// logf writes a line of the trace. It is called with mu held.
+// logf writes a line of the trace. mu is held.
 func (w *World) logf(who, format string, args ...any) {
 	if w.trace != nil {
 		w.trace(fmt.Sprintf("%12.6f %-10s ", w.now().Seconds(), who) + fmt.Sprintf(format, args...))
