@@ -34,6 +34,8 @@ var forbidden = map[string][]string{
 	"cmd/lockproxy/config":   {"lockproxy/quorum", "lockproxy/resp"},
 	"cmd/lockproxy/embedded": {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script"},
 	"cmd/lockproxy/console":  {"lockproxy/quorum/masters", "lockproxy/script", "github.com/redis"},
+	"cmd/lockproxy/shell":    {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script", "github.com/redis", "github.com/tidwall"},
+	"cmd/lockproxy/cli":      {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script", "lockproxy/cmd/lockproxy/shell"},
 	"cmd/lockproxy/admin":    {"lockproxy/quorum/masters", "lockproxy/script", "github.com/redis"},
 	"integration/harness":    {"lockproxy/quorum", "lockproxy/resp", "lockproxy/script", "lockproxy/cmd"},
 }

@@ -19,46 +19,6 @@ import (
 	"lockproxy/resp/upstream"
 )
 
-// check probes every master and the upstream, prints what it found as a table, and returns 1 if a quorum could not vote, the upstream
-// not be used, or a proxy that runs, of the same upstream, takes other names for locks.
-func check(l *config.Loaded, stdout, stderr io.Writer) int {
-	if l.Config.Embedded() {
-		fmt.Fprintln(stderr, "lockproxy: check: no masters to look at; name them with --masters or --config")
-		return exitUsage
-	}
-	ms, err := dialableNow(l.Config)
-	if err != nil {
-		fmt.Fprintln(stderr, "lockproxy:", err)
-		return exitUsage
-	}
-	for _, w := range l.Warnings {
-		fmt.Fprintln(stderr, "lockproxy: warning:", w)
-	}
-	all := answering(l.Config, ms)
-	probes := probeAll(l.Config, ms, all)
-	inspect(l.Config, all, probes)
-	askLoading(l.Config, ms, probes)
-	judge(l.Config, probes)
-	writeProbes(stdout, probes)
-	writeCosts(stdout, permits, probes)
-	writeShortfalls(stdout, keepersOf(probes))
-
-	voters := 0
-	for _, p := range probes {
-		if p.votes {
-			voters++
-		}
-	}
-	needed := quorum.Quorum(len(probes))
-	fmt.Fprintf(stdout, "\n%d of %d masters could vote, %d needed.\n", voters, len(probes), needed)
-	checkDatabases(l.Config, probes, stdout)
-	agreed := checkNames(l.Config, probes, stdout)
-	if reached := checkUpstream(l.Config, probes, stdout); voters < needed || !agreed || !reached {
-		return exitFailure
-	}
-	return exitOK
-}
-
 // checkDatabases says in which databases no quorum could vote, other than that in which clients begin, which is what the verdicts tell
 // of. They say what a master lacks altogether.
 func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {

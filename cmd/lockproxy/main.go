@@ -1,9 +1,10 @@
 // Command lockproxy listens for Redis clients and turns their locking commands into Redlock majority locks over N
 // independent Redis masters.
 //
-// main.go says what can be run, serve.go in which order a proxy is built and torn down, check.go looks at masters.
-// The settings are in config, the operators' pages in admin, the masters for trying out in embedded, sockets that cost less in
-// sock, certificates and passwords that are renewed in renewed.
+// commands.go is the table of what can be run, main.go runs it, serve.go says in which order a proxy is built and torn down, check.go
+// looks at masters. What a command is told is in cli; the commands that need nothing but a proxy, as run, are in shell. The settings
+// are in config, the operators' pages in admin, the masters for trying out in embedded, sockets that cost less in sock, certificates
+// and passwords that are renewed in renewed.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockproxy/cmd/lockproxy/cli"
 	"lockproxy/cmd/lockproxy/config"
 )
 
@@ -40,25 +42,6 @@ const (
 	exitUsage   = 2 // what it was told makes no sense
 )
 
-// A command is one thing that lockproxy can be told to do. run gets what follows the name, and returns the exit code. usage is what
-// --help prints behind the name; without one, it prints what help does.
-type command struct {
-	name, help, usage string
-	run               func(args, env []string, stdout, stderr io.Writer) int
-}
-
-// commands returns the table of commands. It is a function because help, one of the rows, prints the table.
-func commands() []command {
-	return []command{
-		{"serve", "run the proxy (also without any command)", "", configured(serve)},
-		{"init", "mark the masters of a new deployment clean, so that their votes count (--yes: do not ask)", usageInit, runInit},
-		{"check", "look at every master and say whether a quorum could vote", usageCheck, configured(check)},
-		{"scripts", "print the table of known scripts; scripts explain FILE: how a text is treated, and why", usageScripts, scripts},
-		{"version", "print the version", usageVersion, runVersion},
-		{"help", "print this text; help COMMAND, or COMMAND --help: how to use that", "", runHelp},
-	}
-}
-
 // aliases are flags that people try.
 var aliases = map[string]string{"-h": "help", "--h": "help", "-help": "help", "--help": "help", "-v": "version", "-version": "version", "--version": "version"}
 
@@ -79,6 +62,12 @@ type output struct {
 	err error
 }
 
+// File returns the file that is written to, or nil: what is drawn on a terminal needs it.
+func (o *output) File() *os.File {
+	file, _ := o.to.(*os.File)
+	return file
+}
+
 func (o *output) Write(b []byte) (int, error) {
 	n, err := o.to.Write(b)
 	if o.err == nil {
@@ -96,23 +85,28 @@ func runNamed(args, env []string, stdout, stderr io.Writer) int {
 			name = alias
 		}
 	}
-	var names []string
-	for _, c := range commands() {
-		if c.name == name && slices.ContainsFunc(args, isHelp) {
+	all := commands()
+	if c := cli.Find(all, name); c != nil {
+		if slices.ContainsFunc(before(args, "--"), isHelp) {
 			writeUsage(stdout, c)
 			return exitOK
 		}
-		if c.name == name {
-			return c.run(args, env, stdout, stderr)
-		}
-		names = append(names, c.name)
+		return c.Run(args, env, stdout, stderr)
 	}
 	mend := "see lockproxy help"
-	if near := config.Nearest(name, names); near != "" {
+	if near := config.Nearest(name, cli.Names(all)); near != "" {
 		mend = "did you mean " + near + "?"
 	}
 	fmt.Fprintf(stderr, "lockproxy: %s is no command; %s\n", config.WithoutPassword(name), mend)
 	return exitUsage
+}
+
+// before returns what stands before a word, or everything.
+func before(args []string, word string) []string {
+	if i := slices.Index(args, word); i >= 0 {
+		return args[:i]
+	}
+	return args
 }
 
 // configured makes a command of what runs with the settings alone.
@@ -124,15 +118,6 @@ func configured(run func(l *config.Loaded, stdout, stderr io.Writer) int) func(a
 		}
 		return run(l, stdout, stderr)
 	}
-}
-
-func runInit(args, env []string, stdout, stderr io.Writer) int {
-	yes, args := takeYes(args)
-	l, code := load(args, env, stderr)
-	if l == nil {
-		return code
-	}
-	return initialise(l, yes, os.Stdin, stdout, stderr)
 }
 
 func runVersion(_, _ []string, stdout, _ io.Writer) int {
@@ -168,48 +153,13 @@ func loaded(l *config.Loaded, err error, stderr io.Writer) (*config.Loaded, int)
 	return l, exitOK
 }
 
-// takeYes takes --yes out of the flags.
-func takeYes(args []string) (bool, []string) {
-	isYes := func(a string) bool { return a == "--yes" || a == "-yes" || a == "-y" }
-	return slices.ContainsFunc(args, isYes), slices.DeleteFunc(slices.Clone(args), isYes)
-}
-
-// How the commands that do not serve are used.
-const (
-	usageInit = `lockproxy init --config lockproxy.yaml
-  lockproxy init --masters 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379
-
-Run it once, when the masters are new: it marks them clean, so that their votes count at once. It shows what is on them, and asks
-before it marks anything; --yes goes on without asking. Do it only while no client holds a lock: that could be taken a second time.
-
-Exit codes: 0: they are marked. 1: nothing, or not all, was marked. 2: a flag or a setting is wrong.
-` + usageFlags
-	usageCheck = `lockproxy check --config lockproxy.yaml
-  lockproxy check --masters 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379
-
-It looks at every master, and at the upstream, if there is one, and says what is wrong with each, and whether a quorum could vote.
-It changes no data.
-
-Exit codes: 0: a quorum could vote. 1: it could not, the upstream could not be used, or a proxy in front of it takes other
-names for locks. 2: a flag or a setting is wrong.
-` + usageFlags
-	usageScripts = `lockproxy scripts
-  lockproxy scripts explain release.lua
-
-It prints the table of known scripts; or how the Lua text in a file, or in - for standard input, is treated, and why. With --config
-or --scripts, the rows of your own count, too.
-` + usageFlags
-	usageVersion = "lockproxy version\n"
-	usageFlags   = "\nIts flags are the settings; lockproxy help lists them all.\n"
-)
-
-// writeUsage prints how a command is used.
-func writeUsage(w io.Writer, c command) {
-	if c.usage == "" {
+// writeUsage prints how a command is used. Those that have no text of their own are explained by the help.
+func writeUsage(w io.Writer, c *cli.Command) {
+	if c.Text == "" {
 		writeHelp(w)
 		return
 	}
-	fmt.Fprintf(w, "Usage:\n  %s", c.usage)
+	c.WriteHelp(w)
 }
 
 func writeHelp(w io.Writer) {
@@ -221,7 +171,7 @@ Usage:
 Commands:
 `)
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-9s%s\n", c.name, c.help)
+		fmt.Fprintf(w, "  %-12s%s\n", c.Name, c.Help)
 	}
 	fmt.Fprint(w, `
 Examples:
@@ -230,8 +180,10 @@ Examples:
   lockproxy --config lockproxy.yaml                               everything in a file
   lockproxy init --config lockproxy.yaml                          once, when the masters are new
   lockproxy check --config lockproxy.yaml                         would it work?
+  lockproxy run job:7 -- backup                                   run a command under a lock
 
-Exit codes: 0: done. 1: it failed, or check found a fault (help check says which count). 2: a flag or a setting is wrong.
+Exit codes: 0: done. 1: it failed, or check found a fault (help check says which count). 2: a flag or a setting is wrong. Those of
+run, locks, status and top are others; help COMMAND has them.
 
 Settings, each as a flag, as LOCKPROXY_NAME in the environment, and as a key of the file; the flag wins, then the
 environment, then the file:

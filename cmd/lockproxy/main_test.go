@@ -62,7 +62,7 @@ func TestCommands(t *testing.T) {
 		{"-h", 0, "LOCKPROXY_USERS", ""},
 		{"serve --help", 0, "--instance-timeout", ""},
 		{"check --help", 0, "Usage:\n  lockproxy check --config lockproxy.yaml\n", ""},
-		{"check --help", 0, "takes other\nnames for locks", ""},
+		{"check --help", 0, "takes other names for locks", ""},
 		{"help check", 0, "Usage:\n  lockproxy check --config lockproxy.yaml\n", ""},
 		{"init --yes -h", 0, "Usage:\n  lockproxy init --config lockproxy.yaml\n", ""},
 		{"version --help", 0, "Usage:\n  lockproxy version\n", ""},

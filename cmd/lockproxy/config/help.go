@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -22,4 +23,23 @@ func WriteHelp(w io.Writer) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\n", name, def, s.help)
 	}
 	_ = table.Flush()
+}
+
+// A Row is a setting as help and completion show it.
+type Row struct {
+	Flag    string // without dashes
+	Default string
+	Help    string
+	Secret  bool // it has no flag
+	File    bool // its value is a file
+}
+
+// Rows returns all settings, and --config.
+func Rows() []Row {
+	rows := []Row{{Flag: "config", Help: "YAML file with any of the settings (config.example.yaml is the manual)", File: true}}
+	for _, s := range settings {
+		name := strings.TrimPrefix(flagOf(s.name), "--")
+		rows = append(rows, Row{name, s.def, s.help, s.secret, strings.HasPrefix(s.help, "PEM file") || strings.HasPrefix(s.help, "file ")})
+	}
+	return rows
 }

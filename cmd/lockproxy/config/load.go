@@ -236,7 +236,8 @@ func (l *Loaded) unknown(variable, near string) {
 // tests set some for themselves. There may be others. So most unknown variables cause only a warning, while an unknown
 // key or flag stops the start.
 func foreign(name, text string) bool {
-	return serviceVariable.MatchString(name) || portVariable.MatchString(name) && strings.Contains(text, "://") ||
+	return name == "key" || name == "token" || name == "fence" || name == "proxy" || strings.HasPrefix(name, "proxy_") || // of lockproxy run
+		serviceVariable.MatchString(name) || portVariable.MatchString(name) && strings.Contains(text, "://") ||
 		strings.HasPrefix(name, "require_") || name == "bin"
 }
 

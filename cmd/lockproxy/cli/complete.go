@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Shells are those that completion is written for.
+var Shells = []string{"bash", "zsh", "fish"}
+
+// WriteCompletion prints what a shell needs to complete the words of command lines. settings are the flags of commands that have them.
+func WriteCompletion(w io.Writer, shell, program string, all []Command, settings []Flag) {
+	switch shell {
+	case "bash":
+		writeBash(w, program, all, settings)
+	case "zsh":
+		writeZsh(w, program, all, settings)
+	case "fish":
+		writeFish(w, program, all, settings)
+	}
+}
+
+// flagsOf returns the flags that a command completes.
+func flagsOf(c *Command, settings []Flag) []Flag {
+	all := slices.Clone(c.Flags)
+	if c.Settings {
+		all = append(all, settings...)
+	}
+	all = append(all, Flag{Name: "help", Help: "how to use the command"})
+	return slices.DeleteFunc(all, func(f Flag) bool { return f.Secret })
+}
+
+// isFile says that a flag's value is a file.
+func isFile(f Flag) bool { return f.Arg == "file" }
+
+func writeBash(w io.Writer, program string, all []Command, settings []Flag) {
+	fmt.Fprintf(w, "# bash completion for %s\n_%s() {\n", program, program)
+	fmt.Fprint(w, `  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} i
+  COMPREPLY=()
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    if [[ ${COMP_WORDS[i]} == -- ]]; then COMPREPLY=($(compgen -c -f -- "$cur")); return; fi
+  done
+`)
+	fmt.Fprintf(w, "  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W %s -- \"$cur\")); return; fi\n", quoted(strings.Join(Names(all), " ")))
+	fmt.Fprint(w, "  case $command in\n")
+	for i := range all {
+		c := &all[i]
+		var flags, files, valued []string
+		for _, f := range flagsOf(c, settings) {
+			flags = append(flags, "--"+f.Name)
+			switch {
+			case isFile(f):
+				files = append(files, "--"+f.Name)
+			case f.Arg != "":
+				valued = append(valued, "--"+f.Name)
+			}
+		}
+		fmt.Fprintf(w, "  %s)\n", c.Name)
+		if len(files) > 0 {
+			fmt.Fprintf(w, "    case $prev in %s) COMPREPLY=($(compgen -f -- \"$cur\")); return ;; esac\n", strings.Join(files, "|"))
+		}
+		if len(valued) > 0 {
+			fmt.Fprintf(w, "    case $prev in %s) return ;; esac\n", strings.Join(valued, "|"))
+		}
+		words := append(flags, words(c)...)
+		fmt.Fprintf(w, "    COMPREPLY=($(compgen -W %s -- \"$cur\")) ;;\n", quoted(strings.Join(words, " ")))
+	}
+	fmt.Fprintf(w, "  esac\n}\ncomplete -F _%s %s\n", program, program)
+}
+
+// words are the operands that are words, and not names for what the user writes.
+func words(c *Command) []string {
+	return slices.DeleteFunc(slices.Clone(c.Operands), func(o string) bool { return o == strings.ToUpper(o) })
+}
+
+func writeZsh(w io.Writer, program string, all []Command, settings []Flag) {
+	fmt.Fprintf(w, "#compdef %s\n_%s() {\n  local -a commands\n  commands=(\n", program, program)
+	for _, c := range all {
+		fmt.Fprintf(w, "    %s\n", quoted(c.Name+":"+strings.ReplaceAll(c.Help, ":", `\:`)))
+	}
+	fmt.Fprint(w, "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n")
+	fmt.Fprint(w, "  local at=${words[(i)--]}\n  if ((at < CURRENT)); then shift $at words; ((CURRENT -= at)); _normal; return; fi\n")
+	fmt.Fprint(w, "  case ${words[2]} in\n")
+	for i := range all {
+		c := &all[i]
+		fmt.Fprintf(w, "  %s) _arguments \\\n", c.Name)
+		for _, f := range flagsOf(c, settings) {
+			help := strings.NewReplacer("[", `\[`, "]", `\]`, ":", `\:`).Replace(f.Help)
+			value := ""
+			switch {
+			case isFile(f):
+				value = ":file:_files"
+			case f.Arg != "":
+				value = ":" + f.Arg + ":"
+			}
+			fmt.Fprintf(w, "    %s \\\n", quoted("--"+f.Name+"["+help+"]"+value))
+		}
+		operands := "'*: :'"
+		if named := words(c); len(named) > 0 {
+			operands = quoted("*: :(" + strings.Join(named, " ") + ")")
+		}
+		fmt.Fprintf(w, "    %s ;;\n", operands)
+	}
+	fmt.Fprintf(w, "  esac\n}\nif [ \"$funcstack[1]\" = \"_%s\" ]; then _%s \"$@\"; else compdef _%s %s; fi\n", program, program, program, program)
+}
+
+func writeFish(w io.Writer, program string, all []Command, settings []Flag) {
+	fmt.Fprintf(w, "# fish completion for %s\ncomplete -c %s -f\n", program, program)
+	fmt.Fprintf(w, "complete -c %s -n '__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)' -x -a '(__fish_complete_subcommand)'\n", program)
+	for i := range all {
+		c := &all[i]
+		fmt.Fprintf(w, "complete -c %s -n __fish_use_subcommand -a %s -d %s\n", program, c.Name, quoted(c.Help))
+		for _, f := range flagsOf(c, settings) {
+			takes := ""
+			switch {
+			case isFile(f):
+				takes = " -r -F"
+			case f.Arg != "":
+				takes = " -x"
+			}
+			fmt.Fprintf(w, "complete -c %s -n '__fish_seen_subcommand_from %s' -l %s%s -d %s\n", program, c.Name, f.Name, takes, quoted(f.Help))
+		}
+		if named := words(c); len(named) > 0 {
+			fmt.Fprintf(w, "complete -c %s -n '__fish_seen_subcommand_from %s' -a %s\n", program, c.Name, quoted(strings.Join(named, " ")))
+		}
+	}
+}
+
+// quoted is a word in single quotes, for any shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,175 @@
+// Package client speaks to a lockproxy, one command at a time over one connection.
+//
+// Proxies is a list of proxies that serve the same masters, any of which will do. Connect goes through the list, beginning with the
+// proxy that was used last, until one of them answers and takes the login. A connection is not used again after an error: a reply
+// that comes late could be taken for another command's.
+package client
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// dialMax is how long connecting to one proxy may take, with TLS and login.
+const dialMax = 3 * time.Second
+
+// Login is who logs in. Without a password, nobody does.
+type Login struct {
+	User     string
+	Password string
+}
+
+// Proxies are proxies that serve the same masters. One goroutine at a time uses them.
+type Proxies struct {
+	Addrs    []string // host:port
+	Login    Login
+	TLS      *tls.Config // nil: without TLS
+	Database int
+	next     int // of Addrs
+}
+
+// Unreachable says that no proxy could be used, and why each of them could not.
+type Unreachable struct{ Causes []string }
+
+func (u *Unreachable) Error() string { return strings.Join(u.Causes, "; ") }
+
+// Connect connects to the first proxy that answers. If none does, it returns an *Unreachable. Each proxy has dialMax, and all of them
+// have until the deadline.
+func (p *Proxies) Connect(deadline time.Time) (*Conn, error) {
+	failed := &Unreachable{}
+	for range p.Addrs {
+		c, err := p.connect(p.Addrs[p.next], deadline)
+		if err == nil {
+			return c, nil
+		}
+		failed.Causes = append(failed.Causes, p.Addrs[p.next]+" "+Reason(err))
+		p.Advance()
+		if !time.Now().Before(deadline) {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// Advance makes the next proxy of the list the first to be tried.
+func (p *Proxies) Advance() { p.next = (p.next + 1) % len(p.Addrs) }
+
+func (p *Proxies) connect(addr string, deadline time.Time) (*Conn, error) {
+	if most := time.Now().Add(dialMax); most.Before(deadline) {
+		deadline = most
+	}
+	dialer := &net.Dialer{Deadline: deadline}
+	raw, err := dialer.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if p.TLS != nil {
+		cfg := p.TLS.Clone()
+		if cfg.ServerName == "" {
+			cfg.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		raw = tls.Client(raw, cfg)
+	}
+	c := &Conn{Addr: addr, raw: raw, in: bufio.NewReader(raw)}
+	if err := p.greet(c, deadline); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// greet logs in and selects the database.
+func (p *Proxies) greet(c *Conn, deadline time.Time) error {
+	hello := []string{"HELLO", "3"}
+	if p.Login.Password != "" {
+		user := p.Login.User
+		if user == "" {
+			user = "default"
+		}
+		hello = append(hello, "AUTH", user, p.Login.Password)
+	}
+	if _, err := c.Do(deadline, hello...); err != nil {
+		return err
+	}
+	if p.Database > 0 {
+		if _, err := c.Do(deadline, "SELECT", strconv.Itoa(p.Database)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reason puts an error of a connection into few words.
+func Reason(err error) string {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return "did not answer in time"
+	}
+	if refused, ok := errors.AsType[Refusal](err); ok {
+		switch refused.Code() {
+		case "NOAUTH":
+			return "needs a login: " + mendLogin
+		case "WRONGPASS":
+			return "does not take the login: " + mendLogin
+		}
+		return "answered " + string(refused)
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		return strings.TrimPrefix(op.Err.Error(), "connect: ")
+	}
+	return err.Error()
+}
+
+const mendLogin = "set LOCKPROXY_PROXY_USER and LOCKPROXY_PROXY_PASSWORD, or --password-file"
+
+// A Conn is a connection to a proxy.
+type Conn struct {
+	Addr string
+	raw  net.Conn
+	in   *bufio.Reader
+}
+
+// Do sends a command and returns its reply. An error that the proxy answers is a Refusal, and the connection can be used again. After
+// any other error it cannot.
+func (c *Conn) Do(deadline time.Time, args ...string) (any, error) {
+	if err := c.raw.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	if _, err := c.raw.Write(encode(args)); err != nil {
+		return nil, err
+	}
+	for {
+		first, err := c.in.Peek(1)
+		if err != nil {
+			return nil, err
+		}
+		push := first[0] == '>' // it is no reply; Peek's bytes do not last
+		reply, err := readReply(c.in, 0)
+		if err != nil {
+			return nil, err
+		}
+		if push {
+			continue
+		}
+		if refused, is := reply.(Refusal); is {
+			return nil, refused
+		}
+		return reply, nil
+	}
+}
+
+// Close ends the connection.
+func (c *Conn) Close() { _ = c.raw.Close() }
+
+func encode(args []string) []byte {
+	b := fmt.Appendf(nil, "*%d\r\n", len(args))
+	for _, a := range args {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(a), a)
+	}
+	return b
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package held
+
+import "time"
+
+func now() Instant { return Instant(time.Since(started)) }

@@ -1,0 +1,292 @@
+// Package held takes a lock at a lockproxy, and keeps it for as long as its owner wants.
+//
+// What enters: proxies, a key, a TTL. What leaves: a Lock, and until when the lock is surely held, by a clock of this machine. That
+// instant is counted from before the request was sent whose reply promised the validity, so it is never later than masters count.
+//
+// A Lock extends itself by EXTEND, a third of the TTL after the extension before, through whatever proxy answers. It is not taken with
+// HOLD. A proxy gives a lock with HOLD to the next client as soon as it sees the connection end, and it may see that long before this
+// side does: then a command would outlive its lock. Without HOLD a connection that breaks costs nothing: the lock is extended through
+// another connection, or proxy, or lasts until the instant that is known here.
+//
+// A lock whose extension a quorum refused is lost: Lost is closed. A lock that could not be extended is not, as long as Until lies
+// ahead: whoever waits for the end of a lock looks at both.
+package held
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"lockproxy/cmd/lockproxy/shell/client"
+)
+
+// An Instant is a time of this machine's clock, which also runs while the machine is suspended.
+type Instant time.Duration
+
+var started = time.Now()
+
+// Left is how long it is until then.
+func (i Instant) Left() time.Duration { return time.Duration(i - now()) }
+
+// replyMax is how long a proxy may take for a reply, beyond what it was asked to wait.
+const replyMax = 5 * time.Second
+
+// A Request says what lock to take.
+type Request struct {
+	Key  string
+	TTL  time.Duration
+	Wait time.Duration // in line, while somebody else holds the lock
+	// WaitForProxy is how long proxies are tried again that cannot be reached.
+	WaitForProxy time.Duration
+	// Stop, when closed, ends the waiting.
+	Stop <-chan struct{}
+}
+
+// Errors of Take, beside *client.Unreachable and client.Refusal.
+var (
+	ErrNotGranted = errors.New("somebody else holds the lock")
+	ErrStopped    = errors.New("stopped while waiting")
+)
+
+// retryPause is how long it takes until proxies that cannot be reached are tried again.
+const retryPause = 250 * time.Millisecond
+
+// Take takes the lock, which then extends itself until Release. What a try that failed may have taken is given back by the proxy, as
+// its client is gone, or expires.
+func Take(proxies *client.Proxies, req Request) (*Lock, error) {
+	began := time.Now()
+	patience := began.Add(req.WaitForProxy)
+	lapse := 0 // tries that failed in a row
+	for {
+		l, err := try(proxies, req, max(req.Wait-time.Since(began), 0))
+		refused, isRefusal := errors.AsType[client.Refusal](err)
+		switch {
+		case err == nil || errors.Is(err, ErrNotGranted) || errors.Is(err, ErrStopped):
+			return l, err
+		case isRefusal && refused.Code() != "NOQUORUM": // another proxy would say the same
+			return nil, err
+		}
+		proxies.Advance()
+		lapse++
+		_, unreachable := errors.AsType[*client.Unreachable](err)
+		switch {
+		case unreachable && time.Now().After(patience), !unreachable && lapse >= len(proxies.Addrs):
+			return nil, err
+		case unreachable:
+			select {
+			case <-req.Stop:
+				return nil, ErrStopped
+			case <-time.After(retryPause):
+			}
+		}
+	}
+}
+
+// try asks one proxy for the lock.
+func try(proxies *client.Proxies, req Request, wait time.Duration) (*Lock, error) {
+	conn, err := proxies.Connect(time.Now().Add(time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	over := make(chan struct{})
+	defer close(over)
+	stopped := make(chan struct{})
+	go func() { // who hangs up while waiting gives up its place in line
+		select {
+		case <-req.Stop:
+			close(stopped)
+			conn.Close()
+		case <-over:
+		}
+	}()
+	l := &Lock{Token: newToken(), key: req.Key, ttl: req.TTL, proxies: proxies, conn: conn, lost: make(chan struct{})}
+	sent := now()
+	reply, err := conn.Do(time.Now().Add(wait+replyMax), "LOCK", req.Key, millis(req.TTL), "TOKEN", l.Token, "WAIT", millis(wait))
+	select {
+	case <-stopped:
+		return nil, ErrStopped
+	default:
+	}
+	switch {
+	case err != nil:
+		conn.Close()
+		if _, isRefusal := errors.AsType[client.Refusal](err); isRefusal {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s %s", conn.Addr, client.Reason(err))
+	case reply == nil:
+		conn.Close()
+		return nil, ErrNotGranted
+	}
+	fields := client.Fields(reply)
+	validity, _ := fields["validity"].(int64)
+	l.Fence, _ = fields["fence"].(int64)
+	l.grant(sent, validity)
+	if l.Until().Left() < req.TTL/2 { // it waited in line, and sent is too long ago to count from
+		if err := l.extend(); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("%s granted the lock, and then: %w", conn.Addr, err)
+		}
+	}
+	l.keep()
+	return l, nil
+}
+
+// newToken makes a token that tells an operator who holds the lock.
+func newToken() string {
+	name, host := "?", "?"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return fmt.Sprintf("%.32s@%.64s:%d:%s", name, host, os.Getpid(), strings.ToLower(rand.Text()))
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// A Lock is held, until it is lost, cannot be extended any more, or is released.
+type Lock struct {
+	Token string
+	Fence int64
+
+	key     string
+	ttl     time.Duration
+	proxies *client.Proxies
+	conn    *client.Conn // nil: there is none; the keeper's, until Release has waited for it
+	lost    chan struct{}
+	quit    chan struct{}
+	keeper  sync.WaitGroup
+
+	mu    sync.Mutex // guards all below
+	until Instant
+	why   string // the extension before failed, or the lock is lost
+}
+
+// Until returns until when the lock is surely held, unless Lost is closed.
+func (l *Lock) Until() Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+// Lost is closed when a quorum said that the lock is not held any more.
+func (l *Lock) Lost() <-chan struct{} { return l.lost }
+
+// Why returns why the lock is lost, or could not be extended; "" if neither is so.
+func (l *Lock) Why() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why
+}
+
+// grant takes a validity in ms that was promised for a request.
+func (l *Lock) grant(sent Instant, validity int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Never more than the TTL: what a proxy answers is not to be believed more than what was asked.
+	promised := time.Duration(min(validity, l.ttl.Milliseconds())) * time.Millisecond
+	l.until, l.why = max(l.until, sent+Instant(promised)), ""
+}
+
+func (l *Lock) failed(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.why = why
+}
+
+var errLost = errors.New("the lock was released, taken away, or has expired")
+
+// extend asks once for a longer lock.
+func (l *Lock) extend() error {
+	patience := time.Now().Add(max(l.ttl/6, 50*time.Millisecond))
+	if l.conn == nil {
+		conn, err := l.proxies.Connect(patience)
+		if err != nil {
+			return err
+		}
+		l.conn = conn
+		patience = time.Now().Add(max(l.ttl/6, 50*time.Millisecond))
+	}
+	sent := now()
+	reply, err := l.conn.Do(patience, "EXTEND", l.key, l.Token, millis(l.ttl))
+	refused, isRefusal := errors.AsType[client.Refusal](err)
+	switch validity, _ := reply.(int64); {
+	case isRefusal && refused.Code() == "LOST":
+		return errLost
+	case err != nil:
+		addr := l.conn.Addr
+		l.conn.Close()
+		l.conn = nil
+		l.proxies.Advance()
+		return fmt.Errorf("%s %s", addr, client.Reason(err))
+	case validity <= 0:
+		return errLost
+	default:
+		l.grant(sent, validity)
+		return nil
+	}
+}
+
+// keep starts the goroutine that extends the lock. It ends when the lock is lost, or released.
+func (l *Lock) keep() {
+	l.quit = make(chan struct{})
+	l.keeper.Go(func() {
+		pause := l.ttl / 3
+		for {
+			select {
+			case <-l.quit:
+				return
+			case <-time.After(pause):
+			}
+			err := l.extend()
+			switch {
+			case err == nil:
+				pause = l.ttl / 3
+			case errors.Is(err, errLost):
+				l.failed(err.Error())
+				close(l.lost)
+				return
+			default:
+				l.failed(err.Error())
+				pause = min(max(l.ttl/30, 20*time.Millisecond), time.Second)
+			}
+		}
+	})
+}
+
+// Stop ends the extending. The lock lasts until Until.
+func (l *Lock) Stop() {
+	close(l.quit)
+	l.keeper.Wait()
+}
+
+// Release gives the lock back, after Stop. It tells whether the lock was still held; if no proxy answers, the lock expires by itself.
+func (l *Lock) Release() (held bool, err error) {
+	for tries := range 1 + len(l.proxies.Addrs) {
+		if l.conn == nil {
+			if l.conn, err = l.proxies.Connect(time.Now().Add(replyMax)); err != nil {
+				return false, err
+			}
+		}
+		var reply any
+		reply, err = l.conn.Do(time.Now().Add(replyMax), "UNLOCK", l.key, l.Token)
+		if err == nil {
+			l.conn.Close()
+			return reply == int64(1) || tries > 0, nil // an earlier try may have released it
+		}
+		err = fmt.Errorf("%s %s", l.conn.Addr, cmp.Or(client.Reason(err), "failed"))
+		l.conn.Close()
+		l.conn = nil
+		l.proxies.Advance()
+	}
+	return false, err
+}
