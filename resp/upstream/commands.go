@@ -2,13 +2,13 @@ package upstream
 
 import "strings"
 
-// Commands is what the server's COMMAND tells of the server's commands: which arguments are keys, and more. A nil *Commands knows
-// no command.
+// Commands is the server's own account of its commands, by COMMAND: which arguments are keys, and more. A nil *Commands
+// knows no command.
 type Commands struct{ byName map[string]*command }
 
 type command struct {
 	name              string
-	arity             int // of arguments with the name; negative: at least that many
+	arity             int // number of arguments with the name; negative: at least so many
 	first, last, step int
 	movable           bool // where its keys are depends on other arguments
 	stateless         bool // see Commands.Stateless
@@ -16,7 +16,8 @@ type command struct {
 	subs              map[string]*command
 }
 
-// Keys returns the arguments that are keys. If these are not exactly known, it returns more arguments, among them the keys.
+// Keys returns the arguments that are keys. If the keys are not exactly known, Keys returns more arguments, the keys
+// among them.
 func (c *Commands) Keys(args []string) (names []string, exact bool) {
 	cmd := c.find(args)
 	switch {
@@ -51,8 +52,8 @@ func (c *Commands) Accepts(args []string) bool {
 	return cmd != nil && (len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity) && !c.LacksSubcommand(args)
 }
 
-// LacksSubcommand says whether the server has the command, with other subcommands than this one. Servers older than Redis 7 do not
-// tell of subcommands.
+// LacksSubcommand says whether the server has the command, with other subcommands than the one in args. Servers older
+// than Redis 7 do not tell of subcommands.
 func (c *Commands) LacksSubcommand(args []string) bool {
 	cmd := c.find(args)
 	return cmd != nil && len(cmd.subs) > 0 && len(args) > 1
@@ -75,7 +76,7 @@ func (c *Commands) find(args []string) *command {
 // nameMax is longer than any command's name.
 const nameMax = 64
 
-// Lookup finds the row of a command by its name, in any case, without allocating. It returns nil if there is none.
+// Lookup finds the row of a command by its name, in any case, without allocating. Lookup returns nil if there is none.
 func Lookup[row any](rows map[string]*row, name string) *row {
 	if len(name) > nameMax {
 		return nil
@@ -91,21 +92,22 @@ func Lookup[row any](rows map[string]*row, name string) *row {
 	return rows[string(buf[:len(name)])]
 }
 
-// Stateless says whether the command leaves nothing at the server but data, and is answered without waiting. That is so for commands
-// that scripts may call and that have keys at fixed places, and for some that are known by name. Commands of modules may do
-// anything, and are not stateless.
+// Stateless says whether the command leaves nothing at the server but data, and is answered without waiting. Commands
+// are stateless if scripts may call them and their keys are at fixed places. Some more are known by name. Commands of
+// modules may do anything, and are not stateless.
 func (c *Commands) Stateless(args []string) bool {
 	cmd := c.find(args)
 	return cmd != nil && cmd.stateless
 }
 
-// MayWait says whether the command may wait for something that somebody else does. Commands of modules, and unknown ones, may.
+// MayWait says whether the command may wait for another client's command. Commands of modules, and unknown commands,
+// may.
 func (c *Commands) MayWait(args []string) bool {
 	cmd := c.find(args)
 	return cmd == nil || cmd.mayWait
 }
 
-// statelessByName are commands without keys that clients send often, some of them before anything else.
+// statelessByName are commands without keys that clients send often, some of them first of all.
 var statelessByName = map[string]bool{
 	"command": true, "dbsize": true, "info": true, "keys": true, "lastsave": true, "publish": true,
 	"pubsub": true, "randomkey": true, "scan": true, "spublish": true,
@@ -114,10 +116,10 @@ var statelessByName = map[string]bool{
 // withState are flags of commands that may leave more than data, or wait.
 var withState = map[string]bool{"admin": true, "blocking": true, "module": true, "movablekeys": true, "noscript": true, "pubsub": true}
 
-// mayWaitByName are commands that may wait. The COMMAND of servers older than Redis 7 does not tell that they do.
+// mayWaitByName are commands that may wait, of which the COMMAND of servers older than Redis 7 does not say so.
 var mayWaitByName = []string{"blmove", "blpop", "brpop", "brpoplpush", "bzpopmax", "bzpopmin", "wait", "xread", "xreadgroup"}
 
-// parseCommands reads the reply of COMMAND: since Redis 7 a command has ten fields, the last of them its subcommands.
+// parseCommands reads the reply of COMMAND: since Redis 7 a command has ten fields, with its subcommands in the last.
 func parseCommands(reply any) *Commands {
 	list, _ := reply.([]any)
 	c := &Commands{byName: parseRows(list)}

@@ -17,12 +17,13 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// failurePause is how long a failed attempt to connect stands for further ones: a machine that does not answer must not
-// cost each command of a pipeline the whole DialTimeout.
+// failurePause is how long a failed attempt to connect stands for further attempts. A machine that does not answer must
+// not cost each command of a pipeline the whole DialTimeout.
 const failurePause = 200 * time.Millisecond
 
-// turnsMax is how many connections for clients are made at once. All of several thousand clients may need theirs at the same moment, as
-// after a restart, and a server drops what it has no room for: Redis keeps 511 that it has not looked at.
+// turnsMax is how many connections for clients are made at once. All of several thousand clients may need theirs at the
+// same moment, as after a restart. A server drops connections beyond its room: Redis keeps 511 new ones that it has not
+// looked at.
 const turnsMax = 64
 
 // A Greeting is how a connection is to begin.
@@ -32,15 +33,15 @@ type Greeting struct {
 	Name  string
 }
 
-// Dial connects and greets. It takes at most DialTimeout, and gives up when ctx ends. The connection has no deadline, and nothing of
-// it was read that is not part of the greeting.
+// Dial connects and greets. Dial takes at most DialTimeout, and gives up when ctx ends. The connection has no deadline,
+// and Dial reads nothing of it but the greeting.
 func (u *Redis) Dial(ctx context.Context, g Greeting) (net.Conn, error) {
 	return u.try(ctx, g, u.dial)
 }
 
-// DialPatiently is Dial, but waits for a server that is silent, once it is connected: so does who sends a command to a server that
-// is busy for a while. One that has never answered may be none, or be spoken to with TLS that it does not speak: for that it does not
-// wait. If many connect at once, it waits for its turn.
+// DialPatiently is Dial, but waits for a silent server once it is connected, as a client waits that sends a command to
+// a busy server. If the server has never answered, DialPatiently does not wait: it may be no server, or may not speak
+// TLS. If many connect at once, DialPatiently waits for its turn.
 func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error) {
 	select {
 	case u.turns <- struct{}{}:
@@ -56,7 +57,7 @@ func (u *Redis) DialPatiently(ctx context.Context, g Greeting) (net.Conn, error)
 	return u.try(ctx, g, u.dialPatiently)
 }
 
-// try dials, unless that has failed just before, or must not be.
+// try dials, unless dialling has failed just before, or is barred.
 func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, Greeting) (net.Conn, error)) (net.Conn, error) {
 	u.mu.Lock()
 	failure := u.failure
@@ -76,7 +77,7 @@ func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, 
 	switch {
 	case errors.As(err, &refused): // the server refuses this greeting, but perhaps not another client's
 		return nil, u.named(err)
-	case err != nil && (ctx.Err() != nil || u.reachedSince(begun)): // only this connection failed: another could be made meanwhile
+	case err != nil && (ctx.Err() != nil || u.reachedSince(begun)): // only this connection failed: another was made meanwhile
 		return nil, u.named(err)
 	case err != nil:
 		return nil, u.failed(err)
@@ -87,7 +88,7 @@ func (u *Redis) try(ctx context.Context, g Greeting, dial func(context.Context, 
 	return conn, nil
 }
 
-// bar lets no connection be made for clients, with why, until it is called with nil.
+// bar forbids connections for clients, with the reason why, until a call with nil.
 func (u *Redis) bar(why error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -112,7 +113,7 @@ func (u *Redis) named(err error) error {
 	return fmt.Errorf("upstream %s: %w", u.opt.Addr, Innermost(err))
 }
 
-// failed notes why the upstream could not be asked, and returns it in words for clients.
+// failed notes why a question to the upstream failed, and returns the reason in words for clients.
 func (u *Redis) failed(err error) error {
 	err = u.named(err)
 	u.another.Store(true)
@@ -140,7 +141,7 @@ func (u *Redis) dialPatiently(ctx context.Context, g Greeting) (net.Conn, error)
 	return u.begin(ctx, conn, g)
 }
 
-// begin makes a TCP connection one that is greeted, or closes it. It gives up when ctx ends.
+// begin greets on a TCP connection, or closes it. begin gives up when ctx ends.
 func (u *Redis) begin(ctx context.Context, plain net.Conn, g Greeting) (net.Conn, error) {
 	plain = u.opt.Wrap(plain)
 	stop := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
@@ -156,7 +157,7 @@ func (u *Redis) begin(ctx context.Context, plain net.Conn, g Greeting) (net.Conn
 	return conn, nil
 }
 
-// speak returns what speaks TLS over the connection, if it is to, and greets.
+// speak adds TLS to the connection, if the options ask for TLS, and greets.
 func (u *Redis) speak(ctx context.Context, plain net.Conn, g Greeting) (net.Conn, error) {
 	if u.opt.TLS == nil {
 		return plain, u.greet(plain, g)
@@ -170,11 +171,11 @@ func (u *Redis) speak(ctx context.Context, plain net.Conn, g Greeting) (net.Conn
 	return secure, u.greet(secure, g)
 }
 
-// keepAlive finds out within half a minute about a server that vanishes while a client waits there, as in BLPOP.
+// keepAlive notices within half a minute a server that vanishes while a client waits there, as in BLPOP.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4}
 
-// connect tries again after a quarter and half of the time: a server to which many connect at once drops what it has no room
-// for, and the kernel would only ask again after a second.
+// connect tries again after a quarter and half of the time. A server to which many connect at once drops connections
+// beyond its room, and the kernel would ask again only after a second.
 func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
 	d := net.Dialer{KeepAliveConfig: keepAlive}
 	for range 2 {
@@ -188,8 +189,9 @@ func (u *Redis) connect(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", u.opt.Addr)
 }
 
-// greet sends the whole greeting at once, and returns when all replies to it have come. It asks for something in any case, so that a
-// server that takes no more clients, or wants a login, does not tell that to a client, as the reply to its first command.
+// greet sends the whole greeting at once, and returns when all replies have come. The greeting has at least one
+// command. Otherwise a server that takes no more clients, or wants a login, would say so in the reply to a client's
+// first command.
 func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	var b []byte
 	replies := 0
@@ -233,15 +235,16 @@ func (u *Redis) greet(conn net.Conn, g Greeting) error {
 	return nil
 }
 
-// there says whether the server still answers. A server that takes no more clients says so unasked, in place of the first reply,
-// and hangs up.
+// there says whether the server still answers. A server that takes no more clients says so unasked, in place of the
+// first reply, and hangs up.
 func there(conn net.Conn, r *bufio.Reader) bool {
 	_, _ = conn.Write(wire.AppendCommand(nil, "PING"))
 	_, err := readReply(r)
 	return err == nil
 }
 
-// BreakOff closes a connection at once. With TLS, Close tells the other end first, and waits for seconds if that takes nothing.
+// BreakOff closes a connection at once. With TLS, Close tells the other end first, and waits for seconds if the other
+// end takes nothing.
 func BreakOff(conn net.Conn) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -249,11 +252,11 @@ func BreakOff(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// NoAnswer is the text of Innermost for a time that has run out.
+// NoAnswer is the text of Innermost for a timeout.
 const NoAnswer = "no answer"
 
-// Innermost is a network error without what its caller says anyway: the operation and the addresses. Its text is the same while its
-// cause is.
+// Innermost is a network error without the operation and the addresses, which the caller names anyway. Its text is the
+// same while its cause is.
 func Innermost(err error) error {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() {

@@ -10,14 +10,14 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// What a reply to a question of our own may take: COMMAND is the largest, with about 200 KB.
+// Bounds of a reply to a question of our own: COMMAND has the largest, with about 200 KB.
 const (
 	replyDepthMax = 16
 	replyItemsMax = 1 << 20
 	replyBytesMax = 16 << 20
 )
 
-// A ReplyError is an error that the server answered.
+// A ReplyError is an error reply of the server.
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
@@ -31,7 +31,7 @@ func (e ReplyError) Passing() bool {
 // Busy says whether the server refuses all commands while a script runs.
 func (e ReplyError) Busy() bool { return strings.HasPrefix(string(e), "BUSY ") }
 
-// WantsLogin says whether the server does not know who asks.
+// WantsLogin says whether the server wants a login.
 func (e ReplyError) WantsLogin() bool {
 	code, _, _ := strings.Cut(string(e), " ")
 	return code == "NOAUTH" || code == "WRONGPASS"

@@ -1,13 +1,13 @@
-// Package upstream is the Redis that has everything except locks, for an application with one Redis URL, which leads to lockproxy.
+// Package upstream is the Redis for everything except locks, for an application with one Redis URL, which leads to
+// lockproxy.
 //
-// Each client's connection to lockproxy has a connection of its own to the upstream, over which requests and replies go as
-// they are. Only then do SELECT, MULTI, blocking commands, messages and whatever the server learns one day mean what they
-// mean on one Redis. So there is no pooled client
-// library, but plain connections with framing of our own: a wire.Framer says where a reply ends, and nobody looks into the reply.
+// Each client's connection to lockproxy has a connection of its own to the upstream, over which requests and replies go
+// unchanged. Only so do SELECT, MULTI, blocking commands, messages and future commands of the server mean the same as
+// on one Redis. So there is no pooled client library, but plain connections with framing of our own: a wire.Framer says
+// where a reply ends, and nobody looks into the reply.
 //
-// The package knows how to connect (Dial, DialPatiently), where replies end (wire.Framer), and, from the server's
-// own COMMAND, which arguments are keys (Commands, GetKeys). What is sent where
-// is decided in package resp.
+// The package knows how to connect (Dial, DialPatiently), where replies end (wire.Framer), and, from the server's own
+// COMMAND, which arguments are keys (Commands, GetKeys). Package resp decides which commands go where.
 package upstream
 
 import (
@@ -25,37 +25,38 @@ import (
 	"lockproxy/resp/wire"
 )
 
-// Options say which server it is.
+// Options say where the server is, and how to log in.
 type Options struct {
 	Addr        string
-	TLS         func() *tls.Config // of the next connection, which looks whether the certificate names Addr's host; nil: no TLS
+	TLS         func() *tls.Config // of the next connection, with a check that the certificate names Addr's host; nil: no TLS
 	Username    string
 	Password    func() string           // of the next connection; default: none
 	DialTimeout time.Duration           // for connecting and greeting; default 1 s
-	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: as it is
+	Wrap        func(net.Conn) net.Conn // of each new TCP connection; default: unchanged
 }
 
-// A Redis is the upstream. It keeps a connection for questions of its own, and one to watch it; all others are their callers'.
+// A Redis is the upstream. A Redis keeps a connection for questions of its own, and one to watch the server. All other
+// connections belong to their callers.
 type Redis struct {
 	opt      Options
 	commands atomic.Pointer[Commands]
-	answered atomic.Bool // it has, ever
+	answered atomic.Bool // the server has answered, ever
 	another  atomic.Bool // a connection was lost: the next may lead to another server, with other commands
 	asking   sync.Mutex  // held by whoever asks for commands
 	watcher  *watcher    // nil: nobody watches
 
-	turns chan struct{} // has an element for each DialPatiently whose turn it is
+	turns chan struct{} // has an element for each DialPatiently in its turn
 
-	mu      sync.Mutex // guards what follows
-	own     *line      // nil: none, or somebody asks over it
+	mu      sync.Mutex // guards the fields below
+	own     *line      // nil: none, or in use for a question
 	retryAt time.Time  // until then, failure stands for another attempt
 	failure error
 	reached time.Time // when a connection was made last
-	cause   string    // why it cannot be used, as the watcher found
-	barred  error     // why no connection may be made for clients; nil: they may
+	cause   string    // why the upstream cannot be used, as the watcher found
+	barred  error     // why no connection may be made for clients; nil: connections may be made
 }
 
-// New returns the upstream. It does not connect.
+// New returns the upstream, without connecting.
 func New(opt Options) *Redis {
 	if opt.DialTimeout <= 0 {
 		opt.DialTimeout = time.Second
@@ -72,8 +73,9 @@ func New(opt Options) *Redis {
 // Addr returns host:port.
 func (u *Redis) Addr() string { return u.opt.Addr }
 
-// Commands returns the server's commands. If they are not known, or may have changed, it asks the server; while that does not answer,
-// what was known holds. Callers at the same time share one question, or its failure (failurePause).
+// Commands returns the server's commands. If they are unknown, or may have changed, Commands asks the server. While the
+// server does not answer, the former answer holds. Callers at the same time share one question, or its failure
+// (failurePause).
 func (u *Redis) Commands() (*Commands, error) {
 	if known := u.commands.Load(); known != nil && !u.another.Load() {
 		return known, nil
@@ -100,7 +102,7 @@ func (u *Redis) Commands() (*Commands, error) {
 	return known, nil
 }
 
-// GetKeys asks the server which arguments are keys. It returns none if the server says that there are none.
+// GetKeys asks the server which arguments are keys. GetKeys returns none if the server says that there are none.
 func (u *Redis) GetKeys(args []string) ([]string, error) {
 	reply, err := u.ask(context.Background(), append([]string{"COMMAND", "GETKEYS"}, args...)...)
 	if err != nil {
@@ -119,13 +121,14 @@ func (u *Redis) GetKeys(args []string) ([]string, error) {
 	return names, nil
 }
 
-// Unblock ends, with an error, the command for which the connection of this id at the server waits. It returns why it could not;
-// nil if the connection waits for nothing. It gives up when ctx ends.
+// Unblock ends, with an error, the waiting command of the connection with this id at the server. Unblock returns why
+// that failed; nil also if the connection waits for nothing. Unblock gives up when ctx ends.
 func (u *Redis) Unblock(ctx context.Context, id int64) error {
 	return u.demand(ctx, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
 }
 
-// KillScript ends the script that the server runs, or says why it did not. It needs no SELECT, which a busy server refuses.
+// KillScript ends the server's running script, or returns why that failed. KillScript needs no SELECT, which a busy
+// server refuses.
 func (u *Redis) KillScript() error { return u.demand(context.Background(), "SCRIPT", "KILL") }
 
 // demand is ask for a question whose reply matters only if it is an error.
@@ -137,8 +140,8 @@ func (u *Redis) demand(ctx context.Context, args ...string) error {
 	return err
 }
 
-// ask puts a question of our own, on a connection that is kept for questions. If that connection has broken, it asks again on a new
-// one.
+// ask puts a question of our own, on the connection that is kept for questions. If that connection has broken, ask puts
+// the question again on a new one.
 func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
 	own := u.keep(nil)
 	if own != nil {
@@ -160,7 +163,7 @@ func (u *Redis) ask(ctx context.Context, args ...string) (any, error) {
 	return reply, nil
 }
 
-// keep keeps the connection for the next question, and returns what was kept before.
+// keep keeps the connection for the next question, and returns the connection kept before.
 func (u *Redis) keep(own *line) (before *line) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -176,7 +179,7 @@ type line struct {
 
 func newLine(conn net.Conn) *line { return &line{conn, bufio.NewReaderSize(conn, 16<<10)} }
 
-// ask waits for the answer for at most patience, and until ctx ends. If it fails, it closes the connection.
+// ask waits for the answer for at most patience, and until ctx ends. After a failure the connection is closed.
 func (l *line) ask(ctx context.Context, patience time.Duration, args ...string) (reply any, err error) {
 	_ = l.conn.SetDeadline(time.Now().Add(patience))
 	stop := context.AfterFunc(ctx, l.close)
@@ -196,7 +199,7 @@ func (l *line) close() {
 	}
 }
 
-// Close closes what is kept, and ends Watch.
+// Close closes the kept connection, and ends Watch.
 func (u *Redis) Close() {
 	if u.watcher != nil {
 		u.watcher.end()

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// How the upstream is watched: asked once in watchEvery, and given answerMax, because one Redis may be busy with one
-// command for a while.
+// The upstream is asked once in watchEvery, and has answerMax to answer, because one Redis may be busy with one command
+// for a while.
 const (
 	watchEvery = time.Second
 	answerMax  = 5 * time.Second
-	toldEvery  = time.Minute // at most, that it broke its connections
+	toldEvery  = time.Minute // between two lines about broken connections, at least
 )
 
-// A watcher asks the upstream for a sign of life, over a connection of its own. Thus the log has one line when the
-// upstream goes and one when it is back, whether many clients use it then or none.
+// A watcher asks the upstream for a sign of life, over a connection of its own. So the log has one line when the
+// upstream goes and one when it is back, whether many clients use the upstream then or none.
 type watcher struct {
 	upstream *Redis
 	log      *slog.Logger
@@ -29,11 +29,12 @@ type watcher struct {
 	line   *line     // nil: none
 	tried  time.Time // when a new connection was tried last
 	since  time.Time // since when the upstream cannot be used
-	broken uint64    // how often it broke its connections, and was there again
+	broken uint64    // how often the upstream broke its connections, and was there again
 	told   time.Time // when the log was told so last
 }
 
-// Watch begins to watch the upstream, and logs when it goes and when it is back. It is called once; Close ends it.
+// Watch begins to watch the upstream, and logs when the upstream goes and when it is back. Watch may be called once;
+// Close ends the watch.
 func (u *Redis) Watch(log *slog.Logger) { u.watch(log, watchEvery) }
 
 func (u *Redis) watch(log *slog.Logger, every time.Duration) {
@@ -42,7 +43,7 @@ func (u *Redis) watch(log *slog.Logger, every time.Duration) {
 	go u.watcher.run(ctx, every)
 }
 
-// Cause says why the upstream cannot be used, as far as Watch knows. Empty: it can.
+// Cause says why the upstream cannot be used, as far as Watch knows; empty if it can be used.
 func (u *Redis) Cause() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -65,7 +66,8 @@ func (w *watcher) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// look asks once. If the connection is broken, it makes another: why that fails tells more than why the old one broke.
+// look asks once. If the connection is broken, look makes another: its error tells more than the end of the old
+// connection.
 func (w *watcher) look(ctx context.Context) {
 	had := w.line != nil
 	lost := w.ask(ctx)
@@ -80,7 +82,7 @@ func (w *watcher) look(ctx context.Context) {
 		err = w.tryNew(ctx)
 	}
 	switch {
-	case ctx.Err() != nil: // it was we who ended it
+	case ctx.Err() != nil: // we have ended it
 	case err != nil:
 		w.note(Innermost(err).Error())
 	case lost != nil:
@@ -102,7 +104,7 @@ func (w *watcher) noteBroken(lost error) {
 		"cause", Innermost(lost), "all_so_far", w.broken)
 }
 
-// note keeps the cause, and logs it if it is news.
+// note keeps the cause, and logs a new cause.
 func (w *watcher) note(cause string) {
 	u := w.upstream
 	u.mu.Lock()
@@ -137,8 +139,9 @@ func (w *watcher) ask(ctx context.Context) error {
 	return err
 }
 
-// begin makes the connection, and looks where it leads. A server may hang up upon that question, which clients do not ask, or because it
-// is about to end. So it is asked twice. Then another connection is made, for no more than whether the server is there.
+// begin makes the connection, and looks where it leads. A server may hang up upon this question, which clients do not
+// ask, or because the server is about to end. So begin asks twice. Then begin makes another connection without the
+// question, only to see whether the server is there.
 func (w *watcher) begin(ctx context.Context) error {
 	for range 2 {
 		if err := w.connect(ctx); err != nil {
@@ -163,18 +166,18 @@ func (w *watcher) connect(ctx context.Context) error {
 // question asks over the connection.
 func (w *watcher) question(ctx context.Context) error {
 	reply, err := w.line.ask(ctx, answerMax, "PING")
-	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not for this user
+	if refused, ok := reply.(ReplyError); ok && !strings.HasPrefix(string(refused), "NOPERM") { // PING is not permitted for this user
 		err = refused
 	}
 	return err
 }
 
-// errLoop says that upstream has the address that clients use, or that of another lockproxy. Of these, each would send a command on to
-// the next, over a new connection, until there are max_clients.
+// errLoop says that upstream has the address that clients use, or the address of another lockproxy. Then each lockproxy
+// would send a command on to the next, over a new connection, until there are max_clients.
 var errLoop = errors.New("a lockproxy answers there, perhaps this one: upstream must lead to the Redis that has the data")
 
-// lookForLoop returns errLoop if the new connection leads to a lockproxy, which alone has such a section. Then none is made for
-// clients, until one leads elsewhere.
+// lookForLoop returns errLoop if the new connection leads to a lockproxy, which alone has such a section. Then
+// connections for clients are barred, until a connection leads elsewhere.
 func (w *watcher) lookForLoop(ctx context.Context) error {
 	reply, err := w.line.ask(ctx, answerMax, "INFO", "lockproxy")
 	if err != nil {
@@ -187,8 +190,9 @@ func (w *watcher) lookForLoop(ctx context.Context) error {
 	return err
 }
 
-// tryNew returns that the server wants a login where lockproxy has none. A server that is given a password goes on with connections
-// that are there, such as the watcher's. So if anybody has connected since it was tried last, it is tried.
+// tryNew returns an error if the server wants a login and lockproxy has none. A server that is given a password goes on
+// serving existing connections, such as the watcher's. So if a client has connected since the last try, tryNew tries a
+// new connection.
 func (w *watcher) tryNew(ctx context.Context) error {
 	u := w.upstream
 	if u.opt.Username != "" || u.opt.Password() != "" || !u.reachedSince(w.tried) && !ReplyError(u.Cause()).WantsLogin() {
