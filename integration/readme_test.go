@@ -140,6 +140,34 @@ func TestLinksInThePagesLeadSomewhere(t *testing.T) {
 	}
 }
 
+var sourceFile = regexp.MustCompile("`([a-z0-9_/]+\\.(?:go|lua))`")
+
+// A file that was renamed has its new name in the pages for those who change the code.
+func TestFilesInThePagesAreThere(t *testing.T) {
+	var files []string
+	err := filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		files = append(files, filepath.ToSlash(path))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"../docs/architecture.md", "../docs/proofs.md", "../CONTRIBUTING.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range sourceFile.FindAllStringSubmatch(string(text), -1) {
+			if !slices.ContainsFunc(files, func(path string) bool { return strings.HasSuffix(path, "/"+name[1]) }) {
+				t.Errorf("%s names %s, which is not there", page, name[1])
+			}
+		}
+	}
+}
+
 // What an operator reads: warnings in the log, and causes for which a master has no vote.
 var (
 	warning = regexp.MustCompile(`(?:[lL]og(?:ger)?\.(?:Warn|Error)|warnSeldom)\("([^"]+)"`)
