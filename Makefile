@@ -9,7 +9,7 @@
 #                     takes a part
 # make lint           format, vet (for other systems and 32 bits too), linters
 # make fuzz           every fuzz target for FUZZTIME
-# make bench          lockproxy beside bare Redis and redsync, in one run
+# make bench          lockproxy beside bare Redis, redsync, etcd and ZooKeeper, in one run; BENCHFLAGS="-only cost,size" runs a part
 # make bench-go       Go benchmarks of the hot pieces
 # make chaos          faults of real masters, links and proxies, one after another, the last of them begun within DURATION
 # make sim            one world of the simulation, SEED=fenced+voted/17, with a trace of all that happens in it
@@ -83,7 +83,7 @@ lint:
 	cd integration/fencing && go run $(GOLANGCI_LINT) run
 
 bench:
-	@.ci/need
+	@.ci/need bench
 	go run ./integration/bench $(BENCHFLAGS)
 
 bench-go:

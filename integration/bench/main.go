@@ -1,11 +1,12 @@
-// Command bench compares, in one run on one machine, a bare Redis, redsync and lockproxy: throughput, p50 and p99.
+// Command bench compares, in one run on one machine, lockproxy, a bare Redis, redsync and other peers: throughput, latencies, processor
+// time and memory.
 //
 // Every row is measured in several short rounds, and within a round all subjects take their turn, so that whatever
 // else the machine does hits all alike; the figures, and the ratios, are medians over the rounds. What a row left on
 // the masters is removed before the next. Nothing is asserted: the ratios at the end say what was aimed at and what was
 // reached.
 //
-//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,paused,reads,upstream,idle,apart] [-masters 3,5]
+//	go run ./integration/bench [-rounds 5] [-duration 1s] [-only set,pairs,…] [-masters 3,5] [-json FILE] [-charts DIR]
 package main
 
 import (
@@ -27,17 +28,27 @@ type settings struct {
 	rounds   int
 	duration time.Duration
 	only     []string
-	sizes    []int // numbers of masters
+	sizes    []int  // numbers of masters
+	json     string // file; "" for none
+	charts   string // directory; "" for none
 }
 
 func main() {
 	var s settings
-	only := flag.String("only", "set,pairs,paused,reads,upstream,idle,apart", "which parts to run")
+	only := flag.String("only", strings.Join(partNames(), ","), "which parts to run")
 	sizes := flag.String("masters", "3,5", "numbers of masters")
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds per row; the figures are medians")
 	flag.DurationVar(&s.duration, "duration", time.Second, "about how long one subject runs in one round")
+	flag.StringVar(&s.json, "json", "", "write all figures to this file")
+	flag.StringVar(&s.charts, "charts", "", "write charts of the figures, as SVG, to this directory")
 	flag.Parse()
 	s.only = strings.Split(*only, ",")
+	for _, name := range s.only {
+		if !slices.Contains(partNames(), name) {
+			fmt.Fprintf(os.Stderr, "bench: -only %s: want some of %s\n", name, strings.Join(partNames(), ","))
+			os.Exit(2)
+		}
+	}
 	for n := range strings.SplitSeq(*sizes, ",") {
 		size, err := strconv.Atoi(n)
 		if err != nil || size < 1 {
@@ -71,6 +82,7 @@ func run(s settings) error {
 			continue
 		}
 		fmt.Printf("\n%s\n", part.title)
+		r.part = part.name
 		if err := part.run(f, s, r); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -78,6 +90,14 @@ func run(s settings) error {
 	r.printRatios(os.Stdout, s)
 	r.printCommands(os.Stdout)
 	fmt.Printf("\nTook %v.\n", time.Since(start).Round(time.Second))
+	if s.json != "" {
+		if err := r.writeJSON(s.json, s); err != nil {
+			return err
+		}
+	}
+	if s.charts != "" {
+		return r.writeCharts(s.charts)
+	}
 	return nil
 }
 
@@ -94,8 +114,21 @@ var parts = []part{
 	{"reads", "what others pay while one client reads or deletes many keys, or long ones", (*fleet).readsPart},
 	{"upstream", "keys that are no locks: straight to a Redis, and to lockproxy with that upstream, all on the same processors", (*fleet).upstreamPart},
 	{"idle", "idle connections", (*fleet).idlePart},
+	{"far", "masters that are 1 and 5 ms away, behind relays that delay bytes; the proxy is near its clients", (*fleet).farPart},
+	{"hot", "one key, for which all clients wait; a latency is that of a lock", (*fleet).hotPart},
+	{"others", "other lock services, as they ship; 50 clients lock and unlock", (*fleet).othersPart},
+	{"cost", "processor time of one lock, user + system", (*fleet).costPart},
+	{"size", "memory of one thing", (*fleet).sizePart},
 	// The last, as its processes stay where it puts them.
 	{"apart", "keys that are no locks; the Redis and the load on one processor, the proxy on another", (*fleet).apartPart},
+}
+
+func partNames() []string {
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = p.name
+	}
+	return names
 }
 
 // A fleet is all that runs: one bare Redis, and groups of masters, each with its proxy.

@@ -9,11 +9,16 @@ import (
 	"lockproxy/integration/harness"
 )
 
-// A result is what one run, or the median of several, came to.
+// A result is what one run, or the median of several, came to. What a part does not measure is 0.
 type result struct {
 	perSecond float64
 	p50, p99  time.Duration
 	lost      float64 // the share of requests whose key was not found on the masters afterwards
+
+	count            int           // of requests
+	handP50, handP99 time.Duration // of the hand-over of one lock: from an unlock sent to the next lock had
+	fewest, most     float64       // locks of the client that had fewest, and of the client that had most, to the mean
+	spent            costs
 }
 
 // A subject is one of those compared. Its run makes about perRun requests, or as many as fit into the duration.
@@ -83,8 +88,11 @@ func (sub subject) measure(l load) (res result, err error) {
 	return res, err
 }
 
-// clearAll clears the masters and returns the largest number of keys that a quorum of them held.
+// clearAll clears the masters, if there are any, and returns the largest number of keys that a quorum of them held.
 func clearAll(masters []*harness.Redis) (int, error) {
+	if len(masters) == 0 {
+		return 0, nil
+	}
 	counts, errs := make([]int, len(masters)), make([]error, len(masters))
 	var wg sync.WaitGroup
 	for i, m := range masters {
@@ -101,20 +109,17 @@ func clearAll(masters []*harness.Redis) (int, error) {
 	return counts[len(counts)-quorum], nil
 }
 
+// median returns the median of each figure.
 func median(rs []result) result {
-	of := func(pick func(result) float64) float64 {
+	var m result
+	for _, figure := range figuresOf {
 		values := make([]float64, len(rs))
-		for i, r := range rs {
-			values[i] = pick(r)
+		for i := range rs {
+			values[i] = figure.get(&rs[i])
 		}
-		return middle(values)
+		figure.set(&m, middle(values))
 	}
-	return result{
-		perSecond: of(func(r result) float64 { return r.perSecond }),
-		p50:       time.Duration(of(func(r result) float64 { return float64(r.p50) })),
-		p99:       time.Duration(of(func(r result) float64 { return float64(r.p99) })),
-		lost:      of(func(r result) float64 { return r.lost }),
-	}
+	return m
 }
 
 // middle returns the median, and sorts.
@@ -157,6 +162,7 @@ func timed(l load, newClient func(i int) (call func() error, end func(), err err
 	sorted := slices.Concat(latencies...)
 	slices.Sort(sorted)
 	return result{
+		count:     len(sorted),
 		perSecond: float64(len(sorted)) / took.Seconds(),
 		p50:       sorted[len(sorted)/2],
 		p99:       sorted[len(sorted)*99/100],

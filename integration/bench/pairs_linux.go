@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -17,9 +18,14 @@ import (
 
 // pairs measures addr with clients that lock and unlock. As in redis-benchmark, one thread serves all their connections,
 // because what the load costs is taken from the others here.
-func pairs(addr string) func(load) (result, error) {
+func pairs(addr string) func(load) (result, error) { return pairsBy(addr, plainPair) }
+
+// lockPairs is pairs with LOCK and UNLOCK.
+func lockPairs(addr string) func(load) (result, error) { return pairsBy(addr, ownPair) }
+
+func pairsBy(addr string, words pairWords) func(load) (result, error) {
 	return func(l load) (result, error) {
-		p, err := newPairLoop(addr, l.clients)
+		p, err := newPairLoop(addr, l.clients, words)
 		if err != nil {
 			return result{}, err
 		}
@@ -28,8 +34,32 @@ func pairs(addr string) func(load) (result, error) {
 	}
 }
 
+// pairWords are the commands of a pair. sha is that of the release script.
+type pairWords struct {
+	take, give func(key, sha string) []string
+	taken      func(reply string) (whole, ok bool)
+}
+
+var (
+	pairTTL   = strconv.FormatInt(ttl.Milliseconds(), 10)
+	plainPair = pairWords{
+		take:  func(key, _ string) []string { return []string{"SET", key, "tok", "NX", "PX", pairTTL} },
+		give:  func(key, sha string) []string { return []string{"EVALSHA", sha, "1", key, "tok"} },
+		taken: func(reply string) (whole, ok bool) { return true, reply == "+OK\r\n" },
+	}
+	ownPair = pairWords{
+		take: func(key, _ string) []string { return []string{"LOCK", key, pairTTL, "TOKEN", "tok"} },
+		give: func(key, _ string) []string { return []string{"UNLOCK", key, "tok"} },
+		taken: func(reply string) (whole, ok bool) {
+			array := strings.HasPrefix(reply, "*6\r\n")
+			return !array || strings.Contains(reply, "validity\r\n:"), array
+		},
+	}
+)
+
 // A pairLoop is the clients and what they wait with.
 type pairLoop struct {
+	words     pairWords
 	poll      int // descriptor
 	clients   []pairClient
 	sha       string // of the release
@@ -50,12 +80,12 @@ type pairClient struct {
 // patience is how long the loop waits for any reply.
 const patience = 10 * time.Second
 
-func newPairLoop(addr string, clients int) (*pairLoop, error) {
+func newPairLoop(addr string, clients int, words pairWords) (*pairLoop, error) {
 	sha, err := loadRelease(addr)
 	if err != nil {
 		return nil, err
 	}
-	p := &pairLoop{sha: sha}
+	p := &pairLoop{words: words, sha: sha}
 	if p.poll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
@@ -147,6 +177,7 @@ func (p *pairLoop) run(d time.Duration) (result, error) {
 	took := time.Since(start)
 	slices.Sort(p.latencies)
 	return result{
+		count:     len(p.latencies),
 		perSecond: float64(len(p.latencies)) / took.Seconds(),
 		p50:       p.latencies[len(p.latencies)/2],
 		p99:       p.latencies[len(p.latencies)*99/100],
@@ -174,10 +205,10 @@ func (c *pairClient) transfer(trap uintptr, b []byte) (int, error) {
 
 func (p *pairLoop) begin(c *pairClient, now time.Time) error {
 	c.key, c.began, c.releasing = "pair:"+strconv.FormatUint(rand.Uint64(), 36), now, false
-	return p.send(c, "SET", c.key, "tok", "NX", "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
+	return p.send(c, p.words.take(c.key, p.sha))
 }
 
-func (p *pairLoop) send(c *pairClient, words ...string) error {
+func (p *pairLoop) send(c *pairClient, words []string) error {
 	p.buf = harness.Encode(p.buf[:0], words...)
 	if n, err := c.transfer(syscall.SYS_WRITE, p.buf); n != len(p.buf) {
 		return fmt.Errorf("%s: %d of %d bytes were written: %w", words[0], n, len(p.buf), err)
@@ -199,11 +230,15 @@ func (p *pairLoop) ready(c *pairClient) (over bool, err error) {
 		return false, nil
 	}
 	reply := string(c.reply)
+	whole, taken := p.words.taken(reply)
+	if !c.releasing && !whole {
+		return false, nil
+	}
 	c.reply = c.reply[:0]
 	switch {
-	case !c.releasing && reply == "+OK\r\n":
+	case !c.releasing && taken:
 		c.releasing = true
-		return false, p.send(c, "EVALSHA", p.sha, "1", c.key, "tok")
+		return false, p.send(c, p.words.give(c.key, p.sha))
 	case c.releasing && reply == ":1\r\n":
 		now := time.Now()
 		p.latencies = append(p.latencies, now.Sub(c.began))

@@ -14,11 +14,14 @@ type report struct {
 	commands [][]string
 	idleKB   float64
 	reads    []readsFigure
+	trips    []time.Duration // through the relays of each of farTrips
+	sizes    []size
+	part     string // whose rows are measured now
 }
 
 // A figure is one row of the table.
 type figure struct {
-	what              string // set, pairs, write or read
+	part, what        string // what: set, pairs, hot, write, read …
 	subject           string
 	clients, pipeline int
 	result            // the median of rounds
@@ -35,19 +38,34 @@ func (r *report) rows(w io.Writer, s settings, what string, clients, pipeline in
 	}
 	for i, rounds := range results {
 		res := median(rounds)
-		r.figures = append(r.figures, figure{what, subjects[i].name, clients, pipeline, res, rounds})
+		r.figures = append(r.figures, figure{r.part, what, subjects[i].name, clients, pipeline, res, rounds})
 		shape := fmt.Sprintf("%d clients", clients)
 		if pipeline > 1 {
 			shape += fmt.Sprintf(", -P %d", pipeline)
 		}
-		note := ""
-		if res.lost > 0.01 {
-			note = fmt.Sprintf("   (%.1f %% were not set!)", 100*res.lost)
-		}
 		_, _ = fmt.Fprintf(w, "  %-5s  %-18s %-36s %9.0f/s   p50 %8s   p99 %8s%s\n",
-			what, shape, subjects[i].name, res.perSecond, ms(res.p50), ms(res.p99), note)
+			what, shape, subjects[i].name, res.perSecond, ms(res.p50), ms(res.p99), res.notes())
 	}
 	return nil
+}
+
+// notes tells what only some parts measure.
+func (r result) notes() string {
+	text := ""
+	if r.lost > 0.01 {
+		text += fmt.Sprintf("   (%.1f %% were not set!)", 100*r.lost)
+	}
+	if r.handP50 > 0 {
+		text += fmt.Sprintf("   hand-over p50 %8s   p99 %8s", ms(r.handP50), ms(r.handP99))
+	}
+	if r.most > 0 {
+		text += fmt.Sprintf("   clients have %.2f to %.2f of the mean", r.fewest, r.most)
+	}
+	if r.spent.master != (cpu{}) {
+		text += fmt.Sprintf("   µs: proxy %5.1f + %4.1f   a master %5.1f + %4.1f   client %5.1f + %4.1f",
+			r.spent.proxy.user, r.spent.proxy.system, r.spent.master.user, r.spent.master.system, r.spent.client.user, r.spent.client.system)
+	}
+	return text
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.3fms", float64(d)/float64(time.Millisecond)) }
@@ -102,7 +120,7 @@ func (r *report) printRatios(w io.Writer, s settings) {
 		{"lock and unlock, one master paused: p99", 2, true, "", r.ratio(p99, key{"pairs", paused, 50, 1}, key{"pairs", well, 50, 1})},
 		{"one of 10,000 idle connections", 25, true, " KB", func() (reached, bool) { return reached{value: r.idleKB}, r.idleKB > 0 }},
 	}
-	targets = slices.Concat(targets, r.readsTargets(), r.upstreamTargets())
+	targets = slices.Concat(targets, r.readsTargets(), r.upstreamTargets(), r.farTargets(), r.costTargets(n))
 	_, _ = fmt.Fprintf(w, "\nTargets, %d masters\n", n)
 	for _, t := range targets {
 		t.print(w)

@@ -64,20 +64,35 @@ func parseBenchmark(text string) (result, error) {
 // clients. It measures Lock alone or Lock and Unlock.
 func redsyncOn(masters []*harness.Redis, unlock bool) func(load) (result, error) {
 	return func(l load) (result, error) {
-		pools := make([]redsyncredis.Pool, len(masters))
-		for i, m := range masters {
-			client := redis.NewClient(&redis.Options{Addr: m.Addr, PoolSize: l.clients + 10})
-			defer func() { _ = client.Close() }()
-			if err := client.Ping(context.Background()).Err(); err != nil && !isTimeout(err) {
-				return result{}, err
-			}
-			pools[i] = goredis.NewPool(client)
+		rs, closeAll, err := openRedsync(harness.Addrs(masters), l.clients)
+		defer closeAll()
+		if err != nil {
+			return result{}, err
 		}
-		rs := redsync.New(pools...)
 		return timed(l, func(int) (func() error, func(), error) {
 			return func() error { return redsyncOnce(rs, unlock) }, func() {}, nil
 		})
 	}
+}
+
+// openRedsync connects to the masters. closeAll is to be called after an error, too.
+func openRedsync(addrs []string, clients int) (rs *redsync.Redsync, closeAll func(), err error) {
+	var opened []*redis.Client
+	closeAll = func() {
+		for _, client := range opened {
+			_ = client.Close()
+		}
+	}
+	pools := make([]redsyncredis.Pool, len(addrs))
+	for i, addr := range addrs {
+		client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: clients + 10})
+		opened = append(opened, client)
+		if err := client.Ping(context.Background()).Err(); err != nil && !isTimeout(err) {
+			return nil, closeAll, err
+		}
+		pools[i] = goredis.NewPool(client)
+	}
+	return redsync.New(pools...), closeAll, nil
 }
 
 func redsyncOnce(rs *redsync.Redsync, unlock bool) error {

@@ -161,6 +161,9 @@ func (at setting) benchmark(addr string, words []string) func(load) (result, err
 		if err := errors.Join(cmd.Wait(), pinned); err != nil {
 			return result{}, fmt.Errorf("redis-benchmark: %w\n%s", err, out.String())
 		}
-		return parseBenchmark(out.String())
+		res, err := parseBenchmark(out.String())
+		res.count = l.requests
+		res.spent.client = cpu{micros(cmd.ProcessState.UserTime()) / float64(l.requests), micros(cmd.ProcessState.SystemTime()) / float64(l.requests)}
+		return res, err
 	}
 }

@@ -61,7 +61,7 @@ func (r *Relay) Hold(d Direction) { r.set(func() { r.held[d] = true }) }
 // Release delivers what was held back and lets the direction flow again.
 func (r *Relay) Release(d Direction) { r.set(func() { r.held[d] = false }) }
 
-// Delay makes every piece of bytes in one direction wait for the given time.
+// Delay makes every piece of bytes in one direction arrive the given time after it was sent, as a long link does.
 func (r *Relay) Delay(d Direction, by time.Duration) { r.set(func() { r.delay[d] = by }) }
 
 // Refuse makes new connections end at once, or lets them pass again.
@@ -185,16 +185,49 @@ func (r *Relay) connect(l *link) {
 	})
 }
 
-// copy reads before it waits, so that what is held back was already accepted from its sender.
+// A piece is bytes as one read brought them.
+type piece struct {
+	bytes   []byte
+	arrived time.Time
+}
+
+// piecesMax is how many pieces of one direction of a link may be under way. Reading waits while there are more.
+const piecesMax = 1024
+
+// copy reads before it waits, so that what is held back was already accepted from its sender. Reading goes on while earlier pieces
+// wait: each arrives one delay after it was sent, however many are under way.
 func (r *Relay) copy(l *link, d Direction, to, from net.Conn) {
+	pieces, stopped := make(chan piece, piecesMax), make(chan struct{})
+	defer close(stopped)
+	late, err := newTimer()
+	if err != nil {
+		return
+	}
+	defer late.stop()
+	r.running.Go(func() { readPieces(from, pieces, stopped) })
+	for p := range pieces {
+		if d == ToMaster {
+			r.look(l, p.bytes)
+		}
+		if !r.pass(l, d, p.arrived, late) {
+			continue
+		}
+		if _, err := to.Write(p.bytes); err != nil {
+			return
+		}
+	}
+}
+
+// readPieces ends when the connection does, or when nobody takes pieces any more.
+func readPieces(from net.Conn, pieces chan<- piece, stopped <-chan struct{}) {
+	defer close(pieces)
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if d == ToMaster {
-			r.look(l, buf[:n])
-		}
-		if n > 0 && r.pass(l, d) {
-			if _, err := to.Write(buf[:n]); err != nil {
+		if n > 0 {
+			select {
+			case pieces <- piece{bytes.Clone(buf[:n]), time.Now()}:
+			case <-stopped:
 				return
 			}
 		}
@@ -213,12 +246,12 @@ func (r *Relay) look(l *link, b []byte) {
 	}
 }
 
-// pass waits until bytes may flow; false means that the relay has stopped.
-func (r *Relay) pass(l *link, d Direction) bool {
+// pass waits until bytes that arrived at that time may flow; false means that the relay has stopped.
+func (r *Relay) pass(l *link, d Direction, arrived time.Time, late *timer) bool {
 	r.mu.Lock()
 	if by := r.delay[d]; by > 0 {
 		r.mu.Unlock()
-		time.Sleep(by)
+		late.wait(by - time.Since(arrived))
 		r.mu.Lock()
 	}
 	for (r.held[d] || l.stranded && d == ToMaster) && !r.closed {
