@@ -5,6 +5,7 @@
 # make test-clients   client libraries, old and new, through the same scenarios; UPDATE=1 writes their tables into docs/clients.md and
 #                     docs/upstream.md
 # make test-fencing   guards of docs/fencing.md on PostgreSQL, SQLite, files, HTTP and Redis, with holders that are stopped past their locks
+# make test-deploy    the chart of deploy/helm, and what make dist builds, in a bare root; minutes when nothing is compiled yet
 # make test-versions  the tests that talk to masters, with masters of other versions, from package registries; VERSIONS="…"
 #                     takes a part
 # make lint           format, vet (for other systems and 32 bits too), linters
@@ -36,7 +37,7 @@ RACE = race=$$([ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 FORMATTED = files=$$(gofmt -l cmd integration quorum resp script); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
 
-.PHONY: all check test test-clients test-fencing test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
+.PHONY: all check test test-clients test-fencing test-deploy test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
 all: lint build test
 
 # -count=1: Go keeps results of tests, and does not see that the proxies which tests build and start have changed.
@@ -54,6 +55,10 @@ test-clients:
 test-fencing:
 	@.ci/need
 	cd integration/fencing && go test -count=1 -timeout 10m ./...
+
+test-deploy:
+	@.ci/need
+	LOCKPROXY_REQUIRE_DEPLOY=1 go test -count=1 -timeout 30m ./integration/deploy
 
 test-versions:
 	@.ci/need

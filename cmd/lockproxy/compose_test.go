@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ type composed struct {
 	Services map[string]struct {
 		Command     string
 		Environment map[string]string
+		Healthcheck struct{ Test []string }
 	}
 }
 
@@ -48,6 +50,14 @@ func imageEnv(t *testing.T) []string {
 // What compose.yaml starts works, in the steps that its comment names: with real masters, but without containers.
 func TestComposeStartsAsItSays(t *testing.T) {
 	text := readRoot(t, "compose.yaml")
+	passwords := map[string]string{"MASTER_PASSWORD": "for-masters", "CLIENT_PASSWORD": "for-clients"}
+	text = regexp.MustCompile(`\$\{(\w+)(:\?[^}]*)?\}`).ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.FieldsFunc(found, func(r rune) bool { return strings.ContainsRune("${:}", r) })[0]
+		if passwords[name] == "" {
+			t.Errorf("compose.yaml asks for %s", name)
+		}
+		return passwords[name]
+	})
 	var c composed
 	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
@@ -75,10 +85,37 @@ func TestComposeStartsAsItSays(t *testing.T) {
 			t.Errorf("lockproxy %s: exit code %d, want %q\n%s", strings.Join(words, " "), code, want, &out)
 		}
 	}
-	_, told, _ := strings.Cut(text, "docker compose run --rm lockproxy ")
+	_, told, _ := strings.Cut(text, "docker compose run --build --rm lockproxy ")
 	told, _, _ = strings.Cut(told, "#")
 	step("3 masters are clean.", strings.Fields(told)...)
+	if health := c.Services["lockproxy"].Healthcheck.Test; !slices.Equal(health, []string{"CMD", "/lockproxy", "check"}) {
+		t.Errorf("lockproxy is healthy if %q", health)
+	}
 	step("\n3 of 3 masters could vote, 2 needed.\n", "check")
+	healthOfMasters(t, c, env)
+}
+
+// healthOfMasters runs the health check of the masters: with the password it succeeds, with another it fails.
+func healthOfMasters(t *testing.T, c composed, env []string) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-cli"); err != nil {
+		t.Skip("NOT RUN: redis-cli is missing")
+	}
+	var addr string
+	for _, kv := range env {
+		if rest, ok := strings.CutPrefix(kv, "LOCKPROXY_MASTERS="); ok {
+			addr, _, _ = strings.Cut(rest, ",")
+		}
+	}
+	_, port, _ := strings.Cut(addr, ":")
+	test := c.Services["redis-1"].Healthcheck.Test
+	for password, healthy := range map[string]bool{c.Services["redis-1"].Environment["REDISCLI_AUTH"]: true, "another": false} {
+		cmd := exec.Command("sh", "-c", strings.Replace(test[1], "redis-cli", "redis-cli -p "+port, 1))
+		cmd.Env = append(os.Environ(), "REDISCLI_AUTH="+password)
+		if err := cmd.Run(); test[0] != "CMD-SHELL" || (err == nil) != healthy {
+			t.Errorf("%q with the password %s: %v", test, password, err)
+		}
+	}
 }
 
 // In the image, lockproxy listens for other machines, so that it does not start without masters.
