@@ -9,6 +9,7 @@ import "sync"
 // Lock order: replies.mu, Server.mu, account.mu, strangers.mu.
 type account struct {
 	session *session
+	relief  *relief
 
 	mu     sync.Mutex // guards what follows
 	budget *budget    // nil: closed
@@ -45,7 +46,7 @@ func (a *account) scarce() bool {
 // reserve may end other clients to have room.
 func (a *account) reserve(n int, most share) bool {
 	for !a.try(n, most) {
-		if !a.session.server.relieve(a, n, most) {
+		if !a.relief.relieve(a, n, most) {
 			return false
 		}
 	}
@@ -77,7 +78,7 @@ func (a *account) add(texts, slots int64) {
 
 // note tells the strangers whether one of them has something. a.mu is held.
 func (a *account) note() {
-	if s := &a.session.server.strangers; a.budget == &s.budget {
+	if s := &a.relief.strangers; a.budget == &s.budget {
 		s.noteHolding(a.session, a.texts+a.slots > 0)
 	}
 }

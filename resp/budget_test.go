@@ -14,7 +14,7 @@ func TestPipelinesWaitForMemory(t *testing.T) {
 	const clients, pipeline = 20, 100
 	r := newRig(t, Config{Limits: Limits{Memory: 2 << 20}})
 	arrived := r.engine.hold()
-	memory := &r.server.memory
+	memory := &r.server.relief.memory
 	var all []*client
 	for i := range clients {
 		c := r.dial()
@@ -31,7 +31,7 @@ func TestPipelinesWaitForMemory(t *testing.T) {
 	for op := ""; op != "release k"; op = <-arrived {
 	}
 	waitFor(t, "not every client has a command under way", func() bool {
-		for _, s := range r.server.clients() {
+		for _, s := range r.server.roster.all() {
 			if s.replies.backlog.depth.Load() == 0 {
 				return false
 			}
@@ -55,13 +55,13 @@ func TestPipelinesWaitForMemory(t *testing.T) {
 func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Write: 100 * time.Millisecond}})
 	arrived := r.engine.hold()
-	memory := &r.server.memory
+	memory := &r.server.relief.memory
 	memory.add(0, memory.max)
 	c := r.dial()
 	c.send(words("GET a") + words("GET b"))
 	<-arrived
 	waitFor(t, "it is read", func() bool {
-		s := r.server.clients()[0]
+		s := r.server.roster.all()[0]
 		s.replies.mu.Lock()
 		defer s.replies.mu.Unlock()
 		return s.replies.throttled
@@ -82,7 +82,7 @@ func TestAClientCutOffForWantOfMemoryIsNotBlamed(t *testing.T) {
 	if got := c.ask("SET", "k", strings.Repeat("x", countedFrom)); got != "+OK\r\n" {
 		t.Fatal(got)
 	}
-	memory := &r.server.memory
+	memory := &r.server.relief.memory
 	memory.texts.Add(memory.max)
 	defer memory.texts.Add(-memory.max)
 	c.send(words("GET k"))
@@ -162,7 +162,7 @@ func TestCommandsOnManyKeysDoNotRefuseTheTextsOfOthers(t *testing.T) {
 		c.send(words("MSETNX" + names.String()))
 		all = append(all, c)
 	}
-	waitFor(t, "memory is not spent", func() bool { return r.server.memory.used() > r.server.memory.max })
+	waitFor(t, "memory is not spent", func() bool { return r.server.relief.memory.used() > r.server.relief.memory.max })
 	late := r.dial()
 	late.send(words("UNLOCK k " + strings.Repeat("t", 1000)))
 	waitFor(t, "it does not run", func() bool {

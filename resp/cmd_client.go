@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"slices"
 	"strings"
 
 	"lockproxy/resp/wire"
@@ -83,17 +82,12 @@ func runClientList(c *call) Reply {
 		return refused
 	}
 	var b strings.Builder
-	for _, s := range c.server.clientsThere() {
+	for _, s := range c.server.roster.there() {
 		if selected(s) {
 			b.WriteString(s.describe())
 		}
 	}
 	return Verbatim("txt" + b.String())
-}
-
-// clientsThere returns those that are still there, the eldest first.
-func (s *Server) clientsThere() []*session {
-	return slices.DeleteFunc(s.clients(), func(of *session) bool { return of.replies.isGone() })
 }
 
 func parseClientList(args []string) (func(*session) bool, Reply) {
@@ -139,7 +133,7 @@ func runClientKill(c *call) Reply {
 		return refused
 	}
 	killed, self := 0, false
-	for _, s := range c.server.clientsThere() {
+	for _, s := range c.server.roster.there() {
 		if !selected(s) {
 			continue
 		}

@@ -48,9 +48,7 @@ func runClientUnblock(c *call) Reply {
 // waitsOf returns what the client with this id waits for, by the first command in its queue: w if that is a lock; if it is
 // something at the upstream, there is the id of its link at the upstream. It returns nothing for the client that asks.
 func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
-	s.mu.Lock()
-	of := s.sessions[id]
-	s.mu.Unlock()
+	of := s.roster.find(id)
 	if of == nil || of == asks {
 		return nil, 0
 	}

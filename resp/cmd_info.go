@@ -82,7 +82,7 @@ func infoMemory(s *Server, w *infoWriter) {
 	used := memoryInUse()
 	w.field("used_memory", used)
 	w.field("used_memory_human", fmt.Sprintf("%.2fM", float64(used)/(1<<20)))
-	w.field("client_buffers", s.memory.used())
+	w.field("client_buffers", s.relief.memory.used())
 	w.field("maxmemory", 0)
 	w.field("maxmemory_human", "0B")
 	w.field("maxmemory_policy", "noeviction")
@@ -110,7 +110,7 @@ func infoStats(s *Server, w *infoWriter) {
 	w.field("total_error_replies", s.errors.total())
 	w.field("expired_keys", 0)
 	w.field("evicted_keys", 0)
-	w.field("evicted_clients", s.counters.evicted.Load())
+	w.field("evicted_clients", s.relief.evicted.Load())
 	w.field("pubsub_channels", len(s.messages.Topics(pubsub.Channel)))
 	w.field("pubsub_patterns", len(s.messages.Topics(pubsub.Pattern)))
 }

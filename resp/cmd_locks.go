@@ -117,7 +117,7 @@ func (s *Server) foundLocks(db int, f *quorum.FoundLocks) Reply {
 // keepers returns the address of each connection of this proxy that keeps a lock with HOLD.
 func (s *Server) keepers() map[quorum.Key]string {
 	all := map[quorum.Key]string{}
-	for _, sess := range s.clients() {
+	for _, sess := range s.roster.all() {
 		for _, key := range sess.holds.keys() {
 			all[key] = sess.addr()
 		}

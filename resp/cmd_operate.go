@@ -110,7 +110,7 @@ func (s *Server) mayForceUnlock(user string) bool {
 
 // hurryHolds has connections that hold the lock extend it at once, by which they find out that they have lost it.
 func (s *Server) hurryHolds(key quorum.Key) {
-	for _, sess := range s.clients() {
+	for _, sess := range s.roster.all() {
 		sess.holds.hurry(key)
 	}
 }

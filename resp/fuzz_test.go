@@ -129,7 +129,7 @@ func FuzzSession(f *testing.F) {
 		s.run()
 		srv.gates.Close() // waits for those that wait for a lock
 		engine.running.Wait()
-		if used := srv.memory.used(); used != 0 {
+		if used := srv.relief.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
 		if s.replies.backlog.outBytes.Load() != 0 || s.replies.backlog.depth.Load() != 0 || s.replies.backlog.inBytes.Load() != 0 {

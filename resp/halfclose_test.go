@@ -180,7 +180,7 @@ func TestALockIsNotKeptForTheRepliesBeforeIt(t *testing.T) {
 
 // hears says whether a client is known to send nothing more.
 func (r *rig) hears() bool {
-	for _, s := range r.server.clients() {
+	for _, s := range r.server.roster.all() {
 		s.replies.mu.Lock()
 		ended := s.replies.sentAll != nil
 		s.replies.mu.Unlock()

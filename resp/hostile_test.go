@@ -118,14 +118,14 @@ func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
 		for ahead := 0; ahead <= 2*inputBeforeAuth; ahead += inputBeforeAuth / 8 {
 			go func() { _, _ = io.WriteString(c, strings.Repeat(request, inputBeforeAuth/8/len(request))) }()
 			synctest.Wait()
-			if depth, run := srv.clients()[0].replies.backlog.depth.Load(), srv.Stats().Commands; max(depth, int64(run)) > depthBeforeAuth {
+			if depth, run := srv.roster.all()[0].replies.backlog.depth.Load(), srv.Stats().Commands; max(depth, int64(run)) > depthBeforeAuth {
 				t.Fatalf("%d commands have run, %d replies wait, want at most %d", run, depth, depthBeforeAuth)
 			}
-			if used := srv.strangers.budget.used(); used == 0 || used > 4*inputBeforeAuth { // a buffer doubles as it grows
+			if used := srv.relief.strangers.budget.used(); used == 0 || used > 4*inputBeforeAuth { // a buffer doubles as it grows
 				t.Fatalf("it takes %d bytes of memory", used)
 			}
 		}
-		if !srv.clients()[0].replies.closing.Load() {
+		if !srv.roster.all()[0].replies.closing.Load() {
 			t.Error("it goes on being read")
 		}
 	})
@@ -329,7 +329,7 @@ func TestSendingTooFarAheadEndsTheConnection(t *testing.T) {
 
 // isClosing says whether some connection is being ended.
 func (r *rig) isClosing() bool {
-	for _, s := range r.server.clients() {
+	for _, s := range r.server.roster.all() {
 		if s.replies.closing.Load() {
 			return true
 		}
@@ -385,7 +385,7 @@ func TestRunningCommandsCountTowardsTheMemoryBudget(t *testing.T) {
 	c := r.dial()
 	c.send(cmdline("SET", "k", strings.Repeat("x", 100_000)))
 	<-arrived
-	waitFor(t, "not about 100,000 bytes are counted", func() bool { used := r.server.memory.used(); return used > 100_000 && used < 110_000 })
+	waitFor(t, "not about 100,000 bytes are counted", func() bool { used := r.server.relief.memory.used(); return used > 100_000 && used < 110_000 })
 	r.engine.release(0)
 	c.want("+OK\r\n")
 	awaitNothingHeld(t, r)

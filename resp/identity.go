@@ -118,7 +118,7 @@ func (s *session) resetIdentity() {
 	s.parser.Authed = len(cfg.Users) == 0
 	s.memory.drop(nameSize(s.identity.name))
 	if !s.parser.Authed {
-		s.server.strangers.arrived(s)
+		s.server.relief.strangers.arrived(s)
 	}
 	s.identity.reset(cfg, s.server.clock.Load())
 }

@@ -8,7 +8,7 @@ import (
 // connections is cheaper than deadlines set at every read and write; in exchange the timeouts are as exact as its tick.
 func (s *Server) janitor() {
 	defer s.running.Done()
-	t := time.NewTicker(s.tick())
+	t := time.NewTicker(tick(&s.cfg.Limits))
 	defer t.Stop()
 	for {
 		select {
@@ -17,8 +17,8 @@ func (s *Server) janitor() {
 		case <-t.C:
 			s.clock.Store(max(1, time.Since(s.started).Milliseconds()))
 			s.warnMemory()
-			s.relieveScarce(s.clock.Load())
-			for _, sess := range s.clients() {
+			s.relief.relieveScarce(s.clock.Load())
+			for _, sess := range s.roster.all() {
 				sess.checkTimes(s.clock.Load())
 			}
 		}
@@ -26,9 +26,9 @@ func (s *Server) janitor() {
 }
 
 // tick is a tenth of the shortest timeout, between 10 ms and 1 s.
-func (s *Server) tick() time.Duration {
-	shortest := s.cfg.Limits.Write
-	for _, d := range []time.Duration{s.cfg.Limits.Idle, s.cfg.Limits.Auth} {
+func tick(l *Limits) time.Duration {
+	shortest := l.Write
+	for _, d := range []time.Duration{l.Idle, l.Auth} {
 		if d > 0 {
 			shortest = min(shortest, d)
 		}

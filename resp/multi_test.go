@@ -201,7 +201,7 @@ func TestWatchIsAwaitedByExec(t *testing.T) {
 	if name := <-arrived; name != "exec k" {
 		t.Fatal(name)
 	}
-	waitFor(t, "EXEC does not wait", func() bool { return r.server.clients()[0].heldUp.Load() })
+	waitFor(t, "EXEC does not wait", func() bool { return r.server.roster.all()[0].heldUp.Load() })
 	if len(arrived) > 0 {
 		t.Fatalf("then %s came to the engine, want only WATCH", <-arrived)
 	}
@@ -249,7 +249,7 @@ func TestATransactionIsBounded(t *testing.T) {
 	if got := c.ask("EXEC"); got != string(errExecAbort.AppendTo(nil, false)) {
 		t.Errorf("%q", got)
 	}
-	if used := r.server.memory.used(); used > 500 {
+	if used := r.server.relief.memory.used(); used > 500 {
 		t.Errorf("%d bytes are still counted", used)
 	}
 
@@ -313,9 +313,11 @@ func TestATransactionIsBounded(t *testing.T) {
 func awaitNothingHeld(t *testing.T, r *rig) {
 	t.Helper()
 	waitFor(t, "bytes are still counted", func() bool {
-		return r.server.memory.used() == 0 && r.server.strangers.budget.used() == 0
+		return r.server.relief.memory.used() == 0 && r.server.relief.strangers.budget.used() == 0
 	})
-	waitFor(t, "there are still strangers", func() bool { return r.server.strangers.eldest() == nil && r.server.strangers.eldestHolding() == nil })
+	waitFor(t, "there are still strangers", func() bool {
+		return r.server.relief.strangers.eldest() == nil && r.server.relief.strangers.eldestHolding() == nil
+	})
 }
 
 func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {
@@ -324,7 +326,7 @@ func TestATransactionOfAClientThatIsGoneGivesItsMemoryBack(t *testing.T) {
 	c.ask("WATCH", strings.Repeat("k", 100_000))
 	c.ask("MULTI")
 	c.ask("SET", "k", strings.Repeat("x", 100_000))
-	if used := r.server.memory.used(); used < 200_000 {
+	if used := r.server.relief.memory.used(); used < 200_000 {
 		t.Errorf("only %d bytes are counted", used)
 	}
 	_ = c.Close()

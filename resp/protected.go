@@ -15,27 +15,11 @@ const errProtected = Error("DENIED Redis is running in protected mode because pr
 	"or by restarting it with the '--protected-mode no' option, however MAKE SURE lockproxy is not publicly accessible from internet if you do so. " +
 	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside.")
 
-// denies says whether protected mode turns the client away.
-func (s *Server) denies(conn net.Conn) bool {
-	if !s.cfg.ProtectedMode || len(s.cfg.Users) > 0 {
+// isForbidden says whether protected mode turns the client away.
+func isForbidden(cfg *Config, conn net.Conn) bool {
+	if !cfg.ProtectedMode || len(cfg.Users) > 0 {
 		return false
 	}
 	addr, ok := conn.RemoteAddr().(*net.TCPAddr)
 	return ok && !addr.IP.IsLoopback() // of ::ffff:127.0.0.1, too
-}
-
-// deny tells a client that protected mode turns it away, and sees that the client can read the reason: unread input would destroy it on
-// its way. If refusalsMax clients are being told something, the connection just ends: strangers must not keep accepting waiting.
-func (s *Server) deny(conn net.Conn) {
-	s.warnSeldom("a client on another machine was turned away: protected mode; set users or tls_client_ca, or protected_mode: no",
-		"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
-	select {
-	case s.refusals <- struct{}{}:
-		s.running.Go(func() {
-			refuseWith(conn, errProtected)
-			<-s.refusals
-		})
-	default:
-		_ = conn.Close()
-	}
 }

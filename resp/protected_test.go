@@ -32,8 +32,7 @@ func TestWhomProtectedModeTurnsAway(t *testing.T) {
 		{"users", Config{ProtectedMode: true, Users: user}, &net.TCPAddr{IP: net.ParseIP("10.0.0.1")}, false},
 		{"off", Config{}, &net.TCPAddr{IP: net.ParseIP("10.0.0.1")}, false},
 	} {
-		s := &Server{cfg: c.cfg}
-		if got := s.denies(connFrom{addr: c.addr}); got != c.denied {
+		if got := isForbidden(&c.cfg, connFrom{addr: c.addr}); got != c.denied {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -3,6 +3,8 @@ package resp
 import (
 	"cmp"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,18 +19,31 @@ const (
 	evictedForPlace = "there are max_clients, and of those that have not logged in it connected first"
 )
 
+// A relief ends clients in favour of others where memory, or the places for clients, are spent.
+type relief struct {
+	memory    budget // of clients that have logged in, or need not
+	strangers strangers
+	roster    *roster
+	evicted   atomic.Uint64 // clients so far
+
+	mu     sync.Mutex // guards inVain; one at a time looks for clients to end
+	inVain time.Time  // when all clients were looked at in vain
+
+	scarceSince int64 // when memory was scarce at the last tick, server clock, ms; 0: it was not. For the janitor alone
+}
+
 // relieve ends clients, so that n bytes more may fit into the budget of the account. It returns false if nobody but the client itself
 // is to go: then it is refused. replies.mu may be held.
-func (s *Server) relieve(a *account, n int, most share) bool {
+func (r *relief) relieve(a *account, n int, most share) bool {
 	b := a.of()
 	switch {
-	case b == &s.strangers.budget:
-		if eldest := s.strangers.eldestHolding(); eldest != nil && eldest != a.session {
-			s.evict(eldest, evictedStranger)
+	case b == &r.strangers.budget:
+		if eldest := r.strangers.eldestHolding(); eldest != nil && eldest != a.session {
+			r.evict(eldest, evictedStranger)
 			return true
 		}
 	case b != nil:
-		return s.evictHolders(a.session, b.lacks(n, most))
+		return r.evictHolders(a.session, b.lacks(n, most))
 	}
 	return false
 }
@@ -46,54 +61,53 @@ const reliefPause = 10 * time.Millisecond
 // evictHolders ends clients until as much is given back as lacks, and a sixteenth of the budget more, so that it need not be done for
 // each message: those that hold most unread replies and messages first, then those that hold most of a command not sent whole. It ends none,
 // and returns false, if that would not suffice, or if the client that asks would be the first to go.
-func (s *Server) evictHolders(asks *session, lacks int64) bool {
-	s.reliefMu.Lock()
-	defer s.reliefMu.Unlock()
+func (r *relief) evictHolders(asks *session, lacks int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if lacks <= 0 {
 		return true
 	}
-	if time.Since(s.relievedInVain) < reliefPause {
-		s.memory.refused.Add(1)
+	if time.Since(r.inVain) < reliefPause {
+		r.memory.refused.Add(1)
 		return false
 	}
-	holders := s.holders(func(*session) bool { return true })
+	holders := r.holders(func(*session) bool { return true })
 	var all int64
 	for _, h := range holders {
 		all += h.size
 	}
 	switch {
 	case all < lacks:
-		s.relievedInVain = time.Now()
+		r.inVain = time.Now()
 		fallthrough
 	case holders[0].session == asks && holders[0].cause == evictedSender:
-		s.memory.refused.Add(1)
+		r.memory.refused.Add(1)
 		return false
 	case holders[0].session == asks:
-		s.counters.evicted.Add(1)
+		r.evicted.Add(1)
 		return false
 	}
-	s.evictUntil(holders, asks, lacks, s.memory.max/16)
+	r.evictUntil(holders, asks, lacks, r.memory.max/16)
 	return true
 }
 
 // evictUntil ends holders, except asks, until as much is given back as lacks; then, until spare is, those that hold flushSize at least.
-func (s *Server) evictUntil(holders []holder, asks *session, lacks, spare int64) {
+func (r *relief) evictUntil(holders []holder, asks *session, lacks, spare int64) {
 	for _, h := range holders {
 		switch {
 		case h.session == asks:
 		case lacks > 0, lacks+spare > 0 && h.size >= flushSize:
-			lacks -= h.session.memory.totalOf(&s.memory)
-			s.evict(h.session, h.cause)
+			lacks -= h.session.memory.totalOf(&r.memory)
+			r.evict(h.session, h.cause)
 		}
 	}
 }
 
 // holders returns those clients that hold something, in the order in which they are to go.
-func (s *Server) holders(which func(*session) bool) []holder {
+func (r *relief) holders(which func(*session) bool) []holder {
 	var readers, senders []holder
-	s.mu.Lock()
-	for _, sess := range s.sessions {
-		all := sess.memory.totalOf(&s.memory)
+	r.roster.each(func(sess *session) {
+		all := sess.memory.totalOf(&r.memory)
 		unread, unsent := min(sess.replies.backlog.outBytes.Load(), all), min(sess.in.counted.Load(), all)
 		switch {
 		case !which(sess):
@@ -102,8 +116,7 @@ func (s *Server) holders(which func(*session) bool) []holder {
 		case unsent >= countedFrom:
 			senders = append(senders, holder{sess, evictedSender, unsent})
 		}
-	}
-	s.mu.Unlock()
+	})
 	largest := func(a, b holder) int { return cmp.Compare(b.size, a.size) }
 	slices.SortFunc(readers, largest)
 	slices.SortFunc(senders, largest)
@@ -112,52 +125,41 @@ func (s *Server) holders(which func(*session) bool) []holder {
 
 // relieveScarce ends clients that have read nothing for a tick, or sent nothing more, if memory has been scarce for as long: while it is,
 // others must wait with their pipelines. It is for the janitor alone.
-func (s *Server) relieveScarce(now int64) {
-	before := s.scarceSince
-	if s.scarceSince = 0; !s.memory.scarce() {
+func (r *relief) relieveScarce(now int64) {
+	before := r.scarceSince
+	if r.scarceSince = 0; !r.memory.scarce() {
 		return
 	}
-	if s.scarceSince = now; before == 0 {
+	if r.scarceSince = now; before == 0 {
 		return
 	}
-	stuck := s.holders(func(sess *session) bool {
+	stuck := r.holders(func(sess *session) bool {
 		w := sess.replies.writing.Load()
 		return w != 0 && w <= before || sess.replies.backlog.depth.Load() == 0 && sess.active.Load() <= before
 	})
-	s.evictUntil(stuck, nil, 0, s.memory.used()-s.memory.plenty()+s.memory.max/16)
+	r.evictUntil(stuck, nil, 0, r.memory.used()-r.memory.plenty()+r.memory.max/16)
 }
 
-// evict ends a client in favour of others. What it has counts no more at once; its goroutines end soon.
-func (s *Server) evict(sess *session, cause string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.end(sess, cause)
-}
-
-// makePlace ends the stranger that connected first, and says whether there was one. replies.mu is held.
-func (s *Server) makePlace() bool {
-	eldest := s.strangers.eldest()
+// makePlace ends the stranger that connected first, and says whether there was one.
+func (r *relief) makePlace() bool {
+	eldest := r.strangers.eldest()
 	if eldest == nil {
 		return false
 	}
-	s.end(eldest, evictedForPlace)
+	r.evict(eldest, evictedForPlace)
 	return true
 }
 
-// end is evict where replies.mu is held.
-func (s *Server) end(sess *session, cause string) {
+// evict ends a client in favour of others, unless the client is ending by itself. What it has counts no more at once; its goroutines end
+// soon.
+func (r *relief) evict(sess *session, cause string) {
 	sess.memory.move(nil)
-	s.strangers.left(sess)
-	if s.sessions[sess.id] != sess {
-		return // it is ending by itself
+	r.strangers.left(sess)
+	end := func() { sess.kill(cause) }
+	if cause == evictedSender {
+		end = func() { sess.expel(cause) }
 	}
-	delete(s.sessions, sess.id)
-	s.counters.evicted.Add(1)
-	s.running.Go(func() {
-		if cause == evictedSender {
-			sess.expel(cause)
-		} else {
-			sess.kill(cause)
-		}
-	})
+	if r.roster.evict(sess, end) {
+		r.evicted.Add(1)
+	}
 }

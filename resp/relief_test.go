@@ -79,11 +79,11 @@ func TestUnreadRepliesDoNotRefuseOthers(t *testing.T) {
 // The one that holds most goes first.
 func TestTheSlowestReaderGoesFirst(t *testing.T) {
 	r := newRig(t, Config{})
-	r.server.memory.max = 1 << 20
+	r.server.relief.memory.max = 1 << 20
 	holding := func(n int) *session {
 		c := r.dial()
 		c.ask("PING")
-		all := r.server.clients()
+		all := r.server.roster.all()
 		s := all[len(all)-1]
 		if !s.memory.take(n) {
 			t.Fatal("no room")
@@ -131,16 +131,16 @@ func TestHalfCommandsDoNotRefuseOthers(t *testing.T) {
 // While memory is scarce, clients wait with their pipelines. So who reads nothing goes even if nobody is refused for it.
 func TestWhoMakesMemoryScarceForLongGoes(t *testing.T) {
 	r := newRig(t, Config{Limits: Limits{Write: time.Second}})
-	r.server.memory.max = 1 << 20
+	r.server.relief.memory.max = 1 << 20
 	c := r.dial()
 	c.ask("PING")
-	stuck := r.server.clients()[0]
+	stuck := r.server.roster.all()[0]
 	if !stuck.memory.take(900_000) {
 		t.Fatal("no room")
 	}
 	stuck.replies.backlog.outBytes.Add(900_000)
 	waitFor(t, "it is still there", func() bool { return stuck.memory.of() == nil })
-	if r.server.memory.scarce() {
+	if r.server.relief.memory.scarce() {
 		t.Error("memory is scarce")
 	}
 }

@@ -1,14 +1,10 @@
 package resp
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +13,6 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/gate"
-	"lockproxy/resp/upstream"
 	"lockproxy/script"
 )
 
@@ -35,7 +30,6 @@ type Server struct {
 	voted    *lru.Cache[string, *quorum.Script] // scripts that run by vote, ready to be run, by SHA-1
 	router   *router                            // where there is an upstream
 	commands *table
-	memory   budget
 	runID    string
 	// engagement is what the memory budget counts for an operation of the engine.
 	engagement int
@@ -51,28 +45,24 @@ type Server struct {
 	told   seldom
 	killed kills // that the proxy has ended a connection
 
-	strangers strangers
+	roster  roster
+	relief  relief
+	refused refusals
 
-	reliefMu       sync.Mutex // guards relievedInVain; one at a time looks for clients to end
-	relievedInVain time.Time
-	scarceSince    int64 // when memory was scarce at the last tick, server clock, ms; 0: it was not. For the janitor alone
-
-	memoryWarned uint64 // memory.refused as of when the log was told; for the janitor alone
+	memoryWarned uint64 // relief.memory.refused as of when the log was told; for the janitor alone
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
-	sessions  map[int64]*session
 	stopped   chan struct{} // closed by Shutdown, with mu held
 
-	refusals chan struct{}  // one for each client that is being turned away
-	running  sync.WaitGroup // these clients, sessions, accept loops, the janitor; releases of holds, and what tells that one is lost
+	running sync.WaitGroup // clients that are turned away, sessions, accept loops, the janitor; releases of holds, and what tells that one is lost
 }
 
 type counters struct {
 	accepted, rejected, commands, protocolErrors, late atomic.Uint64
 	forwarded, upstreamErrors, split, loginsRefused    atomic.Uint64
 	links, held                                        atomic.Int64
-	heldLost, evicted                                  atomic.Uint64
+	heldLost                                           atomic.Uint64
 }
 
 // Gates returns those in which clients wait for locks.
@@ -117,12 +107,14 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		voted:  newCache[string, *quorum.Script](votedMax),
 		runID:  randomHex(20), started: time.Now(),
 		lockOf:    func(l *quorum.Lock) lock { return l },
-		listeners: map[net.Listener]struct{}{}, sessions: map[int64]*session{},
-		stopped: make(chan struct{}), refusals: make(chan struct{}, refusalsMax),
+		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
 	s.clock.Store(1) // never 0, which in session.replies.writing means no write
-	s.memory.max = int64(cfg.Limits.Memory)
-	s.strangers.budget.max = s.memory.max / strangersShare
+	s.roster.running = &s.running
+	s.relief.roster = &s.roster
+	s.relief.memory.max = int64(cfg.Limits.Memory)
+	s.relief.strangers.budget.max = s.relief.memory.max / strangersShare
+	s.refused = refusals{places: make(chan struct{}, refusalsMax), running: &s.running}
 	s.engagement = perMaster * len(engine.Masters())
 	s.limits = cfg.Limits
 	if cfg.Upstream != nil {
@@ -189,58 +181,31 @@ func (s *Server) admit(conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	if s.denies(conn) {
+	if isForbidden(&s.cfg, conn) {
 		s.mu.Unlock()
-		s.deny(conn)
+		s.warnSeldom("a client on another machine was turned away: protected mode; set users or tls_client_ca, or protected_mode: no",
+			"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
+		s.refused.tellIfFree(conn, errProtected)
 		return
 	}
-	if len(s.sessions) >= s.cfg.Limits.Clients && !s.makePlace() {
+	if s.roster.size() >= s.cfg.Limits.Clients && !s.relief.makePlace() {
 		s.running.Add(1)
 		s.mu.Unlock()
-		s.warnTurnedAway(conn, s.counters.rejected.Add(1))
-		s.turnAway(conn)
+		s.warnSeldom("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
+			"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
+		s.refused.tell(conn, errMaxClients)
 		return
 	}
 	sess := newSession(s, conn, s.nextID.Add(1))
-	s.sessions[sess.id] = sess
+	s.roster.add(sess)
 	s.running.Add(1)
 	s.mu.Unlock()
 	go func() {
 		defer s.running.Done()
 		sess.run()
-		s.mu.Lock()
-		delete(s.sessions, sess.id)
-		s.mu.Unlock()
+		s.roster.leave(sess)
 	}()
 }
-
-// turnAway tells a client that there are too many. It waits for the client, which speaks first with TLS, for at most refusalTime.
-// At most refusalsMax clients are told at one time, because each takes a file; accepting waits meanwhile.
-func (s *Server) turnAway(conn net.Conn) {
-	s.refusals <- struct{}{}
-	go func() {
-		defer s.running.Done()
-		refuseWith(conn, errMaxClients)
-		<-s.refusals
-	}()
-}
-
-// refuseWith tells a client why it is not served, reads what the client has sent until it has gone, and closes the connection. Without
-// the reading, what the client sent would destroy the reason on its way. All of that takes refusalTime at most.
-func refuseWith(conn net.Conn, why Error) {
-	_ = conn.SetDeadline(time.Now().Add(refusalTime))
-	_, err := conn.Write(why.AppendTo(nil, false))
-	if half, ok := conn.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, conn, lingerBytes)
-	}
-	upstream.BreakOff(conn)
-}
-
-// How many clients are told at one time that there are too many, and how long that may take.
-const (
-	refusalsMax = 16
-	refusalTime = 100 * time.Millisecond
-)
 
 // Shutdown accepts no more clients and runs no more commands. It answers those that are running, except commands that wait at the
 // upstream for something that others do (upstream_drain.go), and closes the connections. When ctx ends, it closes them as they are,
@@ -255,7 +220,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = l.Close()
 	}
 	s.mu.Unlock()
-	for _, sess := range s.clients() {
+	for _, sess := range s.roster.all() {
 		sess.stop("shutdown")
 	}
 	s.gates.EndWaits()
@@ -275,7 +240,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	for _, sess := range s.clients() {
+	for _, sess := range s.roster.all() {
 		sess.kill("shutdown")
 	}
 	<-done
@@ -284,16 +249,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Stats returns what the server counted.
 func (s *Server) Stats() Stats {
-	s.mu.Lock()
-	clients := len(s.sessions)
-	s.mu.Unlock()
-	c := &s.counters
+	c, memory := &s.counters, &s.relief.memory
 	st := Stats{
-		Clients: clients, Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
+		Clients: s.roster.size(), Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Waiting: s.gates.WaitingInAll(), Held: int(c.held.Load()), HeldLost: c.heldLost.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), Split: c.split.Load(), UpstreamLinks: int(c.links.Load()),
-		LoginsRefused: c.loginsRefused.Load(), Evicted: c.evicted.Load(), MemoryRefused: s.memory.refused.Load(), Buffers: s.memory.used(),
+		LoginsRefused: c.loginsRefused.Load(), Evicted: s.relief.evicted.Load(), MemoryRefused: memory.refused.Load(), Buffers: memory.used(),
 	}
 	if up := s.cfg.Upstream; up != nil {
 		st.UpstreamDown = up.Cause() != ""
@@ -308,15 +270,6 @@ func (s *Server) stopping() bool {
 	default:
 		return false
 	}
-}
-
-// clients returns the sessions of this moment, the eldest first.
-func (s *Server) clients() []*session {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.sessions))
-	s.mu.Unlock()
-	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
-	return all
 }
 
 // port is the first TCP port the server listens on, 0 if there is none.

@@ -68,7 +68,7 @@ const (
 func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load()}
 	s.active.Store(s.since)
-	s.memory = account{session: s, budget: &srv.memory}
+	s.memory = account{session: s, relief: &srv.relief, budget: &srv.relief.memory}
 	s.writer = writer{session: s, replies: &s.replies}
 	s.replies.init(srv, conn, &s.memory, s.kill)
 	s.subscriptions = subscriptions{messages: srv.messages, memory: &s.memory, replies: &s.replies, identity: &s.identity}
@@ -79,7 +79,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.line = srv.engine.Admission().Place(s.replies.kick)
 	s.resetIdentity()
 	if secure, ok := conn.(*tls.Conn); ok {
-		srv.strangers.arrived(s)
+		srv.relief.strangers.arrived(s)
 		if m, ok := secure.NetConn().(*metered); ok {
 			s.wire = m
 			m.account, m.counted = &s.memory, &s.in.counted
@@ -111,7 +111,7 @@ func (s *session) run() {
 	s.memory.give(s.reserve)
 	s.memory.drop(nameSize(s.identity.name))
 	s.transaction.end(&s.memory)
-	s.server.strangers.left(s)
+	s.server.relief.strangers.left(s)
 }
 
 // readLoop reads and runs commands until the connection is of no more use.

@@ -91,6 +91,6 @@ func (s *strangers) eldestHolding() *session {
 
 // introduce makes a client of a stranger. It has logged in, if it has to, and completed the TLS handshake, if there is one.
 func (s *session) introduce() {
-	s.memory.move(&s.server.memory)
-	s.server.strangers.left(s)
+	s.memory.move(&s.server.relief.memory)
+	s.server.relief.strangers.left(s)
 }

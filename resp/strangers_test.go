@@ -44,7 +44,7 @@ func TestStrangersDoNotSpendTheMemoryOfClients(t *testing.T) {
 		}
 		known.send(words("UNLOCK k t"))
 		known.want(":1\r\n")
-		if used := r.server.strangers.budget.used(); used > memory/strangersShare {
+		if used := r.server.relief.strangers.budget.used(); used > memory/strangersShare {
 			t.Fatalf("strangers have %d bytes", used)
 		}
 	}
@@ -60,7 +60,7 @@ func TestTheEldestStrangerGoesFirst(t *testing.T) {
 	r := newRig(t, Config{Users: []User{{Name: "default", Password: password("pw")}}, Limits: Limits{Memory: memory, Input: memory, Auth: time.Minute}})
 	first := r.dial()
 	first.send(halfLogin)
-	waitFor(t, "it holds nothing", func() bool { return r.server.strangers.budget.used() > 160_000 })
+	waitFor(t, "it holds nothing", func() bool { return r.server.relief.strangers.budget.used() > 160_000 })
 	second := r.dial()
 	second.send(halfLogin)
 	third := r.dial()
@@ -164,7 +164,7 @@ func TestHandshakesThatNeverEndAreCounted(t *testing.T) {
 	for range 50 {
 		c := r.dial()
 		_, _ = c.Write(halfHello())
-		most = max(most, r.server.strangers.budget.used())
+		most = max(most, r.server.relief.strangers.budget.used())
 		ping(known)
 	}
 	ping(secure())
@@ -173,7 +173,7 @@ func TestHandshakesThatNeverEndAreCounted(t *testing.T) {
 		t.Errorf("at most %d bytes were counted", most)
 	}
 	waitFor(t, "few have gone", func() bool { return r.server.Stats().Evicted >= 40 })
-	if used := r.server.memory.used(); used != 0 {
+	if used := r.server.relief.memory.used(); used != 0 {
 		t.Errorf("%d bytes are counted of those who have ended theirs", used)
 	}
 }
@@ -185,8 +185,8 @@ func TestALoginMovesWhatIsCounted(t *testing.T) {
 	c := r.dial()
 	c.send(words("AUTH pw") + cmdline("SET", "k", strings.Repeat("x", wire.BulkBeforeAuth/2), "NX", "PX", "30000"))
 	<-arrived
-	waitFor(t, "it is not counted", func() bool { return r.server.memory.used() > wire.BulkBeforeAuth/2 })
-	if used := r.server.strangers.budget.used(); used != 0 {
+	waitFor(t, "it is not counted", func() bool { return r.server.relief.memory.used() > wire.BulkBeforeAuth/2 })
+	if used := r.server.relief.strangers.budget.used(); used != 0 {
 		t.Errorf("of strangers %d bytes are counted", used)
 	}
 	r.engine.releaseAll()
@@ -195,7 +195,7 @@ func TestALoginMovesWhatIsCounted(t *testing.T) {
 		t.Fatal(got)
 	}
 	c.send(halfLogin)
-	waitFor(t, "as a stranger it is not counted", func() bool { return r.server.strangers.budget.used() > 160_000 })
+	waitFor(t, "as a stranger it is not counted", func() bool { return r.server.relief.strangers.budget.used() > 160_000 })
 	_ = c.Close()
 	awaitNothingHeld(t, r)
 }

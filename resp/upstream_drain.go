@@ -30,7 +30,7 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 	look := time.NewTicker(unblockEvery)
 	defer look.Stop()
 	for {
-		for _, sess := range s.clients() {
+		for _, sess := range s.roster.all() {
 			if id := sess.waitsThere(); id != 0 && s.cfg.Upstream.Unblock(ctx, id) != nil {
 				break
 			}

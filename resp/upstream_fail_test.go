@@ -145,7 +145,7 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 			for _, command := range tc.does {
 				c.ask(strings.Fields(command)...)
 			}
-			own := r.server.clients()[0]
+			own := r.server.roster.all()[0]
 			is := func(holds func(*link) bool) func() bool {
 				return func() bool {
 					own.replies.mu.Lock()

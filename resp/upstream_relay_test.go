@@ -303,13 +303,11 @@ func TestAClientThatIsGoneIsNoFailureOfTheUpstream(t *testing.T) {
 	c := r.dial()
 	c.send(words("GET a"))
 	u.wantRequest(t, "GET a")
-	r.server.mu.Lock()
-	for _, s := range r.server.sessions {
+	for _, s := range r.server.roster.all() {
 		if err := s.conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 			t.Error(err)
 		}
 	}
-	r.server.mu.Unlock()
 	u.answers <- "$1\r\na\r\n"
 	waitFor(t, "the client is still there", func() bool { return r.server.Stats().Clients == 0 })
 	if n := r.server.Stats().UpstreamErrors; n != 0 || strings.Contains(log.String(), "for the upstream failed") {
@@ -329,7 +327,7 @@ func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
 	if reply := c.ask("GET", "a"); reply != "$-1\r\n" {
 		t.Fatal(reply)
 	}
-	session := r.server.clients()[0]
+	session := r.server.roster.all()[0]
 	<-session.link.done
 	c.send(words("UNSUBSCRIBE news") + words("PING"))
 	c.want("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n+PONG\r\n")
@@ -539,7 +537,7 @@ func TestWhatIsDoneToOthersWaitsForWhatCameBefore(t *testing.T) {
 	c.send(words("SET data v") + words("CLIENT KILL ID "+id))
 	u.wantRequest(t, "SET data v")
 	waitFor(t, "the kill does not wait", func() bool {
-		for _, s := range r.server.clients() {
+		for _, s := range r.server.roster.all() {
 			if s.heldUp.Load() {
 				return true
 			}

@@ -182,7 +182,7 @@ func TestNeitherSideOvertakesTheOther(t *testing.T) {
 	u.answers <- "+b\r\n"
 	c.want("+b\r\n")
 	<-arrived
-	session := r.server.clients()[0]
+	session := r.server.roster.all()[0]
 	waitFor(t, "GET c waits for the lock", func() bool {
 		session.replies.mu.Lock()
 		defer session.replies.mu.Unlock()
@@ -326,7 +326,7 @@ func FuzzRelay(f *testing.F) {
 		<-ended
 		srv.gates.Close()
 		engine.running.Wait()
-		if used := srv.memory.used(); used != 0 {
+		if used := srv.relief.memory.used(); used != 0 {
 			t.Errorf("%d bytes are still reserved", used)
 		}
 		if s.replies.backlog.outBytes.Load() != 0 || s.replies.backlog.depth.Load() != 0 || s.replies.backlog.inBytes.Load() != 0 || srv.counters.links.Load() != 0 {

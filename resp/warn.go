@@ -81,16 +81,10 @@ func (s *session) warnLogin() {
 	s.server.warnSeldom("login refused", "client", s.addr(), "id", s.id, "all_so_far", n)
 }
 
-// warnTurnedAway logs that there are too many clients, of which conn is the nth so far.
-func (s *Server) warnTurnedAway(conn net.Conn, n uint64) {
-	s.warnSeldom("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
-		"client", conn.RemoteAddr().String(), "all_so_far", n)
-}
-
 // warnMemory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
 func (s *Server) warnMemory() {
-	n := s.memory.refused.Load()
-	if n > s.memoryWarned && s.warnSeldom("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(s.memory.max)), "all_so_far", n) {
+	n := s.relief.memory.refused.Load()
+	if n > s.memoryWarned && s.warnSeldom("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(s.relief.memory.max)), "all_so_far", n) {
 		s.memoryWarned = n
 	}
 }
