@@ -5,13 +5,13 @@ import "lockproxy/quorum"
 // How a handler takes its command's place in the order of replies.
 
 // claim takes the command's place in the order of replies, for one operation of the engine on the key of that name. answer makes the
-// reply of the outcome. If claim returns nil, the command has to wait: the handler, which must not have done anything yet, returns
-// wait, and is called again.
+// reply of the outcome. The reader waits here until earlier commands let the command begin. If claim returns nil, the connection is ending:
+// the handler does nothing, and returns nil.
 func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot {
 	return c.claimSlot(claim{overlap: o, name: name, keys: 1, outcomes: 1, engaged: 1, answer: answer})
 }
 
-// begin claims a slot, and begins the operation by calling run with it. The handler returns what begin returns.
+// begin claims a slot, and begins the operation by calling run with it. The handler returns nil, as begin does: the slot gets the reply.
 func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
 	return beginIn(c.claim(o, name, answer), run)
 }
@@ -22,11 +22,10 @@ func (c *call) beginKeyless(answer func(*outcome) Reply, run func(*slot)) Reply 
 }
 
 func beginIn(sl *slot, run func(*slot)) Reply {
-	if sl == nil {
-		return wait
+	if sl != nil {
+		run(sl)
 	}
-	run(sl)
-	return later
+	return nil
 }
 
 // claimPieces is claim for an operation on several keys that the engine takes piece by piece. The names must all be different; the
@@ -62,9 +61,6 @@ type claim struct {
 // claimSlot does the work of claim, claimPieces and claimTogether, and of a subscription, which is no operation of the engine.
 func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
-	if cl.keys > 0 && !s.mayBegin(cl.keys) { // what has no key is asked seldom, or of the upstream
-		return nil
-	}
 	sl := s.newReply()
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
 	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.parser.Size
@@ -76,7 +72,10 @@ func (c *call) claimSlot(cl claim) *slot {
 	if sl.leads = cl.leads; sl.leads {
 		sl.mute = false
 	}
-	if !s.replies.enter(sl) {
+	begins := func() bool { // what has no key is asked seldom, or of the upstream
+		return (cl.keys == 0 || s.mayBegin(cl.keys)) && s.replies.enter(sl)
+	}
+	if !s.await(begins) {
 		sl.recycle()
 		return nil
 	}

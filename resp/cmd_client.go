@@ -154,7 +154,7 @@ func runClientKill(c *call) Reply {
 	if self {
 		c.session.answer(reply)
 		c.session.stop("CLIENT KILL")
-		return later
+		return nil
 	}
 	return reply
 }

@@ -145,13 +145,14 @@ func parseDB(c *call, text string) (int, Reply) {
 func runQuit(c *call) Reply {
 	c.session.answer(okReply)
 	c.session.stop("QUIT")
-	return later
+	return nil
 }
 
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
-	if !c.session.replies.repliesDone() || !c.session.replies.locksDone() {
-		return wait
+	idle := func() bool { return c.session.replies.repliesDone() && c.session.replies.locksDone() }
+	if !c.session.await(idle) {
+		return nil
 	}
 	c.session.dropLink()
 	c.session.relies = false

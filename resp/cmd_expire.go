@@ -85,12 +85,12 @@ func runDel(c *call) Reply {
 	names := slices.Compact(slices.Sorted(slices.Values(c.args[1:])))
 	sl := c.claimPieces(overlapNone, names, len(names), counted)
 	if sl == nil {
-		return wait
+		return nil
 	}
 	changed := sl.changed // the slot is not ours any more once the last outcome has come
 	for _, name := range names {
 		c.session.holds.endUnless(c.key(name), "")
 	}
 	c.engine().RemoveAll(c.session.identity.db, names, func(_ string, is quorum.Changed) { changed(is) })
-	return later
+	return nil
 }

@@ -39,7 +39,7 @@ func runLock(c *call) Reply {
 		return Map{Bulk("token"), Bulk(o.token), Bulk("fence"), Int(out.fence), Bulk("validity"), Int(out.ttl.Milliseconds())}
 	})
 	if sl == nil {
-		return wait
+		return nil
 	}
 	sl.waits = o.wait > 0 || o.hold
 	req, done := quorum.AcquireRequest{Key: c.key(c.args[1]), Token: o.token, TTL: ttl, Fenced: true}, sl.acquired
@@ -47,7 +47,7 @@ func runLock(c *call) Reply {
 		h := c.session.holds.expect(req)
 		if h == nil {
 			sl.acquired(quorum.Acquired{Err: errMemory})
-			return later
+			return nil
 		}
 		sl.hold, req = h, h.req
 		done = func(a quorum.Acquired) {
@@ -61,7 +61,7 @@ func runLock(c *call) Reply {
 		req.Insist = sl.insist
 		c.engine().Acquire(req, done)
 	}
-	return later
+	return nil
 }
 
 // lockTTL reads the TTL of LOCK and EXTEND. A TTL that leaves no validity is an error: a LOCK would wait in vain, and an EXTEND

@@ -53,11 +53,11 @@ func runWatch(c *call) Reply {
 	}
 	sl := c.claimTogether(overlapNone, names, func(*outcome) Reply { return okReply })
 	if sl == nil {
-		return wait
+		return nil
 	}
 	if err := retain(c, len(fresh)); err != nil {
 		sl.onExecuted(quorum.Executed{Err: err}, nil)
-		return later
+		return nil
 	}
 	for _, w := range fresh {
 		w.notice = c.engine().Notice(w.key)
@@ -70,7 +70,7 @@ func runWatch(c *call) Reply {
 		return nil
 	}
 	c.engine().Exec(quorum.ExecRequest{DB: c.session.identity.db, Keys: names, Brief: slices.Repeat([]bool{true}, len(names)), Plan: look}, func(x quorum.Executed) { sl.onExecuted(x, nil) })
-	return later
+	return nil
 }
 
 func runUnwatch(c *call) Reply {
@@ -114,18 +114,22 @@ func enqueue(c *call) Reply {
 	case q.step != nil:
 	case c.cmd.flags&mayQueue == 0:
 		refused = errNotInMulti(c.cmd.full)
+	case c.cmd.full == "script|load":
+		s, wrong, decided := loadScript(c, q.args[2])
+		switch {
+		case !decided:
+			refused = wrong
+		case wrong != nil:
+			q.reply = wrong
+		default:
+			q.reply = Bulk(s.SHA)
+		}
 	case c.cmd.group != "pubsub":
 		q.reply = c.cmd.run(c)
 	case isOwnChannel(q.args[1]):
 		q.reply = errOwnChannel
 	}
-	switch {
-	case q.reply == wait:
-		return wait
-	case refused != nil:
-	case uncompiled(c):
-		refused = q.reply // it is not known whether the text may be part of a transaction: none of the transaction takes place
-	default:
+	if refused == nil {
 		refused = retainQueued(c, len(t.queue), t.args+len(q.args))
 	}
 	if refused != nil {
@@ -160,12 +164,12 @@ func runExec(c *call) Reply {
 	if len(names) == 0 {
 		sl := c.claimTogether(overlapAny, nil, made)
 		if sl == nil {
-			return wait
+			return nil
 		}
 		t.end(&c.session.memory)
 		replies := repliesSoFar(queue)
 		c.server.publishQueued(queue, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
-		return later
+		return nil
 	}
 	return execute(c, names, queue, func() ([]quorum.Mark, step) {
 		//mutant: what is watched may change
@@ -231,8 +235,12 @@ func queueScript(c *call, q *queued) (refused Reply) {
 		q.reply = wrong
 		return nil
 	}
-	s, wrong := find(c, q.args[1])
-	if wrong != nil {
+	s, wrong, decided := find(c, q.args[1])
+	switch {
+	case !decided: // the text may be a script that can be no part of a transaction: none of the transaction takes place
+		q.reply = wrong
+		return wrong
+	case wrong != nil:
 		q.reply = wrong
 		return nil
 	}

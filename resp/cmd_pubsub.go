@@ -32,22 +32,19 @@ func subscribe(c *call, kind pubsub.Kind) Reply {
 	size := sizeOfTopics(added)
 	if size > 0 && !s.memory.keep(size) {
 		s.refuse(errMemory)
-		return later
+		return nil
 	}
 	l, others, refused := listenUpstream(c, topics)
 	if refused != nil {
 		s.memory.drop(size)
-		if refused == wait {
-			return wait
-		}
 		s.stop("it subscribes, and the upstream cannot be reached")
-		return later
+		return nil
 	}
 	var confirmed Sequence
 	sl := c.claimSlot(claim{name: c.args[1], outcomes: 1 + count(l != nil), leads: true, answer: func(*outcome) Reply { return confirmed }})
 	if sl == nil {
 		s.memory.drop(size)
-		return wait
+		return nil
 	}
 	confirmed = s.subscriptions.add(word, topics)
 	onlyOthers := len(others) == len(topics)
@@ -68,7 +65,7 @@ func subscribe(c *call, kind pubsub.Kind) Reply {
 		sl.resolve(outcome{err: err})
 	})
 	if l == nil {
-		return later
+		return nil
 	}
 	l.ask(expectation{n: len(others), confirms: true, take: func(reply []byte) {
 		var err error
@@ -80,7 +77,7 @@ func subscribe(c *call, kind pubsub.Kind) Reply {
 		s.replies.tellFirst(sl)
 		sl.resolve(outcome{err: err})
 	}}, append([]string{word}, others...)...)
-	return later
+	return nil
 }
 
 // unheardPause is how long a subscriber that no quorum of masters confirms keeps its connection. Once that ends, its library is
@@ -144,7 +141,7 @@ func unsubscribe(c *call, kind pubsub.Kind) Reply {
 	others, l := s.atUpstream(topics), s.liveLink()
 	if l != nil && len(others) > 0 {
 		if sl = c.claimSlot(claim{outcomes: 1, engaged: 1, leads: true, answer: func(*outcome) Reply { return told }}); sl == nil {
-			return wait
+			return nil
 		}
 	}
 	told = s.subscriptions.remove(word, kind, topics)
@@ -152,12 +149,12 @@ func unsubscribe(c *call, kind pubsub.Kind) Reply {
 	if sl != nil {
 		l.ask(expectation{n: len(others), confirms: true, take: func([]byte) { sl.resolve(outcome{}) }},
 			append([]string{word}, others...)...)
-		return later
+		return nil
 	}
 	sl = s.newReply()
 	sl.mute, sl.leads = false, true
 	s.answerBy(sl, told)
-	return later
+	return nil
 }
 
 // reservedPrefix begins the names of channels that are lockproxy's own.

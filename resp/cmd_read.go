@@ -85,10 +85,10 @@ func begunInPieces(c *call, names []string, run func(sl *slot, names []string)) 
 	names = slices.Clone(names)
 	sl := c.claimPieces(overlapAny, names, 1, made)
 	if sl == nil {
-		return wait
+		return nil
 	}
 	run(sl, names)
-	return later
+	return nil
 }
 
 // runMGet answers null for a key that is no string.

@@ -16,81 +16,68 @@ func runEval(c *call) Reply {
 	if refused != nil {
 		return refused
 	}
-	s, refused := find(c, c.args[1])
+	s, refused, _ := find(c, c.args[1])
 	if refused != nil {
 		return refused
 	}
 	return runScript(c, s, keys, args)
 }
 
-// load returns the script with this text. If it is not known yet whether the text is Lua, load asks the masters and returns wait:
-// the handler is called again when they have answered.
-func loadScript(c *call, text string) (*script.Script, Reply) {
+// loadScript returns the script with this text. If it is not known yet whether the text is Lua, the masters are asked, and the reader waits.
+// If no quorum of them answers, decided is false: the text may be a script.
+func loadScript(c *call, text string) (s *script.Script, refused Reply, decided bool) {
 	s, err := c.server.scripts.Load(text)
 	if err != nil {
-		return nil, errorReply(err)
+		return nil, errorReply(err), true
 	}
 	return compiled(c, s)
 }
 
-// lookUp is load for a script by its SHA-1.
-func lookUpScript(c *call, sha string) (*script.Script, Reply) {
+// lookUpScript is loadScript for a script by its SHA-1.
+func lookUpScript(c *call, sha string) (s *script.Script, refused Reply, decided bool) {
 	s, ok := c.server.scripts.Lookup(sha)
 	if !ok {
-		return nil, errNoScript
+		return nil, errNoScript, true
 	}
 	return compiled(c, s)
 }
 
-// A compiling is a question to the masters that a session's reader waits for. Its answer is guarded by replies.mu.
-type compiling struct{ answer *quorum.Compiled }
-
-func compiled(c *call, s *script.Script) (*script.Script, Reply) {
+func compiled(c *call, s *script.Script) (known *script.Script, refused Reply, decided bool) {
 	if s.Compiles {
-		return s, nil
+		return s, nil, true
 	}
-	asked := c.session.compiling
-	if asked == nil {
-		asked = new(compiling)
-		c.session.compiling = asked
-		session := c.session
-		c.engine().Compile(c.session.identity.db, s.Text, func(answer quorum.Compiled) {
-			session.replies.mu.Lock()
-			asked.answer = &answer
-			session.replies.wakeReader()
-			session.replies.mu.Unlock()
-		})
+	replies := &c.session.replies
+	var answer *quorum.Compiled // guarded by replies.mu
+	c.engine().Compile(c.session.identity.db, s.Text, func(a quorum.Compiled) {
+		replies.mu.Lock()
+		answer = &a
+		replies.wakeReader()
+		replies.mu.Unlock()
+	})
+	answered := func() bool {
+		replies.mu.Lock()
+		defer replies.mu.Unlock()
+		return answer != nil
 	}
-	c.session.replies.mu.Lock()
-	answer := asked.answer
-	c.session.replies.mu.Unlock()
 	switch {
-	case answer == nil:
-		return nil, wait
+	case !c.session.await(answered):
+		return nil, errEnding, false
 	case answer.Err != nil:
-		return nil, errorReply(answer.Err)
+		return nil, errorReply(answer.Err), false
 	case answer.Refusal != "":
-		return nil, Error(answer.Refusal)
+		return nil, Error(answer.Refusal), true
 	}
-	return c.server.scripts.KeepCompiled(s), nil
+	return c.server.scripts.KeepCompiled(s), nil, true
 }
 
-// uncompiled says that the masters were asked, and no quorum answered.
-func uncompiled(c *call) bool {
-	asked := c.session.compiling
-	if asked == nil {
-		return false
-	}
-	c.session.replies.mu.Lock()
-	defer c.session.replies.mu.Unlock()
-	return asked.answer != nil && asked.answer.Err != nil
-}
+// A scriptFinder is loadScript or lookUpScript.
+type scriptFinder func(c *call, named string) (s *script.Script, refused Reply, decided bool)
 
 // shaLen is the length of a SHA-1 in hex.
 const shaLen = 40
 
 // scriptWords returns how to find the script that args[1] names, and what follows as KEYS and ARGV.
-func scriptWords(c *call) (find func(*call, string) (*script.Script, Reply), keys, args []string, refused Reply) {
+func scriptWords(c *call) (find scriptFinder, keys, args []string, refused Reply) {
 	find = loadScript
 	if strings.HasPrefix(c.cmd.name, "evalsha") {
 		find = lookUpScript
@@ -226,7 +213,7 @@ func valueReply(v script.Value) Reply {
 }
 
 func runScriptLoad(c *call) Reply {
-	s, refused := loadScript(c, c.args[2])
+	s, refused, _ := loadScript(c, c.args[2])
 	if refused != nil {
 		return refused
 	}

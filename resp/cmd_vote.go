@@ -53,7 +53,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		return out.reply
 	})
 	if sl == nil {
-		return wait
+		return nil
 	}
 	session, db := c.session, c.session.identity.db
 	c.engine().Run(req, func(r quorum.Ran) {
@@ -62,7 +62,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		}
 		sl.ran(r)
 	})
-	return later
+	return nil
 }
 
 // ruleOf says how the answers of the masters merge, or why they cannot.

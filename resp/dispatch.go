@@ -11,140 +11,178 @@ import (
 type call struct {
 	session *session
 	server  *Server
-	cmd     *command
+	named   *command // the row of the command's name; nil: the proxy does not have it
+	cmd     *command // named, or the row of its subcommand; nil: the proxy does not have it
 	args    []string
 }
 
 // key returns the resource of that name in the client's database.
-func (c *call) key(name string) quorum.Key { return quorum.Key{DB: c.session.identity.db, Name: name} }
+func (c *call) key(name string) quorum.Key {
+	return quorum.Key{DB: c.session.identity.db, Name: name}
+}
 
 func (c *call) engine() Engine { return c.server.engine }
 
-// dispatch runs the command that the parser found. If it returns false, the command has to wait, and dispatch is called again for it.
-func (s *session) dispatch() bool {
-	if !s.replies.admits(s.pipeline()) {
-		return false
+// dispatch runs the command that the parser found.
+func (s *session) dispatch() {
+	if !s.await(func() bool { return s.replies.admits(s.pipeline()) }) {
+		return
 	}
-	memory := &s.memory
-	if s.reserve == 0 {
-		if !memory.take(s.parser.Size) {
-			s.refuse(errMemory)
-			return true
-		}
-		s.reserve = s.parser.Size
+	if !s.memory.take(s.parser.Size) {
+		s.refuse(errMemory)
+		return
 	}
+	s.reserve = s.parser.Size
 	c := &s.call
-	c.args = s.parser.Args
+	c.args, c.named = s.parser.Args, s.server.commands.find(s.parser.Args[0])
+	c.cmd = c.named.row(c.args)
 	spoke := s.identity.resp3
-	reply := c.perform()
-	switch reply {
-	case wait:
-		return false
-	case later:
-	default:
+	reply := c.run()
+	if s.dropped {
+		return
+	}
+	if reply != nil {
 		sl := s.newReply()
 		sl.leads = s.identity.resp3 != spoke // messages are in the new protocol from here on, and do not come before the client is told
 		s.answerBy(sl, reply)
 	}
-	memory.give(s.reserve)
+	s.memory.give(s.reserve)
 	s.reserve = 0
-	s.compiling = nil
 	s.server.counters.commands.Add(1)
 	s.mute.advance()
-	return true
 }
 
-// perform finds the command's row, checks what Redis checks before a command runs, in Redis's order, and runs it.
-func (c *call) perform() Reply {
-	c.cmd = nil
-	cmd := c.server.commands.find(c.args[0])
-	if cmd == nil && isAttack(c.args[0]) {
-		c.session.stop("an HTTP request")
-		return later
-	}
-	if cmd.row(c.args) == nil {
-		c.session.line.Leave() // the upstream may have to be asked what it is
-	}
-	if c.session.caching {
-		c.session.caching = false
-		return rejected(c, cmd, errCaching)
-	}
-	if listensOnly(c, cmd) && !c.session.replies.locksDone() {
-		return wait // the subscription may be refused yet
-	}
-	if c.server.cfg.Upstream != nil && c.session.parser.Authed {
-		if reply := divert(c, cmd); reply != nil {
-			return reply
+// run takes the command past the checkpoints to its handler, which runs once. The answer is nil if a slot gets the reply, or if the
+// connection ends in its place.
+func (c *call) run() Reply {
+	for _, pass := range way {
+		if answer, passes := pass(c); !passes {
+			return answer
 		}
 	}
-	row, refused := check(c, cmd)
-	if refused != nil {
-		return rejected(c, cmd, refused)
-	}
-	if listensOnly(c, row) {
-		return rejected(c, cmd, errSubscribed(row.full))
-	}
-	if c.session.holds.lost.any() {
-		if refused := tellLost(c, row); refused != nil {
-			return rejected(c, cmd, refused)
-		}
-	}
-	c.cmd = row
-	c.session.identity.last.Store(&row.full)
-	if c.session.transaction.open() && row.flags&atOnce == 0 {
-		return enqueue(c)
-	}
-	if len(c.session.transaction.watched) > 0 {
-		return watching(c)
-	}
-	return row.run(c)
+	return c.cmd.run(c)
 }
 
-// listensOnly says whether the client may not send the command because it has subscribed to something.
-func listensOnly(c *call, cmd *command) bool {
-	return !c.session.identity.resp3 && c.session.subscriptions.any() && (cmd == nil || cmd.flags&subscribedToo == 0)
+// A checkpoint answers a command, or lets it pass to the next checkpoint.
+type checkpoint func(c *call) (answer Reply, passes bool)
+
+// way is a command's way: the checkpoints in the order in which a command passes them. Behind passKnown, a command has its row, its number
+// of arguments is right, and the client has logged in. An upstream itself decides which commands it knows, and with how many arguments.
+var way = [...]checkpoint{
+	passAttack,      // an HTTP request ends the connection
+	passCaching,     // no reply may be cached
+	passConfirmed,   // where a subscription decides whether the command may be sent, it is confirmed first
+	passUpstream,    // what is not about locks is served there
+	passKnown,       // row, arguments, login, reserved keys: as Redis checks
+	passSubscribed,  // a subscribed RESP2 client may send little
+	passLost,        // the loss of a held lock is told first
+	passTransaction, // inside MULTI, the command is queued
+	passWatch,       // a watched key is looked at together with its mark
 }
 
-// rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.
-func rejected(c *call, cmd *command, refused Reply) Reply {
-	spoilAnywhere(c)
-	if cmd == nil || cmd.name != "exec" {
-		return refused
+func passAttack(c *call) (Reply, bool) {
+	if c.named != nil || !isAttack(c.args[0]) {
+		return nil, true
 	}
-	if c.session.transaction.stage == watchingThere && c.session.link != nil {
-		c.session.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
-	}
-	c.session.transaction.end(&c.session.memory)
-	text, _ := refused.(Error)
-	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
+	c.session.stop("an HTTP request")
+	return nil, false
 }
 
-// check returns the row of the command or of its subcommand, or what it is refused with before it runs.
-func check(c *call, cmd *command) (row *command, refused Reply) {
-	if cmd == nil {
+func passCaching(c *call) (Reply, bool) {
+	if !c.session.caching {
+		return nil, true
+	}
+	c.session.caching = false
+	return rejected(c, errCaching), false
+}
+
+func passConfirmed(c *call) (Reply, bool) {
+	return nil, !listensOnly(c, c.named) || c.session.await(c.session.replies.locksDone)
+}
+
+func passKnown(c *call) (Reply, bool) {
+	if c.cmd == nil && c.named != nil && wire.EqualFold(c.args[1], "help") {
+		c.cmd = &command{name: "help", full: c.named.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
+	}
+	if refused := check(c); refused != nil {
+		return rejected(c, refused), false
+	}
+	return nil, true
+}
+
+// check makes the checks that Redis makes before a command runs, in Redis's order.
+func check(c *call) Reply {
+	switch {
+	case c.named == nil:
 		warnUnknown(c)
 		unknown := errUnknownCommand(c.args)
 		if onLists[wire.Lower(c.args[0])] && c.server.cfg.Upstream == nil {
 			unknown += whyNoLists
 		}
-		return nil, unknown
+		return unknown
+	case c.cmd == nil:
+		return errUnknownSubcommand(wire.Upper(c.named.name), c.args[1])
+	case !c.cmd.accepts(len(c.args)):
+		return errArity(c.cmd.full)
+	case !c.session.parser.Authed && c.cmd.flags&noAuth == 0:
+		return errNoAuth
 	}
-	row = cmd.row(c.args)
-	if row == nil && wire.EqualFold(c.args[1], "help") {
-		row = &command{name: "help", full: cmd.name + "|help", arity: 2, flags: loading | stale, run: runHelp}
+	if name := c.cmd.keys.reserved(c.args); name != "" {
+		return errReserved(name)
 	}
-	switch {
-	case row == nil:
-		return nil, errUnknownSubcommand(wire.Upper(cmd.name), c.args[1])
-	case !row.accepts(len(c.args)):
-		return nil, errArity(row.full)
-	case !c.session.parser.Authed && row.flags&noAuth == 0:
-		return nil, errNoAuth
+	return nil
+}
+
+func passSubscribed(c *call) (Reply, bool) {
+	if !listensOnly(c, c.cmd) {
+		return nil, true
 	}
-	if name := row.keys.reserved(c.args); name != "" {
-		return nil, errReserved(name)
+	return rejected(c, errSubscribed(c.cmd.full)), false
+}
+
+func passLost(c *call) (Reply, bool) {
+	if c.session.holds.lost.any() {
+		if refused := tellLost(c); refused != nil {
+			return rejected(c, refused), false
+		}
 	}
-	return row, nil
+	c.session.identity.last.Store(&c.cmd.full)
+	return nil, true
+}
+
+func passTransaction(c *call) (Reply, bool) {
+	if !c.session.transaction.open() || c.cmd.flags&atOnce != 0 {
+		return nil, true
+	}
+	return enqueue(c), false
+}
+
+func passWatch(c *call) (Reply, bool) {
+	if len(c.session.transaction.watched) == 0 {
+		return nil, true
+	}
+	return runWatching(c)
+}
+
+// listensOnly says whether the client may not send the command of this row because it has subscribed to something.
+func listensOnly(c *call, row *command) bool {
+	s := c.session
+	return !s.identity.resp3 && s.subscriptions.any() && (row == nil || row.flags&subscribedToo == 0)
+}
+
+// rejected returns the reply to a refused command. It spoils the transaction, wherever that is; a refused EXEC ends it.
+func rejected(c *call, refused Reply) Reply {
+	spoilAnywhere(c)
+	if c.named == nil || c.named.name != "exec" {
+		return refused
+	}
+	s := c.session
+	if s.transaction.stage == watchingThere && s.link != nil {
+		s.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
+	}
+	s.transaction.end(&s.memory)
+	text, _ := refused.(Error)
+	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
 }
 
 // isAttack recognises an HTTP request: a web page made somebody's browser talk to this port. Redis hangs up.

@@ -18,25 +18,22 @@ var errNotGiven = errors.New("ERR no lock is given to a client that has shut dow
 // is most probably gone counts as one that is there.
 const hearMax = 5 * time.Second
 
-// hearOut runs what a client that sends nothing more has sent, and waits until it is answered. When it returns the
-// connection is of no more use.
-func (s *session) hearOut() {
-	news := make(chan struct{}, 1)
-	s.replies.noteSentAll(news)
+// hearEnd notes that the client sends nothing more. Its commands are run and answered for a while.
+func (s *session) hearEnd() {
+	s.news = make(chan struct{}, 1)
+	s.replies.noteSentAll(s.news)
 	patience := min(hearMax, s.server.cfg.Limits.Write)
-	over := time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
-	defer over.Stop()
-	for s.runAll(); s.pending && !s.waits.any() && !s.holds.isComing() && !s.replies.closing.Load(); s.runAll() {
-		s.endBlocked()
-		if <-news; s.replies.isGone() {
-			return
-		}
-	}
+	s.patience = time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
+}
+
+// hearOut waits until all commands of such a client are answered that will be. The connection is of no more use then.
+func (s *session) hearOut() {
+	defer s.patience.Stop()
 	s.line.Leave() // nothing more is begun
 	s.endBlocked()
 	s.stop("the client sends nothing more")
 	for !s.replies.answered() {
-		<-news
+		<-s.news
 	}
 }
 

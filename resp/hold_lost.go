@@ -71,13 +71,13 @@ func (hs *holds) lose(key quorum.Key, fence int64) {
 
 // tellLost refuses a command on a key whose lock was lost, if the client has not been told yet; and EXEC, if a queued command is on
 // such a key. holds.mu is not held.
-func tellLost(c *call, cmd *command) Reply {
+func tellLost(c *call) Reply {
 	var names []string
 	switch {
-	case cmd.name == "exec":
+	case c.cmd.name == "exec":
 		names = c.session.transaction.keys()
-	case cmd.group != "pubsub": // there, keys are channels
-		names = cmd.keys.of(c.args)
+	case c.cmd.group != "pubsub": // there, keys are channels
+		names = c.cmd.keys.of(c.args)
 	}
 	c.session.holds.mu.Lock()
 	defer c.session.holds.mu.Unlock()

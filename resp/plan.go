@@ -145,7 +145,7 @@ func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Ma
 		return o.reply
 	})
 	if sl == nil {
-		return wait
+		return nil
 	}
 	brief := briefly(names, queue)
 	marks, run := begin()
@@ -187,5 +187,5 @@ func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Ma
 		}
 		done()
 	})
-	return later
+	return nil
 }

@@ -25,13 +25,5 @@ type (
 
 var okReply = wire.OK
 
-// Two replies are never written.
-type (
-	laterReply struct{ Null } // the slot that the handler claimed gets the reply
-	waitReply  struct{ Null } // the handler must be called again when an earlier command is done
-)
-
-var (
-	later Reply = laterReply{}
-	wait  Reply = waitReply{}
-)
+// errEnding stands for the reply to a command that was given up while it waited. The connection is ending, and the client gets no reply.
+const errEnding = Error("ERR the connection is ending")

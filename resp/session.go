@@ -29,23 +29,25 @@ type session struct {
 	writer  writer
 
 	// Only the reader uses these.
-	in        input
-	wire      *metered // below TLS; nil: there is none
-	parser    wire.Parser
-	call      call
-	pending   bool // parser.Args hold a command that has to wait
-	reserve   int  // bytes of the memory budget that are reserved for this command, until its slot takes them over
-	dumped    int  // bytes discarded while closing
-	mute      muting
-	compiling *compiling // what this command waits for
-	line      *admission.Place
-	lined     time.Time // since when this command waits in line, if it does
+	in       input
+	wire     *metered // below TLS; nil: there is none
+	parser   wire.Parser
+	call     call
+	dropped  bool          // a command that had to wait was given up: no further command is run
+	over     bool          // the connection is of no more use
+	patience *time.Timer   // for a client that sends nothing more
+	news     chan struct{} // not nil: the client sends nothing more, and something may have changed (halfclose.go)
+	reserve  int           // bytes of the memory budget that are reserved for this command, until its slot takes them over
+	dumped   int           // bytes discarded while closing
+	mute     muting
+	line     *admission.Place
+	lined    time.Time // since when this command waits in line, if it does
 	transaction
 	caching bool // the client is going to keep the reply to its next command; see CLIENT CACHING
 	upstreamSide
 
 	memory account
-	heldUp atomic.Bool // pending, as of when the reader began to wait
+	heldUp atomic.Bool // a command waits
 
 	identity      identity
 	subscriptions subscriptions
@@ -120,30 +122,37 @@ func (s *session) readLoop() {
 	if !s.speaksTLS() {
 		return
 	}
-	for {
-		s.runAll()
-		space, err := s.space()
-		if err != nil {
-			s.refuse(err)
-			continue
-		}
-		n, err := s.conn.Read(space)
-		if n > 0 {
-			s.active.Store(s.server.clock.Load())
-			s.in.filled(n)
-			s.delivered()
-		}
-		switch {
-		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.replies.rearm():
-		case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
-			s.noteEnd("the client sends nothing more")
+	for s.runAll(); !s.over; s.runAll() {
+		if s.news != nil {
 			s.hearOut()
 			return
-		default:
-			s.noteEnd(err.Error())
-			s.warnTLS(err)
-			return
 		}
+		s.read()
+	}
+}
+
+// read reads once more of what the client sends.
+func (s *session) read() {
+	space, err := s.space()
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	n, err := s.conn.Read(space)
+	if n > 0 {
+		s.active.Store(s.server.clock.Load())
+		s.in.filled(n)
+		s.delivered()
+	}
+	switch {
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.replies.rearm():
+	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
+		s.noteEnd("the client sends nothing more")
+		s.hearEnd()
+	default:
+		s.noteEnd(err.Error())
+		s.warnTLS(err)
+		s.over = true
 	}
 }
 
@@ -199,7 +208,7 @@ func (s *session) space() ([]byte, error) {
 	if !s.parser.Authed {
 		limit = inputBeforeAuth
 	}
-	if s.pending && s.in.len() >= limit {
+	if s.heldUp.Load() && s.in.len() >= limit {
 		return nil, fmt.Errorf("ERR more than %s sent ahead of the replies; read replies before sending more", wire.SizeText(limit))
 	}
 	space, ok := s.in.room()
@@ -218,35 +227,74 @@ func (s *session) discard() {
 	}
 }
 
-// runAll runs all complete commands that have arrived, until one has to wait.
+// runAll runs all complete commands that have arrived.
 func (s *session) runAll() {
-	defer s.line.Yield()
-	for !s.replies.closing.Load() {
-		if !s.pending {
-			n, err := s.parser.Next(s.in.bytes())
-			if err != nil {
-				s.server.counters.protocolErrors.Add(1)
-				s.refuse(err)
-				break
-			}
-			if n == 0 {
-				break
-			}
-			s.in.consume(n)
-			if len(s.parser.Args) == 0 {
-				s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
-				continue
-			}
+	defer s.yield()
+	for !s.replies.closing.Load() && !s.dropped {
+		n, err := s.parser.Next(s.in.bytes())
+		if err != nil {
+			s.server.counters.protocolErrors.Add(1)
+			s.refuse(err)
+			return
 		}
-		s.pending = !s.dispatch()
-		if s.pending {
-			break
+		if n == 0 {
+			return
 		}
+		s.in.consume(n)
+		if len(s.parser.Args) == 0 {
+			s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
+			continue
+		}
+		s.dispatch()
 		s.parser.Forget()
 	}
-	s.heldUp.Store(s.pending)
+}
+
+// yield gives away what others wait for, before the reader reads: requests to the upstream, replies to the writer, a turn in line.
+func (s *session) yield() {
 	s.sendThere()
 	s.replies.wakeWriter()
+	s.line.Yield()
+}
+
+// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it notices at once when the
+// client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
+//
+// Each change that ready may look at wakes the reader (replies.wakeReader).
+func (s *session) await(ready func() bool) bool {
+	if s.dropped {
+		return false
+	}
+	if ready() {
+		return true
+	}
+	s.heldUp.Store(true)
+	for {
+		s.yield()
+		if s.replies.closing.Load() || !s.hear() || s.replies.closing.Load() {
+			s.dropped = true
+			return false
+		}
+		if ready() {
+			s.heldUp.Store(false)
+			return true
+		}
+	}
+}
+
+// hear waits for news: for more that the client sends or, if it sends nothing more, for a change. It says whether a command that waits
+// may still be run.
+func (s *session) hear() bool {
+	if s.news == nil {
+		s.read()
+		return !s.over
+	}
+	if s.waits.any() || s.holds.isComing() {
+		return false
+	}
+	s.endBlocked()
+	<-s.news
+	return !s.replies.isGone()
 }
 
 // pipeline is how many commands of the client may be under way.

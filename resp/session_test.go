@@ -349,7 +349,7 @@ func TestABugInAReplyEndsOneConnection(t *testing.T) {
 		&command{name: "atonce", arity: 1, run: func(*call) Reply { return Array{nil} }},
 		&command{name: "claimed", arity: 1, run: func(c *call) Reply {
 			c.claim(overlapAny, "", made).resolve(outcome{reply: Array{nil}})
-			return later
+			return nil
 		}}))
 	for _, name := range []string{"ATONCE", "CLAIMED"} {
 		c := r.dial()

@@ -59,7 +59,7 @@ func newQueued(cmd *command, args []string) *queued {
 //
 // Nor does a mark show that a key was there for a while and is gone again. But a client may have been told meanwhile that the key
 // was there, and relies on it: the lock was held, perhaps by the client itself. So every reply about a watched key is compared with
-// the mark, too. For this, each command that has a plan runs as one (see call.watching). After any other command that tells of the
+// the mark, too. For this, each command that has a plan runs as one (see runWatching). After any other command that tells of the
 // key, it is noted that the client may have found the key there.
 type watched struct {
 	key     quorum.Key
@@ -168,14 +168,14 @@ func (w *watched) finds() {
 	}
 }
 
-// watching runs a command of a client that watches keys.
-func watching(c *call) Reply {
+// runWatching runs a command of a client that watches keys, if it must know about that.
+func runWatching(c *call) (Reply, bool) {
 	q := newQueued(c.cmd, c.args)
 	script := c.cmd.group == "scripting" && !c.cmd.keys.none()
 	if script {
-		queueScript(c, q) // what could not be queued has no step
+		queueScript(c, q) // a script that cannot be queued has no step
 		if q.reply != nil {
-			return q.reply // wait, or what is wrong with it: nothing is looked at
+			return q.reply, false // the arguments or the text are wrong: nothing is looked at
 		}
 	}
 	names := q.keys()
@@ -183,11 +183,11 @@ func watching(c *call) Reply {
 	switch {
 	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, isWatched):
 	case q.step != nil:
-		return runStep(c, q)
+		return runStep(c, q), false
 	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find; TestWatchKnowsWhatEveryReadHasTold
 		for _, name := range names {
 			watches(c, name).finds()
 		}
 	}
-	return c.cmd.run(c)
+	return nil, true
 }

@@ -8,11 +8,11 @@ import (
 
 var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + wire.SizeText(capturedMax) + " that lockproxy reads; ask the upstream itself")
 
-// askThere sends a request of our own over the session's link; the client's reply is made from the reply to it. It returns later, wait
-// if the request has to wait, or the error that is the reply.
+// askThere sends a request of our own over the session's link; the client's reply is made from the reply to it. It returns nil,
+// or the error that is the reply.
 func askThere(c *call, answer func(reply []byte) Reply, args ...string) Reply {
-	if !c.session.replies.locksDone() {
-		return wait
+	if !c.session.await(c.session.replies.locksDone) {
+		return nil
 	}
 	l, refused := c.session.connected()
 	if refused != nil {

@@ -17,40 +17,48 @@ const (
 	passBytesMax = 512 << 20
 )
 
-// divert sends the command upstream if that is its place, and returns nil if it is served here.
-func divert(c *call, cmd *command) Reply {
-	at, refused := c.server.router.destination(c.args, cmd)
+// passUpstream sends the command upstream if its destination is there.
+func passUpstream(c *call) (Reply, bool) {
+	s := c.session
+	if c.server.router == nil || !s.parser.Authed {
+		return nil, true
+	}
+	if c.cmd == nil {
+		s.line.Leave() // the upstream may have to be asked what the command is
+	}
+	at, refused := c.server.router.destination(c.args, c.named)
 	if refused.is() {
 		spoilAnywhere(c)
-		return refusedBy(c, refused)
+		return refusedBy(c, refused), false
 	}
 	if at == there {
-		c.session.line.Leave()
-		noteThere(c, cmd)
+		s.line.Leave()
+		noteThere(c)
 	}
-	if listensOnly(c, cmd) {
-		return whileSubscribed(c, cmd)
-	}
-	if c.session.transaction.open() {
-		return divertQueued(c, cmd, at)
-	}
-	if at == here {
-		return divertHere(c, cmd)
-	}
-	if cmd != nil && cmd.name == "watch" && len(c.session.transaction.watched) > 0 {
-		return split(c, errMixedTransaction)
+	switch {
+	case listensOnly(c, c.named):
+		return whileSubscribed(c)
+	case s.transaction.open():
+		return queueAnywhere(c, at)
+	case at == here:
+		return partThere(c)
+	case c.isNamed("watch") && len(s.transaction.watched) > 0:
+		return split(c, errMixedTransaction), false
 	}
 	reply := forward(c)
 	switch {
-	case reply == later && cmd != nil && cmd.name == "watch":
-		c.session.transaction.stage = watchingThere
-	case reply == later && wire.EqualFold(c.args[0], "monitor"):
-		c.session.monitors.Store(true)
-	case isError(reply) && cmd != nil && cmd.flags&betterThere != 0:
-		return nil
+	case isError(reply):
+		return reply, c.named != nil && c.named.flags&betterThere != 0
+	case c.isNamed("watch"):
+		s.transaction.stage = watchingThere
+	case wire.EqualFold(c.args[0], "monitor"):
+		s.monitors.Store(true)
 	}
-	return reply
+	return nil, false
 }
+
+// isNamed says whether the proxy has the command, by that name.
+func (c *call) isNamed(name string) bool { return c.named != nil && c.named.name == name }
 
 // refusedBy is the reply to a command without a destination.
 func refusedBy(c *call, r refusal) Reply {
@@ -63,28 +71,23 @@ func refusedBy(c *call, r refusal) Reply {
 	return r.reply
 }
 
-// whileSubscribed refuses a command that only the upstream has: a subscribed client may not send it. It returns nil for any other,
-// which is then refused as if there were no upstream.
-func whileSubscribed(c *call, cmd *command) Reply {
-	if cmd.row(c.args) != nil {
-		return nil
+// whileSubscribed refuses a command that only the upstream has: a subscribed client may not send it. Any other passes, and is refused as
+// if there were no upstream.
+func whileSubscribed(c *call) (Reply, bool) {
+	if c.cmd != nil {
+		return nil, true
 	}
-	if name := c.server.commandsThere().Name(c.args); name != nil && (cmd == nil || strings.Contains(*name, "|")) {
-		return cmp.Or(unqueued(c), Reply(errSubscribed(*name)))
+	if name := c.server.commandsThere().Name(c.args); name != nil && (c.named == nil || strings.Contains(*name, "|")) {
+		return cmp.Or(unqueued(c), Reply(errSubscribed(*name))), false
 	}
-	return nil
+	return nil, true
 }
 
 // noteThere notes the name of a command that goes upstream.
-func noteThere(c *call, cmd *command) {
-	if cmd != nil {
-		if row := cmd.row(c.args); row != nil {
-			cmd = row
-		}
-		c.session.identity.last.Store(&cmd.full)
-		return
-	}
-	if name := c.server.commandsThere().Name(c.args); name != nil {
+func noteThere(c *call) {
+	if row := cmp.Or(c.cmd, c.named); row != nil {
+		c.session.identity.last.Store(&row.full)
+	} else if name := c.server.commandsThere().Name(c.args); name != nil {
 		c.session.identity.last.Store(name)
 	}
 }
@@ -98,114 +101,100 @@ func (s *Server) commandsThere() *upstream.Commands {
 	return commands
 }
 
-// divertHere is for the commands of the proxy's own in which the upstream has a part.
-func divertHere(c *call, cmd *command) Reply {
-	if cmd == nil {
-		return nil
+// partThere is for the commands of the proxy's own in which the upstream has a part.
+func partThere(c *call) (Reply, bool) {
+	if c.named == nil {
+		return nil, true
 	}
-	switch cmd.name {
+	s := c.session
+	switch c.named.name {
 	case "multi", "unwatch":
-		if c.session.transaction.stage != watchingThere || len(c.args) != 1 {
-			return nil
+		if s.transaction.stage != watchingThere || len(c.args) != 1 {
+			return nil, true
 		}
 		reply := forward(c)
 		switch {
-		case reply != later:
-		case cmd.name == "multi":
-			c.session.transaction.stage = queuingThere
+		case isError(reply):
+		case c.named.name == "multi":
+			s.transaction.stage = queuingThere
 		default:
-			c.session.transaction.stage = noMulti
+			s.transaction.stage = noMulti
 		}
-		return reply
+		return reply, false
 	case "watch":
-		if c.session.transaction.stage == watchingThere {
-			return split(c, errMixedTransaction)
+		if s.transaction.stage == watchingThere {
+			return split(c, errMixedTransaction), false
 		}
 	case "client":
-		if actsOnOthers(cmd.row(c.args)) && !c.session.replies.repliesDone() {
-			return wait
+		if actsOnOthers(c.cmd) && !s.await(s.replies.repliesDone) {
+			return nil, false
 		}
 	case "select":
-		if reply := selectThere(c); reply != nil {
-			return reply
+		if refused := selectThere(c); refused != nil {
+			return refused, false
 		}
 	case "script":
-		return divertScript(c, cmd)
+		return scriptThere(c)
 	}
-	return tooLarge(c)
+	return fitting(c)
 }
 
 // actsOnOthers says whether the command does something to other clients: not before what the client waits for at the upstream has come, as
 // on one Redis nothing that a client sends behind a BLPOP is done before.
 func actsOnOthers(row *command) bool {
-	if row == nil {
-		return false
-	}
-	switch row.full {
-	case "client|kill", "client|unblock":
-		return true
-	}
-	return false
+	return row != nil && (row.full == "client|kill" || row.full == "client|unblock")
 }
 
-// tooLarge refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
-func tooLarge(c *call) Reply {
-	l := &c.server.cfg.Limits
-	large := len(c.args) > l.Args || c.session.parser.Size > l.Command
-	for i := 0; i < len(c.args) && !large && c.session.parser.Size > l.Bulk; i++ {
+// fitting refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
+func fitting(c *call) (Reply, bool) {
+	l, size := &c.server.cfg.Limits, c.session.parser.Size
+	large := len(c.args) > l.Args || size > l.Command
+	for i := 0; i < len(c.args) && !large && size > l.Bulk; i++ {
 		large = len(c.args[i]) > l.Bulk
 	}
-	if large {
-		c.session.transaction.spoil()
-		return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow; raise them, or send less")
+	if !large {
+		return nil, true
 	}
-	return nil
+	c.session.transaction.spoil()
+	return Error("ERR a command that lockproxy serves itself is larger than max_args, max_bulk or max_command allow; raise them, or send less"), false
 }
 
-// divertScript loads and forgets scripts on both sides: the client uses one SHA-1 for both. The client gets the upstream's reply,
+// scriptThere loads and forgets scripts on both sides: the client uses one SHA-1 for both. The client gets the upstream's reply,
 // or ours if the upstream cannot be reached.
-func divertScript(c *call, cmd *command) Reply {
-	if len(c.args) < 2 {
-		return nil
+func scriptThere(c *call) (Reply, bool) {
+	if c.cmd == nil || c.cmd == c.named || !c.cmd.accepts(len(c.args)) {
+		return nil, true
 	}
-	sub := cmd.sub(c.args[1])
-	if sub == nil || !sub.accepts(len(c.args)) {
-		return nil
-	}
-	switch sub.name {
+	switch c.cmd.name {
 	case "exists":
 		return scriptsExist(c)
-	case "kill":
-		return nil // which asks both sides
-	}
-	if sub.name == "load" { // the upstream may accept texts that masters refuse: these are asked when it is used on locks
+	case "load": // the upstream may accept texts that masters refuse: these are asked when it is used on locks
 		if s, err := c.server.scripts.Load(c.args[2]); err == nil {
 			c.server.scripts.Keep(s)
 		}
-	} else {
-		_ = sub.run(c)
+	case "flush":
+		_ = runScriptFlush(c)
+	default:
+		return nil, true // KILL asks both sides
 	}
 	c.session.line.Leave()
-	if reply := forward(c); !isError(reply) {
-		return reply
+	reply := forward(c)
+	if isError(reply) {
+		c.session.relies = true
+		return nil, true // the proxy alone knows the script, or forgets it
 	}
-	c.session.relies = true
-	return nil // the command is run here once more, which changes nothing
+	return reply, false
 }
 
 // scriptsExist says 1 for each script that both sides have. First it gives the upstream the texts that the proxy has. A script that
 // only the upstream has gets 0: an EVALSHA on locks would not find it.
-func scriptsExist(c *call) Reply {
-	known := runScriptExists(c).(Array)
+func scriptsExist(c *call) (Reply, bool) {
 	l, refused := c.session.connected()
-	switch {
-	case refused == wait, refused == later:
-		return refused
-	case refused != nil:
-		c.session.relies = true
-		return nil
-	}
 	c.session.relies = true
+	if refused != nil {
+		return nil, true
+	}
+	known := runScriptExists(c).(Array)
 	return c.beginKeyless(made, func(sl *slot) {
 		given := map[string]bool{}
 		for _, sha := range c.args[2:] {
@@ -215,53 +204,37 @@ func scriptsExist(c *call) Reply {
 			}
 		}
 		l.ask(expectation{n: 1, take: func(reply []byte) {
-			_, there := splitItems(reply)
+			items := splitItems(reply)
 			for i := range known {
-				if len(there) != len(known) || string(there[i]) != ":1\r\n" {
+				if len(items) != len(known) || string(items[i]) != ":1\r\n" {
 					known[i] = Int(0)
 				}
 			}
 			sl.resolve(outcome{reply: known})
 		}}, c.args...)
-	})
+	}), false
 }
 
-// splitItems returns the header of an array, and its items, each with the messages before it; no items if it is anything else.
-func splitItems(reply []byte) (head []byte, items [][]byte) {
-	end := bytes.IndexByte(reply, '\n') + 1
+// splitItems returns the items of an array; none if the reply is anything else.
+func splitItems(reply []byte) (items [][]byte) {
 	if reply[0] != '*' {
-		return reply, nil
+		return nil
 	}
 	var f wire.Framer
-	for rest := reply[end:]; len(rest) > 0; {
-		before := messagesBefore(rest)
-		n, ends, err := f.Next(rest[before:])
+	for rest := reply[bytes.IndexByte(reply, '\n')+1:]; len(rest) > 0; {
+		n, ends, err := f.Next(rest)
 		if err != nil || !ends {
-			return reply, nil
+			return nil
 		}
-		n += before
 		items, rest = append(items, rest[:n]), rest[n:]
 	}
-	return reply[:end], items
+	return items
 }
 
-// messagesBefore returns how many bytes of b are messages that come before an item: see wire.Framer.
-func messagesBefore(b []byte) (n int) {
-	var f wire.Framer
-	for n < len(b) && b[n] == '>' {
-		k, ends, err := f.Next(b[n:])
-		if err != nil || !ends {
-			return n
-		}
-		n += k
-	}
-	return n
-}
-
-// forward sends the command upstream. It returns wait while commands on locks, which came before, are under way.
+// forward sends the command upstream, behind the commands on locks that came before. It returns an error that is the reply, or nil.
 func forward(c *call) Reply {
-	if !c.session.replies.locksDone() {
-		return wait
+	if !c.session.await(c.session.replies.locksDone) {
+		return errEnding
 	}
 	l, refused := c.session.connected()
 	if refused != nil {
@@ -272,18 +245,18 @@ func forward(c *call) Reply {
 		l.ask(expectation{n: 1, take: l.takeID}, "CLIENT", "ID")
 	}
 	if !l.pushRelayed() {
-		return later // the session is ending
+		return errEnding
 	}
 	c.session.relies = c.session.relies || leavesSomething(c)
 	l.send(c.args)
 	c.server.counters.forwarded.Add(1)
-	return later
+	return nil
 }
 
 // leavesSomething says whether the client may take for granted from here on that the upstream has something which is no data: a script,
 // a function, a setting. A server that restarts forgets that and ends its connections, by which client libraries know.
 func leavesSomething(c *call) bool {
-	if row := c.server.commands.find(c.args[0]); row != nil {
+	if row := c.named; row != nil {
 		return row.group == "scripting" || row.name == "config" && len(c.args) > 1 && !wire.EqualFold(c.args[1], "get")
 	}
 	return !c.server.commandsThere().Stateless(c.args)
@@ -294,8 +267,8 @@ func mayWaitThere(c *call) bool {
 	if c.session.transaction.stage == queuingThere {
 		return false
 	}
-	if row := c.server.commands.find(c.args[0]); row != nil {
-		return row.name == "wait"
+	if c.named != nil {
+		return c.named.name == "wait"
 	}
 	return c.server.commandsThere().MayWait(c.args)
 }

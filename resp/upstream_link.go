@@ -65,40 +65,48 @@ type upstreamSide struct {
 	relies  bool         // only the reader uses it: the client has left something at the upstream, such as a script, or was told that it is there
 	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
 
-	// replies.mu guards what follows.
-	relaying  bool  // the relay writes to the client, or is in the midst of a frame
-	relayedBy *slot // the slot whose replies it writes; nil: a message
-
 	monitors atomic.Bool // MONITOR was sent
 }
 
-// connected returns the session's link, in the client's database and protocol. If there can be none, it returns the reply,
-// or wait.
+// connected returns the session's link, in the client's database and protocol. The reader waits until it is made. If there can be none,
+// connected returns the reply.
 func (s *session) connected() (*link, Reply) {
-	if s.link != nil && s.link.sentAll {
-		<-s.link.done
-	}
-	conn, dead, failed := s.linkState()
-	switch {
-	case failed != nil:
-		s.dropLink()
-		return nil, s.server.upstreamFailed(failed)
-	case dead:
-		s.dropLink()
-	}
-	if s.link == nil {
-		if s.replies.repliesDone() {
-			s.makeLink()
+	for {
+		if s.link != nil && s.link.sentAll {
+			<-s.link.done
 		}
-		return nil, wait
+		conn, dead, failed := s.linkState()
+		switch {
+		case failed != nil:
+			s.dropLink()
+			return nil, s.server.upstreamFailed(failed)
+		case dead:
+			s.dropLink()
+		case conn != nil:
+			return s.readyLink()
+		case s.link == nil:
+			if !s.await(s.replies.repliesDone) {
+				return nil, errEnding
+			}
+			s.makeLink()
+		default:
+			made := func() bool {
+				conn, dead, _ := s.linkState()
+				return conn != nil || dead
+			}
+			if !s.await(made) {
+				return nil, errEnding
+			}
+		}
 	}
-	if conn == nil {
-		return nil, wait
-	}
+}
+
+// readyLink is connected for a link that is made.
+func (s *session) readyLink() (*link, Reply) {
 	l := s.link
 	if l.relied {
 		s.upstreamLost("it was away, and what the client left there may be gone")
-		return nil, later
+		return nil, errEnding
 	}
 	l.agree()
 	return l, l.moved()

@@ -24,28 +24,30 @@ func (l *link) move(db int) {
 	}}, "SELECT", strconv.Itoa(db))
 }
 
-// moved returns nil if no SELECT is under way, wait if the upstream has not replied to it, or the upstream's refusal.
+// moved waits for the upstream's reply to the SELECT that is under way, if there is one. It returns the refusal, if the upstream refuses.
 func (l *link) moved() Reply {
 	m, s := l.moving, l.session
 	if m == nil {
 		return nil
 	}
-	s.replies.mu.Lock()
-	reply := m.reply
-	s.replies.mu.Unlock()
-	switch {
-	case reply == nil:
-		return wait
-	case reply[0] == '-':
-		l.moving = nil
-		return Error(errorText(reply))
+	replied := func() bool {
+		s.replies.mu.Lock()
+		defer s.replies.mu.Unlock()
+		return m.reply != nil
 	}
-	l.moving, l.greeting.DB = nil, m.db
+	if !s.await(replied) {
+		return errEnding
+	}
+	l.moving = nil
+	if m.reply[0] == '-' {
+		return Error(errorText(m.reply))
+	}
+	l.greeting.DB = m.db
 	return nil
 }
 
-// selectThere has the link follow to the client's new database before the client is told that it is there. It returns wait, or the
-// upstream's refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
+// selectThere has the link follow to the client's new database before the client is told that it is there. It returns the upstream's
+// refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
 func selectThere(c *call) Reply {
 	l := c.session.liveLink()
 	if l == nil || l.sentAll || len(c.args) != 2 {

@@ -9,13 +9,12 @@ import "lockproxy/resp/wire"
 const errMixedTransaction = Error("ERR this transaction is about locks and about other keys: lockproxy keeps them on different servers; " +
 	"make two of it, or let lock_keys match all of its keys or none")
 
-// divertQueued is divert inside MULTI.
-func divertQueued(c *call, cmd *command, at destination) Reply {
-	t := &c.session.transaction
-	if cmd != nil && cmd.flags&atOnce != 0 {
-		return divertEnd(c, cmd)
+// queueAnywhere is passUpstream inside MULTI.
+func queueAnywhere(c *call, at destination) (Reply, bool) {
+	t, row := &c.session.transaction, c.cmd
+	if c.named != nil && c.named.flags&atOnce != 0 {
+		return endThere(c)
 	}
-	row := cmd.row(c.args)
 	keyless, fits := row != nil && row.keys.none(), row != nil && row.accepts(len(c.args))
 	plain := keyless && fits && row.flags&mayQueue != 0 && row.group != "pubsub"
 	untold := fits && row.keys.untold(c.args)
@@ -23,36 +22,43 @@ func divertQueued(c *call, cmd *command, at destination) Reply {
 	if at == there && !fits && t.stage != queuingThere {
 		if refused := unqueued(c); refused != nil { // such a command says nothing about where the transaction takes place
 			t.spoil()
-			return refused
+			return refused, false
 		}
 	}
 	switch {
 	case at == here && (row == nil || malformed), malformed && (t.stage == spoiled || t.aboutLocks()):
 		spoilAnywhere(c)
-		return nil // it will be refused
+		return nil, true // it will be refused
 	case (plain || untold) && t.stage != queuingThere:
-		return nil // its place is that of the first with keys
+		return nil, true // its destination is that of the first with keys
 	case at == there && t.stage == spoiled:
-		return Status("QUEUED") // in vain: EXEC will be refused
+		return Status("QUEUED"), false // in vain: EXEC will be refused
 	case plain, at == there:
-		if t.stage != queuingThere {
-			if refused := beginUpstream(c); refused != nil {
-				return refused
-			}
-		}
-		reply := forward(c)
-		if isError(reply) {
-			t.spoil()
-		}
-		return reply
+		return queueThere(c), false
 	case t.stage != queuingThere:
-		return tooLarge(c)
-	case keyless && !(row.group == "pubsub" && row.flags&mayQueue != 0):
-		spoilAnywhere(c)
-		return errNotInMulti(row.full)
+		return fitting(c)
 	}
 	spoilAnywhere(c)
-	return split(c, errMixedTransaction)
+	if keyless && !(row.group == "pubsub" && row.flags&mayQueue != 0) {
+		return errNotInMulti(row.full), false
+	}
+	return split(c, errMixedTransaction), false
+}
+
+// queueThere has the upstream queue the command.
+func queueThere(c *call) Reply {
+	t := &c.session.transaction
+	if t.stage != queuingThere {
+		if refused := beginThere(c); refused != nil {
+			t.spoil()
+			return refused
+		}
+	}
+	reply := forward(c)
+	if isError(reply) {
+		t.spoil()
+	}
+	return reply
 }
 
 // unqueued returns the error with which the upstream would refuse a command that is not sent to it, before it queues or runs it; nil
@@ -70,22 +76,17 @@ func unqueued(c *call) Reply {
 	return errArity(*commands.Name(c.args))
 }
 
-// beginUpstream moves the transaction to the upstream.
-func beginUpstream(c *call) Reply {
+// beginThere moves the transaction to the upstream.
+func beginThere(c *call) Reply {
 	t := &c.session.transaction
 	if t.aboutLocks() {
-		t.spoil()
 		return split(c, errMixedTransaction)
 	}
-	if !c.session.replies.locksDone() {
-		return wait
+	if !c.session.await(c.session.replies.locksDone) {
+		return errEnding
 	}
 	l, refused := c.session.connected()
-	switch {
-	case refused == wait:
-		return wait
-	case refused != nil:
-		t.spoil()
+	if refused != nil {
 		return refused
 	}
 	l.ask(expectation{n: 1, take: l.demand}, "MULTI")
@@ -116,15 +117,15 @@ func spoilAnywhere(c *call) {
 	t.spoil()
 }
 
-// divertEnd is for commands that are not queued.
-func divertEnd(c *call, cmd *command) Reply {
+// endThere is for commands that are not queued: EXEC and DISCARD end a transaction at the upstream.
+func endThere(c *call) (Reply, bool) {
 	t := &c.session.transaction
-	if t.stage != queuingThere || cmd.name != "exec" && cmd.name != "discard" || !cmd.accepts(len(c.args)) {
-		return nil
+	if t.stage != queuingThere || !c.isNamed("exec") && !c.isNamed("discard") || !c.named.accepts(len(c.args)) {
+		return nil, true
 	}
 	reply := forward(c)
-	if reply == later {
+	if !isError(reply) {
 		t.end(&c.session.memory)
 	}
-	return reply
+	return reply, false
 }
