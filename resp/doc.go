@@ -9,9 +9,10 @@
 //	client ◄─bytes─── writer ◄─── slots, in order ◄────────────────────────┘
 //
 // A session is one connection with two goroutines. The reader takes what arrives into its input, and the parser finds
-// commands there, in whatever pieces they come. dispatch looks the name up in the command table, makes the checks that
-// Redis makes before a command runs, and calls the row's handler. A handler either answers at once with a Reply, or
-// claims a slot, gives the slot's callback to the Engine, and returns. Either way the command has its place in the
+// commands there, in whatever pieces they come. dispatch looks the name up in the command table, and takes
+// the command past a list of checkpoints, as the checks that Redis makes before a command runs, to the row's handler. A handler either answers at once with a Reply, or
+// claims a slot, gives the slot's callback to the Engine, and returns nil. A command that has to wait, for an earlier command on its key
+// or for the upstream, waits in await (session.go): the reader goes on reading meanwhile. Either way the command has its place in the
 // session's queue before the next one is parsed: pipelined commands are under way together. The writer takes the slots
 // that are ready from the head of the queue, makes replies of their outcomes, and writes them in one go. It is the only
 // place that writes what the proxy itself answers.
@@ -28,7 +29,7 @@
 //
 //	table.go, command.go            the command table; what a row has (flags.go, keyspec.go, usage.go)
 //	server.go, session.go, input.go connections, and their readers; how they end (ending.go)
-//	package wire, dispatch.go       how a command is found, checked, and run
+//	package wire, dispatch.go       how a command is found, its way past the checkpoints, and its run
 //	slot.go, queue.go, writer.go    its place in the order of replies; how these are written
 //	reply.go, texts.go              what they look like (package wire), and the errors in Redis's words
 //	engine.go, config.go            what the package needs of others
@@ -56,8 +57,8 @@
 //	upstream_drain.go
 //
 // To add a command: a row in the table, a handler beside its siblings, lines in the tests that compare with Redis. A
-// handler parses first, then claims, then acts. It returns its reply; or later, if the slot that it claimed gets that; or
-// wait, if it could not claim one yet, and has done nothing: then it is called again.
+// handler parses first, then claims, then acts. It returns its reply; or nil, if the slot that it claimed gets the reply. A claim that
+// returns no slot says that the connection is ending: the handler does nothing.
 //
 // # Promises
 //
