@@ -11,8 +11,8 @@ import (
 
 // scriptOf is a text of so many bytes that no table knows, so that it runs by vote. Like SET NX PX it takes a lock.
 func scriptOf(size int) string {
-	const head = `local mine = redis.call('get', KEYS[1]) == false if mine then redis.call('psetex', KEYS[1], ARGV[2], ARGV[1] .. '`
-	const tail = `') end return mine and 1 or 0`
+	const head = `local long = '`
+	const tail = `' local mine = redis.call('get', KEYS[1]) == false if mine then redis.call('psetex', KEYS[1], ARGV[2], ARGV[1]) end return mine and #long or 0`
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
