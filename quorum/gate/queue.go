@@ -173,8 +173,8 @@ func (g *gate) won(expires time.Time) {
 }
 
 // lost is called after a try in vain that lasted for took. After split votes, the other clients also try again when
-// they hear the undo. The first time there is no pause: the clients hear the undo at different moments, which may be
-// enough to part them. After that, random pauses part them. The pauses grow, because more clients may compete.
+// they hear the undo. The first time there is no pause: the clients hear the undo at different moments, and may part by
+// that. After that, random pauses part the clients. The pauses grow, because more clients may compete.
 func (g *gate) lost(a quorum.Acquired, took time.Duration) {
 	pause, soon := g.gates.pause, time.Duration(0)
 	if g.splits > 0 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// An aim is a class of worlds made to hurt: one rule is all that stands between two holders. Masters take turns in
-// being away, so that locks have no more votes than needed. Clients hold locks for the whole promised time. Faults that
-// make masters forget wait for such a lock, and strike a master that holds the lock.
+// An aim is a class of worlds made to hurt: one rule alone stands between two holders. Masters take turns in being
+// away, so that locks have only the needed votes. Clients hold locks for the whole promised time. Faults that make
+// masters forget wait for a lock, and strike a master of the lock.
 type aim struct {
 	name string
 	set  func(p *Plan, r *rand.Rand)

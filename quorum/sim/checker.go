@@ -283,9 +283,11 @@ func (k *checker) takesVote(s *server, c *session, key, next string) {
 	}
 }
 
-// revives checks a command that sets a key: no command sets a lock that is over. Exempt are commands that were sent
-// soon after the end, commands that put back a lock which a client took away in vain, and commands that fill a gap,
-// which are undone (rule 11).
+// revives checks a command that sets a key: no command sets a lock that is over. Exempt are
+//
+//   - commands sent soon after the end.
+//   - commands that put back a lock which a client took away in vain.
+//   - commands that fill a gap, and are undone (rule 11).
 func (k *checker) revives(s *server, c *session, key, token string) {
 	at, over := k.bygone[token]
 	if !over || key[0] != 'r' || s.running == nil || k.world.plan.Votes > 0 {
@@ -328,11 +330,14 @@ func (k *checker) endedIn(timeouts int, took time.Duration, what string) {
 // attempt notes the outcome of an attempt whose token is used once.
 func (k *checker) attempt(token string, f fate) { k.attempts[token] = &f }
 
-// orphans looks for keys of failed attempts. Several keys are exempt: of proxies that are gone, until their TTL; of
-// connections that may not be killed, which can still set keys; and keys to which another client gave another lifetime,
-// because an undo takes only its own attempt's key. A key that a client took away in vain is exempt, too: the client
-// may put it back after the undo. So is a reader's failed attempt in a lock that other readers hold: it goes with that
-// lock, as on one Redis the hold of a reader that lets it end.
+// orphans looks for keys of failed attempts. Exempt are
+//
+//   - keys of proxies that are gone, until their TTL.
+//   - keys of connections that may not be killed, which can still set keys.
+//   - keys to which another client gave another lifetime: an undo takes only its own attempt's key.
+//   - keys that a client took away in vain, because the client may put the key back after the undo.
+//   - a reader's failed attempt in a lock of other readers: the attempt goes with the lock, as on one Redis a reader's
+//     hold does when the reader lets the hold end.
 func (k *checker) orphans() {
 	p := &k.world.plan
 	// A losing transaction puts back the key that it replaced, even if the key was undone meanwhile.

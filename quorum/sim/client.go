@@ -227,7 +227,7 @@ func (c *client) use(p *promise, ttl time.Duration) {
 	}
 }
 
-// touch does something with a held lock: extends it, adds to it, takes it again, or reads it.
+// touch extends a held lock, adds to the lock's TTL, takes the lock again, or reads it.
 func (c *client) touch(p *promise, ttl time.Duration) bool {
 	if r := c.world.plan.Replaces; r > 0 && chance(c.crowding, r) {
 		return c.replace(p, ttl)

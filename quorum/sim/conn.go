@@ -15,7 +15,7 @@ const (
 	down = 1
 )
 
-// A link is the network between one proxy and one master.
+// A link is the network between a proxy and a master.
 type link struct {
 	blocked [2]bool       // by direction: segments are held, and come when the link is whole again
 	held    [2][]*segment // the held segments

@@ -253,7 +253,8 @@ func (k *checker) contend(resource string) {
 
 func (k *checker) contended(resource string) { k.thefts[resource]-- }
 
-// steals notes that a client was told the token of a lock that it has taken. From now on only this client has it.
+// steals notes that a client was told the token of a lock, having taken the lock. From now on only this client has the
+// lock.
 func (k *checker) steals(c *client, resource, token string) {
 	if _, ok := k.stolen[token]; ok && !k.returned[token] {
 		k.report(toldTwice, "%s in %s, the second time %s", token, resource, c.name)

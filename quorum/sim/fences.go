@@ -22,7 +22,7 @@ func (p *Plan) fences(r *rand.Rand) {
 }
 
 // aimFences has short locks, one after the other, on no spare master, and masters that forget, and soon count again. So
-// a fence is kept exactly where it must be, or it is lost.
+// a fence is kept exactly where needed, or is lost.
 func aimFences(p *Plan, r *rand.Rand) {
 	p.Blunt, p.Transactions = false, 0
 	p.Clients, p.Resources = 2+r.IntN(2), 1
@@ -147,7 +147,7 @@ func (k *checker) records(resource string) (n int) {
 	return n
 }
 
-// keepers returns the masters that know the newest fence, if there is no spare one among them.
+// keepers returns the masters that know the newest fence, if none of these is spare.
 func (k *checker) keepers() []*server {
 	var found []*server
 	for _, s := range k.world.servers {

@@ -7,7 +7,7 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Files are a server's account of the files that it reads when it starts again. A scene decides the content.
+// Files are a server's account of its files at a start. A scene decides the content.
 type files struct {
 	moved     string // the place of moved files; "" if they are where they should be
 	fewer     int    // so many databases are missing

@@ -33,7 +33,7 @@ func compile(text string) reply {
 	return nil
 }
 
-// An interpreter runs scripts, one at a time, for the server that has borrowed it.
+// An interpreter runs scripts, one at a time, for the server that has borrowed the interpreter.
 type interpreter struct {
 	state *lua.LState
 	funcs map[string]*lua.LFunction

@@ -67,8 +67,8 @@ func (c *client) moveByVote(h *votedHold) bool {
 	return !gone && (granted || !renames)
 }
 
-// moved notes the outcome of a move. A client with one token for everything may have the lock by another attempt. So
-// may a client that has moved it there before, or copied it from there.
+// moved notes the outcome of a move. A client with one token for everything may have the lock by another attempt, by an
+// earlier move, or by a copy.
 func (k *checker) moved(both *votedHold, l *life, granted bool) {
 	id := both.names[1] + " " + both.token
 	if f := k.attempts[id]; both.names[1] != both.taken && !both.promises[0].client.keeps && (f == nil || f.failed) {

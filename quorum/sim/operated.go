@@ -41,7 +41,7 @@ func (p *Plan) operate(r *rand.Rand) {
 	}
 	for _, f := range operatorKinds {
 		// One master alone is a quorum of clocks (assumption 3), and no other master can tell a proxy on an earlier
-		// server that there is a later one (assumption 10).
+		// server of a later server (assumption 10).
 		if !p.Rolls && !p.Calm && chance(r, 0.3) && p.Masters > 1 {
 			p.Faults, p.Forgets = append(p.Faults, f.name), true
 		}

@@ -75,13 +75,13 @@ func (w *World) roll(r *rand.Rand, i int, lacked time.Duration) {
 	wait()
 }
 
-// rest is the time in which every lock is extended again and again, and masters are given the locks that they lack.
+// rest is the time in which every lock is extended again and again, and masters get all missing locks.
 func (w *World) rest() time.Duration {
 	c := w.plan.loosest()
 	return 2*(c.TTLMax+quorum.Drift(c.TTLMax, c.DriftFactor)+c.Grace) + 3*c.InstanceTimeout + 100*time.Millisecond
 }
 
-// lacking says that a master lacks a promised lock. That must not last long.
+// lacking says that a master lacks a promised lock. No master may lack a lock for long.
 func (k *checker) lacking() bool {
 	lacks := false
 	for i := range k.world.plan.Resources {

@@ -139,8 +139,8 @@ func (w *World) meetAll() {
 }
 
 // forgotten checks that no proxy remembers finished work. Where a connection may not be killed, an undo is repeated
-// until the key has expired, which has happened by now. Work for a master whose address leads to another server waits
-// until it is decided which server counts.
+// until the key expires. By now the key has expired. Work for a master whose address leads to another server waits
+// until one of the servers counts.
 func (w *World) forgotten() {
 	replaced := func(m quorum.MasterStatus) bool { return strings.Contains(m.Cause, "was replaced") }
 	w.mu.Lock()

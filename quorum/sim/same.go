@@ -12,8 +12,8 @@ import (
 const samePairs = 5
 
 // Differs says that play, which runs one plan, gave two different worlds in each pair of runs, by the trace or by the
-// report. Where load makes one pair in five differ, Differs errs on one plan in 3,000, and on two plans in thirty once
-// in 20,000 times.
+// report. If load makes one pair in five differ, Differs errs on one plan in 3,000, and on two plans in thirty once in
+// 20,000 times.
 func Differs(play func(trace func(string)) Report) bool {
 	for range samePairs {
 		once := worldOf(play)

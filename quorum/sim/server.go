@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A server is a simulated master. It takes one parcel after the other, runs the parcel's commands at one instant, and
-// answers when it has worked for a while. While it is stopped, parcels wait in its sockets.
+// A server is a simulated master. A server takes one parcel after the other, runs the parcel's commands at one instant,
+// works for a while, and answers. While the server is stopped, parcels wait in its sockets.
 type server struct {
 	world *World
 	id    int
@@ -73,8 +73,8 @@ type session struct {
 	giver  *stake          // whose release runs
 	topics map[string]bool // to which it has subscribed
 
-	// The clock's leads in the batch before this one, if that batch ended with the time, and in this batch. The proxy
-	// has chosen the expiries of keys by the former.
+	// The clock's leads in the former batch, if the batch ended with the time, and in this batch. The proxy has chosen
+	// the expiries of keys by the former lead.
 	knew, told lead
 }
 
@@ -363,7 +363,7 @@ func (s *server) boot() {
 
 func (s *server) logf(format string, args ...any) { s.world.logf(s.addr, format, args...) }
 
-// command runs one command, and shows the checker the keys that it has set.
+// command runs one command, and shows the checker the keys set by it.
 func (s *server) command(c *session, args []string) reply {
 	s.store.command++
 	s.running = args

@@ -77,7 +77,7 @@ func (s *server) lock(resource string) (item, bool) {
 	return s.store.get(s.world.plan.key(resource).DB, resource, s.clock.millis(s.now()))
 }
 
-// takeTogether takes several locks by one EXEC, or none, holds them for a while, and gives them back.
+// takeTogether takes several locks by one EXEC, or none, holds the locks for a while, and gives the locks back.
 func (c *client) takeTogether(resource string, ttl time.Duration) {
 	w, k := c.world, &c.world.checker
 	names := []string{resource}
@@ -229,10 +229,10 @@ func (c *client) exchange() {
 	}, func(_ *life, o quorum.Executed) { heard(o.Err, was.Value) })
 }
 
-// exchanged checks the clients that were told the value which they replaced or took away. No two may be told the same
-// value. And none may be told that there was no value while there was a value that nobody has been told of since, nor
-// can have taken. Clients that delete at the same moment, so that none of them has a quorum, put the value back. For a
-// moment the value seems gone (docs/safety.md).
+// exchanged checks the clients that were told the value which they replaced or took away. No two clients may be told
+// the same value. No client may be told that there was no value while there was a value that nobody has been told of
+// since, nor can have taken. Clients that delete at the same moment, without a quorum for any, put the value back. For
+// a moment the value seems gone (docs/safety.md).
 func (k *checker) exchanged() {
 	told := make(map[string]*exchange)
 	for _, x := range k.exchanges {

@@ -49,7 +49,7 @@ func (st *stake) becomes(p *promise, now time.Duration) {
 }
 
 // gives returns the stake whose release is being sent to a master, nil for any other command. Releases of one token are
-// sent in the order in which they were asked for, if they are sent in time.
+// sent in the order of the requests, if sent in time.
 func (k *checker) gives(s *server, words []string) *stake {
 	if len(words) != 5 || words[0] != "EVAL" && words[0] != "EVALSHA" || words[2] != "1" {
 		return nil

@@ -129,8 +129,8 @@ func (s *speaker) renew(l *wanted, rw readWrite) bool {
 	return ok && !p.over
 }
 
-// gives is a command that gives the lock back. The reply 1 says that nobody holds the lock now, 0 that others do, and
-// null that the client did not hold it.
+// gives is a command that gives the lock back. The reply is 1 if nobody holds the lock now, 0 if others do, and null if
+// the client did not hold the lock.
 func (s *speaker) gives(l *wanted, rw readWrite) *request {
 	told := s.lets(l)
 	q := &request{words: rw.give, most: 6}

@@ -12,7 +12,7 @@ import (
 // Speaking clients that take several locks by one command or one EXEC, or hand values to each other, in worlds of the
 // class Several, too. Releases by EXEC are here, even of a single lock.
 
-// takeAll takes several locks, all or none, or the free ones; uses them, and gives them back.
+// takeAll takes several locks, all or none, or the free ones; uses the locks, and gives them back.
 func (s *speaker) takeAll(l *wanted) {
 	w := s.world
 	for i := range w.plan.Resources {

@@ -6,8 +6,8 @@ import (
 	"lockproxy/quorum"
 )
 
-// Speaking clients that lock by scripts that run by vote, in worlds of the class Voted, too. The texts and their
-// meaning are those of votes.go.
+// Speaking clients that lock by scripts that run by vote, in worlds of the class Voted, too. votes.go has the texts and
+// their meaning.
 
 // voteSpoken takes a lock by a script, uses the lock by others, and gives it back.
 func (s *speaker) voteSpoken(l *wanted) {
@@ -197,7 +197,7 @@ func (s *speaker) freeVoted(h *votedHold, l *wanted) bool {
 }
 
 // frees is a command that gives the lock back, once. From then on the client does not rely on the lock, until a reply
-// says that the client still holds it. frees may be said before the client knows that it has the lock.
+// says that the client still holds the lock. The client may say frees before the reply to its attempt.
 func (s *speaker) frees(h *votedHold, all []*wanted) *request {
 	w, k := s.world, &s.world.checker
 	before, last := s.shortenByVote(h), h.holds <= 1

@@ -109,8 +109,8 @@ func (w *World) quorumSteps(s *server, by time.Duration) bool {
 	return n > len(w.servers)/2
 }
 
-// stepsWith says that o lately stepped by about one of the sums, and that a proxy may not tell that step from a step of
-// s now.
+// stepsWith says that o lately stepped by about one of the sums, and a proxy may confuse that step with a step of s
+// now.
 func (w *World) stepsWith(o, s *server, sums []time.Duration) bool {
 	by := time.Duration(0)
 	for _, st := range o.steps.lately(w.now()) {

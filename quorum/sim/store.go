@@ -23,7 +23,7 @@ type store struct {
 // databases is how many a master has.
 const databases = 2
 
-// A mutation is one change of one key, or of a whole database.
+// A mutation is a change of a key, or of a whole database.
 type mutation struct {
 	at   time.Duration // true time
 	db   int
@@ -110,8 +110,9 @@ func (s *store) rewind(to time.Duration) {
 	}
 }
 
-// loseTransactions forgets the commands since a true time that changed more than one key each: in the append-only file
-// they stand as MULTI and EXEC. It returns the number of lost changes. Earlier data was in the file's base.
+// loseTransactions forgets the commands since a true time that changed more than one key each, because the append-only
+// file has them as MULTI and EXEC. loseTransactions returns the number of lost changes. Earlier data was in the file's
+// base.
 func (s *store) loseTransactions(since time.Duration) (lost int64) {
 	size := make(map[int]int)
 	for _, m := range s.journal {

@@ -8,7 +8,7 @@ import (
 	"lockproxy/quorum"
 )
 
-// A votedLock is a kind of lock that clients take, extend and give back by scripts that run by vote.
+// A votedLock is a kind of lock for scripts that run by vote.
 type votedLock struct {
 	name                  string
 	keys                  int

@@ -21,7 +21,7 @@ func (p *Plan) votes(r *rand.Rand) {
 	}
 }
 
-// aimVotes has masters whose answers are lost, and masters that get keys again which were put back since.
+// aimVotes has masters whose answers are lost, and masters that get back keys which were put back since.
 func aimVotes(p *Plan, r *rand.Rand) {
 	p.Blunt = false
 	p.Votes, p.Resources, p.Clients = 1, pick(r, 1, 1, 2), 2+r.IntN(3)
@@ -62,7 +62,7 @@ func (c *client) votedToken() (string, bool) {
 	return fmt.Sprintf("%s-v%d", c.name, c.tries), true
 }
 
-// vote takes a lock by a script, holds it for a while, and lets it go.
+// vote takes a lock by a script, holds the lock for a while, and lets the lock go.
 func (c *client) vote(resource string, ttl time.Duration) {
 	h := c.votedHold(resource, ttl)
 	switch {
@@ -197,8 +197,8 @@ func (c *client) takeByVote(h *votedHold) bool {
 	return won && !leaves
 }
 
-// forgets notes that a client no longer counts on a lock that it took and forgot: it takes the lock again, perhaps for
-// less time.
+// forgets notes that a client no longer counts on a forgotten lock: the client takes the lock again, perhaps for less
+// time.
 func (k *checker) forgets(names []string, token string) {
 	for _, name := range names {
 		for _, p := range k.promises[name] {
@@ -236,7 +236,7 @@ func (c *client) shortenByVote(h *votedHold) []promise {
 	return before
 }
 
-// goneByVote is called when the client was told that it does not hold its promised lock.
+// goneByVote is called when the client was told of the loss of its promised lock.
 func (c *client) goneByVote(h *votedHold, before []promise, by string) {
 	doubtful := slices.ContainsFunc(h.promises, func(p *promise) bool { return p.doubtful }) // one doubtful lock is enough: the script did nothing
 	for i := range h.promises {

@@ -100,7 +100,7 @@ func (w *World) now() time.Duration { return time.Since(w.start) }
 // asleep returns how long all proxies have stood still.
 func (w *World) asleep() time.Duration { return time.Duration(w.slept.Load()) }
 
-// unnoticed returns the part of a sleep that the proxies' clock does not tell. A client that was awake counts that
+// unnoticed returns the part of a sleep that the proxies' clock does not show. A client that was awake counts this
 // part, from its own request.
 func (w *World) unnoticed(slept time.Duration) time.Duration {
 	if w.plan.Paused {

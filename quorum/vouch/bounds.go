@@ -17,7 +17,7 @@ type Bounds struct {
 	Grace       time.Duration
 	DriftFactor float64
 	// Patience is the longest time for which any proxy waits for an answer. A command that a quorum has answered may
-	// reach the other masters as late as that.
+	// reach the other masters after the whole Patience.
 	Patience time.Duration
 }
 

@@ -21,7 +21,7 @@ type Canary struct {
 	Epoch int64
 	// Members names the list of masters of the deployment, the same for every proxy.
 	Members string
-	// Bounds are those of all proxies that have voted with this mark.
+	// Bounds are the strictest of all proxies that have voted with the mark.
 	Bounds
 	// Durable says that the server writes every answer to disk before giving it (AOF, fsync always), and that no
 	// replica has a copy of this mark.
@@ -34,7 +34,7 @@ type Canary struct {
 	// Rewriting says that the server writes its append-only file anew, or is about to. Until the end of that, a restart
 	// may read an earlier file. A mark never has Rewriting.
 	Rewriting bool
-	// Watched says that this proxy has seen the server Durable without a break since it last found the server Durable.
+	// Watched says that this proxy has seen the server Durable without a break since the server was last found Durable.
 	// A mark never has Watched.
 	Watched bool
 	// MayBeDurable says that the server does not tell whether it is Durable. A mark never has MayBeDurable.

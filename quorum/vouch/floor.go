@@ -13,8 +13,8 @@ import "time"
 // A look that is much slower than usual says little, and does not lower the floor. If looks are slow for slowLooks,
 // slow is usual from then on.
 //
-// A clock may step back after it has dropped keys too early. Then it shows less than when it dropped them. So the
-// amount by which the clock was ahead of the floor at the look before is waited for, too.
+// A clock may step back after it has dropped keys too early. Then the clock shows less than at the drop. So the lead
+// over the floor at the look before is waited for, too.
 type floor struct {
 	known bool
 	low   time.Duration // the floor at the latest look; it rises at the drift's rate, as locks allow for
