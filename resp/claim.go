@@ -63,7 +63,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	s := c.session
 	sl := s.newReply()
 	sl.overlap, sl.key, sl.others, sl.answer = cl.overlap, c.key(cl.name), cl.others, cl.answer
-	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.parser.Size
+	sl.left, sl.weight, sl.size = cl.outcomes, max(cl.outcomes, 1+len(cl.others)), s.reader.parser.Size
 	sl.memory += cl.engaged * s.server.engagement
 	if s.transaction.open() { // it is EXEC, which runs what is queued
 		sl.memory += s.transaction.retained
@@ -73,9 +73,9 @@ func (c *call) claimSlot(cl claim) *slot {
 		sl.mute = false
 	}
 	begins := func() bool { // what has no key is asked seldom, or of the upstream
-		return (cl.keys == 0 || s.mayBegin(cl.keys)) && s.replies.enter(sl)
+		return (cl.keys == 0 || s.reader.mayBegin(cl.keys)) && s.replies.enter(sl)
 	}
-	if !s.await(begins) {
+	if !s.reader.await(begins) {
 		sl.recycle()
 		return nil
 	}

@@ -25,7 +25,7 @@ func runHello(c *call) Reply {
 	if refused := applyHello(c, options); refused != nil {
 		return refused
 	}
-	if !c.session.parser.Authed {
+	if !c.session.reader.parser.Authed {
 		return errHelloAuth
 	}
 	if proto != 0 {
@@ -105,10 +105,10 @@ func login(c *call, name, password string) bool {
 		match |= sameString(u.Name, name) & sameString(u.Password(), password)
 	}
 	if match == 0 {
-		c.session.warnLogin()
+		c.server.notices.login(c.session)
 		return false
 	}
-	c.session.parser.Authed = true
+	c.session.reader.parser.Authed = true
 	c.session.introduce()
 	c.session.identity.logIn(name)
 	return true
@@ -151,7 +151,7 @@ func runQuit(c *call) Reply {
 // runReset makes the connection what it was when it was new.
 func runReset(c *call) Reply {
 	idle := func() bool { return c.session.replies.repliesDone() && c.session.replies.locksDone() }
-	if !c.session.await(idle) {
+	if !c.session.reader.await(idle) {
 		return nil
 	}
 	c.session.dropLink()

@@ -60,7 +60,7 @@ func compiled(c *call, s *script.Script) (known *script.Script, refused Reply, d
 		return answer != nil
 	}
 	switch {
-	case !c.session.await(answered):
+	case !c.session.reader.await(answered):
 		return nil, errEnding, false
 	case answer.Err != nil:
 		return nil, errorReply(answer.Err), false

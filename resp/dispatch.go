@@ -24,21 +24,22 @@ func (c *call) key(name string) quorum.Key {
 func (c *call) engine() Engine { return c.server.engine }
 
 // dispatch runs the command that the parser found.
-func (s *session) dispatch() {
-	if !s.await(func() bool { return s.replies.admits(s.pipeline()) }) {
+func (r *reader) dispatch() {
+	s := r.session
+	if !r.await(func() bool { return s.replies.admits(r.pipeline()) }) {
 		return
 	}
-	if !s.memory.take(s.parser.Size) {
+	if !s.memory.take(r.parser.Size) {
 		s.refuse(errMemory)
 		return
 	}
-	s.reserve = s.parser.Size
+	s.reserve = r.parser.Size
 	c := &s.call
-	c.args, c.named = s.parser.Args, s.server.commands.find(s.parser.Args[0])
+	c.args, c.named = r.parser.Args, s.server.commands.find(r.parser.Args[0])
 	c.cmd = c.named.row(c.args)
 	spoke := s.identity.resp3
 	reply := c.run()
-	if s.dropped {
+	if r.dropped {
 		return
 	}
 	if reply != nil {
@@ -97,7 +98,7 @@ func passCaching(c *call) (Reply, bool) {
 }
 
 func passConfirmed(c *call) (Reply, bool) {
-	return nil, !listensOnly(c, c.named) || c.session.await(c.session.replies.locksDone)
+	return nil, !listensOnly(c, c.named) || c.session.reader.await(c.session.replies.locksDone)
 }
 
 func passKnown(c *call) (Reply, bool) {
@@ -124,7 +125,7 @@ func check(c *call) Reply {
 		return errUnknownSubcommand(wire.Upper(c.named.name), c.args[1])
 	case !c.cmd.accepts(len(c.args)):
 		return errArity(c.cmd.full)
-	case !c.session.parser.Authed && c.cmd.flags&noAuth == 0:
+	case !c.session.reader.parser.Authed && c.cmd.flags&noAuth == 0:
 		return errNoAuth
 	}
 	if name := c.cmd.keys.reserved(c.args); name != "" {
@@ -189,15 +190,4 @@ func rejected(c *call, refused Reply) Reply {
 func isAttack(name string) bool {
 	name = wire.Lower(name)
 	return name == "post" || name == "host:"
-}
-
-// answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
-func (s *session) answer(reply Reply) { s.answerBy(s.newReply(), reply) }
-
-// answerBy is answer by that slot.
-func (s *session) answerBy(sl *slot, reply Reply) {
-	sl.out.reply, sl.weight = reply, 1
-	if spent := s.replies.add(sl, reply.Size()); spent != "" {
-		s.kill(spent)
-	}
 }

@@ -2,10 +2,9 @@ package resp
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
+	"sync"
 
 	"lockproxy/resp/upstream"
 )
@@ -22,13 +21,13 @@ import (
 func (s *session) refuse(err error) {
 	sl := s.newReply()
 	sl.out.reply = Error(err.Error())
-	s.endWhy(err.Error())
+	s.ending.decide(err.Error())
 	s.replies.stopWith(sl)
 }
 
 // stop ends the session after the commands under way have been answered.
 func (s *session) stop(why string) {
-	s.endWhy(why)
+	s.ending.decide(why)
 	s.replies.stop()
 }
 
@@ -41,35 +40,37 @@ func (s *session) setGone() {
 // toldWhy stands for a reason that is in the log already.
 const toldWhy = "-"
 
-// endWhy notes why the proxy ends the connection, unless there is a reason already.
-func (s *session) endWhy(why string) {
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	s.why = cmp.Or(s.why, why)
+// An ending is why a connection ends.
+type ending struct {
+	mu  sync.Mutex // guards why
+	why string     // "": the connection does not end yet
 }
 
-// noteEnd notes why the connection ends. The first reason counts: later ones follow from it.
-func (s *session) noteEnd(why string) {
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	if s.why == "" || why == toldWhy {
-		s.why = why
+// decide notes why the proxy ends the connection, unless there is a reason already.
+func (e *ending) decide(why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.why = cmp.Or(e.why, why)
+}
+
+// note notes why the connection ends. The first reason counts: later ones follow from it.
+func (e *ending) note(why string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.why == "" || why == toldWhy {
+		e.why = why
 	}
 }
 
-// tellEnd logs why the connection has ended. Only at debug level: clients come and go.
-func (s *session) tellEnd() {
-	s.replies.mu.Lock()
-	why := s.why
-	s.replies.mu.Unlock()
-	if log := s.server.log; why != toldWhy && log.Enabled(context.Background(), slog.LevelDebug) {
-		log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
-	}
+func (e *ending) cause() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.why
 }
 
 // hangUp ends the session at once, without a line of its own in the log.
 func (s *session) hangUp(why string) {
-	s.noteEnd(why)
+	s.ending.note(why)
 	s.setGone()
 	upstream.BreakOff(s.conn)
 }
@@ -77,28 +78,18 @@ func (s *session) hangUp(why string) {
 // kill ends the session at once, and logs why, unless the log was told of another with that cause just before: what breaks the network
 // may end all clients at once.
 func (s *session) kill(cause string) {
-	if s.logEnd(cause) {
+	if s.server.notices.ended(s, cause) {
 		cause = toldWhy
 	}
 	s.hangUp(cause)
 }
 
-// logEnd logs why the proxy ends the connection, if it may, and says whether it did.
-func (s *session) logEnd(cause string) bool {
-	n := s.server.killed.count(cause)
-	may := s.server.told.may(cause, s.server.clock.Load())
-	if may {
-		s.server.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", n)
-	}
-	return may
-}
-
 // expel is kill for a client that may read the reason: the connection ends in order behind it.
 func (s *session) expel(cause string) {
-	s.logEnd(cause)
+	s.server.notices.ended(s, cause)
 	sl := newSlot(&s.replies)
 	sl.out.reply = Error(errMemory.Error())
-	s.endWhy(toldWhy)
+	s.ending.decide(toldWhy)
 	s.replies.stopWith(sl)
 	s.replies.kick()
 }
@@ -111,4 +102,33 @@ func (s *session) recovered(where string) {
 			"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		s.hangUp(toldWhy)
 	}
+}
+
+// checkTimes ends the session if it took too long; now is the server's clock.
+func (s *session) checkTimes(now int64) {
+	limits := &s.server.cfg.Limits
+	if w := s.replies.writing.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
+		s.kill("write timeout: the client does not read")
+		return
+	}
+	if w := s.sending.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
+		s.upstreamLost("write timeout: it does not read")
+		return
+	}
+	s.holds.hurryOverdue()
+	s.replies.lookAgain()
+	idle := limits.Idle > 0 && now-s.active.Load() > limits.Idle.Milliseconds() && s.isQuiet()
+	switch {
+	case s.replies.closing.Load():
+	case s.identity.unknownFor(now) > limits.Auth.Milliseconds():
+		s.stop("auth_timeout")
+	case idle:
+		s.stop("idle_timeout")
+	}
+}
+
+// isQuiet says whether the client expects nothing: no reply, no message, and no lock that it holds. The replies are looked at
+// before the holds: a LOCK … HOLD that is answered has its hold.
+func (s *session) isQuiet() bool {
+	return s.replies.isIdle() && !s.reader.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.monitors.Load()
 }

@@ -19,21 +19,22 @@ var errNotGiven = errors.New("ERR no lock is given to a client that has shut dow
 const hearMax = 5 * time.Second
 
 // hearEnd notes that the client sends nothing more. Its commands are run and answered for a while.
-func (s *session) hearEnd() {
-	s.news = make(chan struct{}, 1)
-	s.replies.noteSentAll(s.news)
+func (r *reader) hearEnd() {
+	s := r.session
+	r.news = make(chan struct{}, 1)
+	s.replies.noteSentAll(r.news)
 	patience := min(hearMax, s.server.cfg.Limits.Write)
-	s.patience = time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
+	r.patience = time.AfterFunc(patience, func() { s.kill("it sends nothing more, and its last command takes too long") })
 }
 
 // hearOut waits until all commands of such a client are answered that will be. The connection is of no more use then.
-func (s *session) hearOut() {
-	defer s.patience.Stop()
-	s.line.Leave() // nothing more is begun
-	s.endBlocked()
-	s.stop("the client sends nothing more")
-	for !s.replies.answered() {
-		<-s.news
+func (r *reader) hearOut() {
+	defer r.patience.Stop()
+	r.line.Leave() // nothing more is begun
+	r.endBlocked()
+	r.session.stop("the client sends nothing more")
+	for !r.session.replies.answered() {
+		<-r.news
 	}
 }
 
@@ -57,7 +58,8 @@ func (r *replies) answered() bool {
 }
 
 // endBlocked shuts down the sending side of the link, too. Commands that wait at the upstream end by that; others are answered.
-func (s *session) endBlocked() {
+func (r *reader) endBlocked() {
+	s := r.session
 	l := s.link
 	if l == nil || !l.mayWait || l.sentAll {
 		return

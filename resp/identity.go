@@ -1,13 +1,9 @@
 package resp
 
 import (
-	"cmp"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"lockproxy/quorum/pubsub"
 )
 
 // An identity is who a client is, and how it speaks: what CLIENT LIST tells.
@@ -111,37 +107,3 @@ func validName(name string) bool {
 
 // protocol is the version of RESP that the client speaks.
 func (i *identity) protocol() int { return 2 + count(i.resp3) }
-
-// resetIdentity gives the session the identity of a new client.
-func (s *session) resetIdentity() {
-	cfg := &s.server.cfg
-	s.parser.Authed = len(cfg.Users) == 0
-	s.memory.drop(nameSize(s.identity.name))
-	if !s.parser.Authed {
-		s.server.relief.strangers.arrived(s)
-	}
-	s.identity.reset(cfg, s.server.clock.Load())
-}
-
-// describe is the session's line of CLIENT LIST, in Redis's format. Fields that mean nothing here are zero.
-func (s *session) describe() string {
-	i, queue, subscribed := &s.identity, &s.replies.backlog, s.subscriptions.perKind()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	now := s.server.clock.Load()
-	cmd := "NULL"
-	if last := i.last.Load(); last != nil {
-		cmd = *last
-	}
-	kind := "" // P for a client that has subscriptions, N for others
-	if s.subscriptions.any() {
-		kind = "P"
-	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+
-		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d\n",
-		s.id, s.addr(), s.conn.LocalAddr(), i.name, (now-s.since)/1000, (now-s.active.Load())/1000, cmp.Or(kind, "N"), i.db,
-		subscribed[pubsub.Channel], subscribed[pubsub.Pattern], subscribed[pubsub.Shard],
-		queue.inBytes.Load(), queue.depth.Load(), queue.outBytes.Load(), cmd, i.user, i.protocol())
-}
-
-func (s *session) addr() string { return s.conn.RemoteAddr().String() }

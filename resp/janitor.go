@@ -16,7 +16,7 @@ func (s *Server) janitor() {
 			return
 		case <-t.C:
 			s.clock.Store(max(1, time.Since(s.started).Milliseconds()))
-			s.warnMemory()
+			s.notices.memory(&s.relief.memory)
 			s.relief.relieveScarce(s.clock.Load())
 			for _, sess := range s.roster.all() {
 				sess.checkTimes(s.clock.Load())
@@ -34,33 +34,4 @@ func tick(l *Limits) time.Duration {
 		}
 	}
 	return min(max(shortest/10, 10*time.Millisecond), time.Second)
-}
-
-// checkTimes ends the session if it took too long; now is the server's clock.
-func (s *session) checkTimes(now int64) {
-	limits := &s.server.cfg.Limits
-	if w := s.replies.writing.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
-		s.kill("write timeout: the client does not read")
-		return
-	}
-	if w := s.sending.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
-		s.upstreamLost("write timeout: it does not read")
-		return
-	}
-	s.holds.hurryOverdue()
-	s.replies.lookAgain()
-	idle := limits.Idle > 0 && now-s.active.Load() > limits.Idle.Milliseconds() && s.isQuiet()
-	switch {
-	case s.replies.closing.Load():
-	case s.identity.unknownFor(now) > limits.Auth.Milliseconds():
-		s.stop("auth_timeout")
-	case idle:
-		s.stop("idle_timeout")
-	}
-}
-
-// isQuiet says whether the client expects nothing: no reply, no message, and no lock that it holds. The replies are looked at
-// before the holds: a LOCK … HOLD that is answered has its hold.
-func (s *session) isQuiet() bool {
-	return s.replies.isIdle() && !s.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.monitors.Load()
 }

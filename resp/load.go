@@ -8,17 +8,17 @@ import "time"
 //
 // A reader that waits for the upstream could not use its turn, perhaps for long. So it has nothing left to send there when it asks for
 // one, and gives back what it has not used before it waits, as it may also do to be told which commands the upstream has.
-func (s *session) mayBegin(keys int) bool {
-	s.sendThere()
-	if !s.line.Admit(keys) {
-		if s.lined.IsZero() {
-			s.lined = time.Now()
+func (r *reader) mayBegin(keys int) bool {
+	r.sendThere()
+	if !r.line.Admit(keys) {
+		if r.lined.IsZero() {
+			r.lined = time.Now()
 		}
 		return false
 	}
-	if !s.lined.IsZero() {
-		s.warnLine(time.Since(s.lined))
-		s.lined = time.Time{}
+	if !r.lined.IsZero() {
+		r.warnLine(time.Since(r.lined))
+		r.lined = time.Time{}
 	}
 	return true
 }
@@ -27,12 +27,13 @@ func (s *session) mayBegin(keys int) bool {
 const longLine = time.Second
 
 // warnLine logs that the client had to wait in line for so long, if it is long.
-func (s *session) warnLine(waited time.Duration) {
+func (r *reader) warnLine(waited time.Duration) {
+	s := r.session
 	if waited < longLine {
 		return
 	}
 	load := s.server.engine.Admission()
 	running, _ := load.Rounds()
-	s.server.warnSeldom("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
+	s.server.notices.warn("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
 		"waited", waited.Round(time.Millisecond), "rounds", running, "in_line", load.Waiting())
 }

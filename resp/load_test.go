@@ -134,7 +134,7 @@ func TestALongWaitInLineIsLoggedOnce(t *testing.T) {
 	r.dial().ask("PING")
 	s := r.server.roster.all()[0]
 	for _, waited := range []time.Duration{longLine - 1, longLine, 2 * longLine} {
-		s.warnLine(waited)
+		s.reader.warnLine(waited)
 	}
 	if got := log.String(); strings.Count(got, "wait in line") != 1 || !strings.Contains(got, "waited=1s") {
 		t.Errorf("the log has %q", got)

@@ -108,7 +108,7 @@ func (r *relief) holders(which func(*session) bool) []holder {
 	var readers, senders []holder
 	r.roster.each(func(sess *session) {
 		all := sess.memory.totalOf(&r.memory)
-		unread, unsent := min(sess.replies.backlog.outBytes.Load(), all), min(sess.in.counted.Load(), all)
+		unread, unsent := min(sess.replies.backlog.outBytes.Load(), all), min(sess.reader.in.counted.Load(), all)
 		switch {
 		case !which(sess):
 		case unread >= countedFrom:

@@ -42,14 +42,10 @@ type Server struct {
 	errors   errorCounts
 	nextID   atomic.Int64
 
-	told   seldom
-	killed kills // that the proxy has ended a connection
-
+	notices notices
 	roster  roster
 	relief  relief
 	refused refusals
-
-	memoryWarned uint64 // relief.memory.refused as of when the log was told; for the janitor alone
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -110,6 +106,7 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
 	s.clock.Store(1) // never 0, which in session.replies.writing means no write
+	s.notices.log, s.notices.clock, s.notices.counters = s.log, &s.clock, &s.counters
 	s.roster.running = &s.running
 	s.relief.roster = &s.roster
 	s.relief.memory.max = int64(cfg.Limits.Memory)
@@ -156,7 +153,7 @@ func (s *Server) Serve(l net.Listener) error {
 			if !temporary(err) {
 				return err
 			}
-			s.warnSeldom("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
+			s.notices.warn("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
 			select { // out of file descriptors, most likely: some will come free
 			case <-time.After(50 * time.Millisecond):
 			case <-s.stopped:
@@ -183,7 +180,7 @@ func (s *Server) admit(conn net.Conn) {
 	}
 	if isForbidden(&s.cfg, conn) {
 		s.mu.Unlock()
-		s.warnSeldom("a client on another machine was turned away: protected mode; set users or tls_client_ca, or protected_mode: no",
+		s.notices.warn("a client on another machine was turned away: protected mode; set users or tls_client_ca, or protected_mode: no",
 			"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
 		s.refused.tellIfFree(conn, errProtected)
 		return
@@ -191,7 +188,7 @@ func (s *Server) admit(conn net.Conn) {
 	if s.roster.size() >= s.cfg.Limits.Clients && !s.relief.makePlace() {
 		s.running.Add(1)
 		s.mu.Unlock()
-		s.warnSeldom("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
+		s.notices.warn("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
 			"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
 		s.refused.tell(conn, errMaxClients)
 		return

@@ -1,71 +1,44 @@
 package resp
 
 import (
-	"context"
+	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"sync/atomic"
-	"time"
 
-	"lockproxy/quorum/admission"
-	"lockproxy/resp/upstream"
-	"lockproxy/resp/wire"
+	"lockproxy/quorum/pubsub"
 )
 
-// A session is one client connection. Two goroutines serve it: the reader parses commands and runs their handlers, the
-// writer writes the replies. The reader goes on reading while commands wait, so it notices at once when the client
-// hangs up. Between them stands the queue. ending.go has the ways in which it ends.
+// A session is one client connection: its parts, which know each other by a few methods, and two goroutines. The reader finds commands
+// and runs them. The writer writes the replies. Between the two stand the replies. ending.go has the ways in which a session ends.
 type session struct {
-	server  *Server
-	conn    net.Conn
-	id      int64
-	since   int64        // when it began; server clock, ms
-	active  atomic.Int64 // when the client last sent something; server clock, ms
-	replies replies
-	writer  writer
+	server *Server
+	conn   net.Conn
+	id     int64
+	since  int64        // when it began; server clock, ms
+	active atomic.Int64 // when the client last sent something; server clock, ms
 
-	// Only the reader uses these.
-	in       input
-	wire     *metered // below TLS; nil: there is none
-	parser   wire.Parser
-	call     call
-	dropped  bool          // a command that had to wait was given up: no further command is run
-	over     bool          // the connection is of no more use
-	patience *time.Timer   // for a client that sends nothing more
-	news     chan struct{} // not nil: the client sends nothing more, and something may have changed (halfclose.go)
-	reserve  int           // bytes of the memory budget that are reserved for this command, until its slot takes them over
-	dumped   int           // bytes discarded while closing
-	mute     muting
-	line     *admission.Place
-	lined    time.Time // since when this command waits in line, if it does
-	transaction
-	caching bool // the client is going to keep the reply to its next command; see CLIENT CACHING
-	upstreamSide
+	identity identity
+	memory   account
+	reader   reader
+	replies  replies
+	writer   writer
+	ending   ending
 
-	memory account
-	heldUp atomic.Bool // a command waits
-
-	identity      identity
 	subscriptions subscriptions
 	holds         holds
 	waits         waits
 
-	// replies.mu guards what follows.
-	why string // the connection ends; "" if it does not
+	// Only the reader's goroutine uses these.
+	call    call
+	reserve int // bytes of the memory budget that are reserved for this command, until its slot takes them over
+	mute    muting
+	caching bool // the client is going to keep the reply to its next command; see CLIENT CACHING
+	transaction
 
-	remote string // the client's address, once it has been needed; for the writer alone
+	upstreamSide
 }
-
-// lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
-// unread input would destroy the reply on its way.
-const (
-	lingerTime  = time.Second
-	lingerBytes = 1 << 20
-)
 
 func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s := &session{server: srv, conn: conn, id: id, since: srv.clock.Load()}
@@ -75,16 +48,13 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.replies.init(srv, conn, &s.memory, s.kill)
 	s.subscriptions = subscriptions{messages: srv.messages, memory: &s.memory, replies: &s.replies, identity: &s.identity}
 	s.holds = holds{server: srv, memory: &s.memory, replies: &s.replies, client: s}
-	s.in.memory = &s.memory
-	s.parser.Limits = wire.Limits{Args: srv.limits.Args, Bulk: srv.limits.Bulk, Command: srv.limits.Command}
+	s.reader.init(s)
 	s.call.session, s.call.server = s, srv
-	s.line = srv.engine.Admission().Place(s.replies.kick)
 	s.resetIdentity()
 	if secure, ok := conn.(*tls.Conn); ok {
 		srv.relief.strangers.arrived(s)
 		if m, ok := secure.NetConn().(*metered); ok {
-			s.wire = m
-			m.account, m.counted = &s.memory, &s.in.counted
+			s.reader.meter(m)
 		}
 	}
 	return s
@@ -97,218 +67,79 @@ func (s *session) run() {
 		defer close(done)
 		s.writer.run()
 	}()
-	s.readLoop()
+	s.reader.run()
 	s.setGone()
 	s.subscriptions.end()
 	s.waits.cancel()
-	s.line.Leave()
+	s.reader.line.Leave()
 	<-done
 	s.dropLink()
 	//mutant: a held lock is not released with its connection
 	s.holds.release()
-	s.tellEnd()
+	s.server.notices.over(s)
 	_ = s.conn.Close()
-	s.delivered()
-	s.in.release()
+	s.reader.delivered()
+	s.reader.in.release()
 	s.memory.give(s.reserve)
 	s.memory.drop(nameSize(s.identity.name))
 	s.transaction.end(&s.memory)
 	s.server.relief.strangers.left(s)
 }
 
-// readLoop reads and runs commands until the connection is of no more use.
-func (s *session) readLoop() {
-	defer s.recovered("reader")
-	if !s.speaksTLS() {
-		return
-	}
-	for s.runAll(); !s.over; s.runAll() {
-		if s.news != nil {
-			s.hearOut()
-			return
-		}
-		s.read()
+// newReply returns a slot for the reply to the command that the reader runs, as the client wants it now.
+func (s *session) newReply() *slot {
+	sl := newSlot(&s.replies)
+	sl.resp3, sl.mute = s.identity.resp3, s.mute.current
+	return sl
+}
+
+// answer queues a reply that is known at once. The writer is woken when the commands that arrived together have run.
+func (s *session) answer(reply Reply) { s.answerBy(s.newReply(), reply) }
+
+// answerBy is answer by that slot.
+func (s *session) answerBy(sl *slot, reply Reply) {
+	sl.out.reply, sl.weight = reply, 1
+	if spent := s.replies.add(sl, reply.Size()); spent != "" {
+		s.kill(spent)
 	}
 }
 
-// read reads once more of what the client sends.
-func (s *session) read() {
-	space, err := s.space()
-	if err != nil {
-		s.refuse(err)
-		return
+// resetIdentity gives the session the identity of a new client.
+func (s *session) resetIdentity() {
+	cfg := &s.server.cfg
+	s.reader.parser.Authed = len(cfg.Users) == 0
+	s.memory.drop(nameSize(s.identity.name))
+	if !s.reader.parser.Authed {
+		s.server.relief.strangers.arrived(s)
 	}
-	n, err := s.conn.Read(space)
-	if n > 0 {
-		s.active.Store(s.server.clock.Load())
-		s.in.filled(n)
-		s.delivered()
-	}
-	switch {
-	case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.replies.rearm():
-	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
-		s.noteEnd("the client sends nothing more")
-		s.hearEnd()
-	default:
-		s.noteEnd(err.Error())
-		s.warnTLS(err)
-		s.over = true
-	}
+	s.identity.reset(cfg, s.server.clock.Load())
 }
 
-// speaksTLS waits for the TLS handshake, if there is one, and says whether to go on. It waits for Limits.Auth at most: strangers who
-// never end theirs must not take the places of clients that can show a certificate.
-func (s *session) speaksTLS() bool {
-	conn, ok := s.conn.(*tls.Conn)
-	if !ok {
-		return true
+// describe is the session's line of CLIENT LIST, in Redis's format. Fields that mean nothing here are zero.
+func (s *session) describe() string {
+	i, queue, subscribed := &s.identity, &s.replies.backlog, s.subscriptions.perKind()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := s.server.clock.Load()
+	cmd := "NULL"
+	if last := i.last.Load(); last != nil {
+		cmd = *last
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.server.cfg.Limits.Auth)
-	defer cancel()
-	err := conn.HandshakeContext(ctx)
-	switch {
-	case err == nil:
-		s.shookHands()
-	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
-		s.noteEnd("the client sends nothing more")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded) && s.replies.closing.Load():
-		s.noteEnd("auth_timeout")
-	default:
-		s.noteEnd(err.Error())
-		s.warnTLS(err)
+	kind := "" // P for a client that has subscriptions, N for others
+	if s.subscriptions.any() {
+		kind = "P"
 	}
-	return err == nil
+	return fmt.Sprintf("id=%d addr=%s laddr=%v fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=-1 qbuf=0 "+
+		"qbuf-free=0 argv-mem=%d multi-mem=0 rbs=0 rbp=0 obl=0 oll=%d omem=%d tot-mem=0 events=r cmd=%s user=%s redir=-1 resp=%d\n",
+		s.id, s.addr(), s.conn.LocalAddr(), i.name, (now-s.since)/1000, (now-s.active.Load())/1000, cmp.Or(kind, "N"), i.db,
+		subscribed[pubsub.Channel], subscribed[pubsub.Pattern], subscribed[pubsub.Shard],
+		queue.inBytes.Load(), queue.depth.Load(), queue.outBytes.Load(), cmd, i.user, i.protocol())
 }
 
-// shookHands notes that the TLS handshake is complete: a client that need not log in is no stranger any more.
-func (s *session) shookHands() {
-	s.delivered()
-	if s.wire != nil {
-		s.wire.free = recordFree
-	}
-	if s.parser.Authed {
-		s.introduce()
-	}
-}
+func (s *session) addr() string { return s.conn.RemoteAddr().String() }
 
-// delivered notes that TLS has delivered what it read.
-func (s *session) delivered() {
-	if s.wire != nil {
-		s.wire.delivered()
-	}
-}
-
-// space returns where to read to. While a command waits, Limits.Input bounds what is read behind it; the parser bounds a single command.
-// While closing, what was read before is discarded.
-func (s *session) space() ([]byte, error) {
-	if s.replies.closing.Load() {
-		s.discard()
-	}
-	limit := s.server.limits.Input
-	if !s.parser.Authed {
-		limit = inputBeforeAuth
-	}
-	if s.heldUp.Load() && s.in.len() >= limit {
-		return nil, fmt.Errorf("ERR more than %s sent ahead of the replies; read replies before sending more", wire.SizeText(limit))
-	}
-	space, ok := s.in.room()
-	if !ok {
-		return nil, errMemory
-	}
-	return space, nil
-}
-
-// discard drops what a client sends after its last command. Once that is answered, more than lingerBytes ends the connection.
-func (s *session) discard() {
-	s.dumped += s.in.len()
-	s.in.release()
-	if s.dumped > lingerBytes && s.replies.isWritten() {
-		upstream.BreakOff(s.conn)
-	}
-}
-
-// runAll runs all complete commands that have arrived.
-func (s *session) runAll() {
-	defer s.yield()
-	for !s.replies.closing.Load() && !s.dropped {
-		n, err := s.parser.Next(s.in.bytes())
-		if err != nil {
-			s.server.counters.protocolErrors.Add(1)
-			s.refuse(err)
-			return
-		}
-		if n == 0 {
-			return
-		}
-		s.in.consume(n)
-		if len(s.parser.Args) == 0 {
-			s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
-			continue
-		}
-		s.dispatch()
-		s.parser.Forget()
-	}
-}
-
-// yield gives away what others wait for, before the reader reads: requests to the upstream, replies to the writer, a turn in line.
-func (s *session) yield() {
-	s.sendThere()
-	s.replies.wakeWriter()
-	s.line.Yield()
-}
-
-// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it notices at once when the
-// client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
-//
-// Each change that ready may look at wakes the reader (replies.wakeReader).
-func (s *session) await(ready func() bool) bool {
-	if s.dropped {
-		return false
-	}
-	if ready() {
-		return true
-	}
-	s.heldUp.Store(true)
-	for {
-		s.yield()
-		if s.replies.closing.Load() || !s.hear() || s.replies.closing.Load() {
-			s.dropped = true
-			return false
-		}
-		if ready() {
-			s.heldUp.Store(false)
-			return true
-		}
-	}
-}
-
-// hear waits for news: for more that the client sends or, if it sends nothing more, for a change. It says whether a command that waits
-// may still be run.
-func (s *session) hear() bool {
-	if s.news == nil {
-		s.read()
-		return !s.over
-	}
-	if s.waits.any() || s.holds.isComing() {
-		return false
-	}
-	s.endBlocked()
-	<-s.news
-	return !s.replies.isGone()
-}
-
-// pipeline is how many commands of the client may be under way.
-func (s *session) pipeline() int {
-	most := s.server.cfg.Limits.Pipeline
-	if !s.parser.Authed {
-		most = min(most, depthBeforeAuth)
-	}
-	return most
-}
-
-// sendThere gives the upstream what is gathered for it.
-func (s *session) sendThere() {
-	if s.link != nil {
-		s.link.flush()
-	}
+// introduce makes a client of a stranger. It has logged in, if it has to, and completed the TLS handshake, if there is one.
+func (s *session) introduce() {
+	s.memory.move(&s.server.relief.memory)
+	s.server.relief.strangers.left(s)
 }

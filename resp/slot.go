@@ -101,13 +101,6 @@ func newSlot(r *replies) *slot {
 	return sl
 }
 
-// newReply returns a slot for the reply to the command that the reader runs, as the client wants it now.
-func (s *session) newReply() *slot {
-	sl := newSlot(&s.replies)
-	sl.resp3, sl.mute = s.identity.resp3, s.mute.current
-	return sl
-}
-
 // recycle gives the slot back. All its outcomes have come.
 func (sl *slot) recycle() {
 	*sl = slot{callbacks: sl.callbacks}

@@ -88,9 +88,3 @@ func (s *strangers) eldestHolding() *session {
 	defer s.mu.Unlock()
 	return s.holding.first()
 }
-
-// introduce makes a client of a stranger. It has logged in, if it has to, and completed the TLS handshake, if there is one.
-func (s *session) introduce() {
-	s.memory.move(&s.server.relief.memory)
-	s.server.relief.strangers.left(s)
-}

@@ -97,7 +97,7 @@ func (t *transaction) end(memory *account) {
 // retain counts the memory of n commands or keys that the command queues or watches. An error says why there is no room for them.
 func retain(c *call, n int) error {
 	t := &c.session.transaction
-	n = c.session.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
+	n = c.session.reader.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
 	switch {
 	case t.retained+n > c.server.cfg.Limits.Input:
 		return errTransactionFull(c)

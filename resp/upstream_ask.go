@@ -11,7 +11,7 @@ var errReplyLong = errors.New("ERR the upstream's reply is longer than the " + w
 // askThere sends a request of our own over the session's link; the client's reply is made from the reply to it. It returns nil,
 // or the error that is the reply.
 func askThere(c *call, answer func(reply []byte) Reply, args ...string) Reply {
-	if !c.session.await(c.session.replies.locksDone) {
+	if !c.session.reader.await(c.session.replies.locksDone) {
 		return nil
 	}
 	l, refused := c.session.connected()

@@ -20,11 +20,11 @@ const (
 // passUpstream sends the command upstream if its destination is there.
 func passUpstream(c *call) (Reply, bool) {
 	s := c.session
-	if c.server.router == nil || !s.parser.Authed {
+	if c.server.router == nil || !s.reader.parser.Authed {
 		return nil, true
 	}
 	if c.cmd == nil {
-		s.line.Leave() // the upstream may have to be asked what the command is
+		s.reader.line.Leave() // the upstream may have to be asked what the command is
 	}
 	at, refused := c.server.router.destination(c.args, c.named)
 	if refused.is() {
@@ -32,7 +32,7 @@ func passUpstream(c *call) (Reply, bool) {
 		return refusedBy(c, refused), false
 	}
 	if at == there {
-		s.line.Leave()
+		s.reader.line.Leave()
 		noteThere(c)
 	}
 	switch {
@@ -126,7 +126,7 @@ func partThere(c *call) (Reply, bool) {
 			return split(c, errMixedTransaction), false
 		}
 	case "client":
-		if actsOnOthers(c.cmd) && !s.await(s.replies.repliesDone) {
+		if actsOnOthers(c.cmd) && !s.reader.await(s.replies.repliesDone) {
 			return nil, false
 		}
 	case "select":
@@ -147,7 +147,7 @@ func actsOnOthers(row *command) bool {
 
 // fitting refuses a command for the proxy itself that exceeds the limits for these: the parser has let it pass for the upstream.
 func fitting(c *call) (Reply, bool) {
-	l, size := &c.server.cfg.Limits, c.session.parser.Size
+	l, size := &c.server.cfg.Limits, c.session.reader.parser.Size
 	large := len(c.args) > l.Args || size > l.Command
 	for i := 0; i < len(c.args) && !large && size > l.Bulk; i++ {
 		large = len(c.args[i]) > l.Bulk
@@ -177,7 +177,7 @@ func scriptThere(c *call) (Reply, bool) {
 	default:
 		return nil, true // KILL asks both sides
 	}
-	c.session.line.Leave()
+	c.session.reader.line.Leave()
 	reply := forward(c)
 	if isError(reply) {
 		c.session.relies = true
@@ -233,7 +233,7 @@ func splitItems(reply []byte) (items [][]byte) {
 
 // forward sends the command upstream, behind the commands on locks that came before. It returns an error that is the reply, or nil.
 func forward(c *call) Reply {
-	if !c.session.await(c.session.replies.locksDone) {
+	if !c.session.reader.await(c.session.replies.locksDone) {
 		return errEnding
 	}
 	l, refused := c.session.connected()

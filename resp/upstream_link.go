@@ -85,7 +85,7 @@ func (s *session) connected() (*link, Reply) {
 		case conn != nil:
 			return s.readyLink()
 		case s.link == nil:
-			if !s.await(s.replies.repliesDone) {
+			if !s.reader.await(s.replies.repliesDone) {
 				return nil, errEnding
 			}
 			s.makeLink()
@@ -94,7 +94,7 @@ func (s *session) connected() (*link, Reply) {
 				conn, dead, _ := s.linkState()
 				return conn != nil || dead
 			}
-			if !s.await(made) {
+			if !s.reader.await(made) {
 				return nil, errEnding
 			}
 		}
@@ -301,7 +301,7 @@ func (l *link) write(b []byte) []byte {
 		return b
 	}
 	s := l.session
-	s.line.Leave()
+	s.reader.line.Leave()
 	s.sending.Store(s.server.clock.Load())
 	_, err := l.conn.Write(b)
 	s.sending.Store(0)

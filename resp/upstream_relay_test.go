@@ -280,7 +280,7 @@ func TestNoRequestIsAnsweredBeforeItsStateIsNoted(t *testing.T) {
 		defer close(read)
 		_, _ = wrote.ReadFrom(far)
 	}()
-	l := &link{session: &session{server: &Server{}, line: admission.New(time.Second).Place(func() {})}, conn: near}
+	l := &link{session: &session{server: &Server{}, reader: reader{line: admission.New(time.Second).Place(func() {})}}, conn: near}
 	l.send([]string{"SET", "a", strings.Repeat("v", sendSize-10)})
 	l.send([]string{"WATCH", "k"})
 	l.send([]string{"WATCH", strings.Repeat("k", 3*sendSize)})
@@ -538,7 +538,7 @@ func TestWhatIsDoneToOthersWaitsForWhatCameBefore(t *testing.T) {
 	u.wantRequest(t, "SET data v")
 	waitFor(t, "the kill does not wait", func() bool {
 		for _, s := range r.server.roster.all() {
-			if s.heldUp.Load() {
+			if s.reader.heldUp.Load() {
 				return true
 			}
 		}

@@ -35,7 +35,7 @@ func (l *link) moved() Reply {
 		defer s.replies.mu.Unlock()
 		return m.reply != nil
 	}
-	if !s.await(replied) {
+	if !s.reader.await(replied) {
 		return errEnding
 	}
 	l.moving = nil

@@ -82,7 +82,7 @@ func beginThere(c *call) Reply {
 	if t.aboutLocks() {
 		return split(c, errMixedTransaction)
 	}
-	if !c.session.await(c.session.replies.locksDone) {
+	if !c.session.reader.await(c.session.replies.locksDone) {
 		return errEnding
 	}
 	l, refused := c.session.connected()

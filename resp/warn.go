@@ -1,12 +1,15 @@
 package resp
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,15 +37,6 @@ func (s *seldom) may(text string, clock int64) bool {
 	return true
 }
 
-// warnSeldom logs a warning, unless it has done so a short time ago. It says whether it did.
-func (s *Server) warnSeldom(text string, args ...any) bool {
-	may := s.told.may(text, s.clock.Load())
-	if may {
-		s.log.Warn(text, args...)
-	}
-	return may
-}
-
 // kills counts the connections that the proxy has killed, by cause. The causes are few.
 type kills struct {
 	mu sync.Mutex // guards by
@@ -60,43 +54,81 @@ func (k *kills) count(cause string) uint64 {
 	return k.by[cause]
 }
 
-// warnRefused logs an error that tells of a TTL beyond ttl_max, or of a script that masters found not fit for a vote. A user of
+// notices are what the log is told of clients. Clients come and go, and their errors repeat: most lines are told seldom.
+type notices struct {
+	log      *slog.Logger
+	clock    *atomic.Int64 // the server's, ms
+	counters *counters
+	told     seldom
+	killed   kills
+
+	memoryWarned uint64 // how many clients had been refused for want of memory when the log was told; for the janitor alone
+}
+
+// warn logs a warning, unless it has done so a short time ago. It says whether it did.
+func (n *notices) warn(text string, args ...any) bool {
+	may := n.told.may(text, n.clock.Load())
+	if may {
+		n.log.Warn(text, args...)
+	}
+	return may
+}
+
+// ended logs why the proxy ends the connection, if it may, and says whether it did.
+func (n *notices) ended(s *session, cause string) bool {
+	count := n.killed.count(cause)
+	may := n.told.may(cause, n.clock.Load())
+	if may {
+		n.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", count)
+	}
+	return may
+}
+
+// over logs why a connection has ended, unless the log has the reason already. Only at debug level: clients come and go.
+func (n *notices) over(s *session) {
+	why := s.ending.cause()
+	if why != toldWhy && n.log.Enabled(context.Background(), slog.LevelDebug) {
+		n.log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
+	}
+}
+
+// refused logs an error that tells of a TTL beyond ttl_max, or of a script that masters found not fit for a vote. A user of
 // phpredis may not hear of it: phpredis returns false for an error, as for a lock that somebody else has, so that Laravel's scheduler
 // would leave out a job for ever.
-func (s *session) warnRefused(e Error) {
+func (n *notices) refused(s *session, e Error) {
 	switch text := string(e); {
 	case strings.HasPrefix(text, ttlMaxPrefix), strings.Contains(text, ttlMaxByVote):
-		s.server.warnSeldom("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", text)
+		n.warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", text)
 	case strings.HasPrefix(text, "ERR script ") && strings.Contains(text, notByVote):
 		if before, _, found := strings.Cut(text, keyByVote); found {
 			text = before + "it uses a key that is not one of its KEYS" // the name may be a token, from ARGV
 		}
-		s.warnScript(Error(text))
+		n.script(s, Error(text))
 	}
 }
 
-// warnLogin logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
-func (s *session) warnLogin() {
-	n := s.server.counters.loginsRefused.Add(1)
-	s.server.warnSeldom("login refused", "client", s.addr(), "id", s.id, "all_so_far", n)
+// login logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
+func (n *notices) login(s *session) {
+	all := n.counters.loginsRefused.Add(1)
+	n.warn("login refused", "client", s.addr(), "id", s.id, "all_so_far", all)
 }
 
-// warnMemory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
-func (s *Server) warnMemory() {
-	n := s.relief.memory.refused.Load()
-	if n > s.memoryWarned && s.warnSeldom("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(s.relief.memory.max)), "all_so_far", n) {
-		s.memoryWarned = n
+// memory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
+func (n *notices) memory(b *budget) {
+	all := b.refused.Load()
+	if all > n.memoryWarned && n.warn("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(b.max)), "all_so_far", all) {
+		n.memoryWarned = all
 	}
 }
 
-// warnTLS logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
+// tls logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
 // A client that just went away, as a health check does, or amid the handshake, is not logged: that says nothing of its TLS.
-func (s *session) warnTLS(err error) {
+func (n *notices) tls(s *session, err error) {
 	conn, ok := s.conn.(*tls.Conn)
 	if !ok || conn.ConnectionState().HandshakeComplete || hasLeft(err) {
 		return
 	}
-	s.server.warnSeldom("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
+	n.warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
 }
 
 // hasLeft says that the client went away, or its machine or network did.
@@ -121,15 +153,15 @@ func tlsCause(err error) string {
 // warnUnknown logs that an application asks for more than locks. The reply does not say so: it has Redis's text.
 func warnUnknown(c *call) {
 	s := c.server
-	if s.cfg.Upstream == nil && c.session.parser.Authed {
-		s.warnSeldom("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
+	if s.cfg.Upstream == nil && c.session.reader.parser.Authed {
+		s.notices.warn("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
 			"client", c.session.addr(), "id", c.session.id)
 	}
 }
 
-// warnScript logs that a script was refused: some libraries try again for ever, and tell nobody.
-func (s *session) warnScript(refused Reply) {
-	s.server.warnSeldom("a script was refused: masters cannot vote on it", "client", s.addr(), "id", s.id, "reply", refused)
+// script logs that a script was refused: some libraries try again for ever, and tell nobody.
+func (n *notices) script(s *session, refused Reply) {
+	n.warn("a script was refused: masters cannot vote on it", "client", s.addr(), "id", s.id, "reply", refused)
 }
 
 // split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
@@ -140,7 +172,7 @@ func split(c *call, refused Error) Error { return splitAs(c, refused, string(ref
 func splitAs(c *call, refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
-	s.warnSeldom("a request was refused because of what lock_keys matches", "client", c.session.addr(), "id", c.session.id,
+	s.notices.warn("a request was refused because of what lock_keys matches", "client", c.session.addr(), "id", c.session.id,
 		"error", told, "all_so_far", n)
 	return refused
 }
@@ -150,7 +182,7 @@ func splitAs(c *call, refused Error, told string) Error {
 func (s *Server) countFailed(cause string) {
 	s.counters.upstreamErrors.Add(1)
 	if up := s.cfg.Upstream; up.Cause() == "" {
-		s.warnSeldom("a command for the upstream failed", "upstream", up.Addr(),
+		s.notices.warn("a command for the upstream failed", "upstream", up.Addr(),
 			"cause", strings.TrimPrefix(cause, "upstream "+up.Addr()+": "))
 	}
 }

@@ -68,7 +68,7 @@ func (w *writer) send(batch *slot) bool {
 			continue
 		}
 		if sl.ends {
-			w.session.noteEnd(sl.out.err.Error())
+			w.session.ending.note(sl.out.err.Error())
 			_ = w.write(p)
 			w.finish()
 			w.session.setGone() // what is granted from here on is abandoned
@@ -78,7 +78,7 @@ func (w *writer) send(batch *slot) bool {
 		reply := sl.final()
 		if e, failed := reply.(Error); failed {
 			w.session.server.errors.add(e)
-			w.session.warnRefused(e)
+			w.session.server.notices.refused(w.session, e)
 		}
 		if !sl.mute {
 			p.buf = reply.AppendTo(p.buf, sl.resp3)

@@ -1,0 +1,255 @@
+package resp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum/admission"
+	"lockproxy/resp/upstream"
+	"lockproxy/resp/wire"
+)
+
+// A reader takes what one client sends, finds the commands in it, and runs them. The reader has a goroutine of its own, and goes on reading
+// while a command waits, so that it notices at once when the client hangs up. Only this goroutine uses the fields, except as they say.
+type reader struct {
+	session  *session
+	in       input
+	wire     *metered // below TLS; nil: there is none
+	parser   wire.Parser
+	line     *admission.Place // the place in line where more is asked than can be answered in time (load.go)
+	lined    time.Time        // since when this command waits in line, if it does
+	dropped  bool             // a command that had to wait was given up: no further command is run
+	over     bool             // the connection is of no more use
+	dumped   int              // bytes discarded while closing
+	news     chan struct{}    // not nil: the client sends nothing more, and something may have changed (halfclose.go)
+	patience *time.Timer      // for a client that sends nothing more
+	heldUp   atomic.Bool      // a command waits; others look at it
+}
+
+// lingerTime is how long the reader waits for the client to take the last reply and close: closing a socket that has
+// unread input would destroy the reply on its way.
+const (
+	lingerTime  = time.Second
+	lingerBytes = 1 << 20
+)
+
+func (r *reader) init(s *session) {
+	r.session = s
+	r.in.memory = &s.memory
+	l := &s.server.limits
+	r.parser.Limits = wire.Limits{Args: l.Args, Bulk: l.Bulk, Command: l.Command}
+	r.line = s.server.engine.Admission().Place(s.replies.kick)
+}
+
+// meter has the memory budget count what TLS holds of the client's input.
+func (r *reader) meter(m *metered) {
+	r.wire = m
+	m.account, m.counted = &r.session.memory, &r.in.counted
+}
+
+// run reads and runs commands until the connection is of no more use.
+func (r *reader) run() {
+	defer r.session.recovered("reader")
+	if !r.speaksTLS() {
+		return
+	}
+	for r.runAll(); !r.over; r.runAll() {
+		if r.news != nil {
+			r.hearOut()
+			return
+		}
+		r.read()
+	}
+}
+
+// read reads once more of what the client sends.
+func (r *reader) read() {
+	s := r.session
+	space, err := r.space()
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	n, err := s.conn.Read(space)
+	if n > 0 {
+		s.active.Store(s.server.clock.Load())
+		r.in.filled(n)
+		r.delivered()
+	}
+	switch {
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && s.replies.rearm():
+	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
+		s.ending.note("the client sends nothing more")
+		r.hearEnd()
+	default:
+		s.ending.note(err.Error())
+		s.server.notices.tls(s, err)
+		r.over = true
+	}
+}
+
+// speaksTLS waits for the TLS handshake, if there is one, and says whether to go on. It waits for Limits.Auth at most: strangers who
+// never end theirs must not take the places of clients that can show a certificate.
+func (r *reader) speaksTLS() bool {
+	s := r.session
+	conn, ok := s.conn.(*tls.Conn)
+	if !ok {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.server.cfg.Limits.Auth)
+	defer cancel()
+	err := conn.HandshakeContext(ctx)
+	switch {
+	case err == nil:
+		r.shookHands()
+	case err == io.EOF: //nolint:errorlint // what wraps it is no orderly end
+		s.ending.note("the client sends nothing more")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded) && s.replies.closing.Load():
+		s.ending.note("auth_timeout")
+	default:
+		s.ending.note(err.Error())
+		s.server.notices.tls(s, err)
+	}
+	return err == nil
+}
+
+// shookHands notes that the TLS handshake is complete: a client that need not log in is no stranger any more.
+func (r *reader) shookHands() {
+	r.delivered()
+	if r.wire != nil {
+		r.wire.free = recordFree
+	}
+	if r.parser.Authed {
+		r.session.introduce()
+	}
+}
+
+// delivered notes that TLS has delivered what it read.
+func (r *reader) delivered() {
+	if r.wire != nil {
+		r.wire.delivered()
+	}
+}
+
+// space returns where to read to. While a command waits, Limits.Input bounds what is read behind it; the parser bounds a single command.
+// While closing, what was read before is discarded.
+func (r *reader) space() ([]byte, error) {
+	if r.session.replies.closing.Load() {
+		r.discard()
+	}
+	limit := r.session.server.limits.Input
+	if !r.parser.Authed {
+		limit = inputBeforeAuth
+	}
+	if r.heldUp.Load() && r.in.len() >= limit {
+		return nil, fmt.Errorf("ERR more than %s sent ahead of the replies; read replies before sending more", wire.SizeText(limit))
+	}
+	space, ok := r.in.room()
+	if !ok {
+		return nil, errMemory
+	}
+	return space, nil
+}
+
+// discard drops what a client sends after its last command. Once that is answered, more than lingerBytes ends the connection.
+func (r *reader) discard() {
+	r.dumped += r.in.len()
+	r.in.release()
+	if r.dumped > lingerBytes && r.session.replies.isWritten() {
+		upstream.BreakOff(r.session.conn)
+	}
+}
+
+// runAll runs all complete commands that have arrived.
+func (r *reader) runAll() {
+	s := r.session
+	defer r.yield()
+	for !s.replies.closing.Load() && !r.dropped {
+		n, err := r.parser.Next(r.in.bytes())
+		if err != nil {
+			s.server.counters.protocolErrors.Add(1)
+			s.refuse(err)
+			return
+		}
+		if n == 0 {
+			return
+		}
+		r.in.consume(n)
+		if len(r.parser.Args) == 0 {
+			s.mute.advance() // as in Redis, an empty request is what CLIENT REPLY SKIP skips
+			continue
+		}
+		r.dispatch()
+		r.parser.Forget()
+	}
+}
+
+// yield gives away what others wait for, before the reader reads: requests to the upstream, replies to the writer, a turn in line.
+func (r *reader) yield() {
+	r.sendThere()
+	r.session.replies.wakeWriter()
+	r.line.Yield()
+}
+
+// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it notices at once when the
+// client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
+//
+// Each change that ready may look at wakes the reader (replies.wakeReader).
+func (r *reader) await(ready func() bool) bool {
+	if r.dropped {
+		return false
+	}
+	if ready() {
+		return true
+	}
+	r.heldUp.Store(true)
+	for {
+		r.yield()
+		if r.session.replies.closing.Load() || !r.hear() || r.session.replies.closing.Load() {
+			r.dropped = true
+			return false
+		}
+		if ready() {
+			r.heldUp.Store(false)
+			return true
+		}
+	}
+}
+
+// hear waits for news: for more that the client sends or, if it sends nothing more, for a change. It says whether a command that waits
+// may still be run.
+func (r *reader) hear() bool {
+	s := r.session
+	if r.news == nil {
+		r.read()
+		return !r.over
+	}
+	if s.waits.any() || s.holds.isComing() {
+		return false
+	}
+	r.endBlocked()
+	<-r.news
+	return !s.replies.isGone()
+}
+
+// pipeline is how many commands of the client may be under way.
+func (r *reader) pipeline() int {
+	most := r.session.server.cfg.Limits.Pipeline
+	if !r.parser.Authed {
+		most = min(most, depthBeforeAuth)
+	}
+	return most
+}
+
+// sendThere gives the upstream what is gathered for it.
+func (r *reader) sendThere() {
+	if r.session.link != nil {
+		r.session.link.flush()
+	}
+}
