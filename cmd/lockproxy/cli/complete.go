@@ -81,7 +81,14 @@ func writeZsh(w io.Writer, program string, all []Command, settings []Flag) {
 		fmt.Fprintf(w, "    %s\n", quoted(c.Name+":"+strings.ReplaceAll(c.Help, ":", `\:`)))
 	}
 	fmt.Fprint(w, "  )\n  if ((CURRENT == 2)); then _describe command commands; return; fi\n")
-	fmt.Fprint(w, "  local at=${words[(i)--]}\n  if ((at < CURRENT)); then shift $at words; ((CURRENT -= at)); _normal; return; fi\n")
+	fmt.Fprintf(w, `  local at=${words[(i)--]}
+  if ((at < CURRENT)); then
+    words=("${(@)words[at+1,-1]}")
+    ((CURRENT -= at))
+    if ((CURRENT == 1)); then _command_names; else _normal -p %s; fi
+    return
+  fi
+`, program)
 	fmt.Fprint(w, "  case ${words[2]} in\n")
 	for i := range all {
 		c := &all[i]
@@ -108,7 +115,8 @@ func writeZsh(w io.Writer, program string, all []Command, settings []Flag) {
 
 func writeFish(w io.Writer, program string, all []Command, settings []Flag) {
 	fmt.Fprintf(w, "# fish completion for %s\ncomplete -c %s -f\n", program, program)
-	fmt.Fprintf(w, "complete -c %s -n '__fish_seen_subcommand_from run; and contains -- -- (commandline -opc)' -x -a '(__fish_complete_subcommand)'\n", program)
+	fmt.Fprintf(w, "complete -c %s -n 'contains -- -- (commandline -opc)' -x -a '(set -l all (commandline -opc) (commandline -ct); "+
+		"complete -C (string join \" \" -- $all[(math (contains -i -- -- $all) + 1)..-1]))'\n", program)
 	for i := range all {
 		c := &all[i]
 		fmt.Fprintf(w, "complete -c %s -n __fish_use_subcommand -a %s -d %s\n", program, c.Name, quoted(c.Help))
