@@ -141,6 +141,7 @@ func start(t *testing.T, env []string, args ...string) *started {
 	t.Helper()
 	s := &started{cmd: exec.Command(binary, args...), done: make(chan struct{})}
 	s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = environment(env...), s, s
+	s.cmd.WaitDelay = time.Second // a command that outlives lockproxy has its output
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

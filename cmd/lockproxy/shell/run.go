@@ -34,15 +34,14 @@ const (
 // A runner is one run.
 type runner struct {
 	reach
-	request    held.Request
-	stopTime   time.Duration
-	conflict   int
-	quiet      bool
-	argv       []string
-	env        []string
-	stderr     io.Writer
-	signals    <-chan os.Signal
-	interrupts chan struct{} // closed by the first signal while the lock is waited for
+	request  held.Request
+	stopTime time.Duration
+	conflict int
+	quiet    bool
+	argv     []string
+	env      []string
+	stderr   io.Writer
+	signals  <-chan os.Signal
 }
 
 func newRunner() *runner {
