@@ -12,6 +12,9 @@ type LocksRequest struct {
 	DB int
 	// Names are the names to look at. Nil: the masters are asked for names.
 	Names []string
+	// First are names to look at before the masters are asked for names: locks that somebody waits for are found, however many others
+	// there are.
+	First []string
 	// Pattern is the pattern of names that masters are given; they leave out other names. "": no pattern.
 	Pattern string
 	// Matches says which of the names that masters tell are wanted.
@@ -69,6 +72,7 @@ const (
 func (e *Engine) Locks(req LocksRequest, done func(FoundLocks)) {
 	s := &search{engine: e, req: req, done: done, lanes: e.lanesOf(req.DB), cursor: "0", seen: map[string]bool{}, ends: e.now() + instant(req.Within)}
 	s.told = req.Names
+	s.add(req.First)
 	s.next()
 }
 
@@ -151,15 +155,26 @@ func (s *search) hear(reply any, why failure) {
 		s.lanes, s.cursor = s.lanes[1:], "0"
 		return
 	}
+	names := make([]string, 0, len(list)-1)
 	for _, item := range list[1:] {
-		if name, ok := item.(string); ok && !s.seen[name] && !Reserved(name) && s.req.Matches(name) {
-			s.seen[name] = true
-			s.told = append(s.told, name)
+		if name, ok := item.(string); ok {
+			names = append(names, name)
 		}
 	}
+	s.add(names)
 	if s.cursor = cursor; cursor == "0" {
 		s.scanned++
 		s.lanes = s.lanes[1:]
+	}
+}
+
+// add notes names that are to be looked at, each once.
+func (s *search) add(names []string) {
+	for _, name := range names {
+		if !s.seen[name] && !Reserved(name) && s.req.Matches(name) {
+			s.seen[name] = true
+			s.told = append(s.told, name)
+		}
 	}
 }
 

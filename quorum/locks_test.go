@@ -164,6 +164,7 @@ func TestASearchForLocksIsBounded(t *testing.T) {
 		{"one name", LocksRequest{Most: 10, Names: []string{"k7"}}, 1, StopAll, 0},
 		{"one that is not there", LocksRequest{Most: 10, Names: []string{"none"}}, 0, StopAll, 0},
 		{"what matches", LocksRequest{Most: 10, Matches: func(n string) bool { return n == "k7" || n == "k2007" }}, 2, StopAll, 6},
+		{"a number, and first of all what is waited for", LocksRequest{Most: 10, First: []string{"k2400", "none", "k2400", namesKey}}, 10, StopCount, 1},
 		{"no time", LocksRequest{Most: 10, Within: -1}, 0, StopTime, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -185,6 +186,9 @@ func TestASearchForLocksIsBounded(t *testing.T) {
 				scans := 0
 				for _, f := range w.fakes {
 					scans += f.scans
+				}
+				if c.req.First != nil && (len(found.Locks) == 0 || found.Locks[0].Name != c.req.First[0]) {
+					t.Errorf("what is waited for is not found first: %s", found.names())
 				}
 				if found.Err != nil || len(found.Locks) != c.found || found.Stop != c.stop || scans != c.scans {
 					t.Errorf("%d locks, %v, %v, %d questions", len(found.Locks), found.Stop, found.Err, scans)

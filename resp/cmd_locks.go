@@ -29,7 +29,11 @@ func runLocks(c *call) Reply {
 	}
 	return c.beginKeyless(made, func(sl *slot) {
 		s, db, watched := c.server, c.session.identity.db, slices.Clone(c.session.transaction.watched)
-		c.engine().Locks(locksRequest(db, pattern, most), func(f quorum.FoundLocks) {
+		req := locksRequest(db, pattern, most)
+		if req.Names == nil {
+			req.First = s.gates.Waited(db, locksMax)
+		}
+		c.engine().Locks(req, func(f quorum.FoundLocks) {
 			if f.Err != nil {
 				sl.resolve(outcome{err: f.Err})
 				return

@@ -141,6 +141,19 @@ func (g *Gates) Waiting(key quorum.Key) int {
 	return 0
 }
 
+// Waited returns names of resources in a database that clients of this proxy wait for, at most so many.
+func (g *Gates) Waited(db, most int) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var names []string
+	for key, gate := range g.gates {
+		if len(names) < most && key.DB == db && gate.waiting() > 0 {
+			names = append(names, key.Name)
+		}
+	}
+	return names
+}
+
 // WaitingInAll returns the number of clients that wait for any resource.
 func (g *Gates) WaitingInAll() int {
 	g.mu.Lock()
