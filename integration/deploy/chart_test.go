@@ -92,8 +92,8 @@ func TestTheChartRefusesMistakes(t *testing.T) {
 		{external[:0], "passwords.clients: name the Secret"},
 		{append([]string{"--set", "masters.enabled=true"}, external...), "set one of the two"},
 		{[]string{"--set", "passwords.clients=clients,masters.enabled=true"}, "passwords.masters: name the Secret"},
-		{append([]string{"--set", "masters.replicas=4"}, internal...), "masters.replicas"},
-		{append([]string{"--set", "replica=3"}, external...), "replica"},
+		{append([]string{"--set", "masters.replicas=4"}, internal...), "/masters/replicas"},
+		{append([]string{"--set", "replica=3"}, external...), "additional properties 'replica'"},
 		{append([]string{"--set", "service.sessionAffinity=Client"}, external...), "sessionAffinity"},
 	} {
 		if out, err := runHelm(append([]string{"template", "locks", chart, "--kube-version", platform}, c.values...)...); err == nil || !strings.Contains(out, c.want) {
