@@ -52,13 +52,12 @@ func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) 
 	if of == nil || of == asks {
 		return nil, 0
 	}
+	if there = of.uplink.waitsThere(); there != 0 {
+		return nil, there
+	}
 	of.replies.mu.Lock()
 	defer of.replies.mu.Unlock()
-	first := of.replies.head
-	if first != nil && first.owedThere() && of.link != nil {
-		return nil, of.link.id
-	}
-	return of.waits.of(first), 0
+	return of.waits.of(of.replies.head), 0
 }
 
 // parseTimeout reads a number of milliseconds.

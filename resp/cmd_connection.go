@@ -30,7 +30,7 @@ func runHello(c *call) Reply {
 	}
 	if proto != 0 {
 		c.session.identity.speak(proto == 3)
-		if l := c.session.liveLink(); l != nil {
+		if l := c.session.uplink.live(); l != nil {
 			l.agree() // there may be messages before the next command
 		}
 	}
@@ -154,8 +154,8 @@ func runReset(c *call) Reply {
 	if !c.session.reader.await(idle) {
 		return nil
 	}
-	c.session.dropLink()
-	c.session.relies = false
+	c.session.uplink.drop()
+	c.session.uplink.relies = false
 	c.session.subscriptions.end()
 	c.session.holds.releaseComing()
 	c.session.holds.release()

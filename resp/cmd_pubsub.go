@@ -98,7 +98,7 @@ func listenUpstream(c *call, topics []pubsub.Topic) (*link, []string, Reply) {
 	if len(others) == 0 {
 		return nil, nil, nil
 	}
-	l, refused := c.session.connected()
+	l, refused := c.session.uplink.connected()
 	return l, others, refused
 }
 
@@ -138,7 +138,7 @@ func unsubscribe(c *call, kind pubsub.Kind) Reply {
 		topics = append(topics, pubsub.Topic{Kind: kind, Name: name})
 	}
 	var sl *slot
-	others, l := s.atUpstream(topics), s.liveLink()
+	others, l := s.atUpstream(topics), s.uplink.live()
 	if l != nil && len(others) > 0 {
 		if sl = c.claimSlot(claim{outcomes: 1, engaged: 1, leads: true, answer: func(*outcome) Reply { return told }}); sl == nil {
 			return nil

@@ -178,8 +178,8 @@ func rejected(c *call, refused Reply) Reply {
 		return refused
 	}
 	s := c.session
-	if s.transaction.stage == watchingThere && s.link != nil {
-		s.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
+	if s.transaction.stage == watchingThere && s.uplink.link != nil {
+		s.uplink.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
 	}
 	s.transaction.end(&s.memory)
 	text, _ := refused.(Error)

@@ -49,7 +49,7 @@
 //	expiry.go                       how times are read; package wire reads numbers, patterns and letters
 //	router*.go,                     the way of what is not about locks: where a command is served, and how it is sent on;
 //	upstream_forward.go             package upstream knows the server
-//	upstream_link.go,               over the session's own link, which follows the client to another database
+//	uplink.go, upstream_link.go,    over the session's own link, which follows the client to another database
 //	upstream_relay.go,
 //	upstream_select.go
 //	upstream_transaction.go,        MULTI where there is an upstream, what the proxy asks it, and its part in a drain

@@ -34,7 +34,7 @@ func (s *session) stop(why string) {
 // setGone says that the client is gone.
 func (s *session) setGone() {
 	s.replies.abandon()
-	s.closeLink() // nobody waits for its replies any more
+	s.uplink.close() // nobody waits for its replies any more
 }
 
 // toldWhy stands for a reason that is in the log already.
@@ -111,8 +111,8 @@ func (s *session) checkTimes(now int64) {
 		s.kill("write timeout: the client does not read")
 		return
 	}
-	if w := s.sending.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
-		s.upstreamLost("write timeout: it does not read")
+	if w := s.uplink.sending.Load(); w != 0 && now-w > limits.Write.Milliseconds() {
+		s.uplink.lost("write timeout: it does not read")
 		return
 	}
 	s.holds.hurryOverdue()
@@ -130,5 +130,5 @@ func (s *session) checkTimes(now int64) {
 // isQuiet says whether the client expects nothing: no reply, no message, and no lock that it holds. The replies are looked at
 // before the holds: a LOCK … HOLD that is answered has its hold.
 func (s *session) isQuiet() bool {
-	return s.replies.isIdle() && !s.reader.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.monitors.Load()
+	return s.replies.isIdle() && !s.reader.heldUp.Load() && !s.subscriptions.any() && s.holds.isEmpty() && !s.uplink.monitors.Load()
 }

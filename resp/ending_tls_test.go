@@ -19,10 +19,10 @@ func TestWhoTakesNothingHoldsNobodyUpWhenItsConnectionEnds(t *testing.T) {
 		},
 		"at once": func(s *session, _ net.Conn) { s.kill("test") },
 		"with that of its link": func(s *session, _ net.Conn) {
-			s.replies.mu.Lock()
-			s.link = &link{session: s, conn: s.conn, done: make(chan struct{})}
-			close(s.link.done)
-			s.replies.mu.Unlock()
+			s.uplink.mu.Lock()
+			s.uplink.link = &link{session: s, uplink: &s.uplink, conn: s.conn, done: make(chan struct{})}
+			close(s.uplink.link.done)
+			s.uplink.mu.Unlock()
 			s.setGone()
 		},
 	} {

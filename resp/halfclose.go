@@ -31,7 +31,7 @@ func (r *reader) hearEnd() {
 func (r *reader) hearOut() {
 	defer r.patience.Stop()
 	r.line.Leave() // nothing more is begun
-	r.endBlocked()
+	r.session.uplink.endBlocked()
 	r.session.stop("the client sends nothing more")
 	for !r.session.replies.answered() {
 		<-r.news
@@ -55,27 +55,6 @@ func (r *replies) answered() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.written || r.gone || r.head != nil && r.head.waits && r.batch == nil
-}
-
-// endBlocked shuts down the sending side of the link, too. Commands that wait at the upstream end by that; others are answered.
-func (r *reader) endBlocked() {
-	s := r.session
-	l := s.link
-	if l == nil || !l.mayWait || l.sentAll {
-		return
-	}
-	s.replies.mu.Lock()
-	waits := len(l.expected) > 0
-	s.replies.mu.Unlock()
-	if !waits {
-		return
-	}
-	l.sentAll = true
-	if conn, ok := l.conn.(interface{ CloseWrite() error }); ok {
-		_ = conn.CloseWrite()
-	} else {
-		_ = l.conn.Close()
-	}
 }
 
 // withhold undoes a lock whose reply is not written, if it was taken, and makes the reply say so. A LOCK … WAIT or HOLD that is

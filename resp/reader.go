@@ -233,7 +233,7 @@ func (r *reader) hear() bool {
 	if s.waits.any() || s.holds.isComing() {
 		return false
 	}
-	r.endBlocked()
+	r.session.uplink.endBlocked()
 	<-r.news
 	return !s.replies.isGone()
 }
@@ -249,7 +249,7 @@ func (r *reader) pipeline() int {
 
 // sendThere gives the upstream what is gathered for it.
 func (r *reader) sendThere() {
-	if r.session.link != nil {
-		r.session.link.flush()
+	if r.session.uplink.link != nil {
+		r.session.uplink.link.flush()
 	}
 }

@@ -258,6 +258,15 @@ func (r *replies) kick() {
 	r.wakeReader()
 }
 
+// kickUnlessEnding is kick, unless the connection is ending: then the reader waits for the client to close, and is not disturbed.
+func (r *replies) kickUnlessEnding() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closing.Load() {
+		r.wakeReader()
+	}
+}
+
 // tellReader lets the reader of a client that sends nothing more look at what has changed. mu is held.
 func (r *replies) tellReader() {
 	select {

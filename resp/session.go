@@ -31,13 +31,13 @@ type session struct {
 	waits         waits
 
 	// Only the reader's goroutine uses these.
-	call    call
-	reserve int // bytes of the memory budget that are reserved for this command, until its slot takes them over
-	mute    muting
-	caching bool // the client is going to keep the reply to its next command; see CLIENT CACHING
-	transaction
+	call        call
+	reserve     int // bytes of the memory budget that are reserved for this command, until its slot takes them over
+	mute        muting
+	caching     bool // the client is going to keep the reply to its next command; see CLIENT CACHING
+	transaction transaction
 
-	upstreamSide
+	uplink uplink
 }
 
 func newSession(srv *Server, conn net.Conn, id int64) *session {
@@ -49,6 +49,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.subscriptions = subscriptions{messages: srv.messages, memory: &s.memory, replies: &s.replies, identity: &s.identity}
 	s.holds = holds{server: srv, memory: &s.memory, replies: &s.replies, client: s}
 	s.reader.init(s)
+	s.uplink.session = s
 	s.call.session, s.call.server = s, srv
 	s.resetIdentity()
 	if secure, ok := conn.(*tls.Conn); ok {
@@ -73,7 +74,7 @@ func (s *session) run() {
 	s.waits.cancel()
 	s.reader.line.Leave()
 	<-done
-	s.dropLink()
+	s.uplink.drop()
 	//mutant: a held lock is not released with its connection
 	s.holds.release()
 	s.server.notices.over(s)

@@ -14,7 +14,7 @@ func askThere(c *call, answer func(reply []byte) Reply, args ...string) Reply {
 	if !c.session.reader.await(c.session.replies.locksDone) {
 		return nil
 	}
-	l, refused := c.session.connected()
+	l, refused := c.session.uplink.connected()
 	if refused != nil {
 		return refused
 	}

@@ -31,7 +31,7 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 	defer look.Stop()
 	for {
 		for _, sess := range s.roster.all() {
-			if id := sess.waitsThere(); id != 0 && s.cfg.Upstream.Unblock(ctx, id) != nil {
+			if id := sess.uplink.waitsThere(); id != 0 && s.cfg.Upstream.Unblock(ctx, id) != nil {
 				break
 			}
 		}
@@ -45,13 +45,16 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 
 // waitsThere returns the id of the link at the upstream, if the upstream owes the next reply and some command on the link may have
 // to wait; else 0.
-func (s *session) waitsThere() int64 {
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	if s.replies.head == nil || !s.replies.head.owedThere() || s.link == nil {
+func (u *uplink) waitsThere() int64 {
+	if !u.session.replies.isOwedThere() {
 		return 0
 	}
-	return s.link.id
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.link == nil {
+		return 0
+	}
+	return u.link.id
 }
 
 // drained says whether the server drains and b begins with the error of a command that was unblocked. more says that b is too

@@ -148,9 +148,9 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 			own := r.server.roster.all()[0]
 			is := func(holds func(*link) bool) func() bool {
 				return func() bool {
-					own.replies.mu.Lock()
-					defer own.replies.mu.Unlock()
-					return own.link != nil && holds(own.link) // none: the session has ended
+					own.uplink.mu.Lock()
+					defer own.uplink.mu.Unlock()
+					return own.uplink.link != nil && holds(own.uplink.link) // none: the session has ended
 				}
 			}
 			waitFor(t, "the upstream still owes something", is(func(l *link) bool { return len(l.expected) == 0 }))

@@ -52,7 +52,7 @@ func passUpstream(c *call) (Reply, bool) {
 	case c.isNamed("watch"):
 		s.transaction.stage = watchingThere
 	case wire.EqualFold(c.args[0], "monitor"):
-		s.monitors.Store(true)
+		s.uplink.monitors.Store(true)
 	}
 	return nil, false
 }
@@ -180,7 +180,7 @@ func scriptThere(c *call) (Reply, bool) {
 	c.session.reader.line.Leave()
 	reply := forward(c)
 	if isError(reply) {
-		c.session.relies = true
+		c.session.uplink.relies = true
 		return nil, true // the proxy alone knows the script, or forgets it
 	}
 	return reply, false
@@ -189,8 +189,8 @@ func scriptThere(c *call) (Reply, bool) {
 // scriptsExist says 1 for each script that both sides have. First it gives the upstream the texts that the proxy has. A script that
 // only the upstream has gets 0: an EVALSHA on locks would not find it.
 func scriptsExist(c *call) (Reply, bool) {
-	l, refused := c.session.connected()
-	c.session.relies = true
+	l, refused := c.session.uplink.connected()
+	c.session.uplink.relies = true
 	if refused != nil {
 		return nil, true
 	}
@@ -236,7 +236,7 @@ func forward(c *call) Reply {
 	if !c.session.reader.await(c.session.replies.locksDone) {
 		return errEnding
 	}
-	l, refused := c.session.connected()
+	l, refused := c.session.uplink.connected()
 	if refused != nil {
 		return refused
 	}
@@ -247,7 +247,7 @@ func forward(c *call) Reply {
 	if !l.pushRelayed() {
 		return errEnding
 	}
-	c.session.relies = c.session.relies || leavesSomething(c)
+	c.session.uplink.relies = c.session.uplink.relies || leavesSomething(c)
 	l.send(c.args)
 	c.server.counters.forwarded.Add(1)
 	return nil
@@ -290,15 +290,6 @@ func (s *Server) upstreamFailed(err error) Reply {
 		return Error("ERR " + err.Error())
 	}
 	return Error("LOADING " + err.Error())
-}
-
-// upstreamLost ends the session, whose client waits for replies that will not come. The log has one line for all such sessions.
-func (s *session) upstreamLost(cause string) {
-	if s.replies.isGone() {
-		return
-	}
-	s.server.countFailed(cause)
-	s.hangUp("upstream lost: " + cause)
 }
 
 func isError(r Reply) bool {

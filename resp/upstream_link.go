@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"lockproxy/resp/upstream"
 	"lockproxy/resp/wire"
@@ -20,23 +19,24 @@ import (
 // client's will or by ours, stands in expected, in the order in which the upstream will answer it.
 type link struct {
 	session *session
+	uplink  *uplink
 	done    chan struct{} // closed when the relay has ended, or there is none as the connection could not be made
 
 	// Only the reader uses these.
 	out      *[]byte           // what is not written yet, borrowed from outs; nil: nothing is gathered
 	greeting upstream.Greeting // the protocol, database and name of the client, as the upstream was told
-	relied   bool              // upstreamSide.relies, before the link was made
+	relied   bool              // uplink.relies, before the link was made
 	moving   *moving           // the SELECT under way; nil: none
 	mayWait  bool              // some command that was sent may have to wait for something, and the upstream was asked for id
 	sentAll  bool              // nothing more is sent
 
-	// replies.mu guards what follows.
+	// uplink.mu guards what follows.
 	conn     net.Conn           // nil: it is being made, or failed is set. The reader and the relay, which have seen it, need not lock
 	giveUp   context.CancelFunc // ends the attempt to make it
 	failed   error              // why it could not be made; dead is set, too
 	expected []expectation      // in order
 	stateful bool               // MULTI, WATCH, a subscription or MONITOR: the client could not go on over another connection
-	relies   bool               // upstreamSide.relies, as of the last write
+	relies   bool               // uplink.relies, as of the last write
 	dead     bool               // it was lost, or dropped: the next command needs another
 	id       int64              // of the connection at the upstream; 0: not known yet, or no command may have to wait
 
@@ -59,93 +59,6 @@ type expectation struct {
 // errBroken is why nothing could be sent over a connection that was there a moment ago.
 var errBroken = errors.New("the connection was lost")
 
-// upstreamSide is what a session has to do with the upstream.
-type upstreamSide struct {
-	link    *link        // the reader sets it, with replies.mu held
-	relies  bool         // only the reader uses it: the client has left something at the upstream, such as a script, or was told that it is there
-	sending atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
-
-	monitors atomic.Bool // MONITOR was sent
-}
-
-// connected returns the session's link, in the client's database and protocol. The reader waits until it is made. If there can be none,
-// connected returns the reply.
-func (s *session) connected() (*link, Reply) {
-	for {
-		if s.link != nil && s.link.sentAll {
-			<-s.link.done
-		}
-		conn, dead, failed := s.linkState()
-		switch {
-		case failed != nil:
-			s.dropLink()
-			return nil, s.server.upstreamFailed(failed)
-		case dead:
-			s.dropLink()
-		case conn != nil:
-			return s.readyLink()
-		case s.link == nil:
-			if !s.reader.await(s.replies.repliesDone) {
-				return nil, errEnding
-			}
-			s.makeLink()
-		default:
-			made := func() bool {
-				conn, dead, _ := s.linkState()
-				return conn != nil || dead
-			}
-			if !s.reader.await(made) {
-				return nil, errEnding
-			}
-		}
-	}
-}
-
-// readyLink is connected for a link that is made.
-func (s *session) readyLink() (*link, Reply) {
-	l := s.link
-	if l.relied {
-		s.upstreamLost("it was away, and what the client left there may be gone")
-		return nil, errEnding
-	}
-	l.agree()
-	return l, l.moved()
-}
-
-// linkState returns the link's connection, nil if it is not made, whether it is dead, and why it could not be made.
-func (s *session) linkState() (conn net.Conn, dead bool, failed error) {
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	if s.link == nil {
-		return nil, false, nil
-	}
-	return s.link.conn, s.link.dead, s.link.failed
-}
-
-// liveLink returns the link if there is one that is made, and not known to have ended.
-func (s *session) liveLink() *link {
-	if conn, dead, _ := s.linkState(); conn == nil || dead {
-		return nil
-	}
-	return s.link
-}
-
-// makeLink begins to connect. The reader waits for that, and notices meanwhile if the client hangs up: an upstream that is busy may be
-// silent for long.
-func (s *session) makeLink() {
-	g := s.greetingThere()
-	ctx, giveUp := context.WithCancel(context.Background())
-	l := &link{session: s, giveUp: giveUp, done: make(chan struct{}), greeting: g, pushes: g.RESP3, relied: s.relies}
-	s.replies.mu.Lock()
-	s.link = l
-	if s.replies.gone {
-		giveUp()
-	}
-	s.replies.mu.Unlock()
-	s.server.counters.links.Add(1)
-	go l.connect(ctx, g)
-}
-
 // connect makes the connection, and begins to relay: on another goroutine, as an idle one is to have a small stack.
 func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 	s, relays := l.session, false
@@ -156,31 +69,30 @@ func (l *link) connect(ctx context.Context, g upstream.Greeting) {
 	}()
 	defer s.recovered("upstream connection")
 	conn, err := s.server.cfg.Upstream.DialPatiently(ctx, g)
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	l.giveUp()
-	l.giveUp = nil
-	if err == nil && (s.replies.gone || l.dead) { // too late to be given up
+	if late := l.made(conn, err); err == nil && (late || s.replies.isGone()) {
 		upstream.BreakOff(conn)
 	}
-	l.conn, l.failed, l.dead = conn, err, l.dead || err != nil
-	if !s.replies.closing.Load() {
-		s.replies.wakeReader()
-	}
+	s.replies.kickUnlessEnding()
 	if err == nil {
 		relays = true
 		go l.relay()
 	}
 }
 
-func (s *session) greetingThere() upstream.Greeting {
-	return upstream.Greeting{RESP3: s.identity.resp3, DB: s.identity.db, Name: s.identity.name}
+// made notes the outcome of the attempt to connect, and says whether the link was dropped meanwhile.
+func (l *link) made(conn net.Conn, err error) (late bool) {
+	l.uplink.mu.Lock()
+	defer l.uplink.mu.Unlock()
+	l.giveUp()
+	l.giveUp = nil
+	late = l.dead
+	l.conn, l.failed, l.dead = conn, err, late || err != nil
+	return late
 }
 
 // agree gives the link the protocol, database and name of the client, where these have changed.
 func (l *link) agree() {
-	s := l.session
-	before, g := l.greeting, s.greetingThere()
+	before, g := l.greeting, l.uplink.greeting()
 	l.greeting.RESP3, l.greeting.Name = g.RESP3, g.Name
 	if g.RESP3 != before.RESP3 {
 		proto := "2"
@@ -203,7 +115,7 @@ func (l *link) agree() {
 // demand ends the session if the upstream refuses: the requests behind this one would mean something else.
 func (l *link) demand(reply []byte) {
 	if reply[0] == '-' {
-		l.session.upstreamLost(errorText(reply))
+		l.uplink.lost(errorText(reply))
 	}
 }
 
@@ -213,9 +125,9 @@ func (l *link) takeID(reply []byte) {
 	if reply[0] != ':' {
 		id = 0
 	}
-	l.session.replies.mu.Lock()
+	l.uplink.mu.Lock()
 	l.id = id
-	l.session.replies.mu.Unlock()
+	l.uplink.mu.Unlock()
 }
 
 // errorText is what an error that the upstream replied says.
@@ -223,18 +135,21 @@ func errorText(reply []byte) string { return strings.TrimRight(string(reply[1:])
 
 // ask sends a request of which the client does not see the replies.
 func (l *link) ask(e expectation, args ...string) {
-	s := l.session
-	s.replies.mu.Lock()
-	l.expected = append(l.expected, e)
-	dead := l.dead
-	s.replies.mu.Unlock()
-	if dead {
-		s.upstreamLost(errBroken.Error())
+	if !l.expect(e) {
+		l.uplink.lost(errBroken.Error())
 	}
 	l.send(args)
 }
 
-// met drops the first expectation. It does not move the others: there may be many. session.repliereplies.mu is held.
+// expect notes what the upstream is going to owe. It returns false if the link was lost.
+func (l *link) expect(e expectation) bool {
+	l.uplink.mu.Lock()
+	defer l.uplink.mu.Unlock()
+	l.expected = append(l.expected, e)
+	return !l.dead
+}
+
+// met drops the first expectation. It does not move the others: there may be many. uplink.mu is held.
 func (l *link) met() {
 	first, rest := l.expected[:0], l.expected[1:]
 	l.expected[0] = expectation{}
@@ -302,9 +217,9 @@ func (l *link) write(b []byte) []byte {
 	}
 	s := l.session
 	s.reader.line.Leave()
-	s.sending.Store(s.server.clock.Load())
+	l.uplink.sending.Store(s.server.clock.Load())
 	_, err := l.conn.Write(b)
-	s.sending.Store(0)
+	l.uplink.sending.Store(0)
 	if err != nil {
 		upstream.BreakOff(l.conn) // the relay finds out what that means
 	}
@@ -313,70 +228,47 @@ func (l *link) write(b []byte) []byte {
 
 // pushRelayed gives the command its place in the queue. It returns false if the session is ending.
 func (l *link) pushRelayed() bool {
-	s := l.session
-	s.replies.mu.Lock()
-	if l.dead { // since the reader looked
-		s.replies.mu.Unlock()
-		s.upstreamLost(errBroken.Error())
-		return false
+	placed, lost := l.place()
+	if lost {
+		l.uplink.lost(errBroken.Error())
 	}
-	defer s.replies.mu.Unlock()
-	mute := s.mute.current
-	if n := len(l.expected); n > 0 && !s.replies.closing.Load() {
-		if last := &l.expected[n-1]; last.slot != nil && last.slot == s.replies.tail && last.slot.mute == mute {
-			last.slot.left++
-			return true
-		}
+	return placed
+}
+
+// place is pushRelayed; lost says that the link was lost since the reader looked.
+func (l *link) place() (placed, lost bool) {
+	l.uplink.mu.Lock()
+	defer l.uplink.mu.Unlock()
+	if l.dead {
+		return false, true
+	}
+	s := l.session
+	if n := len(l.expected); n > 0 && s.replies.joins(l.expected[n-1].slot, s.mute.current) {
+		return true, false
 	}
 	sl := s.newReply()
 	sl.left, sl.weight, sl.from = 1, 1, relayed
-	if !s.replies.push(sl) {
+	if !s.replies.pushRelayed(sl) {
 		sl.recycle()
-		return false
+		return false, false
 	}
 	l.expected = append(l.expected, expectation{slot: sl})
-	return true
+	return true, false
 }
 
 func (l *link) noteState() {
-	s := l.session
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	l.relies = s.relies
-	l.stateful = s.stage == watchingThere || s.stage == queuingThere || s.monitors.Load()
+	u, s := l.uplink, l.session
+	stage := s.transaction.stage
+	stateful := stage == watchingThere || stage == queuingThere || u.monitors.Load()
 	for _, t := range s.subscriptions.all() {
-		l.stateful = l.stateful || s.server.router.isThere(t)
+		stateful = stateful || s.server.router.isThere(t)
 	}
+	u.mu.Lock()
+	l.relies, l.stateful = u.relies, stateful
+	u.mu.Unlock()
 }
 
-// dropLink ends the link. Nothing is expected of it.
-func (s *session) dropLink() {
-	l := s.link
-	if l == nil {
-		return
-	}
-	s.replies.mu.Lock()
-	l.dead = true
-	l.close()
-	s.replies.mu.Unlock()
-	<-l.done
-	s.server.counters.links.Add(-1)
-	s.replies.mu.Lock()
-	s.link = nil
-	s.replies.mu.Unlock()
-	s.monitors.Store(false)
-}
-
-// closeLink ends the link's connection, if there is a link.
-func (s *session) closeLink() {
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	if s.link != nil {
-		s.link.close()
-	}
-}
-
-// close ends the connection, or the attempt to make it. replies.mu is held.
+// close ends the connection, or the attempt to make it. uplink.mu is held.
 func (l *link) close() {
 	switch {
 	case l.conn != nil:

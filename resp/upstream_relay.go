@@ -116,32 +116,39 @@ func (r *relay) begin(b []byte) (bool, error) {
 	if more || short {
 		return false, nil
 	}
-	s := r.session
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
+	replies := &r.session.replies
+	first, owed := r.next()
 	switch {
-	case s.replies.gone:
+	case replies.isGone():
 		return true, errGone
-	case len(r.expected) == 0, aside && !(confirms && r.expected[0].confirms):
+	case owed == 0, aside && !(confirms && first.confirms):
 		r.kind, r.quota, r.mute = passing, 1, false
-		return true, s.replies.takeTurn(nil)
-	case r.expected[0].slot == nil:
+		_, err := replies.awaitTurn(nil)
+		return true, err
+	case first.slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
 		return true, nil
-	case drained && len(r.expected) == 1 && r.expected[0].slot.left == 1:
+	case drained && owed == 1 && replies.leftOf(first.slot) == 1:
 		return true, errDrained
 	}
-	slot := r.expected[0].slot
-	if err := s.replies.takeTurn(slot); err != nil {
-		return true, err
+	left, err := replies.awaitTurn(first.slot)
+	r.kind, r.quota, r.mute = relaying, left, first.slot.mute
+	return true, err
+}
+
+// next returns what the upstream owes next, and how much it owes in all. Only the relay takes the first away.
+func (l *link) next() (first expectation, owed int) {
+	l.uplink.mu.Lock()
+	defer l.uplink.mu.Unlock()
+	if len(l.expected) > 0 {
+		first = l.expected[0]
 	}
-	r.kind, r.quota, r.mute = relaying, slot.left, slot.mute
-	return true, nil
+	return first, len(l.expected)
 }
 
 // isAside says whether the frame answers nothing, and whether it speaks of a subscription. more says that b is too short to tell.
 func (r *relay) isAside(b []byte) (aside, confirms, more bool) {
-	if b[0] == '+' && r.session.monitors.Load() { // each line that MONITOR shows begins with the time
+	if b[0] == '+' && r.session.uplink.monitors.Load() { // each line that MONITOR shows begins with the time
 		return len(b) > 1 && '0' <= b[1] && b[1] <= '9', false, len(b) == 1
 	}
 	push := b[0] == '>'
@@ -181,35 +188,32 @@ func (r *relay) write(b []byte) (int, error) {
 			replies++
 		}
 	}
-	s := r.session
 	if !r.mute {
-		if _, err := s.replies.send(b[:n]); err != nil {
+		if _, err := r.session.replies.send(b[:n]); err != nil {
 			return n, errGone
 		}
 	}
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	if s.replies.gone || s.replies.written { // the queue has been, or will be, taken out of the counts as a whole
-		return n, errGone
-	}
-	if r.kind == relaying {
-		r.answered(replies)
-	}
-	if r.framer.Between() {
-		r.kind = between
-		s.replies.giveTurn()
-	}
-	return n, nil
+	return n, r.wrote(replies)
 }
 
-// answered counts replies that were written. replies.mu is held.
-func (r *relay) answered(replies int) {
+// wrote notes that so many replies are written, and gives the turn back if none is written in part.
+func (r *relay) wrote(replies int) error {
+	r.uplink.mu.Lock()
+	defer r.uplink.mu.Unlock()
+	var sl *slot
+	if r.kind == relaying {
+		sl = r.expected[0].slot
+	}
 	r.quota -= replies
-	sl := r.expected[0].slot
-	if sl.left -= replies; sl.left == 0 {
-		r.session.replies.popRelayed(sl)
+	whole := r.framer.Between()
+	done, err := r.session.replies.wrote(sl, replies, whole)
+	if done {
 		r.met()
 	}
+	if whole && err == nil {
+		r.kind = between
+	}
+	return err
 }
 
 // keep keeps a frame from the client. A reply that is an error stands for all that were expected together.
@@ -229,9 +233,8 @@ func (r *relay) keep(b []byte) (int, error) {
 
 // capture adds to what is kept, and returns who gets it if that is all.
 func (r *relay) capture(b []byte, ends bool) (take func(replies []byte), err error) {
-	s := r.session
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
+	r.uplink.mu.Lock()
+	defer r.uplink.mu.Unlock()
 	e := &r.expected[0]
 	if e.take != nil {
 		r.captured = append(r.captured, b...)
@@ -271,29 +274,33 @@ func (r *relay) confirm(reply []byte) {
 // lost ends the session, unless there was nothing on the link: then the next command makes another.
 func (l *link) lost(cause error) {
 	upstream.BreakOff(l.conn)
-	s := l.session
 	missed, matters := l.die(cause)
 	switch {
 	case !missed:
 	case !matters, errors.Is(cause, errGone):
-		s.hangUp(cause.Error())
+		l.session.hangUp(cause.Error())
 	default:
-		s.upstreamLost(upstream.Innermost(cause).Error())
+		l.uplink.lost(upstream.Innermost(cause).Error())
 	}
 }
 
 // die marks the link as dead. It says whether something was missed on it, and whether that matters to the client.
 func (l *link) die(cause error) (missed, matters bool) {
-	s := l.session
-	s.replies.mu.Lock()
-	defer s.replies.mu.Unlock()
-	relies := l.relies && s.replies.sentAll == nil // a client that sends nothing more needs nothing there
-	idle := len(l.expected) == 0 && !l.stateful && !relies && !s.replies.relaying
-	missed = !idle && !l.dead && !s.replies.gone
+	replies := &l.session.replies
+	gone, hearing, relaying := replies.seenByRelay()
+	l.uplink.mu.Lock()
+	var first *slot
+	if len(l.expected) > 0 {
+		first = l.expected[0].slot
+	}
+	relies := l.relies && hearing // a client that sends nothing more needs nothing there
+	idle := len(l.expected) == 0 && !l.stateful && !relies && !relaying
+	missed = !idle && !l.dead && !gone
 	l.dead = true
-	matters = s.replies.sentAll == nil && !errors.Is(cause, errDrained) // else its wait was ended on purpose
-	if missed && !matters && len(l.expected) > 0 && l.expected[0].slot != nil {
-		_ = s.replies.takeTurn(l.expected[0].slot) // what came before is answered
+	l.uplink.mu.Unlock()
+	matters = hearing && !errors.Is(cause, errDrained) // else its wait was ended on purpose
+	if missed && !matters && first != nil {
+		_, _ = replies.awaitTurn(first) // what came before is answered
 	}
 	return missed, matters
 }

@@ -245,8 +245,8 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 	})
 	up := upstream.New(upstream.Options{Addr: l.Addr().String()})
 	for name, use := range map[string]func(*session) bool{
-		"a command":  func(s *session) bool { return s.link.pushRelayed() },
-		"a question": func(s *session) bool { s.link.ask(expectation{n: 1}, "MULTI"); return false },
+		"a command":  func(s *session) bool { return s.uplink.link.pushRelayed() },
+		"a question": func(s *session) bool { s.uplink.link.ask(expectation{n: 1}, "MULTI"); return false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := net.Pipe()
@@ -255,9 +255,9 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 			srv := newServer(Config{Upstream: up, LockKeys: []string{"lock:*"}}, engine, nil, engine.fakeMessages)
 			defer srv.gates.Close()
 			s := newSession(srv, near, 1)
-			s.makeLink()
+			s.uplink.make()
 			_ = (<-conns).Close()
-			<-s.link.done
+			<-s.uplink.link.done
 			if use(s) {
 				t.Error("a command was put on a link that had broken")
 			}
@@ -265,7 +265,7 @@ func TestNothingWaitsForALinkThatHasBroken(t *testing.T) {
 				t.Error("the session goes on")
 			}
 			s.replies.mu.Unlock()
-			s.dropLink()
+			s.uplink.drop()
 		})
 	}
 }
@@ -280,13 +280,14 @@ func TestNoRequestIsAnsweredBeforeItsStateIsNoted(t *testing.T) {
 		defer close(read)
 		_, _ = wrote.ReadFrom(far)
 	}()
-	l := &link{session: &session{server: &Server{}, reader: reader{line: admission.New(time.Second).Place(func() {})}}, conn: near}
+	s := &session{server: &Server{}, reader: reader{line: admission.New(time.Second).Place(func() {})}}
+	l := &link{session: s, uplink: &s.uplink, conn: near}
 	l.send([]string{"SET", "a", strings.Repeat("v", sendSize-10)})
 	l.send([]string{"WATCH", "k"})
 	l.send([]string{"WATCH", strings.Repeat("k", 3*sendSize)})
 	last := len(*l.out)
 	l.stateful = false
-	l.session.stage = watchingThere
+	l.session.transaction.stage = watchingThere
 	l.flush()
 	_ = near.Close()
 	<-read
@@ -328,7 +329,7 @@ func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
 		t.Fatal(reply)
 	}
 	session := r.server.roster.all()[0]
-	<-session.link.done
+	<-session.uplink.link.done
 	c.send(words("UNSUBSCRIBE news") + words("PING"))
 	c.want("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n+PONG\r\n")
 }

@@ -2,7 +2,7 @@ package resp
 
 import "strconv"
 
-// A moving is a SELECT that was sent over a link. The reader waits for the reply, which replies.mu guards: the upstream may refuse, as
+// A moving is a SELECT that was sent over a link. The reader waits for the reply, which uplink.mu guards: the upstream may refuse, as
 // while it runs a script, or where it has fewer databases, and would run what comes behind in the database that it was in.
 type moving struct {
 	db    int
@@ -17,10 +17,10 @@ func (l *link) move(db int) {
 	m, s := &moving{db: db}, l.session
 	l.moving = m
 	l.ask(expectation{n: 1, take: func(reply []byte) {
-		s.replies.mu.Lock()
-		defer s.replies.mu.Unlock()
+		l.uplink.mu.Lock()
 		m.reply = reply
-		s.replies.wakeReader()
+		l.uplink.mu.Unlock()
+		s.replies.kick()
 	}}, "SELECT", strconv.Itoa(db))
 }
 
@@ -31,8 +31,8 @@ func (l *link) moved() Reply {
 		return nil
 	}
 	replied := func() bool {
-		s.replies.mu.Lock()
-		defer s.replies.mu.Unlock()
+		l.uplink.mu.Lock()
+		defer l.uplink.mu.Unlock()
 		return m.reply != nil
 	}
 	if !s.reader.await(replied) {
@@ -49,7 +49,7 @@ func (l *link) moved() Reply {
 // selectThere has the link follow to the client's new database before the client is told that it is there. It returns the upstream's
 // refusal. Without a link there is nothing to do: the next one begins in that database, or not at all.
 func selectThere(c *call) Reply {
-	l := c.session.liveLink()
+	l := c.session.uplink.live()
 	if l == nil || l.sentAll || len(c.args) != 2 {
 		return nil
 	}

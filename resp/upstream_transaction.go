@@ -85,7 +85,7 @@ func beginThere(c *call) Reply {
 	if !c.session.reader.await(c.session.replies.locksDone) {
 		return errEnding
 	}
-	l, refused := c.session.connected()
+	l, refused := c.session.uplink.connected()
 	if refused != nil {
 		return refused
 	}
@@ -111,8 +111,8 @@ func (t *transaction) aboutLocks() bool {
 // spoilAnywhere notes that a command was refused, so that EXEC is refused, too. The upstream is told to forget what it has queued.
 func spoilAnywhere(c *call) {
 	t := &c.session.transaction
-	if t.stage == queuingThere && c.session.link != nil {
-		c.session.link.ask(expectation{n: 1}, "DISCARD")
+	if t.stage == queuingThere && c.session.uplink.link != nil {
+		c.session.uplink.link.ask(expectation{n: 1}, "DISCARD")
 	}
 	t.spoil()
 }

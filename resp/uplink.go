@@ -1,0 +1,160 @@
+package resp
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"lockproxy/resp/upstream"
+)
+
+// An uplink is a session's way to the upstream: the link that it has at the moment, and what outlives a link. Only the session's reader
+// makes a link, and drops it.
+type uplink struct {
+	session  *session
+	relies   bool         // for the reader alone: the client has left something at the upstream, such as a script, or was told that it is there
+	sending  atomic.Int64 // when the write to the upstream under way began, 0 if there is none; server clock, ms
+	monitors atomic.Bool  // MONITOR was sent
+
+	mu   sync.Mutex // guards the link and its state; before replies.mu
+	link *link      // the reader sets it, and may read it without mu
+}
+
+// connected returns the session's link, in the client's database and protocol. The reader waits until it is made. If there can be none,
+// connected returns the reply.
+func (u *uplink) connected() (*link, Reply) {
+	for {
+		if u.link != nil && u.link.sentAll {
+			<-u.link.done
+		}
+		conn, dead, failed := u.state()
+		switch {
+		case failed != nil:
+			u.drop()
+			return nil, u.session.server.upstreamFailed(failed)
+		case dead:
+			u.drop()
+		case conn != nil:
+			return u.ready()
+		case u.link == nil:
+			if !u.session.reader.await(u.session.replies.repliesDone) {
+				return nil, errEnding
+			}
+			u.make()
+		default:
+			made := func() bool {
+				conn, dead, _ := u.state()
+				return conn != nil || dead
+			}
+			if !u.session.reader.await(made) {
+				return nil, errEnding
+			}
+		}
+	}
+}
+
+// ready is connected for a link that is made.
+func (u *uplink) ready() (*link, Reply) {
+	l := u.link
+	if l.relied {
+		u.lost("it was away, and what the client left there may be gone")
+		return nil, errEnding
+	}
+	l.agree()
+	return l, l.moved()
+}
+
+// state returns the link's connection, nil if it is not made, whether it is dead, and why it could not be made.
+func (u *uplink) state() (conn net.Conn, dead bool, failed error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.link == nil {
+		return nil, false, nil
+	}
+	return u.link.conn, u.link.dead, u.link.failed
+}
+
+// live returns the link if there is one that is made, and not known to have ended.
+func (u *uplink) live() *link {
+	if conn, dead, _ := u.state(); conn == nil || dead {
+		return nil
+	}
+	return u.link
+}
+
+// make begins to connect. The reader waits for that, and notices meanwhile if the client hangs up: an upstream that is busy may be
+// silent for long.
+func (u *uplink) make() {
+	g := u.greeting()
+	ctx, giveUp := context.WithCancel(context.Background())
+	l := &link{session: u.session, uplink: u, giveUp: giveUp, done: make(chan struct{}), greeting: g, pushes: g.RESP3, relied: u.relies}
+	u.mu.Lock()
+	u.link = l
+	u.mu.Unlock()
+	if u.session.replies.isGone() {
+		giveUp()
+	}
+	u.session.server.counters.links.Add(1)
+	go l.connect(ctx, g)
+}
+
+// drop ends the link. Nothing is expected of it.
+func (u *uplink) drop() {
+	l := u.link
+	if l == nil {
+		return
+	}
+	u.mu.Lock()
+	l.dead = true
+	l.close()
+	u.mu.Unlock()
+	<-l.done
+	u.session.server.counters.links.Add(-1)
+	u.mu.Lock()
+	u.link = nil
+	u.mu.Unlock()
+	u.monitors.Store(false)
+}
+
+// close ends the link's connection, if there is a link.
+func (u *uplink) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.link != nil {
+		u.link.close()
+	}
+}
+
+func (u *uplink) greeting() upstream.Greeting {
+	return upstream.Greeting{RESP3: u.session.identity.resp3, DB: u.session.identity.db, Name: u.session.identity.name}
+}
+
+// lost ends the session, whose client waits for replies that will not come. The log has one line for all such sessions.
+func (u *uplink) lost(cause string) {
+	if u.session.replies.isGone() {
+		return
+	}
+	u.session.server.countFailed(cause)
+	u.session.hangUp("upstream lost: " + cause)
+}
+
+// endBlocked shuts down the sending side of the link, too. Commands that wait at the upstream end by that; others are answered.
+func (u *uplink) endBlocked() {
+	l := u.link
+	if l == nil || !l.mayWait || l.sentAll {
+		return
+	}
+	u.mu.Lock()
+	waits := len(l.expected) > 0
+	u.mu.Unlock()
+	if !waits {
+		return
+	}
+	l.sentAll = true
+	if conn, ok := l.conn.(interface{ CloseWrite() error }); ok {
+		_ = conn.CloseWrite()
+	} else {
+		_ = l.conn.Close()
+	}
+}
