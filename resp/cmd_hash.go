@@ -29,7 +29,7 @@ func runHMGet(c *call) Reply {
 // ask sends the command to the masters; req says of what kind the answer is. If no answer has a quorum, the reply is that for nil.
 func askMasters(c *call, req quorum.AskRequest, reply func(any) Reply) Reply {
 	return c.begin(overlapAny, c.args[c.cmd.keys.first], made, func(sl *slot) {
-		w := watches(c, sl.key.Name)
+		w := c.session.transaction.watches(sl.key)
 		req.Key, req.Command = sl.key, slices.Clone(c.args)
 		c.engine().Ask(req, func(a quorum.Asked) {
 			if a.Exists {

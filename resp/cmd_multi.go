@@ -7,7 +7,6 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
-	"lockproxy/resp/wire"
 	"lockproxy/script"
 )
 
@@ -27,7 +26,7 @@ func runDiscard(c *call) Reply {
 	if !c.session.transaction.open() {
 		return Error("ERR DISCARD without MULTI")
 	}
-	c.session.transaction.end(&c.session.memory)
+	c.session.transaction.end()
 	return okReply
 }
 
@@ -40,7 +39,7 @@ func runWatch(c *call) Reply {
 	var fresh []*watched
 	var names []string
 	for _, name := range distinct(c.args[1:]) {
-		if watches(c, name) == nil {
+		if c.session.transaction.watches(c.key(name)) == nil {
 			fresh = append(fresh, &watched{key: c.key(name)})
 			names = append(names, name)
 		}
@@ -55,7 +54,7 @@ func runWatch(c *call) Reply {
 	if sl == nil {
 		return nil
 	}
-	if err := retain(c, len(fresh)); err != nil {
+	if err := t.retain(c, len(fresh)); err != nil {
 		sl.onExecuted(quorum.Executed{Err: err}, nil)
 		return nil
 	}
@@ -75,32 +74,13 @@ func runWatch(c *call) Reply {
 
 func runUnwatch(c *call) Reply {
 	if !c.session.transaction.open() { // else it was queued, and the EXEC that runs it ends the watch
-		c.session.transaction.end(&c.session.memory)
+		c.session.transaction.end()
 	}
 	return okReply
 }
 
 func errNotInMulti(name string) Error {
 	return Error("ERR lockproxy does not run '" + name + "' inside MULTI; send it before MULTI or after EXEC")
-}
-
-func errTransactionFull(c *call) error {
-	return fmt.Errorf("ERR a transaction with the keys that it watches takes more than %d commands, %d arguments or %s (max_input); make several of it",
-		queuedMax, queuedArgsMax, wire.SizeText(c.server.cfg.Limits.Input))
-}
-
-// retainQueued is retain for a command that is queued behind others; args counts the arguments of all of them.
-func retainQueued(c *call, behind, args int) Reply {
-	var err error
-	if behind >= queuedMax || args > queuedArgsMax {
-		err = errTransactionFull(c)
-	} else {
-		err = retain(c, 1)
-	}
-	if err != nil {
-		return errorReply(err)
-	}
-	return nil
 }
 
 // enqueue keeps a command for EXEC.
@@ -130,15 +110,14 @@ func enqueue(c *call) Reply {
 		q.reply = errOwnChannel
 	}
 	if refused == nil {
-		refused = retainQueued(c, len(t.queue), t.args+len(q.args))
+		err := t.add(c, q)
+		if err == nil {
+			return Status("QUEUED")
+		}
+		refused = errorReply(err)
 	}
-	if refused != nil {
-		t.spoil()
-		return refused
-	}
-	t.queue = append(t.queue, q)
-	t.args += len(q.args)
-	return Status("QUEUED")
+	t.spoil()
+	return refused
 }
 
 // runExec runs what is queued. The transaction is over even if it did not take place.
@@ -158,7 +137,7 @@ func runExec(c *call) Reply {
 		refused = Error(fmt.Sprintf("ERR a transaction on more than %d keys; make several of it", keysMax))
 	}
 	if refused != nil {
-		t.end(&c.session.memory)
+		t.end()
 		return refused
 	}
 	if len(names) == 0 {
@@ -166,7 +145,7 @@ func runExec(c *call) Reply {
 		if sl == nil {
 			return nil
 		}
-		t.end(&c.session.memory)
+		t.end()
 		replies := repliesSoFar(queue)
 		c.server.publishQueued(queue, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return nil
@@ -174,7 +153,7 @@ func runExec(c *call) Reply {
 	return execute(c, names, queue, func() ([]quorum.Mark, step) {
 		//mutant: what is watched may change
 		marks := t.marks()
-		t.end(&c.session.memory)
+		t.end()
 		return marks, func(p *plan) Reply {
 			replies := repliesSoFar(queue)
 			for i, q := range queue {

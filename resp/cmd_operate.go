@@ -7,7 +7,7 @@ import "lockproxy/quorum"
 // runLockInfo tells what every master has under a key, and what follows for the lock. It answers without a quorum, too.
 func runLockInfo(c *call) Reply {
 	return c.begin(overlapAny, c.args[1], made, func(sl *slot) {
-		key, engine, gates, w := sl.key, c.engine(), c.server.gates, watches(c, sl.key.Name)
+		key, engine, gates, w := sl.key, c.engine(), c.server.gates, c.session.transaction.watches(sl.key)
 		engine.Views(key, func(v quorum.Viewed) {
 			if v.State != quorum.LockFree {
 				w.finds()

@@ -181,7 +181,7 @@ func rejected(c *call, refused Reply) Reply {
 	if s.transaction.stage == watchingThere && s.uplink.link != nil {
 		s.uplink.link.ask(expectation{n: 1}, "EXEC", "refused") // UNWATCH would be refused itself where the client has subscribed
 	}
-	s.transaction.end(&s.memory)
+	s.transaction.end()
 	text, _ := refused.(Error)
 	return Error("EXECABORT Transaction discarded because of: " + strings.TrimPrefix(string(text), "ERR "))
 }

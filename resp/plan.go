@@ -153,7 +153,7 @@ func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Ma
 	var shown []*watched // by name; EXEC watches nothing any more
 	if len(c.session.transaction.watched) > 0 {
 		for _, name := range names {
-			w := watches(c, name)
+			w := c.session.transaction.watches(c.key(name))
 			shown = append(shown, w)
 			if w != nil {
 				req.Shown = append(req.Shown, w.mark)

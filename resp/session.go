@@ -50,6 +50,7 @@ func newSession(srv *Server, conn net.Conn, id int64) *session {
 	s.holds = holds{server: srv, memory: &s.memory, replies: &s.replies, client: s}
 	s.reader.init(s)
 	s.uplink.session = s
+	s.transaction.memory, s.transaction.most = &s.memory, srv.cfg.Limits.Input
 	s.call.session, s.call.server = s, srv
 	s.resetIdentity()
 	if secure, ok := conn.(*tls.Conn); ok {
@@ -83,7 +84,7 @@ func (s *session) run() {
 	s.reader.in.release()
 	s.memory.give(s.reserve)
 	s.memory.drop(nameSize(s.identity.name))
-	s.transaction.end(&s.memory)
+	s.transaction.end()
 	s.server.relief.strangers.left(s)
 }
 

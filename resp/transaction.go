@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -10,6 +11,8 @@ import (
 
 // A transaction is what a session has watched, and what it has queued since MULTI. It belongs to the reader.
 type transaction struct {
+	memory   *account
+	most     int // bytes of what is queued and watched: Limits.Input
 	stage    stage
 	queue    []*queued
 	args     int // of the commands in queue
@@ -86,25 +89,42 @@ func (t *transaction) spoil() {
 }
 
 // end forgets what was queued and watched.
-func (t *transaction) end(memory *account) {
+func (t *transaction) end() {
 	for _, w := range t.watched {
 		w.notice.End()
 	}
-	memory.drop(t.retained)
-	*t = transaction{}
+	t.memory.drop(t.retained)
+	*t = transaction{memory: t.memory, most: t.most}
 }
 
-// retain counts the memory of n commands or keys that the command queues or watches. An error says why there is no room for them.
-func retain(c *call, n int) error {
-	t := &c.session.transaction
-	n = c.session.reader.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
+// retain counts the memory of a command that queues or watches n commands or keys. An error says why there is no room.
+func (t *transaction) retain(c *call, n int) error {
+	size := c.session.reader.parser.Size + n*queuedSize + len(c.args)*wire.SpanSize
 	switch {
-	case t.retained+n > c.server.cfg.Limits.Input:
-		return errTransactionFull(c)
-	case !c.session.memory.keep(n):
+	case t.retained+size > t.most:
+		return t.errFull()
+	case !t.memory.keep(size):
 		return errMemory
 	}
-	t.retained += n
+	t.retained += size
+	return nil
+}
+
+func (t *transaction) errFull() error {
+	return fmt.Errorf("ERR a transaction with the keys that it watches takes more than %d commands, %d arguments or %s (max_input); make several of it",
+		queuedMax, queuedArgsMax, wire.SizeText(t.most))
+}
+
+// add queues a command. It returns why there is no room for it, if there is none.
+func (t *transaction) add(c *call, q *queued) error {
+	if len(t.queue) >= queuedMax || t.args+len(q.args) > queuedArgsMax {
+		return t.errFull()
+	}
+	if err := t.retain(c, 1); err != nil {
+		return err
+	}
+	t.queue = append(t.queue, q)
+	t.args += len(q.args)
 	return nil
 }
 
@@ -144,11 +164,10 @@ func (t *transaction) marks() []quorum.Mark {
 	return marks
 }
 
-// watches returns what the client watches by that name, or nil.
-func watches(c *call, name string) *watched {
-	key := c.key(name)
-	if i := slices.IndexFunc(c.session.transaction.watched, func(w *watched) bool { return w.key == key }); i >= 0 {
-		return c.session.transaction.watched[i]
+// watches returns what is watched under the key, or nil.
+func (t *transaction) watches(key quorum.Key) *watched {
+	if i := slices.IndexFunc(t.watched, func(w *watched) bool { return w.key == key }); i >= 0 {
+		return t.watched[i]
 	}
 	return nil
 }
@@ -179,14 +198,14 @@ func runWatching(c *call) (Reply, bool) {
 		}
 	}
 	names := q.keys()
-	isWatched := func(name string) bool { return watches(c, name) != nil }
+	isWatched := func(name string) bool { return c.session.transaction.watches(c.key(name)) != nil }
 	switch {
 	case c.cmd.group == "transactions" || !slices.ContainsFunc(names, isWatched):
 	case q.step != nil:
 		return runStep(c, q), false
 	case script || c.cmd.flags&readOnly == 0: // other reads note by themselves what they find; TestWatchKnowsWhatEveryReadHasTold
 		for _, name := range names {
-			watches(c, name).finds()
+			c.session.transaction.watches(c.key(name)).finds()
 		}
 	}
 	return nil, true

@@ -93,7 +93,7 @@ func beginThere(c *call) Reply {
 	for _, q := range t.queue {
 		l.ask(expectation{n: 1}, q.args...)
 	}
-	t.end(&c.session.memory)
+	t.end()
 	t.stage = queuingThere
 	return nil
 }
@@ -125,7 +125,7 @@ func endThere(c *call) (Reply, bool) {
 	}
 	reply := forward(c)
 	if !isError(reply) {
-		t.end(&c.session.memory)
+		t.end()
 	}
 	return reply, false
 }
