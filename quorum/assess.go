@@ -98,7 +98,7 @@ func (a *assessor) assess(k, last *link) error {
 			//mutant: a witness that was not loaded is not missed
 			now.Incomplete = now.Incomplete || !witnessed
 		}
-		j := vouch.Judge(found.canary, now, known)
+		j := vouch.Assess(found.canary, now, known)
 		switch {
 		case forgot != "":
 		case a.isBack(j.Next.Epoch):
@@ -109,15 +109,15 @@ func (a *assessor) assess(k, last *link) error {
 		case known <= is.Epoch: // else it is another server, or is told to be
 			forgot = a.hindsight(found, is.Epoch, look)
 		}
-		if forgot != "" && (j.Verdict == vouch.Same || j.Verdict == vouch.Renew) {
-			j.Verdict, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
+		if forgot != "" && (j.Finding == vouch.Same || j.Finding == vouch.Renew) {
+			j.Finding, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
 		}
-		if j.Verdict == vouch.Foreign {
+		if j.Finding == vouch.Foreign {
 			return errors.New(j.Reason)
 		}
 		//mutant: a proxy watches clocks by its own settings alone
 		a.engine.keepTo(j.Next.Bounds)
-		if j.Verdict == vouch.Same {
+		if j.Finding == vouch.Same {
 			a.marked, k.early, k.durable = jumps, early && j.Next.Process != now.Process, j.Next.Durable
 			return a.adopt(k, found, j.Next.Epoch)
 		}
@@ -125,7 +125,7 @@ func (a *assessor) assess(k, last *link) error {
 		if err != nil {
 			return err
 		}
-		if done && j.Verdict == vouch.Forgot {
+		if done && j.Finding == vouch.Forgot {
 			a.horizon.ends = ends{}
 		}
 		if done { // else another proxy was faster, perhaps with a mark for another reason: ours still has to be made
@@ -203,23 +203,23 @@ func (c *Config) backAfter() time.Duration {
 // mark writes the next canary, and the quarantine that goes with it. Where the whole server may have forgotten locks, its other
 // databases are marked, too: there may be no lane for them now that would find out. forgot is the reason if it concerns the whole
 // server; "" if only this database's mark is wrong. It returns false if another proxy was faster.
-func (a *assessor) mark(k *link, seen string, j vouch.Judgement, forgot string) (done bool, err error) {
+func (a *assessor) mark(k *link, seen string, j vouch.Assessment, forgot string) (done bool, err error) {
 	text := ""
-	if j.Verdict == vouch.Forgot {
-		text = sentenceText(j.Reason)
+	if j.Finding == vouch.Forgot {
+		text = quarantineText(j.Reason)
 	}
 	keys := []string{canaryKey, quarantineKey}
 	calls := []*masters.Call{{Args: luaMark.whole(append(keys, rosterKey), seen, j.Next.String(), text)}}
-	if flushed := seen == ""; j.Verdict == vouch.Forgot && (flushed || a.db == 0) {
+	if flushed := seen == ""; j.Finding == vouch.Forgot && (flushed || a.db == 0) {
 		epoch := j.Next.Epoch
 		switch {
 		//mutant: what a flush of database 0 hides is not marked
 		case flushed && a.db == 0 && forgot != "": // the others were not flushed, but forgot concerns them
-			text = sentenceText(forgot)
+			text = quarantineText(forgot)
 		case flushed: // the others were not; but data that was swapped away from here must not come back as clean
 			epoch = 0
 		}
-		args := luaSentence.whole(keys, epoch, text, int64(a.db), int64(databasesMax), j.Next.Evicted)
+		args := luaQuarantineAll.whole(keys, epoch, text, int64(a.db), int64(databasesMax), j.Next.Evicted)
 		calls = append(calls, &masters.Call{Args: args})
 	}
 	if err := k.conn.Exec(calls); err != nil {

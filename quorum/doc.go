@@ -54,7 +54,7 @@
 //	proof            with each batch: are the marks the same, and did its clock run as ours did? Else the batch does not count,
 //	                 and the master is assessed anew
 //	settleEpochs     when votes are about to win: has none of these masters got new marks since?
-//	warden           beside all this: ends quarantines, by what the other masters remember; judges whose clock it was that jumped
+//	monitor          beside all this: ends quarantines, by what the other masters remember; finds out whose clock jumped
 //
 // A lane holds one of each type that judges its master; none of these knows the lane, but for the two methods of an examiner:
 //
@@ -65,7 +65,7 @@
 //	recovery         the master's quarantine; its own mutex
 //
 // As function calls: dialer.handshake with assessor.inquire, laneClock.meet, assessor.assess, mark and adopt; assessor.vouch and, if
-// need be, lane.reassess; round.conclude; warden.judge and recovery.seeThrough. The files:
+// need be, lane.reassess; round.conclude; monitor.explain and recovery.seeThrough. The files:
 //
 //	assess.go, marks.go,             the handshake's part
 //	marks_lua.go, witness.go
@@ -75,7 +75,7 @@
 //	names.go                         do other proxies take the same names for locks?
 //	roster.go                        the epochs of all masters, and how the others are told of a new one
 //	horizon.go, horizon_end.go,      how long a master that has forgotten must wait; who sees to that
-//	quarantine.go, warden.go, tender.go
+//	quarantine.go, monitor.go, tender.go
 //	package vouch                    the rules of all these, pure
 //	initialise.go, inspect.go        lockproxy init and check
 //

@@ -29,7 +29,7 @@ type Engine struct {
 	load    *admission.Control
 
 	answers   answerClock
-	warden    *warden
+	monitor   *monitor
 	servers   servers
 	slept     atomic.Int64 // how long this process stood still without any clock here noticing: rule 8
 	suspended atomic.Int64 // how long this machine did, as the system tells; see catchUp
@@ -42,7 +42,7 @@ type Engine struct {
 
 	ctx     context.Context
 	cancel  context.CancelFunc
-	loops   sync.WaitGroup // the lanes, the warden, the sweepers, the answer clock, and what spawn runs
+	loops   sync.WaitGroup // the lanes, the monitor, the sweepers, the answer clock, and what spawn runs
 	closing atomic.Bool
 
 	turns   turns           // of Execs
@@ -89,12 +89,12 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		m.watch.clock = vouch.Clock{Rate: cfg.DriftFactor, Tolerance: tolerance(cfg.Grace), Patience: cfg.InstanceTimeout}
 		e.masters = append(e.masters, m)
 	}
-	e.warden = newWarden(e)
+	e.monitor = newMonitor(e)
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.sweeper, e.fills = newSweeper(e), newSweeper(e)
 	e.loops.Go(func() { e.sweeper.run(e.ctx.Done()) })
 	e.loops.Go(func() { e.fills.run(e.ctx.Done()) })
-	e.loops.Go(func() { e.warden.run(e.ctx) })
+	e.loops.Go(func() { e.monitor.run(e.ctx) })
 	e.loops.Go(func() { e.answers.run(e.catchUp, e.ctx.Done()) })
 	e.lanesOf(0) // whose marks tell of the whole master, too
 	e.lanesOf(cfg.FirstDatabase)

@@ -127,7 +127,7 @@ func (f *fake) runMarks(call *masters.Call) bool {
 		}
 		f.putMark(canaryKey, arg(0))
 		delete(f.marks, quarantineKey)
-	case luaSentence.text: // the fake has one database
+	case luaQuarantineAll.text: // the fake has one database
 	case luaHorizon.text:
 		if text, ok := f.fail["horizon"]; ok {
 			call.Err = errors.New(text)

@@ -80,7 +80,7 @@ func markNew(ctx context.Context, cfg Config, ms []masters.Master, found []Inspe
 		canary := found[i].nextCanary(db, nextEpochs(found, db, least), Members(ms, cfg.Deployment))
 		canary.Bounds = cfg.bounds()
 		keys := []string{canaryKey, quarantineKey, rosterKey}
-		_, err := execute(c, luaMark.whole(keys, "", canary.String(), sentenceText(vouch.New))) // or a proxy was faster
+		_, err := execute(c, luaMark.whole(keys, "", canary.String(), quarantineText(vouch.New))) // or a proxy was faster
 		return err
 	})
 }

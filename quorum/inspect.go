@@ -128,7 +128,7 @@ func (in *Inspected) look(db int, c masters.Conn, cfg *Config, members string) e
 	in.Marked = in.Marked || known && reason != vouch.New
 	if found.canary == "" || found.quarantine != "" {
 		in.Barred = append(in.Barred, Barred{
-			DB: db, Reason: reason, Since: time.Since(sentencedAt(found.quarantine)),
+			DB: db, Reason: reason, Since: time.Since(quarantinedAt(found.quarantine)),
 		})
 	}
 	d := inspectedDatabase{
@@ -150,8 +150,8 @@ func (in *Inspected) compare(is *vouch.Canary) {
 	now.Process, now.Lineage, now.Past = orDash(in.Info.RunID), orDash(in.Info.Lineage), pastOf(&in.Info)
 	now.Durable, now.MayBeDurable, now.Incomplete = in.Info.Durable(in.Bounds.Patience), in.Info.MayBeDurable(), in.Info.LoadErrors > 0
 	now.FirstFile, now.Rewriting = in.Info.Files.IsFirst(), in.Info.Files.Rewriting()
-	j := vouch.Judge(is.String(), now, is.Epoch)
-	if j.Verdict == vouch.Forgot {
+	j := vouch.Assess(is.String(), now, is.Epoch)
+	if j.Finding == vouch.Forgot {
 		in.Forgets = j.Reason
 	}
 	in.Moved = j.Next.Moved
@@ -182,15 +182,15 @@ func foresee(found []Inspected, i int, cfg *Config) {
 	for j := range found[i].Barred {
 		b := &found[i].Barred[j]
 		q := vouch.NewQuarantine(b.Reason, -max(b.Since, 0), found[i].Bounds.Kept, cfg.DriftFactor)
-		var said []vouch.Testimony
+		var said []vouch.Report
 		for o := range found {
 			if o != i && b.DB < len(found[o].databases) && found[o].databases[b.DB].horizon >= 0 {
-				said = append(said, vouch.Testimony{Horizon: found[o].databases[b.DB].horizon, Clean: !found[o].barredIn(b.DB)})
+				said = append(said, vouch.Report{Horizon: found[o].databases[b.DB].horizon, Clean: !found[o].barredIn(b.DB)})
 			}
 		}
 		b.Unknown = !q.Hear(said, len(found), 0, cfg.DriftFactor)
-		if b.Left = max(q.Until, 0); !b.Unknown { // a proxy that has heard them allows for drift since, and counts from when its warden looked
-			b.Left += wardenEvery + time.Duration(2*cfg.DriftFactor*float64(max(b.Since, 0)))
+		if b.Left = max(q.Until, 0); !b.Unknown { // a proxy that has heard them allows for drift since, and counts from when its monitor looked
+			b.Left += monitorEvery + time.Duration(2*cfg.DriftFactor*float64(max(b.Since, 0)))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (c *laneClock) meet(conn masters.Conn) error {
 			return err
 		}
 		if doubt != askedAsleep && doubt != "" {
-			c.engine.warden.alarm()
+			c.engine.monitor.suspectClock()
 			break
 		}
 	}
@@ -109,7 +109,7 @@ func (c *laneClock) observe(conn masters.Conn, p *proof, keeps time.Duration) fa
 		}
 		doubt := c.master.watch.observe(p.sent, p.received, first, last)
 		if doubt != "" {
-			c.engine.warden.alarm()
+			c.engine.monitor.suspectClock()
 		}
 		if highest := last - p.sent; tries == 0 {
 			c.shown, c.highest = max(first, last), highest

@@ -76,8 +76,8 @@ func Members(ms []masters.Master, deployment string) string {
 	return fmt.Sprintf("%d-%016x", len(ms), h.Sum64())
 }
 
-// sentenceText is what a quarantine key holds.
-func sentenceText(reason string) string {
+// quarantineText is what a quarantine key holds.
+func quarantineText(reason string) string {
 	return strconv.FormatInt(time.Now().UnixMilli(), 10) + " " + reason
 }
 
@@ -87,8 +87,8 @@ func reasonOf(text string) string {
 	return reason
 }
 
-// sentencedAt returns when a quarantine key's text was written, by the clock of the proxy that wrote it.
-func sentencedAt(text string) time.Time {
+// quarantinedAt returns when a quarantine key's text was written, by the clock of the proxy that wrote it.
+func quarantinedAt(text string) time.Time {
 	at, _, _ := strings.Cut(text, " ")
 	ms, _ := strconv.ParseInt(at, 10, 64)
 	return time.UnixMilli(ms)

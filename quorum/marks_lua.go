@@ -27,12 +27,12 @@ local to = string.match(ARGV[2], '^%S+ (%d+) ')
 if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
-	// luaSentence KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
+	// luaQuarantineAll KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
 	// ARGV[3]=this database ARGV[4]=how many databases there are ARGV[5]=how many keys the server has evicted: quarantines every database that has a canary, but this one only
 	// if its epoch is earlier. Another database may be in a later epoch, if a proxy marked it whose wall clock is ahead: it comes
 	// to the epoch after its own. A database that has another's canary loses it: this canary, moved on or left alone, would be the
 	// right one when the databases are swapped again.
-	luaSentence = newLua(`
+	luaQuarantineAll = newLua(`
 local function sentence(db)
   local mark = redis.call('GET', KEYS[1])
   if not mark then return end

@@ -7,7 +7,7 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A master is one of the N, with what all its lanes know of it.
+// A master is one of the N, with all that its lanes know in common.
 type master struct {
 	masters.Master
 	slot      int // in rosters
@@ -17,12 +17,12 @@ type master struct {
 	votes     [Failed + 1]atomic.Uint64
 	failures  [failureKinds]atomic.Uint64
 	roundTrip atomic.Int64
-	marked    atomic.Int64 // the charges for which every database has been marked, by the lane of database 0
+	marked    atomic.Int64 // so many confirmed jumps are in every database's mark, by the lane of database 0
 
 	mu         sync.Mutex // guards all below
 	links      int        // live connections
 	info       masters.Info
-	complained map[string]instant // when the log was last told that it answers with errors, by their codes
+	complained map[string]instant // when the log was last told of errors in the master's answers, by code
 }
 
 // count counts a vote and, if it failed, why.
@@ -53,14 +53,14 @@ func (m *master) describe(info *masters.Info) {
 	m.info = *info
 }
 
-// tellsAppend says that it has said when it writes its append-only file.
+// tellsAppend says that the master has said when it writes its append-only file.
 func (m *master) tellsAppend() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.info.TellsAppend()
 }
 
-// answersFirst says that it has a setting which lets it answer before it writes to disk.
+// answersFirst says that the master has a setting which lets it answer before it writes to disk.
 func (m *master) answersFirst() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,8 +16,8 @@ type quarantine struct {
 	*vouch.Quarantine
 	text, canary string // as they are on the master
 	epoch        int64
-	surveyed     instant                 // when the latest survey began; 0 if none did
-	said         map[int]vouch.Testimony // by slot: what the others have said
+	surveyed     instant              // when the latest survey began; 0 if none did
+	said         map[int]vouch.Report // by slot: what the others have said
 }
 
 // A recovery sees the quarantines of a lane's master through: it asks the other masters for how long locks may live that this one has
@@ -119,7 +119,7 @@ func (r *recovery) seeThrough(now instant) {
 		return
 	}
 	//mutant: an earlier server tells how long a quarantine lasts
-	maps.DeleteFunc(q.said, func(slot int, t vouch.Testimony) bool { return r.epochs.roster[slot].Load() > t.Epoch }) // an earlier server's
+	maps.DeleteFunc(q.said, func(slot int, t vouch.Report) bool { return r.epochs.roster[slot].Load() > t.Epoch }) // an earlier server's
 	n, said := len(r.engine.masters), slices.Collect(maps.Values(q.said))
 	if !q.Known {
 		q.Outlast(r.engine.bounds.Load().Kept, r.engine.cfg.DriftFactor) // a master that has been met since may have told of longer locks
@@ -131,7 +131,7 @@ func (r *recovery) seeThrough(now instant) {
 	fence := vouch.Fence(said, n) // the fence that the master is to be seeded with, or 0 if too few others have told
 	survey := !over && !q.Known && (q.surveyed == 0 || now-q.surveyed >= surveyEvery)
 	if survey {
-		q.surveyed, q.said = now, make(map[int]vouch.Testimony)
+		q.surveyed, q.said = now, make(map[int]vouch.Report)
 	}
 	r.mu.Unlock()
 	switch {
@@ -162,7 +162,7 @@ func (r *recovery) survey(q *quarantine, other *lane) {
 			return
 		}
 		r.epochs.roster.learn(text)
-		t := vouch.Testimony{
+		t := vouch.Report{
 			Epoch:   other.link.epoch,
 			Horizon: time.Duration(ms) * time.Millisecond,
 			Clean:   quarantined == 0 && r.epochs.latest().Load() == q.epoch,
@@ -175,7 +175,7 @@ func (r *recovery) survey(q *quarantine, other *lane) {
 }
 
 // hear takes what one other master said.
-func (r *recovery) hear(q *quarantine, slot int, t vouch.Testimony) {
+func (r *recovery) hear(q *quarantine, slot int, t vouch.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.is == q {

@@ -110,7 +110,7 @@ func (e *epochs) latest() *atomic.Int64 { return &e.roster[e.slot] }
 
 // tellOthers has the other masters told the epochs, except those in told, by slot, which know. It is called when this master has
 // come to a new epoch.
-func (e *epochs) tellOthers(told map[int]vouch.Testimony) {
+func (e *epochs) tellOthers(told map[int]vouch.Report) {
 	for _, other := range e.peers {
 		o := &other.epochs
 		if _, knows := told[o.slot]; o != e && !knows {

@@ -77,7 +77,7 @@ func TestWhatWasAskedBeforeAStandstillWasKnownIsNoJump(t *testing.T) {
 	if cause := w.observe(2*time.Second, 3*time.Hour, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
 		t.Errorf("while the clock is put right: told %q", cause)
 	}
-	w.acquit(2*time.Second, time.Hour, time.Hour, time.Hour+2*time.Second)
+	w.clear(2*time.Second, time.Hour, time.Hour, time.Hour+2*time.Second)
 	if cause := w.observe(time.Hour+time.Second, time.Hour+2*time.Second, time.Minute+time.Second, time.Minute+time.Second); !strings.Contains(cause, "stood still") {
 		t.Errorf("told %q", cause)
 	}
@@ -100,7 +100,7 @@ func TestAStandstillHidesNoJumpThatCameBack(t *testing.T) {
 	} {
 		inWorldWith(t, 3, Config{TTLMax: 2 * time.Hour}, func(w *world) {
 			w.acquire(key, "mine", time.Hour)
-			w.fakes[2].stall() // so that the warden waits for its answer
+			w.fakes[2].stall() // so that the monitor waits for its answer
 			for _, f := range w.fakes[1:] {
 				f.step(stood)
 			}
@@ -130,7 +130,7 @@ func TestAMasterThatIsMetAfterAStandstillDoesNotSayOtherwise(t *testing.T) {
 			t.Errorf("of two: %v %v", own, sure)
 		}
 	}
-	w.acquit(alarmed, time.Minute, time.Minute, alarmed+time.Minute+2)
+	w.clear(alarmed, time.Minute, time.Minute, alarmed+time.Minute+2)
 	at := alarmed + time.Minute + 3
 	if cause := w.observe(at, at, at+time.Hour-time.Minute, at+time.Hour-time.Minute); cause != "" {
 		t.Error(cause)
@@ -170,7 +170,7 @@ func TestAShortStandstillIsNoJumpOfThoseThatShowIt(t *testing.T) {
 func TestTheClockIsPutRightBeforeTheMastersAreKnownByIt(t *testing.T) {
 	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), masters: []*master{{}, {}}}
 	first, last := &e.masters[0].watch, &e.masters[1].watch
-	w := newWarden(e)
+	w := newMonitor(e)
 	var enough atomic.Bool
 	var putting sync.WaitGroup
 	putting.Go(func() {

@@ -17,7 +17,7 @@ func TestAClockThatJumpsAndComesBackIsAMasterThatForgot(t *testing.T) {
 		if a := w.acquire(key, "mine", minute); a.Lock == nil {
 			t.Fatal("not granted")
 		}
-		w.fakes[1].stall() // so that the warden waits for its answer
+		w.fakes[1].stall() // so that the monitor waits for its answer
 		for _, by := range []time.Duration{time.Hour, -time.Hour} {
 			w.fakes[0].step(by)
 			w.read(key)
@@ -56,7 +56,7 @@ func TestAnAnswerFromBeforeASuspensionAcquitsNobody(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		w.fakes[1].setDelay(30 * time.Millisecond)
 		w.settle()
-		time.Sleep(50 * time.Millisecond) // the warden is at work between its two answers
+		time.Sleep(50 * time.Millisecond) // the monitor is at work between its two answers
 		asked := make(chan View, 1)
 		w.Read(Key{Name: key}, func(v View) { asked <- v })
 		time.Sleep(40 * time.Millisecond) // the slow one has answered, and the answer is on its way
@@ -94,7 +94,7 @@ func TestAMasterIsMarkedAsSoonAsItsClockIsJudged(t *testing.T) {
 			}
 			w.fakes[0].step(time.Hour)
 			w.acquire(key, "mine", minute) // finds out
-			time.Sleep(w.cfg.InstanceTimeout + 2*alarmedEvery)
+			time.Sleep(w.cfg.InstanceTimeout + 2*suspectEvery)
 			f := w.fakes[0]
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -497,7 +497,7 @@ func TestAJumpIsChargedBeforeItIsForgotten(t *testing.T) {
 		var other sync.WaitGroup
 		other.Go(func() {
 			ready.Store(true)
-			w.convict()
+			w.confirm()
 		})
 		for !ready.Load() {
 			runtime.Gosched()

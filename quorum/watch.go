@@ -9,8 +9,8 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// A watch follows one master's clock, over all its lanes and connections. From a jump until the
-// warden has found out whose it was, no vote of that master counts.
+// A watch follows one master's clock, over all its lanes and connections. From a jump until the monitor has found out whose clock
+// jumped, no vote of the master counts.
 type watch struct {
 	restarts atomic.Int64 // how often following the clock was begun anew
 
@@ -20,7 +20,7 @@ type watch struct {
 	first  instant       // when the first question was sent that was answered
 	steady instant       // when the latest question was sent whose answer showed no jump
 	hidden time.Duration // how far the clock may have stepped by then without being noticed
-	jumped bool          // the clock has jumped, and the monitor has not judged the jump yet
+	jumped bool          // the clock has jumped, and the monitor has not explained the jump yet
 	jump   time.Duration // by how much, in all
 	ahead  time.Duration // what it jumped forwards, whether or not it came back
 
@@ -54,8 +54,8 @@ func (w *watch) observe(sent, received instant, first, last time.Duration) strin
 	return ""
 }
 
-// early returns by how much too early what was gone when the clock showed shown can have been gone at most, by now; false if nothing
-// is known of that yet.
+// early returns by how much too early, at most, a key can have been dropped that was gone when the clock showed shown; false if
+// nothing is known yet.
 func (w *watch) early(shown time.Duration, now instant) (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,29 +69,29 @@ func (w *watch) uneven() time.Duration {
 	return w.clock.Uneven()
 }
 
-// isVague says that what the clock shows is known less exactly than as a rule, by more than d.
+// isVague says that the clock is known less exactly than as a rule, by more than d.
 func (w *watch) isVague(d time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clock.IsVague(d)
 }
 
-// sure says that what the clock shows is known to within d.
+// sure says that the clock is known to within d.
 func (w *watch) sure(d time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clock.Known() && w.clock.Width() <= d
 }
 
-// excess returns by how much more than d what is known of the clock leaves open.
+// excess returns by how much less exactly than to within d the clock is known.
 func (w *watch) excess(d time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(w.clock.Width()-d, 0)
 }
 
-// latest returns what the master's clock shows at most, in ms. If nothing is known of the clock, it goes by heard: what the clock
-// showed when it was last heard, at our moment at.
+// latest returns the latest time, in ms, that the master's clock may show. If nothing is known of the clock, latest goes by heard:
+// the clock's time when the clock was last heard, at our moment at.
 func (w *watch) latest(now instant, heard int64, at instant) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,8 +101,8 @@ func (w *watch) latest(now instant, heard int64, at instant) int64 {
 	return int64(math.Ceil(float64(w.clock.Latest(now)) / float64(time.Millisecond)))
 }
 
-// earliest returns what the master's clock shows at least at our moment at, in ms. If nothing is known of the clock, it returns
-// heard: what the clock showed when it was last heard.
+// earliest returns the earliest time, in ms, that the master's clock may show at our moment at. If nothing is known of the clock,
+// earliest returns heard: the clock's time when the clock was last heard.
 func (w *watch) earliest(at instant, heard int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +112,7 @@ func (w *watch) earliest(at instant, heard int64) int64 {
 	return int64(math.Floor(float64(w.clock.Earliest(at)) / float64(time.Millisecond)))
 }
 
-// when returns at what moment of ours the master's clock shows at, in ms, by what is known of it now.
+// when returns the moment of ours at which the master's clock shows at, in ms, as far as the clock is known now.
 func (w *watch) when(now instant, at int64) vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,12 +127,12 @@ func (w *watch) restrict(rate float64, tolerance time.Duration) {
 	w.clock.Restrict(rate, tolerance)
 }
 
-// endInquiry ends the inquiry into a jump and, if the clock jumped forwards, has the master quarantined for that. It does both at
-// once: a batch that was vouched for between the two would count. It is called with mu held.
-func (w *watch) endInquiry(ahead time.Duration) {
+// endSuspicion forgets a jump and, if the clock jumped forwards, has the master quarantined. Both happen at once: a batch that was
+// vouched for between the two would count. The caller holds mu.
+func (w *watch) endSuspicion(ahead time.Duration) {
 	w.jumped, w.jump, w.ahead = false, 0, 0
 	//mutant: no quarantine after a jump forwards
-	if ahead > 0 { // even if the clock is right again by now: what expired is gone
+	if ahead > 0 { // even if the clock is right again by now: keys that expired are gone
 		w.confirmations++
 		w.confirmation = "its clock jumped forwards by " + ahead.Round(time.Millisecond).String()
 	}
@@ -145,10 +145,10 @@ func (w *watch) confirmed() (int, string) {
 	return w.confirmations, w.confirmation
 }
 
-// jumpSince returns the span that this clock's jump, which awaits judgement, is in. t is when the first clock was found to have
-// jumped. A clock that was steady at t or later has jumped by no more than goes unnoticed; one that was not known before t may have
-// jumped by anything. It returns nil if the master has answered no question since t, or its clock is known less exactly than as a
-// rule, by more than d.
+// jumpSince returns the span that this clock's jump is in, while the jump is not explained. t is when the first clock was found to
+// have jumped. A clock that was steady at t or later has jumped by no more than goes unnoticed. A clock that was not known before t
+// may have jumped by anything. jumpSince returns nil if the master has answered no question since t, or if its clock is known less
+// exactly than as a rule, by more than d.
 func (w *watch) jumpSince(t instant, d time.Duration) *vouch.Span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,31 +174,31 @@ func (w *watch) ignore() {
 	w.from = math.MaxInt64
 }
 
-// acquit ends the inquiry into a jump that was ours: before t this process stood still for by. Our clock has been put right by put,
-// and now shows now. It returns how far the master's clock has jumped forwards by itself, besides.
-func (w *watch) acquit(t instant, by, put time.Duration, now instant) (ahead time.Duration) {
+// clear explains a jump by ours: before t this process stood still for by. Our clock has been put right by put, and shows now. clear
+// returns how far the master's clock has jumped forwards by itself, besides.
+func (w *watch) clear(t instant, by, put time.Duration, now instant) (ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.restarts.Add(1)
-	if !w.jumped && w.steady >= t { // what is known of this clock was learnt after the standstill
+	if !w.jumped && w.steady >= t { // this clock was met after the standstill
 		by = 0
 	}
 	//mutant: a standstill hides a jump that came back
-	ahead = min(w.ahead, w.ahead-w.jump) // what the clock jumped back again was its own jump: no standstill shows as one back
-	ahead = max(ahead, w.clock.Acquit(by, put), 0)
+	ahead = min(w.ahead, w.ahead-w.jump) // a jump back was the clock's own: no standstill shows as a jump back
+	ahead = max(ahead, w.clock.Clear(by, put), 0)
 	w.from = now
-	w.endInquiry(ahead)
+	w.endSuspicion(ahead)
 	return ahead
 }
 
-// convict ends the inquiry into a jump of the master's own clock. It returns what it jumped in all, and what forwards.
-func (w *watch) convict() (by, ahead time.Duration) {
+// confirm explains a jump as the master's own clock's. It returns how far the clock jumped in all, and how far forwards.
+func (w *watch) confirm() (by, ahead time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	by, ahead = w.jump, w.ahead
-	w.clock.Convict()
+	w.clock.Confirm()
 	//mutant: a jump is forgotten before its master is charged
-	w.endInquiry(ahead)
+	w.endSuspicion(ahead)
 	return by, ahead
 }
 

@@ -83,7 +83,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "no quarantine without a canary", rule: "6 quarantine",
-		change: becomes("return Judgement{Renew, New, now}"),
+		change: becomes("return Assessment{Renew, New, now}"),
 	},
 	{
 		name: "no quarantine after a restart", rule: "6 quarantine", aim: "restarts",
@@ -103,7 +103,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a jump is forgotten before its master is charged", rule: "6 quarantine",
-		change: becomes(`w.endInquiry(0)
+		change: becomes(`w.endSuspicion(0)
 	go func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -113,7 +113,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a clock that was judged is marked at the next heartbeat", rule: "6 quarantine",
-		change: becomes("_ = m"), test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
+		change: becomes("_ = master"), test: "TestAMasterIsMarkedAsSoonAsItsClockIsJudged",
 	},
 	{
 		name: "everysec counts as always", rule: "6 quarantine", aim: "restarts",
@@ -218,7 +218,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a server to which the address leads back votes at once", rule: "7a epochs",
-		change: becomes(`_, j.Verdict, j.Next.Epoch = cmp.Or(""), vouch.Renew, now.Epoch`),
+		change: becomes(`_, j.Finding, j.Next.Epoch = cmp.Or(""), vouch.Renew, now.Epoch`),
 		test:   "TestAServerThatIsBack", in: ".",
 	},
 	{
@@ -238,7 +238,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "an earlier server tells how long a quarantine lasts", rule: "7a epochs",
-		change: becomes("maps.DeleteFunc(q.said, func(int, vouch.Testimony) bool { return false })"),
+		change: becomes("maps.DeleteFunc(q.said, func(int, vouch.Report) bool { return false })"),
 		test:   "TestWhatAnEarlierServerSays", in: ".",
 	},
 	{

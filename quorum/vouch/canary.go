@@ -87,20 +87,20 @@ func ParseCanary(text string) (Canary, bool) {
 	return c, err1 == nil && err2 == nil && err3 == nil && ok && known && epoch >= 0
 }
 
-// A Verdict is what a mark proves about its master.
-type Verdict uint8
+// A Finding is what a mark proves about its master.
+type Finding uint8
 
 // The verdicts.
 const (
-	Same    Verdict = iota // nothing was forgotten since the mark was made
+	Same    Finding = iota // nothing was forgotten since the mark was made
 	Renew                  // nothing was forgotten, but the mark is out of date: Next replaces the mark
 	Forgot                 // locks may have been forgotten: Next replaces the mark, and the master is quarantined
 	Foreign                // the master belongs to another deployment, or to another version of lockproxy
 )
 
-// A Judgement is a verdict and its consequences.
-type Judgement struct {
-	Verdict Verdict
+// An Assessment is a finding and its consequences.
+type Assessment struct {
+	Finding Finding
 	Reason  string // of Forgot and Foreign
 	Next    Canary
 }
@@ -116,10 +116,10 @@ const (
 // Unread is a reason of Foreign.
 const Unread = "bears a mark of another version of lockproxy, which this one does not read: run the version that made it, or that version's successor"
 
-// Judge compares a master's mark (text, "" if there is none) with the master's own statements (now) and with this
+// Assess compares a master's mark (text, "" if there is none) with the master's own statements (now) and with this
 // proxy's knowledge of the deployment. now.Epoch is greater than any known epoch of this master. latest is the greatest
 // epoch of this master that any master has told.
-func Judge(text string, now Canary, latest int64) Judgement {
+func Assess(text string, now Canary, latest int64) Assessment {
 	//mutant: a file that is just being written counts as all that was granted
 	if now.Rewriting && !now.Watched { // the file may have been turned on while nobody looked
 		now.Durable = false
@@ -127,18 +127,18 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	complete := now
 	complete.Incomplete = false
 	if text == "" && now.Incomplete {
-		return Judgement{Forgot, Incomplete, complete}
+		return Assessment{Forgot, Incomplete, complete}
 	}
 	if text == "" {
 		//mutant: no quarantine without a canary
-		return Judgement{Forgot, New, now}
+		return Assessment{Forgot, New, now}
 	}
 	if IsUnread(text) {
-		return Judgement{Verdict: Foreign, Reason: Unread}
+		return Assessment{Finding: Foreign, Reason: Unread}
 	}
 	was, ok := ParseCanary(text)
 	if !ok || was.Members != now.Members {
-		return Judgement{Verdict: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
+		return Assessment{Finding: Foreign, Reason: "belongs to another deployment, or the list of masters has changed: see lockproxy init"}
 	}
 	next := complete
 	next.Bounds, next.Epoch, next.MayBeDurable, next.Early = was.And(now.Bounds), max(was.Epoch+1, now.Epoch), false, false
@@ -149,31 +149,31 @@ func Judge(text string, now Canary, latest int64) Judgement {
 	switch {
 	//mutant: no quarantine after SWAPDB
 	case was.DB != now.DB:
-		return Judgement{Forgot, "its databases were swapped", next}
+		return Assessment{Forgot, "its databases were swapped", next}
 	//mutant: no quarantine after a restart
 	case restarted && !(was.Durable && now.Durable):
-		return Judgement{Forgot, "it restarted, or another server has taken its place", next}
+		return Assessment{Forgot, "it restarted, or another server has taken its place", next}
 	//mutant: a file that was loaded in part counts as all that was known
 	case restarted && now.Incomplete:
-		return Judgement{Forgot, Incomplete, next}
+		return Assessment{Forgot, Incomplete, next}
 	//mutant: another master's data counts as its own
 	case restarted && was.Slot != now.Slot:
-		return Judgement{Forgot, "it was started on another master's data", next}
+		return Assessment{Forgot, "it was started on another master's data", next}
 	//mutant: a file of an earlier epoch counts as all that was known
 	case restarted && was.Epoch < latest: // the server has read a file that was not written to the end
-		return Judgement{Forgot, Older, next}
+		return Assessment{Forgot, Older, next}
 	//mutant: no quarantine of a promoted replica
 	case now.Lineage != "-" && (restarted || was.Lineage != now.Lineage): // a server that has read its AOF has no Lineage
-		return Judgement{Forgot, "it was a replica, or one has taken its place", next}
+		return Assessment{Forgot, "it was a replica, or one has taken its place", next}
 	}
 	if reason := was.changed(now); reason != "" {
-		return Judgement{Forgot, reason, next}
+		return Assessment{Forgot, reason, next}
 	}
 	next = was.renewed(now, next, latest)
 	if next != was {
-		return Judgement{Renew, "", next}
+		return Assessment{Renew, "", next}
 	}
-	return Judgement{Verdict: Same, Next: next}
+	return Assessment{Finding: Same, Next: next}
 }
 
 // hasRestarted says that the mark's server is another process now, as far as both tell their process.

@@ -27,7 +27,7 @@ type Clock struct {
 	floor         floor         // see Ahead
 	uneven        time.Duration // see Uneven
 
-	before *Clock        // the state before the jump, until Acquit or Convict; nil if there is no jump
+	before *Clock        // the state before the jump, until Clear or Confirm; nil if there is no jump
 	jump   time.Duration // by how much at least, by the observation that showed the jump
 }
 
@@ -54,7 +54,7 @@ func (s Span) step(t Span) Span {
 
 // Observe takes two readings of the master's clock, first and last, both between sent and received on our clock.
 // Observe returns by how much the master's clock jumped at least: positive is forwards, 0 is not at all. After a jump
-// forwards the Clock begins anew, and keeps its former state until Acquit or Convict.
+// forwards the Clock begins anew, and keeps its former state until Clear or Confirm.
 func (c *Clock) Observe(sent, received, first, last time.Duration) (jump time.Duration) {
 	was := *c
 	// If the clock was set back in between, the first reading says nothing of the offset now.
@@ -139,13 +139,13 @@ func (c *Clock) Restrict(rate float64, tolerance time.Duration) {
 	}
 }
 
-// Convict ends the inquiry into a jump: the master's clock jumped.
-func (c *Clock) Convict() { c.before = nil }
+// Confirm ends the inquiry into a jump: the master's clock jumped.
+func (c *Clock) Confirm() { c.before = nil }
 
-// Acquit ends the inquiry into a jump: our clock stood still for by, and has been put forwards by put since. The rest
-// of the master's jump, and jumps before the next observation, are the master's own. Acquit returns the rest, as
+// Clear ends the inquiry into a jump: our clock stood still for by, and has been put forwards by put since. The rest
+// of the master's jump, and jumps before the next observation, are the master's own. Clear returns the rest, as
 // Observe does.
-func (c *Clock) Acquit(by, put time.Duration) (jump time.Duration) {
+func (c *Clock) Clear(by, put time.Duration) (jump time.Duration) {
 	//mutant: a standstill makes clocks unknown
 	is, was := *c, c.before
 	if was == nil { // the clock has not been observed since

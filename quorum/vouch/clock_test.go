@@ -165,7 +165,7 @@ func TestAClockIsFollowedByTheStrictestBounds(t *testing.T) {
 		at(&k, 0, 0)
 		at(&k, s, s) // as if we had stood still for 1 s
 		k.Restrict(c.stricter, c.tolerates)
-		k.Acquit(s, 0)
+		k.Clear(s, 0)
 		if jump := at(&k, s+ms, s+50*ms); jump <= 0 {
 			t.Errorf("%s: after a standstill, a step of 50 ms was taken for %v", c.name, jump)
 		}

@@ -47,7 +47,7 @@ func (c *farClock) look(late, step time.Duration) (shown time.Duration) {
 	if c.Observe(sent, c.at, shown, shown) > 0 {
 		c.locks = nil
 	}
-	c.Convict()
+	c.Confirm()
 	return shown
 }
 

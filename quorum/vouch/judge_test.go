@@ -62,9 +62,9 @@ func TestJudge(t *testing.T) {
 // expectJudgement judges a master that is now so, and that was marked so.
 func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 	t.Helper()
-	j := Judge(mark, now, latest)
+	j := Assess(mark, now, latest)
 	if was.Members != now.Members {
-		if j.Verdict != Foreign || j.Reason == "" {
+		if j.Finding != Foreign || j.Reason == "" {
 			t.Fatalf("%+v, %+v: %+v: it is another deployment's", was, now, j)
 		}
 		return
@@ -72,13 +72,13 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 	next := j.Next
 	forgot := mayHaveForgotten(was, now, latest)
 	switch {
-	case forgot != (j.Verdict == Forgot), forgot != (j.Reason != ""):
+	case forgot != (j.Finding == Forgot), forgot != (j.Reason != ""):
 		t.Fatalf("%+v, %+v: %+v: forgot %v", was, now, j, forgot)
 	case forgot && (next.Epoch <= was.Epoch || next.Epoch < now.Epoch):
 		t.Fatalf("%+v, %+v: epoch %d is not new", was, now, next.Epoch)
 	case !forgot && was.Durable && !next.Durable && (was.Epoch < latest || next.Epoch != was.Epoch+1):
 		t.Fatalf("%+v, %+v: epoch %d is not the next, or it was replaced before", was, now, next.Epoch)
-	case !forgot && next.Durable == was.Durable && next.Epoch != was.Epoch, !forgot && (next == was) != (j.Verdict == Same):
+	case !forgot && next.Durable == was.Durable && next.Epoch != was.Epoch, !forgot && (next == was) != (j.Finding == Same):
 		t.Fatalf("%+v, %+v: %+v", was, now, j)
 	case forgot && next.Slot != now.Slot, !forgot && next.Slot != was.Slot:
 		t.Fatalf("%+v, %+v: next %+v: proxies that do not agree on the slot would mark it in turns", was, now, next)
@@ -98,7 +98,7 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 			if process == "-" || lineage == "-" && now.Lineage != "-" {
 				again.Durable, again.MayBeDurable = false, true
 			}
-			if k := Judge(mark, again, max(latest, next.Epoch)); k.Verdict != Same {
+			if k := Assess(mark, again, max(latest, next.Epoch)); k.Finding != Same {
 				t.Fatalf("%+v: marked %+v, and then judged %+v", again, next, k)
 			}
 		}
@@ -107,12 +107,12 @@ func expectJudgement(t *testing.T, mark string, was, now Canary, latest int64) {
 
 func TestAMasterWithoutAMarkMayHaveForgotten(t *testing.T) {
 	all(func(now Canary) {
-		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != New || j.Next != now {
+		if j := Assess("", now, 0); j.Finding != Forgot || j.Reason != New || j.Next != now {
 			t.Fatalf("%+v: %+v", now, j)
 		}
 		next := now
 		now.Incomplete = true
-		if j := Judge("", now, 0); j.Verdict != Forgot || j.Reason != Incomplete || j.Next != next {
+		if j := Assess("", now, 0); j.Finding != Forgot || j.Reason != Incomplete || j.Next != next {
 			t.Fatalf("%+v: %+v", now, j)
 		}
 	})
@@ -130,7 +130,7 @@ func TestWhatIsNoMarkIsForeign(t *testing.T) {
 		"lockproxy-1 7 p - m 3600000 volatile 0", "lockproxy-1 7 p - m 1h 50ms 0.01 volatile zero 0",
 		"lockproxy-1 7 p - m 1h 50ms 0.01 -1s volatile 2 0", "lockproxy-1 7 p - m 1h 50ms 0.01 2562047h volatile 2 0", good.String() + " more",
 	} {
-		if j := Judge(text, good, 0); j.Verdict != Foreign {
+		if j := Assess(text, good, 0); j.Finding != Foreign {
 			t.Errorf("%q: %+v", text, j)
 		}
 	}
@@ -148,8 +148,8 @@ func TestAMarkInAnotherFormatIsAnotherVersions(t *testing.T) {
 		"x":                                         false,
 		"":                                          false,
 	} {
-		j := Judge(text, now, 0)
-		if unread := j.Verdict == Foreign && j.Reason == Unread; unread != want || IsUnread(text) != want {
+		j := Assess(text, now, 0)
+		if unread := j.Finding == Foreign && j.Reason == Unread; unread != want || IsUnread(text) != want {
 			t.Errorf("%q: %+v, unread %v", text, j, IsUnread(text))
 		}
 	}

@@ -6,7 +6,7 @@ import "testing"
 func TestWhatAServerTellsOfItsLife(t *testing.T) {
 	mark := Canary{Process: "p", Lineage: "-", Epoch: 5, Members: "m", Durable: true, Past: Past{Evicted: 2, Copies: 1, Databases: 16, Place: "here"}}
 	type judged struct {
-		verdict Verdict
+		verdict Finding
 		reason  string
 		durable bool
 		epoch   int64
@@ -38,11 +38,11 @@ func TestWhatAServerTellsOfItsLife(t *testing.T) {
 		now := mark
 		now.Epoch, now.FirstFile = 9, true
 		test.change(&now)
-		j := Judge(mark.String(), now, 5)
-		if got := (judged{j.Verdict, j.Reason, j.Next.Durable, j.Next.Epoch}); got != test.want {
+		j := Assess(mark.String(), now, 5)
+		if got := (judged{j.Finding, j.Reason, j.Next.Durable, j.Next.Epoch}); got != test.want {
 			t.Errorf("%s: %+v, want %+v", name, got, test.want)
 		}
-		if again := Judge(j.Next.String(), now, j.Next.Epoch); again.Verdict != Same {
+		if again := Assess(j.Next.String(), now, j.Next.Epoch); again.Finding != Same {
 			t.Errorf("%s: marked %v, and then judged %+v", name, j.Next, again)
 		}
 	}
@@ -61,17 +61,17 @@ func TestAFileThatIsElsewhereStaysSoUntilARestart(t *testing.T) {
 	was := Canary{Process: "p", Lineage: "-", Epoch: 5, Members: "m", Durable: true, Past: Past{Place: "here"}}
 	now := was
 	now.Place = "there"
-	was = Judge(was.String(), now, 5).Next
+	was = Assess(was.String(), now, 5).Next
 	now.Place = "here"
-	j := Judge(was.String(), now, 6)
+	j := Assess(was.String(), now, 6)
 	if j.Next.Durable || !j.Next.Moved {
 		t.Fatalf("%+v", j)
 	}
-	if j = Judge(j.Next.String(), now, 6); j.Verdict != Same {
+	if j = Assess(j.Next.String(), now, 6); j.Finding != Same {
 		t.Fatalf("%+v", j)
 	}
 	now.Process, now.FirstFile = "q", true
-	if j = Judge(j.Next.String(), now, 6); j.Verdict != Forgot || !j.Next.Durable {
+	if j = Assess(j.Next.String(), now, 6); j.Finding != Forgot || !j.Next.Durable {
 		t.Fatalf("after a restart: %+v", j)
 	}
 }

@@ -33,8 +33,8 @@ func (q *Quarantine) Outlast(longest time.Duration, rate float64) {
 	q.Until = q.Since + stretch(longest, rate)
 }
 
-// A Testimony is the statement of one other master, in a batch that was vouched for.
-type Testimony struct {
+// A Report is the statement of one other master, in a batch that was vouched for.
+type Report struct {
 	Epoch   int64 // of the other master's own canary
 	Horizon time.Duration
 	Clean   bool  // the other master is not in quarantine itself
@@ -43,7 +43,7 @@ type Testimony struct {
 
 // Hear takes the statements of other masters, in answer to questions sent after the quarantine began, and heard by now.
 // n is the number of all masters. Hear returns whether the statements were enough.
-func (q *Quarantine) Hear(said []Testimony, n int, now time.Duration, rate float64) bool {
+func (q *Quarantine) Hear(said []Report, n int, now time.Duration, rate float64) bool {
 	longest, clean := time.Duration(0), 0
 	for _, t := range said {
 		//mutant: the horizon of a quarantined master is believed
@@ -66,7 +66,7 @@ func (q *Quarantine) Hear(said []Testimony, n int, now time.Duration, rate float
 // have told. A fence that was given out was kept by a quorum, so at least one of any N−q+1 other masters that have
 // missed none knows it. If that master was asked before it kept the fence, the vote of the quarantined master for the
 // fence is void, as for a horizon.
-func Fence(said []Testimony, n int) int64 {
+func Fence(said []Report, n int) int64 {
 	largest, known := int64(0), 0
 	for _, t := range said {
 		if t.Clean && t.Fence > 0 {

@@ -22,14 +22,14 @@ func TestAQuarantineOutlastsEveryLock(t *testing.T) {
 					continue
 				}
 				q := NewQuarantine("", now-time.Minute, longest, rate)
-				var said []Testimony
+				var said []Report
 				for i, o := range others {
 					horizon := time.Second
 					if granted>>i&1 == 1 {
 						horizon = 3 * time.Hour
 					}
 					if o > 0 {
-						said = append(said, Testimony{Horizon: horizon, Clean: o == 2})
+						said = append(said, Report{Horizon: horizon, Clean: o == 2})
 					}
 				}
 				enough := q.Hear(said, n, now, rate)
@@ -68,11 +68,11 @@ func TestAMasterIsSeededWithTheLargestFenceItCanHaveForgotten(t *testing.T) {
 				if bits(kept) < quorum-1 {
 					continue
 				}
-				var said []Testimony
+				var said []Report
 				for i, o := range others {
 					if o > 0 {
 						fence := map[int]int64{1: 20, 2: 0, 3: 5 + 4*int64(kept>>i&1)}[o] // one in quarantine may tell of another's
-						said = append(said, Testimony{Clean: o > 1, Fence: fence})
+						said = append(said, Report{Clean: o > 1, Fence: fence})
 					}
 				}
 				switch fence := Fence(said, n); {
@@ -87,7 +87,7 @@ func TestAMasterIsSeededWithTheLargestFenceItCanHaveForgotten(t *testing.T) {
 func TestAQuarantineIsNotMadeLongerByTestimony(t *testing.T) {
 	q := NewQuarantine("", 0, time.Minute, 0.01)
 	before := q.Until
-	if !q.Hear([]Testimony{{Horizon: time.Hour, Clean: true}, {Horizon: time.Second, Clean: true}}, 3, time.Second, 0.01) || q.Until != before {
+	if !q.Hear([]Report{{Horizon: time.Hour, Clean: true}, {Horizon: time.Second, Clean: true}}, 3, time.Second, 0.01) || q.Until != before {
 		t.Errorf("until %v, want %v", q.Until, before)
 	}
 }

@@ -100,7 +100,7 @@ func TestAStandstillIsKnownAndLeavesClocksAsTheyWere(t *testing.T) {
 			t.Fatalf("seed %d: it stood still for %v, not %v", seed, stood, by)
 		}
 		put := stood - m.some(time.Second) // roughly
-		if rest := m.Acquit(max(by.Lo, stood-drift/2), put); rest != 0 {
+		if rest := m.Clear(max(by.Lo, stood-drift/2), put); rest != 0 {
 			t.Fatalf("seed %d: accused of %v besides", seed, rest)
 		}
 		m.at += put
@@ -137,7 +137,7 @@ func TestAStandstillHidesNoStep(t *testing.T) {
 			m.offset += step
 		}
 		reach := m.Reach()
-		rest := m.Acquit(stood, stood)
+		rest := m.Clear(stood, stood)
 		if heard && (early && rest <= 0 || m.Reach() != reach) { // it may have been set back since: what expired is gone
 			t.Fatalf("seed %d: a step of %v was heard and forgotten: %v, %v and then %v may hide", seed, step, rest, reach, m.Reach())
 		}
@@ -162,7 +162,7 @@ func TestAJumpInTheFirstObservationMayHaveBeenLarger(t *testing.T) {
 	if _, own, sure := Standstill([]*Span{&by, {stood, stood}}, modelRate, 0); !own || !sure {
 		t.Errorf("no standstill: %v", by)
 	}
-	if rest := m.Acquit(stood, 0); rest != 0 {
+	if rest := m.Clear(stood, 0); rest != 0 {
 		t.Errorf("accused of %v besides", rest)
 	}
 }
@@ -190,7 +190,7 @@ func TestAJumpThatWasJudgedIsOver(t *testing.T) {
 	m.ask(nothing)
 	m.offset += time.Minute
 	m.jumped(t)
-	m.Convict()
+	m.Confirm()
 	if by, ok := m.Jumped(); ok {
 		t.Errorf("jumped by %v", by)
 	}
@@ -205,7 +205,7 @@ func TestAJumpThatWasJudgedIsOver(t *testing.T) {
 func TestAClockThatRanAheadLeavesNoRoomForAStep(t *testing.T) {
 	m := newModel(1)
 	m.ask(nothing)
-	m.Acquit(-3*time.Hour, 0)
+	m.Clear(-3*time.Hour, 0)
 	m.offset += time.Second - 3*time.Hour
 	if jump, _ := m.ask(nothing); jump <= 0 {
 		t.Errorf("a step of 1 s was taken for %v", jump)

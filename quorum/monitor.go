@@ -1,0 +1,147 @@
+package quorum
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"lockproxy/quorum/vouch"
+)
+
+// A monitor looks after the masters beside the rounds: it sends heartbeats, finds out whose clock jumped, and sees quarantines
+// through. The monitor only asks; lanes carry its questions and act on the answers.
+type monitor struct {
+	engine    *Engine
+	wake      chan struct{}
+	suspected atomic.Int64 // when a jump was seen that is not explained yet; 0 if none was
+	beat      instant      // when the next heartbeat is due
+	names     instant      // when names are to be compared next
+	tender    tender
+}
+
+const (
+	// heartbeatEvery bounds how long a broken idle connection, or a setting that costs a master its vote, stays unnoticed.
+	heartbeatEvery = 500 * time.Millisecond
+	monitorEvery   = 100 * time.Millisecond
+	// suspectEvery is how often the monitor looks whether the masters have been heard, while a jump is not explained.
+	suspectEvery = 10 * time.Millisecond
+)
+
+func newMonitor(e *Engine) *monitor {
+	return &monitor{engine: e, wake: make(chan struct{}, 1), beat: heartbeatEvery, names: heartbeatEvery, tender: tender{engine: e}}
+}
+
+// suspectClock tells the monitor that a clock jumped: a master's, or ours.
+func (m *monitor) suspectClock() {
+	if !m.suspected.CompareAndSwap(0, int64(max(m.engine.now(), 1))) {
+		return
+	}
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *monitor) run(ctx context.Context) {
+	next := time.NewTimer(monitorEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-m.wake:
+			m.engine.eachLane((*lane).heartbeat)
+		case <-ctx.Done():
+			return
+		}
+		m.tick()
+		if m.suspected.Load() != 0 {
+			next.Reset(suspectEvery)
+		} else {
+			next.Reset(monitorEvery)
+		}
+	}
+}
+
+func (m *monitor) tick() {
+	now := m.engine.now()
+	if now >= m.beat {
+		m.beat = now + heartbeatEvery
+		m.engine.eachLane(func(l *lane) { l.nudge(m.engine.waited()) })
+	}
+	if now >= m.names && m.engine.cfg.Names != (Names{}) {
+		m.names = now + namesEvery/2 + m.engine.cfg.Pause(namesEvery)
+		m.engine.compareNames()
+	}
+	m.explain(now)
+	m.engine.eachLane(func(l *lane) { l.recovery.seeThrough(now) })
+	m.tender.look()
+}
+
+// explain finds out, when all connected masters have been heard since a jump was seen, whether their clocks jumped or this
+// process stood still (rule 8).
+func (m *monitor) explain(now instant) {
+	at := instant(m.suspected.Load())
+	if at == 0 {
+		return
+	}
+	e := m.engine
+	bounds := e.bounds.Load()
+	jumps := make([]*vouch.Span, len(e.masters))
+	missing := false
+	for i, master := range e.masters {
+		jumps[i] = master.watch.jumpSince(at, e.uncertainty())
+		missing = missing || jumps[i] == nil && master.isConnected()
+	}
+	if missing && now-at < e.cfg.InstanceTimeout {
+		return // until the next look
+	}
+	//mutant: jumps that differ are a standstill
+	by, own, sure := vouch.Standstill(jumps, bounds.DriftFactor, tolerance(bounds.Grace))
+	if !sure { // until a later look, no vote of the masters that jumped counts
+		return
+	}
+	m.suspected.Store(0)
+	//mutant: a proxy that slept quarantines all masters
+	if own {
+		m.putRight(at, by)
+		return
+	}
+	for _, master := range e.masters {
+		switch by, ahead := master.watch.confirm(); {
+		case ahead > 0:
+			//mutant: a clock that was judged is marked at the next heartbeat
+			e.askMaster(master) // so that the master is marked before a proxy that knows nothing of its clock meets it
+		case by < 0: // the master's keys live longer now, which costs nobody a lock
+			e.cfg.Logger.Warn("a clock jumped backwards", "master", master.Addr(), "by", -by)
+		}
+	}
+}
+
+// putRight adds to the engine's clock the time for which this process stood still. Compared with the new clock, the masters' clocks
+// have not jumped, except a clock that has jumped by itself besides. The engine's clock is changed before the watches are: a
+// goroutine that sees a watch go by the new clock must not read the old one.
+func (m *monitor) putRight(at instant, by time.Duration) {
+	e := m.engine
+	e.cfg.Logger.Warn("this process stood still: attempts that were under way have failed", "for", by)
+	for _, master := range e.masters {
+		master.watch.ignore()
+	}
+	put := max(by, 0)
+	//mutant: the clock is put right after the masters' are known by it
+	e.slept.Add(int64(put))
+	now := e.now()
+	for _, master := range e.masters {
+		if ahead := master.watch.clear(at, by, put, now); ahead > 0 {
+			e.askMaster(master) // as in explain
+		}
+	}
+}
+
+// askMaster makes a master say something on all its lanes.
+func (e *Engine) askMaster(m *master) {
+	e.eachLane(func(l *lane) {
+		if l.master == m {
+			l.heartbeat()
+		}
+	})
+}
