@@ -10,11 +10,12 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// A master is assessed when a connection to it is made, and whenever the proof of a batch leaves doubt. The question is whether it
-// may have forgotten locks; its marks and what it says of itself tell. If it may, it gets a new mark and a quarantine (rules 6, 9).
+// A master is assessed when a connection to it is made, and whenever the proof of a batch leaves doubt. The question is whether the
+// master may have forgotten locks. The answer is in its marks, and in its statements about itself. A master that may have forgotten
+// locks gets a new mark and a quarantine (rules 6, 9).
 
-// An assessor finds out whether a lane's master may vote in the lane's database. It belongs to the lane's loop. What one connection
-// has shown stands in the link.
+// An assessor finds out whether a lane's master may vote in the lane's database. It belongs to the lane's loop. Facts that one
+// connection has shown stand in the connection.
 type assessor struct {
 	target
 	examiner
@@ -24,12 +25,12 @@ type assessor struct {
 	recovery *recovery
 	witness  witness
 
-	link    *link   // that was found good last
-	marked  int     // so many jumps of the clock that were confirmed are in the database's mark
-	refused instant // since when the server is refused: a later one was known under its address; 0 if it is not
+	connection *connection // the connection over which the master was found good last
+	marked     int         // how many confirmed jumps of the clock are in the database's mark
+	refused    instant     // since when the server is refused because a later one was known under its address; 0 if it is not
 }
 
-// An examiner is a lane, as those see it who judge its master.
+// An examiner is a lane, as its parts see it that judge the master.
 type examiner interface {
 	// ask puts a question to the master, if the lane is connected. answer is called in the lane's loop if the question's batch was
 	// vouched for. It may be nil.
@@ -41,8 +42,8 @@ type examiner interface {
 // errCluster: not even our own keys are in one slot there.
 var errCluster = errors.New("runs in cluster mode: masters are independent servers, with cluster-enabled no")
 
-// inquire asks the master about itself, and refuses one that cannot vote.
-func (a *assessor) inquire(k *link) error {
+// inquire asks the master about itself, and refuses a server that cannot vote.
+func (a *assessor) inquire(k *connection) error {
 	inquiry := masters.NewInquiry()
 	if err := k.conn.Exec(inquiry.Calls()); err != nil {
 		return err
@@ -65,79 +66,92 @@ func (a *assessor) inquire(k *link) error {
 // markTries bounds how often proxies may be faster than this one in marking a master.
 const markTries = 5
 
-// assess finds out whether the master may have forgotten locks, and quarantines it if so. last is the connection before, if k is new.
-func (a *assessor) assess(k, last *link) error {
-	jumps, jump := a.master.watch.confirmed()
-	forgot := a.suspicion(k, last)
-	if jumps != a.marked {
-		forgot = jump
+// assess finds out whether the master may have forgotten locks, and quarantines the master if so. last is the connection before, if
+// k is new; else nil.
+func (a *assessor) assess(k, last *connection) error {
+	jumps, forgot := a.master.watch.confirmed()
+	if jumps == a.marked {
+		forgot = suspicion(k, last)
 	}
 	for range markTries {
 		found, look, err := k.readMarks()
 		if err != nil {
 			return err
 		}
-		is, ok := vouch.ParseCanary(found.canary)
-		//mutant: epochs of another database are learned
-		if ok && is.DB == a.db && is.Members == a.engine.members {
-			//mutant: a master that is listed in another place votes
-			if a.isMisplaced(k, &is) {
-				return errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
-			}
-			a.epochs.roster.learn(found.roster) // else it may be another database's, or deployment's
-		}
-		early := !a.epochs.heardOthers() // before what they have told is looked at
-		known := a.epochs.latest().Load()
-		now := a.canaryNow(k, max(known, is.Epoch), is.Bounds)
-		now.Early = early
-		if ok && is.Members == a.engine.members && isDoubted(k, &is) {
-			witnessed, err := isWitnessed(k.conn)
-			if err != nil {
-				return err
-			}
-			//mutant: a witness that was not loaded is not missed
-			now.Incomplete = now.Incomplete || !witnessed
-		}
-		j := vouch.Assess(found.canary, now, known)
-		switch {
-		case forgot != "":
-		case a.isBack(j.Next.Epoch):
-			//mutant: a server to which the address leads back votes at once
-			forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
-		case wentBack(k, last, found, j.Next.Epoch):
-			forgot = vouch.Older
-		case known <= is.Epoch: // else it is another server, or is told to be
-			forgot = a.hindsight(found, is.Epoch, look)
-		}
-		if forgot != "" && (j.Finding == vouch.Same || j.Finding == vouch.Renew) {
-			j.Finding, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
-		}
-		if j.Finding == vouch.Foreign {
-			return errors.New(j.Reason)
-		}
-		//mutant: a proxy watches clocks by its own settings alone
-		a.engine.keepTo(j.Next.Bounds)
-		if j.Finding == vouch.Same {
-			a.marked, k.early, k.durable = jumps, early && j.Next.Process != now.Process, j.Next.Durable
-			return a.adopt(k, found, j.Next.Epoch)
-		}
-		done, err := a.mark(k, found.canary, j, forgot)
+		is, why, err := a.compare(k, last, found, look, forgot)
 		if err != nil {
 			return err
 		}
-		if done && j.Finding == vouch.Forgot {
+		//mutant: a proxy watches clocks by its own settings alone
+		a.engine.keepTo(is.Next.Bounds)
+		if is.Finding == vouch.Same {
+			a.marked = jumps
+			return a.adopt(k, found, is.Next.Epoch)
+		}
+		forgot = why
+		done, err := a.mark(k, found.canary, is, forgot)
+		if err != nil {
+			return err
+		}
+		if done && is.Finding == vouch.Forgot {
 			a.horizon.ends = ends{}
 		}
-		if done { // else another proxy was faster, perhaps with a mark for another reason: ours still has to be made
+		if done { // else another proxy was faster, perhaps with a mark for another reason: ours is still to be made
 			forgot = ""
 		}
 	}
 	return errors.New("has a canary that changes all the time: does another deployment use it?")
 }
 
-// isMisplaced says that this very server was marked by a proxy that has it in another place of its list. In a deployment with a
-// name, proxies tell each other the epochs of masters by their places, and so must agree on these.
-func (a *assessor) isMisplaced(k *link, is *vouch.Canary) bool {
+// compare compares the marks that were found with the master's statements, and with the knowledge of this proxy. forgot is why the
+// whole server may have forgotten locks, "" if nothing says so. compare returns the same, or the cause that it has found, and an
+// error if the master is refused.
+func (a *assessor) compare(k, last *connection, found marks, look *endLook, forgot string) (j vouch.Assessment, why string, err error) {
+	is, ok := vouch.ParseCanary(found.canary)
+	//mutant: epochs of another database are learned
+	if ok && is.DB == a.db && is.Members == a.engine.members {
+		//mutant: a master that is listed in another place votes
+		if a.isMisplaced(k, &is) {
+			return j, "", errors.New("stands in another place of the list of a proxy that has marked it: list the masters in the same order in every proxy, or run lockproxy init")
+		}
+		a.epochs.roster.learn(found.roster) // else it may be another database's, or deployment's
+	}
+	early := !a.epochs.heardOthers() // before the epochs that they have told are looked at
+	known := a.epochs.latest().Load()
+	now := a.canaryNow(k, max(known, is.Epoch), is.Bounds)
+	now.Early = early
+	if ok && is.Members == a.engine.members && isDoubted(k, &is) {
+		witnessed, err := isWitnessed(k.conn)
+		if err != nil {
+			return j, "", err
+		}
+		//mutant: a witness that was not loaded is not missed
+		now.Incomplete = now.Incomplete || !witnessed
+	}
+	j = vouch.Assess(found.canary, now, known)
+	switch {
+	case forgot != "":
+	case a.isBack(j.Next.Epoch):
+		//mutant: a server to which the address leads back votes at once
+		forgot = cmp.Or(reasonOf(found.quarantine), "another server answered under its address meanwhile")
+	case wentBack(k, last, found, j.Next.Epoch):
+		forgot = vouch.Older
+	case known <= is.Epoch: // else it is another server, or is told to be
+		forgot = a.hindsight(found, is.Epoch, look)
+	}
+	if forgot != "" && (j.Finding == vouch.Same || j.Finding == vouch.Renew) {
+		j.Finding, j.Reason, j.Next.Epoch = vouch.Forgot, forgot, now.Epoch
+	}
+	if j.Finding == vouch.Foreign {
+		return j, "", errors.New(j.Reason)
+	}
+	k.early, k.durable = early && j.Next.Process != now.Process, j.Next.Durable
+	return j, forgot, nil
+}
+
+// isMisplaced says that a proxy has marked this very server which has the server in another place of its list. In a deployment with
+// a name, proxies tell each other the epochs of masters by the masters' places, and so must agree on the places.
+func (a *assessor) isMisplaced(k *connection, is *vouch.Canary) bool {
 	return a.engine.cfg.Deployment != "" && isMarkedElsewhere(is, a.master.slot, &k.info)
 }
 
@@ -145,8 +159,8 @@ func isMarkedElsewhere(is *vouch.Canary, slot int, info *masters.Info) bool {
 	return is.Slot != slot && is.Process == orDash(info.RunID)
 }
 
-// readMarks reads what the master's data bears, the end of its horizon first.
-func (k *link) readMarks() (marks, *endLook, error) {
+// readMarks reads the marks on the master's data, the end of its horizon first.
+func (k *connection) readMarks() (marks, *endLook, error) {
 	read, look := &masters.Call{Args: marksArgs}, lookForEnd()
 	if err := k.conn.Exec(append(look.calls(), read)); err != nil {
 		return marks{}, nil, err
@@ -158,26 +172,26 @@ func (k *link) readMarks() (marks, *endLook, error) {
 	return found, look, err
 }
 
-// hindsight returns why a master may have forgotten locks, by the end of its horizon. epoch is that of its canary.
+// hindsight returns why a master may have forgotten locks, by the end of its horizon. epoch is the canary's.
 func (a *assessor) hindsight(found marks, epoch int64, look *endLook) string {
 	if found.quarantine != "" {
-		a.horizon.ends = ends{} // it is known to have forgotten
+		a.horizon.ends = ends{} // the master is known to have forgotten
 	}
 	return a.horizon.ends.missed(look, epoch)
 }
 
 // suspicion returns why a master may have forgotten locks though its canary is in place.
-func (a *assessor) suspicion(k, last *link) string {
+func suspicion(k, last *connection) string {
 	if k.info.RunID == "" && last != nil {
 		return "its connection broke, and it may have restarted: it does not let us ask (INFO)"
 	}
 	return ""
 }
 
-// wentBack says that the data of this server is of an earlier time than before, as after a second SWAPDB: its epoch is lower than
-// it was, or it was clean in this epoch and is now in its quarantine. It is known to be the same server by its connection, or its
-// run id. A server that cannot be recognised in this way, and has an epoch that is too low, is refused by adopt.
-func wentBack(k, last *link, found marks, epoch int64) bool {
+// wentBack says that the data of this server is of an earlier time than before, as after a second SWAPDB: the epoch is lower than
+// it was, or the server was clean in this epoch and is now in the epoch's quarantine. The connection, or the run id, shows that the
+// server is the same. A server that cannot be recognised, and has an epoch that is too low, is refused by adopt.
+func wentBack(k, last *connection, found marks, epoch int64) bool {
 	was := k
 	if k.epoch == 0 && last != nil && k.info.RunID != "" && last.info.RunID == k.info.RunID {
 		was = last
@@ -187,9 +201,9 @@ func wentBack(k, last *link, found marks, epoch int64) bool {
 }
 
 // isBack says that a server which was replaced has been back under its address for backAfter, as after a failover that was called
-// off. Until then adopt refuses it. Now it is taken for a master that has lost its data, and what the other server granted under
-// this address is void. It waits, because an address may lead some proxies to one server and some to the other: these proxies would
-// void each other's votes all the time.
+// off. Until then adopt refuses the server. From then on the server counts as a master that has lost its data, and the other
+// server's grants under this address are void. The wait is for an address that leads some proxies to one server and some to the
+// other: without the wait, these proxies would void each other's votes all the time.
 func (a *assessor) isBack(epoch int64) bool {
 	return a.epochs.latest().Load() > epoch && a.refused != 0 && a.engine.now()-a.refused >= a.engine.cfg.backAfter()
 }
@@ -200,10 +214,10 @@ func (c *Config) backAfter() time.Duration {
 	return 2 * c.MasterDeadAfter
 }
 
-// mark writes the next canary, and the quarantine that goes with it. Where the whole server may have forgotten locks, its other
-// databases are marked, too: there may be no lane for them now that would find out. forgot is the reason if it concerns the whole
-// server; "" if only this database's mark is wrong. It returns false if another proxy was faster.
-func (a *assessor) mark(k *link, seen string, j vouch.Assessment, forgot string) (done bool, err error) {
+// mark writes the next canary, and the quarantine that goes with the canary. Where the whole server may have forgotten locks, its
+// other databases are marked, too: these may have no lane now that would find out. forgot is the reason if it concerns the whole
+// server; "" if only this database's mark is wrong. mark returns false if another proxy was faster.
+func (a *assessor) mark(k *connection, seen string, j vouch.Assessment, forgot string) (done bool, err error) {
 	text := ""
 	if j.Finding == vouch.Forgot {
 		text = quarantineText(j.Reason)
@@ -216,7 +230,7 @@ func (a *assessor) mark(k *link, seen string, j vouch.Assessment, forgot string)
 		//mutant: what a flush of database 0 hides is not marked
 		case flushed && a.db == 0 && forgot != "": // the others were not flushed, but forgot concerns them
 			text = quarantineText(forgot)
-		case flushed: // the others were not; but data that was swapped away from here must not come back as clean
+		case flushed: // the others were not flushed; but data that was swapped away from here must not come back as clean
 			epoch = 0
 		}
 		args := luaQuarantineAll.whole(keys, epoch, text, int64(a.db), int64(databasesMax), j.Next.Evicted)
@@ -228,8 +242,8 @@ func (a *assessor) mark(k *link, seen string, j vouch.Assessment, forgot string)
 	return calls[0].Reply == int64(1), calls[0].Err
 }
 
-// adopt takes what the assessment found.
-func (a *assessor) adopt(k *link, found marks, epoch int64) error {
+// adopt takes the marks that the assessment found, or returns why the master has no vote.
+func (a *assessor) adopt(k *connection, found marks, epoch int64) error {
 	if a.db == 0 {
 		a.master.marked.Store(int64(a.marked))
 	}
@@ -248,11 +262,11 @@ func (a *assessor) adopt(k *link, found marks, epoch int64) error {
 	known := a.epochs.latest().Load()
 	raise(a.epochs.latest(), epoch)
 	//mutant: a proxy that starts tells nobody of epochs
-	if known < epoch && found.quarantine == "" { // if it is in quarantine, they are told during that, or at its end
+	if known < epoch && found.quarantine == "" { // else the others are told during the quarantine, or at its end
 		//mutant: nobody is told of an epoch without a quarantine
 		a.epochs.tellOthers(nil) // even of a first look at the master: the proxy that saw the epoch begin may be gone
 	}
-	a.link, k.marks, k.epoch = k, found, epoch
+	a.connection, k.marks, k.epoch = k, found, epoch
 	a.epochs.shown, a.horizon.until = found.roster, 0
 	k.restraintArgs = nil
 	if is := k.info.Restraint; is != nil {

@@ -63,7 +63,7 @@ func (l *lane) gather(ctx context.Context) bool {
 	}
 	b, now := &l.batch, l.engine.waited()
 	if l.clock.gather(); l.clock.unsure {
-		b.requests = append(b.requests, l.newQuestion(heartbeatArgs, nil)) // so that the clock is known afterwards
+		b.requests = append(b.requests, &question{Call: masters.Call{Args: heartbeatArgs}, batch: b}) // so that the clock is known afterwards
 	}
 	n := len(b.requests)
 	b.requests = slices.DeleteFunc(b.requests, func(r request) bool { return !r.take(now) })
@@ -103,9 +103,9 @@ func (l *lane) exchange() {
 	for _, r := range b.requests {
 		b.calls = append(b.calls, r.command())
 	}
-	b.calls = b.proof.tail(b.calls, l.link.restraintArgs)
+	b.calls = b.proof.tail(b.calls, l.connection.restraintArgs)
 	b.proof.sent = l.engine.now()
-	err := l.link.conn.Exec(b.calls)
+	err := l.connection.conn.Exec(b.calls)
 	now := l.engine.catchUp()
 	b.proof.received = now
 	l.master.roundTrip.Store(int64(now - b.proof.sent))
@@ -114,7 +114,7 @@ func (l *lane) exchange() {
 	cause := ""
 	if err != nil {
 		cause = masters.Describe(err)
-		if l.link.silent.Load() {
+		if l.connection.silent.Load() {
 			cause = "is silent"
 		}
 		l.disconnect(cause) // first, so that no new request comes before the cause is known
@@ -126,7 +126,7 @@ func (l *lane) exchange() {
 	l.suspected = false
 	l.answered = len(b.requests)
 	l.rest()
-	if mend != nil && l.link != nil {
+	if mend != nil && l.connection != nil {
 		l.mend(mend)
 	}
 }
@@ -134,14 +134,14 @@ func (l *lane) exchange() {
 // readProof finds out when the batch ran and whether its votes count.
 func (l *lane) readProof(err error) {
 	b := &l.batch
-	b.unproven, b.unkept, b.epoch = failure{}, failure{}, l.link.epoch
+	b.unproven, b.unkept, b.epoch = failure{}, failure{}, l.connection.epoch
 	b.quarantined = l.recovery.cause()
 	if err != nil {
 		b.unproven = failure{FailedConnection, "did not answer to the end of the batch"}
 		return
 	}
 	if ms, ok := millis(&b.proof.last); ok {
-		l.horizon.learn(&b.proof, ms, l.link.epoch)
+		l.horizon.learn(&b.proof, ms, l.connection.epoch)
 		l.clock.heard, l.clock.heardAt = ms, b.proof.received
 	}
 	b.unproven = l.assessor.vouch(&b.proof, b.keeps)
@@ -164,8 +164,8 @@ func (l *lane) unkeptCause() failure {
 	return failure{}
 }
 
-// handOut gives each request its answer, and returns what the answers ask to be done about the link.
-func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*link) error) {
+// handOut gives each request its answer, and returns what the answers ask to be done about the connection.
+func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend func(*connection) error) {
 	for i, r := range l.batch.requests {
 		c := calls[i]
 		if !c.Answered {
@@ -175,13 +175,13 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 		if c.Err != nil {
 			switch code, _, _ := strings.Cut(c.Err.Error(), " "); code {
 			case "NOSCRIPT": // the script cache was flushed: a script that is not sent again has failed, the next finds the scripts
-				mend = (*link).loadScripts
+				mend = (*connection).loadScripts
 				//mutant: a script that was forgotten is not sent again
 				if l.sendAgain(i) {
 					continue
 				}
 			case "READONLY", "NOAUTH", "MASTERDOWN": // the server is no longer as in the handshake: shake hands again
-				mend = func(*link) error { return c.Err }
+				mend = func(*connection) error { return c.Err }
 			}
 		}
 		r.reply(now)
@@ -189,10 +189,10 @@ func (l *lane) handOut(calls []*masters.Call, now instant, cause string) (mend f
 	return mend
 }
 
-// mend does to the link what answers asked for, or gives it up. The lane is busy meanwhile, so that silence ends this too.
-func (l *lane) mend(f func(*link) error) {
+// mend does to the connection what answers asked for, or gives the connection up. The lane is busy meanwhile, so that silence ends this too.
+func (l *lane) mend(f func(*connection) error) {
 	l.queue.runs()
-	if err := f(l.link); err != nil {
+	if err := f(l.connection); err != nil {
 		l.disconnect(masters.Describe(err))
 	}
 	l.rest()

@@ -20,8 +20,8 @@
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
-//	queue.go, link.go, question.go,
-//	target.go, master.go,
+//	queue.go, connection.go,
+//	question.go, target.go, master.go,
 //	servers.go, sweeper.go,
 //	failure.go
 //	clock.go                         what time it is for the engine, and how long masters have had to answer

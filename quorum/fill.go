@@ -165,7 +165,7 @@ func (f *fill) take(now answerTime) bool {
 	least := l.clock.earliest(l.clock.gathered)
 	f.ends = l.clock.expiryAnew(g.signature().hash(), l.clock.now+in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
-	argv := []any{g.value, f.ends, least + in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.link.marks.canary}
+	argv := []any{g.value, f.ends, least + in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.connection.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {
 		argv[0] = g.dump
 		f.Args = luaFillDump.whole(keys, append(argv, f.seen)...)

@@ -8,36 +8,41 @@ import (
 )
 
 // A lane is the one ordered connection to one master and database. So all commands on one resource go through one lane
-// (rule 2), in the order in which they were pushed, except that undos go first: the key they remove was set before.
+// (rule 2), in the order in which they were pushed.
 //
-// A lane gathers what waits, writes it in one batch, reads the replies, and gathers again, after a moment for those who were
-// answered to ask again; so batches grow with load.
-// A late master loses votes, not its connection (rule 3): only an I/O error or silence ends one.
+// A lane gathers the requests that wait, writes them in one batch, reads the replies, and gathers again, after a moment for the
+// clients that were answered to ask again; so batches grow with load. A late master loses votes, not its connection (rule 3): only an
+// I/O error or silence ends a connection.
+//
+// Operations push requests and undos to the queue, note in the ledger what the master owes, and choose by the clock when keys
+// expire. The other parts judge the master.
 type lane struct {
 	target
-	queue    laneQueue // what waits
-	ledger   ledger    // what is owed
-	recovery recovery  // the master's quarantine
-	epochs   epochs    // the masters' epochs
-	horizon  horizon   // the master's horizon
-	clock    laneClock // the master's clock
-	assessor assessor  // may the master vote?
-	dialer   dialer    // makes the connections
+	queue    laneQueue
+	ledger   ledger
+	recovery recovery
+	epochs   epochs
 
 	// The rest belongs to the loop.
-	link      *link // nil if there is none
-	told      masters.Told
-	batch     batch
-	suspected bool // the master is to be assessed again
-	answered  int  // requests in the batch before
-	expected  int  // requests in the next batch; see linger
-	lingering *time.Timer
+	clock    laneClock
+	horizon  horizon
+	assessor assessor
+	dialer   dialer
+	batch    batch
+
+	connection *connection  // nil if there is none
+	told       masters.Told // what the log was told of lost connections
+	suspected  bool         // the master is to be assessed again
+	answered   int          // requests in the batch before
+	expected   int          // requests in the next batch; see linger
+	lingering  *time.Timer
 }
 
-// A request is one command in a lane. Exactly one of reply and lost follows a take that returned true.
+// A request is one command in a lane. After a take that returned true follows exactly one call of reply or lost.
 type request interface {
 	command() *masters.Call
-	// keeps is for how long masters keep what the request may set, if a client may rely on that: the horizon must last as long.
+	// keeps is for how long masters keep the key that the request may set, if a client may rely on the key: the horizon must last
+	// as long.
 	keeps() time.Duration
 	// take is asked just before the request is written; false drops it.
 	take(now answerTime) bool
@@ -57,7 +62,7 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 	l.recovery.target, l.recovery.examiner, l.recovery.epochs = t, l, &l.epochs
 	l.assessor = assessor{target: t, examiner: l, clock: &l.clock, horizon: &l.horizon, epochs: &l.epochs, recovery: &l.recovery}
 	//mutant: a new database is taken for marked
-	l.assessor.marked = int(m.marked.Load()) // if there are more, the lane is to mark its database itself
+	l.assessor.marked = int(m.marked.Load()) // after further jumps the lane is to mark its database itself
 	l.dialer = dialer{target: t, clock: &l.clock, assessor: &l.assessor}
 	return l
 }
@@ -66,7 +71,7 @@ func newLane(e *Engine, m *master, db int, r roster) *lane {
 func (l *lane) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
-		if l.link == nil {
+		if l.connection == nil {
 			if l.connect(ctx) {
 				failures = 0
 				continue
@@ -80,15 +85,15 @@ func (l *lane) run(ctx context.Context) {
 			l.exchange()
 		}
 	}
-	if l.link != nil {
-		l.link.close()
+	if l.connection != nil {
+		l.connection.close()
 		l.master.disconnected()
 	}
 	l.close()
 }
 
-// nudge makes the master say something: so a broken connection is found before a command is lost on it, and so is whatever
-// may cost the master its vote.
+// nudge makes the master say something, so that a broken connection is found before a command is lost on it, and a setting that
+// costs the master its vote before a vote is.
 func (l *lane) nudge(now answerTime) {
 	l.queue.endSilence(now)
 	l.queue.resume()
@@ -98,6 +103,20 @@ func (l *lane) nudge(now answerTime) {
 	}
 	l.queue.together(l.assessor.patrol)
 }
+
+// heartbeatArgs ask for nothing: the proof of the batch says the rest.
+var heartbeatArgs = []any{"PING"}
+
+// heartbeat makes the master say something.
+func (l *lane) heartbeat() { l.ask(heartbeatArgs, nil) }
+
+// ask puts a question to the master, as examiner has it.
+func (l *lane) ask(command []any, answer func(reply any)) {
+	l.queue.push(&question{Call: masters.Call{Args: command}, batch: &l.batch, answer: answer}, l.engine.waited())
+}
+
+// suspect has the master assessed again, as examiner has it.
+func (l *lane) suspect() { l.suspected = true }
 
 // close ends the lane: every request has failed.
 func (l *lane) close() {

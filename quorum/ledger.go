@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A signature is a resource and what signs its lock: a token or, of a lock that a script has made, its DUMP, as effect.digest has it.
-// Attempts with one token have the same.
+// A signature is a resource and the text that signs its lock: a token or, of a lock that a script has made, the key's DUMP, as
+// effect.digest has it. Attempts with one token have the same signature.
 type signature struct{ name, token, dump string }
 
 // A ledger holds what one master owes, or is owed, in one database: keys that a release has missed, keys that a broken connection may
@@ -30,7 +30,7 @@ type debt struct {
 	pushed int   // how many requests had been queued in the lane by then
 }
 
-// oweRelease is owe for an entry that has not reached the master, or may not have. It does nothing if the entry is no release.
+// oweRelease is owe for an entry that may not have reached the master. It does nothing if the entry is no release.
 func (en *entry) oweRelease() {
 	if sig := en.round.releases; sig != nil {
 		en.lane.ledger.owe(*sig, en.round.place.Load())
@@ -38,8 +38,8 @@ func (en *entry) oweRelease() {
 }
 
 // owe notes that a release, the round of which has this place, has not reached the master. An earlier attempt with the same token
-// may still take the lock there. If the attempt is in the queue, or in a batch that a stalled master has yet to run, it is undone
-// when it is answered (see owes). If its connection broke before the answer, it is undone at once.
+// may still take the lock there. An attempt in the queue, or in a batch that a stalled master has yet to run, is undone when it is
+// answered (see owes). An attempt whose connection broke before the answer is undone at once.
 func (l *ledger) owe(sig signature, place int64) {
 	l.mu.Lock()
 	if pushed, some := l.lane.queue.progress(); some && len(l.owed) < l.lane.engine.cfg.QueueMax {
@@ -102,8 +102,8 @@ func (l *ledger) forgetBroken() {
 	l.broken = nil
 }
 
-// beginFill notes that the master is to be given a lock, until endFill, and returns false if it is already: of a lock that is extended
-// again and again while somebody else has a vote, each extension would begin another fill.
+// beginFill notes that the master is to be given a lock, until endFill, and returns false if that was noted already: of a lock that is
+// extended again and again while somebody else has a vote, each extension would begin another fill.
 func (l *ledger) beginFill(sig signature) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

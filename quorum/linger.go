@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// After a batch of fewRequests or fewer, it is not worth waiting for the next batch to be larger. lingerMost is the longest wait
-// after others.
+// After a batch of fewRequests or fewer, a larger next batch is not worth a wait. lingerMost is the longest wait after larger batches.
 const (
 	fewRequests = 2
 	lingerMost  = 300 * time.Microsecond
 )
 
 // linger waits a moment for the clients that have just been answered, because they may ask again: in a larger batch each request
-// costs less, here and on the masters. It expects as many requests as lately, and fewer each time that they do not come.
+// costs less, here and on the masters. linger expects as many requests as lately, and fewer each time that they do not come.
 func (l *lane) linger() {
 	l.expected = max(l.answered, l.expected*3/4)
 	if l.answered <= fewRequests {

@@ -95,7 +95,7 @@ func quarantinedAt(text string) time.Time {
 }
 
 // canaryNow is the mark that a master would get now, in an epoch later than one that is known. b are the bounds in the mark that it has.
-func (a *assessor) canaryNow(k *link, known int64, b vouch.Bounds) vouch.Canary {
+func (a *assessor) canaryNow(k *connection, known int64, b vouch.Bounds) vouch.Canary {
 	own, info := *a.engine.bounds.Load(), &k.info
 	return vouch.Canary{
 		DB: a.db, Slot: a.master.slot, Process: orDash(info.RunID), Lineage: orDash(info.Lineage),

@@ -19,10 +19,10 @@ type master struct {
 	roundTrip atomic.Int64
 	marked    atomic.Int64 // so many confirmed jumps are in every database's mark, by the lane of database 0
 
-	mu         sync.Mutex // guards all below
-	links      int        // live connections
-	info       masters.Info
-	complained map[string]instant // when the log was last told of errors in the master's answers, by code
+	mu          sync.Mutex // guards all below
+	connections int        // that live
+	info        masters.Info
+	complained  map[string]instant // when the log was last told of errors in the master's answers, by code
 }
 
 // count counts a vote and, if it failed, why.
@@ -36,14 +36,14 @@ func (m *master) count(v Vote, why FailureKind) {
 func (m *master) connected(info *masters.Info) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.links++
+	m.connections++
 	m.info = *info
 }
 
 func (m *master) isConnected() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.links > 0
+	return m.connections > 0
 }
 
 // describe takes what the master says of itself now.
@@ -70,7 +70,7 @@ func (m *master) answersFirst() bool {
 func (m *master) disconnected() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.links--
+	m.connections--
 }
 
 // mayComplain says whether the log is to be told of the code now, and notes it if so.

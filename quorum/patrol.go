@@ -15,7 +15,7 @@ func (a *assessor) patrol() {
 		a.ask([]any{"CONFIG", "GET", masters.AppendSettings}, a.compareFiles)
 		a.ask([]any{"CONFIG", "GET", masters.PlaceSettings}, a.compareFiles)
 		//mutant: who grants nothing knows of no horizon
-		a.ask([]any{"GET", endKey}, func(reply any) { a.horizon.ends.hear(reply, a.link.epoch) })
+		a.ask([]any{"GET", endKey}, func(reply any) { a.horizon.ends.hear(reply, a.connection.epoch) })
 		if a.master.answersFirst() {
 			a.ask([]any{"CONFIG", "GET", masters.ScriptLimit}, a.compareFiles)
 		}
@@ -26,11 +26,11 @@ func (a *assessor) patrol() {
 // compareFiles compares when and where a master writes its append-only file with the handshake's answers: its canary may say
 // that it forgets nothing.
 func (a *assessor) compareFiles(reply any) {
-	now := a.link.info
+	now := a.connection.info
 	now.ReadConfig(reply)
 	//mutant: a place that is changed is not noticed
-	moved := now.Files.Place() != a.link.info.Files.Place()
-	if moved || a.isDurable(&now) != a.isDurable(&a.link.info) {
+	moved := now.Files.Place() != a.connection.info.Files.Place()
+	if moved || a.isDurable(&now) != a.isDurable(&a.connection.info) {
 		a.suspect()
 	}
 }
@@ -38,10 +38,10 @@ func (a *assessor) compareFiles(reply any) {
 // compareInfo compares what the master says of itself with the handshake's answers.
 func (a *assessor) compareInfo(reply any) {
 	text, _ := reply.(string)
-	was := a.link.info
+	was := a.connection.info
 	now := was
 	now.ReadInfo(text)
-	a.witness.look(&now, a.link.marks.canary)
+	a.witness.look(&now, a.connection.marks.canary)
 	//mutant: an append-only file that is turned on is not noticed
 	if now.Role != was.Role || now.RunID != was.RunID || now.Lineage != was.Lineage ||
 		now.Evicts() != was.Evicts() || now.Evicted != was.Evicted || now.AppendOnly != was.AppendOnly || a.isDurable(&now) != a.isDurable(&was) {
@@ -49,7 +49,7 @@ func (a *assessor) compareInfo(reply any) {
 	}
 	//mutant: a replica that came and went is not noticed
 	copied := now.Files.Copies() != was.Files.Copies()
-	written := a.isDurable(&now) && !a.link.durable && was.Files.Rewriting() && !now.Files.Rewriting()
+	written := a.isDurable(&now) && !a.connection.durable && was.Files.Rewriting() && !now.Files.Rewriting()
 	if copied || written {
 		a.suspect()
 	}

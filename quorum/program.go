@@ -38,21 +38,21 @@ func written(args []any, text string) []any {
 
 // spellOut has the whole sent where the master does not have the script. It is called just before the entry is written.
 func (en *entry) spellOut() {
-	if p := en.round.program; p != nil && !en.lane.link.programs[p.sha] {
+	if p := en.round.program; p != nil && !en.lane.connection.programs[p.sha] {
 		en.Args = written(en.Args, p.text)
 	}
 }
 
 // noteProgram takes the answer.
 func (en *entry) noteProgram() {
-	p, k := en.round.program, en.lane.link
+	p, k := en.round.program, en.lane.connection
 	if p != nil && k != nil && en.Err == nil && !k.programs[p.sha] {
 		k.has(p)
 	}
 }
 
 // has notes that the master has a script.
-func (k *link) has(p *lua) {
+func (k *connection) has(p *lua) {
 	if len(k.programs) >= programsMax || k.programs == nil {
 		k.programs = make(map[string]bool)
 	}
@@ -68,11 +68,11 @@ func (k *link) has(p *lua) {
 // the key that the next attempt with its token has set meanwhile, nor an extension shorten what a later one has promised.
 func (l *lane) sendAgain(i int) bool {
 	en, ok := l.batch.requests[i].(*entry)
-	if !ok || l.link == nil || en.round.program == nil || en.Args[0] != "EVALSHA" {
+	if !ok || l.connection == nil || en.round.program == nil || en.Args[0] != "EVALSHA" {
 		return false
 	}
 	p := en.round.program
-	delete(l.link.programs, p.sha)
+	delete(l.connection.programs, p.sha)
 	//mutant: what is sent again follows what has overtaken it
 	if slices.ContainsFunc(l.batch.requests[i+1:], en.overtakenBy) {
 		return false

@@ -163,7 +163,7 @@ func (r *recovery) survey(q *quarantine, other *lane) {
 		}
 		r.epochs.roster.learn(text)
 		t := vouch.Report{
-			Epoch:   other.link.epoch,
+			Epoch:   other.connection.epoch,
 			Horizon: time.Duration(ms) * time.Millisecond,
 			Clean:   quarantined == 0 && r.epochs.latest().Load() == q.epoch,
 		}

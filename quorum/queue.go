@@ -26,12 +26,12 @@ type laneQueue struct {
 	gathering bool // requests are pushed together; see together
 	closed    bool
 
-	down           string     // why there is no connection, once the cause is known
-	current        *link      // the latest connection, so that silence can end it
-	batchSince     answerTime // when the running batch was gathered; idle if none runs
-	handing        bool       // the running batch has been answered and is being handed out
-	clockRetry     string     // why the running batch's answer was too slow to tell the time by, if TIME was sent again
-	clockRetriedAt answerTime // when TIME was sent again
+	down           string      // why there is no connection, once the cause is known
+	current        *connection // the latest connection, so that silence can end it
+	batchSince     answerTime  // when the running batch was gathered; idle if none runs
+	handing        bool        // the running batch has been answered and is being handed out
+	clockRetry     string      // why the running batch's answer was too slow to tell the time by, if TIME was sent again
+	clockRetriedAt answerTime  // when TIME was sent again
 }
 
 // idle is the batchSince of a lane without a batch.
@@ -246,7 +246,7 @@ func (q *laneQueue) progress() (pushed int, some bool) {
 // A laneQueue knows the state of its lane's connection: requests are refused while there is none.
 
 // connected notes the next connection.
-func (q *laneQueue) connected(k *link) {
+func (q *laneQueue) connected(k *connection) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.down, q.current = "", k

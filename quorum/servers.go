@@ -2,10 +2,10 @@ package quorum
 
 import "sync"
 
-// Servers are the links that have been made, or are being made, by the run id of the server at their other end.
+// Servers are the connections that have been made, or are being made, by the run id of the server at their other end.
 type servers struct {
-	mu    sync.Mutex
-	links map[*link]server
+	mu          sync.Mutex
+	connections map[*connection]server
 }
 
 type server struct {
@@ -13,25 +13,25 @@ type server struct {
 	runID  string
 }
 
-// claim notes that k leads to a server, and returns "". If a link to another address leads to that server, it notes nothing, and
+// claim notes that k leads to a server, and returns "". If a connection to another address leads to that server, it notes nothing, and
 // returns that address (rule 10).
-func (s *servers) claim(k *link, m *master, runID string) string {
+func (s *servers) claim(k *connection, m *master, runID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, other := range s.links {
+	for _, other := range s.connections {
 		if other.master != m && runID != "" && other.runID == runID {
 			return other.master.Addr()
 		}
 	}
-	if s.links == nil {
-		s.links = make(map[*link]server)
+	if s.connections == nil {
+		s.connections = make(map[*connection]server)
 	}
-	s.links[k] = server{m, runID}
+	s.connections[k] = server{m, runID}
 	return ""
 }
 
-func (s *servers) forget(k *link) {
+func (s *servers) forget(k *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.links, k)
+	delete(s.connections, k)
 }

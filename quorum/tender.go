@@ -43,7 +43,7 @@ func (e *Engine) closeHealed(db int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	set := e.databases[db].lanes.Load()
-	if !e.databases[db].used.Load() && slices.ContainsFunc(*set, (*lane).isHealing) {
+	if !e.databases[db].used.Load() && slices.ContainsFunc(*set, isHealing) {
 		return false
 	}
 	e.databases[db].lanes.Store(nil)
@@ -55,8 +55,8 @@ func (e *Engine) closeHealed(db int) bool {
 	return true
 }
 
-// isHealing says that the master can be reached, and is in quarantine, or it is not known yet whether it is.
-func (l *lane) isHealing() bool {
+// isHealing says that a lane's master can be reached, and is in quarantine or has yet to be assessed.
+func isHealing(l *lane) bool {
 	up, down := l.queue.connection()
 	return down == "" && (!up || l.recovery.current() != nil)
 }

@@ -46,7 +46,7 @@ func (p *proof) tail(calls []*masters.Call, restraintArgs []any) []*masters.Call
 // reason concerns more than this batch, the master is assessed anew. keeps is for how long the longest key lives that the batch
 // may set.
 func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
-	k := a.link
+	k := a.connection
 	marks, err := parseMarks(&p.marks)
 	if err != nil {
 		return a.withheld(FailedForgot, "did not show its canary", &p.marks, p.received)
@@ -91,13 +91,13 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 }
 
 // mayEvict says that the setting that keeps the master from evicting is not what it was, or is not told any more.
-func mayEvict(k *link, p *proof) bool {
+func mayEvict(k *connection, p *proof) bool {
 	return k.restraintArgs != nil && !k.info.IsRestrained(p.restraint.Reply)
 }
 
 // hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the
 // batch is good if its clock is good by the new bounds: the other proxy could not grant anything here before it wrote them.
-func (a *assessor) hasNewBounds(k *link, canary string) bool {
+func (a *assessor) hasNewBounds(k *connection, canary string) bool {
 	was, ok1 := vouch.ParseCanary(k.marks.canary)
 	is, ok2 := vouch.ParseCanary(canary)
 	if was.Bounds = is.Bounds; !ok1 || !ok2 || was != is {

@@ -89,7 +89,7 @@ func (w *witness) write(l examiner) {
 }
 
 // isDoubted says that a durable master has restarted since it was marked, so that a witness is needed.
-func isDoubted(k *link, is *vouch.Canary) bool { return is.Durable && is.Process != k.info.RunID }
+func isDoubted(k *connection, is *vouch.Canary) bool { return is.Durable && is.Process != k.info.RunID }
 
 // isWitnessed says that the witness is there.
 func isWitnessed(c masters.Conn) (bool, error) {

@@ -10,24 +10,24 @@ import (
 	"lockproxy/quorum/masters"
 )
 
-// A link is one connection of a lane, and what its handshake learnt.
-type link struct {
+// A connection is one of a lane, and the facts that its handshake learnt.
+type connection struct {
 	conn     masters.Conn
 	unwatch  func() // ends the watch over the engine's context
 	clientID int64  // 0 if the master does not tell
 	info     masters.Info
-	silent   atomic.Bool     // it was closed for not answering
+	silent   atomic.Bool     // the connection was closed because the master did not answer
 	programs map[string]bool // by SHA-1: the scripts that the master has
 
-	early         bool  // it is to be assessed again when others have been heard; see heardOthers
+	early         bool  // the master is to be assessed again when others have been heard; see heardOthers
 	marks         marks // as the assessment found them
 	epoch         int64 // of the canary
-	durable       bool  // the canary says so
-	restraintArgs []any // ask for what keeps the master from evicting; nil if it does not tell
+	durable       bool  // the canary says that the master forgets nothing
+	restraintArgs []any // ask for the setting that keeps the master from evicting; nil if the master does not tell
 }
 
-// connect makes the next connection. Before requests go over it, the one before is killed on the master, so that nothing
-// still buffered there can run later (rule 3).
+// connect makes the next connection. Before requests go over it, the connection before is killed on the master, so that no command
+// that is still buffered there can run later (rule 3).
 func (l *lane) connect(ctx context.Context) bool {
 	next, err := l.dialer.dial(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (l *lane) connect(ctx context.Context) bool {
 		}
 		return false
 	}
-	l.link, l.dialer.last = next, nil
+	l.connection, l.dialer.last = next, nil
 	l.queue.connected(next) // first, so that a release is either sent, or finds what is forgotten next
 	l.ledger.forgetBroken()
 	l.master.connected(&next.info)
@@ -51,13 +51,13 @@ type dialer struct {
 	target
 	clock    *laneClock
 	assessor *assessor
-	last     *link // the connection before; nil while the lane is connected
-	loose    bool  // a former connection could not be killed: its commands may run at any later time
+	last     *connection // the connection before; nil while the lane is connected
+	loose    bool        // a former connection could not be killed: its commands may run at any later time
 }
 
-// dial opens and prepares a connection. Closing the engine closes it, which ends whatever waits on it; so does a master
-// that does not answer in time.
-func (d *dialer) dial(ctx context.Context) (*link, error) {
+// dial opens and prepares a connection. Closing the engine closes the connection, which ends all that waits there; so does a
+// master that does not answer in time.
+func (d *dialer) dial(ctx context.Context) (*connection, error) {
 	patient, cancel := context.WithTimeout(ctx, d.engine.cfg.MasterDeadAfter)
 	defer cancel()
 	conn, err := d.master.Dial(patient, d.db)
@@ -67,7 +67,7 @@ func (d *dialer) dial(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &link{conn: conn}
+	next := &connection{conn: conn}
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	next.unwatch = func() {
 		d.engine.servers.forget(next)
@@ -85,10 +85,10 @@ func (d *dialer) dial(ctx context.Context) (*link, error) {
 	return next, nil
 }
 
-// killLast ends the former connection on the master, so that what that connection still held there can be undone. If another
-// process answers by now, there is nothing left to kill, and the client id may be another client's. So without run ids to compare,
-// nothing is killed, and undos are repeated.
-func (d *dialer) killLast(next *link) error {
+// killLast ends the former connection on the master, so that commands which the master still has of that connection can be undone.
+// If another process answers by now, there is nothing left to kill, and the client id may be another client's. So without run ids to
+// compare, nothing is killed, and undos are repeated.
+func (d *dialer) killLast(next *connection) error {
 	last := d.last
 	if last == nil {
 		return nil
@@ -110,15 +110,15 @@ func (d *dialer) killLast(next *link) error {
 	return nil
 }
 
-// handshake learns who answers, ends the connection before, and finds out what the master remembers. It goes on without the
-// answers that the master does not permit us to ask for.
-func (d *dialer) handshake(k *link) error {
+// handshake learns who answers, ends the connection before, and finds out whether the master remembers its locks. It goes on without
+// the answers that the master does not permit us to ask for.
+func (d *dialer) handshake(k *connection) error {
 	id := &masters.Call{Args: []any{"CLIENT", "ID"}}
 	if err := k.conn.Exec([]*masters.Call{id}); err != nil {
 		return err
 	}
 	k.clientID, _ = id.Reply.(int64)
-	steps := []func(*link) error{d.assessor.inquire, (*link).loadScripts, d.killLast, d.meetClock, d.assess}
+	steps := []func(*connection) error{d.assessor.inquire, (*connection).loadScripts, d.killLast, d.meetClock, d.assess}
 	for _, step := range steps {
 		if err := step(k); err != nil {
 			return err
@@ -127,11 +127,11 @@ func (d *dialer) handshake(k *link) error {
 	return nil
 }
 
-func (d *dialer) meetClock(k *link) error { return d.clock.meet(k.conn) }
+func (d *dialer) meetClock(k *connection) error { return d.clock.meet(k.conn) }
 
-func (d *dialer) assess(k *link) error { return d.assessor.assess(k, d.last) }
+func (d *dialer) assess(k *connection) error { return d.assessor.assess(k, d.last) }
 
-func (k *link) loadScripts() error {
+func (k *connection) loadScripts() error {
 	calls := make([]*masters.Call, len(loadedScripts))
 	for i, s := range loadedScripts {
 		calls[i] = &masters.Call{Args: []any{"SCRIPT", "LOAD", s.text}}
@@ -148,15 +148,15 @@ func (k *link) loadScripts() error {
 	return nil
 }
 
-func (k *link) close() {
+func (k *connection) close() {
 	k.unwatch()
 	_ = k.conn.Close()
 }
 
-// disconnect gives up the connection. What waits fails at once; undos wait for the next connection.
+// disconnect gives up the connection. Requests that wait fail at once; undos wait for the next connection.
 func (l *lane) disconnect(cause string) {
-	l.link.close()
-	l.dialer.last, l.link = l.link, nil
+	l.connection.close()
+	l.dialer.last, l.connection = l.connection, nil
 	l.setDown(cause)
 	l.master.disconnected()
 }
@@ -172,7 +172,7 @@ func (l *lane) setDown(cause string) {
 }
 
 // reassess does again what the handshake did, on the same connection.
-func (l *lane) reassess(k *link) error {
+func (l *lane) reassess(k *connection) error {
 	if err := l.assessor.inquire(k); err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func (d *dialer) pause(ctx context.Context, failures int) {
 	}
 }
 
-// spread returns a part of most that differs between proxies, lanes and failures, so that a master that is back is not
-// met by all at once. It is not random: a simulation can repeat it.
+// spread returns a part of most that differs between proxies, lanes and failures, so that not all meet a master that is back at
+// once. The part is not random: a simulation can repeat it.
 func (d *dialer) spread(most time.Duration, failures int) time.Duration {
 	name := fmt.Sprint(d.engine.started.UnixNano(), d.master.Addr(), d.db, failures)
 	return time.Duration(int64(most) * int64(hash(name)) >> 32)
