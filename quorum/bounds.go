@@ -9,13 +9,13 @@ import (
 // Proxies of one deployment may have different settings. Each promises validity by its own, and watches the masters' clocks by the
 // strictest settings of all, which the marks on the masters tell.
 
-// bounds returns what the locks of a proxy with these settings rest on.
+// bounds returns the bounds on which the locks of a proxy with these settings rest.
 func (c *Config) bounds() vouch.Bounds {
 	return vouch.Bounds{Kept: c.kept(c.TTLMax), Grace: c.Grace, DriftFactor: c.DriftFactor, Patience: c.InstanceTimeout}
 }
 
-// keepTo makes the engine keep to the bounds that a mark tells, besides those it keeps to already. They never become less strict
-// again: a lock of a proxy that is gone may still be held.
+// keepTo makes the engine keep to the bounds of a mark, besides its present bounds. Bounds never become less strict again: a lock of a
+// proxy that is gone may still be held.
 func (e *Engine) keepTo(b vouch.Bounds) {
 	was := e.bounds.Load()
 	//mutant: a quarantine lasts as long as the locks of its proxy
@@ -37,14 +37,14 @@ func (e *Engine) keepTo(b vouch.Bounds) {
 }
 
 // A lock's key is kept for 2 × drift + grace longer than the lock is promised. One drift is for clocks that run differently, one
-// for what is forgiven of steps over time (vouch.Clock). What is left covers what may go unnoticed of steps:
+// for steps that are forgiven over time (vouch.Clock). The rest covers steps that may go unnoticed:
 //
 //	tolerance + 2 × uncertainty = (1/5 + 2 × 2/5) × (grace + clock floor)
 //
-// That is one uncertainty for what the batch that set the key cannot tell, one for what the batch that does not find it cannot tell, and
-// a reserve.
+// One uncertainty is for steps that the batch which set the key cannot tell, one for steps that the batch which does not find the key
+// cannot tell. The rest is a reserve.
 
-// Uncertainty is by how much a key may end too early, as far as one batch can tell, so that the batch still has a vote at once.
+// Uncertainty is by how much a key may end too early, as far as one batch can tell, if the batch is to have a vote at once.
 func Uncertainty(grace time.Duration) time.Duration { return (grace + clockFloor) * 2 / 5 }
 
 func (e *Engine) uncertainty() time.Duration { return Uncertainty(e.bounds.Load().Grace) }

@@ -11,13 +11,13 @@ type instant = time.Duration
 // The engine's clock has three readings:
 //
 //	now      the monotonic clock, and the time for which this process is known to have stood still without that clock noticing
-//	catchUp  the same, after a look at whether this machine has slept since: before a lock is promised
+//	catchUp  the same, after a look whether this machine has slept since: before a lock is promised
 //	waited   now, less the time in which this process could not run: how long masters have had to answer.
 //	         Validity is never measured by it
 
 func (e *Engine) now() instant { return time.Since(e.started) + e.stood() }
 
-// catchUp counts what this machine has slept (suspend.go), and returns what the clock shows then.
+// catchUp counts the time that this machine has slept (suspend.go), and returns now.
 func (e *Engine) catchUp() instant {
 	now := time.Now()
 	//mutant: what the machine slept is not counted
@@ -27,24 +27,24 @@ func (e *Engine) catchUp() instant {
 
 func (e *Engine) waited() answerTime { return e.answers.at(e.now()) }
 
-// stood is how much more now is than the monotonic clock shows.
+// stood is by how much now is ahead of the monotonic clock.
 func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }
 
 // timeAt returns when the engine's clock shows at.
 func (e *Engine) timeAt(at instant) time.Time { return e.started.Add(at - e.stood()) }
 
-// wall returns by how much this machine's wall clock shows more than now. Only status is computed from it.
+// wall returns by how much this machine's wall clock is ahead of now. Only status is computed from wall.
 func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
 
 // An answerClock measures how long the masters have had to answer. It is the monotonic clock less the time in which this
-// process itself stood still: suspended, stopped, or without a processor. What the masters did not answer meanwhile is
-// no failure of theirs. Validity is never measured by it.
+// process itself stood still: suspended, stopped, or without a processor. The masters have not failed if they did not answer
+// meanwhile. Validity is never measured by an answerClock.
 type answerClock struct {
 	ticked atomic.Int64 // instant of the latest tick
 	stood  atomic.Int64 // how long the process has stood still before that
 }
 
-// An answerTime is a reading of an answerClock. It is of another type than an instant, so that the two cannot be compared.
+// An answerTime is a reading of an answerClock. Its type differs from an instant's, so that the two cannot be compared.
 type answerTime time.Duration
 
 func (t answerTime) plus(d time.Duration) answerTime  { return t + answerTime(d) }

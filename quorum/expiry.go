@@ -4,14 +4,13 @@ package quorum
 // does not make the key live longer, and the instant is a mark: an undo takes the key only if it holds the attempt's token and
 // expires in that millisecond, and so leaves other attempts' keys alone.
 
-// An expiries chooses the instants for one lane: attempts with the same token get different ones, so that none can be taken
-// for another. It belongs to the lane's
-// loop.
+// An expiries chooses the instants for one lane: attempts with the same token get different instants, so that no undo takes another
+// attempt's key. It belongs to the lane's loop.
 type expiries struct {
-	last   [1024]int64    // by the signature's hash: see at
-	later  [1024]int64    // by how much that is later than was asked for
-	unsure [1024]int64    // by how much the master's clock may have been behind what was taken for its time, ms
-	undone map[ending]int // how many undos under way are to remove it
+	last   [1024]int64    // the instant that was chosen last, by place
+	later  [1024]int64    // by how much later than asked the instant is
+	unsure [1024]int64    // by how much the master's clock may have been behind its supposed time, ms
+	undone map[ending]int // how many undos of a key are under way
 }
 
 // An ending is a signature, by its hash, and when a key with it expires.
@@ -20,19 +19,19 @@ type ending struct {
 	at   int64
 }
 
-// apart is how many attempts with one token may ask for the same millisecond before two of them get the same.
+// apart is how many attempts with one token may ask for the same millisecond before two of them share an instant.
 const apart = 64
 
-// hash is what choose tells signatures apart by.
+// hash is the number by which choose tells signatures apart.
 func (sig signature) hash() uint64 {
 	return uint64(hash(sig.name))<<32 | uint64(hash(sig.token+sig.dump))
 }
 
-// choose returns at, or an instant a few milliseconds later: no less than gap after the one that was chosen before for the same
-// signature, and not within gap of one that is being undone, nor of an instant that no attempt gets. There are two of these in every four
-// gaps: one for extensions, and one that is guarded.
+// choose returns at, or an instant a few milliseconds later: at least gap after the instant that was chosen before for the same
+// signature, and not within gap of an instant that is being undone, nor of an instant that no attempt gets. Every four gaps have two
+// instants for no attempt: one for extensions, and one that is guarded.
 //
-// An undo may be repeated while its client has the lock again, through whatever proxy. Whatever that lock was extended by, the undo
+// An undo may be repeated while its client has the lock again, through any proxy. After any extension of the lock, the undo
 // does not find its own instant there: luaProlong moves the key's end to an instant for extensions.
 //
 // luaReenter needs guarded instants. If it counts on a key that an earlier attempt of its client has set, and does not extend
@@ -52,12 +51,12 @@ func (e *expiries) choose(hash uint64, at, gap int64) int64 {
 	return at
 }
 
-// place is where what concerns a signature is kept.
+// place is a signature's place in the tables.
 func place(hash uint64) int { return int((hash>>32*31 + hash) % 1024) }
 
-// lateness returns by how much a key may expire later than was asked for, at least and at most, where it ends within slack of an
-// instant. Of the one that was chosen last for its signature that is known. Of any other it is less than the way to the next instant
-// for extensions, and what is not known of the master's clock.
+// lateness returns by how much later than asked a key may expire, at least and at most, that ends within slack of an instant. Of the
+// instant that was chosen last for the key's signature, the lateness is known. Of any other instant, the lateness is less than the
+// way to the next instant for extensions, plus width: the uncertainty of the master's clock.
 func (e *expiries) lateness(hash uint64, ends, slack, width int64) (least, most int64) {
 	i := place(hash)
 	if at := e.last[i]; at != 0 && max(at-ends, ends-at) <= slack {
@@ -66,8 +65,8 @@ func (e *expiries) lateness(hash uint64, ends, slack, width int64) (least, most 
 	return 0, 4*(2*slack+1) - 1 + width
 }
 
-// avoid keeps choose away from the instant of a key that an undo is to remove, until free ends that. What was chosen last is
-// not enough for this: another signature may have had the same place meanwhile.
+// avoid keeps choose away from the instant of a key that an undo is to remove, until free. The instant that was chosen last is
+// not enough for this purpose: another signature may have had the same place meanwhile.
 func (e *expiries) avoid(x ending) {
 	if e.undone == nil {
 		e.undone = make(map[ending]int)
@@ -81,7 +80,7 @@ func (e *expiries) free(x ending) {
 	}
 }
 
-// isUndone says that an undo is under way of a key that expires less than gap from at.
+// isUndone says that an undo is under way of a key that expires within less than gap of at.
 func (e *expiries) isUndone(hash uint64, at, gap int64) bool {
 	for near := at - gap + 1; near < at+gap && len(e.undone) > 0; near++ {
 		if e.undone[ending{hash, near}] > 0 {

@@ -13,19 +13,19 @@ import (
 //
 // A fill takes nothing from anybody: it replaces no key, and a master in quarantine, which may have forgotten a key, is not filled.
 //
-// A fill brings back no lock that is gone (rule 11). The master takes it only within the validity of what the others have, by its
-// own clock, so nobody else can have held the lock in between; and the key lives no longer than theirs. But the lock may have been
-// released or broken meanwhile. So the others are looked at twice, before the fill and after it. Unless a quorum of those that were
-// extended still have the key, the fill is not made, or is undone. The first look comes one InstanceTimeout (the longest of all
-// proxies) after the extension, the second as long after the fill: a release that a quorum answered has by then reached all the
+// A fill brings back no lock that is gone (rule 11). The master takes the key only within the validity of the others' keys, by the
+// master's own clock, so nobody else can have held the lock in between; and the key lives no longer than theirs. But the lock may have
+// been released or broken meanwhile. So the others are looked at twice, before the fill and afterwards. Unless a quorum of the masters
+// that were extended still have the key, the fill is not made, or is undone. The first look comes one InstanceTimeout (the longest of
+// all proxies) after the extension, the second as long after the fill: a release that a quorum answered has by then reached all
 // others, too.
 type fill struct {
 	masters.Call
 	lane  *lane
 	gap   *gap
 	at    answerTime // when the next step is due
-	ends  int64      // when what it sets expires, ms of the master's clock; 0 before it is sent
-	seen  string     // what the others have: the value, or its digest
+	ends  int64      // when the key expires, ms of the master's clock; 0 before the fill is sent
+	seen  string     // the others' value, or its digest
 	tries int        // how often somebody else had a vote there
 
 	start instant       // T1 of the first look
@@ -35,18 +35,18 @@ type fill struct {
 // A gap is a lock that a quorum has extended, and that a master did not have.
 type gap struct {
 	key    Key
-	value  string // what the others have, if it is a string that was set as one
-	dump   string // else what they have, as DUMP has it
+	value  string // of the others' keys, if they are strings that were set as strings
+	dump   string // else the DUMP of the others' keys
 	others uint64 // a bit for each master that has extended it
 }
 
-// dumpMax is the longest dump that is kept for a fill. That of a lock has a hundred bytes.
+// dumpMax is the longest dump that is kept for a fill. A lock's dump has a hundred bytes.
 const dumpMax = 4096
 
-// fillTries is how often a fill is tried where somebody else has a vote: of a lock that many ask for, some are there at any moment.
+// fillTries is how often a fill is tried where somebody else has a vote: if many clients ask for a lock, some have a vote at any moment.
 const fillTries = 8
 
-// fill begins to fill the gaps of the masters that have answered. Those of masters that answer later follow; see fillLate.
+// fill begins to fill the gaps of the masters that have answered. The gaps of masters that answer later follow; see fillLate.
 func (r *round) fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,8 @@ func (f *fill) look() {
 	}})
 }
 
-// isThere says that a quorum of the others still have the key, and so has the master if it was filled already. It notes what they
-// have (seen), and for how long (kept).
+// isThere says that a quorum of the others still have the key, and so has the master if it was filled already. It notes the others'
+// value (seen), and for how long they keep it (kept).
 func (f *fill) isThere(l *readRound) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,10 +205,10 @@ func (f *fill) takeBack() {
 	f.lane.queue.pushUndo(f.undo())
 }
 
-// over is called once: when the master has been given the lock, or will not be.
+// over is called once: when the fill is done, or given up.
 func (f *fill) over() { f.lane.ledger.endFill(f.gap.signature()) }
 
-// undo returns what removes the key that the fill has set, or may have set.
+// undo returns the undo of the key that the fill has set, or may have set.
 func (f *fill) undo() *undo {
 	u := newUndo(f.lane, f.gap.signature(), f.ends, f.kept)
 	u.unknown = !f.Answered

@@ -16,16 +16,16 @@ const (
 	leastHeadRoom = time.Second
 )
 
-// A horizon is what a lane knows of its master's horizon. It belongs to the lane's loop.
+// A horizon is a lane's knowledge of its master's horizon. It belongs to the lane's loop.
 type horizon struct {
 	clock     *laneClock
-	until     int64        // the horizon lasts until then, ms of the master's clock; 0 if nothing is known in this epoch
-	ends      ends         // what is known over all connections
+	until     int64        // the horizon lasts at least so long, ms of the master's clock; 0 if nothing is known in this epoch
+	ends      ends         // the knowledge over all connections
 	extension masters.Call // at the head of the batch, if the batch needs it
 }
 
-// extend returns the commands that begin a batch which may set keys that live for keeps at most: calls, with the extension if it is
-// needed.
+// extend appends the extension to calls, which begin a batch, if the extension is needed. keeps is for how long the longest key lives
+// that the batch may set.
 func (h *horizon) extend(calls []*masters.Call, keeps time.Duration) []*masters.Call {
 	h.extension = masters.Call{}
 	if keeps == 0 {

@@ -8,15 +8,15 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// The end of the horizon is evidence of what happened while nobody looked. Beside the horizon, which expires, stands when it is to
-// expire, and that key does not. So there are two questions at each assessment:
+// The end of the horizon is evidence of losses while nobody looked. Beside the horizon, which expires, stands a key that does not
+// expire: the instant at which the horizon is to end. So there are two questions at each assessment:
 //
 //   - Is the horizon gone before its end? Then the master's clock stood ahead for a while, or keys were evicted or deleted, and locks
 //     may be gone as well.
-//   - Is the end earlier than this proxy knows it to have been? Then the data is older than it was.
+//   - Is the end earlier than this proxy has seen it? Then the data is older than it was.
 //
-// It does not tell of a clock that stood ahead by less than the horizon lasts, nor of data that is older by less than the time since
-// the horizon was last extended.
+// The end does not tell of a clock that stood ahead by less than the horizon lasts, nor of data that is older by less than the time
+// since the horizon was last extended.
 
 // endSlack is how far the end may be wrong: the script that writes it takes time.
 const endSlack = time.Second
@@ -24,13 +24,13 @@ const endSlack = time.Second
 // Earlier is why a master may have forgotten locks: the horizon is gone before its end.
 const earlier = "its horizon was over too early: its clock stood ahead meanwhile, or keys were deleted"
 
-// ends is what a lane knows of the end of its master's horizon, over all connections.
+// An ends is a lane's knowledge of the end of its master's horizon, over all connections.
 type ends struct {
-	latest int64 // it is at least then, ms of the master's clock; 0 if nothing is known
-	epoch  int64 // in which that was learnt
+	latest int64 // the end is no earlier, ms of the master's clock; 0 if nothing is known
+	epoch  int64 // in which latest was learnt
 }
 
-// An endLook asks for the end. What is asked first can only be too early.
+// An endLook asks for the end. The answers to the first questions can only be too early.
 type endLook struct{ end, left, time masters.Call }
 
 func lookForEnd() *endLook {
@@ -43,7 +43,7 @@ func lookForEnd() *endLook {
 
 func (l *endLook) calls() []*masters.Call { return []*masters.Call{&l.end, &l.left, &l.time} }
 
-// missed returns why the master may have forgotten locks, by what is found there, in an epoch; "" if nothing says so.
+// missed returns why the master may have forgotten locks, by the end that is found in an epoch; "" if nothing says so.
 func (e *ends) missed(found *endLook, epoch int64) string {
 	text, end := endIn(found.end.Reply)
 	left, ok1 := found.left.Reply.(int64)
@@ -64,7 +64,7 @@ func (e *ends) missed(found *endLook, epoch int64) string {
 	return ""
 }
 
-// learn takes an end that is true in an epoch.
+// learn takes an end that was true in an epoch.
 func (e *ends) learn(end, epoch int64) { e.latest, e.epoch = max(e.latest, end), epoch }
 
 // hear takes the end that the master tells: another proxy may have written it.
@@ -79,7 +79,7 @@ func endIn(reply any) (text string, end int64) {
 	return text, end
 }
 
-// luaOutlast defines what makes the horizon last so many ms from now, and says so beside it.
+// luaOutlast defines a function that makes the horizon last so many ms from now, and writes its end beside it.
 const luaOutlast = `
 local function outlast(horizon, ms)
   redis.call('SET', horizon, '1', 'PX', string.format('%.0f', ms))

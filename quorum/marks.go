@@ -17,16 +17,16 @@ import (
 // Keys of ours on every master, in every database that carries locks. Clients cannot touch them.
 const (
 	canaryKey     = "lockproxy:canary"     // a vouch.Canary: as long as it is unchanged, nothing was forgotten
-	quarantineKey = "lockproxy:quarantine" // there while the master's grants do not count: since when, and why
+	quarantineKey = "lockproxy:quarantine" // there while the master's grants do not count: the beginning, and the reason
 	horizonKey    = "lockproxy:horizon"    // its remaining TTL is never less than that of any lock granted there
-	endKey        = horizonKey + ":end"    // when it is to be over; see horizon_end.go
-	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this one was told
+	endKey        = horizonKey + ":end"    // when the horizon is to be over; see horizon_end.go
+	rosterKey     = "lockproxy:roster"     // the epochs of all masters, as far as this master was told
 	fenceKey      = "lockproxy:fence"      // the largest fence seen here, and the epoch in which none was missed; see fence.go
 	witnessKey    = "lockproxy:witness"    // there if a durable master has loaded all of its file; see witness.go
 	witnessHash   = "lockproxy:witness:hash"
-	trialKey      = "lockproxy:trial" // set and deleted at once, to see whether anything can be written
-	namesKey      = "lockproxy:names" // in database 0: what names are locks to the proxy that said so last; see names.go
-	recordPrefix  = fenceKey + ":"    // with a resource after it: its newest fence, and the epoch of that
+	trialKey      = "lockproxy:trial" // set and deleted at once, to see whether keys can be written
+	namesKey      = "lockproxy:names" // in database 0: the names of locks, as the latest proxy told them; see names.go
+	recordPrefix  = fenceKey + ":"    // with a resource after it: its newest fence, and the fence's epoch
 )
 
 // Reserved says that name is one of the keys that lockproxy keeps for itself.
@@ -41,14 +41,14 @@ func Reserved(name string) bool {
 	return strings.HasPrefix(name, recordPrefix)
 }
 
-// marks are what proves what a master remembers; "" for each that is not there.
+// marks prove a master's memory; "" for each mark that is not there.
 type marks struct{ canary, roster, quarantine string }
 
 var marksArgs = []any{"MGET", canaryKey, rosterKey, quarantineKey}
 
 var errNoMarks = errors.New("it answers as no Redis does")
 
-// parseMarks reads the reply to marksArgs, or returns why there are none to be read.
+// parseMarks reads the reply to marksArgs, or returns why no marks can be read.
 func parseMarks(c *masters.Call) (marks, error) {
 	list, ok := c.Reply.([]any)
 	if !ok || !c.Answered || len(list) != 3 {
@@ -61,7 +61,7 @@ func parseMarks(c *masters.Call) (marks, error) {
 	return m, nil
 }
 
-// Members names a deployment in the canaries of its masters: who the masters are.
+// Members names a deployment in the canaries of its masters, by its name or by the masters.
 func Members(ms []masters.Master, deployment string) string {
 	h := fnv.New64a()
 	names := []string{deployment}
@@ -76,7 +76,7 @@ func Members(ms []masters.Master, deployment string) string {
 	return fmt.Sprintf("%d-%016x", len(ms), h.Sum64())
 }
 
-// quarantineText is what a quarantine key holds.
+// quarantineText is the text of a quarantine key.
 func quarantineText(reason string) string {
 	return strconv.FormatInt(time.Now().UnixMilli(), 10) + " " + reason
 }
@@ -94,7 +94,7 @@ func quarantinedAt(text string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// canaryNow is the mark that a master would get now, in an epoch later than one that is known. b are the bounds in the mark that it has.
+// canaryNow is the mark that a master would get now, in an epoch later than known. b are the bounds in the master's present mark.
 func (a *assessor) canaryNow(k *connection, known int64, b vouch.Bounds) vouch.Canary {
 	own, info := *a.engine.bounds.Load(), &k.info
 	return vouch.Canary{
@@ -106,12 +106,12 @@ func (a *assessor) canaryNow(k *connection, known int64, b vouch.Bounds) vouch.C
 	}
 }
 
-// isDurable says that a master which tells so of itself may be marked as durable.
+// isDurable says that a master may be marked as durable, by its statements about itself.
 func (a *assessor) isDurable(info *masters.Info) bool {
 	return info.Durable(a.engine.bounds.Load().Patience)
 }
 
-// pastOf is what a server tells of its life so far.
+// pastOf returns a server's statements about its life so far.
 func pastOf(info *masters.Info) vouch.Past {
 	return vouch.Past{
 		Evicted: info.Evicted, Copies: info.Files.Copies(), Databases: info.Files.Databases, Place: info.Files.Place(),

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Proxies that serve the same clients must agree on which names are those of locks: a lock that one of them sends to another server
-// has two holders. The engine does not know which names these are. It writes what Config says of them into each master, in place of
-// what any proxy has written there last, and compares the two. It does so at random times, so that it meets each of the others at some
-// time. Masters before Redis 6.2 refuse that command: there nothing is compared.
+// Proxies that serve the same clients must agree on the names of locks: a lock that one of the proxies sends to another server has
+// two holders. The engine does not know the names. It writes Config.Names into each master, in place of the names that any proxy has
+// written there last, and compares the two. It does so at random times, so that each proxy meets each other proxy at some time.
+// Masters before Redis 6.2 refuse the command: there nothing is compared.
 
 const (
 	namesEvery = 10 * time.Second // on average
@@ -16,12 +16,12 @@ const (
 	namesWarn  = time.Minute      // between two lines of the log
 )
 
-// Names says which names are those of locks. Those of proxies with the same For must be the same.
+// Names says which names are names of locks. Proxies with the same For must have the same Are.
 type Names struct{ For, Are string }
 
 func (n Names) String() string { return n.For + "\n" + n.Are }
 
-// differ returns what another proxy has said, if that is for the same, and something else; "" if not.
+// differ returns the Are of another proxy with the same For, if it is different; "" if not.
 func (n Names) differ(last any) string {
 	text, _ := last.(string)
 	other, there, _ := strings.Cut(text, "\n")
@@ -31,7 +31,7 @@ func (n Names) differ(last any) string {
 	return there
 }
 
-// compareNames tells every master what names are locks here, and hears what was told last.
+// compareNames tells every master the names of locks here, and hears the names that were told last.
 func (e *Engine) compareNames() {
 	command := []any{"SET", namesKey, e.cfg.Names.String(), "PX", namesLast.Milliseconds(), "GET"}
 	e.eachLane(func(l *lane) {

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// A master may miss a release: it is too late with an answer, cannot be reached, or answers an error. If its key stayed until the
-// TTL, the lock would lack that master's vote until then. If other masters miss other releases, nobody can take the lock.
+// A master may miss a release: the master is late with its answer, cannot be reached, or answers an error. If its key stayed until
+// the TTL, the lock would lack the master's vote until then. If other masters miss other releases, nobody can take the lock.
 //
-// So the release is made late: an undo (rule 4) is sent for the key that this engine knows the master to have granted or extended
-// for the same signature, before the release. The undo names the instant at which that key expires. It cannot take a later key:
-// whoever has taken or extended the lock since, even with the same token, has a key that expires at another instant. The undo goes
-// before all commands that came after the release. A grant through another proxy is not known here, and lasts until its TTL.
+// So the release is made late: an undo (rule 4) is sent for the key that the master has granted or extended for the same signature
+// before the release, as far as this engine knows. The undo names the instant at which the key expires. It cannot take a later key:
+// a client that has taken or extended the lock since, even with the same token, has a key that expires at another instant. The undo
+// goes before all commands that came after the release. A grant through another proxy is not known here, and lasts until its TTL.
 
-// grants has, for each key that a master has granted or extended, when it expires: the latest grant, whoever's. The place is the
-// hash of the database and the key. Where two keys have one place, the earlier grant is forgotten; an undo with the instant of the
-// other finds no key to take.
+// grants has the latest grant of each key that a master has granted or extended, to any client. The place is the hash of the
+// database and the key. Where two keys have one place, the earlier grant is forgotten; an undo with the instant of the other finds
+// no key to take.
 //
-// Whose grant it is cannot be told here: a lock may be taken by its value and released by a script, which knows it by its DUMP. The
-// master compares. So each of the first few who release the key gets an undo, and the holder is one of them.
+// The client of a grant is not known here: a lock may be taken by its value and released by a script, which knows the lock by its
+// DUMP. The master compares. So each of the first few clients that release the key gets an undo, and the holder is among them.
 type grants [1 << 14]grant
 
 type grant struct {
-	round   atomic.Int64 // the place of the round that it was for
+	round   atomic.Int64 // the place of the grant's round
 	expires atomic.Int64
 	undone  atomic.Uint64 // the hash of the signature of the latest undo, less expires
 	undos   atomic.Int32  // how many undos this grant has had
 }
 
-// lateMax is how many undos a grant has at most. One is its holder's; the others are for clients that tried to release a lock
-// which they did not hold.
+// lateMax is how many undos a grant has at most: its holder's, and others for clients that tried to release a lock without holding
+// the lock.
 const lateMax = 4
 
 // grantOf is the place of a signature's key in the master's grants.
@@ -43,12 +43,12 @@ func (l *ledger) grantOf(hash uint64) *grant {
 // granted notes a grant.
 func (l *ledger) granted(hash uint64, round, expires int64) {
 	g := l.grantOf(hash)
-	g.round.Store(round) // first: who sees the new instant must not take it for an earlier round's
+	g.round.Store(round) // first, so that nobody takes the new instant for an earlier round's
 	g.expires.Store(expires)
 	g.undos.Store(0)
 }
 
-// noteGrants notes the keys that an Exec has put on a master, except those that kept their expiry: it may be a guarded instant.
+// noteGrants notes the keys that an Exec has put on a master, except keys that kept their expiry, which may be a guarded instant.
 func (d *execRound) noteGrants(en *entry) {
 	for _, k := range d.puts {
 		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
@@ -58,7 +58,7 @@ func (d *execRound) noteGrants(en *entry) {
 	}
 }
 
-// missed makes a release late on a master that has missed it.
+// missed makes a release late on a master that has missed the release.
 func (r *round) missed(en *entry) {
 	//mutant: a release that a master missed is not made late
 	if sig := r.releases; sig != nil && !en.missed {
@@ -75,8 +75,8 @@ func (en *entry) releaseOwed(sig signature) {
 	}
 }
 
-// releaseLate undoes the latest grant or extension of sig's key that is known of the master, unless it was made in a round after
-// the given one.
+// releaseLate undoes the latest grant or extension of sig's key that is known of the master, unless its round came after the given
+// round.
 func (l *ledger) releaseLate(sig signature, round int64) {
 	hash := sig.hash()
 	g := l.grantOf(hash)

@@ -12,8 +12,8 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// A roster holds the epoch of each master in one database, as far as this proxy knows: the largest that any master, or
-// another one on its behalf, has told. A grant that a master gave in an earlier epoch is void.
+// A roster holds the epoch of each master in one database, as far as this proxy knows: the largest epoch that the master, or
+// another master on its behalf, has told. A grant that a master gave in an earlier epoch is void.
 type roster []atomic.Int64
 
 // learn raises the epochs to those in a roster's text.
@@ -26,7 +26,7 @@ func (r roster) learn(text string) {
 	}
 }
 
-// parseRoster returns the epochs in a roster's text, with 0 for what is none.
+// parseRoster returns the epochs in a roster's text, with 0 for a word that is no number.
 func parseRoster(text string) (epochs []int64) {
 	for f := range strings.FieldsSeq(text) {
 		epoch, err := strconv.ParseInt(f, 10, 64)
@@ -58,9 +58,9 @@ func (r roster) isIn(text string) bool {
 	return true
 }
 
-// nextEpoch returns an epoch greater than known and, unless clocks are far wrong, greater than any that is not known: microseconds
+// nextEpoch returns an epoch greater than known and, unless clocks are far wrong, greater than any unknown epoch: microseconds
 // since 1970. Different servers and proxies get different epochs: if an address leads proxies to different servers, and each is
-// marked, one of these servers is behind.
+// marked, all but one of these servers are behind.
 func (t target) nextEpoch(known int64, runID string) int64 {
 	apart := hash(fmt.Sprint(t.engine.started.UnixNano(), runID, known)) % epochsApart
 	//mutant: servers that come to an epoch at once come to the same one
@@ -88,28 +88,28 @@ func slots(ms []masters.Master, deployment string) []int {
 }
 
 // A master's new epoch is told to the other masters, as soon as each can be reached, so that a proxy which meets the master with
-// older data learns from them that the data is old. There are two cases that a survey does not cover:
+// older data learns from the others that the data is old. There are two cases that a survey does not cover:
 //
 //   - The master keeps less on disk than it did (rule 7b). It has forgotten nothing, and so gets a new epoch without a quarantine.
-//     But from now on its file may be an old one, in which its mark has the epoch before.
-//   - Other masters were away during its quarantine, and that ended by ttl_max (rule 7a). The address may still lead back to the
-//     server that was there before.
+//     But from now on its file may be old, and have a mark of the epoch before.
+//   - Other masters were away during the master's quarantine, and the quarantine ended by ttl_max (rule 7a). The address may still
+//     lead back to the former server.
 
-// An epochs is what a lane knows of epochs, and whether its master knows of them, too.
+// An epochs is a lane's knowledge of epochs, and whether its master has the same knowledge.
 type epochs struct {
 	examiner
 	slot   int         // of the master
-	roster roster      // of the database: the lanes have it in common
+	roster roster      // of the database, in common to its lanes
 	peers  laneSet     // the lanes of the database, this one among them
 	behind atomic.Bool // the master is to be told the epochs
-	shown  string      // the master's roster, as it was read last; of the lane's loop
+	shown  string      // the master's own roster, as it was read last; of the lane's loop
 }
 
 // latest is the roster's epoch of the lane's own master.
 func (e *epochs) latest() *atomic.Int64 { return &e.roster[e.slot] }
 
-// tellOthers has the other masters told the epochs, except those in told, by slot, which know. It is called when this master has
-// come to a new epoch.
+// tellOthers has the other masters told the epochs, except the masters in told, by slot, which know. It is called when this master
+// has come to a new epoch.
 func (e *epochs) tellOthers(told map[int]vouch.Report) {
 	for _, other := range e.peers {
 		o := &other.epochs
@@ -120,7 +120,7 @@ func (e *epochs) tellOthers(told map[int]vouch.Report) {
 	}
 }
 
-// tell tells the master the epochs of all. Until it has them all it is told again, with each heartbeat.
+// tell tells the master the epochs of all masters. Until the master has all epochs it is told again, with each heartbeat.
 func (e *epochs) tell() {
 	e.ask(luaTell.whole([]string{rosterKey}, e.roster.args()...), e.wasTold)
 }
@@ -132,11 +132,11 @@ func (e *epochs) wasTold(any) {
 	}
 }
 
-// A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master has told it
-// of the later epoch. Until it has heard the others it leaves the former run id in the mark. So the mark goes on showing that the
-// server has started on a file, and the first proxy that hears the others will know.
+// A proxy that has just started, or comes to a new database, may meet a master on an older file before any other master has told
+// the proxy of the later epoch. Until the proxy has heard the others it leaves the former run id in the mark. So the mark goes on
+// showing that the server has started on a file, and the first proxy that hears the others will know.
 
-// heardOthers says that enough other masters are connected for one of them to know of any later epoch (rule 7b).
+// heardOthers says that enough other masters are connected: any later epoch is known to one of them (rule 7b).
 func (e *epochs) heardOthers() bool {
 	n := 0
 	for _, other := range e.peers {

@@ -13,8 +13,8 @@ type server struct {
 	runID  string
 }
 
-// claim notes that k leads to a server, and returns "". If a connection to another address leads to that server, it notes nothing, and
-// returns that address (rule 10).
+// claim notes that k leads to a server, and returns "". If a connection to another address leads to the same server, claim notes
+// nothing, and returns the other address (rule 10).
 func (s *servers) claim(k *connection, m *master, runID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 // Votes counts the votes of one master since the start.
 type Votes struct {
 	Granted, Refused, Failed uint64
-	Failures                 Failures // what Failed is made of
+	Failures                 Failures // the parts of Failed
 }
 
-// MasterStatus is what the engine knows of one master. State, Cause, Since and Left are those in one database: each carries marks of
-// its own, and stands for itself.
+// MasterStatus is the engine's knowledge of one master. State, Cause, Since and Left are of one database: each database has marks of
+// its own.
 type MasterStatus struct {
 	Addr      string
 	Server    string // "redis" or "valkey"
@@ -22,26 +22,26 @@ type MasterStatus struct {
 	Votes     Votes
 
 	State       State
-	Cause       string        // if not Clean: why
+	Cause       string        // of a State that is not Clean
 	Since       time.Duration // for how long it has been in quarantine
 	Left        time.Duration // how long the quarantine will last, as far as is known
 	ClockOffset time.Duration // the master's clock less this machine's; 0 if it is not known yet
 	Dropped     uint64        // batches whose votes did not count, because nothing vouched for them
 }
 
-// A State says what a master's grants in one database are worth.
+// A State says whether a master's grants in one database count.
 type State uint8
 
 // The states of a master.
 const (
-	Clean        State = iota // its grants count
-	Quarantined               // they do not, because it may have forgotten others
-	Disconnected              // it does not answer
+	Clean        State = iota // grants count
+	Quarantined               // grants do not count, because the master may have forgotten others
+	Disconnected              // the master does not answer
 )
 
 func (s State) String() string { return [...]string{"clean", "quarantined", "disconnected"}[s] }
 
-// status returns what holds for the master in all databases.
+// status returns the part of the status that all databases have in common.
 func (m *master) status() MasterStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +60,7 @@ func (m *master) status() MasterStatus {
 	return s
 }
 
-// status returns what holds for the lane's master in the lane's database.
+// status returns the status of the lane's master in the lane's database.
 func (l *lane) status() MasterStatus {
 	e := l.engine
 	s := l.master.status()
@@ -73,8 +73,8 @@ func (l *lane) status() MasterStatus {
 	return s
 }
 
-// Pending counts what the engine remembers of work that is not done: commands and undos that wait, rounds without an
-// end, attempts whose fate is not known. Without requests it comes to 0, once all masters have answered.
+// Pending counts the work that is not done: commands and undos that wait, rounds without an end, attempts whose fate is not
+// known. Without requests Pending comes to 0, once all masters have answered.
 func (e *Engine) Pending() int {
 	s := e.sweeper
 	s.mu.Lock()
@@ -89,7 +89,7 @@ func (e *Engine) Pending() int {
 	return n
 }
 
-// A DatabaseStatus is what the engine knows of the masters in one database, in the order of New.
+// A DatabaseStatus is the engine's knowledge of the masters in one database, in the order of New.
 type DatabaseStatus struct {
 	DB      int
 	Masters []MasterStatus
@@ -111,7 +111,7 @@ func (s DatabaseStatus) Ready() error {
 	return err
 }
 
-// Database returns the status of one. If nobody has used the database yet, its masters are being connected to from then on.
+// Database returns the status of one database. If nobody has used the database yet, the engine begins to connect to its masters.
 func (e *Engine) Database(db int) DatabaseStatus {
 	set := e.databases[db].lanes.Load()
 	if set == nil {
@@ -121,7 +121,8 @@ func (e *Engine) Database(db int) DatabaseStatus {
 	return DatabaseStatus{db, set.status()}
 }
 
-// Databases returns the status of each that has lanes: of that in which clients begin, those used since, and those tended now.
+// Databases returns the status of each database that has lanes: where clients begin, where they have been since, and those that are
+// tended now.
 func (e *Engine) Databases() []DatabaseStatus {
 	var all []DatabaseStatus
 	for db := range e.databases {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A sweeper ends what is past its deadline. In one sweeper all deadlines are equally far away when they are added: one
-// InstanceTimeout or, for fills, the longest one of any proxy, which only grows. So they come due in the order of arrival,
-// and one timer serves all of them. It may be late by a fiftieth of an InstanceTimeout. What ends earlier by itself stays in
-// the queue until it comes due.
+// A sweeper ends rounds, and other expirers, that are past their deadline. In one sweeper all deadlines are equally far away when
+// they are added: one InstanceTimeout or, for fills, the longest InstanceTimeout of any proxy, which only grows. So expirers come
+// due in the order of arrival, and one timer serves all. The timer may be late by a fiftieth of an InstanceTimeout. An expirer that
+// ends earlier by itself stays in the queue until it comes due.
 type sweeper struct {
 	engine *Engine
 	wake   chan struct{}
@@ -19,7 +19,7 @@ type sweeper struct {
 	parked bool // the loop waits for wake
 }
 
-// An expirer is ended by expire unless it has ended before, which expire finds out itself.
+// An expirer is ended by expire. If the expirer has ended before, expire does nothing.
 type expirer interface {
 	due() answerTime
 	expire()
@@ -38,11 +38,11 @@ func (s *sweeper) add(x expirer) {
 	}
 }
 
-// run ends when done is closed; what is in the queue then is expired at once.
+// run ends when done is closed; expirers that are in the queue then are expired at once.
 func (s *sweeper) run(done <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	pause := s.engine.cfg.InstanceTimeout / 50 // with much going on, some round or other is always about to come due
+	pause := s.engine.cfg.InstanceTimeout / 50 // under load, some round or other is always about to come due
 	for {
 		next, any := s.sweep(s.engine.waited())
 		var due <-chan time.Time
@@ -62,7 +62,7 @@ func (s *sweeper) run(done <-chan struct{}) {
 	}
 }
 
-// sweep expires what is due, and returns how long it is until the next.
+// sweep expires all that are due, and returns the time until the next deadline, if there is one.
 func (s *sweeper) sweep(now answerTime) (time.Duration, bool) {
 	for {
 		s.mu.Lock()

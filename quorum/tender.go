@@ -2,17 +2,17 @@ package quorum
 
 import "slices"
 
-// A tender sees to it that a master which may have forgotten locks is healed in all databases together. A database that no client of
-// this proxy uses has no lanes. Were the master healed there only when a client first comes, another master might have forgotten by
-// then, and too few would remember: that client would wait for TTLMax. So those databases get lanes until the quarantine is over.
+// A tender has a master's quarantines end in all databases together. A database that no client of this proxy uses has no lanes. If
+// the quarantine there began to end only when a client comes, another master might have forgotten its locks by then, and too few
+// would remember: the client would wait for TTLMax. So unused databases get lanes until the quarantine is over.
 type tender struct {
 	engine *Engine
-	seen   []*quarantine // by master: that in database 0 for which the lanes were opened last
-	opened []int         // the databases that have lanes because of it
+	seen   []*quarantine // by master: the quarantine in database 0 for which lanes were opened last
+	opened []int         // the databases to which the tender gave lanes
 }
 
-// look opens the lanes when a master comes into quarantine in database 0, of which what concerns the whole master is always known, and
-// closes each database's when they have done what they were opened for.
+// look opens lanes when a master comes into quarantine in database 0, where a loss of the whole master always shows, and closes a
+// database's lanes when no master is in quarantine there.
 func (t *tender) look() {
 	e := t.engine
 	if first := e.databases[0].lanes.Load(); first != nil && t.hasNews(*first) {
@@ -26,7 +26,7 @@ func (t *tender) look() {
 	t.opened = slices.DeleteFunc(t.opened, e.closeHealed)
 }
 
-// hasNews says that a master is in quarantine that was not when it was asked last, or in another one.
+// hasNews says that a master has come into quarantine, or into another one, since the last call.
 func (t *tender) hasNews(first laneSet) (news bool) {
 	t.seen = slices.Grow(t.seen, len(first))[:len(first)]
 	for i, l := range first {
@@ -37,8 +37,8 @@ func (t *tender) hasNews(first laneSet) (news bool) {
 	return news
 }
 
-// closeHealed ends the lanes of a database in which no master is in quarantine, unless a client uses them by now. It returns true if
-// they need no tending any more.
+// closeHealed ends the lanes of a database in which no master is in quarantine, unless a client uses the lanes by now. It returns true
+// if the lanes need no tending any more.
 func (e *Engine) closeHealed(db int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (e *Engine) closeHealed(db int) bool {
 		return false
 	}
 	e.databases[db].lanes.Store(nil)
-	if e.databases[db].used.Load() { // whoever sets that afterwards finds no lanes, and makes new ones
+	if e.databases[db].used.Load() { // a client that sets used afterwards finds no lanes, and makes new lanes
 		e.databases[db].lanes.Store(set)
 		return true
 	}

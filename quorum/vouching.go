@@ -7,23 +7,23 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Every batch ends with a proof: the marks on the master's data, the setting that keeps it from evicting (rule 9), then its clock
-// (rule 5). The votes of the batch count only if marks and setting are what the handshake found, and the clock ran as ours did. A
-// long batch begins with the clock, too: how long the master was at work on it says nothing about its clock.
+// Every batch ends with a proof: the marks on the master's data, the setting that keeps the master from evicting (rule 9), then the
+// master's clock (rule 5). The votes of the batch count only if marks and setting are as in the handshake, and the clock ran as ours
+// did. A long batch begins with the clock, too: the time that the master took for the batch says nothing about its clock.
 
 // A proof is the frame of one batch.
 type proof struct {
 	first, marks, restraint, last masters.Call
-	long                          bool // first was asked
+	long                          bool // the batch begins with first
 	sent, received                instant
 }
 
 var clockArgs = []any{"TIME"}
 
-// longBatch is how many commands take a master so long that the clock is asked for before them, too.
+// longBatch is how many commands take a master so long that the batch begins with the clock, too.
 const longBatch = 8
 
-// head appends the command that begins a batch of so many.
+// head appends the command that begins a batch of n requests, if there is one.
 func (p *proof) head(calls []*masters.Call, n int) []*masters.Call {
 	p.first = masters.Call{Args: clockArgs}
 	if p.long = n >= longBatch; p.long {
@@ -90,13 +90,13 @@ func (a *assessor) vouch(p *proof, keeps time.Duration) failure {
 	return failure{}
 }
 
-// mayEvict says that the setting that keeps the master from evicting is not what it was, or is not told any more.
+// mayEvict says that the setting that keeps the master from evicting has changed, or is not told any more.
 func mayEvict(k *connection, p *proof) bool {
 	return k.restraintArgs != nil && !k.info.IsRestrained(p.restraint.Reply)
 }
 
-// hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to these. Then the
-// batch is good if its clock is good by the new bounds: the other proxy could not grant anything here before it wrote them.
+// hasNewBounds says whether a canary that another proxy has written differs in its bounds alone, and if so keeps to the new bounds.
+// Then the batch is good if its clock is good by the new bounds: the other proxy could not grant anything here before it wrote them.
 func (a *assessor) hasNewBounds(k *connection, canary string) bool {
 	was, ok1 := vouch.ParseCanary(k.marks.canary)
 	is, ok2 := vouch.ParseCanary(canary)
@@ -120,8 +120,8 @@ func millis(c *masters.Call) (int64, bool) {
 	return t.UnixMilli(), ok && c.Answered && c.Err == nil
 }
 
-// settleEpochs takes back the grants of masters that have come to a new epoch since: such a master may have forgotten what it
-// granted. It says whether there were any. The roster has the new epoch by now if any grant that came after depends on that
+// settleEpochs takes back the grants of masters that have come to a new epoch since, because they may have forgotten the grants. It
+// says whether there were any. The roster has the new epoch by now if any grant that came afterwards depends on the new epoch
 // (vouch.Quarantine).
 func (r *round) settleEpochs() bool {
 	void := false

@@ -9,20 +9,20 @@ import (
 )
 
 // A durable master is trusted after a restart only if it has loaded all of its append-only file. Redis before version 8.6 skips each
-// command of a transaction that its default user may not run, and counts the skipped ones in INFO. That count can be reset before a proxy
-// reads it. So a durable master also carries a witness: a key that a transaction of several commands has written. If the transaction
-// is skipped, or a part of it, the witness is gone, or not what it was.
+// command of a transaction that its default user may not run, and counts the skipped commands in INFO. The count can be reset before a
+// proxy reads it. So a durable master also carries a witness: a key that a transaction of several commands has written. If the master
+// skips a part of the transaction, the witness is gone or different.
 //
-// The witness is first deleted, by a single command, which every version loads. It is written anew in each life of the server, and when the
-// file has a new base, in which the witness stands as data: the transactions of locks come after that base.
+// The witness is first deleted, by a single command, which every version loads. It is written anew in each life of the server, and when
+// the file has a new base: the base has the witness as data, and the transactions of locks come after the base.
 
-// witnessLasts is for how long the witness lives: for ever. PEXPIREAT is one of the commands that it tries.
+// witnessLasts is for how long the witness lives: for ever. The witness has a TTL because PEXPIREAT is a command to be tried.
 const witnessLasts = 100 * 365 * 24 * 3600 * 1000 // ms
 
 var (
 	witnessKeys = []string{witnessKey, witnessHash}
 
-	// luaWitness KEYS[1]=witness KEYS[2]=its hash ARGV[1]=ms that they live: writes them, after they were deleted. Each command
+	// luaWitness KEYS[1]=witness KEYS[2]=its hash ARGV[1]=their TTL, ms: writes both, after they were deleted. Each command
 	// matters: without DEL, SET NX would do nothing. The hash is written where this user may use hashes.
 	luaWitness = newLua(`
 local function may(...)
@@ -41,7 +41,7 @@ redis.call('SET', KEYS[1], kind, 'NX')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1`)
 
-	// luaWitnessed KEYS as luaWitness: 1 if they are as that has written them.
+	// luaWitnessed KEYS as luaWitness: 1 if the keys are as luaWitness has written them.
 	luaWitnessed = newLua(`
 local kind = redis.call('GET', KEYS[1])
 if kind ~= 'string' and kind ~= 'hash' or redis.call('PTTL', KEYS[1]) < 0 then return 0 end
@@ -49,25 +49,25 @@ if kind == 'hash' and redis.pcall('HGET', KEYS[2], 'f') ~= '2' then return 0 end
 return 1`)
 )
 
-// witnessCalls are what writes the witness.
+// witnessCalls are the commands that write the witness.
 func witnessCalls() []*masters.Call {
 	return []*masters.Call{{Args: []any{"DEL", witnessKey, witnessHash}}, {Args: luaWitness.whole(witnessKeys, int64(witnessLasts))}}
 }
 
-// A filed is the file in which a witness stands, in which life of which server.
+// A filed is the file in which a witness stands, and the life of the server.
 type filed struct {
 	runID string
 	file  masters.File
 }
 
-// A witness is what a lane knows of the one in its database.
+// A witness is a lane's knowledge of the witness in its database.
 type witness struct {
-	stands filed       // where it was written last; of the loop
-	due    filed       // where it is to be written; of the loop
-	owed   atomic.Bool // it is to be written
+	stands filed       // where the witness was written last; of the loop
+	due    filed       // where the witness is to be written; of the loop
+	owed   atomic.Bool // the witness is to be written
 }
 
-// look finds out, from what the master says of itself and from its canary, whether the witness is to be written.
+// look finds out, from the master's statements about itself and its canary, whether the witness is to be written.
 func (w *witness) look(info *masters.Info, canary string) {
 	is, ok := vouch.ParseCanary(canary)
 	now := filed{info.RunID, info.File}
@@ -78,7 +78,7 @@ func (w *witness) look(info *masters.Info, canary string) {
 	}
 }
 
-// write writes the witness, if it is owed.
+// write has the witness written, if it is owed.
 func (w *witness) write(l examiner) {
 	if !w.owed.Swap(false) {
 		return
