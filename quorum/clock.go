@@ -8,33 +8,47 @@ import (
 // An instant is a reading of the engine's clock: the time since the engine was made. A time.Duration is how long something takes.
 type instant = time.Duration
 
-// The engine's clock has three readings:
+// An engineClock is the clock of one engine. It has three readings:
 //
 //	now      the monotonic clock, and the time for which this process is known to have stood still without that clock noticing
 //	catchUp  the same, after a look whether this machine has slept since: before a lock is promised
 //	waited   now, less the time in which this process could not run: how long masters have had to answer.
 //	         Validity is never measured by it
-
-func (e *Engine) now() instant { return time.Since(e.started) + e.stood() }
-
-// catchUp counts the time that this machine has slept (suspend.go), and returns now.
-func (e *Engine) catchUp() instant {
-	now := time.Now()
-	//mutant: what the machine slept is not counted
-	raise(&e.suspended, int64(e.cfg.Slept(now)))
-	return now.Sub(e.started) + e.stood()
+type engineClock struct {
+	started   time.Time                         // when the engine was made
+	sleeps    func(now time.Time) time.Duration // as Config.Slept
+	suspended atomic.Int64                      // how long this machine stood still, as sleeps told last
+	slept     atomic.Int64                      // how long this process stood still besides, without any clock here noticing: rule 8
+	answers   answerClock
 }
 
-func (e *Engine) waited() answerTime { return e.answers.at(e.now()) }
+func (c *engineClock) start(sleeps func(time.Time) time.Duration) {
+	c.started, c.sleeps = time.Now(), sleeps
+	c.suspended.Store(int64(sleeps(c.started)))
+}
+
+func (c *engineClock) now() instant { return time.Since(c.started) + c.stood() }
+
+// catchUp counts the time that this machine has slept (suspend.go), and returns now.
+func (c *engineClock) catchUp() instant {
+	now := time.Now()
+	//mutant: what the machine slept is not counted
+	raise(&c.suspended, int64(c.sleeps(now)))
+	return now.Sub(c.started) + c.stood()
+}
+
+func (c *engineClock) waited() answerTime { return c.answers.at(c.now()) }
 
 // stood is by how much now is ahead of the monotonic clock.
-func (e *Engine) stood() time.Duration { return time.Duration(e.slept.Load() + e.suspended.Load()) }
+func (c *engineClock) stood() time.Duration {
+	return time.Duration(c.slept.Load() + c.suspended.Load())
+}
 
-// timeAt returns when the engine's clock shows at.
-func (e *Engine) timeAt(at instant) time.Time { return e.started.Add(at - e.stood()) }
+// timeAt returns the time at which the engine's clock shows at.
+func (c *engineClock) timeAt(at instant) time.Time { return c.started.Add(at - c.stood()) }
 
 // wall returns by how much this machine's wall clock is ahead of now. Only status is computed from wall.
-func (e *Engine) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - e.now() }
+func (c *engineClock) wall() time.Duration { return time.Duration(time.Now().UnixNano()) - c.now() }
 
 // An answerClock measures how long the masters have had to answer. It is the monotonic clock less the time in which this
 // process itself stood still: suspended, stopped, or without a processor. The masters have not failed if they did not answer

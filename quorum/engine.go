@@ -18,8 +18,8 @@ import (
 // KeepTTL first read and then change what they read, and an Extend that adds may ask twice, so that a call on the same
 // key that shall come after them must wait for their done.
 type Engine struct {
+	engineClock
 	cfg     Config
-	started time.Time
 	masters []*master
 	sweeper *sweeper
 	fills   *sweeper // which wait for longer than all else; see fill.wait
@@ -28,13 +28,10 @@ type Engine struct {
 	fences  fenceClock
 	load    *admission.Control
 
-	answers   answerClock
-	monitor   *monitor
-	servers   servers
-	slept     atomic.Int64 // how long this process stood still without any clock here noticing: rule 8
-	suspended atomic.Int64 // how long this machine did, as the system tells; see catchUp
-	members   string       // names the deployment
-	bounds    atomic.Pointer[vouch.Bounds]
+	monitor *monitor
+	servers servers
+	members string // names the deployment
+	bounds  atomic.Pointer[vouch.Bounds]
 
 	namesWarned atomic.Int64 // when the log had last that another proxy takes other names for locks; 0 is never
 
@@ -73,11 +70,11 @@ func New(cfg Config, ms []masters.Master) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		cfg: cfg, started: time.Now(), databases: make([]database, cfg.Databases),
+		cfg: cfg, databases: make([]database, cfg.Databases),
 		load:      admission.New(cfg.InstanceTimeout),
 		lateCause: "did not answer within " + cfg.InstanceTimeout.String(),
 	}
-	e.suspended.Store(int64(cfg.Slept(time.Now())))
+	e.engineClock.start(cfg.Slept)
 	e.labels.init()
 	e.history.init()
 	e.fences.wall = cfg.Wall

@@ -555,7 +555,7 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 
 // The command names an instant of the master's clock by what that showed when the batch was gathered, which may be a while ago.
 func TestATTLThatIsKeptCountsUntilTheBatchIsGathered(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now().Add(-time.Hour)}
+	e := &Engine{cfg: Config{}.withDefaults(), engineClock: engineClock{started: time.Now().Add(-time.Hour)}}
 	k := &edited{Edit: Edit{KeepTTL: true}, ms: 10_000, ends: make([]int64, 1)}
 	d := &execRound{
 		round: round{engine: e, program: luaEdit}, looked: &readRound{round: round{start: time.Second}}, exec: &exec{req: ExecRequest{Keys: []string{key}}},

@@ -11,7 +11,7 @@ import (
 
 // Another round on one of its keys comes before it in all lanes, or after it: the last lane keeps it waiting while it is being pushed.
 func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), databases: make([]database, 1)}
+	e := &Engine{cfg: Config{}.withDefaults(), engineClock: engineClock{started: time.Now()}, databases: make([]database, 1)}
 	e.sweeper, e.load = newSweeper(e), admission.New(e.cfg.InstanceTimeout)
 	set := make(laneSet, 3)
 	for i := range set {

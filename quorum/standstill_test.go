@@ -168,7 +168,7 @@ func TestAShortStandstillIsNoJumpOfThoseThatShowIt(t *testing.T) {
 // Who sees that a master's clock is known by ours as it is put right reads ours as it is then: what is set by the one and the
 // other expires in time.
 func TestTheClockIsPutRightBeforeTheMastersAreKnownByIt(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), started: time.Now(), masters: []*master{{}, {}}}
+	e := &Engine{cfg: Config{}.withDefaults(), engineClock: engineClock{started: time.Now()}, masters: []*master{{}, {}}}
 	first, last := &e.masters[0].watch, &e.masters[1].watch
 	w := newMonitor(e)
 	var enough atomic.Bool

@@ -733,7 +733,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what the machine slept is not counted", rule: "1 clock",
-		change: becomes("raise(&e.suspended, 0)"),
+		change: becomes("raise(&c.suspended, 0)"),
 		test:   "MachineSlept",
 	},
 	{
