@@ -487,8 +487,8 @@ func TestClocksThatJumpOneAfterTheOtherAreTheMasters(t *testing.T) {
 	})
 }
 
-// A lane asks whether the clock jumped, and then whether its master was charged with anything: no batch may be told no twice.
-func TestAJumpIsChargedBeforeItIsForgotten(t *testing.T) {
+// A lane asks whether the clock jumped, and then whether a jump was confirmed: no batch may be told no twice.
+func TestAJumpIsConfirmedBeforeItIsForgotten(t *testing.T) {
 	for range 20000 {
 		w := &watch{clock: vouch.Clock{Tolerance: time.Second}}
 		w.observe(0, 1, 0, 0)

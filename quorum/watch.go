@@ -197,7 +197,7 @@ func (w *watch) confirm() (by, ahead time.Duration) {
 	defer w.mu.Unlock()
 	by, ahead = w.jump, w.ahead
 	w.clock.Confirm()
-	//mutant: a jump is forgotten before its master is charged
+	//mutant: a jump is forgotten before it is confirmed
 	w.endSuspicion(ahead)
 	return by, ahead
 }

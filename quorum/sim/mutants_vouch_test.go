@@ -102,14 +102,14 @@ var vouchMutants = []mutant{
 		change: becomes("ahead > 1<<62"),
 	},
 	{
-		name: "a jump is forgotten before its master is charged", rule: "6 quarantine",
+		name: "a jump is forgotten before it is confirmed", rule: "6 quarantine",
 		change: becomes(`w.endSuspicion(0)
 	go func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.confirmations++
 	}()`),
-		test: "TestAJumpIsCharged",
+		test: "TestAJumpIsConfirmed",
 	},
 	{
 		name: "a clock that was judged is marked at the next heartbeat", rule: "6 quarantine",
