@@ -55,9 +55,9 @@ type FoundLocks struct {
 	Stop    Stop
 }
 
-// How much of a master's names one question takes. A master looks through so many keys in half a millisecond.
+// How much of a master's names one question takes. A master looks through so many keys in less than a millisecond.
 const (
-	scanKeys    = 1000
+	scanKeys    = 500
 	scanNameMax = 512     // a lock with a longer name is not found
 	scanSeenMax = 1 << 16 // names that are looked at in one search
 )
@@ -70,7 +70,7 @@ const (
 // master tells, a few at a time, as for Peek. One question of a search is under way at a time, and the pacer lets only so many
 // searches go on beside each other.
 func (e *Engine) Locks(req LocksRequest, done func(FoundLocks)) {
-	s := &search{engine: e, req: req, done: done, lanes: e.lanesOf(req.DB), cursor: "0", seen: map[string]bool{}, ends: e.now() + instant(req.Within)}
+	s := &search{engine: e, req: req, done: done, lanes: e.lanesOf(req.DB), cursor: "0", seen: map[string]bool{}, ends: e.now() + req.Within}
 	s.told = req.Names
 	s.add(req.First)
 	s.next()

@@ -158,12 +158,12 @@ func TestASearchForLocksIsBounded(t *testing.T) {
 		stop  Stop
 		scans int // questions for names, of all masters
 	}{
-		{"all", LocksRequest{Most: 3000}, 2500, StopAll, 6},
-		{"as many as are there", LocksRequest{Most: 2500}, 2500, StopAll, 6},
+		{"all", LocksRequest{Most: 3000}, 2500, StopAll, 10},
+		{"as many as are there", LocksRequest{Most: 2500}, 2500, StopAll, 10},
 		{"a number", LocksRequest{Most: 10}, 10, StopCount, 1},
 		{"one name", LocksRequest{Most: 10, Names: []string{"k7"}}, 1, StopAll, 0},
 		{"one that is not there", LocksRequest{Most: 10, Names: []string{"none"}}, 0, StopAll, 0},
-		{"what matches", LocksRequest{Most: 10, Matches: func(n string) bool { return n == "k7" || n == "k2007" }}, 2, StopAll, 6},
+		{"what matches", LocksRequest{Most: 10, Matches: func(n string) bool { return n == "k7" || n == "k2007" }}, 2, StopAll, 10},
 		{"a number, and first of all what is waited for", LocksRequest{Most: 10, First: []string{"k2400", "none", "k2400", namesKey}}, 10, StopCount, 1},
 		{"no time", LocksRequest{Most: 10, Within: -1}, 0, StopTime, 0},
 	} {
