@@ -185,7 +185,7 @@ func parseClientKill(c *call, args []string) (func(*session) bool, Reply) {
 		case "laddr":
 			filters = append(filters, func(s *session) bool { return s.conn.LocalAddr().String() == value })
 		case "user":
-			if value != defaultUser && !c.server.hasUser(value) {
+			if value != defaultUser && !hasUser(c.server.cfg.Users, value) {
 				return nil, Error("ERR No such user '" + cString(value) + "'")
 			}
 			filters = append(filters, func(s *session) bool { return s.identity.isUser(value) })

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strconv"
 
-	"lockproxy/quorum/gate"
 	"lockproxy/resp/wire"
 )
 
@@ -27,7 +26,7 @@ func runClientUnblock(c *call) Reply {
 	if !ok {
 		return errNotInt
 	}
-	waiter, there := c.server.waitsOf(id, c.session)
+	waiter, there := c.server.roster.waitsOf(id, c.session)
 	switch {
 	case waiter != nil && byError:
 		waiter.Fail(errUnblocked)
@@ -43,21 +42,6 @@ func runClientUnblock(c *call) Reply {
 		reason = "ERROR"
 	}
 	return askThere(c, func(reply []byte) Reply { return Raw(reply) }, "CLIENT", "UNBLOCK", strconv.FormatInt(there, 10), reason)
-}
-
-// waitsOf returns what the client with this id waits for, by the first command in its queue: w if that is a lock; if it is
-// something at the upstream, there is the id of its link at the upstream. It returns nothing for the client that asks.
-func (s *Server) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
-	of := s.roster.find(id)
-	if of == nil || of == asks {
-		return nil, 0
-	}
-	if there = of.uplink.waitsThere(); there != 0 {
-		return nil, there
-	}
-	of.replies.mu.Lock()
-	defer of.replies.mu.Unlock()
-	return of.waits.of(of.replies.head), 0
 }
 
 // parseTimeout reads a number of milliseconds.

@@ -8,7 +8,7 @@ import (
 
 // settings are what CONFIG GET shows: the settings that clients ask for, with the values of a Redis that is set up like this proxy.
 // They are sorted by name.
-func (s *Server) settings() [][2]string {
+func settings(s *Server) [][2]string {
 	return [][2]string{
 		{"appendfsync", "everysec"},
 		{"appendonly", "no"},
@@ -35,7 +35,7 @@ func yesNo(yes bool) string {
 
 func runConfigGet(c *call) Reply {
 	found := Map{}
-	for _, setting := range c.server.settings() {
+	for _, setting := range settings(c.server) {
 		if name, ok := matchSetting(c.args[2:], setting[0]); ok {
 			found = append(found, Bulk(name), Bulk(setting[1]))
 		}

@@ -79,7 +79,7 @@ func runAuth(c *call) Reply {
 		if !login(c, c.args[1], c.args[2]) {
 			return errWrongPass
 		}
-	case !c.server.hasUser(defaultUser):
+	case !hasUser(c.server.cfg.Users, defaultUser):
 		return errNoPassword
 	case !login(c, defaultUser, c.args[1]):
 		return errWrongPass
@@ -90,8 +90,8 @@ func runAuth(c *call) Reply {
 // defaultUser is the user of a client that gives only a password, or needs none.
 const defaultUser = "default"
 
-func (s *Server) hasUser(name string) bool {
-	return slices.ContainsFunc(s.cfg.Users, func(u User) bool { return u.Name == name })
+func hasUser(users []User, name string) bool {
+	return slices.ContainsFunc(users, func(u User) bool { return u.Name == name })
 }
 
 // login compares in a time that tells nothing about names and passwords.

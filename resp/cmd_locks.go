@@ -45,7 +45,7 @@ func runLocks(c *call) Reply {
 					}
 				}
 			}
-			sl.resolve(outcome{done: 1, reply: s.foundLocks(db, &f)})
+			sl.resolve(outcome{done: 1, reply: foundLocks(s, db, &f)})
 		})
 	})
 }
@@ -91,8 +91,8 @@ func locksRequest(db int, pattern string, most int) quorum.LocksRequest {
 }
 
 // foundLocks is the reply of LOCKS, by name.
-func (s *Server) foundLocks(db int, f *quorum.FoundLocks) Reply {
-	keepers := s.keepers()
+func foundLocks(s *Server, db int, f *quorum.FoundLocks) Reply {
+	keepers := s.roster.keepers()
 	slices.SortFunc(f.Locks, func(a, b quorum.FoundLock) int { return strings.Compare(a.Name, b.Name) })
 	all := Array{}
 	for i := range f.Locks {
@@ -116,15 +116,4 @@ func (s *Server) foundLocks(db int, f *quorum.FoundLocks) Reply {
 		})
 	}
 	return Map{Bulk("locks"), all, Bulk("unclear"), Int(f.Unclear), Bulk("end"), Bulk(f.Stop.String())}
-}
-
-// keepers returns the address of each connection of this proxy that keeps a lock with HOLD.
-func (s *Server) keepers() map[quorum.Key]string {
-	all := map[quorum.Key]string{}
-	for _, sess := range s.roster.all() {
-		for _, key := range sess.holds.keys() {
-			all[key] = sess.addr()
-		}
-	}
-	return all
 }

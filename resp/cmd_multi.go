@@ -147,7 +147,7 @@ func runExec(c *call) Reply {
 		}
 		t.end()
 		replies := repliesSoFar(queue)
-		c.server.publishQueued(queue, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
+		publishQueued(c.server, queue, replies, func() { sl.resolve(outcome{done: 1, reply: replies}) })
 		return nil
 	}
 	return execute(c, names, queue, func() ([]quorum.Mark, step) {
@@ -178,7 +178,7 @@ func repliesSoFar(queue []*queued) Array {
 }
 
 // publishQueued publishes the messages of a transaction that has taken place, and puts their replies in place. Then it calls done.
-func (s *Server) publishQueued(queue []*queued, reply Reply, done func()) {
+func publishQueued(s *Server, queue []*queued, reply Reply, done func()) {
 	replies, _ := reply.(Array)
 	var left atomic.Int32
 	left.Store(1)
@@ -196,7 +196,7 @@ func (s *Server) publishQueued(queue []*queued, reply Reply, done func()) {
 		if q.cmd.name == "spublish" {
 			kind = pubsub.Shard
 		}
-		s.publish(pubsub.Topic{Kind: kind, Name: q.args[1]}, q.args[2], func(n int, err error) {
+		publish(s, pubsub.Topic{Kind: kind, Name: q.args[1]}, q.args[2], func(n int, err error) {
 			if replies[i] = Int(n); err != nil {
 				replies[i] = errorReply(err)
 			}

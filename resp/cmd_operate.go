@@ -74,7 +74,7 @@ func tokenOf(kind, value string) Reply {
 
 // runForceUnlock takes a lock from whoever holds it.
 func runForceUnlock(c *call) Reply {
-	if !c.server.mayForceUnlock(c.session.identity.user) {
+	if !mayForceUnlock(c.server.cfg.Users, c.session.identity.user) {
 		return Error("NOPERM this user has no permissions to run the 'forceunlock' command; log in as one that has force_unlock in users, or give it that")
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
@@ -91,7 +91,7 @@ func runForceUnlock(c *call) Reply {
 			s.server.log.Warn("FORCEUNLOCK", "key", clip(key.Name, echoMax), "db", key.DB, "outcome", what,
 				"client", s.addr(), "id", s.id, "user", by)
 			if b.Applied {
-				s.server.hurryHolds(key)
+				s.server.roster.hurry(key)
 			}
 			sl.changed(b)
 		})
@@ -99,18 +99,11 @@ func runForceUnlock(c *call) Reply {
 }
 
 // mayForceUnlock says whether a user has that right. Without users, everybody is the default one, and may.
-func (s *Server) mayForceUnlock(user string) bool {
-	for _, u := range s.cfg.Users {
+func mayForceUnlock(users []User, user string) bool {
+	for _, u := range users {
 		if u.Name == user {
 			return u.ForceUnlock
 		}
 	}
-	return len(s.cfg.Users) == 0
-}
-
-// hurryHolds has connections that hold the lock extend it at once, by which they find out that they have lost it.
-func (s *Server) hurryHolds(key quorum.Key) {
-	for _, sess := range s.roster.all() {
-		sess.holds.hurry(key)
-	}
+	return len(users) == 0
 }

@@ -168,14 +168,14 @@ func publishNow(c *call, kind pubsub.Kind) Reply {
 		return errOwnChannel
 	}
 	return c.begin(overlapAny, c.args[1], counted, func(sl *slot) {
-		c.server.publish(pubsub.Topic{Kind: kind, Name: c.args[1]}, c.args[2], func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
+		publish(c.server, pubsub.Topic{Kind: kind, Name: c.args[1]}, c.args[2], func(n int, err error) { sl.resolve(outcome{err: err, done: n}) })
 	})
 }
 
 func isOwnChannel(name string) bool { return strings.HasPrefix(name, reservedPrefix) }
 
 // publish calls done with how many subscriptions the message meets.
-func (s *Server) publish(t pubsub.Topic, message string, done func(n int, err error)) {
+func publish(s *Server, t pubsub.Topic, message string, done func(n int, err error)) {
 	channel := pubsub.MasterChannel(t)
 	match := func(pattern string) bool { return wire.MatchChannel(pattern, channel) }
 	s.engine.Publish(channel, message, func(p quorum.Published) {

@@ -15,7 +15,7 @@ import (
 const votedMax = 128
 
 // readyToVote returns the script as the engine runs it. It logs a text that is not in the table of families.
-func (s *Server) readyToVote(text *script.Script) *quorum.Script {
+func readyToVote(s *Server, text *script.Script) *quorum.Script {
 	if ready, ok := s.voted.Get(text.SHA); ok {
 		return ready
 	}
@@ -39,7 +39,7 @@ func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 		late = runReply(rule.Late)
 	}
 	req := quorum.RunRequest{
-		DB: c.session.identity.db, Script: c.server.readyToVote(s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
+		DB: c.session.identity.db, Script: readyToVote(c.server, s), Keys: slices.Clone(keys), Args: slices.Clone(args), Rule: rule,
 		ReadOnly: c.cmd.flags&readOnly != 0,
 	}
 	o := overlapAny

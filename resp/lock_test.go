@@ -510,7 +510,7 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 			if stats := r.server.Stats(); stats.Held != 0 {
 				t.Errorf("%d are held", stats.Held)
 			}
-			r.server.hurryHolds(quorum.Key{Name: "k"})
+			r.server.roster.hurry(quorum.Key{Name: "k"})
 			time.Sleep(20 * time.Millisecond) // proves nothing when slow, finds a hold that goes on when not
 			if got := client.ask("GET", "k"); got != "$-1\r\n" && got != "$3\r\nyou\r\n" {
 				t.Errorf("GET: %q", got)
@@ -728,6 +728,6 @@ func (r *rig) loseHeld(name string) {
 	r.t.Helper()
 	lost := r.server.Stats().HeldLost
 	r.dial().ask("SET", name, "you")
-	r.server.hurryHolds(quorum.Key{Name: name})
+	r.server.roster.hurry(quorum.Key{Name: name})
 	waitFor(r.t, "nobody notices that it is lost", func() bool { return r.server.Stats().HeldLost > lost })
 }

@@ -181,7 +181,7 @@ func execute(c *call, names []string, queue []*queued, begin func() ([]quorum.Ma
 		case x.Err == nil:
 			s.holds.heed(req.DB, last)
 			if x.Lock == nil || time.Now().Before(s.server.lockOf(x.Lock).Until()) {
-				s.server.publishQueued(queue, reply, done)
+				publishQueued(s.server, queue, reply, done)
 				return
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"lockproxy/quorum"
+	"lockproxy/quorum/gate"
 )
 
 // A roster has the sessions of this moment.
@@ -83,4 +86,37 @@ func (r *roster) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.byID)
+}
+
+// keepers returns the address of each client that keeps a lock with HOLD.
+func (r *roster) keepers() map[quorum.Key]string {
+	all := map[quorum.Key]string{}
+	for _, s := range r.all() {
+		for _, key := range s.holds.keys() {
+			all[key] = s.addr()
+		}
+	}
+	return all
+}
+
+// hurry has sessions that hold the lock extend it at once, by which they find out that they have lost it.
+func (r *roster) hurry(key quorum.Key) {
+	for _, s := range r.all() {
+		s.holds.hurry(key)
+	}
+}
+
+// waitsOf returns what the client with this id waits for, by the first command in its queue: w if that is a lock; if it is
+// something at the upstream, there is the id of its link at the upstream. It returns nothing for the client that asks.
+func (r *roster) waitsOf(id int64, asks *session) (w *gate.Waiter, there int64) {
+	of := r.find(id)
+	if of == nil || of == asks {
+		return nil, 0
+	}
+	if there = of.uplink.waitsThere(); there != 0 {
+		return nil, there
+	}
+	of.replies.mu.Lock()
+	defer of.replies.mu.Unlock()
+	return of.waits.of(of.replies.head), 0
 }

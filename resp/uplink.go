@@ -135,7 +135,7 @@ func (u *uplink) lost(cause string) {
 	if u.session.replies.isGone() {
 		return
 	}
-	u.session.server.countFailed(cause)
+	u.session.server.notices.upstreamFailed(u.session.server.cfg.Upstream, cause)
 	u.session.hangUp("upstream lost: " + cause)
 }
 

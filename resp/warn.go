@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"lockproxy/resp/upstream"
 	"lockproxy/resp/wire"
 )
 
@@ -177,12 +178,12 @@ func splitAs(c *call, refused Error, told string) Error {
 	return refused
 }
 
-// countFailed counts a command for the upstream that failed. The log is told, unless it knows from the watcher that the upstream is
+// upstreamFailed counts a command for the upstream that failed. The log is told, unless it knows from the watcher that the upstream is
 // gone. The watcher may have noticed nothing: it asks over a connection that it has, while others break, or cannot be made.
-func (s *Server) countFailed(cause string) {
-	s.counters.upstreamErrors.Add(1)
-	if up := s.cfg.Upstream; up.Cause() == "" {
-		s.notices.warn("a command for the upstream failed", "upstream", up.Addr(),
+func (n *notices) upstreamFailed(up *upstream.Redis, cause string) {
+	n.counters.upstreamErrors.Add(1)
+	if up.Cause() == "" {
+		n.warn("a command for the upstream failed", "upstream", up.Addr(),
 			"cause", strings.TrimPrefix(cause, "upstream "+up.Addr()+": "))
 	}
 }
