@@ -51,7 +51,7 @@ func compiled(c *call, s *script.Script) (known *script.Script, refused Reply, d
 	c.engine().Compile(c.session.identity.db, s.Text, func(a quorum.Compiled) {
 		replies.mu.Lock()
 		answer = &a
-		replies.wakeReader()
+		replies.waker.wake()
 		replies.mu.Unlock()
 	})
 	answered := func() bool {

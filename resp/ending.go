@@ -22,13 +22,13 @@ func (s *session) refuse(err error) {
 	sl := s.newReply()
 	sl.out.reply = Error(err.Error())
 	s.ending.decide(err.Error())
-	s.replies.stopWith(sl)
+	s.replies.stop(sl)
 }
 
 // stop ends the session after the commands under way have been answered.
 func (s *session) stop(why string) {
 	s.ending.decide(why)
-	s.replies.stop()
+	s.replies.stop(nil)
 }
 
 // setGone says that the client is gone.
@@ -90,7 +90,7 @@ func (s *session) expel(cause string) {
 	sl := newSlot(&s.replies)
 	sl.out.reply = Error(errMemory.Error())
 	s.ending.decide(toldWhy)
-	s.replies.stopWith(sl)
+	s.replies.stop(sl)
 	s.replies.kick()
 }
 

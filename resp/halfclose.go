@@ -42,7 +42,7 @@ func (r *reader) hearOut() {
 func (r *replies) noteSentAll(news chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sentAll = news
+	r.waker.sentAll = news
 	for sl := r.head; sl != nil; sl = sl.next {
 		if sl.left == 0 {
 			sl.withhold(&sl.out)

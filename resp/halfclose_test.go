@@ -182,7 +182,7 @@ func TestALockIsNotKeptForTheRepliesBeforeIt(t *testing.T) {
 func (r *rig) hears() bool {
 	for _, s := range r.server.roster.all() {
 		s.replies.mu.Lock()
-		ended := s.replies.sentAll != nil
+		ended := s.replies.waker.sentAll != nil
 		s.replies.mu.Unlock()
 		if ended {
 			return true

@@ -62,13 +62,13 @@ func (r *replies) locksDone() bool {
 func (r *replies) done(pending func(*slot) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waitFor = nil
+	r.waker.waitFor = nil
 	for sl := r.head; sl != nil; sl = sl.next {
 		if pending(sl) {
-			r.waitFor = sl
+			r.waker.waitFor = sl
 		}
 	}
-	return r.waitFor == nil
+	return r.waker.waitFor == nil
 }
 
 // changing says that a command of the client is under way on the key, and only its outcome will tell whether the client has given a lock
@@ -109,9 +109,9 @@ func (r *reads) note(size int, err error) {
 // greedy says whether what the client's reads under way bring may come to more than greedyBytes.
 func (r *reads) greedy() bool { return r.under*r.size > greedyBytes }
 
-// oldestRead returns the first read under way. mu is held.
-func (r *replies) oldestRead() *slot {
-	for sl := r.head; sl != nil; sl = sl.next {
+// oldestRead returns the first read under way from the slot first on. replies.mu is held.
+func oldestRead(first *slot) *slot {
+	for sl := first; sl != nil; sl = sl.next {
 		if sl.reads && sl.left > 0 {
 			return sl
 		}

@@ -200,7 +200,7 @@ func (r *reader) yield() {
 // await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it notices at once when the
 // client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
 //
-// Each change that ready may look at wakes the reader (replies.wakeReader).
+// Each change that ready may look at wakes the reader (waker.wake).
 func (r *reader) await(ready func() bool) bool {
 	if r.dropped {
 		return false

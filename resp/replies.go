@@ -30,19 +30,19 @@ type replies struct {
 	alone      int   // commands in flight that nothing may overlap
 	owed       int   // slots in the queue that the upstream still owes replies
 	reads      reads
-	waitFor    *slot         // the reader waits for this slot to be ready
-	throttled  bool          // the reader waits for the backlog to go down
-	gone       bool          // the client is; closing is set, too
-	written    bool          // the writer has ended
-	sentAll    chan struct{} // not nil: the client sends nothing more. Tells the reader that something has changed
-	turn       sync.Cond     // the relay waits to write
-	relaying   bool          // the relay writes to the client, or is in the midst of a frame
-	relayedBy  *slot         // the slot whose replies the relay writes; nil: a message
+	waker      waker
+	throttled  bool      // the reader waits for the backlog to go down
+	gone       bool      // the client is; closing is set, too
+	written    bool      // the writer has ended
+	turn       sync.Cond // the relay waits to write
+	relaying   bool      // the relay writes to the client, or is in the midst of a frame
+	relayedBy  *slot     // the slot whose replies the relay writes; nil: a message
 }
 
 func (r *replies) init(srv *Server, conn net.Conn, memory *account, kill func(cause string)) {
 	r.server, r.conn, r.kill = srv, conn, kill
 	r.backlog.limits, r.backlog.memory = &srv.cfg.Limits, memory
+	r.waker.conn = conn
 	r.reads.size = firstReadSize
 	r.ready.L, r.turn.L = &r.mu, &r.mu
 }
@@ -52,10 +52,10 @@ func (r *replies) init(srv *Server, conn net.Conn, memory *account, kill func(ca
 func (r *replies) enter(sl *slot) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.waitFor = r.conflict(sl); r.waitFor == nil && sl.reads && r.reads.greedy() {
-		r.waitFor = r.oldestRead()
+	if r.waker.waitFor = r.conflict(sl); r.waker.waitFor == nil && sl.reads && r.reads.greedy() {
+		r.waker.waitFor = oldestRead(r.head)
 	}
-	if r.waitFor != nil || !r.push(sl) {
+	if r.waker.waitFor != nil || !r.push(sl) {
 		return false
 	}
 	r.reads.under += count(sl.reads)
@@ -95,14 +95,8 @@ func (r *replies) push(sl *slot) bool {
 }
 
 // deliver puts a message into the queue, in front of commands that wait for their outcomes. The size is the message's, for the output
-// limit. A client that does not read is cut off.
-func (r *replies) deliver(sl *slot, size int) {
-	if spent := r.insert(sl, size); spent != "" {
-		r.kill(spent)
-	}
-}
-
-func (r *replies) insert(sl *slot, size int) (spent string) {
+// limit. deliver returns the limit that does not let the message wait, if there is one.
+func (r *replies) deliver(sl *slot, size int) (spent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing.Load() {
@@ -141,7 +135,7 @@ func (r *replies) tellReady(sl *slot) {
 	if r.head == sl {
 		r.ready.Signal()
 	}
-	r.freeReader(sl)
+	r.waker.free(sl)
 }
 
 // wakeWriter tells the writer of replies that handlers gave at once. They are written together.
@@ -184,24 +178,16 @@ func (r *replies) take() *slot {
 	return first
 }
 
-// stop has the writer end when it has written what is queued. No command is run any more.
-func (r *replies) stop() {
+// stop has the writer end when it has written what is queued, and behind that one last reply, if there is one. No command is run any
+// more.
+func (r *replies) stop(last *slot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stopLocked()
-}
-
-func (r *replies) stopLocked() {
+	if last != nil {
+		r.push(last)
+	}
 	r.closing.Store(true)
 	r.ready.Signal()
-}
-
-// stopWith is stop behind one last reply.
-func (r *replies) stopWith(sl *slot) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.push(sl)
-	r.stopLocked()
 }
 
 // abandon says that the client is gone: no lock is handed out any more, and the writer ends.
@@ -209,9 +195,10 @@ func (r *replies) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.gone = true
-	r.stopLocked()
+	r.closing.Store(true)
+	r.ready.Signal()
 	r.turn.Signal()
-	r.tellReader()
+	r.waker.tell()
 }
 
 func (r *replies) isGone() bool {
@@ -234,15 +221,6 @@ func (r *replies) send(b []byte) (int, error) {
 	return r.conn.Write(b)
 }
 
-// wakeReader ends the reader's Read, so that the reader looks again at the command that waits. mu is held.
-func (r *replies) wakeReader() {
-	if r.sentAll != nil {
-		r.tellReader()
-		return
-	}
-	_ = r.conn.SetReadDeadline(time.Unix(1, 0))
-}
-
 // rearm takes back the deadline that woke the reader, and says whether the reader is to go on. Once the writer has ended, the deadline is
 // the writer's: until then the client may take the last reply and close.
 func (r *replies) rearm() bool {
@@ -251,11 +229,11 @@ func (r *replies) rearm() bool {
 	return !r.written && r.conn.SetReadDeadline(time.Time{}) == nil
 }
 
-// kick is wakeReader without mu held: it is the client's turn in line, or an EXEC has taken place.
+// kick wakes the reader: it is the client's turn in line, or an EXEC has taken place.
 func (r *replies) kick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wakeReader()
+	r.waker.wake()
 }
 
 // kickUnlessEnding is kick, unless the connection is ending: then the reader waits for the client to close, and is not disturbed.
@@ -263,23 +241,7 @@ func (r *replies) kickUnlessEnding() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closing.Load() {
-		r.wakeReader()
-	}
-}
-
-// tellReader lets the reader of a client that sends nothing more look at what has changed. mu is held.
-func (r *replies) tellReader() {
-	select {
-	case r.sentAll <- struct{}{}:
-	default:
-	}
-}
-
-// freeReader lets the reader go on, if it waits for the slot. mu is held.
-func (r *replies) freeReader(sl *slot) {
-	if r.waitFor == sl {
-		r.waitFor = nil
-		r.wakeReader()
+		r.waker.wake()
 	}
 }
 
@@ -313,6 +275,6 @@ func (r *replies) lookAgain() {
 func (r *replies) unthrottle() {
 	if r.throttled && r.backlog.drained() {
 		r.throttled = false
-		r.wakeReader()
+		r.waker.wake()
 	}
 }

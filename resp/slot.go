@@ -239,7 +239,7 @@ func (r *replies) settle(sl *slot, o outcome, size int) (spent string) {
 		return ""
 	}
 	sl.left--
-	if r.sentAll != nil {
+	if r.waker.sentAll != nil {
 		sl.withhold(&o)
 	}
 	sl.merge(o)

@@ -152,7 +152,9 @@ func (s *subscriptions) Deliver(m pubsub.Message) {
 	}
 	sl := newSlot(s.replies)
 	sl.out.reply, sl.resp3 = push, s.identity.speaksRESP3()
-	s.replies.deliver(sl, messageOverhead+push.Size())
+	if spent := s.replies.deliver(sl, messageOverhead+push.Size()); spent != "" {
+		s.replies.kill(spent)
+	}
 }
 
 var _ pubsub.Subscriber = (*subscriptions)(nil)

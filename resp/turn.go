@@ -22,7 +22,7 @@ func (r *replies) takeTurn(sl *slot) error {
 // giveTurn lets the writer write again. mu is held.
 func (r *replies) giveTurn() {
 	r.relaying, r.relayedBy = false, nil
-	r.tellReader()
+	r.waker.tell()
 	if r.head != nil && r.head.left == 0 || r.closing.Load() {
 		r.ready.Signal()
 	}
@@ -35,7 +35,7 @@ func (r *replies) popRelayed(sl *slot) {
 		r.tail = nil
 	}
 	r.owed--
-	r.freeReader(sl)
+	r.waker.free(sl)
 	r.backlog.remove(sl)
 	r.backlog.weigh(0)
 	sl.recycle()
@@ -109,5 +109,5 @@ func (r *replies) isOwedThere() bool {
 func (r *replies) seenByRelay() (gone, hearing, relaying bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.gone, r.sentAll == nil, r.relaying
+	return r.gone, r.waker.sentAll == nil, r.relaying
 }

@@ -186,7 +186,7 @@ func TestNeitherSideOvertakesTheOther(t *testing.T) {
 	waitFor(t, "GET c waits for the lock", func() bool {
 		session.replies.mu.Lock()
 		defer session.replies.mu.Unlock()
-		return session.replies.waitFor != nil
+		return session.replies.waker.waitFor != nil
 	})
 	u.wantNone(t)
 	r.engine.release(0)

@@ -131,7 +131,7 @@ func (w *writer) retire(batch *slot) {
 	defer r.mu.Unlock()
 	for sl := batch; sl != nil; {
 		next := sl.next
-		r.freeReader(sl)
+		r.waker.free(sl)
 		r.backlog.remove(sl)
 		sl.recycle()
 		sl = next
@@ -139,7 +139,7 @@ func (w *writer) retire(batch *slot) {
 	r.backlog.weigh(0)
 	r.unthrottle()
 	r.batch = nil
-	r.tellReader()
+	r.waker.tell()
 	r.turn.Signal()
 }
 
@@ -149,7 +149,7 @@ func (w *writer) finish() {
 	r.mu.Lock()
 	r.written = true
 	r.turn.Signal()
-	r.tellReader()
+	r.waker.tell()
 	gone := r.gone
 	r.mu.Unlock()
 	if gone {
@@ -173,7 +173,7 @@ func (w *writer) drop() {
 	r.closing.Store(true)
 	r.gone = r.gone || r.head != nil
 	r.turn.Signal()
-	r.tellReader()
+	r.waker.tell()
 	for _, first := range [...]*slot{r.batch, r.head} {
 		for sl := first; sl != nil; sl = sl.next {
 			r.backlog.remove(sl)
