@@ -6,7 +6,7 @@ import "sync"
 // client is ended to make room for others, its account is closed: from then on the client counts no more, though it takes a moment
 // until its goroutines have ended.
 //
-// Lock order: replies.mu, Server.mu, account.mu, strangers.mu.
+// doc.go has the lock order.
 type account struct {
 	session *session
 	relief  *relief

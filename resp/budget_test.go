@@ -31,7 +31,7 @@ func TestPipelinesWaitForMemory(t *testing.T) {
 	for op := ""; op != "release k"; op = <-arrived {
 	}
 	waitFor(t, "not every client has a command under way", func() bool {
-		for _, s := range r.server.roster.all() {
+		for _, s := range r.server.sessions.all() {
 			if s.replies.backlog.depth.Load() == 0 {
 				return false
 			}
@@ -61,7 +61,7 @@ func TestAClientGoesOnWhenOthersHaveFreedMemory(t *testing.T) {
 	c.send(words("GET a") + words("GET b"))
 	<-arrived
 	waitFor(t, "it is read", func() bool {
-		s := r.server.roster.all()[0]
+		s := r.server.sessions.all()[0]
 		s.replies.mu.Lock()
 		defer s.replies.mu.Unlock()
 		return s.replies.throttled

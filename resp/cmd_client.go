@@ -82,7 +82,7 @@ func runClientList(c *call) Reply {
 		return refused
 	}
 	var b strings.Builder
-	for _, s := range c.server.roster.there() {
+	for _, s := range c.server.sessions.there() {
 		if selected(s) {
 			b.WriteString(s.describe())
 		}
@@ -133,7 +133,7 @@ func runClientKill(c *call) Reply {
 		return refused
 	}
 	killed, self := 0, false
-	for _, s := range c.server.roster.there() {
+	for _, s := range c.server.sessions.there() {
 		if !selected(s) {
 			continue
 		}

@@ -26,7 +26,7 @@ func runClientUnblock(c *call) Reply {
 	if !ok {
 		return errNotInt
 	}
-	waiter, there := c.server.roster.waitsOf(id, c.session)
+	waiter, there := c.server.sessions.waitsOf(id, c.session)
 	switch {
 	case waiter != nil && byError:
 		waiter.Fail(errUnblocked)

@@ -105,7 +105,7 @@ func login(c *call, name, password string) bool {
 		match |= sameString(u.Name, name) & sameString(u.Password(), password)
 	}
 	if match == 0 {
-		c.server.notices.login(c.session)
+		c.server.journal.login(c.session)
 		return false
 	}
 	c.session.reader.parser.Authed = true

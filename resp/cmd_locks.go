@@ -92,7 +92,7 @@ func locksRequest(db int, pattern string, most int) quorum.LocksRequest {
 
 // foundLocks is the reply of LOCKS, by name.
 func foundLocks(s *Server, db int, f *quorum.FoundLocks) Reply {
-	keepers := s.roster.keepers()
+	keepers := s.sessions.keepers()
 	slices.SortFunc(f.Locks, func(a, b quorum.FoundLock) int { return strings.Compare(a.Name, b.Name) })
 	all := Array{}
 	for i := range f.Locks {

@@ -31,7 +31,7 @@ func readyToVote(s *Server, text *script.Script) *quorum.Script {
 func runByVote(c *call, s *script.Script, keys, args []string) Reply {
 	rule, refused := ruleOf(s, keys, args)
 	if refused != nil {
-		c.server.notices.script(c.session, refused)
+		c.server.journal.script(c.session, refused)
 		return refused
 	}
 	late := errorReply(quorum.ErrLate)

@@ -78,7 +78,7 @@ func (s *session) hangUp(why string) {
 // kill ends the session at once, and logs why, unless the log was told of another with that cause just before: what breaks the network
 // may end all clients at once.
 func (s *session) kill(cause string) {
-	if s.server.notices.ended(s, cause) {
+	if s.server.journal.ended(s, cause) {
 		cause = toldWhy
 	}
 	s.hangUp(cause)
@@ -86,7 +86,7 @@ func (s *session) kill(cause string) {
 
 // expel is kill for a client that may read the reason: the connection ends in order behind it.
 func (s *session) expel(cause string) {
-	s.server.notices.ended(s, cause)
+	s.server.journal.ended(s, cause)
 	sl := newSlot(&s.replies)
 	sl.out.reply = Error(errMemory.Error())
 	s.ending.decide(toldWhy)

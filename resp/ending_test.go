@@ -78,7 +78,7 @@ func TestTheLogHasALineAMinuteOfClientsThatWereKilledForOneCause(t *testing.T) {
 		for range 10 {
 			r.dial().ask("PING")
 		}
-		for _, sess := range r.server.roster.all() {
+		for _, sess := range r.server.sessions.all() {
 			sess.kill(cause)
 		}
 		r.awaitGone()

@@ -35,7 +35,7 @@ func TestWhoTakesNothingHoldsNobodyUpWhenItsConnectionEnds(t *testing.T) {
 				go func() { _, _ = io.WriteString(client, words("PING")) }()
 				_, _ = io.ReadFull(client, make([]byte, len("+PONG\r\n")))
 				synctest.Wait()
-				s, over := srv.roster.all()[0], make(chan struct{})
+				s, over := srv.sessions.all()[0], make(chan struct{})
 				go func() {
 					defer close(over)
 					end(s, client)

@@ -180,7 +180,7 @@ func TestALockIsNotKeptForTheRepliesBeforeIt(t *testing.T) {
 
 // hears says whether a client is known to send nothing more.
 func (r *rig) hears() bool {
-	for _, s := range r.server.roster.all() {
+	for _, s := range r.server.sessions.all() {
 		s.replies.mu.Lock()
 		ended := s.replies.waker.sentAll != nil
 		s.replies.mu.Unlock()

@@ -118,14 +118,14 @@ func TestBeforeLoginFewCommandsRunAhead(t *testing.T) {
 		for ahead := 0; ahead <= 2*inputBeforeAuth; ahead += inputBeforeAuth / 8 {
 			go func() { _, _ = io.WriteString(c, strings.Repeat(request, inputBeforeAuth/8/len(request))) }()
 			synctest.Wait()
-			if depth, run := srv.roster.all()[0].replies.backlog.depth.Load(), srv.Stats().Commands; max(depth, int64(run)) > depthBeforeAuth {
+			if depth, run := srv.sessions.all()[0].replies.backlog.depth.Load(), srv.Stats().Commands; max(depth, int64(run)) > depthBeforeAuth {
 				t.Fatalf("%d commands have run, %d replies wait, want at most %d", run, depth, depthBeforeAuth)
 			}
 			if used := srv.relief.strangers.budget.used(); used == 0 || used > 4*inputBeforeAuth { // a buffer doubles as it grows
 				t.Fatalf("it takes %d bytes of memory", used)
 			}
 		}
-		if !srv.roster.all()[0].replies.closing.Load() {
+		if !srv.sessions.all()[0].replies.closing.Load() {
 			t.Error("it goes on being read")
 		}
 	})
@@ -329,7 +329,7 @@ func TestSendingTooFarAheadEndsTheConnection(t *testing.T) {
 
 // isClosing says whether some connection is being ended.
 func (r *rig) isClosing() bool {
-	for _, s := range r.server.roster.all() {
+	for _, s := range r.server.sessions.all() {
 		if s.replies.closing.Load() {
 			return true
 		}

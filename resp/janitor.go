@@ -16,9 +16,9 @@ func (s *Server) janitor() {
 			return
 		case <-t.C:
 			s.clock.Store(max(1, time.Since(s.started).Milliseconds()))
-			s.notices.memory(&s.relief.memory)
+			s.journal.memory(&s.relief.memory)
 			s.relief.relieveScarce(s.clock.Load())
-			for _, sess := range s.roster.all() {
+			for _, sess := range s.sessions.all() {
 				sess.checkTimes(s.clock.Load())
 			}
 		}

@@ -34,6 +34,6 @@ func (r *reader) warnLine(waited time.Duration) {
 	}
 	load := s.server.engine.Admission()
 	running, _ := load.Rounds()
-	s.server.notices.warn("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
+	s.server.journal.warn("clients ask for more than can be answered in time, and wait in line", "client", s.addr(), "id", s.id,
 		"waited", waited.Round(time.Millisecond), "rounds", running, "in_line", load.Waiting())
 }

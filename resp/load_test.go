@@ -132,7 +132,7 @@ func TestALongWaitInLineIsLoggedOnce(t *testing.T) {
 	log := &logged{}
 	r := newRig(t, Config{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	r.dial().ask("PING")
-	s := r.server.roster.all()[0]
+	s := r.server.sessions.all()[0]
 	for _, waited := range []time.Duration{longLine - 1, longLine, 2 * longLine} {
 		s.reader.warnLine(waited)
 	}

@@ -184,7 +184,7 @@ func TestAHoldKnowsWhatWasSentBehindItsLock(t *testing.T) {
 	c.want(":1\r\n")
 	c.wantLocked("you")
 	waitFor(t, "there is a hold of a lock that was refused or given back", func() bool {
-		for _, s := range r.server.roster.all() {
+		for _, s := range r.server.sessions.all() {
 			s.holds.mu.Lock()
 			defer s.holds.mu.Unlock()
 			if len(s.holds.coming) > 0 || len(s.holds.kept) != 1 {
@@ -449,7 +449,7 @@ func TestALossIsNotToldInAProtocolThatTheClientDoesNotReadYet(t *testing.T) {
 	r.dial().ask("LOCK", "j", "60000")
 	c.send(words("LOCK j 1000 WAIT 1000") + words("HELLO 3"))
 	waitFor(t, "HELLO is not run", func() bool {
-		return slices.ContainsFunc(r.server.roster.all(), func(s *session) bool { return strings.Contains(s.describe(), "resp=3") })
+		return slices.ContainsFunc(r.server.sessions.all(), func(s *session) bool { return strings.Contains(s.describe(), "resp=3") })
 	})
 	r.loseHeld("k")
 	c.want("$-1\r\n")
@@ -510,7 +510,7 @@ func TestAHeldLockMayBeGivenBackAsAnyOther(t *testing.T) {
 			if stats := r.server.Stats(); stats.Held != 0 {
 				t.Errorf("%d are held", stats.Held)
 			}
-			r.server.roster.hurry(quorum.Key{Name: "k"})
+			r.server.sessions.hurry(quorum.Key{Name: "k"})
 			time.Sleep(20 * time.Millisecond) // proves nothing when slow, finds a hold that goes on when not
 			if got := client.ask("GET", "k"); got != "$-1\r\n" && got != "$3\r\nyou\r\n" {
 				t.Errorf("GET: %q", got)
@@ -591,7 +591,7 @@ func TestALossIsToldWhenTheClientHasNotGivenTheLockBack(t *testing.T) {
 // holdOf is the hold of a key, whoever's.
 func (r *rig) holdOf(key quorum.Key) *hold {
 	r.t.Helper()
-	for _, s := range r.server.roster.all() {
+	for _, s := range r.server.sessions.all() {
 		s.holds.mu.Lock()
 		h := s.holds.kept[key]
 		s.holds.mu.Unlock()
@@ -654,7 +654,7 @@ func TestAHoldOutlivesAnAdditionThatIsTooSmall(t *testing.T) {
 	c := r.dial()
 	c.send(words("LOCK k 60000 TOKEN me HOLD"))
 	c.wantLocked("me")
-	h := r.server.roster.all()[0].holds.kept[quorum.Key{Name: "k"}]
+	h := r.server.sessions.all()[0].holds.kept[quorum.Key{Name: "k"}]
 	r.engine.slept.Store(int64(time.Hour)) // nothing is left
 	c.send(cmdline("EVAL", addText, "1", "k", "me", "1"))
 	c.reply()
@@ -728,6 +728,6 @@ func (r *rig) loseHeld(name string) {
 	r.t.Helper()
 	lost := r.server.Stats().HeldLost
 	r.dial().ask("SET", name, "you")
-	r.server.roster.hurry(quorum.Key{Name: name})
-	waitFor(r.t, "nobody notices that it is lost", func() bool { return r.server.Stats().HeldLost > lost })
+	r.server.sessions.hurry(quorum.Key{Name: name})
+	waitFor(r.t, "nobody journal that it is lost", func() bool { return r.server.Stats().HeldLost > lost })
 }

@@ -201,7 +201,7 @@ func TestWatchIsAwaitedByExec(t *testing.T) {
 	if name := <-arrived; name != "exec k" {
 		t.Fatal(name)
 	}
-	waitFor(t, "EXEC does not wait", func() bool { return r.server.roster.all()[0].reader.heldUp.Load() })
+	waitFor(t, "EXEC does not wait", func() bool { return r.server.sessions.all()[0].reader.heldUp.Load() })
 	if len(arrived) > 0 {
 		t.Fatalf("then %s came to the engine, want only WATCH", <-arrived)
 	}

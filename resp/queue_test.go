@@ -66,7 +66,7 @@ func TestLargeValuesAreReadAFewAtATime(t *testing.T) {
 		t.Helper()
 		waitFor(t, fmt.Sprintf("the client has not %d commands under way, and waits", want), func() bool {
 			heldUp := false
-			for _, s := range r.server.roster.all() {
+			for _, s := range r.server.sessions.all() {
 				heldUp = heldUp || s.reader.heldUp.Load()
 			}
 			return heldUp && r.engine.underWay() == want
@@ -110,7 +110,7 @@ func TestACommandCountsForEachOfItsKeysInAPipeline(t *testing.T) {
 		c := r.dial()
 		c.send(words(first) + words("GET e"))
 		waitFor(t, first+": what follows does not wait", func() bool {
-			return slices.ContainsFunc(r.server.roster.all(), func(s *session) bool { return s.reader.heldUp.Load() })
+			return slices.ContainsFunc(r.server.sessions.all(), func(s *session) bool { return s.reader.heldUp.Load() })
 		})
 		for len(arrived) > 0 {
 			if name := <-arrived; name == "get e" {

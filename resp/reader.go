@@ -16,7 +16,7 @@ import (
 )
 
 // A reader takes what one client sends, finds the commands in it, and runs them. The reader has a goroutine of its own, and goes on reading
-// while a command waits, so that it notices at once when the client hangs up. Only this goroutine uses the fields, except as they say.
+// while a command waits, so that it journal at once when the client hangs up. Only this goroutine uses the fields, except as they say.
 type reader struct {
 	session  *session
 	in       input
@@ -89,7 +89,7 @@ func (r *reader) read() {
 		r.hearEnd()
 	default:
 		s.ending.note(err.Error())
-		s.server.notices.tls(s, err)
+		s.server.journal.tls(s, err)
 		r.over = true
 	}
 }
@@ -114,7 +114,7 @@ func (r *reader) speaksTLS() bool {
 		s.ending.note("auth_timeout")
 	default:
 		s.ending.note(err.Error())
-		s.server.notices.tls(s, err)
+		s.server.journal.tls(s, err)
 	}
 	return err == nil
 }
@@ -197,7 +197,7 @@ func (r *reader) yield() {
 	r.line.Yield()
 }
 
-// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it notices at once when the
+// await has the command that the reader runs wait until ready. Meanwhile the reader goes on reading, so that it journal at once when the
 // client hangs up. If await returns false, the connection is ending: the command is given up, and is not answered.
 //
 // Each change that ready may look at wakes the reader (waker.wake).

@@ -23,7 +23,7 @@ const (
 type relief struct {
 	memory    budget // of clients that have logged in, or need not
 	strangers strangers
-	roster    *roster
+	sessions  *sessions
 	evicted   atomic.Uint64 // clients so far
 
 	mu     sync.Mutex // guards inVain; one at a time looks for clients to end
@@ -106,7 +106,7 @@ func (r *relief) evictUntil(holders []holder, asks *session, lacks, spare int64)
 // holders returns those clients that hold something, in the order in which they are to go.
 func (r *relief) holders(which func(*session) bool) []holder {
 	var readers, senders []holder
-	r.roster.each(func(sess *session) {
+	r.sessions.each(func(sess *session) {
 		all := sess.memory.totalOf(&r.memory)
 		unread, unsent := min(sess.replies.backlog.outBytes.Load(), all), min(sess.reader.in.counted.Load(), all)
 		switch {
@@ -159,7 +159,7 @@ func (r *relief) evict(sess *session, cause string) {
 	if cause == evictedSender {
 		end = func() { sess.expel(cause) }
 	}
-	if r.roster.evict(sess, end) {
+	if r.sessions.evict(sess, end) {
 		r.evicted.Add(1)
 	}
 }

@@ -83,7 +83,7 @@ func TestTheSlowestReaderGoesFirst(t *testing.T) {
 	holding := func(n int) *session {
 		c := r.dial()
 		c.ask("PING")
-		all := r.server.roster.all()
+		all := r.server.sessions.all()
 		s := all[len(all)-1]
 		if !s.memory.take(n) {
 			t.Fatal("no room")
@@ -134,7 +134,7 @@ func TestWhoMakesMemoryScarceForLongGoes(t *testing.T) {
 	r.server.relief.memory.max = 1 << 20
 	c := r.dial()
 	c.ask("PING")
-	stuck := r.server.roster.all()[0]
+	stuck := r.server.sessions.all()[0]
 	if !stuck.memory.take(900_000) {
 		t.Fatal("no room")
 	}

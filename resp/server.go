@@ -42,10 +42,10 @@ type Server struct {
 	errors   errorCounts
 	nextID   atomic.Int64
 
-	notices notices
-	roster  roster
-	relief  relief
-	refused refusals
+	journal  journal
+	sessions sessions
+	relief   relief
+	refused  refusals
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -106,9 +106,9 @@ func newServer(cfg Config, engine Engine, scripts *script.Cache, messages Messag
 		listeners: map[net.Listener]struct{}{}, stopped: make(chan struct{}),
 	}
 	s.clock.Store(1) // never 0, which in session.replies.writing means no write
-	s.notices.log, s.notices.clock, s.notices.counters = s.log, &s.clock, &s.counters
-	s.roster.running = &s.running
-	s.relief.roster = &s.roster
+	s.journal.log, s.journal.clock, s.journal.counters = s.log, &s.clock, &s.counters
+	s.sessions.running = &s.running
+	s.relief.sessions = &s.sessions
 	s.relief.memory.max = int64(cfg.Limits.Memory)
 	s.relief.strangers.budget.max = s.relief.memory.max / strangersShare
 	s.refused = refusals{places: make(chan struct{}, refusalsMax), running: &s.running}
@@ -153,7 +153,7 @@ func (s *Server) Serve(l net.Listener) error {
 			if !temporary(err) {
 				return err
 			}
-			s.notices.warn("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
+			s.journal.warn("cannot accept clients: if files are what lacks, raise ulimit -n", "cause", err)
 			select { // out of file descriptors, most likely: some will come free
 			case <-time.After(50 * time.Millisecond):
 			case <-s.stopped:
@@ -180,27 +180,27 @@ func (s *Server) admit(conn net.Conn) {
 	}
 	if isForbidden(&s.cfg, conn) {
 		s.mu.Unlock()
-		s.notices.warn("a client on another machine was turned away: protected mode; set users or tls_client_ca, or protected_mode: no",
+		s.journal.warn("a client on another machine was turned away: protected mode; set users or tls_client_ca, or protected_mode: no",
 			"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
 		s.refused.tellIfFree(conn, errProtected)
 		return
 	}
-	if s.roster.size() >= s.cfg.Limits.Clients && !s.relief.makePlace() {
+	if s.sessions.size() >= s.cfg.Limits.Clients && !s.relief.makePlace() {
 		s.running.Add(1)
 		s.mu.Unlock()
-		s.notices.warn("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
+		s.journal.warn("clients are turned away: there are max_clients", "max_clients", s.cfg.Limits.Clients,
 			"client", conn.RemoteAddr().String(), "all_so_far", s.counters.rejected.Add(1))
 		s.refused.tell(conn, errMaxClients)
 		return
 	}
 	sess := newSession(s, conn, s.nextID.Add(1))
-	s.roster.add(sess)
+	s.sessions.add(sess)
 	s.running.Add(1)
 	s.mu.Unlock()
 	go func() {
 		defer s.running.Done()
 		sess.run()
-		s.roster.leave(sess)
+		s.sessions.leave(sess)
 	}()
 }
 
@@ -217,7 +217,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		_ = l.Close()
 	}
 	s.mu.Unlock()
-	for _, sess := range s.roster.all() {
+	for _, sess := range s.sessions.all() {
 		sess.stop("shutdown")
 	}
 	s.gates.EndWaits()
@@ -237,7 +237,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	for _, sess := range s.roster.all() {
+	for _, sess := range s.sessions.all() {
 		sess.kill("shutdown")
 	}
 	<-done
@@ -248,7 +248,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) Stats() Stats {
 	c, memory := &s.counters, &s.relief.memory
 	st := Stats{
-		Clients: s.roster.size(), Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
+		Clients: s.sessions.size(), Accepted: c.accepted.Load(), Rejected: c.rejected.Load(),
 		Commands: c.commands.Load(), ProtocolErrors: c.protocolErrors.Load(), Late: c.late.Load(),
 		Waiting: s.gates.WaitingInAll(), Held: int(c.held.Load()), HeldLost: c.heldLost.Load(),
 		Forwarded: c.forwarded.Load(), UpstreamErrors: c.upstreamErrors.Load(), Split: c.split.Load(), UpstreamLinks: int(c.links.Load()),

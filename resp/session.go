@@ -78,7 +78,7 @@ func (s *session) run() {
 	s.uplink.drop()
 	//mutant: a held lock is not released with its connection
 	s.holds.release()
-	s.server.notices.over(s)
+	s.server.journal.over(s)
 	_ = s.conn.Close()
 	s.reader.delivered()
 	s.reader.in.release()

@@ -83,7 +83,7 @@ func (u *uplink) live() *link {
 	return u.link
 }
 
-// make begins to connect. The reader waits for that, and notices meanwhile if the client hangs up: an upstream that is busy may be
+// make begins to connect. The reader waits for that, and journal meanwhile if the client hangs up: an upstream that is busy may be
 // silent for long.
 func (u *uplink) make() {
 	g := u.greeting()
@@ -135,7 +135,7 @@ func (u *uplink) lost(cause string) {
 	if u.session.replies.isGone() {
 		return
 	}
-	u.session.server.notices.upstreamFailed(u.session.server.cfg.Upstream, cause)
+	u.session.server.journal.upstreamFailed(u.session.server.cfg.Upstream, cause)
 	u.session.hangUp("upstream lost: " + cause)
 }
 

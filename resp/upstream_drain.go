@@ -30,7 +30,7 @@ func (s *Server) endWaitsThere(ctx context.Context) {
 	look := time.NewTicker(unblockEvery)
 	defer look.Stop()
 	for {
-		for _, sess := range s.roster.all() {
+		for _, sess := range s.sessions.all() {
 			if id := sess.uplink.waitsThere(); id != 0 && s.cfg.Upstream.Unblock(ctx, id) != nil {
 				break
 			}

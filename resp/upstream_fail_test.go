@@ -85,7 +85,7 @@ func TestALostUpstreamIsOneLineForAllItsClients(t *testing.T) {
 }
 
 // What a client has at the upstream is gone with its link, so the client must not go on as if it had that. One that has nothing there
-// notices nothing.
+// journal nothing.
 func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 	t.Parallel()
 	replies := map[string]string{"COMMAND": crossingCommands, "HELLO": "%0\r\n", "INCR": ":1\r\n", "SET": "+QUEUED\r\n", "EXEC": "*0\r\n",
@@ -145,7 +145,7 @@ func TestWhoHasStateAtTheUpstreamEndsWithItsLink(t *testing.T) {
 			for _, command := range tc.does {
 				c.ask(strings.Fields(command)...)
 			}
-			own := r.server.roster.all()[0]
+			own := r.server.sessions.all()[0]
 			is := func(holds func(*link) bool) func() bool {
 				return func() bool {
 					own.uplink.mu.Lock()

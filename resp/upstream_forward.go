@@ -279,7 +279,7 @@ func mayWaitThere(c *call) bool {
 // refuse it again, so its own error is the reply; unless it says that it cannot serve for the time being. The error begins with ERR:
 // upon NOAUTH a client would look for what is wrong with its own login. That it is busy with a script, it says to all.
 func (s *Server) upstreamFailed(err error) Reply {
-	s.notices.upstreamFailed(s.cfg.Upstream, err.Error())
+	s.journal.upstreamFailed(s.cfg.Upstream, err.Error())
 	refused, ok := errors.AsType[upstream.ReplyError](err)
 	switch {
 	case ok && refused.WantsLogin():

@@ -304,7 +304,7 @@ func TestAClientThatIsGoneIsNoFailureOfTheUpstream(t *testing.T) {
 	c := r.dial()
 	c.send(words("GET a"))
 	u.wantRequest(t, "GET a")
-	for _, s := range r.server.roster.all() {
+	for _, s := range r.server.sessions.all() {
 		if err := s.conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 			t.Error(err)
 		}
@@ -328,7 +328,7 @@ func TestAnUnsubscribeIsAnsweredWhoeverHasGone(t *testing.T) {
 	if reply := c.ask("GET", "a"); reply != "$-1\r\n" {
 		t.Fatal(reply)
 	}
-	session := r.server.roster.all()[0]
+	session := r.server.sessions.all()[0]
 	<-session.uplink.link.done
 	c.send(words("UNSUBSCRIBE news") + words("PING"))
 	c.want("*3\r\n$11\r\nunsubscribe\r\n$4\r\nnews\r\n:0\r\n+PONG\r\n")
@@ -538,7 +538,7 @@ func TestWhatIsDoneToOthersWaitsForWhatCameBefore(t *testing.T) {
 	c.send(words("SET data v") + words("CLIENT KILL ID "+id))
 	u.wantRequest(t, "SET data v")
 	waitFor(t, "the kill does not wait", func() bool {
-		for _, s := range r.server.roster.all() {
+		for _, s := range r.server.sessions.all() {
 			if s.reader.heldUp.Load() {
 				return true
 			}

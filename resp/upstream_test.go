@@ -182,7 +182,7 @@ func TestNeitherSideOvertakesTheOther(t *testing.T) {
 	u.answers <- "+b\r\n"
 	c.want("+b\r\n")
 	<-arrived
-	session := r.server.roster.all()[0]
+	session := r.server.sessions.all()[0]
 	waitFor(t, "GET c waits for the lock", func() bool {
 		session.replies.mu.Lock()
 		defer session.replies.mu.Unlock()

@@ -55,8 +55,8 @@ func (k *kills) count(cause string) uint64 {
 	return k.by[cause]
 }
 
-// notices are what the log is told of clients. Clients come and go, and their errors repeat: most lines are told seldom.
-type notices struct {
+// A journal is what the log is told of clients. Clients come and go, and their errors repeat: most lines are told seldom.
+type journal struct {
 	log      *slog.Logger
 	clock    *atomic.Int64 // the server's, ms
 	counters *counters
@@ -67,69 +67,69 @@ type notices struct {
 }
 
 // warn logs a warning, unless it has done so a short time ago. It says whether it did.
-func (n *notices) warn(text string, args ...any) bool {
-	may := n.told.may(text, n.clock.Load())
+func (j *journal) warn(text string, args ...any) bool {
+	may := j.told.may(text, j.clock.Load())
 	if may {
-		n.log.Warn(text, args...)
+		j.log.Warn(text, args...)
 	}
 	return may
 }
 
 // ended logs why the proxy ends the connection, if it may, and says whether it did.
-func (n *notices) ended(s *session, cause string) bool {
-	count := n.killed.count(cause)
-	may := n.told.may(cause, n.clock.Load())
+func (j *journal) ended(s *session, cause string) bool {
+	count := j.killed.count(cause)
+	may := j.told.may(cause, j.clock.Load())
 	if may {
-		n.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", count)
+		j.log.Info("connection ended", "client", s.addr(), "id", s.id, "cause", cause, "all_so_far", count)
 	}
 	return may
 }
 
 // over logs why a connection has ended, unless the log has the reason already. Only at debug level: clients come and go.
-func (n *notices) over(s *session) {
+func (j *journal) over(s *session) {
 	why := s.ending.cause()
-	if why != toldWhy && n.log.Enabled(context.Background(), slog.LevelDebug) {
-		n.log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
+	if why != toldWhy && j.log.Enabled(context.Background(), slog.LevelDebug) {
+		j.log.Debug("connection ended", "client", s.addr(), "id", s.id, "cause", why)
 	}
 }
 
 // refused logs an error that tells of a TTL beyond ttl_max, or of a script that masters found not fit for a vote. A user of
 // phpredis may not hear of it: phpredis returns false for an error, as for a lock that somebody else has, so that Laravel's scheduler
 // would leave out a job for ever.
-func (n *notices) refused(s *session, e Error) {
+func (j *journal) refused(s *session, e Error) {
 	switch text := string(e); {
 	case strings.HasPrefix(text, ttlMaxPrefix), strings.Contains(text, ttlMaxByVote):
-		n.warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", text)
+		j.warn("a lock was refused: its TTL exceeds ttl_max", "client", s.addr(), "id", s.id, "reply", text)
 	case strings.HasPrefix(text, "ERR script ") && strings.Contains(text, notByVote):
 		if before, _, found := strings.Cut(text, keyByVote); found {
 			text = before + "it uses a key that is not one of its KEYS" // the name may be a token, from ARGV
 		}
-		n.script(s, Error(text))
+		j.script(s, Error(text))
 	}
 }
 
 // login logs that a login failed, but not each time: somebody who guesses passwords would fill the disk.
-func (n *notices) login(s *session) {
-	all := n.counters.loginsRefused.Add(1)
-	n.warn("login refused", "client", s.addr(), "id", s.id, "all_so_far", all)
+func (j *journal) login(s *session) {
+	all := j.counters.loginsRefused.Add(1)
+	j.warn("login refused", "client", s.addr(), "id", s.id, "all_so_far", all)
 }
 
 // memory logs that clients were refused for want of memory since it did so last. It is for the janitor alone.
-func (n *notices) memory(b *budget) {
+func (j *journal) memory(b *budget) {
 	all := b.refused.Load()
-	if all > n.memoryWarned && n.warn("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(b.max)), "all_so_far", all) {
-		n.memoryWarned = all
+	if all > j.memoryWarned && j.warn("max_memory is spent: clients are refused", "max_memory", wire.SizeText(int(b.max)), "all_so_far", all) {
+		j.memoryWarned = all
 	}
 }
 
 // tls logs that a connection ended by err before its TLS handshake was complete: the client hears only that it was closed.
 // A client that just went away, as a health check does, or amid the handshake, is not logged: that says nothing of its TLS.
-func (n *notices) tls(s *session, err error) {
+func (j *journal) tls(s *session, err error) {
 	conn, ok := s.conn.(*tls.Conn)
 	if !ok || conn.ConnectionState().HandshakeComplete || hasLeft(err) {
 		return
 	}
-	n.warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
+	j.warn("a client cannot speak TLS with us", "client", s.addr(), "id", s.id, "cause", tlsCause(err))
 }
 
 // hasLeft says that the client went away, or its machine or network did.
@@ -155,14 +155,14 @@ func tlsCause(err error) string {
 func warnUnknown(c *call) {
 	s := c.server
 	if s.cfg.Upstream == nil && c.session.reader.parser.Authed {
-		s.notices.warn("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
+		s.journal.warn("a command was refused: without an upstream, only locks are served", "command", clip(c.args[0], echoMax),
 			"client", c.session.addr(), "id", c.session.id)
 	}
 }
 
 // script logs that a script was refused: some libraries try again for ever, and tell nobody.
-func (n *notices) script(s *session, refused Reply) {
-	n.warn("a script was refused: masters cannot vote on it", "client", s.addr(), "id", s.id, "reply", refused)
+func (j *journal) script(s *session, refused Reply) {
+	j.warn("a script was refused: masters cannot vote on it", "client", s.addr(), "id", s.id, "reply", refused)
 }
 
 // split refuses a request because of what lock_keys matches: some of its names and not others, or one that is no lock.
@@ -173,17 +173,17 @@ func split(c *call, refused Error) Error { return splitAs(c, refused, string(ref
 func splitAs(c *call, refused Error, told string) Error {
 	s := c.server
 	n := s.counters.split.Add(1)
-	s.notices.warn("a request was refused because of what lock_keys matches", "client", c.session.addr(), "id", c.session.id,
+	s.journal.warn("a request was refused because of what lock_keys matches", "client", c.session.addr(), "id", c.session.id,
 		"error", told, "all_so_far", n)
 	return refused
 }
 
 // upstreamFailed counts a command for the upstream that failed. The log is told, unless it knows from the watcher that the upstream is
 // gone. The watcher may have noticed nothing: it asks over a connection that it has, while others break, or cannot be made.
-func (n *notices) upstreamFailed(up *upstream.Redis, cause string) {
-	n.counters.upstreamErrors.Add(1)
+func (j *journal) upstreamFailed(up *upstream.Redis, cause string) {
+	j.counters.upstreamErrors.Add(1)
 	if up.Cause() == "" {
-		n.warn("a command for the upstream failed", "upstream", up.Addr(),
+		j.warn("a command for the upstream failed", "upstream", up.Addr(),
 			"cause", strings.TrimPrefix(cause, "upstream "+up.Addr()+": "))
 	}
 }

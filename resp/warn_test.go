@@ -49,7 +49,7 @@ func TestRequestsThatLockKeysSplitAreCountedAndLogged(t *testing.T) {
 
 // tellAgain lets the log have a line again at once that it had before.
 func (r *rig) tellAgain(text string) {
-	seen := &r.server.notices.told
+	seen := &r.server.journal.told
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	seen.told[text] = 1 - seldomEvery.Milliseconds()

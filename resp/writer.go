@@ -78,7 +78,7 @@ func (w *writer) send(batch *slot) bool {
 		reply := sl.final()
 		if e, failed := reply.(Error); failed {
 			w.session.server.errors.add(e)
-			w.session.server.notices.refused(w.session, e)
+			w.session.server.journal.refused(w.session, e)
 		}
 		if !sl.mute {
 			p.buf = reply.AppendTo(p.buf, sl.resp3)

@@ -98,7 +98,7 @@ func TestMutedLocksAreKept(t *testing.T) {
 
 // accountIn returns an account of a client for whom nobody is ended.
 func accountIn(b *budget) *account {
-	return &account{relief: &relief{roster: &roster{}}, budget: b}
+	return &account{relief: &relief{sessions: &sessions{}}, budget: b}
 }
 
 // An idle session gives its large buffers back.
