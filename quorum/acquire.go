@@ -5,22 +5,15 @@ import (
 	"time"
 )
 
-// Acquire makes one attempt to take a lock. If it is not granted, what it set on masters that answered is undone
-// before done is called, or one InstanceTimeout has passed; what late masters set is undone when they answer, and what
-// a broken connection may have set when the next one is made. Engine.Close says how long it waits for undos.
-func (e *Engine) Acquire(req AcquireRequest, done func(Acquired)) {
-	e.stats.attempts.Add(1)
-	e.acquire(&acquireRound{req: req, asked: 1, done: done})
-}
-
-func (e *Engine) acquire(a *acquireRound) {
+// ask makes the round; compose makes the command of each master.
+func (a *acquireRound) ask(e *Engine) {
 	a.hash = a.signature().hash()
 	a.keeps, a.dates = a.left(e), true
 	if a.req.Fenced {
 		a.fencing = &fencing{attempt: a, record: recordPrefix + a.req.Key.Name, proposed: e.fences.next(e.now())}
 		a.program = luaTakeFenced
 	}
-	e.begin(a, a.req.Key, nil) // see compose
+	begin(e, a, a.req.Key, nil)
 }
 
 func (a *acquireRound) compose(en *entry, now int64) {
@@ -143,10 +136,10 @@ func (a *acquireRound) refused() {
 		return
 	}
 	//mutant: an older copy of a lock tells who holds it, when masters are asked again
-	a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &readRound{every: true, done: func(l *readRound) {
+	(&readRound{every: true, done: func(l *readRound) {
 		told.Holder = l.views[0].Value
 		a.done(told)
-	}})
+	}}).ask(a.engine, a.req.Key.DB, []string{a.req.Key.Name})
 }
 
 // holder returns the token that a quorum of masters in no quarantine refused for; "" if there is none.
@@ -266,4 +259,58 @@ func (a *acquireRound) undoOnce(en *entry) *undo {
 	}
 	en.undoing = true
 	return en.newUndo(a.signature(), en.expires, a.keeps)
+}
+
+// If several clients ask for a lock at the same moment, each may get some of the votes, and none a quorum. On one Redis one of
+// them would get the lock. So an attempt that some masters granted is made again, a little later, when it is undone.
+
+// An attempt is made askedMax times at most. The pauses are random, and at most askPause, doubled each time.
+const (
+	askedMax = 8
+	askPause = 2 * time.Millisecond
+)
+
+// began returns the start of the first attempt: the client's time counts from then, however often the attempt is repeated.
+func (a *acquireRound) began() instant {
+	if a.asked > 1 {
+		//mutant: the time of an attempt that is made anew begins anew
+		return a.since
+	}
+	return a.start
+}
+
+// left returns for how long masters are to keep what the attempt is about to set. A repeated attempt sets it to expire when the
+// first would have.
+func (a *acquireRound) left(e *Engine) time.Duration {
+	kept := e.cfg.kept(a.req.TTL)
+	if a.asked > 1 {
+		kept = max(kept-(e.now()-a.since), time.Millisecond)
+	}
+	return kept
+}
+
+// insists says whether to ask again. It is called once.
+func (a *acquireRound) insists() bool {
+	return a.req.Insist != nil && a.asked < askedMax && a.engine.now() < a.began()+2*a.engine.cfg.InstanceTimeout &&
+		a.divided() && a.req.Insist()
+}
+
+// again makes the attempt once more, a little later.
+func (a *acquireRound) again() {
+	e := a.engine
+	e.pause(min(askPause<<a.asked, e.cfg.InstanceTimeout), func() {
+		(&acquireRound{req: a.req, asked: a.asked + 1, since: a.began(), done: a.done}).ask(e)
+	})
+}
+
+// divided says that the votes may be split: a master granted, and fewer than a quorum refused, so perhaps nobody holds the lock.
+// If a quorum refused, it is worth asking once more, too: these masters may have granted the lock to several clients.
+func (a *acquireRound) divided() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	took := false
+	for en := range a.who(Granted) {
+		took = took || en.took
+	}
+	return took && (a.tally.Refused < Quorum(len(a.entries)) || a.asked == 1)
 }

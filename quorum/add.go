@@ -17,10 +17,10 @@ type addRound struct {
 	until instant // in the second round: until when all are to keep the lock, by our clock; 0 in the first
 }
 
-func (e *Engine) add(req ExtendRequest, until instant, done func(Extended)) {
-	a := &addRound{extendRound: extendRound{req: req, done: done}, until: until}
+// ask makes the round; compose makes the command of each master.
+func (a *addRound) ask(e *Engine) {
 	a.lasting = true
-	e.begin(a, req.Key, nil) // see compose
+	begin(e, a, a.req.Key, nil)
 }
 
 // compose makes a command that extends the horizon itself. What is promised is what masters say is left, whatever their clocks show.
@@ -49,7 +49,7 @@ func (a *addRound) ended(d Decision) {
 		least, ends := a.kept()
 		//mutant: each master adds to what it has
 		if a.until == 0 && ends.Hi-ends.Lo > a.engine.uncertainty() {
-			a.engine.add(a.req, ends.Hi, a.done)
+			(&addRound{extendRound: extendRound{req: a.req, done: a.done}, until: ends.Hi}).ask(a.engine)
 			return
 		}
 		a.won(a.engine.cfg.shown(least))

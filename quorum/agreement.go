@@ -58,12 +58,12 @@ func (a *agreement) decide(t tally) (d Decision) {
 }
 
 // view returns what was agreed on. It is called with the round's mu held.
-func (e *Engine) view(a *agreement) View {
+func (a *agreement) view(e *Engine) View {
 	if !a.agreed.exists {
 		return View{Type: "none"}
 	}
 	v := View{Exists: true, Type: a.agreed.typeName(), told: a.told, seen: a.agreed}
-	v.TTL, v.TTLMost = e.remaining(a.told, a.agreed)
+	v.TTL, v.TTLMost = e.cfg.remaining(a.told, a.agreed, Quorum(len(e.masters)))
 	if a.agreed.kind == "string" {
 		v.Value = a.agreed.value
 	}
@@ -94,19 +94,19 @@ func (v *View) content() (kind, content string) {
 	return v.Type, v.Value
 }
 
-// remaining returns for how long a quorum will still hold what was agreed on, and for how long any master will, both as the
+// remaining returns for how long a quorum of so many masters will still hold what was agreed on, and for how long any master will, both as the
 // client that set it counts. The latter is no more than ttl_max allows: a master whose clock was set back may tell more.
-func (e *Engine) remaining(told []sighting, agreed opinion) (ttl, most time.Duration) {
+func (c *Config) remaining(told []sighting, agreed opinion, quorum int) (ttl, most time.Duration) {
 	var left []time.Duration
 	longest := time.Duration(math.MinInt64)
 	for _, s := range told {
 		if s.opinion == agreed {
-			left = append(left, e.lasts(s.left)-s.later)
-			longest = max(longest, e.lasts(s.left)-s.late)
+			left = append(left, c.lasts(s.left)-s.later)
+			longest = max(longest, c.lasts(s.left)-s.late)
 		}
 	}
 	slices.Sort(left)
-	return e.cfg.shown(left[len(left)-Quorum(len(e.masters))]), e.cfg.shown(min(longest, e.cfg.kept(e.cfg.TTLMax)))
+	return c.shown(left[len(left)-quorum]), c.shown(min(longest, c.kept(c.TTLMax)))
 }
 
 // timeLateness notes by how much a key is kept longer than its client asked. It is called by the lane's loop.
@@ -118,9 +118,9 @@ func (s *sighting) timeLateness(c *laneClock, name string) {
 }
 
 // lasts is for how long a master will keep a key whose PTTL is left.
-func (e *Engine) lasts(left time.Duration) time.Duration {
+func (c *Config) lasts(left time.Duration) time.Duration {
 	if left < 0 { // set on the master by someone else, for ever
-		return e.cfg.kept(e.cfg.TTLMax)
+		return c.kept(c.TTLMax)
 	}
 	return left
 }

@@ -6,44 +6,6 @@ import (
 	"strings"
 )
 
-// Get reads a string: the value that a quorum agrees on.
-func (e *Engine) Get(key Key, done func(View)) {
-	e.ask(key, []any{"GET", key.Name}, 0, func(a Asked) {
-		v := View{Err: a.Err, Type: "none"}
-		if text, ok := a.Reply.(string); ok {
-			v.Exists, v.Type, v.Value = true, "string", text
-		}
-		done(v)
-	})
-}
-
-// Read tells all that a quorum agrees on about a key of any type.
-func (e *Engine) Read(key Key, done func(View)) {
-	e.look(key.DB, []string{key.Name}, &readRound{done: func(l *readRound) { done(l.first()) }})
-}
-
-// first is the outcome of a reading of one key.
-func (l *readRound) first() View {
-	v := l.views[0]
-	v.Err = l.err
-	return v
-}
-
-// Ask sends a command that only reads to every master, and tells the answer that a quorum gives. So a question about
-// part of a key, as one field of a hash, has an answer even where the masters differ in the rest.
-func (e *Engine) Ask(req AskRequest, done func(Asked)) {
-	args := append(make([]any, 0, len(req.Command)), req.Command[0])
-	for _, arg := range req.Command[1:] {
-		args = append(args, arg)
-	}
-	e.begin(&askRound{unordered: req.Unordered, part: req.Part, done: done}, req.Key, args)
-}
-
-// ask is Ask with the command as it is sent. The answer is the value of a key, or a list.
-func (e *Engine) ask(key Key, args []any, unordered int, done func(Asked)) {
-	e.begin(&askRound{unordered: unordered, done: done}, key, args)
-}
-
 // AskRequest is a question about one key.
 type AskRequest struct {
 	Key     Key
@@ -68,6 +30,27 @@ type askRound struct {
 	unordered int
 	part      bool
 	done      func(Asked)
+}
+
+// ask makes the round of a command as it is sent.
+func (a *askRound) ask(e *Engine, key Key, args []any) { begin(e, a, key, args) }
+
+// anys returns the words of a command as arguments.
+func anys(words []string) []any {
+	args := make([]any, len(words))
+	for i, word := range words {
+		args[i] = word
+	}
+	return args
+}
+
+// view is the answer to GET.
+func (a Asked) view() View {
+	text, ok := a.Reply.(string)
+	if !ok {
+		return View{Err: a.Err, Type: "none"}
+	}
+	return View{Err: a.Err, Exists: true, Type: "string", Value: text}
 }
 
 // wrongKind stands for the type of a key if a master says only that the command is for another type.

@@ -15,19 +15,19 @@
 //
 // The files, in reading order:
 //
-//	api.go, config.go, engine.go,    what callers see
-//	lock.go, noquorum.go
+//	api.go, requests.go, config.go,  what callers see; what an Engine is made of
+//	lock.go, noquorum.go, engine.go
 //	decision.go, validity.go         the rules, pure
 //	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
 //	queue.go, connection.go,
 //	question.go, target.go, master.go,
 //	servers.go, sweeper.go,
-//	failure.go
+//	failure.go, databases.go,
+//	tasks.go
 //	clock.go                         what time it is for the engine, and how long masters have had to answer
 //	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
 //	ledger.go, release_late.go
-//	split_votes.go                   where votes are split
 //	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
 //	ask.go, read.go, agreement.go,   what a quorum agrees on; of many keys, or long values, piece by piece
@@ -81,7 +81,7 @@
 //
 // Lock order of rounds and lanes: each is locked before those to its right.
 //
-//	Engine.mu | Engine.order | round.mu of a release, or of a script, or that raises a fence | round.mu of an attempt |
+//	databases.mu | tasks.mu | Engine.order | round.mu of a release, or of a script, or that raises a fence | round.mu of an attempt |
 //	recovery.mu | ledger.mu | laneQueue.mu | watch.mu, master.mu
 //
 // Package admission says whether an operation may begin now. Where clients ask for more than can be answered in time, they wait

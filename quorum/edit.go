@@ -32,7 +32,9 @@ type edited struct {
 	ends   []int64         // by master: when what was put expires. Guarded by round.mu
 }
 
-func (e *Engine) edit(x *exec, l *readRound, edits []Edit) {
+// newExecRound prepares the edits of keys that were looked at.
+func newExecRound(x *exec, l *readRound, edits []Edit) *execRound {
+	e := x.engine
 	d := &execRound{exec: x, looked: l, undone: make([][]*undo, len(e.masters))}
 	for i, ed := range edits {
 		k := &edited{Edit: ed, at: i, key: Key{x.req.DB, x.req.Keys[i]}, was: &l.views[i], ends: make([]int64, len(e.masters))}
@@ -66,8 +68,11 @@ func (e *Engine) edit(x *exec, l *readRound, edits []Edit) {
 		d.releases = &signature{name: x.req.Keys[0], token: d.keys[0].was.Value}
 	}
 	d.program = luaEdit
-	e.beginAll(d, x.req.DB, x.req.Keys, nil) // see compose
+	return d
 }
+
+// ask makes the round; compose makes the command of each master.
+func (d *execRound) ask() { beginAll(d.exec.engine, d, d.exec.req.DB, d.exec.req.Keys, nil) }
 
 func (d *execRound) compose(en *entry, now int64) {
 	argv := make([]any, 0, 5*len(d.keys))
@@ -204,7 +209,7 @@ func (d *execRound) until() (until instant, promised bool) {
 		case k.KeepTTL:
 			//mutant: a TTL that is kept counts from the change
 			since = d.looked.start
-		case d.engine.givenUp(k):
+		case k.givesUp(&d.engine.cfg):
 			continue
 		}
 		//mutant: T1 of an Exec read after the round
@@ -213,10 +218,10 @@ func (d *execRound) until() (until instant, promised bool) {
 	return until, promised
 }
 
-// givenUp says that what was there got a TTL of which no validity can be left (see TTLMin), or one that is shorter than what was
+// givesUp says that what was there got a TTL of which no validity can be left (see TTLMin), or one that is shorter than what was
 // left and than a round may take: whoever asks for that counts on the lock no more. Late, it is as good as in time.
-func (e *Engine) givenUp(k *edited) bool {
-	return k.TTL < TTLMin(e.cfg.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= e.cfg.InstanceTimeout
+func (k *edited) givesUp(c *Config) bool {
+	return k.TTL < TTLMin(c.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= c.InstanceTimeout
 }
 
 func (d *execRound) signatures() (all []signature) {

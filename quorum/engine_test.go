@@ -139,7 +139,7 @@ func TestRoundsUnderWayAreCounted(t *testing.T) {
 			t.Errorf("%d rounds are under way", n)
 		}
 		<-c
-		w.look(0, []string{"i", "j", "k"}, &readRound{done: func(*readRound) {}})
+		(&readRound{done: func(*readRound) {}}).ask(w.Engine, 0, []string{"i", "j", "k"})
 		if n := running() - before; n != 3 {
 			t.Errorf("one on three keys counts as %d", n)
 		}

@@ -9,52 +9,6 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// Exec is compare-and-do: what GETSET, MSETNX, SET … IFEQ or KEEPTTL, and WATCH with MULTI and EXEC come to. It looks at all keys
-// at once, lets the plan decide what a quorum's view of them calls for, and then makes one round: each master does all
-// of it if every key there still is as the quorum saw it, or nothing.
-//
-// Why two clients that GETSET one expired lock cannot both get the old value, whatever proxies they use: a client is told a
-// value only if a quorum held it, and a quorum then replaced it for this client. The two quorums of two clients share a
-// master. That master replaced the old value for the first client. To replace it for the second, it must hold it again:
-//
-//   - because the first Exec was undone. But an Exec is undone only if its client was not told of success, or the reply could
-//     not be delivered, or came too late;
-//   - or because the master's data is older. But then the master is in quarantine, and does not count.
-//
-// So of all Execs that try, one wins; or none, if the votes are split between more than two proxies. Those that lose look
-// again, and find the winner's value.
-//
-// An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was left of
-// it, and only where its own value still is, as it had set it. This goes over a key's lane like an acquire's undo. It does not
-// put back
-//
-//   - keys that hold anything but strings;
-//   - the key of an Exec that does nothing but delete it, because its client does not want the key back; unless the reply is
-//     what was there (Claim);
-//   - what was deleted on a master whose answer was lost with its connection: if nothing is there now, the holder may have
-//     released the key since.
-//
-// What a failed try has left on some masters, and what a later try puts on others, may together look like a quorum to another
-// client. So an Exec does not try again once its leftovers could make a quorum, or hide what was there (mayBeDone, noteLeft).
-// And if no quorum agrees, it does not answer that nothing is there.
-//
-// An Exec looks again, too, while the masters differ so much that no quorum agrees: another Exec is about to win, or to put
-// something back. A master that refuses an Exec which wins has missed what was there before, and is repaired; see repair.go.
-//
-// A watched key is unchanged if its value is, and if each master that told of it before is to drop it at the same moment: whoever
-// sets the key again, or extends it, changes that moment on one of them at least. So the look waits for them. If one is not heard
-// in time, the moment at which the last of all masters drops the key may still show a change. A key that was set and is gone
-// again leaves no trace.
-func (e *Engine) Exec(req ExecRequest, done func(Executed)) {
-	x := &exec{engine: e, req: req, left: make([]bool, len(e.masters)), patient: e.waited().plus(execPatience * e.cfg.InstanceTimeout)}
-	order := slices.Sorted(slices.Values(req.Keys))
-	x.done = func(r Executed) {
-		e.turns.give(req.DB, order)
-		done(r)
-	}
-	e.turns.take(req.DB, order, x.try)
-}
-
 // ExecRequest is a compare-and-do on keys of one database.
 type ExecRequest struct {
 	DB      int
@@ -93,7 +47,7 @@ const (
 type Executed struct {
 	Err  error // *NoQuorum, *TooMuch, ErrLate, ErrTooShort, ErrClosed
 	Done bool  // false: a watched key has changed, and nothing was done
-	Lock *Lock // if a key was put, and not given up by so short a TTL; see givenUp
+	Lock *Lock // if a key was put, and not given up by so short a TTL; see edited.givesUp
 }
 
 // A Mark stands for what a key holds, and for when that expires. The zero Mark is no key's.
@@ -154,6 +108,42 @@ func (m Mark) last() (last vouch.Span) {
 // execPatience is for how many InstanceTimeouts an Exec begins anew when the changes of others come between.
 const execPatience = 10
 
+// An exec is an Exec under way: compare-and-do. It looks at all keys
+// at once, lets the plan decide what a quorum's view of them calls for, and then makes one round: each master does all
+// of it if every key there still is as the quorum saw it, or nothing.
+//
+// Why two clients that GETSET one expired lock cannot both get the old value, whatever proxies they use: a client is told a
+// value only if a quorum held it, and a quorum then replaced it for this client. The two quorums of two clients share a
+// master. That master replaced the old value for the first client. To replace it for the second, it must hold it again:
+//
+//   - because the first Exec was undone. But an Exec is undone only if its client was not told of success, or the reply could
+//     not be delivered, or came too late;
+//   - or because the master's data is older. But then the master is in quarantine, and does not count.
+//
+// So of all Execs that try, one wins; or none, if the votes are split between more than two proxies. Those that lose look
+// again, and find the winner's value.
+//
+// An Exec that does not win on a quorum puts back what it replaced and deleted: the same value, with the TTL that was left of
+// it, and only where its own value still is, as it had set it. This goes over a key's lane like an acquire's undo. It does not
+// put back
+//
+//   - keys that hold anything but strings;
+//   - the key of an Exec that does nothing but delete it, because its client does not want the key back; unless the reply is
+//     what was there (Claim);
+//   - what was deleted on a master whose answer was lost with its connection: if nothing is there now, the holder may have
+//     released the key since.
+//
+// What a failed try has left on some masters, and what a later try puts on others, may together look like a quorum to another
+// client. So an Exec does not try again once its leftovers could make a quorum, or hide what was there (mayBeDone, noteLeft).
+// And if no quorum agrees, it does not answer that nothing is there.
+//
+// An Exec looks again, too, while the masters differ so much that no quorum agrees: another Exec is about to win, or to put
+// something back. A master that refuses an Exec which wins has missed what was there before, and is repaired; see repair.go.
+//
+// A watched key is unchanged if its value is, and if each master that told of it before is to drop it at the same moment: whoever
+// sets the key again, or extends it, changes that moment on one of them at least. So the look waits for them. If one is not heard
+// in time, the moment at which the last of all masters drops the key may still show a change. A key that was set and is gone
+// again leaves no trace.
 type exec struct {
 	engine   *Engine
 	req      ExecRequest
@@ -168,9 +158,8 @@ func (x *exec) try() {
 	if x.deadline == 0 {
 		x.deadline = x.engine.waited().plus(execPatience * x.engine.cfg.InstanceTimeout)
 	}
-	x.engine.look(x.req.DB, x.req.Keys, &readRound{
-		brief: x.req.Brief, room: momentMax, marks: slices.Concat(x.req.Watched, x.req.Shown), done: x.looked,
-	})
+	look := &readRound{brief: x.req.Brief, room: momentMax, marks: slices.Concat(x.req.Watched, x.req.Shown), done: x.looked}
+	look.ask(x.engine, x.req.DB, x.req.Keys)
 }
 
 // looked goes on with what the keys are found to hold.
@@ -202,7 +191,7 @@ func (x *exec) looked(l *readRound) {
 		x.done(Executed{Err: ErrTooShort})
 		return
 	}
-	x.engine.edit(x, l, edits)
+	newExecRound(x, l, edits).ask()
 }
 
 // tooShort says that a lock would be taken that is over when it is granted.

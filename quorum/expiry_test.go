@@ -125,7 +125,7 @@ func TestAnUndoThatIsGivenUpKeepsNoInstant(t *testing.T) {
 		late.resume()
 		w.settle()
 		w.settle()
-		l := w.lanesOf(0)[2]
+		l := w.databases.lanes(0)[2]
 		l.queue.mu.Lock()
 		defer l.queue.mu.Unlock()
 		if n := len(l.clock.expiries.undone); n > 0 {

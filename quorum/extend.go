@@ -2,18 +2,11 @@ package quorum
 
 import "time"
 
-// Extend sets or adds to the remaining TTL of a lock that the token holds. It succeeds if a quorum grants it while validity is
-// left, or if it gives the lock up. It never makes a lock that is gone (rule 11). An extension that fails, or is heard too late,
-// leaves its TTL on the masters that made it. A master that has nothing of the lock is given it afterwards; see fill.go.
-func (e *Engine) Extend(req ExtendRequest, done func(Extended)) {
-	if req.Add {
-		e.add(req, 0, done)
-		return
-	}
-	x := &extendRound{req: req, done: done}
-	x.keeps = e.cfg.kept(req.TTL)
+// ask makes the round.
+func (x *extendRound) ask(e *Engine) {
+	x.keeps = e.cfg.kept(x.req.TTL)
 	//mutant: the horizon is not extended for an extension
-	e.begin(x, req.Key, x.args())
+	begin(e, x, x.req.Key, x.args())
 }
 
 // args returns the command.
@@ -43,7 +36,7 @@ func (x *extendRound) signature() signature {
 
 func (x *extendRound) read(en *entry) ballot { return prolonged(en, x.signature()) }
 
-// givesUp is as Engine.givenUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
+// givesUp is as edited.givesUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
 // the lock up by a TTL that can leave some.
 func (x *extendRound) givesUp(ttl time.Duration) bool {
 	isSooner := func(en *entry) bool {

@@ -23,14 +23,6 @@ import "strconv"
 // On a seeded master, a record of the fence lies beside the lock's key, and lives as long: so a quorum knows the newest fence of
 // a resource. A record names its epoch: one of an earlier epoch, which comes back with old data, does not count.
 
-// Fence tells the newest fence of a resource, as a quorum knows it.
-func (e *Engine) Fence(key Key, done func(FenceView)) {
-	e.ask(key, luaNewestFence.whole([]string{recordPrefix + key.Name}), 0, func(a Asked) {
-		text, _ := a.Reply.(string)
-		done(FenceView{Err: a.Err, Fence: fenceOf(text)})
-	})
-}
-
 // fenceOf reads what a record told; 0 if there is none.
 func fenceOf(text string) int64 {
 	fence, _ := strconv.ParseInt(text, 10, 64) // no fence is below 1
@@ -41,6 +33,12 @@ func fenceOf(text string) int64 {
 type FenceView struct {
 	Err   error // *NoQuorum, ErrClosed
 	Fence int64 // 0 if it has none: its last lock has run out, was taken without one, or masters have forgotten it
+}
+
+// fence is the answer to luaNewestFence.
+func (a Asked) fence() FenceView {
+	text, _ := a.Reply.(string)
+	return FenceView{Err: a.Err, Fence: fenceOf(text)}
 }
 
 // A fencing is what an attempt does for its fence.
@@ -130,11 +128,11 @@ func fenceReply(reply any, from int) (fence int64, seeded, ok bool) {
 // look asks all masters what they know, and tells them the epochs.
 func (f *fencing) look() {
 	e, key := f.attempt.engine, f.attempt.req.Key
-	f.epochs = e.lanesOf(key.DB)[0].epochs.roster.args()
+	f.epochs = e.databases.lanes(key.DB)[0].epochs.roster.args()
 	l := &fenceLookRound{of: f}
 	//mutant: who has forgotten tells what it knew
 	l.lasting = true // who has forgotten says nothing of what it knew
-	e.begin(l, key, luaHearFences.whole([]string{rosterKey}, f.epochs...))
+	begin(e, l, key, luaHearFences.whole([]string{rosterKey}, f.epochs...))
 }
 
 // A fenceLookRound is a round that asks. Granted is a master that is seeded, Refused one that is not.
@@ -202,7 +200,7 @@ func (f *fencing) raise() {
 	r := &fenceRaiseRound{of: f}
 	//mutant: a kept fence is not voided by a new epoch
 	r.lasting = true
-	f.attempt.engine.begin(r, f.attempt.req.Key, nil) // see compose
+	begin(f.attempt.engine, r, f.attempt.req.Key, nil) // see compose
 }
 
 // A fenceRaiseRound is a round that raises what masters know to a fence. Granted is a master that holds the lock and has kept

@@ -104,7 +104,7 @@ func (f *fill) expire() {
 // look looks whether the lock is still there.
 func (f *fill) look() {
 	e := f.lane.engine
-	e.look(f.gap.key.DB, []string{f.gap.key.Name}, &readRound{every: true, done: func(l *readRound) {
+	(&readRound{every: true, done: func(l *readRound) {
 		switch there := f.isThere(l); {
 		//mutant: a lock that is gone is filled
 		//mutant: what masters do not agree on is filled
@@ -119,7 +119,7 @@ func (f *fill) look() {
 		case f.ends == 0:
 			f.over()
 		}
-	}})
+	}}).ask(e, f.gap.key.DB, []string{f.gap.key.Name})
 }
 
 // isThere says that a quorum of the others still have the key, and so has the master if it was filled already. It notes the others'
@@ -139,7 +139,7 @@ func (f *fill) isThere(l *readRound) bool {
 		case f.gap.others&(1<<s.master) != 0:
 			same++
 			//mutant: a fill outlives the lock
-			f.kept = min(f.kept, l.engine.lasts(s.left))
+			f.kept = min(f.kept, l.engine.cfg.lasts(s.left))
 		case l.entries[s.master].lane == f.lane:
 			filled = true
 		}

@@ -19,16 +19,10 @@ func (t *TooLong) Error() string {
 	return fmt.Sprintf("the values have %d bytes together, more than %d", t.Size, t.Most)
 }
 
-// GetAll tells of each key what Get tells: the value that a quorum agrees on. A key that is no string is told as absent.
+// A gathering is a GetAll under way.
 //
 // Short values come with the first question. If they are long, the first answer tells how long, and then masters send as many of them
 // at a time as make up a piece: by MGET, because moving values into a script costs a master forty times as much.
-func (e *Engine) GetAll(req GetAllRequest, done func([]View, error)) {
-	g := &gathering{engine: e, req: req, views: make(map[string]View, len(req.Names)), sizes: make(map[string]int), done: done}
-	g.measure(req.Names)
-}
-
-// A gathering is a GetAll under way.
 type gathering struct {
 	engine *Engine
 	req    GetAllRequest
@@ -112,7 +106,7 @@ func (g *gathering) ask(a *getRound, room int, args []any, next func()) {
 		a.mu.Unlock()
 		next()
 	}
-	pacer.begin(room, func() { g.engine.beginAll(a, g.req.DB, a.names, args) })
+	pacer.begin(room, func() { beginAll(g.engine, a, g.req.DB, a.names, args) })
 }
 
 func (g *gathering) end(err error) {

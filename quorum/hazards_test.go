@@ -302,9 +302,9 @@ func TestANegativeReplyWaitsOnlyForMastersThatGranted(t *testing.T) {
 }
 
 func TestAKeyWithoutTTLOnOneMasterDoesNotShortenOrLengthenTheAnswer(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), masters: make([]*master, 3)}
+	c := Config{}.withDefaults()
 	agreed := opinion{true, "string", "a"}
-	if d, _ := e.remaining([]sighting{{opinion: agreed, left: -time.Millisecond}, {opinion: agreed, left: 3 * time.Second}}, agreed); d > 3*time.Second {
+	if d, _ := c.remaining([]sighting{{opinion: agreed, left: -time.Millisecond}, {opinion: agreed, left: 3 * time.Second}}, agreed, 2); d > 3*time.Second {
 		t.Errorf("a quorum holds it for 3 s; told %v", d)
 	}
 }

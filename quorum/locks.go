@@ -62,21 +62,12 @@ const (
 	scanSeenMax = 1 << 16 // names that are looked at in one search
 )
 
-// Locks tells which locks a quorum holds, through whatever proxy clients took the locks. A lock that is held from the beginning to
-// the end of the search is found.
+// A search is a Locks under way. One goroutine at a time has it.
 //
 // One master after another is asked for its names, by SCAN, until N − q + 1 masters have told all of theirs: a lock that a quorum
 // holds is on one of these. A master that is late, or fails, is passed over for the next. A quorum is asked about the names that a
 // master tells, a few at a time, as for Peek. One question of a search is under way at a time, and the pacer lets only so many
 // searches go on beside each other.
-func (e *Engine) Locks(req LocksRequest, done func(FoundLocks)) {
-	s := &search{engine: e, req: req, done: done, lanes: e.lanesOf(req.DB), cursor: "0", seen: map[string]bool{}, ends: e.now() + req.Within}
-	s.told = req.Names
-	s.add(req.First)
-	s.next()
-}
-
-// A search is a Locks under way. One goroutine at a time has it.
 type search struct {
 	engine *Engine
 	req    LocksRequest
@@ -91,6 +82,15 @@ type search struct {
 	seen    map[string]bool // every name that was ever in told
 	found   []FoundLock
 	unclear int
+}
+
+func newSearch(e *Engine, req LocksRequest, done func(FoundLocks)) *search {
+	s := &search{
+		engine: e, req: req, done: done, told: req.Names, lanes: e.databases.lanes(req.DB), cursor: "0",
+		seen: map[string]bool{}, ends: e.now() + instant(req.Within),
+	}
+	s.add(req.First)
+	return s
 }
 
 // next looks at names that were told, asks for more, or ends the search.
@@ -232,7 +232,7 @@ func (s *search) fences(of []FoundLock) {
 		g.mu.Unlock()
 		s.next()
 	}
-	e.pacer.begin(len(of), func() { e.beginAll(g, s.req.DB, records, luaNewestFences.whole(records)) })
+	e.pacer.begin(len(of), func() { beginAll(e, g, s.req.DB, records, luaNewestFences.whole(records)) })
 }
 
 // A page is one question for names, to one master. Once, it calls done with the reply, or with why there is none in time.

@@ -212,7 +212,7 @@ func TestSearchesWaitForEachOther(t *testing.T) {
 		for range cap(over) {
 			w.Locks(LocksRequest{Most: 2000, Within: minute, Matches: func(string) bool { return true }}, func(f FoundLocks) { over <- f })
 		}
-		queue := &w.lanesOf(0)[0].queue
+		queue := &w.databases.lanes(0)[0].queue
 		queue.mu.Lock()
 		waiting := len(queue.requests)
 		queue.mu.Unlock()

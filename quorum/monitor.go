@@ -49,7 +49,7 @@ func (m *monitor) run(ctx context.Context) {
 		select {
 		case <-next.C:
 		case <-m.wake:
-			m.engine.eachLane((*lane).heartbeat)
+			m.engine.databases.each((*lane).heartbeat)
 		case <-ctx.Done():
 			return
 		}
@@ -66,14 +66,14 @@ func (m *monitor) tick() {
 	now := m.engine.now()
 	if now >= m.beat {
 		m.beat = now + heartbeatEvery
-		m.engine.eachLane(func(l *lane) { l.nudge(m.engine.waited()) })
+		m.engine.databases.each(func(l *lane) { l.nudge(m.engine.waited()) })
 	}
 	if now >= m.names && m.engine.cfg.Names != (Names{}) {
 		m.names = now + namesEvery/2 + m.engine.cfg.Pause(namesEvery)
-		m.engine.compareNames()
+		m.engine.names.compare(m.engine)
 	}
 	m.explain(now)
-	m.engine.eachLane(func(l *lane) { l.recovery.seeThrough(now) })
+	m.engine.databases.each(func(l *lane) { l.recovery.seeThrough(now) })
 	m.tender.look()
 }
 
@@ -110,7 +110,7 @@ func (m *monitor) explain(now instant) {
 		switch by, ahead := master.watch.confirm(); {
 		case ahead > 0:
 			//mutant: a clock that was judged is marked at the next heartbeat
-			e.askMaster(master) // so that the master is marked before a proxy that knows nothing of its clock meets it
+			m.ask(master) // so that the master is marked before a proxy that knows nothing of its clock meets it
 		case by < 0: // the master's keys live longer now, which costs nobody a lock
 			e.cfg.Logger.Warn("a clock jumped backwards", "master", master.Addr(), "by", -by)
 		}
@@ -132,15 +132,15 @@ func (m *monitor) putRight(at instant, by time.Duration) {
 	now := e.now()
 	for _, master := range e.masters {
 		if ahead := master.watch.clear(at, by, put, now); ahead > 0 {
-			e.askMaster(master) // as in explain
+			m.ask(master) // as in explain
 		}
 	}
 }
 
-// askMaster makes a master say something on all its lanes.
-func (e *Engine) askMaster(m *master) {
-	e.eachLane(func(l *lane) {
-		if l.master == m {
+// ask makes a master say something on all its lanes.
+func (m *monitor) ask(of *master) {
+	m.engine.databases.each(func(l *lane) {
+		if l.master == of {
 			l.heartbeat()
 		}
 	})

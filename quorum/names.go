@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,24 +32,29 @@ func (n Names) differ(last any) string {
 	return there
 }
 
-// compareNames tells every master the names of locks here, and hears the names that were told last.
-func (e *Engine) compareNames() {
+// A namesCheck compares what proxies say.
+type namesCheck struct {
+	warned atomic.Int64 // when the log had last that another proxy takes other names for locks; 0 is never
+}
+
+// compare tells every master what names are locks here, and hears what was told last.
+func (c *namesCheck) compare(e *Engine) {
 	command := []any{"SET", namesKey, e.cfg.Names.String(), "PX", namesLast.Milliseconds(), "GET"}
-	e.eachLane(func(l *lane) {
+	e.databases.each(func(l *lane) {
 		if l.db == 0 {
-			l.ask(command, func(last any) { e.hearNames(last, l.master.Addr()) })
+			l.ask(command, func(last any) { c.hear(e, last, l.master.Addr()) })
 		}
 	})
 }
 
-func (e *Engine) hearNames(last any, master string) {
+func (c *namesCheck) hear(e *Engine, last any, master string) {
 	there := e.cfg.Names.differ(last)
 	if there == "" {
 		return
 	}
 	e.stats.otherNames.Add(1)
-	now, warned := e.now(), e.namesWarned.Load()
-	if (warned == 0 || now-instant(warned) >= namesWarn) && e.namesWarned.CompareAndSwap(warned, int64(now)) {
+	now, warned := e.now(), c.warned.Load()
+	if (warned == 0 || now-instant(warned) >= namesWarn) && c.warned.CompareAndSwap(warned, int64(now)) {
 		e.cfg.Logger.Warn("another proxy of this upstream takes other names for locks: one that only one of them takes for a lock can have two "+
 			"holders; give both the same lock_keys", "upstream", e.cfg.Names.For, "here", e.cfg.Names.Are, "there", there, "master", master)
 	}

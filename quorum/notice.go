@@ -24,13 +24,6 @@ func (n *Notice) End() {
 	}
 }
 
-// Notice returns a new notice of the key. A look at the key that begins later sees what the notice does not tell.
-func (e *Engine) Notice(key Key) *Notice {
-	n := &Notice{board: &e.notices, key: key}
-	e.notices.add(n)
-	return n
-}
-
 // notices are those that have not ended.
 type notices struct {
 	n  atomic.Int64 // how many there are: most often none, and then a round asks no more
@@ -38,7 +31,8 @@ type notices struct {
 	of map[Key][]*Notice
 }
 
-func (b *notices) add(n *Notice) {
+func (b *notices) make(key Key) *Notice {
+	n := &Notice{board: b, key: key}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.of == nil {
@@ -46,6 +40,7 @@ func (b *notices) add(n *Notice) {
 	}
 	b.of[n.key] = append(b.of[n.key], n)
 	b.n.Add(1)
+	return n
 }
 
 func (b *notices) remove(n *Notice) {

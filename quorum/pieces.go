@@ -106,48 +106,42 @@ func (s *survey) next() {
 			s.names = s.names[len(told):]
 			s.each(told, l.views, s.next)
 		}
-		s.engine.look(s.db, s.names[:n], l)
+		l.ask(s.engine, s.db, s.names[:n])
 	})
 }
 
-// Peek tells of each key what Read tells, except values that are longer than shortMax. Where those are longer than longMax, masters
-// compare samples of them.
-func (e *Engine) Peek(db int, names []string, done func([]View, error)) {
-	all := make([]View, 0, len(names))
-	s := &survey{engine: e, db: db, names: names, how: sampled}
-	s.each = func(_ []string, views []View, next func()) {
-		all = append(all, views...)
-		next()
+// A removal is a RemoveAll under way.
+type removal struct {
+	engine *Engine
+	db     int
+	done   func(name string, c Changed)
+}
+
+func (r *removal) remove(names []string) {
+	s := &survey{engine: r.engine, db: r.db, names: names, how: digest, each: r.removeSeen}
+	s.done = func(err error) {
+		for _, name := range s.names {
+			r.done(name, Changed{Err: err})
+		}
 	}
-	s.done = func(err error) { done(all, err) }
 	s.next()
 }
 
-// RemoveAll is Remove for each of several keys of one database, all different. It calls done for each of them.
-func (e *Engine) RemoveAll(db int, names []string, done func(name string, c Changed)) {
-	s := &survey{engine: e, db: db, names: names, how: digest}
-	s.each = func(names []string, views []View, next func()) {
-		left := &countdown{after: next}
-		left.n = 1 + len(names)
-		for i, name := range names {
-			one := func(c Changed) {
-				done(name, c)
-				left.one()
-			}
-			if views[i].Exists {
-				e.remove(Key{db, name}, views[i], one)
-			} else {
-				one(Changed{})
-			}
+// removeSeen removes the keys of a piece, as a quorum holds them.
+func (r *removal) removeSeen(names []string, views []View, next func()) {
+	left := &countdown{n: 1 + len(names), after: next}
+	for i, name := range names {
+		one := func(c Changed) {
+			r.done(name, c)
+			left.one()
 		}
-		left.one()
-	}
-	s.done = func(err error) {
-		for _, name := range s.names {
-			done(name, Changed{Err: err})
+		if views[i].Exists {
+			(&removeRound{done: one}).ask(r.engine, Key{r.db, name}, &views[i])
+		} else {
+			one(Changed{})
 		}
 	}
-	s.next()
+	left.one()
 }
 
 // A countdown calls after when n things are done.

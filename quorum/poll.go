@@ -6,21 +6,16 @@ type Polled struct {
 	Replies []any // by master; nil where there was none in time
 }
 
-// Poll asks every master the same question about itself, and waits for the answers of a quorum at least.
-func (e *Engine) Poll(question []any, done func(Polled)) { e.poll(Key{}, question, done) }
-
-// poll is Poll with a command that keeps its order among the commands on key.
-func (e *Engine) poll(key Key, command []any, done func(Polled)) {
-	p := &pollRound{done: done}
-	e.begin(p, key, command)
-}
-
+// A pollRound asks every master the same question.
 type pollRound struct {
 	round
 	all     bool // it waits for every master
 	changes bool // it may change a key
 	done    func(Polled)
 }
+
+// ask makes the round of a command that keeps its order among the commands on key.
+func (p *pollRound) ask(e *Engine, key Key, command []any) { begin(e, p, key, command) }
 
 func (p *pollRound) read(en *entry) ballot {
 	if en.Err != nil {

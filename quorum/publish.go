@@ -16,20 +16,17 @@ type Published struct {
 	Receivers []int64
 }
 
-// Publish sends a message to the channel on every master. It is published when a quorum has it. Messages on one channel
-// reach each master in the order of the calls.
-func (e *Engine) Publish(channel, message string, done func(Published)) {
-	e.poll(Key{Name: channel}, []any{"PUBLISH", channel, seal(e.labels.next(), 0, message)}, func(p Polled) {
-		counts := make([]int64, len(p.Replies))
-		for i, reply := range p.Replies {
-			n, ok := reply.(int64)
-			if !ok {
-				n = -1
-			}
-			counts[i] = n
+// published is the outcome of a PUBLISH.
+func (p Polled) published() Published {
+	counts := make([]int64, len(p.Replies))
+	for i, reply := range p.Replies {
+		n, ok := reply.(int64)
+		if !ok {
+			n = -1
 		}
-		done(Published{p.Err, counts})
-	})
+		counts[i] = n
+	}
+	return Published{p.Err, counts}
 }
 
 // A message that is published on N masters comes back N times, and two messages may be alike. So each travels in an

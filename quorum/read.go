@@ -56,10 +56,10 @@ func sized(text string) string {
 		"@ENTRY@", strconv.Itoa(entryMay), "@HEAD@", strconv.Itoa(headMax), "@DIGESTED@", digestedKind, "@SAMPLED@", sampledKind).Replace(text)
 }
 
-// look reads several keys of one database in one round, at one moment on each master.
-func (e *Engine) look(db int, names []string, l *readRound) {
+// ask reads several keys of one database, at one moment on each master.
+func (l *readRound) ask(e *Engine, db int, names []string) {
 	l.keys, l.names, l.within = make([]agreement, len(names)), names, len(names)
-	e.beginAll(l, db, names, l.runs(luaLook, names, l.argv(len(names))...))
+	beginAll(e, l, db, names, l.runs(luaLook, names, l.argv(len(names))...))
 }
 
 // argv returns the arguments of luaLook for so many keys.
@@ -222,7 +222,7 @@ func (l *readRound) ended(d Decision) {
 	l.views = make([]View, l.within)
 	for i := range l.views {
 		l.timeDrops(&l.keys[i])
-		l.views[i] = l.engine.view(&l.keys[i])
+		l.views[i] = l.keys[i].view(l.engine)
 		if l.apart && l.keys[i].told != nil && d == Lost && l.unsettled(i) {
 			l.views[i].Err = errNoAgreement
 		}
@@ -234,6 +234,18 @@ func (l *readRound) ended(d Decision) {
 // unsettled says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
 // with mu held.
 func (l *readRound) unsettled(i int) bool { return l.keys[i].decide(l.tally) == Unanswered }
+
+// first is the outcome of a reading of one key.
+func (l *readRound) first() View {
+	v := l.views[0]
+	v.Err = l.err
+	return v
+}
+
+// seek reads a key so that what is there can be compared with what is there later.
+func seek(e *Engine, key Key, done func(View)) {
+	(&readRound{how: digest, done: func(l *readRound) { done(l.first()) }}).ask(e, key.DB, []string{key.Name})
+}
 
 // ends returns when a master was to drop what was agreed on of the i-th key, as it told in this look; 0 if it told nothing of
 // that, or never drops it.

@@ -1,15 +1,16 @@
 package quorum
 
-// Release deletes the key if token holds it.
-func (e *Engine) Release(key Key, token string, done func(Released)) {
-	r := &releaseRound{done: done}
-	r.releases = &signature{name: key.Name, token: token}
-	e.begin(r, key, r.runs(luaRelease, []string{key.Name}, token))
-}
-
+// A releaseRound deletes a lock's key where the token holds it.
 type releaseRound struct {
 	round
-	done func(Released)
+	key   Key
+	token string
+	done  func(Released)
+}
+
+func (r *releaseRound) ask(e *Engine) {
+	r.releases = &signature{name: r.key.Name, token: r.token}
+	begin(e, r, r.key, r.runs(luaRelease, []string{r.key.Name}, r.token))
 }
 
 func (r *releaseRound) read(en *entry) ballot { return comparison(en) }

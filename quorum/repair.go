@@ -191,7 +191,7 @@ func (c checkup) expire() {
 	if d.engine.closing.Load() {
 		return
 	}
-	d.engine.look(d.exec.req.DB, d.exec.req.Keys, &readRound{every: true, done: d.checkedUp})
+	(&readRound{every: true, done: d.checkedUp}).ask(d.engine, d.exec.req.DB, d.exec.req.Keys)
 }
 
 func (d *execRound) checkedUp(l *readRound) {

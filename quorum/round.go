@@ -81,12 +81,12 @@ func (r *round) lacking(*entry) []*gap                { return nil }
 func (r *round) base() *round                         { return r }
 
 // begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
-func (e *Engine) begin(o operation, key Key, args []any) {
-	e.beginAll(o, key.DB, []string{key.Name}, args)
+func begin(e *Engine, o operation, key Key, args []any) {
+	beginAll(e, o, key.DB, []string{key.Name}, args)
 }
 
 // beginAll is begin for a command on several keys of a database.
-func (e *Engine) beginAll(o operation, db int, names []string, args []any) {
+func beginAll(e *Engine, o operation, db int, names []string, args []any) {
 	r := o.base()
 	r.engine, r.operation = e, o
 	if r.keys == 0 {
@@ -101,7 +101,7 @@ func (e *Engine) beginAll(o operation, db int, names []string, args []any) {
 		r.entries = make([]entry, len(e.masters))
 	}
 	r.entries = r.entries[:len(e.masters)]
-	lanes := e.lanesOf(db)
+	lanes := e.databases.lanes(db)
 	for i := range r.entries {
 		en := &r.entries[i]
 		en.Args, en.round, en.lane, en.master = args, r, lanes[i], i
@@ -109,7 +109,7 @@ func (e *Engine) beginAll(o operation, db int, names []string, args []any) {
 	e.sweeper.add(r)
 	var causes [maxMasters]failure
 	turnedAway := false
-	e.inOrder(names, func() {
+	e.order.hold(names, func() {
 		r.place.Store(e.rounds.Add(1))
 		if !o.reads() { // with the order held: a look that is not after the round has asked for its notice
 			r.notices = e.notices.on(db, names)
@@ -243,24 +243,36 @@ func (r *round) who(v Vote) iter.Seq[*entry] {
 	}
 }
 
-// inOrder calls push, which pushes a round on keys to its lanes. Two rounds on one key must be in the same order in every lane, or
-// each might win on some masters where the other lost (rule 2). So a round is pushed with the mutexes of its keys held. Each of them,
-// Engine.order, is for a stripe of all keys. They are locked in ascending order, so that two rounds cannot each wait for the other.
-func (e *Engine) inOrder(names []string, push func()) {
+// A keyOrder gives two rounds on one key the same order in every lane: else each might win on some masters where the other lost
+// (rule 2). Each mutex is for a stripe of all keys.
+type keyOrder [256]sync.Mutex
+
+// hold calls push, which pushes a round on keys to its lanes, with the mutexes of the keys held. They are locked in ascending order, so
+// that two rounds cannot each wait for the other.
+func (o *keyOrder) hold(names []string, push func()) {
 	var few [8]uint32
 	stripes := few[:0]
 	//mutant: rounds have their order by their first keys alone
 	for _, name := range names {
-		stripes = append(stripes, hash(name)%uint32(len(e.order)))
+		stripes = append(stripes, hash(name)%uint32(len(o)))
 	}
 	slices.Sort(stripes)
 	//mutant: order of rounds left to chance
 	stripes = slices.Compact(stripes)
 	for _, s := range stripes {
-		e.order[s].Lock()
+		o[s].Lock()
 	}
 	push()
 	for _, s := range stripes {
-		e.order[s].Unlock()
+		o[s].Unlock()
 	}
+}
+
+// hash is FNV-1a.
+func hash(s string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(s) {
+		h = (h ^ uint32(s[i])) * 16777619
+	}
+	return h
 }

@@ -4,21 +4,22 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"lockproxy/quorum/admission"
 )
 
 // Another round on one of its keys comes before it in all lanes, or after it: the last lane keeps it waiting while it is being pushed.
 func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
-	e := &Engine{cfg: Config{}.withDefaults(), engineClock: engineClock{started: time.Now()}, databases: make([]database, 1)}
+	e := &Engine{cfg: Config{}.withDefaults()}
+	e.engineClock.start(e.cfg.Slept)
+	e.databases.init(e)
 	e.sweeper, e.load = newSweeper(e), admission.New(e.cfg.InstanceTimeout)
 	set := make(laneSet, 3)
 	for i := range set {
 		e.masters = append(e.masters, &master{Master: newFake(i)})
 		set[i] = newLane(e, e.masters[i], 0, nil)
 	}
-	e.databases[0].lanes.Store(&set)
+	e.databases.all[0].open.Store(&set)
 	pushed := func(l *lane) int {
 		l.queue.mu.Lock()
 		defer l.queue.mu.Unlock()
@@ -29,7 +30,7 @@ func TestARoundIsPushedWithTheMutexOfEachKeyHeld(t *testing.T) {
 		var begun sync.WaitGroup
 		begun.Go(func() {
 			p := &pollRound{}
-			e.beginAll(p, 0, names, nil)
+			beginAll(e, p, 0, names, nil)
 		})
 		for pushed(set[1]) == n {
 			runtime.Gosched()

@@ -116,7 +116,7 @@ func (a *answer) ttl(gives giving) time.Duration {
 	return least
 }
 
-// A giving tells which keys a script gives up, as Engine.givenUp has it: those that were there and got less than least, or less than
+// A giving tells which keys a script gives up, as edited.givesUp has it: those that were there and got less than least, or less than
 // was left and no more than round. The zero giving gives up none.
 type giving struct{ least, round time.Duration }
 

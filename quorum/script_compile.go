@@ -2,15 +2,6 @@ package quorum
 
 import "strings"
 
-// Compile asks the masters whether a text is Lua, and if not, what is wrong with it, in their words. They compile the text and
-// do not keep it: some masters would keep texts that nobody runs in their script caches for ever.
-//
-// A text that compiles by itself may be put into a wrapper (see Script).
-func (e *Engine) Compile(db int, text string, done func(Compiled)) {
-	c := &compileRound{done: done}
-	e.begin(c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
-}
-
 // Compiled is the outcome of a Compile.
 type Compiled struct {
 	Err     error  // *NoQuorum, ErrClosed
@@ -24,6 +15,10 @@ type compileRound struct {
 	round
 	done    func(Compiled)
 	refusal string // of the first master that refused; guarded by round.mu
+}
+
+func (c *compileRound) ask(e *Engine, db int, text string) {
+	begin(e, c, Key{DB: db}, []any{"EVAL", luaCompile.text, int64(0), withoutShebang(text)})
 }
 
 func (c *compileRound) read(en *entry) ballot {

@@ -15,16 +15,8 @@ type scriptKiller interface {
 	KillScript(ctx context.Context) error
 }
 
-// KillScripts ends the script that masters are busy with, on each of them (SCRIPT KILL). It does not use the lanes, which wait
-// for the script. The error is nil if there was a script to end; else it is what masters answered, such as NOTBUSY, or a
-// *NoQuorum if none answered.
-func (e *Engine) KillScripts(done func(error)) {
-	if !e.spawn(func() { done(e.killScripts()) }) {
-		done(ErrClosed)
-	}
-}
-
-func (e *Engine) killScripts() error {
+// killScripts is Engine.KillScripts, and waits for the masters.
+func killScripts(e *Engine) error {
 	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.MasterDeadAfter) // a master takes it only some seconds into a script
 	defer cancel()
 	errs := make([]error, len(e.masters))

@@ -178,7 +178,7 @@ func (r *scriptRound) leave() {
 // pollQueue runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
 func (r *scriptRound) pollQueue(l *lua, done func(Polled), argv ...any) {
 	p := &pollRound{all: true, changes: true, done: done}
-	r.engine.begin(p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
+	begin(r.engine, p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
 }
 
 // A standing is where one client stands, summed over the queues of all masters.

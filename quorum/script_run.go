@@ -30,35 +30,6 @@ type Ran struct {
 	Replaced []string
 }
 
-// Run runs a script on every master, in one EVAL each, and merges their answers by the rule. A script that takes a lock
-// is undone, where it did not win or its client is gone, as an attempt to acquire is: on masters that answered before
-// done is called, or one InstanceTimeout has passed; on late ones when they answer. What a script may have done on a
-// connection that broke before its answer is not known, and left to its TTL.
-//
-// If the votes on a lock are split, the script is run again (split_votes.go). Else each client would be told the TTLs that the
-// others have set, although these are being put back, and nothing would wake it before they are over. Where it may not be run again,
-// or has been too often, that is at most one InstanceTimeout.
-func (e *Engine) Run(req RunRequest, done func(Ran)) {
-	e.stats.scripts.Add(1)
-	if req.Rule.Merge == Taking {
-		e.stats.attempts.Add(1)
-	}
-	e.run(&scriptRound{req: req, asked: 1, done: done})
-}
-
-func (e *Engine) run(r *scriptRound) {
-	req := &r.req
-	r.lasting = true // the wrapper keeps the horizon
-	r.blind = req.Rule.Blind
-	r.count = count{rule: req.Rule, answers: make([]*answer, len(e.masters))}
-	r.all = make([]*answer, len(e.masters))
-	names := req.Keys
-	if len(names) == 0 {
-		names = []string{""} // scripts without keys, too, are in one order in all lanes
-	}
-	e.beginAll(r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, e.argv(req)...))
-}
-
 // A scriptRound is the round of a script.
 type scriptRound struct {
 	round
@@ -70,6 +41,24 @@ type scriptRound struct {
 	count  count     // guarded by round.mu
 	all    []*answer // by master, late ones too; guarded by round.mu
 	undone []*undo   // what puts back what it did; guarded by round.mu
+}
+
+// ask makes the round.
+//
+// If the votes on a lock are split, the script is run again (see again). Else each client would be told the TTLs that the
+// others have set, although these are being put back, and nothing would wake it before they are over. Where it may not be run again,
+// or has been too often, that is at most one InstanceTimeout.
+func (r *scriptRound) ask(e *Engine) {
+	req := &r.req
+	r.lasting = true // the wrapper keeps the horizon
+	r.blind = req.Rule.Blind
+	r.count = count{rule: req.Rule, answers: make([]*answer, len(e.masters))}
+	r.all = make([]*answer, len(e.masters))
+	names := req.Keys
+	if len(names) == 0 {
+		names = []string{""} // scripts without keys, too, are in one order in all lanes
+	}
+	beginAll(e, r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, r.argv(e)...))
 }
 
 func (r *scriptRound) read(en *entry) ballot {
@@ -220,6 +209,22 @@ func (r *scriptRound) lost() {
 			r.countNoQuorum()
 			r.done(Ran{Err: r.disagreement()})
 		}
+	})
+}
+
+// began returns the start of the first run, as for an attempt.
+func (r *scriptRound) began() instant {
+	if r.before != nil {
+		//mutant: the time of a script that is asked again begins anew
+		return r.before.began()
+	}
+	return r.start
+}
+
+// again runs the script once more, a little later.
+func (r *scriptRound) again() {
+	r.engine.pause(askPause<<r.asked, func() {
+		(&scriptRound{req: r.req, asked: r.asked + 1, before: r, done: r.done}).ask(r.engine)
 	})
 }
 

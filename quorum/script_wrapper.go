@@ -120,7 +120,8 @@ func wrap(text string) *lua {
 }
 
 // argv returns the client's arguments, and ours.
-func (e *Engine) argv(req *RunRequest) []any {
+func (r *scriptRound) argv(e *Engine) []any {
+	req := &r.req
 	mode := "w"
 	if req.ReadOnly || req.Script.noWrite {
 		mode = "r"

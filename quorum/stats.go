@@ -36,12 +36,9 @@ type stats struct {
 	rounds                                                                     durations
 }
 
-// Stats returns the counts since the start.
-func (e *Engine) Stats() Stats {
-	s := &e.stats
-	running, limit := e.load.Rounds()
+// load returns what was counted so far.
+func (s *stats) load() Stats {
 	return Stats{
-		RoundsNow: running, RoundsLimit: limit, InLine: e.load.Waiting(),
 		Attempts: s.attempts.Load(), Acquired: s.acquired.Load(), Refused: s.refused.Load(),
 		NoQuorum: s.noQuorum.Load(), Released: s.released.Load(), Extended: s.extended.Load(),
 		Undone: s.undone.Load(), Expired: s.expired.Load(),

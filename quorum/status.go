@@ -73,22 +73,6 @@ func (l *lane) status() MasterStatus {
 	return s
 }
 
-// Pending counts the work that is not done: commands and undos that wait, rounds without an end, attempts whose fate is not
-// known. Without requests Pending comes to 0, once all masters have answered.
-func (e *Engine) Pending() int {
-	s := e.sweeper
-	s.mu.Lock()
-	n := len(s.queue) + e.Stats().RoundsNow
-	s.mu.Unlock()
-	e.turns.mu.Lock()
-	n += len(e.turns.taken)
-	e.turns.mu.Unlock()
-	e.eachLane(func(l *lane) {
-		n += l.queue.pending() + l.ledger.pending()
-	})
-	return n
-}
-
 // A DatabaseStatus is the engine's knowledge of the masters in one database, in the order of New.
 type DatabaseStatus struct {
 	DB      int
@@ -111,28 +95,6 @@ func (s DatabaseStatus) Ready() error {
 	return err
 }
 
-// Database returns the status of one database. If nobody has used the database yet, the engine begins to connect to its masters.
-func (e *Engine) Database(db int) DatabaseStatus {
-	set := e.databases[db].lanes.Load()
-	if set == nil {
-		lanes := e.lanesOf(db)
-		set = &lanes
-	}
-	return DatabaseStatus{db, set.status()}
-}
-
-// Databases returns the status of each database that has lanes: where clients begin, where they have been since, and those that are
-// tended now.
-func (e *Engine) Databases() []DatabaseStatus {
-	var all []DatabaseStatus
-	for db := range e.databases {
-		if set := e.databases[db].lanes.Load(); set != nil {
-			all = append(all, DatabaseStatus{db, set.status()})
-		}
-	}
-	return all
-}
-
 func (set laneSet) status() []MasterStatus {
 	all := make([]MasterStatus, len(set))
 	for i, l := range set {
@@ -140,9 +102,3 @@ func (set laneSet) status() []MasterStatus {
 	}
 	return all
 }
-
-// Masters returns the status of each master in the database in which clients begin.
-func (e *Engine) Masters() []MasterStatus { return e.Database(e.cfg.FirstDatabase).Masters }
-
-// Ready says whether a quorum can vote in the database in which clients begin.
-func (e *Engine) Ready() error { return e.Database(e.cfg.FirstDatabase).Ready() }

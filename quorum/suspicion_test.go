@@ -361,7 +361,7 @@ func inFarWorld(t *testing.T, f func(w *world)) {
 
 // busyLane says that a master is being asked something.
 func (w *world) busyLane(master int) bool {
-	l := w.lanesOf(0)[master]
+	l := w.databases.lanes(0)[master]
 	l.queue.mu.Lock()
 	defer l.queue.mu.Unlock()
 	return l.queue.batchSince != idle

@@ -85,3 +85,10 @@ func (s *sweeper) sweep(now answerTime) (time.Duration, bool) {
 		}
 	}
 }
+
+// pending counts what has not come due.
+func (s *sweeper) pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
+}

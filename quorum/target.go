@@ -17,7 +17,7 @@ type target struct {
 
 // log writes a line about the master; in a database that no client uses, a line for debugging.
 func (t target) log(level slog.Level, text string, more ...any) {
-	if !t.engine.databases[t.db].used.Load() {
+	if !t.engine.databases.isUsed(t.db) {
 		level = slog.LevelDebug
 	}
 	t.engine.cfg.Logger.Log(t.engine.ctx, level, text, append([]any{"master", t.master.Addr(), "db", t.db}, more...)...)

@@ -15,15 +15,15 @@ type tender struct {
 // database's lanes when no master is in quarantine there.
 func (t *tender) look() {
 	e := t.engine
-	if first := e.databases[0].lanes.Load(); first != nil && t.hasNews(*first) {
+	if first := e.databases.all[0].open.Load(); first != nil && t.hasNews(*first) {
 		for db := range e.cfg.Tended {
-			if e.databases[db].lanes.Load() == nil {
-				e.openDatabase(db)
+			if e.databases.all[db].open.Load() == nil {
+				e.databases.open(db)
 				t.opened = append(t.opened, db)
 			}
 		}
 	}
-	t.opened = slices.DeleteFunc(t.opened, e.closeHealed)
+	t.opened = slices.DeleteFunc(t.opened, e.databases.closeHealed)
 }
 
 // hasNews says that a master has come into quarantine, or into another one, since the last call.
@@ -35,24 +35,6 @@ func (t *tender) hasNews(first laneSet) (news bool) {
 		t.seen[i] = q
 	}
 	return news
-}
-
-// closeHealed ends the lanes of a database in which no master is in quarantine, unless a client uses the lanes by now. It returns true
-// if the lanes need no tending any more.
-func (e *Engine) closeHealed(db int) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	set := e.databases[db].lanes.Load()
-	if !e.databases[db].used.Load() && slices.ContainsFunc(*set, isHealing) {
-		return false
-	}
-	e.databases[db].lanes.Store(nil)
-	if e.databases[db].used.Load() { // a client that sets used afterwards finds no lanes, and makes new lanes
-		e.databases[db].lanes.Store(set)
-		return true
-	}
-	e.databases[db].close()
-	return true
 }
 
 // isHealing says that a lane's master can be reached, and is in quarantine or has yet to be assessed.

@@ -50,3 +50,10 @@ func (t *turns) give(db int, names []string) {
 		f()
 	}
 }
+
+// pending counts the keys that somebody has the turn on.
+func (t *turns) pending() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.taken)
+}

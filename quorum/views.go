@@ -39,22 +39,19 @@ type MasterView struct {
 	Reason   string // why it does not, or what keeps the master from granting
 }
 
-// Views asks every master what it has under a key, and waits for all of them: an InstanceTimeout, if one is late. It
-// tells what there is to tell, though fewer than a quorum answer.
-func (e *Engine) Views(key Key, done func(Viewed)) {
-	v := &viewsRound{key: key, seen: make([]*sighting, len(e.masters))}
-	v.done = func(all Viewed) {
-		e.pacer.end(viewsRoom)
-		done(all)
-	}
-	e.pacer.begin(viewsRoom, func() { v.ask(e) })
-}
-
 // viewsRoom is what it takes of the pacer's room: who asks for many at once is in no hurry, and others lock meanwhile.
 const viewsRoom = pacerRoom / 8
 
 func (v *viewsRound) ask(e *Engine) {
-	e.begin(v, v.key, v.runs(luaLook, []string{v.key.Name}, (&readRound{how: headed}).argv(1)...))
+	done := v.done
+	v.seen = make([]*sighting, len(e.masters))
+	v.done = func(all Viewed) {
+		e.pacer.end(viewsRoom)
+		done(all)
+	}
+	e.pacer.begin(viewsRoom, func() {
+		begin(e, v, v.key, v.runs(luaLook, []string{v.key.Name}, (&readRound{how: headed}).argv(1)...))
+	})
 }
 
 // A viewsRound is a reading that waits for every master.
@@ -98,7 +95,7 @@ func (v *viewsRound) ended(d Decision) {
 	}
 	status := e.Database(v.key.DB).Masters
 	v.mu.Lock()
-	all := Viewed{State: LockUnknown, View: e.view(&v.agreement)}
+	all := Viewed{State: LockUnknown, View: v.agreement.view(e)}
 	switch {
 	case d == Won && all.View.Exists:
 		all.State = LockHeld
@@ -135,7 +132,7 @@ func (v *viewsRound) of(en *entry, is *MasterStatus) MasterView {
 	if s := v.seen[en.master]; s != nil {
 		m.Answered, m.Type = true, "none"
 		if s.exists {
-			m.Type, m.TTL = s.typeName(), v.engine.cfg.shown(v.engine.lasts(s.left)-s.later)
+			m.Type, m.TTL = s.typeName(), v.engine.cfg.shown(v.engine.cfg.lasts(s.left)-s.later)
 		}
 		m.Value = excerpt(m.Type, s.value, s.head, s.length)
 	}

@@ -287,7 +287,7 @@ func TestAServerThatWasReplacedIsToldToBeRefused(t *testing.T) {
 // A server that was replaced may still be reached by a proxy that was connected to it before.
 func TestAServerThatWasReplacedHasNoVote(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
-		other := w.lanesOf(0)[1]
+		other := w.databases.lanes(0)[1]
 		epoch := int64(1 << 50)
 		for _, f := range w.fakes[1:] { // another proxy has found another server under the address of m1
 			f.mu.Lock()

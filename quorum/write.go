@@ -2,56 +2,22 @@ package quorum
 
 import "slices"
 
-// Write sets a key, whoever holds it. It is no way to take a lock: it waits for a quorum, and where it reached fewer masters
-// the value stays there until its TTL is over, because it may be the value by which somebody holds the lock. A write that
-// depends on what is there is made as an Exec; what that has written on too few masters is put back.
-func (e *Engine) Write(req WriteRequest, done func(Written)) {
-	if req.KeepTTL || req.IfExists {
-		e.exchange(req, done)
-		return
-	}
-	w := &writeRound{req: req, done: done}
-	w.keeps = e.cfg.kept(req.TTL)
-	ms := w.keeps.Milliseconds()
-	args := []any{"SET", req.Key.Name, req.Value, "PX", ms}
-	if req.WantOld {
-		args = w.runs(luaReplace, []string{req.Key.Name}, req.Value, ms)
-	}
-	e.begin(w, req.Key, args)
-}
-
-// exchange is Write as an Exec, where it depends on what is there: of several who ask at once each replaces what another has
-// set, and none leaves what he has set on fewer masters than a quorum.
-func (e *Engine) exchange(req WriteRequest, done func(Written)) {
-	var w Written
-	plan := func(now []View) []Edit {
-		w = Written{}
-		switch was := &now[0]; {
-		case req.WantOld && was.Exists && was.Type != "string":
-			w.Err = ErrWrongType
-			return nil
-		case req.IfExists && !was.Exists:
-			return nil
-		case req.WantOld:
-			w.Old, w.HadOld = was.Value, was.Exists
-		}
-		w.Done = true
-		return []Edit{{Kind: Put, Value: req.Value, TTL: req.TTL, KeepTTL: req.KeepTTL && now[0].Exists}}
-	}
-	e.Exec(ExecRequest{DB: req.Key.DB, Keys: []string{req.Key.Name}, Plan: plan}, func(x Executed) {
-		if x.Err != nil {
-			w = Written{Err: x.Err}
-		}
-		done(w)
-	})
-}
-
 // A writeRound is a round that replaces unconditionally.
 type writeRound struct {
 	round
 	agreement // on the old value
 	req       WriteRequest
 	done      func(Written)
+}
+
+func (w *writeRound) ask(e *Engine) {
+	w.keeps = e.cfg.kept(w.req.TTL)
+	ms := w.keeps.Milliseconds()
+	args := []any{"SET", w.req.Key.Name, w.req.Value, "PX", ms}
+	if w.req.WantOld {
+		args = w.runs(luaReplace, []string{w.req.Key.Name}, w.req.Value, ms)
+	}
+	begin(e, w, w.req.Key, args)
 }
 
 func (w *writeRound) read(en *entry) ballot {
@@ -117,4 +83,38 @@ func (w *writeRound) ended(d Decision) {
 		}
 		w.done(Written{Done: true, Old: old.value, HadOld: old.exists})
 	}
+}
+
+// An exchange is a Write that depends on what is there, as an Exec: of several who ask at once each replaces what another has
+// set, and none leaves what he has set on fewer masters than a quorum.
+type exchange struct {
+	req WriteRequest
+	out Written
+}
+
+func (x *exchange) exec(e *Engine, done func(Written)) {
+	key := x.req.Key
+	e.Exec(ExecRequest{DB: key.DB, Keys: []string{key.Name}, Plan: x.plan}, func(did Executed) {
+		if did.Err != nil {
+			x.out = Written{Err: did.Err}
+		}
+		done(x.out)
+	})
+}
+
+// plan is the Plan of the Exec. What a try before this one has found counts no more.
+func (x *exchange) plan(now []View) []Edit {
+	req := &x.req
+	x.out = Written{}
+	switch was := &now[0]; {
+	case req.WantOld && was.Exists && was.Type != "string":
+		x.out.Err = ErrWrongType
+		return nil
+	case req.IfExists && !was.Exists:
+		return nil
+	case req.WantOld:
+		x.out.Old, x.out.HadOld = was.Value, was.Exists
+	}
+	x.out.Done = true
+	return []Edit{{Kind: Put, Value: req.Value, TTL: req.TTL, KeepTTL: req.KeepTTL && now[0].Exists}}
 }

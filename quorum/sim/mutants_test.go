@@ -542,10 +542,10 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy of a lock tells who holds it, when masters are asked again", rule: "6 quarantine",
-		change: becomes(`a.engine.look(a.req.Key.DB, []string{a.req.Key.Name}, &readRound{done: func(l *readRound) {
+		change: becomes(`(&readRound{done: func(l *readRound) {
 		told.Holder = l.views[0].Value
 		a.done(told)
-	}})`),
+	}}).ask(a.engine, a.req.Key.DB, []string{a.req.Key.Name})`),
 		test: "TestAnOlderCopyOfALock", in: ".",
 	},
 	{

@@ -282,7 +282,7 @@ var vouchMutants = []mutant{
 		name: "the horizon is not extended for an extension", rule: "7 horizon", aim: "extensions",
 		change: becomes(`args := x.args()
 		x.keeps, x.lasting = 0, true
-		e.begin(x, req.Key, args)`),
+		begin(e, x, x.req.Key, args)`),
 	},
 	{
 		name: "a proxy that slept quarantines all masters", rule: "8 clock of the proxy",

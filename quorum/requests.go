@@ -1,0 +1,156 @@
+package quorum
+
+import (
+	"errors"
+	"time"
+)
+
+// A Key names a resource: a Redis key in one logical database.
+type Key struct {
+	DB   int
+	Name string
+}
+
+// Errors other than *NoQuorum.
+var (
+	// ErrWrongType says that a quorum holds something other than a string under the key.
+	ErrWrongType = errors.New("WRONGTYPE Operation against a key holding the wrong kind of value")
+	// ErrTooLong says that an extension would outlive Config.TTLMax.
+	ErrTooLong = errors.New("the lock would outlive ttl_max")
+	// ErrUnclear says that a value was set, but what it replaced is not clear: others wrote at the same time, or had left
+	// different values on a few masters each. If the answer were that nothing was there, two clients could both believe
+	// that they were first.
+	ErrUnclear = errors.New("NOQUORUM it is set, but no quorum of masters agrees on what was there before; GET tells what is there now")
+	// ErrLate says that a quorum did what was asked, but too late to leave any validity. What was set has been undone. An
+	// extension has not been undone: masters may hold the lock still.
+	ErrLate = errors.New("NOQUORUM no validity is left of the TTL: it is too short, or the masters answered too late")
+	// ErrTooShort says that an Exec or a script would have made what was not there, with a TTL below TTLMin: a lock that is over
+	// when it is granted. An Exec has done nothing, and what a script had made has been undone.
+	ErrTooShort = errors.New("the TTL is too short: less than 1 ms of validity would be left")
+	// ErrClosed says that the engine was closed before the outcome was known.
+	ErrClosed = errors.New("lockproxy is shutting down")
+)
+
+// AcquireRequest asks for a lock. TTL must be positive and at most Config.TTLMax.
+type AcquireRequest struct {
+	Key   Key
+	Token string
+	TTL   time.Duration
+	// Reentrant extends the lock, instead of refusing it, where Token holds it already.
+	Reentrant bool
+	// WantFree asks, if the lock is refused, when it will be free by itself. It is for whoever waits for it.
+	WantFree bool
+	// Fenced asks for a fence. It goes with WantFree and with Insist, and with none of the others.
+	Fenced bool
+	// WantHolder asks who holds the lock if it is refused (SET … NX GET).
+	WantHolder bool
+	// Insist, if not nil, is called when attempts at the same moment may have split the votes, so that perhaps none of them
+	// wins. If it returns true, the attempt is made once more, a little later; it is made askedMax times at most. Insist
+	// must not block.
+	Insist func() bool
+}
+
+// Acquired is the outcome of an acquire. Exactly one of Err, Lock and Refused is set.
+type Acquired struct {
+	Err  error // *NoQuorum, ErrWrongType, ErrClosed
+	Lock *Lock // granted by a quorum, with validity left
+	// Held says, of one that is Reentrant, that a quorum granted it because the token held it already.
+	Held bool
+	// Refused says that no quorum can be won now: somebody holds the lock, or the votes were split, or the
+	// quorum answered too late to leave any validity. What the attempt set has been undone.
+	Refused bool
+	// Holder is, on a refusal with WantHolder, the token that a quorum agrees on; "" if there is none.
+	Holder string
+	// Fence is, of a lock with Fenced, larger than every fence that was given out in this database before the attempt began.
+	Fence int64
+	// Unfounded says that Fence rests on the clocks of proxies alone: too few masters know the fences that were given out
+	// before.
+	Unfounded bool
+	// FreeIn is, on a refusal with WantFree, how long each master will hold something else, unless it is released or
+	// extended: 0 if it granted, negative if it told nothing. Nil if the quorum granted too late.
+	FreeIn []time.Duration
+}
+
+// WriteRequest asks for a quorum write that replaces what is there. TTL as in AcquireRequest.
+type WriteRequest struct {
+	Key      Key
+	Value    string
+	TTL      time.Duration
+	IfExists bool // SET … XX: only if a quorum holds the key, whatever its value
+	KeepTTL  bool // keep the remaining TTL of an existing key; TTL is for one that does not exist
+	WantOld  bool // SET … GET: ErrWrongType if the key is no string
+}
+
+// Written is the outcome of a write.
+type Written struct {
+	Err    error // *NoQuorum, ErrWrongType, ErrUnclear, ErrClosed
+	Done   bool  // false: with IfExists, the key was not there
+	Old    string
+	HadOld bool
+}
+
+// Released is the outcome of a compare-and-delete.
+type Released struct {
+	Err    error // *NoQuorum, ErrWrongType, ErrClosed
+	Held   bool  // the token held the lock; it no longer does
+	Absent bool  // if not Held: the key was absent on a quorum
+}
+
+// ExtendRequest asks to set the remaining TTL of a lock that Token holds to TTL, or with Add to add TTL to it.
+type ExtendRequest struct {
+	Key   Key
+	Token string
+	TTL   time.Duration
+	Add   bool
+	// Fenced lets the record of the lock's fence live as long, and the client is told the validity. It does not go with Add.
+	Fenced bool
+}
+
+// Extended is the outcome of a compare-and-expire.
+type Extended struct {
+	Err    error     // *NoQuorum, ErrWrongType, ErrTooLong, ErrLate, ErrClosed
+	Held   bool      // a quorum extended it, and validity is left, or the client gives it up by so short a TTL
+	Absent bool      // if not Held: the key was absent on a quorum
+	Until  time.Time // when the promised validity ends (monotonic), as known when it was decided; zero if none is promised
+	Lock   *Lock     // the promise, to be asked when the reply is written, nil if there is none; abandoning it does nothing
+}
+
+// View is what a quorum agrees on about a key. If no answer can have a quorum, nobody holds the key: Exists is false.
+type View struct {
+	Err    error // *NoQuorum, ErrClosed; ErrWrongType from Get only
+	Exists bool
+	Type   string        // "string", "hash", …; "none" if not Exists
+	Value  string        // of a string; "" if it is long and nobody asked for it
+	Length int           // of a string in bytes, of anything else in entries (not from Get)
+	TTL    time.Duration // how long a quorum will still hold the key, as the client that set it would count (Read only)
+	// TTLMost is the longest that a master has told. TTL may come from a master that has missed an extension, but in every
+	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
+	TTLMost time.Duration
+	seen    opinion    // as masters told it
+	head    string     // the first bytes of a long value, if they were asked for
+	told    []sighting // what it is made of, for its Mark
+}
+
+// ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.
+type ExpireCondition uint8
+
+// The conditions of an Expire; they combine as in Redis (XX with GT or LT).
+const (
+	IfNoTTL   ExpireCondition = 1 << iota // NX: never true, every key has a TTL
+	IfTTL                                 // XX
+	IfGreater                             // GT
+	IfLess                                // LT
+)
+
+// ExpireRequest asks to change the TTL of whatever a quorum holds. A TTL that is zero or negative deletes the key.
+type ExpireRequest struct {
+	Key       Key
+	TTL       time.Duration
+	Condition ExpireCondition
+}
+
+// Changed is the outcome of Remove and Expire.
+type Changed struct {
+	Err     error // *NoQuorum, ErrClosed
+	Applied bool  // the key was there, the condition held, and a quorum applied it
+}
