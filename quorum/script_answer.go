@@ -18,6 +18,10 @@ type answer struct {
 	clocks  []float64 // what they told
 	field   string    // what KEYS[1] held in Rule.Field afterwards
 	effects []effect  // by name: the keys that are not as they were
+
+	// As Rule.judge finds, once, when the answer comes.
+	vote Vote
+	did  string // what the script did, in a form that can be compared
 }
 
 // An effect is what a script did to one key.
@@ -96,8 +100,11 @@ func parseAnswer(c *masters.Call, s *Script) (*answer, error) {
 	return a, nil
 }
 
-// did says what the script did, in a form that can be compared.
-func (a *answer) did() string {
+// summary says what the script did, in a form that can be compared.
+func (a *answer) summary() string {
+	if len(a.effects) == 0 {
+		return ""
+	}
 	var b strings.Builder
 	for _, e := range a.effects {
 		fmt.Fprintf(&b, "%c%d:%s", e.kind, len(e.name), e.name)

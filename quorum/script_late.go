@@ -14,7 +14,7 @@ func (e *effect) signature() signature { return signature{name: e.name, dump: e.
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
 func (r *scriptRound) eachExpiry(a *answer, f func(sig signature, at int64)) {
-	if a == nil || r.req.Rule.vote(a) != Granted {
+	if a == nil || a.vote != Granted {
 		return
 	}
 	for i := range a.effects {

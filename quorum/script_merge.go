@@ -10,16 +10,18 @@ import (
 type count struct {
 	rule    Rule
 	answers []*answer
-	// unclocked says that a quorum agrees only if what the script was told of TTLs and the time is left out. It is settled
-	// with the decision.
-	unclocked bool
+
+	// What decide has found. It is settled with the decision: an answer that comes later changes none of it.
+	agreed    class // the class that most granted answers are in
+	same      int   // how many of them
+	unclocked bool  // a quorum agrees only if what the script was told of TTLs and the time is left out
 }
 
 // who returns the answers whose vote is v.
 func (c *count) who(v Vote) iter.Seq[*answer] {
 	return func(yield func(*answer) bool) {
 		for _, a := range c.answers {
-			if a != nil && c.rule.vote(a) == v && !yield(a) {
+			if a != nil && a.vote == v && !yield(a) {
 				return
 			}
 		}
@@ -32,25 +34,29 @@ type class struct{ reply, did, field string }
 func (c *count) class(a *answer) class {
 	switch r := &c.rule; {
 	case r.Merge == Agreeing && c.unclocked:
-		return class{reply: a.unclocked(), did: a.did()}
+		return class{reply: a.unclocked(), did: a.did}
 	case r.Merge == Agreeing:
-		return class{reply: a.encoded, did: a.did()}
+		return class{reply: a.encoded, did: a.did}
 	case r.Merge == Taking && r.Field != "":
 		return class{field: a.field}
 	}
 	return class{}
 }
 
-// largest returns the class that most granted answers are in, and how many.
-func (c *count) largest() (agreed class, n int) {
-	seen := make(map[class]int, 1)
+// classify finds the class that most granted answers are in.
+func (c *count) classify() {
+	c.agreed, c.same = class{}, 0
 	for a := range c.who(Granted) {
-		k := c.class(a)
-		if seen[k]++; seen[k] > n {
-			agreed, n = k, seen[k]
+		is, n := c.class(a), 0
+		for other := range c.who(Granted) {
+			if c.class(other) == is {
+				n++
+			}
+		}
+		if n > c.same {
+			c.agreed, c.same = is, n
 		}
 	}
-	return agreed, n
 }
 
 // decide is the rule for t, the votes so far.
@@ -65,37 +71,38 @@ func (c *count) decide(t tally) Decision {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.decideEach(t)
 	case c.rule.Merge == Agreeing:
-		same := c.alike(q)
+		c.alike(q)
 		switch {
-		case same >= q:
+		case c.same >= q:
 			return Won
 		case t.Failed > t.spare():
 			return Unanswered
-		case same+t.Pending() < q && t.Answered() >= q:
+		case c.same+t.Pending() < q && t.Answered() >= q:
 			return Lost
 		}
 		return Undecided
 	case c.rule.Merge == Extending:
 		return decideExtend(t)
 	case c.rule.Field != "":
-		_, same := c.largest()
-		t.Refused += t.Granted - same
-		t.Granted = same
+		c.classify()
+		t.Refused += t.Granted - c.same
+		t.Granted = c.same
 	}
 	return decideAcquire(t)
 }
 
-// alike returns how many answers agree, and sets unclocked if a quorum agrees only without what clocks told.
-func (c *count) alike(quorum int) int {
+// alike is classify, and leaves out what clocks told if only then a quorum agrees.
+func (c *count) alike(quorum int) {
 	c.unclocked = false
-	_, wholly := c.largest()
-	if wholly >= quorum || !slices.ContainsFunc(c.answers, (*answer).toldByClocks) {
-		return wholly
+	c.classify()
+	if c.same >= quorum || !slices.ContainsFunc(c.answers, (*answer).toldByClocks) {
+		return
 	}
+	wholly, agreed := c.same, c.agreed
 	c.unclocked = true
-	_, butForClocks := c.largest()
-	c.unclocked = butForClocks >= quorum
-	return max(wholly, butForClocks)
+	if c.classify(); c.same < quorum {
+		c.unclocked, c.agreed, c.same = false, agreed, max(wholly, c.same)
+	}
 }
 
 // decideEach waits, once a quorum has answered with arrays, until every element is decided, or one cannot be.
@@ -211,7 +218,6 @@ func (c *count) granted() []int64 {
 
 // won returns the reply of a round that a quorum granted.
 func (c *count) won() Value {
-	agreed, _ := c.largest()
 	switch {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.each()
@@ -223,12 +229,14 @@ func (c *count) won() Value {
 			return c.commonest(Granted, func(a *answer) bool { return a.value.Int == given })
 		}
 	}
-	agrees := func(a *answer) bool { return c.class(a) == agreed }
 	if c.unclocked {
-		return c.atLeast(agrees)
+		return c.atLeast(c.agrees)
 	}
-	return c.commonest(Granted, agrees)
+	return c.commonest(Granted, c.agrees)
 }
+
+// agrees says that an answer is one of those that were agreed on.
+func (c *count) agrees(a *answer) bool { return c.class(a) == c.agreed }
 
 // atLeast returns, of granted answers that are the same but for what clocks told, the largest that a quorum reaches.
 func (c *count) atLeast(of func(*answer) bool) Value {
@@ -311,21 +319,20 @@ func (c *count) commonest(v Vote, of func(*answer) bool) Value {
 
 // wrong says that what this answer did is to be put back, given how the round ended.
 func (c *count) wrong(a *answer, d Decision) bool {
-	if !c.rule.Merge.putsBack() || c.rule.vote(a) != Granted {
+	if !c.rule.Merge.putsBack() || a.vote != Granted {
 		return false
 	}
-	agreed, _ := c.largest()
-	return d != Won || c.class(a) != agreed && !c.didTheSame(a, agreed)
+	return d != Won || !c.agrees(a) && !c.didTheSame(a)
 }
 
 // didTheSame says that an answer that was not agreed on is of a master that has changed the same as those that agree: it created the
 // same, too. A release would be undone there because of what the master told beside, and so would a lock.
-func (c *count) didTheSame(a *answer, agreed class) bool {
-	if c.rule.Merge != Agreeing || a.did() != agreed.did {
+func (c *count) didTheSame(a *answer) bool {
+	if c.rule.Merge != Agreeing || a.did != c.agreed.did {
 		return false
 	}
 	for other := range c.who(Granted) {
-		if c.class(other) == agreed && a.createdAs(other) {
+		if c.agrees(other) && a.createdAs(other) {
 			return true
 		}
 	}
@@ -335,12 +342,11 @@ func (c *count) didTheSame(a *answer, agreed class) bool {
 // ttl returns the shortest TTL that those who granted have set and that is to be promised, 0 if there is none. A script that takes a
 // lock gives up nothing.
 func (c *count) ttl(gives giving) (least time.Duration) {
-	agreed, _ := c.largest()
 	if c.rule.Merge == Taking {
 		gives = giving{}
 	}
 	for a := range c.who(Granted) {
-		if ttl := a.ttl(gives); c.class(a) == agreed && ttl > 0 && (least == 0 || ttl < least) {
+		if ttl := a.ttl(gives); c.agrees(a) && ttl > 0 && (least == 0 || ttl < least) {
 			least = ttl
 		}
 	}

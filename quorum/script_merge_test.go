@@ -161,6 +161,16 @@ var mergings = []merging{
 		}},
 }
 
+// counted returns the state of a rule with these answers.
+func counted(rule Rule, answers ...*answer) *count {
+	for _, a := range answers {
+		if a != nil {
+			rule.judge(a)
+		}
+	}
+	return &count{rule: rule, answers: answers}
+}
+
 // after returns the state when these masters have voted, of n.
 func (m *merging) after(votes string, n int) (*count, tally) {
 	c := &count{rule: m.rule, answers: make([]*answer, n)}
@@ -171,8 +181,9 @@ func (m *merging) after(votes string, n int) (*count, tally) {
 			t.Add(Failed)
 			continue
 		}
+		m.rule.judge(a)
 		c.answers[i] = a
-		t.Add(m.rule.vote(a))
+		t.Add(a.vote)
 	}
 	return c, t
 }
@@ -266,7 +277,7 @@ func TestRefusalsMerge(t *testing.T) {
 		{"a TTL says more than an error", []*answer{wrong, integer(5, ""), nil}, Value{Kind: IntValue, Int: 5}, true},
 		{"nobody", []*answer{none(""), nil, nil}, Value{}, false},
 	} {
-		got, ok := (&count{rule: taking, answers: c.answers}).refused()
+		got, ok := counted(taking, c.answers...).refused()
 		if ok != c.ok || got.Kind != c.want.Kind || got.Int != c.want.Int || got.Text != c.want.Text {
 			t.Errorf("%s: got %+v %v, want %+v %v", c.name, got, ok, c.want, c.ok)
 		}
@@ -290,7 +301,7 @@ func TestWhoIsToAskAgainSoonIsToldAShortTTL(t *testing.T) {
 		{"none, as the lock has no TTL", []*answer{ttl(-1), none(""), nil}, -1},
 		{"a number", []*answer{integer(29990, ""), none(""), nil}, 29990},
 	} {
-		all := &count{rule: Rule{Merge: Taking, Granted: isNil}, answers: c.answers}
+		all := counted(Rule{Merge: Taking, Granted: isNil}, c.answers...)
 		refusal, _ := all.refused()
 		if got := all.briefly(refusal, 100*time.Millisecond); got.Int != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got.Int, c.want)
@@ -316,7 +327,7 @@ func TestTheFewThatSayNoDoNotSpeakForThoseThatCouldNotRunIt(t *testing.T) {
 		{Taking, []*answer{no, no, stop, nil, nil}, ""},
 	} {
 		rule := Rule{Merge: c.merge, Granted: positive}
-		got, ok := (&count{rule: rule, answers: c.answers}).refused()
+		got, ok := counted(rule, c.answers...).refused()
 		if !ok || got.Text != c.want {
 			t.Errorf("%v of %v: %+v, not %q", c.merge, c.answers, got, c.want)
 		}
@@ -352,7 +363,8 @@ func TestWhatIsPutBack(t *testing.T) {
 		{"all if none agree", Rule{}, []*answer{did(1, made), did(7, made), did(5, made)}, Lost, []bool{true, true, true}},
 		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, Lost, []bool{false, false, false}},
 	} {
-		count := &count{rule: c.rule, answers: c.answers}
+		count := counted(c.rule, c.answers...)
+		count.classify()
 		for i, a := range c.answers {
 			if a != nil && count.wrong(a, c.decided) != c.want[i] {
 				t.Errorf("%s: master %d is put back: %v", c.name, i, !c.want[i])
@@ -364,7 +376,7 @@ func TestWhatIsPutBack(t *testing.T) {
 // A vote that comes after the decision changes neither who agrees nor what they agree on.
 func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
 	short, long := told(29_990), told(29_993)
-	c := &count{answers: []*answer{short, long, nil}}
+	c := counted(Rule{}, short, long, nil)
 	if d := c.decide(tally{Masters: 3, Granted: 2}); d != Won {
 		t.Fatalf("decided %v", d)
 	}
@@ -391,13 +403,14 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 		}
 		return a
 	}
-	c := &count{rule: Rule{Merge: Taking, Granted: isNil, Field: "me"},
-		answers: []*answer{set("1", 1000, 0, 900), set("1", 950), set("2", 5)}}
+	c := counted(Rule{Merge: Taking, Granted: isNil, Field: "me"}, set("1", 1000, 0, 900), set("1", 950), set("2", 5))
+	c.classify()
 	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 900*time.Millisecond {
 		t.Errorf("got %v", got)
 	}
 	changes := set("1", 1000, 3)
-	c = &count{answers: []*answer{changes, changes, changes}}
+	c = counted(Rule{}, changes, changes, changes)
+	c.classify()
 	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it took is there for %v", got)
 	}
@@ -405,7 +418,7 @@ func TestATTLIsTheShortestThatAQuorumSet(t *testing.T) {
 	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 1000*time.Millisecond {
 		t.Errorf("what it gave up is promised: %v", got)
 	}
-	c.rule = Rule{Merge: Taking, Granted: func(Value) bool { return true }}
+	c = counted(Rule{Merge: Taking, Granted: func(Value) bool { return true }}, changes, changes, changes)
 	if got := c.ttl(giving{4 * time.Millisecond, 100 * time.Millisecond}); got != 3*time.Millisecond {
 		t.Errorf("what it has taken again is there for %v", got)
 	}

@@ -95,7 +95,7 @@ func (r *scriptRound) undo(after func()) {
 	if r.takes() {
 		r.revoked = true
 		for i, a := range r.all {
-			if a != nil && r.req.Rule.vote(a) == Granted {
+			if a != nil && a.vote == Granted {
 				certain = append(certain, r.undoOf(i)...)
 			}
 		}
@@ -158,7 +158,7 @@ func (c *count) queues() bool {
 	for _, a := range c.answers {
 		switch {
 		case a == nil:
-		case c.rule.vote(a) == Granted:
+		case a.vote == Granted:
 			return false
 		case len(a.effects) > 0:
 			left = true

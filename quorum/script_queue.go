@@ -109,7 +109,7 @@ func (r *scriptRound) leastTold() int64 {
 	defer r.mu.Unlock()
 	least := int64(math.MaxInt64)
 	for _, a := range r.all {
-		if a != nil && r.req.Rule.vote(a) == Refused && a.value.Kind == IntValue {
+		if a != nil && a.vote == Refused && a.value.Kind == IntValue {
 			least = min(least, a.value.Int)
 		}
 	}

@@ -92,7 +92,8 @@ func TestWhoWaitsForALockThatIsFreeAsksAgainAsAnyMasterSays(t *testing.T) {
 		{untold, 630_000, []*answer{integer(0, ""), nil, nil}},
 		{29_000, 29_000, []*answer{integer(0, ""), integer(330_000, ""), integer(28_000, "")}},
 	} {
-		r := &scriptRound{req: RunRequest{Rule: Rule{Merge: Taking, Granted: isNil}}, free: test.free, all: test.told}
+		rule := Rule{Merge: Taking, Granted: isNil}
+		r := &scriptRound{req: RunRequest{Rule: rule}, free: test.free, all: counted(rule, test.told...).answers}
 		if got := r.sooner(integer(630_000, "").value); got.Int != test.want {
 			t.Errorf("free in %d, %v: got %d, want %d", test.free, test.told, got.Int, test.want)
 		}

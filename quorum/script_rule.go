@@ -64,6 +64,9 @@ const (
 // putsBack says that what does not belong to the decision is put back.
 func (m Merge) putsBack() bool { return m == Agreeing || m == Taking }
 
+// judge notes what an answer is for the rule. It is called once for each answer, before any other method is told of the answer.
+func (r *Rule) judge(a *answer) { a.vote, a.did = r.vote(a), a.summary() }
+
 // vote returns what an answer is for a rule.
 func (r *Rule) vote(a *answer) Vote {
 	switch r.Merge {

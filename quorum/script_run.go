@@ -68,9 +68,10 @@ func (r *scriptRound) read(en *entry) ballot {
 		r.noteMissed(en)
 		return failed(cause)
 	}
+	r.req.Rule.judge(a)
 	r.all[en.master] = a
 	r.eachExpiry(a, func(sig signature, at int64) { en.lane.ledger.granted(sig.hash(), r.place.Load(), at) })
-	is := ballot{vote: r.req.Rule.vote(a)}
+	is := ballot{vote: a.vote}
 	is.ifClean = r.ifClean(a, is.vote)
 	if en.counts(is) {
 		r.count.answers[en.master] = a
@@ -238,9 +239,8 @@ func (r *scriptRound) refuse(reply Value) {
 
 // replaced returns the keys that the script has deleted, or given another value, where it won. It is called with round.mu held.
 func (r *scriptRound) replaced() (names []string) {
-	agreed, _ := r.count.largest()
 	for a := range r.count.who(Granted) {
-		if r.count.class(a) != agreed {
+		if !r.count.agrees(a) {
 			continue
 		}
 		for _, e := range a.effects {
@@ -281,7 +281,7 @@ func (r *scriptRound) appendKeys(to []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.all {
-		if a == nil || r.req.Rule.vote(a) != Granted {
+		if a == nil || a.vote != Granted {
 			continue
 		}
 		for _, e := range a.effects {
@@ -301,7 +301,7 @@ func (r *scriptRound) settled(en *entry) {
 	r.mu.Lock()
 	if a := r.all[en.master]; a != nil {
 		//mutant: what a script has done late stays
-		if r.count.wrong(a, r.decision) || r.revoked && r.req.Rule.vote(a) == Granted {
+		if r.count.wrong(a, r.decision) || r.revoked && a.vote == Granted {
 			late = r.undoOf(en.master)
 		}
 		//mutant: a release by vote is not made late where the lock is late
@@ -323,7 +323,7 @@ func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 		return nil
 	}
 	for i, a := range r.count.answers {
-		if a == nil || r.req.Rule.vote(a) != Granted {
+		if a == nil || a.vote != Granted {
 			continue
 		}
 		for _, e := range a.effects {
