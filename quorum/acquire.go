@@ -185,14 +185,8 @@ func (a *acquireRound) freeIn() []time.Duration {
 // undo removes what the attempt set, and calls after when the masters that granted have confirmed, or one
 // InstanceTimeout has passed. Only the first undo of an attempt does anything.
 func (a *acquireRound) undo(after func()) {
-	var undos []*undo
 	a.mu.Lock()
-	a.revoked = true
-	for i := range a.entries {
-		if u := a.undoOf(&a.entries[i]); u != nil {
-			undos = append(undos, u)
-		}
-	}
+	undos := a.revoke()
 	a.mu.Unlock()
 	//mutant: no undo
 	pushUndos(a.engine, undos, after)
@@ -206,17 +200,19 @@ func (a *acquireRound) settled(en *entry) {
 		//mutant: who missed the first fence is not seeded
 		a.engine.fences.reseed()
 	}
-	var u *undo
+	var late []*undo
 	if owed {
-		u = a.takeBack(en, a.signature())
+		if u := a.takeBack(en, a.signature()); u != nil {
+			late = append(late, u)
+		}
 		//mutant: no undo of a late grant
 	} else if a.revoked {
-		u = a.undoOf(en)
+		late = a.undoAt(nil, en)
 	}
 	a.mu.Unlock()
 	switch {
-	case u != nil:
-		u.lane.queue.pushUndo(u)
+	case len(late) > 0:
+		late[0].lane.queue.pushUndo(late[0])
 	//mutant: a release is not made late where a re-entry is late
 	case owed: // it has extended the lock
 		en.lane.ledger.releaseLate(a.signature(), a.place.Load())
@@ -230,35 +226,26 @@ func (a *acquireRound) signature() signature {
 
 func (a *acquireRound) appendKeys(to []Key) []Key { return append(to, a.req.Key) }
 
-// takeBack is undoOf, and takes back, too, what a re-entrant command of unknown fate may have extended: that was released as well.
-func (a *acquireRound) takeBack(en *entry, _ signature) *undo {
-	if en.fate == unknown {
-		return a.undoOnce(en)
+// takeBack takes back, besides what appendUndos does, what a re-entrant command of unknown fate may have extended: that was released
+// as well.
+func (a *acquireRound) takeBack(en *entry, sig signature) *undo {
+	if en.undoing || en.fate != unknown && !(en.fate == answered && en.took) {
+		return nil
 	}
-	return a.undoOf(en)
+	en.undoing = true
+	return en.newUndo(sig, en.expires, a.keeps)
 }
 
-// undoOf returns what removes the key that an entry set or may have set, or nil. A command still in flight gives
-// none: its undo waits for its answer, or for the end of its connection. A re-entrant command of unknown fate gives none
-// either: it may have extended a lock that was granted before. It is called with the round's mu held.
-func (a *acquireRound) undoOf(en *entry) *undo {
+// appendUndos takes back nothing of a re-entrant command of unknown fate: it may have extended a lock that was granted before.
+func (a *acquireRound) appendUndos(to []*undo, en *entry) []*undo {
 	certain := en.fate == answered && en.took
 	//mutant: no undo of what a broken connection may have set
 	//mutant: a re-entrant attempt of unknown fate is undone
 	possible := en.fate == unknown && !a.req.Reentrant
 	if !certain && !possible {
-		return nil
+		return to
 	}
-	return a.undoOnce(en)
-}
-
-// undoOnce returns what removes the key that expires when the entry's does, but once.
-func (a *acquireRound) undoOnce(en *entry) *undo {
-	if en.undoing {
-		return nil
-	}
-	en.undoing = true
-	return en.newUndo(a.signature(), en.expires, a.keeps)
+	return append(to, en.newUndo(a.signature(), en.expires, a.keeps))
 }
 
 // If several clients ask for a lock at the same moment, each may get some of the votes, and none a quorum. On one Redis one of

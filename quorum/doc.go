@@ -26,8 +26,9 @@
 //	failure.go, databases.go,
 //	tasks.go
 //	clock.go                         what time it is for the engine, and how long masters have had to answer
-//	acquire.go, undo.go, expiry.go,  an attempt to take a lock, and how that is taken back
-//	ledger.go, release_late.go
+//	acquire.go, compensation.go,     an attempt to take a lock, and how that is taken back
+//	undo.go, expiry.go, ledger.go,
+//	release_late.go
 //	release.go, extend.go, add.go,   giving it back; making it last; giving it to masters that lack it
 //	fill.go
 //	ask.go, read.go, agreement.go,   what a quorum agrees on; of many keys, or long values, piece by piece

@@ -13,7 +13,6 @@ type execRound struct {
 	looked  *readRound
 	keys    []*edited
 	puts    []*edited // those of keys that are put
-	undone  [][]*undo // by master: the undos of its changes. Guarded by round.mu
 	known   uint64    // history.now when this had won. Guarded by round.mu
 	repairs []*repair // guarded by round.mu
 	checked bool      // a checkup is due, or was, or is not wanted. Guarded by round.mu
@@ -35,7 +34,7 @@ type edited struct {
 // newExecRound prepares the edits of keys that were looked at.
 func newExecRound(x *exec, l *readRound, edits []Edit) *execRound {
 	e := x.engine
-	d := &execRound{exec: x, looked: l, undone: make([][]*undo, len(e.masters))}
+	d := &execRound{exec: x, looked: l}
 	for i, ed := range edits {
 		k := &edited{Edit: ed, at: i, key: Key{x.req.DB, x.req.Keys[i]}, was: &l.views[i], ends: make([]int64, len(e.masters))}
 		d.keys = append(d.keys, k)

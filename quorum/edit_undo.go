@@ -10,12 +10,8 @@ import "slices"
 func (d *execRound) undo(after func()) {
 	var undos []*undo
 	d.mu.Lock()
-	first := !d.revoked
-	d.revoked = true
-	if first {
-		for i := range d.entries {
-			undos = append(undos, d.undosOf(&d.entries[i])...)
-		}
+	if !d.revoked {
+		undos = d.revoke()
 		for _, r := range d.repairs {
 			//mutant: a repair is not undone with its Exec
 			undos = append(undos, r.undos()...)
@@ -31,7 +27,7 @@ func (d *execRound) settled(en *entry) {
 	d.mu.Lock()
 	//mutant: what an Exec did late stays
 	if d.revoked {
-		late = d.undosOf(en)
+		late = d.undoAt(late, en)
 	} else if d.decision == Won {
 		d.learnPut(en)
 		if en.fate == answered && en.Reply == int64(other) {
@@ -49,20 +45,17 @@ func (d *execRound) settled(en *entry) {
 	pushUndos(d.engine, late, func() {})
 }
 
-// undosOf returns what puts back all that one master changed, once. It is called with round.mu held.
-func (d *execRound) undosOf(en *entry) []*undo {
-	if en.undoing || !d.applied(en) && en.fate != unknown {
-		return nil
+// appendUndos puts back all that one master changed.
+func (d *execRound) appendUndos(to []*undo, en *entry) []*undo {
+	if !d.applied(en) && en.fate != unknown {
+		return to
 	}
-	en.undoing = true
-	var all []*undo
 	for _, k := range d.keys {
 		if u := d.putBack(en, k); u != nil {
-			all = append(all, u)
+			to = append(to, u)
 		}
 	}
-	d.undone[en.master] = all
-	return all
+	return to
 }
 
 // applied says that a master answered that it made the changes, in time or not.
@@ -187,7 +180,7 @@ func (d *execRound) noteLeft() (again bool) {
 		}
 		//mutant: what a put displaced is looked for again
 		again = again && !d.displaces(&d.entries[i])
-		if d.isUndone(i, puts+deletes) {
+		if en := &d.entries[i]; len(en.undos) == puts+deletes && en.isUndone() {
 			continue
 		}
 		d.exec.left[i] = d.exec.left[i] || puts > 0
@@ -200,14 +193,4 @@ func (d *execRound) noteLeft() (again bool) {
 // displaces says that what was put on a master took the place of something that cannot be put back: its undo leaves nothing.
 func (d *execRound) displaces(en *entry) bool {
 	return slices.ContainsFunc(d.puts, func(k *edited) bool { return k.was.Exists && !d.restorable(en, k) })
-}
-
-// isUndone says that all changes of a master were put back: as many as changes says.
-func (d *execRound) isUndone(master, changes int) bool {
-	for _, u := range d.undone[master] {
-		if !u.clean.Load() {
-			return false
-		}
-	}
-	return len(d.undone[master]) == changes
 }

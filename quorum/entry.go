@@ -18,10 +18,11 @@ type entry struct {
 	vote    Vote
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
-	undoing bool   // an undo of it exists
-	missed  bool   // it is a release that the master did not run in time; see release_late.go
-	epoch   int64  // of the master, when it answered
-	clean   bool   // it was in no quarantine then
+	undoing bool   // an undo of it exists; compensation.go
+	undos   []*undo
+	missed  bool  // it is a release that the master did not run in time; see release_late.go
+	epoch   int64 // of the master, when it answered
+	clean   bool  // it was in no quarantine then
 }
 
 // A fate is how far a command came.

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"fmt"
-	"strings"
 )
 
 // NoQuorum says that the masters could not give an answer that a quorum stands behind. What the caller asked for may
@@ -45,30 +44,6 @@ func listed(causes []Cause) (text string) {
 	return text
 }
 
-// failure returns why the script has no quorum. Of several locks, masters that answered may have no vote on one.
-func (r *scriptRound) failure() error {
-	err := r.round.failure()
-	short, is := err.(*NoQuorum) //nolint:errorlint // it is not wrapped
-	if !is {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, a := range r.count.answers {
-		if a == nil || a.value.Kind != ArrayValue {
-			continue
-		}
-		for part := range a.value.Parts() {
-			if part.Kind == ErrorValue {
-				_, why, _ := strings.Cut(part.Text, " ")
-				short.Causes = append(short.Causes, Cause{r.entries[i].lane.master.Addr(), why})
-				break
-			}
-		}
-	}
-	return short
-}
-
 // A Disagreement says that the masters answered, and no quorum of them alike.
 type Disagreement struct {
 	SHA     string
@@ -80,21 +55,4 @@ type Disagreement struct {
 func (e *Disagreement) Error() string {
 	return fmt.Sprintf("NOQUORUM script %s: no %d of %d masters agree on what it comes to", e.SHA, Quorum(e.Masters), e.Masters) +
 		listed(e.Answers) + "; what it created or changed has been put back"
-}
-
-// disagreement returns the error of a round that ended without a quorum of like answers.
-func (r *scriptRound) disagreement() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}
-	for i := range r.entries {
-		text := r.entries[i].cause
-		if a := r.count.answers[i]; a != nil {
-			text = a.describe()
-		}
-		if text != "" {
-			err.Answers = append(err.Answers, Cause{r.entries[i].lane.master.Addr(), text})
-		}
-	}
-	return err
 }

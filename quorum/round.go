@@ -61,6 +61,10 @@ type operation interface {
 	settled(en *entry)
 	// signatures returns those of the keys that the operation sets, each to a value that signs it, and can take back.
 	signatures() []signature
+	// appendUndos appends what takes back all that the operation did on the entry's master, or may have. Nothing is taken back of a
+	// command in flight: its undo waits for its answer, or for the end of its connection. It is called with the round's mu held, and
+	// not again once it has returned an undo.
+	appendUndos(to []*undo, en *entry) []*undo
 	// takeBack returns what removes the key with one of these signatures from the entry's master, where the entry set it or may
 	// have, or nil. It is called with the round's mu held.
 	takeBack(en *entry, sig signature) *undo
@@ -77,8 +81,11 @@ func (r *round) mayHaveChanged(Decision, string) bool { return true }
 func (r *round) settled(*entry)                       {}
 func (r *round) signatures() []signature              { return nil }
 func (r *round) takeBack(*entry, signature) *undo     { return nil }
-func (r *round) lacking(*entry) []*gap                { return nil }
-func (r *round) base() *round                         { return r }
+func (r *round) appendUndos(to []*undo, _ *entry) []*undo {
+	return to
+}
+func (r *round) lacking(*entry) []*gap { return nil }
+func (r *round) base() *round          { return r }
 
 // begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
 func begin(e *Engine, o operation, key Key, args []any) {

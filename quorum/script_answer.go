@@ -132,6 +132,9 @@ func (g giving) up(e *effect) bool {
 	return e.kind != created && (e.ttl < g.least || e.ttl <= g.round && e.isSooner())
 }
 
+// signature returns the signature of the key as a script has left it, or as it was when the script deleted it: the content signs it.
+func (e *effect) signature() signature { return signature{name: e.name, dump: e.digest} }
+
 // isSooner says that the key is to expire sooner than before.
 func (e *effect) isSooner() bool {
 	was, err1 := strconv.ParseInt(e.was, 10, 64)

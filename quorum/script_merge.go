@@ -352,3 +352,36 @@ func (c *count) ttl(gives giving) (least time.Duration) {
 	}
 	return least
 }
+
+// replaced returns the keys that a script which won has deleted, or given another value.
+func (c *count) replaced() (names []string) {
+	for a := range c.who(Granted) {
+		if !c.agrees(a) {
+			continue
+		}
+		for _, e := range a.effects {
+			if e.kind == deleted || e.kind == changed {
+				names = append(names, e.name)
+			}
+		}
+		break
+	}
+	return names
+}
+
+// queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
+// such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
+// the script is put back, or run again.
+func (c *count) queues() bool {
+	left := false
+	for _, a := range c.answers {
+		switch {
+		case a == nil:
+		case a.vote == Granted:
+			return false
+		case len(a.effects) > 0:
+			left = true
+		}
+	}
+	return left && c.rule.Merge == Taking
+}

@@ -64,51 +64,57 @@ end
 redis.call('ZREM', KEYS[3], ARGV[1])
 return redis.call('LREM', KEYS[2], 0, ARGV[1])`)
 
+// A fairQueue is the queue of a fair lock, as a script that asks for the lock looks after it.
+type fairQueue struct {
+	of   *scriptRound
+	free int64 // as the queue was last read: see freeIn
+}
+
 // lineUp has the same client first on all masters, if the lock is free. The script is run again if that client is the caller, or
 // too few masters have done it yet. Otherwise it calls otherwise.
-func (r *scriptRound) lineUp(otherwise func()) {
-	r.pollQueue(luaQueue, func(p Polled) {
-		switch who, everywhere := r.first(p); {
+func (q *fairQueue) lineUp(otherwise func()) {
+	q.poll(luaQueue, func(p Polled) {
+		switch who, everywhere := q.first(p); {
 		case who == "":
 			otherwise()
-		case everywhere && who == r.req.Rule.Field:
-			r.again()
+		case everywhere && who == q.of.req.Rule.Field:
+			q.of.again()
 		default:
-			r.putFirst(who, otherwise)
+			q.putFirst(who, otherwise)
 		}
 	})
 }
 
 // first is firstOf for what masters have told of their queues.
-func (r *scriptRound) first(p Polled) (who string, everywhere bool) {
-	r.free = freeIn(p.Replies)
-	r.mu.Lock()
-	grants := r.tally.Granted // which are put back by now
-	r.mu.Unlock()
-	return firstOf(p.Replies, r.req.Rule.Field, grants)
+func (q *fairQueue) first(p Polled) (who string, everywhere bool) {
+	q.free = freeIn(p.Replies)
+	q.of.mu.Lock()
+	grants := q.of.tally.Granted // which are put back by now
+	q.of.mu.Unlock()
+	return firstOf(p.Replies, q.of.req.Rule.Field, grants)
 }
 
 // sooner returns a refusal upon which the client asks again when the lock may be free, if it would sleep for longer. A master that had
 // lost its place tells it for how long those may wait who are before it there: then nothing might wake it if the holder died, or,
 // where nobody holds the lock, whoever is first. One that has its place there tells it to ask again.
-func (r *scriptRound) sooner(refusal Value) Value {
+func (q *fairQueue) sooner(refusal Value) Value {
 	switch {
 	case refusal.Kind != IntValue:
-	case r.free > 0:
-		refusal.Int = min(refusal.Int, r.free)
-	case r.free == 0:
+	case q.free > 0:
+		refusal.Int = min(refusal.Int, q.free)
+	case q.free == 0:
 		//mutant: who waits for a lock that is free sleeps for as long as one master says
-		refusal.Int = min(refusal.Int, r.leastTold())
+		refusal.Int = min(refusal.Int, q.leastTold())
 	}
 	return refusal
 }
 
 // leastTold returns the least number with which a master refused the script.
-func (r *scriptRound) leastTold() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (q *fairQueue) leastTold() int64 {
+	q.of.mu.Lock()
+	defer q.of.mu.Unlock()
 	least := int64(math.MaxInt64)
-	for _, a := range r.all {
+	for _, a := range q.of.all {
 		if a != nil && a.vote == Refused && a.value.Kind == IntValue {
 			least = min(least, a.value.Int)
 		}
@@ -136,16 +142,16 @@ func freeIn(replies []any) int64 {
 }
 
 // putFirst tells all masters who is to be first, and goes on as lineUp says.
-func (r *scriptRound) putFirst(who string, otherwise func()) {
-	r.tellFirst(who, func(p Polled) {
+func (q *fairQueue) putFirst(who string, otherwise func()) {
+	q.tellFirst(who, func(p Polled) {
 		done := 0
 		for _, reply := range p.Replies {
 			if reply == int64(1) {
 				done++
 			}
 		}
-		if done < Quorum(len(r.entries)) || who == r.req.Rule.Field {
-			r.again()
+		if done < Quorum(len(q.of.entries)) || who == q.of.req.Rule.Field {
+			q.of.again()
 		} else {
 			otherwise()
 		}
@@ -154,10 +160,10 @@ func (r *scriptRound) putFirst(who string, otherwise func()) {
 
 // wakeFirst is for a script that may not be run again. Whoever is to be first, be it the caller, is told to ask anew, if the lock is
 // free: each was told for how long others may have it, of which all may be put back by now. then is called when that is done.
-func (r *scriptRound) wakeFirst(then func()) {
-	r.pollQueue(luaQueue, func(p Polled) {
-		if who, _ := r.first(p); who != "" {
-			r.tellFirst(who, func(Polled) { then() })
+func (q *fairQueue) wakeFirst(then func()) {
+	q.poll(luaQueue, func(p Polled) {
+		if who, _ := q.first(p); who != "" {
+			q.tellFirst(who, func(Polled) { then() })
 		} else {
 			then()
 		}
@@ -165,20 +171,20 @@ func (r *scriptRound) wakeFirst(then func()) {
 }
 
 // tellFirst has all masters put a client first, and tell it.
-func (r *scriptRound) tellFirst(who string, done func(Polled)) {
-	r.pollQueue(luaFirst, done, who, r.req.Rule.Queue.Wake+who, seal(r.engine.labels.next(), 0, "0"))
+func (q *fairQueue) tellFirst(who string, done func(Polled)) {
+	q.poll(luaFirst, done, who, q.of.req.Rule.Queue.Wake+who, seal(q.of.engine.labels.next(), 0, "0"))
 }
 
 // leave takes the caller, which now has the lock, out of all queues: the masters that refused it, or have yet to answer, may still
 // list it. It is called before the caller is answered, so that a place that the caller takes afterwards stays.
-func (r *scriptRound) leave() {
-	r.pollQueue(luaLeave, func(Polled) {}, r.req.Rule.Field)
+func (q *fairQueue) leave() {
+	q.poll(luaLeave, func(Polled) {}, q.of.req.Rule.Field)
 }
 
-// pollQueue runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
-func (r *scriptRound) pollQueue(l *lua, done func(Polled), argv ...any) {
+// poll runs one of the above scripts on all masters. It waits for each, so that proxies that ask at once see the same queues.
+func (q *fairQueue) poll(l *lua, done func(Polled), argv ...any) {
 	p := &pollRound{all: true, changes: true, done: done}
-	begin(r.engine, p, Key{r.req.DB, r.req.Keys[0]}, l.whole(r.req.Keys[:3], argv...))
+	begin(q.of.engine, p, Key{q.of.req.DB, q.of.req.Keys[0]}, l.whole(q.of.req.Keys[:3], argv...))
 }
 
 // A standing is where one client stands, summed over the queues of all masters.

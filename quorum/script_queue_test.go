@@ -93,7 +93,7 @@ func TestWhoWaitsForALockThatIsFreeAsksAgainAsAnyMasterSays(t *testing.T) {
 		{29_000, 29_000, []*answer{integer(0, ""), integer(330_000, ""), integer(28_000, "")}},
 	} {
 		rule := Rule{Merge: Taking, Granted: isNil}
-		r := &scriptRound{req: RunRequest{Rule: rule}, free: test.free, all: counted(rule, test.told...).answers}
+		r := &fairQueue{of: &scriptRound{req: RunRequest{Rule: rule}, all: counted(rule, test.told...).answers}, free: test.free}
 		if got := r.sooner(integer(630_000, "").value); got.Int != test.want {
 			t.Errorf("free in %d, %v: got %d, want %d", test.free, test.told, got.Int, test.want)
 		}

@@ -3,8 +3,8 @@ package quorum
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"lockproxy/quorum/masters"
 )
@@ -40,7 +40,6 @@ type scriptRound struct {
 	done   func(Ran)
 	count  count     // guarded by round.mu
 	all    []*answer // by master, late ones too; guarded by round.mu
-	undone []*undo   // what puts back what it did; guarded by round.mu
 }
 
 // ask makes the round.
@@ -61,8 +60,38 @@ func (r *scriptRound) ask(e *Engine) {
 	beginAll(e, r, req.DB, names, r.runs(req.Script.wrapped, req.Keys, r.argv(e)...))
 }
 
+// argv returns the client's arguments, and ours.
+func (r *scriptRound) argv(e *Engine) []any {
+	req := &r.req
+	mode := "w"
+	if req.ReadOnly || req.Script.noWrite {
+		mode = "r"
+	}
+	if req.Rule.Derived {
+		mode += "d"
+	}
+	if req.Rule.Queue != nil {
+		mode += "q"
+	}
+	mode += strconv.Itoa(req.DB)
+	argv := make([]any, 0, len(req.Args)+7)
+	for _, a := range req.Args {
+		argv = append(argv, a)
+	}
+	return append(argv, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), ceilMillis(clockFloor+e.cfg.Grace).Milliseconds(),
+		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
+}
+
+// compose names the last moment for a script that is not to be run late.
+func (r *scriptRound) compose(en *entry, _ int64) {
+	if r.req.Rule.Blind {
+		en.Args = slices.Clone(en.Args) // all masters' entries share them
+		en.Args[len(en.Args)-1] = en.lastMoment()
+	}
+}
+
 func (r *scriptRound) read(en *entry) ballot {
-	a, cause := r.answer(&en.Call)
+	a, cause := answerOf(&en.Call, r.req.Script)
 	if a == nil {
 		//mutant: a release by vote that was answered with an error is not made late
 		r.noteMissed(en)
@@ -110,9 +139,9 @@ func (r *scriptRound) mayHaveChanged(d Decision, name string) bool {
 	return d != Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.effects, changes) })
 }
 
-// answer reads what a master answered, or returns why that is no answer. Errors of the master are none, even if a command of the
+// answerOf reads what a master answered to a script, or returns why that is no answer. Errors of the master are none, even if a command of the
 // script raised them (OOM). But an error of its Lua compiler is one: the text is at fault.
-func (r *scriptRound) answer(c *masters.Call) (a *answer, cause string) {
+func answerOf(c *masters.Call, s *Script) (a *answer, cause string) {
 	if c.Err != nil {
 		text := c.Err.Error()
 		if !strings.HasPrefix(text, "ERR Error compiling script") {
@@ -120,7 +149,7 @@ func (r *scriptRound) answer(c *masters.Call) (a *answer, cause string) {
 		}
 		return &answer{encoded: "-" + text, value: Value{Kind: ErrorValue, Text: text}}, ""
 	}
-	a, err := parseAnswer(c, r.req.Script)
+	a, err := parseAnswer(c, s)
 	if err != nil {
 		return nil, unexpected.cause
 	}
@@ -134,184 +163,6 @@ func (r *scriptRound) answer(c *masters.Call) (a *answer, cause string) {
 func (*scriptRound) reads() bool { return false }
 
 func (r *scriptRound) decide(t tally) Decision { return r.count.decide(t) }
-
-func (r *scriptRound) ended(d Decision) {
-	r.mu.Lock()
-	r.releaseMissed()
-	r.mu.Unlock()
-	switch d {
-	case Won:
-		r.won()
-	case Lost:
-		r.lost()
-	default:
-		r.countNoQuorum()
-		err := r.failure()
-		r.putBack(d, func() { r.done(Ran{Err: err}) })
-	}
-}
-
-// won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
-func (r *scriptRound) won() {
-	e, rule, ttlMin := r.engine, &r.req.Rule, TTLMin(r.engine.cfg.DriftFactor)
-	r.mu.Lock()
-	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.replaced()}, r.count.ttl(giving{ttlMin, e.cfg.InstanceTimeout})
-	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
-	r.mu.Unlock()
-	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
-		//mutant: T1 of a script read after the round
-		until := r.began() + Validity(ttl, 0, e.cfg.DriftFactor)
-		if ttl < ttlMin || e.catchUp() >= until {
-			e.stats.expired.Add(1)
-			late := Ran{Err: ErrLate}
-			switch {
-			case rule.Merge == Taking:
-				late = Ran{Reply: rule.Late}
-			case ttl < ttlMin:
-				late.Err = ErrTooShort
-			}
-			r.undo(func() { r.done(late) })
-			return
-		}
-		ran.Lock = &Lock{engine: e, taken: r, until: until}
-		r.fill()
-		if elsewhere {
-			r.leave()
-		}
-	}
-	r.countWon(ran.Reply, ttl)
-	r.putBack(Won, func() { r.done(ran) })
-}
-
-// lost answers what those that refused reply, or runs the script again.
-func (r *scriptRound) lost() {
-	rule := &r.req.Rule
-	r.mu.Lock()
-	refusal, refused := r.count.refused()
-	worth := rule.worthAsking(r.tally)
-	divided := r.asked < worth
-	if rule.Queue == nil && (divided || worth == askedMax) {
-		refusal = r.count.briefly(refusal, r.engine.cfg.InstanceTimeout)
-	}
-	r.mu.Unlock()
-	r.putBack(Lost, func() {
-		switch {
-		case rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
-			r.lineUp(func() { r.refuse(r.sooner(refusal)) })
-		case rule.Queue != nil && refused:
-			r.wakeFirst(func() { r.refuse(r.sooner(refusal)) })
-		//mutant: a script is asked again on what it has left
-		case divided && r.isPutBack():
-			r.again()
-		case refused:
-			r.refuse(refusal)
-		default:
-			r.engine.stats.disputed.Add(1)
-			r.countNoQuorum()
-			r.done(Ran{Err: r.disagreement()})
-		}
-	})
-}
-
-// began returns the start of the first run, as for an attempt.
-func (r *scriptRound) began() instant {
-	if r.before != nil {
-		//mutant: the time of a script that is asked again begins anew
-		return r.before.began()
-	}
-	return r.start
-}
-
-// again runs the script once more, a little later.
-func (r *scriptRound) again() {
-	r.engine.pause(askPause<<r.asked, func() {
-		(&scriptRound{req: r.req, asked: r.asked + 1, before: r, done: r.done}).ask(r.engine)
-	})
-}
-
-// refuse answers that the lock, or what else was asked for, is not to be had.
-func (r *scriptRound) refuse(reply Value) {
-	if r.req.Rule.Merge == Taking {
-		r.engine.stats.refused.Add(1)
-	}
-	r.done(Ran{Reply: reply})
-}
-
-// replaced returns the keys that the script has deleted, or given another value, where it won. It is called with round.mu held.
-func (r *scriptRound) replaced() (names []string) {
-	for a := range r.count.who(Granted) {
-		if !r.count.agrees(a) {
-			continue
-		}
-		for _, e := range a.effects {
-			if e.kind == deleted || e.kind == changed {
-				names = append(names, e.name)
-			}
-		}
-		break
-	}
-	return names
-}
-
-// countWon counts what a quorum granted, with the TTL that is promised, if any.
-func (r *scriptRound) countWon(reply Value, ttl time.Duration) {
-	s := &r.engine.stats
-	switch r.req.Rule.Merge {
-	case Taking:
-		s.acquired.Add(1)
-	case Extending:
-		if ttl > 0 { // else it only asked, or each of several locks was refused
-			s.extended.Add(1)
-		}
-	case Releasing:
-		if reply.Kind != IntValue || reply.Int != 0 { // 0: an outer hold, or other clients, keep the lock
-			s.released.Add(1)
-		}
-	}
-}
-
-func (r *scriptRound) countNoQuorum() {
-	if r.req.Rule.Merge == Taking {
-		r.engine.stats.noQuorum.Add(1)
-	}
-}
-
-// appendKeys names the keys that live for a time which the script has set, on the first master that granted.
-func (r *scriptRound) appendKeys(to []Key) []Key {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.all {
-		if a == nil || a.vote != Granted {
-			continue
-		}
-		for _, e := range a.effects {
-			if e.ttl > 0 && e.kind != deleted {
-				to = append(to, Key{r.req.DB, e.name})
-			}
-		}
-		return to
-	}
-	return to
-}
-
-// settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
-func (r *scriptRound) settled(en *entry) {
-	r.fillLate(en)
-	var late []*undo
-	r.mu.Lock()
-	if a := r.all[en.master]; a != nil {
-		//mutant: what a script has done late stays
-		if r.count.wrong(a, r.decision) || r.revoked && a.vote == Granted {
-			late = r.undoOf(en.master)
-		}
-		//mutant: a release by vote is not made late where the lock is late
-		r.eachExpiry(a, func(sig signature, _ int64) { en.releaseOwed(sig) })
-		//mutant: a release by vote that no quorum has answered is not made late
-		r.releaseMissed()
-	}
-	r.mu.Unlock()
-	pushUndos(r.engine, late, func() {})
-}
 
 // lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that
 // has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum

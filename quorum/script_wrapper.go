@@ -119,36 +119,6 @@ func wrap(text string) *lua {
 		"\nend local last=" + strconv.Itoa(linesIn(text)) + "\n" + setter + tail)
 }
 
-// argv returns the client's arguments, and ours.
-func (r *scriptRound) argv(e *Engine) []any {
-	req := &r.req
-	mode := "w"
-	if req.ReadOnly || req.Script.noWrite {
-		mode = "r"
-	}
-	if req.Rule.Derived {
-		mode += "d"
-	}
-	if req.Rule.Queue != nil {
-		mode += "q"
-	}
-	mode += strconv.Itoa(req.DB)
-	argv := make([]any, 0, len(req.Args)+7)
-	for _, a := range req.Args {
-		argv = append(argv, a)
-	}
-	return append(argv, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), ceilMillis(clockFloor+e.cfg.Grace).Milliseconds(),
-		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
-}
-
-// compose names the last moment for a script that is not to be run late.
-func (r *scriptRound) compose(en *entry, _ int64) {
-	if r.req.Rule.Blind {
-		en.Args = slices.Clone(en.Args) // all masters' entries share them
-		en.Args[len(en.Args)-1] = en.lastMoment()
-	}
-}
-
 // shorten leaves out comments, indentation and empty lines, which are for us.
 func shorten(text string) string {
 	var b strings.Builder

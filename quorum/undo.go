@@ -51,29 +51,6 @@ func (en *entry) newUndo(sig signature, ends int64, kept time.Duration) *undo {
 	return u
 }
 
-// pushUndos sends undos, and calls after when all those of a known fate are answered, or one InstanceTimeout has passed.
-func pushUndos(e *Engine, undos []*undo, after func()) {
-	sure := 0
-	for _, u := range undos {
-		if !u.unknown {
-			sure++
-		}
-	}
-	var w *wait
-	if sure > 0 {
-		w = newWait(e, sure, after)
-	}
-	for _, u := range undos {
-		if !u.unknown {
-			u.done = w.one
-		}
-		u.lane.queue.pushUndo(u)
-	}
-	if sure == 0 {
-		after()
-	}
-}
-
 func (u *undo) command() *masters.Call { return &u.Call }
 
 // keeps is 0: what is put back was there before.
@@ -139,34 +116,5 @@ func (u *undo) finish() {
 	if u.done != nil {
 		u.done()
 		u.done = nil
-	}
-}
-
-// A wait calls after once: when the last of several things is done, or when one InstanceTimeout has passed.
-type wait struct {
-	left     atomic.Int32
-	deadline answerTime
-	after    func()
-	called   atomic.Bool
-}
-
-func newWait(e *Engine, n int, after func()) *wait {
-	w := &wait{deadline: e.waited().plus(e.cfg.InstanceTimeout), after: after}
-	w.left.Store(int32(n))
-	e.sweeper.add(w)
-	return w
-}
-
-func (w *wait) one() {
-	if w.left.Add(-1) == 0 {
-		w.expire()
-	}
-}
-
-func (w *wait) due() answerTime { return w.deadline }
-
-func (w *wait) expire() {
-	if w.called.CompareAndSwap(false, true) {
-		w.after()
 	}
 }

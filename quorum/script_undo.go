@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -79,7 +80,7 @@ func (r *scriptRound) putBack(d Decision, after func()) {
 	for i, a := range r.all {
 		//mutant: what a script that lost has done stays
 		if a != nil && r.count.wrong(a, d) {
-			certain = append(certain, r.undoOf(i)...)
+			certain = r.undoAt(certain, &r.entries[i])
 		}
 	}
 	r.mu.Unlock()
@@ -96,7 +97,7 @@ func (r *scriptRound) undo(after func()) {
 		r.revoked = true
 		for i, a := range r.all {
 			if a != nil && a.vote == Granted {
-				certain = append(certain, r.undoOf(i)...)
+				certain = r.undoAt(certain, &r.entries[i])
 			}
 		}
 	}
@@ -112,18 +113,14 @@ func (r *scriptRound) takes() bool {
 	return slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && a.creates() })
 }
 
-// undoOf returns an undo of all that the script created or changed on one master; nothing the second time. The undo is exact: a
-// key is as the script left it only if its value is, and its expiry, an instant in milliseconds on the master's clock. undoOf is
-// called with round.mu held.
-func (r *scriptRound) undoOf(master int) []*undo {
-	en := &r.entries[master]
-	if en.undoing {
-		return nil
-	}
+// appendUndos puts back all that the script created or changed on one master. The undo is exact: a key is as the script left it only if
+// its value is, and its expiry, an instant in milliseconds on the master's clock.
+func (r *scriptRound) appendUndos(to []*undo, en *entry) []*undo {
+	a := r.all[en.master]
 	var keys []string
 	var argv []any
 	longest, once := time.Duration(0), false
-	for _, e := range r.all[master].effects {
+	for _, e := range a.effects {
 		if e.kind == deleted {
 			continue
 		}
@@ -134,37 +131,18 @@ func (r *scriptRound) undoOf(master int) []*undo {
 		once = once || e.ttl == 0 // as of an execRound that keeps a TTL
 	}
 	if len(keys) == 0 {
-		return nil
+		return to
 	}
 	//mutant: a reader is put back only where no other came or went
 	if rule := &r.req.Rule; rule.Derived && rule.Field != "" { // as Redisson's read lock
-		argv = append(argv, r.req.Keys[0], rule.Field, r.all[master].field)
+		argv = append(argv, r.req.Keys[0], rule.Field, a.field)
 	}
-	en.undoing = true
 	if longest == 0 { // only values were changed
 		longest = r.engine.cfg.TTLMax
 	}
 	u := &undo{lane: en.lane, kept: r.engine.cfg.kept(longest), once: once}
 	u.Args = luaRestoreAll.whole(keys, argv...)
-	r.undone = append(r.undone, u)
-	return []*undo{u}
-}
-
-// queues says that a refused script is to reach the masters that have not been asked yet, too: it has left something on others,
-// such as a place in the queue of a fair lock, and the queues are to be alike. If a master granted, this does not hold: then
-// the script is put back, or run again.
-func (c *count) queues() bool {
-	left := false
-	for _, a := range c.answers {
-		switch {
-		case a == nil:
-		case a.vote == Granted:
-			return false
-		case len(a.effects) > 0:
-			left = true
-		}
-	}
-	return left && c.rule.Merge == Taking
+	return append(to, u)
 }
 
 // isPutBack says that nothing that the script did is left, so that it may run once more: a script that counts would go on from
@@ -174,11 +152,97 @@ func (r *scriptRound) isPutBack() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.entries {
-		if r.entries[i].fate == unknown {
+		if en := &r.entries[i]; en.fate == unknown || !en.isUndone() {
 			return false
 		}
 	}
 	//mutant: a script is asked again on what an earlier run has left
-	return !slices.ContainsFunc(r.undone, func(u *undo) bool { return !u.clean.Load() }) &&
-		(r.before == nil || r.before.isPutBack())
+	return r.before == nil || r.before.isPutBack()
+}
+
+// settled puts back what a late master did, if that does not belong to the decision, or the attempt was undone.
+func (r *scriptRound) settled(en *entry) {
+	r.fillLate(en)
+	var late []*undo
+	r.mu.Lock()
+	if a := r.all[en.master]; a != nil {
+		//mutant: what a script has done late stays
+		if r.count.wrong(a, r.decision) || r.revoked && a.vote == Granted {
+			late = r.undoAt(late, en)
+		}
+		//mutant: a release by vote is not made late where the lock is late
+		r.eachExpiry(a, func(sig signature, _ int64) { en.releaseOwed(sig) })
+		//mutant: a release by vote that no quorum has answered is not made late
+		r.releaseMissed()
+	}
+	r.mu.Unlock()
+	pushUndos(r.engine, late, func() {})
+}
+
+// A script that gives a lock back may miss a master, too; see release_late.go. The script is not run late, because nobody knows
+// what else it would do there. But a key that it has deleted on other masters is deleted late on that one, if it is the very same
+// key: it has the same content, as DUMP has it, and expires in the millisecond to which a script that ran through this engine is
+// known to have set it. The content says who holds the lock, and how often. So the lock stays if the same client holds it once more.
+// It also stays if several clients hold it there, as readers do: on the master that has deleted it, the other holds were over, and
+// what tells that is in other keys.
+
+// eachExpiry calls f for each key that a master has set to expire for a script that it granted.
+func (r *scriptRound) eachExpiry(a *answer, f func(sig signature, at int64)) {
+	if a == nil || a.vote != Granted {
+		return
+	}
+	for i := range a.effects {
+		e := &a.effects[i]
+		if at, err := strconv.ParseInt(e.ends, 10, 64); err == nil && at > 0 && e.ttl > 0 {
+			f(e.signature(), at)
+		}
+	}
+}
+
+func (r *scriptRound) missed(en *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.noteMissed(en)
+}
+
+// noteMissed notes that the script has not run on a master, or may not have. It is called with round.mu held.
+func (r *scriptRound) noteMissed(en *entry) {
+	if !en.missed {
+		en.missed = true
+		if r.decision != Undecided {
+			r.releaseAt(en)
+		}
+	}
+}
+
+// releaseMissed makes the release late on the masters that have missed it. It is called with round.mu held when the round is over, and
+// again with each late answer: a client that was told that no quorum has answered has given the lock up all the same.
+func (r *scriptRound) releaseMissed() {
+	for i := range r.entries {
+		r.releaseAt(&r.entries[i])
+	}
+}
+
+// releaseAt makes the release late on a master that has missed it. It is called when the round is over, with round.mu held.
+// By then others may have asked for the lock: what they were granted stays theirs.
+func (r *scriptRound) releaseAt(en *entry) {
+	//mutant: a release by vote that a master missed is not made late
+	//mutant: whatever a script deletes is deleted late
+	if !en.missed || r.req.Rule.Merge != Releasing {
+		return
+	}
+	for _, a := range r.all {
+		if a == nil {
+			continue
+		}
+		for i := range a.effects {
+			if e := &a.effects[i]; e.kind == deleted {
+				//mutant: a release by vote that was not sent is not owed
+				if en.fate == dropped {
+					en.lane.ledger.owe(e.signature(), r.place.Load())
+				}
+				en.lane.ledger.releaseLate(e.signature(), r.place.Load())
+			}
+		}
+	}
 }

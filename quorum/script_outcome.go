@@ -1,0 +1,193 @@
+package quorum
+
+import (
+	"strings"
+	"time"
+)
+
+// What follows when the votes on a script are decided: which answer the client gets, or whether the script is run again.
+
+func (r *scriptRound) ended(d Decision) {
+	r.mu.Lock()
+	r.releaseMissed()
+	r.mu.Unlock()
+	switch d {
+	case Won:
+		r.won()
+	case Lost:
+		r.lost()
+	default:
+		r.countNoQuorum()
+		err := r.failure()
+		r.putBack(d, func() { r.done(Ran{Err: err}) })
+	}
+}
+
+// won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
+func (r *scriptRound) won() {
+	e, rule, ttlMin := r.engine, &r.req.Rule, TTLMin(r.engine.cfg.DriftFactor)
+	r.mu.Lock()
+	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.count.replaced()}, r.count.ttl(giving{ttlMin, e.cfg.InstanceTimeout})
+	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
+	r.mu.Unlock()
+	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
+		//mutant: T1 of a script read after the round
+		until := r.began() + Validity(ttl, 0, e.cfg.DriftFactor)
+		if ttl < ttlMin || e.catchUp() >= until {
+			e.stats.expired.Add(1)
+			late := Ran{Err: ErrLate}
+			switch {
+			case rule.Merge == Taking:
+				late = Ran{Reply: rule.Late}
+			case ttl < ttlMin:
+				late.Err = ErrTooShort
+			}
+			r.undo(func() { r.done(late) })
+			return
+		}
+		ran.Lock = &Lock{engine: e, taken: r, until: until}
+		r.fill()
+		if elsewhere {
+			(&fairQueue{of: r}).leave()
+		}
+	}
+	r.countWon(ran.Reply, ttl)
+	r.putBack(Won, func() { r.done(ran) })
+}
+
+// lost answers what those that refused reply, or runs the script again.
+func (r *scriptRound) lost() {
+	rule := &r.req.Rule
+	r.mu.Lock()
+	refusal, refused := r.count.refused()
+	worth := rule.worthAsking(r.tally)
+	divided := r.asked < worth
+	if rule.Queue == nil && (divided || worth == askedMax) {
+		refusal = r.count.briefly(refusal, r.engine.cfg.InstanceTimeout)
+	}
+	r.mu.Unlock()
+	q := &fairQueue{of: r}
+	r.putBack(Lost, func() {
+		switch {
+		case rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
+			q.lineUp(func() { r.refuse(q.sooner(refusal)) })
+		case rule.Queue != nil && refused:
+			q.wakeFirst(func() { r.refuse(q.sooner(refusal)) })
+		//mutant: a script is asked again on what it has left
+		case divided && r.isPutBack():
+			r.again()
+		case refused:
+			r.refuse(refusal)
+		default:
+			r.engine.stats.disputed.Add(1)
+			r.countNoQuorum()
+			r.done(Ran{Err: r.disagreement()})
+		}
+	})
+}
+
+// began returns the start of the first run, as for an attempt.
+func (r *scriptRound) began() instant {
+	if r.before != nil {
+		//mutant: the time of a script that is asked again begins anew
+		return r.before.began()
+	}
+	return r.start
+}
+
+// again runs the script once more, a little later.
+func (r *scriptRound) again() {
+	r.engine.pause(askPause<<r.asked, func() {
+		(&scriptRound{req: r.req, asked: r.asked + 1, before: r, done: r.done}).ask(r.engine)
+	})
+}
+
+// refuse answers that the lock, or what else was asked for, is not to be had.
+func (r *scriptRound) refuse(reply Value) {
+	if r.req.Rule.Merge == Taking {
+		r.engine.stats.refused.Add(1)
+	}
+	r.done(Ran{Reply: reply})
+}
+
+// countWon counts what a quorum granted, with the TTL that is promised, if any.
+func (r *scriptRound) countWon(reply Value, ttl time.Duration) {
+	s := &r.engine.stats
+	switch r.req.Rule.Merge {
+	case Taking:
+		s.acquired.Add(1)
+	case Extending:
+		if ttl > 0 { // else it only asked, or each of several locks was refused
+			s.extended.Add(1)
+		}
+	case Releasing:
+		if reply.Kind != IntValue || reply.Int != 0 { // 0: an outer hold, or other clients, keep the lock
+			s.released.Add(1)
+		}
+	}
+}
+
+func (r *scriptRound) countNoQuorum() {
+	if r.req.Rule.Merge == Taking {
+		r.engine.stats.noQuorum.Add(1)
+	}
+}
+
+// appendKeys names the keys that live for a time which the script has set, on the first master that granted.
+func (r *scriptRound) appendKeys(to []Key) []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.all {
+		if a == nil || a.vote != Granted {
+			continue
+		}
+		for _, e := range a.effects {
+			if e.ttl > 0 && e.kind != deleted {
+				to = append(to, Key{r.req.DB, e.name})
+			}
+		}
+		return to
+	}
+	return to
+}
+
+// failure returns why the script has no quorum. Of several locks, masters that answered may have no vote on one.
+func (r *scriptRound) failure() error {
+	err := r.round.failure()
+	short, is := err.(*NoQuorum) //nolint:errorlint // it is not wrapped
+	if !is {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, a := range r.count.answers {
+		if a == nil || a.value.Kind != ArrayValue {
+			continue
+		}
+		for part := range a.value.Parts() {
+			if part.Kind == ErrorValue {
+				_, why, _ := strings.Cut(part.Text, " ")
+				short.Causes = append(short.Causes, Cause{r.entries[i].lane.master.Addr(), why})
+				break
+			}
+		}
+	}
+	return short
+}
+
+// disagreement returns the error of a round that ended without a quorum of like answers.
+func (r *scriptRound) disagreement() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := &Disagreement{SHA: r.req.Script.sha, Masters: len(r.entries)}
+	for i := range r.entries {
+		text := r.entries[i].cause
+		if a := r.count.answers[i]; a != nil {
+			text = a.describe()
+		}
+		if text != "" {
+			err.Answers = append(err.Answers, Cause{r.entries[i].lane.master.Addr(), text})
+		}
+	}
+	return err
+}
