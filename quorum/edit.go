@@ -13,9 +13,7 @@ type execRound struct {
 	looked  *readRound
 	keys    []*edited
 	puts    []*edited // those of keys that are put
-	known   uint64    // history.now when this had won. Guarded by round.mu
-	repairs []*repair // guarded by round.mu
-	checked bool      // a checkup is due, or was, or is not wanted. Guarded by round.mu
+	mending mending
 }
 
 // An edited is a key of an Exec, and what that does to it.
@@ -35,6 +33,7 @@ type edited struct {
 func newExecRound(x *exec, l *readRound, edits []Edit) *execRound {
 	e := x.engine
 	d := &execRound{exec: x, looked: l}
+	d.mending.of = d
 	for i, ed := range edits {
 		k := &edited{Edit: ed, at: i, key: Key{x.req.DB, x.req.Keys[i]}, was: &l.views[i], ends: make([]int64, len(e.masters))}
 		d.keys = append(d.keys, k)
@@ -121,6 +120,16 @@ func (d *execRound) read(en *entry) ballot {
 	return unexpected
 }
 
+// noteGrants notes the keys that an Exec has put on a master, except those that kept their expiry: it may be a guarded instant.
+func (d *execRound) noteGrants(en *entry) {
+	for _, k := range d.puts {
+		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
+			//mutant: a release of a lock that was put is not made late
+			en.lane.ledger.granted(k.hash, d.place.Load(), at)
+		}
+	}
+}
+
 // oweDeletions has a repair that waits in the lane undone if the repair puts a value that this Exec has deleted elsewhere. It is called with
 // the round's mu held.
 func (d *execRound) oweDeletions(en *entry) {
@@ -159,7 +168,7 @@ func (d *execRound) decide(t tally) Decision {
 }
 
 func (d *execRound) ended(decision Decision) {
-	d.learnSeen()
+	d.mending.learnSeen()
 	switch {
 	case decision == Won:
 		d.won()
@@ -194,7 +203,7 @@ func (d *execRound) won() {
 		}
 	}
 	//mutant: a master that missed a change is not repaired
-	d.repair()
+	d.mending.begin()
 	d.exec.done(done)
 }
 

@@ -12,7 +12,7 @@ func (d *execRound) undo(after func()) {
 	d.mu.Lock()
 	if !d.revoked {
 		undos = d.revoke()
-		for _, r := range d.repairs {
+		for _, r := range d.mending.repairs {
 			//mutant: a repair is not undone with its Exec
 			undos = append(undos, r.undos()...)
 		}
@@ -29,9 +29,9 @@ func (d *execRound) settled(en *entry) {
 	if d.revoked {
 		late = d.undoAt(late, en)
 	} else if d.decision == Won {
-		d.learnPut(en)
+		d.mending.learnPut(en)
 		if en.fate == answered && en.Reply == int64(other) {
-			d.checkUp()
+			d.mending.checkUp()
 		}
 	}
 	for _, k := range d.puts {

@@ -81,37 +81,3 @@ func (h *history) learn(key Key, master, masters int, digest [sha1.Size]byte, en
 }
 
 func digestOf(value string) [sha1.Size]byte { return sha1.Sum([]byte(value)) } //nolint:gosec // see the import
-
-// learnSeen notes what the first round has found agreed on.
-func (d *execRound) learnSeen() {
-	l := d.looked
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, k := range d.keys {
-		if k.Kind == Keep || k.was.Type != "string" {
-			continue
-		}
-		digest := digestOf(k.was.Value)
-		for _, s := range l.keys[i].told {
-			if s.opinion == l.keys[i].agreed && s.left >= 0 {
-				d.engine.history.learn(k.key, s.master, len(d.entries), digest, s.ends)
-			}
-		}
-	}
-}
-
-// learnPut notes what an Exec that has won has put on a master, or may have. It is called with round.mu held.
-func (d *execRound) learnPut(en *entry) {
-	if !d.applied(en) && en.fate != unknown {
-		return
-	}
-	for _, k := range d.puts {
-		d.learnAt(en.master, k, d.lasts(en, k))
-	}
-}
-
-// learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
-// round.mu held.
-func (d *execRound) learnAt(master int, k *edited, ends int64) {
-	d.engine.history.learn(k.key, master, len(d.entries), k.digest, ends)
-}

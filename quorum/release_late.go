@@ -48,16 +48,6 @@ func (l *ledger) granted(hash uint64, round, expires int64) {
 	g.undos.Store(0)
 }
 
-// noteGrants notes the keys that an Exec has put on a master, except keys that kept their expiry, which may be a guarded instant.
-func (d *execRound) noteGrants(en *entry) {
-	for _, k := range d.puts {
-		if at := k.ends[en.master]; at > 0 && !k.KeepTTL {
-			//mutant: a release of a lock that was put is not made late
-			en.lane.ledger.granted(k.hash, d.place.Load(), at)
-		}
-	}
-}
-
 // missed makes a release late on a master that has missed the release.
 func (r *round) missed(en *entry) {
 	//mutant: a release that a master missed is not made late

@@ -30,45 +30,55 @@ type repair struct {
 	answered bool       // guarded by edit.mu
 }
 
-// repair is called when the Exec has won, before its client is told: so the repairs are in the lanes before what the client
+// A mending is the repairs of one Exec that has won.
+type mending struct {
+	of      *execRound // whose mu guards all below
+	known   uint64     // history.now when the Exec had won
+	repairs []*repair
+	checked bool // a checkup is due, or was, or is not wanted
+}
+
+// begin is called when the Exec has won, before its client is told: so the repairs are in the lanes before what the client
 // asks for next.
-func (d *execRound) repair() {
+func (m *mending) begin() {
+	d := m.of
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: a deletion by doubt is repaired
 	if d.tally.Granted < Quorum(len(d.entries)) { // a deletion that has the benefit of the doubt
-		d.checked = true
+		m.checked = true
 		return
 	}
-	d.known = d.engine.history.now()
+	m.known = d.engine.history.now()
 	for i := range d.entries {
 		en := &d.entries[i]
-		d.learnPut(en)
+		m.learnPut(en)
 		differs, fills := d.looked.differs(i)
 		if en.vote == Refused || differs {
-			d.pushRepair(&repair{master: i, fills: fills, deadline: d.deadline})
+			m.push(&repair{master: i, fills: fills, deadline: d.deadline})
 		}
 		if en.vote == Refused {
-			d.checkUp()
+			m.checkUp()
 		}
 	}
 }
 
-// pushRepair sends a repair to its master. It is called with round.mu held.
-func (d *execRound) pushRepair(r *repair) {
+// push sends a repair to its master. It is called with round.mu held.
+func (m *mending) push(r *repair) {
+	d := m.of
 	r.edit, r.lane = d, d.entries[r.master].lane
-	d.repairs = append(d.repairs, r)
+	m.repairs = append(m.repairs, r)
 	r.lane.queue.push(r, d.engine.waited())
 }
 
 // missedBy says that a master has not made the change, and will not make it: neither by the Exec's own command nor by a
 // repair. A change that was made once must not be made again: a client that was told of it may have taken it away since.
 // missedBy is called with round.mu held.
-func (d *execRound) missedBy(master int) bool {
-	if en := &d.entries[master]; en.fate != answered || en.Reply != int64(other) {
+func (m *mending) missedBy(master int) bool {
+	if en := &m.of.entries[master]; en.fate != answered || en.Reply != int64(other) {
 		return false
 	}
-	return !slices.ContainsFunc(d.repairs, func(r *repair) bool {
+	return !slices.ContainsFunc(m.repairs, func(r *repair) bool {
 		return r.master == master && r.ends != nil && !(r.answered && r.Reply == int64(0))
 	})
 }
@@ -99,7 +109,7 @@ func (r *repair) take(now answerTime) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: what was taken away is repaired
-	if now >= r.deadline || d.revoked || r.lane.clock.unsure || !d.missedBy(r.master) {
+	if now >= r.deadline || d.revoked || r.lane.clock.unsure || !d.mending.missedBy(r.master) {
 		return false
 	}
 	var names []string
@@ -116,7 +126,7 @@ func (r *repair) take(now answerTime) bool {
 		case k.Kind < Delete:
 			continue
 		}
-		stale := e.history.of(k.key, r.master, d.known)
+		stale := e.history.of(k.key, r.master, d.mending.known)
 		names, argv = append(names, k.key.Name), append(argv, k.Value, ends[i], int64(len(stale)))
 		for _, v := range stale {
 			argv = append(argv, hex.EncodeToString(v.digest[:]), v.ends)
@@ -134,7 +144,7 @@ func (r *repair) reply(instant) {
 	r.answered = true
 	if r.Reply == int64(1) {
 		for _, k := range d.puts {
-			d.learnAt(r.master, k, r.ends[k.at])
+			d.mending.learnAt(r.master, k, r.ends[k.at])
 		}
 	}
 	var owed []*undo
@@ -172,29 +182,30 @@ func (r *repair) undos() []*undo {
 // repair then if a master that made the change has something else by now, and it takes back what was repaired: a release counts as done
 // also where masters that did not answer may have made up the quorum, and the value must not be on a quorum again.
 type checkup struct {
-	edit *execRound
-	at   answerTime
+	of *mending
+	at answerTime
 }
 
 // checkUp is called with round.mu held.
-func (d *execRound) checkUp() {
-	if !d.checked {
-		d.checked = true
-		d.engine.sweeper.add(checkup{d, d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
+func (m *mending) checkUp() {
+	if e := m.of.engine; !m.checked {
+		m.checked = true
+		e.sweeper.add(checkup{m, e.waited().plus(e.cfg.InstanceTimeout)})
 	}
 }
 
 func (c checkup) due() answerTime { return c.at }
 
 func (c checkup) expire() {
-	d := c.edit
+	d := c.of.of
 	if d.engine.closing.Load() {
 		return
 	}
-	(&readRound{every: true, done: d.checkedUp}).ask(d.engine, d.exec.req.DB, d.exec.req.Keys)
+	(&readRound{every: true, done: c.of.checkedUp}).ask(d.engine, d.exec.req.DB, d.exec.req.Keys)
 }
 
-func (d *execRound) checkedUp(l *readRound) {
+func (m *mending) checkedUp(l *readRound) {
+	d := m.of
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.mu.Lock()
@@ -207,10 +218,10 @@ func (d *execRound) checkedUp(l *readRound) {
 		done, stale, gone := 0, 0, false
 		for _, s := range l.keys[i].told {
 			switch {
-			case d.isDone(k, s):
+			case m.isDone(k, s):
 				done++
 			//mutant: a checkup takes what was put anew for the past
-			case d.missedBy(s.master) && d.isStale(k, s):
+			case m.missedBy(s.master) && m.isStale(k, s):
 				stale++
 				wants[s.master] = true
 			default:
@@ -226,46 +237,82 @@ func (d *execRound) checkedUp(l *readRound) {
 		if done < q && (gone || k.Kind != Put || len(d.entries)-done-stale >= q) {
 			mends = false
 			if gone {
-				d.undoRepairs(k)
+				m.undo(k)
 			}
 		}
 	}
 	for i := range wants {
 		if mends && wants[i] && !d.revoked {
-			d.pushRepair(&repair{master: i, fills: fills, deadline: d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
+			m.push(&repair{master: i, fills: fills, deadline: d.engine.waited().plus(d.engine.cfg.InstanceTimeout)})
 		}
 	}
 }
 
-// undoRepairs takes back what repairs have put under a key. It is called with round.mu held.
-func (d *execRound) undoRepairs(k *edited) {
+// undo takes back what repairs have put under a key. It is called with round.mu held.
+func (m *mending) undo(k *edited) {
 	var all []*undo
-	for _, r := range d.repairs {
+	for _, r := range m.repairs {
 		for n, u := range r.undos() {
-			if d.puts[n] == k {
+			if m.of.puts[n] == k {
 				all = append(all, u)
 			}
 		}
 	}
-	pushUndos(d.engine, all, func() {})
+	pushUndos(m.of.engine, all, func() {})
 }
 
 // isDone says that a master has what the Exec has made of a key.
-func (d *execRound) isDone(k *edited, s sighting) bool {
+func (m *mending) isDone(k *edited, s sighting) bool {
 	if k.Kind != Put {
 		return !s.exists
 	}
-	en := &d.entries[s.master]
+	en := &m.of.entries[s.master]
 	//mutant: a checkup takes another's value for its own
-	return s.kind == "string" && s.value == k.Value && d.mayHaveApplied(en) && isNear(s.ends, d.lasts(en, k))
+	return s.kind == "string" && s.value == k.Value && m.of.mayHaveApplied(en) && isNear(s.ends, m.of.lasts(en, k))
 }
 
 // isStale says that a master has what a repair may replace.
-func (d *execRound) isStale(k *edited, s sighting) bool {
-	return s.kind == "string" && slices.ContainsFunc(d.engine.history.of(k.key, s.master, d.known), func(v version) bool {
+func (m *mending) isStale(k *edited, s sighting) bool {
+	return s.kind == "string" && slices.ContainsFunc(m.of.engine.history.of(k.key, s.master, m.known), func(v version) bool {
 		return isNear(v.ends, s.ends) && v.digest == digestOf(s.value)
 	})
 }
 
 // isNear says that two instants, each as told by a master, may be one.
 func isNear(a, b int64) bool { return max(a-b, b-a) <= 2*expirySlack }
+
+// learnSeen notes what the first round has found agreed on.
+func (m *mending) learnSeen() {
+	d := m.of
+	l := d.looked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, k := range d.keys {
+		if k.Kind == Keep || k.was.Type != "string" {
+			continue
+		}
+		digest := digestOf(k.was.Value)
+		for _, s := range l.keys[i].told {
+			if s.opinion == l.keys[i].agreed && s.left >= 0 {
+				d.engine.history.learn(k.key, s.master, len(d.entries), digest, s.ends)
+			}
+		}
+	}
+}
+
+// learnPut notes what an Exec that has won has put on a master, or may have. It is called with round.mu held.
+func (m *mending) learnPut(en *entry) {
+	d := m.of
+	if !d.applied(en) && en.fate != unknown {
+		return
+	}
+	for _, k := range d.puts {
+		m.learnAt(en.master, k, d.lasts(en, k))
+	}
+}
+
+// learnAt notes that a master has, or may have, what an Exec that has won has put, and when it expires there. It is called with
+// round.mu held.
+func (m *mending) learnAt(master int, k *edited, ends int64) {
+	m.of.engine.history.learn(k.key, master, len(m.of.entries), k.digest, ends)
+}

@@ -683,12 +683,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "a checkup takes what was put anew for the past", rule: "15 repair",
-		change: becomes("d.isStale(k, s)"),
+		change: becomes("m.isStale(k, s)"),
 		test:   "TestACheckupLeavesWhatWasPutAnew", in: ".",
 	},
 	{
 		name: "a checkup takes another's value for its own", rule: "15 repair",
-		change: becomes(`return s.kind == "string" && s.value == k.Value && d.mayHaveApplied(en)`),
+		change: becomes(`return s.kind == "string" && s.value == k.Value && m.of.mayHaveApplied(en)`),
 		test:   "TestACheckupDoesNotFillWithAnotherTTL", in: ".",
 	},
 	{
