@@ -3,6 +3,8 @@ package quorum
 import (
 	"slices"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // ask makes the round; compose makes the command of each master.
@@ -71,18 +73,18 @@ func (a *acquireRound) read(en *entry) ballot {
 
 func (*acquireRound) reads() bool { return false }
 
-func (a *acquireRound) decide(t tally) Decision { return decideAcquire(t) }
+func (a *acquireRound) decide(t rules.Tally) rules.Decision { return rules.DecideAcquire(t) }
 
-func (a *acquireRound) ended(d Decision) {
+func (a *acquireRound) ended(d rules.Decision) {
 	e := a.engine
 	switch d {
-	case Won:
+	case rules.Won:
 		if a.fencing != nil {
 			a.fencing.won()
 			return
 		}
 		a.won(Acquired{Held: a.held()})
-	case Lost:
+	case rules.Lost:
 		insists := a.insists()
 		a.undo(func() {
 			if insists {
@@ -107,7 +109,7 @@ func (a *acquireRound) ended(d Decision) {
 func (a *acquireRound) won(told Acquired) {
 	e := a.engine
 	//mutant: T1 read after the round
-	until := a.began() + Validity(a.req.TTL, 0, e.cfg.DriftFactor)
+	until := a.began() + rules.Validity(a.req.TTL, 0, e.cfg.DriftFactor)
 	//mutant: validity ignored
 	//mutant: validity by the clock of patience
 	if e.catchUp() < until {
@@ -123,7 +125,7 @@ func (a *acquireRound) won(told Acquired) {
 
 // held says whether a quorum has only extended the lock.
 func (a *acquireRound) held() bool {
-	return a.req.Reentrant && a.number(Granted, func(en *entry) bool { return !en.took }) >= Quorum(len(a.entries))
+	return a.req.Reentrant && a.number(rules.Granted, func(en *entry) bool { return !en.took }) >= rules.Quorum(len(a.entries))
 }
 
 // refused tells of a refusal. Where a quorum does not agree who holds the lock, masters are asked again: what one of them has may
@@ -147,12 +149,12 @@ func (a *acquireRound) holder() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	seen := make(map[string]int)
-	for en := range a.who(Refused) {
+	for en := range a.who(rules.Refused) {
 		//mutant: an older copy of a lock tells who holds it
 		if list, _ := en.Reply.([]any); len(list) == 2 && en.clean {
 			token, _ := list[1].(string)
 			//mutant: who holds a lock is what one master says
-			if seen[token]++; seen[token] >= Quorum(len(a.entries)) {
+			if seen[token]++; seen[token] >= rules.Quorum(len(a.entries)) {
 				return token
 			}
 		}
@@ -168,10 +170,10 @@ func (a *acquireRound) freeIn() []time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	free := slices.Repeat([]time.Duration{-1}, len(a.entries))
-	for en := range a.who(Granted) {
+	for en := range a.who(rules.Granted) {
 		free[en.master] = 0
 	}
-	for en := range a.who(Refused) {
+	for en := range a.who(rules.Refused) {
 		free[en.master] = a.engine.cfg.kept(a.engine.cfg.TTLMax)
 		if list, _ := en.Reply.([]any); len(list) == 2 {
 			if ms, ok := list[1].(int64); ok && ms >= 0 {
@@ -296,8 +298,8 @@ func (a *acquireRound) divided() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	took := false
-	for en := range a.who(Granted) {
+	for en := range a.who(rules.Granted) {
 		took = took || en.took
 	}
-	return took && (a.tally.Refused < Quorum(len(a.entries)) || a.asked == 1)
+	return took && (a.tally.Refused < rules.Quorum(len(a.entries)) || a.asked == 1)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -26,10 +27,10 @@ func (a *addRound) ask(e *Engine) {
 // compose makes a command that extends the horizon itself. What is promised is what masters say is left, whatever their clocks show.
 func (a *addRound) compose(en *entry, _ int64) {
 	c := &a.engine.cfg
-	more, until := ceilMillis(a.req.TTL+Drift(a.req.TTL, c.DriftFactor)-clockFloor).Milliseconds(), int64(0)
+	more, until := rules.CeilMillis(a.req.TTL+rules.Drift(a.req.TTL, c.DriftFactor)-rules.ClockFloor).Milliseconds(), int64(0)
 	if a.until != 0 {
 		// What other keys are kept for in addition would differ between masters, which is what this round is to end.
-		more, until = 0, en.lane.clock.now+ceilMillis(a.until-en.lane.clock.gathered).Milliseconds()
+		more, until = 0, en.lane.clock.now+rules.CeilMillis(a.until-en.lane.clock.gathered).Milliseconds()
 	}
 	keys := []string{a.req.Key.Name, horizonKey}
 	en.Args = luaAdd.whole(keys, a.req.Token, more, c.kept(c.TTLMax).Milliseconds(), until)
@@ -43,9 +44,9 @@ func (a *addRound) read(en *entry) ballot {
 	return prolonged(en, a.signature())
 }
 
-func (a *addRound) ended(d Decision) {
+func (a *addRound) ended(d rules.Decision) {
 	switch {
-	case d == Won:
+	case d == rules.Won:
 		least, ends := a.kept()
 		//mutant: each master adds to what it has
 		if a.until == 0 && ends.Hi-ends.Lo > a.engine.uncertainty() {
@@ -53,7 +54,7 @@ func (a *addRound) ended(d Decision) {
 			return
 		}
 		a.won(a.engine.cfg.shown(least))
-	case d == Lost && a.answers(tooLong) > 0 && !a.wrongType():
+	case d == rules.Lost && a.answers(tooLong) > 0 && !a.wrongType():
 		a.done(Extended{Err: ErrTooLong})
 	default:
 		a.extendRound.ended(d)
@@ -67,7 +68,7 @@ func (a *addRound) kept() (least time.Duration, ends vouch.Span) {
 	least, ends = a.engine.cfg.kept(a.engine.cfg.TTLMax), vouch.Span{Lo: math.MaxInt64, Hi: math.MinInt64}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for en := range a.who(Granted) {
+	for en := range a.who(rules.Granted) {
 		if sum, ok := en.Reply.([]any); ok && len(sum) == 3 {
 			left, _ := sum[0].(int64)
 			at, _ := sum[2].(int64)

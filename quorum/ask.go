@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"lockproxy/quorum/rules"
 )
 
 // AskRequest is a question about one key.
@@ -59,18 +61,18 @@ const wrongKind = "wrong type"
 func (*askRound) reads() bool { return true }
 
 func (a *askRound) read(en *entry) ballot {
-	answer := opinion{exists: !isBlank(en.Reply) && !(a.part && en.Reply == ""), kind: "answer"}
+	answer := rules.Opinion{Exists: !isBlank(en.Reply) && !(a.part && en.Reply == ""), Kind: "answer"}
 	if en.Err != nil { // a wrong type is an answer, too
-		if is := readError(en.Err); is.vote == Failed {
+		if is := readError(en.Err); is.vote == rules.Failed {
 			return is
 		}
-		answer.exists, answer.kind = true, wrongKind
+		answer.Exists, answer.Kind = true, wrongKind
 	} else if text, ok := en.Reply.(string); ok {
-		answer.kind, answer.value = "text", text
+		answer.Kind, answer.Value = "text", text
 	} else {
-		answer.value = a.canonical(en.Reply)
+		answer.Value = a.canonical(en.Reply)
 	}
-	return a.hear(en, sighting{opinion: answer})
+	return a.hear(en, sighting{Told: rules.Told{Opinion: answer}})
 }
 
 // isBlank says that an answer, or a part of it, rests on something not being there.
@@ -106,14 +108,14 @@ func (a *askRound) canonical(reply any) string {
 	return "-"
 }
 
-func (a *askRound) ended(d Decision) {
+func (a *askRound) ended(d rules.Decision) {
 	switch {
-	case d == Unanswered:
+	case d == rules.Unanswered:
 		a.done(Asked{Err: a.failure()})
-	case d == Won && a.agreed.kind == wrongKind:
+	case d == rules.Won && a.agreed.Kind == wrongKind:
 		a.done(Asked{Err: ErrWrongType, Exists: true})
-	case d == Won:
-		a.done(Asked{Exists: a.agreed.exists, Reply: a.reply()})
+	case d == rules.Won:
+		a.done(Asked{Exists: a.agreed.Exists, Reply: a.reply()})
 	default:
 		a.done(Asked{})
 	}
@@ -123,6 +125,6 @@ func (a *askRound) ended(d Decision) {
 func (a *askRound) reply() any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	first := slices.IndexFunc(a.told, func(s sighting) bool { return s.opinion == a.agreed })
+	first := slices.IndexFunc(a.told, func(s sighting) bool { return s.Opinion == a.agreed })
 	return a.entries[a.told[first].master].Reply
 }

@@ -1,10 +1,14 @@
 package quorum
 
-import "strings"
+import (
+	"strings"
+
+	"lockproxy/quorum/rules"
+)
 
 // A ballot is what an operation reads in a master's answer: a vote, and whether that counts of any master.
 type ballot struct {
-	vote    Vote
+	vote    rules.Vote
 	ifClean bool
 	cause   string // of a Failed vote
 }
@@ -12,14 +16,14 @@ type ballot struct {
 // The ballots. Those that count only if the master is clean rest on something not being there, or on what may be an older copy: of a
 // master in quarantine, which may have forgotten what was there, they prove nothing (rule 6).
 var (
-	granted        = ballot{vote: Granted}
-	grantedIfClean = ballot{vote: Granted, ifClean: true}
-	refused        = ballot{vote: Refused}
-	refusedIfClean = ballot{vote: Refused, ifClean: true}
+	granted        = ballot{vote: rules.Granted}
+	grantedIfClean = ballot{vote: rules.Granted, ifClean: true}
+	refused        = ballot{vote: rules.Refused}
+	refusedIfClean = ballot{vote: rules.Refused, ifClean: true}
 	unexpected     = failed("gave an answer that this command does not have")
 )
 
-func failed(cause string) ballot { return ballot{vote: Failed, cause: cause} }
+func failed(cause string) ballot { return ballot{vote: rules.Failed, cause: cause} }
 
 // voidCause returns why a ballot does not count, if so.
 func (en *entry) voidCause(b ballot) failure {
@@ -36,7 +40,7 @@ func (en *entry) voidCause(b ballot) failure {
 }
 
 // counts says whether what the master told with a ballot counts. What comes after the deadline does not.
-func (en *entry) counts(b ballot) bool { return en.vote == Pending && en.voidCause(b).none() }
+func (en *entry) counts(b ballot) bool { return en.vote == rules.Pending && en.voidCause(b).none() }
 
 // How answers are read that several operations have.
 

@@ -3,6 +3,7 @@ package quorum
 import (
 	"time"
 
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -45,9 +46,9 @@ func (e *Engine) keepTo(b vouch.Bounds) {
 // cannot tell. The rest is a reserve.
 
 // Uncertainty is by how much a key may end too early, as far as one batch can tell, if the batch is to have a vote at once.
-func Uncertainty(grace time.Duration) time.Duration { return (grace + clockFloor) * 2 / 5 }
+func Uncertainty(grace time.Duration) time.Duration { return (grace + rules.ClockFloor) * 2 / 5 }
 
 func (e *Engine) uncertainty() time.Duration { return Uncertainty(e.bounds.Load().Grace) }
 
 // tolerance is how far a master's clock may step, in either direction, before that counts as a jump.
-func tolerance(grace time.Duration) time.Duration { return (grace + clockFloor) / 5 }
+func tolerance(grace time.Duration) time.Duration { return (grace + rules.ClockFloor) / 5 }

@@ -1,5 +1,7 @@
 package quorum
 
+import "lockproxy/quorum/rules"
+
 // luaBreak KEYS[1]=resource ARGV[1]=the last moment: delete whatever is there.
 var luaBreak = newLua(luaInTime + `
 if redis.call('EXISTS', KEYS[1]) == 0 then return -1 end
@@ -31,14 +33,14 @@ func (b *breakRound) read(en *entry) ballot {
 func (*breakRound) reads() bool { return false }
 
 // decide waits for every master, of which one is enough.
-func (b *breakRound) decide(t tally) Decision {
+func (b *breakRound) decide(t rules.Tally) rules.Decision {
 	switch {
 	case t.Pending() > 0:
-		return Undecided
-	case t.Answered() < Quorum(t.Masters):
-		return Unanswered
+		return rules.Undecided
+	case t.Answered() < rules.Quorum(t.Masters):
+		return rules.Unanswered
 	case t.Granted > 0:
-		return Won
+		return rules.Won
 	}
-	return Lost
+	return rules.Lost
 }

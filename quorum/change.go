@@ -1,6 +1,10 @@
 package quorum
 
-import "time"
+import (
+	"time"
+
+	"lockproxy/quorum/rules"
+)
 
 // Holds says whether a TTL applies to a key that has current left.
 func (c ExpireCondition) Holds(ttl, current time.Duration) bool {
@@ -32,15 +36,15 @@ func (c *removeRound) ask(e *Engine, key Key, was *View) {
 func (c *removeRound) read(en *entry) ballot { return comparison(en) }
 func (*removeRound) reads() bool             { return false }
 
-func (c *removeRound) decide(t tally) Decision { return decideRelease(t) }
-func (c *removeRound) ended(d Decision)        { c.done(c.changed(d)) }
+func (c *removeRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
+func (c *removeRound) ended(d rules.Decision)              { c.done(c.changed(d)) }
 
 // changed is what a decision about a change comes to.
-func (r *round) changed(d Decision) Changed {
-	if d == Unanswered {
+func (r *round) changed(d rules.Decision) Changed {
+	if d == rules.Unanswered {
 		return Changed{Err: r.failure()}
 	}
-	return Changed{Applied: d == Won}
+	return Changed{Applied: d == rules.Won}
 }
 
 // An expireRound is the second round of an Expire: an extension of whatever is there. It promises nobody any validity.
@@ -58,8 +62,8 @@ func (x *expireRound) ask(e *Engine, req ExpireRequest, was *View) {
 	begin(e, x, req.Key, x.runs(luaExpireSeen, []string{req.Key.Name}, kind, content, x.keeps.Milliseconds()))
 }
 
-func (x *expireRound) ended(d Decision) {
-	if d == Won {
+func (x *expireRound) ended(d rules.Decision) {
+	if d == rules.Won {
 		x.fill()
 	}
 	x.done(x.changed(d))

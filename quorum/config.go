@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // Config holds what an engine must know. Zero values get the defaults.
@@ -89,4 +91,14 @@ func (c *Config) validate(n int) error {
 		return fmt.Errorf("negative limits, or more than %d databases", databasesMax)
 	}
 	return nil
+}
+
+// kept returns how long masters are told to keep the key of a lock.
+func (c *Config) kept(ttl time.Duration) time.Duration {
+	return rules.Kept(ttl, c.Grace, c.DriftFactor)
+}
+
+// shown is the inverse of kept.
+func (c *Config) shown(remaining time.Duration) time.Duration {
+	return rules.Shown(remaining, c.Grace, c.DriftFactor)
 }

@@ -4,7 +4,7 @@
 //
 //	Acquire          reads the clock (T1) and makes a round: a command for each master
 //	lanes            one for each master: gather what waits, write it, read the replies, hand them out
-//	round            turns each reply into a vote and asks, after each, the rule: decision.go
+//	round            turns each reply into a vote and asks, after each, the rule: package rules
 //	attempt          takes the decision. Won: is validity left? Then it is a Lock.
 //	                 Else what it set is undone, through the same lanes, before the caller is told.
 //	sweeper          ends the rounds that masters do not answer in time
@@ -17,7 +17,7 @@
 //
 //	api.go, requests.go, config.go,  what callers see; what an Engine is made of
 //	lock.go, noquorum.go, engine.go
-//	decision.go, validity.go         the rules, pure
+//	package rules                    the rules, pure
 //	round.go, entry.go, ballot.go,   how a command travels to N masters, and its answers come back as votes
 //	lane.go, batch.go, linger.go,    a lane: its loop, and its batches; what waits; its connections
 //	queue.go, connection.go,

@@ -4,6 +4,8 @@ import (
 	"crypto/sha1" //nolint:gosec // see history.go
 	"slices"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // An execRound is the second round of an Exec: it changes the keys on each master on which all are as the first round saw them.
@@ -144,36 +146,36 @@ func (d *execRound) oweDeletions(en *entry) {
 func (*execRound) reads() bool { return false }
 
 // mayHaveChanged says whether the plan did anything to the key: a refused SET NX of a transaction leaves its key alone.
-func (d *execRound) mayHaveChanged(_ Decision, name string) bool {
+func (d *execRound) mayHaveChanged(_ rules.Decision, name string) bool {
 	return slices.ContainsFunc(d.keys, func(k *edited) bool { return k.key.Name == name && k.Kind != Keep })
 }
 
 // decide gives a deletion the benefit of the doubt, like a release. A try that has lost still waits for the masters to which
 // its command was sent: what they did must be known before the next try begins.
-func (d *execRound) decide(t tally) Decision {
+func (d *execRound) decide(t rules.Tally) rules.Decision {
 	if d.releases != nil {
-		return decideRelease(t)
+		return rules.DecideRelease(t)
 	}
-	decision := decideAcquire(t)
-	if decision != Lost {
+	decision := rules.DecideAcquire(t)
+	if decision != rules.Lost {
 		return decision
 	}
 	for i := range d.entries {
 		//mutant: a try that has lost waits for who was not told
-		if en := &d.entries[i]; en.vote == Pending && en.fate == sent {
-			return Undecided
+		if en := &d.entries[i]; en.vote == rules.Pending && en.fate == sent {
+			return rules.Undecided
 		}
 	}
-	return Lost
+	return rules.Lost
 }
 
-func (d *execRound) ended(decision Decision) {
+func (d *execRound) ended(decision rules.Decision) {
 	d.mending.learnSeen()
 	switch {
-	case decision == Won:
+	case decision == rules.Won:
 		d.won()
 	//mutant: what may be done is done again
-	case decision == Lost && !d.mayBeDone():
+	case decision == rules.Lost && !d.mayBeDone():
 		err := d.failure()
 		//mutant: an Exec that lost is not put back
 		d.undo(func() {
@@ -212,7 +214,7 @@ func (d *execRound) won() {
 func (d *execRound) until() (until instant, promised bool) {
 	until = instant(1<<63 - 1)
 	for _, k := range d.puts {
-		since, validity := d.start, Validity(k.TTL, 0, d.engine.cfg.DriftFactor)
+		since, validity := d.start, rules.Validity(k.TTL, 0, d.engine.cfg.DriftFactor)
 		switch {
 		case k.KeepTTL:
 			//mutant: a TTL that is kept counts from the change
@@ -229,7 +231,7 @@ func (d *execRound) until() (until instant, promised bool) {
 // givesUp says that what was there got a TTL of which no validity can be left (see TTLMin), or one that is shorter than what was
 // left and than a round may take: whoever asks for that counts on the lock no more. Late, it is as good as in time.
 func (k *edited) givesUp(c *Config) bool {
-	return k.TTL < TTLMin(c.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= c.InstanceTimeout
+	return k.TTL < rules.TTLMin(c.DriftFactor) || k.TTL < k.was.TTL && k.TTL <= c.InstanceTimeout
 }
 
 func (d *execRound) signatures() (all []signature) {

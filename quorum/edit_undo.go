@@ -1,6 +1,10 @@
 package quorum
 
-import "slices"
+import (
+	"slices"
+
+	"lockproxy/quorum/rules"
+)
 
 // An Exec that does not win on a quorum puts back what it replaced and deleted; exec.go says what, and why the rest stays. Whether
 // it may try again depends on what may be left.
@@ -28,7 +32,7 @@ func (d *execRound) settled(en *entry) {
 	//mutant: what an Exec did late stays
 	if d.revoked {
 		late = d.undoAt(late, en)
-	} else if d.decision == Won {
+	} else if d.decision == rules.Won {
 		d.mending.learnPut(en)
 		if en.fate == answered && en.Reply == int64(other) {
 			d.mending.checkUp()
@@ -93,7 +97,7 @@ func (d *execRound) putBack(en *entry, k *edited) *undo {
 		// Once the key's time is over by our clock it stays gone: the master may have forgotten the key while it was away, and
 		// its clock may have been set back. There the key would begin to live anew.
 		//mutant: what is put back begins to live anew
-		u.gone = d.start + kept + Drift(kept, c.DriftFactor)
+		u.gone = d.start + kept + rules.Drift(kept, c.DriftFactor)
 		return u
 	}
 	return nil
@@ -151,7 +155,7 @@ func (d *execRound) mayBeDone() bool {
 			done++
 		}
 	}
-	return done >= Quorum(len(d.entries))
+	return done >= rules.Quorum(len(d.entries))
 }
 
 func (d *execRound) mayHaveApplied(en *entry) bool {

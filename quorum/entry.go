@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // An entry is one master's part of a round: the command, its fate and its vote. It waits in a lane.
@@ -15,7 +16,7 @@ type entry struct {
 
 	expires int64 // when what it sets expires, ms of the master's clock; 0 before it is written
 	fate    fate
-	vote    Vote
+	vote    rules.Vote
 	cause   string // of a Failed vote
 	took    bool   // the reply says that the command set the key where none was
 	undoing bool   // an undo of it exists; compensation.go
@@ -79,7 +80,7 @@ func (en *entry) reply(now instant) {
 		en.fate, en.epoch, en.clean = answered, en.lane.batch.epoch, en.lane.batch.quarantined == ""
 		b := en.round.operation.read(en)
 		if d := en.voidCause(b); !d.none() {
-			en.record(Failed, d)
+			en.record(rules.Failed, d)
 		} else {
 			en.record(b.vote, failure{FailedError, b.cause})
 		}
@@ -114,12 +115,12 @@ func (en *entry) fail(f fate, why failure) {
 	if en.fate = f; f == unknown && en.round.blind {
 		return // the command may run until the round ends
 	}
-	en.record(Failed, why)
+	en.record(rules.Failed, why)
 }
 
 // record counts the entry's vote, unless it has one: a late answer changes nothing. The round's mu is held.
-func (en *entry) record(v Vote, why failure) {
-	if en.vote != Pending {
+func (en *entry) record(v rules.Vote, why failure) {
+	if en.vote != rules.Pending {
 		return
 	}
 	en.vote, en.cause = v, why.text

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -61,8 +62,8 @@ func (v View) Mark() Mark {
 	kind, content := v.content()
 	m := Mark{content: sha256.Sum256([]byte(kind + " " + content))}
 	for _, s := range v.told {
-		if s.exists && s.opinion == v.seen {
-			s.opinion = opinion{}
+		if s.Exists && s.Opinion == v.seen {
+			s.Opinion = rules.Opinion{}
 			m.told = append(m.told, s)
 		}
 	}
@@ -197,7 +198,7 @@ func (x *exec) looked(l *readRound) {
 // tooShort says that a lock would be taken that is over when it is granted.
 func (x *exec) tooShort(now []View, edits []Edit) bool {
 	for i, ed := range edits {
-		if ed.Kind == Put && !now[i].Exists && ed.TTL < TTLMin(x.engine.cfg.DriftFactor) {
+		if ed.Kind == Put && !now[i].Exists && ed.TTL < rules.TTLMin(x.engine.cfg.DriftFactor) {
 			return true
 		}
 	}
@@ -211,7 +212,7 @@ func (x *exec) differ(err error) bool {
 	e := x.engine
 	var no *NoQuorum
 	rest := x.patient.since(e.waited())
-	if err != nil && (!errors.As(err, &no) || no.Answered < Quorum(no.Masters)) || rest <= 0 {
+	if err != nil && (!errors.As(err, &no) || no.Answered < rules.Quorum(no.Masters)) || rest <= 0 {
 		return false
 	}
 	x.pause = min(max(2*x.pause, 2*askPause), e.cfg.InstanceTimeout)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 func (w *world) exec(req ExecRequest) Executed {
@@ -204,9 +206,9 @@ func TestExecWaitsForTheMastersThatWatchHeard(t *testing.T) {
 func TestAMarkIsComparedOnMastersThatToldItBothTimes(t *testing.T) {
 	view := func(told ...sighting) View {
 		for i := range told {
-			told[i].opinion = opinion{true, "string", "v"}
+			told[i].Opinion = rules.Opinion{Exists: true, Kind: "string", Value: "v"}
 		}
-		return View{Exists: true, Type: "string", Value: "v", seen: opinion{true, "string", "v"}, told: told}
+		return View{Exists: true, Type: "string", Value: "v", seen: rules.Opinion{Exists: true, Kind: "string", Value: "v"}, told: told}
 	}
 	at := func(master int, ends, slack int64) sighting {
 		return sighting{master: master, left: time.Second, ends: ends, slack: slack}
@@ -502,11 +504,11 @@ func TestOnlyOneGetsTheOldValue(t *testing.T) {
 }
 
 func TestALookTellsWhenAMasterWasToDropWhatWasAgreedOn(t *testing.T) {
-	agreed := opinion{true, "string", "a"}
+	agreed := rules.Opinion{Exists: true, Kind: "string", Value: "a"}
 	l := &readRound{keys: []agreement{{}, {agreed: agreed, told: []sighting{
-		{opinion: agreed, master: 2, left: time.Second, ends: 1002},
-		{opinion: agreed, master: 0, left: -time.Millisecond, ends: 1000}, // never
-		{opinion: opinion{true, "string", "b"}, master: 1, left: time.Second, ends: 1001},
+		{Told: rules.Told{Opinion: agreed}, master: 2, left: time.Second, ends: 1002},
+		{Told: rules.Told{Opinion: agreed}, master: 0, left: -time.Millisecond, ends: 1000}, // never
+		{Told: rules.Told{Opinion: rules.Opinion{Exists: true, Kind: "string", Value: "b"}}, master: 1, left: time.Second, ends: 1001},
 	}}}}
 	for master, want := range []int64{0, 0, 1002, 0} {
 		if got := l.ends(master, 1); got != want {
@@ -546,7 +548,7 @@ func TestATTLThatIsKeptCountsFromTheLook(t *testing.T) {
 	}
 	for want := time.Second; want <= 2*time.Second; want += time.Second {
 		until, _ := d.until()
-		if got := until - Validity(10*time.Second, 0, e.cfg.DriftFactor); got != want {
+		if got := until - rules.Validity(10*time.Second, 0, e.cfg.DriftFactor); got != want {
 			t.Errorf("it counts from %v, want %v", got, want)
 		}
 		d.puts = d.puts[1:]

@@ -1,6 +1,10 @@
 package quorum
 
-import "time"
+import (
+	"time"
+
+	"lockproxy/quorum/rules"
+)
 
 // ask makes the round.
 func (x *extendRound) ask(e *Engine) {
@@ -44,8 +48,8 @@ func (x *extendRound) givesUp(ttl time.Duration) bool {
 		return ok && n <= sooner
 	}
 	//mutant: an extension by little is not promised
-	return ttl < TTLMin(x.engine.cfg.DriftFactor) ||
-		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(Granted, isSooner) > 0
+	return ttl < rules.TTLMin(x.engine.cfg.DriftFactor) ||
+		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(rules.Granted, isSooner) > 0
 }
 
 // prolonged reads the reply of a script that compares before it extends.
@@ -71,9 +75,9 @@ func prolonged(en *entry, sig signature) ballot {
 
 func (*extendRound) reads() bool { return false }
 
-func (x *extendRound) decide(t tally) Decision {
+func (x *extendRound) decide(t rules.Tally) rules.Decision {
 	//mutant: an extension is decided as an acquire
-	return decideExtend(t)
+	return rules.DecideExtend(t)
 }
 
 func (x *extendRound) settled(en *entry) {
@@ -89,11 +93,11 @@ func (x *extendRound) lacking(en *entry) []*gap {
 	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}
 }
 
-func (x *extendRound) ended(d Decision) {
+func (x *extendRound) ended(d rules.Decision) {
 	switch {
-	case d == Won:
+	case d == rules.Won:
 		x.won(x.req.TTL)
-	case d == Unanswered:
+	case d == rules.Unanswered:
 		x.done(Extended{Err: x.failure()})
 	case x.wrongType():
 		x.done(Extended{Err: ErrWrongType})
@@ -112,7 +116,7 @@ func (x *extendRound) won(ttl time.Duration) {
 		return
 	}
 	//mutant: T1 of an extension read after the round
-	until := x.start + Validity(ttl, 0, e.cfg.DriftFactor)
+	until := x.start + rules.Validity(ttl, 0, e.cfg.DriftFactor)
 	if e.catchUp() >= until {
 		e.stats.expired.Add(1)
 		x.done(Extended{Err: ErrLate})

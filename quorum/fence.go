@@ -1,6 +1,10 @@
 package quorum
 
-import "strconv"
+import (
+	"strconv"
+
+	"lockproxy/quorum/rules"
+)
 
 // A fence is a number that grows with every lock that is asked for with one: it is larger than each that was given out, in
 // this database, before the attempt began (rule 14). Every master keeps the largest fence that it has seen, over all
@@ -81,7 +85,7 @@ func (f *fencing) won() {
 	}
 	a.mu.Unlock()
 	a.engine.fences.learn(f.fence, a.engine.now())
-	switch q := Quorum(len(a.entries)); {
+	switch q := rules.Quorum(len(a.entries)); {
 	//mutant: what an unseeded master knows counts
 	//mutant: a quorum need not be seeded
 	case seeded < q || a.engine.fences.mayReseed(a.engine.now()): // only a seeded master can keep the fence
@@ -108,7 +112,7 @@ func (f *fencing) fail(err error) {
 // fence reads what a master that granted knows: the largest fence, with that of this attempt, and whether it is seeded. It
 // is called with the round's mu held.
 func (en *entry) fence() (fence int64, seeded, ok bool) {
-	if en.vote != Granted {
+	if en.vote != rules.Granted {
 		return 0, false, false
 	}
 	return fenceReply(en.Reply, 1)
@@ -162,22 +166,22 @@ func (l *fenceLookRound) read(en *entry) ballot {
 
 func (*fenceLookRound) reads() bool { return true }
 
-func (l *fenceLookRound) decide(t tally) Decision {
+func (l *fenceLookRound) decide(t rules.Tally) rules.Decision {
 	switch {
 	//mutant: one seeded master is asked
-	case t.Granted > t.spare():
-		return Won
+	case t.Granted > t.Spare():
+		return rules.Won
 	case t.Pending() > 0:
-		return Undecided
-	case t.Answered() >= Quorum(t.Masters):
-		return Lost
+		return rules.Undecided
+	case t.Answered() >= rules.Quorum(t.Masters):
+		return rules.Lost
 	}
-	return Unanswered
+	return rules.Unanswered
 }
 
-func (l *fenceLookRound) ended(d Decision) {
+func (l *fenceLookRound) ended(d rules.Decision) {
 	f := l.of
-	if d == Unanswered {
+	if d == rules.Unanswered {
 		f.fail(l.failure())
 		return
 	}
@@ -185,7 +189,7 @@ func (l *fenceLookRound) ended(d Decision) {
 	//mutant: what is asked is not heeded
 	f.fence = max(f.fence, l.most+1)
 	l.mu.Unlock()
-	if f.founded = d == Won; !f.founded {
+	if f.founded = d == rules.Won; !f.founded {
 		l.engine.cfg.Logger.Warn("a fence rests on the clock: too few masters know the fences before it, as in a new deployment", "db", f.attempt.req.Key.DB)
 	}
 	f.raise()
@@ -218,7 +222,7 @@ func (r *fenceRaiseRound) compose(en *entry, _ int64) {
 	was := &a.entries[en.master]
 	epoch, seeds := int64(-1), int64(0)
 	a.mu.Lock() // after this round's
-	if was.vote == Granted {
+	if was.vote == rules.Granted {
 		epoch = was.epoch
 	}
 	expires := was.expires
@@ -247,24 +251,24 @@ func (r *fenceRaiseRound) read(en *entry) ballot {
 
 func (*fenceRaiseRound) reads() bool { return false }
 
-func (r *fenceRaiseRound) decide(t tally) Decision {
+func (r *fenceRaiseRound) decide(t rules.Tally) rules.Decision {
 	//mutant: one master keeps the fence
-	return decideAcquire(t)
+	return rules.DecideAcquire(t)
 }
-func (r *fenceRaiseRound) ended(d Decision) {
+func (r *fenceRaiseRound) ended(d rules.Decision) {
 	f, a := r.of, r.of.attempt
 	r.mu.Lock()
 	more := r.more
 	r.mu.Unlock()
 	switch {
-	case d == Won:
+	case d == rules.Won:
 		r.engine.fences.learn(f.fence, r.engine.now())
 		f.keep()
 	//mutant: a fence that a master has exceeded is not raised further
 	case more > f.fence && f.raises < raisesMost: // as when the master that the fence came from has gone meanwhile
 		f.fence = more
 		f.raise()
-	case d == Lost: // it was taken away, or has expired
+	case d == rules.Lost: // it was taken away, or has expired
 		a.engine.stats.refused.Add(1)
 		a.undo(func() { a.done(Acquired{Refused: true}) })
 	default:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // A fill gives one master a key of a lock that the other masters hold. The master may lack it because it was away when the lock was
@@ -65,7 +66,7 @@ func (r *round) fillLate(en *entry) {
 }
 
 func (r *round) fillAt(en *entry) {
-	if en.vote == Pending || en.vote == Failed {
+	if en.vote == rules.Pending || en.vote == rules.Failed {
 		return
 	}
 	for _, g := range r.operation.lacking(en) {
@@ -78,7 +79,7 @@ func (r *round) fillAt(en *entry) {
 
 // granting returns a bit for each master that has granted. It is called with the round's mu held.
 func (r *round) granting() (bits uint64) {
-	for en := range r.who(Granted) {
+	for en := range r.who(rules.Granted) {
 		bits |= 1 << en.master
 	}
 	return bits
@@ -129,13 +130,13 @@ func (f *fill) isThere(l *readRound) bool {
 	defer l.mu.Unlock()
 	//mutant: what was filled stays where the lock has changed
 	same, filled := 0, f.ends == 0
-	if f.seen = l.keys[0].agreed.value; f.gap.dump == "" && f.seen != f.gap.value {
+	if f.seen = l.keys[0].agreed.Value; f.gap.dump == "" && f.seen != f.gap.value {
 		return false // it is somebody else's by now. A dump is compared by the master itself; see luaFillDump
 	}
 	f.kept = l.engine.cfg.kept(l.engine.cfg.TTLMax)
 	for _, s := range l.keys[0].told {
 		switch {
-		case !s.exists || s.opinion != l.keys[0].agreed:
+		case !s.Exists || s.Opinion != l.keys[0].agreed:
 		case f.gap.others&(1<<s.master) != 0:
 			same++
 			//mutant: a fill outlives the lock
@@ -145,7 +146,7 @@ func (f *fill) isThere(l *readRound) bool {
 		}
 	}
 	//mutant: what was filled stays where the lock may be gone
-	return filled && same >= Quorum(len(l.entries))
+	return filled && same >= rules.Quorum(len(l.entries))
 }
 
 func (f *fill) command() *masters.Call { return &f.Call }
@@ -165,7 +166,7 @@ func (f *fill) take(now answerTime) bool {
 	least := l.clock.earliest(l.clock.gathered)
 	f.ends = l.clock.expiryAnew(g.signature().hash(), l.clock.now+in(f.kept))
 	keys := []string{g.key.Name, canaryKey}
-	argv := []any{g.value, f.ends, least + in(Validity(c.shown(f.kept), 0, c.DriftFactor)), l.connection.marks.canary}
+	argv := []any{g.value, f.ends, least + in(rules.Validity(c.shown(f.kept), 0, c.DriftFactor)), l.connection.marks.canary}
 	if f.Args = luaFill.whole(keys, argv...); g.dump != "" {
 		argv[0] = g.dump
 		f.Args = luaFillDump.whole(keys, append(argv, f.seen)...)

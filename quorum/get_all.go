@@ -3,6 +3,8 @@ package quorum
 import (
 	"fmt"
 	"slices"
+
+	"lockproxy/quorum/rules"
 )
 
 // GetAllRequest asks for the strings under several keys of one database.
@@ -164,9 +166,9 @@ func (a *getRound) read(en *entry) ballot {
 		var s sighting
 		switch item := item.(type) {
 		case string:
-			s.opinion = opinion{true, "string", item}
+			s.Opinion = rules.Opinion{Exists: true, Kind: "string", Value: item}
 		case int64:
-			s.opinion, s.length, a.sized = opinion{true, lengthKind, ""}, int(item), true
+			s.Opinion, s.length, a.sized = rules.Opinion{Exists: true, Kind: lengthKind, Value: ""}, int(item), true
 		}
 		a.keys[i].add(en, s)
 	}
@@ -175,15 +177,15 @@ func (a *getRound) read(en *entry) ballot {
 
 // decide waits until something is known about every key or, once one master has told lengths, until a quorum has answered: what they
 // tell is not compared then, as all are asked again.
-func (a *getRound) decide(t tally) Decision {
+func (a *getRound) decide(t rules.Tally) rules.Decision {
 	if a.sized {
-		return decideAcquire(t)
+		return rules.DecideAcquire(t)
 	}
 	return decideEach(a.keys, t)
 }
 
-func (a *getRound) ended(d Decision) {
-	if d == Unanswered {
+func (a *getRound) ended(d rules.Decision) {
+	if d == rules.Unanswered {
 		a.done(a.failure())
 		return
 	}
@@ -193,15 +195,15 @@ func (a *getRound) ended(d Decision) {
 // size returns the longest that a master has told of the i-th value, or sent. It is called with round.mu held.
 func (a *getRound) size(i int) (n int) {
 	for _, s := range a.keys[i].told {
-		n = max(n, s.length, len(s.value))
+		n = max(n, s.length, len(s.Value))
 	}
 	return n
 }
 
 // view returns what was agreed on. It is called with round.mu held.
 func (a *getRound) view(i int) View {
-	if is := a.keys[i].agreed; is.exists {
-		return View{Exists: true, Type: "string", Value: is.value, Length: len(is.value)}
+	if is := a.keys[i].agreed; is.Exists {
+		return View{Exists: true, Type: "string", Value: is.Value, Length: len(is.Value)}
 	}
 	return View{Type: "none"}
 }

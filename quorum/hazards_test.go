@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -303,8 +304,8 @@ func TestANegativeReplyWaitsOnlyForMastersThatGranted(t *testing.T) {
 
 func TestAKeyWithoutTTLOnOneMasterDoesNotShortenOrLengthenTheAnswer(t *testing.T) {
 	c := Config{}.withDefaults()
-	agreed := opinion{true, "string", "a"}
-	if d, _ := c.remaining([]sighting{{opinion: agreed, left: -time.Millisecond}, {opinion: agreed, left: 3 * time.Second}}, agreed, 2); d > 3*time.Second {
+	agreed := rules.Opinion{Exists: true, Kind: "string", Value: "a"}
+	if d, _ := c.remaining([]sighting{{Told: rules.Told{Opinion: agreed}, left: -time.Millisecond}, {Told: rules.Told{Opinion: agreed}, left: 3 * time.Second}}, agreed, 2); d > 3*time.Second {
 		t.Errorf("a quorum holds it for 3 s; told %v", d)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // LocksRequest asks which locks a quorum holds in one database.
@@ -96,7 +97,7 @@ func newSearch(e *Engine, req LocksRequest, done func(FoundLocks)) *search {
 // next looks at names that were told, asks for more, or ends the search.
 func (s *search) next() {
 	e := s.engine
-	switch enough := len(e.masters) - Quorum(len(e.masters)) + 1; {
+	switch enough := len(e.masters) - rules.Quorum(len(e.masters)) + 1; {
 	case len(s.found) > s.req.Most:
 		s.found = s.found[:s.req.Most]
 		s.end(StopCount)

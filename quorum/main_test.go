@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -79,10 +80,10 @@ func BenchmarkAcquire(b *testing.B) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	t := tally{Masters: 5, Granted: 2, Refused: 1}
+	t := rules.Tally{Masters: 5, Granted: 2, Refused: 1}
 	b.ReportAllocs()
 	for b.Loop() {
-		if decideAcquire(t) != Undecided {
+		if rules.DecideAcquire(t) != rules.Undecided {
 			b.Fatal("decided")
 		}
 	}

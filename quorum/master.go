@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // A master is one of the N, with all that its lanes know in common.
@@ -14,7 +15,7 @@ type master struct {
 	watch     watch
 	grants    grants // in all databases
 	dropped   atomic.Uint64
-	votes     [Failed + 1]atomic.Uint64
+	votes     [rules.Failed + 1]atomic.Uint64
 	failures  [failureKinds]atomic.Uint64
 	roundTrip atomic.Int64
 	marked    atomic.Int64 // so many confirmed jumps are in every database's mark, by the lane of database 0
@@ -26,9 +27,9 @@ type master struct {
 }
 
 // count counts a vote and, if it failed, why.
-func (m *master) count(v Vote, why FailureKind) {
+func (m *master) count(v rules.Vote, why FailureKind) {
 	m.votes[v].Add(1)
-	if v == Failed {
+	if v == rules.Failed {
 		m.failures[why].Add(1)
 	}
 }

@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"fmt"
+
+	"lockproxy/quorum/rules"
 )
 
 // NoQuorum says that the masters could not give an answer that a quorum stands behind. What the caller asked for may
@@ -21,8 +23,8 @@ type Cause struct {
 
 // Error is the text that clients see. Its first word is one that no client library retries on.
 func (e *NoQuorum) Error() string {
-	text := fmt.Sprintf("NOQUORUM %d of %d masters answered, %d needed", e.Answered, e.Masters, Quorum(e.Masters))
-	if e.Answered >= Quorum(e.Masters) {
+	text := fmt.Sprintf("NOQUORUM %d of %d masters answered, %d needed", e.Answered, e.Masters, rules.Quorum(e.Masters))
+	if e.Answered >= rules.Quorum(e.Masters) {
 		text += " to agree"
 	}
 	switch {
@@ -53,6 +55,6 @@ type Disagreement struct {
 
 // Error is the text that clients see.
 func (e *Disagreement) Error() string {
-	return fmt.Sprintf("NOQUORUM script %s: no %d of %d masters agree on what it comes to", e.SHA, Quorum(e.Masters), e.Masters) +
+	return fmt.Sprintf("NOQUORUM script %s: no %d of %d masters agree on what it comes to", e.SHA, rules.Quorum(e.Masters), e.Masters) +
 		listed(e.Answers) + "; what it created or changed has been put back"
 }

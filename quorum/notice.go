@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"lockproxy/quorum/rules"
 )
 
 // A Notice tells whether a key was changed through this engine since the notice was asked for. WATCH needs it where a change leaves
@@ -67,8 +69,8 @@ func (b *notices) on(db int, names []string) (all []*Notice) {
 }
 
 // tellNotices tells the notices of the round's keys of a round that has ended. It is called without mu.
-func (r *round) tellNotices(d Decision) {
-	if d == Lost {
+func (r *round) tellNotices(d rules.Decision) {
+	if d == rules.Lost {
 		return
 	}
 	for _, n := range r.notices {

@@ -1,5 +1,7 @@
 package quorum
 
+import "lockproxy/quorum/rules"
+
 // Polled is the outcome of a Poll.
 type Polled struct {
 	Err     error // *NoQuorum, ErrClosed
@@ -26,21 +28,21 @@ func (p *pollRound) read(en *entry) ballot {
 
 func (p *pollRound) reads() bool { return !p.changes }
 
-func (p *pollRound) decide(t tally) Decision {
+func (p *pollRound) decide(t rules.Tally) rules.Decision {
 	if p.all && t.Pending() > 0 {
-		return Undecided
+		return rules.Undecided
 	}
-	return decideAcquire(t)
+	return rules.DecideAcquire(t)
 }
 
-func (p *pollRound) ended(d Decision) {
-	if d != Won {
+func (p *pollRound) ended(d rules.Decision) {
+	if d != rules.Won {
 		p.done(Polled{Err: p.failure()})
 		return
 	}
 	p.mu.Lock()
 	replies := make([]any, len(p.entries))
-	for en := range p.who(Granted) {
+	for en := range p.who(rules.Granted) {
 		replies[en.master] = en.Reply
 	}
 	p.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -119,7 +120,7 @@ func (l *readRound) read(en *entry) ballot {
 	}
 	is := granted
 	//mutant: a checkup goes by an older copy
-	if l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.exists }) {
+	if l.every || slices.ContainsFunc(all, func(s sighting) bool { return !s.Exists }) {
 		is = grantedIfClean
 	}
 	if en.counts(is) {
@@ -160,7 +161,7 @@ func parseSighting(reply any) (sighting, bool) {
 	ms, ok4 := list[3].(int64)
 	ends, ok5 := list[4].(int64)
 	slack, ok6 := list[5].(int64)
-	s := sighting{opinion: opinion{true, kind, value}, length: int(length), left: time.Duration(ms) * time.Millisecond, ends: ends, slack: slack}
+	s := sighting{Told: rules.Told{Opinion: rules.Opinion{Exists: true, Kind: kind, Value: value}}, length: int(length), left: time.Duration(ms) * time.Millisecond, ends: ends, slack: slack}
 	if len(list) == 7 {
 		s.head, _ = list[6].(string)
 	}
@@ -170,14 +171,14 @@ func parseSighting(reply any) (sighting, bool) {
 func (*readRound) reads() bool { return true }
 
 // decide waits until something is known about every key.
-func (l *readRound) decide(t tally) Decision {
+func (l *readRound) decide(t rules.Tally) rules.Decision {
 	//mutant: who told of what is watched is not waited for
 	if l.every && t.Pending() > 0 || slices.ContainsFunc(l.marks, l.awaits) {
-		return Undecided
+		return rules.Undecided
 	}
 	d := decideEach(l.keys[:l.within], t)
-	if l.apart && d == Unanswered && t.Failed <= t.spare() && t.Pending() == 0 {
-		return Lost // a quorum answered: what is not clear of one key is no failure of the round
+	if l.apart && d == rules.Unanswered && t.Failed <= t.Spare() && t.Pending() == 0 {
+		return rules.Lost // a quorum answered: what is not clear of one key is no failure of the round
 	}
 	return d
 }
@@ -186,17 +187,17 @@ func (l *readRound) decide(t tally) Decision {
 var errNoAgreement = errors.New("no quorum of masters agrees on the key")
 
 // decideEach is the rule of a round that reads several keys. It is lost if about one of them no opinion can have a quorum.
-func decideEach(keys []agreement, t tally) Decision {
-	decision := Won
+func decideEach(keys []agreement, t rules.Tally) rules.Decision {
+	decision := rules.Won
 	for i := range keys {
 		switch keys[i].decide(t) {
-		case Unanswered:
-			return Unanswered
-		case Undecided:
-			decision = Undecided
-		case Lost:
-			if decision == Won {
-				decision = Lost
+		case rules.Unanswered:
+			return rules.Unanswered
+		case rules.Undecided:
+			decision = rules.Undecided
+		case rules.Lost:
+			if decision == rules.Won {
+				decision = rules.Lost
 			}
 		}
 	}
@@ -205,17 +206,17 @@ func decideEach(keys []agreement, t tally) Decision {
 
 // awaits says that a master which told of what is marked has not answered.
 func (l *readRound) awaits(m Mark) bool {
-	return slices.ContainsFunc(m.told, func(s sighting) bool { return l.entries[s.master].vote == Pending })
+	return slices.ContainsFunc(m.told, func(s sighting) bool { return l.entries[s.master].vote == rules.Pending })
 }
 
-func (l *readRound) ended(d Decision) {
-	if d == Unanswered {
+func (l *readRound) ended(d rules.Decision) {
+	if d == rules.Unanswered {
 		l.err = l.failure()
 	}
-	l.unclear = d == Lost
+	l.unclear = d == rules.Lost
 	l.mu.Lock()
-	for en := range l.who(Refused) {
-		if size, _ := en.Reply.(int64); d == Lost {
+	for en := range l.who(rules.Refused) {
+		if size, _ := en.Reply.(int64); d == rules.Lost {
 			l.err = &TooMuch{Size: int(size)}
 		}
 	}
@@ -223,7 +224,7 @@ func (l *readRound) ended(d Decision) {
 	for i := range l.views {
 		l.timeDrops(&l.keys[i])
 		l.views[i] = l.keys[i].view(l.engine)
-		if l.apart && l.keys[i].told != nil && d == Lost && l.unsettled(i) {
+		if l.apart && l.keys[i].told != nil && d == rules.Lost && l.unsettled(i) {
 			l.views[i].Err = errNoAgreement
 		}
 	}
@@ -233,7 +234,7 @@ func (l *readRound) ended(d Decision) {
 
 // unsettled says that no quorum agrees on the i-th key, while a master that does not answer could have made up one. It is called
 // with mu held.
-func (l *readRound) unsettled(i int) bool { return l.keys[i].decide(l.tally) == Unanswered }
+func (l *readRound) unsettled(i int) bool { return l.keys[i].decide(l.tally) == rules.Unanswered }
 
 // first is the outcome of a reading of one key.
 func (l *readRound) first() View {
@@ -253,7 +254,7 @@ func (l *readRound) ends(master, i int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.keys[i].told {
-		if s.master == master && s.opinion == l.keys[i].agreed && s.left >= 0 {
+		if s.master == master && s.Opinion == l.keys[i].agreed && s.left >= 0 {
 			return s.ends
 		}
 	}
@@ -267,7 +268,7 @@ func (l *readRound) timeDrops(a *agreement) {
 	for i := range a.told {
 		if s := &a.told[i]; s.left >= 0 {
 			ends := e.masters[s.master].watch.when(now, s.ends)
-			wider := e.cfg.InstanceTimeout + Drift(s.left, e.cfg.DriftFactor)
+			wider := e.cfg.InstanceTimeout + rules.Drift(s.left, e.cfg.DriftFactor)
 			s.drops = vouch.Span{Lo: ends.Lo - wider, Hi: ends.Hi + wider}
 		}
 	}
@@ -283,7 +284,7 @@ func (l *readRound) latest(i int) (until instant) {
 	defer l.mu.Unlock()
 	for _, s := range l.keys[i].told {
 		switch {
-		case s.opinion != l.keys[i].agreed:
+		case s.Opinion != l.keys[i].agreed:
 		case s.left < 0: // set on the master by someone else, for ever
 			return most
 		default:

@@ -1,5 +1,7 @@
 package quorum
 
+import "lockproxy/quorum/rules"
+
 // A releaseRound deletes a lock's key where the token holds it.
 type releaseRound struct {
 	round
@@ -16,14 +18,14 @@ func (r *releaseRound) ask(e *Engine) {
 func (r *releaseRound) read(en *entry) ballot { return comparison(en) }
 func (*releaseRound) reads() bool             { return false }
 
-func (r *releaseRound) decide(t tally) Decision { return decideRelease(t) }
+func (r *releaseRound) decide(t rules.Tally) rules.Decision { return rules.DecideRelease(t) }
 
-func (r *releaseRound) ended(d Decision) {
+func (r *releaseRound) ended(d rules.Decision) {
 	switch {
-	case d == Won:
+	case d == rules.Won:
 		r.engine.stats.released.Add(1)
 		r.done(Released{Held: true})
-	case d == Unanswered:
+	case d == rules.Unanswered:
 		r.done(Released{Err: r.failure()})
 	case r.wrongType():
 		r.done(Released{Err: ErrWrongType})
@@ -33,9 +35,9 @@ func (r *releaseRound) ended(d Decision) {
 }
 
 // absent says that a quorum had no such key.
-func (r *round) absent() bool { return r.answers(absent) >= Quorum(len(r.entries)) }
+func (r *round) absent() bool { return r.answers(absent) >= rules.Quorum(len(r.entries)) }
 
 // answers counts the masters that refused with the integer n.
 func (r *round) answers(n int64) int {
-	return r.number(Refused, func(en *entry) bool { return en.Reply == n })
+	return r.number(rules.Refused, func(en *entry) bool { return en.Reply == n })
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // A repair writes on one master what an Exec has won with on the others. That master has missed what was there before: it was
@@ -45,7 +46,7 @@ func (m *mending) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	//mutant: a deletion by doubt is repaired
-	if d.tally.Granted < Quorum(len(d.entries)) { // a deletion that has the benefit of the doubt
+	if d.tally.Granted < rules.Quorum(len(d.entries)) { // a deletion that has the benefit of the doubt
 		m.checked = true
 		return
 	}
@@ -54,10 +55,10 @@ func (m *mending) begin() {
 		en := &d.entries[i]
 		m.learnPut(en)
 		differs, fills := d.looked.differs(i)
-		if en.vote == Refused || differs {
+		if en.vote == rules.Refused || differs {
 			m.push(&repair{master: i, fills: fills, deadline: d.deadline})
 		}
-		if en.vote == Refused {
+		if en.vote == rules.Refused {
 			m.checkUp()
 		}
 	}
@@ -91,8 +92,8 @@ func (l *readRound) differs(master int) (differs, lacks bool) {
 	lacks = true
 	for i := range l.keys {
 		for _, s := range l.keys[i].told {
-			if s.master == master && s.opinion != l.keys[i].agreed {
-				differs, lacks = true, lacks && !s.exists
+			if s.master == master && s.Opinion != l.keys[i].agreed {
+				differs, lacks = true, lacks && !s.Exists
 			}
 		}
 	}
@@ -225,11 +226,11 @@ func (m *mending) checkedUp(l *readRound) {
 				stale++
 				wants[s.master] = true
 			default:
-				wants[s.master] = wants[s.master] || !s.exists
-				gone = gone || k.Kind == Put && s.value != k.Value && d.applied(&d.entries[s.master])
+				wants[s.master] = wants[s.master] || !s.Exists
+				gone = gone || k.Kind == Put && s.Value != k.Value && d.applied(&d.entries[s.master])
 			}
 		}
-		q := Quorum(len(d.entries))
+		q := rules.Quorum(len(d.entries))
 		if done < q {
 			fills = false
 		}
@@ -264,17 +265,17 @@ func (m *mending) undo(k *edited) {
 // isDone says that a master has what the Exec has made of a key.
 func (m *mending) isDone(k *edited, s sighting) bool {
 	if k.Kind != Put {
-		return !s.exists
+		return !s.Exists
 	}
 	en := &m.of.entries[s.master]
 	//mutant: a checkup takes another's value for its own
-	return s.kind == "string" && s.value == k.Value && m.of.mayHaveApplied(en) && isNear(s.ends, m.of.lasts(en, k))
+	return s.Kind == "string" && s.Value == k.Value && m.of.mayHaveApplied(en) && isNear(s.ends, m.of.lasts(en, k))
 }
 
 // isStale says that a master has what a repair may replace.
 func (m *mending) isStale(k *edited, s sighting) bool {
-	return s.kind == "string" && slices.ContainsFunc(m.of.engine.history.of(k.key, s.master, m.known), func(v version) bool {
-		return isNear(v.ends, s.ends) && v.digest == digestOf(s.value)
+	return s.Kind == "string" && slices.ContainsFunc(m.of.engine.history.of(k.key, s.master, m.known), func(v version) bool {
+		return isNear(v.ends, s.ends) && v.digest == digestOf(s.Value)
 	})
 }
 
@@ -293,7 +294,7 @@ func (m *mending) learnSeen() {
 		}
 		digest := digestOf(k.was.Value)
 		for _, s := range l.keys[i].told {
-			if s.opinion == l.keys[i].agreed && s.left >= 0 {
+			if s.Opinion == l.keys[i].agreed && s.left >= 0 {
 				d.engine.history.learn(k.key, s.master, len(d.entries), digest, s.ends)
 			}
 		}

@@ -3,6 +3,8 @@ package quorum
 import (
 	"errors"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // A Key names a resource: a Redis key in one logical database.
@@ -126,9 +128,9 @@ type View struct {
 	// TTLMost is the longest that a master has told. TTL may come from a master that has missed an extension, but in every
 	// quorum there is a master that has made it. So what must not be shorter than the lock goes by TTLMost.
 	TTLMost time.Duration
-	seen    opinion    // as masters told it
-	head    string     // the first bytes of a long value, if they were asked for
-	told    []sighting // what it is made of, for its Mark
+	seen    rules.Opinion // as masters told it
+	head    string        // the first bytes of a long value, if they were asked for
+	told    []sighting    // what it is made of, for its Mark
 }
 
 // ExpireCondition says when EXPIRE applies, as the options NX, XX, GT and LT of Redis 7.

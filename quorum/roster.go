@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -145,7 +146,7 @@ func (e *epochs) heardOthers() bool {
 			n++
 		}
 	}
-	return n >= Quorum(len(e.roster))-1
+	return n >= rules.Quorum(len(e.roster))-1
 }
 
 // luaMerge raises the epochs in the roster KEYS[1] to those in ARGV.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // A round is one command sent to all masters, and their votes. It ends once: when its votes decide it, or at its
@@ -28,10 +30,10 @@ type round struct {
 	mu       sync.Mutex // guards all below, and the entries' fields but Call
 	entries  []entry    // by master
 	few      [5]entry   // where entries are if they are no more than that: one allocation for a round
-	tally    tally
-	decision Decision // the round is over if not Undecided
-	revoked  bool     // what has not been sent must not be sent, and what was set is to be removed
-	fills    bool     // masters that have nothing of what was extended are filled; see fill.go
+	tally    rules.Tally
+	decision rules.Decision // the round is over if not Undecided
+	revoked  bool           // what has not been sent must not be sent, and what was set is to be removed
+	fills    bool           // masters that have nothing of what was extended are filled; see fill.go
 }
 
 // An owner is the operation a round belongs to: a struct in which the round is embedded. It says what masters are asked, what their
@@ -40,9 +42,9 @@ type operation interface {
 	// read turns a master's answer into a ballot. It is called with the round's mu held.
 	read(en *entry) ballot
 	// decide is the operation's rule. It is called with the round's mu held.
-	decide(t tally) Decision
+	decide(t rules.Tally) rules.Decision
 	// ended takes the decision, once, without mu.
-	ended(d Decision)
+	ended(d rules.Decision)
 	// reads says whether the operation changes no key. There is no default: every operation says it.
 	reads() bool
 
@@ -52,7 +54,7 @@ type operation interface {
 	// voided is told that a master's answer counts no longer. It is called with the round's mu held.
 	voided(master int)
 	// mayHaveChanged says whether a round that was not lost has changed the key of that name, or may have. It is called without mu.
-	mayHaveChanged(d Decision, name string) bool
+	mayHaveChanged(d rules.Decision, name string) bool
 	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. It is called without mu, and
 	// before anything that was pushed after the entry is answered.
 	missed(en *entry)
@@ -75,12 +77,12 @@ type operation interface {
 	base() *round
 }
 
-func (r *round) compose(*entry, int64)                {}
-func (r *round) voided(int)                           {}
-func (r *round) mayHaveChanged(Decision, string) bool { return true }
-func (r *round) settled(*entry)                       {}
-func (r *round) signatures() []signature              { return nil }
-func (r *round) takeBack(*entry, signature) *undo     { return nil }
+func (r *round) compose(*entry, int64)                      {}
+func (r *round) voided(int)                                 {}
+func (r *round) mayHaveChanged(rules.Decision, string) bool { return true }
+func (r *round) settled(*entry)                             {}
+func (r *round) signatures() []signature                    { return nil }
+func (r *round) takeBack(*entry, signature) *undo           { return nil }
 func (r *round) appendUndos(to []*undo, _ *entry) []*undo {
 	return to
 }
@@ -158,7 +160,7 @@ func (r *round) expire() {
 		for i := range r.entries {
 			en := &r.entries[i]
 			//mutant: no deadline
-			en.record(Failed, en.lane.queue.lateness())
+			en.record(rules.Failed, en.lane.queue.lateness())
 			if en.fate == waiting {
 				en.oweRelease()
 			}
@@ -169,15 +171,15 @@ func (r *round) expire() {
 // cast has votes recorded, and ends the round if they decide it. It returns true if the round was over before.
 func (r *round) cast(now instant, record func()) (over bool) {
 	r.mu.Lock()
-	over = r.decision != Undecided
+	over = r.decision != rules.Undecided
 	record()
 	if !over {
 		r.conclude(now)
 	}
 	d := r.decision
 	r.mu.Unlock()
-	if !over && d != Undecided {
-		if d == Unanswered {
+	if !over && d != rules.Undecided {
+		if d == rules.Unanswered {
 			r.engine.load.Failed(r.keys)
 		} else {
 			r.engine.load.Answered(r.keys, now)
@@ -192,10 +194,10 @@ func (r *round) cast(now instant, record func()) (over bool) {
 func (r *round) conclude(now instant) {
 	r.decision = r.operation.decide(r.tally)
 	relied := r.keeps > 0 || r.lasting // a grant counts only as long as its master remembers it
-	if r.decision == Won && relied && r.settleEpochs() {
+	if r.decision == rules.Won && relied && r.settleEpochs() {
 		r.decision = r.operation.decide(r.tally)
 	}
-	if r.decision != Undecided {
+	if r.decision != rules.Undecided {
 		r.engine.stats.rounds.add(now - r.start)
 	}
 }
@@ -212,9 +214,9 @@ func (r *round) failure() error {
 	err := &NoQuorum{Masters: r.tally.Masters, Answered: r.tally.Answered()}
 	for i := range r.entries {
 		switch en := &r.entries[i]; en.vote {
-		case Failed:
+		case rules.Failed:
 			err.Causes = append(err.Causes, Cause{en.lane.master.Addr(), en.cause})
-		case Pending:
+		case rules.Pending:
 			err.Pending++
 		}
 	}
@@ -223,11 +225,11 @@ func (r *round) failure() error {
 
 // wrongType says that a quorum holds a key of another type.
 func (r *round) wrongType() bool {
-	return r.number(Refused, func(en *entry) bool { return en.Err != nil && isWrongType(en.Err.Error()) }) >= Quorum(len(r.entries))
+	return r.number(rules.Refused, func(en *entry) bool { return en.Err != nil && isWrongType(en.Err.Error()) }) >= rules.Quorum(len(r.entries))
 }
 
 // number returns of how many masters with this vote it is so.
-func (r *round) number(v Vote, is func(*entry) bool) (n int) {
+func (r *round) number(v rules.Vote, is func(*entry) bool) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for en := range r.who(v) {
@@ -240,7 +242,7 @@ func (r *round) number(v Vote, is func(*entry) bool) (n int) {
 
 // who returns the entries whose vote is v. If that is granted or refused, what their masters answered may be looked at; what others
 // answer may be being read just now. It is called with mu held.
-func (r *round) who(v Vote) iter.Seq[*entry] {
+func (r *round) who(v rules.Vote) iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for i := range r.entries {
 			if r.entries[i].vote == v && !yield(&r.entries[i]) {

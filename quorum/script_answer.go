@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // An answer is what one master's run of a script came to.
@@ -20,7 +21,7 @@ type answer struct {
 	effects []effect  // by name: the keys that are not as they were
 
 	// As Rule.judge finds, once, when the answer comes.
-	vote Vote
+	vote rules.Vote
 	did  string // what the script did, in a form that can be compared
 }
 

@@ -1,6 +1,10 @@
 package quorum
 
-import "strings"
+import (
+	"strings"
+
+	"lockproxy/quorum/rules"
+)
 
 // Compiled is the outcome of a Compile.
 type Compiled struct {
@@ -43,12 +47,12 @@ func oneLine(text string) string {
 
 func (*compileRound) reads() bool { return true }
 
-func (c *compileRound) decide(t tally) Decision { return decideAcquire(t) }
-func (c *compileRound) ended(d Decision) {
+func (c *compileRound) decide(t rules.Tally) rules.Decision { return rules.DecideAcquire(t) }
+func (c *compileRound) ended(d rules.Decision) {
 	switch d {
-	case Won:
+	case rules.Won:
 		c.done(Compiled{})
-	case Lost:
+	case rules.Lost:
 		c.mu.Lock()
 		refusal := c.refusal
 		c.mu.Unlock()

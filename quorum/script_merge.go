@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // A count is the state of a merge: the answers so far, by master, nil where there is none.
@@ -18,7 +20,7 @@ type count struct {
 }
 
 // who returns the answers whose vote is v.
-func (c *count) who(v Vote) iter.Seq[*answer] {
+func (c *count) who(v rules.Vote) iter.Seq[*answer] {
 	return func(yield func(*answer) bool) {
 		for _, a := range c.answers {
 			if a != nil && a.vote == v && !yield(a) {
@@ -46,9 +48,9 @@ func (c *count) class(a *answer) class {
 // classify finds the class that most granted answers are in.
 func (c *count) classify() {
 	c.agreed, c.same = class{}, 0
-	for a := range c.who(Granted) {
+	for a := range c.who(rules.Granted) {
 		is, n := c.class(a), 0
-		for other := range c.who(Granted) {
+		for other := range c.who(rules.Granted) {
 			if c.class(other) == is {
 				n++
 			}
@@ -60,12 +62,12 @@ func (c *count) classify() {
 }
 
 // decide is the rule for t, the votes so far.
-func (c *count) decide(t tally) Decision {
-	q := Quorum(t.Masters)
+func (c *count) decide(t rules.Tally) rules.Decision {
+	q := rules.Quorum(t.Masters)
 	switch {
 	//mutant: what takes a lock from whoever holds it is answered by a quorum
 	case c.rule.Blind && t.Pending() > 0:
-		return Undecided
+		return rules.Undecided
 	case c.rule.Merge == Releasing:
 		return c.decideRelease(t)
 	case c.rule.Merge == Extending && c.rule.Each:
@@ -74,21 +76,21 @@ func (c *count) decide(t tally) Decision {
 		c.alike(q)
 		switch {
 		case c.same >= q:
-			return Won
-		case t.Failed > t.spare():
-			return Unanswered
+			return rules.Won
+		case t.Failed > t.Spare():
+			return rules.Unanswered
 		case c.same+t.Pending() < q && t.Answered() >= q:
-			return Lost
+			return rules.Lost
 		}
-		return Undecided
+		return rules.Undecided
 	case c.rule.Merge == Extending:
-		return decideExtend(t)
+		return rules.DecideExtend(t)
 	case c.rule.Field != "":
 		c.classify()
 		t.Refused += t.Granted - c.same
 		t.Granted = c.same
 	}
-	return decideAcquire(t)
+	return rules.DecideAcquire(t)
 }
 
 // alike is classify, and leaves out what clocks told if only then a quorum agrees.
@@ -106,25 +108,25 @@ func (c *count) alike(quorum int) {
 }
 
 // decideEach waits, once a quorum has answered with arrays, until every element is decided, or one cannot be.
-func (c *count) decideEach(t tally) Decision {
-	d := decideExtend(t)
-	if d != Won {
+func (c *count) decideEach(t rules.Tally) rules.Decision {
+	d := rules.DecideExtend(t)
+	if d != rules.Won {
 		return d
 	}
 	for _, one := range c.elements(t.Failed) {
-		switch decideExtend(one) {
-		case Unanswered: // no reply can say so of a single element
-			return Unanswered
-		case Undecided:
-			d = Undecided
+		switch rules.DecideExtend(one) {
+		case rules.Unanswered: // no reply can say so of a single element
+			return rules.Unanswered
+		case rules.Undecided:
+			d = rules.Undecided
 		}
 	}
 	return d
 }
 
 // elements counts the votes on each element. An array that is too short, or no array, refuses; an element that is an error is no vote.
-func (c *count) elements(failed int) []tally {
-	var all []tally
+func (c *count) elements(failed int) []rules.Tally {
+	var all []rules.Tally
 	answered := 0
 	for _, a := range c.answers {
 		if a == nil {
@@ -134,7 +136,7 @@ func (c *count) elements(failed int) []tally {
 		i := 0
 		for vote := range a.value.Parts() {
 			if i == len(all) {
-				all = append(all, tally{Masters: len(c.answers), Failed: failed})
+				all = append(all, rules.Tally{Masters: len(c.answers), Failed: failed})
 			}
 			switch {
 			case vote.Kind == IntValue && vote.Int > 0:
@@ -152,22 +154,22 @@ func (c *count) elements(failed int) []tally {
 }
 
 // decideRelease waits, once the release is done, until it is clear whether a quorum keeps the lock all the same.
-func (c *count) decideRelease(t tally) Decision {
-	q, kept := Quorum(t.Masters), c.kept()
-	switch d := decideRelease(t); {
-	case d != Won || kept >= q:
+func (c *count) decideRelease(t rules.Tally) rules.Decision {
+	q, kept := rules.Quorum(t.Masters), c.kept()
+	switch d := rules.DecideRelease(t); {
+	case d != rules.Won || kept >= q:
 		return d
 	case kept+t.Failed+t.Pending() < q && (t.Pending() == 0 || c.givenIsClear(t)):
-		return Won
+		return rules.Won
 	case kept+t.Pending() < q && kept+t.Failed >= q:
-		return Unanswered
+		return rules.Unanswered
 	}
-	return Undecided
+	return rules.Undecided
 }
 
 // kept returns how many of the masters that granted a release keep the lock.
 func (c *count) kept() (n int) {
-	for a := range c.who(Granted) {
+	for a := range c.who(rules.Granted) {
 		if c.rule.keeps(a) {
 			//mutant: one master that keeps a lock is a quorum
 			n++
@@ -177,7 +179,7 @@ func (c *count) kept() (n int) {
 }
 
 // givenIsClear says that the masters that have not answered can no longer change the reply of a Releasing.
-func (c *count) givenIsClear(t tally) bool {
+func (c *count) givenIsClear(t rules.Tally) bool {
 	n := c.granted()
 	least := len(n) - c.reach(t.Failed) // where in n the reply is, if all the others reply with less; most: if with more, or not
 	most := least + t.Pending()
@@ -188,9 +190,9 @@ func (c *count) givenIsClear(t tally) bool {
 func (c *count) reach(failed int) int {
 	if c.rule.Merge == Releasing && c.rule.Field == "" {
 		//mutant: who does not answer a release had nothing to release
-		return Quorum(len(c.answers)) - failed
+		return rules.Quorum(len(c.answers)) - failed
 	}
-	return Quorum(len(c.answers))
+	return rules.Quorum(len(c.answers))
 }
 
 // given returns the integer that those who granted, n, merge to.
@@ -207,7 +209,7 @@ func (c *count) given(n []int64) int64 {
 // granted returns the integers of the granted answers, ascending, but for those of masters that keep the lock.
 func (c *count) granted() []int64 {
 	var n []int64
-	for a := range c.who(Granted) {
+	for a := range c.who(rules.Granted) {
 		if !c.rule.keeps(a) {
 			n = append(n, a.value.Int)
 		}
@@ -221,18 +223,18 @@ func (c *count) won() Value {
 	switch {
 	case c.rule.Merge == Extending && c.rule.Each:
 		return c.each()
-	case c.rule.Merge == Releasing && c.kept() >= Quorum(len(c.answers)):
+	case c.rule.Merge == Releasing && c.kept() >= rules.Quorum(len(c.answers)):
 		return Value{Kind: IntValue}
 	case c.rule.Merge == Extending || c.rule.Merge == Releasing:
 		if n := c.granted(); len(n) > 0 {
 			given := c.given(n)
-			return c.commonest(Granted, func(a *answer) bool { return a.value.Int == given })
+			return c.commonest(rules.Granted, func(a *answer) bool { return a.value.Int == given })
 		}
 	}
 	if c.unclocked {
 		return c.atLeast(c.agrees)
 	}
-	return c.commonest(Granted, c.agrees)
+	return c.commonest(rules.Granted, c.agrees)
 }
 
 // agrees says that an answer is one of those that were agreed on.
@@ -240,11 +242,11 @@ func (c *count) agrees(a *answer) bool { return c.class(a) == c.agreed }
 
 // atLeast returns, of granted answers that are the same but for what clocks told, the largest that a quorum reaches.
 func (c *count) atLeast(of func(*answer) bool) Value {
-	all := slices.SortedFunc(c.who(Granted), func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
+	all := slices.SortedFunc(c.who(rules.Granted), func(a, b *answer) int { return slices.Compare(b.clocks, a.clocks) })
 	if all = slices.DeleteFunc(all, func(a *answer) bool { return !of(a) }); len(all) == 0 {
 		return Value{}
 	}
-	return all[min(Quorum(len(c.answers)), len(all))-1].value
+	return all[min(rules.Quorum(len(c.answers)), len(all))-1].value
 }
 
 // each merges arrays, element by element.
@@ -252,7 +254,7 @@ func (c *count) each() Value {
 	var all []int64
 	for _, one := range c.elements(0) {
 		said := int64(0)
-		if decideAcquire(one) == Won {
+		if rules.DecideAcquire(one) == rules.Won {
 			said = 1
 		}
 		all = append(all, said)
@@ -265,7 +267,7 @@ func (c *count) each() Value {
 func (c *count) refused() (Value, bool) {
 	all, no, numbers := 0, 0, 0
 	others, most, largest := make(map[string]int), 0, Value{}
-	for a := range c.who(Refused) {
+	for a := range c.who(rules.Refused) {
 		if all++; !a.isError() {
 			no++
 		}
@@ -277,18 +279,18 @@ func (c *count) refused() (Value, bool) {
 		}
 	}
 	//mutant: who could not look says no
-	if no < min(all, Quorum(len(c.answers))) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
-		return c.commonest(Refused, (*answer).isError), true
+	if no < min(all, rules.Quorum(len(c.answers))) && (c.rule.Merge == Releasing || c.rule.Merge == Extending) {
+		return c.commonest(rules.Refused, (*answer).isError), true
 	}
 	if numbers > 0 && numbers >= most {
 		return largest, true
 	}
-	return c.commonest(Refused, func(*answer) bool { return true }), most > 0
+	return c.commonest(rules.Refused, func(*answer) bool { return true }), most > 0
 }
 
 // briefly returns a refusal upon which the client asks again soon: a remaining TTL, as masters told it, is at most most.
 func (c *count) briefly(refusal Value, most time.Duration) Value {
-	for a := range c.who(Refused) {
+	for a := range c.who(rules.Refused) {
 		if a.toldByClocks() && a.value == refusal {
 			refusal.Int = min(refusal.Int, most.Milliseconds())
 		}
@@ -298,7 +300,7 @@ func (c *count) briefly(refusal Value, most time.Duration) Value {
 
 // commonest returns the reply that most answers gave, of those that vote v and that of accepts; of several such replies, the one
 // that sorts first.
-func (c *count) commonest(v Vote, of func(*answer) bool) Value {
+func (c *count) commonest(v rules.Vote, of func(*answer) bool) Value {
 	seen := make(map[string]int)
 	var best *answer
 	for a := range c.who(v) {
@@ -318,11 +320,11 @@ func (c *count) commonest(v Vote, of func(*answer) bool) Value {
 }
 
 // wrong says that what this answer did is to be put back, given how the round ended.
-func (c *count) wrong(a *answer, d Decision) bool {
-	if !c.rule.Merge.putsBack() || a.vote != Granted {
+func (c *count) wrong(a *answer, d rules.Decision) bool {
+	if !c.rule.Merge.putsBack() || a.vote != rules.Granted {
 		return false
 	}
-	return d != Won || !c.agrees(a) && !c.didTheSame(a)
+	return d != rules.Won || !c.agrees(a) && !c.didTheSame(a)
 }
 
 // didTheSame says that an answer that was not agreed on is of a master that has changed the same as those that agree: it created the
@@ -331,7 +333,7 @@ func (c *count) didTheSame(a *answer) bool {
 	if c.rule.Merge != Agreeing || a.did != c.agreed.did {
 		return false
 	}
-	for other := range c.who(Granted) {
+	for other := range c.who(rules.Granted) {
 		if c.agrees(other) && a.createdAs(other) {
 			return true
 		}
@@ -345,7 +347,7 @@ func (c *count) ttl(gives giving) (least time.Duration) {
 	if c.rule.Merge == Taking {
 		gives = giving{}
 	}
-	for a := range c.who(Granted) {
+	for a := range c.who(rules.Granted) {
 		if ttl := a.ttl(gives); c.agrees(a) && ttl > 0 && (least == 0 || ttl < least) {
 			least = ttl
 		}
@@ -355,7 +357,7 @@ func (c *count) ttl(gives giving) (least time.Duration) {
 
 // replaced returns the keys that a script which won has deleted, or given another value.
 func (c *count) replaced() (names []string) {
-	for a := range c.who(Granted) {
+	for a := range c.who(rules.Granted) {
 		if !c.agrees(a) {
 			continue
 		}
@@ -377,7 +379,7 @@ func (c *count) queues() bool {
 	for _, a := range c.answers {
 		switch {
 		case a == nil:
-		case a.vote == Granted:
+		case a.vote == rules.Granted:
 			return false
 		case len(a.effects) > 0:
 			left = true

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // A merging is a rule and what masters may say to it, one letter for each kind of answer; x is a failure.
@@ -16,7 +18,7 @@ type merging struct {
 	letters map[byte]*answer
 	// final is the rule in the plainest words, for a complete set of votes: the decision, and the reply where that may not
 	// depend on the order of the votes.
-	final func(votes string) (Decision, string)
+	final func(votes string) (rules.Decision, string)
 }
 
 func integer(n int64, field string) *answer {
@@ -51,75 +53,75 @@ func majority(votes, of string) bool { return 2*strings.Count(votes, of) > len(v
 func answeredBy(votes string) bool { return 2*strings.Count(votes, "x") < len(votes) }
 
 // extended is what comes of it if these letters grant.
-func extended(votes, granting string) Decision {
+func extended(votes, granting string) rules.Decision {
 	granted := 0
 	for _, letter := range granting {
 		granted += strings.Count(votes, string(letter))
 	}
 	switch {
 	case 2*granted > len(votes):
-		return Won
+		return rules.Won
 	case !answeredBy(votes), 2*(granted+strings.Count(votes, "x")) > len(votes):
-		return Unanswered
+		return rules.Unanswered
 	}
-	return Lost
+	return rules.Lost
 }
 
-func most(votes string, of ...string) Decision {
+func most(votes string, of ...string) rules.Decision {
 	for _, o := range of {
 		if majority(votes, o) {
-			return Won
+			return rules.Won
 		}
 	}
 	if !answeredBy(votes) {
-		return Unanswered
+		return rules.Unanswered
 	}
-	return Lost
+	return rules.Lost
 }
 
 var mergings = []merging{
 	{"agreeing", Rule{}, map[byte]*answer{'a': integer(1, ""), 'b': integer(2, ""), 'c': none("")},
-		func(v string) (Decision, string) { return most(v, "a", "b", "c"), "" }},
+		func(v string) (rules.Decision, string) { return most(v, "a", "b", "c"), "" }},
 	{"agreeing but for clocks", Rule{}, map[byte]*answer{'a': told(29_993), 'b': told(29_990), 'c': integer(29_993, "")},
-		func(v string) (Decision, string) {
-			if d := most(strings.ReplaceAll(v, "c", "a"), "a"); d == Won {
+		func(v string) (rules.Decision, string) {
+			if d := most(strings.ReplaceAll(v, "c", "a"), "a"); d == rules.Won {
 				return d, ""
 			}
 			return most(strings.ReplaceAll(v, "b", "a"), "a"), ""
 		}},
 	{"taking", Rule{Merge: Taking, Granted: isNil, Field: "me"},
 		map[byte]*answer{'1': none("1"), '2': none("2"), 'r': integer(500, "")},
-		func(v string) (Decision, string) { return most(v, "1", "2"), "" }},
+		func(v string) (rules.Decision, string) { return most(v, "1", "2"), "" }},
 	{"extending", Rule{Merge: Extending, Granted: positive}, map[byte]*answer{'g': integer(1, ""), 'r': integer(0, "")},
-		func(v string) (Decision, string) { return extended(v, "g"), "" }},
+		func(v string) (rules.Decision, string) { return extended(v, "g"), "" }},
 	{"releasing", Rule{Merge: Releasing, Granted: notNil},
 		map[byte]*answer{'0': integer(0, ""), '1': integer(1, ""), 'r': none("")},
-		func(v string) (Decision, string) {
+		func(v string) (rules.Decision, string) {
 			kept, failed := strings.Count(v, "0"), strings.Count(v, "x")
-			d := decideRelease(tally{len(v), kept + strings.Count(v, "1"), strings.Count(v, "r"), failed})
+			d := rules.DecideRelease(rules.Tally{Masters: len(v), Granted: kept + strings.Count(v, "1"), Refused: strings.Count(v, "r"), Failed: failed})
 			switch {
-			case d != Won:
+			case d != rules.Won:
 				return d, ""
 			case majority(v, "0"):
 				return d, "0"
 			case 2*(kept+failed) > len(v):
-				return Unanswered, ""
+				return rules.Unanswered, ""
 			}
 			return d, "1"
 		}},
 	// o: the caller holds on; s: only others do.
 	{"releasing one of several holds", Rule{Merge: Releasing, Granted: notNil, Field: "me"},
 		map[byte]*answer{'o': integer(0, "1"), 's': integer(0, ""), '1': integer(1, ""), 'r': none("")},
-		func(v string) (Decision, string) {
+		func(v string) (rules.Decision, string) {
 			kept, failed := strings.Count(v, "o"), strings.Count(v, "x")
-			d := decideRelease(tally{len(v), len(v) - strings.Count(v, "r") - failed, strings.Count(v, "r"), failed})
+			d := rules.DecideRelease(rules.Tally{Masters: len(v), Granted: len(v) - strings.Count(v, "r") - failed, Refused: strings.Count(v, "r"), Failed: failed})
 			switch {
-			case d != Won:
+			case d != rules.Won:
 				return d, ""
 			case majority(v, "o"):
 				return d, "0"
 			case 2*(kept+failed) > len(v):
-				return Unanswered, ""
+				return rules.Unanswered, ""
 			case majority(v, "1") || !strings.Contains(v, "s"):
 				return d, "1"
 			}
@@ -127,11 +129,11 @@ var mergings = []merging{
 		}},
 	{"releasing two keys", Rule{Merge: Releasing, Granted: positive},
 		map[byte]*answer{'1': integer(1, ""), '2': integer(2, ""), 'r': integer(0, "")},
-		func(v string) (Decision, string) {
+		func(v string) (rules.Decision, string) {
 			both, failed := strings.Count(v, "2"), strings.Count(v, "x")
-			d := decideRelease(tally{len(v), both + strings.Count(v, "1"), strings.Count(v, "r"), failed})
+			d := rules.DecideRelease(rules.Tally{Masters: len(v), Granted: both + strings.Count(v, "1"), Refused: strings.Count(v, "r"), Failed: failed})
 			switch {
-			case d != Won:
+			case d != rules.Won:
 				return d, ""
 			case both > 0 && 2*(both+failed) > len(v):
 				return d, "2"
@@ -141,23 +143,23 @@ var mergings = []merging{
 	{"each", Rule{Merge: Extending, Granted: positive, Each: true},
 		map[byte]*answer{'n': pair(0, 0), 'r': pair(0, 1), 'l': pair(1, 0), 'b': pair(1, 1),
 			'e': {value: Value{Kind: ErrorValue, Text: "ERR"}, encoded: "-3:ERR"}},
-		func(v string) (Decision, string) {
-			if d := extended(v, "nrlb"); d != Won {
+		func(v string) (rules.Decision, string) {
+			if d := extended(v, "nrlb"); d != rules.Won {
 				return d, ""
 			}
 			left, right := extended(v, "lb"), extended(v, "rb")
-			if left == Unanswered || right == Unanswered {
-				return Unanswered, ""
+			if left == rules.Unanswered || right == rules.Unanswered {
+				return rules.Unanswered, ""
 			}
-			said := map[Decision]int{Won: 1}
-			return Won, fmt.Sprintf("[%d %d]", said[left], said[right])
+			said := map[rules.Decision]int{rules.Won: 1}
+			return rules.Won, fmt.Sprintf("[%d %d]", said[left], said[right])
 		}},
 	{"telling", Rule{Merge: Telling}, map[byte]*answer{'a': none(""), 'b': integer(1, "")},
-		func(v string) (Decision, string) {
+		func(v string) (rules.Decision, string) {
 			if !answeredBy(v) {
-				return Unanswered, ""
+				return rules.Unanswered, ""
 			}
-			return Won, ""
+			return rules.Won, ""
 		}},
 }
 
@@ -172,13 +174,13 @@ func counted(rule Rule, answers ...*answer) *count {
 }
 
 // after returns the state when these masters have voted, of n.
-func (m *merging) after(votes string, n int) (*count, tally) {
+func (m *merging) after(votes string, n int) (*count, rules.Tally) {
 	c := &count{rule: m.rule, answers: make([]*answer, n)}
-	t := tally{Masters: n}
+	t := rules.Tally{Masters: n}
 	for i := range votes {
 		a := m.letters[votes[i]]
 		if a == nil {
-			t.Add(Failed)
+			t.Add(rules.Failed)
 			continue
 		}
 		m.rule.judge(a)
@@ -208,11 +210,11 @@ func TestMergesAreFinalAndMeanWhatTheySay(t *testing.T) {
 		for n := 1; n <= 5; n++ {
 			m.every("", n, letters, func(votes string) {
 				want, reply := m.final(votes)
-				early, said := Undecided, ""
+				early, said := rules.Undecided, ""
 				for i := range len(votes) + 1 {
 					c, tally := m.after(votes[:i], n)
 					d := c.decide(tally)
-					if early == Undecided && d != Undecided {
+					if early == rules.Undecided && d != rules.Undecided {
 						early = d
 						if reply != "" {
 							said = c.reply()
@@ -245,7 +247,7 @@ func TestMergesDecideAsSoonAsTheyCan(t *testing.T) {
 			for have := range n {
 				m.every("", have, letters, func(votes string) {
 					c, tally := m.after(votes, n)
-					if c.decide(tally) != Undecided {
+					if c.decide(tally) != rules.Undecided {
 						return
 					}
 					outcomes := map[string]bool{}
@@ -348,20 +350,20 @@ func TestWhatIsPutBack(t *testing.T) {
 		name    string
 		rule    Rule
 		answers []*answer
-		decided Decision
+		decided rules.Decision
 		want    []bool
 	}{
-		{"a lost attempt", taking, []*answer{one, refused, refused}, Lost, []bool{true, false, false}},
-		{"a won one", taking, []*answer{one, one, refused}, Won, []bool{false, false, false}},
-		{"who is ahead of the quorum", taking, []*answer{one, one, two}, Won, []bool{false, false, true}},
-		{"no quorum", taking, []*answer{one, nil, nil}, Unanswered, []bool{true, false, false}},
-		{"who does not agree", Rule{}, []*answer{did(1, made), did(1, made), did(2, edited)}, Won, []bool{false, false, true}},
-		{"who took the same, and told another thing", Rule{}, []*answer{did(1, made), did(1, made), did(2, made)}, Won, []bool{false, false, false}},
-		{"who took another", Rule{}, []*answer{did(1, made), did(1, made), did(2, other)}, Won, []bool{false, false, true}},
-		{"who changed what was not alike", Rule{}, []*answer{did(1, edited), did(1, edited), did(2, otherwise)}, Won, []bool{false, false, false}},
-		{"who did nothing, and told another thing", Rule{}, []*answer{did(1), did(1), did(2, edited)}, Won, []bool{false, false, true}},
-		{"all if none agree", Rule{}, []*answer{did(1, made), did(7, made), did(5, made)}, Lost, []bool{true, true, true}},
-		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, Lost, []bool{false, false, false}},
+		{"a lost attempt", taking, []*answer{one, refused, refused}, rules.Lost, []bool{true, false, false}},
+		{"a won one", taking, []*answer{one, one, refused}, rules.Won, []bool{false, false, false}},
+		{"who is ahead of the quorum", taking, []*answer{one, one, two}, rules.Won, []bool{false, false, true}},
+		{"no quorum", taking, []*answer{one, nil, nil}, rules.Unanswered, []bool{true, false, false}},
+		{"who does not agree", Rule{}, []*answer{did(1, made), did(1, made), did(2, edited)}, rules.Won, []bool{false, false, true}},
+		{"who took the same, and told another thing", Rule{}, []*answer{did(1, made), did(1, made), did(2, made)}, rules.Won, []bool{false, false, false}},
+		{"who took another", Rule{}, []*answer{did(1, made), did(1, made), did(2, other)}, rules.Won, []bool{false, false, true}},
+		{"who changed what was not alike", Rule{}, []*answer{did(1, edited), did(1, edited), did(2, otherwise)}, rules.Won, []bool{false, false, false}},
+		{"who did nothing, and told another thing", Rule{}, []*answer{did(1), did(1), did(2, edited)}, rules.Won, []bool{false, false, true}},
+		{"all if none agree", Rule{}, []*answer{did(1, made), did(7, made), did(5, made)}, rules.Lost, []bool{true, true, true}},
+		{"extensions stay", Rule{Merge: Extending, Granted: positive}, []*answer{refused, one, one}, rules.Lost, []bool{false, false, false}},
 	} {
 		count := counted(c.rule, c.answers...)
 		count.classify()
@@ -377,12 +379,12 @@ func TestWhatIsPutBack(t *testing.T) {
 func TestWhoAgreesButForClocksIsSettledWithTheDecision(t *testing.T) {
 	short, long := told(29_990), told(29_993)
 	c := counted(Rule{}, short, long, nil)
-	if d := c.decide(tally{Masters: 3, Granted: 2}); d != Won {
+	if d := c.decide(rules.Tally{Masters: 3, Granted: 2}); d != rules.Won {
 		t.Fatalf("decided %v", d)
 	}
 	c.answers[2] = long
 	for i, a := range c.answers {
-		if c.wrong(a, Won) {
+		if c.wrong(a, rules.Won) {
 			t.Errorf("master %d is put back", i)
 		}
 	}

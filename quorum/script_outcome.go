@@ -3,18 +3,20 @@ package quorum
 import (
 	"strings"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // What follows when the votes on a script are decided: which answer the client gets, or whether the script is run again.
 
-func (r *scriptRound) ended(d Decision) {
+func (r *scriptRound) ended(d rules.Decision) {
 	r.mu.Lock()
 	r.releaseMissed()
 	r.mu.Unlock()
 	switch d {
-	case Won:
+	case rules.Won:
 		r.won()
-	case Lost:
+	case rules.Lost:
 		r.lost()
 	default:
 		r.countNoQuorum()
@@ -25,14 +27,14 @@ func (r *scriptRound) ended(d Decision) {
 
 // won answers what a quorum agrees on. If that took or extended something, it is a promise, and undone if no validity is left.
 func (r *scriptRound) won() {
-	e, rule, ttlMin := r.engine, &r.req.Rule, TTLMin(r.engine.cfg.DriftFactor)
+	e, rule, ttlMin := r.engine, &r.req.Rule, rules.TTLMin(r.engine.cfg.DriftFactor)
 	r.mu.Lock()
 	ran, ttl := Ran{Reply: r.count.won(), Replaced: r.count.replaced()}, r.count.ttl(giving{ttlMin, e.cfg.InstanceTimeout})
 	elsewhere := rule.Queue != nil && r.tally.Granted < len(r.entries)
 	r.mu.Unlock()
 	if ttl > 0 && rule.Merge != Releasing && rule.Merge != Telling {
 		//mutant: T1 of a script read after the round
-		until := r.began() + Validity(ttl, 0, e.cfg.DriftFactor)
+		until := r.began() + rules.Validity(ttl, 0, e.cfg.DriftFactor)
 		if ttl < ttlMin || e.catchUp() >= until {
 			e.stats.expired.Add(1)
 			late := Ran{Err: ErrLate}
@@ -52,7 +54,7 @@ func (r *scriptRound) won() {
 		}
 	}
 	r.countWon(ran.Reply, ttl)
-	r.putBack(Won, func() { r.done(ran) })
+	r.putBack(rules.Won, func() { r.done(ran) })
 }
 
 // lost answers what those that refused reply, or runs the script again.
@@ -67,7 +69,7 @@ func (r *scriptRound) lost() {
 	}
 	r.mu.Unlock()
 	q := &fairQueue{of: r}
-	r.putBack(Lost, func() {
+	r.putBack(rules.Lost, func() {
 		switch {
 		case rule.Queue != nil && refused && r.asked < askedMax && r.isPutBack():
 			q.lineUp(func() { r.refuse(q.sooner(refusal)) })
@@ -138,7 +140,7 @@ func (r *scriptRound) appendKeys(to []Key) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.all {
-		if a == nil || a.vote != Granted {
+		if a == nil || a.vote != rules.Granted {
 			continue
 		}
 		for _, e := range a.effects {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"lockproxy/quorum/rules"
 )
 
 // A master grants a fair lock to the client that is first in the queue on that master. The queues may differ: clients of several
@@ -115,7 +117,7 @@ func (q *fairQueue) leastTold() int64 {
 	defer q.of.mu.Unlock()
 	least := int64(math.MaxInt64)
 	for _, a := range q.of.all {
-		if a != nil && a.vote == Refused && a.value.Kind == IntValue {
+		if a != nil && a.vote == rules.Refused && a.value.Kind == IntValue {
 			least = min(least, a.value.Int)
 		}
 	}
@@ -135,7 +137,7 @@ func freeIn(replies []any) int64 {
 		}
 	}
 	slices.Sort(held)
-	if quorum := Quorum(len(replies)); len(held) >= quorum {
+	if quorum := rules.Quorum(len(replies)); len(held) >= quorum {
 		return held[quorum-1]
 	}
 	return untold
@@ -150,7 +152,7 @@ func (q *fairQueue) putFirst(who string, otherwise func()) {
 				done++
 			}
 		}
-		if done < Quorum(len(q.of.entries)) || who == q.of.req.Rule.Field {
+		if done < rules.Quorum(len(q.of.entries)) || who == q.of.req.Rule.Field {
 			q.of.again()
 		} else {
 			otherwise()
@@ -240,7 +242,7 @@ func firstOf(replies []any, caller string, grants int) (who string, everywhere b
 	best := slices.MinFunc(slices.Collect(maps.Values(all)), func(a, b *standing) int {
 		return cmp.Or(b.firsts-a.firsts, b.places-a.places, a.before-b.before, strings.Compare(a.who, b.who))
 	})
-	quorum, asks := Quorum(len(replies)), all[caller]
+	quorum, asks := rules.Quorum(len(replies)), all[caller]
 	switch {
 	case best.holds >= quorum:
 		return "", true

@@ -1,5 +1,7 @@
 package quorum
 
+import "lockproxy/quorum/rules"
+
 // A Rule says how the answers of N masters to one script merge. The zero Rule is for a script of which nothing is known.
 type Rule struct {
 	Merge Merge
@@ -68,19 +70,19 @@ func (m Merge) putsBack() bool { return m == Agreeing || m == Taking }
 func (r *Rule) judge(a *answer) { a.vote, a.did = r.vote(a), a.summary() }
 
 // vote returns what an answer is for a rule.
-func (r *Rule) vote(a *answer) Vote {
+func (r *Rule) vote(a *answer) rules.Vote {
 	switch r.Merge {
 	case Agreeing, Telling:
-		return Granted
+		return rules.Granted
 	case Extending:
 		if r.Each && a.value.Kind == ArrayValue {
-			return Granted // its elements are the votes
+			return rules.Granted // its elements are the votes
 		}
 	}
 	if a.isError() || !r.Granted(a.value) {
-		return Refused
+		return rules.Refused
 	}
-	return Granted
+	return rules.Granted
 }
 
 // keeps says that a master that granted a release keeps the lock, for an outer hold of the caller.
@@ -89,11 +91,11 @@ func (r *Rule) keeps(a *answer) bool {
 }
 
 // worthAsking returns how often to ask, in all, for a lock that some masters granted and that was not won.
-func (r *Rule) worthAsking(t tally) int {
+func (r *Rule) worthAsking(t rules.Tally) int {
 	switch {
 	case r.Merge != Taking || t.Granted == 0:
 		return 1
-	case t.Refused >= Quorum(t.Masters): // for one holder, which lacks a vote, or for several, whose votes were split
+	case t.Refused >= rules.Quorum(t.Masters): // for one holder, which lacks a vote, or for several, whose votes were split
 		return 2
 	}
 	return askedMax

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // RunRequest asks to run a script by vote.
@@ -78,7 +79,7 @@ func (r *scriptRound) argv(e *Engine) []any {
 	for _, a := range req.Args {
 		argv = append(argv, a)
 	}
-	return append(argv, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), ceilMillis(clockFloor+e.cfg.Grace).Milliseconds(),
+	return append(argv, mode, strconv.FormatFloat(e.cfg.DriftFactor, 'g', -1, 64), rules.CeilMillis(rules.ClockFloor+e.cfg.Grace).Milliseconds(),
 		e.cfg.TTLMax.Milliseconds(), e.labels.next(), req.Rule.Field, "")
 }
 
@@ -115,11 +116,11 @@ func (r *scriptRound) read(en *entry) ballot {
 // (see acquireRound.read and prolonged). A quorum that agrees on the number of holds does not help: another master may have the same
 // number from an attempt whose answer was lost. The answer of a script of which nothing is known may rest on such a copy in any
 // case: by what it extended, or by what it deleted and tells, as GETDEL does.
-func (r *scriptRound) ifClean(a *answer, v Vote) bool {
+func (r *scriptRound) ifClean(a *answer, v rules.Vote) bool {
 	switch r.req.Rule.Merge {
 	case Taking:
 		//mutant: an old vote joins new ones, of scripts
-		return v == Granted
+		return v == rules.Granted
 	//mutant: an older copy of a lock is extended by a script
 	case Agreeing, Extending:
 		//mutant: an old vote joins new ones, of scripts that nobody knows
@@ -132,11 +133,11 @@ func (r *scriptRound) ifClean(a *answer, v Vote) bool {
 func (r *scriptRound) voided(master int) { r.count.answers[master] = nil }
 
 // mayHaveChanged says whether the script has changed the key on a master, or may have: many that run on a watched key only look.
-func (r *scriptRound) mayHaveChanged(d Decision, name string) bool {
+func (r *scriptRound) mayHaveChanged(d rules.Decision, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changes := func(e effect) bool { return e.name == name }
-	return d != Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.effects, changes) })
+	return d != rules.Won || slices.ContainsFunc(r.all, func(a *answer) bool { return a != nil && slices.ContainsFunc(a.effects, changes) })
 }
 
 // answerOf reads what a master answered to a script, or returns why that is no answer. Errors of the master are none, even if a command of the
@@ -162,7 +163,7 @@ func answerOf(c *masters.Call, s *Script) (a *answer, cause string) {
 
 func (*scriptRound) reads() bool { return false }
 
-func (r *scriptRound) decide(t tally) Decision { return r.count.decide(t) }
+func (r *scriptRound) decide(t rules.Tally) rules.Decision { return r.count.decide(t) }
 
 // lacking is for scripts that are known to extend locks. Another script may extend a part of a lock only, and a master that
 // has only that part may free it too early. If masters do not agree on what they have, there are several gaps, and no quorum
@@ -174,7 +175,7 @@ func (r *scriptRound) lacking(en *entry) (gaps []*gap) {
 		return nil
 	}
 	for i, a := range r.count.answers {
-		if a == nil || a.vote != Granted {
+		if a == nil || a.vote != rules.Granted {
 			continue
 		}
 		for _, e := range a.effects {

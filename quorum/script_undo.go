@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // luaValue reads what a key holds, false if nothing. On masters whose DUMP knows strings only, as the embedded ones, it reads
@@ -71,11 +73,11 @@ return put`)
 
 // putBack puts back what does not belong to the decision, and calls after when that is confirmed, or one
 // InstanceTimeout has passed.
-func (r *scriptRound) putBack(d Decision, after func()) {
+func (r *scriptRound) putBack(d rules.Decision, after func()) {
 	var certain []*undo
 	r.mu.Lock()
-	if d != Won && r.req.Rule.Merge.putsBack() {
-		r.revoked = d != Lost || !r.count.queues()
+	if d != rules.Won && r.req.Rule.Merge.putsBack() {
+		r.revoked = d != rules.Lost || !r.count.queues()
 	}
 	for i, a := range r.all {
 		//mutant: what a script that lost has done stays
@@ -96,7 +98,7 @@ func (r *scriptRound) undo(after func()) {
 	if r.takes() {
 		r.revoked = true
 		for i, a := range r.all {
-			if a != nil && a.vote == Granted {
+			if a != nil && a.vote == rules.Granted {
 				certain = r.undoAt(certain, &r.entries[i])
 			}
 		}
@@ -167,7 +169,7 @@ func (r *scriptRound) settled(en *entry) {
 	r.mu.Lock()
 	if a := r.all[en.master]; a != nil {
 		//mutant: what a script has done late stays
-		if r.count.wrong(a, r.decision) || r.revoked && a.vote == Granted {
+		if r.count.wrong(a, r.decision) || r.revoked && a.vote == rules.Granted {
 			late = r.undoAt(late, en)
 		}
 		//mutant: a release by vote is not made late where the lock is late
@@ -188,7 +190,7 @@ func (r *scriptRound) settled(en *entry) {
 
 // eachExpiry calls f for each key that a master has set to expire for a script that it granted.
 func (r *scriptRound) eachExpiry(a *answer, f func(sig signature, at int64)) {
-	if a == nil || a.vote != Granted {
+	if a == nil || a.vote != rules.Granted {
 		return
 	}
 	for i := range a.effects {
@@ -209,7 +211,7 @@ func (r *scriptRound) missed(en *entry) {
 func (r *scriptRound) noteMissed(en *entry) {
 	if !en.missed {
 		en.missed = true
-		if r.decision != Undecided {
+		if r.decision != rules.Undecided {
 			r.releaseAt(en)
 		}
 	}

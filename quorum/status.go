@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // Votes counts the votes of one master since the start.
@@ -52,7 +54,7 @@ func (m *master) status() MasterStatus {
 		Role:      m.info.Role,
 		Channels:  m.info.Channels,
 		RoundTrip: time.Duration(m.roundTrip.Load()),
-		Votes:     Votes{Granted: m.votes[Granted].Load(), Refused: m.votes[Refused].Load(), Failed: m.votes[Failed].Load()},
+		Votes:     Votes{Granted: m.votes[rules.Granted].Load(), Refused: m.votes[rules.Refused].Load(), Failed: m.votes[rules.Failed].Load()},
 	}
 	for i := range m.failures {
 		s.Votes.Failures[i] = m.failures[i].Load()
@@ -89,7 +91,7 @@ func (s DatabaseStatus) Ready() error {
 			err.Causes = append(err.Causes, Cause{m.Addr, m.Cause})
 		}
 	}
-	if err.Answered >= Quorum(err.Masters) {
+	if err.Answered >= rules.Quorum(err.Masters) {
 		return nil
 	}
 	return err

@@ -3,6 +3,8 @@ package quorum
 import (
 	"sync/atomic"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // While a machine is suspended, Go's monotonic clock (CLOCK_MONOTONIC) stands still, and the masters' clocks go on. So before a
@@ -23,7 +25,7 @@ type suspends struct {
 
 // unslept is how far the wall clock and the monotonic one may come apart before the system is asked. A suspend of that length may
 // go unnoticed: it is less than the drift of any lock.
-const unslept = clockFloor / 4
+const unslept = rules.ClockFloor / 4
 
 func newSuspends() *suspends {
 	s := &suspends{boot: bootTime, began: time.Now()}

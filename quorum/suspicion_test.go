@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -326,7 +327,7 @@ func (w *world) expectFarVote(away time.Duration) {
 		w.t.Errorf("%v away: %+v", away, a)
 		return
 	}
-	drift := Drift(time.Second, 0.01)
+	drift := rules.Drift(time.Second, 0.01)
 	if want := began.Add(time.Second - drift); !a.Lock.Until().Equal(want) {
 		w.t.Errorf("%v away: valid until %v after the right moment", away, a.Lock.Until().Sub(want))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // An undo removes the key that one attempt set on one master (rule 4). It goes through the lane that the attempt went
@@ -60,7 +61,7 @@ func (u *undo) take(answerTime) bool {
 	now := u.lane.engine.now()
 	if u.gone == 0 {
 		//mutant: an undo in a later batch goes unsent
-		u.gone = now + u.kept + Drift(u.kept, u.lane.engine.cfg.DriftFactor)
+		u.gone = now + u.kept + rules.Drift(u.kept, u.lane.engine.cfg.DriftFactor)
 	}
 	if now >= u.gone {
 		u.clean.Store(true)

@@ -3,6 +3,8 @@ package quorum
 import (
 	"fmt"
 	"time"
+
+	"lockproxy/quorum/rules"
 )
 
 // A Viewed is what all masters tell about a key, and what that comes to.
@@ -72,7 +74,7 @@ func (v *viewsRound) read(en *entry) ballot {
 		return unexpected
 	}
 	all[0].timeLateness(&en.lane.clock, v.key.Name)
-	if en.vote == Pending { // not after the deadline
+	if en.vote == rules.Pending { // not after the deadline
 		v.seen[en.master] = &all[0]
 	}
 	return v.hear(en, all[0])
@@ -80,14 +82,14 @@ func (v *viewsRound) read(en *entry) ballot {
 
 func (*viewsRound) reads() bool { return true }
 
-func (v *viewsRound) decide(t tally) Decision {
+func (v *viewsRound) decide(t rules.Tally) rules.Decision {
 	if t.Pending() > 0 {
-		return Undecided
+		return rules.Undecided
 	}
 	return v.agreement.decide(t)
 }
 
-func (v *viewsRound) ended(d Decision) {
+func (v *viewsRound) ended(d rules.Decision) {
 	e := v.engine
 	if e.closing.Load() {
 		v.done(Viewed{Err: ErrClosed})
@@ -97,12 +99,12 @@ func (v *viewsRound) ended(d Decision) {
 	v.mu.Lock()
 	all := Viewed{State: LockUnknown, View: v.agreement.view(e)}
 	switch {
-	case d == Won && all.View.Exists:
+	case d == rules.Won && all.View.Exists:
 		all.State = LockHeld
 		all.View.Value = excerpt(all.View.Type, all.View.Value, all.View.head, all.View.Length)
-	case d == Won:
+	case d == rules.Won:
 		all.State = LockFree
-	case d == Lost:
+	case d == rules.Lost:
 		all.State = LockUnclear
 	}
 	for i := range v.entries {
@@ -125,16 +127,16 @@ func excerpt(kind, value, head string, length int) string {
 
 // of returns what one master told. It is called with round.mu held.
 func (v *viewsRound) of(en *entry, is *MasterStatus) MasterView {
-	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == Granted, Reason: en.cause}
+	m := MasterView{Addr: is.Addr, State: is.State, Left: is.Left, Counts: en.vote == rules.Granted, Reason: en.cause}
 	if m.Counts && is.State != Clean {
 		m.Reason = is.Cause
 	}
 	if s := v.seen[en.master]; s != nil {
 		m.Answered, m.Type = true, "none"
-		if s.exists {
-			m.Type, m.TTL = s.typeName(), v.engine.cfg.shown(v.engine.cfg.lasts(s.left)-s.later)
+		if s.Exists {
+			m.Type, m.TTL = typeName(s.Kind), v.engine.cfg.shown(v.engine.cfg.lasts(s.left)-s.later)
 		}
-		m.Value = excerpt(m.Type, s.value, s.head, s.length)
+		m.Value = excerpt(m.Type, s.Value, s.head, s.length)
 	}
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -128,9 +129,9 @@ func (r *round) settleEpochs() bool {
 	for i := range r.entries {
 		en := &r.entries[i]
 		//mutant: a grant from before the quarantine counts
-		if en.vote == Granted && en.epoch < en.lane.epochs.latest().Load() {
-			en.vote, en.cause = Failed, "may have forgotten its vote"
-			en.lane.master.count(Failed, FailedForgot) // as well as granted
+		if en.vote == rules.Granted && en.epoch < en.lane.epochs.latest().Load() {
+			en.vote, en.cause = rules.Failed, "may have forgotten its vote"
+			en.lane.master.count(rules.Failed, FailedForgot) // as well as granted
 			r.tally.Granted--
 			r.tally.Failed++
 			void = true

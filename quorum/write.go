@@ -1,6 +1,10 @@
 package quorum
 
-import "slices"
+import (
+	"slices"
+
+	"lockproxy/quorum/rules"
+)
 
 // A writeRound is a round that replaces unconditionally.
 type writeRound struct {
@@ -30,8 +34,8 @@ func (w *writeRound) read(en *entry) ballot {
 	case []any:
 		var old sighting
 		if len(reply) > 1 {
-			old.exists = true
-			old.value, _ = reply[1].(string)
+			old.Exists = true
+			old.Value, _ = reply[1].(string)
 		}
 		is := granted
 		//mutant: an older copy is replaced once more, by SET with GET
@@ -53,35 +57,35 @@ func (w *writeRound) voided(master int) {
 func (*writeRound) reads() bool { return false }
 
 // decide waits, where the old value is asked for, until a quorum agrees on it.
-func (w *writeRound) decide(t tally) Decision {
-	if !w.req.WantOld || t.Refused >= Quorum(t.Masters) {
-		return decideAcquire(t)
+func (w *writeRound) decide(t rules.Tally) rules.Decision {
+	if !w.req.WantOld || t.Refused >= rules.Quorum(t.Masters) {
+		return rules.DecideAcquire(t)
 	}
-	written := t.Granted >= Quorum(t.Masters)
+	written := t.Granted >= rules.Quorum(t.Masters)
 	t.Granted, t.Refused = t.Granted+t.Refused, 0 // a key of another type is an answer unlike any other
 	d := w.agreement.decide(t)
-	if d == Lost && written { // a quorum has written it, over values of which none had a quorum: see ErrUnclear
-		return Won
+	if d == rules.Lost && written { // a quorum has written it, over values of which none had a quorum: see ErrUnclear
+		return rules.Won
 	}
 	return d
 }
 
-func (w *writeRound) ended(d Decision) {
+func (w *writeRound) ended(d rules.Decision) {
 	switch {
-	case d == Unanswered:
+	case d == rules.Unanswered:
 		w.done(Written{Err: w.failure()})
-	case d == Lost: // the only refusal there is
+	case d == rules.Lost: // the only refusal there is
 		w.done(Written{Err: ErrWrongType})
 	default:
 		w.mu.Lock()
-		old, agreed := decideRead(w.tally, w.told)
+		old, agreed := rules.DecideRead(w.tally, w.told)
 		w.mu.Unlock()
 		//mutant: what is not clear is nothing
-		if w.req.WantOld && agreed != Won {
+		if w.req.WantOld && agreed != rules.Won {
 			w.done(Written{Err: ErrUnclear})
 			return
 		}
-		w.done(Written{Done: true, Old: old.value, HadOld: old.exists})
+		w.done(Written{Done: true, Old: old.Value, HadOld: old.Exists})
 	}
 }
 

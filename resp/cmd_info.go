@@ -11,6 +11,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/quorum/rules"
 	"lockproxy/resp/wire"
 )
 
@@ -154,7 +155,7 @@ func infoLockproxy(s *Server, w *infoWriter) {
 		connected += count(m.State != quorum.Disconnected)
 	}
 	w.field("masters", len(masters))
-	w.field("quorum", quorum.Quorum(len(masters)))
+	w.field("quorum", rules.Quorum(len(masters)))
 	w.field("masters_connected", connected)
 	for i, m := range masters {
 		w.field(fmt.Sprintf("master%d", i), fmt.Sprintf("addr=%s,state=%s,cause=%s,for_sec=%d,left_sec=%d,server=%s,version=%s,"+

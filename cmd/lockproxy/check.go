@@ -16,6 +16,7 @@ import (
 	"lockproxy/cmd/lockproxy/config"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/resp/upstream"
 )
 
@@ -33,7 +34,7 @@ func checkDatabases(cfg *config.Config, probes []probe, w io.Writer) {
 				missing++
 			}
 		}
-		if needed := quorum.Quorum(len(probes)); clean < needed && len(probes)-missing >= needed {
+		if needed := rules.Quorum(len(probes)); clean < needed && len(probes)-missing >= needed {
 			lacking = append(lacking, strconv.Itoa(db))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"lockproxy/cmd/lockproxy/cli"
 	"lockproxy/cmd/lockproxy/config"
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // An examination is one check.
@@ -97,14 +97,14 @@ func (e *examination) run(l *config.Loaded, stdout, stderr io.Writer) int {
 func (e *examination) settingsAlone(l *config.Loaded, stdout io.Writer) int {
 	n := len(l.Config.Masters)
 	if e.json {
-		_ = json.NewEncoder(stdout).Encode(map[string]any{"ok": true, "masters": n, "needed": quorum.Quorum(n), "warnings": append([]string{}, l.Warnings...)})
+		_ = json.NewEncoder(stdout).Encode(map[string]any{"ok": true, "masters": n, "needed": rules.Quorum(n), "warnings": append([]string{}, l.Warnings...)})
 		return exitOK
 	}
 	if n == 0 {
 		fmt.Fprintln(stdout, "The settings can be used. They name no masters: three embedded ones would serve, for trying out only.")
 		return exitOK
 	}
-	fmt.Fprintf(stdout, "The settings can be used: %d masters, %d needed. Nobody was asked.\n", n, quorum.Quorum(n))
+	fmt.Fprintf(stdout, "The settings can be used: %d masters, %d needed. Nobody was asked.\n", n, rules.Quorum(n))
 	return exitOK
 }
 
@@ -142,7 +142,7 @@ func examine(cfg *config.Config) (*finding, error) {
 	inspect(cfg, all, probes)
 	askLoading(cfg, ms, probes)
 	judge(cfg, probes)
-	f := &finding{probes: probes, Needed: quorum.Quorum(len(probes)), Notes: []string{}}
+	f := &finding{probes: probes, Needed: rules.Quorum(len(probes)), Notes: []string{}}
 	for i := range probes {
 		if probes[i].votes {
 			f.Voters++

@@ -25,6 +25,7 @@ import (
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/quorum/rules"
 	"lockproxy/resp"
 	"lockproxy/resp/upstream"
 	"lockproxy/script"
@@ -142,7 +143,7 @@ func (p *process) start(warnings []string) error {
 		upstream = u.Addr
 	}
 	p.log.Info("listening", "version", versionText(), "listen", p.door.Addr().String(), "masters", len(p.addrs),
-		"quorum", quorum.Quorum(len(p.addrs)), "upstream", upstream, "admin", addrOf(p.adminDoor))
+		"quorum", rules.Quorum(len(p.addrs)), "upstream", upstream, "admin", addrOf(p.adminDoor))
 	p.watchForQuorum()
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"lockproxy/cmd/lockproxy/sock"
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/resp"
 	"lockproxy/resp/upstream"
 )
@@ -213,7 +214,7 @@ func upstreamOf(cfg *config.Config, secure renewed.Certificates, watch *lookout,
 func frontConfig(cfg *config.Config, up *upstream.Redis, log *slog.Logger) resp.Config {
 	c := resp.Config{
 		TTLMax:    cfg.TTLMax,
-		TTLMin:    quorum.TTLMin(cfg.DriftFactor),
+		TTLMin:    rules.TTLMin(cfg.DriftFactor),
 		Databases: cfg.Databases,
 		Version:   versionText(),
 		Upstream:  up,

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 var start = time.Unix(1, 0)
@@ -88,7 +88,7 @@ func TestAfterARefusalItIsTriedWhenAQuorumIsFree(t *testing.T) {
 			}
 		}
 		n := max(len(told), 3)
-		q := quorum.Quorum(n)
+		q := rules.Quorum(n)
 		var f forecast
 		ring := func(masters string) {
 			for _, m := range masters {
@@ -112,7 +112,7 @@ func TestAfterARefusalItIsTriedWhenAQuorumIsFree(t *testing.T) {
 func TestNoReleaseIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 2, 3, 5}).Draw(t, "masters")
-		q := quorum.Quorum(n)
+		q := rules.Quorum(n)
 		var f forecast
 		f.heed(q)
 		f.won(start.Add(ttl))

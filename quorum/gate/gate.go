@@ -22,6 +22,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/pubsub"
+	"lockproxy/quorum/rules"
 )
 
 // Engine is the part of quorum.Engine that gates use.
@@ -52,7 +53,7 @@ type Gates struct {
 
 // New returns gates over a number of masters. pause chooses how long to wait after split votes: less than most.
 func New(engine Engine, bells Bells, masters int, pause func(most time.Duration) time.Duration) *Gates {
-	return &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: quorum.Quorum(masters), gates: map[quorum.Key]*gate{}}
+	return &Gates{engine: engine, bells: bells, pause: pause, masters: masters, quorum: rules.Quorum(masters), gates: map[quorum.Key]*gate{}}
 }
 
 // A Waiter is a client's place in a queue.

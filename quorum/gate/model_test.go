@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // A model of the first waiters of several proxies, each with its forecast, and of masters that run what each sender sent in
@@ -224,7 +224,7 @@ func (m *model) happen(event string) {
 
 func newModel(t *rapid.T) *model {
 	n := rapid.IntRange(3, 5).Draw(t, "masters")
-	m := &model{t: t, now: start, q: quorum.Quorum(n), keys: make([]modelKey, n), works: map[string][]func(){}, bells: map[string]int{}}
+	m := &model{t: t, now: start, q: rules.Quorum(n), keys: make([]modelKey, n), works: map[string][]func(){}, bells: map[string]int{}}
 	m.hasty = rapid.Bool().Draw(t, "hasty")
 	for i := range rapid.IntRange(1, 3).Draw(t, "proxies") {
 		m.heads = append(m.heads, &modelHead{name: fmt.Sprint(i), heard: all})

@@ -12,6 +12,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 )
 
 // Config holds a hub's settings. Zero values get the defaults.
@@ -56,7 +57,7 @@ func New(cfg Config, sources []masters.Source) *Hub {
 	if cfg.Pause == nil {
 		cfg.Pause = rand.N[time.Duration]
 	}
-	q := quorum.Quorum(len(sources))
+	q := rules.Quorum(len(sources))
 	h := &Hub{
 		cfg: cfg, epoch: time.Now(), quorum: q, wake: make(chan struct{}, 1),
 		topics: map[Topic]*topic{}, patterns: map[*topic]struct{}{}, leaving: map[*topic]struct{}{}, sieve: newSieve(q, cfg.Patience),

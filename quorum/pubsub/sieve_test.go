@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 func topicOf(name string) Topic { return Topic{Kind: Channel, Name: name} }
@@ -42,7 +43,7 @@ func TestAMessageIsDeliveredWithItsQuorumCopy(t *testing.T) {
 		{1, "0a1 0a2 0a1", "a1@0 a2@1"},
 		{5, "0a1 1a1 2a1 3a1 4a1", "a1@2"},
 	} {
-		s := newSieve(quorum.Quorum(c.masters), time.Second)
+		s := newSieve(rules.Quorum(c.masters), time.Second)
 		var got []string
 		for i, copied := range strings.Fields(c.copies) {
 			name := copied[1:]
@@ -88,7 +89,7 @@ type trial struct {
 
 func drawTrial(t *rapid.T) *trial {
 	n := rapid.SampledFrom([]int{1, 2, 3, 5}).Draw(t, "masters")
-	tr := &trial{quorum: quorum.Quorum(n), streams: make([][]publication, n)}
+	tr := &trial{quorum: rules.Quorum(n), streams: make([][]publication, n)}
 	var all []publication
 	for _, p := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b"}), 1, 8).Draw(t, "publications") {
 		all = append(all, publication{quorum.Publication{Publisher: p, Order: uint64(len(all) + 1)}, topicOf("c")})

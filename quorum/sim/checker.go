@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // A Finding is a broken rule.
@@ -143,7 +143,7 @@ func (k *checker) init(w *World) {
 	if w.plan.Old > 0 { // these are told apart less exactly
 		inexact += 300 * time.Millisecond
 	}
-	k.keptMost = c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + inexact
+	k.keptMost = c.TTLMax + rules.Drift(c.TTLMax, c.DriftFactor) + max(c.Grace, 0) + inexact
 }
 
 func (k *checker) report(rule, format string, args ...any) {
@@ -259,7 +259,7 @@ func (k *checker) wrote(s *server, c *session, key string, it item) {
 	if k.world.plan.Spoken && strings.HasPrefix(key, "w") { // a lock of readers: a leaving reader gives it the rest of another key's TTL, which may be from before the clock was set back
 		loosest := k.world.plan.loosest()
 		most = k.keptMost + s.clock.setBack(lead{}, s.now())
-		most += quorum.Drift(most, loosest.DriftFactor) + loosest.Grace
+		most += rules.Drift(most, loosest.DriftFactor) + loosest.Grace
 	}
 	if k.world.plan.Paused { // until a proxy hears of its sleep, it takes the sleep for a step of the master's clock
 		most += k.world.asleep()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // A client takes locks, one after the other, and uses them as clients do. Its tokens are new for each attempt; or the
@@ -263,7 +264,7 @@ func (c *client) extend(p *promise, req quorum.ExtendRequest) bool {
 	before := p.until
 	if !req.Add { // the TTL may be shorter
 		w.mu.Lock()
-		c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
+		c.shorten(p, began+rules.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
 		w.mu.Unlock()
 	}
 	x, ok := ask(c.proxy, func(l *life, x quorum.Extended) {
@@ -298,7 +299,7 @@ func (c *client) reenter(p *promise, ttl time.Duration) bool {
 	req := quorum.AcquireRequest{Key: w.plan.key(p.resource), Token: p.token, TTL: ttl, Reentrant: true}
 	began, slept := w.now(), w.asleep()
 	w.mu.Lock()
-	c.shorten(p, began+quorum.Validity(ttl, 0, w.plan.of(c.proxy.id).DriftFactor))
+	c.shorten(p, began+rules.Validity(ttl, 0, w.plan.of(c.proxy.id).DriftFactor))
 	delete(w.checker.attempts, p.token)
 	w.mu.Unlock()
 	a, ok := ask(c.proxy, func(l *life, a quorum.Acquired) {

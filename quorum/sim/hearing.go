@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // The checker's view of a proxy's replies. A lock is promised when its reply is written to a client that is there. The
@@ -116,7 +117,7 @@ func (k *checker) locked(c *wire, q *request, l *wanted) {
 	}
 	k.inTurn(c, q)
 	cfg := w.plan.of(c.life.proxy.id)
-	if late := w.now() - q.came - quorum.Validity(l.ttl, 0, cfg.DriftFactor); q.punctual && !q.held && late >= 0 && w.asleep() == q.slept {
+	if late := w.now() - q.came - rules.Validity(l.ttl, 0, cfg.DriftFactor); q.punctual && !q.held && late >= 0 && w.asleep() == q.slept {
 		k.report(tooLate, "%s to %s: %v", l.resource, c.name, -late)
 	}
 	if c.hungUp || l.given {

@@ -12,7 +12,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		name: "one master keeps the fence", rule: "14 fence",
-		change: becomes("t.Granted *= t.Masters; return decideAcquire(t)"),
+		change: becomes("t.Granted *= t.Masters; return rules.DecideAcquire(t)"),
 		test:   "TestAKeptFenceIsVoid", in: ".",
 	},
 	{

@@ -78,11 +78,11 @@ var mutants = []mutant{
 	},
 	{
 		name: "a release is decided as an acquire", rule: "release in doubt",
-		change: becomes("t.Refused+t.Failed > t.spare() && t.Answered() >= q"),
+		change: becomes("t.Refused+t.Failed > t.Spare() && t.Answered() >= q"),
 	},
 	{
 		name: "an extension is decided as an acquire", rule: "11 extend",
-		change: becomes("return decideAcquire(t)"),
+		change: becomes("return rules.DecideAcquire(t)"),
 		test:   "TestAnExtensionInDoubt",
 	},
 	{
@@ -95,24 +95,24 @@ var mutants = []mutant{
 	},
 	{
 		name: "T1 read after the round", rule: "1 clock",
-		change: becomes("until := e.now() + Validity(a.req.TTL, 0, e.cfg.DriftFactor)"),
+		change: becomes("until := e.now() + rules.Validity(a.req.TTL, 0, e.cfg.DriftFactor)"),
 	},
 	{
 		name: "T1 of an extension read after the round", rule: "1 clock",
-		change: becomes("until := x.engine.now() + Validity(ttl, 0, e.cfg.DriftFactor)"),
+		change: becomes("until := x.engine.now() + rules.Validity(ttl, 0, e.cfg.DriftFactor)"),
 	},
 	{
 		name: "validity without drift", rule: "1 clock",
 		change: becomes("return ttl - elapsed"),
-		test:   "TestValidity",
+		test:   "TestValidity", in: "../rules",
 	},
 	{
 		name: "keys kept without drift and grace", rule: "1 clock",
-		change: becomes("return ceilMillis(ttl)"),
+		change: becomes("return CeilMillis(ttl)"),
 	},
 	{
 		name: "keys kept without drift", rule: "1 clock",
-		change: becomes("return ceilMillis(ttl + c.Grace)"),
+		change: becomes("return CeilMillis(ttl + grace)"),
 	},
 	{
 		name: "an addition promises the longest TTL", rule: "11 extend",
@@ -183,12 +183,12 @@ var mutants = []mutant{
 	{
 		name: "no deadline", rule: "every attempt ends",
 		change: becomes(`if now := r.engine.now(); now < 0 {
-			en.record(Failed, en.lane.queue.lateness())
+			en.record(rules.Failed, en.lane.queue.lateness())
 		}`),
 	},
 	{
 		name: "no undo", rule: "4 undo",
-		change: becomes("after()"),
+		change: becomes("after(); _ = undos"),
 	},
 	{
 		name: "no undo of a late grant", rule: "4 undo",
@@ -451,7 +451,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was filled stays where the lock may be gone", rule: "11 extend",
-		change: becomes("return filled && same+1 >= Quorum(len(l.entries))"),
+		change: becomes("return filled && same+1 >= rules.Quorum(len(l.entries))"),
 		test:   "TestALockThatMayBeGoneIsNotBroughtBack", in: ".",
 	},
 	{
@@ -570,7 +570,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older copy is replaced once more, by SET with GET", rule: "6 quarantine",
-		change: becomes("w.req.WantOld && !old.exists"),
+		change: becomes("w.req.WantOld && !old.Exists"),
 		test:   "TestAnOlderCopyOfAValue", in: ".",
 	},
 	{
@@ -579,7 +579,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what may be done is done again", rule: "compare and do",
-		change: becomes("decision == Lost"),
+		change: becomes("decision == rules.Lost"),
 		test:   "TestAValueIsNotPutTwice", in: ".",
 	},
 	{
@@ -604,8 +604,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "an extension by little is not promised", rule: "1 clock",
-		change: becomes(`return ttl < TTLMin(x.engine.cfg.DriftFactor) ||
-		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout || x.number(Granted, isSooner) > 100`),
+		change: becomes(`return ttl < rules.TTLMin(x.engine.cfg.DriftFactor) ||
+		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout || x.number(rules.Granted, isSooner) > 100`),
 		test: "TestWhoGivesALockUp", in: ".",
 	},
 	{
@@ -640,7 +640,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a try that has lost waits for who was not told", rule: "compare and do",
-		change: becomes("en.vote == Pending"),
+		change: becomes("en.vote == rules.Pending"),
 		test:   "TestATryThatHasLost", in: ".",
 	},
 	{
@@ -678,7 +678,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a checkup goes by an older copy", rule: "15 repair",
-		change: becomes("slices.ContainsFunc(all, func(s sighting) bool { return !s.exists })"),
+		change: becomes("slices.ContainsFunc(all, func(s sighting) bool { return !s.Exists })"),
 		test:   "TestACheckupDoesNotGoByAnOlderCopy", in: ".",
 	},
 	{
@@ -698,7 +698,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what is put back begins to live anew", rule: "4 undo",
-		change: becomes("_ = d.start + kept + Drift(kept, c.DriftFactor)"),
+		change: becomes("_ = d.start + kept + rules.Drift(kept, c.DriftFactor)"),
 		test:   "TestAValueWhoseTimeIsOver", in: ".",
 	},
 	{
@@ -718,7 +718,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "what is not clear is nothing", rule: "compare and do",
-		change: becomes("w.req.WantOld && agreed == Undecided"),
+		change: becomes("w.req.WantOld && agreed == rules.Undecided"),
 		test:   "TestOneClientIsToldThatIt", in: ".",
 	},
 	{

@@ -27,15 +27,15 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "T1 of a script read after the round", rule: "1 clock", classes: Voted,
-		change: becomes("until := e.now() + Validity(ttl, 0, e.cfg.DriftFactor)"),
+		change: becomes("until := e.now() + rules.Validity(ttl, 0, e.cfg.DriftFactor)"),
 	},
 	{
 		name: "what a script that lost has done stays", rule: "4 undo", classes: Voted,
-		change: becomes("a != nil && d == Won && r.count.wrong(a, d)"),
+		change: becomes("a != nil && d == rules.Won && r.count.wrong(a, d)"),
 	},
 	{
 		name: "what a script has done late stays", rule: "4 undo", classes: Voted,
-		change: becomes("false && r.revoked && a.vote == Granted"),
+		change: becomes("false && r.revoked && a.vote == rules.Granted"),
 	},
 	{
 		name: "what an abandoned script has done stays", rule: "12 the client is gone", classes: Voted,
@@ -75,7 +75,7 @@ var voteMutants = []mutant{
 	},
 	{
 		name: "who does not answer a release had nothing to release", rule: "release in doubt",
-		change: becomes("return Quorum(len(c.answers))"),
+		change: becomes("return rules.Quorum(len(c.answers))"),
 		test:   "TestMergesAreFinal", in: "..",
 	},
 	{

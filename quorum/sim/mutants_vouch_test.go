@@ -203,7 +203,7 @@ var vouchMutants = []mutant{
 	},
 	{
 		name: "a grant from before the quarantine counts", rule: "6 quarantine",
-		change: becomes("en.vote == Granted && en.epoch < 0"),
+		change: becomes("en.vote == rules.Granted && en.epoch < 0"),
 		// Attempts end before a quarantine does, but where one process stands still and the world goes on.
 		test: "TestAGrantIsVoid",
 	},

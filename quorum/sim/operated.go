@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -212,7 +213,7 @@ func (c *client) expire(p *promise, ttl time.Duration) bool {
 	w.do(func() {
 		w.checker.prolonged[p.resource] = true
 		if req.Condition == 0 {
-			c.shorten(p, began+quorum.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
+			c.shorten(p, began+rules.Validity(req.TTL, 0, w.plan.of(c.proxy.id).DriftFactor))
 		}
 	})
 	x, ok := ask(c.proxy, func(l *life, x quorum.Changed) {

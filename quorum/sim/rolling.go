@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // Rolling: in some of the worlds of operators, masters forget one after the other, each when the one before is trusted
@@ -78,7 +78,7 @@ func (w *World) roll(r *rand.Rand, i int, lacked time.Duration) {
 // rest is the time in which every lock is extended again and again, and masters get all missing locks.
 func (w *World) rest() time.Duration {
 	c := w.plan.loosest()
-	return 2*(c.TTLMax+quorum.Drift(c.TTLMax, c.DriftFactor)+c.Grace) + 3*c.InstanceTimeout + 100*time.Millisecond
+	return 2*(c.TTLMax+rules.Drift(c.TTLMax, c.DriftFactor)+c.Grace) + 3*c.InstanceTimeout + 100*time.Millisecond
 }
 
 // lacking says that a master lacks a promised lock. No master may lack a lock for long.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // Several: in worlds of the class Several, clients also take several locks by one EXEC, as MSETNX does, and hand values
@@ -200,7 +201,7 @@ func (c *client) exchange() {
 	key, kind := w.plan.key(x.key), c.severally.IntN(4)
 	heard := func(err error, told string) {
 		x.done, x.told, x.ended = err == nil, told, w.now()
-		x.until = x.began + quorum.Validity(ttl, 0, w.plan.loosest().DriftFactor) - (w.asleep() - slept)
+		x.until = x.began + rules.Validity(ttl, 0, w.plan.loosest().DriftFactor) - (w.asleep() - slept)
 		w.logf(c.name, "put %q into %s: told %q, %v", x.put, x.key, told, err)
 	}
 	w.do(func() { k.exchanges = append(k.exchanges, x) })

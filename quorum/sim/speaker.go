@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // A speaker is a client that speaks the protocol, over one connection after the other.
@@ -330,7 +330,7 @@ func (s *speaker) touch(l *wanted) bool {
 	before := time.Duration(0)
 	w.do(func() {
 		before = p.until
-		s.shorten(p, w.now()+quorum.Validity(l.ttl, 0, w.plan.of(s.at.id).DriftFactor))
+		s.shorten(p, w.now()+rules.Validity(l.ttl, 0, w.plan.of(s.at.id).DriftFactor))
 	})
 	return s.extend(q, l, before, "an extension", func(n int64) {
 		valid := time.Duration(0)

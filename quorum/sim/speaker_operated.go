@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // Speaking clients in worlds with operators: their locks are in two databases, they extend their locks by commands that
@@ -63,7 +63,7 @@ func (s *speaker) expire(l *wanted) bool {
 		before, p.fence = p.until, 0
 		w.checker.prolonged[l.resource] = true
 		if !greater {
-			s.shorten(p, w.now()+quorum.Validity(ttl, 0, w.plan.of(s.at.id).DriftFactor))
+			s.shorten(p, w.now()+rules.Validity(ttl, 0, w.plan.of(s.at.id).DriftFactor))
 		}
 	})
 	q.on = func() {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // Speaking clients that take several locks by one command or one EXEC, or hand values to each other, in worlds of the
@@ -247,7 +247,7 @@ func (s *speaker) exchangeSpoken() {
 		_, failed := was.(fault)
 		x.told, _ = was.(string)
 		x.done, x.ended = !failed && many == (all != nil), w.now()
-		x.until = q.sent + quorum.Validity(ttl, 0, w.plan.loosest().DriftFactor) - (w.asleep() - q.slept)
+		x.until = q.sent + rules.Validity(ttl, 0, w.plan.loosest().DriftFactor) - (w.asleep() - q.slept)
 		if was == nil && slices.Contains(q.words, "XX") {
 			x.put = ""
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockproxy/quorum"
+	"lockproxy/quorum/rules"
 )
 
 // Votes: in worlds of the class Voted, clients also take, re-enter, extend and give back locks by scripts that run by
@@ -231,7 +232,7 @@ func (c *client) shortenByVote(h *votedHold) []promise {
 	for _, p := range h.promises {
 		before = append(before, *p)
 		p.fence = 0 // its record does not last longer
-		c.shorten(p, w.now()+quorum.Validity(h.ttl, 0, w.plan.of(c.proxy.id).DriftFactor))
+		c.shorten(p, w.now()+rules.Validity(h.ttl, 0, w.plan.of(c.proxy.id).DriftFactor))
 	}
 	return before
 }

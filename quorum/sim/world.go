@@ -11,6 +11,7 @@ import (
 
 	"lockproxy/quorum"
 	"lockproxy/quorum/masters"
+	"lockproxy/quorum/rules"
 	"lockproxy/quorum/vouch"
 )
 
@@ -79,7 +80,7 @@ func (w *World) initialise() {
 	bounds := vouch.Unbound
 	if len(w.plan.Own) == 0 { // the bounds that every proxy would write first
 		bounds = vouch.Bounds{
-			Kept: c.TTLMax + quorum.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor,
+			Kept: c.TTLMax + rules.Drift(c.TTLMax, c.DriftFactor) + c.Grace, Grace: c.Grace, DriftFactor: c.DriftFactor,
 			Patience: c.InstanceTimeout,
 		}
 	}

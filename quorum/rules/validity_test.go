@@ -1,4 +1,4 @@
-package quorum
+package rules
 
 import (
 	"testing"
@@ -30,24 +30,22 @@ func TestTheShortestTTLLeavesAMillisecond(t *testing.T) {
 
 func TestMastersKeepALockLongerThanItIsPromised(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Config{
-			DriftFactor: rapid.Float64Range(0, 0.5).Draw(t, "factor"),
-			Grace:       time.Duration(rapid.Int64Range(0, 1000).Draw(t, "grace")) * time.Millisecond,
-		}
+		factor := rapid.Float64Range(0, 0.5).Draw(t, "factor")
+		grace := time.Duration(rapid.Int64Range(0, 1000).Draw(t, "grace")) * time.Millisecond
 		ttl := time.Duration(rapid.Int64Range(1, 86_400_000).Draw(t, "ms")) * time.Millisecond
-		kept := c.kept(ttl)
+		kept := Kept(ttl, grace, factor)
 		// The master's clock runs fast by the whole factor: what it calls kept is this long on ours.
-		if real := time.Duration(float64(kept) / (1 + c.DriftFactor)); real < ttl {
+		if real := time.Duration(float64(kept) / (1 + factor)); real < ttl {
 			t.Fatalf("a fast master drops the key after %v, before the TTL %v", real, ttl)
 		}
 		if kept%time.Millisecond != 0 {
 			t.Fatalf("%v is not whole milliseconds", kept)
 		}
-		if shown := c.shown(kept); shown < ttl || shown > ttl+2*time.Millisecond {
+		if shown := Shown(kept, grace, factor); shown < ttl || shown > ttl+2*time.Millisecond {
 			t.Fatalf("a key just set with %v shows %v", ttl, shown)
 		}
 		elapsed := time.Duration(rapid.Int64Range(0, int64(ttl)).Draw(t, "elapsed"))
-		if shown := c.shown(kept - elapsed); shown < (ttl - elapsed).Truncate(time.Millisecond) {
+		if shown := Shown(kept-elapsed, grace, factor); shown < (ttl - elapsed).Truncate(time.Millisecond) {
 			t.Fatalf("%v after %v shows %v, less than is left", ttl, elapsed, shown)
 		}
 	})

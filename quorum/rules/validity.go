@@ -1,18 +1,18 @@
-package quorum
+package rules
 
 import (
 	"math"
 	"time"
 )
 
-// clockFloor is the part of the drift that does not depend on the TTL.
+// ClockFloor is the part of the drift that does not depend on the TTL.
 // 2 ms: Redis expires to 1 ms, and small TTLs need a floor.
-const clockFloor = 2 * time.Millisecond
+const ClockFloor = 2 * time.Millisecond
 
 // Drift returns how far a master's clock and ours may come apart while a lock with this TTL lives:
 // drift = TTL × factor + 2 ms.
 func Drift(ttl time.Duration, factor float64) time.Duration {
-	return time.Duration(math.Ceil(float64(ttl)*factor)) + clockFloor
+	return time.Duration(math.Ceil(float64(ttl)*factor)) + ClockFloor
 }
 
 // Validity returns how long a lock may still be relied upon: TTL − elapsed − drift. It is not positive if the lock must
@@ -33,22 +33,23 @@ func TTLMin(factor float64) time.Duration {
 	return ttl
 }
 
-// kept returns how long masters are told to keep the key of a lock: TTL + drift + grace, in whole milliseconds, rounded
+// Kept returns how long masters are told to keep the key of a lock: TTL + drift + grace, in whole milliseconds, rounded
 // up. A client that counts the TTL from its own send is then never ahead of the masters.
-func (c *Config) kept(ttl time.Duration) time.Duration {
+func Kept(ttl, grace time.Duration, factor float64) time.Duration {
 	//mutant: keys kept without drift and grace
 	//mutant: keys kept without drift
-	return ceilMillis(ttl + Drift(ttl, c.DriftFactor) + c.Grace)
+	return CeilMillis(ttl + Drift(ttl, factor) + grace)
 }
 
-// shown is the inverse of kept: what a client that asks for the remaining TTL is told, when a quorum will hold the key
-// for so much longer. It is exact for a key just set that expires when that was asked for (see sighting.later), and at least 1 ms,
+// Shown is the inverse of Kept: what a client that asks for the remaining TTL is told, when a quorum will hold the key
+// for so much longer. It is exact for a key just set that expires when that was asked for (see quorum.sighting), and at least 1 ms,
 // because the key is there.
-func (c *Config) shown(remaining time.Duration) time.Duration {
-	ttl := time.Duration(float64(remaining-clockFloor-c.Grace) / (1 + c.DriftFactor))
+func Shown(remaining, grace time.Duration, factor float64) time.Duration {
+	ttl := time.Duration(float64(remaining-ClockFloor-grace) / (1 + factor))
 	return max(ttl.Truncate(time.Millisecond), time.Millisecond)
 }
 
-func ceilMillis(d time.Duration) time.Duration {
+// CeilMillis rounds up to whole milliseconds.
+func CeilMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }

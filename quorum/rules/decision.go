@@ -1,0 +1,118 @@
+package rules
+
+// A Vote is one master's answer in a round.
+type Vote uint8
+
+// The votes. A vote is Pending until the master answers or the round ends.
+const (
+	Pending Vote = iota
+	Granted
+	Refused
+	Failed
+)
+
+func (v Vote) String() string { return [...]string{"pending", "granted", "refused", "failed"}[v] }
+
+// Quorum returns how many of n masters are a majority: any two quorums share a master.
+func Quorum(n int) int {
+	//mutant: a quorum is one less
+	//mutant: a quorum is one more
+	return n/2 + 1
+}
+
+// A Tally counts the votes of a round.
+type Tally struct {
+	Masters                  int // N
+	Granted, Refused, Failed int
+}
+
+// Pending returns how many masters have not voted.
+func (t Tally) Pending() int { return t.Masters - t.Granted - t.Refused - t.Failed }
+
+// Answered returns how many masters voted other than Failed.
+func (t Tally) Answered() int { return t.Granted + t.Refused }
+
+// Spare returns how many masters a quorum can do without.
+func (t Tally) Spare() int { return t.Masters - Quorum(t.Masters) }
+
+// Add counts one vote.
+func (t *Tally) Add(v Vote) {
+	switch v {
+	case Granted:
+		t.Granted++
+	case Refused:
+		t.Refused++
+	case Failed:
+		t.Failed++
+	}
+}
+
+// A Decision is what a Tally amounts to.
+type Decision uint8
+
+// The decisions. All but Undecided are final.
+const (
+	Undecided  Decision = iota
+	Won                 // a quorum granted
+	Lost                // a quorum answered, and no quorum can grant any more
+	Unanswered          // too many failed for a quorum to answer: the truth is not known
+)
+
+func (d Decision) String() string { return [...]string{"undecided", "won", "lost", "unanswered"}[d] }
+
+// DecideAcquire is the rule for taking and keeping a lock. It is asked again after each vote; its decision is never later
+// than it could be, and no later vote can overturn it.
+func DecideAcquire(t Tally) Decision {
+	q := Quorum(t.Masters)
+	switch {
+	case t.Granted >= q:
+		return Won
+	case t.Failed > t.Spare():
+		return Unanswered
+	case t.Refused+t.Failed > t.Spare() && t.Answered() >= q:
+		//mutant: lost is called won
+		return Lost
+	}
+	return Undecided
+}
+
+// DecideRelease is the rule for giving a lock back. Granted is a master that held the token and deleted it, Refused one
+// that held something else or nothing.
+//
+// A release differs from an acquire in the benefit of the doubt: if some masters deleted the token and those that
+// failed may have made up its quorum, it was held and is so no longer, on any master that answers. Calling that
+// "not held" would report a lock lost that its holder had to the end.
+func DecideRelease(t Tally) Decision {
+	if t.Granted > 0 && t.Refused+t.Pending() <= t.Spare() && t.Failed+t.Pending() <= t.Spare() {
+		return Won
+	}
+	return decideHeld(t)
+}
+
+// DecideExtend is the rule for changing what is held: Granted is a master that held it and made the change, Refused one that
+// held something else or nothing.
+//
+// It differs from an acquire where those that failed may make up a quorum with those that granted: then it may be held all
+// the same, by masters of which some have not been asked. To call that "not held" would end the lock of a holder who lacks
+// a vote for a moment.
+func DecideExtend(t Tally) Decision {
+	if t.Refused+t.Failed > t.Spare() && t.Refused+t.Pending() <= t.Spare() {
+		return Unanswered
+	}
+	return decideHeld(t)
+}
+
+// decideHeld is what both rules have in common.
+func decideHeld(t Tally) Decision {
+	q := Quorum(t.Masters)
+	switch {
+	case t.Granted >= q:
+		return Won
+	case t.Failed > t.Spare():
+		return Unanswered
+	//mutant: a release is decided as an acquire
+	case t.Refused > t.Spare() && t.Answered() >= q:
+		return Lost // even with all the others the token has no quorum
+	}
+	return Undecided
+}
