@@ -7,6 +7,19 @@ import (
 	"lockproxy/quorum/rules"
 )
 
+// An acquireRound is one acquire. It is over when the client has its reply; its undo may live longer.
+type acquireRound struct {
+	round
+	req   AcquireRequest
+	asked int     // how many times, with this
+	since instant // T1 of the first time, if this is another
+	hash  uint64  // of the signature
+	lock  Lock    // if it is won
+	done  func(Acquired)
+
+	fencing *fencing // if it is to have a fence
+}
+
 // ask makes the round; compose makes the command of each master.
 func (a *acquireRound) ask(e *Engine) {
 	a.hash = a.signature().hash()
@@ -32,19 +45,6 @@ func (a *acquireRound) compose(en *entry, now int64) {
 	default:
 		en.Args = en.lane.batch.lay("SET", &a.req.Key.Name, &a.req.Token, "NX", "PXAT", &en.expires)
 	}
-}
-
-// An acquireRound is one acquire. It is over when the client has its reply; its undo may live longer.
-type acquireRound struct {
-	round
-	req   AcquireRequest
-	asked int     // how many times, with this
-	since instant // T1 of the first time, if this is another
-	hash  uint64  // of the signature
-	lock  Lock    // if it is won
-	done  func(Acquired)
-
-	fencing *fencing // if it is to have a fence
 }
 
 func (a *acquireRound) read(en *entry) ballot {

@@ -6,6 +6,14 @@ import (
 	"lockproxy/quorum/rules"
 )
 
+// An extendRound is one extension: each master that has the lock sets its TTL.
+type extendRound struct {
+	round
+	req  ExtendRequest
+	lock Lock // once it is won
+	done func(Extended)
+}
+
 // ask makes the round.
 func (x *extendRound) ask(e *Engine) {
 	x.keeps = e.cfg.kept(x.req.TTL)
@@ -22,35 +30,11 @@ func (x *extendRound) args() []any {
 	return x.runs(luaExtend, []string{name}, x.req.Token, ms)
 }
 
-type extendRound struct {
-	round
-	req  ExtendRequest
-	lock Lock // once it is won
-	done func(Extended)
-}
-
-// undo does nothing: the lock is the client's, and some masters may keep it for longer than the client knows.
-func (x *extendRound) undo(func()) {}
-
-func (x *extendRound) appendKeys(to []Key) []Key { return append(to, x.req.Key) }
-
 func (x *extendRound) signature() signature {
 	return signature{name: x.req.Key.Name, token: x.req.Token}
 }
 
 func (x *extendRound) read(en *entry) ballot { return prolonged(en, x.signature()) }
-
-// givesUp is as edited.givesUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
-// the lock up by a TTL that can leave some.
-func (x *extendRound) givesUp(ttl time.Duration) bool {
-	isSooner := func(en *entry) bool {
-		n, ok := en.Reply.(int64)
-		return ok && n <= sooner
-	}
-	//mutant: an extension by little is not promised
-	return ttl < rules.TTLMin(x.engine.cfg.DriftFactor) ||
-		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(rules.Granted, isSooner) > 0
-}
 
 // prolonged reads the reply of a script that compares before it extends.
 func prolonged(en *entry, sig signature) ballot {
@@ -78,19 +62,6 @@ func (*extendRound) reads() bool { return false }
 func (x *extendRound) decide(t rules.Tally) rules.Decision {
 	//mutant: an extension is decided as an acquire
 	return rules.DecideExtend(t)
-}
-
-func (x *extendRound) settled(en *entry) {
-	en.releaseOwed(x.signature())
-	x.fillLate(en)
-}
-
-func (x *extendRound) lacking(en *entry) []*gap {
-	//mutant: a master where another has a vote for a moment is not given what it lacks
-	if en.Reply != int64(absent) && en.Reply != int64(other) { // somebody else may have a vote there for a moment only
-		return nil
-	}
-	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}
 }
 
 func (x *extendRound) ended(d rules.Decision) {
@@ -128,3 +99,33 @@ func (x *extendRound) won(ttl time.Duration) {
 	x.lock = Lock{engine: e, taken: x, until: until}
 	x.done(Extended{Held: true, Until: e.timeAt(until), Lock: &x.lock})
 }
+
+// givesUp is as edited.givesUp has it. What was left is the longest that a master had. Whoever is to be told the validity does not give
+// the lock up by a TTL that can leave some.
+func (x *extendRound) givesUp(ttl time.Duration) bool {
+	isSooner := func(en *entry) bool {
+		n, ok := en.Reply.(int64)
+		return ok && n <= sooner
+	}
+	//mutant: an extension by little is not promised
+	return ttl < rules.TTLMin(x.engine.cfg.DriftFactor) ||
+		!x.req.Fenced && ttl <= x.engine.cfg.InstanceTimeout && x.number(rules.Granted, isSooner) > 0
+}
+
+func (x *extendRound) settled(en *entry) {
+	en.releaseOwed(x.signature())
+	x.fillLate(en)
+}
+
+func (x *extendRound) lacking(en *entry) []*gap {
+	//mutant: a master where another has a vote for a moment is not given what it lacks
+	if en.Reply != int64(absent) && en.Reply != int64(other) { // somebody else may have a vote there for a moment only
+		return nil
+	}
+	return []*gap{{key: x.req.Key, value: x.req.Token, others: x.granting()}}
+}
+
+// undo does nothing: the lock is the client's, and some masters may keep it for longer than the client knows.
+func (x *extendRound) undo(func()) {}
+
+func (x *extendRound) appendKeys(to []Key) []Key { return append(to, x.req.Key) }

@@ -36,31 +36,49 @@ type round struct {
 	fills    bool           // masters that have nothing of what was extended are filled; see fill.go
 }
 
-// An owner is the operation a round belongs to: a struct in which the round is embedded. It says what masters are asked, what their
-// answers mean, and what follows. Of the methods from compose on, the round has its own, for the many operations that need no other.
+// An operation says what its round asks of the masters, what their answers mean, and what follows. An operation is a struct in which
+// the round is embedded. Its file has, in this order: ask, which makes the round (or compose, for each master); read; decide; ended;
+// the undos.
+//
+// Before begin, ask sets in the round what the engine must know: keeps, lasting and dates, where somebody relies on the grants;
+// releases, where the operation gives a lock back; blind, where it takes a lock from whoever holds it.
+//
+// Every operation says itself what stands first. The others have defaults on round, for the many operations that need no other.
 type operation interface {
-	// read turns a master's answer into a ballot. It is called with the round's mu held.
+	// read turns a master's answer into a ballot. It is called once for each answer, with the round's mu held; also for an answer that
+	// comes after the end of the round, whose vote counts no more. So what read notes beside the ballot is noted for late answers, too,
+	// unless read asks entry.counts.
 	read(en *entry) ballot
-	// decide is the operation's rule. It is called with the round's mu held.
+	// decide is the operation's rule. It is asked after each vote, and reads no clock. Once it says anything but Undecided, the round
+	// is over. It is called with the round's mu held.
 	decide(t rules.Tally) rules.Decision
-	// ended takes the decision, once, without mu.
+	// ended takes the decision, once, and tells the caller. It is called without mu: late answers may come meanwhile.
 	ended(d rules.Decision)
-	// reads says whether the operation changes no key. There is no default: every operation says it.
+	// reads says that the operation changes no key.
 	reads() bool
 
 	// compose sets an entry's Args, if they differ from master to master: because they name an instant of the master's clock, of
-	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written.
+	// which now is what it shows at most, in ms. It is called with the round's mu held when the entry is about to be written. Default:
+	// the args that begin got.
 	compose(en *entry, now int64)
-	// voided is told that a master's answer counts no longer. It is called with the round's mu held.
+	// voided is told that a master's answer, which was read before, counts no longer. It is called with the round's mu held.
+	// Default: nothing was noted of it.
 	voided(master int)
 	// mayHaveChanged says whether a round that was not lost has changed the key of that name, or may have. It is called without mu.
+	// Default: yes. It is not asked of an operation that reads.
 	mayHaveChanged(d rules.Decision, name string) bool
 	// missed is told, perhaps twice, that a master has not run the command in time, or may not have. It is called without mu, and
-	// before anything that was pushed after the entry is answered.
+	// before anything that was pushed after the entry is answered. Default: what the round releases is released late; release_late.go.
 	missed(en *entry)
 	// settled is called without mu for each vote whose command was sent, when its fate is known after the round is
-	// over: answered late, or lost with its connection.
+	// over: answered late, or lost with its connection. Default: nothing is to be done.
 	settled(en *entry)
+	// lacking returns what the operation has extended on a quorum, and the entry's master has answered that it does not have; see
+	// fill.go. It is called when the round is won, with its mu held. Default: nothing.
+	lacking(en *entry) []*gap
+
+	// The undos; compensation.go. Default: nothing that the operation sets is taken back.
+
 	// signatures returns those of the keys that the operation sets, each to a value that signs it, and can take back.
 	signatures() []signature
 	// appendUndos appends what takes back all that the operation did on the entry's master, or may have. Nothing is taken back of a
@@ -70,9 +88,6 @@ type operation interface {
 	// takeBack returns what removes the key with one of these signatures from the entry's master, where the entry set it or may
 	// have, or nil. It is called with the round's mu held.
 	takeBack(en *entry, sig signature) *undo
-	// lacking returns what the operation has extended on a quorum, and the entry's master has answered that it does not have; see
-	// fill.go. It is called when the round is won, with its mu held.
-	lacking(en *entry) []*gap
 
 	base() *round
 }
@@ -83,11 +98,9 @@ func (r *round) mayHaveChanged(rules.Decision, string) bool { return true }
 func (r *round) settled(*entry)                             {}
 func (r *round) signatures() []signature                    { return nil }
 func (r *round) takeBack(*entry, signature) *undo           { return nil }
-func (r *round) appendUndos(to []*undo, _ *entry) []*undo {
-	return to
-}
-func (r *round) lacking(*entry) []*gap { return nil }
-func (r *round) base() *round          { return r }
+func (r *round) lacking(*entry) []*gap                      { return nil }
+func (r *round) appendUndos(to []*undo, _ *entry) []*undo   { return to }
+func (r *round) base() *round                               { return r }
 
 // begin makes a round of args, or of what compose makes, and hands it to the lanes of its database.
 func begin(e *Engine, o operation, key Key, args []any) {
