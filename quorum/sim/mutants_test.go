@@ -361,7 +361,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "an undo in a later batch goes unsent", rule: "4 undo",
-		change: becomes("u.gone = now"),
+		change: becomes("u.gone = now + 0*rules.Drift(u.kept, 0)"),
 	},
 	{
 		name: "the undo of what may still run is not repeated", rule: "3 late commands",
@@ -688,7 +688,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a checkup takes another's value for its own", rule: "15 repair",
-		change: becomes(`return s.kind == "string" && s.value == k.Value && m.of.mayHaveApplied(en)`),
+		change: becomes(`return s.Kind == "string" && s.Value == k.Value && m.of.mayHaveApplied(en)`),
 		test:   "TestACheckupDoesNotFillWithAnotherTTL", in: ".",
 	},
 	{
