@@ -8,6 +8,7 @@
 # make test-deploy    the chart of deploy/helm, and what make dist builds, in a bare root; minutes when nothing is compiled yet
 # make test-versions  the tests that talk to masters, with masters of other versions, from package registries; VERSIONS="…"
 #                     takes a part
+# make dist           what a release consists of, in dist/: archives, deb, rpm, OCI image, SBOMs, checksums; the version is in VERSION
 # make lint           format, vet (for other systems and 32 bits too), linters
 # make fuzz           every fuzz target for FUZZTIME
 # make bench          lockproxy beside bare Redis, redsync, etcd and ZooKeeper, in one run; BENCHFLAGS="-only cost,size" runs a part
@@ -34,10 +35,10 @@ DEPTH    ?= 5
 # installed it. The race detector mixes goroutines up on purpose: what needs them in order is tested without it.
 RACE = race=$$([ "$$(go env CGO_ENABLED)" = 1 ] && echo -race)
 
-FORMATTED = files=$$(gofmt -l cmd integration quorum resp script); \
+FORMATTED = files=$$(gofmt -l cmd deploy integration quorum resp script); \
 	if [ -n "$$files" ]; then echo "not in gofmt's format:"; echo "$$files"; exit 1; fi
 
-.PHONY: all check test test-clients test-fencing test-deploy test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build
+.PHONY: all check test test-clients test-fencing test-deploy test-versions lint bench bench-go chaos fuzz sim sim-soak sim-soak-front sim-small mutants build dist
 all: lint build test
 
 # -count=1: Go keeps results of tests, and does not see that the proxies which tests build and start have changed.
@@ -57,7 +58,7 @@ test-fencing:
 	cd integration/fencing && go test -count=1 -timeout 10m ./...
 
 test-deploy:
-	@.ci/need
+	@LOCKPROXY_REQUIRE_DEPLOY=1 .ci/need
 	LOCKPROXY_REQUIRE_DEPLOY=1 go test -count=1 -timeout 30m ./integration/deploy
 
 test-versions:
@@ -86,6 +87,7 @@ lint:
 	CGO_ENABLED=0 GOOS=windows go build -o /dev/null ./cmd/lockproxy
 	go run $(GOLANGCI_LINT) run
 	cd integration/fencing && go run $(GOLANGCI_LINT) run
+	cd deploy/image && go run $(GOLANGCI_LINT) run
 
 bench:
 	@.ci/need bench
@@ -118,3 +120,6 @@ mutants:
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/lockproxy ./cmd/lockproxy
+
+dist:
+	.ci/dist dist
