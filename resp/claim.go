@@ -13,16 +13,15 @@ func (c *call) claim(o overlap, name string, answer func(*outcome) Reply) *slot 
 
 // begin claims a slot, and begins the operation by calling run with it. The handler returns nil, as begin does: the slot gets the reply.
 func (c *call) begin(o overlap, name string, answer func(*outcome) Reply, run func(*slot)) Reply {
-	return beginIn(c.claim(o, name, answer), run)
+	if sl := c.claim(o, name, answer); sl != nil {
+		run(sl)
+	}
+	return nil
 }
 
 // beginKeyless is begin for an operation on no key.
 func (c *call) beginKeyless(answer func(*outcome) Reply, run func(*slot)) Reply {
-	return beginIn(c.claimTogether(overlapAny, nil, answer), run)
-}
-
-func beginIn(sl *slot, run func(*slot)) Reply {
-	if sl != nil {
+	if sl := c.claimTogether(overlapAny, nil, answer); sl != nil {
 		run(sl)
 	}
 	return nil

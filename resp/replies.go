@@ -229,7 +229,7 @@ func (r *replies) rearm() bool {
 	return !r.written && r.conn.SetReadDeadline(time.Time{}) == nil
 }
 
-// kick wakes the reader: it is the client's turn in line, or an EXEC has taken place.
+// kick wakes the reader: it is the client's turn in line, or the upstream has replied to a request of the proxy's own.
 func (r *replies) kick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

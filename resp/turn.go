@@ -3,29 +3,46 @@ package resp
 // The writer and the relay of the upstream's replies share the client's side of the connection: one of them writes at a time. The relay
 // keeps its turn until a reply is whole.
 
-// takeTurn waits until the relay may write the replies of the slot or, if sl is nil, a message. No message is written before the
-// client is told of its subscription. mu is held.
-func (r *replies) takeTurn(sl *slot) error {
-	for r.batch != nil || sl != nil && r.head != sl || sl == nil && r.untold != nil {
-		if r.gone || r.written {
-			return errGone
-		}
+// awaitTurn waits until the relay may write the replies of the slot or, if sl is nil, a message. No message is written before the
+// client is told of its subscription. It returns how many replies of the slot are still to come, and fails if the client is gone.
+func (r *replies) awaitTurn(sl *slot) (left int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.gone && !r.written && (r.batch != nil || sl != nil && r.head != sl || sl == nil && r.untold != nil) {
 		r.turn.Wait()
 	}
 	if r.gone || r.written {
-		return errGone
+		return 0, errGone
 	}
 	r.relaying, r.relayedBy = true, sl
-	return nil
+	if sl != nil {
+		left = sl.left
+	}
+	return left, nil
 }
 
-// giveTurn lets the writer write again. mu is held.
-func (r *replies) giveTurn() {
-	r.relaying, r.relayedBy = false, nil
-	r.waker.tell()
-	if r.head != nil && r.head.left == 0 || r.closing.Load() {
-		r.ready.Signal()
+// wrote notes that the relay has written n replies of the slot; if sl is nil, a part of a message. If whole, the turn is over: the writer
+// may write again. It says whether all replies of the slot are written, and fails if the client is gone.
+func (r *replies) wrote(sl *slot, n int, whole bool) (done bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone || r.written { // the queue has been, or will be, taken out of the counts as a whole
+		return false, errGone
 	}
+	if sl != nil {
+		if sl.left -= n; sl.left == 0 {
+			r.popRelayed(sl)
+			done = true
+		}
+	}
+	if whole {
+		r.relaying, r.relayedBy = false, nil
+		r.waker.tell()
+		if r.head != nil && r.head.left == 0 || r.closing.Load() {
+			r.ready.Signal()
+		}
+	}
+	return done, nil
 }
 
 // popRelayed takes a slot from the queue whose replies are all written. mu is held.
@@ -42,60 +59,19 @@ func (r *replies) popRelayed(sl *slot) {
 	r.unthrottle()
 }
 
-// awaitTurn is takeTurn without mu held. It returns how many replies of the slot are still to come.
-func (r *replies) awaitTurn(sl *slot) (left int, err error) {
+// owe gives a command that goes upstream its place: in the slot of the one before it, if that slot is the last in the queue and as mute,
+// or else in a fresh slot. It returns the slot; nil if the connection is ending. uplink.mu is held, so that last is not popped meanwhile.
+func (r *replies) owe(last, fresh *slot) *slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.takeTurn(sl); err != nil || sl == nil {
-		return 0, err
+	if last != nil && last == r.tail && last.mute == fresh.mute && !r.closing.Load() {
+		last.left++
+		return last
 	}
-	return sl.left, nil
-}
-
-// wrote notes that the relay has written n replies of the slot; if sl is nil, a part of a message. If whole, the turn is over. It says
-// whether all replies of the slot are written, and fails if the client is gone.
-func (r *replies) wrote(sl *slot, n int, whole bool) (done bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.gone || r.written { // the queue has been, or will be, taken out of the counts as a whole
-		return false, errGone
+	if !r.push(fresh) {
+		return nil
 	}
-	if sl != nil {
-		if sl.left -= n; sl.left == 0 {
-			r.popRelayed(sl)
-			done = true
-		}
-	}
-	if whole {
-		r.giveTurn()
-	}
-	return done, nil
-}
-
-// joins has the upstream owe one more reply of the slot, if the slot is the last in the queue, and as mute. uplink.mu is held, so that the
-// slot is not popped meanwhile.
-func (r *replies) joins(last *slot, mute bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last == nil || last != r.tail || last.mute != mute || r.closing.Load() {
-		return false
-	}
-	last.left++
-	return true
-}
-
-// pushRelayed is push without mu held.
-func (r *replies) pushRelayed(sl *slot) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.push(sl)
-}
-
-// leftOf returns how many replies of the slot are still to come.
-func (r *replies) leftOf(sl *slot) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return sl.left
+	return fresh
 }
 
 // isOwedThere says whether the next reply is to come from the upstream.

@@ -242,18 +242,19 @@ func (l *link) place() (placed, lost bool) {
 	if l.dead {
 		return false, true
 	}
-	s := l.session
-	if n := len(l.expected); n > 0 && s.replies.joins(l.expected[n-1].slot, s.mute.current) {
-		return true, false
+	var last *slot
+	if n := len(l.expected); n > 0 {
+		last = l.expected[n-1].slot
 	}
-	sl := s.newReply()
-	sl.left, sl.weight, sl.from = 1, 1, relayed
-	if !s.replies.pushRelayed(sl) {
-		sl.recycle()
-		return false, false
+	fresh := l.session.newReply()
+	fresh.left, fresh.weight, fresh.from = 1, 1, relayed
+	sl := l.session.replies.owe(last, fresh)
+	if sl == fresh {
+		l.expected = append(l.expected, expectation{slot: fresh})
+	} else {
+		fresh.recycle()
 	}
-	l.expected = append(l.expected, expectation{slot: sl})
-	return true, false
+	return sl != nil, false
 }
 
 func (l *link) noteState() {

@@ -128,10 +128,11 @@ func (r *relay) begin(b []byte) (bool, error) {
 	case first.slot == nil:
 		r.kind, r.start = keeping, len(r.captured)
 		return true, nil
-	case drained && owed == 1 && replies.leftOf(first.slot) == 1:
-		return true, errDrained
 	}
 	left, err := replies.awaitTurn(first.slot)
+	if _, owed = r.next(); err == nil && drained && owed == 1 && left == 1 {
+		return true, errDrained
+	}
 	r.kind, r.quota, r.mute = relaying, left, first.slot.mute
 	return true, err
 }
