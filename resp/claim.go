@@ -71,6 +71,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	if sl.leads = cl.leads; sl.leads {
 		sl.mute = false
 	}
+	sl.reserve = s.reserve // before the writer may see the slot
 	begins := func() bool { // what has no key is asked seldom, or of the upstream
 		return (cl.keys == 0 || s.reader.mayBegin(cl.keys)) && s.replies.enter(sl)
 	}
@@ -78,6 +79,6 @@ func (c *call) claimSlot(cl claim) *slot {
 		sl.recycle()
 		return nil
 	}
-	sl.reserve, s.reserve = s.reserve, 0
+	s.reserve = 0
 	return sl
 }
