@@ -2,7 +2,9 @@ package resp
 
 import "lockproxy/resp/wire"
 
-// The replies of package wire by their short names: handlers are full of them.
+// The replies of package wire by their short names: handlers are full of replies.
+//
+//nolint:revive // package wire documents the types
 type (
 	Reply     = wire.Reply
 	Status    = wire.Status

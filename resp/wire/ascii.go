@@ -29,7 +29,10 @@ func EqualFold(a, b string) bool {
 	return true
 }
 
+// Lower returns s in lower case.
 func Lower(s string) string { return mapBytes(s, lowerByte) }
+
+// Upper returns s in upper case.
 func Upper(s string) string { return mapBytes(s, upperByte) }
 
 func mapBytes(s string, f func(byte) byte) string {
