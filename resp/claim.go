@@ -71,7 +71,7 @@ func (c *call) claimSlot(cl claim) *slot {
 	if sl.leads = cl.leads; sl.leads {
 		sl.mute = false
 	}
-	sl.reserve = s.reserve // before the writer may see the slot
+	sl.reserve = s.reserve  // before the writer may see the slot
 	begins := func() bool { // what has no key is asked seldom, or of the upstream
 		return (cl.keys == 0 || s.reader.mayBegin(cl.keys)) && s.replies.enter(sl)
 	}
