@@ -86,12 +86,7 @@ func (k kind) hold(addr string) func() error {
 // costTargets compare what the proxy takes with what one Redis takes for a SET in the same run, and a master's LOCK with its SET.
 func (r *report) costTargets(masters int) []target {
 	proxyName := fmt.Sprintf("lockproxy, %d masters", masters)
-	proxyTime := func(f figure) float64 {
-		if f.subject == straight {
-			return f.spent.master.all()
-		}
-		return f.spent.proxy.all()
-	}
+	proxyTime := func(f figure) float64 { return f.spent.server() }
 	masterTime := func(f figure) float64 { return f.spent.master.all() }
 	at := func(what, subject string, pipeline int) key { return key{what, subject, 50, pipeline} }
 	script := at("script of 300 bytes", proxyName, 1)

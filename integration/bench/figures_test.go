@@ -97,3 +97,15 @@ func TestAScriptHasItsSize(t *testing.T) {
 		}
 	}
 }
+
+// Ratios are of rounds, which do not know whose they are.
+func TestAProxysTimeIsComparedWithThatOfOneRedis(t *testing.T) {
+	r := &report{}
+	for subject, spent := range map[string]costs{straight: {master: cpu{2, 8}}, "lockproxy, 3 masters": {proxy: cpu{6, 9}, master: cpu{1, 1}}} {
+		round := result{spent: spent}
+		r.figures = append(r.figures, figure{what: "SET NX", subject: subject, clients: 50, pipeline: 1, result: round, rounds: []result{round}})
+	}
+	if got, measured := r.costTargets(3)[0].got(); !measured || got.value != 1.5 {
+		t.Errorf("%v, %v", got, measured)
+	}
+}

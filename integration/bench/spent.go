@@ -19,6 +19,14 @@ func (c cpu) all() float64 { return c.user + c.system }
 // costs is what one request took of each. A master's is the mean of all masters.
 type costs struct{ proxy, master, client cpu }
 
+// server is the time of whatever clients connect to: of the proxy, or of the one Redis where there is none.
+func (c costs) server() float64 {
+	if c.proxy != (cpu{}) {
+		return c.proxy.all()
+	}
+	return c.master.all()
+}
+
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // tick is the unit of the kernel's accounting.
