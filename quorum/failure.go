@@ -7,13 +7,13 @@ type FailureKind uint8
 
 // The kinds of failures.
 const (
-	FailedLate        FailureKind = iota // it did not answer in time
+	FailedLate        FailureKind = iota // the master did not answer in time
 	FailedConnection                     // there was no connection, or it broke
-	FailedError                          // it answered an error, if only to a question of ours
-	FailedForgot                         // it may have forgotten locks since the handshake
-	FailedQuarantined                    // it is in quarantine, and the vote rests on something not being there
-	FailedClock                          // its clock jumped, or is not known well enough
-	FailedHorizon                        // what it set could outlive its horizon
+	FailedError                          // the master answered an error, if only to a question of ours
+	FailedForgot                         // the master may have forgotten locks since the handshake
+	FailedQuarantined                    // the master is in quarantine, and the vote rests on the absence of a key
+	FailedClock                          // the master's clock jumped, or is not known well enough
+	FailedHorizon                        // the key could outlive the master's horizon
 	failureKinds
 )
 
@@ -38,7 +38,7 @@ var incapable = []string{
 	"OOM", "MISCONF", "NOREPLICAS", "NOPERM", "NOAUTH", "READONLY", "MASTERDOWN", "LOADING", "BUSY", "CLUSTERDOWN", "MOVED",
 }
 
-// codeOf returns the code of an error. That a script lacks a permission is told without one: up to Redis 7.0, and from 7.2 on.
+// codeOf returns the code of an error. A script's lack of a permission is told without a code: up to Redis 7.0, and from 7.2 on.
 func codeOf(text string) string {
 	if strings.Contains(text, "The user executing the script can't ") || strings.Contains(text, "ACL failure in script: ") {
 		return "NOPERM"

@@ -41,8 +41,7 @@ type lane struct {
 // A request is one command in a lane. After a take that returned true follows exactly one call of reply or lost.
 type request interface {
 	command() *masters.Call
-	// keeps is for how long masters keep the key that the request may set, if a client may rely on the key: the horizon must last
-	// as long.
+	// keeps is for how long masters keep the key that the request may set, if a client relies on the key: the horizon lasts as long.
 	keeps() time.Duration
 	// take is asked just before the request is written; false drops it.
 	take(now answerTime) bool

@@ -1,18 +1,18 @@
 package quorum
 
-// luaMakeRoom goes before the first SET of a mark: a script that has written something, and DEL needs no memory, may go on to write
-// where memory is used up. If it may not, the mark is gone.
+// luaMakeRoom goes before the first SET of a mark: a script that has written once may go on to write where memory is used up, and DEL
+// needs no memory. If the script may not go on, the mark is gone.
 const luaMakeRoom = `
 --mutant: a mark needs memory
 redis.call('DEL', KEYS[1])
 `
 
-// Scripts on our own keys. They are sent as a whole: they are rare, and must not fail for a flushed script cache.
+// Scripts on our own keys are sent as a whole: they are rare, and must not fail for a flushed script cache.
 var (
 	// luaMark KEYS[1]=canary KEYS[2]=quarantine KEYS[3]=roster ARGV[1]=the canary that was seen, '' for none ARGV[2]=the next
-	// one ARGV[3]=what to write into the quarantine, '' for nothing: 1, or 0 if another proxy was faster. A master that is not
-	// quarantined knows in the next epoch what it knew of fences. If the canary that was seen is another database's, so is the
-	// roster, which has the epochs of that database: it is deleted.
+	// canary ARGV[3]=the quarantine's text, '' for no quarantine: 1, or 0 if another proxy was faster. A master that is not
+	// quarantined keeps its fences in the next epoch. If the canary that was seen is another database's, so is the roster, which has
+	// that database's epochs: the roster is deleted.
 	luaMark = newLua(`
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 ` + luaFences + `
@@ -27,11 +27,11 @@ local to = string.match(ARGV[2], '^%S+ (%d+) ')
 if ARGV[3] == '' and seeded and to ~= epoch then keep(largest, to) end
 return 1`)
 
-	// luaQuarantineAll KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=what to write into the quarantine
-	// ARGV[3]=this database ARGV[4]=how many databases there are ARGV[5]=how many keys the server has evicted: quarantines every database that has a canary, but this one only
-	// if its epoch is earlier. Another database may be in a later epoch, if a proxy marked it whose wall clock is ahead: it comes
-	// to the epoch after its own. A database that has another's canary loses it: this canary, moved on or left alone, would be the
-	// right one when the databases are swapped again.
+	// luaQuarantineAll KEYS[1]=canary KEYS[2]=quarantine ARGV[1]=the next epoch, 0 for none ARGV[2]=the quarantine's text
+	// ARGV[3]=this database ARGV[4]=the number of databases ARGV[5]=how many keys the server has evicted: quarantines every
+	// database that has a canary, but this database only if its epoch is earlier. Another database may be in a later epoch, if a
+	// proxy whose wall clock is ahead has marked the database, which then comes to the epoch after its own. A database that has
+	// another database's canary loses the canary, which would be right again if the databases were swapped again.
 	luaQuarantineAll = newLua(`
 local function sentence(db)
   local mark = redis.call('GET', KEYS[1])

@@ -11,13 +11,13 @@ import (
 	"lockproxy/quorum/vouch"
 )
 
-// A quarantine is what a lane knows of its master's quarantine. The recovery's mu guards it.
+// A quarantine is a lane's knowledge of its master's quarantine. The recovery's mu guards it.
 type quarantine struct {
 	*vouch.Quarantine
 	text, canary string // as they are on the master
 	epoch        int64
 	surveyed     instant              // when the latest survey began; 0 if none did
-	said         map[int]vouch.Report // by slot: what the others have said
+	said         map[int]vouch.Report // the other masters' answers, by slot
 }
 
 // A recovery sees the quarantines of a lane's master through: it asks the other masters for how long locks may live that this one has
@@ -47,7 +47,7 @@ func (r *recovery) set(text, canary string) {
 	}
 	is := r.is
 	r.mu.Unlock()
-	if is == nil && was != nil && !was.Known { // too few others were there to be told of the epoch while it lasted
+	if is == nil && was != nil && !was.Known { // during the quarantine too few others were there to be told of the epoch
 		//mutant: who was away is not told of a quarantine that ended by itself
 		r.epochs.tellOthers(was.said)
 	}
@@ -66,7 +66,7 @@ func (r *recovery) current() *quarantine {
 	return r.is
 }
 
-// cause says why a vote does not count because of the quarantine; "" if the master is clean.
+// cause returns why a vote does not count because of the quarantine; "" if the master is clean.
 func (r *recovery) cause() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (q *quarantine) cause(now instant) string {
 	return "quarantined " + left + " more (" + q.Reason + "; too few other masters remember), or until lockproxy init, if no client holds a lock"
 }
 
-// span puts a time that is left into words: 1h, 2m30s, 12s. It is never told to be over.
+// span puts a remaining time into words: 1h, 2m30s, 12s. The least is 1s.
 func span(d time.Duration) string {
 	return DurationText(max(d+time.Second-1, time.Second).Truncate(time.Second))
 }
@@ -174,7 +174,7 @@ func (r *recovery) survey(q *quarantine, other *lane) {
 	})
 }
 
-// hear takes what one other master said.
+// hear takes one other master's answer.
 func (r *recovery) hear(q *quarantine, slot int, t vouch.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,8 +183,8 @@ func (r *recovery) hear(q *quarantine, slot int, t vouch.Report) {
 	}
 }
 
-// end ends the quarantine for all proxies, if it is still the one that was seen. The master is seeded with
-// the fence, if that is not 0.
+// end ends the quarantine for all proxies, if the master still has the quarantine q. The master is seeded with the fence, if the fence
+// is not 0.
 func (r *recovery) end(q *quarantine, fence int64) {
 	args := luaEndQuarantine.whole([]string{rosterKey, canaryKey, quarantineKey}, append(r.epochs.roster.args(), fence, q.canary, q.text)...)
 	r.ask(args, func(reply any) {

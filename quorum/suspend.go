@@ -8,11 +8,11 @@ import (
 )
 
 // While a machine is suspended, Go's monotonic clock (CLOCK_MONOTONIC) stands still, and the masters' clocks go on. So before a
-// lock is promised, and with every batch, the engine's clock is moved forwards by the time of the suspend. That is cheap: the wall
-// clock counts suspends, too, and Go reads it together with the monotonic one. Only if the two have come apart is the system asked.
+// lock is promised, and with every batch, the engine's clock is moved forwards by the time of the suspend. The look is cheap: the
+// wall clock counts suspends, too, and Go reads both clocks together. Only if the two have come apart is the system asked.
 //
 // Some systems have no clock that counts suspends, and a hypervisor may pause a machine without telling it. Then only the masters'
-// answers show it (rule 8).
+// answers show the pause (rule 8).
 
 // A suspends measures for how long this machine has been suspended.
 type suspends struct {
