@@ -45,7 +45,10 @@ func (r *recovery) set(text, canary string) {
 			text:       text, canary: canary, epoch: c.Epoch,
 		}
 	}
-	is := r.is
+	is, most := r.is, time.Duration(0)
+	if is != nil {
+		most = is.Until - is.Since // the monitor changes Until
+	}
 	r.mu.Unlock()
 	if is == nil && was != nil && !was.Known { // during the quarantine too few others were there to be told of the epoch
 		//mutant: who was away is not told of a quarantine that ended by itself
@@ -55,7 +58,7 @@ func (r *recovery) set(text, canary string) {
 	case is == nil && was != nil:
 		r.log(slog.LevelInfo, "clean: grants count again", "after", (r.engine.now() - was.Since).Round(time.Millisecond))
 	case is != nil && is != was:
-		r.log(slog.LevelWarn, "quarantined: grants do not count", "reason", is.Reason, "at_most", (is.Until - is.Since).Round(time.Second))
+		r.log(slog.LevelWarn, "quarantined: grants do not count", "reason", is.Reason, "at_most", most.Round(time.Second))
 	}
 }
 
