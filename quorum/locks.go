@@ -88,7 +88,7 @@ type search struct {
 func newSearch(e *Engine, req LocksRequest, done func(FoundLocks)) *search {
 	s := &search{
 		engine: e, req: req, done: done, told: req.Names, lanes: e.databases.lanes(req.DB), cursor: "0",
-		seen: map[string]bool{}, ends: e.now() + instant(req.Within),
+		seen: map[string]bool{}, ends: e.now() + req.Within,
 	}
 	s.add(req.First)
 	return s

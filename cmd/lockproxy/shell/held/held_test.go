@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -122,7 +123,7 @@ func take(t *testing.T, f *fake, ttl time.Duration) *Lock {
 // However late the reply, and however long a validity it promises, the time counts from before the request, and for no more than the TTL.
 func TestValidityIsCountedFromBeforeTheRequest(t *testing.T) {
 	const ttl = 10 * time.Second
-	for _, validity := range []int{9000, 10000, 1 << 40} {
+	for _, validity := range []int{9000, 10000, math.MaxInt32} {
 		f := newFake(t, func([]string) string {
 			time.Sleep(300 * time.Millisecond) // the way of the reply
 			return granted(validity)
